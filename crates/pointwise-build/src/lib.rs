@@ -1,1 +1,60 @@
-//! (being written)
+//! Compiles a crate of GPU kernels written in Rust to PTX, checks what came out and embeds it in a host crate.
+//!
+//! A build script needs three lines:
+//!
+//! ```no_run
+//! // build.rs, beside a kernel crate in the folder `kernels`
+//! fn main() {
+//!     pointwise_build::Kernels::new("kernels").build();
+//! }
+//! ```
+//!
+//! and the host crate includes the result, a `Kernels { .. }` expression whose types it brings into scope:
+//!
+//! ```ignore
+//! use pointwise::embed::*;
+//! static KERNELS: Kernels = include!(concat!(env!("OUT_DIR"), "/pointwise_kernels.rs"));
+//! ```
+//!
+//! The way of a kernel crate through this one:
+//!
+//! 1. [`toolchain`] finds a Rust compiler that comes with the source of its own library;
+//! 2. [`Kernels::compile`] runs cargo once a target, the targets in parallel, each in a target directory of its own;
+//! 3. [`ptx`] takes the assembly text apart and [`lint`] refuses what must not be in it;
+//! 4. [`Artifacts`] packs the entries in small compressed groups, beside a table that finds each by name, so that the
+//!    host loads one entry as one module;
+//! 5. [`ptxas`] and [`sass`] assemble the text and read what the assembler and the disassembler say about it. Both are
+//!    optional: no NVIDIA tool is needed to build.
+//!
+//! # Environment
+//!
+//! | Variable | Meaning |
+//! |---|---|
+//! | `POINTWISE_DEVICE_RUSTC` | the compiler for device code; `none` builds no kernels at all |
+//! | `POINTWISE_CUBINS` | compute capabilities to embed machine code for, such as `90` or `80,90` (needs ptxas) |
+//! | `POINTWISE_PTXAS`, `POINTWISE_NVDISASM` | where these tools are |
+//! | `POINTWISE_VENV` | a Python virtual environment whose `nvidia-cuda-nvcc` package has ptxas |
+#![warn(missing_docs)]
+
+mod artifacts;
+mod cargo;
+mod cubin;
+pub mod doctor;
+mod error;
+mod inputs;
+mod kernels;
+pub mod lint;
+mod pack;
+mod parallel;
+pub mod ptx;
+pub mod ptxas;
+pub mod sass;
+mod sm;
+pub mod toolchain;
+mod tools;
+
+pub use artifacts::{Artifacts, TargetArtifacts};
+pub use error::Error;
+pub use kernels::Kernels;
+pub use sm::Sm;
+pub use toolchain::{Toolchain, ToolchainKind};

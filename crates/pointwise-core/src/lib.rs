@@ -1,1 +1,34 @@
-//! (being written)
+//! The kernel DSL of pointwise: element types, branch-free maths, op traits, and the table of every op.
+//!
+//! This crate is compiled three times: for the GPU (`nvptx64`), for the CPU executor, and at `f64` as the oracle that
+//! tests both. It allocates nothing; its only `unsafe` and its only target-specific code are in [`maths`].
+#![no_std]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(stdarch_nvptx, asm_experimental_arch, core_float_math)
+)]
+#![deny(unsafe_code)]
+
+#[cfg(not(target_arch = "nvptx64"))]
+extern crate std;
+
+#[allow(unsafe_code)]
+pub mod convert;
+pub mod dtype;
+pub mod element;
+pub mod family;
+pub mod fp8;
+pub mod info;
+#[allow(unsafe_code)]
+pub mod maths;
+pub mod num;
+pub mod op;
+mod table;
+
+pub use dtype::{DType, Scalar};
+pub use element::{Element, Store};
+pub use fp8::{F8E4M3, F8E5M2};
+pub use half::{bf16, f16};
+pub use info::{Accuracy, Kind, OpInfo, ParamInfo, ResultType};
+pub use num::{Bits, Coarse, Logic, Num, Real, Value};
+pub use op::{BinaryOp, TableOp, TernaryOp, UnaryOp, Word, Words};

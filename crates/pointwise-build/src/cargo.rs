@@ -1,0 +1,328 @@
+//! Running cargo on a kernel crate, for one target.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::{Error, Sm, Toolchain, inputs, toolchain::TARGET};
+
+/// One run of cargo.
+pub(crate) struct Job<'a> {
+    pub(crate) toolchain: &'a Toolchain,
+    /// Folder of the kernel crate, absolute.
+    pub(crate) kernel_crate: &'a Path,
+    pub(crate) sm: Sm,
+    /// A target directory that no other cargo uses: two would wait for each other's lock, and a build script for ever
+    /// for that of the cargo that started it.
+    pub(crate) target_dir: &'a Path,
+    /// Features of the kernel crate.
+    pub(crate) features: &'a [String],
+    /// Flags for every crate, besides those of the target.
+    pub(crate) rustflags: &'a [String],
+    pub(crate) codegen_units: usize,
+}
+
+/// What a run left.
+pub(crate) struct Output {
+    /// The kernel crate's PTX, one text a codegen unit.
+    pub(crate) ptx: Vec<String>,
+    /// The files it was compiled from.
+    pub(crate) inputs: BTreeSet<PathBuf>,
+    /// The compiler's warnings.
+    pub(crate) log: String,
+}
+
+impl Job<'_> {
+    /// Compiles the crate, or finds it compiled, and reads the PTX.
+    pub(crate) fn run(&self) -> Result<Output, Error> {
+        let mut run = self.cargo()?;
+        let mut texts = self.assembly(&run.artifact)?;
+        if texts.is_empty() {
+            // cargo keeps no record of the assembly file: it calls a crate fresh whose text somebody has removed.
+            self.forget(&run.artifact)?;
+            run = self.cargo()?;
+            texts = self.assembly(&run.artifact)?;
+        }
+        if texts.is_empty() {
+            return Err(self.output(format!("there is no assembly beside {}", run.artifact.display())));
+        }
+        let ptx = texts
+            .iter()
+            .map(|path| fs::read_to_string(path).map_err(Error::io("cannot read", path)))
+            .collect::<Result<_, _>>()?;
+        Ok(Output { ptx, inputs: self.inputs(&run)?, log: run.log })
+    }
+
+    fn cargo(&self) -> Result<Run, Error> {
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(&cargo);
+        clean_environment(&mut command);
+        let mut flags = self.sm.rustflags();
+        flags.extend_from_slice(self.rustflags);
+        command
+            .current_dir(self.kernel_crate)
+            .env("RUSTC", &self.toolchain.rustc)
+            .env("RUSTC_BOOTSTRAP", "1")
+            // Not `--config build.rustflags`: this one also overrides what a user's configuration files say.
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+            .args(["rustc", "--lib", "--release", "--target", TARGET, "-Zbuild-std=core"])
+            .arg("--target-dir")
+            .arg(self.target_dir)
+            .arg("--message-format=json-render-diagnostics");
+        for (key, value) in [
+            ("opt-level", "3".to_owned()),
+            ("codegen-units", self.codegen_units.to_string()),
+            ("panic", "\"abort\"".to_owned()),
+            ("debug", "0".to_owned()),
+            ("debug-assertions", "false".to_owned()),
+            ("overflow-checks", "false".to_owned()),
+            ("incremental", "false".to_owned()),
+            ("lto", "\"off\"".to_owned()),
+        ] {
+            command.arg("--config").arg(format!("profile.release.{key}={value}"));
+        }
+        // Nothing is ever linked, so the machine code of these two is not used, only what is inlined from their MIR,
+        // which this flag does not change. It takes a third off their compile time.
+        command.arg("-Zprofile-rustflags");
+        for library in ["core", "compiler_builtins"] {
+            let key = format!("profile.release.package.{library}.rustflags");
+            command.arg("--config").arg(format!("{key}=[\"-Cno-prepopulate-passes\"]"));
+        }
+        if !self.features.is_empty() {
+            command.arg("--features").arg(self.features.join(","));
+        }
+        if self.kernel_crate.join("Cargo.lock").is_file() {
+            command.arg("--locked");
+        }
+        // For this crate alone: with it in RUSTFLAGS, core too would write its 7 MB.
+        command.args(["--", "--emit=asm"]);
+        let (status, messages, log) = capture(&mut command).map_err(Error::io("cannot run", Path::new(&cargo)))?;
+        if !status.success() {
+            return Err(Error::Compile {
+                kernel_crate: self.kernel_crate.to_owned(),
+                sm: self.sm,
+                status: status.to_string(),
+                log,
+            });
+        }
+        let manifest = self.kernel_crate.join("Cargo.toml");
+        let files = messages
+            .lines()
+            .filter(|line| line.starts_with("{\"reason\":\"compiler-artifact\""))
+            .filter(|line| string_after(line, "\"manifest_path\":").is_some_and(|path| same_file(Path::new(&path), &manifest)))
+            .find_map(|line| files_of(line).into_iter().find(|path| path.extension() == Some(OsStr::new("rmeta"))));
+        match files {
+            Some(artifact) => Ok(Run { artifact, log }),
+            None => Err(self.output("it named no library among what it built".to_owned())),
+        }
+    }
+
+    /// The assembly files of the library whose metadata is `artifact`, in the order of their names; those of other
+    /// builds of the crate are removed.
+    fn assembly(&self, artifact: &Path) -> Result<Vec<PathBuf>, Error> {
+        let (folder, stem) = self.place(artifact)?;
+        let name = stem.rsplit_once('-').map_or(stem, |(name, _)| name);
+        let mut current = Vec::new();
+        for entry in fs::read_dir(folder).map_err(Error::io("cannot list", folder))? {
+            let path = entry.map_err(Error::io("cannot list", folder))?.path();
+            let Some(file) = path.file_name().and_then(OsStr::to_str) else { continue };
+            if path.extension() != Some(OsStr::new("s")) {
+                continue;
+            }
+            // NAME-HASH.s with one codegen unit, NAME-HASH.UNIT.rcgu.s with several.
+            let Some((start, _)) = file.split_once('.') else { continue };
+            if start == stem && (file == format!("{stem}.s")) == (self.codegen_units == 1) {
+                current.push(path);
+            } else if start.rsplit_once('-').is_some_and(|(crate_name, _)| crate_name == name) {
+                fs::remove_file(&path).map_err(Error::io("cannot remove", &path))?;
+            }
+        }
+        current.sort();
+        if self.codegen_units == 1 && current.len() > 1 {
+            return Err(self.output(format!("left {} assembly files", current.len())));
+        }
+        Ok(current)
+    }
+
+    /// Makes cargo compile the crate again.
+    fn forget(&self, artifact: &Path) -> Result<(), Error> {
+        fs::remove_file(artifact).map_err(Error::io("cannot remove", artifact))
+    }
+
+    fn inputs(&self, run: &Run) -> Result<BTreeSet<PathBuf>, Error> {
+        let (folder, stem) = self.place(&run.artifact)?;
+        let name = stem.rsplit_once('-').map_or(stem, |(name, _)| name);
+        // The file beside the final library, not the one in `deps`: it holds absolute paths, those of path
+        // dependencies among them.
+        let dep_info = folder.parent().unwrap_or(folder).join(format!("lib{name}.d"));
+        let text = fs::read_to_string(&dep_info).map_err(Error::io("cannot read", &dep_info))?;
+        let mut foreign = vec![self.toolchain.sysroot.join("lib/rustlib")];
+        let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+        if let Some(home) = home.or_else(|| env::home_dir().map(|home| home.join(".cargo"))) {
+            foreign.extend([home.join("registry"), home.join("git")]);
+        }
+        let mut inputs = inputs::from_dep_info(&text, &foreign);
+        inputs.insert(self.kernel_crate.join("Cargo.toml"));
+        let lock = self.kernel_crate.join("Cargo.lock");
+        inputs.extend(lock.is_file().then_some(lock));
+        Ok(inputs)
+    }
+
+    /// Folder and `NAME-HASH` of `.../deps/libNAME-HASH.rmeta`.
+    fn place<'p>(&self, artifact: &'p Path) -> Result<(&'p Path, &'p str), Error> {
+        let stem = artifact.file_stem().and_then(OsStr::to_str).and_then(|stem| stem.strip_prefix("lib"));
+        artifact
+            .parent()
+            .zip(stem)
+            .ok_or_else(|| self.output(format!("{} has no name of the form libNAME-HASH.rmeta", artifact.display())))
+    }
+
+    fn output(&self, why: String) -> Error {
+        Error::Output { kernel_crate: self.kernel_crate.to_owned(), sm: self.sm, why }
+    }
+}
+
+struct Run {
+    artifact: PathBuf,
+    log: String,
+}
+
+/// Writes the lock file of a crate that has none, so that two runs of cargo do not write it at once.
+pub(crate) fn ensure_lock(toolchain: &Toolchain, kernel_crate: &Path) {
+    if kernel_crate.join("Cargo.lock").is_file() {
+        return;
+    }
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    clean_environment(&mut command);
+    command
+        .current_dir(kernel_crate)
+        .env("RUSTC", &toolchain.rustc)
+        .args(["metadata", "--format-version=1"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // Whatever goes wrong goes wrong again in the build proper, which reports it.
+    let _ = command.status();
+}
+
+/// Removes what is meant for the build of the host crate. Where registries are and how to reach them stays.
+fn clean_environment(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(is_for_the_host) {
+            command.env_remove(&name);
+        }
+    }
+    for variable in ["LD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"] {
+        if let Some(paths) = env::var_os(variable) {
+            command.env(variable, without_compilers(&paths));
+        }
+    }
+    command.env("RUSTUP_AUTO_INSTALL", "0");
+}
+
+fn is_for_the_host(name: &str) -> bool {
+    let kept = ["CARGO_HOME", "CARGO_NET_", "CARGO_HTTP_", "CARGO_REGISTR", "CARGO_SOURCE_", "CARGO_RESOLVER_"];
+    let removed = ["CARGO_", "RUSTC", "RUSTFLAGS", "RUSTDOC", "DEP_"];
+    let set_by_cargo = [
+        "CARGO", "MAKEFLAGS", "MFLAGS", "OUT_DIR", "TARGET", "HOST", "NUM_JOBS", "OPT_LEVEL", "PROFILE", "DEBUG",
+    ];
+    set_by_cargo.contains(&name)
+        || (removed.iter().any(|start| name.starts_with(start)) && !kept.iter().any(|start| name.starts_with(start)))
+}
+
+/// A search path without the folders of another compiler's libraries: cargo puts its own compiler's there, and the
+/// device compiler could load them.
+fn without_compilers(paths: &OsStr) -> OsString {
+    let has_compiler = |folder: &PathBuf| {
+        fs::read_dir(folder).is_ok_and(|entries| {
+            entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(|name| name.contains("rustc_driver")))
+        })
+    };
+    env::join_paths(env::split_paths(paths).filter(|folder| !has_compiler(folder))).unwrap_or_default()
+}
+
+/// Runs to the end; what it wrote to its output and to its error output.
+fn capture(command: &mut Command) -> std::io::Result<(std::process::ExitStatus, String, String)> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (mut out, mut log) = (Vec::new(), Vec::new());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    // Both at once: a program that fills one pipe while the other is read would wait for ever.
+    let read = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| stderr.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut log)));
+        let first = stdout.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut out));
+        let second = reader.join().unwrap_or_else(|_| Ok(0));
+        first.and(second)
+    });
+    let status = child.wait()?;
+    read?;
+    Ok((status, String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&log).into_owned()))
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    a == b || a.canonicalize().ok().is_some_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+}
+
+/// The `filenames` of one of cargo's artifact messages.
+fn files_of(message: &str) -> Vec<PathBuf> {
+    let Some((_, list)) = message.split_once("\"filenames\":[") else { return Vec::new() };
+    let mut files = Vec::new();
+    let mut rest = list;
+    while let Some((text, after)) = json_string(rest) {
+        files.push(PathBuf::from(text));
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None => break,
+        }
+    }
+    files
+}
+
+/// The string value that follows `key` in a message.
+fn string_after(message: &str, key: &str) -> Option<String> {
+    let (_, rest) = message.split_once(key)?;
+    json_string(rest).map(|(text, _)| text)
+}
+
+/// A JSON string at the start of `text`, and what follows it. Knows the escapes that occur in paths.
+fn json_string(text: &str) -> Option<(String, &str)> {
+    let body = text.strip_prefix('"')?;
+    let mut value = String::new();
+    let mut characters = body.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((value, &body[at + 1..])),
+            '\\' => value.push(characters.next()?.1),
+            _ => value.push(character),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn artifact_messages() {
+        let message = r#"{"reason":"compiler-artifact","manifest_path":"C:\\k\\Cargo.toml","filenames":["/t/libk.rlib","/t/deps/libk-1f.rmeta"],"executable":null}"#;
+        assert_eq!(files_of(message), ["/t/libk.rlib", "/t/deps/libk-1f.rmeta"].map(PathBuf::from));
+        assert_eq!(string_after(message, "\"manifest_path\":").as_deref(), Some(r"C:\k\Cargo.toml"));
+        assert!(files_of("{}").is_empty());
+    }
+
+    #[test]
+    fn what_is_for_the_host_stays_there() {
+        for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WRAPPER", "CARGO_TARGET_DIR", "CARGO_MANIFEST_DIR"] {
+            assert!(is_for_the_host(name), "{name}");
+        }
+        for name in ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_REGISTRIES_X_INDEX", "PATH", "RUSTUP_HOME"] {
+            assert!(!is_for_the_host(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What can go wrong between a kernel crate and its embedded PTX.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Sm, lint::Violation, toolchain::Attempt};
+
+/// Why kernels could not be compiled, checked or packed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No compiler with the source of its own library was found. A build script goes on without kernels.
+    #[error("no toolchain for GPU code.{}\n{}", list_attempts(.tried), crate::toolchain::INSTALL)]
+    NoToolchain {
+        /// What was looked at, in order, and why it does not serve.
+        tried: Vec<Attempt>,
+    },
+    /// `POINTWISE_DEVICE_RUSTC=none` asks for a build without kernels.
+    #[error("POINTWISE_DEVICE_RUSTC=none: no GPU code is built")]
+    SwitchedOff,
+    /// `POINTWISE_DEVICE_RUSTC` names a compiler that does not serve.
+    #[error("POINTWISE_DEVICE_RUSTC={}: {why}\n{}", rustc.display(), crate::toolchain::INSTALL)]
+    NamedToolchain {
+        /// The compiler named.
+        rustc: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is no kernel crate at the path given.
+    #[error("no kernel crate at {}: there is no Cargo.toml", path.display())]
+    NoKernelCrate {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A setting makes no sense.
+    #[error("{0}")]
+    Settings(String),
+    /// cargo or rustc refused the kernel crate.
+    #[error("compiling {} for {sm} failed ({status}):\n{log}", kernel_crate.display())]
+    Compile {
+        /// The kernel crate.
+        kernel_crate: PathBuf,
+        /// The target.
+        sm: Sm,
+        /// How cargo ended.
+        status: String,
+        /// What cargo and the compiler wrote.
+        log: String,
+    },
+    /// cargo succeeded, but what it left is not what this crate expects of it.
+    #[error("cargo built {} for {sm}, but {why}", kernel_crate.display())]
+    Output {
+        /// The kernel crate.
+        kernel_crate: PathBuf,
+        /// The target.
+        sm: Sm,
+        /// What is missing or superfluous.
+        why: String,
+    },
+    /// The PTX text does not have the form that rustc gives it.
+    #[error("the PTX for {sm} cannot be read: line {line}: {why}")]
+    Ptx {
+        /// The target.
+        sm: Sm,
+        /// Line number, from 1.
+        line: usize,
+        /// What is wrong there.
+        why: String,
+    },
+    /// The PTX breaks rules that kernels must keep.
+    #[error("the PTX for {sm} breaks {} rule(s):{}", violations.len(), list_violations(violations))]
+    Lint {
+        /// The target.
+        sm: Sm,
+        /// Every breach found, in the order of the text.
+        violations: Vec<Violation>,
+    },
+    /// ptxas was asked for and is not there.
+    #[error("no ptxas found: set POINTWISE_PTXAS or CUDA_HOME, or `pip install nvidia-cuda-nvcc`; looked at {}", tried.join(", "))]
+    NoPtxas {
+        /// Where it was looked for.
+        tried: Vec<String>,
+    },
+    /// ptxas or a disassembler refused its input.
+    #[error("{tool} for {sm} failed ({status}):\n{log}")]
+    Tool {
+        /// Which tool.
+        tool: String,
+        /// The target.
+        sm: Sm,
+        /// How it ended.
+        status: String,
+        /// What it wrote.
+        log: String,
+    },
+    /// Kernels use the stack or spill registers, which costs memory traffic that nothing asked for.
+    #[error("{} kernel(s) for {sm} spill registers or use the stack:\n  {}", entries.len(), entries.join("\n  "))]
+    Spills {
+        /// The target.
+        sm: Sm,
+        /// The entries with their figures.
+        entries: Vec<String>,
+    },
+    /// A file or program could not be used.
+    #[error("{what} {}: {source}", path.display())]
+    Io {
+        /// What was tried, such as `cannot read`.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err`: what was tried on which file.
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { what, path, source }
+    }
+
+    /// Whether a host crate should be built without kernels instead of failing.
+    #[must_use]
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Error::NoToolchain { .. } | Error::SwitchedOff)
+    }
+}
+
+fn list_attempts(tried: &[Attempt]) -> String {
+    tried.iter().map(|attempt| format!("\n  {attempt}")).collect()
+}
+
+/// More lines than this say nothing new: the breaches of a faulty template come by the hundred.
+const SHOWN: usize = 20;
+
+fn list_violations(violations: &[Violation]) -> String {
+    let mut text: String = violations.iter().take(SHOWN).map(|violation| format!("\n  {violation}")).collect();
+    if violations.len() > SHOWN {
+        text += &format!("\n  ... and {} more", violations.len() - SHOWN);
+    }
+    text
+}

@@ -1,0 +1,171 @@
+//! Rules that the PTX of kernels must keep, checked as text on every build.
+//!
+//! Each stands for a way in which device code goes wrong without the compiler saying so: a call to a function that is
+//! never linked, a panic's data, an array moved to local memory, an access whose address space the compiler lost, a
+//! barrier it doubled, a vector access it took apart, an entry that nobody asked for or that is missing.
+
+mod access;
+mod rules;
+
+use std::{collections::BTreeSet, fmt};
+
+use crate::{Sm, ptx::Module};
+
+/// Which of an entry's accesses to global memory are 16 bytes wide (or wider), as far as its template promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vectors {
+    /// At least one load.
+    pub loads: bool,
+    /// At least one store.
+    pub stores: bool,
+}
+
+impl Vectors {
+    /// No promise.
+    pub const NONE: Vectors = Vectors { loads: false, stores: false };
+    /// Loads and stores.
+    pub const BOTH: Vectors = Vectors { loads: true, stores: true };
+}
+
+/// What to check beyond the rules that hold for every kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Lint {
+    /// What an entry of this name promises.
+    pub vectors: fn(&str) -> Vectors,
+    /// How many barriers an entry that uses shared memory has. One that does not has none.
+    pub barriers: usize,
+    /// Whether loads through the read-only path (`ld.global.nc`) are allowed. They are wrong in a kernel that may run in
+    /// place.
+    pub read_only_loads: bool,
+}
+
+impl Default for Lint {
+    fn default() -> Self {
+        Lint { vectors: |_| Vectors::NONE, barriers: 1, read_only_loads: false }
+    }
+}
+
+/// A rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// Something is defined elsewhere: nothing is linked, so it stays undefined.
+    Extern,
+    /// A function that is not a kernel: the compiler did not inline it.
+    Function,
+    /// Data in global or constant memory, such as the message of a panic.
+    Data,
+    /// A call.
+    Call,
+    /// A trap or breakpoint, such as a panic leaves.
+    Trap,
+    /// Local memory: an array that did not stay in registers, or a stack.
+    Local,
+    /// A load, store or atomic operation that names no address space.
+    Generic,
+    /// A load through the read-only path.
+    ReadOnlyLoad,
+    /// The module is not for the target asked for.
+    Target {
+        /// Asked for.
+        asked: Sm,
+    },
+    /// The module asks for a newer driver than its target needs.
+    Version {
+        /// The newest version that would do.
+        newest: (u32, u32),
+    },
+    /// The number of barriers is not the declared one.
+    Barriers {
+        /// Declared.
+        declared: usize,
+        /// Found.
+        found: usize,
+    },
+    /// No load of 16 bytes, though the name promises one.
+    NoVectorLoad,
+    /// No store of 16 bytes, though the name promises one.
+    NoVectorStore,
+    /// An entry that should be there is not.
+    Missing,
+    /// An entry is there that should not.
+    Unexpected,
+    /// Two entries of one name.
+    Twice,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::Extern => f.write_str("an external symbol, which nothing will define (a panic path, or a function that was not inlined)"),
+            Rule::Function => f.write_str("a function that was not inlined"),
+            Rule::Data => f.write_str("data in global memory (the message of a panic, or a table)"),
+            Rule::Call => f.write_str("a call"),
+            Rule::Trap => f.write_str("a trap"),
+            Rule::Local => f.write_str("local memory"),
+            Rule::Generic => f.write_str("an access that names no address space"),
+            Rule::ReadOnlyLoad => f.write_str("a load through the read-only path"),
+            Rule::Target { asked } => write!(f, "not for the target {asked}"),
+            Rule::Version { newest } => write!(f, "needs a newer driver than .version {}.{}", newest.0, newest.1),
+            Rule::Barriers { declared, found } => write!(f, "{found} barrier(s) instead of {declared}"),
+            Rule::NoVectorLoad => f.write_str("no load of 16 bytes from global memory"),
+            Rule::NoVectorStore => f.write_str("no store of 16 bytes to global memory"),
+            Rule::Missing => f.write_str("missing"),
+            Rule::Unexpected => f.write_str("not expected"),
+            Rule::Twice => f.write_str("defined twice"),
+        }
+    }
+}
+
+/// A rule broken somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which rule.
+    pub rule: Rule,
+    /// In which entry; `None` for the module.
+    pub entry: Option<String>,
+    /// Line number, from 1; 0 where no line can be named.
+    pub line: usize,
+    /// The text of the line; empty where no line can be named.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.entry.as_deref().unwrap_or("(module)"), self.rule)?;
+        if self.line > 0 {
+            write!(f, " at line {}", self.line)?;
+        }
+        if !self.text.is_empty() {
+            write!(f, ": {}", self.text)?;
+        }
+        Ok(())
+    }
+}
+
+/// Every rule that a module for `sm` breaks, in the order of the text.
+#[must_use]
+pub fn check(module: &Module<'_>, sm: Sm, lint: &Lint) -> Vec<Violation> {
+    let mut found = rules::header(module, sm);
+    found.extend(rules::declarations(module));
+    for entry in &module.entries {
+        rules::entry(module, entry, lint, &mut found);
+    }
+    found
+}
+
+/// Where the entries of `names` are not those `expected`, by name.
+#[must_use]
+pub fn check_entries<'a>(names: impl IntoIterator<Item = &'a str>, expected: &BTreeSet<String>) -> Vec<Violation> {
+    let violation = |rule, name: &str| Violation { rule, entry: Some(name.to_owned()), line: 0, text: String::new() };
+    let found: BTreeSet<&str> = names.into_iter().collect();
+    let missing = expected.iter().filter(|name| !found.contains(name.as_str()));
+    let unexpected = found.iter().filter(|name| !expected.contains(**name));
+    missing
+        .map(|name| violation(Rule::Missing, name))
+        .chain(unexpected.map(|name| violation(Rule::Unexpected, name)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

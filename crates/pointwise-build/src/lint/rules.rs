@@ -1,0 +1,107 @@
+//! The rules themselves.
+
+use std::collections::BTreeSet;
+
+use super::{Lint, Rule, Violation, access::Access};
+use crate::{
+    Sm,
+    ptx::{Entry, Kind, Module, Statement},
+};
+
+/// The header says what was asked for.
+pub(super) fn header(module: &Module<'_>, sm: Sm) -> Vec<Violation> {
+    let violation = |rule, text| Violation { rule, entry: None, line: 0, text };
+    let mut found = Vec::new();
+    // `sm_90a` and the like hold code for that one target only.
+    if module.target != sm.to_string() {
+        found.push(violation(Rule::Target { asked: sm }, format!(".target {}", module.target)));
+    }
+    if let Some(newest) = sm.newest_ptx().filter(|newest| module.version > *newest) {
+        found.push(violation(
+            Rule::Version { newest },
+            format!(".version {}.{}", module.version.0, module.version.1),
+        ));
+    }
+    found
+}
+
+/// Nothing is declared but shared memory, and no entry twice.
+pub(super) fn declarations(module: &Module<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for declaration in &module.declarations {
+        let rule = match declaration.kind {
+            Kind::Shared | Kind::Other => continue,
+            Kind::Extern => Rule::Extern,
+            Kind::Function => Rule::Function,
+            Kind::Data => Rule::Data,
+        };
+        let text = declaration.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = text.split('{').next().unwrap_or_default().trim_end().to_owned();
+        found.push(Violation { rule, entry: None, line: declaration.line, text });
+    }
+    let mut names = BTreeSet::new();
+    for entry in module.entries.iter().filter(|entry| !names.insert(entry.name)) {
+        found.push(Violation {
+            rule: Rule::Twice,
+            entry: Some(entry.name.to_owned()),
+            line: entry.line,
+            text: String::new(),
+        });
+    }
+    found
+}
+
+/// The instructions of one entry.
+pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: &mut Vec<Violation>) {
+    let mut add = |rule, line, text: &str| {
+        found.push(Violation { rule, entry: Some(entry.name.to_owned()), line, text: text.to_owned() });
+    };
+    let shared = module.declarations.iter().any(|it| it.kind == Kind::Shared && entry.mentions(it.name));
+    let (mut barriers, mut vector_load, mut vector_store) = (0, false, false);
+    for statement in entry.statements() {
+        if let Some(rule) = forbidden(&statement) {
+            add(rule, statement.line, statement.text);
+        }
+        let opcode = statement.opcode();
+        if opcode.starts_with("bar.") || opcode.starts_with("barrier.") {
+            barriers += 1;
+        }
+        let Some(access) = Access::of(opcode) else { continue };
+        match access.space {
+            None => add(Rule::Generic, statement.line, statement.text),
+            Some("local") => add(Rule::Local, statement.line, statement.text),
+            Some("global") if access.bits >= 128 => match access.operation {
+                "ld" => vector_load = true,
+                "st" => vector_store = true,
+                _ => {}
+            },
+            Some(_) => {}
+        }
+        if access.read_only && !lint.read_only_loads {
+            add(Rule::ReadOnlyLoad, statement.line, statement.text);
+        }
+    }
+    let declared = if shared { lint.barriers } else { 0 };
+    if barriers != declared {
+        add(Rule::Barriers { declared, found: barriers }, entry.line, "");
+    }
+    let promise = (lint.vectors)(entry.name);
+    if promise.loads && !vector_load {
+        add(Rule::NoVectorLoad, entry.line, "");
+    }
+    if promise.stores && !vector_store {
+        add(Rule::NoVectorStore, entry.line, "");
+    }
+}
+
+/// Statements that no kernel may have.
+fn forbidden(statement: &Statement<'_>) -> Option<Rule> {
+    let opcode = statement.opcode();
+    match opcode.split('.').next().unwrap_or_default() {
+        "call" => Some(Rule::Call),
+        "trap" | "brkpt" => Some(Rule::Trap),
+        "" if opcode == ".local" => Some(Rule::Local),
+        "" if opcode == ".global" || opcode == ".const" => Some(Rule::Data),
+        _ => None,
+    }
+}

@@ -1,0 +1,167 @@
+//! The element types a tensor can hold, as values ([`DType`]) and as Rust types ([`Scalar`]).
+
+use core::fmt;
+
+use half::{bf16, f16};
+
+/// The type of a tensor's elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum DType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper 16 bits of an `f32`.
+    BF16,
+    /// 8 bits: 4 exponent, 3 mantissa, no infinity (`float8_e4m3fn`).
+    F8E4M3,
+    /// 8 bits: 5 exponent, 2 mantissa, with infinities.
+    F8E5M2,
+    /// Signed, 8 bits.
+    I8,
+    /// Signed, 16 bits.
+    I16,
+    /// Signed, 32 bits.
+    I32,
+    /// Signed, 64 bits.
+    I64,
+    /// Unsigned, 8 bits.
+    U8,
+    /// One byte, 0 or 1.
+    Bool,
+}
+
+impl DType {
+    /// Every element type, in the order of declaration.
+    pub const ALL: [DType; 11] = [
+        DType::F32,
+        DType::F16,
+        DType::BF16,
+        DType::F8E4M3,
+        DType::F8E5M2,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::U8,
+        DType::Bool,
+    ];
+
+    /// Bytes an element takes; also its alignment.
+    #[inline]
+    pub const fn size(self) -> usize {
+        match self {
+            DType::I64 => 8,
+            DType::F32 | DType::I32 => 4,
+            DType::F16 | DType::BF16 | DType::I16 => 2,
+            DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8 | DType::Bool => 1,
+        }
+    }
+
+    /// The name used everywhere: `f32`, `f16`, `bf16`, `f8e4m3`, `f8e5m2`, `i8`, `i16`, `i32`, `i64`, `u8`, `bool`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DType::F32 => "f32",
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
+            DType::F8E4M3 => "f8e4m3",
+            DType::F8E5M2 => "f8e5m2",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
+            DType::I32 => "i32",
+            DType::I64 => "i64",
+            DType::U8 => "u8",
+            DType::Bool => "bool",
+        }
+    }
+
+    /// The inverse of [`DType::name`]; `None` for any other word.
+    pub fn from_name(name: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// Whether the elements are floating point.
+    #[inline]
+    pub const fn is_float(self) -> bool {
+        matches!(
+            self,
+            DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2
+        )
+    }
+
+    /// Whether the elements are integers; bool is not one.
+    #[inline]
+    pub const fn is_int(self) -> bool {
+        matches!(
+            self,
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8
+        )
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A Rust type that a tensor's elements can be read and written as.
+///
+/// Sealed: the host crate turns memory of element type [`Scalar::DTYPE`] into slices of the Rust type, which is sound
+/// only for types of exactly that representation.
+pub trait Scalar: Copy + Send + Sync + 'static + sealed::Sealed {
+    /// The element type of the same representation.
+    const DTYPE: DType;
+}
+
+pub(crate) mod sealed {
+    /// Keeps [`Scalar`](super::Scalar) to the types of this crate.
+    pub trait Sealed {}
+}
+
+macro_rules! scalar {
+    ($($t:ty => $dtype:ident),* $(,)?) => { $(
+        impl sealed::Sealed for $t {}
+        impl Scalar for $t {
+            const DTYPE: DType = DType::$dtype;
+        }
+        const _: () = assert!(size_of::<$t>() == DType::$dtype.size());
+    )* };
+}
+
+scalar! {
+    f32 => F32,
+    f16 => F16,
+    bf16 => BF16,
+    crate::fp8::F8E4M3 => F8E4M3,
+    crate::fp8::F8E5M2 => F8E5M2,
+    i8 => I8,
+    i16 => I16,
+    i32 => I32,
+    i64 => I64,
+    u8 => U8,
+    bool => Bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for dtype in DType::ALL {
+            assert_eq!(DType::from_name(dtype.name()), Some(dtype));
+        }
+        assert_eq!(DType::from_name("f64"), None);
+        assert_eq!(DType::from_name("F32"), None);
+    }
+
+    #[test]
+    fn every_type_is_float_int_or_bool() {
+        for dtype in DType::ALL {
+            let classes = [dtype.is_float(), dtype.is_int(), dtype == DType::Bool];
+            assert_eq!(classes.into_iter().filter(|&c| c).count(), 1, "{dtype}");
+        }
+    }
+}

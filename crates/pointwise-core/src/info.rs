@@ -1,0 +1,107 @@
+//! What the op table says of an op, as data: read by the registry, the command, the docs, the tests and the benches.
+
+use crate::dtype::DType;
+
+/// The shape of an op: which template runs it, and the names of its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `x -> y`.
+    Unary,
+    /// `(a, b) -> y`, broadcast.
+    Binary,
+}
+
+impl Kind {
+    /// Operand names, in call order, as files and the command use them.
+    pub const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Kind::Unary => &["x"],
+            Kind::Binary => &["a", "b"],
+        }
+    }
+
+    /// The template's name in symbols and listings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Unary => "unary",
+            Kind::Binary => "binary",
+        }
+    }
+}
+
+/// The element type of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultType {
+    /// That of the input.
+    Same,
+    /// bool: a predicate or a comparison.
+    Bool,
+}
+
+impl ResultType {
+    /// The element type of the result for inputs of type `input`.
+    pub const fn of(self, input: DType) -> DType {
+        match self {
+            ResultType::Same => input,
+            ResultType::Bool => DType::Bool,
+        }
+    }
+}
+
+/// The largest error a result may have, in units in the last place of the result's type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Accuracy {
+    /// The correctly rounded value, the same bits on every device.
+    Exact,
+    /// f32: at most this many ULP from the exact value. 16-bit types: at most 1 ULP, and correctly rounded for at least
+    /// 99.5 % of all inputs. fp8: correctly rounded.
+    Ulp(f32),
+}
+
+impl Accuracy {
+    /// The bound for results of type `dtype`, in ULP; 0.5 is correctly rounded.
+    pub const fn bound(self, dtype: DType) -> f32 {
+        match (self, dtype) {
+            (Accuracy::Ulp(ulp), DType::F32) => ulp,
+            (Accuracy::Ulp(_), DType::F16 | DType::BF16) => 1.0,
+            _ => 0.5,
+        }
+    }
+}
+
+/// A scalar parameter of an op.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ParamInfo {
+    /// PyTorch's name for it.
+    pub name: &'static str,
+    /// PyTorch's default.
+    pub default: f64,
+}
+
+/// One op of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct OpInfo {
+    /// PyTorch's name.
+    pub name: &'static str,
+    /// Template and operands.
+    pub kind: Kind,
+    /// Scalar parameters, in the order of the op's fields.
+    pub params: &'static [ParamInfo],
+    /// Element types of the operands.
+    pub types: &'static [DType],
+    /// Element type of the result.
+    pub result: ResultType,
+    /// Error bound.
+    pub accuracy: Accuracy,
+    /// The documentation of the table's row.
+    pub doc: &'static str,
+    /// The formula as it stands in the table.
+    pub formula: &'static str,
+}
+
+impl OpInfo {
+    /// Whether the op has kernels for operands of type `dtype`.
+    pub fn supports(&self, dtype: DType) -> bool {
+        self.types.contains(&dtype)
+    }
+}

@@ -1,0 +1,144 @@
+//! `exp`, `exp2`, `expm1` and the parts of an exponential that the other functions are made of.
+
+use super::prim::{ROUND_MAGIC, at_least, at_most, fma};
+
+pub(super) const LOG2_E: f32 = core::f32::consts::LOG2_E;
+/// ln 2 rounded to f32, and what the rounding left.
+pub(super) const LN_2_HI: f32 = core::f32::consts::LN_2;
+pub(super) const LN_2_LO: f32 = -1.904_654_2e-9;
+
+/// `2^100` and its inverse, see [`Scaled`].
+const UP: f32 = f32::from_bits((127 + 100) << 23);
+const DOWN: f32 = f32::from_bits((127 - 100) << 23);
+
+/// An exponential of a number that is not positive, kept `2^100` times too large.
+///
+/// The whole range of `e^x` for `x <= 0`, subnormal results included, then fits normal numbers: a caller multiplies
+/// what it has to and scales down once, at the end, with the only rounding in the subnormal range.
+#[derive(Clone, Copy)]
+pub(super) struct Scaled(pub(super) f32);
+
+impl Scaled {
+    /// What a scaled number is multiplied with to be the plain one.
+    pub(super) const DOWN: f32 = DOWN;
+
+    /// The plain number.
+    #[inline(always)]
+    pub(super) fn plain(self) -> f32 {
+        self.0 * DOWN
+    }
+}
+
+/// `e^r` for `|r| <= 0.3468`: `1 + r + r^2 Q(r)`, Q of degree 4, minimax relative error `2^-28.2`.
+#[inline(always)]
+pub(super) fn exp_poly(r: f32) -> f32 {
+    let q = fma(r, 0.001_383_674_9, 0.008_369_14);
+    let q = fma(r, q, 0.041_668_106);
+    let q = fma(r, q, 0.166_665_17);
+    let q = fma(r, q, 0.499_999_94);
+    let q = fma(r, q, 1.0);
+    fma(r, q, 1.0)
+}
+
+/// `2^f` for `|f| <= 0.5`: `1 + f (ln 2 + f Q(f))`, Q of degree 4, minimax relative error `2^-28.3`.
+#[inline(always)]
+pub(super) fn exp2_poly(f: f32) -> f32 {
+    let q = fma(f, 0.000_153_377_07, 0.001_339_136_5);
+    let q = fma(f, q, 0.009_618_483);
+    let q = fma(f, q, 0.055_503_59);
+    let q = fma(f, q, 0.240_226_48);
+    let q = fma(f, q, LN_2_HI);
+    fma(f, q, 1.0)
+}
+
+/// `x` with `n` added to its exponent, `n` being the low bits of `rounded`, a sum with [`ROUND_MAGIC`].
+#[inline(always)]
+pub(super) fn add_exponent(x: f32, rounded: f32) -> f32 {
+    f32::from_bits(x.to_bits().wrapping_add(rounded.to_bits() << 23))
+}
+
+/// `e^(x + low)` for `-120 <= x <= 0`, scaled by `2^100`; `low` is a correction far below one.
+#[inline(always)]
+pub(super) fn exp_scaled(x: f32, low: f32) -> Scaled {
+    let t = fma(x, LOG2_E, ROUND_MAGIC + 100.0);
+    let n = t - (ROUND_MAGIC + 100.0);
+    let r = fma(n, -LN_2_HI, x);
+    let r = fma(n, -LN_2_LO, r) + low;
+    Scaled(add_exponent(exp_poly(r), t))
+}
+
+/// As [`exp_scaled`] with no correction.
+#[inline(always)]
+pub(super) fn exp_scaled_plain(x: f32) -> Scaled {
+    let t = fma(x, LOG2_E, ROUND_MAGIC + 100.0);
+    let n = t - (ROUND_MAGIC + 100.0);
+    let r = fma(n, -LN_2_HI, x);
+    let r = fma(n, -LN_2_LO, r);
+    Scaled(add_exponent(exp_poly(r), t))
+}
+
+/// `e^x`, at most 1 ulp.
+#[inline(always)]
+pub fn exp(x: f32) -> f32 {
+    let c = at_least(at_most(x, 89.0), -104.0);
+    // The results span more binades than an exponent field has: each half of them is made 2^100 off, towards one.
+    let negative = c < 0.0;
+    let magic = if negative { ROUND_MAGIC + 100.0 } else { ROUND_MAGIC - 100.0 };
+    let scale = if negative { DOWN } else { UP };
+    let t = fma(c, LOG2_E, magic);
+    let n = t - magic;
+    let r = fma(n, -LN_2_HI, c);
+    let r = fma(n, -LN_2_LO, r);
+    add_exponent(exp_poly(r), t) * scale
+}
+
+/// `2^x`, at most 1 ulp.
+#[inline(always)]
+pub fn exp2(x: f32) -> f32 {
+    let c = at_least(at_most(x, 129.0), -151.0);
+    let negative = c < 0.0;
+    let magic = if negative { ROUND_MAGIC + 100.0 } else { ROUND_MAGIC - 100.0 };
+    let scale = if negative { DOWN } else { UP };
+    let t = c + magic;
+    let n = t - magic;
+    add_exponent(exp2_poly(c - n), t) * scale
+}
+
+/// `e^r - 1` for `|r| <= 0.3468`: `r + r^2 Q(r)`, Q of degree 5, minimax relative error `2^-28.2`.
+#[inline(always)]
+fn expm1_poly(r: f32) -> f32 {
+    let q = fma(r, 0.000_150_463_78, 0.001_393_054_3);
+    let q = fma(r, q, 0.008_341_51);
+    let q = fma(r, q, 0.041_666_51);
+    let q = fma(r, q, 0.166_666_36);
+    let q = fma(r, q, 0.5);
+    fma(r * r, q, r)
+}
+
+/// `e^x - 1` for `0 <= x <= 80`, exact for subnormal `x`.
+#[inline(always)]
+pub(super) fn expm1_moderate(x: f32) -> f32 {
+    let t = fma(x, LOG2_E, ROUND_MAGIC);
+    let n = t - ROUND_MAGIC;
+    let r = fma(n, -LN_2_HI, x);
+    let r = fma(n, -LN_2_LO, r);
+    let s = add_exponent(1.0, t);
+    fma(s, expm1_poly(r), s - 1.0)
+}
+
+/// `e^x - 1`, at most 1 ulp.
+#[inline(always)]
+pub fn expm1(x: f32) -> f32 {
+    let c = at_least(at_most(x, 89.0), -26.0);
+    let t = fma(c, LOG2_E, ROUND_MAGIC);
+    let n = t - ROUND_MAGIC;
+    let r = fma(n, -LN_2_HI, c);
+    let r = fma(n, -LN_2_LO, r);
+    let q = expm1_poly(r);
+    // Half of the result, as 2^n overflows before the result does.
+    let s = add_exponent(0.5, t);
+    let h = fma(s, q, s - 0.5);
+    // Half of a subnormal may not be representable.
+    let y = if n == 0.0 { q } else { h + h };
+    y.copysign(x)
+}

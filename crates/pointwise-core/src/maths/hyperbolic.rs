@@ -1,0 +1,86 @@
+//! `tanh`, the logistic function and the activations made of them.
+
+use super::exp::{Scaled, add_exponent, exp_scaled_plain, exp2_poly, expm1_moderate};
+use super::prim::{ROUND_MAGIC, at_least, at_most, fast_div, fast_div_wide, fma};
+
+/// The hyperbolic tangent, at most 2 ulp.
+#[inline(always)]
+pub fn tanh(x: f32) -> f32 {
+    // n / (n + 2) with n = e^(2|x|) - 1; from 9.02 on the result rounds to one.
+    let n = expm1_moderate(at_most(2.0 * x.abs(), 20.0));
+    let d = n + 2.0;
+    let d_low = n - (d - 2.0);
+    fast_div_wide(n, d, d_low).copysign(x)
+}
+
+/// What the activations of the form `x s(x)` share: `s` as a factor, which is `2^100` too large for negative `x`, and
+/// the scale to put the product right with.
+///
+/// Below `limit` the factor is zero, so that `-Inf` gives NaN as the formula does.
+#[inline(always)]
+pub(super) fn gate(x: f32, limit: f32, positive: f32, negative: Scaled) -> f32 {
+    let tail = if x < limit { 0.0 } else { negative.0 };
+    let factor = if x < 0.0 { tail } else { positive };
+    let scale = if x < 0.0 { Scaled::DOWN } else { 1.0 };
+    (x * factor) * scale
+}
+
+/// The logistic function `1 / (1 + e^-x)`, at most 2.5 ulp, in the negative tail down to subnormal results too.
+#[inline(always)]
+pub fn sigmoid(x: f32) -> f32 {
+    let z = exp_scaled_plain(at_least(-x.abs(), -120.0));
+    let negative = x < 0.0;
+    let n = if negative { z.0 } else { 1.0 };
+    let scale = if negative { Scaled::DOWN } else { 1.0 };
+    fast_div(n, 1.0 + z.plain()) * scale
+}
+
+/// `x / (1 + e^-x)`, at most 3 ulp, with the relative accuracy kept in the negative tail; `-Inf` gives NaN.
+#[inline(always)]
+pub fn silu(x: f32) -> f32 {
+    let z = exp_scaled_plain(at_least(-x.abs(), -120.0));
+    let n = if x < 0.0 { z.0 } else { 1.0 };
+    let q = fast_div(n, 1.0 + z.plain());
+    gate(x, -120.0, q, Scaled(q))
+}
+
+/// `x tanh(ln(1 + e^x))`, at most 3 ulp, with the relative accuracy kept in the negative tail; `-Inf` gives NaN.
+#[inline(always)]
+pub fn mish(x: f32) -> f32 {
+    // tanh(ln(1 + e)) = n / (n + 2), n = e (e + 2), divided by e^2 where e > 1. With w = e^-|x|:
+    // x < 0: w (w + 2) / (w (w + 2) + 2); else (1 + 2w) / (1 + 2w + 2w^2).
+    let w_scaled = exp_scaled_plain(at_least(-x.abs(), -120.0));
+    let w = w_scaled.plain();
+    let negative = x < 0.0;
+    let a = if negative { w + 2.0 } else { fma(2.0, w, 1.0) };
+    let d = if negative { fma(w, a, 2.0) } else { fma(2.0 * w, w, a) };
+    let n = if negative { w_scaled.0 * a } else { a };
+    let q = fast_div(n, d);
+    gate(x, -120.0, q, Scaled(q))
+}
+
+/// `0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`, at most 3 ulp, with the relative accuracy kept in the negative
+/// tail; `-Inf` gives NaN.
+#[inline(always)]
+pub fn gelu_tanh(x: f32) -> f32 {
+    // = x / (1 + 2^-v) with v = x (K1 + K3 x^2), K1 = 2 sqrt(2/pi) log2 e and K3 = 0.044715 K1. An error of v is a
+    // relative error of the tail, v times as large: so v in two floats.
+    /// A multiple of `2^-20`: the sum below is then exact to its last bit.
+    const K1: f32 = 2.302_208;
+    const K1_LOW: f32 = 2.513_669_7e-7;
+    const K3: f32 = 0.102_943_24;
+    const K3_LOW: f32 = -2.016_198_5e-9;
+    let a = x.abs().min(11.2);
+    let h = a * a;
+    let h_low = fma(a, a, -h);
+    let g = fma(h, K3, K1);
+    let g_low = fma(h, K3, K1 - g) + fma(h_low, K3, fma(h, K3_LOW, K1_LOW));
+    let v = a * g;
+    let v_low = fma(a, g_low, fma(a, g, -v));
+    let t = (ROUND_MAGIC + 100.0) - v;
+    let n = t - (ROUND_MAGIC + 100.0);
+    let z = Scaled(add_exponent(exp2_poly((-n - v) - v_low), t));
+    let n = if x < 0.0 { z.0 } else { 1.0 };
+    let q = fast_div(n, 1.0 + z.plain());
+    gate(x, -11.2, q, Scaled(q))
+}

@@ -1,0 +1,32 @@
+//! Accurate f32 maths, the same source for the GPU and the CPU.
+//!
+//! Free functions, all inlined, on scalars: no tables in memory, no calls, no branches but the rare paths of
+//! [`prim::rarely`] and the loop of [`fmod`]. A CPU loop around them becomes vector code where it is compiled with
+//! FMA; as PTX they use registers alone. Sums of products are written with [`prim::fma`], so that neither compiler has
+//! anything left to contract and both give the same bits, but for the last bit of a reciprocal (see [`prim`]).
+//!
+//! Errors are given in ulp, the distance to the exact value in units of the last place of the f32 next to it, and hold
+//! for every input, subnormal inputs and results included. `tests/maths_accuracy.rs` measures them.
+//!
+//! Polynomials are minimax fits made for this crate (Remez exchange at 64 bits of significand, then the coefficients
+//! rounded to f32 one after the other from the lowest order, the others fitted anew each time).
+
+mod erf;
+mod exp;
+mod fmod;
+mod hyperbolic;
+mod log;
+mod pow;
+pub mod prim;
+mod root;
+mod trig;
+
+pub use erf::{erf, erfc, gelu, normal_cdf};
+pub use exp::{exp, exp2, expm1};
+pub use fmod::{floor_divide, fmod, remainder};
+pub use hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
+pub use log::{ln, log1p, log2, softplus1};
+pub use pow::pow;
+pub use prim::{fast_div, maximum, minimum};
+pub use root::{lerp, rsqrt};
+pub use trig::{cos, sin, sincos, sincospi};

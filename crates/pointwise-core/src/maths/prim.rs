@@ -1,0 +1,228 @@
+//! The operations that have a different name, or a different price, on the GPU and on the CPU.
+//!
+//! This is the one place of the crate with target-specific code: PTX instructions by inline assembly and
+//! `core::f32::math` on `nvptx64`, the methods of `std` elsewhere. Everything above is written once and gives the
+//! same bits on both, but for [`fast_div`] and [`rsqrt_estimate`], whose last bit may differ.
+
+#[cfg(not(target_arch = "nvptx64"))]
+extern crate std;
+
+#[cfg(target_arch = "nvptx64")]
+use core::f32::math;
+
+/// The bits of the NaN that PTX instructions return, used on the CPU too so that results compare as bits.
+const CANONICAL_NAN: u32 = 0x7fff_ffff;
+
+/// `1.5 * 2^23`: adding it to a number of magnitude below `2^22` rounds that to an integer, ties to even, and leaves
+/// the integer in the low bits of the sum. One full-rate instruction, where a rounding instruction is quarter rate.
+pub const ROUND_MAGIC: f32 = 12_582_912.0;
+
+/// Whether this is the GPU, where a branch that few threads take is worth having.
+pub const ON_GPU: bool = cfg!(target_arch = "nvptx64");
+
+/// `a * b + c`, rounded once.
+#[inline(always)]
+pub fn fma(a: f32, b: f32, c: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        math::mul_add(a, b, c)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        a.mul_add(b, c)
+    }
+}
+
+macro_rules! forward {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $name(x: f32) -> f32 {
+            #[cfg(target_arch = "nvptx64")]
+            {
+                math::$name(x)
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                x.$name()
+            }
+        }
+    )*};
+}
+
+forward! {
+    /// The square root, correctly rounded.
+    sqrt
+    /// The largest integer not above `x`.
+    floor
+    /// The smallest integer not below `x`.
+    ceil
+    /// `x` without its fraction.
+    trunc
+    /// The nearest integer, ties to even.
+    round_ties_even
+}
+
+#[cfg(target_arch = "nvptx64")]
+macro_rules! ptx {
+    ($text:literal, $($x:expr),+) => {{
+        let y: f32;
+        // SAFETY: one instruction from registers to a register.
+        unsafe {
+            core::arch::asm!($text, out(reg32) y, $(in(reg32) $x),+, options(pure, nomem, nostack));
+        }
+        y
+    }};
+}
+
+/// The larger of two numbers as `torch.maximum`: NaN if either is NaN, and `+0` above `-0`.
+#[inline(always)]
+pub fn maximum(a: f32, b: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        ptx!("max.NaN.f32 {}, {}, {};", a, b)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let larger = if a > b { a } else { b };
+        // Equal numbers have equal bits, but for zeros, where AND keeps the sign only if both have it.
+        let tie = f32::from_bits(a.to_bits() & b.to_bits());
+        let ordered = if a == b { tie } else { larger };
+        if a.is_nan() | b.is_nan() { f32::from_bits(CANONICAL_NAN) } else { ordered }
+    }
+}
+
+/// The smaller of two numbers as `torch.minimum`: NaN if either is NaN, and `-0` below `+0`.
+#[inline(always)]
+pub fn minimum(a: f32, b: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        ptx!("min.NaN.f32 {}, {}, {};", a, b)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let smaller = if a < b { a } else { b };
+        let tie = f32::from_bits(a.to_bits() | b.to_bits());
+        let ordered = if a == b { tie } else { smaller };
+        if a.is_nan() | b.is_nan() { f32::from_bits(CANONICAL_NAN) } else { ordered }
+    }
+}
+
+/// `x`, but not below the non-zero bound `low`; NaN stays NaN. One instruction on the GPU and on x86.
+#[inline(always)]
+pub fn at_least(x: f32, low: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        ptx!("max.NaN.f32 {}, {}, {};", x, low)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        if low > x { low } else { x }
+    }
+}
+
+/// `x`, but not above the non-zero bound `high`; NaN stays NaN. One instruction on the GPU and on x86.
+#[inline(always)]
+pub fn at_most(x: f32, high: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        ptx!("min.NaN.f32 {}, {}, {};", x, high)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        if high < x { high } else { x }
+    }
+}
+
+/// About `1 / b`, within one ulp where `b` and the result are normal.
+///
+/// GPU: `rcp.approx.ftz`, which takes subnormals for zeros. CPU: a division.
+#[inline(always)]
+pub fn recip_estimate(b: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        ptx!("rcp.approx.ftz.f32 {}, {};", b)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        1.0 / b
+    }
+}
+
+/// About `1 / sqrt(x)`, relative error below `2^-22`; subnormals, zeros, infinities and negative numbers as IEEE
+/// `1 / sqrt(x)`.
+#[inline(always)]
+pub fn rsqrt_estimate(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        ptx!("rsqrt.approx.f32 {}, {};", x)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        1.0 / sqrt(x)
+    }
+}
+
+/// The reciprocal of a finite normal `b` of magnitude in `2^-120 ..= 2^120`, to half an ulp and little more.
+///
+/// GPU: `rcp.approx.ftz` and one Newton step. CPU: a division.
+#[inline(always)]
+pub fn fast_recip(b: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let r = recip_estimate(b);
+        fma(r, fma(-b, r, 1.0), r)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        1.0 / b
+    }
+}
+
+/// `a / b` for finite `a` and a finite normal `b` of magnitude in `2^-120 ..= 2^120`, within one ulp.
+///
+/// NaN in either operand gives NaN. An infinite operand gives NaN on the GPU: callers keep both finite.
+///
+/// GPU: `rcp.approx.ftz` (1 ulp) and one correction by the exact remainder. That leaves a relative error of about
+/// `2^-45` before the rounding, so that but for one input in a million the result is the correctly rounded one. CPU: a
+/// division.
+#[inline(always)]
+pub fn fast_div(a: f32, b: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let r = recip_estimate(b);
+        let q = a * r;
+        fma(fma(-b, q, a), r, q)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        a / b
+    }
+}
+
+/// `a / (b + b_low)` for operands as in [`fast_div`] and a `b_low` of at most an ulp of `b`.
+///
+/// The correction enters through the remainder, so that the rounding made in forming `b` costs no accuracy.
+#[inline(always)]
+pub fn fast_div_wide(a: f32, b: f32, b_low: f32) -> f32 {
+    let r = recip_estimate(b);
+    let q = a * r;
+    fma(fma(-b_low, q, fma(-b, q, a)), r, q)
+}
+
+/// `slow()` where `condition` holds, else `fast`.
+///
+/// For a path that few inputs take. GPU: a branch, so that the slow path costs nothing until a thread takes it. CPU:
+/// both are computed and one is selected, so that the loop around still becomes vector code.
+#[inline(always)]
+pub fn rarely<T: Copy>(condition: bool, slow: impl FnOnce() -> T, fast: T) -> T {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        if condition { slow() } else { fast }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let slow = slow();
+        if condition { slow } else { fast }
+    }
+}

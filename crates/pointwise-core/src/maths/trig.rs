@@ -1,0 +1,144 @@
+//! `sin`, `cos`, both at once, and both of a multiple of pi.
+
+use super::prim::{ROUND_MAGIC, fma, rarely};
+
+const TWO_OVER_PI: f32 = core::f32::consts::FRAC_2_PI;
+/// pi/2 in three parts of 24 bits.
+const PIO2_HI: f32 = core::f32::consts::FRAC_PI_2;
+const PIO2_MID: f32 = -4.371_139e-8;
+const PIO2_LO: f32 = -1.715_124_5e-15;
+/// Below this the three parts of pi/2 suffice: the multiple stays below `2^15`, its products with the first part are
+/// exact to the last bit that counts, and what the three parts leave of pi/2 is below `2^-28` of any remainder.
+const LARGE: f32 = 50_000.0;
+
+/// `sin r` for `|r| <= pi/4 + 0.002`: `r + r^3 S(r^2)`, S of degree 2, minimax relative error `2^-26.9`.
+#[inline(always)]
+fn sin_poly(r: f32, r2: f32) -> f32 {
+    let s = fma(r2, -0.000_195_702_92, 0.008_332_672_5);
+    let s = fma(r2, s, -0.166_666_66);
+    // + 0.0, as -0.0 must not meet a +0.0 in the last sum: sin(-0) is -0.
+    fma(s, fma(r2, r, 0.0), r)
+}
+
+/// `cos r` for `|r| <= pi/4 + 0.002`: `1 + r^2 C(r^2)`, C of degree 3, minimax relative error `2^-29.8`.
+#[inline(always)]
+fn cos_poly(r2: f32) -> f32 {
+    let c = fma(r2, 2.436_440_6e-5, -0.001_388_692_3);
+    let c = fma(r2, c, 0.041_666_646);
+    let c = fma(r2, c, -0.5);
+    fma(r2, c, 1.0)
+}
+
+/// `x - n pi/2` and a number whose low two bits are those of `n`, for a magnitude below [`LARGE`].
+#[inline(always)]
+fn reduce_small(x: f32) -> (f32, u32) {
+    let t = fma(x, TWO_OVER_PI, ROUND_MAGIC);
+    let n = t - ROUND_MAGIC;
+    let r = fma(n, -PIO2_HI, x);
+    let r = fma(n, -PIO2_MID, r);
+    (fma(n, -PIO2_LO, r), t.to_bits())
+}
+
+/// As [`reduce_small`] for a magnitude of at least 64: the method of Payne and Hanek (1983).
+///
+/// The 24-bit significand is multiplied with those 96 bits of 2/pi that reach neither multiples of 4 nor below
+/// `2^-94`; the product modulo 4, with 62 bits of fraction, gives quadrant and remainder. The bits are picked by
+/// selects among immediates, as a table would be memory.
+#[inline(always)]
+fn reduce_large(x: f32) -> (f32, u32) {
+    /// 2/pi, the bits below the binary point, behind one word of zeros.
+    const W: [u32; 8] = [
+        0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab,
+    ];
+    let bits = x.to_bits();
+    let significand = u64::from(bits & 0x007f_ffff | 0x0080_0000);
+    // x = significand * 2^(exponent - 150); bits of 2/pi above position exponent - 152 give multiples of 4.
+    let position = (bits >> 23 & 0xff).wrapping_sub(120);
+    let pick = |with: u32, far: u32, near: u32| if position & with != 0 { far } else { near };
+    let w8 = |i: usize| if i < 8 { W[i] } else { 0 };
+    let by4 = |i: usize| pick(128, w8(i + 4), W[i]);
+    let by2 = |i: usize| pick(64, by4(i + 2), by4(i));
+    let by1 = |i: usize| pick(32, by2(i + 1), by2(i));
+    let (a, b, c, d) = (by1(0), by1(1), by1(2), by1(3));
+    let shift = position & 31;
+    let window = |high: u32, low: u32| ((u64::from(high) << 32 | u64::from(low)) << shift) >> 32;
+    let high = significand.wrapping_mul(window(a, b)) << 32;
+    let product = high
+        .wrapping_add(significand.wrapping_mul(window(b, c)))
+        .wrapping_add(significand.wrapping_mul(window(c, d)) >> 32);
+    // Units of 2^-62: two bits of quadrant, rounded to nearest, and a signed fraction in three exact pieces.
+    let quadrant = (product.wrapping_add(1 << 61) >> 62) as u32;
+    let fraction = product.wrapping_sub(u64::from(quadrant) << 62);
+    let top = (fraction.wrapping_add(1 << 39) >> 32) as u32 as i32 >> 8;
+    let rest = fraction.wrapping_add(1 << 39) & 0xff_ffff_ffff;
+    let middle = (rest >> 16) as u32 as i32 - 0x80_0000;
+    let low = (rest & 0xffff) as u32 as i32;
+    let f0 = top as f32 * f32::from_bits((127 - 22) << 23);
+    let f1 = middle as f32 * f32::from_bits((127 - 46) << 23);
+    let f1 = fma(low as f32, f32::from_bits((127 - 62) << 23), f1);
+    let f = f0 + f1;
+    let f_low = f1 - (f - f0);
+    let r = fma(f, PIO2_HI, fma(f, PIO2_MID, f_low * PIO2_HI));
+    let sign = bits & 0x8000_0000;
+    let quadrant = if sign != 0 { quadrant.wrapping_neg() } else { quadrant };
+    (f32::from_bits(r.to_bits() ^ sign), quadrant)
+}
+
+/// The remainder of `x` by pi/2 and the quadrant, for any `x`.
+#[inline(always)]
+fn reduce(x: f32) -> (f32, u32) {
+    let (r, n) = rarely(x.abs() > LARGE, || reduce_large(x), reduce_small(x));
+    // The integer path has no infinities.
+    let r = if x.abs() < f32::INFINITY { r } else { f32::NAN };
+    (r, n)
+}
+
+/// The sine of the angle with remainder `r` and quadrant `n`, of which the last two bits count.
+#[inline(always)]
+fn in_quadrant(n: u32, sin: f32, cos: f32) -> f32 {
+    let y = if n & 1 != 0 { cos } else { sin };
+    f32::from_bits(y.to_bits() ^ (n & 2) << 30)
+}
+
+/// The sine of an angle in radians, at most 2 ulp, for every angle.
+#[inline(always)]
+pub fn sin(x: f32) -> f32 {
+    sincos(x).0
+}
+
+/// The cosine of an angle in radians, at most 2 ulp, for every angle.
+#[inline(always)]
+pub fn cos(x: f32) -> f32 {
+    sincos(x).1
+}
+
+/// Sine and cosine of an angle in radians, each at most 2 ulp, from one reduction.
+#[inline(always)]
+pub fn sincos(x: f32) -> (f32, f32) {
+    let (r, n) = reduce(x);
+    let r2 = r * r;
+    let (s, c) = (sin_poly(r, r2), cos_poly(r2));
+    (in_quadrant(n, s, c), in_quadrant(n.wrapping_add(1), s, c))
+}
+
+/// `sin(pi x)` and `cos(pi x)` for `|x| <= 2^21`, each at most 2 ulp. Whole multiples of a half are exact.
+#[inline(always)]
+pub fn sincospi(x: f32) -> (f32, f32) {
+    /// pi rounded to f32, and what the rounding left.
+    const HI: f32 = core::f32::consts::PI;
+    const LO: f32 = -8.742_278e-8;
+    let t = fma(x, 2.0, ROUND_MAGIC);
+    let r = fma(t - ROUND_MAGIC, -0.5, x);
+    let r2 = r * r;
+    // sin(pi r) = r (pi + r^2 S), |r| <= 1/4, S of degree 2, relative error 2^-27.9.
+    let s = fma(r2, -0.589_277_7, 2.549_794_7);
+    let s = fma(r2, s, -5.167_709);
+    let s = fma(r, HI, r * fma(r2, s, LO));
+    // cos(pi r) = 1 + r^2 C, C of degree 3, relative error 2^-31.1.
+    let c = fma(r2, 0.228_988_51, -1.334_758_2);
+    let c = fma(r2, c, 4.058_696_7);
+    let c = fma(r2, c, -4.934_802);
+    let c = fma(r2, c, 1.0);
+    let n = t.to_bits();
+    (in_quadrant(n, s, c), in_quadrant(n.wrapping_add(1), s, c))
+}

@@ -1,0 +1,568 @@
+//! What a formula may use: the compute types and their operations.
+//!
+//! | compute type | storage types | maths |
+//! |---|---|---|
+//! | `f32` | f32, f8e4m3, f8e5m2 | [`crate::maths`], bounds of `docs/accuracy.md` |
+//! | [`Coarse`] | f16, bf16 | [`crate::maths::half`]: `f32` arithmetic, functions good enough for a result rounded to 16 bits |
+//! | `f64` | (the oracle) | std and `libm` |
+//! | `Wrapping<int>` | i8, i16, i32, i64, u8 | two's complement, wrapping |
+//! | [`Logic`] | bool | `+` is or, `*` is and, as in PyTorch |
+
+use core::num::Wrapping;
+use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
+
+use crate::maths;
+use crate::op::Word;
+
+/// Any compute type: can be compared and tested.
+pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
+    /// Zero, or false.
+    const ZERO: Self;
+    /// One, or true.
+    const ONE: Self;
+    /// Not equal to zero: the value as a condition. NaN is true.
+    fn truth(self) -> bool;
+    /// False for every integer and bool.
+    fn is_nan(self) -> bool;
+    /// False for every integer and bool.
+    fn is_infinite(self) -> bool;
+}
+
+/// Floats and integers. Integer arithmetic wraps.
+pub trait Num:
+    Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
+{
+    /// Magnitude; the smallest signed integer wraps to itself.
+    fn abs(self) -> Self;
+    /// The larger operand, NaN if either is NaN; `maximum(-0, +0)` is `+0`.
+    fn maximum(self, other: Self) -> Self;
+    /// The smaller operand, NaN if either is NaN; `minimum(-0, +0)` is `-0`.
+    fn minimum(self, other: Self) -> Self;
+    /// Towards minus infinity; integers unchanged.
+    fn floor(self) -> Self;
+    /// Towards plus infinity; integers unchanged.
+    fn ceil(self) -> Self;
+    /// Towards zero; integers unchanged.
+    fn trunc(self) -> Self;
+    /// To nearest, ties to even; integers unchanged.
+    fn round_ties_even(self) -> Self;
+    /// PyTorch's `remainder`: the sign of the divisor. Integers: 0 for a zero divisor.
+    fn remainder(self, divisor: Self) -> Self;
+    /// PyTorch's `floor_divide`, exact for floats. Integers: 0 for a zero divisor, wraps for `MIN / -1`.
+    fn floor_divide(self, divisor: Self) -> Self;
+    /// `div(rounding_mode='trunc')`. Integers: 0 for a zero divisor, wraps for `MIN / -1`.
+    fn trunc_divide(self, divisor: Self) -> Self;
+    /// C99 `pow`; integers by repeated squaring, a negative exponent as PyTorch has it.
+    fn pow(self, exponent: Self) -> Self;
+}
+
+/// Integers and bool: whole-word logic.
+pub trait Bits:
+    Value
+    + Not<Output = Self>
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+{
+}
+
+/// Floats: what an activation's formula is written in.
+///
+/// Every method is branch-free, covers the whole range of the type and keeps NaN, infinities, subnormals and the sign of
+/// zero as C99 has them. `/` and [`Real::sqrt`] are correctly rounded for `f32`.
+pub trait Real: Num + Div<Output = Self> {
+    /// A constant of the formula, rounded once to the compute type.
+    fn constant(value: f64) -> Self;
+    /// `self * a + b` with one rounding.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// Square root.
+    fn sqrt(self) -> Self;
+    /// `1 / sqrt(x)`.
+    fn rsqrt(self) -> Self;
+    /// `1 / x`.
+    fn recip(self) -> Self;
+    /// `e^x`.
+    fn exp(self) -> Self;
+    /// `e^x - 1`, accurate near 0.
+    fn exp_m1(self) -> Self;
+    /// Natural logarithm.
+    fn ln(self) -> Self;
+    /// `ln(1 + x)`, accurate near 0.
+    fn ln_1p(self) -> Self;
+    /// Sine of an angle in radians.
+    fn sin(self) -> Self;
+    /// Cosine of an angle in radians.
+    fn cos(self) -> Self;
+    /// Hyperbolic tangent.
+    fn tanh(self) -> Self;
+    /// Error function.
+    fn erf(self) -> Self;
+    /// The normal distribution function, `erfc(-x / sqrt 2) / 2`: accurate in the far negative tail, where
+    /// `1 + erf(x / sqrt 2)` cancels.
+    fn normal_cdf(self) -> Self;
+    /// `1 / (1 + e^-x)`, accurate in the far negative tail.
+    fn sigmoid(self) -> Self;
+    /// `ln(1 + e^x)` without overflow.
+    fn softplus(self) -> Self;
+    /// `x / (1 + e^-x)`.
+    fn silu(self) -> Self;
+    /// `x tanh(ln(1 + e^x))`.
+    fn mish(self) -> Self;
+    /// `x (1 + erf(x / sqrt 2)) / 2`.
+    fn gelu(self) -> Self;
+    /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`.
+    fn gelu_tanh(self) -> Self;
+}
+
+/// `f32` arithmetic whose functions need only survive one rounding to f16 or bf16: the compute type of those two.
+///
+/// The bound (all 65,536 inputs, `docs/accuracy.md`): at most 1 ULP of the 16-bit type, correctly rounded for at least
+/// 99.5 % of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+#[repr(transparent)]
+pub struct Coarse(pub f32);
+
+macro_rules! operators {
+    ($t:ident: $($trait:ident $method:ident $op:tt),*) => { $(
+        impl $trait for $t {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                $t(self.0 $op other.0)
+            }
+        }
+    )* };
+}
+operators!(Coarse: Add add +, Sub sub -, Mul mul *);
+
+impl Div for Coarse {
+    type Output = Self;
+    #[inline(always)]
+    fn div(self, divisor: Self) -> Self {
+        Coarse(maths::half::div(self.0, divisor.0))
+    }
+}
+
+impl Neg for Coarse {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Coarse(-self.0)
+    }
+}
+
+/// `Value` and the exact part of `Num` for a type that wraps or is an `f32`.
+macro_rules! f32_like {
+    ($t:ty, $wrap:expr, |$x:ident| $get:expr, $functions:path) => {
+        impl Value for $t {
+            const ZERO: Self = $wrap(0.0);
+            const ONE: Self = $wrap(1.0);
+            #[inline(always)]
+            fn truth(self) -> bool {
+                let $x = self;
+                $get != 0.0
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                let $x = self;
+                $get != $get
+            }
+            #[inline(always)]
+            fn is_infinite(self) -> bool {
+                let $x = self;
+                ($get).abs() == f32::INFINITY
+            }
+        }
+
+        impl Num for $t {
+            f32_like!(@num $wrap, |$x| $get;
+                abs: f32::abs, floor: maths::prim::floor, ceil: maths::prim::ceil,
+                trunc: maths::prim::trunc, round_ties_even: maths::prim::round_ties_even;
+                maximum: maths::prim::maximum, minimum: maths::prim::minimum,
+                remainder: maths::fmod::remainder, floor_divide: maths::fmod::floor_divide);
+            #[inline(always)]
+            fn trunc_divide(self, divisor: Self) -> Self {
+                // The quotient is rounded to f32 once, then cut: `Coarse` must not approximate it first.
+                let (a, b) = (
+                    { let $x = self; $get },
+                    { let $x = divisor; $get },
+                );
+                $wrap(maths::prim::trunc(a / b))
+            }
+            #[inline(always)]
+            fn pow(self, exponent: Self) -> Self {
+                use $functions as functions;
+                let (a, b) = (
+                    { let $x = self; $get },
+                    { let $x = exponent; $get },
+                );
+                $wrap(functions::pow(a, b))
+            }
+        }
+
+        impl Real for $t {
+            #[inline(always)]
+            fn constant(value: f64) -> Self {
+                $wrap(value as f32)
+            }
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                let (x, y, z) = (
+                    { let $x = self; $get },
+                    { let $x = a; $get },
+                    { let $x = b; $get },
+                );
+                $wrap(maths::prim::fma(x, y, z))
+            }
+            f32_like!(@real $functions, $wrap, |$x| $get;
+                sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_m1 expm1, ln ln, ln_1p log1p, sin sin, cos cos,
+                tanh tanh, erf erf, normal_cdf normal_cdf, sigmoid sigmoid, softplus softplus, silu silu, mish mish,
+                gelu gelu, gelu_tanh gelu_tanh);
+        }
+    };
+    (@num $wrap:expr, |$x:ident| $get:expr; $($one:ident: $f1:path),*; $($two:ident: $f2:path),*) => {
+        $(#[inline(always)]
+        fn $one(self) -> Self {
+            let $x = self;
+            $wrap($f1($get))
+        })*
+        $(#[inline(always)]
+        fn $two(self, other: Self) -> Self {
+            let (a, b) = (
+                { let $x = self; $get },
+                { let $x = other; $get },
+            );
+            $wrap($f2(a, b))
+        })*
+    };
+    (@real $functions:path, $wrap:expr, |$x:ident| $get:expr; $($method:ident $function:ident),*) => {
+        $(#[inline(always)]
+        fn $method(self) -> Self {
+            use $functions as functions;
+            let $x = self;
+            $wrap(functions::$function($get))
+        })*
+    };
+}
+
+#[inline(always)]
+const fn identity(x: f32) -> f32 {
+    x
+}
+
+f32_like!(f32, identity, |x| x, crate::maths::single);
+f32_like!(Coarse, Coarse, |x| x.0, crate::maths::half);
+
+macro_rules! integers {
+    ($($t:ident: $abs:ident),*) => { $(
+        impl Value for Wrapping<$t> {
+            const ZERO: Self = Wrapping(0);
+            const ONE: Self = Wrapping(1);
+            #[inline(always)]
+            fn truth(self) -> bool {
+                self.0 != 0
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                false
+            }
+            #[inline(always)]
+            fn is_infinite(self) -> bool {
+                false
+            }
+        }
+
+        impl Bits for Wrapping<$t> {}
+
+        #[allow(unused_comparisons)] // one body for signed and unsigned
+        impl Num for Wrapping<$t> {
+            #[inline(always)]
+            fn abs(self) -> Self {
+                if self.0 < 0 { -self } else { self }
+            }
+            #[inline(always)]
+            fn maximum(self, other: Self) -> Self {
+                if self.0 > other.0 { self } else { other }
+            }
+            #[inline(always)]
+            fn minimum(self, other: Self) -> Self {
+                if self.0 < other.0 { self } else { other }
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn ceil(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn trunc(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn round_ties_even(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn remainder(self, divisor: Self) -> Self {
+                let r = self.0.checked_rem(divisor.0).unwrap_or(0);
+                let adjust = r != 0 && (r < 0) != (divisor.0 < 0);
+                Wrapping(if adjust { r.wrapping_add(divisor.0) } else { r })
+            }
+            #[inline(always)]
+            fn floor_divide(self, divisor: Self) -> Self {
+                let q = self.trunc_divide(divisor).0;
+                let r = self.0.wrapping_sub(q.wrapping_mul(divisor.0));
+                let adjust = divisor.0 != 0 && r != 0 && (r < 0) != (divisor.0 < 0);
+                Wrapping(if adjust { q.wrapping_sub(1) } else { q })
+            }
+            #[inline(always)]
+            fn trunc_divide(self, divisor: Self) -> Self {
+                // `checked_div` is None for a zero divisor and for MIN / -1, which wraps to MIN.
+                let fallback = if divisor.0 == 0 { 0 } else { self.0 };
+                Wrapping(self.0.checked_div(divisor.0).unwrap_or(fallback))
+            }
+            #[inline(always)]
+            fn pow(self, exponent: Self) -> Self {
+                let (mut result, mut base, mut e) = (Wrapping(1 as $t), self, exponent.0);
+                let negative = e < 0;
+                if negative {
+                    // |base| > 1 gives 0, 1 gives 1, -1 gives +-1 by parity: only parity matters, so one round serves.
+                    result = if base.0 == 1 || base == -Wrapping(1 as $t) {
+                        if e & 1 == 1 { base } else { result }
+                    } else {
+                        Wrapping(0)
+                    };
+                    e = 0;
+                }
+                while e != 0 {
+                    result = if e & 1 == 1 { result * base } else { result };
+                    base = base * base;
+                    e >>= 1;
+                }
+                result
+            }
+        }
+    )* };
+}
+integers!(i8: wrapping_abs, i16: wrapping_abs, i32: wrapping_abs, i64: wrapping_abs, u8: abs);
+
+/// The compute type of bool: addition and maximum are or, multiplication and minimum are and. PyTorch refuses `sub`
+/// and `neg` on bool, so no table lists them; here they are exclusive or and the identity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Logic(pub bool);
+
+macro_rules! logic {
+    ($($trait:ident $method:ident $op:tt),*) => { $(
+        impl $trait for Logic {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                Logic(self.0 $op other.0)
+            }
+        }
+    )* };
+}
+logic!(Add add |, Sub sub ^, Mul mul &, BitAnd bitand &, BitOr bitor |, BitXor bitxor ^);
+
+impl Not for Logic {
+    type Output = Self;
+    #[inline(always)]
+    fn not(self) -> Self {
+        Logic(!self.0)
+    }
+}
+
+impl Neg for Logic {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        self
+    }
+}
+
+impl Value for Logic {
+    const ZERO: Self = Logic(false);
+    const ONE: Self = Logic(true);
+    #[inline(always)]
+    fn truth(self) -> bool {
+        self.0
+    }
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn is_infinite(self) -> bool {
+        false
+    }
+}
+
+impl Bits for Logic {}
+
+macro_rules! logic_num {
+    (same: $($same:ident),*; $($method:ident: |$a:ident, $b:ident| $value:expr),*) => {
+        impl Num for Logic {
+            $(#[inline(always)]
+            fn $same(self) -> Self {
+                self
+            })*
+            $(#[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                let ($a, $b) = (self.0, other.0);
+                Logic($value)
+            })*
+        }
+    };
+}
+logic_num!(same: abs, floor, ceil, trunc, round_ties_even;
+    maximum: |a, b| a | b, minimum: |a, b| a & b, remainder: |_a, _b| false,
+    floor_divide: |a, b| a & b, trunc_divide: |a, b| a & b, pow: |a, b| a | !b);
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod oracle {
+    //! `f64`: what every kernel is checked against.
+
+    use super::{Num, Real, Value};
+    use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
+
+    impl Value for f64 {
+        const ZERO: Self = 0.0;
+        const ONE: Self = 1.0;
+        fn truth(self) -> bool {
+            self != 0.0
+        }
+        fn is_nan(self) -> bool {
+            f64::is_nan(self)
+        }
+        fn is_infinite(self) -> bool {
+            f64::is_infinite(self)
+        }
+    }
+
+    impl Num for f64 {
+        fn abs(self) -> Self {
+            f64::abs(self)
+        }
+        fn maximum(self, other: Self) -> Self {
+            if self.is_nan() || other.is_nan() {
+                f64::NAN
+            } else if self == other {
+                if self.is_sign_negative() { other } else { self }
+            } else if self > other {
+                self
+            } else {
+                other
+            }
+        }
+        fn minimum(self, other: Self) -> Self {
+            -(-self).maximum(-other)
+        }
+        fn floor(self) -> Self {
+            f64::floor(self)
+        }
+        fn ceil(self) -> Self {
+            f64::ceil(self)
+        }
+        fn trunc(self) -> Self {
+            f64::trunc(self)
+        }
+        fn round_ties_even(self) -> Self {
+            f64::round_ties_even(self)
+        }
+        fn remainder(self, divisor: Self) -> Self {
+            let m = self % divisor;
+            if m != 0.0 && (divisor < 0.0) != (m < 0.0) {
+                m + divisor
+            } else {
+                m
+            }
+        }
+        fn floor_divide(self, divisor: Self) -> Self {
+            if divisor == 0.0 {
+                return self / divisor;
+            }
+            let m = self % divisor;
+            let adjust = m != 0.0 && (divisor < 0.0) != (m < 0.0);
+            let q = (self - m) / divisor - if adjust { 1.0 } else { 0.0 };
+            if q == 0.0 {
+                return 0.0_f64.copysign(self / divisor);
+            }
+            let f = q.floor();
+            if q - f > 0.5 { f + 1.0 } else { f }
+        }
+        fn trunc_divide(self, divisor: Self) -> Self {
+            (self / divisor).trunc()
+        }
+        fn pow(self, exponent: Self) -> Self {
+            f64::powf(self, exponent)
+        }
+    }
+
+    impl Real for f64 {
+        fn constant(value: f64) -> Self {
+            value
+        }
+        fn mul_add(self, a: Self, b: Self) -> Self {
+            f64::mul_add(self, a, b)
+        }
+        fn sqrt(self) -> Self {
+            f64::sqrt(self)
+        }
+        fn rsqrt(self) -> Self {
+            1.0 / f64::sqrt(self)
+        }
+        fn recip(self) -> Self {
+            1.0 / self
+        }
+        fn exp(self) -> Self {
+            f64::exp(self)
+        }
+        fn exp_m1(self) -> Self {
+            f64::exp_m1(self)
+        }
+        fn ln(self) -> Self {
+            f64::ln(self)
+        }
+        fn ln_1p(self) -> Self {
+            f64::ln_1p(self)
+        }
+        fn sin(self) -> Self {
+            f64::sin(self)
+        }
+        fn cos(self) -> Self {
+            f64::cos(self)
+        }
+        fn tanh(self) -> Self {
+            f64::tanh(self)
+        }
+        fn erf(self) -> Self {
+            libm::erf(self)
+        }
+        fn normal_cdf(self) -> Self {
+            0.5 * libm::erfc(-self * FRAC_1_SQRT_2)
+        }
+        fn sigmoid(self) -> Self {
+            1.0 / (1.0 + (-self).exp())
+        }
+        fn softplus(self) -> Self {
+            self.maximum(0.0) + (-f64::abs(self)).exp().ln_1p()
+        }
+        fn silu(self) -> Self {
+            self / (1.0 + (-self).exp())
+        }
+        fn mish(self) -> Self {
+            self * self.softplus().tanh()
+        }
+        fn gelu(self) -> Self {
+            self * self.normal_cdf()
+        }
+        fn gelu_tanh(self) -> Self {
+            // x * sigmoid(2u) is x (1 + tanh u) / 2 without its cancellation.
+            let u = FRAC_2_PI.sqrt() * (self + 0.044715 * self * self * self);
+            self * (2.0 * u).sigmoid()
+        }
+    }
+}

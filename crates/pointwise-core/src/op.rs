@@ -1,0 +1,110 @@
+//! The op traits: one for each number of operands. They are the whole DSL.
+//!
+//! A trait is implemented for every compute type the formula is written for, usually by one generic `impl`:
+//!
+//! ```
+//! use pointwise_core::{Real, UnaryOp};
+//!
+//! #[derive(Clone, Copy)]
+//! struct SquaredRelu;
+//!
+//! impl<T: Real> UnaryOp<T> for SquaredRelu { type Output = T; fn apply(self, x: T) -> T { let r = x.maximum(T::ZERO); r * r } }
+//! assert_eq!(SquaredRelu.apply(3.0_f32), 9.0);
+//! ```
+//!
+//! The bound says which element types the op can have ([`Real`]: floats; [`Num`]: floats and integers;
+//! [`Bits`]: integers and bool; [`Value`]: all), the output type what comes out: `T`, or `bool` for a predicate or a
+//! comparison. A parameter is a field of the compute type (`LeakyRelu<T> { negative_slope: T }`).
+
+use core::num::Wrapping;
+
+use crate::info::OpInfo;
+use crate::num::Logic;
+
+#[cfg(doc)]
+use crate::num::{Bits, Num, Real, Value};
+
+/// `x -> y`.
+pub trait UnaryOp<T>: Copy {
+    /// `T`, or `bool` for a predicate.
+    type Output;
+    /// The formula.
+    fn apply(self, x: T) -> Self::Output;
+}
+
+/// `(a, b) -> y`.
+pub trait BinaryOp<T>: Copy {
+    /// `T`, or `bool` for a comparison.
+    type Output;
+    /// The formula.
+    fn apply(self, a: T, b: T) -> Self::Output;
+}
+
+/// `(a, b, c) -> y`; `C` is the type of the first operand (`bool` for `where`).
+pub trait TernaryOp<T, C = T>: Copy {
+    /// `T` for every op of the family.
+    type Output;
+    /// The formula.
+    fn apply(self, a: C, b: T, c: T) -> Self::Output;
+}
+
+/// Kernel parameters travel as 64-bit words, so that all kernels of a template have one signature.
+pub trait Word: Copy {
+    /// The value's bits, zero-extended.
+    fn to_word(self) -> u64;
+    /// The inverse of [`Word::to_word`]; upper bits are ignored.
+    fn from_word(word: u64) -> Self;
+}
+
+impl Word for crate::num::Coarse {
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        self.0.to_word()
+    }
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        Self(f32::from_word(word))
+    }
+}
+
+/// An op of a table: what the macros [`crate::unary_ops`] and its siblings implement beside the op trait.
+pub trait TableOp: Copy {
+    /// The row, as data.
+    const INFO: OpInfo;
+    /// The op with the parameters of a call.
+    fn from_words(words: Words) -> Self;
+}
+
+/// The most parameters an op can have.
+pub const MAX_PARAMS: usize = 4;
+
+/// The parameters of a call, in the order of the op's fields, converted to its compute type.
+pub type Words = [u64; MAX_PARAMS];
+
+macro_rules! word {
+    ($($t:ty: $to:expr, $from:expr;)*) => { $(
+        impl Word for $t {
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                let to: fn(Self) -> u64 = $to;
+                to(self)
+            }
+            #[inline(always)]
+            fn from_word(word: u64) -> Self {
+                let from: fn(u64) -> Self = $from;
+                from(word)
+            }
+        }
+    )* };
+}
+
+word! {
+    f32: |x| x.to_bits() as u64, |w| f32::from_bits(w as u32);
+    f64: |x| x.to_bits(), |w| f64::from_bits(w);
+    Logic: |x| x.0 as u64, |w| Logic(w as u8 != 0);
+    Wrapping<i8>: |x| x.0 as u64, |w| Wrapping(w as i8);
+    Wrapping<i16>: |x| x.0 as u64, |w| Wrapping(w as i16);
+    Wrapping<i32>: |x| x.0 as u64, |w| Wrapping(w as i32);
+    Wrapping<i64>: |x| x.0 as u64, |w| Wrapping(w as i64);
+    Wrapping<u8>: |x| x.0 as u64, |w| Wrapping(w as u8);
+}

@@ -1,0 +1,249 @@
+//! The macros by which ops are declared, in the family and in a user's crate alike.
+//!
+//! A table is declared once and read by visitors: `unary_ops! { my_ops; rows }` defines the op types, their formulas and
+//! their [`OpInfo`](crate::OpInfo)s, and a macro `my_ops!` that hands the rows to a visitor. `pointwise_device::export`
+//! is the visitor that makes kernel entries of them, `pointwise::host_ops` the one that makes host functions.
+
+/// Declares unary ops, one row each.
+///
+/// ```
+/// pointwise_core::unary_ops! { my_ops;
+///     /// `max(x, 0)^2`.
+///     squared_relu: SquaredRelu (x: Num) -> T, [floats ints], Ulp(1.0) => { let r = x.maximum(T::ZERO); r * r };
+///     /// `x + sin^2(a x) / a` (Ziyin et al. 2020).
+///     snake: Snake { a = 1.0 } (x: Real) -> T, [f32 bf16], Ulp(4.0) => { let s = (a * x).sin(); x + s * s / a };
+/// }
+/// # fn main() {}
+/// ```
+///
+/// A row is: documentation; the op's name; the name of its Rust type; its parameters with their defaults; the operand
+/// and what the formula asks of the compute type `T` (`Real`, `Num`, `Bits` or `Value`); the result, `T` or `bool`; the
+/// element types, singly or as the sets of [`for_types`](crate::for_types); the error bound
+/// ([`Accuracy`](crate::Accuracy)); the formula, over the operand, the parameters and `T`.
+///
+/// A table takes one module: it also defines `OPS`, the list of its [`OpInfo`](crate::OpInfo)s.
+#[macro_export]
+macro_rules! unary_ops {
+    ($table:ident; $($rows:tt)*) => {
+        $crate::__table! { ($) $table; $($rows)* }
+        $crate::__define_ops! { Unary; $($rows)* }
+    };
+}
+
+/// Declares binary ops, one row each; rows as in [`unary_ops`](crate::unary_ops) with two operands, `(a, b: Num)`.
+#[macro_export]
+macro_rules! binary_ops {
+    ($table:ident; $($rows:tt)*) => {
+        $crate::__table! { ($) $table; $($rows)* }
+        $crate::__define_ops! { Binary; $($rows)* }
+    };
+}
+
+/// The macro that hands a table's rows to a visitor.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __table {
+    (($d:tt) $table:ident; $($rows:tt)*) => {
+        /// Hands the rows of this table to a visitor macro: `table!(path::to::visitor)`.
+        #[macro_export]
+        macro_rules! $table {
+            ($d($d visitor:ident)::+) => {
+                $d($d visitor)::+! { $($rows)* }
+            };
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __define_ops {
+    ($kind:ident; $(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        $(
+            $crate::__define_op! {
+                [$kind $(#[doc = $doc])* $name $op ($($x)*) $bound $out [$($set)*] ($accuracy)]
+                ($($($p = $default),*)?)
+                $formula
+            }
+        )*
+
+        /// The ops of this table, in its order.
+        pub const OPS: &[$crate::OpInfo] = &[$($crate::__info!($op $({ $($p),* })?)),*];
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __info {
+    ($op:ident) => {
+        <$op as $crate::op::TableOp>::INFO
+    };
+    ($op:ident { $($p:ident),* }) => {
+        <$op<f32> as $crate::op::TableOp>::INFO
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __define_op {
+    ([$($row:tt)*] () $formula:expr) => {
+        $crate::__define_op! { @type [$($row)*] $formula }
+    };
+    ([$($row:tt)*] ($($p:ident = $default:expr),+) $formula:expr) => {
+        $crate::__define_op! { @generic [$($row)*] { $($p = $default),* } $formula }
+    };
+    (@type [$kind:ident $(#[doc = $doc:literal])* $name:ident $op:ident ($($x:ident)*) $bound:ident $out:ident
+        [$($set:ident)*] ($accuracy:expr)] $formula:expr) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $op;
+
+        $crate::__impl_op!($kind $op [$op] ($($x)*) $bound $out {} $formula);
+
+        impl $crate::op::TableOp for $op {
+            const INFO: $crate::OpInfo = $crate::__op_info!(
+                $kind $name [$($set)*] $out ($accuracy) [$($doc)*] {} $formula);
+            #[inline(always)]
+            fn from_words(_: $crate::op::Words) -> Self {
+                $op
+            }
+        }
+    };
+    (@generic [$kind:ident $(#[doc = $doc:literal])* $name:ident $op:ident ($($x:ident)*) $bound:ident $out:ident
+        [$($set:ident)*] ($accuracy:expr)] { $($p:ident = $default:expr),* } $formula:expr) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $op<T> {
+            $(
+                #[doc = concat!("PyTorch's `", stringify!($p), "`; default ", stringify!($default), ".")]
+                pub $p: T,
+            )*
+        }
+
+        $crate::__impl_op!($kind $op [$op<T>] ($($x)*) $bound $out { $($p),* } $formula);
+
+        impl<T: $crate::op::Word> $crate::op::TableOp for $op<T> {
+            const INFO: $crate::OpInfo = $crate::__op_info!(
+                $kind $name [$($set)*] $out ($accuracy) [$($doc)*] { $($p = $default),* } $formula);
+            #[inline(always)]
+            fn from_words(words: $crate::op::Words) -> Self {
+                let [$($p,)* ..] = words;
+                $op { $($p: T::from_word($p)),* }
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __impl_op {
+    (Unary $op:ident [$type:ty] ($x:ident) $bound:ident $out:ident { $($p:ident),* } $formula:expr) => {
+        impl<T: $crate::$bound> $crate::UnaryOp<T> for $type {
+            type Output = $out;
+            #[inline(always)]
+            fn apply(self, $x: T) -> $out {
+                $(let $p = self.$p;)*
+                $formula
+            }
+        }
+    };
+    (Binary $op:ident [$type:ty] ($a:ident $b:ident) $bound:ident $out:ident { $($p:ident),* } $formula:expr) => {
+        impl<T: $crate::$bound> $crate::BinaryOp<T> for $type {
+            type Output = $out;
+            #[inline(always)]
+            fn apply(self, $a: T, $b: T) -> $out {
+                $(let $p = self.$p;)*
+                $formula
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __op_info {
+    ($kind:ident $name:ident [$($set:ident)*] $out:ident ($accuracy:expr) [$($doc:literal)*]
+        { $($p:ident = $default:expr),* } $formula:expr) => {{
+        #[allow(unused_imports)]
+        use $crate::Accuracy::*;
+        $crate::OpInfo {
+            name: stringify!($name),
+            kind: $crate::Kind::$kind,
+            params: &[$($crate::ParamInfo { name: stringify!($p), default: $default as f64 }),*],
+            types: $crate::__dtypes!([$($set)*] []),
+            result: $crate::__result_type!($out),
+            accuracy: $accuracy,
+            doc: concat!($($doc, "\n"),*),
+            formula: stringify!($formula),
+        }
+    }};
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __result_type {
+    (T) => {
+        $crate::ResultType::Same
+    };
+    (bool) => {
+        $crate::ResultType::Bool
+    };
+}
+
+/// The element types of a table's column, as an array of [`DType`](crate::DType).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __dtypes {
+    ([floats $($rest:tt)*] [$($t:ident)*]) => {
+        $crate::__dtypes!([$($rest)*] [$($t)* F32 F16 BF16 F8E4M3 F8E5M2])
+    };
+    ([ints $($rest:tt)*] [$($t:ident)*]) => {
+        $crate::__dtypes!([$($rest)*] [$($t)* I8 I16 I32 I64 U8])
+    };
+    ([f32 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* F32]) };
+    ([f16 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* F16]) };
+    ([bf16 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* BF16]) };
+    ([f8e4m3 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* F8E4M3]) };
+    ([f8e5m2 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* F8E5M2]) };
+    ([i8 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* I8]) };
+    ([i16 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* I16]) };
+    ([i32 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* I32]) };
+    ([i64 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* I64]) };
+    ([u8 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* U8]) };
+    ([bool $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* Bool]) };
+    ([] [$($t:ident)*]) => {
+        &[$($crate::DType::$t),*]
+    };
+}
+
+/// Calls a macro, its path in parentheses, once for each element type of a table's column: `visitor! { type, args }`. The sets are `floats` (f32
+/// f16 bf16 f8e4m3 f8e5m2) and `ints` (i8 i16 i32 i64 u8); single types stand by their names.
+#[macro_export]
+macro_rules! for_types {
+    ([$($set:ident)*] $visitor:tt $args:tt) => {
+        $($crate::for_types! { @$set $visitor $args })*
+    };
+    (@floats $v:tt $args:tt) => {
+        $crate::for_types! { @each $v $args f32 f16 bf16 f8e4m3 f8e5m2 }
+    };
+    (@ints $v:tt $args:tt) => {
+        $crate::for_types! { @each $v $args i8 i16 i32 i64 u8 }
+    };
+    (@each $v:tt $args:tt $($t:ident)*) => {
+        $($crate::for_types! { @$t $v $args })*
+    };
+    (@$t:ident ($($visitor:tt)*) $args:tt) => {
+        $($visitor)*! { $t, $args }
+    };
+}
+
+/// The symbol of a kernel entry. The only place where one is formed: the kernels export it, the host asks for it.
+#[macro_export]
+macro_rules! symbol {
+    ($kind:ident, $op:ident, $type:ident, $strategy:ident) => {
+        concat!(stringify!($kind), "_", stringify!($op), "_", stringify!($type), "_", stringify!($strategy))
+    };
+}

@@ -1,0 +1,108 @@
+//! The visitors that make kernel entries of an op table.
+
+/// Declares what a kernel crate's root needs. Expands to nothing on the host.
+#[macro_export]
+macro_rules! kernel_crate {
+    () => {
+        // 256 bytes for the `table` strategy; an entry that does not use it is loaded without it.
+        #[cfg(target_arch = "nvptx64")]
+        core::arch::global_asm!(".shared .align 16 .b8 pointwise_table[256];");
+    };
+}
+
+/// The visitor that exports the entries of a table of unary ops: every op in every one of its element types by every
+/// strategy. Expands to nothing on the host.
+#[macro_export]
+macro_rules! export_unary {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($x:ident: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => { $(
+        #[cfg(target_arch = "nvptx64")]
+        const _: () = {
+            $crate::for_types! { [$($set)*] ($crate::__unary_type) (($name $op $out) [$($($p)*)?]) }
+        };
+    )* };
+}
+
+/// The entries of one op in one element type.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __unary_type {
+    ($type:ident, (($name:ident $op:ident $out:ident) $params:tt)) => {
+        $crate::__unary_entry! { $type $name $op $params direct () }
+        $crate::__unary_entry! { $type $name $op $params direct_wide () }
+        $crate::__unary_entry! { $type $name $op $params explicit_parallel () }
+        $crate::__unary_vector! { $type $out $name $op $params }
+        $crate::__unary_table! { $type $out $name $op $params }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __unary_vector {
+    ($type:ident $out:ident $name:ident $op:ident $params:tt) => {
+        $crate::__unary_entry! { $type $name $op $params register_copy
+            (, { $crate::vector_len!($type) }) }
+    };
+}
+
+/// Elements of a 16-byte vector.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! vector_len {
+    ($type:ident) => {
+        16 / size_of::<$crate::element::ty::$type>()
+    };
+}
+
+/// Only fp8 ops with an fp8 result have a `table` entry.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __unary_table {
+    (f8e4m3 T $name:ident $op:ident $params:tt) => {
+        $crate::__unary_entry! { f8e4m3 $name $op $params table () }
+    };
+    (f8e5m2 T $name:ident $op:ident $params:tt) => {
+        $crate::__unary_entry! { f8e5m2 $name $op $params table () }
+    };
+    ($($other:tt)*) => {};
+}
+
+/// One entry. All have one signature, so that the host launches them all in one way.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __unary_entry {
+    ($type:ident $name:ident $op:ident [$($p:ident)*] $strategy:ident ($($len:tt)*)) => {
+        const _: () = {
+            type E = $crate::element::ty::$type;
+            type C = <E as $crate::Element>::Compute;
+            type O = $crate::__op_type!($op [$($p)*]);
+            type R = <<O as $crate::UnaryOp<C>>::Output as $crate::Store<E>>::Storage;
+
+            /// # Safety
+            /// The strategy's, in `pointwise_device::unary`; the host checks it before the launch.
+            #[unsafe(export_name = $crate::symbol!(unary, $name, $type, $strategy))]
+            unsafe extern "gpu-kernel" fn entry(
+                x: *const E, y: *mut R, n: u64, head: u32, p0: u64, p1: u64, p2: u64, p3: u64,
+            ) {
+                let op = <O as $crate::TableOp>::from_words([p0, p1, p2, p3]);
+                // SAFETY: this entry's own contract.
+                unsafe { $crate::unary::$strategy::<E, O $($len)*>(x, y, n, head, op) }
+            }
+        };
+    };
+}
+
+/// An op's type at the compute type `C` of the entry.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __op_type {
+    ($op:ident []) => {
+        $op
+    };
+    ($op:ident [$($p:ident)+]) => {
+        $op<C>
+    };
+}

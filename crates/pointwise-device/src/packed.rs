@@ -1,0 +1,153 @@
+//! Elements by the vector: `V` neighbouring elements between memory and registers.
+
+use pointwise_core::{Element, Value};
+
+use crate::convert;
+use crate::memory;
+
+/// Elements in one 64-bit word.
+const fn per_word<E: Element>() -> usize {
+    8 / size_of::<E>()
+}
+
+/// The lanes of one 64-bit word.
+///
+/// Where the hardware converts in pairs (f16, bf16, fp8) two lanes cost one instruction, which is what keeps 16-bit
+/// kernels inside the instruction budget of a copy.
+pub trait Packed: Element {
+    /// Lane `i` is bits `8 size i ..`; lanes past the word are zero.
+    fn unpack(word: u64) -> [Self::Compute; 8];
+    /// The inverse, rounding each lane once.
+    fn pack(lanes: [Self::Compute; 8]) -> u64;
+}
+
+/// Loads `V` elements.
+///
+/// # Safety
+/// `p` is valid for reading `V` elements and aligned to the smaller of 16 bytes and the vector's size.
+#[inline(always)]
+pub unsafe fn load<E: Packed, const V: usize>(p: *const E) -> [E::Compute; V] {
+    let mut lanes = [E::Compute::ZERO; V];
+    let mut at = 0;
+    while at < V {
+        let run = run::<E>(V);
+        // SAFETY: elements at .. at + run are inside the vector; the caller vouches for the rest.
+        let words = unsafe { memory::load(p.add(at).cast(), run * size_of::<E>()) };
+        let halves = [E::unpack(words[0]), E::unpack(words[1])];
+        let mut i = 0;
+        while i < run {
+            lanes[at + i] = halves[i / per_word::<E>()][i % per_word::<E>()];
+            i += 1;
+        }
+        at += run;
+    }
+    lanes
+}
+
+/// Stores `V` elements.
+///
+/// # Safety
+/// `p` is valid for writing `V` elements and aligned to the smaller of 16 bytes and the vector's size.
+#[inline(always)]
+pub unsafe fn store<E: Packed, const V: usize>(p: *mut E, lanes: [E::Compute; V]) {
+    let mut at = 0;
+    while at < V {
+        let run = run::<E>(V);
+        let mut halves = [[E::Compute::ZERO; 8]; 2];
+        let mut i = 0;
+        while i < run {
+            halves[i / per_word::<E>()][i % per_word::<E>()] = lanes[at + i];
+            i += 1;
+        }
+        // SAFETY: as in `load`.
+        unsafe {
+            memory::store(p.add(at).cast(), halves.map(E::pack), run * size_of::<E>());
+        }
+        at += run;
+    }
+}
+
+/// Elements of one access to a vector of `len`.
+const fn run<E: Element>(len: usize) -> usize {
+    if len * size_of::<E>() < 16 { len } else { 16 / size_of::<E>() }
+}
+
+/// Lanes converted one at a time: types whose conversion is free or has no packed instruction.
+macro_rules! by_lane {
+    ($($t:ty, $bits:ty: $from:expr, $to:expr;)*) => { $(
+        impl Packed for $t {
+            #[inline(always)]
+            fn unpack(word: u64) -> [Self::Compute; 8] {
+                let from: fn($bits) -> $t = $from;
+                let mut lanes = [Self::Compute::ZERO; 8];
+                let mut i = 0;
+                while i < per_word::<$t>() {
+                    lanes[i] = from((word >> (8 * size_of::<$t>() * i)) as $bits).widen();
+                    i += 1;
+                }
+                lanes
+            }
+            #[inline(always)]
+            fn pack(lanes: [Self::Compute; 8]) -> u64 {
+                let to: fn($t) -> $bits = $to;
+                let mut word = 0;
+                let mut i = 0;
+                while i < per_word::<$t>() {
+                    word |= (to(<$t>::narrow(lanes[i])) as u64) << (8 * size_of::<$t>() * i);
+                    i += 1;
+                }
+                word
+            }
+        }
+    )* };
+}
+
+by_lane! {
+    f32, u32: f32::from_bits, f32::to_bits;
+    i8, u8: |b| b as i8, |x| x as u8;
+    i16, u16: |b| b as i16, |x| x as u16;
+    i32, u32: |b| b as i32, |x| x as u32;
+    i64, u64: |b| b as i64, |x| x as u64;
+    u8, u8: |b| b, |x| x;
+    crate::element::Bool, u8: crate::element::Bool, |x| x.0;
+}
+
+/// Lanes converted in pairs: two f32 to or from one `$pair` of bits.
+macro_rules! by_pair {
+    ($($t:ty, $pair:ty: $unpack:path, $pack:path, $wrap:expr, $get:expr;)*) => { $(
+        impl Packed for $t {
+            #[inline(always)]
+            fn unpack(word: u64) -> [Self::Compute; 8] {
+                let wrap: fn(f32) -> Self::Compute = $wrap;
+                let mut lanes = [Self::Compute::ZERO; 8];
+                let mut i = 0;
+                while i < per_word::<$t>() / 2 {
+                    let (lo, hi) = $unpack((word >> (8 * size_of::<$pair>() * i)) as $pair);
+                    lanes[2 * i] = wrap(lo);
+                    lanes[2 * i + 1] = wrap(hi);
+                    i += 1;
+                }
+                lanes
+            }
+            #[inline(always)]
+            fn pack(lanes: [Self::Compute; 8]) -> u64 {
+                let get: fn(Self::Compute) -> f32 = $get;
+                let mut word = 0;
+                let mut i = 0;
+                while i < per_word::<$t>() / 2 {
+                    let pair = $pack(get(lanes[2 * i]), get(lanes[2 * i + 1]));
+                    word |= (pair as u64) << (8 * size_of::<$pair>() * i);
+                    i += 1;
+                }
+                word
+            }
+        }
+    )* };
+}
+
+by_pair! {
+    crate::f16, u32: convert::unpack_f16x2, convert::pack_f16x2, crate::Coarse, |c| c.0;
+    crate::bf16, u32: convert::unpack_bf16x2, convert::pack_bf16x2, crate::Coarse, |c| c.0;
+    crate::F8E4M3, u16: convert::unpack_e4m3x2, convert::pack_e4m3x2, |x| x, |x| x;
+    crate::F8E5M2, u16: convert::unpack_e5m2x2, convert::pack_e5m2x2, |x| x, |x| x;
+}

@@ -1,0 +1,44 @@
+//! Thread indices, under cuda_std's names.
+
+use core::arch::nvptx::{_block_dim_x, _block_idx_x, _thread_idx_x};
+
+/// `threadIdx.x`.
+#[inline(always)]
+pub fn thread_idx_x() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { _thread_idx_x() as u32 }
+}
+
+/// `blockIdx.x`.
+#[inline(always)]
+pub fn block_idx_x() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { _block_idx_x() as u32 }
+}
+
+/// `blockDim.x`.
+#[inline(always)]
+pub fn block_dim_x() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { _block_dim_x() as u32 }
+}
+
+/// The thread's index in a one-dimensional grid. The host keeps grids that use it below 2^32 threads.
+#[inline(always)]
+pub fn index_1d() -> u32 {
+    block_idx_x() * block_dim_x() + thread_idx_x()
+}
+
+/// The thread's index in a one-dimensional grid of any size.
+#[inline(always)]
+pub fn index_1d_wide() -> u64 {
+    // Widened before multiplying: the product of two u32 would wrap.
+    block_idx_x() as u64 * block_dim_x() as u64 + thread_idx_x() as u64
+}
+
+/// Waits for every thread of the block (`bar.sync 0`, cuda_std's `sync_threads`). Each thread of the block must reach it.
+#[inline(always)]
+pub fn sync_threads() {
+    // SAFETY: a barrier; without `nomem`, so that no memory access moves across it.
+    unsafe { core::arch::asm!("bar.sync 0;", options(nostack)) }
+}

@@ -1,0 +1,249 @@
+//! UnaryKernel: `y[i] = op(x[i])`, one body for each strategy.
+//!
+//! `x` and `y` may be the same address: a thread loads all its inputs before its first store, and no load takes the
+//! read-only path. The host guarantees that they are otherwise disjoint.
+
+use pointwise_core::{Element, Store, UnaryOp, Value};
+
+use crate::memory;
+use crate::packed::{self, Packed};
+use crate::strategy::{NEIGHBOURS, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
+use crate::thread;
+
+/// The storage type of what `O` makes of an `E`.
+type Out<O, E> = <<O as UnaryOp<<E as Element>::Compute>>::Output as Store<E>>::Storage;
+
+/// A thread an element, 32-bit index.
+///
+/// # Safety
+/// `x` and `y` are aligned to their elements and valid for `n` of them, and equal or disjoint.
+#[inline(always)]
+pub unsafe fn direct<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, op: O)
+where
+    E: Packed,
+    O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
+{
+    let i = thread::index_1d();
+    if i < n as u32 {
+        // SAFETY: i < n; the caller's contract.
+        unsafe { element(x, y, i as u64, op) }
+    }
+}
+
+/// A thread an element, 64-bit index: 2^32 elements and more.
+///
+/// # Safety
+/// As [`direct`].
+#[inline(always)]
+pub unsafe fn direct_wide<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, op: O)
+where
+    E: Packed,
+    O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
+{
+    let i = thread::index_1d_wide();
+    if i < n {
+        // SAFETY: i < n; the caller's contract.
+        unsafe { element(x, y, i, op) }
+    }
+}
+
+/// A thread [`NEIGHBOURS`] neighbouring elements, loaded one by one: any alignment, any size.
+///
+/// # Safety
+/// As [`direct`].
+#[inline(always)]
+pub unsafe fn explicit_parallel<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, op: O)
+where
+    E: Packed,
+    O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
+{
+    let first = thread::index_1d_wide() * NEIGHBOURS as u64;
+    if first + NEIGHBOURS as u64 <= n {
+        // SAFETY: the run ends at or before n; the caller's contract.
+        unsafe {
+            let (x, y) = (x.add(first as usize), y.add(first as usize));
+            let inputs: [E::Compute; NEIGHBOURS] = core::array::from_fn(|i| load(x.add(i)));
+            for (i, input) in inputs.into_iter().enumerate() {
+                store(y.add(i), op.apply(input).lane());
+            }
+        }
+    } else {
+        for i in first..n {
+            // SAFETY: i < n; the caller's contract.
+            unsafe { element(x, y, i, op) }
+        }
+    }
+}
+
+/// A thread one vector of `V` elements by 16-byte accesses; the `head` elements before the first aligned one and those
+/// after the last whole vector are done one by one by the threads that follow.
+///
+/// # Safety
+/// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors.
+#[inline(always)]
+pub unsafe fn register_copy<E, O, const V: usize>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, op: O)
+where
+    E: Packed,
+    O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
+{
+    let i = thread::index_1d();
+    let body = n - head as u64;
+    // 2^32 vectors are 64 GiB: the host splits nothing below that, and refuses above.
+    let vectors = (body / V as u64) as u32;
+    if i < vectors {
+        // SAFETY: vector i lies inside the body; the caller's contract.
+        unsafe {
+            let x = x.add(head as usize).cast::<[E; V]>().add(i as usize).cast::<E>();
+            let y = y.add(head as usize).cast::<[Out<O, E>; V]>().add(i as usize).cast();
+            let inputs = packed::load::<E, V>(x);
+            packed::store::<Out<O, E>, V>(y, inputs.map(|input| op.apply(input).lane()));
+        }
+    } else {
+        let rest = i - vectors;
+        if rest < head {
+            // SAFETY: rest < head <= n.
+            unsafe { element(x, y, rest as u64, op) }
+        } else {
+            let last = head as u64 + vectors as u64 * V as u64 + (rest - head) as u64;
+            if last < n {
+                // SAFETY: last < n.
+                unsafe { element(x, y, last, op) }
+            }
+        }
+    }
+}
+
+/// 8-bit to 8-bit by a table of all 256 results in shared memory, filled by each block; a thread [`TABLE_VECTORS`]
+/// vectors of 16 bytes.
+///
+/// # Safety
+/// As [`register_copy`]. The launch has [`TABLE_THREADS`] threads a block, and the module declares `pointwise_table`.
+#[inline(always)]
+pub unsafe fn table<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, op: O)
+where
+    E: Packed,
+    O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
+{
+    // The fill and the barrier come first, reached by every thread.
+    let mut code = thread::thread_idx_x() * (TABLE_LEN as u32 / TABLE_THREADS);
+    for _ in 0..TABLE_LEN as u32 / TABLE_THREADS {
+        let [input, ..] = E::unpack(code as u64);
+        shared::write(code, pack_one::<Out<O, E>>(op.apply(input).lane()));
+        code += 1;
+    }
+    thread::sync_threads();
+
+    let body = n - head as u64;
+    let vectors = body / 16;
+    let first = thread::block_idx_x() as u64 * (TABLE_THREADS as usize * TABLE_VECTORS) as u64
+        + thread::thread_idx_x() as u64;
+    // SAFETY: every access is inside the n elements; the caller's contract.
+    unsafe {
+        let (xb, yb) = (x.cast::<u8>().add(head as usize), y.cast::<u8>().add(head as usize));
+        let at = |k: usize| first + (k * TABLE_THREADS as usize) as u64;
+        let load = |k| memory::load(xb.add(at(k) as usize * 16), 16);
+        let store = |k, words: [u64; 2]| memory::store(yb.add(at(k) as usize * 16), words.map(look_up), 16);
+        if at(TABLE_VECTORS - 1) < vectors {
+            // All loads are in flight before the first look-up. Named, not an array, which would go to local memory.
+            let (w0, w1, w2, w3) = (load(0), load(1), load(2), load(3));
+            store(0, w0);
+            store(1, w1);
+            store(2, w2);
+            store(3, w3);
+        } else {
+            for k in 0..TABLE_VECTORS {
+                if at(k) < vectors {
+                    store(k, load(k));
+                }
+            }
+        }
+
+        // The block behind the last whole one also takes the head and the rest, at most 15 elements each.
+        let block = thread::block_idx_x() as u64;
+        if block == vectors / (TABLE_THREADS as u64 * TABLE_VECTORS as u64) {
+            let t = thread::thread_idx_x() as u64;
+            let byte = |i: u64| {
+                let [code, _] = memory::load(x.cast::<u8>().add(i as usize), 1);
+                memory::store(y.cast::<u8>().add(i as usize), [shared::read(code as u32) as u64, 0], 1);
+            };
+            if t < head as u64 {
+                byte(t);
+            }
+            let last = head as u64 + vectors * 16 + t;
+            if last < n {
+                byte(last);
+            }
+        }
+    }
+}
+
+/// Eight table look-ups, byte by byte.
+#[inline(always)]
+fn look_up(word: u64) -> u64 {
+    let mut out = 0;
+    for i in 0..8 {
+        out |= (shared::read((word >> (8 * i)) as u32 & 0xFF) as u64) << (8 * i);
+    }
+    out
+}
+
+#[inline(always)]
+fn pack_one<E: Packed>(value: E::Compute) -> u32 {
+    let mut lanes = [E::Compute::ZERO; 8];
+    lanes[0] = value;
+    E::pack(lanes) as u32 & 0xFF
+}
+
+/// # Safety
+/// `x` and `y` are valid at `i`.
+#[inline(always)]
+unsafe fn element<E, O>(x: *const E, y: *mut Out<O, E>, i: u64, op: O)
+where
+    E: Packed,
+    O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
+{
+    // SAFETY: the caller's contract.
+    unsafe { store(y.add(i as usize), op.apply(load(x.add(i as usize))).lane()) }
+}
+
+/// # Safety
+/// `p` is valid for reading.
+#[inline(always)]
+unsafe fn load<E: Packed>(p: *const E) -> E::Compute {
+    // SAFETY: the caller's contract.
+    let [lane] = unsafe { packed::load::<E, 1>(p) };
+    lane
+}
+
+/// # Safety
+/// `p` is valid for writing.
+#[inline(always)]
+unsafe fn store<E: Packed>(p: *mut E, value: E::Compute) {
+    // SAFETY: the caller's contract.
+    unsafe { packed::store::<E, 1>(p, [value]) }
+}
+
+/// The table in shared memory. There is one a module, declared by `kernel_crate!`.
+mod shared {
+    use core::arch::asm;
+
+    #[inline(always)]
+    pub(super) fn write(index: u32, byte: u32) {
+        // SAFETY: the caller keeps index below the 256 bytes of the table.
+        unsafe {
+            asm!("{{ .reg .u32 a; mov.u32 a, pointwise_table; add.u32 a, a, {i}; st.shared.u8 [a], {v}; }}",
+                i = in(reg32) index, v = in(reg32) byte, options(nostack));
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn read(index: u32) -> u32 {
+        let v: u32;
+        // SAFETY: index is a byte. Not `pure`: it must stay behind the barrier.
+        unsafe {
+            asm!("{{ .reg .u32 a; mov.u32 a, pointwise_table; add.u32 a, a, {i}; ld.shared.u8 {v}, [a]; }}",
+                i = in(reg32) index, v = out(reg32) v, options(nostack));
+        }
+        v
+    }
+}

@@ -1,0 +1,385 @@
+//! The crate's one error type. Every message is one line that says what is wrong and what to do.
+
+use std::fmt;
+
+use pointwise_core::DType;
+
+use crate::{Device, Shape};
+
+/// What every fallible call of this crate returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a call failed. Small (one pointer), so that results stay cheap on the launch path.
+pub struct Error(Box<ErrorKind>);
+
+/// The causes an [`Error`] can have.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Two shapes that must be equal are not.
+    #[error("{what}: expected shape {expected}, got {got}")]
+    ShapeMismatch {
+        /// Which operand of which call.
+        what: String,
+        /// The shape the call needs.
+        expected: Shape,
+        /// The shape it was given.
+        got: Shape,
+    },
+    /// Two shapes cannot be broadcast together.
+    #[error(
+        "shapes {a} and {b} cannot be broadcast together: dimension {dim} of the result would be {} and {}; \
+         sizes must be equal or 1, counted from the last dimension",
+        broadcast_size(.a, .b, *.dim), broadcast_size(.b, .a, *.dim)
+    )]
+    Broadcast {
+        /// The first shape.
+        a: Shape,
+        /// The second shape.
+        b: Shape,
+        /// The dimension of the result that does not fit.
+        dim: usize,
+    },
+    /// The call does not take this element type.
+    #[error("{op} does not take {got}: it takes {}", list(.allowed))]
+    DType {
+        /// The op or call.
+        op: String,
+        /// What it was given.
+        got: DType,
+        /// What it takes.
+        allowed: Vec<DType>,
+    },
+    /// Tensors of one call lie on different devices.
+    #[error("{what} is on {got}, but the call runs on {expected}: move it with to_device(&{})", device_call(.expected))]
+    DeviceMismatch {
+        /// Which operand.
+        what: String,
+        /// The device the call runs on.
+        expected: Device,
+        /// The operand's device.
+        got: Device,
+    },
+    /// An output shares memory with an operand in a way that would change what is read.
+    #[error("{what}: an output must be the very tensor it replaces, of the same layout, or share no memory with it; copy one of them first")]
+    Overlap {
+        /// Which tensors.
+        what: String,
+    },
+    /// The call needs elements that lie one after another.
+    #[error("{what} needs a contiguous tensor, but shape {shape} has strides {strides:?}: copy it with contiguous() first")]
+    NotContiguous {
+        /// The call.
+        what: &'static str,
+        /// The view's shape.
+        shape: Shape,
+        /// The view's strides, in elements.
+        strides: Vec<i64>,
+    },
+    /// A parameter is outside what the call takes.
+    #[error("{name} = {value}: {why}")]
+    Parameter {
+        /// The parameter.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is no NVIDIA driver here, or one that cannot be used.
+    #[error("no usable NVIDIA driver ({tried}): install the driver, or use the CPU (Device::cpu())")]
+    NoDriver {
+        /// What was looked for, and what came of it.
+        tried: String,
+    },
+    /// There is a driver, but no such device.
+    #[error("cuda:{ordinal} does not exist: the driver sees {}; CUDA_VISIBLE_DEVICES decides which", devices(*.count))]
+    NoDevice {
+        /// The device asked for.
+        ordinal: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The CUDA driver refused a call.
+    #[error("{call} failed: {name} ({code}): {message}")]
+    Driver {
+        /// The driver function.
+        call: &'static str,
+        /// Its result.
+        code: i32,
+        /// The result's name.
+        name: String,
+        /// The driver's words, and ours where there is more to say.
+        message: String,
+    },
+    /// The driver could not load a kernel's module.
+    #[error(
+        "the driver (CUDA {}) could not load kernel {symbol} (PTX {} for sm_{sm}): {advice}{}",
+        version(.driver), version(.ptx), log_note(.log)
+    )]
+    Load {
+        /// The kernel.
+        symbol: String,
+        /// The compute capability the image was compiled for: 90 is 9.0.
+        sm: u32,
+        /// The CUDA version of the driver, major and minor.
+        driver: (u32, u32),
+        /// The version of the PTX language the image is in; (0, 0) for machine code.
+        ptx: (u32, u32),
+        /// The driver's code.
+        code: i32,
+        /// The driver's compiler's words.
+        log: String,
+        /// What to do.
+        advice: String,
+    },
+    /// No embedded kernel does this.
+    #[error("no kernel {symbol}: {why}")]
+    NoKernel {
+        /// The kernel.
+        symbol: String,
+        /// Why it is missing, and what to do.
+        why: String,
+    },
+    /// The device's memory is used up.
+    #[error("{device} is out of memory: asked for {}, {} of {} are free; use smaller tensors or drop some", bytes(*.asked), bytes(*.free), bytes(*.total))]
+    OutOfMemory {
+        /// Bytes asked for.
+        asked: usize,
+        /// Bytes free on the device; 0 where it is not known.
+        free: usize,
+        /// The device's bytes; 0 where it is not known.
+        total: usize,
+        /// The device.
+        device: Device,
+    },
+    /// More dimensions than a tensor can have.
+    #[error("{rank} dimensions are too many: a tensor has at most {max}; merge some with reshape", max = crate::MAX_RANK)]
+    RankTooHigh {
+        /// Dimensions asked for.
+        rank: usize,
+    },
+    /// The size of a tensor does not fit the machine's integers.
+    #[error("a tensor of shape {dims:?} is too large to address")]
+    SizeOverflow {
+        /// The shape asked for.
+        dims: Vec<usize>,
+    },
+    /// Data of another length than the shape needs.
+    #[error("expected {expected} {unit}, got {got}: data and shape must agree")]
+    DataLength {
+        /// What the shape needs.
+        expected: usize,
+        /// What was given.
+        got: usize,
+        /// `elements` or `bytes`.
+        unit: &'static str,
+    },
+    /// A byte that is neither 0 nor 1 where a bool was due.
+    #[error("byte {value} at element {at} is not a bool: only 0 and 1 are")]
+    BadBool {
+        /// The element.
+        at: usize,
+        /// Its byte.
+        value: u8,
+    },
+    /// The call cannot be served here.
+    #[error("{what}: {advice}")]
+    Unsupported {
+        /// What was asked.
+        what: String,
+        /// What to do.
+        advice: String,
+    },
+}
+
+impl Error {
+    /// The cause.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+
+    /// Whether shapes were at fault: unequal, not broadcastable, of too many dimensions, or of another size than the data.
+    pub fn is_shape(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::ShapeMismatch { .. }
+                | ErrorKind::Broadcast { .. }
+                | ErrorKind::NotContiguous { .. }
+                | ErrorKind::RankTooHigh { .. }
+                | ErrorKind::SizeOverflow { .. }
+                | ErrorKind::DataLength { .. }
+        )
+    }
+
+    /// Whether an element type was at fault.
+    pub fn is_dtype(&self) -> bool {
+        matches!(self.kind(), ErrorKind::DType { .. })
+    }
+
+    /// Whether there is no driver or no such device here, so that the CPU is the device to use.
+    pub fn is_no_device(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::NoDriver { .. } | ErrorKind::NoDevice { .. }
+        )
+    }
+
+    /// Whether memory was used up.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self.kind(), ErrorKind::OutOfMemory { .. })
+    }
+
+    /// Whether the kernel is missing or the driver could not load it.
+    pub fn is_kernel(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::NoKernel { .. } | ErrorKind::Load { .. }
+        )
+    }
+
+    /// Whether a call of the CUDA driver failed.
+    pub fn is_driver(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::Driver { .. } | ErrorKind::Load { .. }
+        )
+    }
+
+    /// The driver's result code, where the driver was at fault.
+    pub fn driver_code(&self) -> Option<i32> {
+        match self.kind() {
+            ErrorKind::Driver { code, .. } | ErrorKind::Load { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+impl From<ErrorKind> for Error {
+    #[cold]
+    fn from(kind: ErrorKind) -> Self {
+        Error(Box::new(kind))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({:?}: {})", self.0, self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// `a`'s size at dimension `dim` of the result of broadcasting `a` with `b`.
+fn broadcast_size(a: &Shape, b: &Shape, dim: usize) -> usize {
+    let missing = b.rank().saturating_sub(a.rank());
+    dim.checked_sub(missing)
+        .and_then(|d| a.get(d))
+        .copied()
+        .unwrap_or(1)
+}
+
+fn list(dtypes: &[DType]) -> String {
+    let names: Vec<_> = dtypes.iter().map(|dtype| dtype.name()).collect();
+    names.join(", ")
+}
+
+fn device_call(device: &Device) -> String {
+    match device.ordinal() {
+        None => "Device::cpu()".to_owned(),
+        Some(ordinal) => format!("Device::cuda({ordinal})?"),
+    }
+}
+
+fn devices(count: usize) -> String {
+    match count {
+        0 => "no device".to_owned(),
+        1 => "one device, cuda:0".to_owned(),
+        _ => format!("{count} devices, cuda:0 to cuda:{}", count - 1),
+    }
+}
+
+fn version((major, minor): &(u32, u32)) -> String {
+    format!("{major}.{minor}")
+}
+
+/// The compiler's log as a tail of the one-line message.
+fn log_note(log: &str) -> String {
+    let words: Vec<_> = log.split_whitespace().collect();
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!("; the driver's log: {}", words.join(" "))
+    }
+}
+
+/// A number of bytes as people read it.
+fn bytes(bytes: usize) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64 / 1024.0;
+    if value < 1.0 {
+        return format!("{bytes} bytes");
+    }
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_small_and_crosses_threads() {
+        fn check<T: Send + Sync + 'static + std::error::Error>() {}
+        check::<Error>();
+        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn broadcast_names_the_sizes() {
+        let a = Shape::new(&[2, 3, 4]).unwrap();
+        let b = Shape::new(&[5, 4]).unwrap();
+        let error = Error::from(ErrorKind::Broadcast { a, b, dim: 1 });
+        assert_eq!(
+            error.to_string(),
+            "shapes [2, 3, 4] and [5, 4] cannot be broadcast together: dimension 1 of the result would be 3 and 5; \
+             sizes must be equal or 1, counted from the last dimension"
+        );
+        assert!(error.is_shape());
+    }
+
+    #[test]
+    fn load_keeps_one_line() {
+        let error = Error::from(ErrorKind::Load {
+            symbol: "silu_f32".into(),
+            sm: 90,
+            driver: (11, 4),
+            ptx: (7, 8),
+            code: 222,
+            log: "line one\nline two\n".into(),
+            advice: "update the driver".into(),
+        });
+        assert_eq!(
+            error.to_string(),
+            "the driver (CUDA 11.4) could not load kernel silu_f32 (PTX 7.8 for sm_90): update the driver; \
+             the driver's log: line one line two"
+        );
+        assert_eq!(error.driver_code(), Some(222));
+    }
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(bytes(512), "512 bytes");
+        assert_eq!(bytes(3 << 30), "3.0 GiB");
+    }
+}

@@ -1,0 +1,93 @@
+//! What can be wrong with a RoPE configuration.
+
+use thiserror::Error;
+
+/// Why a RoPE configuration was refused. Every message names the key at fault, as HF spells it, and says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RopeError {
+    /// A key that the rope type cannot do without is absent.
+    #[error("`{key}` is missing: {hint}")]
+    MissingKey {
+        /// The key, as HF spells it.
+        key: &'static str,
+        /// What to do about it.
+        hint: String,
+    },
+    /// Two keys say different things, or a key does not belong to the rope type.
+    #[error("`{key}` contradicts `{other}`: {detail}")]
+    Contradiction {
+        /// The key at fault.
+        key: String,
+        /// The key it disagrees with.
+        other: String,
+        /// How they disagree and what to do.
+        detail: String,
+    },
+    /// A key's value is of the wrong kind or out of range.
+    #[error("`{key}` is {value}: {expected}")]
+    InvalidValue {
+        /// The key, as HF spells it.
+        key: String,
+        /// The value found.
+        value: String,
+        /// What it has to be.
+        expected: String,
+    },
+    /// A list does not have one entry a pair.
+    #[error("`{key}` has {found} entries: give {expected}, one for each pair (rotary_dim / 2)")]
+    ListLength {
+        /// The key, as HF spells it.
+        key: &'static str,
+        /// Entries needed.
+        expected: usize,
+        /// Entries found.
+        found: usize,
+    },
+    /// A rope type that this crate does not know.
+    #[error("`rope_type` is {value:?}: give one of {known}")]
+    UnknownRopeType {
+        /// The name found.
+        value: String,
+        /// The names known.
+        known: String,
+    },
+    /// The model has one set of parameters for each layer type, and none, or one that it lacks, was chosen.
+    #[error("`rope_parameters` is per layer type: choose one of {available} (chosen: {chosen})")]
+    LayerType {
+        /// What was asked for.
+        chosen: String,
+        /// The layer types present.
+        available: String,
+    },
+    /// A layer type without rotary embedding (its parameters are null).
+    #[error("`rope_parameters.{layer_type}` is null: layers of this type are not rotated; skip RoPE for them")]
+    NotRotated {
+        /// The layer type.
+        layer_type: String,
+    },
+    /// The text is not a JSON object.
+    #[error("config.json: {message}")]
+    Json {
+        /// The parser's message, with line and column.
+        message: String,
+    },
+    /// The file could not be read.
+    #[error("config.json at {path}: {message}")]
+    Io {
+        /// The path given.
+        path: String,
+        /// The system's message.
+        message: String,
+    },
+}
+
+impl RopeError {
+    pub(crate) fn invalid(key: &str, value: impl ToString, expected: &str) -> Self {
+        Self::InvalidValue { key: key.to_owned(), value: value.to_string(), expected: expected.to_owned() }
+    }
+
+    pub(crate) fn contradiction(key: &str, other: &str, detail: impl Into<String>) -> Self {
+        Self::Contradiction { key: key.to_owned(), other: other.to_owned(), detail: detail.into() }
+    }
+}

@@ -1,0 +1,537 @@
+//! Borrowed tensors: [`TensorView`] to read, [`TensorViewMut`] to write.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::{NonNull, without_provenance_mut};
+
+use pointwise_core::{DType, Scalar};
+
+use super::Layout;
+use crate::error::{ErrorKind, Result};
+use crate::shape::{IntoShape, Shape};
+use crate::storage::Usage;
+use crate::{Device, Stream, Tensor};
+
+/// A pointer into a device's memory: of the CPU's, as a pointer; of a GPU's, as an address.
+#[derive(Clone, Copy, Debug)]
+pub struct RawPointer(*mut u8);
+
+impl From<u64> for RawPointer {
+    fn from(address: u64) -> Self {
+        // GPU addresses have as many bits as the host's: CUDA's address space is unified.
+        RawPointer(without_provenance_mut(address as usize))
+    }
+}
+
+impl<T> From<*const T> for RawPointer {
+    fn from(pointer: *const T) -> Self {
+        RawPointer(pointer.cast_mut().cast())
+    }
+}
+
+impl<T> From<*mut T> for RawPointer {
+    fn from(pointer: *mut T) -> Self {
+        RawPointer(pointer.cast())
+    }
+}
+
+/// The fields both kinds of view have.
+#[derive(Clone, Copy)]
+pub(super) struct Raw<'a> {
+    pub(super) pointer: *mut u8,
+    pub(super) dtype: DType,
+    pub(super) device: Device,
+    pub(super) layout: Layout,
+    /// The storage's record of the streams that touch it; none for foreign memory.
+    pub(super) usage: Option<&'a Usage>,
+}
+
+impl Raw<'_> {
+    /// The same elements seen through `layout`.
+    fn with(self, layout: Layout) -> Self {
+        Raw { layout, ..self }
+    }
+
+    /// The elements of `layout`, `elements` past the first of this view.
+    fn moved(self, (layout, elements): (Layout, i64)) -> Self {
+        let bytes = elements as isize * self.dtype.size() as isize;
+        Raw {
+            layout,
+            pointer: self.pointer.wrapping_offset(bytes),
+            ..self
+        }
+    }
+
+    fn check_raw(pointer: RawPointer, dtype: DType, device: &Device, layout: &Layout) -> Result<()> {
+        let aligned = pointer.0.addr().is_multiple_of(dtype.size());
+        if layout.shape().numel() > 0 && (pointer.0.is_null() || !aligned) {
+            return Err(ErrorKind::Parameter {
+                name: "pointer",
+                value: format!("{:p}", pointer.0),
+                why: format!(
+                    "must not be null and must be a multiple of {}, the size of a {dtype} ({device})",
+                    dtype.size()
+                ),
+            }
+            .into());
+        }
+        Ok(())
+    }
+
+    /// A pointer for a slice of `T` over all elements.
+    fn slice_pointer<T: Scalar>(&self, what: &'static str) -> Result<NonNull<T>> {
+        if self.dtype != T::DTYPE {
+            return Err(ErrorKind::DType {
+                op: format!("{what}::<{}>", T::DTYPE),
+                got: self.dtype,
+                allowed: vec![T::DTYPE],
+            }
+            .into());
+        }
+        if !self.device.is_cpu() {
+            return Err(ErrorKind::Unsupported {
+                what: format!("{what} on {}", self.device),
+                advice: "the host cannot reach this memory; copy it with to_vec() or to_device(&Device::cpu())"
+                    .to_owned(),
+            }
+            .into());
+        }
+        self.layout.require_contiguous(what)?;
+        let pointer = if self.layout.shape().numel() == 0 {
+            None
+        } else {
+            NonNull::new(self.pointer.cast::<T>())
+        };
+        Ok(pointer.unwrap_or(NonNull::dangling()))
+    }
+}
+
+macro_rules! common {
+    ($View:ident) => {
+        impl<'a> $View<'a> {
+            /// The sizes of the dimensions.
+            #[inline]
+            pub fn shape(&self) -> &Shape {
+                self.raw.layout.shape()
+            }
+
+            /// The steps along the dimensions, in elements.
+            #[inline]
+            pub fn strides(&self) -> &[i64] {
+                self.raw.layout.strides()
+            }
+
+            /// Shape and strides.
+            #[inline]
+            pub fn layout(&self) -> &Layout {
+                &self.raw.layout
+            }
+
+            /// The element type.
+            #[inline]
+            pub fn dtype(&self) -> DType {
+                self.raw.dtype
+            }
+
+            /// Where the elements lie.
+            #[inline]
+            pub fn device(&self) -> &Device {
+                &self.raw.device
+            }
+
+            /// How many elements there are.
+            #[inline]
+            pub fn numel(&self) -> usize {
+                self.raw.layout.shape().numel()
+            }
+
+            /// Whether the elements lie one after another, the last dimension innermost.
+            #[inline]
+            pub fn is_contiguous(&self) -> bool {
+                self.raw.layout.is_contiguous()
+            }
+
+            /// The first element's address, on whichever device.
+            #[inline]
+            pub fn address(&self) -> usize {
+                self.raw.pointer.addr()
+            }
+
+            /// The first element's address, as a kernel takes it.
+            #[inline]
+            pub fn device_ptr(&self) -> u64 {
+                self.raw.pointer.addr() as u64
+            }
+
+            /// The first and one past the last byte the view's elements lie in; equal for a view without elements.
+            pub fn span(&self) -> (usize, usize) {
+                let start = self.address();
+                let size = self.raw.dtype.size();
+                match self.raw.layout.reach() {
+                    None => (start, start),
+                    Some((low, high)) => (
+                        start.wrapping_add_signed(low as isize * size as isize),
+                        start.wrapping_add_signed((high as isize + 1) * size as isize),
+                    ),
+                }
+            }
+
+            /// Takes note that work on `stream` uses this memory. Call it before that work is queued: the first time
+            /// memory is used on a stream that is not its device's own, this waits until the memory is ready.
+            ///
+            /// # Errors
+            /// Those of earlier work on the device's own stream.
+            #[inline]
+            pub(crate) fn use_on(&self, stream: &Stream) -> Result<()> {
+                match self.raw.usage {
+                    Some(usage) if !stream.is_own() => usage.elsewhere(&self.raw.device),
+                    _ => Ok(()),
+                }
+            }
+        }
+
+        impl fmt::Debug for $View<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($View))
+                    .field("dtype", &self.raw.dtype)
+                    .field("shape", self.shape())
+                    .field("strides", &self.strides())
+                    .field("device", &self.raw.device)
+                    .field("address", &self.raw.pointer)
+                    .finish()
+            }
+        }
+
+        // SAFETY: a view is a borrow of memory of plain numbers; what it points to is reached from the host only
+        // through slices that borrow the view, on the GPU only by kernels that are queued with it.
+        unsafe impl Send for $View<'_> {}
+        // SAFETY: as above; a shared reference to a view hands out shared slices only.
+        unsafe impl Sync for $View<'_> {}
+    };
+}
+
+/// A borrowed tensor to read: of any strides, on any device. Copying it copies no element.
+#[derive(Clone, Copy)]
+pub struct TensorView<'a> {
+    raw: Raw<'a>,
+    memory: PhantomData<&'a [u8]>,
+}
+
+/// A borrowed tensor to write. No two of its indices name the same element.
+pub struct TensorViewMut<'a> {
+    raw: Raw<'a>,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+common!(TensorView);
+common!(TensorViewMut);
+
+impl<'a> TensorView<'a> {
+    pub(super) fn new(raw: Raw<'a>) -> Self {
+        TensorView {
+            raw,
+            memory: PhantomData,
+        }
+    }
+
+    /// A view of memory that other code owns: a device pointer (`u64`) or a host pointer, of any shape and strides (in
+    /// elements; pass [`Shape::contiguous_strides`] for the usual ones).
+    ///
+    /// # Errors
+    /// Null or misaligned pointers, and strides that do not go with the shape.
+    ///
+    /// # Safety
+    /// For `'a`, every element that shape and strides reach must lie in one allocation on `device`, hold a valid `dtype`
+    /// (for bool: 0 or 1), and not be written, by the host or by any device, except in stream order with the work that
+    /// reads the view. Work still queued when `'a` ends must be waited for before the memory is freed.
+    pub unsafe fn from_raw_parts(
+        device: &Device,
+        pointer: impl Into<RawPointer>,
+        dtype: DType,
+        shape: impl IntoShape,
+        strides: &[i64],
+    ) -> Result<Self> {
+        let layout = Layout::strided(shape.into_shape()?, strides)?;
+        let pointer = pointer.into();
+        Raw::check_raw(pointer, dtype, device, &layout)?;
+        Ok(TensorView::new(Raw {
+            pointer: pointer.0,
+            dtype,
+            device: *device,
+            layout,
+            usage: None,
+        }))
+    }
+
+    /// The first element's address. On the CPU it may be read through, for `'a`.
+    #[inline]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.raw.pointer
+    }
+
+    /// The elements, where the host can read them.
+    ///
+    /// # Errors
+    /// Another element type than `T`, a device that is not the CPU, a view that is not contiguous.
+    pub fn as_slice<T: Scalar>(&self) -> Result<&'a [T]> {
+        let pointer = self.raw.slice_pointer::<T>("as_slice")?;
+        // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, borrowed for 'a, and
+        // nothing writes it meanwhile; a pointer without elements behind it is dangling but aligned.
+        Ok(unsafe { std::slice::from_raw_parts(pointer.as_ptr(), self.numel()) })
+    }
+
+    /// The view with two dimensions swapped.
+    ///
+    /// # Errors
+    /// A dimension that does not exist.
+    pub fn transpose(&self, d0: usize, d1: usize) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.transpose(d0, d1)?)))
+    }
+
+    /// The view with its dimensions reordered: dimension `i` of the result is `order[i]` of this one.
+    ///
+    /// # Errors
+    /// An order that does not name each dimension once.
+    pub fn permute(&self, order: &[usize]) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.permute(order)?)))
+    }
+
+    /// Elements `start` to `start + len` of dimension `dim`.
+    ///
+    /// # Errors
+    /// A range or dimension that does not exist.
+    pub fn narrow(&self, dim: usize, start: usize, len: usize) -> Result<Self> {
+        let moved = self.raw.layout.narrow(dim, start, len)?;
+        Ok(Self::new(self.raw.moved(moved)))
+    }
+
+    /// Every `step`-th element of dimension `dim`, from the first.
+    ///
+    /// # Errors
+    /// A step of 0, a dimension that does not exist.
+    pub fn step(&self, dim: usize, step: usize) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.step(dim, step)?)))
+    }
+
+    /// Element `index` of dimension `dim`, without that dimension.
+    ///
+    /// # Errors
+    /// An element or dimension that does not exist.
+    pub fn select(&self, dim: usize, index: usize) -> Result<Self> {
+        let moved = self.raw.layout.select(dim, index)?;
+        Ok(Self::new(self.raw.moved(moved)))
+    }
+
+    /// The view with dimensions of size 1 repeated, and new ones in front, up to `shape`. No element is copied.
+    ///
+    /// # Errors
+    /// A shape this one does not broadcast to.
+    pub fn expand(&self, shape: impl IntoShape) -> Result<Self> {
+        let shape = shape.into_shape()?;
+        Ok(Self::new(self.raw.with(self.raw.layout.expand(shape)?)))
+    }
+
+    /// The same elements in another shape.
+    ///
+    /// # Errors
+    /// Another number of elements, a view that is not contiguous.
+    pub fn reshape(&self, shape: impl IntoShape) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.reshape(shape)?)))
+    }
+
+    /// The view with a dimension of size 1 inserted before dimension `dim`.
+    ///
+    /// # Errors
+    /// A position that does not exist, too many dimensions.
+    pub fn unsqueeze(&self, dim: usize) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.unsqueeze(dim)?)))
+    }
+
+    /// The view without dimension `dim`.
+    ///
+    /// # Errors
+    /// A dimension that does not exist or is not of size 1.
+    pub fn squeeze(&self, dim: usize) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.squeeze(dim)?)))
+    }
+}
+
+impl<'a> TensorViewMut<'a> {
+    pub(super) fn new(raw: Raw<'a>) -> Self {
+        TensorViewMut {
+            raw,
+            memory: PhantomData,
+        }
+    }
+
+    /// A view to write of memory that other code owns; see [`TensorView::from_raw_parts`].
+    ///
+    /// # Errors
+    /// As there, and strides by which two indices name the same element.
+    ///
+    /// # Safety
+    /// As there, and for `'a` nothing else may read or write the memory, except in stream order with the work that
+    /// writes the view.
+    pub unsafe fn from_raw_parts(
+        device: &Device,
+        pointer: impl Into<RawPointer>,
+        dtype: DType,
+        shape: impl IntoShape,
+        strides: &[i64],
+    ) -> Result<Self> {
+        let layout = Layout::strided(shape.into_shape()?, strides)?;
+        let pointer = pointer.into();
+        Raw::check_raw(pointer, dtype, device, &layout)?;
+        if layout.may_repeat() {
+            return Err(ErrorKind::Parameter {
+                name: "strides",
+                value: format!("{strides:?}"),
+                why: format!(
+                    "two indices of shape {} would name the same element, which cannot be written",
+                    layout.shape()
+                ),
+            }
+            .into());
+        }
+        Ok(TensorViewMut::new(Raw {
+            pointer: pointer.0,
+            dtype,
+            device: *device,
+            layout,
+            usage: None,
+        }))
+    }
+
+    /// This view to read.
+    #[inline]
+    pub fn as_view(&self) -> TensorView<'_> {
+        TensorView::new(self.raw)
+    }
+
+    /// This view for a shorter while.
+    #[inline]
+    pub fn reborrow(&mut self) -> TensorViewMut<'_> {
+        TensorViewMut::new(self.raw)
+    }
+
+    /// The first element's address. On the CPU it may be written through, for `'a`.
+    #[inline]
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.raw.pointer
+    }
+
+    /// The elements, where the host can read them.
+    ///
+    /// # Errors
+    /// As [`TensorView::as_slice`].
+    pub fn as_slice<T: Scalar>(&self) -> Result<&[T]> {
+        self.as_view().as_slice()
+    }
+
+    /// The elements, where the host can write them.
+    ///
+    /// # Errors
+    /// As [`TensorView::as_slice`].
+    pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
+        let pointer = self.raw.slice_pointer::<T>("as_mut_slice")?;
+        // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, and this view, which the
+        // slice borrows, is the only way to it; a pointer without elements behind it is dangling but aligned.
+        Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), self.numel()) })
+    }
+
+    /// See [`TensorView::transpose`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn transpose(self, d0: usize, d1: usize) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.transpose(d0, d1)?)))
+    }
+
+    /// See [`TensorView::permute`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn permute(self, order: &[usize]) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.permute(order)?)))
+    }
+
+    /// See [`TensorView::narrow`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn narrow(self, dim: usize, start: usize, len: usize) -> Result<Self> {
+        let moved = self.raw.layout.narrow(dim, start, len)?;
+        Ok(Self::new(self.raw.moved(moved)))
+    }
+
+    /// See [`TensorView::step`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn step(self, dim: usize, step: usize) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.step(dim, step)?)))
+    }
+
+    /// See [`TensorView::select`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn select(self, dim: usize, index: usize) -> Result<Self> {
+        let moved = self.raw.layout.select(dim, index)?;
+        Ok(Self::new(self.raw.moved(moved)))
+    }
+
+    /// See [`TensorView::reshape`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reshape(self, shape: impl IntoShape) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.reshape(shape)?)))
+    }
+
+    /// See [`TensorView::unsqueeze`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn unsqueeze(self, dim: usize) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.unsqueeze(dim)?)))
+    }
+
+    /// See [`TensorView::squeeze`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn squeeze(self, dim: usize) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.squeeze(dim)?)))
+    }
+}
+
+impl<'a> From<&'a Tensor> for TensorView<'a> {
+    fn from(tensor: &'a Tensor) -> Self {
+        tensor.view()
+    }
+}
+
+impl<'a> From<&'a mut Tensor> for TensorViewMut<'a> {
+    fn from(tensor: &'a mut Tensor) -> Self {
+        tensor.view_mut()
+    }
+}
+
+impl<'a> From<&'a TensorView<'_>> for TensorView<'a> {
+    fn from(view: &'a TensorView<'_>) -> Self {
+        TensorView::new(view.raw)
+    }
+}
+
+impl<'a> From<&'a TensorViewMut<'_>> for TensorView<'a> {
+    fn from(view: &'a TensorViewMut<'_>) -> Self {
+        view.as_view()
+    }
+}
+
+impl<'a> From<&'a mut TensorViewMut<'_>> for TensorViewMut<'a> {
+    fn from(view: &'a mut TensorViewMut<'_>) -> Self {
+        view.reborrow()
+    }
+}
