@@ -458,7 +458,7 @@ mod oracle {
             }
         }
         fn minimum(self, other: Self) -> Self {
-            -(-self).maximum(-other)
+            -Num::maximum(-self, -other)
         }
         fn floor(self) -> Self {
             f64::floor(self)
@@ -548,7 +548,7 @@ mod oracle {
             1.0 / (1.0 + (-self).exp())
         }
         fn softplus(self) -> Self {
-            self.maximum(0.0) + (-f64::abs(self)).exp().ln_1p()
+            Num::maximum(self, 0.0) + (-f64::abs(self)).exp().ln_1p()
         }
         fn silu(self) -> Self {
             self / (1.0 + (-self).exp())

@@ -67,7 +67,7 @@ pub enum ErrorKind {
         what: String,
     },
     /// The call needs elements that lie one after another.
-    #[error("{what} needs a contiguous tensor, but shape {shape} has strides {strides:?}: copy it with contiguous() first")]
+    #[error("{what} needs a contiguous tensor, but shape {shape} has strides {strides:?}: copy it with to_tensor() first")]
     NotContiguous {
         /// The call.
         what: &'static str,

@@ -14,7 +14,7 @@ fn split(x: f32) -> (f32, i32) {
 
 /// `2^n` for `-126 <= n <= 127`.
 #[inline(always)]
-fn power_of_two(n: i32) -> f32 {
+const fn power_of_two(n: i32) -> f32 {
     f32::from_bits(((n + 127) as u32) << 23)
 }
 
@@ -57,18 +57,14 @@ fn long_division(a: f32, b: f32) -> f32 {
 #[inline(always)]
 pub fn fmod(a: f32, b: f32) -> f32 {
     /// Where the fast path's estimate of `1 / b` holds.
-    const LEAST: f32 = power_of_two_const(-100);
-    const MOST: f32 = power_of_two_const(120);
+    const LEAST: f32 = power_of_two(-100);
+    const MOST: f32 = power_of_two(120);
     let (x, y) = (a.abs(), b.abs());
     let slow = !((x < y * 1_048_576.0) & (y >= LEAST) & (y <= MOST)) & (x >= y);
     let rest = rarely(slow, || long_division(x, y), reduce(x, y, fast_recip(y)));
     let rest = if x < y { x } else { rest };
     let valid = (x < f32::INFINITY) & (y > 0.0);
     if valid { rest.copysign(a) } else { f32::NAN }
-}
-
-const fn power_of_two_const(n: i32) -> f32 {
-    f32::from_bits(((n + 127) as u32) << 23)
 }
 
 /// Whether a remainder has to move by one divisor, to take the divisor's sign.

@@ -13,12 +13,14 @@
 
 mod erf;
 mod exp;
-mod fmod;
+pub mod fmod;
+pub mod half;
 mod hyperbolic;
 mod log;
 mod pow;
 pub mod prim;
 mod root;
+pub mod single;
 mod trig;
 
 pub use erf::{erf, erfc, gelu, normal_cdf};

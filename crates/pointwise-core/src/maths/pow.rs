@@ -29,8 +29,9 @@ fn log2_wide(x: f32) -> (f32, f32) {
     // s = q^2
     let s = q * q;
     let s_low = fma(q + q, q_low, fma(q, q, -s));
-    // atanh(q) = q (1 + t), t = s (1/3 + s U(s)), U of degree 1; it adds an error of 2^-36.
-    let u = fma(s, U1, U0);
+    // atanh(q) = q (1 + t), t = s (1/3 + s U(s)), U of degree 2, relative error of the sum below 2^-45.
+    let u = fma(s, 0.115_756_72, 0.142_799_23);
+    let u = fma(s, u, 0.200_000_03);
     let (c, c_low) = fast_two_sum(THIRD, fma(s, u, THIRD_LOW));
     let t = s * c;
     let t_low = fma(s_low, c, fma(s, c_low, fma(s, c, -t)));

@@ -1,45 +1,89 @@
-//! The driver functions this crate calls, with integers for results and pointers for handles. The one file that names
-//! the binding crate.
+//! The driver functions this crate calls, loaded at run time: integers for results, pointers for handles.
 //!
-//! Results are plain `i32`: a newer driver may return codes that a binding's enum does not know.
+//! The library is cudarc's; the table is ours because cudarc's own functions panic on a missing symbol and return an
+//! enum, while a newer driver may return codes that enum does not have.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
 
-use cudarc::driver::sys as bindings;
-pub(crate) use cudarc::driver::sys::{
-    CUdevice_attribute, CUmemPool_attribute, CUstreamCaptureMode, CUuuid,
-};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Any handle of the driver: context, module, function, stream, event, graph, memory pool.
 pub(crate) type Handle = *mut c_void;
 /// An address in a device's memory.
 pub(crate) type DevicePointer = u64;
 
+/// The oldest driver that has every function below: CUDA 11.4, in the driver's way of counting.
+const OLDEST: c_int = 11040;
+
+/// `CUdevice_attribute` values.
+pub(crate) mod attribute {
+    pub(crate) const MULTIPROCESSOR_COUNT: i32 = 16;
+    pub(crate) const L2_CACHE_SIZE: i32 = 38;
+    pub(crate) const CAPABILITY_MAJOR: i32 = 75;
+    pub(crate) const CAPABILITY_MINOR: i32 = 76;
+    pub(crate) const MEMORY_POOLS_SUPPORTED: i32 = 115;
+}
+
+/// `CUmemPool_attribute`: bytes a pool keeps when it is idle.
+pub(crate) const POOL_RELEASE_THRESHOLD: i32 = 4;
+/// `CUstream_flags`: a stream that does not wait for the legacy default stream.
+pub(crate) const STREAM_NON_BLOCKING: u32 = 1;
+/// `CUstreamCaptureMode`: unsafe calls of this thread end the capture, those of others do not.
+pub(crate) const CAPTURE_THREAD_LOCAL: i32 = 1;
+
+/// `CUjit_option` values.
+pub(crate) mod jit {
+    pub(crate) const INFO_LOG_BUFFER: i32 = 3;
+    pub(crate) const INFO_LOG_BUFFER_SIZE: i32 = 4;
+    pub(crate) const ERROR_LOG_BUFFER: i32 = 5;
+    pub(crate) const ERROR_LOG_BUFFER_SIZE: i32 = 6;
+}
+
+/// `CUresult` values that are told apart.
+pub(crate) mod code {
+    pub(crate) const OUT_OF_MEMORY: i32 = 2;
+    pub(crate) const NO_DEVICE: i32 = 100;
+    pub(crate) const NO_BINARY_FOR_GPU: i32 = 209;
+    pub(crate) const INVALID_PTX: i32 = 218;
+    pub(crate) const UNSUPPORTED_PTX_VERSION: i32 = 222;
+    pub(crate) const ILLEGAL_ADDRESS: i32 = 700;
+    pub(crate) const MISALIGNED_ADDRESS: i32 = 716;
+    pub(crate) const LAUNCH_FAILED: i32 = 719;
+    pub(crate) const STREAM_CAPTURE_UNSUPPORTED: i32 = 900;
+}
+
 macro_rules! driver {
-    ($($name:ident($($arg:ident: $ty:ty),*);)*) => { $(
-        #[allow(non_snake_case, clippy::missing_safety_doc)]
-        #[inline]
-        pub(crate) unsafe fn $name($($arg: $ty),*) -> i32 {
-            // SAFETY: the caller upholds the driver function's contract; pointers and handles are of the same
-            // representation in the binding.
-            unsafe { bindings::$name($($arg as _),*) as i32 }
+    ($($name:ident($($arg:ident: $ty:ty),*);)*) => {
+        /// The driver's functions.
+        #[allow(non_snake_case)]
+        pub(crate) struct Api {
+            $(pub(crate) $name: unsafe extern "C" fn($($arg: $ty),*) -> i32,)*
         }
-    )* };
+
+        impl Api {
+            fn load() -> Result<Api, &'static str> {
+                Ok(Api {
+                    // SAFETY: the driver's header declares the function with this signature.
+                    $($name: unsafe { symbol(stringify!($name)) }.ok_or(stringify!($name))?,)*
+                })
+            }
+        }
+    };
 }
 
 driver! {
     cuInit(flags: c_uint);
-    cuDriverGetVersion(version: *mut c_int);
-    cuGetErrorName(code: bindings::CUresult, name: *mut *const c_char);
-    cuGetErrorString(code: bindings::CUresult, text: *mut *const c_char);
+    cuGetErrorName(code: i32, name: *mut *const c_char);
+    cuGetErrorString(code: i32, text: *mut *const c_char);
     cuDeviceGet(device: *mut c_int, ordinal: c_int);
     cuDeviceGetCount(count: *mut c_int);
     cuDeviceGetName(name: *mut c_char, len: c_int, device: c_int);
-    cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: c_int);
+    cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int);
     cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int);
-    cuDeviceGetAttribute(value: *mut c_int, attribute: CUdevice_attribute, device: c_int);
+    cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int);
     cuDeviceGetDefaultMemPool(pool: *mut Handle, device: c_int);
-    cuMemPoolSetAttribute(pool: Handle, attribute: CUmemPool_attribute, value: *mut c_void);
+    cuMemPoolSetAttribute(pool: Handle, attribute: c_int, value: *mut c_void);
     cuMemPoolTrimTo(pool: Handle, keep: usize);
     cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_int);
     cuCtxGetCurrent(context: *mut Handle);
@@ -48,7 +92,12 @@ driver! {
     cuModuleLoadDataEx(module: *mut Handle, image: *const c_void, count: c_uint, options: *mut c_int, values: *mut *mut c_void);
     cuModuleUnload(module: Handle);
     cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char);
-    cuLaunchKernel(function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: Handle, params: *mut *mut c_void, extra: *mut *mut c_void);
+    cuLaunchKernel(
+        function: Handle,
+        grid_x: c_uint, grid_y: c_uint, grid_z: c_uint,
+        block_x: c_uint, block_y: c_uint, block_z: c_uint,
+        shared: c_uint, stream: Handle, params: *mut *mut c_void, extra: *mut *mut c_void
+    );
     cuMemAllocAsync(pointer: *mut DevicePointer, bytes: usize, stream: Handle);
     cuMemFreeAsync(pointer: DevicePointer, stream: Handle);
     cuMemAlloc_v2(pointer: *mut DevicePointer, bytes: usize);
@@ -57,14 +106,17 @@ driver! {
     cuMemcpyHtoDAsync_v2(to: DevicePointer, from: *const c_void, bytes: usize, stream: Handle);
     cuMemcpyDtoHAsync_v2(to: *mut c_void, from: DevicePointer, bytes: usize, stream: Handle);
     cuMemcpyDtoDAsync_v2(to: DevicePointer, from: DevicePointer, bytes: usize, stream: Handle);
-    cuMemcpyPeerAsync(to: DevicePointer, to_context: Handle, from: DevicePointer, from_context: Handle, bytes: usize, stream: Handle);
+    cuMemcpyPeerAsync(
+        to: DevicePointer, to_context: Handle, from: DevicePointer, from_context: Handle, bytes: usize, stream: Handle
+    );
     cuMemsetD8Async(to: DevicePointer, value: u8, bytes: usize, stream: Handle);
     cuStreamCreate(stream: *mut Handle, flags: c_uint);
     cuStreamDestroy_v2(stream: Handle);
     cuStreamSynchronize(stream: Handle);
     cuStreamGetCtx(stream: Handle, context: *mut Handle);
+    cuStreamIsCapturing(stream: Handle, status: *mut c_int);
     cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint);
-    cuStreamBeginCapture_v2(stream: Handle, mode: CUstreamCaptureMode);
+    cuStreamBeginCapture_v2(stream: Handle, mode: c_int);
     cuStreamEndCapture(stream: Handle, graph: *mut Handle);
     cuGraphInstantiateWithFlags(exec: *mut Handle, graph: Handle, flags: u64);
     cuGraphLaunch(exec: Handle, stream: Handle);
@@ -75,4 +127,179 @@ driver! {
     cuEventRecord(event: Handle, stream: Handle);
     cuEventSynchronize(event: Handle);
     cuEventElapsedTime(milliseconds: *mut f32, start: Handle, end: Handle);
+}
+
+/// A driver function by name.
+///
+/// # Safety
+/// `T` must be the function's pointer type, and [`is_present`] must have said yes.
+unsafe fn symbol<T: Copy>(name: &str) -> Option<T> {
+    // SAFETY: the library is there, so this does not panic; the caller vouches for the type.
+    unsafe { cudarc::driver::sys::culib().get::<T>(name.as_bytes()) }
+        .ok()
+        .map(|symbol| *symbol)
+}
+
+/// Whether the driver's library can be loaded.
+fn is_present() -> bool {
+    // SAFETY: loading the driver runs its initialisers, which is what this is for.
+    unsafe { cudarc::driver::sys::is_culib_present() }
+}
+
+/// The driver, loaded and initialised.
+pub(crate) struct Driver {
+    pub(crate) api: Api,
+    /// The newest CUDA version it serves, major and minor.
+    pub(crate) version: (u32, u32),
+    pub(crate) devices: usize,
+}
+
+impl Driver {
+    /// The process's driver; looked for once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoDriver`], which says what was tried.
+    pub(crate) fn get() -> Result<&'static Driver> {
+        static DRIVER: OnceLock<Result<Driver, ErrorKind>> = OnceLock::new();
+        DRIVER
+            .get_or_init(|| Driver::load().map_err(|tried| ErrorKind::NoDriver { tried }))
+            .as_ref()
+            .map_err(|kind| Error::from(kind.clone()))
+    }
+
+    fn load() -> Result<Driver, String> {
+        if !is_present() {
+            return Err(if cfg!(windows) {
+                "nvcuda.dll could not be loaded".to_owned()
+            } else {
+                "neither libcuda.so nor libcuda.so.1 could be loaded".to_owned()
+            });
+        }
+        type GetVersion = unsafe extern "C" fn(*mut c_int) -> i32;
+        // SAFETY: the type is the function's, and the library is there.
+        let get_version: GetVersion = unsafe { symbol("cuDriverGetVersion") }
+            .ok_or("the libcuda found has no cuDriverGetVersion: it is not NVIDIA's")?;
+        let mut number = 0;
+        // SAFETY: the pointer is to a live integer.
+        let code = unsafe { get_version(&mut number) };
+        if code != 0 {
+            return Err(format!(
+                "cuDriverGetVersion failed with {code}; the libcuda found may be a stub of the CUDA toolkit"
+            ));
+        }
+        let version = split_version(number);
+        if number < OLDEST {
+            return Err(format!(
+                "the driver here serves CUDA {}.{}, and CUDA 11.4 (driver 470) is the oldest that can be used: update it",
+                version.0, version.1
+            ));
+        }
+        let api = Api::load().map_err(|name| {
+            format!(
+                "the driver says it serves CUDA {}.{} but has no {name}: its installation is broken",
+                version.0, version.1
+            )
+        })?;
+        // SAFETY: no precondition.
+        let code = unsafe { (api.cuInit)(0) };
+        let mut count = 0;
+        match code {
+            // A driver without a device is a driver all the same: the error to come names the count.
+            code::NO_DEVICE => {}
+            0 => {
+                // SAFETY: the pointer is to a live integer, the driver is initialised.
+                let code = unsafe { (api.cuDeviceGetCount)(&mut count) };
+                if code != 0 {
+                    return Err(format!("cuDeviceGetCount failed: {}", describe(&api, code)));
+                }
+            }
+            _ => return Err(format!("cuInit failed: {}", describe(&api, code))),
+        }
+        Ok(Driver {
+            api,
+            version,
+            devices: usize::try_from(count).unwrap_or(0),
+        })
+    }
+}
+
+/// CUDA's version numbers: 12040 is 12.4.
+fn split_version(number: c_int) -> (u32, u32) {
+    let number = number.unsigned_abs();
+    (number / 1000, number % 1000 / 10)
+}
+
+/// The driver's name and words for a result.
+fn name_and_text(api: &Api, code: i32) -> (String, String) {
+    let read = |get: unsafe extern "C" fn(i32, *mut *const c_char) -> i32| {
+        let mut text = std::ptr::null();
+        // SAFETY: the pointer is to a live pointer; the driver takes any code.
+        let found = unsafe { get(code, &mut text) } == 0 && !text.is_null();
+        // SAFETY: the driver's strings are NUL-terminated and live as long as the process.
+        found.then(|| unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    };
+    (
+        read(api.cuGetErrorName).unwrap_or_else(|| "unknown result".to_owned()),
+        read(api.cuGetErrorString).unwrap_or_else(|| "the driver has no words for it".to_owned()),
+    )
+}
+
+fn describe(api: &Api, code: i32) -> String {
+    let (name, text) = name_and_text(api, code);
+    format!("{name} ({code}): {text}")
+}
+
+/// A driver call's result as a [`Result`].
+///
+/// # Errors
+/// [`ErrorKind::Driver`] for anything but success.
+#[inline]
+pub(crate) fn check(api: &Api, call: &'static str, code: i32) -> Result<()> {
+    if code == 0 {
+        Ok(())
+    } else {
+        Err(driver_error(api, call, code))
+    }
+}
+
+#[cold]
+fn driver_error(api: &Api, call: &'static str, code: i32) -> Error {
+    let (name, mut message) = name_and_text(api, code);
+    let advice = match code {
+        code::ILLEGAL_ADDRESS | code::MISALIGNED_ADDRESS | code::LAUNCH_FAILED => {
+            "; a kernel queued earlier did this and its device is lost to this process: start the program again"
+        }
+        code::STREAM_CAPTURE_UNSUPPORTED..=908 => {
+            "; while a stream is captured, call only what can be captured: the `_into` functions, no copies to the host"
+        }
+        _ => "",
+    };
+    message.push_str(advice);
+    ErrorKind::Driver {
+        call,
+        code,
+        name,
+        message,
+    }
+    .into()
+}
+
+/// `call!(api, cuFunction(arguments))`: the call, checked. To be used in an `unsafe` block of its own.
+macro_rules! call {
+    ($api:expr, $name:ident($($arg:expr),* $(,)?)) => {{
+        let api: &$crate::cuda::sys::Api = $api;
+        $crate::cuda::sys::check(api, stringify!($name), (api.$name)($($arg),*))
+    }};
+}
+pub(crate) use call;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_split() {
+        assert_eq!(split_version(11040), (11, 4));
+        assert_eq!(split_version(13020), (13, 2));
+    }
 }

@@ -106,6 +106,14 @@ impl Raw<'_> {
     }
 }
 
+/// The elements of memory that is exclusively borrowed for `'a`.
+pub(super) fn slice_mut<'a, T: Scalar>(raw: Raw<'a>) -> Result<&'a mut [T]> {
+    let pointer = raw.slice_pointer::<T>("as_mut_slice")?;
+    // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, and the callers have the only
+    // way to it; a pointer without elements behind it is dangling but aligned.
+    Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), raw.layout.shape().numel()) })
+}
+
 macro_rules! common {
     ($View:ident) => {
         impl<'a> $View<'a> {
@@ -173,6 +181,18 @@ macro_rules! common {
                         start.wrapping_add_signed(low as isize * size as isize),
                         start.wrapping_add_signed((high as isize + 1) * size as isize),
                     ),
+                }
+            }
+
+            /// Waits until work on streams other than the device's own is done with the memory.
+            ///
+            /// # Errors
+            /// Those of the work.
+            pub(crate) fn settle(&self) -> Result<()> {
+                match self.raw.usage {
+                    Some(usage) if !usage.is_elsewhere() => Ok(()),
+                    // Foreign memory, too: who knows where it was used.
+                    _ => self.raw.device.synchronize(),
                 }
             }
 
@@ -433,10 +453,7 @@ impl<'a> TensorViewMut<'a> {
     /// # Errors
     /// As [`TensorView::as_slice`].
     pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
-        let pointer = self.raw.slice_pointer::<T>("as_mut_slice")?;
-        // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, and this view, which the
-        // slice borrows, is the only way to it; a pointer without elements behind it is dangling but aligned.
-        Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), self.numel()) })
+        slice_mut(self.raw)
     }
 
     /// See [`TensorView::transpose`].

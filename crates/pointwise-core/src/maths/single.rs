@@ -1,0 +1,17 @@
+//! The functions of [`crate::Real`] for results kept in f32. Same names as in [`super::half`], so that a compute type
+//! names one of the two modules and nothing else.
+
+pub use super::erf::{erf, gelu, normal_cdf};
+pub use super::exp::{exp, expm1};
+pub use super::hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
+pub use super::log::{ln, log1p, softplus1 as softplus};
+pub use super::pow::pow;
+pub use super::prim::sqrt;
+pub use super::root::rsqrt;
+pub use super::trig::{cos, sin};
+
+/// `1 / x`, correctly rounded.
+#[inline(always)]
+pub fn recip(x: f32) -> f32 {
+    1.0 / x
+}

@@ -1,0 +1,224 @@
+//! One primary context a device, retained when it is first asked for and kept until the process ends.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr::null_mut;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::sys::{self, Api, Driver, Handle, attribute, call};
+use crate::error::{ErrorKind, Result};
+
+/// The most devices of one process; the size of the tables that cache kernels.
+pub(crate) const MAX_DEVICES: usize = 16;
+
+/// What a GPU is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// The marketing name.
+    pub name: String,
+    /// The compute capability: 90 is 9.0.
+    pub sm: u32,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Bytes of level 2 cache.
+    pub l2_bytes: usize,
+    /// Bytes of memory.
+    pub memory_bytes: usize,
+    /// The newest CUDA version the driver serves, major and minor.
+    pub driver: (u32, u32),
+    /// The device's identity, the same in every process.
+    pub uuid: [u8; 16],
+}
+
+/// A device of this process: its primary context, its own stream, its memory pool.
+pub(crate) struct Context {
+    pub(super) api: &'static Api,
+    pub(super) raw: Handle,
+    /// The device's own stream: tensors are allocated, filled and freed on it.
+    pub(super) stream: Handle,
+    /// The pool stream-ordered allocations come from; null where the device has none.
+    pub(super) pool: Handle,
+    pub(crate) ordinal: usize,
+    pub(crate) info: DeviceInfo,
+    /// Held while a kernel is loaded.
+    pub(crate) loading: Mutex<()>,
+}
+
+// SAFETY: the driver's handles may be used from any thread; nothing is changed after creation.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+static CONTEXTS: [OnceLock<Context>; MAX_DEVICES] = [const { OnceLock::new() }; MAX_DEVICES];
+
+/// How many devices the driver sees.
+///
+/// # Errors
+/// [`ErrorKind::NoDriver`].
+pub(crate) fn device_count() -> Result<usize> {
+    Ok(Driver::get()?.devices)
+}
+
+impl Context {
+    /// The context of device `ordinal`.
+    ///
+    /// # Errors
+    /// No driver, no such device, or one that cannot be initialised.
+    pub(crate) fn get(ordinal: usize) -> Result<&'static Context> {
+        let driver = Driver::get()?;
+        let no_device = || ErrorKind::NoDevice {
+            ordinal,
+            count: driver.devices,
+        };
+        if ordinal >= driver.devices {
+            return Err(no_device().into());
+        }
+        let slot = CONTEXTS.get(ordinal).ok_or_else(|| ErrorKind::Unsupported {
+            what: format!("cuda:{ordinal}"),
+            advice: format!("one process can use {MAX_DEVICES} devices; choose others with CUDA_VISIBLE_DEVICES"),
+        })?;
+        if let Some(context) = slot.get() {
+            return Ok(context);
+        }
+        static CREATING: Mutex<()> = Mutex::new(());
+        let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(context) = slot.get() {
+            return Ok(context);
+        }
+        let context = Context::create(driver, ordinal)?;
+        Ok(slot.get_or_init(|| context))
+    }
+
+    fn create(driver: &'static Driver, ordinal: usize) -> Result<Context> {
+        let api = &driver.api;
+        let mut device = 0;
+        let mut raw = null_mut();
+        // SAFETY: the pointers are to live values; the ordinal is below the count.
+        unsafe {
+            call!(api, cuDeviceGet(&mut device, ordinal as c_int))?;
+            call!(api, cuDevicePrimaryCtxRetain(&mut raw, device))?;
+        }
+        let info = device_info(driver, device)?;
+        let mut context = Context {
+            api,
+            raw,
+            stream: null_mut(),
+            pool: null_mut(),
+            ordinal,
+            info,
+            loading: Mutex::new(()),
+        };
+        context.make_current()?;
+        // SAFETY: the context is current, the pointer is to a live handle.
+        unsafe {
+            call!(
+                api,
+                cuStreamCreate(&mut context.stream, sys::STREAM_NON_BLOCKING)
+            )?;
+        }
+        if get_attribute(api, device, attribute::MEMORY_POOLS_SUPPORTED)? != 0 {
+            let mut keep = u64::MAX;
+            // SAFETY: the pointers are to live values, of the attribute's type.
+            unsafe {
+                call!(api, cuDeviceGetDefaultMemPool(&mut context.pool, device))?;
+                // Without this the pool gives its memory back at every synchronisation, and the next allocation is slow.
+                call!(
+                    api,
+                    cuMemPoolSetAttribute(
+                        context.pool,
+                        sys::POOL_RELEASE_THRESHOLD,
+                        (&raw mut keep).cast()
+                    )
+                )?;
+            }
+        }
+        Ok(context)
+    }
+
+    /// Makes this the calling thread's context.
+    ///
+    /// The driver is asked which one is: other libraries change it too, so a copy of ours could be stale.
+    ///
+    /// # Errors
+    /// The driver's.
+    #[inline]
+    pub(crate) fn make_current(&self) -> Result<()> {
+        let mut current = null_mut();
+        // SAFETY: the pointer is to a live handle.
+        unsafe { call!(self.api, cuCtxGetCurrent(&mut current)) }?;
+        if current == self.raw {
+            return Ok(());
+        }
+        // SAFETY: the primary context is retained for as long as the process lives.
+        unsafe { call!(self.api, cuCtxSetCurrent(self.raw)) }
+    }
+
+    /// Waits for all work on the device, on every stream of the process.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.make_current()?;
+        // SAFETY: the context is current.
+        unsafe { call!(self.api, cuCtxSynchronize()) }
+    }
+
+    /// The device's own stream.
+    #[inline]
+    pub(crate) fn stream(&self) -> Handle {
+        self.stream
+    }
+
+    /// The raw context, to compare with others'.
+    #[cfg(feature = "cudarc")]
+    pub(crate) fn raw(&self) -> Handle {
+        self.raw
+    }
+
+    /// Bytes of memory that are free, and all.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(crate) fn memory(&self) -> Result<(usize, usize)> {
+        self.make_current()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the context is current, the pointers are to live integers.
+        unsafe { call!(self.api, cuMemGetInfo_v2(&mut free, &mut total)) }?;
+        Ok((free, total))
+    }
+}
+
+fn device_info(driver: &Driver, device: c_int) -> Result<DeviceInfo> {
+    let api = &driver.api;
+    let mut name = [0_u8; 256];
+    let mut uuid = [0_u8; 16];
+    let mut memory_bytes = 0;
+    // SAFETY: the buffers are as long as said, the pointers are to live values.
+    unsafe {
+        // One byte less than there is, so that a NUL stays at the end.
+        call!(
+            api,
+            cuDeviceGetName(name.as_mut_ptr().cast::<c_char>(), 255, device)
+        )?;
+        call!(api, cuDeviceGetUuid_v2(&mut uuid, device))?;
+        call!(api, cuDeviceTotalMem_v2(&mut memory_bytes, device))?;
+    }
+    let get = |attribute| get_attribute(api, device, attribute);
+    Ok(DeviceInfo {
+        name: CStr::from_bytes_until_nul(&name)
+            .map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned()),
+        sm: get(attribute::CAPABILITY_MAJOR)? * 10 + get(attribute::CAPABILITY_MINOR)?,
+        multiprocessors: get(attribute::MULTIPROCESSOR_COUNT)?,
+        l2_bytes: get(attribute::L2_CACHE_SIZE)? as usize,
+        memory_bytes,
+        driver: driver.version,
+        uuid,
+    })
+}
+
+fn get_attribute(api: &Api, device: c_int, attribute: i32) -> Result<u32> {
+    let mut value = 0;
+    // SAFETY: the pointer is to a live integer.
+    unsafe { call!(api, cuDeviceGetAttribute(&mut value, attribute, device)) }?;
+    Ok(u32::try_from(value).unwrap_or(0))
+}

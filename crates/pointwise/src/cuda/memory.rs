@@ -1,0 +1,288 @@
+//! Device memory: allocation in stream order, copies, fills.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Context;
+use super::sys::{self, DevicePointer, call, code};
+use crate::Device;
+use crate::error::{ErrorKind, Result};
+
+/// Whether memory was used on a stream other than its device's own, so that the own stream's order is not enough.
+#[derive(Debug, Default)]
+pub(crate) struct Usage(AtomicBool);
+
+impl Usage {
+    /// Takes note of work that is about to be queued on a foreign stream. The first time, waits for the device's own
+    /// stream: the memory may still be in use there by what it was allocated from, or be about to be filled.
+    ///
+    /// # Errors
+    /// Those of earlier work.
+    #[inline]
+    pub(crate) fn elsewhere(&self, device: &Device) -> Result<()> {
+        if self.is_elsewhere() {
+            return Ok(());
+        }
+        self.first_elsewhere(device)
+    }
+
+    #[cold]
+    fn first_elsewhere(&self, device: &Device) -> Result<()> {
+        if let Some(context) = device.context() {
+            context.make_current()?;
+            // SAFETY: the own stream lives as long as the process.
+            unsafe { call!(context.api, cuStreamSynchronize(context.stream)) }?;
+        }
+        // After the wait: another thread that sees the flag need not wait.
+        self.0.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A piece of a device's memory, freed on drop in the order of the device's own stream.
+pub(crate) struct Block {
+    context: &'static Context,
+    address: DevicePointer,
+    pub(crate) usage: Usage,
+}
+
+impl Block {
+    /// `bytes` bytes, not initialised, aligned to 256. No driver call for none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`], or the driver's.
+    pub(crate) fn new(context: &'static Context, bytes: usize) -> Result<Block> {
+        let mut block = Block {
+            context,
+            address: 0,
+            usage: Usage::default(),
+        };
+        if bytes == 0 {
+            return Ok(block);
+        }
+        context.make_current()?;
+        let mut result = block.try_allocate(bytes);
+        if result == code::OUT_OF_MEMORY {
+            // What was dropped but not yet freed in stream order, and what the pool keeps in pieces too small.
+            context.synchronize()?;
+            if !context.pool.is_null() {
+                // SAFETY: the pool is the device's.
+                unsafe { call!(context.api, cuMemPoolTrimTo(context.pool, 0)) }?;
+            }
+            result = block.try_allocate(bytes);
+        }
+        if result == code::OUT_OF_MEMORY {
+            let (free, total) = context.memory().unwrap_or((0, 0));
+            return Err(ErrorKind::OutOfMemory {
+                asked: bytes,
+                free,
+                total,
+                device: Device::of(context),
+            }
+            .into());
+        }
+        let call = if context.pool.is_null() {
+            "cuMemAlloc"
+        } else {
+            "cuMemAllocAsync"
+        };
+        sys::check(context.api, call, result)?;
+        Ok(block)
+    }
+
+    fn try_allocate(&mut self, bytes: usize) -> i32 {
+        let Context {
+            api, pool, stream, ..
+        } = self.context;
+        // SAFETY: the context is current, the pointer is to a live address, the stream is the context's.
+        unsafe {
+            if pool.is_null() {
+                (api.cuMemAlloc_v2)(&mut self.address, bytes)
+            } else {
+                (api.cuMemAllocAsync)(&mut self.address, bytes, *stream)
+            }
+        }
+    }
+
+    /// The first byte's address; 0 for a block of no bytes.
+    #[inline]
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub(crate) fn context(&self) -> &'static Context {
+        self.context
+    }
+
+    /// Waits until work on other streams no longer uses the block; work on the own stream is ordered anyway.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub(crate) fn settle(&self) -> Result<()> {
+        if self.usage.is_elsewhere() {
+            self.context.synchronize()
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.address == 0 {
+            return;
+        }
+        // Memory that other streams may still use is rather lost than freed under them. Beyond that there is nobody to
+        // tell: an error here is one of earlier work, or the process is ending and the driver gone.
+        if self.settle().and_then(|()| self.context.make_current()).is_err() {
+            return;
+        }
+        // SAFETY: the block was allocated by the matching function and is freed once; work that uses it is queued on
+        // the own stream or done.
+        unsafe {
+            if self.context.pool.is_null() {
+                // Waits for the device by itself.
+                (self.context.api.cuMemFree_v2)(self.address);
+            } else {
+                (self.context.api.cuMemFreeAsync)(self.address, self.context.stream);
+            }
+        }
+    }
+}
+
+/// Copies `from` to the device; done when this returns.
+///
+/// # Errors
+/// The driver's.
+///
+/// # Safety
+/// `to` has room for `from`, and nothing else uses it but work on the device's own stream.
+pub(crate) unsafe fn copy_in(context: &Context, to: DevicePointer, from: &[u8]) -> Result<()> {
+    if from.is_empty() {
+        return Ok(());
+    }
+    context.make_current()?;
+    // SAFETY: the caller's promise; the wait keeps `from` borrowed until it was read (it may be pinned memory, whose
+    // copies are asynchronous).
+    unsafe {
+        call!(
+            context.api,
+            cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast::<c_void>(), from.len(), context.stream)
+        )?;
+        call!(context.api, cuStreamSynchronize(context.stream))
+    }
+}
+
+/// Copies `bytes` bytes from the device to `to`; done when this returns.
+///
+/// # Errors
+/// The driver's, and those of work queued earlier.
+///
+/// # Safety
+/// `from` has and `to` takes `bytes` bytes, and work that writes `from` was queued on the device's own stream or is done.
+pub(crate) unsafe fn copy_out(
+    context: &Context,
+    to: *mut u8,
+    from: DevicePointer,
+    bytes: usize,
+) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    context.make_current()?;
+    // SAFETY: the caller's promise; the wait keeps `to` borrowed until it was written.
+    unsafe {
+        let queued = call!(
+            context.api,
+            cuMemcpyDtoHAsync_v2(to.cast::<c_void>(), from, bytes, context.stream)
+        );
+        queued.and(call!(context.api, cuStreamSynchronize(context.stream)))
+    }
+}
+
+/// Queues a copy within the device, on its own stream.
+///
+/// # Errors
+/// The driver's.
+///
+/// # Safety
+/// Both have `bytes` bytes that do not overlap, and are used by work on the own stream only.
+pub(crate) unsafe fn copy_within(
+    context: &Context,
+    to: DevicePointer,
+    from: DevicePointer,
+    bytes: usize,
+) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    context.make_current()?;
+    // SAFETY: the caller's promise.
+    unsafe {
+        call!(
+            context.api,
+            cuMemcpyDtoDAsync_v2(to, from, bytes, context.stream)
+        )
+    }
+}
+
+/// Copies from one device to another; done when this returns.
+///
+/// # Errors
+/// The driver's.
+///
+/// # Safety
+/// Both have `bytes` bytes.
+pub(crate) unsafe fn copy_across(
+    to_context: &Context,
+    to: DevicePointer,
+    from_context: &Context,
+    from: DevicePointer,
+    bytes: usize,
+) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    // What fills the source is queued there, not on the target's stream.
+    from_context.synchronize()?;
+    to_context.make_current()?;
+    // SAFETY: the caller's promise.
+    unsafe {
+        call!(
+            to_context.api,
+            cuMemcpyPeerAsync(to, to_context.raw, from, from_context.raw, bytes, to_context.stream)
+        )?;
+        call!(to_context.api, cuStreamSynchronize(to_context.stream))
+    }
+}
+
+/// Queues setting every byte to `value`, on the device's own stream.
+///
+/// # Errors
+/// The driver's.
+///
+/// # Safety
+/// `to` has `bytes` bytes that only work on the own stream uses.
+pub(crate) unsafe fn fill(
+    context: &Context,
+    to: DevicePointer,
+    value: u8,
+    bytes: usize,
+) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    context.make_current()?;
+    // SAFETY: the caller's promise.
+    unsafe {
+        call!(
+            context.api,
+            cuMemsetD8Async(to, value, bytes, context.stream)
+        )
+    }
+}

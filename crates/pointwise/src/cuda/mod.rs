@@ -1,0 +1,22 @@
+//! The only module that talks to CUDA: contexts, modules, launches, memory, streams, events and graphs.
+
+mod context;
+mod event;
+mod graph;
+mod launch;
+mod memory;
+mod module;
+mod stream;
+mod sys;
+
+pub use context::DeviceInfo;
+pub use event::Event;
+pub use graph::Graph;
+pub(crate) use graph::{begin_capture, end_capture, is_capturing};
+
+pub(crate) use context::{Context, MAX_DEVICES, device_count};
+pub(crate) use launch::launch;
+pub(crate) use memory::{Block, Usage, copy_across, copy_in, copy_out, copy_within, fill};
+pub(crate) use module::{Function, Image, load};
+pub(crate) use stream::OwnedStream;
+pub(crate) use stream::{check_foreign, stream_synchronize, stream_wait};

@@ -1,0 +1,175 @@
+//! Loading one kernel: PTX, which the driver compiles, or machine code.
+
+use std::ffi::{CString, c_int, c_void};
+use std::ptr::null_mut;
+
+use super::Context;
+use super::sys::{self, Handle, call, code, jit};
+use crate::error::{Error, ErrorKind, Result};
+
+/// A loaded kernel. Lives as long as the process: modules are never unloaded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Function(pub(super) Handle);
+
+impl Function {
+    /// For the cache of an entry; never null.
+    pub(crate) fn into_raw(self) -> *mut c_void {
+        self.0
+    }
+
+    /// # Safety
+    /// `raw` is from [`Function::into_raw`].
+    pub(crate) unsafe fn from_raw(raw: *mut c_void) -> Function {
+        Function(raw)
+    }
+}
+
+/// What the driver is given: the bytes, and what they are for.
+pub(crate) struct Image<'a> {
+    /// PTX that ends in a NUL byte, or a cubin.
+    pub(crate) bytes: &'a [u8],
+    /// The compute capability it was compiled for.
+    pub(crate) sm: u32,
+    /// The PTX version; (0, 0) for a cubin.
+    pub(crate) ptx: (u32, u32),
+}
+
+const LOG_BYTES: usize = 8192;
+
+/// Loads `image` and finds `symbol` in it.
+///
+/// # Errors
+/// [`ErrorKind::Load`] with the driver's log; [`ErrorKind::NoKernel`] if the image has no such symbol.
+pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>) -> Result<Function> {
+    let is_ptx = image.ptx != (0, 0);
+    if is_ptx && image.bytes.last() != Some(&0) {
+        return Err(no_kernel(symbol, "its PTX does not end in a NUL byte: rebuild the kernels"));
+    }
+    let name = CString::new(symbol)
+        .map_err(|_| no_kernel(symbol, "a kernel's name cannot contain a NUL byte"))?;
+    context.make_current()?;
+
+    let mut error_log = vec![0_u8; LOG_BYTES];
+    let mut info_log = vec![0_u8; LOG_BYTES];
+    let mut options: [c_int; 4] = [
+        jit::ERROR_LOG_BUFFER,
+        jit::ERROR_LOG_BUFFER_SIZE,
+        jit::INFO_LOG_BUFFER,
+        jit::INFO_LOG_BUFFER_SIZE,
+    ];
+    // Sizes are passed in the pointers themselves.
+    let mut values: [*mut c_void; 4] = [
+        error_log.as_mut_ptr().cast(),
+        std::ptr::without_provenance_mut(LOG_BYTES),
+        info_log.as_mut_ptr().cast(),
+        std::ptr::without_provenance_mut(LOG_BYTES),
+    ];
+    let mut module = null_mut();
+    // SAFETY: the image is a whole cubin, or PTX with its NUL; options and values are of one length, and the buffers
+    // outlive the call.
+    let code = unsafe {
+        (context.api.cuModuleLoadDataEx)(
+            &mut module,
+            image.bytes.as_ptr().cast(),
+            options.len() as u32,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    if code != 0 {
+        return Err(load_error(context, symbol, image, code, &error_log, &info_log));
+    }
+    let mut function = null_mut();
+    // SAFETY: the module is loaded, the name ends in a NUL.
+    let found = unsafe {
+        call!(
+            context.api,
+            cuModuleGetFunction(&mut function, module, name.as_ptr())
+        )
+    };
+    if let Err(error) = found {
+        // SAFETY: the module is loaded and nothing of it is in use.
+        unsafe { (context.api.cuModuleUnload)(module) };
+        return Err(no_kernel(
+            symbol,
+            &format!("it is not in the module embedded for it ({error}): rebuild the kernels"),
+        ));
+    }
+    Ok(Function(function))
+}
+
+fn no_kernel(symbol: &str, why: &str) -> Error {
+    ErrorKind::NoKernel {
+        symbol: symbol.to_owned(),
+        why: why.to_owned(),
+    }
+    .into()
+}
+
+#[cold]
+fn load_error(
+    context: &Context,
+    symbol: &str,
+    image: &Image<'_>,
+    code: i32,
+    error_log: &[u8],
+    info_log: &[u8],
+) -> Error {
+    let text = |log: &[u8]| {
+        let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+        String::from_utf8_lossy(&log[..end]).trim().to_owned()
+    };
+    let mut log = text(error_log);
+    let info = text(info_log);
+    if !info.is_empty() {
+        if !log.is_empty() {
+            log.push('\n');
+        }
+        log.push_str(&info);
+    }
+    ErrorKind::Load {
+        symbol: symbol.to_owned(),
+        sm: image.sm,
+        driver: context.info.driver,
+        ptx: image.ptx,
+        code,
+        log,
+        advice: advice(code, image, context)
+            .unwrap_or_else(|| sys::check(context.api, "cuModuleLoadDataEx", code)
+                .err()
+                .map_or_else(String::new, |error| error.to_string())),
+    }
+    .into()
+}
+
+fn advice(code: i32, image: &Image<'_>, context: &Context) -> Option<String> {
+    let (major, minor) = image.ptx;
+    match code {
+        code::UNSUPPORTED_PTX_VERSION => Some(match cuda_for_ptx(image.ptx) {
+            Some((cuda_major, cuda_minor)) => format!(
+                "PTX {major}.{minor} needs a driver for CUDA {cuda_major}.{cuda_minor} or newer: update the driver"
+            ),
+            None => format!("PTX {major}.{minor} needs a newer driver: update it"),
+        }),
+        code::NO_BINARY_FOR_GPU => Some(format!(
+            "the device is sm_{}, and code for sm_{} does not run on it: build the kernels for it too (cargo xtask build-ptx)",
+            context.info.sm, image.sm
+        )),
+        code::INVALID_PTX => Some("the PTX is invalid, or this driver cannot read it: rebuild the kernels, and report it".to_owned()),
+        _ => None,
+    }
+}
+
+/// The CUDA release that brought a PTX version, from the table "PTX Release History" of NVIDIA's PTX ISA manual.
+fn cuda_for_ptx((major, minor): (u32, u32)) -> Option<(u32, u32)> {
+    match (major, minor) {
+        (7, 0..=8) => Some((11, minor)),
+        // 8.6 came with CUDA 12.7, 8.7 with 12.8.
+        (8, 0..=5) => Some((12, minor)),
+        (8, 6) => Some((12, 7)),
+        (8, 7) => Some((12, 8)),
+        (8, 8) => Some((12, 9)),
+        (9, minor) => Some((13, minor)),
+        _ => None,
+    }
+}

@@ -1,0 +1,104 @@
+//! Streams of the driver: creation, order, foreign ones.
+
+use std::ptr::null_mut;
+
+use super::Context;
+use super::event::RawEvent;
+use super::sys::{self, Handle, call};
+use crate::error::{ErrorKind, Result};
+
+/// A stream that is destroyed on drop; the driver finishes its work first.
+pub(crate) struct OwnedStream {
+    context: &'static Context,
+    raw: Handle,
+}
+
+// SAFETY: the driver's handles may be used from any thread.
+unsafe impl Send for OwnedStream {}
+// SAFETY: as above.
+unsafe impl Sync for OwnedStream {}
+
+impl OwnedStream {
+    pub(crate) fn new(context: &'static Context) -> Result<OwnedStream> {
+        context.make_current()?;
+        let mut raw = null_mut();
+        // SAFETY: the context is current, the pointer is to a live handle.
+        unsafe {
+            call!(
+                context.api,
+                cuStreamCreate(&mut raw, sys::STREAM_NON_BLOCKING)
+            )
+        }?;
+        Ok(OwnedStream { context, raw })
+    }
+
+    pub(crate) fn raw(&self) -> Handle {
+        self.raw
+    }
+}
+
+impl Drop for OwnedStream {
+    fn drop(&mut self) {
+        if self.context.make_current().is_ok() {
+            // SAFETY: the stream was created here and is destroyed once. An error is one of earlier work.
+            unsafe { (self.context.api.cuStreamDestroy_v2)(self.raw) };
+        }
+    }
+}
+
+/// Refuses a stream of another context than the device's primary one.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`], or the driver's.
+///
+/// # Safety
+/// `raw` is a live stream, or null for the legacy default stream.
+pub(crate) unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<()> {
+    context.make_current()?;
+    let mut of = null_mut();
+    // SAFETY: the caller's promise; the pointer is to a live handle.
+    unsafe { call!(context.api, cuStreamGetCtx(raw, &mut of)) }?;
+    if of == context.raw {
+        return Ok(());
+    }
+    Err(ErrorKind::Unsupported {
+        what: format!("a stream that is not of the primary context of cuda:{}", context.ordinal),
+        advice: "name the device the stream is of, and create it in the device's primary context (as CUDA's runtime, \
+                 cudarc and cust's Context::new do)"
+            .to_owned(),
+    }
+    .into())
+}
+
+/// Waits for a stream's work.
+///
+/// # Errors
+/// Those of the work.
+///
+/// # Safety
+/// `raw` is a live stream of the context.
+pub(crate) unsafe fn stream_synchronize(context: &Context, raw: Handle) -> Result<()> {
+    context.make_current()?;
+    // SAFETY: the caller's promise.
+    unsafe { call!(context.api, cuStreamSynchronize(raw)) }
+}
+
+/// Makes work queued on `later` from now on wait for what is queued on `earlier` now.
+///
+/// # Errors
+/// The driver's.
+///
+/// # Safety
+/// Both are live streams, each of its context.
+pub(crate) unsafe fn stream_wait(
+    (later_context, later): (&Context, Handle),
+    (earlier_context, earlier): (&'static Context, Handle),
+) -> Result<()> {
+    let event = RawEvent::new(earlier_context, RawEvent::NO_TIMING)?;
+    // SAFETY: the caller's promise. The event may be destroyed before it is reached: the driver keeps what it needs.
+    unsafe {
+        event.record(earlier)?;
+        later_context.make_current()?;
+        call!(later_context.api, cuStreamWaitEvent(later, event.raw(), 0))
+    }
+}

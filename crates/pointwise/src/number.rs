@@ -1,0 +1,168 @@
+//! A scalar argument of an op, and its conversion to the type the op computes in.
+
+use std::fmt;
+
+use pointwise_core::num::{Coarse, Logic};
+use pointwise_core::op::Word;
+use pointwise_core::{DType, Element, ParamInfo, element::ty};
+
+use crate::error::{ErrorKind, Result};
+
+/// A scalar of any type, as PyTorch's `Scalar`: what parameters and scalar operands are given as.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Number {
+    /// The parameter's default.
+    #[default]
+    Default,
+    /// A float.
+    Float(f64),
+    /// An integer.
+    Int(i64),
+    /// A bool.
+    Bool(bool),
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        Number::Float(value)
+    }
+}
+
+impl From<f32> for Number {
+    fn from(value: f32) -> Self {
+        Number::Float(value as f64)
+    }
+}
+
+impl From<i64> for Number {
+    fn from(value: i64) -> Self {
+        Number::Int(value)
+    }
+}
+
+impl From<i32> for Number {
+    fn from(value: i32) -> Self {
+        Number::Int(value as i64)
+    }
+}
+
+impl From<bool> for Number {
+    fn from(value: bool) -> Self {
+        Number::Bool(value)
+    }
+}
+
+/// `None` is the parameter's default.
+impl<T: Into<Number>> From<Option<T>> for Number {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Number::Default, Into::into)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Default => f.write_str("(default)"),
+            Number::Float(value) => value.fmt(f),
+            Number::Int(value) => value.fmt(f),
+            Number::Bool(value) => value.fmt(f),
+        }
+    }
+}
+
+impl Number {
+    /// The value as f64; the default of `info` for [`Number::Default`].
+    pub fn to_f64(self, info: &ParamInfo) -> f64 {
+        match self {
+            Number::Default => info.default,
+            Number::Float(value) => value,
+            Number::Int(value) => value as f64,
+            Number::Bool(value) => value as u8 as f64,
+        }
+    }
+
+    /// The kernel parameter for a call on `dtype`: the value in the type that maths on `dtype` runs in.
+    ///
+    /// # Errors
+    /// An integer type takes only whole numbers that it can hold; bool only 0 and 1. A bound that lies beyond the type on
+    /// the side on which it is open by default (`clamp`'s) is no error, since it cannot bind.
+    pub(crate) fn word(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
+        let refuse = |why: String| ErrorKind::Parameter { name: info.name, value: self.to_string(), why };
+        match dtype {
+            DType::F32 => Ok(self.float::<ty::f32>(info).to_word()),
+            DType::F8E4M3 => Ok(self.float::<ty::f8e4m3>(info).to_word()),
+            DType::F8E5M2 => Ok(self.float::<ty::f8e5m2>(info).to_word()),
+            DType::F16 => Ok(Coarse(self.float::<ty::f16>(info)).to_word()),
+            DType::BF16 => Ok(Coarse(self.float::<ty::bf16>(info)).to_word()),
+            DType::Bool => match self.whole(info) {
+                Some(0) => Ok(Logic(false).to_word()),
+                Some(1) => Ok(Logic(true).to_word()),
+                _ if matches!(self, Number::Default) => Ok(Logic(info.default != 0.0).to_word()),
+                _ => Err(refuse("a bool tensor takes 0, 1, false or true".into()).into()),
+            },
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 => {
+                let (low, high) = integer_range(dtype);
+                let value = self.whole(info).ok_or_else(|| {
+                    refuse(format!("an {dtype} tensor takes a whole number; convert the tensor to f32 for this one"))
+                })?;
+                let open_below = info.default == f64::NEG_INFINITY;
+                let open_above = info.default == f64::INFINITY;
+                let clamped = value.clamp(low as i128, high as i128);
+                let fits = clamped == value
+                    || matches!(self, Number::Default)
+                    || (open_below && value < clamped)
+                    || (open_above && value > clamped);
+                if fits {
+                    // Two's complement: the kernel reads the low bits.
+                    Ok(clamped as i64 as u64)
+                } else {
+                    Err(refuse(format!("an {dtype} tensor takes {low} to {high}")).into())
+                }
+            }
+        }
+    }
+
+    /// As the f32 that maths on the float type `E` starts from. A default of `f64::MAX` or `MIN` is the type's own.
+    fn float<E: Element>(self, info: &ParamInfo) -> f32 {
+        match self {
+            Number::Default if info.default == f64::MAX => largest(E::DTYPE),
+            Number::Default if info.default == f64::MIN => -largest(E::DTYPE),
+            _ => self.to_f64(info) as f32,
+        }
+    }
+
+    /// As a whole number, infinities as the far ends; `None` for a fraction or NaN.
+    fn whole(self, info: &ParamInfo) -> Option<i128> {
+        match self {
+            Number::Int(value) => Some(value as i128),
+            Number::Bool(value) => Some(value as i128),
+            Number::Default | Number::Float(_) => {
+                let value = self.to_f64(info);
+                // `as` saturates: an infinity becomes an end of i128, beyond every integer type.
+                (value == value.trunc() || value.is_infinite()).then_some(value as i128)
+            }
+        }
+    }
+}
+
+/// The largest finite value of a float type.
+fn largest(dtype: DType) -> f32 {
+    match dtype {
+        DType::F16 => 65504.0,
+        DType::BF16 => f32::from_bits(0x7F7F_0000),
+        DType::F8E4M3 => 448.0,
+        DType::F8E5M2 => 57344.0,
+        _ => f32::MAX,
+    }
+}
+
+fn integer_range(dtype: DType) -> (i64, i64) {
+    match dtype {
+        DType::I8 => (i8::MIN as i64, i8::MAX as i64),
+        DType::I16 => (i16::MIN as i64, i16::MAX as i64),
+        DType::I32 => (i32::MIN as i64, i32::MAX as i64),
+        DType::U8 => (0, u8::MAX as i64),
+        _ => (i64::MIN, i64::MAX),
+    }
+}

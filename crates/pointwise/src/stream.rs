@@ -1,0 +1,190 @@
+//! Streams: the order in which a device does its work.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use crate::Device;
+use crate::cuda::{self, Context, Graph, OwnedStream};
+use crate::error::{ErrorKind, Result};
+
+/// A queue of work on a device. On the CPU, where a call's work is done when it returns, a stream does nothing.
+///
+/// Work on one stream is done in order. Work on two streams is not, unless [`Stream::wait_for`] says so: whoever uses a
+/// tensor on a second stream orders the two. The first use of a tensor away from its device's own stream, its drop, and
+/// copies to the host are ordered by the crate.
+#[derive(Clone)]
+pub struct Stream {
+    device: Device,
+    raw: *mut c_void,
+    /// What keeps the handle alive: one of ours, or the object it came from.
+    keep: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+// SAFETY: the driver's handles may be used from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above; nothing behind a shared reference changes.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// A new stream, which waits for no other.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn new(device: &Device) -> Result<Stream> {
+        let Some(context) = device.context() else {
+            return Ok(Stream::own(*device));
+        };
+        let owned = OwnedStream::new(context)?;
+        Ok(Stream {
+            device: *device,
+            raw: owned.raw(),
+            keep: Some(Arc::new(owned)),
+        })
+    }
+
+    /// The device's own stream.
+    #[inline]
+    pub(crate) fn own(device: Device) -> Stream {
+        Stream {
+            device,
+            raw: device.context().map_or(null_mut(), Context::stream),
+            keep: None,
+        }
+    }
+
+    /// A stream (`CUstream` or `cudaStream_t`) that other code made; null is CUDA's legacy default stream.
+    ///
+    /// # Errors
+    /// A stream that is not of the device's primary context.
+    ///
+    /// # Safety
+    /// `raw` must be a live stream, and stay so until this object and its clones are gone and tensors used on it were
+    /// dropped or waited for.
+    pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Stream> {
+        // SAFETY: the caller's promise.
+        unsafe { Stream::from_raw_keeping(device, raw, None) }
+    }
+
+    /// [`Stream::from_raw`], with the object that keeps the stream alive.
+    ///
+    /// # Safety
+    /// As there, but for what `keep` ensures.
+    pub(crate) unsafe fn from_raw_keeping(
+        device: &Device,
+        raw: *mut c_void,
+        keep: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Result<Stream> {
+        let Some(context) = device.context() else {
+            return Err(ErrorKind::Unsupported {
+                what: "a raw stream on the CPU".to_owned(),
+                advice: "name the CUDA device the stream is of".to_owned(),
+            }
+            .into());
+        };
+        // SAFETY: the caller's promise.
+        unsafe { cuda::check_foreign(context, raw) }?;
+        Ok(Stream {
+            device: *device,
+            raw,
+            keep,
+        })
+    }
+
+    /// The device.
+    #[inline]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The driver's handle (`CUstream`); null on the CPU.
+    #[inline]
+    pub fn raw(&self) -> *mut c_void {
+        self.raw
+    }
+
+    /// Whether this is its device's own stream.
+    #[inline]
+    pub fn is_own(&self) -> bool {
+        self.device
+            .context()
+            .is_none_or(|context| context.stream() == self.raw)
+    }
+
+    /// Waits for the stream's work.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn synchronize(&self) -> Result<()> {
+        match self.device.context() {
+            None => Ok(()),
+            // SAFETY: the stream is live and of the context.
+            Some(context) => unsafe { cuda::stream_synchronize(context, self.raw) },
+        }
+    }
+
+    /// Makes work queued here from now on wait for what is queued on `other` now. The host does not wait.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn wait_for(&self, other: &Stream) -> Result<()> {
+        match (self.device.context(), other.device.context()) {
+            // SAFETY: both streams are live, each of its device's context.
+            (Some(later), Some(earlier)) => unsafe {
+                cuda::stream_wait((later, self.raw), (earlier, other.raw))
+            },
+            // Work on the CPU is done already; work for the CPU is started by the host, which must wait itself.
+            (_, None) => Ok(()),
+            (None, Some(_)) => other.synchronize(),
+        }
+    }
+
+    /// Starts recording: what is queued on the stream goes into a graph instead of running. Only calls that allocate
+    /// nothing and wait for nothing can be recorded. Must be ended on the same thread.
+    ///
+    /// # Errors
+    /// The device is the CPU, or the driver's.
+    pub fn begin_capture(&self) -> Result<()> {
+        cuda::begin_capture(self.capturable()?, self)
+    }
+
+    /// Ends recording.
+    ///
+    /// # Errors
+    /// Nothing was being recorded, or a call that cannot be spoiled the recording.
+    pub fn end_capture(&self) -> Result<Graph> {
+        cuda::end_capture(self.capturable()?, self)
+    }
+
+    /// Whether the stream is recording.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn is_capturing(&self) -> Result<bool> {
+        self.device
+            .context()
+            .map_or(Ok(false), |context| cuda::is_capturing(context, self))
+    }
+
+    fn capturable(&self) -> Result<&'static Context> {
+        Ok(self
+            .device
+            .context()
+            .ok_or_else(|| ErrorKind::Unsupported {
+                what: "a graph on the CPU".to_owned(),
+                advice: "graphs are of CUDA devices; on the CPU call the ops again".to_owned(),
+            })?)
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("device", &self.device)
+            .field("raw", &self.raw)
+            .field("kept", &self.keep.is_some())
+            .finish()
+    }
+}

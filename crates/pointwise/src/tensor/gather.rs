@@ -1,0 +1,148 @@
+//! Copies of views to the host and into tensors of their own: the elements in row-major order, whatever the strides.
+
+use pointwise_core::{DType, Scalar};
+
+use super::{Layout, Tensor, TensorView, byte_len, check_bools};
+use crate::cuda;
+use crate::error::{ErrorKind, Result};
+use crate::shape::MAX_RANK;
+
+impl TensorView<'_> {
+    /// A copy of the elements, in row-major order. Waits for the work that writes them.
+    ///
+    /// # Errors
+    /// Another element type than `T`; those of the work.
+    pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
+        if self.dtype() != T::DTYPE {
+            return Err(ErrorKind::DType {
+                op: format!("to_vec::<{}>", T::DTYPE),
+                got: self.dtype(),
+                allowed: vec![T::DTYPE],
+            }
+            .into());
+        }
+        let bytes = self.to_bytes()?;
+        let len = self.numel();
+        let mut data = Vec::<T>::with_capacity(len);
+        // SAFETY: there are `len` elements of `T`'s representation in `bytes`, bools checked, and as much room in `data`.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.as_mut_ptr().cast(), bytes.len());
+            data.set_len(len);
+        }
+        Ok(data)
+    }
+
+    /// A copy of the elements' bytes, in row-major order. Waits for the work that writes them.
+    ///
+    /// # Errors
+    /// Those of the work; for bool on a GPU, a byte that a kernel wrote and that is neither 0 nor 1.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let bytes = self.span_bytes()?;
+        let bytes = if self.is_contiguous() {
+            bytes
+        } else {
+            gather(&bytes, self.layout(), self.dtype())
+        };
+        if self.device().is_cuda() {
+            check_bools(self.dtype(), &bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    /// A tensor of its own with the elements of this view, on the same device. Contiguous views are copied there; others
+    /// on a GPU travel through the host.
+    ///
+    /// # Errors
+    /// Out of memory; the driver's.
+    pub fn to_tensor(&self) -> Result<Tensor> {
+        let (device, dtype) = (self.device(), self.dtype());
+        match device.context() {
+            Some(context) if self.is_contiguous() => {
+                let tensor = Tensor::empty(device, dtype, self.shape())?;
+                self.settle()?;
+                // SAFETY: the view has and the new tensor takes that many bytes; other streams are done with the view.
+                unsafe {
+                    cuda::copy_within(
+                        context,
+                        tensor.device_ptr(),
+                        self.device_ptr(),
+                        byte_len(dtype, self.shape())?,
+                    )
+                }?;
+                Ok(tensor)
+            }
+            _ => Tensor::from_bytes(device, dtype, &self.to_bytes()?, self.shape()),
+        }
+    }
+
+    /// A copy of the bytes from the lowest to the highest element.
+    fn span_bytes(&self) -> Result<Vec<u8>> {
+        let (start, end) = self.span();
+        let len = end.wrapping_sub(start);
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(len)
+            .map_err(|_| ErrorKind::OutOfMemory {
+                asked: len,
+                free: 0,
+                total: 0,
+                device: crate::Device::cpu(),
+            })?;
+        if len == 0 {
+            return Ok(bytes);
+        }
+        let below = self.address() - start;
+        match self.device().context() {
+            None => {
+                // SAFETY: shape and strides reach only memory of the view, all initialised, not written meanwhile; `bytes` has the room.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        self.as_ptr().wrapping_sub(below),
+                        bytes.as_mut_ptr(),
+                        len,
+                    );
+                }
+            }
+            Some(context) => {
+                self.settle()?;
+                // SAFETY: as above; other streams are done with the view.
+                unsafe { cuda::copy_out(context, bytes.as_mut_ptr(), start as u64, len) }?;
+            }
+        }
+        // SAFETY: `len` bytes were written.
+        unsafe { bytes.set_len(len) };
+        Ok(bytes)
+    }
+}
+
+/// The elements of `layout` in row-major order, out of the bytes it spans.
+fn gather(bytes: &[u8], layout: &Layout, dtype: DType) -> Vec<u8> {
+    let size = dtype.size();
+    let dims = layout.shape().dims();
+    let Some((low, _)) = layout.reach() else {
+        return Vec::new();
+    };
+    let mut out = Vec::with_capacity(layout.shape().numel() * size);
+    let mut index = [0_usize; MAX_RANK];
+    // The current element's place in `bytes`; never negative, as it starts from the lowest.
+    let mut offset = -low;
+    loop {
+        let at = offset as usize * size;
+        out.extend_from_slice(&bytes[at..at + size]);
+        // Advance like an odometer, the last dimension first.
+        let mut dim = dims.len();
+        loop {
+            let Some(next) = dim.checked_sub(1) else {
+                return out;
+            };
+            dim = next;
+            index[dim] += 1;
+            offset += layout.strides()[dim];
+            if index[dim] < dims[dim] {
+                break;
+            }
+            offset -= layout.strides()[dim] * dims[dim] as i64;
+            index[dim] = 0;
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Tensors: owned ([`Tensor`]) and borrowed ([`TensorView`], [`TensorViewMut`]).
+
+mod gather;
+mod layout;
+mod overlap;
+mod view;
+
+use std::fmt;
+
+use pointwise_core::{DType, Scalar};
+
+pub use layout::Layout;
+pub use overlap::{Overlap, overlap};
+pub use view::{RawPointer, TensorView, TensorViewMut};
+
+use crate::Device;
+use crate::error::{ErrorKind, Result};
+use crate::shape::{IntoShape, Shape};
+use crate::storage::Storage;
+
+/// An array of numbers on a device, which owns its memory. Its elements lie one after another, the last dimension
+/// innermost; other strides are those of views.
+pub struct Tensor {
+    storage: Storage,
+    dtype: DType,
+    device: Device,
+    layout: Layout,
+}
+
+/// The bytes of `shape` elements of `dtype`.
+fn byte_len(dtype: DType, shape: &Shape) -> Result<usize> {
+    Ok(shape
+        .numel()
+        .checked_mul(dtype.size())
+        .filter(|&bytes| isize::try_from(bytes).is_ok())
+        .ok_or_else(|| ErrorKind::SizeOverflow {
+            dims: shape.to_vec(),
+        })?)
+}
+
+fn check_len(expected: usize, got: usize, unit: &'static str) -> Result<()> {
+    if expected == got {
+        return Ok(());
+    }
+    Err(ErrorKind::DataLength {
+        expected,
+        got,
+        unit,
+    }
+    .into())
+}
+
+/// Refuses bytes that are no bools: as a Rust `bool` they would be undefined behaviour.
+fn check_bools(dtype: DType, bytes: &[u8]) -> Result<()> {
+    if dtype != DType::Bool {
+        return Ok(());
+    }
+    match bytes.iter().position(|&byte| byte > 1) {
+        None => Ok(()),
+        Some(at) => Err(ErrorKind::BadBool {
+            at,
+            value: bytes[at],
+        }
+        .into()),
+    }
+}
+
+/// The bytes of `data`.
+fn bytes_of<T: Scalar>(data: &[T]) -> &[u8] {
+    // SAFETY: the sealed element types are plain numbers without padding.
+    unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) }
+}
+
+impl Tensor {
+    fn with_storage(
+        device: &Device,
+        dtype: DType,
+        shape: Shape,
+        storage: impl FnOnce(usize) -> Result<Storage>,
+    ) -> Result<Tensor> {
+        Ok(Tensor {
+            storage: storage(byte_len(dtype, &shape)?)?,
+            dtype,
+            device: *device,
+            layout: Layout::contiguous(shape),
+        })
+    }
+
+    /// A tensor of the elements of `data`, in row-major order.
+    ///
+    /// # Errors
+    /// A shape of another number of elements; out of memory.
+    pub fn from_slice<T: Scalar>(
+        device: &Device,
+        data: &[T],
+        shape: impl IntoShape,
+    ) -> Result<Tensor> {
+        let shape = shape.into_shape()?;
+        check_len(shape.numel(), data.len(), "elements")?;
+        Tensor::with_storage(device, T::DTYPE, shape, |_| {
+            Storage::from_bytes(device, bytes_of(data))
+        })
+    }
+
+    /// A tensor of raw bytes, in the machine's byte order.
+    ///
+    /// # Errors
+    /// Another number of bytes than shape and type need; for bool, a byte other than 0 and 1; out of memory.
+    pub fn from_bytes(
+        device: &Device,
+        dtype: DType,
+        bytes: &[u8],
+        shape: impl IntoShape,
+    ) -> Result<Tensor> {
+        let shape = shape.into_shape()?;
+        check_len(byte_len(dtype, &shape)?, bytes.len(), "bytes")?;
+        check_bools(dtype, bytes)?;
+        Tensor::with_storage(device, dtype, shape, |_| Storage::from_bytes(device, bytes))
+    }
+
+    /// A tensor of zeros.
+    ///
+    /// # Errors
+    /// A shape that is too large; out of memory.
+    pub fn zeros(device: &Device, dtype: DType, shape: impl IntoShape) -> Result<Tensor> {
+        Tensor::with_storage(device, dtype, shape.into_shape()?, |bytes| {
+            Storage::zeros(device, bytes)
+        })
+    }
+
+    /// A tensor to be written: of anything on a GPU, of zeros on the CPU.
+    ///
+    /// # Errors
+    /// A shape that is too large; out of memory.
+    pub fn empty(device: &Device, dtype: DType, shape: impl IntoShape) -> Result<Tensor> {
+        Tensor::with_storage(device, dtype, shape.into_shape()?, |bytes| {
+            Storage::empty(device, bytes)
+        })
+    }
+
+    /// A tensor whose elements are all `value`.
+    ///
+    /// # Errors
+    /// A shape that is too large; out of memory.
+    pub fn full<T: Scalar>(device: &Device, value: T, shape: impl IntoShape) -> Result<Tensor> {
+        let shape = shape.into_shape()?;
+        byte_len(T::DTYPE, &shape)?;
+        let mut data = Vec::new();
+        data.try_reserve_exact(shape.numel())
+            .map_err(|_| ErrorKind::OutOfMemory {
+                asked: shape.numel().saturating_mul(size_of::<T>()),
+                free: 0,
+                total: 0,
+                device: Device::cpu(),
+            })?;
+        data.resize(shape.numel(), value);
+        Tensor::from_slice(device, &data, shape)
+    }
+
+    /// The sizes of the dimensions.
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        self.layout.shape()
+    }
+
+    /// The steps along the dimensions, in elements.
+    #[inline]
+    pub fn strides(&self) -> &[i64] {
+        self.layout.strides()
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Where the elements lie.
+    #[inline]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// How many elements there are.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.layout.shape().numel()
+    }
+
+    /// How many bytes the elements take.
+    #[inline]
+    pub fn byte_len(&self) -> usize {
+        // Fits: it was checked when the tensor was made.
+        self.numel() * self.dtype.size()
+    }
+
+    /// True: a tensor's elements lie one after another.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        true
+    }
+
+    /// The tensor to read.
+    #[inline]
+    pub fn view(&self) -> TensorView<'_> {
+        TensorView::new(self.raw())
+    }
+
+    /// The tensor to write.
+    #[inline]
+    pub fn view_mut(&mut self) -> TensorViewMut<'_> {
+        TensorViewMut::new(self.raw())
+    }
+
+    #[inline]
+    fn raw(&self) -> view::Raw<'_> {
+        view::Raw {
+            pointer: self.storage.pointer(),
+            dtype: self.dtype,
+            device: self.device,
+            layout: self.layout,
+            usage: self.storage.usage(),
+        }
+    }
+
+    /// The first element's address. On the CPU it may be read through while the tensor is borrowed.
+    #[inline]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.storage.pointer()
+    }
+
+    /// The first element's address. On the CPU it may be written through while the tensor is borrowed.
+    #[inline]
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.storage.pointer()
+    }
+
+    /// The first element's address, as a kernel takes it; 0 for a GPU tensor without elements.
+    #[inline]
+    pub fn device_ptr(&self) -> u64 {
+        self.storage.pointer().addr() as u64
+    }
+
+    /// The elements of a CPU tensor.
+    ///
+    /// # Errors
+    /// Another element type than `T`, a GPU tensor.
+    pub fn as_slice<T: Scalar>(&self) -> Result<&[T]> {
+        self.view().as_slice()
+    }
+
+    /// The elements of a CPU tensor, to write.
+    ///
+    /// # Errors
+    /// Another element type than `T`, a GPU tensor.
+    pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
+        view::slice_mut(self.raw())
+    }
+
+    /// A copy of the elements, in row-major order. Waits for the work that writes them.
+    ///
+    /// # Errors
+    /// Another element type than `T`; those of the work.
+    pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
+        self.view().to_vec()
+    }
+
+    /// A copy of the elements' bytes, in row-major order. Waits for the work that writes them.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.view().to_bytes()
+    }
+
+    /// Overwrites the elements, in row-major order; done when this returns.
+    ///
+    /// # Errors
+    /// Another element type or number of elements; the driver's.
+    pub fn copy_from_slice<T: Scalar>(&mut self, data: &[T]) -> Result<()> {
+        if self.dtype != T::DTYPE {
+            return Err(ErrorKind::DType {
+                op: format!("copy_from_slice::<{}>", T::DTYPE),
+                got: self.dtype,
+                allowed: vec![T::DTYPE],
+            }
+            .into());
+        }
+        check_len(self.numel(), data.len(), "elements")?;
+        // SAFETY: the storage has the elements the shape says.
+        unsafe { self.storage.write(bytes_of(data)) }
+    }
+
+    /// Overwrites the elements' bytes; done when this returns.
+    ///
+    /// # Errors
+    /// Another number of bytes; for bool, a byte other than 0 and 1; the driver's.
+    pub fn copy_from_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        check_len(self.byte_len(), bytes.len(), "bytes")?;
+        check_bools(self.dtype, bytes)?;
+        // SAFETY: the storage has the bytes the shape says.
+        unsafe { self.storage.write(bytes) }
+    }
+
+    /// Overwrites the elements with those of a tensor of the same shape and type, on any device.
+    ///
+    /// # Errors
+    /// Another shape or element type; the driver's.
+    pub fn copy_from(&mut self, source: &Tensor) -> Result<()> {
+        if self.shape() != source.shape() {
+            return Err(ErrorKind::ShapeMismatch {
+                what: "copy_from".to_owned(),
+                expected: *self.shape(),
+                got: *source.shape(),
+            }
+            .into());
+        }
+        if self.dtype != source.dtype {
+            return Err(ErrorKind::DType {
+                op: "copy_from".to_owned(),
+                got: source.dtype,
+                allowed: vec![self.dtype],
+            }
+            .into());
+        }
+        if self.dtype == DType::Bool && self.device.is_cpu() && source.device.is_cuda() {
+            // Kernels of others may have written anything.
+            return self.copy_from_bytes(&source.to_bytes()?);
+        }
+        let bytes = self.byte_len();
+        // SAFETY: both storages have the bytes their shapes say; `&mut self` is not `source`.
+        unsafe { self.storage.copy_from(&source.storage, bytes) }
+    }
+
+    /// A copy on `device`.
+    ///
+    /// # Errors
+    /// Out of memory; the driver's.
+    pub fn to_device(&self, device: &Device) -> Result<Tensor> {
+        let mut copy = Tensor::empty(device, self.dtype, self.shape())?;
+        copy.copy_from(self)?;
+        Ok(copy)
+    }
+
+    /// A copy on the same device.
+    ///
+    /// # Errors
+    /// Out of memory; the driver's.
+    pub fn try_clone(&self) -> Result<Tensor> {
+        self.to_device(&self.device)
+    }
+
+    /// The tensor in another shape of as many elements. No element moves.
+    ///
+    /// # Errors
+    /// Another number of elements.
+    pub fn reshape(mut self, shape: impl IntoShape) -> Result<Tensor> {
+        self.layout = self.layout.reshape(shape)?;
+        Ok(self)
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tensor")
+            .field("dtype", &self.dtype)
+            .field("shape", self.shape())
+            .field("device", &self.device)
+            .finish()
+    }
+}
