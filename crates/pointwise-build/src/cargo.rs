@@ -23,15 +23,12 @@ pub(crate) struct Job<'a> {
     pub(crate) target_dir: &'a Path,
     /// Features of the kernel crate.
     pub(crate) features: &'a [String],
-    /// Flags for every crate, besides those of the target.
-    pub(crate) rustflags: &'a [String],
-    pub(crate) codegen_units: usize,
 }
 
 /// What a run left.
 pub(crate) struct Output {
-    /// The kernel crate's PTX, one text a codegen unit.
-    pub(crate) ptx: Vec<String>,
+    /// The kernel crate's PTX.
+    pub(crate) ptx: String,
     /// The files it was compiled from.
     pub(crate) inputs: BTreeSet<PathBuf>,
     /// The compiler's warnings.
@@ -42,20 +39,15 @@ impl Job<'_> {
     /// Compiles the crate, or finds it compiled, and reads the PTX.
     pub(crate) fn run(&self) -> Result<Output, Error> {
         let mut run = self.cargo()?;
-        let mut texts = self.assembly(&run.artifact)?;
-        if texts.is_empty() {
+        let mut assembly = self.assembly(&run.artifact)?;
+        if !assembly.is_file() {
             // cargo keeps no record of the assembly file: it calls a crate fresh whose text somebody has removed.
             self.forget(&run.artifact)?;
             run = self.cargo()?;
-            texts = self.assembly(&run.artifact)?;
+            assembly = self.assembly(&run.artifact)?;
         }
-        if texts.is_empty() {
-            return Err(self.output(format!("there is no assembly beside {}", run.artifact.display())));
-        }
-        let ptx = texts
-            .iter()
-            .map(|path| fs::read_to_string(path).map_err(Error::io("cannot read", path)))
-            .collect::<Result<_, _>>()?;
+        let ptx = fs::read_to_string(&assembly)
+            .map_err(|error| self.output(format!("{} cannot be read: {error}", assembly.display())))?;
         Ok(Output { ptx, inputs: self.inputs(&run)?, log: run.log })
     }
 
@@ -63,21 +55,21 @@ impl Job<'_> {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(&cargo);
         clean_environment(&mut command);
-        let mut flags = self.sm.rustflags();
-        flags.extend_from_slice(self.rustflags);
+        let flags = self.sm.rustflags();
         command
             .current_dir(self.kernel_crate)
             .env("RUSTC", &self.toolchain.rustc)
             .env("RUSTC_BOOTSTRAP", "1")
             // Not `--config build.rustflags`: this one also overrides what a user's configuration files say.
             .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-            .args(["rustc", "--lib", "--release", "--target", TARGET, "-Zbuild-std=core"])
+            .args(["rustc", "--quiet", "--lib", "--release", "--target", TARGET, "-Zbuild-std=core"])
             .arg("--target-dir")
             .arg(self.target_dir)
             .arg("--message-format=json-render-diagnostics");
         for (key, value) in [
             ("opt-level", "3".to_owned()),
-            ("codegen-units", self.codegen_units.to_string()),
+            // With more, each unit's assembly is a file of its own.
+            ("codegen-units", "1".to_owned()),
             ("panic", "\"abort\"".to_owned()),
             ("debug", "0".to_owned()),
             ("debug-assertions", "false".to_owned()),
@@ -123,31 +115,10 @@ impl Job<'_> {
         }
     }
 
-    /// The assembly files of the library whose metadata is `artifact`, in the order of their names; those of other
-    /// builds of the crate are removed.
-    fn assembly(&self, artifact: &Path) -> Result<Vec<PathBuf>, Error> {
+    /// The assembly file of the library whose metadata is `artifact`.
+    fn assembly(&self, artifact: &Path) -> Result<PathBuf, Error> {
         let (folder, stem) = self.place(artifact)?;
-        let name = stem.rsplit_once('-').map_or(stem, |(name, _)| name);
-        let mut current = Vec::new();
-        for entry in fs::read_dir(folder).map_err(Error::io("cannot list", folder))? {
-            let path = entry.map_err(Error::io("cannot list", folder))?.path();
-            let Some(file) = path.file_name().and_then(OsStr::to_str) else { continue };
-            if path.extension() != Some(OsStr::new("s")) {
-                continue;
-            }
-            // NAME-HASH.s with one codegen unit, NAME-HASH.UNIT.rcgu.s with several.
-            let Some((start, _)) = file.split_once('.') else { continue };
-            if start == stem && (file == format!("{stem}.s")) == (self.codegen_units == 1) {
-                current.push(path);
-            } else if start.rsplit_once('-').is_some_and(|(crate_name, _)| crate_name == name) {
-                fs::remove_file(&path).map_err(Error::io("cannot remove", &path))?;
-            }
-        }
-        current.sort();
-        if self.codegen_units == 1 && current.len() > 1 {
-            return Err(self.output(format!("left {} assembly files", current.len())));
-        }
-        Ok(current)
+        Ok(folder.join(format!("{stem}.s")))
     }
 
     /// Makes cargo compile the crate again.

@@ -23,8 +23,11 @@
 //! 3. [`ptx`] takes the assembly text apart and [`lint`] refuses what must not be in it;
 //! 4. [`Artifacts`] packs the entries in small compressed groups, beside a table that finds each by name, so that the
 //!    host loads one entry as one module;
-//! 5. [`ptxas`] and [`sass`] assemble the text and read what the assembler and the disassembler say about it. Both are
-//!    optional: no NVIDIA tool is needed to build.
+//! 5. [`ptxas`] assembles the text and reads what the assembler says about it. That is optional: no NVIDIA tool is
+//!    needed to build.
+//!
+//! A package can come with its kernels: [`Artifacts::write`] puts them in a folder, `prebuilt` beside the package's
+//! `Cargo.toml`, and from then on [`Kernels::build`] embeds those and needs no compiler for device code.
 //!
 //! # Environment
 //!
@@ -32,7 +35,7 @@
 //! |---|---|
 //! | `POINTWISE_DEVICE_RUSTC` | the compiler for device code; `none` builds no kernels at all |
 //! | `POINTWISE_CUBINS` | compute capabilities to embed machine code for, such as `90` or `80,90` (needs ptxas) |
-//! | `POINTWISE_PTXAS`, `POINTWISE_NVDISASM` | where these tools are |
+//! | `POINTWISE_PTXAS` | where ptxas is |
 //! | `POINTWISE_VENV` | a Python virtual environment whose `nvidia-cuda-nvcc` package has ptxas |
 #![warn(missing_docs)]
 
@@ -48,13 +51,11 @@ mod pack;
 mod parallel;
 pub mod ptx;
 pub mod ptxas;
-pub mod sass;
 mod sm;
 pub mod toolchain;
-mod tools;
 
-pub use artifacts::{Artifacts, TargetArtifacts};
+pub use artifacts::{Artifacts, EntryModule, GENERATED, TargetArtifacts};
 pub use error::Error;
-pub use kernels::Kernels;
+pub use kernels::{CUBINS_VARIABLE, Kernels};
 pub use sm::Sm;
 pub use toolchain::{Toolchain, ToolchainKind};

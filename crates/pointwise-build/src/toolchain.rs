@@ -117,7 +117,7 @@ pub fn find() -> Result<Toolchain, Error> {
 /// The reason, for a person to read.
 pub fn inspect(rustc: &Path, kind: ToolchainKind) -> Result<Toolchain, String> {
     let version = ask(rustc, &["--version"])?;
-    let sysroot = PathBuf::from(ask(rustc, &["--print", "sysroot"])?);
+    let sysroot = sysroot(rustc)?;
     let Some(number) = parse_version(&version) else {
         return Err(format!("`{version}` names no version"));
     };
@@ -135,6 +135,11 @@ pub fn inspect(rustc: &Path, kind: ToolchainKind) -> Result<Toolchain, String> {
     let real = sysroot.join("bin").join(format!("rustc{}", env::consts::EXE_SUFFIX));
     let rustc = if real.is_file() { real } else { rustc.to_owned() };
     Ok(Toolchain { rustc, version, kind, sysroot })
+}
+
+/// The folder of a compiler and its libraries.
+pub(crate) fn sysroot(rustc: &Path) -> Result<PathBuf, String> {
+    ask(rustc, &["--print", "sysroot"]).map(PathBuf::from)
 }
 
 /// The output of a compiler's question, trimmed.

@@ -1,1 +1,84 @@
-//! (being written)
+//! The commands of `pointwise`: `tour`, `list`, `run` and `doctor`.
+//!
+//! Exit codes: 0 done, 1 the op or the data was at fault, 2 the call was. What went wrong is one line on stderr.
+
+mod args;
+mod check;
+mod doctor;
+mod error;
+mod file;
+mod list;
+mod output;
+mod progress;
+mod registry;
+mod run;
+mod samples;
+mod tour;
+mod values;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use error::{Error, Result};
+
+/// Runs the command that the program's arguments ask for.
+pub fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return report_usage(&error),
+    };
+    match dispatch(&args.command).or_else(ignore_closed_pipe) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error.to_string());
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+fn dispatch(command: &Command) -> Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match command {
+        Command::Tour { device } => tour::tour(&mut out, device),
+        Command::List { json } => list::list(&mut out, *json),
+        Command::Run(run) => run::run(&mut out, run),
+        Command::Doctor => doctor::doctor(&mut out),
+    }?;
+    out.flush().map_err(Error::Stdout)
+}
+
+/// A reader such as `head` that has seen enough is no fault.
+fn ignore_closed_pipe(error: Error) -> Result<()> {
+    match error {
+        Error::Stdout(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => Err(other),
+    }
+}
+
+/// What clap has to say: help and version as they are, anything else as one line.
+fn report_usage(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A closed pipe is no fault, and for another error there is no one left to tell.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            ExitCode::from(2)
+        }
+        _ => {
+            complain(&error::usage_line(&error.to_string()));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// One line on stderr. Nothing can be done where stderr is closed.
+fn complain(message: &str) {
+    let _ = writeln!(io::stderr(), "error: {}", error::one_line(message));
+}

@@ -19,6 +19,7 @@ pub mod element;
 pub mod family;
 pub mod fp8;
 pub mod info;
+pub mod launch;
 #[allow(unsafe_code)]
 pub mod maths;
 pub mod num;

@@ -46,6 +46,8 @@ pub trait Num:
     fn trunc(self) -> Self;
     /// To nearest, ties to even; integers unchanged.
     fn round_ties_even(self) -> Self;
+    /// To `decimals` digits behind the point, ties to even, or before it where negative; integers unchanged.
+    fn round_decimals(self, decimals: Self) -> Self;
     /// PyTorch's `remainder`: the sign of the divisor. Integers: 0 for a zero divisor.
     fn remainder(self, divisor: Self) -> Self;
     /// PyTorch's `floor_divide`, exact for floats. Integers: 0 for a zero divisor, wraps for `MIN / -1`.
@@ -181,6 +183,14 @@ macro_rules! f32_like {
                 maximum: maths::prim::maximum, minimum: maths::prim::minimum,
                 remainder: maths::fmod::remainder, floor_divide: maths::fmod::floor_divide);
             #[inline(always)]
+            fn round_decimals(self, decimals: Self) -> Self {
+                let (x, d) = (
+                    { let $x = self; $get },
+                    { let $x = decimals; $get },
+                );
+                $wrap(maths::prim::round_decimals(x, d))
+            }
+            #[inline(always)]
             fn trunc_divide(self, divisor: Self) -> Self {
                 // The quotient is rounded to f32 once, then cut: `Coarse` must not approximate it first.
                 let (a, b) = (
@@ -305,6 +315,10 @@ macro_rules! integers {
                 self
             }
             #[inline(always)]
+            fn round_decimals(self, _: Self) -> Self {
+                self
+            }
+            #[inline(always)]
             fn remainder(self, divisor: Self) -> Self {
                 let r = self.0.checked_rem(divisor.0).unwrap_or(0);
                 let adjust = r != 0 && (r < 0) != (divisor.0 < 0);
@@ -418,7 +432,7 @@ macro_rules! logic_num {
     };
 }
 logic_num!(same: abs, floor, ceil, trunc, round_ties_even;
-    maximum: |a, b| a | b, minimum: |a, b| a & b, remainder: |_a, _b| false,
+    round_decimals: |a, _b| a, maximum: |a, b| a | b, minimum: |a, b| a & b, remainder: |_a, _b| false,
     floor_divide: |a, b| a & b, trunc_divide: |a, b| a & b, pow: |a, b| a | !b);
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -471,6 +485,10 @@ mod oracle {
         }
         fn round_ties_even(self) -> Self {
             f64::round_ties_even(self)
+        }
+        fn round_decimals(self, decimals: Self) -> Self {
+            let scale = 10.0_f64.powi(decimals.abs() as i32);
+            if decimals < 0.0 { (self / scale).round_ties_even() * scale } else { (self * scale).round_ties_even() / scale }
         }
         fn remainder(self, divisor: Self) -> Self {
             let m = self % divisor;

@@ -240,6 +240,62 @@ macro_rules! for_types {
     };
 }
 
+/// Calls a macro, its path in parentheses, once for each kernel that a unary op of one element type and result (`T` or
+/// `bool`) has: `visitor! { strategy, args }`. The only place where the strategies are listed for kernels.
+#[macro_export]
+macro_rules! unary_strategies {
+    (f8e4m3 T $visitor:tt $args:tt) => {
+        $crate::unary_strategies! { @each $visitor $args direct direct_wide explicit_parallel register_copy table }
+    };
+    (f8e5m2 T $visitor:tt $args:tt) => {
+        $crate::unary_strategies! { @each $visitor $args direct direct_wide explicit_parallel register_copy table }
+    };
+    (@each $visitor:tt $args:tt $($strategy:ident)*) => {
+        $($crate::unary_strategies! { @call $visitor $strategy $args })*
+    };
+    (@call ($($visitor:tt)*) $strategy:ident $args:tt) => {
+        $($visitor)*! { $strategy, $args }
+    };
+    ($type:ident $out:ident $visitor:tt $args:tt) => {
+        $crate::unary_strategies! { @each $visitor $args direct direct_wide explicit_parallel register_copy }
+    };
+}
+
+/// The visitor that lists the kernels of a table of unary ops: a function `symbols`, for build scripts to check that all
+/// were made.
+#[macro_export]
+macro_rules! unary_symbols {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($x:ident: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        /// The symbol of every kernel of the table.
+        #[must_use]
+        pub fn symbols() -> Vec<&'static str> {
+            let mut symbols = Vec::new();
+            $( $crate::for_types! { [$($set)*] ($crate::__unary_symbols) (symbols $name $out) } )*
+            symbols
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __unary_symbols {
+    ($type:ident, ($symbols:ident $name:ident $out:ident)) => {
+        $crate::unary_strategies! { $type $out ($crate::__unary_symbol) ($symbols $name $type) }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __unary_symbol {
+    ($strategy:ident, ($symbols:ident $name:ident $type:ident)) => {
+        $symbols.push($crate::symbol!(unary, $name, $type, $strategy));
+    };
+}
+
 /// The symbol of a kernel entry. The only place where one is formed: the kernels export it, the host asks for it.
 #[macro_export]
 macro_rules! symbol {

@@ -80,7 +80,7 @@ functions! {
     log1p, 1.0, |x| maths::log1p(x), |x| x.ln_1p();
     sin, 2.0, |x| maths::sin(x), |x| x.sin();
     cos, 2.0, |x| maths::cos(x), |x| x.cos();
-    sinpi, 2.0, |x| maths::sincospi(in_half_turns(x)).0, |x| sinpi_exact(x);
+    sinpi, 2.0, |x| maths::sincospi(in_half_turns(x)).0, |x| sinpi_exact(if x.abs() <= 1.0 { x } else { 0.0 });
     cospi, 2.0, |x| maths::sincospi(in_half_turns(x)).1, |x| sinpi_exact(0.5 - if x.abs() <= 1.0 { x.abs() } else { 0.0 });
     tanh, 2.0, |x| maths::tanh(x), |x| x.tanh();
     sigmoid, 2.5, |x| maths::sigmoid(x), |x| sigmoid_exact(x);

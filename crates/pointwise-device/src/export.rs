@@ -31,20 +31,18 @@ macro_rules! export_unary {
 #[macro_export]
 macro_rules! __unary_type {
     ($type:ident, (($name:ident $op:ident $out:ident) $params:tt)) => {
-        $crate::__unary_entry! { $type $name $op $params direct () }
-        $crate::__unary_entry! { $type $name $op $params direct_wide () }
-        $crate::__unary_entry! { $type $name $op $params explicit_parallel () }
-        $crate::__unary_vector! { $type $out $name $op $params }
-        $crate::__unary_table! { $type $out $name $op $params }
+        $crate::unary_strategies! { $type $out ($crate::__unary_strategy) ($type $name $op $params) }
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __unary_vector {
-    ($type:ident $out:ident $name:ident $op:ident $params:tt) => {
-        $crate::__unary_entry! { $type $name $op $params register_copy
-            (, { $crate::vector_len!($type) }) }
+macro_rules! __unary_strategy {
+    (register_copy, ($type:ident $name:ident $op:ident $params:tt)) => {
+        $crate::__unary_entry! { $type $name $op $params register_copy (, { $crate::vector_len!($type) }) }
+    };
+    ($strategy:ident, ($type:ident $name:ident $op:ident $params:tt)) => {
+        $crate::__unary_entry! { $type $name $op $params $strategy () }
     };
 }
 
@@ -55,19 +53,6 @@ macro_rules! vector_len {
     ($type:ident) => {
         16 / size_of::<$crate::element::ty::$type>()
     };
-}
-
-/// Only fp8 ops with an fp8 result have a `table` entry.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __unary_table {
-    (f8e4m3 T $name:ident $op:ident $params:tt) => {
-        $crate::__unary_entry! { f8e4m3 $name $op $params table () }
-    };
-    (f8e5m2 T $name:ident $op:ident $params:tt) => {
-        $crate::__unary_entry! { f8e5m2 $name $op $params table () }
-    };
-    ($($other:tt)*) => {};
 }
 
 /// One entry. All have one signature, so that the host launches them all in one way.

@@ -20,14 +20,14 @@
     feature(abi_gpu_kernel, stdarch_nvptx, asm_experimental_arch)
 )]
 
-pub use pointwise_core::{self as core_, binary_ops, for_types, symbol, unary_ops, *};
+pub use pointwise_core::*;
 
 mod export;
 #[cfg(target_arch = "nvptx64")]
 pub mod memory;
 #[cfg(target_arch = "nvptx64")]
 pub mod packed;
-pub mod strategy;
+
 #[cfg(target_arch = "nvptx64")]
 pub mod thread;
 #[cfg(target_arch = "nvptx64")]

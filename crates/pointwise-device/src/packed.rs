@@ -5,6 +5,28 @@ use pointwise_core::{Element, Value};
 use crate::convert;
 use crate::memory;
 
+/// `$body` for each `$i` below `$len`, at most 16, written out: a loop that the optimiser leaves a loop would index its
+/// array in local memory.
+macro_rules! unroll {
+    ($i:ident < $len:expr => $body:block) => {
+        unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+    // For arrays of a known length, whose indices the compiler checks in branches that are never taken, too.
+    (at most 4: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ $i, $len, $body, 0 1 2 3)
+    };
+    (at most 8: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7)
+    };
+    (@ $i:ident, $len:expr, $body:block, $($k:literal)*) => {
+        $(if $k < $len {
+            let $i: usize = $k;
+            $body
+        })*
+    };
+}
+pub(crate) use unroll;
+
 /// Elements in one 64-bit word.
 const fn per_word<E: Element>() -> usize {
     8 / size_of::<E>()
@@ -28,19 +50,14 @@ pub trait Packed: Element {
 #[inline(always)]
 pub unsafe fn load<E: Packed, const V: usize>(p: *const E) -> [E::Compute; V] {
     let mut lanes = [E::Compute::ZERO; V];
-    let mut at = 0;
-    while at < V {
-        let run = run::<E>(V);
+    let run = run::<E>(V);
+    unroll!(part < V / run => {
+        let at = part * run;
         // SAFETY: elements at .. at + run are inside the vector; the caller vouches for the rest.
         let words = unsafe { memory::load(p.add(at).cast(), run * size_of::<E>()) };
         let halves = [E::unpack(words[0]), E::unpack(words[1])];
-        let mut i = 0;
-        while i < run {
-            lanes[at + i] = halves[i / per_word::<E>()][i % per_word::<E>()];
-            i += 1;
-        }
-        at += run;
-    }
+        unroll!(i < run => { lanes[at + i] = halves[i / per_word::<E>()][i % per_word::<E>()]; });
+    });
     lanes
 }
 
@@ -50,21 +67,16 @@ pub unsafe fn load<E: Packed, const V: usize>(p: *const E) -> [E::Compute; V] {
 /// `p` is valid for writing `V` elements and aligned to the smaller of 16 bytes and the vector's size.
 #[inline(always)]
 pub unsafe fn store<E: Packed, const V: usize>(p: *mut E, lanes: [E::Compute; V]) {
-    let mut at = 0;
-    while at < V {
-        let run = run::<E>(V);
+    let run = run::<E>(V);
+    unroll!(part < V / run => {
+        let at = part * run;
         let mut halves = [[E::Compute::ZERO; 8]; 2];
-        let mut i = 0;
-        while i < run {
-            halves[i / per_word::<E>()][i % per_word::<E>()] = lanes[at + i];
-            i += 1;
-        }
+        unroll!(i < run => { halves[i / per_word::<E>()][i % per_word::<E>()] = lanes[at + i]; });
         // SAFETY: as in `load`.
         unsafe {
-            memory::store(p.add(at).cast(), halves.map(E::pack), run * size_of::<E>());
+            memory::store(p.add(at).cast(), [E::pack(halves[0]), E::pack(halves[1])], run * size_of::<E>());
         }
-        at += run;
-    }
+    });
 }
 
 /// Elements of one access to a vector of `len`.
@@ -80,22 +92,18 @@ macro_rules! by_lane {
             fn unpack(word: u64) -> [Self::Compute; 8] {
                 let from: fn($bits) -> $t = $from;
                 let mut lanes = [Self::Compute::ZERO; 8];
-                let mut i = 0;
-                while i < per_word::<$t>() {
+                unroll!(at most 8: i < per_word::<$t>() => {
                     lanes[i] = from((word >> (8 * size_of::<$t>() * i)) as $bits).widen();
-                    i += 1;
-                }
+                });
                 lanes
             }
             #[inline(always)]
             fn pack(lanes: [Self::Compute; 8]) -> u64 {
                 let to: fn($t) -> $bits = $to;
                 let mut word = 0;
-                let mut i = 0;
-                while i < per_word::<$t>() {
+                unroll!(at most 8: i < per_word::<$t>() => {
                     word |= (to(<$t>::narrow(lanes[i])) as u64) << (8 * size_of::<$t>() * i);
-                    i += 1;
-                }
+                });
                 word
             }
         }
@@ -120,25 +128,21 @@ macro_rules! by_pair {
             fn unpack(word: u64) -> [Self::Compute; 8] {
                 let wrap: fn(f32) -> Self::Compute = $wrap;
                 let mut lanes = [Self::Compute::ZERO; 8];
-                let mut i = 0;
-                while i < per_word::<$t>() / 2 {
+                unroll!(at most 4: i < per_word::<$t>() / 2 => {
                     let (lo, hi) = $unpack((word >> (8 * size_of::<$pair>() * i)) as $pair);
                     lanes[2 * i] = wrap(lo);
                     lanes[2 * i + 1] = wrap(hi);
-                    i += 1;
-                }
+                });
                 lanes
             }
             #[inline(always)]
             fn pack(lanes: [Self::Compute; 8]) -> u64 {
                 let get: fn(Self::Compute) -> f32 = $get;
                 let mut word = 0;
-                let mut i = 0;
-                while i < per_word::<$t>() / 2 {
+                unroll!(at most 4: i < per_word::<$t>() / 2 => {
                     let pair = $pack(get(lanes[2 * i]), get(lanes[2 * i + 1]));
                     word |= (pair as u64) << (8 * size_of::<$pair>() * i);
-                    i += 1;
-                }
+                });
                 word
             }
         }

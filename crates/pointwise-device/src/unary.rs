@@ -6,8 +6,8 @@
 use pointwise_core::{Element, Store, UnaryOp, Value};
 
 use crate::memory;
-use crate::packed::{self, Packed};
-use crate::strategy::{NEIGHBOURS, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
+use crate::packed::{self, Packed, unroll};
+use pointwise_core::launch::{NEIGHBOURS, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
 use crate::thread;
 
 /// The storage type of what `O` makes of an `E`.
@@ -62,10 +62,9 @@ where
         // SAFETY: the run ends at or before n; the caller's contract.
         unsafe {
             let (x, y) = (x.add(first as usize), y.add(first as usize));
-            let inputs: [E::Compute; NEIGHBOURS] = core::array::from_fn(|i| load(x.add(i)));
-            for (i, input) in inputs.into_iter().enumerate() {
-                store(y.add(i), op.apply(input).lane());
-            }
+            let mut inputs = [E::Compute::ZERO; NEIGHBOURS];
+            unroll!(i < NEIGHBOURS => { inputs[i] = load(x.add(i)); });
+            unroll!(i < NEIGHBOURS => { store(y.add(i), op.apply(inputs[i]).lane()); });
         }
     } else {
         for i in first..n {
@@ -96,7 +95,9 @@ where
             let x = x.add(head as usize).cast::<[E; V]>().add(i as usize).cast::<E>();
             let y = y.add(head as usize).cast::<[Out<O, E>; V]>().add(i as usize).cast();
             let inputs = packed::load::<E, V>(x);
-            packed::store::<Out<O, E>, V>(y, inputs.map(|input| op.apply(input).lane()));
+            let mut results = [<Out<O, E> as Element>::Compute::ZERO; V];
+            unroll!(i < V => { results[i] = op.apply(inputs[i]).lane(); });
+            packed::store::<Out<O, E>, V>(y, results);
         }
     } else {
         let rest = i - vectors;
@@ -181,9 +182,7 @@ where
 #[inline(always)]
 fn look_up(word: u64) -> u64 {
     let mut out = 0;
-    for i in 0..8 {
-        out |= (shared::read((word >> (8 * i)) as u32 & 0xFF) as u64) << (8 * i);
-    }
+    unroll!(at most 8: i < 8 => { out |= (shared::read((word >> (8 * i)) as u32 & 0xFF) as u64) << (8 * i); });
     out
 }
 

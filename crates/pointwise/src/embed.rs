@@ -1,1 +1,311 @@
-//! (being written)
+//! Kernels embedded in the program: PTX, and machine code where it was asked for, compressed in small groups.
+//!
+//! `pointwise-build` writes the expression that makes a [`Kernels`], and the files that the expression includes:
+//!
+//! ```ignore
+//! use pointwise::embed::*;
+//! static KERNELS: Kernels = include!(concat!(env!("OUT_DIR"), "/pointwise_kernels.rs"));
+//! ```
+//!
+//! An entry is loaded as a module of its own, so that the driver compiles what a program uses and nothing else.
+
+use std::{io::Read, sync::OnceLock};
+
+use ruzstd::decoding::StreamingDecoder;
+
+use crate::error::{ErrorKind, Result};
+
+/// A table of kernels, for one or several compute capabilities. All of them have the same entries.
+#[derive(Debug)]
+pub struct Kernels {
+    note: &'static str,
+    /// Sorted, one a line.
+    names: &'static str,
+    targets: &'static [Target],
+    /// The lines of `names`, split on first use.
+    symbols: OnceLock<Vec<&'static str>>,
+}
+
+/// The kernels for one compute capability.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    sm: u32,
+    ptx: (u32, u32),
+    /// The compressed groups, one after another.
+    bytes: &'static [u8],
+    groups: &'static [Group],
+}
+
+/// A compressed group: the number of its entries, its bytes, and its bytes decompressed.
+type Group = (usize, usize, usize);
+
+impl Target {
+    /// PTX of version `ptx`, or machine code where that is `(0, 0)`, for compute capability `sm` (90 is 9.0).
+    ///
+    /// For the expression that `pointwise-build` writes. `bytes` holds one zstd frame for each of `groups`, whose
+    /// numbers are those of the entries in the group, of its bytes, and of its bytes when decompressed.
+    pub const fn new(
+        sm: u32,
+        ptx: (u32, u32),
+        bytes: &'static [u8],
+        groups: &'static [(usize, usize, usize)],
+    ) -> Target {
+        Target { sm, ptx, bytes, groups }
+    }
+
+    fn is_machine_code(&self) -> bool {
+        self.ptx == (0, 0)
+    }
+
+    /// Whether a device runs it: machine code runs on devices of its major version, from its minor version on, and the
+    /// driver compiles PTX for every newer device.
+    fn serves(&self, device: u32) -> bool {
+        self.sm <= device && (!self.is_machine_code() || self.sm / 10 == device / 10)
+    }
+
+    /// The image of the entry at `index` of the sorted list. The error is a sentence.
+    fn image(&self, index: usize, symbol: &str) -> Result<Vec<u8>, String> {
+        let (mut first, mut at) = (0_usize, 0_usize);
+        for &(entries, length, size) in self.groups {
+            let end = at.saturating_add(length);
+            if index < first.saturating_add(entries) {
+                let frame = self.bytes.get(at..end).ok_or("its bytes are missing")?;
+                let group = decompress(frame, size)?;
+                if self.is_machine_code() {
+                    return Ok(group);
+                }
+                let mut texts = group.split_inclusive(|&byte| byte == 0);
+                let text = texts.nth(index - first).filter(|text| text.last() == Some(&0));
+                return match text {
+                    Some(text) if declares(text, symbol) => Ok(text.to_vec()),
+                    _ => Err("what is stored in its place is not this kernel".to_owned()),
+                };
+            }
+            (first, at) = (first + entries, end);
+        }
+        Err("it is in no group".to_owned())
+    }
+}
+
+fn decompress(frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
+    let broken = |error: &dyn std::fmt::Display| format!("its bytes cannot be decompressed ({error})");
+    let decoder = StreamingDecoder::new(frame).map_err(|error| broken(&error))?;
+    let mut bytes = Vec::with_capacity(size);
+    // One byte more than there should be is enough to know that there are too many.
+    decoder.take(size as u64 + 1).read_to_end(&mut bytes).map_err(|error| broken(&error))?;
+    if bytes.len() != size {
+        return Err(format!("it has {} bytes instead of {size}", bytes.len()));
+    }
+    Ok(bytes)
+}
+
+/// Whether a module's text has the entry `symbol`.
+fn declares(text: &[u8], symbol: &str) -> bool {
+    let entry = format!(".entry {symbol}(");
+    text.windows(entry.len()).any(|window| window == entry.as_bytes())
+}
+
+/// What the driver is to load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnedImage {
+    /// PTX that ends in a NUL byte, or a cubin.
+    pub(crate) bytes: Vec<u8>,
+    /// The compute capability it was compiled for: 90 is 9.0.
+    pub(crate) sm: u32,
+    /// The version of the PTX language; (0, 0) for a cubin.
+    pub(crate) ptx: (u32, u32),
+}
+
+impl Kernels {
+    /// For the expression that `pointwise-build` writes. `names` are the entries' names, sorted, one a line; `targets`
+    /// hold the entries in the order of their names.
+    pub const fn new(note: &'static str, names: &'static str, targets: &'static [Target]) -> Kernels {
+        Kernels { note, names, targets, symbols: OnceLock::new() }
+    }
+
+    /// No kernels, because of `why`.
+    pub const fn empty(why: &'static str) -> Kernels {
+        Kernels::new(why, "", &[])
+    }
+
+    /// Whether there are no kernels, because the program was built without a compiler for GPU code.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty() || self.names.is_empty()
+    }
+
+    /// The compiler that built the kernels, or why there are none.
+    pub fn note(&self) -> &str {
+        self.note
+    }
+
+    /// The compute capabilities that PTX is there for: 90 is 9.0.
+    pub fn targets(&self) -> Vec<u32> {
+        self.sms(false)
+    }
+
+    /// The compute capabilities that machine code is there for.
+    pub fn cubins(&self) -> Vec<u32> {
+        self.sms(true)
+    }
+
+    fn sms(&self, machine_code: bool) -> Vec<u32> {
+        self.targets.iter().filter(|target| target.is_machine_code() == machine_code).map(|target| target.sm).collect()
+    }
+
+    /// The names of the entries, sorted.
+    pub fn entries(&self) -> impl Iterator<Item = &str> {
+        self.symbols().iter().copied()
+    }
+
+    /// Whether there is an entry of this name.
+    pub fn contains(&self, symbol: &str) -> bool {
+        self.index(symbol).is_some()
+    }
+
+    /// The PTX of one entry for exactly this compute capability.
+    pub fn ptx(&self, symbol: &str, sm: u32) -> Option<String> {
+        let target = self.targets.iter().find(|target| target.sm == sm && !target.is_machine_code())?;
+        let mut bytes = target.image(self.index(symbol)?, symbol).ok()?;
+        bytes.pop();
+        String::from_utf8(bytes).ok()
+    }
+
+    /// What a device of compute capability `device` is to load for an entry: machine code if there is some for it, else
+    /// the newest PTX that is old enough.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoKernel`] if there is none, or if the program's data is damaged.
+    pub(crate) fn image(&'static self, symbol: &str, device: u32) -> Result<OwnedImage> {
+        self.find(symbol, device).map_err(|why| ErrorKind::NoKernel { symbol: symbol.to_owned(), why }.into())
+    }
+
+    fn find(&self, symbol: &str, device: u32) -> Result<OwnedImage, String> {
+        if self.is_empty() {
+            return Err(format!(
+                "this program was built without GPU kernels ({}); install what is missing and build it again, or use the \
+                 CPU (Device::cpu())",
+                self.note.split_whitespace().collect::<Vec<_>>().join(" ")
+            ));
+        }
+        let Some(index) = self.index(symbol) else {
+            return Err(format!("none of the {} embedded kernels has this name", self.symbols().len()));
+        };
+        let target = self
+            .targets
+            .iter()
+            .filter(|target| target.serves(device))
+            .max_by_key(|target| (target.is_machine_code(), target.sm));
+        let Some(target) = target else {
+            let has: Vec<_> = self.targets.iter().map(|target| format!("sm_{}", target.sm)).collect();
+            return Err(format!(
+                "the device is sm_{device}, and the kernels are for {} and newer devices: build them for it too, or use \
+                 the CPU (Device::cpu())",
+                has.join(", ")
+            ));
+        };
+        let bytes = target
+            .image(index, symbol)
+            .map_err(|why| format!("the kernels embedded for sm_{} are damaged: {why}; build the program again", target.sm))?;
+        Ok(OwnedImage { bytes, sm: target.sm, ptx: target.ptx })
+    }
+
+    fn symbols(&self) -> &[&'static str] {
+        self.symbols.get_or_init(|| self.names.lines().collect())
+    }
+
+    fn index(&self, symbol: &str) -> Option<usize> {
+        self.symbols().binary_search(&symbol).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A zstd frame with one block of raw bytes.
+    fn frame(content: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x60];
+        // The field of two bytes for the content's size counts from 256.
+        frame.extend_from_slice(&((content.len() - 256) as u16).to_le_bytes());
+        frame.extend_from_slice(&((content.len() as u32) << 3 | 1).to_le_bytes()[..3]);
+        frame.extend_from_slice(content);
+        frame
+    }
+
+    fn text(symbol: &str, sm: u32) -> String {
+        format!(".version 7.0\n.target sm_{sm}\n{}\n.visible .entry {symbol}(\n)\n{{\n\tret;\n}}\n\0", "// x".repeat(50))
+    }
+
+    /// Entries a, b in one group and c in another, for sm_80 and sm_90, and machine code for sm_90.
+    fn leak(damage: impl Fn(&mut Vec<u8>)) -> &'static Kernels {
+        let target = |sm: u32, ptx, groups: &[&[&str]]| {
+            let (mut bytes, mut list) = (Vec::new(), Vec::new());
+            for group in groups {
+                let content: String = group.iter().map(|name| text(name, sm)).collect();
+                let frame = frame(content.as_bytes());
+                list.push((group.len(), frame.len(), content.len()));
+                bytes.extend(frame);
+            }
+            damage(&mut bytes);
+            Target::new(sm, ptx, bytes.leak(), list.leak())
+        };
+        let groups: [&[&str]; 2] = [&["a", "b"], &["c"]];
+        let targets =
+            vec![target(80, (7, 0), &groups), target(90, (7, 8), &groups), target(100, (0, 0), &[&["a", "b", "c"]])];
+        Box::leak(Box::new(Kernels::new("rustc 1.96.0", "a\nb\nc", targets.leak())))
+    }
+
+    #[test]
+    fn finds_each_entry_for_each_device() {
+        let kernels = leak(|_| {});
+        assert!(!kernels.is_empty());
+        assert_eq!((kernels.note(), kernels.targets(), kernels.cubins()), ("rustc 1.96.0", vec![80, 90], vec![100]));
+        assert_eq!(kernels.entries().collect::<Vec<_>>(), ["a", "b", "c"]);
+        for symbol in ["a", "b", "c"] {
+            for (device, sm, ptx) in [(80, 80, (7, 0)), (89, 80, (7, 0)), (90, 90, (7, 8)), (120, 90, (7, 8))] {
+                let image = kernels.image(symbol, device).unwrap();
+                assert_eq!((image.sm, image.ptx), (sm, ptx), "{symbol} {device}");
+                assert_eq!(image.bytes, text(symbol, sm).into_bytes());
+            }
+            let machine_code = kernels.image(symbol, 103).unwrap();
+            assert_eq!((machine_code.sm, machine_code.ptx), (100, (0, 0)));
+        }
+        assert_eq!(kernels.ptx("b", 90).unwrap(), text("b", 90).trim_end_matches('\0'));
+        assert_eq!((kernels.ptx("b", 100), kernels.ptx("d", 90)), (None, None));
+        assert!(kernels.contains("c") && !kernels.contains("d") && !kernels.contains(""));
+    }
+
+    #[test]
+    fn every_absence_says_why() {
+        let why = |kernels: &'static Kernels, symbol, device| kernels.image(symbol, device).unwrap_err().to_string();
+        let kernels = leak(|_| {});
+        assert_eq!(why(kernels, "d", 90), "no kernel d: none of the 3 embedded kernels has this name");
+        assert!(why(kernels, "a", 75).contains("the device is sm_75, and the kernels are for sm_80, sm_90"));
+        static EMPTY: Kernels = Kernels::empty("no toolchain for GPU code.\n  run `rustup component add rust-src`");
+        assert!(EMPTY.is_empty() && EMPTY.entries().next().is_none() && EMPTY.targets().is_empty());
+        let text = why(&EMPTY, "a", 90);
+        assert!(text.contains("rustup component add rust-src") && !text.contains('\n'), "{text}");
+        assert!(EMPTY.image("a", 90).unwrap_err().is_kernel());
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error() {
+        let whole = leak(|_| {}).targets[0].bytes.len();
+        for at in 0..whole {
+            let kernels = leak(|bytes| {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= 0x55;
+                }
+            });
+            for symbol in ["a", "c"] {
+                // A byte within the text is not noticed; anything else is an error, not a panic.
+                if let Err(error) = kernels.image(symbol, 80) {
+                    assert!(error.to_string().contains("damaged"), "{error}");
+                }
+            }
+        }
+        for keep in 0..whole {
+            assert!(leak(|bytes| bytes.truncate(keep)).image("c", 80).is_err(), "{keep}");
+        }
+    }
+}

@@ -142,7 +142,7 @@ pub enum ErrorKind {
         why: String,
     },
     /// The device's memory is used up.
-    #[error("{device} is out of memory: asked for {}, {} of {} are free; use smaller tensors or drop some", bytes(*.asked), bytes(*.free), bytes(*.total))]
+    #[error("{device} is out of memory: asked for {}{}; use smaller tensors or drop some", bytes(*.asked), free_note(*.free, *.total))]
     OutOfMemory {
         /// Bytes asked for.
         asked: usize,
@@ -316,6 +316,14 @@ fn log_note(log: &str) -> String {
         String::new()
     } else {
         format!("; the driver's log: {}", words.join(" "))
+    }
+}
+
+/// How much memory there is, where that is known.
+fn free_note(free: usize, total: usize) -> String {
+    match total {
+        0 => String::new(),
+        _ => format!(", {} of {} are free", bytes(free), bytes(total)),
     }
 }
 

@@ -1,1 +1,80 @@
-//! (being written)
+//! Other crates' buffers and streams, and raw ones, used without a copy.
+//!
+//! | what | how | feature |
+//! |---|---|---|
+//! | a device pointer, a host pointer | [`TensorView::from_raw_parts`], [`TensorViewMut::from_raw_parts`] | |
+//! | a `CUstream` or `cudaStream_t` | [`Stream::from_raw`] | |
+//! | cudarc's `CudaSlice`, `CudaView`, `CudaViewMut`; `Arc<CudaStream>` | `interop::cudarc` | `cudarc` |
+//! | cust's `DeviceBuffer`, `DeviceSlice`; `Arc<Stream>` | `interop::cust` | `cust` |
+//! | one of this crate's tensors elsewhere | [`Tensor::device_ptr`], [`Stream::raw`] | |
+//!
+//! # What the caller answers for
+//!
+//! A view of foreign memory borrows the buffer, so the compiler sees to it that the buffer outlives the view. A GPU works
+//! after the call that queued the work has returned, though, and the compiler knows nothing of that. Hence making such a
+//! view is `unsafe`, and the caller promises three things.
+//!
+//! * **Order.** Work that wrote the memory comes before work that reads it: both on one stream, or the second stream
+//!   waits for the first ([`Stream::wait_for`]), or the host waits ([`Stream::synchronize`], [`Device::synchronize`]).
+//!   This crate orders the use of *its own* tensors on several streams; of foreign memory it knows no history.
+//! * **Life.** The buffer is freed only when queued work is done with it, or in stream order after that work.
+//! * **Content.** The elements are initialised and valid: a bool is 0 or 1.
+//!
+//! Copies to the host (`to_vec`) of a view of foreign memory wait for the whole device first, so they need no ordering.
+//!
+//! # Contexts
+//!
+//! This crate works in a device's *primary* context, the one CUDA's runtime (and so PyTorch), cudarc's
+//! `CudaContext::new` and cust's `Context::new` use. Buffers and streams of another context (`cuCtxCreate`, cudarc's
+//! `new_non_primary`, cust's `context::legacy`) are refused with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+//! Of a raw pointer the context is not checked; the driver refuses the kernel, or the kernel faults.
+//!
+//! # Raw pointers and streams
+//!
+//! ```no_run
+//! use pointwise::{DType, Device, Shape, Stream, TensorView};
+//!
+//! # fn foreign() -> (u64, *mut std::ffi::c_void) { unimplemented!() }
+//! # fn main() -> pointwise::Result<()> {
+//! let device = Device::cuda(0)?;
+//! let (address, raw_stream) = foreign(); // say, a PyTorch tensor's data_ptr() and its current stream
+//! let shape = Shape::new(&[2, 3])?;
+//! // SAFETY: six f32 lie at `address`, written by work queued on `raw_stream` and freed in its order.
+//! let x = unsafe { TensorView::from_raw_parts(&device, address, DType::F32, shape, &shape.contiguous_strides())? };
+//! // SAFETY: the owner of the stream keeps it while we use it.
+//! let stream = unsafe { Stream::from_raw(&device, raw_stream)? };
+//! // Queue ops that read `x` on `stream`, or let another stream wait for it:
+//! device.stream().wait_for(&stream)?;
+//! # let _ = x;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The other way round, [`Tensor::device_ptr`] and [`Stream::raw`] hand out a tensor's address and a stream. A tensor's
+//! memory is freed in the order of its device's own stream: before a tensor that foreign work uses is dropped, let
+//! [`Device::stream`] wait for that work. A tensor made by this crate was filled on that stream, too: let the foreign
+//! stream wait for it ([`Stream::wait_for`]) before the work is queued.
+//!
+//! [`Device::stream`]: crate::Device::stream
+//! [`Device::synchronize`]: crate::Device::synchronize
+//! [`Stream::from_raw`]: crate::Stream::from_raw
+//! [`Stream::raw`]: crate::Stream::raw
+//! [`Stream::synchronize`]: crate::Stream::synchronize
+//! [`Stream::wait_for`]: crate::Stream::wait_for
+//! [`Tensor::device_ptr`]: crate::Tensor::device_ptr
+//! [`TensorView::from_raw_parts`]: crate::TensorView::from_raw_parts
+//! [`TensorViewMut::from_raw_parts`]: crate::TensorViewMut::from_raw_parts
+
+#[cfg(feature = "cudarc")]
+pub mod cudarc;
+#[cfg(feature = "cust")]
+pub mod cust;
+
+/// Refuses a buffer of another number of elements than the shape.
+#[cfg(any(feature = "cudarc", feature = "cust"))]
+fn check_len(shape: &crate::Shape, len: usize) -> crate::Result<()> {
+    if shape.numel() == len {
+        return Ok(());
+    }
+    Err(crate::ErrorKind::DataLength { expected: shape.numel(), got: len, unit: "elements" }.into())
+}

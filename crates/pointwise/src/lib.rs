@@ -1,19 +1,47 @@
-//! (being written)
+//! Elementwise GPU kernels written in Rust, with PyTorch's semantics, on CUDA and on the CPU.
+//!
+//! ```
+//! use pointwise::{Device, Tensor, ops};
+//!
+//! let device = Device::best()?; // CUDA if there is a driver, else the CPU
+//! let x = Tensor::from_slice(&device, &[-1.0_f32, 0.0, 1.0], [3])?;
+//! let y = ops::relu(&x)?;
+//! assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0, 1.0]);
+//! # Ok::<(), pointwise::Error>(())
+//! ```
+//!
+//! [`ops`] has every op as functions: `NAME` allocates its result, `NAME_into` writes to a tensor that is there,
+//! `NAME_inplace` to its operand. [`kernels`] has them as objects with launch settings. [`UNARY`] lists them as data.
+//!
+//! A crate with ops of its own reads its table with [`host_unary!`].
 
+pub mod cpu;
 pub mod cuda;
 mod device;
+pub mod embed;
 mod error;
+mod family;
+mod host;
 pub mod interop;
+mod kernel;
+mod number;
 mod shape;
 mod storage;
 mod stream;
 mod tensor;
 
-pub mod embed;
-
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
-pub use pointwise_core::{DType, F8E4M3, F8E5M2, Scalar, bf16, f16};
+pub use family::{UNARY, definitions, embedded, kernels, op, ops};
+#[doc(hidden)]
+pub use host::{__fill_params, OracleValue};
+pub use kernel::{Entry, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
+pub use number::Number;
+#[doc(hidden)]
+pub use pastey as __pastey;
+#[doc(hidden)]
+pub use pointwise_core as __core;
+pub use pointwise_core::{Accuracy, DType, F8E4M3, F8E5M2, OpInfo, ParamInfo, Scalar, bf16, f16};
 pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
 pub use stream::Stream;
 pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};

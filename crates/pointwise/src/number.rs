@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use pointwise_core::num::{Coarse, Logic};
+use pointwise_core::num::Logic;
 use pointwise_core::op::Word;
-use pointwise_core::{DType, Element, ParamInfo, element::ty};
+use pointwise_core::{DType, ParamInfo};
 
 use crate::error::{ErrorKind, Result};
 
@@ -90,11 +90,10 @@ impl Number {
     pub(crate) fn word(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
         let refuse = |why: String| ErrorKind::Parameter { name: info.name, value: self.to_string(), why };
         match dtype {
-            DType::F32 => Ok(self.float::<ty::f32>(info).to_word()),
-            DType::F8E4M3 => Ok(self.float::<ty::f8e4m3>(info).to_word()),
-            DType::F8E5M2 => Ok(self.float::<ty::f8e5m2>(info).to_word()),
-            DType::F16 => Ok(Coarse(self.float::<ty::f16>(info)).to_word()),
-            DType::BF16 => Ok(Coarse(self.float::<ty::bf16>(info)).to_word()),
+            // The compute types of all float types hold an f32.
+            DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2 => {
+                Ok(self.float(info, dtype).to_word())
+            }
             DType::Bool => match self.whole(info) {
                 Some(0) => Ok(Logic(false).to_word()),
                 Some(1) => Ok(Logic(true).to_word()),
@@ -123,11 +122,24 @@ impl Number {
         }
     }
 
-    /// As the f32 that maths on the float type `E` starts from. A default of `f64::MAX` or `MIN` is the type's own.
-    fn float<E: Element>(self, info: &ParamInfo) -> f32 {
+    /// The kernel parameter as the oracle takes it: after its conversion to the compute type, in f64.
+    ///
+    /// # Errors
+    /// As [`Number::word`].
+    pub(crate) fn oracle(self, info: &ParamInfo, dtype: DType) -> Result<f64> {
+        let word = self.word(info, dtype)?;
+        Ok(match dtype {
+            DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2 => f64::from(f32::from_word(word)),
+            DType::U8 | DType::Bool => word as f64,
+            _ => word as i64 as f64,
+        })
+    }
+
+    /// As the f32 that maths on a float type starts from. A default of `f64::MAX` or `MIN` is the type's own.
+    fn float(self, info: &ParamInfo, dtype: DType) -> f32 {
         match self {
-            Number::Default if info.default == f64::MAX => largest(E::DTYPE),
-            Number::Default if info.default == f64::MIN => -largest(E::DTYPE),
+            Number::Default if info.default == f64::MAX => largest(dtype),
+            Number::Default if info.default == f64::MIN => -largest(dtype),
             _ => self.to_f64(info) as f32,
         }
     }

@@ -142,7 +142,8 @@ impl Stream {
     }
 
     /// Starts recording: what is queued on the stream goes into a graph instead of running. Only calls that allocate
-    /// nothing and wait for nothing can be recorded. Must be ended on the same thread.
+    /// nothing and wait for nothing can be recorded. Must be ended on the same thread. Tensors dropped meanwhile, on any
+    /// thread, are freed after it.
     ///
     /// # Errors
     /// The device is the CPU, or the driver's.
@@ -165,7 +166,8 @@ impl Stream {
     pub fn is_capturing(&self) -> Result<bool> {
         self.device
             .context()
-            .map_or(Ok(false), |context| cuda::is_capturing(context, self))
+            // SAFETY: the stream is live and of the context.
+            .map_or(Ok(false), |context| unsafe { cuda::is_capturing(context, self.raw) })
     }
 
     fn capturable(&self) -> Result<&'static Context> {

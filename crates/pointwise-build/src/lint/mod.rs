@@ -25,12 +25,19 @@ impl Vectors {
     pub const NONE: Vectors = Vectors { loads: false, stores: false };
     /// Loads and stores.
     pub const BOTH: Vectors = Vectors { loads: true, stores: true };
+
+    /// What the names of this project's strategies promise: `..._register_copy` and `..._table` move 16 bytes at once.
+    #[must_use]
+    pub fn of_strategy(entry: &str) -> Vectors {
+        if entry.ends_with("_register_copy") || entry.ends_with("_table") { Vectors::BOTH } else { Vectors::NONE }
+    }
 }
 
 /// What to check beyond the rules that hold for every kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Lint {
-    /// What an entry of this name promises.
+    /// What an entry of this name promises; [`Vectors::of_strategy`] by default. An entry whose results are narrower
+    /// than its operands stores fewer bytes than it loads and needs a function that says so.
     pub vectors: fn(&str) -> Vectors,
     /// How many barriers an entry that uses shared memory has. One that does not has none.
     pub barriers: usize,
@@ -41,7 +48,7 @@ pub struct Lint {
 
 impl Default for Lint {
     fn default() -> Self {
-        Lint { vectors: |_| Vectors::NONE, barriers: 1, read_only_loads: false }
+        Lint { vectors: Vectors::of_strategy, barriers: 1, read_only_loads: false }
     }
 }
 
@@ -164,6 +171,16 @@ pub fn check_entries<'a>(names: impl IntoIterator<Item = &'a str>, expected: &BT
     missing
         .map(|name| violation(Rule::Missing, name))
         .chain(unexpected.map(|name| violation(Rule::Unexpected, name)))
+        .collect()
+}
+
+/// Which of `names`, of several modules that are to be merged, occur twice.
+pub(crate) fn check_twice<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Violation> {
+    let mut seen = BTreeSet::new();
+    let twice = names.into_iter().filter(|name| !seen.insert(*name)).collect::<BTreeSet<_>>();
+    twice
+        .into_iter()
+        .map(|name| Violation { rule: Rule::Twice, entry: Some(name.to_owned()), line: 0, text: String::new() })
         .collect()
 }
 

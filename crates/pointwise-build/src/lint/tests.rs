@@ -87,6 +87,21 @@ fn vector_promises() {
         rules("", "ld.global.v2.b32 {%r1, %r2}, [%rd1];", &both),
         [Rule::NoVectorLoad, Rule::NoVectorStore]
     );
+    assert_eq!(rules("", "st.global.v4.b32 [%rd1], {%r1, %r1, %r1, %r1};", &both), []);
+}
+
+#[test]
+fn promises_of_strategies() {
+    assert_eq!(Vectors::of_strategy("unary_exp_f32_register_copy"), Vectors::BOTH);
+    assert_eq!(Vectors::of_strategy("unary_exp_f8e5m2_table"), Vectors::BOTH);
+    assert_eq!(Vectors::of_strategy("unary_exp_f32_direct"), Vectors::NONE);
+}
+
+#[test]
+fn entries_twice_in_two_modules() {
+    assert_eq!(check_twice(["a", "b"]), []);
+    let twice: Vec<_> = check_twice(["a", "b", "a", "a"]).iter().map(ToString::to_string).collect();
+    assert_eq!(twice, ["a: defined twice"]);
 }
 
 #[test]

@@ -28,8 +28,8 @@ crate::unary_ops! { unary_family;
     floor: Floor (x: Num) -> T, [floats ints], Exact => x.floor();
     /// Towards plus infinity; integers unchanged.
     ceil: Ceil (x: Num) -> T, [floats ints], Exact => x.ceil();
-    /// To nearest, ties to even; integers unchanged.
-    round: Round (x: Num) -> T, [floats ints], Exact => x.round_ties_even();
+    /// To nearest, ties to even, at `decimals` digits behind the point (before it where negative); integers unchanged.
+    round: Round { decimals = 0.0 } (x: Num) -> T, [floats ints], Exact => x.round_decimals(decimals);
     /// Towards zero; integers unchanged.
     trunc: Trunc (x: Num) -> T, [floats ints], Exact => x.trunc();
     /// Error function.

@@ -1,10 +1,7 @@
 //! `erf`, `erfc`, the normal distribution function and `gelu`.
 
-use super::exp::{
-    LN_2_HI, LN_2_LO, LOG2_E, Scaled, add_exponent, exp_poly, exp2_poly,
-};
-use super::hyperbolic::gate;
-use super::prim::{ROUND_MAGIC, fast_recip, fma};
+use super::exp::{LN_2_HI, LN_2_LO, LOG2_E, Scaled, add_exponent, exp_poly, exp2_poly};
+use super::prim::{ROUND_MAGIC, at_most, fma, recip_estimate};
 
 /// The error function, at most 2 ulp.
 #[inline(always)]
@@ -35,64 +32,105 @@ pub fn erf(x: f32) -> f32 {
     if a >= 1.0 { far } else { near }
 }
 
-/// `e^(-a^2 / d)` scaled by `2^100`, for `d` 1 or 2 given as `scale = -1 / d`, and `a^2 / d <= 120`.
+/// `e^(-a^2 / d + more)` scaled by `2^100`, for `d` 1 or 2 given as `scale = -1 / d`, `a^2 / d <= 120` and a tiny
+/// `more`: the exponential, and the tiny part of its relative error that is known.
 ///
 /// The rounding of `a^2` would be a relative error `a^2` times as large: it is measured and put back.
 #[inline(always)]
-fn exp_neg_square(a: f32, scale: f32) -> Scaled {
+fn exp_neg_square(a: f32, scale: f32, more: f32) -> (Scaled, f32) {
     let h = a * a;
     let low = fma(a, a, -h);
     let y = h * scale;
     let t = fma(y, LOG2_E, ROUND_MAGIC + 100.0);
     let n = t - (ROUND_MAGIC + 100.0);
-    let r = fma(n, -LN_2_HI, y);
-    let r = fma(n, -LN_2_LO, r);
-    let r = fma(low, scale, r);
-    Scaled(add_exponent(exp_poly(r), t))
+    let e = add_exponent(exp_poly(fma(n, -LN_2_HI, y)), t);
+    (Scaled(e), fma(n, -LN_2_LO, fma(low, scale, more)))
+}
+
+/// A product of several factors and the tiny part of it that its rounding lost.
+#[derive(Clone, Copy)]
+struct Product(f32, f32);
+
+impl Product {
+    #[inline(always)]
+    fn of(a: f32, b: f32) -> Self {
+        let y = a * b;
+        Self(y, fma(a, b, -y))
+    }
+
+    #[inline(always)]
+    fn times(self, x: f32) -> Self {
+        let y = self.0 * x;
+        Self(y, fma(self.1, x, fma(self.0, x, -y)))
+    }
+
+    /// The product with `e (1 + low)`, rounded.
+    #[inline(always)]
+    fn times_exp(self, (e, low): (Scaled, f32)) -> Scaled {
+        Scaled(fma(self.0, e.0, fma(self.0, low, self.1) * e.0))
+    }
+}
+
+/// `t = 1 / (1 + c a)`, about, and its relative error.
+///
+/// The tails below are functions of `t` that multiply its error by up to 2.7, so that it has to be put back.
+#[inline(always)]
+fn tail_variable(a: f32, c: f32) -> (f32, f32) {
+    let d = fma(a, c, 1.0);
+    let d_low = fma(a, c, 1.0 - d);
+    let t = recip_estimate(d);
+    (t, fma(-d_low, t, fma(-d, t, 1.0)))
 }
 
 /// The complementary error function `1 - erf(x)`, at most 3 ulp.
 #[inline(always)]
 pub fn erfc(x: f32) -> f32 {
-    // erfc a = e^(-a^2) t P(t), t = 1 / (1 + 27/64 a), 0 <= a <= 10.2; P of degree 9, minimax relative error 2^-28.
+    // erfc a = e^(-a^2) t P(t - T), t = 1 / (1 + 27/64 a), 0 <= a <= 10.2; P of degree 9, minimax relative error
+    // 2^-28.3. About the middle of the range, as the sums of a polynomial in t itself round too often near t = 1.
+    const T: f32 = 0.552_734_375;
     let a = x.abs().min(10.2);
-    let t = fast_recip(fma(a, 0.421_875, 1.0));
-    let p = fma(t, -0.041_190_837, 0.228_148_46);
-    let p = fma(t, p, -0.473_224_9);
-    let p = fma(t, p, 0.413_087_82);
-    let p = fma(t, p, -0.179_760_86);
-    let p = fma(t, p, 0.203_891_62);
-    let p = fma(t, p, 0.153_180_94);
-    let p = fma(t, p, 0.220_108_78);
-    let p = fma(t, p, 0.237_730_59);
-    let p = fma(t, p, 0.238_028_39);
-    let e = exp_neg_square(a, -1.0);
-    let tail = ((p * t) * e.0) * Scaled::DOWN;
+    let (t, error) = tail_variable(a, 0.421_875);
+    let v = t - T;
+    let p = fma(v, -0.041_457_918, 0.023_335_638);
+    let p = fma(v, p, 0.082_666_09);
+    let p = fma(v, p, -0.050_524_12);
+    let p = fma(v, p, -0.172_845_94);
+    let p = fma(v, p, 0.026_116_323);
+    let p = fma(v, p, 0.464_444_37);
+    let p = fma(v, p, 0.768_756_33);
+    let p = fma(v, p, 0.734_228_7);
+    let p = fma(v, p, 0.478_411_47);
+    // By how much t P(t) magnifies the error of t: from 1 in the tail to 2.675 at 0.
+    let e = exp_neg_square(a, -1.0, fma(t, 1.675, 1.0) * error);
+    let tail = Product::of(p, t).times_exp(e).plain();
     let y = if x < 0.0 { 2.0 - tail } else { tail };
     if x.is_nan() { x } else { y }
 }
 
-/// The normal distribution function of `-a`, for `0 <= a <= 14.8`, scaled by `2^100`.
+/// The normal distribution function of `-a`, for `0 <= a <= 14.8`, as the factors of [`Product::times_exp`].
 #[inline(always)]
-fn normal_tail(a: f32) -> Scaled {
-    // e^(-a^2 / 2) t P(t), t = 1 / (1 + 19/64 a); P of degree 9, minimax relative error 2^-28.1.
-    let t = fast_recip(fma(a, 0.296_875, 1.0));
-    let p = fma(t, -0.020_372_689, 0.114_447_22);
-    let p = fma(t, p, -0.241_599_49);
-    let p = fma(t, p, 0.216_671_63);
-    let p = fma(t, p, -0.097_092_27);
-    let p = fma(t, p, 0.106_097_594);
-    let p = fma(t, p, 0.075_277_27);
-    let p = fma(t, p, 0.109_859_42);
-    let p = fma(t, p, 0.118_268_795);
-    let p = fma(t, p, 0.118_442_51);
-    Scaled((p * t) * exp_neg_square(a, -0.5).0)
+fn normal_tail(a: f32) -> (Product, (Scaled, f32)) {
+    // e^(-a^2 / 2) t P(t - T), t = 1 / (1 + 19/64 a); P of degree 9, minimax relative error 2^-28.3. As in `erfc`.
+    const T: f32 = 0.601_074_2;
+    let (t, error) = tail_variable(a, 0.296_875);
+    let v = t - T;
+    let p = fma(v, -0.020_519_376, 0.004_177_634);
+    let p = fma(v, p, 0.043_798_555);
+    let p = fma(v, p, -0.013_713_606);
+    let p = fma(v, p, -0.091_984_7);
+    let p = fma(v, p, -0.003_481_512_4);
+    let p = fma(v, p, 0.239_016_38);
+    let p = fma(v, p, 0.421_246_92);
+    let p = fma(v, p, 0.405_792_8);
+    let p = fma(v, p, 0.256_911_6);
+    (Product::of(p, t), exp_neg_square(a, -0.5, fma(t, 1.687, 1.0) * error))
 }
 
 /// The normal distribution function `erfc(-x / sqrt 2) / 2`, at most 3 ulp.
 #[inline(always)]
 pub fn normal_cdf(x: f32) -> f32 {
-    let tail = normal_tail(x.abs().min(14.8)).plain();
+    let (factor, e) = normal_tail(x.abs().min(14.8));
+    let tail = factor.times_exp(e).plain();
     let y = if x < 0.0 { tail } else { 1.0 - tail };
     if x.is_nan() { x } else { y }
 }
@@ -101,6 +139,12 @@ pub fn normal_cdf(x: f32) -> f32 {
 /// `-Inf` gives NaN.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
-    let tail = normal_tail(x.abs().min(14.8));
-    gate(x, -14.8, fma(tail.0, -Scaled::DOWN, 1.0), tail)
+    // max(x, 0) - |x| cdf(-|x|)
+    let b = at_most(x, 14.8);
+    let (factor, e) = normal_tail(b.abs().min(14.8));
+    // Nothing is left of the tail beyond; -Inf times nothing is the NaN of the formula.
+    let factor = if b < -14.8 { Product(0.0, 0.0) } else { factor };
+    let y = factor.times(b.abs()).times_exp(e);
+    let linear = if x < 0.0 { -0.0 } else { x };
+    fma(y.0, -Scaled::DOWN, linear)
 }

@@ -52,24 +52,22 @@ pub(super) fn exp2_poly(f: f32) -> f32 {
 }
 
 /// `x` with `n` added to its exponent, `n` being the low bits of `rounded`, a sum with [`ROUND_MAGIC`].
+///
+/// A NaN may come out as a number: for callers that meet the NaN again on another way.
 #[inline(always)]
 pub(super) fn add_exponent(x: f32, rounded: f32) -> f32 {
     f32::from_bits(x.to_bits().wrapping_add(rounded.to_bits() << 23))
 }
 
-/// `e^(x + low)` for `-120 <= x <= 0`, scaled by `2^100`; `low` is a correction far below one.
+/// `2^n`, `n + 127` being the low bits of `rounded`. A product with it keeps a NaN, which [`add_exponent`] does not.
 #[inline(always)]
-pub(super) fn exp_scaled(x: f32, low: f32) -> Scaled {
-    let t = fma(x, LOG2_E, ROUND_MAGIC + 100.0);
-    let n = t - (ROUND_MAGIC + 100.0);
-    let r = fma(n, -LN_2_HI, x);
-    let r = fma(n, -LN_2_LO, r) + low;
-    Scaled(add_exponent(exp_poly(r), t))
+fn power_of_two(rounded: f32) -> f32 {
+    f32::from_bits(rounded.to_bits() << 23)
 }
 
-/// As [`exp_scaled`] with no correction.
+/// `e^x` for `-120 <= x <= 0`, scaled by `2^100`. NaN as in [`add_exponent`].
 #[inline(always)]
-pub(super) fn exp_scaled_plain(x: f32) -> Scaled {
+pub(super) fn exp_scaled(x: f32) -> Scaled {
     let t = fma(x, LOG2_E, ROUND_MAGIC + 100.0);
     let n = t - (ROUND_MAGIC + 100.0);
     let r = fma(n, -LN_2_HI, x);
@@ -83,13 +81,13 @@ pub fn exp(x: f32) -> f32 {
     let c = at_least(at_most(x, 89.0), -104.0);
     // The results span more binades than an exponent field has: each half of them is made 2^100 off, towards one.
     let negative = c < 0.0;
-    let magic = if negative { ROUND_MAGIC + 100.0 } else { ROUND_MAGIC - 100.0 };
+    let magic = ROUND_MAGIC + if negative { 227.0 } else { 27.0 };
     let scale = if negative { DOWN } else { UP };
     let t = fma(c, LOG2_E, magic);
     let n = t - magic;
     let r = fma(n, -LN_2_HI, c);
     let r = fma(n, -LN_2_LO, r);
-    add_exponent(exp_poly(r), t) * scale
+    exp_poly(r) * power_of_two(t) * scale
 }
 
 /// `2^x`, at most 1 ulp.
@@ -97,20 +95,20 @@ pub fn exp(x: f32) -> f32 {
 pub fn exp2(x: f32) -> f32 {
     let c = at_least(at_most(x, 129.0), -151.0);
     let negative = c < 0.0;
-    let magic = if negative { ROUND_MAGIC + 100.0 } else { ROUND_MAGIC - 100.0 };
+    let magic = ROUND_MAGIC + if negative { 227.0 } else { 27.0 };
     let scale = if negative { DOWN } else { UP };
     let t = c + magic;
     let n = t - magic;
-    add_exponent(exp2_poly(c - n), t) * scale
+    exp2_poly(c - n) * power_of_two(t) * scale
 }
 
-/// `e^r - 1` for `|r| <= 0.3468`: `r + r^2 Q(r)`, Q of degree 5, minimax relative error `2^-28.2`.
+/// `e^r - 1` for `|r| <= 0.47`: `r + r^2 Q(r)`, Q of degree 5, minimax relative error `2^-28.2`.
 #[inline(always)]
 fn expm1_poly(r: f32) -> f32 {
-    let q = fma(r, 0.000_150_463_78, 0.001_393_054_3);
-    let q = fma(r, q, 0.008_341_51);
-    let q = fma(r, q, 0.041_666_51);
-    let q = fma(r, q, 0.166_666_36);
+    let q = fma(r, 0.000_198_013_4, 0.001_397_045_4);
+    let q = fma(r, q, 0.008_333_652);
+    let q = fma(r, q, 0.041_666_046);
+    let q = fma(r, q, 0.166_666_64);
     let q = fma(r, q, 0.5);
     fma(r * r, q, r)
 }
@@ -131,9 +129,14 @@ pub(super) fn expm1_moderate(x: f32) -> f32 {
 pub fn expm1(x: f32) -> f32 {
     let c = at_least(at_most(x, 89.0), -26.0);
     let t = fma(c, LOG2_E, ROUND_MAGIC);
+    // No n of +-1 as long as the sum below would cancel.
+    let t = if c.abs() < 0.47 { ROUND_MAGIC } else { t };
     let n = t - ROUND_MAGIC;
+    // 2^25 - 1 and 2^26 - 1 do not fit, and the lost one would show: e^x - 1 is about e^(x - e^-x).
+    let low = if n == 25.0 { LN_2_LO + 1.3e-9 } else { LN_2_LO };
+    let low = if n == 26.0 { LN_2_LO + 0.67e-9 } else { low };
     let r = fma(n, -LN_2_HI, c);
-    let r = fma(n, -LN_2_LO, r);
+    let r = fma(n, -low, r);
     let q = expm1_poly(r);
     // Half of the result, as 2^n overflows before the result does.
     let s = add_exponent(0.5, t);

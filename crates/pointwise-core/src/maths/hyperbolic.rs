@@ -1,7 +1,7 @@
 //! `tanh`, the logistic function and the activations made of them.
 
-use super::exp::{Scaled, add_exponent, exp_scaled_plain, exp2_poly, expm1_moderate};
-use super::prim::{ROUND_MAGIC, at_least, at_most, fast_div, fast_div_wide, fma};
+use super::exp::{Scaled, add_exponent, exp_scaled, exp2_poly, expm1_moderate};
+use super::prim::{ROUND_MAGIC, at_least, at_most, fast_div_wide, fma};
 
 /// The hyperbolic tangent, at most 2 ulp.
 #[inline(always)]
@@ -18,29 +18,36 @@ pub fn tanh(x: f32) -> f32 {
 ///
 /// Below `limit` the factor is zero, so that `-Inf` gives NaN as the formula does.
 #[inline(always)]
-pub(super) fn gate(x: f32, limit: f32, positive: f32, negative: Scaled) -> f32 {
+fn gate(x: f32, limit: f32, positive: f32, negative: Scaled) -> f32 {
     let tail = if x < limit { 0.0 } else { negative.0 };
     let factor = if x < 0.0 { tail } else { positive };
     let scale = if x < 0.0 { Scaled::DOWN } else { 1.0 };
     (x * factor) * scale
 }
 
+/// `z / (1 + z)` for negative `x` and `1 / (1 + z)` else, `z <= 1`: what a logistic function of `x` comes down to. The
+/// first is `2^100` too large, as `z` is.
+#[inline(always)]
+fn logistic(x: f32, z: Scaled) -> f32 {
+    let n = if x < 0.0 { z.0 } else { 1.0 };
+    let w = z.plain();
+    let d = 1.0 + w;
+    fast_div_wide(n, d, w - (d - 1.0))
+}
+
 /// The logistic function `1 / (1 + e^-x)`, at most 2.5 ulp, in the negative tail down to subnormal results too.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
-    let z = exp_scaled_plain(at_least(-x.abs(), -120.0));
-    let negative = x < 0.0;
-    let n = if negative { z.0 } else { 1.0 };
-    let scale = if negative { Scaled::DOWN } else { 1.0 };
-    fast_div(n, 1.0 + z.plain()) * scale
+    let z = exp_scaled(at_least(-x.abs(), -120.0));
+    let scale = if x < 0.0 { Scaled::DOWN } else { 1.0 };
+    let y = logistic(x, z) * scale;
+    if x.is_nan() { x } else { y }
 }
 
 /// `x / (1 + e^-x)`, at most 3 ulp, with the relative accuracy kept in the negative tail; `-Inf` gives NaN.
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
-    let z = exp_scaled_plain(at_least(-x.abs(), -120.0));
-    let n = if x < 0.0 { z.0 } else { 1.0 };
-    let q = fast_div(n, 1.0 + z.plain());
+    let q = logistic(x, exp_scaled(at_least(-x.abs(), -120.0)));
     gate(x, -120.0, q, Scaled(q))
 }
 
@@ -48,14 +55,18 @@ pub fn silu(x: f32) -> f32 {
 #[inline(always)]
 pub fn mish(x: f32) -> f32 {
     // tanh(ln(1 + e)) = n / (n + 2), n = e (e + 2), divided by e^2 where e > 1. With w = e^-|x|:
-    // x < 0: w (w + 2) / (w (w + 2) + 2); else (1 + 2w) / (1 + 2w + 2w^2).
-    let w_scaled = exp_scaled_plain(at_least(-x.abs(), -120.0));
+    // x < 0: n / (n + 2), n = w^2 + 2w; else n / (n + 2w^2), n = 1 + 2w.
+    let w_scaled = exp_scaled(at_least(-x.abs(), -120.0));
     let w = w_scaled.plain();
     let negative = x < 0.0;
-    let a = if negative { w + 2.0 } else { fma(2.0, w, 1.0) };
-    let d = if negative { fma(w, a, 2.0) } else { fma(2.0 * w, w, a) };
-    let n = if negative { w_scaled.0 * a } else { a };
-    let q = fast_div(n, d);
+    let twice = w_scaled.0 + w_scaled.0;
+    let tail = fma(w_scaled.0, w, twice);
+    let n = if negative { tail } else { fma(2.0, w, 1.0) };
+    // The larger summand of the denominator, and the other.
+    let large = if negative { 2.0 } else { n };
+    let small = if negative { tail * Scaled::DOWN } else { (w + w) * w };
+    let d = large + small;
+    let q = fast_div_wide(n, d, small - (d - large));
     gate(x, -120.0, q, Scaled(q))
 }
 
@@ -80,7 +91,6 @@ pub fn gelu_tanh(x: f32) -> f32 {
     let t = (ROUND_MAGIC + 100.0) - v;
     let n = t - (ROUND_MAGIC + 100.0);
     let z = Scaled(add_exponent(exp2_poly((-n - v) - v_low), t));
-    let n = if x < 0.0 { z.0 } else { 1.0 };
-    let q = fast_div(n, 1.0 + z.plain());
+    let q = logistic(x, z);
     gate(x, -11.2, q, Scaled(q))
 }

@@ -1,6 +1,6 @@
 //! `ln`, `log2`, `log1p` and `ln(1 + e^x)`.
 
-use super::exp::{LN_2_HI, Scaled, exp_scaled_plain};
+use super::exp::{LN_2_HI, Scaled, exp_scaled};
 use super::prim::{at_least, fma};
 
 /// The bits of `sqrt(1/2)`: mantissas are taken from there up to `sqrt 2`.
@@ -12,7 +12,7 @@ const EXPONENT_UNIT: f32 = f32::from_bits((127 - 23) << 23);
 /// `(ln(1 + f) - f) / f^2` for `sqrt(1/2) - 1 <= f <= sqrt 2 - 1`, degree 8; the relative error it adds to the
 /// logarithm is below `2^-26.9`.
 #[inline(always)]
-pub(super) fn log_poly(f: f32) -> f32 {
+fn log_poly(f: f32) -> f32 {
     let q = fma(f, -0.074_834_75, 0.128_521_25);
     let q = fma(f, q, -0.132_731_36);
     let q = fma(f, q, 0.141_924_32);
@@ -21,6 +21,19 @@ pub(super) fn log_poly(f: f32) -> f32 {
     let q = fma(f, q, -0.250_016_33);
     let q = fma(f, q, 0.333_333_34);
     fma(f, q, -0.499_999_88)
+}
+
+/// As [`log_poly`] for `-1/4 <= f <= 1/2`; the relative error it adds is below `2^-27.5`.
+#[inline(always)]
+fn log1p_poly(f: f32) -> f32 {
+    let q = fma(f, -0.045_074_86, 0.104_647_994);
+    let q = fma(f, q, -0.131_629_72);
+    let q = fma(f, q, 0.144_786_61);
+    let q = fma(f, q, -0.166_471_17);
+    let q = fma(f, q, 0.199_908_14);
+    let q = fma(f, q, -0.250_001);
+    let q = fma(f, q, 0.333_334_5);
+    fma(f, q, -0.5)
 }
 
 /// `x = 2^e (1 + f)` with `1 + f` in `sqrt(1/2) .. sqrt 2`, for positive finite `x`: `(e, f)`.
@@ -58,11 +71,20 @@ pub fn log2(x: f32) -> f32 {
     const HI: f32 = core::f32::consts::LOG2_E;
     const LO: f32 = 1.925_963e-8;
     let (e, f) = log_split(x);
-    // ln(1 + f) = f + c, and the product with log2 e in two parts, of which the larger is added last.
-    let c = f * f * log_poly(f);
-    let low = fma(c, HI, f * LO);
-    let sum = fma(f, HI, e);
-    let rest = fma(f, HI, e - sum);
+    // log2(1 + f) = f log2 e + f^2 Q(f), Q of degree 8, minimax relative error 2^-27.7.
+    let q = fma(f, -0.111_070_98, 0.187_318_73);
+    let q = fma(f, q, -0.191_209_54);
+    let q = fma(f, q, 0.204_440_61);
+    let q = fma(f, q, -0.239_578_72);
+    let q = fma(f, q, 0.288_573_86);
+    let q = fma(f, q, -0.360_698_5);
+    let q = fma(f, q, 0.480_898_17);
+    let q = fma(f, q, -0.721_347_33);
+    // The first term in two parts, of which the larger is added to e without loss.
+    let p = f * HI;
+    let low = fma(f * f, q, fma(f, LO, fma(f, HI, -p)));
+    let sum = e + p;
+    let rest = p - (sum - e);
     log_special(x, sum + (rest + low))
 }
 
@@ -70,13 +92,16 @@ pub fn log2(x: f32) -> f32 {
 #[inline(always)]
 pub fn log1p(x: f32) -> f32 {
     let u = 1.0 + x;
-    let e = u.to_bits().wrapping_sub(SQRT_HALF) & EXPONENT;
-    // f = 2^-e x + (2^-e - 1), of which only the last sum rounds: the rounding made in 1 + x never enters.
+    // 1 + f in 0.75 .. 1.5: from x = -1/4 to 1/2 it is x itself, beyond x is coarse enough for f to be exact. The
+    // sign of x decides where u was rounded to one of the ends.
+    let least = 0.75_f32.to_bits() + 1 - (x.to_bits() >> 31);
+    let e = u.to_bits().wrapping_sub(least) & EXPONENT;
+    // f = 2^-e x + (2^-e - 1): the rounding made in 1 + x never enters.
     // 4 * 2^-e, as 2^-e alone is subnormal for the largest x.
     let s = f32::from_bits(0x4080_0000_u32.wrapping_sub(e));
     let f = f32::from_bits(x.to_bits().wrapping_sub(e)) + fma(0.25, s, -1.0);
     let n = e as i32 as f32 * EXPONENT_UNIT;
-    let y = fma(n, LN_2_HI, fma(f * f, log_poly(f), f));
+    let y = fma(n, LN_2_HI, fma(f * f, log1p_poly(f), f));
     log_special(u, y).copysign(x)
 }
 
@@ -99,7 +124,7 @@ fn log1p_unit_poly(w: f32) -> f32 {
 #[inline(always)]
 pub fn softplus1(x: f32) -> f32 {
     // max(x, 0) + ln(1 + e^-|x|)
-    let w = exp_scaled_plain(at_least(-x.abs(), -120.0));
+    let w = exp_scaled(at_least(-x.abs(), -120.0));
     let tail = (w.0 * log1p_unit_poly(w.plain())) * Scaled::DOWN;
-    if x > 0.0 { x + tail } else { tail }
+    at_least(x, 0.0) + tail
 }

@@ -63,6 +63,23 @@ forward! {
     round_ties_even
 }
 
+/// `x` rounded at `decimals` (a whole number) digits behind the point, or before it where negative, as `torch.round`:
+/// `rint(x 10^d) / 10^d` or `rint(x / 10^-d) 10^-d`.
+#[inline(always)]
+pub fn round_decimals(x: f32, decimals: f32) -> f32 {
+    // 10^|d| by the bits of |d|: exact as far as f32 holds powers of ten, which `pow` does not promise.
+    let d = decimals.abs() as u32;
+    let factor = |bit: u32, power: f32| if d & bit != 0 { power } else { 1.0 };
+    let small = (factor(1, 10.0) * factor(2, 100.0)) * (factor(4, 1e4) * factor(8, 1e8));
+    let large = factor(16, 1e16) * factor(32, 1e32);
+    let scale = if d > 63 { f32::INFINITY } else { small * large };
+    let behind = round_ties_even(x * scale) / scale;
+    let before = round_ties_even(x / scale) * scale;
+    let digits = if decimals < 0.0 { before } else { behind };
+    // The same for all elements of a call: a branch costs nothing and spares the divisions.
+    if decimals == 0.0 { round_ties_even(x) } else { digits }
+}
+
 #[cfg(target_arch = "nvptx64")]
 macro_rules! ptx {
     ($text:literal, $($x:expr),+) => {{

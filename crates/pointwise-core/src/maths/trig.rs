@@ -3,10 +3,10 @@
 use super::prim::{ROUND_MAGIC, fma, rarely};
 
 const TWO_OVER_PI: f32 = core::f32::consts::FRAC_2_PI;
-/// pi/2 in three parts of 24 bits.
-const PIO2_HI: f32 = core::f32::consts::FRAC_PI_2;
-const PIO2_MID: f32 = -4.371_139e-8;
-const PIO2_LO: f32 = -1.715_124_5e-15;
+/// pi/2 in three parts of 24 bits, all positive: of -0 a reduction by `0 * pi/2` then leaves -0.
+const PIO2_HI: f32 = 1.570_796_25;
+const PIO2_MID: f32 = 7.549_789_4e-8;
+const PIO2_LO: f32 = 5.390_303e-15;
 /// Below this the three parts of pi/2 suffice: the multiple stays below `2^15`, its products with the first part are
 /// exact to the last bit that counts, and what the three parts leave of pi/2 is below `2^-28` of any remainder.
 const LARGE: f32 = 50_000.0;
@@ -121,7 +121,8 @@ pub fn sincos(x: f32) -> (f32, f32) {
     (in_quadrant(n, s, c), in_quadrant(n.wrapping_add(1), s, c))
 }
 
-/// `sin(pi x)` and `cos(pi x)` for `|x| <= 2^21`, each at most 2 ulp. Whole multiples of a half are exact.
+/// `sin(pi x)` and `cos(pi x)` for `|x| <= 2^21`, each at most 2 ulp. Whole multiples of a half are exact, but for the
+/// sign of a zero sine.
 #[inline(always)]
 pub fn sincospi(x: f32) -> (f32, f32) {
     /// pi rounded to f32, and what the rounding left.
@@ -140,5 +141,6 @@ pub fn sincospi(x: f32) -> (f32, f32) {
     let c = fma(r2, c, -4.934_802);
     let c = fma(r2, c, 1.0);
     let n = t.to_bits();
-    (in_quadrant(n, s, c), in_quadrant(n.wrapping_add(1), s, c))
+    // + 0.0: a zero cosine is +0, as in IEEE 754's cosPi.
+    (in_quadrant(n, s, c), in_quadrant(n.wrapping_add(1), s, c) + 0.0)
 }

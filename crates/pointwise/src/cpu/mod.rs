@@ -7,5 +7,6 @@
 mod parallel;
 mod unary;
 
-pub(crate) use parallel::split;
+
 pub use unary::{UnaryFn, unary};
+pub(crate) use unary::run_unary;

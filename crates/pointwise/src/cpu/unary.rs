@@ -5,6 +5,8 @@ use std::mem::MaybeUninit;
 use pointwise_core::op::Words;
 use pointwise_core::{Element, Store, TableOp, UnaryOp};
 
+use super::parallel::split;
+
 /// `(x, y, n, parameters)`: an op in one element type.
 ///
 /// # Safety
@@ -77,5 +79,40 @@ where
             unsafe { y.add(start + i).write(Out::<O, E>::narrow(result.assume_init())) };
         }
         start += len;
+    }
+}
+
+/// Runs `op` over `n` elements, in parallel. `sizes` are the bytes of an element of `x` and of `y`.
+///
+/// # Safety
+/// As [`UnaryFn`].
+pub(crate) unsafe fn run_unary(
+    op: UnaryFn,
+    x: *const u8,
+    y: *mut u8,
+    n: usize,
+    sizes: (usize, usize),
+    words: Words,
+) {
+    // Addresses cross threads; the parts written are disjoint.
+    let (x, y) = (Shared(x.cast_mut()), Shared(y));
+    split(n, |start, len| {
+        // SAFETY: start + len <= n; the caller's contract.
+        unsafe { op(x.at(start * sizes.0), y.at(start * sizes.1), len, words) }
+    });
+}
+
+/// A pointer that several threads use, each its own part.
+struct Shared(*mut u8);
+
+// SAFETY: see above: what is behind the pointer is shared by contract of `run_unary`.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// # Safety
+    /// `bytes` stays inside the allocation.
+    unsafe fn at(&self, bytes: usize) -> *mut u8 {
+        // SAFETY: the caller's contract.
+        unsafe { self.0.add(bytes) }
     }
 }

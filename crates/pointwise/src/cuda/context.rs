@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::null_mut;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::sys::{self, Api, Driver, Handle, attribute, call};
@@ -42,6 +43,10 @@ pub(crate) struct Context {
     pub(crate) info: DeviceInfo,
     /// Held while a kernel is loaded.
     pub(crate) loading: Mutex<()>,
+    /// Streams this crate is capturing. A capture forbids waiting for the device.
+    pub(super) captures: AtomicUsize,
+    /// Memory dropped during a capture, to be freed after it.
+    pub(super) dropped: Mutex<Vec<sys::DevicePointer>>,
 }
 
 // SAFETY: the driver's handles may be used from any thread; nothing is changed after creation.
@@ -107,6 +112,8 @@ impl Context {
             ordinal,
             info,
             loading: Mutex::new(()),
+            captures: AtomicUsize::new(0),
+            dropped: Mutex::new(Vec::new()),
         };
         context.make_current()?;
         // SAFETY: the context is current, the pointer is to a live handle.
@@ -173,6 +180,54 @@ impl Context {
     #[cfg(feature = "cudarc")]
     pub(crate) fn raw(&self) -> Handle {
         self.raw
+    }
+
+    /// The result of a driver call that other code made.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`] for anything but success.
+    #[cfg(feature = "cudarc")]
+    pub(crate) fn check(&self, call: &'static str, code: i32) -> Result<()> {
+        sys::check(self.api, call, code)
+    }
+
+    /// Refuses memory of another context than this one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`]; [`ErrorKind::Driver`] if the address is none that the driver knows.
+    #[cfg(feature = "cust")]
+    pub(crate) fn check_address(&self, address: sys::DevicePointer) -> Result<()> {
+        self.make_current()?;
+        let mut of: Handle = null_mut();
+        let mut ordinal: c_int = -1;
+        // SAFETY: the pointers are to live values, of the attributes' types; the driver takes any address.
+        unsafe {
+            call!(
+                self.api,
+                cuPointerGetAttribute(
+                    (&raw mut ordinal).cast(),
+                    sys::POINTER_DEVICE_ORDINAL,
+                    address
+                )
+            )?;
+            call!(
+                self.api,
+                cuPointerGetAttribute((&raw mut of).cast(), sys::POINTER_CONTEXT, address)
+            )?;
+        }
+        // Memory of a pool is of a device but of no context.
+        if usize::try_from(ordinal) == Ok(self.ordinal) && (of == self.raw || of.is_null()) {
+            return Ok(());
+        }
+        Err(ErrorKind::Unsupported {
+            what: format!(
+                "memory of cuda:{ordinal} that is not of the primary context of cuda:{}",
+                self.ordinal
+            ),
+            advice: "name the device the buffer is on, and make it in the device's primary context (cust's Context::new)"
+                .to_owned(),
+        }
+        .into())
     }
 
     /// Bytes of memory that are free, and all.

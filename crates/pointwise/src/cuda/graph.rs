@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
 
 use super::Context;
-use super::sys::{self, Handle, call};
+use super::sys::{self, Handle, call, code};
 use crate::error::{ErrorKind, Result};
 use crate::{Device, Stream};
 
@@ -19,20 +20,41 @@ unsafe impl Send for Graph {}
 
 pub(crate) fn begin_capture(context: &Context, stream: &Stream) -> Result<()> {
     context.make_current()?;
+    // Counted before it begins: from here on tensors are dropped without waiting for the device.
+    context.captures.fetch_add(1, Ordering::AcqRel);
     // SAFETY: the stream is live and of the context.
-    unsafe {
+    let begun = unsafe {
         call!(
             context.api,
             cuStreamBeginCapture_v2(stream.raw(), sys::CAPTURE_THREAD_LOCAL)
         )
+    };
+    if begun.is_err() {
+        context.captures.fetch_sub(1, Ordering::AcqRel);
     }
+    begun
 }
 
-pub(crate) fn is_capturing(context: &Context, stream: &Stream) -> Result<bool> {
+/// Takes note that a capture is over.
+pub(super) fn captured(context: &Context) {
+    // Not below 0: it may have been begun by other code.
+    let less = |captures: usize| captures.checked_sub(1);
+    let _ = context.captures.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    context.free_dropped();
+}
+
+/// Whether a stream is being captured, be it that the capture is spoiled already.
+///
+/// # Errors
+/// The driver's.
+///
+/// # Safety
+/// `raw` is a live stream of the context.
+pub(crate) unsafe fn is_capturing(context: &Context, raw: Handle) -> Result<bool> {
     context.make_current()?;
     let mut status = 0;
-    // SAFETY: the stream is live and of the context, the pointer is to a live integer.
-    unsafe { call!(context.api, cuStreamIsCapturing(stream.raw(), &mut status)) }?;
+    // SAFETY: the caller's promise; the pointer is to a live integer.
+    unsafe { call!(context.api, cuStreamIsCapturing(raw, &mut status)) }?;
     Ok(status != 0)
 }
 
@@ -40,10 +62,19 @@ pub(crate) fn end_capture(context: &'static Context, stream: &Stream) -> Result<
     context.make_current()?;
     let mut graph = null_mut();
     let mut exec = null_mut();
-    // SAFETY: the stream is live and of the context, the pointers are to live handles; the captured graph is copied by
-    // the instantiation and destroyed once.
+    // SAFETY: the stream is live and of the context.
+    let was_capturing = unsafe { is_capturing(context, stream.raw()) }?;
+    // SAFETY: as above; the pointer is to a live handle.
+    let ended = unsafe { call!(context.api, cuStreamEndCapture(stream.raw(), &mut graph)) };
+    let goes_on = ended
+        .as_ref()
+        .is_err_and(|error| error.driver_code() == Some(code::STREAM_CAPTURE_WRONG_THREAD));
+    if was_capturing && !goes_on {
+        captured(context);
+    }
+    ended?;
+    // SAFETY: the pointer is to a live handle; the captured graph is copied by the instantiation and destroyed once.
     unsafe {
-        call!(context.api, cuStreamEndCapture(stream.raw(), &mut graph))?;
         let made = call!(
             context.api,
             cuGraphInstantiateWithFlags(&mut exec, graph, 0)

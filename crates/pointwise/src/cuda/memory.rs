@@ -1,6 +1,7 @@
 //! Device memory: allocation in stream order, copies, fills.
 
 use std::ffi::c_void;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Context;
@@ -44,6 +45,53 @@ impl Usage {
     }
 }
 
+impl Context {
+    /// Whether the device's own stream is being captured, by this crate or by others.
+    ///
+    /// # Errors
+    /// The driver's.
+    fn own_is_captured(&self) -> Result<bool> {
+        self.make_current()?;
+        let mut status = 0;
+        // SAFETY: the own stream lives as long as the process, the pointer is to a live integer.
+        unsafe { call!(self.api, cuStreamIsCapturing(self.stream, &mut status)) }?;
+        Ok(status != 0)
+    }
+
+    /// Frees what was dropped during captures, if none is under way.
+    pub(super) fn free_dropped(&self) {
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        if dropped.is_empty()
+            || self.captures.load(Ordering::Acquire) > 0
+            || self.own_is_captured().unwrap_or(true)
+            // It may have been used on any stream.
+            || self.synchronize().is_err()
+        {
+            return;
+        }
+        for address in dropped.drain(..) {
+            // SAFETY: each was allocated by the matching function and is freed once; no work uses it any more.
+            unsafe { self.free(address) };
+        }
+    }
+
+    /// # Safety
+    /// `address` was allocated by [`Block::try_allocate`] of this context and is not used any more, but for work queued on
+    /// the own stream; the context is current.
+    unsafe fn free(&self, address: DevicePointer) {
+        // SAFETY: the caller's promise. Of an error there is nobody to tell: it is one of earlier work, or the process is
+        // ending and the driver gone.
+        unsafe {
+            if self.pool.is_null() {
+                // Waits for the device by itself.
+                (self.api.cuMemFree_v2)(address);
+            } else {
+                (self.api.cuMemFreeAsync)(address, self.stream);
+            }
+        }
+    }
+}
+
 /// A piece of a device's memory, freed on drop in the order of the device's own stream.
 pub(crate) struct Block {
     context: &'static Context,
@@ -65,7 +113,15 @@ impl Block {
         if bytes == 0 {
             return Ok(block);
         }
-        context.make_current()?;
+        if context.own_is_captured()? {
+            // The allocation would become part of the graph, and the memory be there only while the graph runs.
+            return Err(ErrorKind::Unsupported {
+                what: format!("allocating on {} while its own stream is captured", Device::of(context)),
+                advice: "make every tensor before the capture, and call the `_into` functions during it".to_owned(),
+            }
+            .into());
+        }
+        context.free_dropped();
         let mut result = block.try_allocate(bytes);
         if result == code::OUT_OF_MEMORY {
             // What was dropped but not yet freed in stream order, and what the pool keeps in pieces too small.
@@ -137,21 +193,21 @@ impl Drop for Block {
         if self.address == 0 {
             return;
         }
-        // Memory that other streams may still use is rather lost than freed under them. Beyond that there is nobody to
-        // tell: an error here is one of earlier work, or the process is ending and the driver gone.
-        if self.settle().and_then(|()| self.context.make_current()).is_err() {
+        let Ok(own_is_captured) = self.context.own_is_captured() else {
+            return;
+        };
+        // A capture would be spoiled by waiting for the device, and by freeing on a captured stream.
+        if own_is_captured || self.context.captures.load(Ordering::Acquire) > 0 {
+            let mut dropped = self.context.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+            dropped.push(self.address);
             return;
         }
-        // SAFETY: the block was allocated by the matching function and is freed once; work that uses it is queued on
-        // the own stream or done.
-        unsafe {
-            if self.context.pool.is_null() {
-                // Waits for the device by itself.
-                (self.context.api.cuMemFree_v2)(self.address);
-            } else {
-                (self.context.api.cuMemFreeAsync)(self.address, self.context.stream);
-            }
+        // Memory that other streams may still use is rather lost than freed under them.
+        if self.settle().is_err() {
+            return;
         }
+        // SAFETY: the block was allocated here and is freed once; work that uses it is queued on the own stream or done.
+        unsafe { self.context.free(self.address) };
     }
 }
 

@@ -36,6 +36,28 @@ pub(crate) struct Image<'a> {
 
 const LOG_BYTES: usize = 8192;
 
+/// While it lives, what this thread does has nothing to do with the captures under way.
+struct Relaxed<'a> {
+    context: &'a Context,
+    before: c_int,
+}
+
+impl<'a> Relaxed<'a> {
+    fn new(context: &'a Context) -> Result<Self> {
+        let mut mode = sys::CAPTURE_RELAXED;
+        // SAFETY: the pointer is to a live integer, which gets the mode of before.
+        unsafe { call!(context.api, cuThreadExchangeStreamCaptureMode(&mut mode)) }?;
+        Ok(Relaxed { context, before: mode })
+    }
+}
+
+impl Drop for Relaxed<'_> {
+    fn drop(&mut self) {
+        // SAFETY: as above. It fails for modes that do not exist only.
+        unsafe { (self.context.api.cuThreadExchangeStreamCaptureMode)(&mut self.before) };
+    }
+}
+
 /// Loads `image` and finds `symbol` in it.
 ///
 /// # Errors
@@ -65,6 +87,8 @@ pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>) -> Result
         std::ptr::without_provenance_mut(LOG_BYTES),
     ];
     let mut module = null_mut();
+    // Loading allocates, which spoils a capture under way on this thread unless it is said not to be part of it.
+    let _relaxed = Relaxed::new(context)?;
     // SAFETY: the image is a whole cubin, or PTX with its NUL; options and values are of one length, and the buffers
     // outlive the call.
     let code = unsafe {

@@ -4,6 +4,7 @@ use std::ptr::null_mut;
 
 use super::Context;
 use super::event::RawEvent;
+use super::graph::{captured, is_capturing};
 use super::sys::{self, Handle, call};
 use crate::error::{ErrorKind, Result};
 
@@ -39,9 +40,14 @@ impl OwnedStream {
 
 impl Drop for OwnedStream {
     fn drop(&mut self) {
-        if self.context.make_current().is_ok() {
-            // SAFETY: the stream was created here and is destroyed once. An error is one of earlier work.
-            unsafe { (self.context.api.cuStreamDestroy_v2)(self.raw) };
+        // SAFETY: the stream is live.
+        let Ok(was_capturing) = (unsafe { is_capturing(self.context, self.raw) }) else {
+            return;
+        };
+        // SAFETY: the stream was created here and is destroyed once. An error is one of earlier work.
+        unsafe { (self.context.api.cuStreamDestroy_v2)(self.raw) };
+        if was_capturing {
+            captured(self.context);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! enum, while a newer driver may return codes that enum does not have.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -27,10 +28,18 @@ pub(crate) mod attribute {
 
 /// `CUmemPool_attribute`: bytes a pool keeps when it is idle.
 pub(crate) const POOL_RELEASE_THRESHOLD: i32 = 4;
+/// `CUpointer_attribute`: the context of an allocation.
+#[cfg(feature = "cust")]
+pub(crate) const POINTER_CONTEXT: i32 = 1;
+/// `CUpointer_attribute`: the device of an allocation.
+#[cfg(feature = "cust")]
+pub(crate) const POINTER_DEVICE_ORDINAL: i32 = 9;
 /// `CUstream_flags`: a stream that does not wait for the legacy default stream.
 pub(crate) const STREAM_NON_BLOCKING: u32 = 1;
 /// `CUstreamCaptureMode`: unsafe calls of this thread end the capture, those of others do not.
 pub(crate) const CAPTURE_THREAD_LOCAL: i32 = 1;
+/// `CUstreamCaptureMode`: calls that are unsafe if they belong to what is captured are taken not to.
+pub(crate) const CAPTURE_RELAXED: i32 = 2;
 
 /// `CUjit_option` values.
 pub(crate) mod jit {
@@ -48,24 +57,30 @@ pub(crate) mod code {
     pub(crate) const INVALID_PTX: i32 = 218;
     pub(crate) const UNSUPPORTED_PTX_VERSION: i32 = 222;
     pub(crate) const ILLEGAL_ADDRESS: i32 = 700;
-    pub(crate) const MISALIGNED_ADDRESS: i32 = 716;
+    pub(crate) const LAUNCH_TIMEOUT: i32 = 702;
+    pub(crate) const ASSERT: i32 = 710;
+    /// The first of those after which a context is lost: hardware stack error, illegal instruction, misaligned address,
+    /// invalid address space, invalid program counter, and
+    pub(crate) const HARDWARE_STACK_ERROR: i32 = 714;
+    /// the last of them.
     pub(crate) const LAUNCH_FAILED: i32 = 719;
     pub(crate) const STREAM_CAPTURE_UNSUPPORTED: i32 = 900;
+    pub(crate) const STREAM_CAPTURE_WRONG_THREAD: i32 = 908;
 }
 
 macro_rules! driver {
-    ($($name:ident($($arg:ident: $ty:ty),*);)*) => {
+    ($($(#[$when:meta])? $name:ident($($arg:ident: $ty:ty),*);)*) => {
         /// The driver's functions.
         #[allow(non_snake_case)]
         pub(crate) struct Api {
-            $(pub(crate) $name: unsafe extern "C" fn($($arg: $ty),*) -> i32,)*
+            $($(#[$when])? pub(crate) $name: unsafe extern "C" fn($($arg: $ty),*) -> i32,)*
         }
 
         impl Api {
             fn load() -> Result<Api, &'static str> {
                 Ok(Api {
                     // SAFETY: the driver's header declares the function with this signature.
-                    $($name: unsafe { symbol(stringify!($name)) }.ok_or(stringify!($name))?,)*
+                    $($(#[$when])? $name: unsafe { symbol(stringify!($name)) }.ok_or(stringify!($name))?,)*
                 })
             }
         }
@@ -109,6 +124,8 @@ driver! {
     cuMemcpyPeerAsync(
         to: DevicePointer, to_context: Handle, from: DevicePointer, from_context: Handle, bytes: usize, stream: Handle
     );
+    #[cfg(feature = "cust")]
+    cuPointerGetAttribute(value: *mut c_void, attribute: c_int, pointer: DevicePointer);
     cuMemsetD8Async(to: DevicePointer, value: u8, bytes: usize, stream: Handle);
     cuStreamCreate(stream: *mut Handle, flags: c_uint);
     cuStreamDestroy_v2(stream: Handle);
@@ -117,6 +134,7 @@ driver! {
     cuStreamIsCapturing(stream: Handle, status: *mut c_int);
     cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint);
     cuStreamBeginCapture_v2(stream: Handle, mode: c_int);
+    cuThreadExchangeStreamCaptureMode(mode: *mut c_int);
     cuStreamEndCapture(stream: Handle, graph: *mut Handle);
     cuGraphInstantiateWithFlags(exec: *mut Handle, graph: Handle, flags: u64);
     cuGraphLaunch(exec: Handle, stream: Handle);
@@ -134,10 +152,10 @@ driver! {
 /// # Safety
 /// `T` must be the function's pointer type, and [`is_present`] must have said yes.
 unsafe fn symbol<T: Copy>(name: &str) -> Option<T> {
-    // SAFETY: the library is there, so this does not panic; the caller vouches for the type.
-    unsafe { cudarc::driver::sys::culib().get::<T>(name.as_bytes()) }
-        .ok()
-        .map(|symbol| *symbol)
+    // SAFETY: the library is there, so this does not panic; any symbol's address can be read as an optional pointer.
+    let address = *unsafe { cudarc::driver::sys::culib().get::<Option<NonNull<c_void>>>(name.as_bytes()) }.ok()?;
+    // SAFETY: the caller vouches that `T` is the function's pointer type, and the address is not null.
+    address.map(|address| unsafe { std::mem::transmute_copy::<NonNull<c_void>, T>(&address) })
 }
 
 /// Whether the driver's library can be loaded.
@@ -266,10 +284,13 @@ pub(crate) fn check(api: &Api, call: &'static str, code: i32) -> Result<()> {
 fn driver_error(api: &Api, call: &'static str, code: i32) -> Error {
     let (name, mut message) = name_and_text(api, code);
     let advice = match code {
-        code::ILLEGAL_ADDRESS | code::MISALIGNED_ADDRESS | code::LAUNCH_FAILED => {
+        code::ILLEGAL_ADDRESS
+        | code::LAUNCH_TIMEOUT
+        | code::ASSERT
+        | code::HARDWARE_STACK_ERROR..=code::LAUNCH_FAILED => {
             "; a kernel queued earlier did this and its device is lost to this process: start the program again"
         }
-        code::STREAM_CAPTURE_UNSUPPORTED..=908 => {
+        code::STREAM_CAPTURE_UNSUPPORTED..=code::STREAM_CAPTURE_WRONG_THREAD => {
             "; while a stream is captured, call only what can be captured: the `_into` functions, no copies to the host"
         }
         _ => "",

@@ -1,6 +1,6 @@
 //! Copies of views to the host and into tensors of their own: the elements in row-major order, whatever the strides.
 
-use pointwise_core::{DType, Scalar};
+use pointwise_core::Scalar;
 
 use super::{Layout, Tensor, TensorView, byte_len, check_bools};
 use crate::cuda;
@@ -23,7 +23,8 @@ impl TensorView<'_> {
         }
         let bytes = self.to_bytes()?;
         let len = self.numel();
-        let mut data = Vec::<T>::with_capacity(len);
+        let mut data = Vec::<T>::new();
+        reserve(&mut data, len)?;
         // SAFETY: there are `len` elements of `T`'s representation in `bytes`, bools checked, and as much room in `data`.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.as_mut_ptr().cast(), bytes.len());
@@ -41,7 +42,10 @@ impl TensorView<'_> {
         let bytes = if self.is_contiguous() {
             bytes
         } else {
-            gather(&bytes, self.layout(), self.dtype())
+            let mut out = Vec::new();
+            reserve(&mut out, byte_len(self.dtype(), self.shape())?)?;
+            gather(&bytes, self.layout(), self.dtype().size(), &mut out);
+            out
         };
         if self.device().is_cuda() {
             check_bools(self.dtype(), &bytes)?;
@@ -80,14 +84,7 @@ impl TensorView<'_> {
         let (start, end) = self.span();
         let len = end.wrapping_sub(start);
         let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(len)
-            .map_err(|_| ErrorKind::OutOfMemory {
-                asked: len,
-                free: 0,
-                total: 0,
-                device: crate::Device::cpu(),
-            })?;
+        reserve(&mut bytes, len)?;
         if len == 0 {
             return Ok(bytes);
         }
@@ -115,14 +112,22 @@ impl TensorView<'_> {
     }
 }
 
-/// The elements of `layout` in row-major order, out of the bytes it spans.
-fn gather(bytes: &[u8], layout: &Layout, dtype: DType) -> Vec<u8> {
-    let size = dtype.size();
+/// Room for `len` elements: a view that repeats its elements may ask for more than there is.
+fn reserve<T>(data: &mut Vec<T>, len: usize) -> Result<()> {
+    Ok(data.try_reserve_exact(len).map_err(|_| ErrorKind::OutOfMemory {
+        asked: len.saturating_mul(size_of::<T>()),
+        free: 0,
+        total: 0,
+        device: crate::Device::cpu(),
+    })?)
+}
+
+/// Appends the elements of `layout`, `size` bytes each, in row-major order to `out`, out of the bytes it spans.
+fn gather(bytes: &[u8], layout: &Layout, size: usize, out: &mut Vec<u8>) {
     let dims = layout.shape().dims();
     let Some((low, _)) = layout.reach() else {
-        return Vec::new();
+        return;
     };
-    let mut out = Vec::with_capacity(layout.shape().numel() * size);
     let mut index = [0_usize; MAX_RANK];
     // The current element's place in `bytes`; never negative, as it starts from the lowest.
     let mut offset = -low;
@@ -133,7 +138,7 @@ fn gather(bytes: &[u8], layout: &Layout, dtype: DType) -> Vec<u8> {
         let mut dim = dims.len();
         loop {
             let Some(next) = dim.checked_sub(1) else {
-                return out;
+                return;
             };
             dim = next;
             index[dim] += 1;

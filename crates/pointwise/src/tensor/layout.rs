@@ -123,8 +123,8 @@ impl Layout {
                 high = high.checked_add(far)?;
             }
         }
-        // Offsets are counted in bytes later on, of up to 8 an element.
-        high.checked_sub(low)?.checked_mul(8)?;
+        // Offsets are counted in bytes later on, of up to 8 an element, up to one past the highest.
+        high.checked_sub(low)?.checked_add(1)?.checked_mul(8)?;
         Some((low, high))
     }
 

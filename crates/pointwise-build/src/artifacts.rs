@@ -1,0 +1,224 @@
+//! What a kernel crate was compiled to, and the files by which it is embedded.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    Error, Sm, Toolchain, pack, parallel,
+    ptx::{Kind, Module},
+    ptxas::{Figures, Ptxas},
+};
+
+/// The file that a host crate includes.
+pub const GENERATED: &str = "pointwise_kernels.rs";
+
+/// The names of the entries, sorted, one a line.
+const SYMBOLS: &str = "pointwise_kernels.txt";
+
+/// What a kernel crate was compiled to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Artifacts {
+    /// The compiler, as [`Toolchain`] displays it without its path.
+    pub note: String,
+    /// The files it was compiled from: those whose change asks for another build.
+    pub inputs: BTreeSet<PathBuf>,
+    /// What cargo and the compiler wrote: their warnings.
+    pub log: String,
+    /// One for each compute capability, the oldest first. All have the same entries.
+    pub targets: Vec<TargetArtifacts>,
+    cubins: Vec<Cubins>,
+}
+
+/// The PTX for one compute capability.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TargetArtifacts {
+    /// The compute capability.
+    pub sm: Sm,
+    /// The version of the PTX language.
+    pub version: (u32, u32),
+    /// The entries, by name.
+    pub modules: BTreeMap<String, EntryModule>,
+}
+
+/// One entry with what it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntryModule {
+    /// The declarations that it mentions.
+    pub declarations: Vec<String>,
+    /// Its text, without comments.
+    pub entry: String,
+}
+
+/// Machine code for one compute capability.
+#[derive(Clone, Debug)]
+struct Cubins {
+    sm: Sm,
+    groups: Vec<pack::Group>,
+}
+
+impl TargetArtifacts {
+    /// The text of a module with these entries; unknown names are left out.
+    #[must_use]
+    pub fn module<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> String {
+        let modules: Vec<_> = names.into_iter().filter_map(|name| self.modules.get(name)).collect();
+        self.text(&modules)
+    }
+
+    /// Every entry in one module.
+    #[must_use]
+    pub fn whole(&self) -> String {
+        self.text(&self.modules.values().collect::<Vec<_>>())
+    }
+
+    fn text(&self, modules: &[&EntryModule]) -> String {
+        let (major, minor) = self.version;
+        let mut text = format!(".version {major}.{minor}\n.target {}\n.address_size 64\n", self.sm);
+        let declarations: BTreeSet<&String> = modules.iter().flat_map(|module| &module.declarations).collect();
+        for declaration in declarations {
+            text += declaration;
+            text.push('\n');
+        }
+        for module in modules {
+            text += &module.entry;
+        }
+        text
+    }
+}
+
+impl Artifacts {
+    pub(crate) fn new(toolchain: &Toolchain) -> Self {
+        Artifacts {
+            note: toolchain.version.clone(),
+            inputs: BTreeSet::new(),
+            log: String::new(),
+            targets: Vec::new(),
+            cubins: Vec::new(),
+        }
+    }
+
+    /// Takes in the modules of one target, which keep every rule.
+    pub(crate) fn add(&mut self, sm: Sm, texts: &[Module<'_>]) {
+        let mut modules = BTreeMap::new();
+        let mut version = (0, 0);
+        for text in texts {
+            version = version.max(text.version);
+            for entry in &text.entries {
+                let declarations = text
+                    .declarations
+                    .iter()
+                    .filter(|it| it.kind == Kind::Shared && entry.mentions(it.name))
+                    .map(|it| it.text.to_owned())
+                    .collect();
+                modules.insert(entry.name.to_owned(), EntryModule { declarations, entry: entry.compact() });
+            }
+        }
+        self.targets.push(TargetArtifacts { sm, version, modules });
+    }
+
+    /// The names of the entries, sorted.
+    pub fn symbols(&self) -> impl Iterator<Item = &str> {
+        self.targets.first().into_iter().flat_map(|target| target.modules.keys().map(String::as_str))
+    }
+
+    /// The newest target whose PTX a device of compute capability `sm` can run.
+    #[must_use]
+    pub fn target_for(&self, sm: Sm) -> Option<&TargetArtifacts> {
+        self.targets.iter().filter(|target| target.sm <= sm).max_by_key(|target| target.sm)
+    }
+
+    /// Assembles every entry for `sm` and returns what the assembler says about each, by name.
+    ///
+    /// # Errors
+    /// [`Error::Settings`] if no target's PTX runs on `sm`, [`Error::Tool`] if ptxas refuses it.
+    pub fn assemble(&self, ptxas: &Ptxas, sm: Sm) -> Result<Vec<Figures>, Error> {
+        let mut figures: Vec<_> = self.groups(ptxas, sm)?.into_iter().flat_map(|(_, figures)| figures).collect();
+        figures.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(figures)
+    }
+
+    pub(crate) fn add_cubin(&mut self, ptxas: &Ptxas, sm: Sm) -> Result<(), Error> {
+        let groups = self.groups(ptxas, sm)?;
+        let groups = parallel::map(&groups, |(cubin, figures)| pack::Group::compress(cubin, figures.len()))?;
+        self.cubins.push(Cubins { sm, groups });
+        Ok(())
+    }
+
+    /// Machine code for `sm`, a file for a few entries.
+    fn groups(&self, ptxas: &Ptxas, sm: Sm) -> Result<Vec<(Vec<u8>, Vec<Figures>)>, Error> {
+        let Some(target) = self.target_for(sm) else {
+            return Err(Error::Settings(format!("no target's PTX can be assembled for {sm}")));
+        };
+        let modules: Vec<&EntryModule> = target.modules.values().collect();
+        let groups: Vec<_> = modules.chunks(pack::CUBIN_ENTRIES).collect();
+        parallel::map(&groups, |group| ptxas.assemble(&target.text(group), sm))
+    }
+
+    /// Writes the file to include, [`GENERATED`], and those it includes in turn, to `folder`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the file that could not be written.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        let symbols: Vec<&str> = self.symbols().collect();
+        write_file(&folder.join(SYMBOLS), symbols.join("\n").as_bytes())?;
+        let mut generated = format!("Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n", self.note);
+        for target in &self.targets {
+            let texts: Vec<String> = target.modules.values().map(|module| target.text(&[module])).collect();
+            let groups = pack::texts(&texts)?;
+            write_target(folder, &mut generated, target.sm, target.version, &format!("{}.ptx.zst", target.sm), &groups)?;
+        }
+        for cubins in &self.cubins {
+            let file = format!("{}.cubin.zst", cubins.sm);
+            write_target(folder, &mut generated, cubins.sm, (0, 0), &file, &cubins.groups)?;
+        }
+        generated += "    ],\n)\n";
+        write_file(&folder.join(GENERATED), generated.as_bytes())
+    }
+}
+
+/// Writes one target's groups to `file` and appends the expression for them.
+fn write_target(
+    folder: &Path,
+    generated: &mut String,
+    sm: Sm,
+    (major, minor): (u32, u32),
+    file: &str,
+    groups: &[pack::Group],
+) -> Result<(), Error> {
+    let mut bytes = Vec::new();
+    let mut list = String::new();
+    for group in groups {
+        bytes.extend_from_slice(&group.bytes);
+        // Writing to a String cannot fail.
+        let _ = write!(list, "({}, {}, {}), ", group.entries, group.bytes.len(), group.size);
+    }
+    write_file(&folder.join(file), &bytes)?;
+    let list = list.trim_end_matches(", ");
+    let _ = writeln!(
+        generated,
+        "        Target::new({}, ({major}, {minor}), include_bytes!({file:?}), &[{list}]),", sm.0
+    );
+    Ok(())
+}
+
+/// Writes a file to include that has no kernels.
+pub(crate) fn write_empty(folder: &Path, why: &str) -> Result<(), Error> {
+    write_file(&folder.join(GENERATED), format!("Kernels::empty({why:?})\n").as_bytes())
+}
+
+/// Writes a file, if its content is not what it is already: the host crate is not compiled again for nothing.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(Error::io("cannot create", folder))?;
+    }
+    fs::write(path, bytes).map_err(Error::io("cannot write", path))
+}

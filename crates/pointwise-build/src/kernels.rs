@@ -1,0 +1,289 @@
+//! The builder that build scripts and tools use.
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    Artifacts, Error, Sm,
+    artifacts::{self, GENERATED},
+    cargo::{self, Job},
+    lint::{self, Lint},
+    parallel, ptx, ptxas,
+    toolchain::{self, Toolchain},
+};
+
+/// The environment variable with the compute capabilities to embed machine code for.
+pub const CUBINS_VARIABLE: &str = "POINTWISE_CUBINS";
+
+/// The package setting that many kernel crates do without: where prebuilt kernels lie beside `Cargo.toml`.
+const PREBUILT: &str = "prebuilt";
+
+/// How a crate of kernels is compiled, checked and embedded. See the [crate documentation](crate).
+#[derive(Clone, Debug)]
+#[must_use = "nothing is compiled before `compile` or `build`"]
+pub struct Kernels {
+    path: PathBuf,
+    targets: Vec<Sm>,
+    shards: Vec<Vec<String>>,
+    expected: Option<BTreeSet<String>>,
+    lint: Lint,
+    cubins: Vec<Sm>,
+    target_dir: Option<PathBuf>,
+    prebuilt: PathBuf,
+}
+
+impl Kernels {
+    /// The kernels of the crate in the folder `path`: absolute, or relative to the package whose build script runs.
+    ///
+    /// The defaults are the targets sm_80 and sm_90, the crate's default features, [`Lint::default`], and the folder
+    /// `prebuilt` for kernels that come with the package.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Kernels {
+            path: path.into(),
+            targets: vec![Sm(80), Sm(90)],
+            shards: Vec::new(),
+            expected: None,
+            lint: Lint::default(),
+            cubins: Vec::new(),
+            target_dir: None,
+            prebuilt: PREBUILT.into(),
+        }
+    }
+
+    /// The compute capabilities to compile for, such as `[80, 90]`. The driver of a newer device compiles the newest
+    /// PTX that is old enough.
+    pub fn targets(mut self, targets: impl IntoIterator<Item = u32>) -> Self {
+        self.targets = targets.into_iter().map(Sm).collect();
+        self
+    }
+
+    /// Adds one run of cargo with these features of the kernel crate. Several calls are several runs, side by side
+    /// where there are processors for it, whose entries are merged: a large crate has a feature for each of its parts.
+    pub fn features<S: Into<String>>(mut self, features: impl IntoIterator<Item = S>) -> Self {
+        self.shards.push(features.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The entries that must come out: each of them, and no others.
+    pub fn expect_entries<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.expected = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// What to check beyond the rules that hold for every kernel.
+    pub fn lint(mut self, lint: Lint) -> Self {
+        self.lint = lint;
+        self
+    }
+
+    /// The compute capabilities to embed machine code for, besides those in `POINTWISE_CUBINS`. Needs ptxas.
+    pub fn cubins(mut self, cubins: impl IntoIterator<Item = u32>) -> Self {
+        self.cubins = cubins.into_iter().map(Sm).collect();
+        self
+    }
+
+    /// Where cargo's target directories go; without it, in `OUT_DIR`.
+    pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.target_dir = Some(folder.into());
+        self
+    }
+
+    /// The folder of kernels that [`Artifacts::write`] wrote, relative to the package. Where it exists, [`build`]
+    /// embeds them and compiles nothing: this is how a published package comes with its kernels.
+    ///
+    /// [`build`]: Kernels::build
+    pub fn prebuilt(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.prebuilt = folder.into();
+        self
+    }
+
+    /// Compiles the crate for every target and checks the result.
+    ///
+    /// # Errors
+    /// Every variant of [`Error`]; [`Error::is_absence`] tells whether there is merely no compiler.
+    pub fn compile(&self) -> Result<Artifacts, Error> {
+        self.compile_with(&toolchain::find()?)
+    }
+
+    /// As [`compile`](Kernels::compile), with a compiler of the caller's choice.
+    ///
+    /// # Errors
+    /// Every variant of [`Error`] but those of a missing compiler.
+    pub fn compile_with(&self, toolchain: &Toolchain) -> Result<Artifacts, Error> {
+        let kernel_crate = self.kernel_crate()?;
+        let (targets, cubins) = (sorted(&self.targets), self.wanted_cubins()?);
+        let Some(oldest) = targets.first() else {
+            return Err(Error::Settings("no targets: give Kernels::targets at least one".to_owned()));
+        };
+        if let Some(sm) = cubins.iter().find(|sm| *sm < oldest) {
+            return Err(Error::Settings(format!(
+                "machine code for {sm} cannot be made from PTX for {oldest}: add {} to the targets", sm.0
+            )));
+        }
+        let target_dir = self.target_folder()?;
+        cargo::ensure_lock(toolchain, &kernel_crate);
+
+        // What one cargo compiles after another shares a target directory, and with it the compiled `core`.
+        let mut shards = self.shards.clone();
+        if shards.is_empty() {
+            shards.push(Vec::new());
+        }
+        let lanes = (parallel::width() / targets.len()).clamp(1, shards.len());
+        let work: Vec<(Sm, usize)> = targets.iter().flat_map(|sm| (0..lanes).map(move |lane| (*sm, lane))).collect();
+        let outputs = parallel::map(&work, |&(sm, lane)| {
+            let target_dir = target_dir.join(format!("{sm}-{lane}"));
+            shards
+                .iter()
+                .skip(lane)
+                .step_by(lanes)
+                .map(|features| {
+                    Job { toolchain, kernel_crate: &kernel_crate, sm, target_dir: &target_dir, features }.run()
+                })
+                .collect::<Result<Vec<_>, Error>>()
+        })?;
+
+        let mut found = Artifacts::new(toolchain);
+        for &sm in &targets {
+            let outputs = work.iter().zip(&outputs).filter(|((of, _), _)| *of == sm).flat_map(|(_, outputs)| outputs);
+            let mut texts = Vec::new();
+            for output in outputs {
+                found.inputs.extend(output.inputs.iter().cloned());
+                found.log += &output.log;
+                texts.push(output.ptx.as_str());
+            }
+            self.take(&mut found, sm, &texts)?;
+        }
+        if !cubins.is_empty() {
+            let ptxas = ptxas::find()?;
+            for sm in cubins {
+                found.add_cubin(&ptxas, sm)?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// For a build script: compiles the crate and writes `pointwise_kernels.rs` to `OUT_DIR`, with the files that it
+    /// includes, and tells cargo when to do so again.
+    ///
+    /// Where there is no compiler for GPU code the host crate is built without kernels, and cargo shows a warning. Any
+    /// other error is written to the error output, and the process ends.
+    pub fn build(&self) {
+        if let Err(error) = self.try_build() {
+            eprintln!("error: {error}");
+            std::process::exit(1);
+        }
+    }
+
+    /// As [`build`](Kernels::build), for scripts that treat errors in their own way.
+    ///
+    /// # Errors
+    /// Those of [`compile`](Kernels::compile), but for a missing compiler, and of writing to `OUT_DIR`.
+    pub fn try_build(&self) -> Result<(), Error> {
+        let out_dir = out_dir()?;
+        for variable in [toolchain::RUSTC_VARIABLE, CUBINS_VARIABLE, ptxas::PTXAS_VARIABLE, "CUDA_HOME"] {
+            println!("cargo::rerun-if-env-changed={variable}");
+        }
+        let prebuilt = in_package(&self.prebuilt);
+        if prebuilt.join(GENERATED).is_file() {
+            println!("cargo::rerun-if-changed={}", prebuilt.display());
+            return copy(&prebuilt, &out_dir);
+        }
+        match self.compile() {
+            Ok(artifacts) => {
+                for input in &artifacts.inputs {
+                    println!("cargo::rerun-if-changed={}", input.display());
+                }
+                eprint!("{}", artifacts.log);
+                artifacts.write(&out_dir)
+            }
+            Err(error) if error.is_absence() => {
+                println!("cargo::rerun-if-changed={}", in_package(&self.path).join("Cargo.toml").display());
+                for file in error.what_may_change() {
+                    println!("cargo::rerun-if-changed={}", file.display());
+                }
+                let note = error.to_string();
+                println!("cargo::warning=built without GPU kernels: {}", note.replace('\n', " "));
+                artifacts::write_empty(&out_dir, &note)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn kernel_crate(&self) -> Result<PathBuf, Error> {
+        let path = in_package(&self.path);
+        if !path.join("Cargo.toml").is_file() {
+            return Err(Error::NoKernelCrate { path });
+        }
+        std::path::absolute(&path).map_err(Error::io("cannot find", &path))
+    }
+
+    fn target_folder(&self) -> Result<PathBuf, Error> {
+        match &self.target_dir {
+            Some(folder) => std::path::absolute(folder).map_err(Error::io("cannot find", folder)),
+            None => Ok(out_dir()?.join("pointwise-target")),
+        }
+    }
+
+    fn wanted_cubins(&self) -> Result<Vec<Sm>, Error> {
+        let mut cubins = self.cubins.clone();
+        if let Ok(list) = env::var(CUBINS_VARIABLE) {
+            let named = Sm::parse_list(&list).map_err(|why| Error::Settings(format!("{CUBINS_VARIABLE}: {why}")))?;
+            cubins.extend(named);
+        }
+        Ok(sorted(&cubins))
+    }
+
+    /// Checks what came out for one target and takes it in.
+    fn take(&self, found: &mut Artifacts, sm: Sm, texts: &[&str]) -> Result<(), Error> {
+        let mut violations = Vec::new();
+        let mut modules = Vec::new();
+        for text in texts {
+            let module =
+                ptx::parse(text).map_err(|ptx::ParseError { line, why }| Error::Ptx { sm, line, why })?;
+            violations.extend(lint::check(&module, sm, &self.lint));
+            modules.push(module);
+        }
+        let names = || modules.iter().flat_map(|module| module.entries.iter().map(|entry| entry.name));
+        violations.extend(lint::check_twice(names()));
+        if let Some(expected) = &self.expected {
+            violations.extend(lint::check_entries(names(), expected));
+        } else if let Some(first) = found.targets.first() {
+            // What one target has every other has too: the host looks a name up once for all of them.
+            violations.extend(lint::check_entries(names(), &first.modules.keys().cloned().collect()));
+        }
+        if !violations.is_empty() {
+            return Err(Error::Lint { sm, violations });
+        }
+        found.add(sm, &modules);
+        Ok(())
+    }
+}
+
+fn sorted(list: &[Sm]) -> Vec<Sm> {
+    list.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn out_dir() -> Result<PathBuf, Error> {
+    env::var_os("OUT_DIR").map(PathBuf::from).ok_or_else(|| {
+        Error::Settings("OUT_DIR is not set: outside of a build script, give Kernels::target_dir".to_owned())
+    })
+}
+
+/// A path in the package whose build script runs.
+fn in_package(path: &Path) -> PathBuf {
+    env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| path.to_owned(), |package| Path::new(&package).join(path))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(from).map_err(Error::io("cannot list", from))? {
+        let path = entry.map_err(Error::io("cannot list", from))?.path();
+        if let Some(name) = path.file_name().filter(|_| path.is_file()) {
+            let bytes = fs::read(&path).map_err(Error::io("cannot read", &path))?;
+            artifacts::write_file(&to.join(name), &bytes)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Entries in compressed groups, so that a host that needs one of thousands decompresses few others with it.
+//!
+//! A group is one zstd frame. Of PTX it holds the texts one after another, each with a NUL byte at its end; of machine
+//! code one file with all entries of the group. The entries are those of the sorted list in its order, so that which
+//! group an entry is in follows from the counts alone, and neighbours are the types and strategies of one op, which
+//! have much text in common.
+
+use crate::{Error, parallel};
+
+/// No more entries in a group than this.
+const ENTRIES: usize = 64;
+
+/// No more bytes in a group than this, unless one entry has more: what decompresses in a millisecond or two.
+const BYTES: usize = 1 << 18;
+
+/// Entries in a group of machine code: the driver loads them all where one is needed.
+pub(crate) const CUBIN_ENTRIES: usize = 16;
+
+/// Its bytes are compressed once and read often, but higher levels take far longer for a hundredth less.
+const LEVEL: i32 = 19;
+
+/// A compressed group.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) entries: usize,
+    /// Decompressed, in bytes.
+    pub(crate) size: usize,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Group {
+    pub(crate) fn compress(content: &[u8], entries: usize) -> Result<Group, Error> {
+        let bytes = zstd::bulk::compress(content, LEVEL)
+            .map_err(|error| Error::Settings(format!("zstd cannot compress {} bytes: {error}", content.len())))?;
+        Ok(Group { entries, size: content.len(), bytes })
+    }
+}
+
+/// Packs texts in groups, in their order.
+pub(crate) fn texts(texts: &[String]) -> Result<Vec<Group>, Error> {
+    let mut groups: Vec<(usize, Vec<u8>)> = Vec::new();
+    for text in texts {
+        let size = text.len() + 1;
+        let fits = |(entries, bytes): &&mut (usize, Vec<u8>)| *entries < ENTRIES && bytes.len() + size <= BYTES;
+        let group = match groups.last_mut().filter(fits) {
+            Some(group) => group,
+            None => groups.push_mut((0, Vec::new())),
+        };
+        group.0 += 1;
+        group.1.extend_from_slice(text.as_bytes());
+        group.1.push(0);
+    }
+    parallel::map(&groups, |(entries, bytes)| Group::compress(bytes, *entries))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_keep_order_and_bounds() {
+        let many: Vec<String> = (0..200).map(|i| format!("{i} {}", "x".repeat(i * 40))).collect();
+        let mut again = Vec::new();
+        for group in texts(&many).unwrap() {
+            assert!(group.entries <= ENTRIES && group.size <= BYTES, "{} {}", group.entries, group.size);
+            let content = zstd::bulk::decompress(&group.bytes, group.size).unwrap();
+            let content = String::from_utf8(content).unwrap();
+            let found: Vec<String> = content.split_terminator('\0').map(str::to_owned).collect();
+            assert_eq!(found.len(), group.entries);
+            again.extend(found);
+        }
+        assert_eq!(again, many);
+    }
+
+    #[test]
+    fn a_text_larger_than_a_group() {
+        let sizes = [1, BYTES * 2, 1].map(|size| "y".repeat(size));
+        let groups: Vec<_> = texts(&sizes).unwrap().iter().map(|group| group.entries).collect();
+        assert_eq!(groups, [1, 1, 1]);
+        assert!(texts(&[]).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,121 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use pointwise::Strategy;
+
+/// Elementwise GPU kernels written in Rust: see them run, use them on files.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pointwise",
+    version,
+    arg_required_else_help = true,
+    infer_long_args = false,
+    disable_help_subcommand = true,
+    after_help = "Start here:\n  pointwise doctor      what works on this machine\n  pointwise tour        every \
+                  op, checked\n  pointwise run silu in.safetensors -o out.safetensors\n\n\
+                  Exit codes: 0 done, 1 the op or the data was at fault, 2 the call was."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run every op on every element type and check the results against the formula at f64
+    #[command(after_help = "Examples:\n  pointwise tour\n  pointwise tour --device cuda:1")]
+    Tour {
+        /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda or cuda:N
+        #[arg(long, default_value = "auto", value_parser = device_name)]
+        device: String,
+    },
+    /// List the ops with their arguments, parameters, element types and accuracy
+    #[command(after_help = "Examples:\n  pointwise list\n  pointwise list --json | jq -r '.[].name'")]
+    List {
+        /// Print a JSON array of objects, one an op
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run one op on tensors of a safetensors file
+    #[command(
+        after_help = "The file's tensor `x` is the operand; others are ignored. OUT gets the tensor `y`, \
+                      and is replaced\nonly when it is complete. OUT may be IN.\n\nExamples:\n  \
+                      pointwise run silu in.safetensors -o out.safetensors\n  \
+                      pointwise run leaky_relu in.safetensors -o out.safetensors --set negative_slope=0.1\n  \
+                      pointwise run gelu in.safetensors -o out.safetensors --set approximate=tanh --device cpu"
+    )]
+    Run(Run),
+    /// Say what works on this machine, and what to do about what does not
+    Doctor,
+}
+
+/// The arguments of `run`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Run {
+    /// The op, by PyTorch's name; `pointwise list` has them all
+    pub(crate) op: String,
+    /// The safetensors file to read
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+    /// The safetensors file to write
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda or cuda:N
+    #[arg(long, default_value = "auto", value_parser = device_name)]
+    pub(crate) device: String,
+    /// How a CUDA kernel goes about it: auto, direct, explicit_parallel, register_copy or table
+    #[arg(long, default_value = "auto", value_parser = strategy)]
+    pub(crate) strategy: Strategy,
+    /// A parameter by PyTorch's name, such as alpha=0.5; may be given again for another
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+/// Checks a device's name; whether it is there is a question for later.
+fn device_name(name: &str) -> Result<String, String> {
+    let ordinal = name.strip_prefix("cuda:");
+    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<usize>().is_ok();
+    if matches!(name, "auto" | "cpu" | "cuda") || ordinal.is_some_and(is_number) {
+        return Ok(name.to_owned());
+    }
+    Err("a device is auto, cpu, cuda or cuda:N".to_owned())
+}
+
+fn strategy(name: &str) -> Result<Strategy, String> {
+    Strategy::from_name(name).ok_or_else(|| {
+        let names: Vec<_> = Strategy::ALL.iter().map(|strategy| strategy.name()).collect();
+        format!("a strategy is auto, {}", names.join(", "))
+    })
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("a setting is NAME=VALUE, such as alpha=0.5".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn devices() {
+        for good in ["auto", "cpu", "cuda", "cuda:0", "cuda:12"] {
+            assert!(device_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", "gpu", "CPU", "cuda:", "cuda:-1", "cuda:+1", "cuda:1x", "cuda:99999999999999999999999"] {
+            assert!(device_name(bad).is_err(), "{bad}");
+        }
+    }
+}

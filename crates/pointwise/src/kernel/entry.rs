@@ -1,0 +1,70 @@
+//! A kernel entry, loaded the first time a device asks for it.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::cuda::{self, Context, Function, Image, MAX_DEVICES};
+use crate::embed::Kernels;
+use crate::error::Result;
+
+/// One kernel of an embedded set, by symbol, with what is loaded of it on each device.
+pub struct Entry {
+    symbol: &'static str,
+    kernels: &'static Kernels,
+    loaded: [AtomicPtr<c_void>; MAX_DEVICES],
+}
+
+impl Entry {
+    /// The kernel `symbol` of `kernels`. Whether it is there is known when it is first used.
+    pub const fn new(symbol: &'static str, kernels: &'static Kernels) -> Entry {
+        Entry { symbol, kernels, loaded: [const { AtomicPtr::new(null_mut()) }; MAX_DEVICES] }
+    }
+
+    /// The kernel's name.
+    pub fn symbol(&self) -> &'static str {
+        self.symbol
+    }
+
+    /// Whether a kernel of this name was embedded.
+    pub fn is_embedded(&self) -> bool {
+        self.kernels.contains(self.symbol)
+    }
+
+    /// The loaded kernel. The first call on a device decompresses and loads it, later ones read one pointer.
+    ///
+    /// # Errors
+    /// No such kernel, or the driver refuses it.
+    #[inline]
+    pub(crate) fn function(&self, context: &'static Context) -> Result<Function> {
+        let raw = self.loaded[context.ordinal].load(Ordering::Acquire);
+        if raw.is_null() {
+            return self.load(context);
+        }
+        // SAFETY: only `load` writes the slot, with a function of this device.
+        Ok(unsafe { Function::from_raw(raw) })
+    }
+
+    #[cold]
+    fn load(&self, context: &'static Context) -> Result<Function> {
+        let _loading = context.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = &self.loaded[context.ordinal];
+        let raw = slot.load(Ordering::Acquire);
+        if !raw.is_null() {
+            // SAFETY: as in `function`.
+            return Ok(unsafe { Function::from_raw(raw) });
+        }
+        let image = self.kernels.image(self.symbol, context.info.sm)?;
+        let image = Image { bytes: &image.bytes, sm: image.sm, ptx: image.ptx };
+        let function = cuda::load(context, self.symbol, &image)?;
+        slot.store(function.into_raw(), Ordering::Release);
+        Ok(function)
+    }
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Entry").field(&self.symbol).finish()
+    }
+}

@@ -1,0 +1,180 @@
+//! From addresses, types and a wish to a [`Plan`].
+
+use pointwise_core::{DType, ResultType};
+use pointwise_core::launch::{NEIGHBOURS, TABLE_THREADS, TABLE_VECTORS};
+
+use super::strategy::{Plan, Strategy, Variant};
+use crate::error::{ErrorKind, Result};
+
+/// Bytes of a vector.
+const VECTOR: usize = 16;
+/// CUDA's limit on the x dimension of a grid.
+const MAX_BLOCKS: u64 = (1 << 31) - 1;
+/// Fewer elements than this do not pay for a table in each block.
+const TABLE_MIN: u64 = 1 << 14;
+
+/// A unary call, as far as it decides the plan.
+pub(super) struct Call {
+    pub(super) x: usize,
+    pub(super) y: usize,
+    pub(super) dtype: DType,
+    pub(super) result: ResultType,
+    pub(super) n: u64,
+    pub(super) strategy: Strategy,
+    pub(super) threads: u32,
+}
+
+/// A strategy that can serve the call, and its grid.
+///
+/// # Errors
+/// More elements than a grid can have threads for.
+pub(super) fn plan(call: &Call) -> Result<Plan> {
+    let wished = match call.strategy {
+        Strategy::Auto => automatic(call),
+        strategy => strategy,
+    };
+    let head = aligned_head(call);
+    let (strategy, replaced) = match wished {
+        Strategy::Table if !Strategy::Table.serves_unary(call.dtype, call.result) => match head {
+            Some(_) => (Strategy::RegisterCopy, Some("only fp8 with an fp8 result has a table")),
+            None => (Strategy::ExplicitParallel, Some("only fp8 with an fp8 result has a table")),
+        },
+        Strategy::Table | Strategy::RegisterCopy if head.is_none() => {
+            (Strategy::ExplicitParallel, Some("no element is 16-byte aligned in both tensors"))
+        }
+        // Its index counts vectors and single elements in 32 bits.
+        Strategy::RegisterCopy if call.n / lanes(call.dtype) as u64 >= u64::from(u32::MAX) - 64 => {
+            (Strategy::ExplicitParallel, Some("2^32 vectors and more take 64-bit indices"))
+        }
+        strategy => (strategy, None),
+    };
+    let head = head.unwrap_or(0).min(call.n);
+    let threads = if strategy == Strategy::Table { TABLE_THREADS } else { call.threads };
+    let body = call.n - head;
+    let vectors = body / lanes(call.dtype) as u64;
+    let (variant, blocks) = match strategy {
+        Strategy::Auto | Strategy::Direct => {
+            let wide = call.n > u64::from(u32::MAX - threads);
+            let variant = if wide { Variant::DirectWide } else { Variant::Direct };
+            (variant, call.n.div_ceil(u64::from(threads)))
+        }
+        Strategy::ExplicitParallel => {
+            let runs = call.n.div_ceil(NEIGHBOURS as u64);
+            (Variant::ExplicitParallel, runs.div_ceil(u64::from(threads)))
+        }
+        Strategy::RegisterCopy => {
+            let rest = body - vectors * lanes(call.dtype) as u64;
+            (Variant::RegisterCopy, (vectors + head + rest).div_ceil(u64::from(threads)))
+        }
+        // One block more: the one behind the last whole one also takes head and rest.
+        Strategy::Table => {
+            (Variant::Table, vectors / (u64::from(TABLE_THREADS) * TABLE_VECTORS as u64) + 1)
+        }
+    };
+    if blocks > MAX_BLOCKS {
+        return Err(ErrorKind::Unsupported {
+            what: format!("{} elements with strategy {strategy} and {threads} threads a block", call.n),
+            advice: "a grid has at most 2^31 - 1 blocks: take another strategy, more threads, or views of a part each"
+                .to_owned(),
+        }
+        .into());
+    }
+    let uses_head = matches!(strategy, Strategy::RegisterCopy | Strategy::Table);
+    Ok(Plan {
+        strategy: variant.strategy(),
+        replaced: replaced.filter(|_| call.strategy != Strategy::Auto),
+        variant,
+        threads,
+        blocks: blocks as u32,
+        head: if uses_head { head as u32 } else { 0 },
+        n: call.n,
+    })
+}
+
+/// The measured defaults (H100 and H200, `docs/performance.md`): vectors, and for large fp8 tensors the table.
+fn automatic(call: &Call) -> Strategy {
+    if call.n >= TABLE_MIN && Strategy::Table.serves_unary(call.dtype, call.result) {
+        Strategy::Table
+    } else {
+        Strategy::RegisterCopy
+    }
+}
+
+/// Elements of a vector of the operand.
+fn lanes(dtype: DType) -> usize {
+    VECTOR / dtype.size()
+}
+
+/// The number of elements before one that is aligned for vectors in both tensors; `None` where there is none.
+fn aligned_head(call: &Call) -> Option<u64> {
+    let size = call.dtype.size();
+    let result_size = call.result.of(call.dtype).size();
+    // Addresses are multiples of their element's size, so there is one candidate below the vector's length.
+    let head = (VECTOR - call.x % VECTOR) % VECTOR / size;
+    let result_vector = lanes(call.dtype) * result_size;
+    (call.y + head * result_size).is_multiple_of(result_vector.min(VECTOR)).then_some(head as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(x: usize, y: usize, n: u64, strategy: Strategy) -> Call {
+        Call { x, y, dtype: DType::BF16, result: ResultType::Same, n, strategy, threads: 256 }
+    }
+
+    #[test]
+    fn aligned_tensors_take_vectors() {
+        let plan = plan(&call(4096, 8192, 1000, Strategy::Auto)).unwrap();
+        assert_eq!((plan.strategy, plan.head, plan.blocks), (Strategy::RegisterCopy, 0, 1));
+    }
+
+    #[test]
+    fn a_common_offset_becomes_a_head() {
+        let plan = plan(&call(4096 + 6, 8192 + 6, 1000, Strategy::RegisterCopy)).unwrap();
+        assert_eq!((plan.strategy, plan.head, plan.replaced), (Strategy::RegisterCopy, 5, None));
+    }
+
+    #[test]
+    fn different_offsets_are_served_element_by_element() {
+        let plan = plan(&call(4096 + 6, 8192, 1000, Strategy::RegisterCopy)).unwrap();
+        assert_eq!(plan.strategy, Strategy::ExplicitParallel);
+        assert!(plan.replaced.is_some());
+        assert_eq!(plan.head, 0);
+    }
+
+    #[test]
+    fn a_predicate_stores_shorter_vectors() {
+        let mut predicate = call(4096, 8192 + 8, 1000, Strategy::RegisterCopy);
+        predicate.result = ResultType::Bool;
+        // 8 bf16 give 8 bytes of bool.
+        assert_eq!(plan(&predicate).unwrap().head, 0);
+        predicate.y = 8192 + 4;
+        assert_eq!(plan(&predicate).unwrap().strategy, Strategy::ExplicitParallel);
+    }
+
+    #[test]
+    fn a_head_is_never_longer_than_the_tensor() {
+        let plan = plan(&call(4096 + 2, 8192 + 2, 3, Strategy::RegisterCopy)).unwrap();
+        assert_eq!((plan.head, plan.blocks), (3, 1));
+    }
+
+    #[test]
+    fn indices_widen_where_they_must() {
+        let direct = plan(&call(4096, 8192, 1 << 32, Strategy::Direct)).unwrap();
+        assert_eq!(direct.variant, Variant::DirectWide);
+        let direct = plan(&call(4096, 8192, (1 << 32) - 4096, Strategy::Direct)).unwrap();
+        assert_eq!(direct.variant, Variant::Direct);
+        assert!(plan(&call(4096, 8192, 1 << 41, Strategy::Direct)).is_err());
+    }
+
+    #[test]
+    fn tables_are_for_fp8() {
+        let bf16 = plan(&call(4096, 8192, 1 << 20, Strategy::Table)).unwrap();
+        assert_eq!(bf16.strategy, Strategy::RegisterCopy);
+        let mut fp8 = call(4096, 8192, 1 << 20, Strategy::Auto);
+        fp8.dtype = DType::F8E4M3;
+        let fp8 = plan(&fp8).unwrap();
+        assert_eq!((fp8.strategy, fp8.threads, fp8.blocks), (Strategy::Table, 128, 129));
+    }
+}

@@ -1,0 +1,109 @@
+//! Strategies, and the plan of a launch: which entry, how many threads.
+
+use pointwise_core::{DType, ResultType};
+
+/// How a kernel spreads its elements over threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// The one measured to be fastest for template, element type, size and alignment.
+    #[default]
+    Auto,
+    /// A thread an element.
+    Direct,
+    /// A thread a run of four neighbouring elements, unrolled. Takes any alignment.
+    ExplicitParallel,
+    /// A thread one 16-byte vector: loaded whole, computed in registers, stored whole.
+    RegisterCopy,
+    /// A table of all 256 results in shared memory: unary ops from fp8 to the same type.
+    Table,
+}
+
+impl Strategy {
+    /// Every strategy but [`Strategy::Auto`].
+    pub const ALL: [Strategy; 4] =
+        [Strategy::Direct, Strategy::ExplicitParallel, Strategy::RegisterCopy, Strategy::Table];
+
+    /// `auto`, `direct`, `explicit_parallel`, `register_copy` or `table`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Strategy::Auto => "auto",
+            Strategy::Direct => "direct",
+            Strategy::ExplicitParallel => "explicit_parallel",
+            Strategy::RegisterCopy => "register_copy",
+            Strategy::Table => "table",
+        }
+    }
+
+    /// The inverse of [`Strategy::name`].
+    pub fn from_name(name: &str) -> Option<Strategy> {
+        [Strategy::Auto].into_iter().chain(Strategy::ALL).find(|strategy| strategy.name() == name)
+    }
+
+    /// Whether a unary op of this result has a kernel of this strategy for operands of type `dtype`.
+    pub fn serves_unary(self, dtype: DType, result: ResultType) -> bool {
+        let table = matches!(dtype, DType::F8E4M3 | DType::F8E5M2) && result == ResultType::Same;
+        self != Strategy::Table || table
+    }
+}
+
+impl std::fmt::Display for Strategy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A kernel of a unary op: a strategy, `direct` in two index widths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// 32-bit index.
+    Direct,
+    /// 64-bit index.
+    DirectWide,
+    /// See [`Strategy::ExplicitParallel`].
+    ExplicitParallel,
+    /// See [`Strategy::RegisterCopy`].
+    RegisterCopy,
+    /// See [`Strategy::Table`].
+    Table,
+}
+
+impl Variant {
+    /// Every variant.
+    pub const ALL: [Variant; 5] = [
+        Variant::Direct,
+        Variant::DirectWide,
+        Variant::ExplicitParallel,
+        Variant::RegisterCopy,
+        Variant::Table,
+    ];
+
+    /// The strategy it belongs to.
+    pub const fn strategy(self) -> Strategy {
+        match self {
+            Variant::Direct | Variant::DirectWide => Strategy::Direct,
+            Variant::ExplicitParallel => Strategy::ExplicitParallel,
+            Variant::RegisterCopy => Strategy::RegisterCopy,
+            Variant::Table => Strategy::Table,
+        }
+    }
+}
+
+/// What a launch will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The strategy that will run: never [`Strategy::Auto`].
+    pub strategy: Strategy,
+    /// Why another strategy than the one asked for; `None` where it is the one asked for, or was left open.
+    pub replaced: Option<&'static str>,
+    /// The kernel.
+    pub variant: Variant,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Blocks of the grid.
+    pub blocks: u32,
+    /// Elements before the first aligned vector, done one by one.
+    pub head: u32,
+    /// Elements.
+    pub n: u64,
+}

@@ -1,0 +1,322 @@
+//! Unary ops: their definitions, and the kernel object.
+
+use std::ffi::c_void;
+
+use pointwise_core::op::{MAX_PARAMS, Words};
+use pointwise_core::{DType, OpInfo};
+
+use super::plan::{Call, plan};
+use super::{Entry, Plan, Strategy, Variant};
+use crate::cpu::{self, UnaryFn};
+use crate::cuda::{self, Context};
+use crate::error::{ErrorKind, Result};
+use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
+use crate::{Device, Number, Stream};
+
+/// A unary op as the host knows it. Made by [`host_unary!`](crate::host_unary) from a row of an op table.
+#[derive(Debug)]
+pub struct UnaryDef {
+    /// The row.
+    pub info: OpInfo,
+    /// The loop over elements of a type on the CPU; `None` for a type the op does not take.
+    pub cpu: fn(DType) -> Option<UnaryFn>,
+    /// The kernel of a variant for elements of a type; `None` where there is none.
+    pub entry: fn(DType, Variant) -> Option<&'static Entry>,
+    /// The formula in f64 (a bool result as 0 or 1); `None` for ops on bits alone.
+    pub oracle: Option<fn(f64, Words) -> f64>,
+}
+
+/// Threads of a block where nothing else is asked for.
+pub(crate) const DEFAULT_THREADS: u32 = 256;
+
+impl UnaryDef {
+    /// The op with its default parameters.
+    pub fn kernel(&'static self) -> UnaryKernel {
+        self.kernel_with([Number::Default; MAX_PARAMS])
+    }
+
+    /// The op with parameters, in the order of [`OpInfo::params`].
+    pub fn kernel_with(&'static self, params: [Number; MAX_PARAMS]) -> UnaryKernel {
+        UnaryKernel { def: self, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
+    }
+
+    /// The exact result, to f64's accuracy, for an element `x` of a tensor of type `dtype`, not yet rounded to the
+    /// result's type; `None` for ops on bits alone.
+    ///
+    /// # Errors
+    /// As [`UnaryKernel::run`] for element type and parameters.
+    pub fn oracle(&self, dtype: DType, params: &[Number; MAX_PARAMS], x: f64) -> Result<Option<f64>> {
+        self.check_dtype(dtype)?;
+        let mut words = Words::default();
+        for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
+            *word = number.oracle(info, dtype)?.to_bits();
+        }
+        Ok(self.oracle.map(|oracle| oracle(x, words)))
+    }
+
+    fn check_dtype(&self, dtype: DType) -> Result<()> {
+        if self.info.supports(dtype) {
+            return Ok(());
+        }
+        Err(ErrorKind::DType { op: self.info.name.to_owned(), got: dtype, allowed: self.info.types.to_vec() }.into())
+    }
+}
+
+/// A unary op with its parameters and launch settings.
+///
+/// ```
+/// use pointwise::{Device, Strategy, Tensor, kernels};
+///
+/// let x = Tensor::from_slice(&Device::cpu(), &[-1.0_f32, 0.0, 2.0], [3])?;
+/// let y = kernels::leaky_relu(0.1).strategy(Strategy::RegisterCopy).threads(128).run(&x)?;
+/// assert_eq!(y.to_vec::<f32>()?, [-0.1, 0.0, 2.0]);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct UnaryKernel {
+    def: &'static UnaryDef,
+    params: [Number; MAX_PARAMS],
+    strategy: Strategy,
+    threads: u32,
+    stream: Option<Stream>,
+}
+
+impl UnaryKernel {
+    /// The op.
+    pub fn def(&self) -> &'static UnaryDef {
+        self.def
+    }
+
+    /// The strategy on CUDA devices. One that cannot serve a call is replaced by one that can; [`UnaryKernel::plan`] says
+    /// so.
+    #[must_use]
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024. The `table` strategy has its own number.
+    #[must_use]
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// The stream to launch on; without one it is the device's own.
+    #[must_use]
+    pub fn on(mut self, stream: &Stream) -> Self {
+        self.stream = Some(stream.clone());
+        self
+    }
+
+    /// The op on every element of `x`, in a new tensor of its shape.
+    ///
+    /// # Errors
+    /// An element type or a parameter that the op does not take, a stream of another device, bad launch settings, a
+    /// missing kernel, out of memory, the driver's.
+    pub fn run<'a>(&self, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
+        let x = x.into();
+        self.def.check_dtype(x.dtype())?;
+        let copy;
+        let x = if x.is_contiguous() {
+            x
+        } else {
+            copy = x.to_tensor()?;
+            copy.view()
+        };
+        let mut y = Tensor::empty(x.device(), self.def.info.result.of(x.dtype()), x.shape())?;
+        self.run_into(x, &mut y)?;
+        Ok(y)
+    }
+
+    /// The op on every element of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can
+    /// capture it.
+    ///
+    /// # Errors
+    /// As [`UnaryKernel::run`], and: another shape, device or element type of `y`, views that are not contiguous or share
+    /// memory.
+    pub fn run_into<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
+        let (x, mut y) = (x.into(), y.into());
+        let info = &self.def.info;
+        self.def.check_dtype(x.dtype())?;
+        let result = info.result.of(x.dtype());
+        if y.dtype() != result {
+            return Err(ErrorKind::DType {
+                op: format!("the output of {} of {}", info.name, x.dtype()),
+                got: y.dtype(),
+                allowed: vec![result],
+            }
+            .into());
+        }
+        if y.shape() != x.shape() {
+            return Err(ErrorKind::ShapeMismatch {
+                what: format!("the output of {}", info.name),
+                expected: *x.shape(),
+                got: *y.shape(),
+            }
+            .into());
+        }
+        if y.device() != x.device() {
+            return Err(ErrorKind::DeviceMismatch {
+                what: format!("the output of {}", info.name),
+                expected: *x.device(),
+                got: *y.device(),
+            }
+            .into());
+        }
+        x.layout().require_contiguous("run_into")?;
+        y.layout().require_contiguous("run_into")?;
+        if overlap(&x, &y.as_view()) == Overlap::Partial {
+            return Err(ErrorKind::Overlap { what: format!("input and output of {}", info.name) }.into());
+        }
+        let target = y.as_mut_ptr();
+        // SAFETY: types, sizes, device and overlap are checked; both views are borrowed until the call is queued, and
+        // noted as used on its stream.
+        unsafe { self.execute(&x, target, &y.as_view()) }
+    }
+
+    /// The op on every element of `x`, written back to `x`. Allocates nothing and waits for nothing.
+    ///
+    /// # Errors
+    /// As [`UnaryKernel::run`], and: a result of another element type than `x`, a view that is not contiguous.
+    pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>) -> Result<()> {
+        let mut x = x.into();
+        let info = &self.def.info;
+        self.def.check_dtype(x.dtype())?;
+        if info.result.of(x.dtype()) != x.dtype() {
+            return Err(ErrorKind::Unsupported {
+                what: format!("{} of {} in place", info.name, x.dtype()),
+                advice: format!("its result is {}: write it to another tensor", info.result.of(x.dtype())),
+            }
+            .into());
+        }
+        x.layout().require_contiguous("run_inplace")?;
+        let target = x.as_mut_ptr();
+        let view = x.as_view();
+        // SAFETY: one exclusively borrowed tensor is operand and result, of one type and size.
+        unsafe { self.execute(&view, target, &view) }
+    }
+
+    /// What [`UnaryKernel::run_into`] would launch on a CUDA device for these tensors; on the CPU there is nothing to
+    /// plan, and the answer is that of a device.
+    ///
+    /// # Errors
+    /// An element type the op does not take, bad launch settings.
+    pub fn plan<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'b>>) -> Result<Plan> {
+        let (x, y) = (x.into(), y.into());
+        self.def.check_dtype(x.dtype())?;
+        self.plan_for(&x, y.address())
+    }
+
+    #[inline]
+    fn plan_for(&self, x: &TensorView<'_>, y: usize) -> Result<Plan> {
+        if self.threads == 0 || self.threads > 1024 || !self.threads.is_multiple_of(32) {
+            return Err(ErrorKind::Parameter {
+                name: "threads",
+                value: self.threads.to_string(),
+                why: "must be a multiple of 32 from 32 to 1024".to_owned(),
+            }
+            .into());
+        }
+        plan(&Call {
+            x: x.address(),
+            y,
+            dtype: x.dtype(),
+            result: self.def.info.result,
+            n: x.numel() as u64,
+            strategy: self.strategy,
+            threads: self.threads,
+        })
+    }
+
+    /// # Safety
+    /// `x` is contiguous, `target` is valid for writing as many elements of the result's type, on the same device, and
+    /// equal to or disjoint from `x`; `result` is the view of it.
+    unsafe fn execute(&self, x: &TensorView<'_>, target: *mut u8, result: &TensorView<'_>) -> Result<()> {
+        let words = self.words(x.dtype())?;
+        if x.numel() == 0 {
+            return Ok(());
+        }
+        match x.device().context() {
+            None => {
+                let run = (self.def.cpu)(x.dtype()).ok_or_else(|| self.no_kernel(x.dtype()))?;
+                let sizes = (x.dtype().size(), self.def.info.result.of(x.dtype()).size());
+                // SAFETY: the caller's contract; the parts of `split` are disjoint.
+                unsafe { cpu::run_unary(run, x.as_ptr(), target, x.numel(), sizes, words) };
+                Ok(())
+            }
+            Some(context) => {
+                let own;
+                let stream = match &self.stream {
+                    Some(stream) => {
+                        self.check_stream(stream, x.device())?;
+                        x.use_on(stream)?;
+                        result.use_on(stream)?;
+                        stream
+                    }
+                    None => {
+                        own = x.device().stream();
+                        &own
+                    }
+                };
+                // SAFETY: the caller's contract.
+                unsafe { self.launch(context, x, target, stream, words) }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`UnaryKernel::execute`]; `stream` is of the context.
+    #[inline]
+    unsafe fn launch(
+        &self,
+        context: &'static Context,
+        x: &TensorView<'_>,
+        target: *mut u8,
+        stream: &Stream,
+        words: Words,
+    ) -> Result<()> {
+        let plan = self.plan_for(x, target.addr())?;
+        let entry = (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| self.no_kernel(x.dtype()))?;
+        let function = entry.function(context)?;
+        let (mut source, mut target) = (x.device_ptr(), target.addr() as u64);
+        let (mut n, mut head) = (plan.n, plan.head);
+        let [mut p0, mut p1, mut p2, mut p3] = words;
+        let mut params: [*mut c_void; 8] = [
+            (&raw mut source).cast(),
+            (&raw mut target).cast(),
+            (&raw mut n).cast(),
+            (&raw mut head).cast(),
+            (&raw mut p0).cast(),
+            (&raw mut p1).cast(),
+            (&raw mut p2).cast(),
+            (&raw mut p3).cast(),
+        ];
+        // SAFETY: the parameters are those of every unary entry; plan and caller vouch for the memory.
+        unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
+    }
+
+    #[inline]
+    fn words(&self, dtype: DType) -> Result<Words> {
+        let mut words = Words::default();
+        for ((word, number), info) in words.iter_mut().zip(&self.params).zip(self.def.info.params) {
+            *word = number.word(info, dtype)?;
+        }
+        Ok(words)
+    }
+
+    fn check_stream(&self, stream: &Stream, device: &Device) -> Result<()> {
+        if stream.device() == device {
+            return Ok(());
+        }
+        Err(ErrorKind::DeviceMismatch { what: "the stream".to_owned(), expected: *device, got: *stream.device() }.into())
+    }
+
+    #[cold]
+    fn no_kernel(&self, dtype: DType) -> ErrorKind {
+        ErrorKind::NoKernel {
+            symbol: format!("{} of {dtype}", self.def.info.name),
+            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
+        }
+    }
+}

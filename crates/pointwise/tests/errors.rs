@@ -1,0 +1,180 @@
+//! Errors say what is wrong in one line, and devices that are not there are told as such.
+
+use pointwise::{DType, Device, Error, ErrorKind, Shape, Stream, Tensor};
+
+fn shape(dims: &[usize]) -> Shape {
+    Shape::new(dims).unwrap()
+}
+
+fn one_of_each() -> Vec<ErrorKind> {
+    let (a, b) = (shape(&[2, 3]), shape(&[4]));
+    let cpu = Device::cpu();
+    vec![
+        ErrorKind::ShapeMismatch { what: "copy_from".into(), expected: a, got: b },
+        ErrorKind::Broadcast { a, b, dim: 1 },
+        ErrorKind::DType { op: "silu".into(), got: DType::Bool, allowed: vec![DType::F32, DType::F16] },
+        ErrorKind::DeviceMismatch { what: "x".into(), expected: cpu, got: cpu },
+        ErrorKind::Overlap { what: "x and out".into() },
+        ErrorKind::NotContiguous { what: "reshape", shape: a, strides: vec![1, 2] },
+        ErrorKind::Parameter { name: "dim", value: "7".into(), why: "too large".into() },
+        ErrorKind::NoDriver { tried: "libcuda.so".into() },
+        ErrorKind::NoDevice { ordinal: 3, count: 1 },
+        ErrorKind::Driver { call: "cuInit", code: 999, name: "CUDA_ERROR_UNKNOWN".into(), message: "unknown".into() },
+        ErrorKind::Load {
+            symbol: "silu_f32".into(),
+            sm: 90,
+            driver: (12, 4),
+            ptx: (8, 5),
+            code: 218,
+            log: "ptxas error\n  line 2\r\n\tline 3".into(),
+            advice: "rebuild".into(),
+        },
+        ErrorKind::NoKernel { symbol: "silu_f32".into(), why: "none embedded".into() },
+        ErrorKind::OutOfMemory { asked: 1 << 40, free: 1 << 30, total: 80 << 30, device: cpu },
+        ErrorKind::RankTooHigh { rank: 9 },
+        ErrorKind::SizeOverflow { dims: vec![usize::MAX, 2] },
+        ErrorKind::DataLength { expected: 6, got: 5, unit: "elements" },
+        ErrorKind::BadBool { at: 2, value: 7 },
+        ErrorKind::Unsupported { what: "an event on the CPU".into(), advice: "use Instant".into() },
+    ]
+}
+
+#[test]
+fn every_message_is_one_line() {
+    for kind in one_of_each() {
+        let text = Error::from(kind).to_string();
+        assert!(!text.is_empty() && text.trim() == text, "{text:?}");
+        assert!(!text.contains(['\n', '\r', '\t']), "{text:?}");
+        assert!(!text.contains("  "), "{text:?}");
+    }
+}
+
+#[test]
+fn messages_carry_the_numbers() {
+    let text = |kind: ErrorKind| Error::from(kind).to_string();
+    assert_eq!(
+        text(ErrorKind::NotContiguous { what: "reshape", shape: shape(&[2, 3]), strides: vec![1, 2] }),
+        "reshape needs a contiguous tensor, but shape [2, 3] has strides [1, 2]: copy it with to_tensor() first"
+    );
+    assert_eq!(
+        text(ErrorKind::NoDevice { ordinal: 3, count: 2 }),
+        "cuda:3 does not exist: the driver sees 2 devices, cuda:0 to cuda:1; CUDA_VISIBLE_DEVICES decides which"
+    );
+    assert_eq!(
+        text(ErrorKind::OutOfMemory { asked: 3 << 29, free: 1000, total: 80 << 30, device: Device::cpu() }),
+        "cpu is out of memory: asked for 1.5 GiB, 1000 bytes of 80.0 GiB are free; use smaller tensors or drop some"
+    );
+    // Where it is not known how much there is, nothing is said of it.
+    assert_eq!(
+        text(ErrorKind::OutOfMemory { asked: 3 << 29, free: 0, total: 0, device: Device::cpu() }),
+        "cpu is out of memory: asked for 1.5 GiB; use smaller tensors or drop some"
+    );
+}
+
+#[test]
+fn errors_are_told_apart() {
+    for kind in one_of_each() {
+        let error = Error::from(kind.clone());
+        assert_eq!(error.kind(), &kind);
+        let asked = [
+            error.is_shape(),
+            error.is_dtype(),
+            error.is_no_device(),
+            error.is_out_of_memory(),
+            error.is_kernel(),
+            error.is_driver(),
+        ];
+        use ErrorKind as K;
+        let [mut is_shape, mut is_dtype, mut no_device, mut memory, mut kernel, mut driver] = [false; 6];
+        match kind {
+            K::ShapeMismatch { .. }
+            | K::Broadcast { .. }
+            | K::NotContiguous { .. }
+            | K::RankTooHigh { .. }
+            | K::SizeOverflow { .. }
+            | K::DataLength { .. } => is_shape = true,
+            K::DType { .. } => is_dtype = true,
+            K::NoDriver { .. } | K::NoDevice { .. } => no_device = true,
+            K::OutOfMemory { .. } => memory = true,
+            K::NoKernel { .. } => kernel = true,
+            K::Load { .. } => (kernel, driver) = (true, true),
+            K::Driver { .. } => driver = true,
+            _ => {}
+        }
+        assert_eq!(asked, [is_shape, is_dtype, no_device, memory, kernel, driver], "{error}");
+        assert_eq!(error.driver_code().is_some(), driver, "{error}");
+    }
+}
+
+#[test]
+fn devices_that_are_not_there() {
+    // On any machine: no driver sees this many devices.
+    let far = usize::MAX;
+    let error = Device::cuda(far).unwrap_err();
+    assert!(error.is_no_device(), "{error}");
+    match error.kind() {
+        ErrorKind::NoDevice { ordinal, count } => {
+            assert_eq!((*ordinal, *count), (far, Device::cuda_count()));
+        }
+        ErrorKind::NoDriver { tried } => {
+            assert_eq!(Device::cuda_count(), 0);
+            assert!(!tried.is_empty());
+            let text = error.to_string();
+            assert!(text.contains("install the driver, or use the CPU (Device::cpu())"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    if Device::cuda_count() == 0 {
+        let error = Device::cuda(0).unwrap_err();
+        assert!(error.is_no_device(), "{error}");
+        assert!(Device::best().unwrap().is_cpu());
+        assert!(Device::parse("auto").unwrap().is_cpu());
+        assert_eq!(Device::parse("cuda").unwrap_err().kind(), error.kind());
+        assert_eq!(Device::parse("cuda:0").unwrap_err().kind(), error.kind());
+    } else {
+        assert_eq!(Device::best().unwrap().ordinal(), Some(0));
+        assert_eq!(Device::parse("cuda").unwrap(), Device::cuda(0).unwrap());
+    }
+}
+
+#[test]
+fn device_names_are_parsed() {
+    assert!(Device::parse("cpu").unwrap().is_cpu());
+    assert_eq!("cpu".parse::<Device>().unwrap(), Device::cpu());
+    assert_eq!(Device::cpu().to_string(), "cpu");
+    let wrong = ["", "gpu", "CPU", "cuda:", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:1x", "cuda:99999999999999999999", "a\nb"];
+    for name in wrong {
+        let error = Device::parse(name).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Parameter { name: "device", .. }), "{name}: {error}");
+        let text = error.to_string();
+        assert!(text.ends_with("must be auto, cpu, cuda or cuda:N"), "{text}");
+        assert!(!text.contains('\n'), "{text}");
+    }
+}
+
+#[test]
+fn the_cpu_has_streams_but_no_graphs() {
+    let cpu = Device::cpu();
+    let stream = Stream::new(&cpu).unwrap();
+    assert!(stream.is_own() && stream.raw().is_null());
+    stream.synchronize().unwrap();
+    stream.wait_for(&cpu.stream()).unwrap();
+    assert!(!stream.is_capturing().unwrap());
+    let unsupported = |error: Error| assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    unsupported(stream.begin_capture().unwrap_err());
+    unsupported(stream.end_capture().unwrap_err());
+    unsupported(pointwise::cuda::Event::new(&cpu).unwrap_err());
+    // SAFETY: refused before the pointer is looked at.
+    unsupported(unsafe { Stream::from_raw(&cpu, std::ptr::null_mut()) }.unwrap_err());
+    cpu.synchronize().unwrap();
+    assert_eq!(cpu.memory().unwrap(), None);
+    assert!(cpu.info().is_none());
+}
+
+#[test]
+fn wrong_shapes_say_both() {
+    let mut a = Tensor::zeros(&Device::cpu(), DType::F32, [2, 3]).unwrap();
+    let b = Tensor::zeros(&Device::cpu(), DType::F32, [3, 2]).unwrap();
+    let text = a.copy_from(&b).unwrap_err().to_string();
+    assert_eq!(text, "copy_from: expected shape [2, 3], got [3, 2]");
+}

@@ -1,0 +1,199 @@
+//! Results against the oracle.
+
+use pointwise::{Accuracy, DType, Number, UnaryDef};
+use pointwise_core::op::MAX_PARAMS;
+use pointwise_core::{Element, Value};
+
+use crate::with_element;
+
+/// How the results of one op in one type compare with the exact ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// Elements compared; those whose operand f64 cannot hold are not.
+    pub compared: u64,
+    /// Results that are not the exact value correctly rounded.
+    pub not_rounded: u64,
+    /// The largest distance from the exact value, in ULP of the result's type.
+    pub worst_ulp: f64,
+    /// The operand of that.
+    pub worst_at: f64,
+}
+
+impl Report {
+    /// The report of two parts.
+    #[must_use]
+    pub fn merge(self, other: Report) -> Report {
+        let worse = if other.worst_ulp > self.worst_ulp { other } else { self };
+        Report {
+            compared: self.compared + other.compared,
+            not_rounded: self.not_rounded + other.not_rounded,
+            ..worse
+        }
+    }
+
+    /// Whether the op's bound is kept. `all_codes` says that every code of a 16-bit type was compared, so that the
+    /// share of correctly rounded results can be judged.
+    #[must_use]
+    pub fn keeps(&self, accuracy: Accuracy, result: DType, all_codes: bool) -> bool {
+        let share = match (accuracy, result) {
+            (Accuracy::Exact, _) | (_, DType::F8E4M3 | DType::F8E5M2) => 0.0,
+            (Accuracy::Ulp(_), DType::F16 | DType::BF16) if all_codes => 0.005,
+            _ => 1.0,
+        };
+        let allowed = (self.compared as f64 * share).floor() as u64;
+        // Half an ULP and the oracle's own error.
+        self.worst_ulp <= f64::from(accuracy.bound(result)) + 1e-6 && self.not_rounded <= allowed
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{:.4} ULP at {:e}, {} of {} not correctly rounded",
+            self.worst_ulp, self.worst_at, self.not_rounded, self.compared
+        )
+    }
+}
+
+/// Compares the results `y` of an op on `x`, both as bytes.
+///
+/// # Panics
+/// On parameters the op does not take.
+#[must_use]
+pub fn unary(def: &UnaryDef, dtype: DType, params: &[Number; MAX_PARAMS], x: &[u8], y: &[u8]) -> Report {
+    let result = def.info.result.of(dtype);
+    with_element!(dtype, E => with_element!(result, R => {
+        let mut report = Report::default();
+        let (xs, ys) = (x.chunks_exact(size_of::<E>()), y.chunks_exact(size_of::<R>()));
+        assert_eq!(xs.len(), ys.len());
+        for (x, y) in xs.zip(ys) {
+            let x: E = from_bytes(x);
+            let wide = x.to_f64();
+            if E::from_f64(wide).to_f64() != wide && !wide.is_nan() || dtype == DType::I64 && wide.abs() > 9e15 {
+                continue;
+            }
+            let exact = def.oracle(dtype, params, wide).expect("the parameters are valid");
+            let exact = exact.unwrap_or_else(|| bit_formula(def.info.name, dtype, wide));
+            report.add(wide, exact, from_bytes::<R>(y), result);
+        }
+        report
+    }))
+}
+
+/// The ops that have no formula in f64.
+fn bit_formula(name: &str, dtype: DType, x: f64) -> f64 {
+    match (name, dtype) {
+        ("bitwise_not", DType::Bool) => 1.0 - x,
+        ("bitwise_not", DType::U8) => 255.0 - x,
+        ("bitwise_not", _) => -1.0 - x,
+        _ => panic!("{name} has neither an oracle nor a formula here"),
+    }
+}
+
+impl Report {
+    fn add<R: Element>(&mut self, x: f64, exact: f64, y: R, result: DType) {
+        self.compared += 1;
+        let got = y.to_f64();
+        let (right, ulp) = if result.is_float() {
+            let nearest = R::from_f64(exact).to_f64();
+            let same = nearest == got && nearest.is_sign_negative() == got.is_sign_negative();
+            let right = same || nearest.is_nan() && got.is_nan();
+            (right, if right { rounding(exact, got, result) } else { ulp_error(got, exact, nearest, result) })
+        } else {
+            let right = wrap(exact, result) == got;
+            (right, if right { 0.0 } else { f64::INFINITY })
+        };
+        self.not_rounded += u64::from(!right);
+        if ulp > self.worst_ulp {
+            (self.worst_ulp, self.worst_at) = (ulp, x);
+        }
+    }
+}
+
+/// An integer as two's complement wraps it.
+fn wrap(exact: f64, dtype: DType) -> f64 {
+    let wide = exact as i128;
+    match dtype {
+        DType::I8 => f64::from(wide as i8),
+        DType::I16 => f64::from(wide as i16),
+        DType::I32 => f64::from(wide as i32),
+        DType::I64 => wide as i64 as f64,
+        DType::U8 => f64::from(wide as u8),
+        _ => exact,
+    }
+}
+
+/// The error of a correctly rounded result: at most a half, 0 where it overflowed, saturated or is no number.
+fn rounding(exact: f64, got: f64, dtype: DType) -> f64 {
+    let error = (exact - got).abs() / ulp_at(got, dtype);
+    if error.is_finite() { error.min(0.5) } else { 0.0 }
+}
+
+fn ulp_error(got: f64, exact: f64, nearest: f64, dtype: DType) -> f64 {
+    if got.is_nan() || nearest.is_nan() {
+        return f64::INFINITY;
+    }
+    // Infinity counts as the next number after the largest.
+    let beyond = largest(dtype) + ulp_at(largest(dtype), dtype);
+    let finite = |value: f64| if value.abs() > beyond { beyond.copysign(value) } else { value };
+    if got == 0.0 && nearest == 0.0 {
+        return f64::INFINITY; // zeros of different sign
+    }
+    (finite(got) - finite(exact)).abs() / ulp_at(nearest, dtype)
+}
+
+fn largest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 65504.0,
+        DType::BF16 => f64::from(f32::from_bits(0x7F7F_0000)),
+        DType::F8E4M3 => 448.0,
+        DType::F8E5M2 => 57344.0,
+        _ => f64::from(f32::MAX),
+    }
+}
+
+/// The unit in the last place of a type at `value`.
+fn ulp_at(value: f64, dtype: DType) -> f64 {
+    // Stored significand bits, least exponent of a normal number.
+    let (digits, least) = match dtype {
+        DType::F16 => (10, -14),
+        DType::BF16 => (7, -126),
+        DType::F8E4M3 => (3, -6),
+        DType::F8E5M2 => (2, -14),
+        _ => (23, -126),
+    };
+    let magnitude = value.abs().min(largest(dtype));
+    let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(least);
+    2.0_f64.powi(exponent - digits)
+}
+
+/// An element from its bytes.
+///
+/// # Panics
+/// On another number of bytes than the element's.
+#[must_use]
+pub fn from_bytes<E: Element>(bytes: &[u8]) -> E {
+    assert_eq!(bytes.len(), size_of::<E>());
+    // SAFETY: an element type is a plain number, valid for every bit pattern (`Bool` reads any byte), and as long as the
+    // slice.
+    unsafe { bytes.as_ptr().cast::<E>().read_unaligned() }
+}
+
+/// Whether two results are the same bits, or both NaN.
+///
+/// # Panics
+/// On buffers of different length.
+#[must_use]
+pub fn same_bits(dtype: DType, a: &[u8], b: &[u8]) -> Option<usize> {
+    assert_eq!(a.len(), b.len());
+    if a == b {
+        return None;
+    }
+    with_element!(dtype, E => {
+        let size = size_of::<E>();
+        a.chunks_exact(size).zip(b.chunks_exact(size)).position(|(a, b)| {
+            a != b && !(from_bytes::<E>(a).widen().is_nan() && from_bytes::<E>(b).widen().is_nan())
+        })
+    })
+}
