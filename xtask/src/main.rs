@@ -1,1 +1,60 @@
-fn main() {}
+//! The project's own commands.
+
+mod build_ptx;
+mod bundle;
+#[path = "../../crates/pointwise/build/family.rs"]
+mod family;
+mod package;
+mod setup;
+mod shell;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The project's own commands")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what is missing, build and assemble the PTX, run every test
+    Test,
+    /// Compile the family's kernels, check the PTX, assemble it with ptxas where there is one
+    BuildPtx,
+    /// Say which tools are there and what to do about the others
+    Doctor,
+    /// Gather test programs, command and benchmarks in `bundle/`, for a machine with nothing but a driver
+    GpuBundle,
+    /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
+    Package,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not Debug, which adds a backtrace: the causes say all.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    match Arguments::parse().command {
+        Command::Test => test::run_all(),
+        Command::BuildPtx => build_ptx::run(),
+        Command::Doctor => {
+            println!("{}", pointwise_build::doctor::report());
+            Ok(())
+        }
+        Command::GpuBundle => bundle::run(),
+        Command::Package => package::run(),
+    }
+}

@@ -8,9 +8,11 @@ use std::{
 };
 
 use crate::{
-    Error, Sm, Toolchain, pack, parallel,
+    Error, Sm, Toolchain,
+    pack::{self, Level},
+    parallel,
     ptx::{Kind, Module},
-    ptxas::{Figures, Ptxas},
+    ptxas::{Assembly, Figures, Ptxas},
 };
 
 /// The file that a host crate includes.
@@ -60,14 +62,17 @@ pub struct EntryModule {
 #[derive(Clone, Debug)]
 struct Cubins {
     sm: Sm,
-    groups: Vec<pack::Group>,
+    groups: Vec<Assembly>,
 }
 
 impl TargetArtifacts {
     /// The text of a module with these entries; unknown names are left out.
     #[must_use]
     pub fn module<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> String {
-        let modules: Vec<_> = names.into_iter().filter_map(|name| self.modules.get(name)).collect();
+        let modules: Vec<_> = names
+            .into_iter()
+            .filter_map(|name| self.modules.get(name))
+            .collect();
         self.text(&modules)
     }
 
@@ -79,8 +84,14 @@ impl TargetArtifacts {
 
     fn text(&self, modules: &[&EntryModule]) -> String {
         let (major, minor) = self.version;
-        let mut text = format!(".version {major}.{minor}\n.target {}\n.address_size 64\n", self.sm);
-        let declarations: BTreeSet<&String> = modules.iter().flat_map(|module| &module.declarations).collect();
+        let mut text = format!(
+            ".version {major}.{minor}\n.target {}\n.address_size 64\n",
+            self.sm
+        );
+        let declarations: BTreeSet<&String> = modules
+            .iter()
+            .flat_map(|module| &module.declarations)
+            .collect();
         for declaration in declarations {
             text += declaration;
             text.push('\n');
@@ -116,21 +127,37 @@ impl Artifacts {
                     .filter(|it| it.kind == Kind::Shared && entry.mentions(it.name))
                     .map(|it| it.text.to_owned())
                     .collect();
-                modules.insert(entry.name.to_owned(), EntryModule { declarations, entry: entry.compact() });
+                modules.insert(
+                    entry.name.to_owned(),
+                    EntryModule {
+                        declarations,
+                        entry: entry.compact(),
+                    },
+                );
             }
         }
-        self.targets.push(TargetArtifacts { sm, version, modules });
+        self.targets.push(TargetArtifacts {
+            sm,
+            version,
+            modules,
+        });
     }
 
     /// The names of the entries, sorted.
     pub fn symbols(&self) -> impl Iterator<Item = &str> {
-        self.targets.first().into_iter().flat_map(|target| target.modules.keys().map(String::as_str))
+        self.targets
+            .first()
+            .into_iter()
+            .flat_map(|target| target.modules.keys().map(String::as_str))
     }
 
     /// The newest target whose PTX a device of compute capability `sm` can run.
     #[must_use]
     pub fn target_for(&self, sm: Sm) -> Option<&TargetArtifacts> {
-        self.targets.iter().filter(|target| target.sm <= sm).max_by_key(|target| target.sm)
+        self.targets
+            .iter()
+            .filter(|target| target.sm <= sm)
+            .max_by_key(|target| target.sm)
     }
 
     /// Assembles every entry for `sm` and returns what the assembler says about each, by name.
@@ -138,44 +165,71 @@ impl Artifacts {
     /// # Errors
     /// [`Error::Settings`] if no target's PTX runs on `sm`, [`Error::Tool`] if ptxas refuses it.
     pub fn assemble(&self, ptxas: &Ptxas, sm: Sm) -> Result<Vec<Figures>, Error> {
-        let mut figures: Vec<_> = self.groups(ptxas, sm)?.into_iter().flat_map(|(_, figures)| figures).collect();
+        let mut figures: Vec<_> = self
+            .groups(ptxas, sm)?
+            .into_iter()
+            .flat_map(|assembly| assembly.figures)
+            .collect();
         figures.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(figures)
     }
 
     pub(crate) fn add_cubin(&mut self, ptxas: &Ptxas, sm: Sm) -> Result<(), Error> {
         let groups = self.groups(ptxas, sm)?;
-        let groups = parallel::map(&groups, |(cubin, figures)| pack::Group::compress(cubin, figures.len()))?;
         self.cubins.push(Cubins { sm, groups });
         Ok(())
     }
 
     /// Machine code for `sm`, a file for a few entries.
-    fn groups(&self, ptxas: &Ptxas, sm: Sm) -> Result<Vec<(Vec<u8>, Vec<Figures>)>, Error> {
+    fn groups(&self, ptxas: &Ptxas, sm: Sm) -> Result<Vec<Assembly>, Error> {
         let Some(target) = self.target_for(sm) else {
-            return Err(Error::Settings(format!("no target's PTX can be assembled for {sm}")));
+            return Err(Error::Settings(format!(
+                "no target's PTX can be assembled for {sm}"
+            )));
         };
         let modules: Vec<&EntryModule> = target.modules.values().collect();
         let groups: Vec<_> = modules.chunks(pack::CUBIN_ENTRIES).collect();
         parallel::map(&groups, |group| ptxas.assemble(&target.text(group), sm))
     }
 
-    /// Writes the file to include, [`GENERATED`], and those it includes in turn, to `folder`.
+    /// Writes the file to include, [`GENERATED`], and those it includes in turn, to `folder`, as
+    /// small as they get.
     ///
     /// # Errors
     /// [`Error::Io`] with the file that could not be written.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        self.write_at(folder, Level::Small)
+    }
+
+    pub(crate) fn write_at(&self, folder: &Path, level: Level) -> Result<(), Error> {
         let symbols: Vec<&str> = self.symbols().collect();
         write_file(&folder.join(SYMBOLS), symbols.join("\n").as_bytes())?;
-        let mut generated = format!("Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n", self.note);
+        let mut generated = format!(
+            "Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n",
+            self.note
+        );
         for target in &self.targets {
-            let texts: Vec<String> = target.modules.values().map(|module| target.text(&[module])).collect();
-            let groups = pack::texts(&texts)?;
-            write_target(folder, &mut generated, target.sm, target.version, &format!("{}.ptx.zst", target.sm), &groups)?;
+            let texts: Vec<String> = target
+                .modules
+                .values()
+                .map(|module| target.text(&[module]))
+                .collect();
+            let groups = pack::texts(&texts, level)?;
+            write_target(
+                folder,
+                &mut generated,
+                target.sm,
+                target.version,
+                &format!("{}.ptx.zst", target.sm),
+                &groups,
+            )?;
         }
         for cubins in &self.cubins {
+            let groups = parallel::map(&cubins.groups, |Assembly { cubin, figures }| {
+                pack::Group::compress(cubin, figures.len(), level)
+            })?;
             let file = format!("{}.cubin.zst", cubins.sm);
-            write_target(folder, &mut generated, cubins.sm, (0, 0), &file, &cubins.groups)?;
+            write_target(folder, &mut generated, cubins.sm, (0, 0), &file, &groups)?;
         }
         generated += "    ],\n)\n";
         write_file(&folder.join(GENERATED), generated.as_bytes())
@@ -196,20 +250,30 @@ fn write_target(
     for group in groups {
         bytes.extend_from_slice(&group.bytes);
         // Writing to a String cannot fail.
-        let _ = write!(list, "({}, {}, {}), ", group.entries, group.bytes.len(), group.size);
+        let _ = write!(
+            list,
+            "({}, {}, {}), ",
+            group.entries,
+            group.bytes.len(),
+            group.size
+        );
     }
     write_file(&folder.join(file), &bytes)?;
     let list = list.trim_end_matches(", ");
     let _ = writeln!(
         generated,
-        "        Target::new({}, ({major}, {minor}), include_bytes!({file:?}), &[{list}]),", sm.0
+        "        Target::new({}, ({major}, {minor}), include_bytes!({file:?}), &[{list}]),",
+        sm.0
     );
     Ok(())
 }
 
 /// Writes a file to include that has no kernels.
 pub(crate) fn write_empty(folder: &Path, why: &str) -> Result<(), Error> {
-    write_file(&folder.join(GENERATED), format!("Kernels::empty({why:?})\n").as_bytes())
+    write_file(
+        &folder.join(GENERATED),
+        format!("Kernels::empty({why:?})\n").as_bytes(),
+    )
 }
 
 /// Writes a file, if its content is not what it is already: the host crate is not compiled again for nothing.

@@ -75,12 +75,13 @@ pub enum Error {
         violations: Vec<Violation>,
     },
     /// ptxas was asked for and is not there.
-    #[error("no ptxas found: set POINTWISE_PTXAS or CUDA_HOME, or `pip install nvidia-cuda-nvcc`; looked at {}", tried.join(", "))]
+    #[error("no ptxas found: set POINTWISE_PTXAS or CUDA_HOME, or `pip install nvidia-cuda-nvcc`; \
+         looked at {}", tried.join(", "))]
     NoPtxas {
         /// Where it was looked for.
         tried: Vec<String>,
     },
-    /// ptxas or a disassembler refused its input.
+    /// ptxas refused its input.
     #[error("{tool} for {sm} failed ({status}):\n{log}")]
     Tool {
         /// Which tool.
@@ -129,12 +130,18 @@ impl Error {
 impl Error {
     /// Files whose change may mean that the compiler which was missing is there now.
     pub(crate) fn what_may_change(&self) -> Vec<PathBuf> {
-        let Error::NoToolchain { tried } = self else { return Vec::new() };
+        let Error::NoToolchain { tried } = self else {
+            return Vec::new();
+        };
         let mut files = Vec::new();
         for Attempt { rustc, .. } in tried {
             files.push(rustc.clone());
             // rustup's list of what is installed.
-            files.extend(crate::toolchain::sysroot(rustc).ok().map(|sysroot| sysroot.join("lib/rustlib/components")));
+            files.extend(
+                crate::toolchain::sysroot(rustc)
+                    .ok()
+                    .map(|sysroot| sysroot.join("lib/rustlib/components")),
+            );
         }
         files.retain(|file| file.is_absolute() && file.is_file());
         files
@@ -142,7 +149,10 @@ impl Error {
 }
 
 fn list_attempts(tried: &[Attempt]) -> String {
-    tried.iter().map(|attempt| format!("\n  {attempt}")).collect()
+    tried
+        .iter()
+        .map(|attempt| format!("\n  {attempt}"))
+        .collect()
 }
 
 /// More lines than this say nothing new: the breaches of a faulty template come by the hundred.
@@ -152,7 +162,9 @@ const SHOWN: usize = 20;
 fn list_violations(violations: &[Violation]) -> String {
     let mut groups: Vec<(&Violation, usize)> = Vec::new();
     for violation in violations {
-        let same = |group: &&mut (&Violation, usize)| (&group.0.entry, &group.0.rule) == (&violation.entry, &violation.rule);
+        let same = |group: &&mut (&Violation, usize)| {
+            (&group.0.entry, &group.0.rule) == (&violation.entry, &violation.rule)
+        };
         // The breaches of one entry come one after another, but its rules mix.
         match groups.iter_mut().rev().take(SHOWN).find(same) {
             Some((_, count)) => *count += 1,
@@ -185,16 +197,26 @@ mod tests {
             line,
             text: "x".to_owned(),
         };
-        let mut violations: Vec<_> = (1..=9).map(|line| violation("a", Rule::Local, line)).collect();
+        let mut violations: Vec<_> = (1..=9)
+            .map(|line| violation("a", Rule::Local, line))
+            .collect();
         violations.insert(5, violation("a", Rule::Call, 10));
-        let text = Error::Lint { sm: Sm(90), violations: violations.clone() }.to_string();
+        let text = Error::Lint {
+            sm: Sm(90),
+            violations: violations.clone(),
+        }
+        .to_string();
         assert_eq!(
             text,
             "the PTX for sm_90 breaks 10 rule(s):\n  a: local memory at line 1: x (and 8 more in this entry)\n  \
              a: a call at line 10: x"
         );
         violations.extend((0..30).map(|i| violation(&format!("b{i}"), Rule::Trap, 20 + i)));
-        let text = Error::Lint { sm: Sm(90), violations }.to_string();
+        let text = Error::Lint {
+            sm: Sm(90),
+            violations,
+        }
+        .to_string();
         assert!(text.ends_with("... and 12 more"), "{text}");
     }
 
@@ -202,7 +224,13 @@ mod tests {
     fn only_a_missing_compiler_lets_a_build_go_on() {
         assert!(Error::SwitchedOff.is_absence());
         assert!(Error::NoToolchain { tried: Vec::new() }.is_absence());
-        assert!(!Error::NamedToolchain { rustc: "x".into(), why: "y".into() }.is_absence());
+        assert!(
+            !Error::NamedToolchain {
+                rustc: "x".into(),
+                why: "y".into()
+            }
+            .is_absence()
+        );
         assert!(!Error::Settings("x".into()).is_absence());
     }
 }

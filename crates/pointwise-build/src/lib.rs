@@ -1,12 +1,9 @@
 //! Compiles a crate of GPU kernels written in Rust to PTX, checks what came out and embeds it in a host crate.
 //!
-//! A build script needs three lines:
+//! The `main` of a build script beside a kernel crate in the folder `kernels`:
 //!
 //! ```no_run
-//! // build.rs, beside a kernel crate in the folder `kernels`
-//! fn main() {
-//!     pointwise_build::Kernels::new("kernels").build();
-//! }
+//! pointwise_build::Kernels::new("kernels").build();
 //! ```
 //!
 //! and the host crate includes the result, a `Kernels { .. }` expression whose types it brings into scope:

@@ -7,8 +7,8 @@ use std::fmt;
 pub struct Sm(pub u32);
 
 impl Sm {
-    /// The highest PTX ISA version that the compiler may ask of a driver for this target, `None` where this crate has no
-    /// record of it.
+    /// The highest PTX ISA version that the compiler may ask of a driver for this target, `None` where this crate has
+    /// no record of it.
     ///
     /// The compiler writes the oldest version that knows the target (rustc from 1.97 on at least 7.0), and the version
     /// decides which drivers accept the text, so a higher one is a mistake somewhere. Source: the PTX ISA's table of
@@ -47,10 +47,14 @@ impl Sm {
     pub(crate) fn parse_list(text: &str) -> Result<Vec<Sm>, String> {
         text.split([',', ' ', ';'])
             .filter(|word| !word.is_empty())
-            .map(|word| match word.strip_prefix("sm_").unwrap_or(word).parse() {
-                Ok(sm) => Ok(Sm(sm)),
-                Err(_) => Err(format!("`{word}` is not a compute capability such as 90 or sm_90")),
-            })
+            .map(
+                |word| match word.strip_prefix("sm_").unwrap_or(word).parse() {
+                    Ok(sm) => Ok(Sm(sm)),
+                    Err(_) => Err(format!(
+                        "`{word}` is not a compute capability such as 90 or sm_90"
+                    )),
+                },
+            )
             .collect()
     }
 }
@@ -74,7 +78,12 @@ mod tests {
 
     #[test]
     fn fp8_conversions_from_sm_89_on() {
-        let has = |sm: u32| Sm(sm).rustflags().iter().any(|flag| flag == "--cfg=pointwise_fp8_cvt");
+        let has = |sm: u32| {
+            Sm(sm)
+                .rustflags()
+                .iter()
+                .any(|flag| flag == "--cfg=pointwise_fp8_cvt")
+        };
         assert!(!has(80) && !has(86) && has(89) && has(90) && has(100));
     }
 }

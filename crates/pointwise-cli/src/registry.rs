@@ -55,15 +55,15 @@ impl Op {
     /// Those of the library.
     pub(crate) fn run(
         self,
-        operands: &[Tensor],
+        operands: &[&Tensor],
         params: Params,
         strategy: Strategy,
     ) -> Result<(Vec<Named>, Option<Plan>)> {
         match (self, operands) {
             (Op::Unary(def), [x]) => {
                 let kernel = def.kernel_with(params).strategy(strategy);
-                let y = kernel.run(x)?;
-                let plan = if x.device().is_cuda() { Some(kernel.plan(x, &y)?) } else { None };
+                let y = kernel.run(*x)?;
+                let plan = if x.device().is_cuda() { Some(kernel.plan(*x, &y)?) } else { None };
                 Ok((vec![("y", y)], plan))
             }
             (op, _) => Err(Error::Failed(format!(

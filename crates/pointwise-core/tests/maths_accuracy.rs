@@ -4,8 +4,9 @@
 //! points. `POINTWISE_EXHAUSTIVE=1` runs all `2^32` patterns instead (about a minute and a half per function on two
 //! cores); `POINTWISE_FUNCTION=tanh` picks one function. `--nocapture` shows the table of errors.
 
-use pointwise_core::maths;
-use std::sync::atomic::{AtomicU32, Ordering};
+use pointwise_core::family::unary;
+use pointwise_core::{DType, OpInfo, TableOp, UnaryOp, Word, Words, maths};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// How many inputs go through a function at a time.
 const BLOCK: usize = 4096;
@@ -81,9 +82,11 @@ functions! {
     sin, 2.0, |x| maths::sin(x), |x| x.sin();
     cos, 2.0, |x| maths::cos(x), |x| x.cos();
     sinpi, 2.0, |x| maths::sincospi(in_half_turns(x)).0, |x| sinpi_exact(if x.abs() <= 1.0 { x } else { 0.0 });
-    cospi, 2.0, |x| maths::sincospi(in_half_turns(x)).1, |x| sinpi_exact(0.5 - if x.abs() <= 1.0 { x.abs() } else { 0.0 });
+    cospi, 2.0, |x| maths::sincospi(in_half_turns(x)).1, |x| {
+        sinpi_exact(0.5 - if x.abs() <= 1.0 { x.abs() } else { 0.0 })
+    };
     tanh, 2.0, |x| maths::tanh(x), |x| x.tanh();
-    sigmoid, 2.5, |x| maths::sigmoid(x), |x| sigmoid_exact(x);
+    sigmoid, 2.0, |x| maths::sigmoid(x), |x| sigmoid_exact(x);
     erf, 2.0, |x| maths::erf(x), |x| libm::erf(x);
     erfc, 3.0, |x| maths::erfc(x), |x| libm::erfc(x);
     normal_cdf, 3.0, |x| maths::normal_cdf(x), |x| normal_cdf_exact(x);
@@ -91,7 +94,7 @@ functions! {
     gelu_tanh, 3.0, |x| maths::gelu_tanh(x), |x| {
         x * sigmoid_exact(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x))
     };
-    softplus1, 2.0, |x| maths::softplus1(x), |x| softplus_exact(x);
+    softplus1, 2.5, |x| maths::softplus1(x), |x| softplus_exact(x);
     silu, 3.0, |x| maths::silu(x), |x| x * sigmoid_exact(x);
     mish, 3.0, |x| maths::mish(x), |x| mish_exact(x);
     rsqrt, 1.0, |x| maths::rsqrt(x), |x| 1.0 / x.sqrt();
@@ -161,7 +164,8 @@ fn ulp_error(got: f32, exact: f64) -> f64 {
 
 /// Where functions change their form, their range ends or their results become subnormal.
 const HARD: &[f32] = &[
-    0.0, 1.0, 2.0, 0.5, 0.25, 0.75, 1.0e-3, 0.347, 0.3466, 1.0397, 0.549, 0.875, 0.9219, 3.92, 3.95, 5.0, 5.5, 8.0, 9.01, 10.05,
+    0.0, 1.0, 2.0, 0.5, 0.25, 0.75, 1.0e-3, 0.347, 0.3466, 0.47, 1.0397, 0.549, 0.875, 0.9219, 3.92, 3.95, 5.0, 5.5,
+    8.0, 9.01, 10.05, 17.003, 17.2, 17.7, 18.384, 19.1,
     10.2, 11.2, 13.2, 14.2, 14.8, 16.6, 17.3, 20.0, 87.33, 88.02, 88.72, 89.0, 103.97, 104.0, 110.0, 120.0,
     126.0, 127.0, 128.0, 129.0, 149.0, 150.0, 151.0, 0.7853982, 1.5707964, 2.3561945, 3.1415927, 4.712389, 6.2831855,
     355.0, 710.0, 5.0e4, 1.0e5, 0.70710677, 1.4142135, 0.29289323, 0.41421357, 1.1754944e-38,
@@ -192,7 +196,8 @@ fn sweep(function: &dyn Function, exhaustive: bool, next: &AtomicU32) -> (f64, f
         }
         for (i, x) in x.iter_mut().enumerate() {
             let index = block * BLOCK as u32 + i as u32;
-            *x = f32::from_bits(if exhaustive { index } else { index.wrapping_mul(step + 1).wrapping_add(index >> 3 & 0xff) });
+            let spread = || index.wrapping_mul(step + 1).wrapping_add(index >> 3 & 0xff);
+            *x = f32::from_bits(if exhaustive { index } else { spread() });
         }
         worst_of(function, &x, &mut y, &mut worst);
         if !exhaustive && (block as usize) < HARD.len() {
@@ -224,5 +229,129 @@ fn errors_stay_below_their_bounds() {
             failures.push(format!("{}: {} ulp at {:e}", function.name(), worst.0, worst.1));
         }
     }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// A unary op of the table at f32, with the parameters it has by default.
+struct Op {
+    info: OpInfo,
+    f32: fn(f32) -> f32,
+    f64: fn(f64) -> f64,
+}
+
+/// The visitor that makes a [`Op`] of every row with a float result.
+macro_rules! float_ops {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($x:ident: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        fn float_ops() -> Vec<Op> {
+            let mut ops = Vec::new();
+            $(float_op!(ops $out $bound $op [$($($default)*)?]);)*
+            ops
+        }
+    };
+}
+
+macro_rules! float_op {
+    ($ops:ident T Real $op:ident $params:tt) => {
+        float_op!($ops push $op $params);
+    };
+    ($ops:ident T Num $op:ident $params:tt) => {
+        float_op!($ops push $op $params);
+    };
+    ($ops:ident push $op:ident []) => {
+        $ops.push(Op {
+            info: <unary::$op as TableOp>::INFO,
+            f32: |x| unary::$op.apply(x),
+            f64: |x| unary::$op.apply(x),
+        });
+    };
+    ($ops:ident push $op:ident [$($default:expr)+]) => {
+        $ops.push(Op {
+            info: <unary::$op<f32> as TableOp>::INFO,
+            f32: |x| <unary::$op<f32> as TableOp>::from_words(words([$(($default as f32).to_word()),+])).apply(x),
+            // The parameters of a kernel are f32: the exact result is that for the rounded parameter.
+            f64: |x| {
+                let words = words([$((f64::from($default as f32)).to_word()),+]);
+                <unary::$op<f64> as TableOp>::from_words(words).apply(x)
+            },
+        });
+    };
+    ($ops:ident $out:ident $bound:ident $op:ident $params:tt) => {};
+}
+
+fn words<const N: usize>(given: [u64; N]) -> Words {
+    let mut words = Words::default();
+    words[..N].copy_from_slice(&given);
+    words
+}
+
+pointwise_core::unary_family!(float_ops);
+
+/// Ops with parameters other than the default ones.
+fn ops_with_parameters() -> Vec<Op> {
+    let mut ops = Vec::new();
+    float_op!(ops push Elu [1.7]);
+    float_op!(ops push Elu [-0.3]);
+    float_op!(ops push LeakyRelu [-0.7]);
+    // Powers of two: the rounding of another product beta x counts |beta x| / 2 ulp in the negative tail.
+    float_op!(ops push Softplus [2.0 20.0]);
+    float_op!(ops push Softplus [0.25 5.0]);
+    float_op!(ops push Hardtanh [-0.1 7.3]);
+    float_op!(ops push Clamp [2.0 1.0]);
+    ops
+}
+
+/// PyTorch's formula is `min(max(x + 3, 0), 6) * f32(1/6)`, to the bit.
+#[test]
+fn hardsigmoid_has_the_bits_of_pytorch() {
+    for i in 0..1_u32 << 20 {
+        for x in [f32::from_bits(i.wrapping_mul(4099)), i as f32 / 65_536.0 - 8.0] {
+            if !x.is_nan() {
+                let plain = (x + 3.0).max(0.0).min(6.0) * (1.0_f64 / 6.0) as f32;
+                assert_eq!(unary::Hardsigmoid.apply(x).to_bits(), plain.to_bits(), "{x:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn f32_ops_stay_below_their_bounds() {
+    let mut ops = float_ops();
+    assert!(ops.len() > 25, "the table has lost its float ops: {}", ops.len());
+    ops.extend(ops_with_parameters());
+    let next = AtomicUsize::new(0);
+    let check = || {
+        let mut failures = Vec::new();
+        while let Some(op) = ops.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let bound = f64::from(op.info.accuracy.bound(DType::F32));
+            let mut worst = (0.0, 0.0);
+            let mut see = |x: f32| {
+                let error = ulp_error((op.f32)(x), (op.f64)(f64::from(x)));
+                if error > worst.0 {
+                    worst = (error, x);
+                }
+            };
+            (0..1_u32 << 19).for_each(|i| see(f32::from_bits(i.wrapping_mul(8191))));
+            // Where the activations are: -32 .. 32, evenly.
+            (-(1 << 18)..1 << 18).for_each(|i| see(i as f32 * (1.0 / 8192.0) * (1.0 + 1.0 / 65536.0)));
+            for (centre, sign) in HARD.iter().chain(&[3.0, 6.0]).flat_map(|c| [(c, 0), (c, 0x8000_0000)]) {
+                let centre = centre.to_bits() | sign;
+                (0..256).for_each(|i: u32| see(f32::from_bits(centre.wrapping_add(i).wrapping_sub(128))));
+            }
+            [f32::INFINITY, f32::NEG_INFINITY, f32::NAN].into_iter().for_each(&mut see);
+            println!("op {:12} {:.4} ulp at {:e}, bound {bound}", op.info.name, worst.0, worst.1);
+            if worst.0 > bound {
+                failures.push(format!("{}: {} ulp at {:e}, bound {bound}", op.info.name, worst.0, worst.1));
+            }
+        }
+        failures
+    };
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let workers = [0; 2].map(|_| scope.spawn(check));
+        workers.into_iter().flat_map(|w| w.join().unwrap()).collect()
+    });
     assert!(failures.is_empty(), "{failures:#?}");
 }

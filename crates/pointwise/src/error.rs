@@ -61,13 +61,17 @@ pub enum ErrorKind {
         got: Device,
     },
     /// An output shares memory with an operand in a way that would change what is read.
-    #[error("{what}: an output must be the very tensor it replaces, of the same layout, or share no memory with it; copy one of them first")]
+    #[error(
+        "{what}: an output must be the very tensor it replaces, of the same layout, or share no memory with it; copy one of them first"
+    )]
     Overlap {
         /// Which tensors.
         what: String,
     },
     /// The call needs elements that lie one after another.
-    #[error("{what} needs a contiguous tensor, but shape {shape} has strides {strides:?}: copy it with to_tensor() first")]
+    #[error(
+        "{what} needs a contiguous tensor, but shape {shape} has strides {strides:?}: copy it with to_tensor() first"
+    )]
     NotContiguous {
         /// The call.
         what: &'static str,
@@ -87,7 +91,9 @@ pub enum ErrorKind {
         why: String,
     },
     /// There is no NVIDIA driver here, or one that cannot be used.
-    #[error("no usable NVIDIA driver ({tried}): install the driver, or use the CPU (Device::cpu())")]
+    #[error(
+        "no usable NVIDIA driver ({tried}): install the driver, or use the CPU (Device::cpu())"
+    )]
     NoDriver {
         /// What was looked for, and what came of it.
         tried: String,

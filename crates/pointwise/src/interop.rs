@@ -10,9 +10,9 @@
 //!
 //! # What the caller answers for
 //!
-//! A view of foreign memory borrows the buffer, so the compiler sees to it that the buffer outlives the view. A GPU works
-//! after the call that queued the work has returned, though, and the compiler knows nothing of that. Hence making such a
-//! view is `unsafe`, and the caller promises three things.
+//! A view of foreign memory borrows the buffer, so the compiler sees to it that the buffer outlives the view. A GPU
+//! works after the call that queued the work has returned, though, and the compiler knows nothing of that. Hence making
+//! such a view is `unsafe`, and the caller promises three things.
 //!
 //! * **Order.** Work that wrote the memory comes before work that reads it: both on one stream, or the second stream
 //!   waits for the first ([`Stream::wait_for`]), or the host waits ([`Stream::synchronize`], [`Device::synchronize`]).
@@ -26,15 +26,16 @@
 //!
 //! This crate works in a device's *primary* context, the one CUDA's runtime (and so PyTorch), cudarc's
 //! `CudaContext::new` and cust's `Context::new` use. Buffers and streams of another context (`cuCtxCreate`, cudarc's
-//! `new_non_primary`, cust's `context::legacy`) are refused with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
-//! Of a raw pointer the context is not checked; the driver refuses the kernel, or the kernel faults.
+//! `new_non_primary`, cust's `context::legacy`) are refused with
+//! [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). Of a raw pointer the context is not checked; the driver
+//! refuses the kernel, or the kernel faults.
 //!
 //! # Raw pointers and streams
 //!
 //! ```no_run
 //! use pointwise::{DType, Device, Shape, Stream, TensorView};
 //!
-//! # fn foreign() -> (u64, *mut std::ffi::c_void) { unimplemented!() }
+//! # fn foreign() -> (u64, *mut std::ffi::c_void) { (0, std::ptr::null_mut()) }
 //! # fn main() -> pointwise::Result<()> {
 //! let device = Device::cuda(0)?;
 //! let (address, raw_stream) = foreign(); // say, a PyTorch tensor's data_ptr() and its current stream
@@ -76,5 +77,10 @@ fn check_len(shape: &crate::Shape, len: usize) -> crate::Result<()> {
     if shape.numel() == len {
         return Ok(());
     }
-    Err(crate::ErrorKind::DataLength { expected: shape.numel(), got: len, unit: "elements" }.into())
+    Err(crate::ErrorKind::DataLength {
+        expected: shape.numel(),
+        got: len,
+        unit: "elements",
+    }
+    .into())
 }

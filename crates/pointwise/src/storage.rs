@@ -174,8 +174,7 @@ impl HostBlock {
             total: 0,
             device: Device::cpu(),
         };
-        let layout =
-            HostLayout::from_size_align(bytes, HOST_ALIGN).map_err(|_| out_of_memory())?;
+        let layout = HostLayout::from_size_align(bytes, HOST_ALIGN).map_err(|_| out_of_memory())?;
         if bytes == 0 {
             // Aligned, and never read through or freed.
             let pointer = NonNull::without_provenance(

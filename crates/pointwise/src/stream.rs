@@ -142,8 +142,8 @@ impl Stream {
     }
 
     /// Starts recording: what is queued on the stream goes into a graph instead of running. Only calls that allocate
-    /// nothing and wait for nothing can be recorded. Must be ended on the same thread. Tensors dropped meanwhile, on any
-    /// thread, are freed after it.
+    /// nothing and wait for nothing can be recorded. Must be ended on the same thread. Tensors dropped meanwhile, on
+    /// any thread, are freed after it.
     ///
     /// # Errors
     /// The device is the CPU, or the driver's.
@@ -167,7 +167,9 @@ impl Stream {
         self.device
             .context()
             // SAFETY: the stream is live and of the context.
-            .map_or(Ok(false), |context| unsafe { cuda::is_capturing(context, self.raw) })
+            .map_or(Ok(false), |context| unsafe {
+                cuda::is_capturing(context, self.raw)
+            })
     }
 
     fn capturable(&self) -> Result<&'static Context> {

@@ -28,7 +28,8 @@ crate::unary_ops! { unary_family;
     floor: Floor (x: Num) -> T, [floats ints], Exact => x.floor();
     /// Towards plus infinity; integers unchanged.
     ceil: Ceil (x: Num) -> T, [floats ints], Exact => x.ceil();
-    /// To nearest, ties to even, at `decimals` digits behind the point (before it where negative); integers unchanged.
+    /// To nearest, ties to even, at `decimals` digits behind the point (before it where negative), as
+    /// `rint(x 10^decimals) / 10^decimals` in f32; integers unchanged.
     round: Round { decimals = 0.0 } (x: Num) -> T, [floats ints], Exact => x.round_decimals(decimals);
     /// Towards zero; integers unchanged.
     trunc: Trunc (x: Num) -> T, [floats ints], Exact => x.trunc();
@@ -62,7 +63,8 @@ crate::unary_ops! { unary_family;
     };
     /// `x min(max(x + 3, 0), 6) / 6`.
     hardswish: Hardswish (x: Real) -> T, [floats], Ulp(3.0) => {
-        x * (x + T::constant(3.0)).maximum(T::ZERO).minimum(T::constant(6.0)) * T::constant(1.0 / 6.0)
+        // The sixth before x: the product with up to 6 would overflow for the largest x.
+        x * ((x + T::constant(3.0)).maximum(T::ZERO).minimum(T::constant(6.0)) * T::constant(1.0 / 6.0))
     };
     /// `min(max(x + 3, 0), 6) / 6`.
     hardsigmoid: Hardsigmoid (x: Real) -> T, [floats], Ulp(3.0) => {

@@ -132,11 +132,11 @@ pub fn expm1(x: f32) -> f32 {
     // No n of +-1 as long as the sum below would cancel.
     let t = if c.abs() < 0.47 { ROUND_MAGIC } else { t };
     let n = t - ROUND_MAGIC;
-    // 2^25 - 1 and 2^26 - 1 do not fit, and the lost one would show: e^x - 1 is about e^(x - e^-x).
-    let low = if n == 25.0 { LN_2_LO + 1.3e-9 } else { LN_2_LO };
-    let low = if n == 26.0 { LN_2_LO + 0.67e-9 } else { low };
-    let r = fma(n, -LN_2_HI, c);
-    let r = fma(n, -low, r);
+    // From n = 25 on 2^n - 1 does not fit, and for a while the lost one would show: e^x - 1 is about e^(x - e^-x), and
+    // e^-x about 1.2 * 2^-n where the result's last place is small enough to matter.
+    let shift = f32::from_bits(1.2_f32.to_bits().wrapping_sub(t.to_bits() << 23));
+    let lost = if (n - 27.0).abs() < 3.0 { shift } else { 0.0 };
+    let r = fma(n, -LN_2_HI, c) - fma(n, LN_2_LO, lost);
     let q = expm1_poly(r);
     // Half of the result, as 2^n overflows before the result does.
     let s = add_exponent(0.5, t);

@@ -15,10 +15,11 @@
 //! (24 >= 2 * 11 + 2; Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995).
 
 use super::prim::{self, ROUND_MAGIC, at_least, at_most, fma, rarely};
-use core::f32::consts::{LN_2, LOG2_E, PI};
+use core::f32::consts::{LN_2, LOG2_E};
 
-/// pi = PI + PI_LOW, to 48 bits.
-const PI_LOW: f32 = -8.742_278e-8;
+/// pi = PI + PI_LOW, to 48 bits, both positive: of -0 a reduction by `0 * pi` then leaves -0.
+const PI: f32 = 3.141_592_5;
+const PI_LOW: f32 = 1.509_957_9e-7;
 const INV_PI: f32 = core::f32::consts::FRAC_1_PI;
 /// log2(e) = LOG2_E + LOG2_E_LOW, to 48 bits.
 const LOG2_E_LOW: f32 = 1.925_963e-8;
@@ -238,8 +239,9 @@ pub trait Approx {
         );
         // The low bit of the sum is that of the integer.
         let t = c + ROUND_MAGIC;
-        let odd = t.to_bits() << 31;
-        let invalid = (a < 0.0) & (t - ROUND_MAGIC != c) & (bits != 0x7F80_0000) & (b == b);
+        let whole = t - ROUND_MAGIC == c;
+        let odd = if whole { t.to_bits() << 31 } else { 0 };
+        let invalid = (a < 0.0) & !whole & (bits != 0x7F80_0000) & (b == b);
         let signed = f32::from_bits(power.to_bits() | (odd & a.to_bits()));
         if invalid { f32::NAN } else { signed }
     }

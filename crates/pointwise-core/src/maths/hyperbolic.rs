@@ -35,7 +35,7 @@ fn logistic(x: f32, z: Scaled) -> f32 {
     fast_div_wide(n, d, w - (d - 1.0))
 }
 
-/// The logistic function `1 / (1 + e^-x)`, at most 2.5 ulp, in the negative tail down to subnormal results too.
+/// The logistic function `1 / (1 + e^-x)`, at most 2 ulp, in the negative tail down to subnormal results too.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     let z = exp_scaled(at_least(-x.abs(), -120.0));

@@ -52,10 +52,10 @@ pub fn pow(x: f32, y: f32) -> f32 {
     let (h, l) = log2_wide(a);
     let h = if a == 0.0 { f32::NEG_INFINITY } else { h };
     let h = if a == f32::INFINITY { f32::INFINITY } else { h };
-    // y log2 a; 1 to an infinite power is 1.
-    let p = y * h;
-    let p_low = fma(y, l, fma(y, h, -p));
-    let p = if a == 1.0 { 0.0 } else { p };
+    // y log2 a; the largest number stands for infinity, so that 1 to an infinite power is 1.
+    let finite = at_least(at_most(y, f32::MAX), -f32::MAX);
+    let p = finite * h;
+    let p_low = fma(finite, l, fma(finite, h, -p));
     let c = at_least(at_most(p, 160.0), -160.0);
     let c_low = if p == c { p_low } else { 0.0 };
     let negative = c < 0.0;

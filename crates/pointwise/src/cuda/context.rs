@@ -128,7 +128,8 @@ impl Context {
             // SAFETY: the pointers are to live values, of the attribute's type.
             unsafe {
                 call!(api, cuDeviceGetDefaultMemPool(&mut context.pool, device))?;
-                // Without this the pool gives its memory back at every synchronisation, and the next allocation is slow.
+                // Without this the pool gives its memory back at every synchronisation, and the next allocation is
+                // slow.
                 call!(
                     api,
                     cuMemPoolSetAttribute(
@@ -260,8 +261,10 @@ fn device_info(driver: &Driver, device: c_int) -> Result<DeviceInfo> {
     }
     let get = |attribute| get_attribute(api, device, attribute);
     Ok(DeviceInfo {
-        name: CStr::from_bytes_until_nul(&name)
-            .map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned()),
+        name: CStr::from_bytes_until_nul(&name).map_or_else(
+            |_| String::new(),
+            |name| name.to_string_lossy().into_owned(),
+        ),
         sm: get(attribute::CAPABILITY_MAJOR)? * 10 + get(attribute::CAPABILITY_MINOR)?,
         multiprocessors: get(attribute::MULTIPROCESSOR_COUNT)?,
         l2_bytes: get(attribute::L2_CACHE_SIZE)? as usize,

@@ -1,11 +1,12 @@
 //! CUDA graphs: work recorded once, launched many times.
 
+use std::ffi::c_int;
 use std::fmt;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
 use super::Context;
-use super::sys::{self, Handle, call, code};
+use super::sys::{self, Handle, call};
 use crate::error::{ErrorKind, Result};
 use crate::{Device, Stream};
 
@@ -39,7 +40,9 @@ pub(crate) fn begin_capture(context: &Context, stream: &Stream) -> Result<()> {
 pub(super) fn captured(context: &Context) {
     // Not below 0: it may have been begun by other code.
     let less = |captures: usize| captures.checked_sub(1);
-    let _ = context.captures.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    let _ = context
+        .captures
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
     context.free_dropped();
 }
 
@@ -66,10 +69,9 @@ pub(crate) fn end_capture(context: &'static Context, stream: &Stream) -> Result<
     let was_capturing = unsafe { is_capturing(context, stream.raw()) }?;
     // SAFETY: as above; the pointer is to a live handle.
     let ended = unsafe { call!(context.api, cuStreamEndCapture(stream.raw(), &mut graph)) };
-    let goes_on = ended
-        .as_ref()
-        .is_err_and(|error| error.driver_code() == Some(code::STREAM_CAPTURE_WRONG_THREAD));
-    if was_capturing && !goes_on {
+    // An error ends a capture or does not: ask. If that fails too, the device is lost, and no capture matters any more.
+    // SAFETY: the stream is live and of the context.
+    if was_capturing && !unsafe { is_capturing(context, stream.raw()) }.unwrap_or(false) {
         captured(context);
     }
     ended?;
@@ -85,6 +87,32 @@ pub(crate) fn end_capture(context: &'static Context, stream: &Stream) -> Result<
         made?;
     }
     Ok(Graph { context, exec })
+}
+
+/// While it lives, what this thread does is no part of the captures under way, so that it may load kernels and wait for
+/// streams that are not captured.
+pub(super) struct Relaxed<'a> {
+    context: &'a Context,
+    before: c_int,
+}
+
+impl<'a> Relaxed<'a> {
+    pub(super) fn new(context: &'a Context) -> Result<Self> {
+        let mut mode = sys::CAPTURE_RELAXED;
+        // SAFETY: the pointer is to a live integer, which gets the mode of before.
+        unsafe { call!(context.api, cuThreadExchangeStreamCaptureMode(&mut mode)) }?;
+        Ok(Relaxed {
+            context,
+            before: mode,
+        })
+    }
+}
+
+impl Drop for Relaxed<'_> {
+    fn drop(&mut self) {
+        // SAFETY: as above. It fails for modes that do not exist only.
+        unsafe { (self.context.api.cuThreadExchangeStreamCaptureMode)(&mut self.before) };
+    }
 }
 
 impl Graph {

@@ -16,8 +16,8 @@ use crate::error::Result;
 /// The driver's; those of earlier kernels too.
 ///
 /// # Safety
-/// `function` is of `context`, `stream` of the same device, `params` has one pointer for each of the kernel's parameters,
-/// to a value of its type, and the kernel with these arguments touches only memory it may.
+/// `function` is of `context`, `stream` of the same device, `params` has one pointer for each of the kernel's
+/// parameters, to a value of its type, and the kernel with these arguments touches only memory it may.
 #[inline]
 pub(crate) unsafe fn launch(
     context: &Context,

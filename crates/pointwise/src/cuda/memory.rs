@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Context;
+use super::graph::Relaxed;
 use super::sys::{self, DevicePointer, call, code};
 use crate::Device;
 use crate::error::{ErrorKind, Result};
@@ -31,6 +32,8 @@ impl Usage {
     fn first_elsewhere(&self, device: &Device) -> Result<()> {
         if let Some(context) = device.context() {
             context.make_current()?;
+            // The foreign stream may be under capture on this thread.
+            let _relaxed = Relaxed::new(context)?;
             // SAFETY: the own stream lives as long as the process.
             unsafe { call!(context.api, cuStreamSynchronize(context.stream)) }?;
         }
@@ -76,11 +79,11 @@ impl Context {
     }
 
     /// # Safety
-    /// `address` was allocated by [`Block::try_allocate`] of this context and is not used any more, but for work queued on
-    /// the own stream; the context is current.
+    /// `address` was allocated by [`Block::try_allocate`] of this context and is not used any more, but for work queued
+    /// on the own stream; the context is current.
     unsafe fn free(&self, address: DevicePointer) {
-        // SAFETY: the caller's promise. Of an error there is nobody to tell: it is one of earlier work, or the process is
-        // ending and the driver gone.
+        // SAFETY: the caller's promise. Of an error there is nobody to tell: it is one of earlier work, or the process
+        // is ending and the driver gone.
         unsafe {
             if self.pool.is_null() {
                 // Waits for the device by itself.
@@ -116,8 +119,13 @@ impl Block {
         if context.own_is_captured()? {
             // The allocation would become part of the graph, and the memory be there only while the graph runs.
             return Err(ErrorKind::Unsupported {
-                what: format!("allocating on {} while its own stream is captured", Device::of(context)),
-                advice: "make every tensor before the capture, and call the `_into` functions during it".to_owned(),
+                what: format!(
+                    "allocating on {} while its own stream is captured",
+                    Device::of(context)
+                ),
+                advice:
+                    "make every tensor before the capture, and call the `_into` functions during it"
+                        .to_owned(),
             }
             .into());
         }
@@ -198,7 +206,11 @@ impl Drop for Block {
         };
         // A capture would be spoiled by waiting for the device, and by freeing on a captured stream.
         if own_is_captured || self.context.captures.load(Ordering::Acquire) > 0 {
-            let mut dropped = self.context.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut dropped = self
+                .context
+                .dropped
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             dropped.push(self.address);
             return;
         }
@@ -206,7 +218,8 @@ impl Drop for Block {
         if self.settle().is_err() {
             return;
         }
-        // SAFETY: the block was allocated here and is freed once; work that uses it is queued on the own stream or done.
+        // SAFETY: the block was allocated here and is freed once; work that uses it is queued on the own stream or
+        // done.
         unsafe { self.context.free(self.address) };
     }
 }
@@ -228,7 +241,12 @@ pub(crate) unsafe fn copy_in(context: &Context, to: DevicePointer, from: &[u8]) 
     unsafe {
         call!(
             context.api,
-            cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast::<c_void>(), from.len(), context.stream)
+            cuMemcpyHtoDAsync_v2(
+                to,
+                from.as_ptr().cast::<c_void>(),
+                from.len(),
+                context.stream
+            )
         )?;
         call!(context.api, cuStreamSynchronize(context.stream))
     }
@@ -240,7 +258,8 @@ pub(crate) unsafe fn copy_in(context: &Context, to: DevicePointer, from: &[u8]) 
 /// The driver's, and those of work queued earlier.
 ///
 /// # Safety
-/// `from` has and `to` takes `bytes` bytes, and work that writes `from` was queued on the device's own stream or is done.
+/// `from` has and `to` takes `bytes` bytes, and work that writes `from` was queued on the device's own stream or is
+/// done.
 pub(crate) unsafe fn copy_out(
     context: &Context,
     to: *mut u8,
@@ -311,7 +330,14 @@ pub(crate) unsafe fn copy_across(
     unsafe {
         call!(
             to_context.api,
-            cuMemcpyPeerAsync(to, to_context.raw, from, from_context.raw, bytes, to_context.stream)
+            cuMemcpyPeerAsync(
+                to,
+                to_context.raw,
+                from,
+                from_context.raw,
+                bytes,
+                to_context.stream
+            )
         )?;
         call!(to_context.api, cuStreamSynchronize(to_context.stream))
     }

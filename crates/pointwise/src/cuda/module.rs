@@ -4,6 +4,7 @@ use std::ffi::{CString, c_int, c_void};
 use std::ptr::null_mut;
 
 use super::Context;
+use super::graph::Relaxed;
 use super::sys::{self, Handle, call, code, jit};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -36,28 +37,6 @@ pub(crate) struct Image<'a> {
 
 const LOG_BYTES: usize = 8192;
 
-/// While it lives, what this thread does has nothing to do with the captures under way.
-struct Relaxed<'a> {
-    context: &'a Context,
-    before: c_int,
-}
-
-impl<'a> Relaxed<'a> {
-    fn new(context: &'a Context) -> Result<Self> {
-        let mut mode = sys::CAPTURE_RELAXED;
-        // SAFETY: the pointer is to a live integer, which gets the mode of before.
-        unsafe { call!(context.api, cuThreadExchangeStreamCaptureMode(&mut mode)) }?;
-        Ok(Relaxed { context, before: mode })
-    }
-}
-
-impl Drop for Relaxed<'_> {
-    fn drop(&mut self) {
-        // SAFETY: as above. It fails for modes that do not exist only.
-        unsafe { (self.context.api.cuThreadExchangeStreamCaptureMode)(&mut self.before) };
-    }
-}
-
 /// Loads `image` and finds `symbol` in it.
 ///
 /// # Errors
@@ -65,7 +44,10 @@ impl Drop for Relaxed<'_> {
 pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>) -> Result<Function> {
     let is_ptx = image.ptx != (0, 0);
     if is_ptx && image.bytes.last() != Some(&0) {
-        return Err(no_kernel(symbol, "its PTX does not end in a NUL byte: rebuild the kernels"));
+        return Err(no_kernel(
+            symbol,
+            "its PTX does not end in a NUL byte: rebuild the kernels",
+        ));
     }
     let name = CString::new(symbol)
         .map_err(|_| no_kernel(symbol, "a kernel's name cannot contain a NUL byte"))?;
@@ -101,7 +83,9 @@ pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>) -> Result
         )
     };
     if code != 0 {
-        return Err(load_error(context, symbol, image, code, &error_log, &info_log));
+        return Err(load_error(
+            context, symbol, image, code, &error_log, &info_log,
+        ));
     }
     let mut function = null_mut();
     // SAFETY: the module is loaded, the name ends in a NUL.
@@ -158,16 +142,23 @@ fn load_error(
         ptx: image.ptx,
         code,
         log,
-        advice: advice(code, image, context)
-            .unwrap_or_else(|| sys::check(context.api, "cuModuleLoadDataEx", code)
+        advice: advice(code, image, context).unwrap_or_else(|| {
+            sys::check(context.api, "cuModuleLoadDataEx", code)
                 .err()
-                .map_or_else(String::new, |error| error.to_string())),
+                .map_or_else(String::new, |error| error.to_string())
+        }),
     }
     .into()
 }
 
 fn advice(code: i32, image: &Image<'_>, context: &Context) -> Option<String> {
     let (major, minor) = image.ptx;
+    let other_device = || {
+        Some(format!(
+            "the device is sm_{}, and code for sm_{} does not run on it: build the kernels for it too (cargo xtask build-ptx)",
+            context.info.sm, image.sm
+        ))
+    };
     match code {
         code::UNSUPPORTED_PTX_VERSION => Some(match cuda_for_ptx(image.ptx) {
             Some((cuda_major, cuda_minor)) => format!(
@@ -175,11 +166,13 @@ fn advice(code: i32, image: &Image<'_>, context: &Context) -> Option<String> {
             ),
             None => format!("PTX {major}.{minor} needs a newer driver: update it"),
         }),
-        code::NO_BINARY_FOR_GPU => Some(format!(
-            "the device is sm_{}, and code for sm_{} does not run on it: build the kernels for it too (cargo xtask build-ptx)",
-            context.info.sm, image.sm
-        )),
-        code::INVALID_PTX => Some("the PTX is invalid, or this driver cannot read it: rebuild the kernels, and report it".to_owned()),
+        // What the driver's compiler says to PTX for a newer device than there is.
+        code::INVALID_PTX if image.sm > context.info.sm => other_device(),
+        code::NO_BINARY_FOR_GPU => other_device(),
+        code::INVALID_PTX => Some(
+            "the PTX is invalid, or this driver cannot read it: rebuild the kernels, and report it"
+                .to_owned(),
+        ),
         _ => None,
     }
 }

@@ -59,12 +59,12 @@ pub(crate) mod code {
     pub(crate) const ILLEGAL_ADDRESS: i32 = 700;
     pub(crate) const LAUNCH_TIMEOUT: i32 = 702;
     pub(crate) const ASSERT: i32 = 710;
-    /// The first of those after which a context is lost: hardware stack error, illegal instruction, misaligned address,
-    /// invalid address space, invalid program counter, and
+    // From here to `LAUNCH_FAILED`, each says that the context is lost: illegal instruction, misaligned address,
+    // invalid address space, invalid program counter.
     pub(crate) const HARDWARE_STACK_ERROR: i32 = 714;
-    /// the last of them.
     pub(crate) const LAUNCH_FAILED: i32 = 719;
     pub(crate) const STREAM_CAPTURE_UNSUPPORTED: i32 = 900;
+    /// The last of those that say a stream is captured.
     pub(crate) const STREAM_CAPTURE_WRONG_THREAD: i32 = 908;
 }
 
@@ -153,7 +153,9 @@ driver! {
 /// `T` must be the function's pointer type, and [`is_present`] must have said yes.
 unsafe fn symbol<T: Copy>(name: &str) -> Option<T> {
     // SAFETY: the library is there, so this does not panic; any symbol's address can be read as an optional pointer.
-    let address = *unsafe { cudarc::driver::sys::culib().get::<Option<NonNull<c_void>>>(name.as_bytes()) }.ok()?;
+    let address =
+        *unsafe { cudarc::driver::sys::culib().get::<Option<NonNull<c_void>>>(name.as_bytes()) }
+            .ok()?;
     // SAFETY: the caller vouches that `T` is the function's pointer type, and the address is not null.
     address.map(|address| unsafe { std::mem::transmute_copy::<NonNull<c_void>, T>(&address) })
 }
@@ -254,7 +256,11 @@ fn name_and_text(api: &Api, code: i32) -> (String, String) {
         // SAFETY: the pointer is to a live pointer; the driver takes any code.
         let found = unsafe { get(code, &mut text) } == 0 && !text.is_null();
         // SAFETY: the driver's strings are NUL-terminated and live as long as the process.
-        found.then(|| unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned())
+        found.then(|| {
+            unsafe { std::ffi::CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned()
+        })
     };
     (
         read(api.cuGetErrorName).unwrap_or_else(|| "unknown result".to_owned()),

@@ -1,8 +1,8 @@
 //! cudarc's buffers as views, and its streams.
 //!
 //! cudarc orders the use of a buffer on several streams by events: who uses a buffer on a stream first lets the stream
-//! wait for the buffer's events, then records one of its own. [`view`] and [`view_mut`] do the former, and dropping what
-//! they return does the latter. Hence they take the stream the work will run on.
+//! wait for the buffer's events, then records one of its own. [`view`] and [`view_mut`] do the former, and dropping
+//! what they return does the latter. Hence they take the stream the work will run on.
 //!
 //! ```no_run
 //! use cudarc::driver::CudaContext;
@@ -30,11 +30,11 @@
 //! # }
 //! ```
 //!
-//! While a stream is captured into a graph, cudarc must not track events (`CudaContext::disable_event_tracking`), since a
-//! capture cannot wait for events recorded outside it.
+//! While a stream is captured into a graph, cudarc must not track events (`CudaContext::disable_event_tracking`), since
+//! a capture cannot wait for events recorded outside it.
 //!
-//! The program's `cudarc` must be of the same minor version as this crate's (0.19). cudarc's own FP8 types are none of this
-//! crate's: make views of such buffers, and of bytes, with [`TensorView::from_raw_parts`].
+//! The program's `cudarc` must be of the same minor version as this crate's (0.19). cudarc's own FP8 types are none of
+//! this crate's: make views of such buffers, and of bytes, with [`TensorView::from_raw_parts`].
 //!
 //! cudarc's kernels take this crate's tensors by address: `builder.arg(&tensor.device_ptr())`.
 
@@ -67,7 +67,13 @@ pub fn device(context: &CudaContext) -> Result<Device> {
 pub fn stream(stream: &Arc<CudaStream>) -> Result<Stream> {
     let device = device(stream.context())?;
     // SAFETY: the `Arc` keeps the stream alive; one that cudarc only wraps is kept by its owner, as cudarc demands.
-    unsafe { Stream::from_raw_keeping(&device, stream.cu_stream().cast(), Some(Arc::clone(stream) as _)) }
+    unsafe {
+        Stream::from_raw_keeping(
+            &device,
+            stream.cu_stream().cast(),
+            Some(Arc::clone(stream) as _),
+        )
+    }
 }
 
 /// A cudarc buffer borrowed for reading on a stream. Dropping it tells cudarc that the work was queued.
@@ -115,18 +121,19 @@ impl fmt::Debug for ViewMut<'_> {
     }
 }
 
-/// Borrows a cudarc buffer (`CudaSlice`, `CudaView`, `CudaViewMut`, `UnifiedSlice`) of `T` for reading on `stream`, as a
-/// contiguous tensor of `shape`. Makes the stream wait for the work that writes the buffer, as far as cudarc tracks it.
+/// Borrows a cudarc buffer (`CudaSlice`, `CudaView`, `CudaViewMut`, `UnifiedSlice`) of `T` for reading on `stream`, as
+/// a contiguous tensor of `shape`. Makes the stream wait for the work that writes the buffer, as far as cudarc tracks
+/// it.
 ///
 /// # Errors
 /// A buffer or stream that is not of its device's primary context, or of two devices; a shape of another number of
 /// elements; the driver's, and those cudarc has put off.
 ///
 /// # Safety
-/// The view may be used only by work queued on `stream` ([`stream()`]) before the returned object is dropped, and by copies
-/// to the host, and the object must be dropped. Where cudarc does not track the buffer (event tracking is off, or was when
-/// the buffer was made; the writer was no call of cudarc's), `stream` must be in order with the work that wrote it and with
-/// what frees it. A bool buffer holds only 0 and 1.
+/// The view may be used only by work queued on `stream` ([`stream()`]) before the returned object is dropped, and by
+/// copies to the host, and the object must be dropped. Where cudarc does not track the buffer (event tracking is off,
+/// or was when the buffer was made; the writer was no call of cudarc's), `stream` must be in order with the work that
+/// wrote it and with what frees it. A bool buffer holds only 0 and 1.
 pub unsafe fn view<'a, T: Scalar, S: DevicePtr<T>>(
     buffer: &'a S,
     stream: &'a CudaStream,
@@ -137,8 +144,15 @@ pub unsafe fn view<'a, T: Scalar, S: DevicePtr<T>>(
     let (address, sync) = buffer.device_ptr(stream);
     check_waits(&device, stream.context())?;
     // SAFETY: the buffer has the elements of the shape and is borrowed for 'a; the rest is the caller's promise.
-    let view =
-        unsafe { TensorView::from_raw_parts(&device, address, T::DTYPE, shape, &shape.contiguous_strides()) }?;
+    let view = unsafe {
+        TensorView::from_raw_parts(
+            &device,
+            address,
+            T::DTYPE,
+            shape,
+            &shape.contiguous_strides(),
+        )
+    }?;
     Ok(View { view, _sync: sync })
 }
 
@@ -159,9 +173,17 @@ pub unsafe fn view_mut<'a, T: Scalar, S: DevicePtrMut<T>>(
     let device = check::<T, S>(buffer, stream, &shape)?;
     let (address, sync) = buffer.device_ptr_mut(stream);
     check_waits(&device, stream.context())?;
-    // SAFETY: the buffer has the elements of the shape and is exclusively borrowed for 'a; the rest is the caller's promise.
-    let view =
-        unsafe { TensorViewMut::from_raw_parts(&device, address, T::DTYPE, shape, &shape.contiguous_strides()) }?;
+    // SAFETY: the buffer has the elements of the shape and is exclusively borrowed for 'a; the rest is the caller's
+    // promise.
+    let view = unsafe {
+        TensorViewMut::from_raw_parts(
+            &device,
+            address,
+            T::DTYPE,
+            shape,
+            &shape.contiguous_strides(),
+        )
+    }?;
     Ok(ViewMut { view, _sync: sync })
 }
 
@@ -174,13 +196,21 @@ fn check<T: Scalar, S: ::cudarc::driver::DeviceSlice<T>>(
     let at = device(buffer.stream().context())?;
     let runs_on = device(stream.context())?;
     if at != runs_on {
-        return Err(ErrorKind::DeviceMismatch { what: "cudarc's buffer".to_owned(), expected: runs_on, got: at }.into());
+        return Err(ErrorKind::DeviceMismatch {
+            what: "cudarc's buffer".to_owned(),
+            expected: runs_on,
+            got: at,
+        }
+        .into());
     }
     Ok(at)
 }
 
 fn check_context(device: &Device, context: CUcontext) -> Result<()> {
-    if device.context().is_some_and(|primary| primary.raw() == context.cast()) {
+    if device
+        .context()
+        .is_some_and(|primary| primary.raw() == context.cast())
+    {
         return Ok(());
     }
     Err(ErrorKind::Unsupported {

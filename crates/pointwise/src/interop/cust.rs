@@ -54,7 +54,13 @@ use crate::{Device, IntoShape, Scalar, Shape, Stream, TensorView, TensorViewMut}
 /// A stream that is not of the device's primary context; the driver's.
 pub fn stream(device: &Device, stream: &Arc<::cust::stream::Stream>) -> Result<Stream> {
     // SAFETY: the `Arc` keeps the stream alive.
-    unsafe { Stream::from_raw_keeping(device, stream.as_inner().cast(), Some(Arc::clone(stream) as _)) }
+    unsafe {
+        Stream::from_raw_keeping(
+            device,
+            stream.as_inner().cast(),
+            Some(Arc::clone(stream) as _),
+        )
+    }
 }
 
 /// A cust buffer (`DeviceSlice`, or a `DeviceBuffer`, which is one by reference) to read, as a contiguous tensor of
@@ -64,10 +70,10 @@ pub fn stream(device: &Device, stream: &Arc<::cust::stream::Stream>) -> Result<S
 /// A buffer that is not of the device's primary context; a shape of another number of elements; the driver's.
 ///
 /// # Safety
-/// For `'a`, the elements are initialised (bools are 0 or 1), and work that writes the buffer is done or in stream order
-/// with the work that reads the view. cust's copies and fills count as work on the default stream, which streams made
-/// with `NON_BLOCKING` and this crate's own do not wait for: synchronise first. Work with the view is done, or will be
-/// waited for, before the buffer is freed.
+/// For `'a`, the elements are initialised (bools are 0 or 1), and work that writes the buffer is done or in stream
+/// order with the work that reads the view. cust's copies and fills count as work on the default stream, which streams
+/// made with `NON_BLOCKING` and this crate's own do not wait for: synchronise first. Work with the view is done, or
+/// will be waited for, before the buffer is freed.
 pub unsafe fn view<'a, T: Scalar + DeviceCopy>(
     device: &Device,
     buffer: &'a DeviceSlice<T>,
@@ -76,7 +82,15 @@ pub unsafe fn view<'a, T: Scalar + DeviceCopy>(
     let shape = shape.into_shape()?;
     let address = check(device, buffer, &shape)?;
     // SAFETY: the buffer has the elements of the shape and is borrowed for 'a; the rest is the caller's promise.
-    unsafe { TensorView::from_raw_parts(device, address, T::DTYPE, shape, &shape.contiguous_strides()) }
+    unsafe {
+        TensorView::from_raw_parts(
+            device,
+            address,
+            T::DTYPE,
+            shape,
+            &shape.contiguous_strides(),
+        )
+    }
 }
 
 /// A cust buffer to write, as a contiguous tensor of `shape`.
@@ -93,8 +107,17 @@ pub unsafe fn view_mut<'a, T: Scalar + DeviceCopy>(
 ) -> Result<TensorViewMut<'a>> {
     let shape = shape.into_shape()?;
     let address = check(device, buffer, &shape)?;
-    // SAFETY: the buffer has the elements of the shape and is exclusively borrowed for 'a; the rest is the caller's promise.
-    unsafe { TensorViewMut::from_raw_parts(device, address, T::DTYPE, shape, &shape.contiguous_strides()) }
+    // SAFETY: the buffer has the elements of the shape and is exclusively borrowed for 'a; the rest is the caller's
+    // promise.
+    unsafe {
+        TensorViewMut::from_raw_parts(
+            device,
+            address,
+            T::DTYPE,
+            shape,
+            &shape.contiguous_strides(),
+        )
+    }
 }
 
 /// The address of a buffer that has as many elements as the shape and is of the device's primary context.

@@ -40,18 +40,30 @@ impl UnaryDef {
         UnaryKernel { def: self, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
     }
 
-    /// The exact result, to f64's accuracy, for an element `x` of a tensor of type `dtype`, not yet rounded to the
-    /// result's type; `None` for ops on bits alone.
+    /// The formula in f64, for elements of a tensor of type `dtype`: the exact result to f64's accuracy, not yet rounded
+    /// to the result's type, a bool as 0 or 1. `None` for ops on bits alone.
     ///
     /// # Errors
     /// As [`UnaryKernel::run`] for element type and parameters.
-    pub fn oracle(&self, dtype: DType, params: &[Number; MAX_PARAMS], x: f64) -> Result<Option<f64>> {
+    pub fn oracle_for(
+        &self,
+        dtype: DType,
+        params: &[Number; MAX_PARAMS],
+    ) -> Result<Option<impl Fn(f64) -> f64 + Copy + use<>>> {
         self.check_dtype(dtype)?;
         let mut words = Words::default();
         for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
             *word = number.oracle(info, dtype)?.to_bits();
         }
-        Ok(self.oracle.map(|oracle| oracle(x, words)))
+        Ok(self.oracle.map(|oracle| move |x| oracle(x, words)))
+    }
+
+    /// [`UnaryDef::oracle_for`] of one element.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn oracle(&self, dtype: DType, params: &[Number; MAX_PARAMS], x: f64) -> Result<Option<f64>> {
+        Ok(self.oracle_for(dtype, params)?.map(|oracle| oracle(x)))
     }
 
     fn check_dtype(&self, dtype: DType) -> Result<()> {

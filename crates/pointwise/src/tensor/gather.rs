@@ -25,7 +25,8 @@ impl TensorView<'_> {
         let len = self.numel();
         let mut data = Vec::<T>::new();
         reserve(&mut data, len)?;
-        // SAFETY: there are `len` elements of `T`'s representation in `bytes`, bools checked, and as much room in `data`.
+        // SAFETY: there are `len` elements of `T`'s representation in `bytes`, bools checked, and as much room in
+        // `data`.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.as_mut_ptr().cast(), bytes.len());
             data.set_len(len);
@@ -53,8 +54,8 @@ impl TensorView<'_> {
         Ok(bytes)
     }
 
-    /// A tensor of its own with the elements of this view, on the same device. Contiguous views are copied there; others
-    /// on a GPU travel through the host.
+    /// A tensor of its own with the elements of this view, on the same device. Contiguous views are copied there;
+    /// others on a GPU travel through the host.
     ///
     /// # Errors
     /// Out of memory; the driver's.
@@ -91,7 +92,8 @@ impl TensorView<'_> {
         let below = self.address() - start;
         match self.device().context() {
             None => {
-                // SAFETY: shape and strides reach only memory of the view, all initialised, not written meanwhile; `bytes` has the room.
+                // SAFETY: shape and strides reach only memory of the view, all initialised, not written meanwhile;
+                // `bytes` has the room.
                 unsafe {
                     std::ptr::copy_nonoverlapping(
                         self.as_ptr().wrapping_sub(below),
@@ -114,12 +116,14 @@ impl TensorView<'_> {
 
 /// Room for `len` elements: a view that repeats its elements may ask for more than there is.
 fn reserve<T>(data: &mut Vec<T>, len: usize) -> Result<()> {
-    Ok(data.try_reserve_exact(len).map_err(|_| ErrorKind::OutOfMemory {
-        asked: len.saturating_mul(size_of::<T>()),
-        free: 0,
-        total: 0,
-        device: crate::Device::cpu(),
-    })?)
+    Ok(data
+        .try_reserve_exact(len)
+        .map_err(|_| ErrorKind::OutOfMemory {
+            asked: len.saturating_mul(size_of::<T>()),
+            free: 0,
+            total: 0,
+            device: crate::Device::cpu(),
+        })?)
 }
 
 /// Appends the elements of `layout`, `size` bytes each, in row-major order to `out`, out of the bytes it spans.

@@ -360,11 +360,7 @@ mod tests {
         assert!(layout(&[2, 3]).is_contiguous());
         assert!(layout(&[]).is_contiguous());
         let shape = Shape::new(&[1, 3]).unwrap();
-        assert!(
-            Layout::strided(shape, &[77, 1])
-                .unwrap()
-                .is_contiguous()
-        );
+        assert!(Layout::strided(shape, &[77, 1]).unwrap().is_contiguous());
         let shape = Shape::new(&[0, 3]).unwrap();
         assert!(Layout::strided(shape, &[5, 7]).unwrap().is_contiguous());
         assert!(!layout(&[2, 3]).transpose(0, 1).unwrap().is_contiguous());

@@ -62,7 +62,12 @@ impl Raw<'_> {
         }
     }
 
-    fn check_raw(pointer: RawPointer, dtype: DType, device: &Device, layout: &Layout) -> Result<()> {
+    fn check_raw(
+        pointer: RawPointer,
+        dtype: DType,
+        device: &Device,
+        layout: &Layout,
+    ) -> Result<()> {
         let aligned = pointer.0.addr().is_multiple_of(dtype.size());
         if layout.shape().numel() > 0 && (pointer.0.is_null() || !aligned) {
             return Err(ErrorKind::Parameter {
@@ -109,8 +114,8 @@ impl Raw<'_> {
 /// The elements of memory that is exclusively borrowed for `'a`.
 pub(super) fn slice_mut<'a, T: Scalar>(raw: Raw<'a>) -> Result<&'a mut [T]> {
     let pointer = raw.slice_pointer::<T>("as_mut_slice")?;
-    // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, and the callers have the only
-    // way to it; a pointer without elements behind it is dangling but aligned.
+    // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, and the callers have the
+    // only way to it; a pointer without elements behind it is dangling but aligned.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), raw.layout.shape().numel()) })
 }
 
@@ -261,9 +266,9 @@ impl<'a> TensorView<'a> {
     /// Null or misaligned pointers, and strides that do not go with the shape.
     ///
     /// # Safety
-    /// For `'a`, every element that shape and strides reach must lie in one allocation on `device`, hold a valid `dtype`
-    /// (for bool: 0 or 1), and not be written, by the host or by any device, except in stream order with the work that
-    /// reads the view. Work still queued when `'a` ends must be waited for before the memory is freed.
+    /// For `'a`, every element that shape and strides reach must lie in one allocation on `device`, hold a valid
+    /// `dtype` (for bool: 0 or 1), and not be written, by the host or by any device, except in stream order with the
+    /// work that reads the view. Work still queued when `'a` ends must be waited for before the memory is freed.
     pub unsafe fn from_raw_parts(
         device: &Device,
         pointer: impl Into<RawPointer>,

@@ -2,11 +2,6 @@
 #![no_std]
 #![feature(abi_gpu_kernel, asm_experimental_arch, stdarch_nvptx)]
 
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! {
-    loop {}
-}
-
 #[cfg(any(feature = "more", feature = "broken"))]
 use core::arch::nvptx::{_block_dim_x, _block_idx_x, _thread_idx_x};
 

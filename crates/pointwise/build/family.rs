@@ -1,21 +1,21 @@
-//! Compiles the family's kernels and embeds them, where a compiler for device code is found.
+//! What is compiled and what must come out, for the build script and for `cargo xtask build-ptx`.
 
-use pointwise_build::{
-    Kernels,
-    lint::{Lint, Vectors},
-};
+use std::path::PathBuf;
+
+use pointwise_build::Kernels;
+use pointwise_build::lint::{Lint, Vectors};
 use pointwise_core::{ResultType, family::unary};
 
 mod symbols {
     pointwise_core::unary_family!(pointwise_core::unary_symbols);
 }
 
-fn main() {
-    Kernels::new("../../gpu-kernels")
+/// The family's kernels, of the kernel crate in `folder`.
+pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
+    Kernels::new(folder)
         .features(["unary"])
         .expect_entries(symbols::symbols())
         .lint(Lint { vectors, ..Lint::default() })
-        .build();
 }
 
 /// What a kernel's name promises. A predicate's results are narrower than its operands.

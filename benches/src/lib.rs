@@ -1,0 +1,66 @@
+//! What the benchmarks share.
+
+use pointwise::{DType, Device, Stream, Tensor, cuda::Event};
+
+/// The median of a list; 0 of none.
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Milliseconds of each of `repeats` runs of `work` on the device, by events around each, after `warm_up` more.
+///
+/// # Errors
+/// Those of the work, and the driver's.
+pub fn times(
+    device: &Device,
+    warm_up: usize,
+    repeats: usize,
+    mut work: impl FnMut() -> pointwise::Result<()>,
+) -> pointwise::Result<Vec<f64>> {
+    let stream: Stream = device.stream();
+    for _ in 0..warm_up {
+        work()?;
+    }
+    let events =
+        (0..repeats).map(|_| Ok((Event::new(device)?, Event::new(device)?))).collect::<pointwise::Result<Vec<_>>>()?;
+    for (start, end) in &events {
+        start.record(&stream)?;
+        work()?;
+        end.record(&stream)?;
+    }
+    device.synchronize()?;
+    events.iter().map(|(start, end)| Ok(f64::from(end.milliseconds_since(start)?))).collect()
+}
+
+/// `n` elements of a float type between -8 and 8, no two neighbours alike: never zeros, which run faster.
+///
+/// # Errors
+/// Out of memory, the driver's.
+pub fn random(device: &Device, dtype: DType, n: usize) -> pointwise::Result<Tensor> {
+    let mut state = 0x2545_F491_4F6C_DD1D_u64;
+    let block: Vec<f32> = (0..1 << 20)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1 << 20) as f32 - 8.0
+        })
+        .collect();
+    let bytes: Vec<u8> = match dtype {
+        DType::F32 => block.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        DType::F16 => block.iter().flat_map(|x| pointwise::f16::from_f32(*x).to_le_bytes()).collect(),
+        DType::BF16 => block.iter().flat_map(|x| pointwise::bf16::from_f32(*x).to_le_bytes()).collect(),
+        DType::F8E4M3 => block.iter().map(|x| pointwise::F8E4M3::from_f32(*x).to_bits()).collect(),
+        DType::F8E5M2 => block.iter().map(|x| pointwise::F8E5M2::from_f32(*x).to_bits()).collect(),
+        _ => block.iter().flat_map(|x| x.to_le_bytes()).collect(),
+    };
+    let total = n * dtype.size();
+    let mut all = Vec::with_capacity(total + bytes.len());
+    while all.len() < total {
+        all.extend_from_slice(&bytes);
+    }
+    all.truncate(total);
+    Tensor::from_bytes(device, dtype, &all, [n])
+}

@@ -1,0 +1,153 @@
+//! What `Kernels::try_build` does in a build script: this program runs itself as one.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use pointwise_build::{GENERATED, Kernels};
+
+const FIXTURE: &str = "POINTWISE_TEST_KERNELS";
+
+/// Not a test of its own: the build script that the others run.
+#[test]
+fn build_script() {
+    if let Some(kernels) = std::env::var_os(FIXTURE) {
+        Kernels::new(PathBuf::from(kernels)).build();
+    }
+}
+
+struct Package(PathBuf);
+
+impl Package {
+    fn new(name: &str) -> Package {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("package-{name}"));
+        fs::create_dir_all(folder.join("out")).unwrap();
+        for left in ["prebuilt", "kernels"] {
+            let _ = fs::remove_dir_all(folder.join(left));
+        }
+        // But what cargo compiled there stays: `core` takes its time.
+        for left in fs::read_dir(folder.join("out")).unwrap() {
+            let left = left.unwrap().path();
+            if left.is_file() {
+                fs::remove_file(left).unwrap();
+            }
+        }
+        Package(folder)
+    }
+
+    /// Whether the script succeeded, what it told cargo, and what it told people.
+    fn build(&self, kernels: &str, rustc: &str) -> (bool, String, String) {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "build_script", "--nocapture"])
+            .env(FIXTURE, kernels)
+            .env("OUT_DIR", self.0.join("out"))
+            .env("CARGO_MANIFEST_DIR", &self.0)
+            .env("POINTWISE_DEVICE_RUSTC", rustc)
+            .env_remove("POINTWISE_CUBINS")
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (
+            output.status.success(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    }
+
+    fn generated(&self) -> String {
+        fs::read_to_string(self.0.join("out").join(GENERATED)).unwrap()
+    }
+}
+
+#[test]
+fn without_a_compiler_the_kernels_are_empty() {
+    let package = Package::new("empty");
+    let (success, out, _) = package.build("kernels", "none");
+    assert!(success);
+    assert!(
+        out.contains("cargo::warning=built without GPU kernels: POINTWISE_DEVICE_RUSTC=none"),
+        "{out}"
+    );
+    assert!(
+        out.contains("cargo::rerun-if-env-changed=POINTWISE_DEVICE_RUSTC\n"),
+        "{out}"
+    );
+    assert_eq!(
+        package.generated(),
+        "Kernels::empty(\"POINTWISE_DEVICE_RUSTC=none: no GPU code is built\")\n"
+    );
+}
+
+#[test]
+fn a_compiler_named_wrongly_stops_the_build() {
+    let package = Package::new("named");
+    let (success, _, error) = package.build("kernels", "/nowhere/rustc");
+    assert!(!success);
+    assert!(
+        error.contains("error: POINTWISE_DEVICE_RUSTC=/nowhere/rustc: cannot be run"),
+        "{error}"
+    );
+    assert!(!error.contains("panicked"), "{error}");
+}
+
+#[test]
+fn prebuilt_kernels_need_no_compiler() {
+    let package = Package::new("prebuilt");
+    let prebuilt = package.0.join("prebuilt");
+    fs::create_dir(&prebuilt).unwrap();
+    fs::write(prebuilt.join(GENERATED), "Kernels::new(..)").unwrap();
+    fs::write(prebuilt.join("sm_80.ptx.zst"), [1, 2, 3]).unwrap();
+    let (success, out, _) = package.build("kernels", "/nowhere/rustc");
+    assert!(success);
+    assert!(
+        out.contains(&format!("cargo::rerun-if-changed={}\n", prebuilt.display())),
+        "{out}"
+    );
+    assert!(!out.contains("cargo::warning"), "{out}");
+    assert_eq!(package.generated(), "Kernels::new(..)");
+    assert_eq!(
+        fs::read(package.0.join("out/sm_80.ptx.zst")).unwrap(),
+        [1, 2, 3]
+    );
+
+    // Beside the sources of the kernels they hide changes to these.
+    fs::create_dir(package.0.join("kernels")).unwrap();
+    fs::write(package.0.join("kernels/Cargo.toml"), "").unwrap();
+    let (success, out, _) = package.build("kernels", "none");
+    assert!(
+        success && out.contains("cargo::warning=embedding the kernels in "),
+        "{out}"
+    );
+}
+
+#[test]
+fn with_a_compiler_cargo_is_told_every_input() {
+    let toolchain = match pointwise_build::toolchain::find() {
+        Ok(toolchain) => toolchain,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let package = Package::new("compiled");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels-fixture");
+    let rustc = toolchain.rustc.to_str().unwrap();
+    let (success, out, error) = package.build(fixture.to_str().unwrap(), rustc);
+    assert!(success, "{error}");
+    for input in ["src/lib.rs", "Cargo.toml", "Cargo.lock"] {
+        assert!(
+            out.contains(&format!(
+                "cargo::rerun-if-changed={}\n",
+                fixture.join(input).display()
+            )),
+            "{out}"
+        );
+    }
+    let generated = package.generated();
+    for part in [
+        "Target::new(80, (7, 0), include_bytes!(\"sm_80.ptx.zst\")",
+        "Target::new(90, (7, 8), ",
+    ] {
+        assert!(generated.contains(part), "{generated}");
+    }
+    assert!(package.0.join("out/sm_90.ptx.zst").is_file());
+}

@@ -1,0 +1,171 @@
+//! `pointwise doctor`: what works on this machine, and what to do about what does not.
+
+use std::io::Write;
+
+use pointwise::{Device, ErrorKind, Tensor, kernels};
+use pointwise_build::doctor::{Report, report};
+use pointwise_build::toolchain::{INSTALL, RUSTC_VARIABLE};
+
+use crate::error::{Result, one_line};
+use crate::output::{Paint, line};
+
+/// Width of the labels.
+const LABEL: usize = 12;
+
+/// Runs the command. That there is no GPU is no fault.
+///
+/// # Errors
+/// The CPU does not work, or the standard output.
+pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
+    let mut works = Vec::new();
+    let mut advice = Vec::new();
+    say(out, "pointwise", &[env!("CARGO_PKG_VERSION").to_owned()])?;
+
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    say(out, "cpu", &[format!("{threads} threads, {}", cpu_features())])?;
+    smoke(&Device::cpu())?;
+    works.push("ops on the CPU".to_owned());
+
+    let embedded = pointwise::embedded();
+    if embedded.is_empty() {
+        say(out, "kernels", &[format!("none for GPUs are embedded: {}", one_line(embedded.note()))])?;
+    } else {
+        let count = embedded.entries().count();
+        let sms = |list: Vec<u32>| list.iter().map(|sm| format!("sm_{sm}")).collect::<Vec<_>>().join(", ");
+        let mut lines = vec![format!("{count} embedded, as PTX for {}", sms(embedded.targets()))];
+        if !embedded.cubins().is_empty() {
+            lines.push(format!("machine code for {}", sms(embedded.cubins())));
+        }
+        lines.push(one_line(embedded.note()));
+        say(out, "kernels", &lines)?;
+    }
+
+    gpus(out, !embedded.is_empty(), &mut works, &mut advice)?;
+    let report = report();
+    if embedded.is_empty() {
+        advice.push(match &report.toolchain {
+            Ok(_) => "This build has no GPU kernels, but there is a compiler for them: build it again.".to_owned(),
+            Err(pointwise_build::Error::SwitchedOff) => {
+                format!("This build has no GPU kernels: unset {RUSTC_VARIABLE} and build it again.")
+            }
+            Err(_) => format!("This build has no GPU kernels, and there is no compiler for them. {INSTALL}"),
+        });
+    }
+    tools(out, &report)?;
+
+    let paint = Paint::for_stdout();
+    line(out, "")?;
+    line(out, paint.good(&format!("Works: {}.", works.join(", "))))?;
+    for problem in advice {
+        line(out, format!("To do: {problem}"))?;
+    }
+    Ok(())
+}
+
+/// The driver and its devices.
+fn gpus(out: &mut impl Write, kernels: bool, works: &mut Vec<String>, advice: &mut Vec<String>) -> Result<()> {
+    if let Some(version) = driver_version() {
+        say(out, "driver", &[version])?;
+    }
+    let count = Device::cuda_count();
+    if count == 0 {
+        let why = match Device::cuda(0) {
+            Err(error) => match error.kind() {
+                ErrorKind::NoDriver { tried } => format!("no usable NVIDIA driver: {tried}"),
+                _ => error.to_string(),
+            },
+            Ok(device) => format!("{device} has appeared just now; run this again"),
+        };
+        say(out, "cuda", &[one_line(&why)])?;
+        advice.push("No GPU can be used. On a machine with one, install NVIDIA's driver, nothing else.".to_owned());
+        return Ok(());
+    }
+    for ordinal in 0..count {
+        let label = format!("cuda:{ordinal}");
+        let device = match Device::cuda(ordinal) {
+            Ok(device) => device,
+            Err(error) => {
+                say(out, &label, &[one_line(&error.to_string())])?;
+                advice.push(format!("{label} cannot be used: {}", one_line(&error.to_string())));
+                continue;
+            }
+        };
+        let mut lines = Vec::new();
+        if let Some(info) = device.info() {
+            let ((major, minor), sm) = (info.driver, info.sm);
+            lines.push(format!("{}, sm_{sm}, driver for CUDA {major}.{minor}", info.name));
+        }
+        if let Ok(Some((free, total))) = device.memory() {
+            let gib = |bytes: usize| bytes as f64 / (1_u64 << 30) as f64;
+            lines.push(format!("{:.1} of {:.1} GiB free", gib(free), gib(total)));
+        }
+        if kernels {
+            match smoke(&device) {
+                Ok(()) => works.push(format!("ops on {label}")),
+                Err(error) => {
+                    lines.push(one_line(&error.to_string()));
+                    advice.push(format!("{label} is there, but an op failed: {}", one_line(&error.to_string())));
+                }
+            }
+        }
+        say(out, &label, &lines)?;
+    }
+    Ok(())
+}
+
+/// The compilers for device code, which only building needs.
+fn tools(out: &mut impl Write, report: &Report) -> Result<()> {
+    let text = match &report.toolchain {
+        Ok(toolchain) => toolchain.to_string(),
+        Err(error) => error.to_string(),
+    };
+    say(out, "compiler", &text.lines().map(|text| one_line(text.trim())).collect::<Vec<_>>())?;
+    let text = match &report.ptxas {
+        Ok(ptxas) => format!("{ptxas} (optional)"),
+        Err(_) => "not found (optional: it checks kernels when they are built)".to_owned(),
+    };
+    say(out, "ptxas", &[one_line(&text)])
+}
+
+/// An op on a few elements, there and back.
+fn smoke(device: &Device) -> Result<()> {
+    let y = kernels::relu().run(&Tensor::from_slice(device, &[-1.0_f32, 0.5, 2.0], [3])?)?.to_vec::<f32>()?;
+    if y == [0.0, 0.5, 2.0] {
+        return Ok(());
+    }
+    Err(crate::error::Error::Failed(format!("relu of [-1, 0.5, 2] on {device} gave {y:?}; please report this")))
+}
+
+/// What NVIDIA's kernel module says of itself, on Linux.
+fn driver_version() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
+    let words = text.lines().next()?.trim().strip_prefix("NVRM version:")?;
+    Some(one_line(&words.split_whitespace().collect::<Vec<_>>().join(" ")))
+}
+
+/// Vector extensions that the compiled loops may be chosen by.
+fn cpu_features() -> String {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let found = [
+            ("avx2", is_x86_feature_detected!("avx2")),
+            ("fma", is_x86_feature_detected!("fma")),
+            ("f16c", is_x86_feature_detected!("f16c")),
+            ("avx512f", is_x86_feature_detected!("avx512f")),
+        ];
+        let yes: Vec<_> = found.iter().filter(|(_, there)| *there).map(|(name, _)| *name).collect();
+        if yes.is_empty() { "x86_64 without avx2".to_owned() } else { format!("x86_64 with {}", yes.join(", ")) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        std::env::consts::ARCH.to_owned()
+    }
+}
+
+fn say(out: &mut impl Write, label: &str, lines: &[String]) -> Result<()> {
+    for (i, text) in lines.iter().enumerate() {
+        let label = if i == 0 { label } else { "" };
+        line(out, format!("{label:<LABEL$}{text}"))?;
+    }
+    Ok(())
+}

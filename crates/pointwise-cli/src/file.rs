@@ -1,0 +1,286 @@
+//! Tensors from safetensors files and to them.
+//!
+//! Only the header and the tensors asked for are read, wherever in the file they lie. A file is written beside its place
+//! and moved there when it is complete, so that nobody ever sees half of one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use pointwise::{DType, Device, Tensor};
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+
+use crate::error::{Error, Result, did_you_mean, nearest};
+use crate::progress;
+use crate::registry::Named;
+
+/// Bytes of the header's length.
+const LENGTH: u64 = 8;
+
+/// The format's limit for a header.
+const MAX_HEADER: u64 = 100_000_000;
+
+/// Bytes moved between two updates of the progress bar.
+const CHUNK: usize = 8 << 20;
+
+/// The tensors `names` of the file at `path`, on `device`.
+///
+/// # Errors
+/// A file that cannot be read or is not a whole safetensors file; a tensor that is not there or is of a type that ops do
+/// not take; out of memory.
+pub(crate) fn read(path: &Path, names: &[&str], device: &Device) -> Result<Vec<Tensor>> {
+    let failed = |error: io::Error| Error::Failed(format!("cannot read {}: {error}", path.display()));
+    let broken = |why: String| Error::Failed(format!("{} is not a safetensors file: {why}", path.display()));
+    // Before it is opened: opening a pipe waits for somebody to write to it.
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if !metadata.is_file() {
+        let what = if metadata.is_dir() { "a directory" } else { "not a regular file" };
+        return Err(Error::Failed(format!("cannot read {}: it is {what}", path.display())));
+    }
+    let mut file = File::open(path).map_err(failed)?;
+    let size = metadata.len();
+    if size < LENGTH {
+        return Err(broken(format!("it has {size} bytes, and the length of its header alone takes {LENGTH}")));
+    }
+    let mut length = [0; LENGTH as usize];
+    file.read_exact(&mut length).map_err(failed)?;
+    let length = u64::from_le_bytes(length);
+    if length > MAX_HEADER {
+        return Err(broken(format!("its header would have {length} bytes; at most {MAX_HEADER} are allowed")));
+    }
+    if length > size - LENGTH {
+        return Err(broken(format!("its header would have {length} bytes, but it has only {size}; is it cut off?")));
+    }
+    let mut header = buffer(length)?;
+    (&mut file).take(length).read_to_end(&mut header).map_err(failed)?;
+    let header: Metadata = serde_json::from_slice(&header).map_err(|error| broken(format!("header: {error}")))?;
+
+    let start = LENGTH + length;
+    let expected = start.checked_add(header.data_len() as u64);
+    if expected != Some(size) {
+        let expected = expected.map_or("more than any file".to_owned(), |bytes| format!("{bytes} bytes"));
+        return Err(broken(format!("its header describes {expected}, but it has {size}; is it cut off?")));
+    }
+    names.iter().map(|name| read_tensor(path, &mut file, start, &header, name, device)).collect()
+}
+
+fn read_tensor(
+    path: &Path,
+    file: &mut File,
+    start: u64,
+    header: &Metadata,
+    name: &str,
+    device: &Device,
+) -> Result<Tensor> {
+    let info = header.info(name).ok_or_else(|| missing(path, header, name))?;
+    let dtype = from_file(info.dtype).ok_or_else(|| {
+        let known: Vec<_> = DType::ALL.iter().map(|&dtype| to_file(dtype).to_string()).collect();
+        Error::Failed(format!(
+            "tensor {name} of {} is {}, which no op takes: convert it to one of {}",
+            path.display(),
+            info.dtype,
+            known.join(", ")
+        ))
+    })?;
+    let failed = |error: io::Error| Error::Failed(format!("cannot read {}: {error}", path.display()));
+    let (from, to) = info.data_offsets;
+    let bytes = (to - from) as u64;
+    file.seek(SeekFrom::Start(start + from as u64)).map_err(failed)?;
+    let bar = progress::of_bytes("reading", bytes);
+    let mut data = buffer(bytes)?;
+    bar.wrap_read(BufReader::with_capacity(CHUNK.min(to - from), &*file))
+        .take(bytes)
+        .read_to_end(&mut data)
+        .map_err(failed)?;
+    bar.finish_and_clear();
+    let tensor = Tensor::from_bytes(device, dtype, &data, info.shape.as_slice());
+    tensor.map_err(Error::of(format!("tensor {name} of {}", path.display())))
+}
+
+/// An empty buffer with room for `bytes`: running out of memory is an error, not the end of the program.
+fn buffer(bytes: u64) -> Result<Vec<u8>> {
+    let mut buffer = Vec::new();
+    let reserved = usize::try_from(bytes).ok().and_then(|bytes| buffer.try_reserve_exact(bytes).ok());
+    reserved.ok_or_else(|| Error::Failed(format!("out of memory: {bytes} bytes are needed to read the file")))?;
+    Ok(buffer)
+}
+
+fn missing(path: &Path, header: &Metadata, name: &str) -> Error {
+    const SHOWN: usize = 8;
+    let mut names = header.offset_keys();
+    names.sort_unstable();
+    let near = did_you_mean(&nearest(name, names.iter().map(String::as_str)));
+    let has = match names.len() {
+        0 => "it has none".to_owned(),
+        many if many > SHOWN => format!("it has {} and {} more", names[..SHOWN].join(", "), many - SHOWN),
+        _ => format!("it has {}", names.join(", ")),
+    };
+    Error::Failed(format!("{} has no tensor {name}{near} ({has})", path.display()))
+}
+
+/// The element type of the format's; none for those no op takes.
+fn from_file(dtype: Dtype) -> Option<DType> {
+    DType::ALL.into_iter().find(|&ours| to_file(ours) == dtype)
+}
+
+fn to_file(dtype: DType) -> Dtype {
+    match dtype {
+        DType::F32 => Dtype::F32,
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::BF16,
+        DType::F8E4M3 => Dtype::F8_E4M3,
+        DType::F8E5M2 => Dtype::F8_E5M2,
+        DType::I8 => Dtype::I8,
+        DType::I16 => Dtype::I16,
+        DType::I32 => Dtype::I32,
+        DType::I64 => Dtype::I64,
+        DType::U8 => Dtype::U8,
+        DType::Bool => Dtype::BOOL,
+    }
+}
+
+/// A place to write to, looked at before the work is done.
+pub(crate) struct Target {
+    /// As it was given, for messages.
+    given: PathBuf,
+    /// Where the data goes: a link is followed, so that it stays one.
+    path: PathBuf,
+    /// The file that is replaced.
+    old: Option<fs::Metadata>,
+}
+
+impl Target {
+    /// # Errors
+    /// A directory, a file that may not be written, a folder that is not there.
+    pub(crate) fn new(given: &Path) -> Result<Target> {
+        let refuse = |why: &str| Err(Error::Failed(format!("cannot write {}: {why}", given.display())));
+        let old = fs::metadata(given).ok();
+        match &old {
+            Some(old) if old.is_dir() => return refuse("it is a directory"),
+            Some(old) if old.permissions().readonly() => return refuse("it is read-only"),
+            _ => {}
+        }
+        if given.file_name().is_none() {
+            return refuse("it is a directory");
+        }
+        let path = fs::canonicalize(given).unwrap_or_else(|_| given.to_owned());
+        if !folder(&path).is_dir() {
+            return refuse("there is no such folder");
+        }
+        Ok(Target { given: given.to_owned(), path, old })
+    }
+
+    /// Writes a file of these tensors.
+    ///
+    /// # Errors
+    /// Those of the device and of the file system; then there is no file, or the old one.
+    pub(crate) fn write(&self, tensors: &[Named]) -> Result<()> {
+        let (header, order) = header(tensors)?;
+        if self.old.as_ref().is_some_and(|old| !old.is_file()) {
+            // A device or a pipe cannot be replaced.
+            let mut file = OpenOptions::new().write(true).open(&self.given).map_err(|error| self.failed(error))?;
+            return self.write_to(&mut file, &header, &order);
+        }
+        let mut draft = Draft::beside(&self.path).map_err(|error| self.failed(error))?;
+        self.write_to(&mut draft.file, &header, &order)?;
+        draft.keep(&self.path, self.old.as_ref()).map_err(|error| self.failed(error))
+    }
+
+    fn write_to(&self, file: &mut File, header: &[u8], tensors: &[&Tensor]) -> Result<()> {
+        file.write_all(header).map_err(|error| self.failed(error))?;
+        let bar = progress::of_bytes("writing", tensors.iter().map(|tensor| tensor.byte_len() as u64).sum());
+        for tensor in tensors {
+            let bytes = tensor.to_bytes()?;
+            for chunk in bytes.chunks(CHUNK) {
+                file.write_all(chunk).map_err(|error| self.failed(error))?;
+                bar.inc(chunk.len() as u64);
+            }
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        Error::Failed(format!("cannot write {}: {error}", self.given.display()))
+    }
+}
+
+/// The folder a file lies in.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The header with its length, and the tensors in the order of their bytes.
+fn header(tensors: &[Named]) -> Result<(Vec<u8>, Vec<&Tensor>)> {
+    let mut sorted: Vec<_> = tensors.iter().collect();
+    // The widest elements first, as the format's own writer does: then all of them are aligned.
+    sorted.sort_by_key(|(name, tensor)| (std::cmp::Reverse(tensor.dtype().size()), *name));
+    let mut at = 0;
+    let infos = sorted.iter().map(|(name, tensor)| {
+        let from = at;
+        at += tensor.byte_len();
+        let shape = tensor.shape().to_vec();
+        ((*name).to_owned(), TensorInfo { dtype: to_file(tensor.dtype()), shape, data_offsets: (from, at) })
+    });
+    let metadata = Metadata::new(None, infos.collect());
+    let json = metadata.map_err(|error| error.to_string()).and_then(|metadata| {
+        let json = serde_json::to_vec(&metadata).map_err(|error| error.to_string())?;
+        Ok(json)
+    });
+    let mut json = json.map_err(|why| Error::Failed(format!("the result cannot be described in a file: {why}")))?;
+    json.resize(json.len().next_multiple_of(LENGTH as usize), b' ');
+    let mut header = (json.len() as u64).to_le_bytes().to_vec();
+    header.append(&mut json);
+    Ok((header, sorted.iter().map(|(_, tensor)| tensor).collect()))
+}
+
+/// A file on its way; removed unless it is kept.
+struct Draft {
+    path: PathBuf,
+    file: File,
+    kept: bool,
+}
+
+impl Draft {
+    /// In the same folder, so that moving it is one step of the file system.
+    fn beside(path: &Path) -> io::Result<Draft> {
+        let folder = folder(path);
+        for attempt in 0..u32::MAX {
+            let path = folder.join(format!(".pointwise-{}-{attempt}.tmp", std::process::id()));
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok(Draft { path, file, kept: false }),
+                // Left by a process of the same number that was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Moves it to its place. The bytes are on the disk before the name is.
+    fn keep(mut self, path: &Path, old: Option<&fs::Metadata>) -> io::Result<()> {
+        if let Some(old) = old {
+            self.file.set_permissions(old.permissions())?;
+        }
+        self.file.sync_all()?;
+        fs::rename(&self.path, path)?;
+        self.kept = true;
+        // The move itself, where folders can be synchronised: not every system can, and the file is complete anyhow.
+        if let Ok(folder) = File::open(folder(path)) {
+            let _ = folder.sync_all();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Whatever went wrong before is what the user is told.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `pointwise list`: the ops.
+
+use std::io::Write;
+
+use pointwise::{Accuracy, DType, OpInfo, ParamInfo, Strategy};
+use pointwise_core::ResultType;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::output::line;
+use crate::registry::Op;
+use crate::values::{choices, is_open};
+
+/// Runs the command.
+///
+/// # Errors
+/// Those of the standard output.
+pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
+    if json {
+        let ops: Vec<Description> = Op::all().map(describe).collect();
+        serde_json::to_writer_pretty(&mut *out, &ops).map_err(|error| Error::Stdout(error.into()))?;
+        return line(out, "");
+    }
+    let signatures: Vec<String> = Op::all().map(signature).collect();
+    let types: Vec<String> = Op::all().map(|op| type_groups(op.info())).collect();
+    let widths = [width("op", &signatures), width("types", &types)];
+    let (a, b) = (widths[0], widths[1]);
+    line(out, format!("{:a$}  {:b$}  {:6}  {:8}  what it does", "op", "types", "result", "accuracy"))?;
+    for ((op, signature), types) in Op::all().zip(&signatures).zip(&types) {
+        let info = op.info();
+        let (result, accuracy, gist) = (result(info), accuracy(info.accuracy), gist(info));
+        line(out, format!("{signature:a$}  {types:b$}  {result:6}  {accuracy:8}  {gist}"))?;
+    }
+    line(out, "")?;
+    line(out, "floats: f32 f16 bf16 f8e4m3 f8e5m2; ints: i8 i16 i32 i64 u8. Accuracy is that of f32 results;")?;
+    line(out, "16-bit ones are within 1 ULP, fp8 ones correctly rounded. Strategies: `pointwise list --json`.")
+}
+
+/// An element of `list --json`. Names and meanings of its keys stay as they are; new ones may come.
+#[derive(Serialize)]
+struct Description {
+    name: &'static str,
+    kind: &'static str,
+    arguments: &'static [&'static str],
+    parameters: Vec<Value>,
+    types: Vec<&'static str>,
+    result: &'static str,
+    strategies: Vec<Value>,
+    accuracy: Value,
+    doc: String,
+}
+
+fn describe(op: Op) -> Description {
+    let info = op.info();
+    let names = |dtypes: &[DType]| dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>();
+    let params = info.params.iter().map(|param| json!({ "name": param.name, "default": default_json(param) }));
+    let choices = choices(op).map(|choice| {
+        let values: Vec<_> = choice.values.iter().map(|(word, _)| *word).collect();
+        json!({ "name": choice.param, "default": values.first(), "values": values })
+    });
+    let strategies = Strategy::ALL.into_iter().filter_map(|strategy| {
+        let types: Vec<_> = info.types.iter().copied().filter(|&dtype| op.serves(strategy, dtype)).collect();
+        (!types.is_empty()).then(|| json!({ "name": strategy.name(), "types": names(&types) }))
+    });
+    let bound = |dtype: &DType| (dtype.name().to_owned(), json!(info.accuracy.bound(info.result.of(*dtype))));
+    Description {
+        name: info.name,
+        kind: info.kind.name(),
+        arguments: info.kind.arguments(),
+        parameters: params.chain(choices).collect(),
+        types: names(info.types),
+        result: result(info),
+        strategies: strategies.collect(),
+        accuracy: json!({
+            "exact": info.accuracy == Accuracy::Exact,
+            "ulp": info.types.iter().map(bound).collect::<serde_json::Map<_, _>>(),
+        }),
+        doc: doc(info),
+    }
+}
+
+/// null is PyTorch's None. JSON has no infinities, and no default is one but those that are None.
+fn default_json(param: &ParamInfo) -> Value {
+    if is_open(param) { Value::Null } else { json!(param.default) }
+}
+
+fn result(info: &OpInfo) -> &'static str {
+    if info.result == ResultType::Bool { "bool" } else { "same" }
+}
+
+/// `leaky_relu(x, negative_slope=0.01)`.
+fn signature(op: Op) -> String {
+    let info = op.info();
+    let mut parts: Vec<String> = info.kind.arguments().iter().map(|&name| name.to_owned()).collect();
+    for param in info.params {
+        let default = if is_open(param) { "None".to_owned() } else { param.default.to_string() };
+        parts.push(format!("{}={default}", param.name));
+    }
+    for choice in choices(op) {
+        let words: Vec<_> = choice.values.iter().map(|(word, _)| *word).collect();
+        parts.push(format!("{}={}", choice.param, words.join("|")));
+    }
+    format!("{}({})", info.name, parts.join(", "))
+}
+
+/// The element types with their two great groups by name.
+fn type_groups(info: &OpInfo) -> String {
+    let mut words = Vec::new();
+    let mut add = |group: &'static str, is_in: fn(DType) -> bool| {
+        let all = DType::ALL.into_iter().filter(|&dtype| is_in(dtype));
+        if all.clone().all(|dtype| info.supports(dtype)) {
+            words.push(group);
+        } else {
+            words.extend(all.filter(|&dtype| info.supports(dtype)).map(DType::name));
+        }
+    };
+    add("floats", DType::is_float);
+    add("ints", DType::is_int);
+    add("bool", |dtype| dtype == DType::Bool);
+    words.join(" ")
+}
+
+fn accuracy(accuracy: Accuracy) -> String {
+    match accuracy {
+        Accuracy::Exact => "exact".to_owned(),
+        Accuracy::Ulp(ulp) => format!("{ulp} ULP"),
+    }
+}
+
+/// The first paragraph of the documentation, in one line.
+fn doc(info: &OpInfo) -> String {
+    let words = info.doc.lines().map(str::trim).skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Its first clause, for a table.
+fn gist(info: &OpInfo) -> String {
+    let doc = doc(info).replace('`', "");
+    doc.split(';').next().unwrap_or_default().trim_end_matches('.').to_owned()
+}
+
+fn width(title: &str, cells: &[String]) -> usize {
+    cells.iter().map(String::len).chain([title.len()]).max().unwrap_or_default()
+}

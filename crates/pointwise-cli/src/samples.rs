@@ -1,0 +1,108 @@
+//! What the tour feeds the ops: the same values on every machine.
+
+use pointwise::DType;
+
+/// Elements for the types that have too many codes to try them all. A prime: no vector width divides it.
+const COUNT: usize = 10_007;
+
+/// The bytes of a tensor's elements. All codes of types of up to 16 bits; for wider ones special values, numbers of every
+/// magnitude, and many where functions bend.
+pub(crate) fn bytes(dtype: DType) -> Vec<u8> {
+    match dtype {
+        DType::Bool => [0, 1].repeat(128),
+        DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8 => (0..=u8::MAX).collect(),
+        DType::F16 | DType::BF16 | DType::I16 => (0..=u16::MAX).flat_map(u16::to_ne_bytes).collect(),
+        DType::F32 => floats().into_iter().flat_map(f32::to_ne_bytes).collect(),
+        DType::I32 => integers(i64::from(i32::MAX)).into_iter().flat_map(|x| (x as i32).to_ne_bytes()).collect(),
+        DType::I64 => integers(i64::MAX).into_iter().flat_map(i64::to_ne_bytes).collect(),
+    }
+}
+
+fn floats() -> Vec<f32> {
+    let mut values = vec![
+        0.0,
+        f32::from_bits(1),
+        f32::MIN_POSITIVE,
+        f32::EPSILON,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        2.5,
+        3.0,
+        6.0,
+        20.0,
+        88.722_84,
+        103.972_08,
+        16_777_216.0,
+        f32::MAX,
+        f32::INFINITY,
+        f32::NAN,
+        std::f32::consts::FRAC_PI_2,
+        std::f32::consts::PI,
+    ];
+    values.extend(values.clone().iter().map(|x| -x));
+    let mut random = Random(1);
+    while values.len() < COUNT {
+        values.push(match values.len() % 3 {
+            // Any code: every magnitude, and NaN in many guises.
+            0 => f32::from_bits(random.next() as u32),
+            // Where exponentials neither vanish nor overflow.
+            1 => (random.unit() * 200.0 - 100.0) as f32,
+            _ => (random.unit() * 12.0 - 6.0) as f32,
+        });
+    }
+    values
+}
+
+/// Numbers up to `max` that f64 has, since the oracle is told them in f64.
+fn integers(max: i64) -> Vec<i64> {
+    let exact = |x: i64| if x.unsigned_abs() >> 53 == 0 { x } else { x & !0x7FF };
+    let mut values = vec![0, 1, -1, 2, -2, 3, 127, 128, -128, -129, 255, 256, 32767, -32768, 65535, max, -max, -max - 1];
+    let mut random = Random(2);
+    while values.len() < COUNT {
+        // Every number of bits alike.
+        let bits = 1 + random.next() % u64::from(max.ilog2() + 1);
+        let magnitude = (random.next() >> (64 - bits)) as i64;
+        values.push(if random.next() % 2 == 0 { magnitude } else { -magnitude });
+    }
+    values.into_iter().map(exact).collect()
+}
+
+/// splitmix64 (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to 1.
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_of_elements_and_exact_in_f64() {
+        for dtype in DType::ALL {
+            assert_eq!(bytes(dtype).len() % dtype.size(), 0, "{dtype}");
+        }
+        for max in [i64::from(i32::MAX), i64::MAX] {
+            let values = integers(max);
+            assert!(values.contains(&(-max - 1)) && values.contains(&0));
+            for value in values {
+                assert_eq!(value as f64 as i128, i128::from(value));
+                assert!((-max - 1..=max).contains(&value));
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The accuracy table: every unary float op over all 2^32 f32 inputs, all 65,536 of f16 and bf16, all 256 of fp8, against
+//! f64. `accuracy [--device D] [--op NAME]... [--sample]`; `--sample` takes every 257th f32.
+
+use std::time::Instant;
+
+use pointwise::{DType, Device, Tensor, UNARY, UnaryDef};
+use rayon::prelude::*;
+use tests::{inputs, judge};
+
+/// f32 inputs of a call.
+const CHUNK: u64 = 1 << 26;
+/// f32 inputs of a task on the host.
+const TASK: usize = 1 << 16;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut device = Device::best()?;
+    let (mut names, mut sample) = (Vec::new(), false);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--device" => device = Device::parse(&arguments.next().unwrap_or_default())?,
+            "--op" => names.extend(arguments.next()),
+            "--sample" => sample = true,
+            other => return Err(format!("unknown argument {other}").into()),
+        }
+    }
+    let ops: Vec<_> = UNARY
+        .iter()
+        .copied()
+        .filter(|def| def.info.supports(DType::F32) && (names.is_empty() || names.iter().any(|n| n == def.info.name)))
+        .collect();
+    println!("# device {device}: {}", device.info().map_or("the CPU", |info| info.name.as_str()));
+    println!("| op | f32: ULP, bound, at | f16: ULP, correctly rounded | bf16 | f8e4m3 | f8e5m2 |");
+    println!("|---|---|---|---|---|---|");
+    let mut failed = 0;
+    for def in ops {
+        let start = Instant::now();
+        let f32s = all_f32(&device, def, if sample { 257 } else { 1 })?;
+        let bound = def.info.accuracy.bound(def.info.result.of(DType::F32));
+        let mut kept = f32s.keeps(def.info.accuracy, def.info.result.of(DType::F32), false);
+        let mut row = format!("| {} | {:.3}, {bound}, {:e} |", def.info.name, f32s.worst_ulp, f32s.worst_at);
+        for dtype in [DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2] {
+            let report = all_codes(&device, def, dtype)?;
+            kept &= report.keeps(def.info.accuracy, def.info.result.of(dtype), true);
+            let share = 100.0 * (1.0 - report.not_rounded as f64 / report.compared as f64);
+            row += &format!(" {:.3}, {share:.2} % |", report.worst_ulp);
+        }
+        failed += usize::from(!kept);
+        println!("{row}{}", if kept { "" } else { " ABOVE ITS BOUND" });
+        eprintln!("{}: {:.1} s", def.info.name, start.elapsed().as_secs_f64());
+    }
+    if failed > 0 {
+        return Err(format!("{failed} op(s) above the bound").into());
+    }
+    Ok(())
+}
+
+fn all_codes(device: &Device, def: &UnaryDef, dtype: DType) -> pointwise::Result<judge::Report> {
+    let x = inputs::every_code(dtype);
+    let y = run(device, def, dtype, &x)?;
+    Ok(judge::unary(def, dtype, &Default::default(), &x, &y))
+}
+
+fn all_f32(device: &Device, def: &UnaryDef, step: u64) -> pointwise::Result<judge::Report> {
+    let mut total = judge::Report::default();
+    let mut first = 0_u64;
+    while first < 1 << 32 {
+        let last = (first + CHUNK * step).min(1 << 32);
+        let count = (last - first).div_ceil(step) as usize;
+        let mut x = vec![0_u8; 4 * count];
+        x.par_chunks_exact_mut(4).enumerate().for_each(|(i, slot)| {
+            slot.copy_from_slice(&((first + i as u64 * step) as u32).to_le_bytes());
+        });
+        let y = run(device, def, DType::F32, &x)?;
+        let size = def.info.result.of(DType::F32).size();
+        let part = x
+            .par_chunks(TASK * 4)
+            .zip(y.par_chunks(TASK * size))
+            .map(|(x, y)| judge::unary(def, DType::F32, &Default::default(), x, y))
+            .reduce(judge::Report::default, judge::Report::merge);
+        total = total.merge(part);
+        first += count as u64 * step;
+    }
+    Ok(total)
+}
+
+fn run(device: &Device, def: &UnaryDef, dtype: DType, x: &[u8]) -> pointwise::Result<Vec<u8>> {
+    let def = pointwise::op(def.info.name).unwrap_or_else(|| unreachable!("taken from the list of ops"));
+    def.kernel().run(&Tensor::from_bytes(device, dtype, x, [x.len() / dtype.size()])?)?.to_bytes()
+}

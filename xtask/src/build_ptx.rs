@@ -1,0 +1,71 @@
+//! `cargo xtask build-ptx`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use pointwise_build::{Artifacts, Sm, ptxas};
+
+use crate::family;
+use crate::shell::root;
+use crate::setup;
+
+/// What the PTX is assembled for: its own targets, and a newer one that takes that of sm_90.
+const ASSEMBLE: [u32; 3] = [80, 90, 100];
+
+pub(crate) fn run() -> Result<()> {
+    let start = Instant::now();
+    let artifacts = family::kernels(root().join("gpu-kernels")).target_dir(target().join("ptx")).compile()?;
+    let folder = target().join("ptx-embedded");
+    artifacts.write(&folder)?;
+    println!(
+        "{} entries for {}, {:.2} MB of PTX, {:.2} MB embedded, in {:.1} s; every check passed",
+        artifacts.symbols().count(),
+        artifacts.targets.iter().map(|target| target.sm.to_string()).collect::<Vec<_>>().join(" and "),
+        megabytes(artifacts.targets.iter().map(|target| target.whole().len() as u64).sum()),
+        megabytes(size(&folder)?),
+        start.elapsed().as_secs_f64(),
+    );
+    match setup::assembler() {
+        Some(ptxas) => assemble(&artifacts, &ptxas),
+        None => Ok(()),
+    }
+}
+
+/// Assembles everything; spills and stack are errors.
+fn assemble(artifacts: &Artifacts, ptxas: &ptxas::Ptxas) -> Result<()> {
+    println!("{ptxas}");
+    for sm in ASSEMBLE.map(Sm) {
+        let start = Instant::now();
+        let figures = artifacts.assemble(ptxas, sm)?;
+        let most = figures.iter().max_by_key(|entry| entry.registers);
+        ptxas::deny_spills(&figures, sm)?;
+        println!(
+            "{sm}: {} entries, {:.2} MB of machine code, no spills, no stack, at most {} registers ({}), in {:.1} s",
+            figures.len(),
+            megabytes(figures.iter().map(|entry| entry.code).sum()),
+            most.map_or(0, |entry| entry.registers),
+            most.map_or("", |entry| entry.name.as_str()),
+            start.elapsed().as_secs_f64(),
+        );
+    }
+    Ok(())
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+fn size(folder: &std::path::Path) -> Result<u64> {
+    let mut total = 0;
+    for file in std::fs::read_dir(folder)? {
+        total += file?.metadata()?.len();
+    }
+    Ok(total)
+}
+
+/// Cargo's target directory, which this program lies in: TARGET/PROFILE/xtask.
+fn target() -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    program.ancestors().nth(2).map_or_else(|| root().join("target"), PathBuf::from)
+}

@@ -1,0 +1,73 @@
+//! `cargo xtask gpu-bundle`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::shell::{cargo, output, root};
+
+/// Folder of the bundle, ignored by git.
+const FOLDER: &str = "bundle";
+
+/// Where things lie in the bundle, for whoever opens it.
+const README: &str = "\
+matrix      every (op, element type, strategy) on the GPU: ./matrix [FILTER]; POINTWISE_MATRIX=quick for a memory checker
+accuracy    the accuracy table over all 2^32 f32 inputs: ./accuracy [--op NAME]
+bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json FILE]
+launch      host time of a call beside a bare launch
+first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16
+pointwise   the command
+";
+
+pub(crate) fn run() -> Result<()> {
+    let folder = root().join(FOLDER);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder)?;
+    let builds: [&[&str]; 3] = [
+        &["test", "--no-run", "--release", "-p", "tests", "--test", "matrix"],
+        &["build", "--release", "-p", "tests", "-p", "benches", "--bins"],
+        &["build", "--release", "-p", "pointwise-cli"],
+    ];
+    let mut programs = Vec::new();
+    for arguments in builds {
+        let messages = output(cargo().args(arguments).args(["--message-format=json-render-diagnostics", "--config"]).arg(
+            "profile.release.strip=true",
+        ))?;
+        programs.extend(executables(&messages));
+    }
+    if programs.is_empty() {
+        bail!("cargo named no program among what it built");
+    }
+    let mut total = 0;
+    for program in programs {
+        let name = program_name(&program);
+        let target = folder.join(&name);
+        total += fs::copy(&program, &target).with_context(|| format!("cannot copy {}", program.display()))?;
+        println!("{}", target.display());
+    }
+    fs::write(folder.join("README"), README)?;
+    println!("{:.1} MB", total as f64 / 1e6);
+    Ok(())
+}
+
+/// The programs that cargo's messages name.
+fn executables(messages: &str) -> Vec<PathBuf> {
+    let key = "\"executable\":\"";
+    let found = messages.lines().filter(|line| line.contains("\"reason\":\"compiler-artifact\""));
+    found
+        .filter_map(|line| line.split_once(key)?.1.split_once('"'))
+        .map(|(path, _)| PathBuf::from(path))
+        .collect()
+}
+
+/// A test program's name without cargo's hash.
+fn program_name(program: &Path) -> String {
+    let name = program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    match name.rsplit_once('-') {
+        Some((stem, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => stem.to_owned(),
+        _ => name,
+    }
+}

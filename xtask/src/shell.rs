@@ -1,0 +1,44 @@
+//! Running programs.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+/// The folder of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or_else(|| here.clone(), PathBuf::from)
+}
+
+/// The cargo that runs this program.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root());
+    cargo
+}
+
+/// Runs a command to its end, showing it first; anything but success is an error.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    println!("$ {}", line(command));
+    let status = command.status().with_context(|| format!("cannot run {}", line(command)))?;
+    if !status.success() {
+        bail!("{} failed ({status})", line(command));
+    }
+    Ok(())
+}
+
+/// What a command writes, if it succeeds.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot run {}", line(command)))?;
+    if !output.status.success() {
+        bail!("{} failed ({}): {}", line(command), output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
