@@ -69,10 +69,7 @@ impl TargetArtifacts {
     /// The text of a module with these entries; unknown names are left out.
     #[must_use]
     pub fn module<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> String {
-        let modules: Vec<_> = names
-            .into_iter()
-            .filter_map(|name| self.modules.get(name))
-            .collect();
+        let modules: Vec<_> = names.into_iter().filter_map(|name| self.modules.get(name)).collect();
         self.text(&modules)
     }
 
@@ -84,14 +81,8 @@ impl TargetArtifacts {
 
     fn text(&self, modules: &[&EntryModule]) -> String {
         let (major, minor) = self.version;
-        let mut text = format!(
-            ".version {major}.{minor}\n.target {}\n.address_size 64\n",
-            self.sm
-        );
-        let declarations: BTreeSet<&String> = modules
-            .iter()
-            .flat_map(|module| &module.declarations)
-            .collect();
+        let mut text = format!(".version {major}.{minor}\n.target {}\n.address_size 64\n", self.sm);
+        let declarations: BTreeSet<&String> = modules.iter().flat_map(|module| &module.declarations).collect();
         for declaration in declarations {
             text += declaration;
             text.push('\n');
@@ -127,37 +118,21 @@ impl Artifacts {
                     .filter(|it| it.kind == Kind::Shared && entry.mentions(it.name))
                     .map(|it| it.text.to_owned())
                     .collect();
-                modules.insert(
-                    entry.name.to_owned(),
-                    EntryModule {
-                        declarations,
-                        entry: entry.compact(),
-                    },
-                );
+                modules.insert(entry.name.to_owned(), EntryModule { declarations, entry: entry.compact() });
             }
         }
-        self.targets.push(TargetArtifacts {
-            sm,
-            version,
-            modules,
-        });
+        self.targets.push(TargetArtifacts { sm, version, modules });
     }
 
     /// The names of the entries, sorted.
     pub fn symbols(&self) -> impl Iterator<Item = &str> {
-        self.targets
-            .first()
-            .into_iter()
-            .flat_map(|target| target.modules.keys().map(String::as_str))
+        self.targets.first().into_iter().flat_map(|target| target.modules.keys().map(String::as_str))
     }
 
     /// The newest target whose PTX a device of compute capability `sm` can run.
     #[must_use]
     pub fn target_for(&self, sm: Sm) -> Option<&TargetArtifacts> {
-        self.targets
-            .iter()
-            .filter(|target| target.sm <= sm)
-            .max_by_key(|target| target.sm)
+        self.targets.iter().filter(|target| target.sm <= sm).max_by_key(|target| target.sm)
     }
 
     /// Assembles every entry for `sm` and returns what the assembler says about each, by name.
@@ -165,11 +140,7 @@ impl Artifacts {
     /// # Errors
     /// [`Error::Settings`] if no target's PTX runs on `sm`, [`Error::Tool`] if ptxas refuses it.
     pub fn assemble(&self, ptxas: &Ptxas, sm: Sm) -> Result<Vec<Figures>, Error> {
-        let mut figures: Vec<_> = self
-            .groups(ptxas, sm)?
-            .into_iter()
-            .flat_map(|assembly| assembly.figures)
-            .collect();
+        let mut figures: Vec<_> = self.groups(ptxas, sm)?.into_iter().flat_map(|assembly| assembly.figures).collect();
         figures.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(figures)
     }
@@ -183,9 +154,7 @@ impl Artifacts {
     /// Machine code for `sm`, a file for a few entries.
     fn groups(&self, ptxas: &Ptxas, sm: Sm) -> Result<Vec<Assembly>, Error> {
         let Some(target) = self.target_for(sm) else {
-            return Err(Error::Settings(format!(
-                "no target's PTX can be assembled for {sm}"
-            )));
+            return Err(Error::Settings(format!("no target's PTX can be assembled for {sm}")));
         };
         let modules: Vec<&EntryModule> = target.modules.values().collect();
         let groups: Vec<_> = modules.chunks(pack::CUBIN_ENTRIES).collect();
@@ -204,16 +173,9 @@ impl Artifacts {
     pub(crate) fn write_at(&self, folder: &Path, level: Level) -> Result<(), Error> {
         let symbols: Vec<&str> = self.symbols().collect();
         write_file(&folder.join(SYMBOLS), symbols.join("\n").as_bytes())?;
-        let mut generated = format!(
-            "Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n",
-            self.note
-        );
+        let mut generated = format!("Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n", self.note);
         for target in &self.targets {
-            let texts: Vec<String> = target
-                .modules
-                .values()
-                .map(|module| target.text(&[module]))
-                .collect();
+            let texts: Vec<String> = target.modules.values().map(|module| target.text(&[module])).collect();
             let groups = pack::texts(&texts, level)?;
             write_target(
                 folder,
@@ -250,30 +212,18 @@ fn write_target(
     for group in groups {
         bytes.extend_from_slice(&group.bytes);
         // Writing to a String cannot fail.
-        let _ = write!(
-            list,
-            "({}, {}, {}), ",
-            group.entries,
-            group.bytes.len(),
-            group.size
-        );
+        let _ = write!(list, "({}, {}, {}), ", group.entries, group.bytes.len(), group.size);
     }
     write_file(&folder.join(file), &bytes)?;
     let list = list.trim_end_matches(", ");
-    let _ = writeln!(
-        generated,
-        "        Target::new({}, ({major}, {minor}), include_bytes!({file:?}), &[{list}]),",
-        sm.0
-    );
+    let _ =
+        writeln!(generated, "        Target::new({}, ({major}, {minor}), include_bytes!({file:?}), &[{list}]),", sm.0);
     Ok(())
 }
 
 /// Writes a file to include that has no kernels.
 pub(crate) fn write_empty(folder: &Path, why: &str) -> Result<(), Error> {
-    write_file(
-        &folder.join(GENERATED),
-        format!("Kernels::empty({why:?})\n").as_bytes(),
-    )
+    write_file(&folder.join(GENERATED), format!("Kernels::empty({why:?})\n").as_bytes())
 }
 
 /// Writes a file, if its content is not what it is already: the host crate is not compiled again for nothing.

@@ -46,14 +46,9 @@ impl Job<'_> {
             run = self.cargo()?;
             assembly = self.assembly(&run.artifact)?;
         }
-        let ptx = fs::read_to_string(&assembly).map_err(|error| {
-            self.output(format!("{} cannot be read: {error}", assembly.display()))
-        })?;
-        Ok(Output {
-            ptx,
-            inputs: self.inputs(&run)?,
-            log: run.log,
-        })
+        let ptx = fs::read_to_string(&assembly)
+            .map_err(|error| self.output(format!("{} cannot be read: {error}", assembly.display())))?;
+        Ok(Output { ptx, inputs: self.inputs(&run)?, log: run.log })
     }
 
     fn cargo(&self) -> Result<Run, Error> {
@@ -67,15 +62,7 @@ impl Job<'_> {
             .env("RUSTC_BOOTSTRAP", "1")
             // Not `--config build.rustflags`: this one also overrides what a user's configuration files say.
             .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-            .args([
-                "rustc",
-                "--quiet",
-                "--lib",
-                "--release",
-                "--target",
-                TARGET,
-                "-Zbuild-std=core",
-            ])
+            .args(["rustc", "--quiet", "--lib", "--release", "--target", TARGET, "-Zbuild-std=core"])
             .arg("--target-dir")
             .arg(self.target_dir)
             .arg("--message-format=json-render-diagnostics");
@@ -90,18 +77,14 @@ impl Job<'_> {
             ("incremental", "false".to_owned()),
             ("lto", "\"off\"".to_owned()),
         ] {
-            command
-                .arg("--config")
-                .arg(format!("profile.release.{key}={value}"));
+            command.arg("--config").arg(format!("profile.release.{key}={value}"));
         }
         // Nothing is ever linked, so the machine code of these two is not used, only what is inlined from their MIR,
         // which this flag does not change. It takes a third off their compile time.
         command.arg("-Zprofile-rustflags");
         for library in ["core", "compiler_builtins"] {
             let key = format!("profile.release.package.{library}.rustflags");
-            command
-                .arg("--config")
-                .arg(format!("{key}=[\"-Cno-prepopulate-passes\"]"));
+            command.arg("--config").arg(format!("{key}=[\"-Cno-prepopulate-passes\"]"));
         }
         if !self.features.is_empty() {
             command.arg("--features").arg(self.features.join(","));
@@ -111,8 +94,7 @@ impl Job<'_> {
         }
         // For this crate alone: with it in RUSTFLAGS, core too would write its 7 MB.
         command.args(["--", "--emit=asm"]);
-        let (status, messages, log) =
-            capture(&mut command).map_err(Error::io("cannot run", Path::new(&cargo)))?;
+        let (status, messages, log) = capture(&mut command).map_err(Error::io("cannot run", Path::new(&cargo)))?;
         if !status.success() {
             return Err(Error::Compile {
                 kernel_crate: self.kernel_crate.to_owned(),
@@ -126,14 +108,9 @@ impl Job<'_> {
             .lines()
             .filter(|line| line.starts_with("{\"reason\":\"compiler-artifact\""))
             .filter(|line| {
-                string_after(line, "\"manifest_path\":")
-                    .is_some_and(|path| same_file(Path::new(&path), &manifest))
+                string_after(line, "\"manifest_path\":").is_some_and(|path| same_file(Path::new(&path), &manifest))
             })
-            .find_map(|line| {
-                files_of(line)
-                    .into_iter()
-                    .find(|path| path.extension() == Some(OsStr::new("rmeta")))
-            });
+            .find_map(|line| files_of(line).into_iter().find(|path| path.extension() == Some(OsStr::new("rmeta"))));
         match files {
             Some(artifact) => Ok(Run { artifact, log }),
             None => Err(self.output("it named no library among what it built".to_owned())),
@@ -156,10 +133,7 @@ impl Job<'_> {
         let name = stem.rsplit_once('-').map_or(stem, |(name, _)| name);
         // The file beside the final library, not the one in `deps`: it holds absolute paths, those of path
         // dependencies among them.
-        let dep_info = folder
-            .parent()
-            .unwrap_or(folder)
-            .join(format!("lib{name}.d"));
+        let dep_info = folder.parent().unwrap_or(folder).join(format!("lib{name}.d"));
         let text = fs::read_to_string(&dep_info).map_err(Error::io("cannot read", &dep_info))?;
         let mut foreign = vec![self.toolchain.sysroot.join("lib/rustlib")];
         let home = env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -175,24 +149,15 @@ impl Job<'_> {
 
     /// Folder and `NAME-HASH` of `.../deps/libNAME-HASH.rmeta`.
     fn place<'p>(&self, artifact: &'p Path) -> Result<(&'p Path, &'p str), Error> {
-        let stem = artifact
-            .file_stem()
-            .and_then(OsStr::to_str)
-            .and_then(|stem| stem.strip_prefix("lib"));
-        artifact.parent().zip(stem).ok_or_else(|| {
-            self.output(format!(
-                "{} has no name of the form libNAME-HASH.rmeta",
-                artifact.display()
-            ))
-        })
+        let stem = artifact.file_stem().and_then(OsStr::to_str).and_then(|stem| stem.strip_prefix("lib"));
+        artifact
+            .parent()
+            .zip(stem)
+            .ok_or_else(|| self.output(format!("{} has no name of the form libNAME-HASH.rmeta", artifact.display())))
     }
 
     fn output(&self, why: String) -> Error {
-        Error::Output {
-            kernel_crate: self.kernel_crate.to_owned(),
-            sm: self.sm,
-            why,
-        }
+        Error::Output { kernel_crate: self.kernel_crate.to_owned(), sm: self.sm, why }
     }
 }
 
@@ -235,30 +200,12 @@ fn clean_environment(command: &mut Command) {
 }
 
 fn is_for_the_host(name: &str) -> bool {
-    let kept = [
-        "CARGO_HOME",
-        "CARGO_NET_",
-        "CARGO_HTTP_",
-        "CARGO_REGISTR",
-        "CARGO_SOURCE_",
-        "CARGO_RESOLVER_",
-    ];
+    let kept = ["CARGO_HOME", "CARGO_NET_", "CARGO_HTTP_", "CARGO_REGISTR", "CARGO_SOURCE_", "CARGO_RESOLVER_"];
     let removed = ["CARGO_", "RUSTC", "RUSTFLAGS", "RUSTDOC", "DEP_"];
-    let set_by_cargo = [
-        "CARGO",
-        "MAKEFLAGS",
-        "MFLAGS",
-        "OUT_DIR",
-        "TARGET",
-        "HOST",
-        "NUM_JOBS",
-        "OPT_LEVEL",
-        "PROFILE",
-        "DEBUG",
-    ];
+    let set_by_cargo =
+        ["CARGO", "MAKEFLAGS", "MFLAGS", "OUT_DIR", "TARGET", "HOST", "NUM_JOBS", "OPT_LEVEL", "PROFILE", "DEBUG"];
     set_by_cargo.contains(&name)
-        || (removed.iter().any(|start| name.starts_with(start))
-            && !kept.iter().any(|start| name.starts_with(start)))
+        || (removed.iter().any(|start| name.starts_with(start)) && !kept.iter().any(|start| name.starts_with(start)))
 }
 
 /// A search path without the folders of another compiler's libraries: cargo puts its own compiler's there, and the
@@ -266,25 +213,15 @@ fn is_for_the_host(name: &str) -> bool {
 fn without_compilers(paths: &OsStr) -> OsString {
     let has_compiler = |folder: &PathBuf| {
         fs::read_dir(folder).is_ok_and(|entries| {
-            entries.flatten().any(|entry| {
-                entry
-                    .file_name()
-                    .to_str()
-                    .is_some_and(|name| name.contains("rustc_driver"))
-            })
+            entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(|name| name.contains("rustc_driver")))
         })
     };
-    env::join_paths(env::split_paths(paths).filter(|folder| !has_compiler(folder)))
-        .unwrap_or_default()
+    env::join_paths(env::split_paths(paths).filter(|folder| !has_compiler(folder))).unwrap_or_default()
 }
 
 /// Runs to the end; what it wrote to its output and to its error output.
 fn capture(command: &mut Command) -> std::io::Result<(std::process::ExitStatus, String, String)> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (mut out, mut log) = (Vec::new(), Vec::new());
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     // Both at once: a program that fills one pipe while the other is read would wait for ever.
@@ -296,18 +233,11 @@ fn capture(command: &mut Command) -> std::io::Result<(std::process::ExitStatus, 
     });
     let status = child.wait()?;
     read?;
-    Ok((
-        status,
-        String::from_utf8_lossy(&out).into_owned(),
-        String::from_utf8_lossy(&log).into_owned(),
-    ))
+    Ok((status, String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&log).into_owned()))
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {
-    a == b
-        || a.canonicalize()
-            .ok()
-            .is_some_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+    a == b || a.canonicalize().ok().is_some_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
 /// The `filenames` of one of cargo's artifact messages.
@@ -358,35 +288,18 @@ mod tests {
             r#"{"reason":"compiler-artifact","manifest_path":"C:\\k\\Cargo.toml","#,
             r#""filenames":["/t/libk.rlib","/t/deps/libk-1f.rmeta"],"executable":null}"#
         );
-        assert_eq!(
-            files_of(message),
-            ["/t/libk.rlib", "/t/deps/libk-1f.rmeta"].map(PathBuf::from)
-        );
-        assert_eq!(
-            string_after(message, "\"manifest_path\":").as_deref(),
-            Some(r"C:\k\Cargo.toml")
-        );
+        assert_eq!(files_of(message), ["/t/libk.rlib", "/t/deps/libk-1f.rmeta"].map(PathBuf::from));
+        assert_eq!(string_after(message, "\"manifest_path\":").as_deref(), Some(r"C:\k\Cargo.toml"));
         assert!(files_of("{}").is_empty());
     }
 
     #[test]
     fn what_is_for_the_host_stays_there() {
-        for name in [
-            "CARGO_ENCODED_RUSTFLAGS",
-            "RUSTFLAGS",
-            "RUSTC_WRAPPER",
-            "CARGO_TARGET_DIR",
-            "CARGO_MANIFEST_DIR",
-        ] {
+        for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WRAPPER", "CARGO_TARGET_DIR", "CARGO_MANIFEST_DIR"]
+        {
             assert!(is_for_the_host(name), "{name}");
         }
-        for name in [
-            "CARGO_HOME",
-            "CARGO_NET_OFFLINE",
-            "CARGO_REGISTRIES_X_INDEX",
-            "PATH",
-            "RUSTUP_HOME",
-        ] {
+        for name in ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_REGISTRIES_X_INDEX", "PATH", "RUSTUP_HOME"] {
             assert!(!is_for_the_host(name), "{name}");
         }
     }

@@ -9,11 +9,7 @@ pub(crate) fn code_sizes(file: &[u8]) -> Option<BTreeMap<String, u64>> {
         return None;
     }
     let sections = u64_at(file, 0x28)?;
-    let (length, count, names) = (
-        u16_at(file, 0x3a)?,
-        u16_at(file, 0x3c)?,
-        u16_at(file, 0x3e)?,
-    );
+    let (length, count, names) = (u16_at(file, 0x3a)?, u16_at(file, 0x3c)?, u16_at(file, 0x3e)?);
     let header = |index: u16| {
         let at = sections.checked_add(u64::from(index) * u64::from(length))?;
         file.get(usize::try_from(at).ok()?..)
@@ -23,39 +19,24 @@ pub(crate) fn code_sizes(file: &[u8]) -> Option<BTreeMap<String, u64>> {
     for index in 0..count {
         let section = header(index)?;
         let name = names.checked_add(u64::from(u32_at(section, 0)?))?;
-        let name = file
-            .get(usize::try_from(name).ok()?..)?
-            .split(|&byte| byte == 0)
-            .next()?;
+        let name = file.get(usize::try_from(name).ok()?..)?.split(|&byte| byte == 0).next()?;
         if let Some(name) = name.strip_prefix(b".text.") {
-            sizes.insert(
-                String::from_utf8_lossy(name).into_owned(),
-                u64_at(section, 0x20)?,
-            );
+            sizes.insert(String::from_utf8_lossy(name).into_owned(), u64_at(section, 0x20)?);
         }
     }
     Some(sizes)
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .map(|bytes| u64::from_le_bytes(*bytes))
+    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .map(|bytes| u32::from_le_bytes(*bytes))
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .map(|bytes| u16::from_le_bytes(*bytes))
+    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]

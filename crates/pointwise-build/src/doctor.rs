@@ -21,10 +21,7 @@ pub struct Report {
 /// Looks for the tools.
 #[must_use]
 pub fn report() -> Report {
-    Report {
-        toolchain: toolchain::find(),
-        ptxas: ptxas::find(),
-    }
+    Report { toolchain: toolchain::find(), ptxas: ptxas::find() }
 }
 
 impl Report {
@@ -56,10 +53,7 @@ mod tests {
     fn names_both_tools_found_or_not() {
         let report = Report {
             toolchain: Err(Error::SwitchedOff),
-            ptxas: Ok(Ptxas {
-                path: "/opt/ptxas".into(),
-                version: "release 13.0".to_owned(),
-            }),
+            ptxas: Ok(Ptxas { path: "/opt/ptxas".into(), version: "release 13.0".to_owned() }),
         };
         assert!(!report.can_build());
         assert_eq!(

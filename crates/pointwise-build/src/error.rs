@@ -137,11 +137,7 @@ impl Error {
         for Attempt { rustc, .. } in tried {
             files.push(rustc.clone());
             // rustup's list of what is installed.
-            files.extend(
-                crate::toolchain::sysroot(rustc)
-                    .ok()
-                    .map(|sysroot| sysroot.join("lib/rustlib/components")),
-            );
+            files.extend(crate::toolchain::sysroot(rustc).ok().map(|sysroot| sysroot.join("lib/rustlib/components")));
         }
         files.retain(|file| file.is_absolute() && file.is_file());
         files
@@ -149,10 +145,7 @@ impl Error {
 }
 
 fn list_attempts(tried: &[Attempt]) -> String {
-    tried
-        .iter()
-        .map(|attempt| format!("\n  {attempt}"))
-        .collect()
+    tried.iter().map(|attempt| format!("\n  {attempt}")).collect()
 }
 
 /// More lines than this say nothing new: the breaches of a faulty template come by the hundred.
@@ -162,9 +155,8 @@ const SHOWN: usize = 20;
 fn list_violations(violations: &[Violation]) -> String {
     let mut groups: Vec<(&Violation, usize)> = Vec::new();
     for violation in violations {
-        let same = |group: &&mut (&Violation, usize)| {
-            (&group.0.entry, &group.0.rule) == (&violation.entry, &violation.rule)
-        };
+        let same =
+            |group: &&mut (&Violation, usize)| (&group.0.entry, &group.0.rule) == (&violation.entry, &violation.rule);
         // The breaches of one entry come one after another, but its rules mix.
         match groups.iter_mut().rev().take(SHOWN).find(same) {
             Some((_, count)) => *count += 1,
@@ -191,32 +183,18 @@ mod tests {
 
     #[test]
     fn breaches_are_listed_once_for_each_entry_and_rule() {
-        let violation = |entry: &str, rule, line| Violation {
-            rule,
-            entry: Some(entry.to_owned()),
-            line,
-            text: "x".to_owned(),
-        };
-        let mut violations: Vec<_> = (1..=9)
-            .map(|line| violation("a", Rule::Local, line))
-            .collect();
+        let violation =
+            |entry: &str, rule, line| Violation { rule, entry: Some(entry.to_owned()), line, text: "x".to_owned() };
+        let mut violations: Vec<_> = (1..=9).map(|line| violation("a", Rule::Local, line)).collect();
         violations.insert(5, violation("a", Rule::Call, 10));
-        let text = Error::Lint {
-            sm: Sm(90),
-            violations: violations.clone(),
-        }
-        .to_string();
+        let text = Error::Lint { sm: Sm(90), violations: violations.clone() }.to_string();
         assert_eq!(
             text,
             "the PTX for sm_90 breaks 10 rule(s):\n  a: local memory at line 1: x (and 8 more in this entry)\n  \
              a: a call at line 10: x"
         );
         violations.extend((0..30).map(|i| violation(&format!("b{i}"), Rule::Trap, 20 + i)));
-        let text = Error::Lint {
-            sm: Sm(90),
-            violations,
-        }
-        .to_string();
+        let text = Error::Lint { sm: Sm(90), violations }.to_string();
         assert!(text.ends_with("... and 12 more"), "{text}");
     }
 
@@ -224,13 +202,7 @@ mod tests {
     fn only_a_missing_compiler_lets_a_build_go_on() {
         assert!(Error::SwitchedOff.is_absence());
         assert!(Error::NoToolchain { tried: Vec::new() }.is_absence());
-        assert!(
-            !Error::NamedToolchain {
-                rustc: "x".into(),
-                why: "y".into()
-            }
-            .is_absence()
-        );
+        assert!(!Error::NamedToolchain { rustc: "x".into(), why: "y".into() }.is_absence());
         assert!(!Error::Settings("x".into()).is_absence());
     }
 }

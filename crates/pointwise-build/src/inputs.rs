@@ -34,9 +34,7 @@ fn prerequisites(line: &str) -> Option<Vec<PathBuf>> {
     while let Some(character) = characters.next() {
         match character {
             '\\' if characters.peek() == Some(&' ') => path.extend(characters.next()),
-            ' ' => {
-                paths.extend((!path.is_empty()).then(|| PathBuf::from(std::mem::take(&mut path))))
-            }
+            ' ' => paths.extend((!path.is_empty()).then(|| PathBuf::from(std::mem::take(&mut path)))),
             _ => path.push(character),
         }
     }
@@ -46,11 +44,7 @@ fn prerequisites(line: &str) -> Option<Vec<PathBuf>> {
 
 /// The `Cargo.toml` of the package that a source file belongs to.
 fn manifest_of(source: &Path) -> Option<PathBuf> {
-    source
-        .ancestors()
-        .skip(1)
-        .map(|folder| folder.join("Cargo.toml"))
-        .find(|manifest| manifest.is_file())
+    source.ancestors().skip(1).map(|folder| folder.join("Cargo.toml")).find(|manifest| manifest.is_file())
 }
 
 #[cfg(test)]
@@ -61,18 +55,13 @@ mod tests {
     fn sources_without_foreign_ones() {
         let text = "/t/libk.rlib: /k/src/lib.rs /with\\ blank/src/a.rs /registry/half/src/lib.rs\n";
         let found = from_dep_info(text, &[PathBuf::from("/registry")]);
-        let expected: BTreeSet<PathBuf> = ["/k/src/lib.rs", "/with blank/src/a.rs"]
-            .map(PathBuf::from)
-            .into();
+        let expected: BTreeSet<PathBuf> = ["/k/src/lib.rs", "/with blank/src/a.rs"].map(PathBuf::from).into();
         assert_eq!(found, expected);
     }
 
     #[test]
     fn drive_letters_and_empty_rules() {
-        assert_eq!(
-            prerequisites(r"C:\t\libk.rlib: C:\k\lib.rs"),
-            Some(vec![PathBuf::from(r"C:\k\lib.rs")])
-        );
+        assert_eq!(prerequisites(r"C:\t\libk.rlib: C:\k\lib.rs"), Some(vec![PathBuf::from(r"C:\k\lib.rs")]));
         assert_eq!(prerequisites(""), None);
     }
 }

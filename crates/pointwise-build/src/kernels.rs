@@ -64,8 +64,7 @@ impl Kernels {
     /// Adds one run of cargo with these features of the kernel crate. Several calls are several runs, side by side
     /// where there are processors for it, whose entries are merged: a large crate has a feature for each of its parts.
     pub fn features<S: Into<String>>(mut self, features: impl IntoIterator<Item = S>) -> Self {
-        self.shards
-            .push(features.into_iter().map(Into::into).collect());
+        self.shards.push(features.into_iter().map(Into::into).collect());
         self
     }
 
@@ -118,9 +117,7 @@ impl Kernels {
         let kernel_crate = self.kernel_crate()?;
         let (targets, cubins) = (sorted(&self.targets), self.wanted_cubins()?);
         let Some(oldest) = targets.first() else {
-            return Err(Error::Settings(
-                "no targets: give Kernels::targets at least one".to_owned(),
-            ));
+            return Err(Error::Settings("no targets: give Kernels::targets at least one".to_owned()));
         };
         if let Some(sm) = cubins.iter().find(|sm| *sm < oldest) {
             return Err(Error::Settings(format!(
@@ -137,10 +134,7 @@ impl Kernels {
             shards.push(Vec::new());
         }
         let lanes = (parallel::width() / targets.len()).clamp(1, shards.len());
-        let work: Vec<(Sm, usize)> = targets
-            .iter()
-            .flat_map(|sm| (0..lanes).map(move |lane| (*sm, lane)))
-            .collect();
+        let work: Vec<(Sm, usize)> = targets.iter().flat_map(|sm| (0..lanes).map(move |lane| (*sm, lane))).collect();
         let outputs = parallel::map(&work, |&(sm, lane)| {
             let target_dir = target_dir.join(format!("{sm}-{lane}"));
             shards
@@ -148,25 +142,14 @@ impl Kernels {
                 .skip(lane)
                 .step_by(lanes)
                 .map(|features| {
-                    Job {
-                        toolchain,
-                        kernel_crate: &kernel_crate,
-                        sm,
-                        target_dir: &target_dir,
-                        features,
-                    }
-                    .run()
+                    Job { toolchain, kernel_crate: &kernel_crate, sm, target_dir: &target_dir, features }.run()
                 })
                 .collect::<Result<Vec<_>, Error>>()
         })?;
 
         let mut found = Artifacts::new(toolchain);
         for &sm in &targets {
-            let outputs = work
-                .iter()
-                .zip(&outputs)
-                .filter(|((of, _), _)| *of == sm)
-                .flat_map(|(_, outputs)| outputs);
+            let outputs = work.iter().zip(&outputs).filter(|((of, _), _)| *of == sm).flat_map(|(_, outputs)| outputs);
             let mut texts = Vec::new();
             for output in outputs {
                 found.inputs.extend(output.inputs.iter().cloned());
@@ -202,13 +185,9 @@ impl Kernels {
     /// Those of [`compile`](Kernels::compile), but for a missing compiler, and of writing to `OUT_DIR`.
     pub fn try_build(&self) -> Result<(), Error> {
         let out_dir = out_dir()?;
-        for variable in [
-            toolchain::RUSTC_VARIABLE,
-            CUBINS_VARIABLE,
-            ptxas::PTXAS_VARIABLE,
-            ptxas::VENV_VARIABLE,
-            "CUDA_HOME",
-        ] {
+        for variable in
+            [toolchain::RUSTC_VARIABLE, CUBINS_VARIABLE, ptxas::PTXAS_VARIABLE, ptxas::VENV_VARIABLE, "CUDA_HOME"]
+        {
             println!("cargo::rerun-if-env-changed={variable}");
         }
         let prebuilt = in_package(&self.prebuilt);
@@ -235,18 +214,12 @@ impl Kernels {
                 artifacts.write_at(&out_dir, Level::Quick)
             }
             Err(error) if error.is_absence() => {
-                println!(
-                    "cargo::rerun-if-changed={}",
-                    in_package(&self.path).join("Cargo.toml").display()
-                );
+                println!("cargo::rerun-if-changed={}", in_package(&self.path).join("Cargo.toml").display());
                 for file in error.what_may_change() {
                     println!("cargo::rerun-if-changed={}", file.display());
                 }
                 let note = error.to_string();
-                println!(
-                    "cargo::warning=built without GPU kernels: {}",
-                    note.replace('\n', " ")
-                );
+                println!("cargo::warning=built without GPU kernels: {}", note.replace('\n', " "));
                 artifacts::write_empty(&out_dir, &note)
             }
             Err(error) => Err(error),
@@ -271,8 +244,7 @@ impl Kernels {
     fn wanted_cubins(&self) -> Result<Vec<Sm>, Error> {
         let mut cubins = self.cubins.clone();
         if let Ok(list) = env::var(CUBINS_VARIABLE) {
-            let named = Sm::parse_list(&list)
-                .map_err(|why| Error::Settings(format!("{CUBINS_VARIABLE}: {why}")))?;
+            let named = Sm::parse_list(&list).map_err(|why| Error::Settings(format!("{CUBINS_VARIABLE}: {why}")))?;
             cubins.extend(named);
         }
         Ok(sorted(&cubins))
@@ -283,19 +255,11 @@ impl Kernels {
         let mut violations = Vec::new();
         let mut modules = Vec::new();
         for text in texts {
-            let module = ptx::parse(text).map_err(|ptx::ParseError { line, why }| Error::Ptx {
-                sm,
-                line,
-                why,
-            })?;
+            let module = ptx::parse(text).map_err(|ptx::ParseError { line, why }| Error::Ptx { sm, line, why })?;
             violations.extend(lint::check(&module, sm, &self.lint));
             modules.push(module);
         }
-        let names = || {
-            modules
-                .iter()
-                .flat_map(|module| module.entries.iter().map(|entry| entry.name))
-        };
+        let names = || modules.iter().flat_map(|module| module.entries.iter().map(|entry| entry.name));
         if modules.len() > 1 {
             violations.extend(lint::check_twice(names()));
         }
@@ -303,10 +267,7 @@ impl Kernels {
             violations.extend(lint::check_entries(names(), expected));
         } else if let Some(first) = found.targets.first() {
             // What one target has every other has too: the host looks a name up once for all of them.
-            violations.extend(lint::check_entries(
-                names(),
-                &first.modules.keys().cloned().collect(),
-            ));
+            violations.extend(lint::check_entries(names(), &first.modules.keys().cloned().collect()));
         }
         if !violations.is_empty() {
             return Err(Error::Lint { sm, violations });
@@ -317,25 +278,18 @@ impl Kernels {
 }
 
 fn sorted(list: &[Sm]) -> Vec<Sm> {
-    list.iter()
-        .copied()
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect()
+    list.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn out_dir() -> Result<PathBuf, Error> {
     env::var_os("OUT_DIR").map(PathBuf::from).ok_or_else(|| {
-        Error::Settings(
-            "OUT_DIR is not set: outside of a build script, give Kernels::target_dir".to_owned(),
-        )
+        Error::Settings("OUT_DIR is not set: outside of a build script, give Kernels::target_dir".to_owned())
     })
 }
 
 /// A path in the package whose build script runs.
 fn in_package(path: &Path) -> PathBuf {
-    env::var_os("CARGO_MANIFEST_DIR")
-        .map_or_else(|| path.to_owned(), |package| Path::new(&package).join(path))
+    env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| path.to_owned(), |package| Path::new(&package).join(path))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {

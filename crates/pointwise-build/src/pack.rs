@@ -36,17 +36,9 @@ pub(crate) struct Group {
 
 impl Group {
     pub(crate) fn compress(content: &[u8], entries: usize, level: Level) -> Result<Group, Error> {
-        let bytes = zstd::bulk::compress(content, level as i32).map_err(|error| {
-            Error::Settings(format!(
-                "zstd cannot compress {} bytes: {error}",
-                content.len()
-            ))
-        })?;
-        Ok(Group {
-            entries,
-            size: content.len(),
-            bytes,
-        })
+        let bytes = zstd::bulk::compress(content, level as i32)
+            .map_err(|error| Error::Settings(format!("zstd cannot compress {} bytes: {error}", content.len())))?;
+        Ok(Group { entries, size: content.len(), bytes })
     }
 }
 
@@ -55,9 +47,7 @@ pub(crate) fn texts(texts: &[String], level: Level) -> Result<Vec<Group>, Error>
     let mut groups: Vec<(usize, Vec<u8>)> = Vec::new();
     for text in texts {
         let size = text.len() + 1;
-        let fits = |(entries, bytes): &&mut (usize, Vec<u8>)| {
-            *entries < ENTRIES && bytes.len() + size <= BYTES
-        };
+        let fits = |(entries, bytes): &&mut (usize, Vec<u8>)| *entries < ENTRIES && bytes.len() + size <= BYTES;
         let group = match groups.last_mut().filter(fits) {
             Some(group) => group,
             None => groups.push_mut((0, Vec::new())),
@@ -66,9 +56,7 @@ pub(crate) fn texts(texts: &[String], level: Level) -> Result<Vec<Group>, Error>
         group.1.extend_from_slice(text.as_bytes());
         group.1.push(0);
     }
-    parallel::map(&groups, |(entries, bytes)| {
-        Group::compress(bytes, *entries, level)
-    })
+    parallel::map(&groups, |(entries, bytes)| Group::compress(bytes, *entries, level))
 }
 
 #[cfg(test)]
@@ -77,17 +65,10 @@ mod tests {
 
     #[test]
     fn groups_keep_order_and_bounds() {
-        let many: Vec<String> = (0..200)
-            .map(|i| format!("{i} {}", "x".repeat(i * 40)))
-            .collect();
+        let many: Vec<String> = (0..200).map(|i| format!("{i} {}", "x".repeat(i * 40))).collect();
         let mut again = Vec::new();
         for group in texts(&many, Level::Quick).unwrap() {
-            assert!(
-                group.entries <= ENTRIES && group.size <= BYTES,
-                "{} {}",
-                group.entries,
-                group.size
-            );
+            assert!(group.entries <= ENTRIES && group.size <= BYTES, "{} {}", group.entries, group.size);
             let content = zstd::bulk::decompress(&group.bytes, group.size).unwrap();
             let content = String::from_utf8(content).unwrap();
             let found: Vec<String> = content.split_terminator('\0').map(str::to_owned).collect();
@@ -100,11 +81,7 @@ mod tests {
     #[test]
     fn a_text_larger_than_a_group() {
         let sizes = [1, BYTES * 2, 1].map(|size| "y".repeat(size));
-        let groups: Vec<_> = texts(&sizes, Level::Quick)
-            .unwrap()
-            .iter()
-            .map(|group| group.entries)
-            .collect();
+        let groups: Vec<_> = texts(&sizes, Level::Quick).unwrap().iter().map(|group| group.entries).collect();
         assert_eq!(groups, [1, 1, 1]);
         assert!(texts(&[], Level::Quick).unwrap().is_empty());
     }

@@ -12,10 +12,7 @@ pub(crate) fn width() -> usize {
 
 /// `work` on each item, on at most [`width`] threads; the results in the order of the items, or the first error in
 /// that order. After an error no further item is begun.
-pub(crate) fn map<T, R, E>(
-    items: &[T],
-    work: impl Fn(&T) -> Result<R, E> + Sync,
-) -> Result<Vec<R>, E>
+pub(crate) fn map<T, R, E>(items: &[T], work: impl Fn(&T) -> Result<R, E> + Sync) -> Result<Vec<R>, E>
 where
     T: Sync,
     R: Send,
@@ -34,10 +31,7 @@ where
                     if result.is_err() {
                         next.store(items.len(), Ordering::Relaxed);
                     }
-                    results
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push((index, result));
+                    results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
                 }
             });
         }
@@ -54,14 +48,8 @@ mod tests {
     #[test]
     fn keeps_order_and_finds_errors() {
         let items: Vec<u32> = (0..100).collect();
-        assert_eq!(
-            map::<_, _, ()>(&items, |x| Ok(x * 2)),
-            Ok(items.iter().map(|x| x * 2).collect())
-        );
-        assert_eq!(
-            map(&items, |&x| if x == 7 { Err(x) } else { Ok(x) }),
-            Err(7)
-        );
+        assert_eq!(map::<_, _, ()>(&items, |x| Ok(x * 2)), Ok(items.iter().map(|x| x * 2).collect()));
+        assert_eq!(map(&items, |&x| if x == 7 { Err(x) } else { Ok(x) }), Err(7));
         assert_eq!(map::<u32, u32, ()>(&[], |_| Err(())), Ok(vec![]));
     }
 }

@@ -66,20 +66,10 @@ impl Figures {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Figures {
-            name,
-            registers,
-            stack,
-            spill_stores,
-            spill_loads,
-            code,
-        } = self;
+        let Figures { name, registers, stack, spill_stores, spill_loads, code } = self;
         write!(f, "{name}: {registers} registers, {code} bytes of code")?;
         if self.spills() {
-            write!(
-                f,
-                ", {stack} bytes of stack, {spill_stores} spilled, {spill_loads} loaded back"
-            )?;
+            write!(f, ", {stack} bytes of stack, {spill_stores} spilled, {spill_loads} loaded back")?;
         }
         Ok(())
     }
@@ -90,16 +80,8 @@ impl fmt::Display for Figures {
 /// # Errors
 /// That one.
 pub fn deny_spills(figures: &[Figures], sm: Sm) -> Result<(), Error> {
-    let entries: Vec<String> = figures
-        .iter()
-        .filter(|it| it.spills())
-        .map(ToString::to_string)
-        .collect();
-    if entries.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Spills { sm, entries })
-    }
+    let entries: Vec<String> = figures.iter().filter(|it| it.spills()).map(ToString::to_string).collect();
+    if entries.is_empty() { Ok(()) } else { Err(Error::Spills { sm, entries }) }
 }
 
 /// The first assembler that runs, in this order: `POINTWISE_PTXAS`, the Python package in `POINTWISE_VENV`, `PATH`,
@@ -111,33 +93,20 @@ pub fn find() -> Result<Ptxas, Error> {
     let program = format!("ptxas{}", env::consts::EXE_SUFFIX);
     let mut tried = Vec::new();
     let mut look = |path: &Path| match version(path) {
-        Ok(version) => Some(Ptxas {
-            path: path.to_owned(),
-            version,
-        }),
+        Ok(version) => Some(Ptxas { path: path.to_owned(), version }),
         Err(why) => {
             tried.push(format!("{} ({why})", path.display()));
             None
         }
     };
-    let folder = |name: &str| {
-        env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(named) = folder(PTXAS_VARIABLE) {
         return look(&named).ok_or(Error::NoPtxas { tried });
     }
-    let mut places: Vec<PathBuf> = folder(VENV_VARIABLE)
-        .iter()
-        .flat_map(|venv| in_python(venv, &program))
-        .collect();
+    let mut places: Vec<PathBuf> = folder(VENV_VARIABLE).iter().flat_map(|venv| in_python(venv, &program)).collect();
     places.push(PathBuf::from(&program));
     places.extend(
-        ["CUDA_HOME", "CUDA_PATH"]
-            .iter()
-            .filter_map(|name| folder(name))
-            .map(|it| it.join("bin").join(&program)),
+        ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| folder(name)).map(|it| it.join("bin").join(&program)),
     );
     if let Some(found) = places.iter().find_map(|path| look(path)) {
         return Ok(found);
@@ -150,14 +119,8 @@ pub fn find() -> Result<Ptxas, Error> {
 
 /// Where the Python of a virtual environment, or the one on the `PATH` for an empty path, has NVIDIA's packages.
 fn in_python(venv: &Path, program: &str) -> Vec<PathBuf> {
-    let python = if venv.as_os_str().is_empty() {
-        PathBuf::from("python3")
-    } else {
-        venv.join("bin/python")
-    };
-    let output = Command::new(python)
-        .args(["-c", "import nvidia; print(*nvidia.__path__, sep='\\n')"])
-        .output();
+    let python = if venv.as_os_str().is_empty() { PathBuf::from("python3") } else { venv.join("bin/python") };
+    let output = Command::new(python).args(["-c", "import nvidia; print(*nvidia.__path__, sep='\\n')"]).output();
     let Ok(output) = output else {
         return Vec::new();
     };
@@ -171,10 +134,7 @@ fn in_python(venv: &Path, program: &str) -> Vec<PathBuf> {
 }
 
 fn version(path: &Path) -> Result<String, String> {
-    let output = Command::new(path)
-        .arg("--version")
-        .output()
-        .map_err(|error| error.to_string())?;
+    let output = Command::new(path).arg("--version").output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines()
         .find_map(|line| line.strip_prefix("Cuda compilation tools, "))
@@ -201,26 +161,18 @@ impl Ptxas {
             .map_err(Error::io("cannot run", &self.path))?;
         let mut log = String::from_utf8_lossy(&output.stdout).into_owned();
         log += &String::from_utf8_lossy(&output.stderr);
-        let failed = |log| Error::Tool {
-            tool: "ptxas".to_owned(),
-            sm,
-            status: output.status.to_string(),
-            log,
-        };
+        let failed = |log| Error::Tool { tool: "ptxas".to_owned(), sm, status: output.status.to_string(), log };
         if !output.status.success() {
             return Err(failed(log));
         }
         let bytes = fs::read(&cubin).map_err(Error::io("cannot read", &cubin))?;
         let mut figures = parse_log(&log);
-        let sizes = cubin::code_sizes(&bytes)
-            .ok_or_else(|| failed("its output is not a 64-bit ELF file".to_owned()))?;
+        let sizes =
+            cubin::code_sizes(&bytes).ok_or_else(|| failed("its output is not a 64-bit ELF file".to_owned()))?;
         for entry in &mut figures {
             entry.code = sizes.get(&entry.name).copied().unwrap_or(0);
         }
-        Ok(Assembly {
-            cubin: bytes,
-            figures,
-        })
+        Ok(Assembly { cubin: bytes, figures })
     }
 }
 
@@ -230,10 +182,7 @@ fn parse_log(log: &str) -> Vec<Figures> {
     for line in log.lines() {
         if let Some((_, rest)) = line.split_once("Compiling entry function '") {
             let name = rest.split('\'').next().unwrap_or_default().to_owned();
-            found.push(Figures {
-                name,
-                ..Figures::default()
-            });
+            found.push(Figures { name, ..Figures::default() });
         } else if let Some(figures) = found.last_mut() {
             let set = |words: &str, field: &mut u32| {
                 if let Some(value) = number_before(line, words) {
@@ -251,11 +200,7 @@ fn parse_log(log: &str) -> Vec<Figures> {
 
 fn number_before(line: &str, words: &str) -> Option<u32> {
     let before = &line[..line.find(words)?];
-    before
-        .rsplit(|c: char| !c.is_ascii_digit())
-        .next()?
-        .parse()
-        .ok()
+    before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// A folder that goes with the value.
@@ -264,11 +209,7 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Result<Scratch, Error> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!(
-            "pointwise-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("pointwise-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = env::temp_dir().join(name);
         fs::create_dir_all(&folder).map_err(Error::io("cannot create", &folder))?;
         Ok(Scratch(folder))
@@ -299,21 +240,11 @@ mod tests {
                    ptxas info    : Used 255 registers, used 1 barriers, 256 bytes smem\n";
         let found = parse_log(log);
         assert_eq!(found.len(), 2);
-        assert_eq!(
-            (
-                found[0].name.as_str(),
-                found[0].registers,
-                found[0].spills()
-            ),
-            ("abs_f32", 14, false)
-        );
+        assert_eq!((found[0].name.as_str(), found[0].registers, found[0].spills()), ("abs_f32", 14, false));
         assert_eq!((found[1].registers, found[1].stack), (255, 48));
         assert_eq!((found[1].spill_stores, found[1].spill_loads), (40, 44));
         let error = deny_spills(&found, Sm(90)).unwrap_err().to_string();
-        assert!(
-            error.starts_with("1 kernel(s) for sm_90") && error.contains("big: 255 registers"),
-            "{error}"
-        );
+        assert!(error.starts_with("1 kernel(s) for sm_90") && error.contains("big: 255 registers"), "{error}");
         assert!(deny_spills(&found[..1], Sm(90)).is_ok());
     }
 }

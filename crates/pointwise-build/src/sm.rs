@@ -30,10 +30,7 @@ impl Sm {
     /// The flags for the compiler: the target, and the cfg by which kernel crates know that the fp8 conversion
     /// instructions exist.
     pub(crate) fn rustflags(self) -> Vec<String> {
-        let mut flags = vec![
-            format!("-Ctarget-cpu={self}"),
-            "--check-cfg=cfg(pointwise_fp8_cvt)".to_owned(),
-        ];
+        let mut flags = vec![format!("-Ctarget-cpu={self}"), "--check-cfg=cfg(pointwise_fp8_cvt)".to_owned()];
         if self.0 >= 89 {
             flags.push("--cfg=pointwise_fp8_cvt".to_owned());
         }
@@ -47,14 +44,10 @@ impl Sm {
     pub(crate) fn parse_list(text: &str) -> Result<Vec<Sm>, String> {
         text.split([',', ' ', ';'])
             .filter(|word| !word.is_empty())
-            .map(
-                |word| match word.strip_prefix("sm_").unwrap_or(word).parse() {
-                    Ok(sm) => Ok(Sm(sm)),
-                    Err(_) => Err(format!(
-                        "`{word}` is not a compute capability such as 90 or sm_90"
-                    )),
-                },
-            )
+            .map(|word| match word.strip_prefix("sm_").unwrap_or(word).parse() {
+                Ok(sm) => Ok(Sm(sm)),
+                Err(_) => Err(format!("`{word}` is not a compute capability such as 90 or sm_90")),
+            })
             .collect()
     }
 }
@@ -78,12 +71,7 @@ mod tests {
 
     #[test]
     fn fp8_conversions_from_sm_89_on() {
-        let has = |sm: u32| {
-            Sm(sm)
-                .rustflags()
-                .iter()
-                .any(|flag| flag == "--cfg=pointwise_fp8_cvt")
-        };
+        let has = |sm: u32| Sm(sm).rustflags().iter().any(|flag| flag == "--cfg=pointwise_fp8_cvt");
         assert!(!has(80) && !has(86) && has(89) && has(90) && has(100));
     }
 }

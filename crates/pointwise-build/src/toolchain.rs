@@ -65,13 +65,7 @@ pub struct Toolchain {
 
 impl fmt::Display for Toolchain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} ({}, {})",
-            self.version,
-            self.rustc.display(),
-            self.kind
-        )
+        write!(f, "{} ({}, {})", self.version, self.rustc.display(), self.kind)
     }
 }
 
@@ -104,15 +98,11 @@ pub fn find() -> Result<Toolchain, Error> {
             return Err(Error::SwitchedOff);
         }
         let rustc = PathBuf::from(named);
-        return inspect(&rustc, ToolchainKind::Named)
-            .map_err(|why| Error::NamedToolchain { rustc, why });
+        return inspect(&rustc, ToolchainKind::Named).map_err(|why| Error::NamedToolchain { rustc, why });
     }
     // cargo tells a build script its compiler in RUSTC.
     let active = env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
-    let candidates = [
-        (active, ToolchainKind::Active),
-        (PathBuf::from("/usr/bin/rustc"), ToolchainKind::System),
-    ];
+    let candidates = [(active, ToolchainKind::Active), (PathBuf::from("/usr/bin/rustc"), ToolchainKind::System)];
     let mut tried = Vec::new();
     for (rustc, kind) in candidates {
         match inspect(&rustc, kind) {
@@ -134,39 +124,19 @@ pub fn inspect(rustc: &Path, kind: ToolchainKind) -> Result<Toolchain, String> {
         return Err(format!("`{version}` names no version"));
     };
     if number < MINIMUM {
-        return Err(format!(
-            "{version} is older than {}.{}",
-            MINIMUM.0, MINIMUM.1
-        ));
+        return Err(format!("{version} is older than {}.{}", MINIMUM.0, MINIMUM.1));
     }
     let source = sysroot.join("lib/rustlib/src/rust/library");
     if !source.join("core/src/lib.rs").is_file() {
-        return Err(format!(
-            "{version} has no library source at {}",
-            source.display()
-        ));
+        return Err(format!("{version} has no library source at {}", source.display()));
     }
-    if !ask(rustc, &["--print", "target-list"])?
-        .lines()
-        .any(|line| line == TARGET)
-    {
+    if !ask(rustc, &["--print", "target-list"])?.lines().any(|line| line == TARGET) {
         return Err(format!("{version} does not know the target {TARGET}"));
     }
     // A proxy of rustup chooses by environment and folder, both of which differ where it will run.
-    let real = sysroot
-        .join("bin")
-        .join(format!("rustc{}", env::consts::EXE_SUFFIX));
-    let rustc = if real.is_file() {
-        real
-    } else {
-        rustc.to_owned()
-    };
-    Ok(Toolchain {
-        rustc,
-        version,
-        kind,
-        sysroot,
-    })
+    let real = sysroot.join("bin").join(format!("rustc{}", env::consts::EXE_SUFFIX));
+    let rustc = if real.is_file() { real } else { rustc.to_owned() };
+    Ok(Toolchain { rustc, version, kind, sysroot })
 }
 
 /// The folder of a compiler and its libraries.
@@ -183,10 +153,7 @@ fn ask(rustc: &Path, arguments: &[&str]) -> Result<String, String> {
         .map_err(|error| format!("cannot be run: {error}"))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
-        let first = words
-            .lines()
-            .find(|line| !line.trim().is_empty())
-            .unwrap_or("it failed and said nothing");
+        let first = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed and said nothing");
         return Err(first.trim().to_owned());
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -204,14 +171,8 @@ mod tests {
 
     #[test]
     fn versions() {
-        assert_eq!(
-            parse_version("rustc 1.96.0 (ac68faa20 2026-05-25) (built from a source tarball)"),
-            Some((1, 96))
-        );
-        assert_eq!(
-            parse_version("rustc 1.97.0-nightly (e50aa6fba 2026-05-19)"),
-            Some((1, 97))
-        );
+        assert_eq!(parse_version("rustc 1.96.0 (ac68faa20 2026-05-25) (built from a source tarball)"), Some((1, 96)));
+        assert_eq!(parse_version("rustc 1.97.0-nightly (e50aa6fba 2026-05-19)"), Some((1, 97)));
         assert_eq!(parse_version("gcc"), None);
     }
 
@@ -229,11 +190,7 @@ mod tests {
             why: "cannot be run: No such file or directory".to_owned(),
         }];
         let text = Error::NoToolchain { tried }.to_string();
-        for word in [
-            "/usr/bin/rustc",
-            "rustup component add rust-src",
-            "apt-get install rustc-web rust-web-src",
-        ] {
+        for word in ["/usr/bin/rustc", "rustup component add rust-src", "apt-get install rustc-web rust-web-src"] {
             assert!(text.contains(word), "{word} is missing in: {text}");
         }
     }

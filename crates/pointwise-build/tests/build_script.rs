@@ -49,11 +49,7 @@ impl Package {
             .output()
             .unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (
-            output.status.success(),
-            text(&output.stdout),
-            text(&output.stderr),
-        )
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
     }
 
     fn generated(&self) -> String {
@@ -66,18 +62,9 @@ fn without_a_compiler_the_kernels_are_empty() {
     let package = Package::new("empty");
     let (success, out, _) = package.build("kernels", "none");
     assert!(success);
-    assert!(
-        out.contains("cargo::warning=built without GPU kernels: POINTWISE_DEVICE_RUSTC=none"),
-        "{out}"
-    );
-    assert!(
-        out.contains("cargo::rerun-if-env-changed=POINTWISE_DEVICE_RUSTC\n"),
-        "{out}"
-    );
-    assert_eq!(
-        package.generated(),
-        "Kernels::empty(\"POINTWISE_DEVICE_RUSTC=none: no GPU code is built\")\n"
-    );
+    assert!(out.contains("cargo::warning=built without GPU kernels: POINTWISE_DEVICE_RUSTC=none"), "{out}");
+    assert!(out.contains("cargo::rerun-if-env-changed=POINTWISE_DEVICE_RUSTC\n"), "{out}");
+    assert_eq!(package.generated(), "Kernels::empty(\"POINTWISE_DEVICE_RUSTC=none: no GPU code is built\")\n");
 }
 
 #[test]
@@ -85,10 +72,7 @@ fn a_compiler_named_wrongly_stops_the_build() {
     let package = Package::new("named");
     let (success, _, error) = package.build("kernels", "/nowhere/rustc");
     assert!(!success);
-    assert!(
-        error.contains("error: POINTWISE_DEVICE_RUSTC=/nowhere/rustc: cannot be run"),
-        "{error}"
-    );
+    assert!(error.contains("error: POINTWISE_DEVICE_RUSTC=/nowhere/rustc: cannot be run"), "{error}");
     assert!(!error.contains("panicked"), "{error}");
 }
 
@@ -101,25 +85,16 @@ fn prebuilt_kernels_need_no_compiler() {
     fs::write(prebuilt.join("sm_80.ptx.zst"), [1, 2, 3]).unwrap();
     let (success, out, _) = package.build("kernels", "/nowhere/rustc");
     assert!(success);
-    assert!(
-        out.contains(&format!("cargo::rerun-if-changed={}\n", prebuilt.display())),
-        "{out}"
-    );
+    assert!(out.contains(&format!("cargo::rerun-if-changed={}\n", prebuilt.display())), "{out}");
     assert!(!out.contains("cargo::warning"), "{out}");
     assert_eq!(package.generated(), "Kernels::new(..)");
-    assert_eq!(
-        fs::read(package.0.join("out/sm_80.ptx.zst")).unwrap(),
-        [1, 2, 3]
-    );
+    assert_eq!(fs::read(package.0.join("out/sm_80.ptx.zst")).unwrap(), [1, 2, 3]);
 
     // Beside the sources of the kernels they hide changes to these.
     fs::create_dir(package.0.join("kernels")).unwrap();
     fs::write(package.0.join("kernels/Cargo.toml"), "").unwrap();
     let (success, out, _) = package.build("kernels", "none");
-    assert!(
-        success && out.contains("cargo::warning=embedding the kernels in "),
-        "{out}"
-    );
+    assert!(success && out.contains("cargo::warning=embedding the kernels in "), "{out}");
 }
 
 #[test]
@@ -134,19 +109,10 @@ fn with_a_compiler_cargo_is_told_every_input() {
     let (success, out, error) = package.build(fixture.to_str().unwrap(), rustc);
     assert!(success, "{error}");
     for input in ["src/lib.rs", "Cargo.toml", "Cargo.lock"] {
-        assert!(
-            out.contains(&format!(
-                "cargo::rerun-if-changed={}\n",
-                fixture.join(input).display()
-            )),
-            "{out}"
-        );
+        assert!(out.contains(&format!("cargo::rerun-if-changed={}\n", fixture.join(input).display())), "{out}");
     }
     let generated = package.generated();
-    for part in [
-        "Target::new(80, (7, 0), include_bytes!(\"sm_80.ptx.zst\")",
-        "Target::new(90, (7, 8), ",
-    ] {
+    for part in ["Target::new(80, (7, 0), include_bytes!(\"sm_80.ptx.zst\")", "Target::new(90, (7, 8), "] {
         assert!(generated.contains(part), "{generated}");
     }
     assert!(package.0.join("out/sm_90.ptx.zst").is_file());

@@ -37,11 +37,8 @@ fn artifacts() -> Option<&'static Artifacts> {
     static ARTIFACTS: OnceLock<Option<Artifacts>> = OnceLock::new();
     ARTIFACTS
         .get_or_init(|| {
-            let kernels = fixture("whole")
-                .targets([90, 80, 90])
-                .features([""; 0])
-                .features(["more"])
-                .expect_entries(NAMES);
+            let kernels =
+                fixture("whole").targets([90, 80, 90]).features([""; 0]).features(["more"]).expect_entries(NAMES);
             has_toolchain().then(|| kernels.compile().unwrap_or_else(|error| panic!("{error}")))
         })
         .as_ref()
@@ -57,10 +54,7 @@ fn scratch(name: &str) -> PathBuf {
 
 fn broken(kernels: &Kernels) -> Vec<(Option<String>, Rule)> {
     match kernels.compile() {
-        Err(Error::Lint { violations, .. }) => violations
-            .into_iter()
-            .map(|it| (it.entry, it.rule))
-            .collect(),
+        Err(Error::Lint { violations, .. }) => violations.into_iter().map(|it| (it.entry, it.rule)).collect(),
         other => panic!("expected broken rules, got {other:?}"),
     }
 }
@@ -70,27 +64,12 @@ fn parts_are_merged_for_every_target() {
     let Some(artifacts) = artifacts() else { return };
     assert!(artifacts.note.starts_with("rustc "), "{}", artifacts.note);
     assert_eq!(artifacts.symbols().collect::<Vec<_>>(), NAMES);
-    let versions: Vec<_> = artifacts
-        .targets
-        .iter()
-        .map(|target| (target.sm, target.version))
-        .collect();
+    let versions: Vec<_> = artifacts.targets.iter().map(|target| (target.sm, target.version)).collect();
     assert_eq!(versions, [(Sm(80), (7, 0)), (Sm(90), (7, 8))]);
-    for end in [
-        "kernels-fixture/src/lib.rs",
-        "kernels-fixture/Cargo.toml",
-        "kernels-fixture/Cargo.lock",
-    ] {
-        assert!(
-            artifacts.inputs.iter().any(|input| input.ends_with(end)),
-            "{end} in {:?}",
-            artifacts.inputs
-        );
+    for end in ["kernels-fixture/src/lib.rs", "kernels-fixture/Cargo.toml", "kernels-fixture/Cargo.lock"] {
+        assert!(artifacts.inputs.iter().any(|input| input.ends_with(end)), "{end} in {:?}", artifacts.inputs);
     }
-    assert_eq!(
-        artifacts.target_for(Sm(89)).map(|target| target.sm),
-        Some(Sm(80))
-    );
+    assert_eq!(artifacts.target_for(Sm(89)).map(|target| target.sm), Some(Sm(80)));
     assert!(artifacts.target_for(Sm(75)).is_none());
 }
 
@@ -99,27 +78,12 @@ fn an_entry_is_a_module_with_what_it_needs() {
     let Some(artifacts) = artifacts() else { return };
     let target = &artifacts.targets[1];
     let wait = target.module(["wait"]);
-    assert!(
-        wait.starts_with(".version 7.8\n.target sm_90\n.address_size 64\n.shared"),
-        "{wait}"
-    );
-    assert!(
-        wait.contains(".visible .entry wait(") && !wait.contains("//"),
-        "{wait}"
-    );
+    assert!(wait.starts_with(".version 7.8\n.target sm_90\n.address_size 64\n.shared"), "{wait}");
+    assert!(wait.contains(".visible .entry wait(") && !wait.contains("//"), "{wait}");
     assert!(!target.module(["double"]).contains(".shared"));
     let whole = target.whole();
-    assert_eq!(
-        (
-            whole.matches(".entry").count(),
-            whole.matches("fixture_table[256]").count()
-        ),
-        (3, 1)
-    );
-    assert_eq!(
-        pointwise_build::ptx::parse(&whole).unwrap().entries.len(),
-        3
-    );
+    assert_eq!((whole.matches(".entry").count(), whole.matches("fixture_table[256]").count()), (3, 1));
+    assert_eq!(pointwise_build::ptx::parse(&whole).unwrap().entries.len(), 3);
 }
 
 #[test]
@@ -128,25 +92,13 @@ fn what_is_written_holds_every_entry() {
     let folder = scratch("written");
     artifacts.write(&folder).unwrap();
     let generated = std::fs::read_to_string(folder.join(GENERATED)).unwrap();
-    assert!(
-        generated.starts_with("Kernels::new(\n    \"rustc "),
-        "{generated}"
-    );
-    assert_eq!(
-        std::fs::read_to_string(folder.join("pointwise_kernels.txt")).unwrap(),
-        NAMES.join("\n")
-    );
+    assert!(generated.starts_with("Kernels::new(\n    \"rustc "), "{generated}");
+    assert_eq!(std::fs::read_to_string(folder.join("pointwise_kernels.txt")).unwrap(), NAMES.join("\n"));
     for target in &artifacts.targets {
         let file = format!("{}.ptx.zst", target.sm);
-        assert!(
-            generated.contains(&format!("include_bytes!({file:?})")),
-            "{generated}"
-        );
+        assert!(generated.contains(&format!("include_bytes!({file:?})")), "{generated}");
         let bytes = zstd::decode_all(&std::fs::read(folder.join(file)).unwrap()[..]).unwrap();
-        let texts: Vec<String> = NAMES
-            .iter()
-            .map(|name| target.module([*name]) + "\0")
-            .collect();
+        let texts: Vec<String> = NAMES.iter().map(|name| target.module([*name]) + "\0").collect();
         assert_eq!(String::from_utf8(bytes).unwrap(), texts.concat());
     }
 }
@@ -162,28 +114,12 @@ fn kernels_assemble_where_ptxas_is_there() {
         let figures = artifacts.assemble(&ptxas, Sm(sm)).unwrap();
         let names: Vec<_> = figures.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, NAMES);
-        assert!(
-            figures
-                .iter()
-                .all(|entry| entry.registers > 0 && entry.code > 0),
-            "{figures:?}"
-        );
+        assert!(figures.iter().all(|entry| entry.registers > 0 && entry.code > 0), "{figures:?}");
         ptxas::deny_spills(&figures, Sm(sm)).unwrap();
     }
-    assert!(matches!(
-        artifacts.assemble(&ptxas, Sm(75)),
-        Err(Error::Settings(_))
-    ));
-    let refused = ptxas
-        .assemble(
-            ".version 7.8\n.target sm_90\n.address_size 64\nnonsense\n",
-            Sm(90),
-        )
-        .unwrap_err();
-    assert!(
-        matches!(&refused, Error::Tool { log, .. } if log.contains("line 4")),
-        "{refused}"
-    );
+    assert!(matches!(artifacts.assemble(&ptxas, Sm(75)), Err(Error::Settings(_))));
+    let refused = ptxas.assemble(".version 7.8\n.target sm_90\n.address_size 64\nnonsense\n", Sm(90)).unwrap_err();
+    assert!(matches!(&refused, Error::Tool { log, .. } if log.contains("line 4")), "{refused}");
 }
 
 #[test]
@@ -193,14 +129,8 @@ fn broken_rules_stop_a_build() {
     }
     let found = broken(&fixture("broken").features(["broken"]));
     assert!(found.contains(&(None, Rule::Extern)), "{found:?}");
-    assert!(
-        found.contains(&(Some("bounds".to_owned()), Rule::Call)),
-        "{found:?}"
-    );
-    assert!(
-        found.contains(&(Some("spread".to_owned()), Rule::Local)),
-        "{found:?}"
-    );
+    assert!(found.contains(&(Some("bounds".to_owned()), Rule::Call)), "{found:?}");
+    assert!(found.contains(&(Some("spread".to_owned()), Rule::Local)), "{found:?}");
 }
 
 #[test]
@@ -211,46 +141,21 @@ fn expectations_and_promises_are_checked() {
     let kernels = fixture("expected");
     let name = |name: &str| Some(name.to_owned());
     let found = broken(&kernels.clone().expect_entries(["increment", "decrement"]));
-    assert_eq!(
-        found,
-        [
-            (name("decrement"), Rule::Missing),
-            (name("wait"), Rule::Unexpected)
-        ]
-    );
+    assert_eq!(found, [(name("decrement"), Rule::Missing), (name("wait"), Rule::Unexpected)]);
     let lint = Lint {
         vectors: |name| {
-            if name == "increment" {
-                Vectors::BOTH
-            } else {
-                Vectors::NONE
-            }
+            if name == "increment" { Vectors::BOTH } else { Vectors::NONE }
         },
         ..Lint::default()
     };
     let found = broken(&kernels.clone().lint(lint));
-    assert_eq!(
-        found,
-        [
-            (name("increment"), Rule::NoVectorLoad),
-            (name("increment"), Rule::NoVectorStore)
-        ]
-    );
+    assert_eq!(found, [(name("increment"), Rule::NoVectorLoad), (name("increment"), Rule::NoVectorStore)]);
     let found = broken(&kernels.clone().features([""; 0]).features([""; 0]));
-    assert_eq!(
-        found,
-        [
-            (name("increment"), Rule::Twice),
-            (name("wait"), Rule::Twice)
-        ]
-    );
+    assert_eq!(found, [(name("increment"), Rule::Twice), (name("wait"), Rule::Twice)]);
 
     // A compiler that refuses the crate: its words are in the message.
     let refused = kernels.features(["no-such-feature"]).compile().unwrap_err();
-    assert!(
-        matches!(&refused, Error::Compile { log, .. } if log.contains("no-such-feature")),
-        "{refused}"
-    );
+    assert!(matches!(&refused, Error::Compile { log, .. } if log.contains("no-such-feature")), "{refused}");
     assert!(!refused.is_absence());
 }
 
@@ -263,9 +168,7 @@ fn settings_that_make_no_sense() {
         sysroot: "/nowhere".into(),
     };
     let error = |kernels: Kernels| kernels.compile_with(&toolchain).unwrap_err().to_string();
-    assert!(
-        error(Kernels::new("/nowhere/kernels")).contains("no kernel crate at /nowhere/kernels")
-    );
+    assert!(error(Kernels::new("/nowhere/kernels")).contains("no kernel crate at /nowhere/kernels"));
     assert!(error(fixture("settings").targets([])).starts_with("no targets"));
     assert!(error(fixture("settings").cubins([80])).contains("add 80 to the targets"));
 }

@@ -49,7 +49,9 @@ impl Elements {
     /// Whether both have the same elements; NaN is equal to NaN, and -0 is not equal to 0.
     pub(crate) fn same(&self, other: &Elements) -> bool {
         match (self, other) {
-            (Elements::Float(a), Elements::Float(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(*a, *b)),
+            (Elements::Float(a), Elements::Float(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same(a, b))
+            }
             (Elements::Whole(a), Elements::Whole(b)) => a == b,
             _ => false,
         }
@@ -96,16 +98,17 @@ pub(crate) fn compare(dtype: DType, accuracy: Accuracy, got: &Elements, exact: &
 /// Compares integers or bools with the right ones.
 pub(crate) fn compare_whole(got: &[i64], wanted: &[i64], x: &Elements) -> Verdict {
     let wrong: Vec<usize> = (0..got.len().min(wanted.len())).filter(|&at| got[at] != wanted[at]).collect();
+    let total = got.len();
     let fault = wrong.first().map(|&at| {
         let (x, got, wanted) = (x.number(at), got[at], wanted[at]);
-        format!("{} wrong results; the first: x = {x} gives {got}, not {wanted}", wrong.len())
+        format!("{} of {total} results are wrong; the first: x = {x} gives {got}, not {wanted}", wrong.len())
     });
     Verdict { error: None, fault }
 }
 
 fn compare_floats(dtype: DType, accuracy: Accuracy, got: &[f64], exact: &[f64], x: &Elements) -> Verdict {
     let bound = accuracy.bound(dtype);
-    let format = Format::of(dtype);
+    let (format, total) = (Format::of(dtype), got.len());
     let (mut worst, mut worst_at, mut wrong, mut off) = (0.0_f64, 0, 0, 0);
     for (at, (&got, &exact)) in got.iter().zip(exact).enumerate() {
         let nearest = round(dtype, exact);
@@ -123,9 +126,11 @@ fn compare_floats(dtype: DType, accuracy: Accuracy, got: &[f64], exact: &[f64], 
     let fault = if wrong > 0 {
         let (x, got, exact) = (x.number(worst_at), got[worst_at], exact[worst_at]);
         let error = if worst.is_finite() { format!(" ({worst:.2} ULP)") } else { String::new() };
-        Some(format!("{wrong} results beyond {bound} ULP; the worst: x = {x:?} gives {got:?}, not {exact:?}{error}"))
-    } else if dtype.size() == 2 && (off as f64) > (1.0 - ROUNDED_SHARE) * exact.len() as f64 {
-        Some(format!("{off} of {} results are not correctly rounded; {} % should be", exact.len(), ROUNDED_SHARE * 100.0))
+        let worst = format!("x = {x:?} gives {got:?}, not {exact:?}{error}");
+        Some(format!("{wrong} of {total} results beyond {bound} ULP; the worst: {worst}"))
+    } else if dtype.size() == 2 && (off as f64) > (1.0 - ROUNDED_SHARE) * total as f64 {
+        let share = ROUNDED_SHARE * 100.0;
+        Some(format!("{off} of {total} results are not correctly rounded; {share} % should be"))
     } else {
         None
     };
@@ -214,7 +219,7 @@ mod tests {
         let verdict = compare(DType::F32, Accuracy::Ulp(1.0), &off, &exact, &x);
         assert!(verdict.fault.is_none() && verdict.error == Some(1.0));
         let fault = compare(DType::F32, Accuracy::Exact, &off, &exact, &x).fault.unwrap();
-        assert!(fault.starts_with("1 results beyond 0.5 ULP; the worst: x = 1.0 gives"), "{fault}");
+        assert!(fault.starts_with("1 of 3 results beyond 0.5 ULP; the worst: x = 1.0 gives"), "{fault}");
         let share = compare(DType::F16, Accuracy::Ulp(1.0), &Elements::Float(vec![0.0, 1.0009765625, 2.0]), &exact, &x);
         assert!(share.fault.unwrap().contains("not correctly rounded"));
         let whole = Elements::Whole(vec![0, 1, 3]);

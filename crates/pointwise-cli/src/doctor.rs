@@ -51,7 +51,7 @@ pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
             Err(_) => format!("This build has no GPU kernels, and there is no compiler for them. {INSTALL}"),
         });
     }
-    tools(out, &report)?;
+    tools(out, &report, embedded.is_empty())?;
 
     let paint = Paint::for_stdout();
     line(out, "")?;
@@ -114,9 +114,12 @@ fn gpus(out: &mut impl Write, kernels: bool, works: &mut Vec<String>, advice: &m
 }
 
 /// The compilers for device code, which only building needs.
-fn tools(out: &mut impl Write, report: &Report) -> Result<()> {
+fn tools(out: &mut impl Write, report: &Report, wanted: bool) -> Result<()> {
     let text = match &report.toolchain {
         Ok(toolchain) => toolchain.to_string(),
+        Err(pointwise_build::Error::NoToolchain { .. }) if !wanted => {
+            "not found (only building kernels needs one)".to_owned()
+        }
         Err(error) => error.to_string(),
     };
     say(out, "compiler", &text.lines().map(|text| one_line(text.trim())).collect::<Vec<_>>())?;

@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn lines_stay_lines() {
         assert_eq!(one_line("a\nb\u{1b}[0m\n"), "a\\nb\\u{1b}[0m");
-        let text = "error: unexpected argument '--jsno' found\n\n  tip: a similar argument exists: '--json'\n\nUsage: x";
+        let text = "error: unexpected argument '--jsno' found\n\n  tip: a similar argument exists: '--json'\n\nUsage";
         assert_eq!(usage_line(text), "unexpected argument '--jsno' found (a similar argument exists: '--json')");
     }
 }

@@ -1,10 +1,10 @@
 //! Tensors from safetensors files and to them.
 //!
-//! Only the header and the tensors asked for are read, wherever in the file they lie. A file is written beside its place
-//! and moved there when it is complete, so that nobody ever sees half of one.
+//! Only the header and the tensors asked for are read, wherever in the file they lie. A file is written beside its
+//! place and moved there when it is complete, so that nobody ever sees half of one.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use pointwise::{DType, Device, Tensor};
@@ -26,8 +26,8 @@ const CHUNK: usize = 8 << 20;
 /// The tensors `names` of the file at `path`, on `device`.
 ///
 /// # Errors
-/// A file that cannot be read or is not a whole safetensors file; a tensor that is not there or is of a type that ops do
-/// not take; out of memory.
+/// A file that cannot be read or is not a whole safetensors file; a tensor that is not there or is of a type that ops
+/// do not take; out of memory.
 pub(crate) fn read(path: &Path, names: &[&str], device: &Device) -> Result<Vec<Tensor>> {
     let failed = |error: io::Error| Error::Failed(format!("cannot read {}: {error}", path.display()));
     let broken = |why: String| Error::Failed(format!("{} is not a safetensors file: {why}", path.display()));
@@ -88,7 +88,7 @@ fn read_tensor(
     file.seek(SeekFrom::Start(start + from as u64)).map_err(failed)?;
     let bar = progress::of_bytes("reading", bytes);
     let mut data = buffer(bytes)?;
-    bar.wrap_read(BufReader::with_capacity(CHUNK.min(to - from), &*file))
+    bar.wrap_read(&*file)
         .take(bytes)
         .read_to_end(&mut data)
         .map_err(failed)?;

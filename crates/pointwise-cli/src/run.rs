@@ -35,6 +35,8 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
         }
     }
     let (results, plan) = op.run(&operands.iter().collect::<Vec<_>>(), params, args.strategy)?;
+    // Their memory is of use for the copy that is written.
+    drop(operands);
     target.write(&results)?;
 
     if let Some(plan) = plan

@@ -53,7 +53,11 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
     let samples: Vec<Sample> = DType::ALL.into_iter().map(|dtype| sample(&device, dtype)).collect::<Result<_>>()?;
 
     let name = device.info().map_or_else(|| device.to_string(), |info| format!("{device}, {}", info.name));
-    line(out, format!("Every op of pointwise on {name}, checked against its formula at f64.\n"))?;
+    line(out, format!("Every op of pointwise on {name}, checked against its formula at f64."))?;
+    if device_name == "auto" && device.is_cpu() {
+        line(out, "(The CPU, since no GPU can be used: `pointwise doctor` says why.)")?;
+    }
+    line(out, "")?;
     let names = COLUMNS.map(|(name, _)| format!("{name:<9}")).join(" ");
     line(out, paint.strong(&format!("{:<13} {names} {:>9}", "op", "time")))?;
 

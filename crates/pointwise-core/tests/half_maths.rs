@@ -75,7 +75,7 @@ const TYPES: [Type; 2] = [
         digits: 8,
         least: -126,
         // 2^128
-        overflow: 3.402_823_669_209_384_6e38,
+        overflow: f64::from_bits(0x47f0_0000_0000_0000),
     },
 ];
 

@@ -1,6 +1,7 @@
 //! Special values of the functions of [`pointwise_core::maths`], and the exactness of the divisions with remainder.
 
 use pointwise_core::maths::{self, half};
+use std::f32::consts::LN_2;
 
 const INF: f32 = f32::INFINITY;
 const MAX: f32 = f32::MAX;
@@ -22,9 +23,8 @@ fn assert_same(got: f32, expected: f32, what: &str) {
 type Function = fn(f32) -> f32;
 
 /// NaNs of both signs with payloads that a careless bit trick turns into numbers.
-const NANS: [u32; 8] = [
-    0x7fc0_0000, 0x7fff_ffff, 0xffc0_0000, 0xffff_ffff, 0x7f80_0001, 0x7f80_0801, 0xffff_f801, 0x7fa5_5aa5,
-];
+const NANS: [u32; 8] =
+    [0x7fc0_0000, 0x7fff_ffff, 0xffc0_0000, 0xffff_ffff, 0x7f80_0001, 0x7f80_0801, 0xffff_f801, 0x7fa5_5aa5];
 
 #[test]
 fn functions_at_the_ends_of_their_range() {
@@ -33,7 +33,7 @@ fn functions_at_the_ends_of_their_range() {
         ("exp", maths::exp, [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, INF, INF]),
         ("exp2", maths::exp2, [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, INF, INF]),
         ("expm1", maths::expm1, [-1.0, -1.0, -SUB, -0.0, 0.0, SUB, INF, INF]),
-        ("ln", maths::ln, [NAN, NAN, NAN, -INF, -INF, -97.040_604, 88.722_84, INF]),
+        ("ln", maths::ln, [NAN, NAN, NAN, -INF, -INF, -97.040_6, 88.722_84, INF]),
         ("log2", maths::log2, [NAN, NAN, NAN, -INF, -INF, -140.0, 128.0, INF]),
         ("log1p", maths::log1p, [NAN, NAN, -SUB, -0.0, 0.0, SUB, 88.722_84, INF]),
         ("sin", maths::sin, [NAN, 0.521_876_5, -SUB, -0.0, 0.0, SUB, -0.521_876_5, NAN]),
@@ -47,12 +47,8 @@ fn functions_at_the_ends_of_their_range() {
         ("gelu_tanh", maths::gelu_tanh, [NAN, -0.0, -units(256), -0.0, 0.0, units(256), MAX, INF]),
         ("silu", maths::silu, [NAN, -0.0, -units(256), -0.0, 0.0, units(256), MAX, INF]),
         ("mish", maths::mish, [NAN, -0.0, -units(307), -0.0, 0.0, units(307), MAX, INF]),
-        ("softplus1", maths::softplus1, [
-            0.0, 0.0, 0.693_147_2, 0.693_147_2, 0.693_147_2, 0.693_147_2, MAX, INF,
-        ]),
-        ("rsqrt", maths::rsqrt, [
-            NAN, NAN, NAN, -INF, INF, 1_180_591_620_717_411_303_424.0, 5.421_011e-20, 0.0,
-        ]),
+        ("softplus1", maths::softplus1, [0.0, 0.0, LN_2, LN_2, LN_2, LN_2, MAX, INF]),
+        ("rsqrt", maths::rsqrt, [NAN, NAN, NAN, -INF, INF, 1_180_591_620_717_411_303_424.0, 5.421_011e-20, 0.0]),
     ];
     for (name, f, expected) in TABLE {
         let inputs = [-INF, -MAX, -SUB, -0.0, 0.0, SUB, MAX, INF];
@@ -90,10 +86,24 @@ fn single_points() {
 fn functions_of_16_bit_results_at_the_ends_of_their_range() {
     // The exact functions are compared over all 16-bit inputs elsewhere; these are NaNs no 16-bit number widens to.
     const TABLE: &[(&str, Function)] = &[
-        ("exp", half::exp), ("exp2", half::exp2), ("expm1", half::expm1), ("ln", half::ln), ("log1p", half::log1p),
-        ("sin", half::sin), ("cos", half::cos), ("tanh", half::tanh), ("sigmoid", half::sigmoid), ("silu", half::silu),
-        ("erf", half::erf), ("normal_cdf", half::normal_cdf), ("gelu", half::gelu), ("gelu_tanh", half::gelu_tanh),
-        ("softplus", half::softplus), ("mish", half::mish), ("rsqrt", half::rsqrt), ("sqrt", half::sqrt),
+        ("exp", half::exp),
+        ("exp2", half::exp2),
+        ("expm1", half::expm1),
+        ("ln", half::ln),
+        ("log1p", half::log1p),
+        ("sin", half::sin),
+        ("cos", half::cos),
+        ("tanh", half::tanh),
+        ("sigmoid", half::sigmoid),
+        ("silu", half::silu),
+        ("erf", half::erf),
+        ("normal_cdf", half::normal_cdf),
+        ("gelu", half::gelu),
+        ("gelu_tanh", half::gelu_tanh),
+        ("softplus", half::softplus),
+        ("mish", half::mish),
+        ("rsqrt", half::rsqrt),
+        ("sqrt", half::sqrt),
         ("recip", half::recip),
     ];
     for (name, f) in TABLE {
@@ -123,17 +133,65 @@ fn maximum_and_minimum() {
 
 /// C99, annex F.10.4.4, and the signs of odd powers.
 const POWERS: &[(f32, f32, f32)] = &[
-    (0.0, -3.0, INF), (-0.0, -3.0, -INF), (-0.0, -1.0, -INF), (0.0, -2.0, INF), (-0.0, -2.0, INF), (-0.0, -0.5, INF),
-    (0.0, -INF, INF), (-0.0, -INF, INF), (0.0, 3.0, 0.0), (-0.0, 3.0, -0.0), (0.0, 2.0, 0.0), (-0.0, 2.0, 0.0),
-    (-0.0, 0.5, 0.0), (-0.0, 0.75, 0.0), (-0.0, INF, 0.0),
-    (-1.0, INF, 1.0), (-1.0, -INF, 1.0), (1.0, NAN, 1.0), (1.0, INF, 1.0), (1.0, -7.5, 1.0),
-    (NAN, 0.0, 1.0), (NAN, -0.0, 1.0), (INF, 0.0, 1.0), (0.0, 0.0, 1.0), (-0.0, -0.0, 1.0), (-3.0, 0.0, 1.0),
-    (-2.0, 0.5, NAN), (-2.0, -1.5, NAN), (-MAX, 0.25, NAN), (NAN, 1.0, NAN), (2.0, NAN, NAN), (NAN, INF, NAN),
-    (0.5, -INF, INF), (-0.5, -INF, INF), (2.0, -INF, 0.0), (-2.0, -INF, 0.0),
-    (0.5, INF, 0.0), (-0.5, INF, 0.0), (2.0, INF, INF), (-2.0, INF, INF), (0.0, INF, 0.0),
-    (-INF, -3.0, -0.0), (-INF, -2.0, 0.0), (-INF, -0.5, 0.0), (-INF, 3.0, -INF), (-INF, 2.0, INF), (-INF, 0.5, INF),
-    (INF, -0.5, 0.0), (INF, 0.5, INF), (-INF, INF, INF), (-INF, -INF, 0.0), (INF, INF, INF), (INF, -INF, 0.0),
-    (-2.0, 3.0, -8.0), (-2.0, 2.0, 4.0), (-2.0, -1.0, -0.5), (2.0, 10.0, 1024.0), (4.0, 0.5, 2.0), (1.0, 0.0, 1.0),
+    (0.0, -3.0, INF),
+    (-0.0, -3.0, -INF),
+    (-0.0, -1.0, -INF),
+    (0.0, -2.0, INF),
+    (-0.0, -2.0, INF),
+    (-0.0, -0.5, INF),
+    (0.0, -INF, INF),
+    (-0.0, -INF, INF),
+    (0.0, 3.0, 0.0),
+    (-0.0, 3.0, -0.0),
+    (0.0, 2.0, 0.0),
+    (-0.0, 2.0, 0.0),
+    (-0.0, 0.5, 0.0),
+    (-0.0, 0.75, 0.0),
+    (-0.0, INF, 0.0),
+    (-1.0, INF, 1.0),
+    (-1.0, -INF, 1.0),
+    (1.0, NAN, 1.0),
+    (1.0, INF, 1.0),
+    (1.0, -7.5, 1.0),
+    (NAN, 0.0, 1.0),
+    (NAN, -0.0, 1.0),
+    (INF, 0.0, 1.0),
+    (0.0, 0.0, 1.0),
+    (-0.0, -0.0, 1.0),
+    (-3.0, 0.0, 1.0),
+    (-2.0, 0.5, NAN),
+    (-2.0, -1.5, NAN),
+    (-MAX, 0.25, NAN),
+    (NAN, 1.0, NAN),
+    (2.0, NAN, NAN),
+    (NAN, INF, NAN),
+    (0.5, -INF, INF),
+    (-0.5, -INF, INF),
+    (2.0, -INF, 0.0),
+    (-2.0, -INF, 0.0),
+    (0.5, INF, 0.0),
+    (-0.5, INF, 0.0),
+    (2.0, INF, INF),
+    (-2.0, INF, INF),
+    (0.0, INF, 0.0),
+    (-INF, -3.0, -0.0),
+    (-INF, -2.0, 0.0),
+    (-INF, -0.5, 0.0),
+    (-INF, 3.0, -INF),
+    (-INF, 2.0, INF),
+    (-INF, 0.5, INF),
+    (INF, -0.5, 0.0),
+    (INF, 0.5, INF),
+    (-INF, INF, INF),
+    (-INF, -INF, 0.0),
+    (INF, INF, INF),
+    (INF, -INF, 0.0),
+    (-2.0, 3.0, -8.0),
+    (-2.0, 2.0, 4.0),
+    (-2.0, -1.0, -0.5),
+    (2.0, 10.0, 1024.0),
+    (4.0, 0.5, 2.0),
+    (1.0, 0.0, 1.0),
 ];
 
 #[test]
@@ -166,8 +224,15 @@ fn lerp_meets_its_ends() {
         }
     }
     for (a, b, w, expected) in [
-        (2.0, 4.0, 0.5, 3.0), (2.0, 4.0, 2.0, 6.0), (2.0, 4.0, -1.0, 0.0), (INF, INF, 0.3, NAN), (1.0, INF, 0.3, INF),
-        (1.0, INF, 0.7, NAN), (INF, 1.0, 0.7, INF), (MAX, -MAX, 0.3, -INF), (-0.0, -0.0, 0.3, 0.0),
+        (2.0, 4.0, 0.5, 3.0),
+        (2.0, 4.0, 2.0, 6.0),
+        (2.0, 4.0, -1.0, 0.0),
+        (INF, INF, 0.3, NAN),
+        (1.0, INF, 0.3, INF),
+        (1.0, INF, 0.7, NAN),
+        (INF, 1.0, 0.7, INF),
+        (MAX, -MAX, 0.3, -INF),
+        (-0.0, -0.0, 0.3, 0.0),
         (NAN, 1.0, 0.0, NAN),
     ] {
         // `+ 0.0`: semantics fix no sign of a zero difference but the one listed.

@@ -50,12 +50,7 @@ impl Target {
         bytes: &'static [u8],
         groups: &'static [(usize, usize, usize)],
     ) -> Target {
-        Target {
-            sm,
-            ptx,
-            bytes,
-            groups,
-        }
+        Target { sm, ptx, bytes, groups }
     }
 
     fn is_machine_code(&self) -> bool {
@@ -80,9 +75,7 @@ impl Target {
                     return Ok(group);
                 }
                 let mut texts = group.split_inclusive(|&byte| byte == 0);
-                let text = texts
-                    .nth(index - first)
-                    .filter(|text| text.last() == Some(&0));
+                let text = texts.nth(index - first).filter(|text| text.last() == Some(&0));
                 return match text {
                     Some(text) if declares(text, symbol) => Ok(text.to_vec()),
                     _ => Err("what is stored in its place is not this kernel".to_owned()),
@@ -95,15 +88,11 @@ impl Target {
 }
 
 fn decompress(frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
-    let broken =
-        |error: &dyn std::fmt::Display| format!("its bytes cannot be decompressed ({error})");
+    let broken = |error: &dyn std::fmt::Display| format!("its bytes cannot be decompressed ({error})");
     let decoder = StreamingDecoder::new(frame).map_err(|error| broken(&error))?;
     let mut bytes = Vec::with_capacity(size);
     // One byte more than there should be is enough to know that there are too many.
-    decoder
-        .take(size as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| broken(&error))?;
+    decoder.take(size as u64 + 1).read_to_end(&mut bytes).map_err(|error| broken(&error))?;
     if bytes.len() != size {
         return Err(format!("it has {} bytes instead of {size}", bytes.len()));
     }
@@ -113,8 +102,7 @@ fn decompress(frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
 /// Whether a module's text has the entry `symbol`.
 fn declares(text: &[u8], symbol: &str) -> bool {
     let entry = format!(".entry {symbol}(");
-    text.windows(entry.len())
-        .any(|window| window == entry.as_bytes())
+    text.windows(entry.len()).any(|window| window == entry.as_bytes())
 }
 
 /// What the driver is to load.
@@ -131,17 +119,8 @@ pub(crate) struct OwnedImage {
 impl Kernels {
     /// For the expression that `pointwise-build` writes. `names` are the entries' names, sorted, one a line; `targets`
     /// hold the entries in the order of their names.
-    pub const fn new(
-        note: &'static str,
-        names: &'static str,
-        targets: &'static [Target],
-    ) -> Kernels {
-        Kernels {
-            note,
-            names,
-            targets,
-            symbols: OnceLock::new(),
-        }
+    pub const fn new(note: &'static str, names: &'static str, targets: &'static [Target]) -> Kernels {
+        Kernels { note, names, targets, symbols: OnceLock::new() }
     }
 
     /// No kernels, because of `why`.
@@ -170,11 +149,7 @@ impl Kernels {
     }
 
     fn sms(&self, machine_code: bool) -> Vec<u32> {
-        self.targets
-            .iter()
-            .filter(|target| target.is_machine_code() == machine_code)
-            .map(|target| target.sm)
-            .collect()
+        self.targets.iter().filter(|target| target.is_machine_code() == machine_code).map(|target| target.sm).collect()
     }
 
     /// The names of the entries, sorted.
@@ -189,10 +164,7 @@ impl Kernels {
 
     /// The PTX of one entry for exactly this compute capability.
     pub fn ptx(&self, symbol: &str, sm: u32) -> Option<String> {
-        let target = self
-            .targets
-            .iter()
-            .find(|target| target.sm == sm && !target.is_machine_code())?;
+        let target = self.targets.iter().find(|target| target.sm == sm && !target.is_machine_code())?;
         let mut bytes = target.image(self.index(symbol)?, symbol).ok()?;
         bytes.pop();
         String::from_utf8(bytes).ok()
@@ -204,13 +176,7 @@ impl Kernels {
     /// # Errors
     /// [`ErrorKind::NoKernel`] if there is none, or if the program's data is damaged.
     pub(crate) fn image(&'static self, symbol: &str, device: u32) -> Result<OwnedImage> {
-        self.find(symbol, device).map_err(|why| {
-            ErrorKind::NoKernel {
-                symbol: symbol.to_owned(),
-                why,
-            }
-            .into()
-        })
+        self.find(symbol, device).map_err(|why| ErrorKind::NoKernel { symbol: symbol.to_owned(), why }.into())
     }
 
     fn find(&self, symbol: &str, device: u32) -> Result<OwnedImage, String> {
@@ -222,10 +188,7 @@ impl Kernels {
             ));
         }
         let Some(index) = self.index(symbol) else {
-            return Err(format!(
-                "none of the {} embedded kernels has this name",
-                self.symbols().len()
-            ));
+            return Err(format!("none of the {} embedded kernels has this name", self.symbols().len()));
         };
         let target = self
             .targets
@@ -233,28 +196,16 @@ impl Kernels {
             .filter(|target| target.serves(device))
             .max_by_key(|target| (target.is_machine_code(), target.sm));
         let Some(target) = target else {
-            let oldest = self
-                .targets
-                .iter()
-                .map(|target| target.sm)
-                .min()
-                .unwrap_or(0);
+            let oldest = self.targets.iter().map(|target| target.sm).min().unwrap_or(0);
             return Err(format!(
                 "the device is sm_{device}, and the oldest kernels are for sm_{oldest}: build them for it too, or \
                  use the CPU (Device::cpu())"
             ));
         };
         let bytes = target.image(index, symbol).map_err(|why| {
-            format!(
-                "the kernels embedded for sm_{} are damaged: {why}; build the program again",
-                target.sm
-            )
+            format!("the kernels embedded for sm_{} are damaged: {why}; build the program again", target.sm)
         })?;
-        Ok(OwnedImage {
-            bytes,
-            sm: target.sm,
-            ptx: target.ptx,
-        })
+        Ok(OwnedImage { bytes, sm: target.sm, ptx: target.ptx })
     }
 
     fn symbols(&self) -> &[&'static str] {
@@ -301,34 +252,19 @@ mod tests {
             Target::new(sm, ptx, bytes.leak(), list.leak())
         };
         let groups: [&[&str]; 2] = [&["a", "b"], &["c"]];
-        let targets = vec![
-            target(80, (7, 0), &groups),
-            target(90, (7, 8), &groups),
-            target(100, (0, 0), &[&["a", "b", "c"]]),
-        ];
-        Box::leak(Box::new(Kernels::new(
-            "rustc 1.96.0",
-            "a\nb\nc",
-            targets.leak(),
-        )))
+        let targets =
+            vec![target(80, (7, 0), &groups), target(90, (7, 8), &groups), target(100, (0, 0), &[&["a", "b", "c"]])];
+        Box::leak(Box::new(Kernels::new("rustc 1.96.0", "a\nb\nc", targets.leak())))
     }
 
     #[test]
     fn finds_each_entry_for_each_device() {
         let kernels = leak(|_| {});
         assert!(!kernels.is_empty());
-        assert_eq!(
-            (kernels.note(), kernels.targets(), kernels.cubins()),
-            ("rustc 1.96.0", vec![80, 90], vec![100])
-        );
+        assert_eq!((kernels.note(), kernels.targets(), kernels.cubins()), ("rustc 1.96.0", vec![80, 90], vec![100]));
         assert_eq!(kernels.entries().collect::<Vec<_>>(), ["a", "b", "c"]);
         for symbol in ["a", "b", "c"] {
-            for (device, sm, ptx) in [
-                (80, 80, (7, 0)),
-                (89, 80, (7, 0)),
-                (90, 90, (7, 8)),
-                (120, 90, (7, 8)),
-            ] {
+            for (device, sm, ptx) in [(80, 80, (7, 0)), (89, 80, (7, 0)), (90, 90, (7, 8)), (120, 90, (7, 8))] {
                 let image = kernels.image(symbol, device).unwrap();
                 assert_eq!((image.sm, image.ptx), (sm, ptx), "{symbol} {device}");
                 assert_eq!(image.bytes, text(symbol, sm).into_bytes());
@@ -336,36 +272,21 @@ mod tests {
             let machine_code = kernels.image(symbol, 103).unwrap();
             assert_eq!((machine_code.sm, machine_code.ptx), (100, (0, 0)));
         }
-        assert_eq!(
-            kernels.ptx("b", 90).unwrap(),
-            text("b", 90).trim_end_matches('\0')
-        );
+        assert_eq!(kernels.ptx("b", 90).unwrap(), text("b", 90).trim_end_matches('\0'));
         assert_eq!((kernels.ptx("b", 100), kernels.ptx("d", 90)), (None, None));
         assert!(kernels.contains("c") && !kernels.contains("d") && !kernels.contains(""));
     }
 
     #[test]
     fn every_absence_says_why() {
-        let why = |kernels: &'static Kernels, symbol, device| {
-            kernels.image(symbol, device).unwrap_err().to_string()
-        };
+        let why = |kernels: &'static Kernels, symbol, device| kernels.image(symbol, device).unwrap_err().to_string();
         let kernels = leak(|_| {});
-        assert_eq!(
-            why(kernels, "d", 90),
-            "no kernel d: none of the 3 embedded kernels has this name"
-        );
-        assert!(
-            why(kernels, "a", 75)
-                .contains("the device is sm_75, and the oldest kernels are for sm_80:")
-        );
-        static EMPTY: Kernels =
-            Kernels::empty("no toolchain for GPU code.\n  run `rustup component add rust-src`");
+        assert_eq!(why(kernels, "d", 90), "no kernel d: none of the 3 embedded kernels has this name");
+        assert!(why(kernels, "a", 75).contains("the device is sm_75, and the oldest kernels are for sm_80:"));
+        static EMPTY: Kernels = Kernels::empty("no toolchain for GPU code.\n  run `rustup component add rust-src`");
         assert!(EMPTY.is_empty() && EMPTY.entries().next().is_none() && EMPTY.targets().is_empty());
         let text = why(&EMPTY, "a", 90);
-        assert!(
-            text.contains("rustup component add rust-src") && !text.contains('\n'),
-            "{text}"
-        );
+        assert!(text.contains("rustup component add rust-src") && !text.contains('\n'), "{text}");
         assert!(EMPTY.image("a", 90).unwrap_err().is_kernel());
     }
 
@@ -386,10 +307,7 @@ mod tests {
             }
         }
         for keep in 0..whole {
-            assert!(
-                leak(|bytes| bytes.truncate(keep)).image("c", 80).is_err(),
-                "{keep}"
-            );
+            assert!(leak(|bytes| bytes.truncate(keep)).image("c", 80).is_err(), "{keep}");
         }
     }
 }

@@ -17,16 +17,9 @@ impl<'a> Access<'a> {
     /// `None` for an operation that does not touch memory.
     pub(crate) fn of(opcode: &'a str) -> Option<Access<'a>> {
         let mut parts = opcode.split('.');
-        let operation = parts
-            .next()
-            .filter(|name| matches!(*name, "ld" | "ldu" | "st" | "atom" | "red"))?;
+        let operation = parts.next().filter(|name| matches!(*name, "ld" | "ldu" | "st" | "atom" | "red"))?;
         let (mut lanes, mut width) = (1, 0);
-        let mut access = Access {
-            operation,
-            space: None,
-            read_only: operation == "ldu",
-            bits: 0,
-        };
+        let mut access = Access { operation, space: None, read_only: operation == "ldu", bits: 0 };
         for part in parts {
             let part = part.split("::").next().unwrap_or(part);
             match part {
@@ -54,17 +47,10 @@ mod tests {
 
     #[test]
     fn opcodes() {
-        let of =
-            |opcode| Access::of(opcode).map(|access| (access.space, access.read_only, access.bits));
+        let of = |opcode| Access::of(opcode).map(|access| (access.space, access.read_only, access.bits));
         assert_eq!(of("ld.global.v4.b32"), Some((Some("global"), false, 128)));
-        assert_eq!(
-            of("ld.global.nc.L1::no_allocate.v2.u64"),
-            Some((Some("global"), true, 128))
-        );
-        assert_eq!(
-            of("st.volatile.shared::cta.b8"),
-            Some((Some("shared"), false, 8))
-        );
+        assert_eq!(of("ld.global.nc.L1::no_allocate.v2.u64"), Some((Some("global"), true, 128)));
+        assert_eq!(of("st.volatile.shared::cta.b8"), Some((Some("shared"), false, 8)));
         assert_eq!(of("ld.v4.b32"), Some((None, false, 128)));
         assert_eq!(of("ld.b32"), Some((None, false, 32)));
         assert_eq!(of("atom.global.add.u32"), Some((Some("global"), false, 32)));

@@ -22,24 +22,14 @@ pub struct Vectors {
 
 impl Vectors {
     /// No promise.
-    pub const NONE: Vectors = Vectors {
-        loads: false,
-        stores: false,
-    };
+    pub const NONE: Vectors = Vectors { loads: false, stores: false };
     /// Loads and stores.
-    pub const BOTH: Vectors = Vectors {
-        loads: true,
-        stores: true,
-    };
+    pub const BOTH: Vectors = Vectors { loads: true, stores: true };
 
     /// What the names of this project's strategies promise: `..._register_copy` and `..._table` move 16 bytes at once.
     #[must_use]
     pub fn of_strategy(entry: &str) -> Vectors {
-        if entry.ends_with("_register_copy") || entry.ends_with("_table") {
-            Vectors::BOTH
-        } else {
-            Vectors::NONE
-        }
+        if entry.ends_with("_register_copy") || entry.ends_with("_table") { Vectors::BOTH } else { Vectors::NONE }
     }
 }
 
@@ -58,11 +48,7 @@ pub struct Lint {
 
 impl Default for Lint {
     fn default() -> Self {
-        Lint {
-            vectors: Vectors::of_strategy,
-            barriers: 1,
-            read_only_loads: false,
-        }
+        Lint { vectors: Vectors::of_strategy, barriers: 1, read_only_loads: false }
     }
 }
 
@@ -155,12 +141,7 @@ pub struct Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: {}",
-            self.entry.as_deref().unwrap_or("(module)"),
-            self.rule
-        )?;
+        write!(f, "{}: {}", self.entry.as_deref().unwrap_or("(module)"), self.rule)?;
         if self.line > 0 {
             write!(f, " at line {}", self.line)?;
         }
@@ -184,20 +165,10 @@ pub fn check(module: &Module<'_>, sm: Sm, lint: &Lint) -> Vec<Violation> {
 
 /// Where the entries of `names` are not those `expected`, by name.
 #[must_use]
-pub fn check_entries<'a>(
-    names: impl IntoIterator<Item = &'a str>,
-    expected: &BTreeSet<String>,
-) -> Vec<Violation> {
-    let violation = |rule, name: &str| Violation {
-        rule,
-        entry: Some(name.to_owned()),
-        line: 0,
-        text: String::new(),
-    };
+pub fn check_entries<'a>(names: impl IntoIterator<Item = &'a str>, expected: &BTreeSet<String>) -> Vec<Violation> {
+    let violation = |rule, name: &str| Violation { rule, entry: Some(name.to_owned()), line: 0, text: String::new() };
     let found: BTreeSet<&str> = names.into_iter().collect();
-    let missing = expected
-        .iter()
-        .filter(|name| !found.contains(name.as_str()));
+    let missing = expected.iter().filter(|name| !found.contains(name.as_str()));
     let unexpected = found.iter().filter(|name| !expected.contains(**name));
     missing
         .map(|name| violation(Rule::Missing, name))
@@ -208,18 +179,10 @@ pub fn check_entries<'a>(
 /// Which of `names`, of several modules that are to be merged, occur twice.
 pub(crate) fn check_twice<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Violation> {
     let mut seen = BTreeSet::new();
-    let twice = names
-        .into_iter()
-        .filter(|name| !seen.insert(*name))
-        .collect::<BTreeSet<_>>();
+    let twice = names.into_iter().filter(|name| !seen.insert(*name)).collect::<BTreeSet<_>>();
     twice
         .into_iter()
-        .map(|name| Violation {
-            rule: Rule::Twice,
-            entry: Some(name.to_owned()),
-            line: 0,
-            text: String::new(),
-        })
+        .map(|name| Violation { rule: Rule::Twice, entry: Some(name.to_owned()), line: 0, text: String::new() })
         .collect()
 }
 

@@ -10,25 +10,14 @@ use crate::{
 
 /// The header says what was asked for.
 pub(super) fn header(module: &Module<'_>, sm: Sm) -> Vec<Violation> {
-    let violation = |rule, text| Violation {
-        rule,
-        entry: None,
-        line: 0,
-        text,
-    };
+    let violation = |rule, text| Violation { rule, entry: None, line: 0, text };
     let mut found = Vec::new();
     // `sm_90a` and the like hold code for that one target only.
     if module.target != sm.to_string() {
-        found.push(violation(
-            Rule::Target { asked: sm },
-            format!(".target {}", module.target),
-        ));
+        found.push(violation(Rule::Target { asked: sm }, format!(".target {}", module.target)));
     }
     if let Some(newest) = sm.newest_ptx().filter(|newest| module.version > *newest) {
-        found.push(violation(
-            Rule::Version { newest },
-            format!(".version {}.{}", module.version.0, module.version.1),
-        ));
+        found.push(violation(Rule::Version { newest }, format!(".version {}.{}", module.version.0, module.version.1)));
     }
     found
 }
@@ -43,30 +32,12 @@ pub(super) fn declarations(module: &Module<'_>) -> Vec<Violation> {
             Kind::Function => Rule::Function,
             Kind::Data => Rule::Data,
         };
-        let text = declaration
-            .text
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
-        let text = text
-            .split('{')
-            .next()
-            .unwrap_or_default()
-            .trim_end()
-            .to_owned();
-        found.push(Violation {
-            rule,
-            entry: None,
-            line: declaration.line,
-            text,
-        });
+        let text = declaration.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = text.split('{').next().unwrap_or_default().trim_end().to_owned();
+        found.push(Violation { rule, entry: None, line: declaration.line, text });
     }
     let mut names = BTreeSet::new();
-    for entry in module
-        .entries
-        .iter()
-        .filter(|entry| !names.insert(entry.name))
-    {
+    for entry in module.entries.iter().filter(|entry| !names.insert(entry.name)) {
         found.push(Violation {
             rule: Rule::Twice,
             entry: Some(entry.name.to_owned()),
@@ -78,24 +49,11 @@ pub(super) fn declarations(module: &Module<'_>) -> Vec<Violation> {
 }
 
 /// The instructions of one entry.
-pub(super) fn entry(
-    module: &Module<'_>,
-    entry: &Entry<'_>,
-    lint: &Lint,
-    found: &mut Vec<Violation>,
-) {
+pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: &mut Vec<Violation>) {
     let mut add = |rule, line, text: &str| {
-        found.push(Violation {
-            rule,
-            entry: Some(entry.name.to_owned()),
-            line,
-            text: text.to_owned(),
-        });
+        found.push(Violation { rule, entry: Some(entry.name.to_owned()), line, text: text.to_owned() });
     };
-    let shared = module
-        .declarations
-        .iter()
-        .any(|it| it.kind == Kind::Shared && entry.mentions(it.name));
+    let shared = module.declarations.iter().any(|it| it.kind == Kind::Shared && entry.mentions(it.name));
     let (mut barriers, mut load, mut vector_load, mut vector_store) = (0, false, false, false);
     for statement in entry.statements() {
         if let Some(rule) = forbidden(&statement) {
@@ -125,14 +83,7 @@ pub(super) fn entry(
     }
     let declared = if shared { lint.barriers } else { 0 };
     if barriers != declared {
-        add(
-            Rule::Barriers {
-                declared,
-                found: barriers,
-            },
-            entry.line,
-            "",
-        );
+        add(Rule::Barriers { declared, found: barriers }, entry.line, "");
     }
     let promise = (lint.vectors)(entry.name);
     // Whose result is the same for every operand (`isnan` of an integer) loads nothing, and that is no broken promise.

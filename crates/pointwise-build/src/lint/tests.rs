@@ -7,14 +7,10 @@ const HEADER: &str = ".version 7.8\n.target sm_90\n.address_size 64\n";
 
 /// Rules broken by an entry `k` with this body, beside these declarations.
 fn rules(declarations: &str, body: &str, lint: &Lint) -> Vec<Rule> {
-    let text = format!(
-        "{HEADER}{declarations}\n.visible .entry k(\n\t.param .u64 k_param_0\n)\n{{\n{body}\nret;\n}}\n"
-    );
+    let text =
+        format!("{HEADER}{declarations}\n.visible .entry k(\n\t.param .u64 k_param_0\n)\n{{\n{body}\nret;\n}}\n");
     let module = ptx::parse(&text).unwrap();
-    check(&module, Sm(90), lint)
-        .into_iter()
-        .map(|violation| violation.rule)
-        .collect()
+    check(&module, Sm(90), lint).into_iter().map(|violation| violation.rule).collect()
 }
 
 fn body(body: &str) -> Vec<Rule> {
@@ -35,31 +31,16 @@ fn a_clean_kernel() {
 #[test]
 fn declarations() {
     assert_eq!(declared(".shared .align 16 .b8 table[256];"), []);
-    assert_eq!(
-        declared(".extern .func panic_bounds_check\n(\n.param .b64 p\n)\n;"),
-        [Rule::Extern]
-    );
-    assert_eq!(
-        declared(".extern .shared .align 16 .b8 dynamic[];"),
-        [Rule::Extern]
-    );
-    assert_eq!(
-        declared(".visible .func helper()\n{\nret;\n}"),
-        [Rule::Function]
-    );
-    assert_eq!(
-        declared(".global .align 1 .b8 message[2] = {1, 2};"),
-        [Rule::Data]
-    );
+    assert_eq!(declared(".extern .func panic_bounds_check\n(\n.param .b64 p\n)\n;"), [Rule::Extern]);
+    assert_eq!(declared(".extern .shared .align 16 .b8 dynamic[];"), [Rule::Extern]);
+    assert_eq!(declared(".visible .func helper()\n{\nret;\n}"), [Rule::Function]);
+    assert_eq!(declared(".global .align 1 .b8 message[2] = {1, 2};"), [Rule::Data]);
     assert_eq!(declared(".const .align 4 .b32 x;"), [Rule::Data]);
 }
 
 #[test]
 fn calls_and_traps() {
-    assert_eq!(
-        body("{ // callseq 0, 0\ncall.uni\nhelper,\n(\nparam0\n);\n}"),
-        [Rule::Call]
-    );
+    assert_eq!(body("{ // callseq 0, 0\ncall.uni\nhelper,\n(\nparam0\n);\n}"), [Rule::Call]);
     assert_eq!(body("@%p1 trap;"), [Rule::Trap]);
     assert_eq!(body("brkpt;"), [Rule::Trap]);
     assert_eq!(body("bra $L_call;\n$L_call:"), []);
@@ -67,37 +48,22 @@ fn calls_and_traps() {
 
 #[test]
 fn local_memory() {
-    assert_eq!(
-        body(".local .align 16 .b8 __local_depot0[16];"),
-        [Rule::Local]
-    );
+    assert_eq!(body(".local .align 16 .b8 __local_depot0[16];"), [Rule::Local]);
     assert_eq!(body("ld.local.b32 %r1, [%rd1];"), [Rule::Local]);
-    assert_eq!(
-        body("st.local.v4.b32 [%rd1], {%r1, %r2, %r3, %r4};"),
-        [Rule::Local]
-    );
+    assert_eq!(body("st.local.v4.b32 [%rd1], {%r1, %r2, %r3, %r4};"), [Rule::Local]);
 }
 
 #[test]
 fn generic_accesses() {
     assert_eq!(body("ld.b32 %r1, [%rd1];"), [Rule::Generic]);
-    assert_eq!(
-        body("st.v4.b32 [%rd1], {%r1, %r2, %r3, %r4};"),
-        [Rule::Generic]
-    );
+    assert_eq!(body("st.v4.b32 [%rd1], {%r1, %r2, %r3, %r4};"), [Rule::Generic]);
     assert_eq!(body("atom.add.u32 %r1, [%rd1], 1;"), [Rule::Generic]);
 }
 
 #[test]
 fn the_read_only_path() {
-    assert_eq!(
-        body("ld.global.nc.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];"),
-        [Rule::ReadOnlyLoad]
-    );
-    let allowed = Lint {
-        read_only_loads: true,
-        ..Lint::default()
-    };
+    assert_eq!(body("ld.global.nc.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];"), [Rule::ReadOnlyLoad]);
+    let allowed = Lint { read_only_loads: true, ..Lint::default() };
     assert_eq!(rules("", "ld.global.nc.b32 %r1, [%rd1];", &allowed), []);
 }
 
@@ -106,27 +72,9 @@ fn barriers() {
     let shared = ".shared .align 16 .b8 table[256];";
     let with = |body| rules(shared, body, &Lint::default());
     assert_eq!(with("{ .reg .b32 a; mov.u32 a, table; bar.sync 0; }"), []);
-    assert_eq!(
-        with("mov.u32 %r1, table;"),
-        [Rule::Barriers {
-            declared: 1,
-            found: 0
-        }]
-    );
-    assert_eq!(
-        with("mov.u32 %r1, table;\nbar.sync 0;\nbar.sync 0;"),
-        [Rule::Barriers {
-            declared: 1,
-            found: 2
-        }]
-    );
-    assert_eq!(
-        with("bar.sync 0;"),
-        [Rule::Barriers {
-            declared: 0,
-            found: 1
-        }]
-    );
+    assert_eq!(with("mov.u32 %r1, table;"), [Rule::Barriers { declared: 1, found: 0 }]);
+    assert_eq!(with("mov.u32 %r1, table;\nbar.sync 0;\nbar.sync 0;"), [Rule::Barriers { declared: 1, found: 2 }]);
+    assert_eq!(with("bar.sync 0;"), [Rule::Barriers { declared: 0, found: 1 }]);
     assert_eq!(with(""), []);
 }
 
@@ -134,57 +82,28 @@ fn barriers() {
 fn vector_promises() {
     let both = Lint {
         vectors: |name| {
-            if name == "k" {
-                Vectors::BOTH
-            } else {
-                Vectors::NONE
-            }
+            if name == "k" { Vectors::BOTH } else { Vectors::NONE }
         },
         ..Lint::default()
     };
     let load = "ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];\n";
-    assert_eq!(
-        rules(
-            "",
-            &format!("{load}st.global.v2.b64 [%rd1], {{%rd3, %rd4}};"),
-            &both
-        ),
-        []
-    );
-    assert_eq!(
-        rules("", &format!("{load}st.global.b32 [%rd1], %r1;"), &both),
-        [Rule::NoVectorStore]
-    );
-    assert_eq!(
-        rules("", "ld.global.v2.b32 {%r1, %r2}, [%rd1];", &both),
-        [Rule::NoVectorLoad, Rule::NoVectorStore]
-    );
-    assert_eq!(
-        rules("", "st.global.v4.b32 [%rd1], {%r1, %r1, %r1, %r1};", &both),
-        []
-    );
+    assert_eq!(rules("", &format!("{load}st.global.v2.b64 [%rd1], {{%rd3, %rd4}};"), &both), []);
+    assert_eq!(rules("", &format!("{load}st.global.b32 [%rd1], %r1;"), &both), [Rule::NoVectorStore]);
+    assert_eq!(rules("", "ld.global.v2.b32 {%r1, %r2}, [%rd1];", &both), [Rule::NoVectorLoad, Rule::NoVectorStore]);
+    assert_eq!(rules("", "st.global.v4.b32 [%rd1], {%r1, %r1, %r1, %r1};", &both), []);
 }
 
 #[test]
 fn promises_of_strategies() {
-    assert_eq!(
-        Vectors::of_strategy("unary_exp_f32_register_copy"),
-        Vectors::BOTH
-    );
-    assert_eq!(
-        Vectors::of_strategy("unary_exp_f8e5m2_table"),
-        Vectors::BOTH
-    );
+    assert_eq!(Vectors::of_strategy("unary_exp_f32_register_copy"), Vectors::BOTH);
+    assert_eq!(Vectors::of_strategy("unary_exp_f8e5m2_table"), Vectors::BOTH);
     assert_eq!(Vectors::of_strategy("unary_exp_f32_direct"), Vectors::NONE);
 }
 
 #[test]
 fn entries_twice_in_two_modules() {
     assert_eq!(check_twice(["a", "b"]), []);
-    let twice: Vec<_> = check_twice(["a", "b", "a", "a"])
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let twice: Vec<_> = check_twice(["a", "b", "a", "a"]).iter().map(ToString::to_string).collect();
     assert_eq!(twice, ["a: defined twice"]);
 }
 
@@ -192,27 +111,12 @@ fn entries_twice_in_two_modules() {
 fn target_and_version() {
     let of = |text: &str, sm| {
         let module = ptx::parse(text).unwrap();
-        check(&module, Sm(sm), &Lint::default())
-            .into_iter()
-            .map(|violation| violation.rule)
-            .collect::<Vec<_>>()
+        check(&module, Sm(sm), &Lint::default()).into_iter().map(|violation| violation.rule).collect::<Vec<_>>()
     };
     assert_eq!(of(HEADER, 90), []);
-    assert_eq!(
-        of(HEADER, 80),
-        [
-            Rule::Target { asked: Sm(80) },
-            Rule::Version { newest: (7, 0) }
-        ]
-    );
-    assert_eq!(
-        of(&HEADER.replace("7.8", "8.6"), 90),
-        [Rule::Version { newest: (7, 8) }]
-    );
-    assert_eq!(
-        of(&HEADER.replace("sm_90", "sm_90a"), 90),
-        [Rule::Target { asked: Sm(90) }]
-    );
+    assert_eq!(of(HEADER, 80), [Rule::Target { asked: Sm(80) }, Rule::Version { newest: (7, 0) }]);
+    assert_eq!(of(&HEADER.replace("7.8", "8.6"), 90), [Rule::Version { newest: (7, 8) }]);
+    assert_eq!(of(&HEADER.replace("sm_90", "sm_90a"), 90), [Rule::Target { asked: Sm(90) }]);
 }
 
 #[test]
@@ -229,10 +133,7 @@ fn entries_twice() {
 fn entry_sets() {
     let expected = ["a", "b"].map(str::to_owned).into();
     assert_eq!(check_entries(["b", "a"], &expected), []);
-    let text: Vec<_> = check_entries(["b", "c"], &expected)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let text: Vec<_> = check_entries(["b", "c"], &expected).iter().map(ToString::to_string).collect();
     assert_eq!(text, ["a: missing", "c: not expected"]);
 }
 
@@ -241,8 +142,5 @@ fn a_message_names_entry_line_and_text() {
     let text = format!("{HEADER}.visible .entry k()\n{{\n\tld.b32 \t%r1, [%rd1];\n}}\n");
     let module = ptx::parse(&text).unwrap();
     let found = check(&module, Sm(90), &Lint::default());
-    assert_eq!(
-        found[0].to_string(),
-        "k: an access that names no address space at line 6: ld.b32 \t%r1, [%rd1]"
-    );
+    assert_eq!(found[0].to_string(), "k: an access that names no address space at line 6: ld.b32 \t%r1, [%rd1]");
 }

@@ -78,9 +78,7 @@ impl<'a> Entry<'a> {
             && self.text.match_indices(name).any(|(at, _)| {
                 let bytes = self.text.as_bytes();
                 let before = at.checked_sub(1).is_some_and(|at| is_word(bytes[at]));
-                let after = bytes
-                    .get(at + name.len())
-                    .is_some_and(|&byte| is_word(byte));
+                let after = bytes.get(at + name.len()).is_some_and(|&byte| is_word(byte));
                 !before && !after
             })
     }
@@ -89,12 +87,7 @@ impl<'a> Entry<'a> {
     #[must_use]
     pub fn compact(&self) -> String {
         let mut compact = String::with_capacity(self.text.len());
-        for line in self
-            .text
-            .lines()
-            .map(|line| without_comment(line).trim_end())
-            .filter(|line| !line.is_empty())
-        {
+        for line in self.text.lines().map(|line| without_comment(line).trim_end()).filter(|line| !line.is_empty()) {
             compact += line;
             compact.push('\n');
         }
@@ -129,13 +122,8 @@ pub(crate) fn without_comment(line: &str) -> &str {
 /// # Errors
 /// The line where the text ends early, closes a brace too many, lacks its header, or is something else.
 pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
-    let mut module = Module {
-        version: (0, 0),
-        target: "",
-        address_size: 0,
-        declarations: Vec::new(),
-        entries: Vec::new(),
-    };
+    let mut module =
+        Module { version: (0, 0), target: "", address_size: 0, declarations: Vec::new(), entries: Vec::new() };
     // Of the construct being read: where it starts, in which line, and how many braces are open.
     let mut start: Option<(usize, usize)> = None;
     let mut depth = 0_usize;
@@ -145,10 +133,7 @@ pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
         lines += 1;
         let code = without_comment(raw);
         if code.contains("/*") {
-            return Err(ParseError {
-                line: lines,
-                why: "comments of the form /* */ are not understood".to_owned(),
-            });
+            return Err(ParseError { line: lines, why: "comments of the form /* */ are not understood".to_owned() });
         }
         if depth > 0 && !code.contains(['{', '}']) {
             offset += raw.len();
@@ -162,10 +147,7 @@ pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
             match byte {
                 b'{' => depth += 1,
                 b'}' if depth == 0 => {
-                    return Err(ParseError {
-                        line: lines,
-                        why: "a closing brace too many".to_owned(),
-                    });
+                    return Err(ParseError { line: lines, why: "a closing brace too many".to_owned() });
                 }
                 b'}' => depth -= 1,
                 _ => {}
@@ -184,25 +166,17 @@ pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
         offset += raw.len();
     }
     if let Some((_, line)) = start {
-        return Err(ParseError {
-            line,
-            why: "what begins here does not end".to_owned(),
-        });
+        return Err(ParseError { line, why: "what begins here does not end".to_owned() });
     }
     if module.version == (0, 0) || module.target.is_empty() || module.address_size == 0 {
-        return Err(ParseError {
-            line: lines,
-            why: "no .version, .target or .address_size".to_owned(),
-        });
+        return Err(ParseError { line: lines, why: "no .version, .target or .address_size".to_owned() });
     }
     Ok(module)
 }
 
 /// Whether a construct that a brace has closed is a variable with its values, which goes on to the `;`.
 fn is_initialised(whole: &str) -> bool {
-    whole
-        .find('{')
-        .is_some_and(|brace| whole[..brace].trim_end().ends_with('='))
+    whole.find('{').is_some_and(|brace| whole[..brace].trim_end().ends_with('='))
 }
 
 impl<'a> Module<'a> {
@@ -210,18 +184,12 @@ impl<'a> Module<'a> {
     fn directive(&mut self, code: &'a str, line: usize) -> Result<bool, ParseError> {
         let (word, rest) = code.split_once(char::is_whitespace).unwrap_or((code, ""));
         let rest = rest.trim();
-        let wrong = || ParseError {
-            line,
-            why: format!("`{code}` is not understood"),
-        };
+        let wrong = || ParseError { line, why: format!("`{code}` is not understood") };
         match word {
             "" => {}
             ".version" => {
                 let (major, minor) = rest.split_once('.').ok_or_else(wrong)?;
-                self.version = (
-                    major.parse().map_err(|_| wrong())?,
-                    minor.parse().map_err(|_| wrong())?,
-                );
+                self.version = (major.parse().map_err(|_| wrong())?, minor.parse().map_err(|_| wrong())?);
             }
             ".target" => self.target = rest.split(',').next().unwrap_or(rest).trim(),
             ".address_size" => self.address_size = rest.parse().map_err(|_| wrong())?,
@@ -237,23 +205,13 @@ impl<'a> Module<'a> {
         let has = |word: &str| head.split_whitespace().any(|part| part == word);
         let name = || {
             let head = &head[..head.find('[').unwrap_or(head.len())];
-            head.split_whitespace()
-                .next_back()
-                .filter(|word| !word.starts_with('.'))
-                .unwrap_or("")
+            head.split_whitespace().next_back().filter(|word| !word.starts_with('.')).unwrap_or("")
         };
         if has(".entry") && !has(".extern") {
             if name().is_empty() {
-                return Err(ParseError {
-                    line,
-                    why: "an entry without a name".to_owned(),
-                });
+                return Err(ParseError { line, why: "an entry without a name".to_owned() });
             }
-            self.entries.push(Entry {
-                name: name(),
-                text,
-                line,
-            });
+            self.entries.push(Entry { name: name(), text, line });
             return Ok(());
         }
         let kind = if has(".extern") {
@@ -267,12 +225,7 @@ impl<'a> Module<'a> {
         } else {
             Kind::Other
         };
-        self.declarations.push(Declaration {
-            kind,
-            name: name(),
-            text,
-            line,
-        });
+        self.declarations.push(Declaration { kind, name: name(), text, line });
         Ok(())
     }
 }
@@ -321,38 +274,15 @@ $L__BB0_1:
     #[test]
     fn takes_a_module_apart() {
         let module = parse(TEXT).unwrap();
-        assert_eq!(
-            (module.version, module.target, module.address_size),
-            ((7, 8), "sm_90", 64)
-        );
-        let names: Vec<_> = module
-            .declarations
-            .iter()
-            .map(|declaration| (declaration.kind, declaration.name))
-            .collect();
-        assert_eq!(
-            names[..3],
-            [
-                (Kind::Shared, "pw_table"),
-                (Kind::Shared, "pw_other"),
-                (Kind::Data, "anon")
-            ]
-        );
+        assert_eq!((module.version, module.target, module.address_size), ((7, 8), "sm_90", 64));
+        let names: Vec<_> =
+            module.declarations.iter().map(|declaration| (declaration.kind, declaration.name)).collect();
+        assert_eq!(names[..3], [(Kind::Shared, "pw_table"), (Kind::Shared, "pw_other"), (Kind::Data, "anon")]);
         assert_eq!(names[3].0, Kind::Extern);
-        assert_eq!(
-            module.declarations[0].text,
-            ".shared .align 16 .b8 pw_table[256];"
-        );
-        let entries: Vec<_> = module
-            .entries
-            .iter()
-            .map(|entry| (entry.name, entry.line))
-            .collect();
+        assert_eq!(module.declarations[0].text, ".shared .align 16 .b8 pw_table[256];");
+        let entries: Vec<_> = module.entries.iter().map(|entry| (entry.name, entry.line)).collect();
         assert_eq!(entries, [("a", 17), ("b", 30)]);
-        assert!(
-            module.entries[0].text.starts_with(".visible .entry a(")
-                && module.entries[0].text.ends_with('}')
-        );
+        assert!(module.entries[0].text.starts_with(".visible .entry a(") && module.entries[0].text.ends_with('}'));
     }
 
     #[test]
@@ -368,13 +298,8 @@ $L__BB0_1:
         let module = parse(TEXT).unwrap();
         let compact = module.entries[0].compact();
         assert!(!compact.contains("//") && !compact.contains("\n\n"));
-        let again = Statements::of(&compact, 1)
-            .map(|statement| statement.text)
-            .collect::<Vec<_>>();
-        let before = module.entries[0]
-            .statements()
-            .map(|statement| statement.text)
-            .collect::<Vec<_>>();
+        let again = Statements::of(&compact, 1).map(|statement| statement.text).collect::<Vec<_>>();
+        let before = module.entries[0].statements().map(|statement| statement.text).collect::<Vec<_>>();
         assert_eq!(again, before);
     }
 
@@ -382,10 +307,7 @@ $L__BB0_1:
     fn faults_have_a_line() {
         let line = |text: &str| parse(text).unwrap_err().line;
         assert_eq!(line("}"), 1);
-        assert_eq!(
-            line(".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry a(\n)\n{\n"),
-            4
-        );
+        assert_eq!(line(".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry a(\n)\n{\n"), 4);
         assert_eq!(line(".version seven\n"), 1);
         assert_eq!(line("\n/* x */"), 2);
         assert!(parse("").is_err());

@@ -32,12 +32,7 @@ pub struct Statements<'a> {
 
 impl<'a> Statements<'a> {
     pub(super) fn of(text: &'a str, line: usize) -> Self {
-        Statements {
-            lines: text.lines(),
-            line: line.saturating_sub(1),
-            rest: "",
-            inside: false,
-        }
+        Statements { lines: text.lines(), line: line.saturating_sub(1), rest: "", inside: false }
     }
 }
 
@@ -59,10 +54,7 @@ impl<'a> Iterator for Statements<'a> {
             self.rest = rest.trim_start();
             let text = strip_prefixes(text);
             if !text.is_empty() {
-                return Some(Statement {
-                    text,
-                    line: self.line,
-                });
+                return Some(Statement { text, line: self.line });
             }
         }
     }
@@ -84,10 +76,7 @@ fn strip_prefixes(mut text: &str) -> &str {
 }
 
 fn is_label(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'%'))
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'%'))
 }
 
 #[cfg(test)]
@@ -98,20 +87,14 @@ mod tests {
     fn several_on_a_line_and_what_stands_before_them() {
         let text = ".visible .entry a(\n\t.param .u32 p\n)\n{\n\t{ .reg .b32 t; mov.u32 t, x; }\n\
                     $L_1: @!%p1 bra $L_1;\n\tld.global.v2.b32 {%r1, %r2}, [%rd1]; // ld.b32\n}";
-        let found: Vec<_> = Statements::of(text, 10)
-            .map(|s| (s.line, s.opcode(), s.text))
-            .collect();
+        let found: Vec<_> = Statements::of(text, 10).map(|s| (s.line, s.opcode(), s.text)).collect();
         assert_eq!(
             found,
             [
                 (14, ".reg", ".reg .b32 t"),
                 (14, "mov.u32", "mov.u32 t, x"),
                 (15, "bra", "bra $L_1"),
-                (
-                    16,
-                    "ld.global.v2.b32",
-                    "ld.global.v2.b32 {%r1, %r2}, [%rd1]"
-                ),
+                (16, "ld.global.v2.b32", "ld.global.v2.b32 {%r1, %r2}, [%rd1]"),
             ]
         );
     }

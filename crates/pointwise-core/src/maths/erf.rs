@@ -87,7 +87,7 @@ fn tail_variable(a: f32, c: f32) -> (f32, f32) {
 pub fn erfc(x: f32) -> f32 {
     // erfc a = e^(-a^2) t P(t - T), t = 1 / (1 + 27/64 a), 0 <= a <= 10.2; P of degree 9, minimax relative error
     // 2^-28.3. About the middle of the range, as the sums of a polynomial in t itself round too often near t = 1.
-    const T: f32 = 0.552_734_375;
+    const T: f32 = 0.552_734_4;
     let a = x.abs().min(10.2);
     let (t, error) = tail_variable(a, 0.421_875);
     let v = t - T;

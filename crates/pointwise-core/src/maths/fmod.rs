@@ -55,6 +55,7 @@ fn long_division(a: f32, b: f32) -> f32 {
 ///
 /// NaN for an infinite `a` and for a zero `b`; `a` itself for an infinite `b`.
 #[inline(always)]
+#[allow(clippy::manual_range_contains)] // `&` makes no branch
 pub fn fmod(a: f32, b: f32) -> f32 {
     /// Where the fast path's estimate of `1 / b` holds.
     const LEAST: f32 = power_of_two(-100);

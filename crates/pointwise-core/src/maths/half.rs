@@ -232,16 +232,13 @@ pub trait Approx {
         let bits = abs.to_bits();
         // One unsigned comparison finds zero, subnormals, infinity and NaN.
         let odd_base = bits.wrapping_sub(0x0080_0000) >= 0x7F00_0000;
-        let power = rarely(
-            odd_base | b.is_nan(),
-            || Self::pow_special(abs, c, a == 1.0),
-            Self::pow_normal(abs, c, 0.0),
-        );
+        let power =
+            rarely(odd_base | b.is_nan(), || Self::pow_special(abs, c, a == 1.0), Self::pow_normal(abs, c, 0.0));
         // The low bit of the sum is that of the integer.
         let t = c + ROUND_MAGIC;
         let whole = t - ROUND_MAGIC == c;
         let odd = if whole { t.to_bits() << 31 } else { 0 };
-        let invalid = (a < 0.0) & !whole & (bits != 0x7F80_0000) & (b == b);
+        let invalid = (a < 0.0) & !whole & (bits != 0x7F80_0000) & !b.is_nan();
         let signed = f32::from_bits(power.to_bits() | (odd & a.to_bits()));
         if invalid { f32::NAN } else { signed }
     }

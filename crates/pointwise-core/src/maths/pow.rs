@@ -15,7 +15,7 @@ fn fast_two_sum(a: f32, b: f32) -> (f32, f32) {
 #[inline(always)]
 fn log2_wide(x: f32) -> (f32, f32) {
     /// 2 log2 e rounded to f32, and what the rounding left.
-    const K: f32 = 2.885_390;
+    const K: f32 = 2.885_39;
     const K_LOW: f32 = 3.851_926e-8;
     const THIRD: f32 = 1.0 / 3.0;
     const THIRD_LOW: f32 = -9.934_108e-9;

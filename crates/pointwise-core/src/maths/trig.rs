@@ -4,7 +4,7 @@ use super::prim::{ROUND_MAGIC, fma, rarely};
 
 const TWO_OVER_PI: f32 = core::f32::consts::FRAC_2_PI;
 /// pi/2 in three parts of 24 bits, all positive: of -0 a reduction by `0 * pi/2` then leaves -0.
-const PIO2_HI: f32 = 1.570_796_25;
+const PIO2_HI: f32 = f32::from_bits(0x3fc9_0fda);
 const PIO2_MID: f32 = 7.549_789_4e-8;
 const PIO2_LO: f32 = 5.390_303e-15;
 /// Below this the three parts of pi/2 suffice: the multiple stays below `2^15`, its products with the first part are
@@ -47,9 +47,7 @@ fn reduce_small(x: f32) -> (f32, u32) {
 #[inline(always)]
 fn reduce_large(x: f32) -> (f32, u32) {
     /// 2/pi, the bits below the binary point, behind one word of zeros.
-    const W: [u32; 8] = [
-        0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab,
-    ];
+    const W: [u32; 8] = [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab];
     let bits = x.to_bits();
     let significand = u64::from(bits & 0x007f_ffff | 0x0080_0000);
     // x = significand * 2^(exponent - 150); bits of 2/pi above position exponent - 152 give multiples of 4.
