@@ -75,6 +75,9 @@ pub trait Bits:
 pub trait Real: Num + Div<Output = Self> {
     /// A constant of the formula, rounded once to the compute type.
     fn constant(value: f64) -> Self;
+    /// Infinity where f32 has overflowed; every other value is unchanged. For formulas whose intermediate overflow is
+    /// part of PyTorch's semantics: compute types of f32's range do it by themselves, the oracle does not.
+    fn in_range(self) -> Self;
     /// `self * a + b` with one rounding.
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// Square root.
@@ -214,6 +217,10 @@ macro_rules! f32_like {
             #[inline(always)]
             fn constant(value: f64) -> Self {
                 $wrap(value as f32)
+            }
+            #[inline(always)]
+            fn in_range(self) -> Self {
+                self
             }
             #[inline(always)]
             fn mul_add(self, a: Self, b: Self) -> Self {
@@ -373,6 +380,7 @@ macro_rules! logic {
         impl $trait for Logic {
             type Output = Self;
             #[inline(always)]
+            #[allow(clippy::suspicious_arithmetic_impl)] // PyTorch's arithmetic on bool
             fn $method(self, other: Self) -> Self {
                 Logic(self.0 $op other.0)
             }
@@ -522,6 +530,10 @@ mod oracle {
     impl Real for f64 {
         fn constant(value: f64) -> Self {
             value
+        }
+        fn in_range(self) -> Self {
+            // NaN and what f32 holds stay.
+            if (self as f32).is_infinite() { (self as f32) as f64 } else { self }
         }
         fn mul_add(self, a: Self, b: Self) -> Self {
             f64::mul_add(self, a, b)

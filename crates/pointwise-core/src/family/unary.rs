@@ -61,10 +61,10 @@ crate::unary_ops! { unary_family;
         let (a, s) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
         if x > T::ZERO { T::constant(s) * x } else { T::constant(a * s) * x.exp_m1() }
     };
-    /// `x min(max(x + 3, 0), 6) / 6`.
+    /// `x min(max(x + 3, 0), 6) / 6`, multiplied in PyTorch's order: infinite above 5.7e37 in f32.
     hardswish: Hardswish (x: Real) -> T, [floats], Ulp(3.0) => {
-        // The sixth before x: the product with up to 6 would overflow for the largest x.
-        x * ((x + T::constant(3.0)).maximum(T::ZERO).minimum(T::constant(6.0)) * T::constant(1.0 / 6.0))
+        let gate = (x + T::constant(3.0)).maximum(T::ZERO).minimum(T::constant(6.0));
+        (x * gate).in_range() * T::constant(1.0 / 6.0)
     };
     /// `min(max(x + 3, 0), 6) / 6`.
     hardsigmoid: Hardsigmoid (x: Real) -> T, [floats], Ulp(3.0) => {

@@ -180,11 +180,9 @@ impl Driver {
     /// # Errors
     /// [`ErrorKind::NoDriver`], which says what was tried.
     pub(crate) fn get() -> Result<&'static Driver> {
-        static DRIVER: OnceLock<Result<Driver, ErrorKind>> = OnceLock::new();
-        DRIVER
-            .get_or_init(|| Driver::load().map_err(|tried| ErrorKind::NoDriver { tried }))
-            .as_ref()
-            .map_err(|kind| Error::from(kind.clone()))
+        static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
+        let driver = DRIVER.get_or_init(Driver::load).as_ref();
+        driver.map_err(|tried| Error::from(ErrorKind::NoDriver { tried: tried.clone() }))
     }
 
     fn load() -> Result<Driver, String> {
@@ -255,11 +253,9 @@ fn name_and_text(api: &Api, code: i32) -> (String, String) {
         let mut text = std::ptr::null();
         // SAFETY: the pointer is to a live pointer; the driver takes any code.
         let found = unsafe { get(code, &mut text) } == 0 && !text.is_null();
-        // SAFETY: the driver's strings are NUL-terminated and live as long as the process.
         found.then(|| {
-            unsafe { std::ffi::CStr::from_ptr(text) }
-                .to_string_lossy()
-                .into_owned()
+            // SAFETY: the driver's strings are NUL-terminated and live as long as the process.
+            unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
         })
     };
     (

@@ -188,31 +188,6 @@ macro_rules! common {
                     ),
                 }
             }
-
-            /// Waits until work on streams other than the device's own is done with the memory.
-            ///
-            /// # Errors
-            /// Those of the work.
-            pub(crate) fn settle(&self) -> Result<()> {
-                match self.raw.usage {
-                    Some(usage) if !usage.is_elsewhere() => Ok(()),
-                    // Foreign memory, too: who knows where it was used.
-                    _ => self.raw.device.synchronize(),
-                }
-            }
-
-            /// Takes note that work on `stream` uses this memory. Call it before that work is queued: the first time
-            /// memory is used on a stream that is not its device's own, this waits until the memory is ready.
-            ///
-            /// # Errors
-            /// Those of earlier work on the device's own stream.
-            #[inline]
-            pub(crate) fn use_on(&self, stream: &Stream) -> Result<()> {
-                match self.raw.usage {
-                    Some(usage) if !stream.is_own() => usage.elsewhere(&self.raw.device),
-                    _ => Ok(()),
-                }
-            }
         }
 
         impl fmt::Debug for $View<'_> {
@@ -250,6 +225,33 @@ pub struct TensorViewMut<'a> {
 
 common!(TensorView);
 common!(TensorViewMut);
+
+impl TensorView<'_> {
+    /// Waits until work on streams other than the device's own is done with the memory.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub(crate) fn settle(&self) -> Result<()> {
+        match self.raw.usage {
+            Some(usage) if !usage.is_elsewhere() => Ok(()),
+            // Foreign memory, too: who knows where it was used.
+            _ => self.raw.device.synchronize(),
+        }
+    }
+
+    /// Takes note that work on `stream` uses this memory. Call it before that work is queued: the first time
+    /// memory is used on a stream that is not its device's own, this waits until the memory is ready.
+    ///
+    /// # Errors
+    /// Those of earlier work on the device's own stream.
+    #[inline]
+    pub(crate) fn use_on(&self, stream: &Stream) -> Result<()> {
+        match self.raw.usage {
+            Some(usage) if !stream.is_own() => usage.elsewhere(&self.raw.device),
+            _ => Ok(()),
+        }
+    }
+}
 
 impl<'a> TensorView<'a> {
     pub(super) fn new(raw: Raw<'a>) -> Self {
