@@ -12,3 +12,71 @@ mod unary {
 
     pointwise_device::unary_family!(pointwise_device::export_unary);
 }
+
+#[cfg(feature = "random")]
+mod random {
+    use pointwise_device::family::random::*;
+
+    pointwise_device::random_family!(pointwise_device::export_random);
+}
+
+#[cfg(feature = "generator")]
+mod generator {
+    use pointwise_device::family::generator::*;
+
+    pointwise_device::generator_family!(pointwise_device::export_generator);
+}
+
+#[cfg(feature = "rope")]
+mod rope {
+    pointwise_device::export_rope!();
+}
+
+#[cfg(feature = "binary")]
+mod binary {
+    use pointwise_device::family::binary::*;
+
+    pointwise_device::binary_family!(pointwise_device::export_binary);
+}
+
+#[cfg(feature = "comparison")]
+mod comparison {
+    use pointwise_device::family::comparison::*;
+
+    pointwise_device::comparison_family!(pointwise_device::export_binary);
+}
+
+#[cfg(feature = "bitwise")]
+mod bitwise {
+    use pointwise_device::family::bitwise::*;
+
+    pointwise_device::bitwise_family!(pointwise_device::export_binary);
+}
+
+#[cfg(feature = "channel")]
+mod channel {
+    use pointwise_device::family::channel::*;
+
+    pointwise_device::channel_family!(pointwise_device::export_binary);
+}
+
+#[cfg(feature = "gated")]
+mod gated {
+    use pointwise_device::family::gated::*;
+
+    pointwise_device::gated_family!(pointwise_device::export_binary);
+}
+
+#[cfg(feature = "ternary")]
+mod ternary {
+    use pointwise_device::family::ternary::*;
+
+    pointwise_device::ternary_family!(pointwise_device::export_ternary);
+}
+
+#[cfg(feature = "select")]
+mod select {
+    use pointwise_device::family::select::*;
+
+    pointwise_device::select_family!(pointwise_device::export_select);
+}

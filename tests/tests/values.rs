@@ -17,12 +17,13 @@ fn assert_bits(got: &Tensor, expected: &[f32]) {
 #[test]
 fn round_is_to_even_and_takes_decimals() {
     let x = f32s(&[0.5, 1.5, 2.5, -0.5, -1.5, 1e10]);
-    assert_bits(&ops::round(&x, Number::Default).unwrap(), &[0.0, 2.0, 2.0, -0.0, -2.0, 1e10]);
+    assert_bits(&ops::round(&x).unwrap(), &[0.0, 2.0, 2.0, -0.0, -2.0, 1e10]);
+    assert_bits(&ops::round_decimals(&x, Number::Default).unwrap(), &[0.0, 2.0, 2.0, -0.0, -2.0, 1e10]);
     let x = f32s(&[0.125, 1.234_567, -9.876, 1234.0]);
-    assert_bits(&ops::round(&x, 2).unwrap(), &[0.12, 1.23, -9.88, 1234.0]);
-    assert_bits(&ops::round(&x, -2).unwrap(), &[0.0, 0.0, -0.0, 1200.0]);
+    assert_bits(&ops::round_decimals(&x, 2).unwrap(), &[0.12, 1.23, -9.88, 1234.0]);
+    assert_bits(&ops::round_decimals(&x, -2).unwrap(), &[0.0, 0.0, -0.0, 1200.0]);
     let x = Tensor::from_slice(&Device::cpu(), &[17_i32, -5], [2]).unwrap();
-    assert_eq!(ops::round(&x, 3).unwrap().to_vec::<i32>().unwrap(), [17, -5]);
+    assert_eq!(ops::round_decimals(&x, 3).unwrap().to_vec::<i32>().unwrap(), [17, -5]);
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn size(folder: &std::path::Path) -> Result<u64> {
 }
 
 /// Cargo's target directory, which this program lies in: TARGET/PROFILE/xtask.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
     program.ancestors().nth(2).map_or_else(|| root().join("target"), PathBuf::from)
 }

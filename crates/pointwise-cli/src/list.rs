@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::output::line;
 use crate::registry::Op;
-use crate::values::{choices, is_open};
+use crate::values::{choices, is_open, params};
 
 /// Runs the command.
 ///
@@ -54,7 +54,7 @@ struct Description {
 fn describe(op: Op) -> Description {
     let info = op.info();
     let names = |dtypes: &[DType]| dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>();
-    let params = info.params.iter().map(|param| json!({ "name": param.name, "default": default_json(param) }));
+    let params = params(op).map(|param| json!({ "name": param.name, "default": default_json(param) }));
     let choices = choices(op).map(|choice| {
         let values: Vec<_> = choice.values.iter().map(|(word, _)| *word).collect();
         json!({ "name": choice.param, "default": values.first(), "values": values })
@@ -67,7 +67,7 @@ fn describe(op: Op) -> Description {
     Description {
         name: info.name,
         kind: info.kind.name(),
-        arguments: info.kind.arguments(),
+        arguments: info.arguments(),
         parameters: params.chain(choices).collect(),
         types: names(info.types),
         result: result(info),
@@ -92,8 +92,8 @@ fn result(info: &OpInfo) -> &'static str {
 /// `leaky_relu(x, negative_slope=0.01)`.
 fn signature(op: Op) -> String {
     let info = op.info();
-    let mut parts: Vec<String> = info.kind.arguments().iter().map(|&name| name.to_owned()).collect();
-    for param in info.params {
+    let mut parts: Vec<String> = info.arguments().iter().map(|&name| name.to_owned()).collect();
+    for param in params(op) {
         let default = if is_open(param) { "None".to_owned() } else { param.default.to_string() };
         parts.push(format!("{}={default}", param.name));
     }

@@ -69,7 +69,7 @@ impl Op {
             (op, _) => Err(Error::Failed(format!(
                 "{} takes the operands {}, got {} tensors",
                 op.info().name,
-                op.info().kind.arguments().join(", "),
+                op.info().arguments().join(", "),
                 operands.len()
             ))),
         }

@@ -21,7 +21,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     let target = Target::new(&args.output)?;
     let device = device(&args.device)?;
 
-    let names = info.kind.arguments();
+    let names = info.arguments();
     let operands = file::read(&args.input, names, &device)?;
     for (name, operand) in names.iter().zip(&operands) {
         if !info.supports(operand.dtype()) {

@@ -19,6 +19,28 @@ pub(crate) struct Choice {
 const CHOICES: &[Choice] =
     &[Choice { op: "gelu", param: "approximate", values: &[("none", "gelu"), ("tanh", "gelu_tanh")] }];
 
+/// A parameter of PyTorch's that the table gives to an op of its own: setting it asks for that op.
+struct Variant {
+    /// The op that has the parameter in PyTorch.
+    op: &'static str,
+    /// The op of the table that has it.
+    with: &'static str,
+}
+
+const VARIANTS: &[Variant] = &[Variant { op: "round", with: "round_decimals" }];
+
+/// The op of the table that has those parameters that an op has in PyTorch only.
+fn variant(op: Op) -> Option<Op> {
+    let variant = VARIANTS.iter().find(|variant| variant.op == op.info().name)?;
+    Op::find(variant.with).ok()
+}
+
+/// The numbers that an op takes, those of its variant included.
+pub(crate) fn params(op: Op) -> impl Iterator<Item = &'static ParamInfo> {
+    let others = variant(op).map_or(&[][..], |variant| variant.info().params);
+    op.info().params.iter().chain(others)
+}
+
 /// The choices of an op.
 pub(crate) fn choices(op: Op) -> impl Iterator<Item = &'static Choice> {
     CHOICES.iter().filter(move |choice| choice.op == op.info().name)
@@ -43,16 +65,22 @@ pub(crate) fn settle(mut op: Op, settings: &[(String, String)]) -> Result<(Op, P
             op = Op::find(chosen.1)?;
             continue;
         }
-        let at = asked.info().params.iter().position(|info| info.name == name);
-        let at = at.ok_or_else(|| unknown(asked, name))?;
-        params[at] = parse(&asked.info().params[at], value)?;
+        let position = |op: Op| op.info().params.iter().position(|info| info.name == name);
+        let at = match position(asked) {
+            Some(at) => at,
+            None => {
+                op = variant(asked).ok_or_else(|| unknown(asked, name))?;
+                position(op).ok_or_else(|| unknown(asked, name))?
+            }
+        };
+        params[at] = parse(&op.info().params[at], value)?;
     }
     Ok((op, params))
 }
 
 fn unknown(op: Op, name: &str) -> Error {
     let names: Vec<_> =
-        op.info().params.iter().map(|info| info.name).chain(choices(op).map(|choice| choice.param)).collect();
+        params(op).map(|info| info.name).chain(choices(op).map(|choice| choice.param)).collect();
     let known = match names.as_slice() {
         [] => "it has none".to_owned(),
         names => format!("it has {}", names.join(", ")),
@@ -114,6 +142,17 @@ mod tests {
         }
         let open = ParamInfo { name: "max", default: f64::INFINITY };
         assert_eq!(parse(&open, "None").unwrap(), Number::Default);
+    }
+
+    #[test]
+    fn decimals_choose_the_op() {
+        let round = Op::find("round").unwrap();
+        let (op, params) = settle(round, &settings(&[("decimals", "2")])).unwrap();
+        assert_eq!((op.info().name, params[0]), ("round_decimals", Number::Int(2)));
+        let (op, _) = settle(round, &[]).unwrap();
+        assert_eq!(op.info().name, "round");
+        let error = settle(round, &settings(&[("digits", "2")])).err().unwrap();
+        assert!(error.to_string().ends_with("(it has decimals)"), "{error}");
     }
 
     #[test]

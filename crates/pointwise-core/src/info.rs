@@ -2,29 +2,39 @@
 
 use crate::dtype::DType;
 
-/// The shape of an op: which template runs it, and the names of its operands.
+/// The shape of an op: which template runs it, and how its operands go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `x -> y`.
     Unary,
     /// `(a, b) -> y`, broadcast.
     Binary,
+    /// `(x, weight) -> y`: one weight for all, or one a channel (dimension 1 of x).
+    Channel,
+    /// `(gate, value) -> y`, the halves of one tensor's last dimension.
+    Gated,
+    /// `(a, b, c) -> y`, broadcast.
+    Ternary,
+    /// `(condition, a, b) -> a or b`, broadcast, for elements of any type.
+    Select,
+    /// `(x, random bits) -> y`, and a mask.
+    Random,
+    /// `index -> y`: no operand.
+    Generator,
 }
 
 impl Kind {
-    /// Operand names, in call order, as files and the command use them.
-    pub const fn arguments(self) -> &'static [&'static str] {
-        match self {
-            Kind::Unary => &["x"],
-            Kind::Binary => &["a", "b"],
-        }
-    }
-
-    /// The template's name in symbols and listings.
+    /// The name in symbols and listings.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Unary => "unary",
             Kind::Binary => "binary",
+            Kind::Channel => "channel",
+            Kind::Gated => "gated",
+            Kind::Ternary => "ternary",
+            Kind::Select => "select",
+            Kind::Random => "random",
+            Kind::Generator => "generator",
         }
     }
 }
@@ -85,6 +95,8 @@ pub struct OpInfo {
     pub name: &'static str,
     /// Template and operands.
     pub kind: Kind,
+    /// The names of the formula's operands.
+    pub operands: &'static [&'static str],
     /// Scalar parameters, in the order of the op's fields.
     pub params: &'static [ParamInfo],
     /// Element types of the operands.
@@ -100,6 +112,14 @@ pub struct OpInfo {
 }
 
 impl OpInfo {
+    /// The names of the tensors, in call order, as files and the command use them.
+    pub const fn arguments(&self) -> &'static [&'static str] {
+        match self.kind {
+            Kind::Gated => &["x"],
+            _ => self.operands,
+        }
+    }
+
     /// Whether the op has kernels for operands of type `dtype`.
     pub fn supports(&self, dtype: DType) -> bool {
         self.types.contains(&dtype)

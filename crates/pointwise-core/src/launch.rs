@@ -8,3 +8,78 @@ pub const TABLE_LEN: usize = 256;
 pub const TABLE_THREADS: u32 = 128;
 /// 16-byte vectors of a thread of the `table` strategy.
 pub const TABLE_VECTORS: usize = 4;
+
+/// The most dimensions a strided kernel walks.
+pub const MAX_DIMS: usize = 8;
+/// Items of one launch of a strided kernel stay below this: [`Divisor`] takes dividends of 31 bits.
+pub const MAX_ITEMS: u64 = 1 << 31;
+
+/// Bit `k` of a kernel's `mode`: operand `k` is one element for a whole vector, and read once.
+pub const ONCE: u32 = 1;
+/// Bit `k` of a kernel's `mode`, shifted by this: operand `k` is the word that came with the call.
+pub const WORD_SHIFT: u32 = 4;
+
+/// Division by a number known to the host alone, as a multiplication and a shift (Granlund and Montgomery 1994).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Divisor {
+    /// What is divided by, from 2 to 2^31.
+    pub size: u32,
+    multiplier: u32,
+    shift: u32,
+}
+
+impl Divisor {
+    /// Of a size from 2 to 2^31.
+    #[must_use]
+    pub const fn new(size: u32) -> Divisor {
+        // ceil(2^p / size) with p = 31 + ceil(log2 size) is below 2^32, and too large by less than 2^(p - 31) / size.
+        let log = 32 - (size - 1).leading_zeros();
+        let multiplier = (1_u64 << (31 + log)).div_ceil(size as u64) as u32;
+        Divisor { size, multiplier, shift: log - 1 }
+    }
+
+    /// `(n / size, n % size)` for `n < 2^31`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn divide(self, n: u32) -> (u32, u32) {
+        let quotient = ((n as u64 * self.multiplier as u64) >> 32) as u32 >> self.shift;
+        (quotient, n.wrapping_sub(quotient.wrapping_mul(self.size)))
+    }
+}
+
+/// How a strided kernel finds item `i` of `N` tensors, the result first: `i` is taken apart into indices, innermost
+/// first, each of which moves every tensor by a stride of its own. Scalars only, for kernels take no pointers in structs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Steps<const N: usize> {
+    /// How many dimensions there are besides the outermost.
+    pub splits: u32,
+    /// Sizes of the dimensions besides the outermost.
+    pub sizes: [Divisor; MAX_DIMS - 1],
+    /// Strides of the dimensions besides the outermost, in elements.
+    pub strides: [[i64; N]; MAX_DIMS - 1],
+    /// Strides of the outermost dimension.
+    pub outer: [i64; N],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Divisor;
+
+    #[test]
+    fn a_divisor_divides() {
+        let last = (1_u64 << 31) - 1;
+        let sizes = (2..300).chain([1000, 3136, 12_345, 65_535, 65_536, 65_537, 1 << 30, (1 << 31) - 1, 1 << 31]);
+        for size in sizes {
+            let divisor = Divisor::new(size as u32);
+            let edges = (0..40).flat_map(|k| [k, last - k]).chain((1..60).flat_map(|k| {
+                let multiple = (last / size) * k / 59 * size;
+                [multiple.saturating_sub(1), multiple, (multiple + 1).min(last)]
+            }));
+            for n in edges {
+                assert_eq!(divisor.divide(n as u32), ((n / size) as u32, (n % size) as u32), "{n} / {size}");
+            }
+        }
+    }
+}

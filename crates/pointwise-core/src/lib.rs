@@ -20,11 +20,15 @@ pub mod family;
 pub mod fp8;
 pub mod info;
 pub mod launch;
+pub mod map;
 #[allow(unsafe_code)]
 pub mod maths;
 pub mod num;
 pub mod op;
+pub mod philox;
+pub mod rope;
 mod table;
+mod table_special;
 
 pub use dtype::{DType, Scalar};
 pub use element::{Element, Store};
@@ -32,4 +36,5 @@ pub use fp8::{F8E4M3, F8E5M2};
 pub use half::{bf16, f16};
 pub use info::{Accuracy, Kind, OpInfo, ParamInfo, ResultType};
 pub use num::{Bits, Coarse, Logic, Num, Real, Value};
-pub use op::{BinaryOp, TableOp, TernaryOp, UnaryOp, Word, Words};
+pub use op::{BinaryOp, GeneratorOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
+pub use philox::Philox;

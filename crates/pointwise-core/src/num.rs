@@ -56,6 +56,8 @@ pub trait Num:
     fn trunc_divide(self, divisor: Self) -> Self;
     /// C99 `pow`; integers by repeated squaring, a negative exponent as PyTorch has it.
     fn pow(self, exponent: Self) -> Self;
+    /// `self * scale + addend`: floats with one rounding, integers wrap, bool by and and or.
+    fn scaled_add(self, scale: Self, addend: Self) -> Self;
 }
 
 /// Integers and bool: whole-word logic.
@@ -90,6 +92,10 @@ pub trait Real: Num + Div<Output = Self> {
     fn exp(self) -> Self;
     /// `e^x - 1`, accurate near 0.
     fn exp_m1(self) -> Self;
+    /// `e^x - 1` for `x <= 0`; anything above.
+    fn exp_m1_negative(self) -> Self;
+    /// `yes` where `self > limit`, else `no`, NaN included: both are computed, where an `if` may become a branch.
+    fn if_above(self, limit: Self, yes: Self, no: Self) -> Self;
     /// Natural logarithm.
     fn ln(self) -> Self;
     /// `ln(1 + x)`, accurate near 0.
@@ -211,6 +217,10 @@ macro_rules! f32_like {
                 );
                 $wrap(functions::pow(a, b))
             }
+            #[inline(always)]
+            fn scaled_add(self, scale: Self, addend: Self) -> Self {
+                Real::mul_add(self, scale, addend)
+            }
         }
 
         impl Real for $t {
@@ -231,8 +241,17 @@ macro_rules! f32_like {
                 );
                 $wrap(maths::prim::fma(x, y, z))
             }
+            #[inline(always)]
+            fn if_above(self, limit: Self, yes: Self, no: Self) -> Self {
+                let get = |v: Self| {
+                    let $x = v;
+                    $get
+                };
+                $wrap(maths::prim::if_above(get(self), get(limit), get(yes), get(no)))
+            }
             f32_like!(@real $functions, $wrap, |$x| $get;
-                sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_m1 expm1, ln ln, ln_1p log1p, sin sin, cos cos,
+                sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_m1 expm1,
+                exp_m1_negative expm1_negative, ln ln, ln_1p log1p, sin sin, cos cos,
                 tanh tanh, erf erf, normal_cdf normal_cdf, sigmoid sigmoid, softplus softplus, silu silu, mish mish,
                 gelu gelu, gelu_tanh gelu_tanh);
         }
@@ -364,6 +383,10 @@ macro_rules! integers {
                 }
                 result
             }
+            #[inline(always)]
+            fn scaled_add(self, scale: Self, addend: Self) -> Self {
+                self * scale + addend
+            }
         }
     )* };
 }
@@ -436,6 +459,10 @@ macro_rules! logic_num {
                 let ($a, $b) = (self.0, other.0);
                 Logic($value)
             })*
+            #[inline(always)]
+            fn scaled_add(self, scale: Self, addend: Self) -> Self {
+                self * scale + addend
+            }
         }
     };
 }
@@ -525,6 +552,9 @@ mod oracle {
         fn pow(self, exponent: Self) -> Self {
             f64::powf(self, exponent)
         }
+        fn scaled_add(self, scale: Self, addend: Self) -> Self {
+            f64::mul_add(self, scale, addend)
+        }
     }
 
     impl Real for f64 {
@@ -552,6 +582,12 @@ mod oracle {
         }
         fn exp_m1(self) -> Self {
             f64::exp_m1(self)
+        }
+        fn exp_m1_negative(self) -> Self {
+            f64::exp_m1(self)
+        }
+        fn if_above(self, limit: Self, yes: Self, no: Self) -> Self {
+            if self > limit { yes } else { no }
         }
         fn ln(self) -> Self {
             f64::ln(self)

@@ -48,6 +48,27 @@ pub trait TernaryOp<T, C = T>: Copy {
     fn apply(self, a: C, b: T, c: T) -> Self::Output;
 }
 
+/// `(x, random bits) -> y`: dropout, noise.
+///
+/// The bits of an element are a function of seed, offset and the element's index alone ([`crate::philox::Philox`]), so
+/// that every kernel, element type and device gives the same result.
+pub trait RandomOp<T>: Copy {
+    /// The mask: what the bits, uniform over all `u32`, say of the element.
+    fn keeps(self, bits: u32) -> bool;
+    /// The formula.
+    fn apply(self, x: T, bits: u32) -> T;
+}
+
+/// `index -> y`: planes of rows and columns made of nothing but their indices, evaluated in f32 and rounded once.
+pub trait GeneratorOp: Copy {
+    /// What the elements of a column have in common. A thread computes it once for all its rows.
+    type Column: Copy;
+    /// The column of a plane.
+    fn column(self, plane: u32, column: u32) -> Self::Column;
+    /// The element of a row.
+    fn element(self, column: Self::Column, row: u32) -> f32;
+}
+
 /// Kernel parameters travel as 64-bit words, so that all kernels of a template have one signature.
 pub trait Word: Copy {
     /// The value's bits, zero-extended.

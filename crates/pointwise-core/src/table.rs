@@ -39,6 +39,52 @@ macro_rules! binary_ops {
     };
 }
 
+/// Declares binary ops whose second operand has one element for all or one a channel (dimension 1 of the first), as
+/// `prelu`'s weight; rows as in [`binary_ops`](crate::binary_ops).
+#[macro_export]
+macro_rules! channel_ops {
+    ($table:ident; $($rows:tt)*) => {
+        $crate::__table! { ($) $table; $($rows)* }
+        $crate::__define_ops! { Channel; $($rows)* }
+    };
+}
+
+/// Declares gated ops, one row each: binary formulas whose operands are the halves of one tensor of shape `(.., 2N)`.
+///
+/// ```
+/// pointwise_core::gated_ops! { my_gated_ops;
+///     /// `relu(gate) * value` (Shazeer 2020).
+///     relu_and_mul: ReluAndMul (gate, value: Real) -> T, [floats], Exact => gate.maximum(T::ZERO) * value;
+/// }
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! gated_ops {
+    ($table:ident; $($rows:tt)*) => {
+        $crate::__table! { ($) $table; $($rows)* }
+        $crate::__define_ops! { Gated; $($rows)* }
+    };
+}
+
+/// Declares ternary ops, one row each; rows as in [`unary_ops`](crate::unary_ops) with three operands, `(a, b, c: Real)`.
+#[macro_export]
+macro_rules! ternary_ops {
+    ($table:ident; $($rows:tt)*) => {
+        $crate::__table! { ($) $table; $($rows)* }
+        $crate::__define_ops! { Ternary; $($rows)* }
+    };
+}
+
+/// Declares ops that move elements of any type by a condition, one row each, with the operands `(condition, a, b: Value)`.
+/// The first is bool; the others are bits, of which a formula may only select: it is instantiated by element width.
+#[macro_export]
+macro_rules! select_ops {
+    ($table:ident; $($rows:tt)*) => {
+        $crate::__table! { ($) $table; $($rows)* }
+        $crate::__define_ops! { Select; $($rows)* }
+    };
+}
+
 /// The macro that hands a table's rows to a visitor.
 #[doc(hidden)]
 #[macro_export]
@@ -105,7 +151,7 @@ macro_rules! __define_op {
 
         impl $crate::op::TableOp for $op {
             const INFO: $crate::OpInfo = $crate::__op_info!(
-                $kind $name [$($set)*] $out ($accuracy) [$($doc)*] {} $formula);
+                $kind $name ($($x)*) [$($set)*] $out ($accuracy) [$($doc)*] {} $formula);
             #[inline(always)]
             fn from_words(_: $crate::op::Words) -> Self {
                 $op
@@ -127,7 +173,7 @@ macro_rules! __define_op {
 
         impl<T: $crate::op::Word> $crate::op::TableOp for $op<T> {
             const INFO: $crate::OpInfo = $crate::__op_info!(
-                $kind $name [$($set)*] $out ($accuracy) [$($doc)*] { $($p = $default),* } $formula);
+                $kind $name ($($x)*) [$($set)*] $out ($accuracy) [$($doc)*] { $($p = $default),* } $formula);
             #[inline(always)]
             fn from_words(words: $crate::op::Words) -> Self {
                 let [$($p,)* ..] = words;
@@ -160,18 +206,45 @@ macro_rules! __impl_op {
             }
         }
     };
+    (Channel $($rest:tt)*) => {
+        $crate::__impl_op!(Binary $($rest)*);
+    };
+    (Gated $($rest:tt)*) => {
+        $crate::__impl_op!(Binary $($rest)*);
+    };
+    (Ternary $op:ident [$type:ty] ($a:ident $b:ident $c:ident) $bound:ident $out:ident { $($p:ident),* } $formula:expr) => {
+        impl<T: $crate::$bound> $crate::TernaryOp<T> for $type {
+            type Output = $out;
+            #[inline(always)]
+            fn apply(self, $a: T, $b: T, $c: T) -> $out {
+                $(let $p = self.$p;)*
+                $formula
+            }
+        }
+    };
+    (Select $op:ident [$type:ty] ($a:ident $b:ident $c:ident) $bound:ident $out:ident { $($p:ident),* } $formula:expr) => {
+        impl<T: $crate::$bound> $crate::TernaryOp<T, $crate::Logic> for $type {
+            type Output = $out;
+            #[inline(always)]
+            fn apply(self, $a: $crate::Logic, $b: T, $c: T) -> $out {
+                $(let $p = self.$p;)*
+                $formula
+            }
+        }
+    };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __op_info {
-    ($kind:ident $name:ident [$($set:ident)*] $out:ident ($accuracy:expr) [$($doc:literal)*]
+    ($kind:ident $name:ident ($($x:ident)*) [$($set:ident)*] $out:ident ($accuracy:expr) [$($doc:literal)*]
         { $($p:ident = $default:expr),* } $formula:expr) => {{
         #[allow(unused_imports)]
         use $crate::Accuracy::*;
         $crate::OpInfo {
             name: stringify!($name),
             kind: $crate::Kind::$kind,
+            operands: &[$(stringify!($x)),*],
             params: &[$($crate::ParamInfo { name: stringify!($p), default: $default as f64 }),*],
             types: $crate::__dtypes!([$($set)*] []),
             result: $crate::__result_type!($out),
@@ -245,10 +318,10 @@ macro_rules! for_types {
 #[macro_export]
 macro_rules! unary_strategies {
     (f8e4m3 T $visitor:tt $args:tt) => {
-        $crate::unary_strategies! { @each $visitor $args direct direct_wide explicit_parallel register_copy table }
+        $crate::unary_strategies! { @each $visitor $args direct direct_wide direct_strided explicit_parallel register_copy table }
     };
     (f8e5m2 T $visitor:tt $args:tt) => {
-        $crate::unary_strategies! { @each $visitor $args direct direct_wide explicit_parallel register_copy table }
+        $crate::unary_strategies! { @each $visitor $args direct direct_wide direct_strided explicit_parallel register_copy table }
     };
     (@each $visitor:tt $args:tt $($strategy:ident)*) => {
         $($crate::unary_strategies! { @call $visitor $strategy $args })*
@@ -257,7 +330,7 @@ macro_rules! unary_strategies {
         $($visitor)*! { $strategy, $args }
     };
     ($type:ident $out:ident $visitor:tt $args:tt) => {
-        $crate::unary_strategies! { @each $visitor $args direct direct_wide explicit_parallel register_copy }
+        $crate::unary_strategies! { @each $visitor $args direct direct_wide direct_strided explicit_parallel register_copy }
     };
 }
 
@@ -293,6 +366,81 @@ macro_rules! __unary_symbols {
 macro_rules! __unary_symbol {
     ($strategy:ident, ($symbols:ident $name:ident $type:ident)) => {
         $symbols.push($crate::symbol!(unary, $name, $type, $strategy));
+    };
+}
+
+/// Calls a macro, its path in parentheses, once for each kernel that an op of several operands has in one element type:
+/// `visitor! { variant, args }`. The only place where these are listed for kernels.
+#[macro_export]
+macro_rules! map_variants {
+    (($($visitor:tt)*) $args:tt) => {
+        $($visitor)*! { flat, $args }
+        $($visitor)*! { rows, $args }
+        $($visitor)*! { strided, $args }
+    };
+}
+
+/// The visitors that list the kernels of a table of ops of several operands, as [`unary_symbols`](crate::unary_symbols).
+#[macro_export]
+macro_rules! binary_symbols {
+    ($($rows:tt)*) => {
+        $crate::__map_symbols! { binary $($rows)* }
+    };
+}
+
+/// See [`binary_symbols`](crate::binary_symbols).
+#[macro_export]
+macro_rules! ternary_symbols {
+    ($($rows:tt)*) => {
+        $crate::__map_symbols! { ternary $($rows)* }
+    };
+}
+
+/// See [`binary_symbols`](crate::binary_symbols); the element types stand for all of their width.
+#[macro_export]
+macro_rules! select_symbols {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident ($($x:ident),*: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        $crate::__map_symbols! { select $(
+            $name: $op ($($x),*: $bound) -> $out, [i8 i16 i32 i64], $accuracy => $formula;
+        )* }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_symbols {
+    ($kind:ident $(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        /// The symbol of every kernel of the table.
+        #[must_use]
+        pub fn symbols() -> Vec<&'static str> {
+            let mut symbols = Vec::new();
+            $( $crate::for_types! { [$($set)*] ($crate::__map_symbols_of) (symbols $kind $name) } )*
+            symbols
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_symbols_of {
+    ($type:ident, ($symbols:ident $kind:ident $name:ident)) => {
+        $crate::map_variants! { ($crate::__map_symbol) ($symbols $kind $name $type) }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_symbol {
+    ($variant:ident, ($symbols:ident $kind:ident $name:ident $type:ident)) => {
+        $symbols.push($crate::symbol!($kind, $name, $type, $variant));
     };
 }
 

@@ -94,7 +94,7 @@ functions! {
     gelu_tanh, 3.0, |x| maths::gelu_tanh(x), |x| {
         x * sigmoid_exact(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x))
     };
-    softplus1, 2.5, |x| maths::softplus1(x), |x| softplus_exact(x);
+    softplus1, 3.0, |x| maths::softplus1(x), |x| softplus_exact(x);
     silu, 3.0, |x| maths::silu(x), |x| x * sigmoid_exact(x);
     mish, 3.0, |x| maths::mish(x), |x| mish_exact(x);
     rsqrt, 1.0, |x| maths::rsqrt(x), |x| 1.0 / x.sqrt();

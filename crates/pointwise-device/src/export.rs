@@ -1,7 +1,9 @@
 //! The visitors that make kernel entries of an op table.
 
-/// Declares what a kernel crate's root needs. Expands to nothing on the host.
+/// Declares what a kernel crate's root needs beside `#![no_std]`: no feature attributes, which the entry macros bring
+/// along. Expands to nothing on the host.
 #[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(asm_experimental_arch))]
 macro_rules! kernel_crate {
     () => {
         // 256 bytes for the `table` strategy; an entry that does not use it is loaded without it.
@@ -41,6 +43,9 @@ macro_rules! __unary_strategy {
     (register_copy, ($type:ident $name:ident $op:ident $params:tt)) => {
         $crate::__unary_entry! { $type $name $op $params register_copy (, { $crate::vector_len!($type) }) }
     };
+    (direct_strided, ($type:ident $name:ident $op:ident $params:tt)) => {
+        $crate::__map_entry! { direct_strided, (unary $type $name $op $params) }
+    };
     ($strategy:ident, ($type:ident $name:ident $op:ident $params:tt)) => {
         $crate::__unary_entry! { $type $name $op $params $strategy () }
     };
@@ -58,6 +63,7 @@ macro_rules! vector_len {
 /// One entry. All have one signature, so that the host launches them all in one way.
 #[doc(hidden)]
 #[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! __unary_entry {
     ($type:ident $name:ident $op:ident [$($p:ident)*] $strategy:ident ($($len:tt)*)) => {
         const _: () = {

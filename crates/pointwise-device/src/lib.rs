@@ -1,6 +1,7 @@
 //! The device side of pointwise: what a kernel crate depends on.
 //!
-//! A kernel crate declares its ops with the macros of [`pointwise_core`] and exports their entries with [`export`]:
+//! A kernel crate declares its ops with the macros of [`pointwise_core`] and exports their entries with
+//! [`export_unary`]:
 //!
 //! ```ignore
 //! #![no_std]
@@ -17,17 +18,30 @@
 #![no_std]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(abi_gpu_kernel, stdarch_nvptx, asm_experimental_arch)
+    feature(stdarch_nvptx, asm_experimental_arch, allow_internal_unstable)
 )]
+// The entry macros expand to unstable syntax in the kernel crate. With this feature they may, and the kernel crate
+// needs no `#![feature]` of its own. Device code is compiled with unstable features in any case.
+#![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 pub use pointwise_core::*;
 
+#[cfg(target_arch = "nvptx64")]
+pub mod broadcast;
 mod export;
+mod export_map;
+mod export_special;
+#[cfg(target_arch = "nvptx64")]
+pub mod generator;
 #[cfg(target_arch = "nvptx64")]
 pub mod memory;
 #[cfg(target_arch = "nvptx64")]
 pub mod packed;
+#[cfg(target_arch = "nvptx64")]
+pub mod random;
 
+#[cfg(target_arch = "nvptx64")]
+pub mod rope;
 #[cfg(target_arch = "nvptx64")]
 pub mod thread;
 #[cfg(target_arch = "nvptx64")]

@@ -61,6 +61,15 @@ pub unsafe fn load<E: Packed, const V: usize>(p: *const E) -> [E::Compute; V] {
     lanes
 }
 
+/// The `V` elements of at most 16 bytes, as [`memory::load`] gives them.
+#[inline(always)]
+pub fn unpack<E: Packed, const V: usize>(bits: [u64; 2]) -> [E::Compute; V] {
+    let mut lanes = [E::Compute::ZERO; V];
+    let halves = [E::unpack(bits[0]), E::unpack(bits[1])];
+    unroll!(i < V => { lanes[i] = halves[i / per_word::<E>()][i % per_word::<E>()]; });
+    lanes
+}
+
 /// Stores `V` elements.
 ///
 /// # Safety

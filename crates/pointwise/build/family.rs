@@ -4,25 +4,72 @@ use std::path::PathBuf;
 
 use pointwise_build::Kernels;
 use pointwise_build::lint::{Lint, Vectors};
-use pointwise_core::{ResultType, family::unary};
+use pointwise_core::{OpInfo, ResultType, family::unary};
 
 mod symbols {
     pointwise_core::unary_family!(pointwise_core::unary_symbols);
+}
+
+mod random {
+    pointwise_core::random_family!(pointwise_core::random_symbols);
+}
+
+mod generator {
+    pointwise_core::generator_family!(pointwise_core::generator_symbols);
+}
+
+macro_rules! tables {
+    ($($module:ident $table:ident $symbols:ident;)*) => {
+        $(
+            mod $module {
+                pointwise_core::$table!(pointwise_core::$symbols);
+            }
+        )*
+
+        /// The kernels of ops of several operands.
+        fn map_symbols() -> Vec<&'static str> {
+            [$($module::symbols()),*].concat()
+        }
+
+        /// The ops of several operands.
+        const MAP_OPS: &[&[OpInfo]] = &[$(pointwise_core::family::$module::OPS),*];
+    };
+}
+
+tables! {
+    binary binary_family binary_symbols;
+    comparison comparison_family binary_symbols;
+    bitwise bitwise_family binary_symbols;
+    channel channel_family binary_symbols;
+    gated gated_family binary_symbols;
+    ternary ternary_family ternary_symbols;
+    select select_family select_symbols;
 }
 
 /// The family's kernels, of the kernel crate in `folder`.
 pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
     Kernels::new(folder)
         .features(["unary"])
-        .expect_entries(symbols::symbols())
+        .features(["random", "generator"])
+        .features(["binary"])
+        .features(["comparison", "bitwise", "channel", "gated", "ternary", "select"])
+        .expect_entries([symbols::symbols(), map_symbols(), random::symbols(), generator::symbols()].concat())
         .lint(Lint { vectors, ..Lint::default() })
 }
 
-/// What a kernel's name promises. A predicate's results are narrower than its operands.
+/// What a kernel's name promises. Results that are bool are narrower than operands.
 fn vectors(name: &str) -> Vectors {
-    let is_predicate = unary::OPS
-        .iter()
-        .filter(|op| op.result == ResultType::Bool)
-        .any(|op| name.strip_prefix("unary_").and_then(|rest| rest.strip_prefix(op.name)).is_some());
-    Vectors { stores: Vectors::of_strategy(name).stores && !is_predicate, ..Vectors::of_strategy(name) }
+    let of = |kind: &str, op: &OpInfo| {
+        let rest = name.strip_prefix(kind).and_then(|rest| rest.strip_prefix(op.name));
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    };
+    let is_bool = |op: &&OpInfo| op.result == ResultType::Bool;
+    let is_predicate = unary::OPS.iter().filter(is_bool).any(|op| of("unary_", op));
+    let is_comparison = MAP_OPS.iter().copied().flatten().filter(is_bool).any(|op| of("binary_", op));
+    let strategy = Vectors::of_strategy(name);
+    let vectors = name.ends_with("_flat") || name.ends_with("_rows");
+    Vectors {
+        loads: strategy.loads || vectors,
+        stores: strategy.stores && !is_predicate || vectors && !is_comparison,
+    }
 }

@@ -189,6 +189,9 @@ pub enum ErrorKind {
         /// Its byte.
         value: u8,
     },
+    /// A RoPE configuration or call is wrong.
+    #[error("{0}")]
+    Rope(crate::rope::RopeError),
     /// The call cannot be served here.
     #[error("{what}: {advice}")]
     Unsupported {

@@ -1,13 +1,36 @@
 //! The op family on the host: every table of `pointwise_core::family`, visited.
 
-use pointwise_core::family::unary::*;
+mod map;
+mod special;
+mod unary;
 
 crate::include_kernels!();
 
-pointwise_core::unary_family!(crate::host_unary);
+pub use map::{BINARY, GATED, TERNARY, map_op};
+pub use unary::UNARY;
+
+/// The definitions of the ops, by name.
+pub mod definitions {
+    pub use super::map::definitions::*;
+    pub use super::unary::definitions::*;
+}
+
+/// The ops as kernel objects, whose strategy, threads and stream can be set.
+pub mod kernels {
+    pub use super::map::kernels::*;
+    pub use super::special::kernels::*;
+    pub use super::unary::kernels::*;
+}
+
+/// The ops as functions. A parameter is any number, or `Number::Default`.
+pub mod ops {
+    pub use super::map::ops::*;
+    pub use super::special::ops::*;
+    pub use super::unary::ops::*;
+}
 
 /// The kernels embedded in this build.
-pub fn embedded() -> &'static crate::embed::Kernels {
+pub const fn embedded() -> &'static crate::embed::Kernels {
     &KERNELS
 }
 

@@ -17,6 +17,14 @@ macro_rules! include_kernels {
 /// has the operand's type), and the list `UNARY` of the [`UnaryDef`](crate::UnaryDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
+/// For the table `my_ops` of a kernel crate `my_kernels`, which the host crate depends on and its build script compiles:
+///
+/// ```ignore
+/// use my_kernels::*;
+///
+/// pointwise::include_kernels!();
+/// my_kernels::my_ops!(pointwise::host_unary);
+/// ```
 #[macro_export]
 macro_rules! host_unary {
     ($(
@@ -34,7 +42,7 @@ macro_rules! host_unary {
                 pub static $name: $crate::UnaryDef = $crate::UnaryDef {
                     info: $crate::__core::__info!($op $({ $($p),* })?),
                     cpu: {
-                        fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::UnaryFn> {
+                        fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::MapFn> {
                             $crate::__core::for_types! { [$($set)*] ($crate::__cpu_type) (dtype $op [$($($p)*)?]) }
                             None
                         }
@@ -176,6 +184,7 @@ macro_rules! __entry_type {
             return match $variant {
                 $crate::Variant::Direct => $crate::__entry!($name $type direct),
                 $crate::Variant::DirectWide => $crate::__entry!($name $type direct_wide),
+                $crate::Variant::DirectStrided => $crate::__entry!($name $type direct_strided),
                 $crate::Variant::ExplicitParallel => $crate::__entry!($name $type explicit_parallel),
                 $crate::Variant::RegisterCopy => $crate::__entry!($name $type register_copy),
                 $crate::Variant::Table => $crate::__table_entry!($type $out $name),

@@ -22,9 +22,11 @@ pub mod embed;
 mod error;
 mod family;
 mod host;
+mod host_map;
 pub mod interop;
 mod kernel;
 mod number;
+pub mod rope;
 mod shape;
 mod storage;
 mod stream;
@@ -32,16 +34,18 @@ mod tensor;
 
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
-pub use family::{UNARY, definitions, embedded, kernels, op, ops};
+pub use family::{BINARY, GATED, TERNARY, UNARY, definitions, embedded, kernels, map_op, op, ops};
 #[doc(hidden)]
 pub use host::{__fill_params, OracleValue};
+pub use kernel::{DropoutKernel, GeneratorKernel, SinusoidalLayout};
+pub use kernel::{BinaryKernel, Class, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{Entry, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
 pub use number::Number;
 #[doc(hidden)]
 pub use pastey as __pastey;
 #[doc(hidden)]
 pub use pointwise_core as __core;
-pub use pointwise_core::{Accuracy, DType, F8E4M3, F8E5M2, OpInfo, ParamInfo, Scalar, bf16, f16};
+pub use pointwise_core::{Accuracy, DType, F8E4M3, F8E5M2, OpInfo, ParamInfo, Philox, Scalar, bf16, f16};
 pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
 pub use stream::Stream;
 pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};

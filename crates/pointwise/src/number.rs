@@ -4,7 +4,7 @@ use std::fmt;
 
 use pointwise_core::num::Logic;
 use pointwise_core::op::Word;
-use pointwise_core::{DType, ParamInfo};
+use pointwise_core::{DType, Element, F8E4M3, F8E5M2, ParamInfo, bf16, f16};
 
 use crate::error::{ErrorKind, Result};
 
@@ -120,6 +120,43 @@ impl Number {
                 }
             }
         }
+    }
+
+    /// As [`Number::word`], but a float rounded to the element type first: what comparisons take.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn rounded_word(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
+        let value = self.to_f64(info);
+        Ok(match dtype {
+            DType::F16 => <f16 as Element>::from_f64(value).widen().to_word(),
+            DType::BF16 => <bf16 as Element>::from_f64(value).widen().to_word(),
+            DType::F8E4M3 => <F8E4M3 as Element>::from_f64(value).widen().to_word(),
+            DType::F8E5M2 => <F8E5M2 as Element>::from_f64(value).widen().to_word(),
+            _ => return self.word(info, dtype),
+        })
+    }
+
+    /// The bits of an element of type `dtype`: what ops that move bits take.
+    ///
+    /// # Errors
+    /// As [`Number::word`].
+    pub(crate) fn bits(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
+        let value = self.to_f64(info);
+        Ok(match dtype {
+            DType::F32 => u64::from((value as f32).to_bits()),
+            DType::F16 => u64::from(<f16 as Element>::from_f64(value).to_bits()),
+            DType::BF16 => u64::from(<bf16 as Element>::from_f64(value).to_bits()),
+            DType::F8E4M3 => u64::from(<F8E4M3 as Element>::from_f64(value).to_bits()),
+            DType::F8E5M2 => u64::from(<F8E5M2 as Element>::from_f64(value).to_bits()),
+            _ => return self.word(info, dtype),
+        })
+    }
+
+    /// Whether it is finite, but beyond what a float type can hold.
+    pub(crate) fn is_beyond(self, info: &ParamInfo, dtype: DType) -> bool {
+        let value = self.to_f64(info);
+        dtype.is_float() && value.is_finite() && value.abs() > f64::from(largest(dtype))
     }
 
     /// The kernel parameter as the oracle takes it: after its conversion to the compute type, in f64.

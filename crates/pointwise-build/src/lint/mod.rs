@@ -16,7 +16,8 @@ use crate::{Sm, ptx::Module};
 pub struct Vectors {
     /// At least one load.
     pub loads: bool,
-    /// At least one store.
+    /// At least one store. Where results are narrower than operands (a predicate's), one of as many elements as the
+    /// widest load has.
     pub stores: bool,
 }
 
@@ -36,8 +37,7 @@ impl Vectors {
 /// What to check beyond the rules that hold for every kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Lint {
-    /// What an entry of this name promises; [`Vectors::of_strategy`] by default. An entry whose results are narrower
-    /// than its operands stores fewer bytes than it loads and needs a function that says so.
+    /// What an entry of this name promises; [`Vectors::of_strategy`] by default.
     pub vectors: fn(&str) -> Vectors,
     /// How many barriers an entry that uses shared memory has. One that does not has none.
     pub barriers: usize,
@@ -118,7 +118,7 @@ impl fmt::Display for Rule {
             Rule::Version { newest } => write!(f, "needs a newer driver than .version {}.{}", newest.0, newest.1),
             Rule::Barriers { declared, found } => write!(f, "{found} barrier(s) instead of {declared}"),
             Rule::NoVectorLoad => f.write_str("no load of 16 bytes from global memory"),
-            Rule::NoVectorStore => f.write_str("no store of 16 bytes to global memory"),
+            Rule::NoVectorStore => f.write_str("no store of a vector to global memory"),
             Rule::Missing => f.write_str("missing"),
             Rule::Unexpected => f.write_str("not expected"),
             Rule::Twice => f.write_str("defined twice"),

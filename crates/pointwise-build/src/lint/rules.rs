@@ -54,7 +54,7 @@ pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: 
         found.push(Violation { rule, entry: Some(entry.name.to_owned()), line, text: text.to_owned() });
     };
     let shared = module.declarations.iter().any(|it| it.kind == Kind::Shared && entry.mentions(it.name));
-    let (mut barriers, mut load, mut vector_load, mut vector_store) = (0, false, false, false);
+    let (mut barriers, mut loads, mut stores) = (0, Widths::default(), Widths::default());
     for statement in entry.statements() {
         if let Some(rule) = forbidden(&statement) {
             add(rule, statement.line, statement.text);
@@ -66,13 +66,12 @@ pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: 
         let Some(access) = Access::of(opcode) else {
             continue;
         };
-        load |= access.operation == "ld" && access.space == Some("global");
         match access.space {
             None => add(Rule::Generic, statement.line, statement.text),
             Some("local") => add(Rule::Local, statement.line, statement.text),
-            Some("global") if access.bits >= 128 => match access.operation {
-                "ld" => vector_load = true,
-                "st" => vector_store = true,
+            Some("global") => match access.operation {
+                "ld" => loads.add(access.bits),
+                "st" => stores.add(access.bits),
                 _ => {}
             },
             Some(_) => {}
@@ -87,11 +86,35 @@ pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: 
     }
     let promise = (lint.vectors)(entry.name);
     // Whose result is the same for every operand (`isnan` of an integer) loads nothing, and that is no broken promise.
-    if promise.loads && load && !vector_load {
+    if promise.loads && loads.widest > 0 && loads.widest < VECTOR {
         add(Rule::NoVectorLoad, entry.line, "");
     }
-    if promise.stores && !vector_store {
+    if promise.stores && stores.widest < VECTOR && stores.lanes() < loads.lanes().max(2) {
         add(Rule::NoVectorStore, entry.line, "");
+    }
+}
+
+/// Bits of a whole vector.
+const VECTOR: u32 = 128;
+
+/// The widths of an entry's accesses of one kind, in bits; zeros where there are none.
+#[derive(Clone, Copy, Default)]
+struct Widths {
+    widest: u32,
+    narrowest: u32,
+}
+
+impl Widths {
+    fn add(&mut self, bits: u32) {
+        self.widest = self.widest.max(bits);
+        self.narrowest = if self.narrowest == 0 { bits } else { self.narrowest.min(bits) };
+    }
+
+    /// How many elements the widest access moves. The narrowest moves one: an entry of vectors does the elements before
+    /// and after them one by one. This is how a predicate is told from vectors taken apart: it stores a byte for each
+    /// element, so its vectors are narrower, but hold as many elements as those it loads.
+    fn lanes(self) -> u32 {
+        self.widest.checked_div(self.narrowest).unwrap_or(0)
     }
 }
 

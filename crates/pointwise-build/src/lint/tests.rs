@@ -94,6 +94,23 @@ fn vector_promises() {
 }
 
 #[test]
+fn vectors_of_narrower_results() {
+    let both = Lint { vectors: |_| Vectors::BOTH, ..Lint::default() };
+    let stores = |stores: &str| {
+        let loads = "ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];\nld.global.b32 %r1, [%rd1];\n";
+        rules("", &format!("{loads}{stores}"), &both)
+    };
+    // Four operands of 32 bits, four results of 8.
+    assert_eq!(stores("st.global.b32 [%rd1], %r1;\nst.global.b8 [%rd1], %r1;"), []);
+    assert_eq!(stores("st.global.v2.b8 [%rd1], {%r1, %r2};\nst.global.b8 [%rd1], %r1;"), [Rule::NoVectorStore]);
+    assert_eq!(stores("st.global.b32 [%rd1], %r1;"), [Rule::NoVectorStore]);
+    assert_eq!(stores(""), [Rule::NoVectorStore]);
+    // The same result for every operand: nothing is loaded.
+    assert_eq!(rules("", "st.global.b16 [%rd1], %r1;\nst.global.b8 [%rd1], %r1;", &both), []);
+    assert_eq!(rules("", "st.global.b8 [%rd1], %r1;", &both), [Rule::NoVectorStore]);
+}
+
+#[test]
 fn promises_of_strategies() {
     assert_eq!(Vectors::of_strategy("unary_exp_f32_register_copy"), Vectors::BOTH);
     assert_eq!(Vectors::of_strategy("unary_exp_f8e5m2_table"), Vectors::BOTH);

@@ -28,9 +28,11 @@ crate::unary_ops! { unary_family;
     floor: Floor (x: Num) -> T, [floats ints], Exact => x.floor();
     /// Towards plus infinity; integers unchanged.
     ceil: Ceil (x: Num) -> T, [floats ints], Exact => x.ceil();
-    /// To nearest, ties to even, at `decimals` digits behind the point (before it where negative), as
+    /// To nearest, ties to even; integers unchanged.
+    round: Round (x: Num) -> T, [floats ints], Exact => x.round_ties_even();
+    /// `torch.round(x, decimals=d)`: at `decimals` digits behind the point (before it where negative), as
     /// `rint(x 10^decimals) / 10^decimals` in f32; integers unchanged.
-    round: Round { decimals = 0.0 } (x: Num) -> T, [floats ints], Exact => x.round_decimals(decimals);
+    round_decimals: RoundDecimals { decimals = 0.0 } (x: Num) -> T, [floats ints], Exact => x.round_decimals(decimals);
     /// Towards zero; integers unchanged.
     trunc: Trunc (x: Num) -> T, [floats ints], Exact => x.trunc();
     /// Error function.
@@ -55,11 +57,11 @@ crate::unary_ops! { unary_family;
     /// `x > 0 ? x : x * negative_slope`.
     leaky_relu: LeakyRelu { negative_slope = 0.01 } (x: Real) -> T, [floats], Ulp(0.5) => if x > T::ZERO { x } else { x * negative_slope };
     /// `x > 0 ? x : alpha (e^x - 1)`.
-    elu: Elu { alpha = 1.0 } (x: Real) -> T, [floats], Ulp(3.0) => if x > T::ZERO { x } else { alpha * x.exp_m1() };
+    elu: Elu { alpha = 1.0 } (x: Real) -> T, [floats], Ulp(3.0) => x.if_above(T::ZERO, x, alpha * x.exp_m1_negative());
     /// `s (x > 0 ? x : a (e^x - 1))` with the constants of Klambauer et al. 2017.
     selu: Selu (x: Real) -> T, [floats], Ulp(3.0) => {
         let (a, s) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
-        if x > T::ZERO { T::constant(s) * x } else { T::constant(a * s) * x.exp_m1() }
+        x.if_above(T::ZERO, T::constant(s) * x, T::constant(a * s) * x.exp_m1_negative())
     };
     /// `x min(max(x + 3, 0), 6) / 6`, multiplied in PyTorch's order: infinite above 5.7e37 in f32.
     hardswish: Hardswish (x: Real) -> T, [floats], Ulp(3.0) => {
@@ -76,7 +78,7 @@ crate::unary_ops! { unary_family;
     /// the rounding of `beta x` is added, as in PyTorch.
     softplus: Softplus { beta = 1.0, threshold = 20.0 } (x: Real) -> T, [floats], Ulp(3.0) => {
         let t = x * beta;
-        if t > threshold { x } else { t.softplus() * beta.recip() }
+        t.if_above(threshold, x, t.softplus() * beta.recip())
     };
     /// `x tanh(ln(1 + e^x))` (Misra 2019).
     mish: Mish (x: Real) -> T, [floats], Ulp(3.0) => x.mish();

@@ -1,7 +1,7 @@
 //! `erf`, `erfc`, the normal distribution function and `gelu`.
 
-use super::exp::{LN_2_HI, LN_2_LO, LOG2_E, Scaled, add_exponent, exp_poly, exp2_poly};
-use super::prim::{ROUND_MAGIC, at_most, fma, recip_estimate};
+use super::exp::{LN_2_HI, LN_2_LO, LOG2_E, LOG2_E_LO, Scaled, add_exponent, exp_poly, exp2_poly};
+use super::prim::{ROUND_MAGIC, fma, if_above, recip_estimate};
 
 /// The error function, at most 2 ulp.
 #[inline(always)]
@@ -28,8 +28,8 @@ pub fn erf(x: f32) -> f32 {
     let t = q + ROUND_MAGIC;
     let e = add_exponent(exp2_poly(q - (t - ROUND_MAGIC)), t);
     let far = (1.0 - e).copysign(x);
-    // A NaN fails the comparison both ways: the near form keeps it.
-    if a >= 1.0 { far } else { near }
+    // A NaN fails the comparison: the near form keeps it.
+    if_above(a, 1.0, far, near)
 }
 
 /// `e^(-a^2 / d + more)` scaled by `2^100`, for `d` 1 or 2 given as `scale = -1 / d`, `a^2 / d <= 120` and a tiny
@@ -47,7 +47,7 @@ fn exp_neg_square(a: f32, scale: f32, more: f32) -> (Scaled, f32) {
     (Scaled(e), fma(n, -LN_2_LO, fma(low, scale, more)))
 }
 
-/// A product of several factors and the tiny part of it that its rounding lost.
+/// A product and the tiny part of it that its rounding lost.
 #[derive(Clone, Copy)]
 struct Product(f32, f32);
 
@@ -56,12 +56,6 @@ impl Product {
     fn of(a: f32, b: f32) -> Self {
         let y = a * b;
         Self(y, fma(a, b, -y))
-    }
-
-    #[inline(always)]
-    fn times(self, x: f32) -> Self {
-        let y = self.0 * x;
-        Self(y, fma(self.1, x, fma(self.0, x, -y)))
     }
 
     /// The product with `e (1 + low)`, rounded.
@@ -107,10 +101,11 @@ pub fn erfc(x: f32) -> f32 {
     if x.is_nan() { x } else { y }
 }
 
-/// The normal distribution function of `-a`, for `0 <= a <= 14.8`, as the factors of [`Product::times_exp`].
+/// `(t, e, P)`: the normal distribution function of `-a` is `e^(-a^2 / 2) t P`, for `0 <= a <= 14.8`; `e` is the relative
+/// error of `t`, of which `t P` has `1 + 1.687 t` times as much.
 #[inline(always)]
-fn normal_tail(a: f32) -> (Product, (Scaled, f32)) {
-    // e^(-a^2 / 2) t P(t - T), t = 1 / (1 + 19/64 a); P of degree 9, minimax relative error 2^-27.7. As in `erfc`.
+fn normal_factor(a: f32) -> (f32, f32, f32) {
+    // P(t - T), t = 1 / (1 + 19/64 a); P of degree 9, minimax relative error 2^-27.7. As in `erfc`.
     const T: f32 = 0.445_800_78;
     let (t, error) = tail_variable(a, 0.296_875);
     let v = t - T;
@@ -123,6 +118,13 @@ fn normal_tail(a: f32) -> (Product, (Scaled, f32)) {
     let p = fma(v, p, 0.312_648_92);
     let p = fma(v, p, 0.292_060_2);
     let p = fma(v, p, 0.203_170_17);
+    (t, error, p)
+}
+
+/// The normal distribution function of `-a`, for `0 <= a <= 14.8`, as the factors of [`Product::times_exp`].
+#[inline(always)]
+fn normal_tail(a: f32) -> (Product, (Scaled, f32)) {
+    let (t, error, p) = normal_factor(a);
     (Product::of(p, t), exp_neg_square(a, -0.5, fma(t, 1.687, 1.0) * error))
 }
 
@@ -139,12 +141,18 @@ pub fn normal_cdf(x: f32) -> f32 {
 /// `-Inf` gives NaN.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
-    // max(x, 0) - |x| cdf(-|x|)
-    let b = at_most(x, 14.8);
-    let (factor, e) = normal_tail(b.abs().min(14.8));
-    // Nothing is left of the tail beyond; -Inf times nothing is the NaN of the formula.
-    let factor = if b < -14.8 { Product(0.0, 0.0) } else { factor };
-    let y = factor.times(b.abs()).times_exp(e);
-    let linear = if x < 0.0 { -0.0 } else { x };
-    fma(y.0, -Scaled::DOWN, linear)
+    // max(x, 0) - a cdf(-a), a = |x|; beyond 14.8 nothing is left of the tail.
+    let a = x.abs().min(14.8);
+    let (t, error, p) = normal_factor(a);
+    // e^(-a^2 / 2) as 2^-(a^2 log2(e) / 2): the product enters unrounded, so that only what a^2 and log2 e lost remains.
+    let h = a * a;
+    let low = fma(a, a, -h);
+    let n_magic = fma(h, -0.5 * LOG2_E, ROUND_MAGIC + 100.0);
+    let n = n_magic - (ROUND_MAGIC + 100.0);
+    let e = add_exponent(exp2_poly(fma(h, -0.5 * LOG2_E, -n)), n_magic);
+    let lost = fma(h, -0.5 * LOG2_E_LO * LN_2_HI, fma(low, -0.5, fma(t, 1.687, 1.0) * error));
+    let tail = Product::of(p, t * a).times_exp((Scaled(e), lost));
+    // -max(x, 0): 0 with the sign opposite to that of x where x < 0, NaN for -Inf.
+    let linear = fma(x.abs(), -0.5, x * -0.5);
+    fma(tail.0, -Scaled::DOWN, -linear)
 }

@@ -1,8 +1,10 @@
 //! `exp`, `exp2`, `expm1` and the parts of an exponential that the other functions are made of.
 
-use super::prim::{ROUND_MAGIC, at_least, at_most, fma};
+use super::prim::{ROUND_MAGIC, at_least, at_most, exp2_estimate, fma, if_above};
 
+/// log2 e rounded to f32, and what the rounding left.
 pub(super) const LOG2_E: f32 = core::f32::consts::LOG2_E;
+pub(super) const LOG2_E_LO: f32 = 1.925_963e-8;
 /// ln 2 rounded to f32, and what the rounding left.
 pub(super) const LN_2_HI: f32 = core::f32::consts::LN_2;
 pub(super) const LN_2_LO: f32 = -1.904_654_2e-9;
@@ -68,11 +70,26 @@ fn power_of_two(rounded: f32) -> f32 {
 /// `e^x` for `-120 <= x <= 0`, scaled by `2^100`. NaN as in [`add_exponent`].
 #[inline(always)]
 pub(super) fn exp_scaled(x: f32) -> Scaled {
+    Scaled(exp_times_power(x, 100.0))
+}
+
+/// As [`exp_scaled`], with [`exp2_estimate`] in place of a polynomial: at most 2.5 ulp.
+#[inline(always)]
+pub(super) fn exp_scaled_estimate(x: f32) -> Scaled {
     let t = fma(x, LOG2_E, ROUND_MAGIC + 100.0);
     let n = t - (ROUND_MAGIC + 100.0);
+    let f = fma(x, LOG2_E_LO, fma(x, LOG2_E, -n));
+    Scaled(add_exponent(exp2_estimate(f), t))
+}
+
+/// `e^x 2^k` for a whole `k` that makes it a normal number. NaN as in [`add_exponent`].
+#[inline(always)]
+pub(super) fn exp_times_power(x: f32, k: f32) -> f32 {
+    let t = fma(x, LOG2_E, ROUND_MAGIC + k);
+    let n = t - (ROUND_MAGIC + k);
     let r = fma(n, -LN_2_HI, x);
     let r = fma(n, -LN_2_LO, r);
-    Scaled(add_exponent(exp_poly(r), t))
+    add_exponent(exp_poly(r), t)
 }
 
 /// `e^x`, at most 1 ulp.
@@ -111,6 +128,22 @@ fn expm1_poly(r: f32) -> f32 {
     let q = fma(r, q, 0.166_666_64);
     let q = fma(r, q, 0.5);
     fma(r * r, q, r)
+}
+
+/// `e^x - 1` for `x <= 0`, at most 2.5 ulp.
+#[inline(always)]
+pub fn expm1_negative(x: f32) -> f32 {
+    // x + x^2 Q(x) for -1 <= x, Q of degree 5, minimax relative error 2^-28.4.
+    let q = fma(x, 0.000_129_312_23, 0.001_301_710_7);
+    let q = fma(x, q, 0.008_276_925);
+    let q = fma(x, q, 0.041_647_88);
+    let q = fma(x, q, 0.166_663_77);
+    let q = fma(x, q, 0.499_999_85);
+    // Not x + x^2 q, which would lose the sign of -0.
+    let near = x * fma(x, q, 1.0);
+    // Below, what the estimate is off by is small beside the result.
+    let far = exp2_estimate(x * LOG2_E) - 1.0;
+    if_above(-1.0, x, far, near)
 }
 
 /// `e^x - 1` for `0 <= x <= 80`, exact for subnormal `x`.

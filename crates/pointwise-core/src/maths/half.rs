@@ -67,6 +67,12 @@ pub trait Approx {
         if x.abs() < 0.5 { near } else { far }
     }
 
+    /// `e^x - 1` for `x <= 0`.
+    #[inline(always)]
+    fn expm1_negative(x: f32) -> f32 {
+        Self::expm1(x)
+    }
+
     /// `ln x`.
     #[inline(always)]
     fn ln(x: f32) -> f32 {
@@ -168,12 +174,7 @@ pub trait Approx {
         // The tail beyond |x| is e^(-x^2 / 2) times a function that falls like 1 / |x|, here a polynomial without
         // constant term in y = 1 / (1 + 0.26 |x|): 2^-21.8 for |x| <= 5.75, 2^-17.8 up to 13.7, where bf16 ends.
         let y = Self::rcp(fma(x.abs(), 0.26, 1.0));
-        let p = fma(y, -0.075_325_8, 0.237_901_21);
-        let p = fma(y, p, -0.119_991_6);
-        let p = fma(y, p, 0.176_937_74);
-        let p = fma(y, p, 0.068_937_97);
-        let p = fma(y, p, 0.108_099_41);
-        let p = fma(y, p, 0.103_440_93);
+        let p = normal_tail_poly(y);
         // The square of a 16-bit number is exact.
         let tail = Self::ex2(x * x * (-0.5 * LOG2_E)) * (y * p);
         if x > 0.0 { 1.0 - tail } else { tail }
@@ -182,7 +183,12 @@ pub trait Approx {
     /// `x (1 + erf(x / sqrt 2)) / 2`.
     #[inline(always)]
     fn gelu(x: f32) -> f32 {
-        x * Self::normal_cdf(x)
+        // max(x, 0) - |x| cdf(-|x|), the tail as in `normal_cdf` but 2^16 times too large, which needs no subnormals.
+        // The bound keeps +Inf from being multiplied with the zero of its tail.
+        let b = at_most(x, 64.0);
+        let y = Self::rcp(fma(b.abs(), 0.26, 1.0));
+        let tail = Self::ex2_flush(fma(b * b, -0.5 * LOG2_E, 16.0)) * (y * normal_tail_poly(y));
+        fma((b * tail).abs(), -f32::from_bits((127 - 16) << 23), at_least(x, -0.0))
     }
 
     /// `x (1 + tanh u) / 2`, `u = sqrt(2/pi) (x + 0.044715 x^3)`.
@@ -294,13 +300,23 @@ fn ln_1p_over_x(x: f32) -> f32 {
     fma(x, p, 1.0)
 }
 
-/// `sin r` for `|r| <= pi/2` and a little more: `2^-27.3`. The sign of zero is kept.
+/// The polynomial of [`Approx::normal_cdf`], but for its factor `y`.
+#[inline(always)]
+fn normal_tail_poly(y: f32) -> f32 {
+    let p = fma(y, -0.075_325_8, 0.237_901_21);
+    let p = fma(y, p, -0.119_991_6);
+    let p = fma(y, p, 0.176_937_74);
+    let p = fma(y, p, 0.068_937_97);
+    let p = fma(y, p, 0.108_099_41);
+    fma(y, p, 0.103_440_93)
+}
+
+/// `sin r` for `|r| <= pi/2` and a little more: `2^-19.8`. The sign of zero is kept.
 #[inline(always)]
 fn sin_half_turn(r: f32) -> f32 {
     let w = r * r;
-    let p = fma(w, 2.606_095_7e-6, -0.000_198_097_77);
-    let p = fma(w, p, 0.008_333_069);
-    let p = fma(w, p, -0.166_666_6);
+    let p = fma(w, -0.000_185_407_29, 0.008_314_231);
+    let p = fma(w, p, -0.166_658_5);
     r * fma(w, p, 1.0)
 }
 
@@ -385,6 +401,8 @@ native! {
     exp2(x);
     /// `e^x - 1`, accurate near 0.
     expm1(x);
+    /// `e^x - 1` for `x <= 0`, accurate near 0.
+    expm1_negative(x);
     /// Natural logarithm, accurate near 1.
     ln(x);
     /// `ln(1 + x)`, accurate near 0.

@@ -1,7 +1,7 @@
 //! `tanh`, the logistic function and the activations made of them.
 
-use super::exp::{Scaled, add_exponent, exp_scaled, exp2_poly, expm1_moderate};
-use super::prim::{ROUND_MAGIC, at_least, at_most, fast_div_wide, fma};
+use super::exp::{Scaled, add_exponent, exp_scaled, exp_times_power, exp2_poly, expm1_moderate};
+use super::prim::{ROUND_MAGIC, at_least, at_most, fast_div_wide, fma, recip_estimate};
 
 /// The hyperbolic tangent, at most 2 ulp.
 #[inline(always)]
@@ -13,16 +13,39 @@ pub fn tanh(x: f32) -> f32 {
     fast_div_wide(n, d, d_low).copysign(x)
 }
 
-/// What the activations of the form `x s(x)` share: `s` as a factor, which is `2^100` too large for negative `x`, and
-/// the scale to put the product right with.
+/// How many times too large, as a power of two, a [`Gate`] keeps what is exponentially small.
+const GATE_POWER: f32 = 60.0;
+/// `2^-60`, the inverse.
+const GATE_DOWN: f32 = f32::from_bits((127 - 60) << 23);
+
+/// An activation of the form `x s(x)`, where `s` is next to 0 at the lower end of a range and next to 1 at the upper.
 ///
-/// Below `limit` the factor is zero, so that `-Inf` gives NaN as the formula does.
-#[inline(always)]
-fn gate(x: f32, limit: f32, positive: f32, negative: Scaled) -> f32 {
-    let tail = if x < limit { 0.0 } else { negative.0 };
-    let factor = if x < 0.0 { tail } else { positive };
-    let scale = if x < 0.0 { Scaled::DOWN } else { 1.0 };
-    (x * factor) * scale
+/// `s` is worked out `2^60` times too large: the product then fits normal numbers and is rounded once more, at the end,
+/// where the result is subnormal.
+struct Gate {
+    /// `x`, but not outside the range.
+    inside: f32,
+    /// How much `x` is above the range: there the activation is `x`. -0 inside, so that -0 survives; NaN for `-Inf`.
+    above: f32,
+}
+
+impl Gate {
+    #[inline(always)]
+    fn new(x: f32, low: f32, high: f32) -> Self {
+        let capped = at_most(x, high);
+        Self { inside: at_least(capped, low), above: -(capped - x) }
+    }
+
+    /// `x n / (c + m)` for a whole `c` and `2^60` times too large an `n`.
+    ///
+    /// The denominator is rounded for the estimate only: the remainder is taken with its two parts.
+    #[inline(always)]
+    fn apply(self, n: f32, c: f32, m: f32) -> f32 {
+        let r = recip_estimate(c + m);
+        let q = n * r;
+        let q = fma(fma(-m, q, fma(-c, q, n)), r, q);
+        fma(self.inside * q, GATE_DOWN, self.above)
+    }
 }
 
 /// `z / (1 + z)` for negative `x` and `1 / (1 + z)` else, `z <= 1`: what a logistic function of `x` comes down to. The
@@ -47,50 +70,41 @@ pub fn sigmoid(x: f32) -> f32 {
 /// `x / (1 + e^-x)`, at most 3 ulp, with the relative accuracy kept in the negative tail; `-Inf` gives NaN.
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
-    let q = logistic(x, exp_scaled(at_least(-x.abs(), -120.0)));
-    gate(x, -120.0, q, Scaled(q))
+    let gate = Gate::new(x, -120.0, 20.0);
+    let w = exp_times_power(gate.inside, GATE_POWER);
+    gate.apply(w, 1.0, w * GATE_DOWN)
 }
 
 /// `x tanh(ln(1 + e^x))`, at most 3 ulp, with the relative accuracy kept in the negative tail; `-Inf` gives NaN.
 #[inline(always)]
 pub fn mish(x: f32) -> f32 {
-    // tanh(ln(1 + e)) = n / (n + 2), n = e (e + 2), divided by e^2 where e > 1. With w = e^-|x|:
-    // x < 0: n / (n + 2), n = w^2 + 2w; else n / (n + 2w^2), n = 1 + 2w.
-    let w_scaled = exp_scaled(at_least(-x.abs(), -120.0));
-    let w = w_scaled.plain();
-    let negative = x < 0.0;
-    let twice = w_scaled.0 + w_scaled.0;
-    let tail = fma(w_scaled.0, w, twice);
-    let n = if negative { tail } else { fma(2.0, w, 1.0) };
-    // The larger summand of the denominator, and the other.
-    let large = if negative { 2.0 } else { n };
-    let small = if negative { tail * Scaled::DOWN } else { (w + w) * w };
-    let d = large + small;
-    let q = fast_div_wide(n, d, small - (d - large));
-    gate(x, -120.0, q, Scaled(q))
+    // tanh(ln(1 + w)) = n / (n + 2), n = w (w + 2).
+    let gate = Gate::new(x, -120.0, 12.0);
+    let w = exp_times_power(gate.inside, GATE_POWER);
+    let n = fma(w, w * GATE_DOWN, w + w);
+    gate.apply(n, 2.0, n * GATE_DOWN)
 }
 
 /// `0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`, at most 3 ulp, with the relative accuracy kept in the negative
 /// tail; `-Inf` gives NaN.
 #[inline(always)]
 pub fn gelu_tanh(x: f32) -> f32 {
-    // = x / (1 + 2^-v) with v = x (K1 + K3 x^2), K1 = 2 sqrt(2/pi) log2 e and K3 = 0.044715 K1. An error of v is a
-    // relative error of the tail, v times as large: so v in two floats.
+    // = x z / (1 + z), z = 2^v with v = x (K1 + K3 x^2), K1 = 2 sqrt(2/pi) log2 e and K3 = 0.044715 K1. An error of v
+    // is a relative error of the tail, v times as large: so v in two floats.
     /// A multiple of `2^-20`: the sum below is then exact to its last bit.
     const K1: f32 = 2.302_208;
     const K1_LOW: f32 = 2.513_669_7e-7;
     const K3: f32 = 0.102_943_24;
     const K3_LOW: f32 = -2.016_198_5e-9;
-    let a = x.abs().min(11.2);
+    let gate = Gate::new(x, -11.2, 6.0);
+    let a = gate.inside;
     let h = a * a;
     let h_low = fma(a, a, -h);
     let g = fma(h, K3, K1);
     let g_low = fma(h, K3, K1 - g) + fma(h_low, K3, fma(h, K3_LOW, K1_LOW));
-    let v = a * g;
-    let v_low = fma(a, g_low, fma(a, g, -v));
-    let t = (ROUND_MAGIC + 100.0) - v;
-    let n = t - (ROUND_MAGIC + 100.0);
-    let z = Scaled(add_exponent(exp2_poly((-n - v) - v_low), t));
-    let q = logistic(x, z);
-    gate(x, -11.2, q, Scaled(q))
+    let t = fma(a, g, ROUND_MAGIC + GATE_POWER);
+    let n = t - (ROUND_MAGIC + GATE_POWER);
+    let f = fma(a, g_low, fma(a, g, -n));
+    let z = add_exponent(exp2_poly(f), t);
+    gate.apply(z, 1.0, z * GATE_DOWN)
 }

@@ -1,7 +1,7 @@
 //! `ln`, `log2`, `log1p` and `ln(1 + e^x)`.
 
-use super::exp::{LN_2_HI, Scaled, exp_scaled};
-use super::prim::{at_least, fma};
+use super::exp::{LN_2_HI, Scaled, exp_scaled_estimate};
+use super::prim::{at_least, fma, if_above, log2_special};
 
 /// The bits of `sqrt(1/2)`: mantissas are taken from there up to `sqrt 2`.
 const SQRT_HALF: u32 = 0x3f35_04f3;
@@ -50,10 +50,8 @@ pub(super) fn log_split(x: f32) -> (f32, f32) {
 /// `y`, the logarithm of `u`, put right where `u` is zero, negative, infinite or NaN.
 #[inline(always)]
 fn log_special(u: f32, y: f32) -> f32 {
-    // Infinity and NaN stay, a negative number becomes Inf - Inf.
-    let special = fma(u, f32::INFINITY, f32::INFINITY);
-    let y = if u.to_bits() >= f32::INFINITY.to_bits() { special } else { y };
-    if u == 0.0 { f32::NEG_INFINITY } else { y }
+    let special = log2_special(u);
+    if_above(f32::INFINITY, u, if_above(u, 0.0, y, special), special)
 }
 
 /// The natural logarithm, at most 1 ulp.
@@ -105,27 +103,25 @@ pub fn log1p(x: f32) -> f32 {
     log_special(u, y).copysign(x)
 }
 
-/// `ln(1 + w)` for `0 <= w <= 1` as `w P(w)`, P of degree 10, minimax relative error `2^-30.1`: `P(w)`.
+/// `ln(1 + w)` for `0 <= w <= 1` as `w P(w)`, P of degree 9, minimax relative error `2^-27.5`: `P(w)`.
 #[inline(always)]
 fn log1p_unit_poly(w: f32) -> f32 {
-    let q = fma(w, 0.002_084_600_3, -0.013_691_887);
-    let q = fma(w, q, 0.042_115_156);
-    let q = fma(w, q, -0.083_239_205);
-    let q = fma(w, q, 0.124_795_39);
-    let q = fma(w, q, -0.161_351_73);
-    let q = fma(w, q, 0.198_996_23);
-    let q = fma(w, q, -0.249_888_64);
-    let q = fma(w, q, 0.333_327_14);
-    let q = fma(w, q, -0.499_999_88);
+    let q = fma(w, -0.003_310_628, 0.020_168_265);
+    let q = fma(w, q, -0.057_594_087);
+    let q = fma(w, q, 0.106_731_69);
+    let q = fma(w, q, -0.153_508_5);
+    let q = fma(w, q, 0.196_937_46);
+    let q = fma(w, q, -0.249_582_47);
+    let q = fma(w, q, 0.333_304_76);
+    let q = fma(w, q, -0.499_999_3);
     fma(w, q, 1.0)
 }
 
-/// `ln(1 + e^x)`, the softplus with beta 1, at most 2.5 ulp: no overflow, and no cancellation in the negative tail.
+/// `ln(1 + e^x)`, the softplus with beta 1, at most 3 ulp: no overflow, and no cancellation in the negative tail.
 #[inline(always)]
 pub fn softplus1(x: f32) -> f32 {
     // max(x, 0) + ln(1 + e^-|x|)
-    let w = exp_scaled(at_least(-x.abs(), -120.0));
-    let tail = (w.0 * log1p_unit_poly(w.plain())) * Scaled::DOWN;
+    let w = exp_scaled_estimate(at_least(-x.abs(), -120.0));
     // Of which sign a zero is does not matter here: the tail decides.
-    at_least(x, 0.0) + tail
+    fma(w.0 * log1p_unit_poly(w.plain()), Scaled::DOWN, at_least(x, 0.0))
 }

@@ -1,7 +1,7 @@
 //! Accurate f32 maths, the same source for the GPU and the CPU.
 //!
 //! Free functions, all inlined, on scalars: no tables in memory, no calls, no branches but the rare paths of
-//! [`prim::rarely`] and the loop of [`fmod`]. A CPU loop around them becomes vector code where it is compiled with
+//! [`prim::rarely`] and the loop of [`fmod()`]. A CPU loop around them becomes vector code where it is compiled with
 //! FMA; as PTX they use registers alone. Sums of products are written with [`prim::fma`], so that neither compiler has
 //! anything left to contract and both give the same bits, but for the last bit of a reciprocal (see [`prim`]).
 //!
@@ -17,6 +17,7 @@ pub mod fmod;
 pub mod half;
 mod hyperbolic;
 mod log;
+pub mod phase;
 mod pow;
 pub mod prim;
 mod root;

@@ -2,7 +2,7 @@
 //!
 //! This is the one place of the crate with target-specific code: PTX instructions by inline assembly and
 //! `core::f32::math` on `nvptx64`, the methods of `std` elsewhere. Everything above is written once and gives the
-//! same bits on both, but for [`fast_div`] and [`rsqrt_estimate`], whose last bit may differ.
+//! same bits on both, but for what is made with an estimate (`_estimate`, [`fast_div`]), whose last bit may differ.
 
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
@@ -20,12 +20,37 @@ pub const ROUND_MAGIC: f32 = 12_582_912.0;
 /// Whether this is the GPU, where a branch that few threads take is worth having.
 pub const ON_GPU: bool = cfg!(target_arch = "nvptx64");
 
+#[cfg(target_arch = "nvptx64")]
+macro_rules! ptx {
+    ($text:literal, $($x:expr),+) => {{
+        let y: f32;
+        // SAFETY: one instruction from registers to a register.
+        unsafe {
+            core::arch::asm!($text, out(reg32) y, $(in(reg32) $x),+, options(pure, nomem, nostack));
+        }
+        y
+    }};
+}
+
 /// `a * b + c`, rounded once.
 #[inline(always)]
 pub fn fma(a: f32, b: f32, c: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
     {
         math::mul_add(a, b, c)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        a.mul_add(b, c)
+    }
+}
+
+/// `a * b + c`, rounded once.
+#[inline(always)]
+pub fn fma64(a: f64, b: f64, c: f64) -> f64 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        core::f64::math::mul_add(a, b, c)
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
@@ -50,9 +75,31 @@ macro_rules! forward {
     )*};
 }
 
+/// The square root, correctly rounded.
+///
+/// GPU: without the branch of `sqrt.rn`, which would make the elements of a thread wait for one another.
+#[inline(always)]
+pub fn sqrt(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        // Powers of 4, and large enough for the residual below to be exact.
+        let small = x < f32::from_bits((127 - 96) << 23);
+        let c = if small { x * f32::from_bits((127 + 64) << 23) } else { x };
+        let y = ptx!("rsqrt.approx.ftz.f32 {}, {};", c);
+        // One Newton step on the exact residual of the approximate root.
+        let s = c * y;
+        let s = fma(0.5 * y, fma(-s, s, c), s);
+        let s = if small { s * f32::from_bits((127 - 32) << 23) } else { s };
+        // Zeros and infinity are their own roots.
+        if (x == 0.0) | (x == f32::INFINITY) { x } else { s }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        x.sqrt()
+    }
+}
+
 forward! {
-    /// The square root, correctly rounded.
-    sqrt
     /// The largest integer not above `x`.
     floor
     /// The smallest integer not below `x`.
@@ -73,23 +120,25 @@ pub fn round_decimals(x: f32, decimals: f32) -> f32 {
     let small = (factor(1, 10.0) * factor(2, 100.0)) * (factor(4, 1e4) * factor(8, 1e8));
     let large = factor(16, 1e16) * factor(32, 1e32);
     let scale = if d > 63 { f32::INFINITY } else { small * large };
-    let behind = round_ties_even(x * scale) / scale;
-    let before = round_ties_even(x / scale) * scale;
-    let digits = if decimals < 0.0 { before } else { behind };
-    // The same for all elements of a call: a branch costs nothing and spares the divisions.
-    if decimals == 0.0 { round_ties_even(x) } else { digits }
+    let before = decimals < 0.0;
+    let (into, from) = if before { (1.0, scale) } else { (scale, 1.0) };
+    let whole = round_ties_even(div_uniform(x * into, from));
+    // The sign of a zero, which `div_uniform` may lose.
+    div_uniform(whole * from, into).copysign(x)
 }
 
-#[cfg(target_arch = "nvptx64")]
-macro_rules! ptx {
-    ($text:literal, $($x:expr),+) => {{
-        let y: f32;
-        // SAFETY: one instruction from registers to a register.
-        unsafe {
-            core::arch::asm!($text, out(reg32) y, $(in(reg32) $x),+, options(pure, nomem, nostack));
-        }
-        y
-    }};
+/// `a / b` for a `b` that is the same for all elements of a call, at least 1 or infinite; correctly rounded, but for the
+/// sign of a zero and for subnormal quotients.
+///
+/// The correction of Markstein (1990): from the correctly rounded `1 / b`, which is worked out once, it makes the
+/// correctly rounded quotient.
+#[inline(always)]
+fn div_uniform(a: f32, b: f32) -> f32 {
+    let y = 1.0 / b;
+    let q = a * y;
+    let corrected = fma(fma(-q, b, a), y, q);
+    // Infinity and NaN have no remainder.
+    if q.abs() < f32::INFINITY { corrected } else { q }
 }
 
 /// The larger of two numbers as `torch.maximum`: NaN if either is NaN, and `+0` above `-0`.
@@ -151,9 +200,32 @@ pub fn at_most(x: f32, high: f32) -> f32 {
     }
 }
 
+/// `yes` where `a > b`, else `no`, NaN in either included. Both are computed: the optimiser, which takes a GPU's
+/// branch for cheap, makes one of an `if` with an arm of some length.
+#[inline(always)]
+pub fn if_above(a: f32, b: f32, yes: f32, no: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let y: f32;
+        // SAFETY: two instructions from registers to a register.
+        unsafe {
+            core::arch::asm!(
+                "{{ .reg .pred p; setp.gt.f32 p, {a}, {b}; selp.f32 {y}, {yes}, {no}, p; }}",
+                y = out(reg32) y, a = in(reg32) a, b = in(reg32) b, yes = in(reg32) yes, no = in(reg32) no,
+                options(pure, nomem, nostack),
+            );
+        }
+        y
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        if a > b { yes } else { no }
+    }
+}
+
 /// About `1 / b`, within one ulp where `b` and the result are normal.
 ///
-/// GPU: `rcp.approx.ftz`, which takes subnormals for zeros. CPU: a division.
+/// GPU: `rcp.approx.ftz`. CPU: a division. Subnormal results are zero on both.
 #[inline(always)]
 pub fn recip_estimate(b: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -162,7 +234,36 @@ pub fn recip_estimate(b: f32) -> f32 {
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
-        1.0 / b
+        let y = 1.0 / b;
+        if y.abs() < f32::MIN_POSITIVE { 0.0 } else { y }
+    }
+}
+
+/// About `2^x`, relative error below `2^-22.5`; subnormal results may become zero.
+#[inline(always)]
+pub fn exp2_estimate(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        ptx!("ex2.approx.ftz.f32 {}, {};", x)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        super::exp2(x)
+    }
+}
+
+/// The logarithm where it is no number: of zeros -Inf, of negative numbers NaN, of infinity and NaN themselves. Of other
+/// numbers anything.
+#[inline(always)]
+pub fn log2_special(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        ptx!("lg2.approx.ftz.f32 {}, {};", x)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        // Infinity and NaN stay, a negative number becomes Inf - Inf.
+        if x == 0.0 { f32::NEG_INFINITY } else { fma(x, f32::INFINITY, f32::INFINITY) }
     }
 }
 

@@ -2,7 +2,7 @@
 //! names one of the two modules and nothing else.
 
 pub use super::erf::{erf, gelu, normal_cdf};
-pub use super::exp::{exp, expm1};
+pub use super::exp::{exp, expm1, expm1_negative};
 pub use super::hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
 pub use super::log::{ln, log1p, softplus1 as softplus};
 pub use super::pow::pow;

@@ -13,7 +13,7 @@ const LARGE: f32 = 50_000.0;
 
 /// `sin r` for `|r| <= pi/4 + 0.002`: `r + r^3 S(r^2)`, S of degree 2, minimax relative error `2^-26.9`.
 #[inline(always)]
-fn sin_poly(r: f32, r2: f32) -> f32 {
+pub(super) fn sin_poly(r: f32, r2: f32) -> f32 {
     let s = fma(r2, -0.000_195_702_92, 0.008_332_672_5);
     let s = fma(r2, s, -0.166_666_66);
     // + 0.0, as -0.0 must not meet a +0.0 in the last sum: sin(-0) is -0.
@@ -22,7 +22,7 @@ fn sin_poly(r: f32, r2: f32) -> f32 {
 
 /// `cos r` for `|r| <= pi/4 + 0.002`: `1 + r^2 C(r^2)`, C of degree 3, minimax relative error `2^-29.8`.
 #[inline(always)]
-fn cos_poly(r2: f32) -> f32 {
+pub(super) fn cos_poly(r2: f32) -> f32 {
     let c = fma(r2, 2.436_440_6e-5, -0.001_388_692_3);
     let c = fma(r2, c, 0.041_666_646);
     let c = fma(r2, c, -0.5);

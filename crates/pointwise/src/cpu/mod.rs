@@ -1,12 +1,17 @@
 //! The CPU executor: the formulas of the op table over slices, vectorised and in parallel.
 //!
-//! An op and an element type are one function pointer ([`UnaryFn`]): the loops are compiled once for the baseline of the
+//! An op and an element type are one function pointer ([`MapFn`]): the loops are compiled once for the baseline of the
 //! target and once with AVX2 and FMA, chosen when the call runs. Without FMA a fused multiply-add is a library call, so
 //! the baseline is right but slow.
 
+mod generator;
+mod map;
 mod parallel;
-mod unary;
+mod random;
+pub(crate) mod rope;
 
 
-pub use unary::{UnaryFn, unary};
-pub(crate) use unary::run_unary;
+pub(crate) use generator::{GeneratorFn, generator, run_generator};
+pub(crate) use random::{RandomFn, random, run_random};
+pub(crate) use map::Run;
+pub use map::{MapFn, Source, binary, select, ternary, unary};

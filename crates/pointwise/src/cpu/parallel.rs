@@ -3,7 +3,7 @@
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 /// Elements of a task: large enough that handing it out costs nothing, small enough to spread a medium tensor.
-const TASK: usize = 1 << 15;
+pub(super) const TASK: usize = 1 << 15;
 
 /// Calls `run(start, len)` for runs that cover `0..n`, in parallel where there is more than one.
 pub(crate) fn split(n: usize, run: impl Fn(usize, usize) + Sync) {
@@ -17,4 +17,23 @@ pub(crate) fn split(n: usize, run: impl Fn(usize, usize) + Sync) {
         let start = task * TASK;
         run(start, TASK.min(n - start));
     });
+}
+
+/// A pointer that several threads use, each its own part.
+pub(super) struct Shared(pub(super) *mut u8);
+
+// SAFETY: what is behind the pointer is shared by contract of those who make one.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    pub(super) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// # Safety
+    /// `bytes` stays inside the allocation.
+    pub(super) unsafe fn at(&self, bytes: usize) -> *mut u8 {
+        // SAFETY: the caller's contract.
+        unsafe { self.0.add(bytes) }
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Context;
 use super::graph::Relaxed;
 use super::sys::{self, DevicePointer, call, code};
-use crate::Device;
+use crate::{Device, Stream};
 use crate::error::{ErrorKind, Result};
 
 /// Whether memory was used on a stream other than its device's own, so that the own stream's order is not enough.
@@ -367,4 +367,43 @@ pub(crate) unsafe fn fill(
             cuMemsetD8Async(to, value, bytes, context.stream)
         )
     }
+}
+
+/// Queues a copy within the device on a stream.
+///
+/// # Errors
+/// The driver's.
+///
+/// # Safety
+/// `stream` is of the context; both addresses have `bytes` bytes, which do not overlap and which only work in order with
+/// the stream uses.
+pub(crate) unsafe fn copy_on(
+    context: &Context,
+    stream: &Stream,
+    to: DevicePointer,
+    from: DevicePointer,
+    bytes: usize,
+) -> Result<()> {
+    context.make_current()?;
+    // SAFETY: the caller's promise.
+    unsafe { call!(context.api, cuMemcpyDtoDAsync_v2(to, from, bytes, stream.raw())) }
+}
+
+/// Queues setting every byte to `value` on a stream.
+///
+/// # Errors
+/// The driver's.
+///
+/// # Safety
+/// `stream` is of the context; `to` has `bytes` bytes, which only work in order with the stream uses.
+pub(crate) unsafe fn fill_on(
+    context: &Context,
+    stream: &Stream,
+    to: DevicePointer,
+    value: u8,
+    bytes: usize,
+) -> Result<()> {
+    context.make_current()?;
+    // SAFETY: the caller's promise.
+    unsafe { call!(context.api, cuMemsetD8Async(to, value, bytes, stream.raw())) }
 }

@@ -3,11 +3,87 @@
 //! The way of a call: views and an op -> types, shapes, devices and overlap checked -> a [`Plan`] -> an [`Entry`] ->
 //! one launch. On the CPU the last three are one function pointer.
 
+mod binary;
 mod entry;
+mod generator;
+mod map;
+mod operand;
 mod plan;
+mod random;
 mod strategy;
+mod ternary;
 mod unary;
+mod walk;
 
+pub use binary::{BinaryKernel, GatedKernel};
 pub use entry::Entry;
+pub(crate) use generator::GeneratorDef;
+pub use generator::{GeneratorKernel, SinusoidalLayout};
+pub use map::{MapDef, MapPlan};
+pub use operand::Operand;
+pub use random::DropoutKernel;
+pub(crate) use random::RandomDef;
 pub use strategy::{Plan, Strategy, Variant};
+pub use ternary::TernaryKernel;
 pub use unary::{UnaryDef, UnaryKernel};
+pub use walk::Class;
+pub(crate) use walk::{Places, Walk};
+
+/// The launch settings of a kernel object that wraps a [`map::Call`].
+macro_rules! settings {
+    () => {
+        /// The op.
+        pub fn def(&self) -> &'static MapDef {
+            self.0.def
+        }
+
+        /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]) or single elements ([`Strategy::Direct`]). One
+        /// that cannot serve a call is replaced by one that can; the plan says so.
+        #[must_use]
+        pub fn strategy(mut self, strategy: Strategy) -> Self {
+            self.0.strategy = strategy;
+            self
+        }
+
+        /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024.
+        #[must_use]
+        pub fn threads(mut self, threads: u32) -> Self {
+            self.0.threads = threads;
+            self
+        }
+
+        /// The stream to launch on; without one it is the device's own.
+        #[must_use]
+        pub fn on(mut self, stream: &Stream) -> Self {
+            self.0.stream = Some(stream.clone());
+            self
+        }
+    };
+}
+use settings;
+
+/// A stream must be of the tensors' device.
+fn check_stream(stream: &crate::Stream, device: &crate::Device) -> crate::Result<()> {
+    if stream.device() == device {
+        return Ok(());
+    }
+    Err(crate::ErrorKind::DeviceMismatch {
+        what: "the stream".to_owned(),
+        expected: *device,
+        got: *stream.device(),
+    }
+    .into())
+}
+
+/// Threads of a block that CUDA has, in whole warps.
+fn check_threads(threads: u32) -> crate::Result<()> {
+    if (32..=1024).contains(&threads) && threads.is_multiple_of(32) {
+        return Ok(());
+    }
+    Err(crate::ErrorKind::Parameter {
+        name: "threads",
+        value: threads.to_string(),
+        why: "must be a multiple of 32 from 32 to 1024".to_owned(),
+    }
+    .into())
+}

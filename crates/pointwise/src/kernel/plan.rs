@@ -91,7 +91,7 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     })
 }
 
-/// The measured defaults (H100 and H200, `docs/performance.md`): vectors, and for large fp8 tensors the table.
+/// The measured defaults (H200, `docs/performance.md`): vectors, and for large fp8 tensors the table.
 fn automatic(call: &Call) -> Strategy {
     if call.n >= TABLE_MIN && Strategy::Table.serves_unary(call.dtype, call.result) {
         Strategy::Table

@@ -52,13 +52,15 @@ impl std::fmt::Display for Strategy {
     }
 }
 
-/// A kernel of a unary op: a strategy, `direct` in two index widths.
+/// A kernel of a unary op: a strategy, `direct` in two index widths and for any strides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// 32-bit index.
     Direct,
     /// 64-bit index.
     DirectWide,
+    /// Any strides, element by element.
+    DirectStrided,
     /// See [`Strategy::ExplicitParallel`].
     ExplicitParallel,
     /// See [`Strategy::RegisterCopy`].
@@ -69,9 +71,10 @@ pub enum Variant {
 
 impl Variant {
     /// Every variant.
-    pub const ALL: [Variant; 5] = [
+    pub const ALL: [Variant; 6] = [
         Variant::Direct,
         Variant::DirectWide,
+        Variant::DirectStrided,
         Variant::ExplicitParallel,
         Variant::RegisterCopy,
         Variant::Table,
@@ -80,7 +83,7 @@ impl Variant {
     /// The strategy it belongs to.
     pub const fn strategy(self) -> Strategy {
         match self {
-            Variant::Direct | Variant::DirectWide => Strategy::Direct,
+            Variant::Direct | Variant::DirectWide | Variant::DirectStrided => Strategy::Direct,
             Variant::ExplicitParallel => Strategy::ExplicitParallel,
             Variant::RegisterCopy => Strategy::RegisterCopy,
             Variant::Table => Strategy::Table,

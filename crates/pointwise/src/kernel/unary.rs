@@ -2,16 +2,19 @@
 
 use std::ffi::c_void;
 
+use pointwise_core::launch::MAX_ITEMS;
 use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, OpInfo};
 
+use super::map::launch_strided_unary;
 use super::plan::{Call, plan};
+use super::walk::{Along, Walk, broadcast};
 use super::{Entry, Plan, Strategy, Variant};
-use crate::cpu::{self, UnaryFn};
+use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
-use crate::{Device, Number, Stream};
+use crate::{Number, Stream};
 
 /// A unary op as the host knows it. Made by [`host_unary!`](crate::host_unary) from a row of an op table.
 #[derive(Debug)]
@@ -19,7 +22,7 @@ pub struct UnaryDef {
     /// The row.
     pub info: OpInfo,
     /// The loop over elements of a type on the CPU; `None` for a type the op does not take.
-    pub cpu: fn(DType) -> Option<UnaryFn>,
+    pub cpu: fn(DType) -> Option<MapFn>,
     /// The kernel of a variant for elements of a type; `None` where there is none.
     pub entry: fn(DType, Variant) -> Option<&'static Entry>,
     /// The formula in f64 (a bool result as 0 or 1); `None` for ops on bits alone.
@@ -129,13 +132,6 @@ impl UnaryKernel {
     pub fn run<'a>(&self, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
         let x = x.into();
         self.def.check_dtype(x.dtype())?;
-        let copy;
-        let x = if x.is_contiguous() {
-            x
-        } else {
-            copy = x.to_tensor()?;
-            copy.view()
-        };
         let mut y = Tensor::empty(x.device(), self.def.info.result.of(x.dtype()), x.shape())?;
         self.run_into(x, &mut y)?;
         Ok(y)
@@ -145,8 +141,8 @@ impl UnaryKernel {
     /// capture it.
     ///
     /// # Errors
-    /// As [`UnaryKernel::run`], and: another shape, device or element type of `y`, views that are not contiguous or share
-    /// memory.
+    /// As [`UnaryKernel::run`], and: another shape, device or element type of `y`, views that share memory but are not the
+    /// same.
     pub fn run_into<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
         let (x, mut y) = (x.into(), y.into());
         let info = &self.def.info;
@@ -176,8 +172,6 @@ impl UnaryKernel {
             }
             .into());
         }
-        x.layout().require_contiguous("run_into")?;
-        y.layout().require_contiguous("run_into")?;
         if overlap(&x, &y.as_view()) == Overlap::Partial {
             return Err(ErrorKind::Overlap { what: format!("input and output of {}", info.name) }.into());
         }
@@ -190,7 +184,7 @@ impl UnaryKernel {
     /// The op on every element of `x`, written back to `x`. Allocates nothing and waits for nothing.
     ///
     /// # Errors
-    /// As [`UnaryKernel::run`], and: a result of another element type than `x`, a view that is not contiguous.
+    /// As [`UnaryKernel::run`], and a result of another element type than `x`.
     pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>) -> Result<()> {
         let mut x = x.into();
         let info = &self.def.info;
@@ -202,7 +196,6 @@ impl UnaryKernel {
             }
             .into());
         }
-        x.layout().require_contiguous("run_inplace")?;
         let target = x.as_mut_ptr();
         let view = x.as_view();
         // SAFETY: one exclusively borrowed tensor is operand and result, of one type and size.
@@ -217,19 +210,15 @@ impl UnaryKernel {
     pub fn plan<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'b>>) -> Result<Plan> {
         let (x, y) = (x.into(), y.into());
         self.def.check_dtype(x.dtype())?;
-        self.plan_for(&x, y.address())
+        match strides(&x, &y) {
+            None => self.plan_for(&x, y.address()),
+            Some(_) => self.plan_strided(&x),
+        }
     }
 
     #[inline]
     fn plan_for(&self, x: &TensorView<'_>, y: usize) -> Result<Plan> {
-        if self.threads == 0 || self.threads > 1024 || !self.threads.is_multiple_of(32) {
-            return Err(ErrorKind::Parameter {
-                name: "threads",
-                value: self.threads.to_string(),
-                why: "must be a multiple of 32 from 32 to 1024".to_owned(),
-            }
-            .into());
-        }
+        super::check_threads(self.threads)?;
         plan(&Call {
             x: x.address(),
             y,
@@ -241,27 +230,53 @@ impl UnaryKernel {
         })
     }
 
+    fn plan_strided(&self, x: &TensorView<'_>) -> Result<Plan> {
+        super::check_threads(self.threads)?;
+        let items = (x.numel() as u64).min(MAX_ITEMS - 1);
+        Ok(Plan {
+            strategy: Strategy::Direct,
+            replaced: (!matches!(self.strategy, Strategy::Auto | Strategy::Direct))
+                .then_some("elements that do not lie one after another are read one by one"),
+            variant: Variant::DirectStrided,
+            threads: self.threads,
+            blocks: items.div_ceil(u64::from(self.threads)) as u32,
+            head: 0,
+            n: x.numel() as u64,
+        })
+    }
+
     /// # Safety
-    /// `x` is contiguous, `target` is valid for writing as many elements of the result's type, on the same device, and
-    /// equal to or disjoint from `x`; `result` is the view of it.
+    /// `target` is the first element of `result`, which has the shape of `x` and the result's type, on the same device, may
+    /// be written, and is equal to or disjoint from `x`.
     unsafe fn execute(&self, x: &TensorView<'_>, target: *mut u8, result: &TensorView<'_>) -> Result<()> {
         let words = self.words(x.dtype())?;
         if x.numel() == 0 {
             return Ok(());
         }
+        let sizes = [self.def.info.result.of(x.dtype()).size(), x.dtype().size()];
         match x.device().context() {
             None => {
-                let run = (self.def.cpu)(x.dtype()).ok_or_else(|| self.no_kernel(x.dtype()))?;
-                let sizes = (x.dtype().size(), self.def.info.result.of(x.dtype()).size());
-                // SAFETY: the caller's contract; the parts of `split` are disjoint.
-                unsafe { cpu::run_unary(run, x.as_ptr(), target, x.numel(), sizes, words) };
+                let op = (self.def.cpu)(x.dtype()).ok_or_else(|| self.no_kernel(x.dtype()))?;
+                let walk = walk(x, result);
+                let null = std::ptr::null();
+                let run = Run {
+                    op,
+                    walk: &walk,
+                    operands: [x.as_ptr(), null, null],
+                    given: [None; 3],
+                    y: target,
+                    sizes: [sizes[0], sizes[1], 0, 0],
+                    words,
+                };
+                // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
+                unsafe { run.run() };
                 Ok(())
             }
             Some(context) => {
                 let own;
                 let stream = match &self.stream {
                     Some(stream) => {
-                        self.check_stream(stream, x.device())?;
+                        super::check_stream(stream, x.device())?;
                         x.use_on(stream)?;
                         result.use_on(stream)?;
                         stream
@@ -271,14 +286,24 @@ impl UnaryKernel {
                         &own
                     }
                 };
-                // SAFETY: the caller's contract.
-                unsafe { self.launch(context, x, target, stream, words) }
+                match strides(x, result) {
+                    // SAFETY: the caller's contract.
+                    None => unsafe { self.launch(context, x, target, stream, words) },
+                    Some(walk) => {
+                        let plan = self.plan_strided(x)?;
+                        let entry = (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| self.no_kernel(x.dtype()))?;
+                        let function = entry.function(context)?;
+                        let call = ([target.addr(), x.address()], sizes, words);
+                        // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
+                        unsafe { launch_strided_unary(context, function, stream, plan.threads, &walk, call) }
+                    }
+                }
             }
         }
     }
 
     /// # Safety
-    /// As [`UnaryKernel::execute`]; `stream` is of the context.
+    /// As [`UnaryKernel::execute`], the elements of both lying one after another in one order; `stream` is of the context.
     #[inline]
     unsafe fn launch(
         &self,
@@ -317,13 +342,6 @@ impl UnaryKernel {
         Ok(words)
     }
 
-    fn check_stream(&self, stream: &Stream, device: &Device) -> Result<()> {
-        if stream.device() == device {
-            return Ok(());
-        }
-        Err(ErrorKind::DeviceMismatch { what: "the stream".to_owned(), expected: *device, got: *stream.device() }.into())
-    }
-
     #[cold]
     fn no_kernel(&self, dtype: DType) -> ErrorKind {
         ErrorKind::NoKernel {
@@ -331,4 +349,21 @@ impl UnaryKernel {
             why: "its table lists the type, but no code was made for it; please report this".to_owned(),
         }
     }
+}
+
+/// The loop over a result and its operand.
+fn walk(x: &TensorView<'_>, y: &TensorView<'_>) -> Walk {
+    let of = |view: &TensorView<'_>| broadcast(view.shape(), view.strides(), x.shape());
+    Walk::new(x.shape(), &[of(y), of(x), Along::default(), Along::default()])
+}
+
+/// The loop, where it is more than one over elements that lie one after another in the same order.
+#[inline]
+fn strides(x: &TensorView<'_>, y: &TensorView<'_>) -> Option<Walk> {
+    if x.is_contiguous() && y.is_contiguous() {
+        return None;
+    }
+    let walk = walk(x, y);
+    let (_, steps) = walk.inner();
+    (!(walk.is_flat() && steps[0] == steps[1])).then_some(walk)
 }

@@ -82,6 +82,12 @@ pub enum RopeError {
     },
 }
 
+impl From<RopeError> for crate::Error {
+    fn from(error: RopeError) -> Self {
+        crate::ErrorKind::Rope(error).into()
+    }
+}
+
 impl RopeError {
     pub(crate) fn invalid(key: &str, value: impl ToString, expected: &str) -> Self {
         Self::InvalidValue { key: key.to_owned(), value: value.to_string(), expected: expected.to_owned() }

@@ -140,17 +140,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn has_pytorchs_bits_where_they_are_not_the_correctly_rounded_ones() {
-        for (base, index, len, bits) in PYTORCH {
-            let exponent = (2 * index) as f32 / (2 * len) as f32;
-            assert_eq!(pow(base, exponent, index, len).to_bits(), bits, "{base} ** {exponent}");
-            let rounded = f64::from(base).powf(f64::from(exponent)) as f32;
-            assert_ne!(rounded.to_bits(), bits, "{base} ** {exponent} tests nothing");
-        }
-    }
-
-    /// Base, index and length of `base ** (arange(0, 2 * len, 2) / (2 * len))`, and torch 2.11's bits on the CPU (AVX-512).
-    const PYTORCH: [(f32, usize, usize, u32); 0] = [];
 }

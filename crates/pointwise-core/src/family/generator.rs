@@ -1,0 +1,239 @@
+//! Tensors made of their indices: position encodings.
+
+use crate::maths::phase::{exp2_f64, phase_of_exp2, sincos_phase};
+use crate::op::{GeneratorOp, TableOp, Words};
+use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, ResultType};
+
+/// The types of this table.
+const TYPES: &[DType] = crate::__dtypes!([floats] []);
+
+crate::__table! { ($) generator_family;
+    alibi: Alibi [floats];
+    alibi_causal: AlibiCausal [floats];
+    sinusoidal: Sinusoidal [floats];
+    sinusoidal_halves: SinusoidalHalves [floats];
+}
+
+/// The ops of this table; a variant of one (causal, halves) is a kernel of its own, but not an op.
+pub const OPS: &[OpInfo] = &[Alibi::INFO, Sinusoidal::INFO];
+
+/// ALiBi's slope of head `head` of `heads` (Press, Smith and Lewis, "Train Short, Test Long", ICLR 2022): a geometric
+/// sequence from `2^(-8/P)` on for the first `P`, the largest power of two among the head counts up to `heads`; then
+/// every other slope of `2 P` heads. `None` for a head that does not exist.
+pub fn alibi_slope(heads: u32, head: u32) -> Option<f64> {
+    (head < heads).then(|| Alibi::new(heads).slope(head))
+}
+
+/// ALiBi's bias `-slope(plane) |row - column|`; a plane is a head.
+#[derive(Clone, Copy, Debug)]
+pub struct Alibi {
+    /// The largest power of two that is at most the number of heads.
+    power: u32,
+}
+
+/// A column of [`Alibi`]: the head's slope in two parts, and the column.
+#[derive(Clone, Copy, Debug)]
+pub struct AlibiColumn {
+    high: f32,
+    low: f32,
+    index: u32,
+}
+
+impl Alibi {
+    /// For a number of heads, at least 1.
+    pub const fn new(heads: u32) -> Alibi {
+        Alibi { power: 1 << (31 - (heads | 1).leading_zeros()) }
+    }
+
+    /// The parameters, as kernels take them.
+    pub const fn words(self) -> Words {
+        [self.power as u64, 0, 0, 0]
+    }
+
+    #[inline(always)]
+    fn slope(self, head: u32) -> f64 {
+        // Eighths of a power of two: every exponent is exact.
+        let beyond = head.wrapping_sub(self.power);
+        let halves = if head < self.power { 16 * (head as u64 + 1) } else { 8 * (2 * beyond as u64 + 1) };
+        // A power of two divides exactly by its inverse, whose exponent is 1023 - log2.
+        let inverse = f64::from_bits(((1023 - self.power.trailing_zeros()) as u64) << 52);
+        exp2_f64(halves as f64 * -0.5 * inverse)
+    }
+
+    #[inline(always)]
+    fn distance(column: AlibiColumn, row: u32) -> f32 {
+        // Exact: a square of 2^24 rows fits no memory.
+        (row as f32 - column.index as f32).abs()
+    }
+}
+
+impl GeneratorOp for Alibi {
+    type Column = AlibiColumn;
+    #[inline(always)]
+    fn column(self, plane: u32, column: u32) -> AlibiColumn {
+        let slope = self.slope(plane);
+        let high = slope as f32;
+        AlibiColumn { high, low: (slope - high as f64) as f32, index: column }
+    }
+    #[inline(always)]
+    fn element(self, column: AlibiColumn, row: u32) -> f32 {
+        let distance = Alibi::distance(column, row);
+        // The low part makes it one rounding; subtracted from 0, the diagonal is +0.
+        0.0 - crate::maths::prim::fma(column.high, distance, column.low * distance)
+    }
+}
+
+impl TableOp for Alibi {
+    const INFO: OpInfo = OpInfo {
+        name: "alibi",
+        kind: Kind::Generator,
+        operands: &[],
+        params: &[
+            ParamInfo { name: "num_heads", default: 8.0 },
+            ParamInfo { name: "seq_len", default: 128.0 },
+            ParamInfo { name: "causal", default: 0.0 },
+        ],
+        types: TYPES,
+        result: ResultType::Same,
+        accuracy: Accuracy::Ulp(1.0),
+        doc: "ALiBi's bias, (num_heads, seq_len, seq_len): `-slope(h) |i - j|`, with `causal` -inf for `j > i`.\n",
+        formula: "-slope(h) * |i - j|",
+    };
+    #[inline(always)]
+    fn from_words([power, ..]: Words) -> Self {
+        Alibi { power: power as u32 }
+    }
+}
+
+/// [`Alibi`] with `-inf` behind the diagonal.
+#[derive(Clone, Copy, Debug)]
+pub struct AlibiCausal(
+    /// The bias on and below the diagonal.
+    pub Alibi,
+);
+
+impl GeneratorOp for AlibiCausal {
+    type Column = AlibiColumn;
+    #[inline(always)]
+    fn column(self, plane: u32, column: u32) -> AlibiColumn {
+        self.0.column(plane, column)
+    }
+    #[inline(always)]
+    fn element(self, column: AlibiColumn, row: u32) -> f32 {
+        if column.index > row { f32::NEG_INFINITY } else { self.0.element(column, row) }
+    }
+}
+
+impl TableOp for AlibiCausal {
+    const INFO: OpInfo = Alibi::INFO;
+    #[inline(always)]
+    fn from_words(words: Words) -> Self {
+        AlibiCausal(Alibi::from_words(words))
+    }
+}
+
+/// The position encoding of Vaswani et al., "Attention Is All You Need" (2017), interleaved: column `2 i` is
+/// `sin(p w)`, column `2 i + 1` is `cos(p w)`, with `w = 10000^(-2 i / d_model)`.
+///
+/// The angle is kept in 2^-64 turns, so that a multiple of it is exact modulo a turn: the error is 3 ulp of the result
+/// and `p 2^-46 w` radians, where f32 angles have `p 2^-24 w`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sinusoidal {
+    /// log2 of the ratio of a frequency to the one before.
+    step: f64,
+}
+
+impl Sinusoidal {
+    /// For an even number of columns, at least 2.
+    pub fn new(d_model: u32) -> Sinusoidal {
+        Sinusoidal { step: -2.0 * core::f64::consts::LOG2_10 * 4.0 / f64::from(d_model) }
+    }
+
+    /// The parameters, as kernels take them.
+    pub const fn words(self, d_model: u32) -> Words {
+        [self.step.to_bits(), d_model as u64 / 2, 0, 0]
+    }
+
+    #[inline(always)]
+    fn frequency(self, pair: u32) -> u64 {
+        phase_of_exp2(pair as f64 * self.step)
+    }
+}
+
+/// A column of [`Sinusoidal`]: its frequency in 2^-64 turns, and whether it is a cosine.
+#[derive(Clone, Copy, Debug)]
+pub struct SinusoidalColumn {
+    frequency: u64,
+    is_cosine: bool,
+}
+
+impl SinusoidalColumn {
+    #[inline(always)]
+    fn at(self, row: u32) -> f32 {
+        let (sin, cos) = sincos_phase((row as u64).wrapping_mul(self.frequency));
+        if self.is_cosine { cos } else { sin }
+    }
+}
+
+impl GeneratorOp for Sinusoidal {
+    type Column = SinusoidalColumn;
+    #[inline(always)]
+    fn column(self, _: u32, column: u32) -> SinusoidalColumn {
+        SinusoidalColumn { frequency: self.frequency(column / 2), is_cosine: column & 1 != 0 }
+    }
+    #[inline(always)]
+    fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
+        column.at(row)
+    }
+}
+
+impl TableOp for Sinusoidal {
+    const INFO: OpInfo = OpInfo {
+        name: "sinusoidal",
+        kind: Kind::Generator,
+        operands: &[],
+        params: &[
+            ParamInfo { name: "seq_len", default: 128.0 },
+            ParamInfo { name: "d_model", default: 64.0 },
+            ParamInfo { name: "halves", default: 0.0 },
+        ],
+        types: TYPES,
+        result: ResultType::Same,
+        accuracy: Accuracy::Ulp(3.0),
+        doc: "Sine and cosine position encoding, (seq_len, d_model): interleaved, or with `halves` all sines first.\n",
+        formula: "sin(p * 10000^(-2 i / d_model)), cos(p * 10000^(-2 i / d_model))",
+    };
+    #[inline(always)]
+    fn from_words([step, ..]: Words) -> Self {
+        Sinusoidal { step: f64::from_bits(step) }
+    }
+}
+
+/// [`Sinusoidal`] with all sines before all cosines.
+#[derive(Clone, Copy, Debug)]
+pub struct SinusoidalHalves {
+    pairs: u32,
+    frequencies: Sinusoidal,
+}
+
+impl GeneratorOp for SinusoidalHalves {
+    type Column = SinusoidalColumn;
+    #[inline(always)]
+    fn column(self, _: u32, column: u32) -> SinusoidalColumn {
+        let is_cosine = column >= self.pairs;
+        let pair = if is_cosine { column - self.pairs } else { column };
+        SinusoidalColumn { frequency: self.frequencies.frequency(pair), is_cosine }
+    }
+    #[inline(always)]
+    fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
+        column.at(row)
+    }
+}
+
+impl TableOp for SinusoidalHalves {
+    const INFO: OpInfo = Sinusoidal::INFO;
+    #[inline(always)]
+    fn from_words(words: Words) -> Self {
+        SinusoidalHalves { pairs: words[1] as u32, frequencies: Sinusoidal::from_words(words) }
+    }
+}

@@ -1,0 +1,67 @@
+//! Ops with a random word for each element.
+
+use crate::num::Value;
+use crate::op::{RandomOp, TableOp, Word, Words};
+use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, ResultType};
+
+/// The types of this table.
+const TYPES: &[DType] = crate::__dtypes!([floats] []);
+
+crate::__table! { ($) random_family;
+    dropout: Dropout [floats];
+}
+
+/// The ops of this table, in its order.
+pub const OPS: &[OpInfo] = &[Dropout::<f32>::INFO];
+
+/// `torch.nn.functional.dropout`: an element is kept with probability `1 - p` and multiplied by `1 / (1 - p)`, or it
+/// is +0.
+///
+/// `u < 1 - p`, for a `u` uniform over the multiples of 2^-32 below 1, is a comparison of the random word itself: see
+/// [`last_kept`].
+#[derive(Clone, Copy, Debug)]
+pub struct Dropout<T> {
+    /// The largest random word that keeps its element.
+    pub last_kept: u32,
+    /// `1 / (1 - p)`, rounded to f32.
+    pub scale: T,
+}
+
+/// The largest random word that keeps its element at dropout probability `p`, for `0 < p < 1`: words `w` with
+/// `w / 2^32 < 1 - p` keep.
+pub fn last_kept(p: f64) -> u32 {
+    // 1 - p is exact or rounded by 2^-54; the product is exact. The words below it are counted by its ceiling.
+    let bound = (1.0 - p) * 4_294_967_296.0;
+    let floor = bound as u32;
+    if f64::from(floor) == bound { floor.saturating_sub(1) } else { floor }
+}
+
+impl<T: Value + core::ops::Mul<Output = T>> RandomOp<T> for Dropout<T> {
+    #[inline(always)]
+    fn keeps(self, bits: u32) -> bool {
+        bits <= self.last_kept
+    }
+    #[inline(always)]
+    fn apply(self, x: T, bits: u32) -> T {
+        // A selection, not a product with 0: a dropped infinity or NaN is 0, too.
+        if self.keeps(bits) { x * self.scale } else { T::ZERO }
+    }
+}
+
+impl<T: Word> TableOp for Dropout<T> {
+    const INFO: OpInfo = OpInfo {
+        name: "dropout",
+        kind: Kind::Random,
+        operands: &["x"],
+        params: &[ParamInfo { name: "p", default: 0.5 }],
+        types: TYPES,
+        result: ResultType::Same,
+        accuracy: Accuracy::Exact,
+        doc: "Each element times `1 / (1 - p)`, or +0 with probability p (Philox4x32-10).\n",
+        formula: "if u < 1 - p { x * (1 / (1 - p)) } else { 0 }",
+    };
+    #[inline(always)]
+    fn from_words([last_kept, scale, ..]: Words) -> Self {
+        Dropout { last_kept: last_kept as u32, scale: T::from_word(scale) }
+    }
+}

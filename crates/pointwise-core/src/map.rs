@@ -1,0 +1,86 @@
+//! Ops of one to three operands as one shape, so that templates and executors are written once for all of them.
+
+use core::marker::PhantomData;
+
+use crate::element::{Bool, Element, Store};
+use crate::num::{Logic, Value};
+use crate::op::{BinaryOp, TableOp, TernaryOp, UnaryOp, Words};
+
+/// A formula on elements: `(a, b, c) -> y` in compute types, of which the first [`Map::OPERANDS`] count.
+pub trait Map: Copy {
+    /// Element type of the first operand.
+    type A: Element;
+    /// Of the second.
+    type B: Element;
+    /// Of the third.
+    type C: Element;
+    /// Of the result.
+    type R: Element;
+    /// How many operands there are. The others are never read: their values are zeros.
+    const OPERANDS: usize;
+    /// The formula with the parameters of a call.
+    fn from_words(words: Words) -> Self;
+    /// The result, not yet rounded.
+    fn map(
+        self,
+        a: <Self::A as Element>::Compute,
+        b: <Self::B as Element>::Compute,
+        c: <Self::C as Element>::Compute,
+    ) -> <Self::R as Element>::Compute;
+}
+
+macro_rules! arity {
+    ($(#[doc = $doc:literal])* $name:ident, $operands:literal, $first:ident, [$($bound:tt)*],
+        |$op:ident, $a:ident, $b:ident, $c:ident| $value:expr) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<E, O>(O, PhantomData<E>);
+
+        impl<E: Element, O: TableOp + $($bound)*> Map for $name<E, O> {
+            type A = arity!(@first $first E);
+            type B = E;
+            type C = E;
+            type R = <O::Output as Store<E>>::Storage;
+            const OPERANDS: usize = $operands;
+            #[inline(always)]
+            fn from_words(words: Words) -> Self {
+                $name(O::from_words(words), PhantomData)
+            }
+            #[inline(always)]
+            fn map(
+                self,
+                $a: <Self::A as Element>::Compute,
+                $b: E::Compute,
+                $c: E::Compute,
+            ) -> <Self::R as Element>::Compute {
+                let $op = self.0;
+                $value.lane()
+            }
+        }
+    };
+    (@first same $E:ident) => { $E };
+    (@first bool $E:ident) => { Bool };
+}
+
+arity! {
+    /// `x -> y`.
+    Unary, 1, same, [UnaryOp<E::Compute, Output: Store<E>>], |op, a, _b, _c| op.apply(a)
+}
+arity! {
+    /// `(a, b) -> y`.
+    Binary, 2, same, [BinaryOp<E::Compute, Output: Store<E>>], |op, a, b, _c| op.apply(a, b)
+}
+arity! {
+    /// `(a, b, c) -> y`.
+    Ternary, 3, same, [TernaryOp<E::Compute, Output: Store<E>>], |op, a, b, c| op.apply(a, b, c)
+}
+arity! {
+    /// `(condition, a, b) -> y`.
+    Select, 3, bool, [TernaryOp<E::Compute, Logic, Output: Store<E>>], |op, a, b, c| op.apply(a, b, c)
+}
+
+/// What an operand that is not there reads as.
+#[inline(always)]
+pub const fn absent<E: Element>() -> E::Compute {
+    E::Compute::ZERO
+}

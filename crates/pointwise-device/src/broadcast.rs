@@ -1,0 +1,181 @@
+//! MapKernel: `y[i] = op(a[i], b[i], c[i])` for one to three operands, broadcast, by three templates.
+//!
+//! [`flat`]: every operand lies like the result or is one value. [`tiled`] with vectors: the innermost dimension of each
+//! operand is contiguous or one value. [`tiled`] by single elements: anything.
+//!
+//! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
+//! the read-only path. The host guarantees that they are otherwise disjoint.
+
+use pointwise_core::launch::{ONCE, Steps, WORD_SHIFT};
+use pointwise_core::map::{Map, absent};
+use pointwise_core::{Element, Value, Word};
+
+use crate::memory;
+use crate::packed::{self, Packed, unroll};
+use crate::thread;
+
+/// The operands of a launch. Those past [`Map::OPERANDS`] are not read.
+pub struct Inputs<M: Map> {
+    /// First elements.
+    pub a: *const M::A,
+    /// See `a`.
+    pub b: *const M::B,
+    /// See `a`.
+    pub c: *const M::C,
+    /// Operands that came with the call.
+    pub words: [u64; 3],
+    /// Which operands are one value: [`ONCE`], [`WORD_SHIFT`].
+    pub mode: u32,
+}
+
+/// A vector of one operand as it lies in memory, not yet converted: all loads are under way before the first conversion
+/// waits for one.
+#[derive(Clone, Copy)]
+struct Loaded {
+    bits: [u64; 2],
+    word: bool,
+}
+
+/// # Safety
+/// Where `mode` does not say that operand `k` came with the call, `p` is valid for reading, and aligned to, `V` elements,
+/// or one where it is to be read once.
+#[inline(always)]
+unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: u32) -> Loaded {
+    let word = mode & (ONCE << (WORD_SHIFT + k)) != 0;
+    // SAFETY: the caller's contract.
+    let bits = unsafe {
+        if word {
+            [0, 0]
+        } else if V > 1 && mode & (ONCE << k) != 0 {
+            splat::<E>(memory::load(p.cast(), size_of::<E>())[0])
+        } else {
+            memory::load(p.cast(), V * size_of::<E>())
+        }
+    };
+    Loaded { bits, word }
+}
+
+/// One element in every lane of a vector.
+#[inline(always)]
+fn splat<E: Element>(element: u64) -> [u64; 2] {
+    let mut bits = element;
+    if size_of::<E>() == 1 {
+        bits |= bits << 8;
+    }
+    if size_of::<E>() <= 2 {
+        bits |= bits << 16;
+    }
+    if size_of::<E>() <= 4 {
+        bits |= bits << 32;
+    }
+    [bits, bits]
+}
+
+#[inline(always)]
+fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
+    let mut lanes = packed::unpack::<E, V>(loaded.bits);
+    if loaded.word {
+        let value = E::Compute::from_word(word);
+        unroll!(i < V => { lanes[i] = value; });
+    }
+    lanes
+}
+
+/// One vector: loads, formulas, store.
+///
+/// # Safety
+/// `inputs` as [`load`] asks, `y` is valid for writing `V` elements and aligned to them.
+#[inline(always)]
+unsafe fn vector<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4], y: *mut M::R, map: M)
+where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
+    let none = Loaded { bits: [0, 0], word: false };
+    // SAFETY: the caller's contract.
+    unsafe {
+        let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), inputs.mode, 0);
+        let b = if M::OPERANDS > 1 { load::<M::B, V>(inputs.b.offset(at[2] as isize), inputs.mode, 1) } else { none };
+        let c = if M::OPERANDS > 2 { load::<M::C, V>(inputs.c.offset(at[3] as isize), inputs.mode, 2) } else { none };
+        let a = lanes::<M::A, V>(a, inputs.words[0]);
+        let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
+        let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
+        let mut results = [<M::R as Element>::Compute::ZERO; V];
+        unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
+        packed::store::<M::R, V>(y.offset(at[0] as isize), results);
+    }
+}
+
+/// Offsets of element `i` of tensors that all lie alike, but for operands that are one value.
+#[inline(always)]
+fn alike(i: u64, mode: u32) -> [i64; 4] {
+    let of = |k: u32| if mode & (ONCE << k) != 0 { 0 } else { i as i64 };
+    [i as i64, of(0), of(1), of(2)]
+}
+
+/// A thread one vector of `V` elements; the `head` elements before the first aligned one and those after the last whole
+/// vector are done one by one by the threads that follow.
+///
+/// # Safety
+/// Each operand is one value, as `mode` says, or valid for `n` elements and equal to `y` or disjoint from it; `y` is valid
+/// for `n` elements. `head <= n`, and from there on all that are not one value are aligned to `V` of their elements.
+#[inline(always)]
+pub unsafe fn flat<M, const V: usize>(inputs: &Inputs<M>, y: *mut M::R, n: u64, head: u32, map: M)
+where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
+    let i = thread::index_1d();
+    let vectors = ((n - head as u64) / V as u64) as u32;
+    if i < vectors {
+        let first = head as u64 + i as u64 * V as u64;
+        // SAFETY: the vector ends at or before n; the caller's contract.
+        unsafe { vector::<M, V>(inputs, alike(first, inputs.mode), y, map) }
+    } else {
+        let rest = i - vectors;
+        let single =
+            if rest < head { rest as u64 } else { rest as u64 + vectors as u64 * V as u64 };
+        if single < n {
+            // SAFETY: single < n; the caller's contract.
+            unsafe { vector::<M, 1>(inputs, alike(single, inputs.mode), y, map) }
+        }
+    }
+}
+
+/// A thread one item of `V` elements of the innermost dimension, found by `steps`, which has the strides of the result
+/// and, behind them, of the operands.
+///
+/// # Safety
+/// For each of `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V` elements and aligned to
+/// them, that in each operand likewise for reading, or for one element where `mode` says that it is one for all `V`.
+/// No element of `y` belongs to two items, and one that is also an operand's belongs to the same item there.
+#[inline(always)]
+pub unsafe fn tiled<M, const V: usize, const N: usize>(
+    inputs: &Inputs<M>,
+    y: *mut M::R,
+    steps: &Steps<N>,
+    items: u32,
+    map: M,
+) where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
+    let item = thread::index_1d();
+    if item < items {
+        // SAFETY: item < items; the caller's contract.
+        unsafe { vector::<M, V>(inputs, place(steps, item), y, map) }
+    }
+}
+
+/// Offsets of an item, the result's first. Every index is a constant, so that nothing goes to local memory.
+#[inline(always)]
+fn place<const N: usize>(steps: &Steps<N>, item: u32) -> [i64; 4] {
+    let mut at = [0_i64; 4];
+    let mut rest = item;
+    unroll!(at most 8: d < pointwise_core::launch::MAX_DIMS - 1 => {
+        if (d as u32) < steps.splits {
+            let (next, index) = steps.sizes[d].divide(rest);
+            unroll!(at most 4: k < N => { at[k] += index as i64 * steps.strides[d][k]; });
+            rest = next;
+        }
+    });
+    unroll!(at most 4: k < N => { at[k] += rest as i64 * steps.outer[k]; });
+    at
+}

@@ -1,0 +1,102 @@
+//! The visitors that make kernel entries of the tables of random ops and generators.
+
+/// The visitor that exports the entries of a table of random ops (`name: Type [element types];`): every op in every
+/// type by every strategy, without and with a mask. Expands to nothing on the host.
+#[macro_export]
+macro_rules! export_random {
+    ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
+        #[cfg(target_arch = "nvptx64")]
+        const _: () = {
+            $crate::for_types! { [$($set)*] ($crate::__random_type) ($name $op) }
+        };
+    )* };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __random_type {
+    ($type:ident, $row:tt) => {
+        $crate::random_strategies! { ($crate::__random_strategy) ($type $row) }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __random_strategy {
+    ($kind:ident $mask:literal register_copy, ($type:ident ($name:ident $op:ident))) => {
+        $crate::__random_entry! { $kind $type $name $op register_copy ($mask, { $crate::vector_len!($type) }) }
+    };
+    ($kind:ident $mask:literal $strategy:ident, ($type:ident ($name:ident $op:ident))) => {
+        $crate::__random_entry! { $kind $type $name $op $strategy ($mask) }
+    };
+}
+
+/// One entry. All have one signature, the mask's pointer included.
+#[doc(hidden)]
+#[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
+macro_rules! __random_entry {
+    ($kind:ident $type:ident $name:ident $op:ident $strategy:ident ($($with:tt)*)) => {
+        const _: () = {
+            type E = $crate::element::ty::$type;
+            type O = $op<<E as $crate::Element>::Compute>;
+
+            /// # Safety
+            /// The strategy's, in `pointwise_device::random`; the host checks it before the launch.
+            #[unsafe(export_name = $crate::symbol!($kind, $name, $type, $strategy))]
+            unsafe extern "gpu-kernel" fn entry(
+                x: *const E, y: *mut E, mask: *mut $crate::element::Bool, n: u64, head: u32, seed: u64, offset: u64,
+                p0: u64, p1: u64,
+            ) {
+                let op = <O as $crate::TableOp>::from_words([p0, p1, 0, 0]);
+                let philox = $crate::Philox { seed, offset };
+                // SAFETY: this entry's own contract.
+                unsafe { $crate::random::$strategy::<E, O, $($with)*>(x, y, mask, n, head, philox, op) }
+            }
+        };
+    };
+}
+
+/// The visitor that exports the entries of a table of generators: every op in every type, by vectors and by elements.
+/// Expands to nothing on the host.
+#[macro_export]
+macro_rules! export_generator {
+    ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
+        #[cfg(target_arch = "nvptx64")]
+        const _: () = {
+            $crate::for_types! { [$($set)*] ($crate::__generator_type) ($name $op) }
+        };
+    )* };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __generator_type {
+    ($type:ident, ($name:ident $op:ident)) => {
+        $crate::__generator_entry! { $type $name $op direct (1) }
+        $crate::__generator_entry! { $type $name $op register_copy ({ $crate::vector_len!($type) }) }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
+macro_rules! __generator_entry {
+    ($type:ident $name:ident $op:ident $strategy:ident ($len:expr)) => {
+        const _: () = {
+            type E = $crate::element::ty::$type;
+
+            /// # Safety
+            /// That of `pointwise_device::generator::fill`; the host checks it before the launch.
+            #[unsafe(export_name = $crate::symbol!(generator, $name, $type, $strategy))]
+            unsafe extern "gpu-kernel" fn entry(
+                y: *mut E, rows: u32, columns: u32, across: u32, down: u32, shift: u32, each: u32, p0: u64, p1: u64,
+            ) {
+                let op = <$op as $crate::TableOp>::from_words([p0, p1, 0, 0]);
+                let grid = $crate::generator::Grid { rows, columns, across, down, shift, each };
+                // SAFETY: this entry's own contract.
+                unsafe { $crate::generator::fill::<E, $op, { $len }>(y, grid, op) }
+            }
+        };
+    };
+}

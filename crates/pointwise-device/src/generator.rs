@@ -1,0 +1,71 @@
+//! GeneratorKernel: `y[plane, row, column] = op(plane, row, column)`.
+//!
+//! A thread has `V` neighbouring columns, whose common part it computes once, and several rows. A block is `2^shift`
+//! threads wide and as many high as it has threads left; its rows lie one below another, so that the stores of a warp
+//! are neighbours.
+
+use pointwise_core::{GeneratorOp, Value, Word};
+
+use crate::packed::{self, Packed, unroll};
+use crate::thread;
+
+/// The shape of the tensor, and how a grid of blocks covers it.
+#[derive(Clone, Copy)]
+pub struct Grid {
+    /// Rows of a plane.
+    pub rows: u32,
+    /// Columns.
+    pub columns: u32,
+    /// Blocks side by side.
+    pub across: u32,
+    /// Blocks one below another in a plane.
+    pub down: u32,
+    /// log2 of the threads of a block side by side.
+    pub shift: u32,
+    /// Rows of a thread.
+    pub each: u32,
+}
+
+/// # Safety
+/// `y` is valid for the elements of all planes that the launch has blocks for, and aligned to `V` of them; `columns` is
+/// a multiple of `V`, and `columns + 2^shift V` and `rows + each * threads` fit 32 bits.
+#[inline(always)]
+pub unsafe fn fill<E, O, const V: usize>(y: *mut E, grid: Grid, op: O)
+where
+    E: Packed,
+    O: GeneratorOp,
+{
+    let block = thread::block_idx_x();
+    // Neither is 0; said here, so that no panic is compiled in.
+    let (side, depth) = (grid.across.max(1), grid.down.max(1));
+    let (above, across) = (block / side, block % side);
+    let (plane, down) = (above / depth, above % depth);
+    let (x, line) = (thread::thread_idx_x() & ((1 << grid.shift) - 1), thread::thread_idx_x() >> grid.shift);
+    let column = ((across << grid.shift) + x) * V as u32;
+    if column >= grid.columns {
+        return;
+    }
+    let mut columns = [op.column(plane, column); V];
+    unroll!(i < V => { columns[i] = op.column(plane, column + i as u32); });
+    let height = thread::block_dim_x() >> grid.shift;
+    let mut row = down * height * grid.each + line;
+    let start = (plane as u64 * grid.rows as u64 + row as u64) * grid.columns as u64 + column as u64;
+    let mut y = y.wrapping_add(start as usize);
+    for _ in 0..grid.each {
+        if row >= grid.rows {
+            return;
+        }
+        let mut lanes = [E::Compute::ZERO; V];
+        unroll!(i < V => { lanes[i] = lane::<E>(op.element(columns[i], row)); });
+        // SAFETY: plane, row and column are inside the tensor; the caller's contract.
+        unsafe { packed::store::<E, V>(y, lanes) }
+        row += height;
+        y = y.wrapping_add(height as usize * grid.columns as usize);
+    }
+}
+
+/// An f32 as the compute type, which for floats is one of the same bits.
+#[inline(always)]
+fn lane<E: Packed>(value: f32) -> E::Compute {
+    E::Compute::from_word(value.to_word())
+}

@@ -1,0 +1,99 @@
+//! `y[plane, row, column] = op(plane, row, column)`.
+
+use pointwise_core::op::Words;
+use pointwise_core::{Element, GeneratorOp, TableOp, Word};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use super::parallel::{Shared, TASK};
+
+/// `(y, plane, row, rows, columns, parameters)`: rows `row .. row + rows` of a plane, written to `y`.
+///
+/// # Safety
+/// `y` is aligned to its elements and valid for `rows * columns` of them.
+pub(crate) type GeneratorFn = unsafe fn(*mut u8, u32, u32, u32, u32, Words);
+
+/// Columns prepared at a time.
+const BLOCK: usize = 256;
+
+/// The op `O` in elements `E`.
+///
+/// # Safety
+/// As [`GeneratorFn`].
+pub(crate) unsafe fn generator<E, O>(y: *mut u8, plane: u32, row: u32, rows: u32, columns: u32, words: Words)
+where
+    E: Element<Compute: Word>,
+    O: TableOp + GeneratorOp,
+{
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+        // SAFETY: the features are there; the caller's contract.
+        return unsafe { generator_avx2::<E, O>(y, plane, row, rows, columns, words) };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { blocks::<E, O>(y, plane, row, rows, columns, words) }
+}
+
+/// # Safety
+/// As [`GeneratorFn`]; the processor has AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn generator_avx2<E, O>(y: *mut u8, plane: u32, row: u32, rows: u32, columns: u32, words: Words)
+where
+    E: Element<Compute: Word>,
+    O: TableOp + GeneratorOp,
+{
+    // SAFETY: the caller's contract.
+    unsafe { blocks::<E, O>(y, plane, row, rows, columns, words) }
+}
+
+/// # Safety
+/// As [`GeneratorFn`].
+#[inline(always)]
+unsafe fn blocks<E, O>(y: *mut u8, plane: u32, row: u32, rows: u32, columns: u32, words: Words)
+where
+    E: Element<Compute: Word>,
+    O: TableOp + GeneratorOp,
+{
+    let op = O::from_words(words);
+    let y = y.cast::<E>();
+    let mut start = 0;
+    while start < columns {
+        let len = (columns - start).min(BLOCK as u32);
+        let mut common = [op.column(plane, start); BLOCK];
+        for (i, column) in common[..len as usize].iter_mut().enumerate() {
+            *column = op.column(plane, start + i as u32);
+        }
+        for line in 0..rows {
+            let at = line as usize * columns as usize + start as usize;
+            for (i, &column) in common[..len as usize].iter().enumerate() {
+                // An f32 as the compute type, which for floats is one of the same bits.
+                let value = E::Compute::from_word(op.element(column, row + line).to_word());
+                // SAFETY: the element lies in the rows given; the caller's contract.
+                unsafe { y.add(at + i).write(E::narrow(value)) };
+            }
+        }
+        start += len;
+    }
+}
+
+/// Runs `op` over planes of rows and columns of elements of `size` bytes, in parallel.
+///
+/// # Safety
+/// `y` is aligned to its elements and valid for all of them.
+pub(crate) unsafe fn run_generator(
+    op: GeneratorFn, y: *mut u8, [planes, rows, columns]: [u32; 3], size: usize, words: Words,
+) {
+    let y = Shared(y);
+    let each = (TASK / (columns as usize).max(1)).clamp(1, (rows as usize).max(1)) as u32;
+    let tasks = rows.div_ceil(each) as usize;
+    let run = |task: usize| {
+        let (plane, row) = ((task / tasks) as u32, (task % tasks) as u32 * each);
+        let start = (plane as usize * rows as usize + row as usize) * columns as usize;
+        // SAFETY: the rows are inside the tensor, and no other task's; the caller's contract.
+        unsafe { op(y.at(start * size), plane, row, each.min(rows - row), columns, words) };
+    };
+    match planes as usize * tasks {
+        1 => run(0),
+        all => (0..all).into_par_iter().for_each(run),
+    }
+}

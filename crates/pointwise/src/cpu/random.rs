@@ -1,0 +1,101 @@
+//! `y[i] = op(x[i], bits[i])`, and the mask.
+
+use pointwise_core::op::Words;
+use pointwise_core::philox::BLOCK as WORDS;
+use pointwise_core::{Element, Philox, RandomOp, TableOp};
+
+use super::parallel::{Shared, split};
+
+/// `(x, y, mask, start, n, place, parameters)`: an op in one element type. The pointers are to element `start` of their
+/// tensors; a null mask is not written.
+///
+/// # Safety
+/// `start` is a multiple of four. `x` and `y` are aligned to their elements, valid for `n` of them, and equal or
+/// disjoint; `mask` is null, or valid for `n` bytes and disjoint from both.
+pub(crate) type RandomFn = unsafe fn(*const u8, *mut u8, *mut u8, u64, usize, Philox, Words);
+
+/// Elements whose words are drawn at a time.
+const BLOCK: usize = 256;
+
+/// The op `O` on elements `E`.
+///
+/// # Safety
+/// As [`RandomFn`].
+pub(crate) unsafe fn random<E, O>(x: *const u8, y: *mut u8, mask: *mut u8, start: u64, n: usize, philox: Philox, words: Words)
+where
+    E: Element,
+    O: TableOp + RandomOp<E::Compute>,
+{
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the feature is there; the caller's contract.
+        return unsafe { random_avx2::<E, O>(x, y, mask, start, n, philox, words) };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { blocks::<E, O>(x, y, mask, start, n, philox, words) }
+}
+
+/// # Safety
+/// As [`RandomFn`]; the processor has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn random_avx2<E, O>(
+    x: *const u8, y: *mut u8, mask: *mut u8, start: u64, n: usize, philox: Philox, words: Words,
+) where
+    E: Element,
+    O: TableOp + RandomOp<E::Compute>,
+{
+    // SAFETY: the caller's contract.
+    unsafe { blocks::<E, O>(x, y, mask, start, n, philox, words) }
+}
+
+/// # Safety
+/// As [`RandomFn`].
+#[inline(always)]
+unsafe fn blocks<E, O>(x: *const u8, y: *mut u8, mask: *mut u8, start: u64, n: usize, philox: Philox, words: Words)
+where
+    E: Element,
+    O: TableOp + RandomOp<E::Compute>,
+{
+    let op = O::from_words(words);
+    let (x, y) = (x.cast::<E>(), y.cast::<E>());
+    let mut done = 0;
+    while done < n {
+        let len = BLOCK.min(n - done);
+        let first = (start + done as u64) / WORDS as u64;
+        let mut bits = [0; BLOCK];
+        for (block, four) in bits[..len.next_multiple_of(WORDS)].chunks_exact_mut(WORDS).enumerate() {
+            four.copy_from_slice(&philox.block(first + block as u64));
+        }
+        for (i, &bits) in bits[..len].iter().enumerate() {
+            // SAFETY: done + i < n; the caller's contract.
+            unsafe { y.add(done + i).write(E::narrow(op.apply(x.add(done + i).read().widen(), bits))) };
+        }
+        if !mask.is_null() {
+            for (i, &bits) in bits[..len].iter().enumerate() {
+                // SAFETY: as above.
+                unsafe { mask.add(done + i).write(u8::from(op.keeps(bits))) };
+            }
+        }
+        done += len;
+    }
+}
+
+/// Runs `op` over `n` elements of `size` bytes, in parallel.
+///
+/// # Safety
+/// As [`RandomFn`].
+pub(crate) unsafe fn run_random(
+    op: RandomFn, x: *const u8, y: *mut u8, mask: *mut u8, n: usize, size: usize, philox: Philox, words: Words,
+) {
+    // Addresses cross threads; the parts written are disjoint.
+    let (x, y, bytes) = (Shared(x.cast_mut()), Shared(y), Shared(mask));
+    // A part starts at a multiple of its size, which is one of four.
+    split(n, |start, len| {
+        // SAFETY: start + len <= n; the caller's contract.
+        unsafe {
+            let mask = if bytes.is_null() { std::ptr::null_mut() } else { bytes.at(start) };
+            op(x.at(start * size), y.at(start * size), mask, start as u64, len, philox, words);
+        }
+    });
+}

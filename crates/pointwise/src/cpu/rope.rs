@@ -1,0 +1,236 @@
+//! Rotary embedding on the CPU: the kernel's formula, a token at a time.
+
+use pointwise_core::rope::{
+    BATCH_OFFSETS, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, RopeElement, SEQUENCES, Side, WIDE_IDS, Walk, rotate,
+    sincos_exact, sincos_hf,
+};
+use pointwise_core::{DType, bf16, f16, maths};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use crate::rope::{Pointers, Source};
+
+/// Elements of a task: large enough that handing it out costs nothing.
+const TASK: usize = 1 << 15;
+/// Pairs converted, rotated and stored at a time: loops of their own over buffers in the first-level cache.
+const BLOCK: usize = 64;
+
+/// Rotates q and k as `walk` says, for vectors of one element.
+///
+/// # Safety
+/// The tensors have the elements that `walk` reaches; outputs are disjoint from inputs, or the very same with the same
+/// pairing on both sides; positions and tables are as `walk` describes them. `dtype` is one of RoPE's.
+pub(crate) unsafe fn rope(dtype: DType, source: Source, pointers: &Pointers, walk: &Walk) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match dtype {
+            DType::F16 => tokens::<f16>(source, pointers, walk),
+            DType::BF16 => tokens::<bf16>(source, pointers, walk),
+            _ => tokens::<f32>(source, pointers, walk),
+        }
+    }
+}
+
+/// # Safety
+/// As [`rope`].
+unsafe fn tokens<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk) {
+    let token_elements = (walk.q.heads + walk.k.heads) as usize * (walk.lanes.size + walk.pair_lanes) as usize;
+    let task = (TASK / token_elements.max(1)).clamp(1, 1 << 16) as u32;
+    let run = |start: u32| {
+        let end = start.saturating_add(task).min(walk.tokens);
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+            // SAFETY: the features are there; the caller's contract.
+            return unsafe { range_avx2::<E>(source, pointers, walk, start, end) };
+        }
+        // SAFETY: the caller's contract; the tokens of two tasks are different ones.
+        unsafe { range::<E>(source, pointers, walk, start, end) }
+    };
+    let tasks = walk.tokens.div_ceil(task);
+    if tasks <= 1 {
+        run(0);
+    } else {
+        (0..tasks).into_par_iter().for_each(|i| run(i * task));
+    }
+}
+
+/// # Safety
+/// As [`rope`]; the processor has AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn range_avx2<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk, start: u32, end: u32) {
+    // SAFETY: the caller's contract.
+    unsafe { range::<E>(source, pointers, walk, start, end) }
+}
+
+/// # Safety
+/// As [`rope`]; tokens `start..end` exist.
+#[inline(always)]
+unsafe fn range<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk, start: u32, end: u32) {
+    let half = walk.half as usize;
+    let (mut cos, mut sin) = (vec![0.0_f32; half], vec![0.0_f32; half]);
+    let (mut scaled_cos, mut scaled_sin) = (cos.clone(), sin.clone());
+    for token in start..end {
+        let (batch, row) = walk.seq.divide(token);
+        let (batch, row) = (i64::from(batch), i64::from(row));
+        // SAFETY: the caller's contract.
+        unsafe {
+            let (position, known) = position(pointers, walk, batch, row, token);
+            if known {
+                fill::<E>(source, pointers, walk, (batch, position), &mut cos, &mut sin);
+            }
+            let tensors = [(&walk.q, pointers.qx, pointers.qy), (&walk.k, pointers.kx, pointers.ky)];
+            for (side, x, y) in tensors.into_iter().filter(|(side, ..)| side.heads > 0) {
+                if known {
+                    for i in 0..half {
+                        scaled_cos[i] = cos[i] * walk.factor * side.scale;
+                        scaled_sin[i] = sin[i] * walk.factor * (side.scale * walk.sin_sign);
+                    }
+                } else {
+                    scaled_cos.fill(side.scale);
+                    scaled_sin.fill(0.0);
+                }
+                let (x, y) = (x.cast::<E>(), y.cast::<E>());
+                heads(side, walk, (batch, row), x, y, &scaled_cos, &scaled_sin);
+            }
+        }
+    }
+}
+
+/// The heads of one token.
+///
+/// # Safety
+/// As [`rope`].
+#[inline(always)]
+unsafe fn heads<E: RopeElement>(
+    side: &Side,
+    walk: &Walk,
+    (batch, row): (i64, i64),
+    x: *const E,
+    y: *mut E,
+    cos: &[f32],
+    sin: &[f32],
+) {
+    let at = |strides: [i64; 3], head: u32| {
+        (batch * strides[0] + row * strides[1] + i64::from(head) * strides[2]) as isize
+    };
+    // First lane and steps to the partner and to the next pair.
+    let pairing = |flag: u32| if walk.flags & flag != 0 { (1, 2) } else { (walk.half as usize, 1) };
+    let (from, to) = (pairing(INTERLEAVED_IN), pairing(INTERLEAVED_OUT));
+    let rest = (walk.lanes.size - walk.pair_lanes) as usize;
+    for head in 0..side.heads {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let (x, y) = (x.offset(at(side.input, head)), y.offset(at(side.output, head)));
+            let (rotated_x, rotated_y) = (x.add(walk.rotated_at as usize), y.add(walk.rotated_at as usize));
+            let mut start = 0;
+            while start < cos.len() {
+                let len = BLOCK.min(cos.len() - start);
+                let (mut a, mut b) = ([0.0_f32; BLOCK], [0.0_f32; BLOCK]);
+                for (i, (a, b)) in a[..len].iter_mut().zip(&mut b[..len]).enumerate() {
+                    let near = rotated_x.add((start + i) * from.1);
+                    *a = E::to_f32(near.read().widen());
+                    *b = E::to_f32(near.add(from.0).read().widen());
+                }
+                let angles = cos[start..start + len].iter().zip(&sin[start..start + len]);
+                for ((a, b), (cos, sin)) in a[..len].iter_mut().zip(&mut b[..len]).zip(angles) {
+                    (*a, *b) = rotate(*a, *b, *cos, *sin);
+                }
+                for (i, (a, b)) in a[..len].iter().zip(&b[..len]).enumerate() {
+                    let near = rotated_y.add((start + i) * to.1);
+                    near.write(E::narrow(E::from_f32(*a)));
+                    near.add(to.0).write(E::narrow(E::from_f32(*b)));
+                }
+                start += len;
+            }
+            for lane in walk.rest_at as usize..walk.rest_at as usize + rest {
+                let value = E::to_f32(x.add(lane).read().widen()) * side.scale;
+                y.add(lane).write(E::narrow(E::from_f32(value)));
+            }
+        }
+    }
+}
+
+/// Cosines and sines of one row.
+///
+/// # Safety
+/// As [`rope`]; the tables have the row.
+#[inline(always)]
+unsafe fn fill<E: RopeElement>(
+    source: Source,
+    pointers: &Pointers,
+    walk: &Walk,
+    (batch, position): (i64, i64),
+    cos: &mut [f32],
+    sin: &mut [f32],
+) {
+    let at = |[batch_stride, row_stride]: [i64; 2]| (batch * batch_stride + position * row_stride) as isize;
+    let pairs = cos.iter_mut().zip(sin).enumerate();
+    // SAFETY: the caller's contract.
+    unsafe {
+        match source {
+            Source::Hf => {
+                let inv_freq = pointers.first.cast::<f32>();
+                pairs.for_each(|(i, (cos, sin))| (*sin, *cos) = sincos_hf(position, inv_freq.add(i).read()));
+            }
+            Source::Exact => {
+                let turns = pointers.first.cast::<u64>();
+                pairs.for_each(|(i, (cos, sin))| (*sin, *cos) = sincos_exact(position, turns.add(i).read()));
+            }
+            Source::Angles => {
+                let angles = pointers.first.cast::<f32>().offset(at(walk.first));
+                pairs.for_each(|(i, (cos, sin))| (*sin, *cos) = maths::sincos(angles.add(i).read()));
+            }
+            Source::Tables => {
+                let cosines = pointers.first.cast::<f32>().offset(at(walk.first));
+                let sines = pointers.second.cast::<f32>().offset(at(walk.second));
+                pairs.for_each(|(i, (cos, sin))| (*cos, *sin) = (cosines.add(i).read(), sines.add(i).read()));
+            }
+            Source::OwnTables => {
+                let cosines = pointers.first.cast::<E>().offset(at(walk.first));
+                let sines = pointers.second.cast::<E>().offset(at(walk.second));
+                let read = |p: *const E| E::to_f32(p.read().widen());
+                pairs.for_each(|(i, (cos, sin))| (*cos, *sin) = (read(cosines.add(i)), read(sines.add(i))));
+            }
+        }
+    }
+}
+
+/// The position of a token, and whether it has one that the tables know; as in the kernel.
+///
+/// # Safety
+/// As [`rope`].
+unsafe fn position(pointers: &Pointers, walk: &Walk, batch: i64, row: i64, token: u32) -> (i64, bool) {
+    let read = |list: *const u8, i: i64| {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if walk.flags & WIDE_IDS != 0 {
+                list.cast::<i64>().offset(i as isize).read()
+            } else {
+                i64::from(list.cast::<i32>().offset(i as isize).read())
+            }
+        }
+    };
+    let token = i64::from(token);
+    let (mut position, mut known) = (walk.offset.wrapping_add(row), true);
+    if walk.flags & SEQUENCES != 0 {
+        let sequences = i64::from(walk.sequences);
+        let (mut low, mut high) = (0, sequences);
+        while low + 1 < high {
+            let middle = (low + high) / 2;
+            if read(pointers.starts, middle) <= token {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let start = read(pointers.starts, low);
+        known = start <= token && token < read(pointers.starts, sequences);
+        let offset = if walk.flags & BATCH_OFFSETS != 0 { read(pointers.ids, low * walk.ids[0]) } else { 0 };
+        position = walk.offset.wrapping_add(offset).wrapping_add(token.wrapping_sub(start));
+    } else if walk.flags & (IDS | BATCH_OFFSETS) != 0 {
+        let given = read(pointers.ids, batch * walk.ids[0] + row * walk.ids[1]);
+        let row = if walk.flags & IDS != 0 { 0 } else { row };
+        position = walk.offset.wrapping_add(given).wrapping_add(row);
+    }
+    (position, known && (walk.rows == i64::MAX || (0..walk.rows).contains(&position)))
+}

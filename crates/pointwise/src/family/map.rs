@@ -1,0 +1,211 @@
+//! The ops of several operands: a module for each table, and what PyTorch has beside them.
+
+use crate::error::{ErrorKind, Result};
+use crate::kernel::{MapDef, Operand};
+use crate::tensor::{Tensor, TensorView, TensorViewMut};
+use crate::Number;
+use pointwise_core::ParamInfo;
+
+macro_rules! tables {
+    ($($(#[doc = $doc:literal])* $module:ident $table:ident $visitor:ident;)*) => { $(
+        $(#[doc = $doc])*
+        #[allow(unreachable_pub)] // what the visitors make for a crate's root
+        mod $module {
+            use crate::family::KERNELS;
+            use pointwise_core::family::$module::*;
+
+            pointwise_core::$table!(crate::$visitor);
+        }
+    )* };
+}
+
+tables! {
+    /// Arithmetic.
+    binary binary_family host_binary;
+    /// Comparisons and logic.
+    comparison comparison_family host_binary;
+    /// Whole-word logic.
+    bitwise bitwise_family host_binary;
+    /// One weight a channel.
+    channel channel_family host_binary;
+    /// Gated activations.
+    gated gated_family host_gated;
+    /// Three operands.
+    ternary ternary_family host_ternary;
+    /// Elements chosen by a condition.
+    select select_family host_select;
+}
+
+/// The lists of several tables as one.
+const fn join<const N: usize>(lists: &[&[&'static MapDef]]) -> [&'static MapDef; N] {
+    let mut all = [lists[0][0]; N];
+    let (mut next, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut at = 0;
+        while at < lists[list].len() {
+            all[next] = lists[list][at];
+            next += 1;
+            at += 1;
+        }
+        list += 1;
+    }
+    all
+}
+
+/// The ops of two operands, in the order of the tables.
+pub static BINARY: &[&MapDef] = &join::<
+    { binary::BINARY.len() + comparison::BINARY.len() + bitwise::BINARY.len() + channel::BINARY.len() },
+>(&[binary::BINARY, comparison::BINARY, bitwise::BINARY, channel::BINARY]);
+
+/// The gated ops.
+pub static GATED: &[&MapDef] = gated::GATED;
+
+/// The ops of three operands, `where` among them.
+pub static TERNARY: &[&MapDef] =
+    &join::<{ ternary::TERNARY.len() + select::SELECT.len() }>(&[ternary::TERNARY, select::SELECT]);
+
+/// The op of a name, of those of several operands.
+pub fn map_op(name: &str) -> Option<&'static MapDef> {
+    BINARY.iter().chain(GATED).chain(TERNARY).copied().find(|def| def.info.name == name)
+}
+
+/// The definitions of all tables.
+pub(super) mod definitions {
+    pub use super::{
+        binary::definitions::*, bitwise::definitions::*, channel::definitions::*, comparison::definitions::*,
+        gated::definitions::*, select::definitions::*, ternary::definitions::*,
+    };
+}
+
+/// The kernel objects of all tables.
+pub(super) mod kernels {
+    pub use super::{
+        binary::kernels::*, bitwise::kernels::*, channel::kernels::*, comparison::kernels::*, gated::kernels::*,
+        select::kernels::*, ternary::kernels::*,
+    };
+}
+
+/// The functions of all tables, and those over them.
+pub(super) mod ops {
+    pub use super::{
+        binary::ops::*, bitwise::ops::*, channel::ops::*, comparison::ops::*, gated::ops::*, select::ops::*,
+        ternary::ops::*,
+    };
+    pub use super::{
+        clamp_bounds, clamp_bounds_into, masked_fill, masked_fill_inplace, masked_fill_into,
+    };
+}
+
+/// What `clamp_bounds` runs.
+enum Bounded<'a> {
+    One(&'static MapDef, Operand<'a>),
+    Both(Operand<'a>, Operand<'a>),
+}
+
+fn bounded<'a>(min: Option<Operand<'a>>, max: Option<Operand<'a>>) -> Result<Bounded<'a>> {
+    match (min, max) {
+        (Some(min), Some(max)) => Ok(Bounded::Both(min, max)),
+        (Some(min), None) => Ok(Bounded::One(&binary::definitions::maximum, min)),
+        (None, Some(max)) => Ok(Bounded::One(&binary::definitions::minimum, max)),
+        (None, None) => Err(ErrorKind::Parameter {
+            name: "min, max",
+            value: "None, None".to_owned(),
+            why: "clamp needs at least one bound".to_owned(),
+        }
+        .into()),
+    }
+}
+
+const DEFAULTS: [Number; pointwise_core::op::MAX_PARAMS] = [Number::Default; pointwise_core::op::MAX_PARAMS];
+
+/// `clamp` with tensors as bounds, of which either may be missing: `min(max(x, min), max)`, or `maximum` or `minimum` of x
+/// and the bound there is. NaN in any gives NaN.
+///
+/// # Errors
+/// No bound at all, and those of [`TernaryKernel::run`](crate::TernaryKernel::run).
+pub fn clamp_bounds<'a>(
+    x: impl Into<Operand<'a>>,
+    min: Option<Operand<'a>>,
+    max: Option<Operand<'a>>,
+) -> Result<Tensor> {
+    match bounded(min, max)? {
+        Bounded::One(def, bound) => def.binary_with(DEFAULTS).run(x, bound),
+        Bounded::Both(min, max) => kernels::clamp_tensor().run(x, min, max),
+    }
+}
+
+/// [`clamp_bounds`] into a tensor that is there.
+///
+/// # Errors
+/// As [`clamp_bounds`] and [`TernaryKernel::run_into`](crate::TernaryKernel::run_into).
+pub fn clamp_bounds_into<'a, 'b>(
+    x: impl Into<Operand<'a>>,
+    min: Option<Operand<'a>>,
+    max: Option<Operand<'a>>,
+    y: impl Into<TensorViewMut<'b>>,
+) -> Result<()> {
+    match bounded(min, max)? {
+        Bounded::One(def, bound) => def.binary_with(DEFAULTS).run_into(x, bound, y),
+        Bounded::Both(min, max) => kernels::clamp_tensor().run_into(x, min, max, y),
+    }
+}
+
+/// A fill value for elements of type `dtype`.
+fn fill_value(value: Number, dtype: crate::DType) -> Result<Operand<'static>> {
+    let info = ParamInfo { name: "value", default: 0.0 };
+    if value.is_beyond(&info, dtype) {
+        return Err(ErrorKind::Parameter {
+            name: "value",
+            value: value.to_string(),
+            why: format!("is beyond the range of {dtype}; infinity is not"),
+        }
+        .into());
+    }
+    Ok(Operand::Number(match value {
+        // PyTorch cuts a finite float to an integer.
+        Number::Float(x) if dtype.is_int() && x.is_finite() => Number::Float(x.trunc()),
+        value => value,
+    }))
+}
+
+/// `mask ? value : x`, x and mask broadcast both ways; bits of x pass through. The value is converted to x's type, in which
+/// it must be finite if it was.
+///
+/// # Errors
+/// A mask that is not bool, a value that the type cannot hold, and those of [`TernaryKernel::run`](crate::TernaryKernel::run).
+pub fn masked_fill<'a>(
+    x: impl Into<TensorView<'a>>,
+    mask: impl Into<TensorView<'a>>,
+    value: impl Into<Number>,
+) -> Result<Tensor> {
+    let x = x.into();
+    kernels::where_().run(mask.into(), fill_value(value.into(), x.dtype())?, x)
+}
+
+/// [`masked_fill`] into a tensor that is there.
+///
+/// # Errors
+/// As [`masked_fill`] and [`TernaryKernel::run_into`](crate::TernaryKernel::run_into).
+pub fn masked_fill_into<'a, 'b>(
+    x: impl Into<TensorView<'a>>,
+    mask: impl Into<TensorView<'a>>,
+    y: impl Into<TensorViewMut<'b>>,
+    value: impl Into<Number>,
+) -> Result<()> {
+    let x = x.into();
+    kernels::where_().run_into(mask.into(), fill_value(value.into(), x.dtype())?, x, y)
+}
+
+/// [`masked_fill`] over x, whose shape the mask must broadcast to.
+///
+/// # Errors
+/// As [`masked_fill_into`].
+pub fn masked_fill_inplace<'a, 'b>(
+    x: impl Into<TensorViewMut<'a>>,
+    mask: impl Into<TensorView<'b>>,
+    value: impl Into<Number>,
+) -> Result<()> {
+    let x = x.into();
+    let value = fill_value(value.into(), x.dtype())?;
+    kernels::where_().run_over_last(mask.into(), value, x)
+}

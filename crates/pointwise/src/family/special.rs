@@ -1,0 +1,344 @@
+//! Dropout and the position encodings: their definitions, and the functions.
+
+use pointwise_core::family::generator::*;
+use pointwise_core::family::random::*;
+
+use super::KERNELS;
+use crate::kernel::{Entry, GeneratorDef, RandomDef, Variant};
+
+macro_rules! random_definitions {
+    ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
+        #[allow(non_upper_case_globals)]
+        pub(super) static $name: RandomDef = RandomDef {
+            info: <$op<f32> as pointwise_core::TableOp>::INFO,
+            cpu: |dtype| {
+                pointwise_core::for_types! { [$($set)*] (random_cpu) (dtype $op) }
+                None
+            },
+            entry: |dtype, variant, mask| {
+                pointwise_core::for_types! { [$($set)*] (random_entry) (dtype variant mask $name) }
+                None
+            },
+        };
+    )* };
+}
+
+macro_rules! random_cpu {
+    ($type:ident, ($dtype:ident $op:ident)) => {
+        if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
+            type E = pointwise_core::element::ty::$type;
+            return Some(crate::cpu::random::<E, $op<<E as pointwise_core::Element>::Compute>>);
+        }
+    };
+}
+
+macro_rules! random_entry {
+    ($type:ident, ($dtype:ident $variant:ident $mask:ident $name:ident)) => {
+        if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
+            // One width of index serves both.
+            return match ($variant, $mask) {
+                (Variant::Direct | Variant::DirectWide, false) => entry!(random $name $type direct),
+                (Variant::ExplicitParallel, false) => entry!(random $name $type explicit_parallel),
+                (Variant::RegisterCopy, false) => entry!(random $name $type register_copy),
+                (Variant::Direct | Variant::DirectWide, true) => entry!(random_mask $name $type direct),
+                (Variant::ExplicitParallel, true) => entry!(random_mask $name $type explicit_parallel),
+                (Variant::RegisterCopy, true) => entry!(random_mask $name $type register_copy),
+                (Variant::DirectStrided | Variant::Table, _) => None,
+            };
+        }
+    };
+}
+
+macro_rules! entry {
+    ($kind:ident $name:ident $type:ident $strategy:ident) => {{
+        static ENTRY: Entry = Entry::new(pointwise_core::symbol!($kind, $name, $type, $strategy), &KERNELS);
+        Some(&ENTRY)
+    }};
+}
+
+macro_rules! generator_definitions {
+    ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
+        #[allow(non_upper_case_globals)]
+        pub(super) static $name: GeneratorDef = GeneratorDef {
+            info: <$op as pointwise_core::TableOp>::INFO,
+            cpu: |dtype| {
+                pointwise_core::for_types! { [$($set)*] (generator_cpu) (dtype $op) }
+                None
+            },
+            entry: |dtype, variant| {
+                pointwise_core::for_types! { [$($set)*] (generator_entry) (dtype variant $name) }
+                None
+            },
+        };
+    )* };
+}
+
+macro_rules! generator_cpu {
+    ($type:ident, ($dtype:ident $op:ident)) => {
+        if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
+            return Some(crate::cpu::generator::<pointwise_core::element::ty::$type, $op>);
+        }
+    };
+}
+
+macro_rules! generator_entry {
+    ($type:ident, ($dtype:ident $variant:ident $name:ident)) => {
+        if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
+            return match $variant {
+                Variant::Direct => entry!(generator $name $type direct),
+                Variant::RegisterCopy => entry!(generator $name $type register_copy),
+                _ => None,
+            };
+        }
+    };
+}
+
+mod definitions {
+    use super::*;
+
+    pointwise_core::random_family!(random_definitions);
+    pointwise_core::generator_family!(generator_definitions);
+}
+
+/// The kernel objects.
+pub mod kernels {
+    use super::definitions;
+    use crate::kernel::{DropoutKernel, GeneratorKernel, SinusoidalLayout};
+
+    /// `torch.nn.functional.dropout` with probability `p`.
+    #[must_use]
+    pub fn dropout(p: f64) -> DropoutKernel {
+        definitions::dropout.dropout(p)
+    }
+
+    /// ALiBi's bias (Press, Smith and Lewis 2022), `-slope(h) |i - j|` in the shape (num_heads, seq_len, seq_len); if
+    /// `causal`, -inf (f8e4m3: -448) for `j > i`.
+    #[must_use]
+    pub fn alibi(causal: bool) -> GeneratorKernel {
+        if causal { definitions::alibi_causal.alibi() } else { definitions::alibi.alibi() }
+    }
+
+    /// The sinusoidal encoding (Vaswani et al. 2017) in the shape (seq_len, d_model).
+    #[must_use]
+    pub fn sinusoidal(layout: SinusoidalLayout) -> GeneratorKernel {
+        match layout {
+            SinusoidalLayout::Interleaved => definitions::sinusoidal.sinusoidal(),
+            SinusoidalLayout::Halves => definitions::sinusoidal_halves.sinusoidal(),
+        }
+    }
+}
+
+/// The ops as functions.
+pub mod ops {
+    use pointwise_core::family::generator::alibi_slope;
+    use pointwise_core::{DType, Philox};
+
+    use super::kernels;
+    use crate::error::{ErrorKind, Result};
+    use crate::kernel::SinusoidalLayout;
+    use crate::{Device, Tensor, TensorView, TensorViewMut};
+
+    /// `torch.nn.functional.dropout`: each element of `x` is kept with probability `1 - p` and multiplied by
+    /// `1 / (1 - p)`, or becomes +0 (also where it is NaN or infinite). Without `training`, or with `p = 0`, a copy.
+    ///
+    /// Which elements are kept is a function of `place` and their row-major index alone: the same for every element
+    /// type, shape of the same number of elements, strategy and device. It is another choice than PyTorch's.
+    ///
+    /// ```
+    /// use pointwise::{Device, Philox, Tensor, ops};
+    ///
+    /// let x = Tensor::full(&Device::cpu(), 1.0_f32, [8])?;
+    /// let place = Philox::new(42);
+    /// let y = ops::dropout(&x, 0.5, true, place)?;
+    /// let grad = ops::dropout_backward(&x, 0.5, place)?; // the same mask
+    /// assert_eq!(y.to_vec::<f32>()?, grad.to_vec::<f32>()?);
+    /// # Ok::<(), pointwise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`DropoutKernel::run`](crate::DropoutKernel::run).
+    pub fn dropout<'a>(x: impl Into<TensorView<'a>>, p: f64, training: bool, place: Philox) -> Result<Tensor> {
+        kernels::dropout(p).training(training).run(x, place)
+    }
+
+    /// [`dropout`] into a tensor that is there.
+    ///
+    /// # Errors
+    /// As [`DropoutKernel::run_into`](crate::DropoutKernel::run_into).
+    pub fn dropout_into<'a, 'b>(
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+        p: f64,
+        training: bool,
+        place: Philox,
+    ) -> Result<()> {
+        kernels::dropout(p).training(training).run_into(x, y, place)
+    }
+
+    /// [`dropout`] in place.
+    ///
+    /// # Errors
+    /// As [`DropoutKernel::run_inplace`](crate::DropoutKernel::run_inplace).
+    pub fn dropout_inplace<'a>(x: impl Into<TensorViewMut<'a>>, p: f64, training: bool, place: Philox) -> Result<()> {
+        kernels::dropout(p).training(training).run_inplace(x, place)
+    }
+
+    /// [`dropout`], and the mask: a bool tensor, true where the element was kept (`torch.native_dropout`).
+    ///
+    /// # Errors
+    /// As [`dropout`].
+    pub fn dropout_with_mask<'a>(
+        x: impl Into<TensorView<'a>>,
+        p: f64,
+        training: bool,
+        place: Philox,
+    ) -> Result<(Tensor, Tensor)> {
+        kernels::dropout(p).training(training).run_with_mask(x, place)
+    }
+
+    /// [`dropout_with_mask`] into tensors that are there.
+    ///
+    /// # Errors
+    /// As [`DropoutKernel::run_with_mask_into`](crate::DropoutKernel::run_with_mask_into).
+    pub fn dropout_with_mask_into<'a, 'b, 'c>(
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+        mask: impl Into<TensorViewMut<'c>>,
+        p: f64,
+        training: bool,
+        place: Philox,
+    ) -> Result<()> {
+        kernels::dropout(p).training(training).run_with_mask_into(x, y, mask, place)
+    }
+
+    /// The gradient of [`dropout`] with `training`: the mask of `place`, made again, and the same factor on `grad`.
+    ///
+    /// # Errors
+    /// As [`dropout`].
+    pub fn dropout_backward<'a>(grad: impl Into<TensorView<'a>>, p: f64, place: Philox) -> Result<Tensor> {
+        kernels::dropout(p).run(grad, place)
+    }
+
+    /// [`dropout_backward`] into a tensor that is there.
+    ///
+    /// # Errors
+    /// As [`dropout_into`].
+    pub fn dropout_backward_into<'a, 'b>(
+        grad: impl Into<TensorView<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+        p: f64,
+        place: Philox,
+    ) -> Result<()> {
+        kernels::dropout(p).run_into(grad, y, place)
+    }
+
+    /// [`dropout_backward`] in place.
+    ///
+    /// # Errors
+    /// As [`dropout_inplace`].
+    pub fn dropout_backward_inplace<'a>(grad: impl Into<TensorViewMut<'a>>, p: f64, place: Philox) -> Result<()> {
+        kernels::dropout(p).run_inplace(grad, place)
+    }
+
+    /// ALiBi's bias for attention scores (Press, Smith and Lewis 2022): a tensor (num_heads, seq_len, seq_len) of
+    /// `-slope(h) |i - j|`, rounded once; the slopes are those of [`alibi_slopes`]. With `causal`, -inf for `j > i`
+    /// (f8e4m3 has no infinity: -448).
+    ///
+    /// # Errors
+    /// As [`GeneratorKernel::run`](crate::GeneratorKernel::run).
+    pub fn alibi(device: &Device, dtype: DType, num_heads: usize, seq_len: usize, causal: bool) -> Result<Tensor> {
+        kernels::alibi(causal).run(device, dtype, [num_heads, seq_len, seq_len])
+    }
+
+    /// [`alibi`] into a tensor (num_heads, seq_len, seq_len) that is there.
+    ///
+    /// # Errors
+    /// As [`GeneratorKernel::run_into`](crate::GeneratorKernel::run_into).
+    pub fn alibi_into<'a>(y: impl Into<TensorViewMut<'a>>, causal: bool) -> Result<()> {
+        kernels::alibi(causal).run_into(y)
+    }
+
+    /// ALiBi's slopes: `2^(-8 (h + 1) / P)` for the first `P` heads, `P` the largest power of two that is at most
+    /// `num_heads`; then every other slope of `2 P` heads.
+    ///
+    /// ```
+    /// # use pointwise::ops;
+    /// assert_eq!(ops::alibi_slopes(3)?, [0.0625, 0.00390625, 0.25]);
+    /// # Ok::<(), pointwise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// More than 2^31 heads.
+    pub fn alibi_slopes(num_heads: usize) -> Result<Vec<f32>> {
+        let heads = u32::try_from(num_heads).ok().filter(|&heads| heads <= 1 << 31).ok_or_else(|| {
+            ErrorKind::Parameter {
+                name: "num_heads",
+                value: num_heads.to_string(),
+                why: "must be at most 2^31".to_owned(),
+            }
+        })?;
+        Ok((0..heads).filter_map(|head| alibi_slope(heads, head)).map(|slope| slope as f32).collect())
+    }
+
+    /// The sinusoidal position encoding (Vaswani et al. 2017): a tensor (seq_len, d_model) of the sines and cosines of
+    /// `p w_i`, `w_i = 10000^(-2 i / d_model)`, rounded once.
+    ///
+    /// The error of an f32 is at most 3 ULP and `2^-46 p w_i` radians of the angle, at every position: angles are
+    /// reduced exactly, in fixed point.
+    ///
+    /// # Errors
+    /// As [`GeneratorKernel::run`](crate::GeneratorKernel::run).
+    pub fn sinusoidal(
+        device: &Device,
+        dtype: DType,
+        seq_len: usize,
+        d_model: usize,
+        layout: SinusoidalLayout,
+    ) -> Result<Tensor> {
+        kernels::sinusoidal(layout).run(device, dtype, [seq_len, d_model])
+    }
+
+    /// [`sinusoidal`] into a tensor (seq_len, d_model) that is there.
+    ///
+    /// # Errors
+    /// As [`GeneratorKernel::run_into`](crate::GeneratorKernel::run_into).
+    pub fn sinusoidal_into<'a>(y: impl Into<TensorViewMut<'a>>, layout: SinusoidalLayout) -> Result<()> {
+        kernels::sinusoidal(layout).run_into(y)
+    }
+}
+
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+
+    #[test]
+    fn every_entry_is_embedded() {
+        if super::super::embedded().is_empty() {
+            return;
+        }
+        let variants = [Variant::Direct, Variant::ExplicitParallel, Variant::RegisterCopy];
+        for &dtype in definitions::dropout.info.types {
+            for variant in variants {
+                for mask in [false, true] {
+                    let entry = (definitions::dropout.entry)(dtype, variant, mask).unwrap();
+                    assert!(entry.is_embedded(), "{entry:?}");
+                }
+            }
+            for def in [
+                &definitions::alibi,
+                &definitions::alibi_causal,
+                &definitions::sinusoidal,
+                &definitions::sinusoidal_halves,
+            ] {
+                for variant in [Variant::Direct, Variant::RegisterCopy] {
+                    let entry = (def.entry)(dtype, variant).unwrap();
+                    assert!(entry.is_embedded(), "{entry:?}");
+                }
+            }
+        }
+        assert!((definitions::dropout.entry)(DType::I32, Variant::Direct, false).is_none());
+    }
+}

@@ -1,0 +1,440 @@
+//! The visitors that make host functions of tables of ops of several operands.
+
+/// The visitor that makes host functions of a table of binary or channel ops: the modules `kernels` (each op as a
+/// [`BinaryKernel`](crate::BinaryKernel)) and `ops` (functions `NAME`, `NAME_into`, and `NAME_inplace` where the result has
+/// the operands' type), and the list `BINARY` of the [`MapDef`](crate::MapDef)s.
+///
+/// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
+#[macro_export]
+macro_rules! host_binary {
+    ($($rows:tt)*) => {
+        $crate::__map_definitions! { (BINARY binary binary) $($rows)* }
+        $crate::__binary_functions! { $($rows)* }
+    };
+}
+
+/// The visitor that makes host functions of a table of gated ops: as [`host_binary!`](crate::host_binary), with
+/// [`GatedKernel`](crate::GatedKernel) and the list `GATED`.
+#[macro_export]
+macro_rules! host_gated {
+    ($($rows:tt)*) => {
+        $crate::__map_definitions! { (GATED binary binary) $($rows)* }
+        $crate::__gated_functions! { $($rows)* }
+    };
+}
+
+/// The visitor that makes host functions of a table of ternary ops: as [`host_binary!`](crate::host_binary), with
+/// [`TernaryKernel`](crate::TernaryKernel) and the list `TERNARY`.
+#[macro_export]
+macro_rules! host_ternary {
+    ($($rows:tt)*) => {
+        $crate::__map_definitions! { (TERNARY ternary ternary) $($rows)* }
+        $crate::__ternary_functions! { $($rows)* }
+    };
+}
+
+/// The visitor that makes host functions of a table of select ops: as [`host_ternary!`](crate::host_ternary), with the list
+/// `SELECT`. A function's name has an underscore at its end, for a keyword's sake: `where_`, but `where_into`.
+#[macro_export]
+macro_rules! host_select {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident ($($x:ident),*: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        $crate::__pastey::paste! {
+            /// The definitions of the ops, by name.
+            #[allow(non_upper_case_globals)]
+            pub mod definitions {
+                #[allow(unused_imports)]
+                use super::*;
+                $(
+                    $(#[doc = $doc])*
+                    pub static [<$name _>]: $crate::MapDef = $crate::__map_def! {
+                        (select select) $name $op [] ($($x)*) $bound [i8 i16 i32 i64]
+                    };
+                )*
+            }
+
+            /// Every op of the table, in its order.
+            pub static SELECT: &[&$crate::MapDef] = &[$(&definitions::[<$name _>]),*];
+
+            /// The ops as kernel objects, whose strategy, threads and stream can be set.
+            pub mod kernels {
+                $(
+                    $(#[doc = $doc])*
+                    #[must_use]
+                    pub fn [<$name _>]() -> $crate::TernaryKernel {
+                        super::definitions::[<$name _>].ternary_with($crate::__fill_params([]))
+                    }
+                )*
+            }
+
+            /// The ops as functions.
+            pub mod ops {
+                $( $crate::__ternary_ops! { [$($doc)*] [<$name _>] $name ($($x)*) [] } )*
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_definitions {
+    (($LIST:ident $kind:ident $cpu:ident) $(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        /// The definitions of the ops, by name.
+        #[allow(non_upper_case_globals)]
+        pub mod definitions {
+            #[allow(unused_imports)]
+            use super::*;
+            $(
+                $(#[doc = $doc])*
+                pub static $name: $crate::MapDef = $crate::__map_def! {
+                    ($kind $cpu) $name $op [$($($p)*)?] ($($x)*) $bound [$($set)*]
+                };
+            )*
+        }
+
+        /// Every op of the table, in its order.
+        pub static $LIST: &[&$crate::MapDef] = &[$(&definitions::$name),*];
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_def {
+    (($kind:ident $cpu:ident) $name:ident $op:ident [$($p:ident)*] $x:tt $bound:ident [$($set:ident)*]) => {
+        $crate::MapDef {
+            info: $crate::__map_info!($op [$($p)*]),
+            cpu: {
+                fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::MapFn> {
+                    $crate::__core::for_types! { [$($set)*] ($crate::__map_cpu) (dtype $cpu $op [$($p)*]) }
+                    None
+                }
+                cpu
+            },
+            entry: {
+                fn entry(dtype: $crate::DType, class: $crate::Class) -> Option<&'static $crate::Entry> {
+                    $crate::__core::for_types! { [$($set)*] ($crate::__map_entries) (dtype class $kind $name) }
+                    None
+                }
+                entry
+            },
+            oracle: $crate::__map_oracle!($kind $bound $x $op [$($p)*]),
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_info {
+    ($op:ident []) => {
+        $crate::__core::__info!($op)
+    };
+    ($op:ident [$($p:ident)+]) => {
+        $crate::__core::__info!($op { $($p),* })
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_cpu {
+    ($type:ident, ($dtype:ident $cpu:ident $op:ident $params:tt)) => {
+        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
+            type E = $crate::__core::element::ty::$type;
+            return Some(
+                $crate::cpu::$cpu::<E, $crate::__op_at!(<E as $crate::__core::Element>::Compute, $op $params)>,
+            );
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_entries {
+    ($type:ident, ($dtype:ident $class:ident $kind:ident $name:ident)) => {
+        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
+            return match $class {
+                $crate::Class::Flat => $crate::__map_entry!($kind $name $type flat),
+                $crate::Class::Rows => $crate::__map_entry!($kind $name $type rows),
+                $crate::Class::Strided => $crate::__map_entry!($kind $name $type strided),
+            };
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_entry {
+    ($kind:ident $name:ident $type:ident $variant:ident) => {{
+        static ENTRY: $crate::Entry =
+            $crate::Entry::new($crate::__core::symbol!($kind, $name, $type, $variant), &KERNELS);
+        Some(&ENTRY)
+    }};
+}
+
+/// The formula at f64. Ops on bits alone have none.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_oracle {
+    ($kind:ident Bits $($rest:tt)*) => {
+        None
+    };
+    (select $($rest:tt)*) => {
+        Some({
+            fn oracle([condition, a, b]: [f64; 3], _: $crate::__core::Words) -> f64 {
+                if condition != 0.0 { a } else { b }
+            }
+            oracle
+        })
+    };
+    (binary $bound:ident ($a:ident $b:ident) $op:ident $params:tt) => {
+        Some({
+            fn oracle([a, b, _]: [f64; 3], words: $crate::__core::Words) -> f64 {
+                type O = $crate::__op_at!(f64, $op $params);
+                let op = <O as $crate::__core::TableOp>::from_words(words);
+                $crate::OracleValue::to_f64($crate::__core::BinaryOp::apply(op, a, b))
+            }
+            oracle
+        })
+    };
+    (ternary $bound:ident $x:tt $op:ident $params:tt) => {
+        Some({
+            fn oracle([a, b, c]: [f64; 3], words: $crate::__core::Words) -> f64 {
+                type O = $crate::__op_at!(f64, $op $params);
+                let op = <O as $crate::__core::TableOp>::from_words(words);
+                $crate::OracleValue::to_f64($crate::__core::TernaryOp::apply(op, a, b, c))
+            }
+            oracle
+        })
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __binary_functions {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($a:ident, $b:ident: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        /// The ops as kernel objects, whose strategy, threads and stream can be set.
+        pub mod kernels {
+            $(
+                $(#[doc = $doc])*
+                #[must_use]
+                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::BinaryKernel {
+                    let given = [$($($p.into()),*)?];
+                    super::definitions::$name.binary_with($crate::__fill_params(given))
+                }
+            )*
+        }
+
+        /// The ops as functions. An operand is a tensor, a view or a number; a parameter any number, or `Number::Default`.
+        pub mod ops {
+            $( $crate::__binary_ops! { [$($doc)*] $name $out $a $b [$($($p)*)?] } )*
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __binary_ops {
+    ([$($doc:literal)*] $name:ident $out:ident $a:ident $b:ident [$($p:ident)*]) => {
+        $crate::__pastey::paste! {
+            $(#[doc = $doc])*
+            ///
+            /// # Errors
+            /// As [`BinaryKernel::run`]($crate::BinaryKernel::run).
+            pub fn $name<'a>(
+                $a: impl Into<$crate::Operand<'a>>,
+                $b: impl Into<$crate::Operand<'a>>,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<$crate::Tensor> {
+                super::kernels::$name($($p),*).run($a, $b)
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
+            ///
+            /// # Errors
+            /// As [`BinaryKernel::run_into`]($crate::BinaryKernel::run_into).
+            pub fn [<$name _into>]<'a, 'b>(
+                $a: impl Into<$crate::Operand<'a>>,
+                $b: impl Into<$crate::Operand<'a>>,
+                y: impl Into<$crate::TensorViewMut<'b>>,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<()> {
+                super::kernels::$name($($p),*).run_into($a, $b, y)
+            }
+
+            $crate::__binary_inplace! { $out [<$name _inplace>] $name $a $b [$($p)*] }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __binary_inplace {
+    (bool $($rest:tt)*) => {};
+    (T $inplace:ident $name:ident $a:ident $b:ident [$($p:ident)*]) => {
+        #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
+        ///
+        /// # Errors
+        /// As [`BinaryKernel::run_inplace`]($crate::BinaryKernel::run_inplace).
+        pub fn $inplace<'a, 'b>(
+            $a: impl Into<$crate::TensorViewMut<'a>>,
+            $b: impl Into<$crate::Operand<'b>>,
+            $($p: impl Into<$crate::Number>,)*
+        ) -> $crate::Result<()> {
+            super::kernels::$name($($p),*).run_inplace($a, $b)
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gated_functions {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($a:ident, $b:ident: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        /// The ops as kernel objects, whose strategy, threads and stream can be set.
+        pub mod kernels {
+            $(
+                $(#[doc = $doc])*
+                #[must_use]
+                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::GatedKernel {
+                    let given = [$($($p.into()),*)?];
+                    super::definitions::$name.gated_with($crate::__fill_params(given))
+                }
+            )*
+        }
+
+        /// The ops as functions of `x` of shape `(.., 2N)`, the gate in front. A parameter is any number, or
+        /// `Number::Default`.
+        pub mod ops {
+            $( $crate::__gated_ops! { [$($doc)*] $name [$($($p)*)?] } )*
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gated_ops {
+    ([$($doc:literal)*] $name:ident [$($p:ident)*]) => {
+        $crate::__pastey::paste! {
+            $(#[doc = $doc])*
+            ///
+            /// # Errors
+            /// As [`GatedKernel::run`]($crate::GatedKernel::run).
+            pub fn $name<'a>(
+                x: impl Into<$crate::TensorView<'a>>,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<$crate::Tensor> {
+                super::kernels::$name($($p),*).run(x)
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
+            ///
+            /// # Errors
+            /// As [`GatedKernel::run_into`]($crate::GatedKernel::run_into).
+            pub fn [<$name _into>]<'a, 'b>(
+                x: impl Into<$crate::TensorView<'a>>,
+                y: impl Into<$crate::TensorViewMut<'b>>,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<()> {
+                super::kernels::$name($($p),*).run_into(x, y)
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __ternary_functions {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        /// The ops as kernel objects, whose strategy, threads and stream can be set.
+        pub mod kernels {
+            $(
+                $(#[doc = $doc])*
+                #[must_use]
+                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::TernaryKernel {
+                    let given = [$($($p.into()),*)?];
+                    super::definitions::$name.ternary_with($crate::__fill_params(given))
+                }
+            )*
+        }
+
+        /// The ops as functions. An operand is a tensor, a view or a number; a parameter any number, or `Number::Default`.
+        pub mod ops {
+            $( $crate::__ternary_ops! { [$($doc)*] $name $name ($($x)*) [$($($p)*)?] } )*
+            $( $crate::__ternary_inplace! { $out $name ($($x)*) [$($($p)*)?] } )*
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __ternary_ops {
+    ([$($doc:literal)*] $name:ident $base:ident ($a:ident $b:ident $c:ident) [$($p:ident)*]) => {
+        $crate::__pastey::paste! {
+            $(#[doc = $doc])*
+            ///
+            /// # Errors
+            /// As [`TernaryKernel::run`]($crate::TernaryKernel::run).
+            pub fn $name<'a>(
+                $a: impl Into<$crate::Operand<'a>>,
+                $b: impl Into<$crate::Operand<'a>>,
+                $c: impl Into<$crate::Operand<'a>>,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<$crate::Tensor> {
+                super::kernels::$name($($p),*).run($a, $b, $c)
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
+            ///
+            /// # Errors
+            /// As [`TernaryKernel::run_into`]($crate::TernaryKernel::run_into).
+            pub fn [<$base _into>]<'a, 'b>(
+                $a: impl Into<$crate::Operand<'a>>,
+                $b: impl Into<$crate::Operand<'a>>,
+                $c: impl Into<$crate::Operand<'a>>,
+                y: impl Into<$crate::TensorViewMut<'b>>,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<()> {
+                super::kernels::$name($($p),*).run_into($a, $b, $c, y)
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __ternary_inplace {
+    (bool $($rest:tt)*) => {};
+    (T $name:ident ($a:ident $b:ident $c:ident) [$($p:ident)*]) => {
+        $crate::__pastey::paste! {
+            #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
+            ///
+            /// # Errors
+            /// As [`TernaryKernel::run_inplace`]($crate::TernaryKernel::run_inplace).
+            pub fn [<$name _inplace>]<'a, 'b>(
+                $a: impl Into<$crate::TensorViewMut<'a>>,
+                $b: impl Into<$crate::Operand<'b>>,
+                $c: impl Into<$crate::Operand<'b>>,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<()> {
+                super::kernels::$name($($p),*).run_inplace($a, $b, $c)
+            }
+        }
+    };
+}

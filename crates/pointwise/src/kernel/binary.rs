@@ -1,0 +1,201 @@
+//! Kernel objects of ops of two operands: binary, per channel, gated.
+
+use pointwise_core::Kind;
+use pointwise_core::op::MAX_PARAMS;
+
+use super::map::Call;
+use super::{MapDef, MapPlan, Operand, Strategy, settings};
+use crate::error::{ErrorKind, Result};
+use crate::tensor::{Tensor, TensorView, TensorViewMut};
+use crate::{Number, Stream};
+
+/// A binary op with its parameters and launch settings.
+///
+/// ```
+/// use pointwise::{Device, Tensor, kernels};
+///
+/// let rows = Tensor::from_slice(&Device::cpu(), &[1.0_f32, 2.0, 3.0, 4.0], [2, 2])?;
+/// let bias = Tensor::from_slice(&Device::cpu(), &[10.0_f32, 20.0], [2])?;
+/// let y = kernels::add(1.0).run(&rows, &bias)?;
+/// assert_eq!(y.to_vec::<f32>()?, [11.0, 22.0, 13.0, 24.0]);
+/// assert_eq!(kernels::sub(1.0).run(1, &bias)?.to_vec::<f32>()?, [-9.0, -19.0]);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct BinaryKernel(Call);
+
+impl MapDef {
+    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params). Of a ternary op it runs nothing.
+    pub fn binary_with(&'static self, params: [Number; MAX_PARAMS]) -> BinaryKernel {
+        BinaryKernel(Call::new(self, params))
+    }
+
+    /// The gated op with parameters.
+    pub fn gated_with(&'static self, params: [Number; MAX_PARAMS]) -> GatedKernel {
+        GatedKernel(Call::new(self, params))
+    }
+}
+
+impl BinaryKernel {
+    settings!();
+
+    /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
+    ///
+    /// # Errors
+    /// Operands of different element types or devices or that cannot be broadcast together, an element type, number or
+    /// parameter that the op does not take, no tensor at all; a stream of another device, bad launch settings, a missing
+    /// kernel, out of memory, the driver's.
+    pub fn run<'a>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+        self.0.run(&self.operands(a.into(), b.into())?)
+    }
+
+    /// The op on every pair of elements, written to `y`, of any strides. Allocates nothing and waits for nothing, so that a
+    /// CUDA graph can capture it. `y` may be an operand's very memory.
+    ///
+    /// # Errors
+    /// As [`BinaryKernel::run`], and: another shape, device or element type of `y`, an operand that shares memory with it
+    /// but is not the same view.
+    pub fn run_into<'a, 'b>(
+        &self,
+        a: impl Into<Operand<'a>>,
+        b: impl Into<Operand<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+    ) -> Result<()> {
+        self.0.run_into(&self.operands(a.into(), b.into())?, y.into())
+    }
+
+    /// The op, written back to `a`, whose shape the other operand must broadcast to.
+    ///
+    /// # Errors
+    /// As [`BinaryKernel::run_into`], and a result of another element type than `a`.
+    pub fn run_inplace<'a, 'b>(&self, a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
+        let a = a.into();
+        let b = match b.into() {
+            Operand::View(b) if self.0.def.info.kind == Kind::Channel => Operand::View(channel(a.shape(), &b)?),
+            b => b,
+        };
+        self.0.run_inplace(a, 0, [b, b])
+    }
+
+    /// What [`BinaryKernel::run_into`] would launch on a CUDA device for these tensors.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn plan<'a>(
+        &self,
+        a: impl Into<Operand<'a>>,
+        b: impl Into<Operand<'a>>,
+        y: impl Into<TensorView<'a>>,
+    ) -> Result<MapPlan> {
+        self.0.plan(&self.operands(a.into(), b.into())?, &y.into())
+    }
+
+    fn operands<'a>(&self, a: Operand<'a>, b: Operand<'a>) -> Result<[Operand<'a>; 2]> {
+        Ok(match (a, b) {
+            (Operand::View(x), Operand::View(weight)) if self.0.def.info.kind == Kind::Channel => {
+                [a, Operand::View(channel(x.shape(), &weight)?)]
+            }
+            both => [both.0, both.1],
+        })
+    }
+}
+
+/// A weight as it broadcasts to `x`: one for all, or one for each of dimension 1.
+fn channel<'a>(x: &crate::Shape, weight: &TensorView<'a>) -> Result<TensorView<'a>> {
+    let shape = weight.shape();
+    if shape.rank() <= 1 && weight.numel() == 1 {
+        return weight.reshape([]);
+    }
+    if x.rank() < 2 || shape.rank() != 1 || shape[0] != x[1] {
+        let channels = if x.rank() < 2 { 1 } else { x[1] };
+        return Err(ErrorKind::ShapeMismatch {
+            what: format!("the weight for x of shape {x} (one element, or one for each of dimension 1)"),
+            expected: crate::Shape::new(&[channels])?,
+            got: *shape,
+        }
+        .into());
+    }
+    let mut view = *weight;
+    for rank in 1..x.rank() - 1 {
+        view = view.unsqueeze(rank)?;
+    }
+    Ok(view)
+}
+
+/// A gated op with its parameters and launch settings: an activation of the first half of the last dimension, times the
+/// second half.
+///
+/// ```
+/// use pointwise::{Device, Tensor, kernels};
+///
+/// let x = Tensor::from_slice(&Device::cpu(), &[0.0_f32, 1.0, 5.0, 3.0], [1, 4])?;
+/// let y = kernels::silu_and_mul().run(&x)?;
+/// assert_eq!(y.shape(), &[1, 2]);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GatedKernel(Call);
+
+impl GatedKernel {
+    settings!();
+
+    /// The op on `x` of shape `(.., 2N)`, in a new tensor of shape `(.., N)`.
+    ///
+    /// # Errors
+    /// A last dimension that is odd or missing, and those of [`BinaryKernel::run`].
+    pub fn run<'a>(&self, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
+        self.0.run(&self.halves(&x.into())?)
+    }
+
+    /// The op on `x` of shape `(.., 2N)`, written to `y` of shape `(.., N)`, which may be the first half of `x`.
+    ///
+    /// # Errors
+    /// As [`GatedKernel::run`] and [`BinaryKernel::run_into`].
+    pub fn run_into<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
+        self.0.run_into(&self.halves(&x.into())?, y.into())
+    }
+
+    /// The op on a gate and a value that are tensors of their own, broadcast.
+    ///
+    /// # Errors
+    /// As [`BinaryKernel::run`].
+    pub fn run_pair<'a>(&self, gate: impl Into<Operand<'a>>, value: impl Into<Operand<'a>>) -> Result<Tensor> {
+        self.0.run(&[gate.into(), value.into()])
+    }
+
+    /// [`GatedKernel::run_pair`] into a tensor that is there.
+    ///
+    /// # Errors
+    /// As [`BinaryKernel::run_into`].
+    pub fn run_pair_into<'a, 'b>(
+        &self,
+        gate: impl Into<Operand<'a>>,
+        value: impl Into<Operand<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+    ) -> Result<()> {
+        self.0.run_into(&[gate.into(), value.into()], y.into())
+    }
+
+    /// What [`GatedKernel::run_into`] would launch on a CUDA device for these tensors.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn plan<'a>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'a>>) -> Result<MapPlan> {
+        self.0.plan(&self.halves(&x.into())?, &y.into())
+    }
+
+    fn halves<'a>(&self, x: &TensorView<'a>) -> Result<[Operand<'a>; 2]> {
+        let last = x.shape().rank().checked_sub(1);
+        match last.map(|last| (last, x.shape()[last])) {
+            Some((last, size)) if size.is_multiple_of(2) => {
+                let half = size / 2;
+                Ok([Operand::View(x.narrow(last, 0, half)?), Operand::View(x.narrow(last, half, half)?)])
+            }
+            _ => Err(ErrorKind::Unsupported {
+                what: format!("{} of shape {}", self.0.def.info.name, x.shape()),
+                advice: "the last dimension holds gate and value, so it must be even".to_owned(),
+            }
+            .into()),
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Tensors made of their indices: their definitions, and the kernel object.
+
+use std::ffi::c_void;
+
+use pointwise_core::family::generator::{Alibi, Sinusoidal};
+use pointwise_core::op::Words;
+use pointwise_core::{DType, OpInfo};
+
+use super::unary::DEFAULT_THREADS;
+use super::{Entry, Plan, Strategy, Variant};
+use crate::cpu::{self, GeneratorFn};
+use crate::cuda;
+use crate::error::{ErrorKind, Result};
+use crate::shape::{IntoShape, Shape};
+use crate::tensor::{Tensor, TensorViewMut};
+use crate::{Device, Stream};
+
+/// A generator as the host knows it.
+#[derive(Debug)]
+pub(crate) struct GeneratorDef {
+    /// Name, types, documentation.
+    pub(crate) info: OpInfo,
+    /// The loop over elements of a type on the CPU; `None` for a type the op does not have.
+    pub(crate) cpu: fn(DType) -> Option<GeneratorFn>,
+    /// The kernel for elements of a type, by elements or by vectors; `None` where there is none.
+    pub(crate) entry: fn(DType, Variant) -> Option<&'static Entry>,
+}
+
+/// Where a sinusoidal encoding has its sines and cosines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SinusoidalLayout {
+    /// Column `2 i` the sine, column `2 i + 1` the cosine of frequency `i` (Vaswani et al.).
+    #[default]
+    Interleaved,
+    /// Column `i` the sine, column `d_model / 2 + i` the cosine of frequency `i`.
+    Halves,
+}
+
+/// What is generated.
+#[derive(Clone, Copy, Debug)]
+enum Encoding {
+    Alibi,
+    Sinusoidal,
+}
+
+/// A position encoding with its launch settings: `kernels::alibi` or `kernels::sinusoidal`.
+///
+/// ```
+/// use pointwise::{DType, Device, SinusoidalLayout, Strategy, kernels};
+///
+/// let kernel = kernels::sinusoidal(SinusoidalLayout::Interleaved).strategy(Strategy::RegisterCopy);
+/// let y = kernel.run(&Device::cpu(), DType::F32, [1, 4])?;
+/// assert_eq!(y.to_vec::<f32>()?, [0.0, 1.0, 0.0, 1.0]);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GeneratorKernel {
+    def: &'static GeneratorDef,
+    encoding: Encoding,
+    strategy: Strategy,
+    threads: u32,
+    stream: Option<Stream>,
+}
+
+/// The call of a generator: planes, rows and columns, and the op's parameters.
+struct Call {
+    sizes: [u32; 3],
+    words: Words,
+}
+
+/// How a grid covers it: blocks side by side and below one another, log2 of a block's width, rows of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cover {
+    across: u32,
+    down: u32,
+    shift: u32,
+    each: u32,
+    blocks: u32,
+    variant: Variant,
+}
+
+/// The most rows or columns: indices, and the block behind the last, fit 32 bits.
+const MAX_SIZE: usize = 1 << 31;
+/// The most rows of a thread.
+const MAX_EACH: u64 = 16;
+/// CUDA's limit on the x dimension of a grid.
+const MAX_BLOCKS: u64 = (1 << 31) - 1;
+/// Threads that keep a device busy, where it is not known: a large one's.
+const BUSY: u64 = 132 * 2048;
+
+impl GeneratorDef {
+    /// ALiBi's bias.
+    pub(crate) fn alibi(&'static self) -> GeneratorKernel {
+        self.kernel(Encoding::Alibi)
+    }
+
+    /// The sinusoidal encoding.
+    pub(crate) fn sinusoidal(&'static self) -> GeneratorKernel {
+        self.kernel(Encoding::Sinusoidal)
+    }
+
+    fn kernel(&'static self, encoding: Encoding) -> GeneratorKernel {
+        GeneratorKernel { def: self, encoding, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
+    }
+}
+
+impl GeneratorKernel {
+    /// Name, types, documentation.
+    pub fn info(&self) -> &'static OpInfo {
+        &self.def.info
+    }
+
+    /// The strategy on CUDA devices: `direct` or `register_copy`, which takes rows that are whole vectors.
+    #[must_use]
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024.
+    #[must_use]
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// The stream to launch on; without one it is the device's own.
+    #[must_use]
+    pub fn on(mut self, stream: &Stream) -> Self {
+        self.stream = Some(stream.clone());
+        self
+    }
+
+    /// A new tensor of the encoding: ALiBi's shape is (num_heads, seq_len, seq_len), the sinusoidal one's
+    /// (seq_len, d_model).
+    ///
+    /// # Errors
+    /// An element type that is no float, another number of dimensions, an ALiBi that is not square, an odd `d_model`, a
+    /// dimension beyond 2^31, a stream of another device, bad launch settings, a missing kernel, out of memory, the
+    /// driver's.
+    pub fn run(&self, device: &Device, dtype: DType, shape: impl IntoShape) -> Result<Tensor> {
+        let shape = shape.into_shape()?;
+        self.call(dtype, &shape)?;
+        let mut y = Tensor::empty(device, dtype, shape)?;
+        self.run_into(&mut y)?;
+        Ok(y)
+    }
+
+    /// The encoding of the shape of `y`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph
+    /// can capture it.
+    ///
+    /// # Errors
+    /// As [`GeneratorKernel::run`], and a view that is not contiguous.
+    pub fn run_into<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<()> {
+        let mut y = y.into();
+        let call = self.call(y.dtype(), y.shape())?;
+        y.layout().require_contiguous("run_into")?;
+        if y.numel() == 0 {
+            return Ok(());
+        }
+        let target = y.as_mut_ptr();
+        let (dtype, device) = (y.dtype(), *y.device());
+        let no_kernel = || ErrorKind::NoKernel {
+            symbol: format!("{} of {dtype}", self.def.info.name),
+            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
+        };
+        let Some(context) = device.context() else {
+            let run = (self.def.cpu)(dtype).ok_or_else(no_kernel)?;
+            // SAFETY: the tensor is exclusively borrowed, contiguous and of these sizes.
+            unsafe { cpu::run_generator(run, target, call.sizes, dtype.size(), call.words) };
+            return Ok(());
+        };
+        let own;
+        let stream = match &self.stream {
+            Some(stream) => {
+                super::check_stream(stream, &device)?;
+                y.as_view().use_on(stream)?;
+                stream
+            }
+            None => {
+                own = device.stream();
+                &own
+            }
+        };
+        let cover = self.cover(&call, dtype, target.addr(), u64::from(context.info.multiprocessors) * 2048)?;
+        let function = (self.def.entry)(dtype, cover.variant).ok_or_else(no_kernel)?.function(context)?;
+        let mut target = target.addr() as u64;
+        let [_, mut rows, mut columns] = call.sizes;
+        let Cover { mut across, mut down, mut shift, mut each, .. } = cover;
+        let [mut p0, mut p1, ..] = call.words;
+        let mut params: [*mut c_void; 9] = [
+            (&raw mut target).cast(),
+            (&raw mut rows).cast(),
+            (&raw mut columns).cast(),
+            (&raw mut across).cast(),
+            (&raw mut down).cast(),
+            (&raw mut shift).cast(),
+            (&raw mut each).cast(),
+            (&raw mut p0).cast(),
+            (&raw mut p1).cast(),
+        ];
+        // SAFETY: the parameters are those of every generator's entry; the cover is one of this tensor, which is
+        // borrowed until the call is queued, and noted as used on its stream.
+        unsafe { cuda::launch(context, function, cover.blocks, self.threads, stream, &mut params) }
+    }
+
+    /// What [`GeneratorKernel::run_into`] would launch on a CUDA device for this tensor.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn plan<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<Plan> {
+        let y = y.into();
+        let call = self.call(y.dtype(), y.shape())?;
+        let busy = y.device().info().map_or(BUSY, |info| u64::from(info.multiprocessors) * 2048);
+        let cover = self.cover(&call, y.dtype(), y.address(), busy)?;
+        let replaced = match self.strategy {
+            Strategy::ExplicitParallel | Strategy::Table => Some("a generator has no such kernel"),
+            Strategy::RegisterCopy if cover.variant == Variant::Direct => Some("rows are no whole, aligned vectors"),
+            _ => None,
+        };
+        Ok(Plan {
+            strategy: cover.variant.strategy(),
+            replaced,
+            variant: cover.variant,
+            threads: self.threads,
+            blocks: cover.blocks,
+            head: 0,
+            n: y.numel() as u64,
+        })
+    }
+
+    /// Checks type and shape.
+    fn call(&self, dtype: DType, shape: &Shape) -> Result<Call> {
+        let info = &self.def.info;
+        if !info.supports(dtype) {
+            return Err(
+                ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into()
+            );
+        }
+        let wrong = |why: &str| -> crate::Error {
+            ErrorKind::Parameter { name: "shape", value: shape.to_string(), why: why.to_owned() }.into()
+        };
+        let sizes = match (self.encoding, &shape[..]) {
+            (Encoding::Alibi, &[heads, rows, columns]) if rows == columns => [heads, rows, columns],
+            (Encoding::Alibi, _) => {
+                return Err(wrong("alibi is made in the shape (num_heads, seq_len, seq_len)"));
+            }
+            (Encoding::Sinusoidal, &[rows, columns]) if columns.is_multiple_of(2) => [1, rows, columns],
+            (Encoding::Sinusoidal, &[_, columns]) => {
+                return Err(ErrorKind::Parameter {
+                    name: "d_model",
+                    value: columns.to_string(),
+                    why: "must be even: a sine and a cosine for each frequency".to_owned(),
+                }
+                .into());
+            }
+            (Encoding::Sinusoidal, _) => return Err(wrong("sinusoidal is made in the shape (seq_len, d_model)")),
+        };
+        if sizes.iter().any(|&size| size > MAX_SIZE) {
+            return Err(wrong("a dimension of a position encoding is at most 2^31"));
+        }
+        let sizes = sizes.map(|size| size as u32);
+        let words = match self.encoding {
+            Encoding::Alibi => Alibi::new(sizes[0]).words(),
+            Encoding::Sinusoidal => Sinusoidal::new(sizes[2].max(2)).words(sizes[2]),
+        };
+        Ok(Call { sizes, words })
+    }
+
+    /// A grid that covers the tensor. `busy` threads keep the device busy: with more of them to have, each thread takes
+    /// more rows.
+    fn cover(&self, call: &Call, dtype: DType, address: usize, busy: u64) -> Result<Cover> {
+        super::check_threads(self.threads)?;
+        let [planes, rows, columns] = call.sizes;
+        let vector = 16 / dtype.size() as u32;
+        let vectors = columns.is_multiple_of(vector) && address.is_multiple_of(16);
+        let (variant, lanes) = match self.strategy {
+            Strategy::Auto | Strategy::RegisterCopy if vectors => (Variant::RegisterCopy, columns / vector),
+            _ => (Variant::Direct, columns),
+        };
+        // As wide as a row, if that is a divisor of the block; narrower where it wastes an eighth less of the threads.
+        let padded = |shift: u32| u64::from(lanes.div_ceil(1 << shift)) << shift;
+        let widest = self.threads.trailing_zeros().min(lanes.next_power_of_two().trailing_zeros());
+        let shift = (3..widest).rev().fold(widest, |best, shift| {
+            if padded(shift) * 8 < padded(best) * 7 { shift } else { best }
+        });
+        let height = self.threads >> shift;
+        let threads = padded(shift) * u64::from(rows) * u64::from(planes);
+        let deepest = u64::from(rows.div_ceil(height)).clamp(1, MAX_EACH);
+        let each = (threads / (4 * busy).max(1)).clamp(1, deepest) as u32;
+        let (across, down) = (lanes.div_ceil(1 << shift), rows.div_ceil(height * each));
+        let blocks = u64::from(across) * u64::from(down) * u64::from(planes);
+        if blocks > MAX_BLOCKS {
+            return Err(ErrorKind::Unsupported {
+                what: format!("{} of {rows} rows and {columns} columns in {planes} planes", self.def.info.name),
+                advice: "a grid has at most 2^31 - 1 blocks: take more threads, or views of a part each".to_owned(),
+            }
+            .into());
+        }
+        Ok(Cover { across, down, shift, each, blocks: blocks as u32, variant })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels;
+
+    /// Every element is covered once, by the arithmetic of the kernel.
+    #[test]
+    fn a_cover_is_complete() {
+        for columns in [1_u32, 2, 3, 8, 31, 32, 33, 96, 100, 768, 1000, 4096] {
+            for rows in [1_u32, 2, 7, 100] {
+                for (threads, busy) in [(32, 1), (96, 1), (256, 1), (1024, 100_000)] {
+                    let kernel = kernels::alibi(false).threads(threads).strategy(Strategy::Direct);
+                    let call = Call { sizes: [2, rows, columns], words: Words::default() };
+                    let cover = kernel.cover(&call, DType::F32, 4096, busy).unwrap();
+                    let height = threads >> cover.shift;
+                    assert_eq!(height << cover.shift, threads, "a block is a rectangle");
+                    let mut seen = vec![0_u8; (2 * rows * columns) as usize];
+                    for block in 0..cover.blocks {
+                        let (above, across) = (block / cover.across, block % cover.across);
+                        let (plane, down) = (above / cover.down, above % cover.down);
+                        for thread in 0..threads {
+                            let column = (across << cover.shift) + (thread & ((1 << cover.shift) - 1));
+                            for k in 0..cover.each {
+                                let row = down * height * cover.each + (thread >> cover.shift) + k * height;
+                                if column < columns && row < rows {
+                                    seen[((plane * rows + row) * columns + column) as usize] += 1;
+                                }
+                            }
+                        }
+                    }
+                    assert!(seen.iter().all(|&times| times == 1), "{rows} x {columns}, {threads} threads: {cover:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn vectors_where_rows_are_whole_ones() {
+        let cover = |columns, address| {
+            let kernel = kernels::sinusoidal(SinusoidalLayout::Interleaved);
+            let call = Call { sizes: [1, 4096, columns], words: Words::default() };
+            kernel.cover(&call, DType::F16, address, BUSY).unwrap()
+        };
+        assert_eq!(cover(512, 4096).variant, Variant::RegisterCopy);
+        assert_eq!(cover(516, 4096).variant, Variant::Direct);
+        assert_eq!(cover(512, 4098).variant, Variant::Direct);
+        // 96 vectors: three blocks of 32 side by side rather than one of 128.
+        assert_eq!((cover(768, 4096).shift, cover(768, 4096).across), (5, 3));
+    }
+}

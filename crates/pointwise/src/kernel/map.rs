@@ -1,0 +1,577 @@
+//! Ops of several operands: their definitions, and the way of a call from operands to launches.
+
+use std::ffi::c_void;
+
+use pointwise_core::launch::{MAX_ITEMS, ONCE, Steps, WORD_SHIFT};
+use pointwise_core::op::{MAX_PARAMS, Words};
+use pointwise_core::{DType, Kind, OpInfo, ParamInfo};
+
+use super::walk::{Along, Class, Places, Walk, broadcast};
+use super::unary::DEFAULT_THREADS;
+use super::{Entry, Operand, Strategy};
+use crate::cpu::{MapFn, Run};
+use crate::cuda::{self, Context};
+use crate::error::{Error, ErrorKind, Result};
+use crate::shape::Shape;
+use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
+use crate::{Device, Number, Stream};
+
+/// An op of two or three operands as the host knows it. Made by [`host_binary!`](crate::host_binary) and its siblings from
+/// a row of an op table.
+#[derive(Debug)]
+pub struct MapDef {
+    /// The row.
+    pub info: OpInfo,
+    /// The loop over elements of a type on the CPU; `None` for a type the op does not take.
+    pub cpu: fn(DType) -> Option<MapFn>,
+    /// The kernel of a class for elements of a type; `None` where there is none.
+    pub entry: fn(DType, Class) -> Option<&'static Entry>,
+    /// The formula in f64 (a bool result as 0 or 1); `None` for ops on bits alone.
+    pub oracle: Option<fn([f64; 3], Words) -> f64>,
+}
+
+/// What a launch of an op of several operands will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MapPlan {
+    /// The kernel's class: how operands and result lie.
+    pub class: Class,
+    /// The strategy that class stands for: [`Strategy::Direct`] for [`Class::Strided`], else [`Strategy::RegisterCopy`].
+    pub strategy: Strategy,
+    /// Why another strategy than the one asked for; `None` where it is the one asked for, or was left open.
+    pub replaced: Option<&'static str>,
+    /// Dimensions left after merging; one less is the number of divisions for each thread.
+    pub dims: usize,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Elements a thread has.
+    pub lanes: usize,
+    /// Elements before the first aligned vector of a flat call, done one by one.
+    pub head: u32,
+    /// Launches: one for fewer than 2^31 items.
+    pub launches: usize,
+    /// Elements of the result.
+    pub n: u64,
+}
+
+impl MapDef {
+    /// The formula in f64, for elements of a tensor of type `dtype`: the exact result to f64's accuracy, not yet rounded
+    /// to the result's type, a bool as 0 or 1. `None` for ops on bits alone.
+    ///
+    /// # Errors
+    /// An element type or a parameter that the op does not take.
+    pub fn oracle_for(
+        &self,
+        dtype: DType,
+        params: &[Number; MAX_PARAMS],
+    ) -> Result<Option<impl Fn([f64; 3]) -> f64 + Copy + use<>>> {
+        self.check_dtype(dtype)?;
+        let mut words = Words::default();
+        for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
+            *word = number.oracle(info, dtype)?.to_bits();
+        }
+        Ok(self.oracle.map(|oracle| move |x| oracle(x, words)))
+    }
+
+    fn check_dtype(&self, dtype: DType) -> Result<()> {
+        if self.info.supports(dtype) {
+            return Ok(());
+        }
+        Err(ErrorKind::DType { op: self.info.name.to_owned(), got: dtype, allowed: self.info.types.to_vec() }.into())
+    }
+
+    /// The element type whose kernels and loops serve `dtype`: another of the same width where bits are but moved.
+    fn carrier(&self, dtype: DType) -> DType {
+        match (self.info.kind, dtype.size()) {
+            (Kind::Select, 1) => DType::I8,
+            (Kind::Select, 2) => DType::I16,
+            (Kind::Select, 4) => DType::I32,
+            (Kind::Select, _) => DType::I64,
+            _ => dtype,
+        }
+    }
+
+    #[cold]
+    fn no_kernel(&self, dtype: DType) -> Error {
+        ErrorKind::NoKernel {
+            symbol: format!("{} of {dtype}", self.info.name),
+            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
+        }
+        .into()
+    }
+}
+
+/// An op with its parameters and launch settings.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) def: &'static MapDef,
+    pub(super) params: [Number; MAX_PARAMS],
+    pub(super) strategy: Strategy,
+    pub(super) threads: u32,
+    pub(super) stream: Option<Stream>,
+}
+
+/// Operands whose types, shapes and devices go together.
+pub(super) struct Ready<'a> {
+    dtype: DType,
+    shape: Shape,
+    device: Device,
+    views: [Option<TensorView<'a>>; 3],
+    given: [Option<u64>; 3],
+    words: Words,
+}
+
+/// A walk and the kernel for it.
+struct Choice {
+    class: Class,
+    /// Of items: vectors where the class has them, but for [`Class::Flat`].
+    walk: Walk,
+    lanes: usize,
+    mode: u32,
+    replaced: Option<&'static str>,
+}
+
+impl Call {
+    /// The op with parameters, and launch settings as they are where nothing else is asked for.
+    pub(super) fn new(def: &'static MapDef, params: [Number; MAX_PARAMS]) -> Call {
+        Call { def, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
+    }
+
+    /// Checks operands: those of one call have one element type (but for a condition, which is bool) and device, and
+    /// shapes that can be broadcast together.
+    pub(super) fn ready<'a>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a>> {
+        let info = &self.def.info;
+        let is_condition = |k: usize| info.kind == Kind::Select && k == 0;
+        let mut leader: Option<(usize, &TensorView<'a>)> = None;
+        for (k, operand) in operands.iter().enumerate() {
+            if let Operand::View(view) = operand
+                && !is_condition(k)
+                && leader.is_none()
+            {
+                leader = Some((k, view));
+            }
+        }
+        let Some((first, leader)) = leader else {
+            return Err(ErrorKind::Unsupported {
+                what: format!("{} of numbers alone", info.name),
+                advice: "give at least one operand as a tensor, which decides type and device".to_owned(),
+            }
+            .into());
+        };
+        let (dtype, device) = (leader.dtype(), *leader.device());
+        self.def.check_dtype(dtype)?;
+        let mut ready = Ready {
+            dtype,
+            shape: Shape::SCALAR,
+            device,
+            views: [None; 3],
+            given: [None; 3],
+            words: self.words(dtype)?,
+        };
+        let mut any = false;
+        for (k, operand) in operands.iter().enumerate() {
+            let name = info.operands[k];
+            match operand {
+                Operand::View(view) => {
+                    let expected = if is_condition(k) { DType::Bool } else { dtype };
+                    if view.dtype() != expected {
+                        let op = if is_condition(k) {
+                            format!("operand {name} of {}", info.name)
+                        } else {
+                            format!("operand {name} of {} (convert one: {} is {dtype})", info.name, info.operands[first])
+                        };
+                        return Err(ErrorKind::DType { op, got: view.dtype(), allowed: vec![expected] }.into());
+                    }
+                    if view.device() != &device {
+                        return Err(ErrorKind::DeviceMismatch {
+                            what: format!("operand {name} of {}", info.name),
+                            expected: device,
+                            got: *view.device(),
+                        }
+                        .into());
+                    }
+                    ready.shape = if any { ready.shape.broadcast_with(view.shape())? } else { *view.shape() };
+                    any = true;
+                    ready.views[k] = Some(*view);
+                }
+                Operand::Number(number) => ready.given[k] = Some(self.given(*number, name, dtype, is_condition(k))?),
+            }
+        }
+        Ok(ready)
+    }
+
+    /// A number as an operand: its word.
+    fn given(&self, number: Number, name: &'static str, dtype: DType, is_condition: bool) -> Result<u64> {
+        let info = &self.def.info;
+        let scalar = ParamInfo { name, default: 0.0 };
+        if number == Number::Default {
+            return Err(ErrorKind::Parameter {
+                name,
+                value: number.to_string(),
+                why: "an operand has no default".to_owned(),
+            }
+            .into());
+        }
+        if is_condition {
+            return number.word(&scalar, DType::Bool);
+        }
+        match info.kind {
+            Kind::Select => number.bits(&scalar, dtype),
+            // As PyTorch: a comparison converts the number to the tensor's type, arithmetic to the type it computes in.
+            _ if info.result == pointwise_core::ResultType::Bool => number.rounded_word(&scalar, dtype),
+            _ => number.word(&scalar, dtype),
+        }
+    }
+
+    /// The result in a new tensor.
+    pub(super) fn run(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
+        let ready = self.ready(operands)?;
+        let mut y = Tensor::empty(&ready.device, self.def.info.result.of(ready.dtype), ready.shape)?;
+        let target = y.as_mut_ptr();
+        // SAFETY: a new tensor of the result's type, shape and device.
+        unsafe { self.write(&ready, target, &y.view()) }?;
+        Ok(y)
+    }
+
+    /// The result into a tensor that is there.
+    pub(super) fn run_into(&self, operands: &[Operand<'_>], mut y: TensorViewMut<'_>) -> Result<()> {
+        let ready = self.ready(operands)?;
+        let target = y.as_mut_ptr();
+        self.check_output(&ready, &y.as_view())?;
+        // SAFETY: `y` is exclusively borrowed, and checked.
+        unsafe { self.write(&ready, target, &y.as_view()) }
+    }
+
+    /// The result over `y`, which is operand `at`, whatever `operands` has there.
+    pub(super) fn run_inplace<'a, const N: usize>(
+        &self,
+        mut y: TensorViewMut<'_>,
+        at: usize,
+        operands: [Operand<'a>; N],
+    ) -> Result<()> {
+        let target = y.as_mut_ptr();
+        let view = y.as_view();
+        let mut operands: [Operand<'_>; N] = operands;
+        operands[at] = Operand::View(view);
+        let ready = self.ready(&operands)?;
+        let info = &self.def.info;
+        let result = info.result.of(ready.dtype);
+        if result != view.dtype() {
+            return Err(ErrorKind::Unsupported {
+                what: format!("{} of {} in place", info.name, view.dtype()),
+                advice: format!("its result is {result}: write it to another tensor"),
+            }
+            .into());
+        }
+        self.check_output(&ready, &view)?;
+        // SAFETY: `y` is exclusively borrowed, and checked.
+        unsafe { self.write(&ready, target, &view) }
+    }
+
+    fn check_output(&self, ready: &Ready<'_>, y: &TensorView<'_>) -> Result<()> {
+        let info = &self.def.info;
+        let result = info.result.of(ready.dtype);
+        let what = || format!("the output of {}", info.name);
+        if y.dtype() != result {
+            let op = format!("the output of {} of {}", info.name, ready.dtype);
+            return Err(ErrorKind::DType { op, got: y.dtype(), allowed: vec![result] }.into());
+        }
+        if y.shape() != &ready.shape {
+            return Err(ErrorKind::ShapeMismatch { what: what(), expected: ready.shape, got: *y.shape() }.into());
+        }
+        if y.device() != &ready.device {
+            return Err(ErrorKind::DeviceMismatch { what: what(), expected: ready.device, got: *y.device() }.into());
+        }
+        for (k, view) in ready.views.iter().enumerate() {
+            if let Some(view) = view
+                && overlap(view, y) == Overlap::Partial
+            {
+                let what = format!("operand {} and the output of {}", info.operands[k], info.name);
+                return Err(ErrorKind::Overlap { what }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// What [`Call::write`] would launch on a CUDA device.
+    pub(super) fn plan(&self, operands: &[Operand<'_>], y: &TensorView<'_>) -> Result<MapPlan> {
+        let ready = self.ready(operands)?;
+        self.check_output(&ready, y)?;
+        super::check_threads(self.threads)?;
+        let walk = walk(&ready, y);
+        let choice = self.choose(&ready, &walk, y.address());
+        let limit = choice.limit();
+        let (mut launches, mut head) = (0, 0);
+        if ready.shape.numel() > 0 {
+            choice.walk.parts(limit, Places::default(), &mut |_, _| -> Result<()> {
+                launches += 1;
+                Ok(())
+            })?;
+            if choice.class == Class::Flat {
+                let addresses = addresses(&ready, y.address());
+                head = aligned_head(&addresses, &self.sizes(ready.dtype), &choice.walk, choice.lanes).unwrap_or(0);
+            }
+        }
+        Ok(MapPlan {
+            class: choice.class,
+            strategy: match choice.class {
+                Class::Strided => Strategy::Direct,
+                Class::Flat | Class::Rows => Strategy::RegisterCopy,
+            },
+            replaced: choice.replaced,
+            dims: walk.dims().len(),
+            threads: self.threads,
+            lanes: choice.lanes,
+            head: u64::from(head).min(ready.shape.numel() as u64) as u32,
+            launches,
+            n: ready.shape.numel() as u64,
+        })
+    }
+
+    /// Runs the op.
+    ///
+    /// # Safety
+    /// `y` is of the result's type, shape and device, and each operand equal to or disjoint from it; `target` is its first
+    /// element, and may be written through.
+    unsafe fn write(&self, ready: &Ready<'_>, target: *mut u8, y: &TensorView<'_>) -> Result<()> {
+        if ready.shape.contains(&0) {
+            return Ok(());
+        }
+        let walk = walk(ready, y);
+        match ready.device.context() {
+            None => {
+                let dtype = self.def.carrier(ready.dtype);
+                let op = (self.def.cpu)(dtype).ok_or_else(|| self.def.no_kernel(ready.dtype))?;
+                let operands = ready.views.map(|view| view.map_or(std::ptr::null(), |view| view.as_ptr()));
+                let (given, sizes, words) = (ready.given, self.sizes(ready.dtype), ready.words);
+                let run = Run { op, walk: &walk, operands, given, y: target, sizes, words };
+                // SAFETY: the walk is of the views' shapes and strides; types and overlap are checked.
+                unsafe { run.run() };
+                Ok(())
+            }
+            Some(context) => {
+                let own;
+                let stream = match &self.stream {
+                    Some(stream) => {
+                        super::check_stream(stream, &ready.device)?;
+                        for view in ready.views.iter().flatten().chain([y]) {
+                            view.use_on(stream)?;
+                        }
+                        stream
+                    }
+                    None => {
+                        own = ready.device.stream();
+                        &own
+                    }
+                };
+                super::check_threads(self.threads)?;
+                self.launch(context, stream, ready, &walk, target.addr())
+            }
+        }
+    }
+
+    fn launch(
+        &self,
+        context: &'static Context,
+        stream: &Stream,
+        ready: &Ready<'_>,
+        walk: &Walk,
+        target: usize,
+    ) -> Result<()> {
+        let choice = self.choose(ready, walk, target);
+        let entry = (self.def.entry)(self.def.carrier(ready.dtype), choice.class)
+            .ok_or_else(|| self.def.no_kernel(ready.dtype))?;
+        let function = entry.function(context)?;
+        let sizes = self.sizes(ready.dtype);
+        let start = addresses(ready, target);
+        let count = self.def.info.operands.len();
+        choice.walk.parts(choice.limit(), Places::default(), &mut |part, place| {
+            let mut at = start;
+            for ((address, place), size) in at.iter_mut().zip(place).zip(sizes) {
+                *address = address.wrapping_add_signed(place as isize * size as isize);
+            }
+            let launch = Launch {
+                addresses: at.map(|address| address as u64),
+                given: ready.given.map(Option::unwrap_or_default),
+                words: ready.words,
+                mode: choice.mode,
+                count,
+            };
+            let queue = |items: u64, params: &mut [*mut c_void]| {
+                let blocks = items.div_ceil(u64::from(self.threads)) as u32;
+                // SAFETY: the parameters are those of the entry's class and arity; plan and checks vouch for the memory.
+                unsafe { cuda::launch(context, function, blocks, self.threads, stream, params) }
+            };
+            match (choice.class, count) {
+                (Class::Flat, _) => {
+                    let n = part.numel();
+                    let head = aligned_head(&at, &sizes, part, choice.lanes).unwrap_or(0).min(n as u32);
+                    let body = n - u64::from(head);
+                    launch.flat(n, head, |params| {
+                        queue(body / choice.lanes as u64 + body % choice.lanes as u64 + u64::from(head), params)
+                    })
+                }
+                (_, 2) => launch.tiled::<3>(part, queue),
+                _ => launch.tiled::<4>(part, queue),
+            }
+        })
+    }
+
+    /// The class for a walk whose result starts at `target`.
+    fn choose(&self, ready: &Ready<'_>, walk: &Walk, target: usize) -> Choice {
+        let lanes = 16 / ready.dtype.size();
+        let (sizes, at) = (self.sizes(ready.dtype), addresses(ready, target));
+        let mut mode = 0;
+        for (k, given) in ready.given.iter().enumerate() {
+            mode |= u32::from(given.is_some()) * (ONCE << (WORD_SHIFT + k as u32));
+        }
+        let strided = |replaced| Choice { class: Class::Strided, walk: *walk, lanes: 1, mode, replaced };
+        if self.strategy == Strategy::Direct {
+            return strided(None);
+        }
+        let replaced = match self.strategy {
+            Strategy::ExplicitParallel | Strategy::Table => Some("ops of several operands have vectors or single elements"),
+            _ => None,
+        };
+        let once = (0_u32..).zip(&walk.once()[1..]).fold(0, |bits, (k, &once)| bits | u32::from(once) * (ONCE << k));
+        if walk.is_flat() && aligned_head(&at, &sizes, walk, lanes).is_some() {
+            return Choice { class: Class::Flat, walk: *walk, lanes, mode: mode | once, replaced };
+        }
+        let aligned = |k: usize, step: i64| {
+            let vector = lanes * sizes[k];
+            (at[k].wrapping_add_signed(step as isize * sizes[k] as isize)).is_multiple_of(vector)
+        };
+        match walk.rows(lanes, aligned) {
+            Some(rows) => Choice { class: Class::Rows, walk: rows, lanes, mode: mode | once, replaced },
+            None if self.strategy == Strategy::Auto => strided(None),
+            None => strided(Some("the operands do not lie in aligned vectors")),
+        }
+    }
+
+    /// Bytes of an element of each tensor, the result first.
+    fn sizes(&self, dtype: DType) -> [usize; 4] {
+        let result = self.def.info.result.of(dtype).size();
+        let first = if self.def.info.kind == Kind::Select { 1 } else { dtype.size() };
+        [result, first, dtype.size(), dtype.size()]
+    }
+
+    fn words(&self, dtype: DType) -> Result<Words> {
+        let mut words = Words::default();
+        for ((word, number), info) in words.iter_mut().zip(&self.params).zip(self.def.info.params) {
+            *word = number.word(info, dtype)?;
+        }
+        Ok(words)
+    }
+}
+
+impl Choice {
+    /// Items of one launch stay below this.
+    fn limit(&self) -> u64 {
+        if self.class == Class::Flat { MAX_ITEMS * self.lanes as u64 } else { MAX_ITEMS }
+    }
+}
+
+/// The loop of a call.
+fn walk(ready: &Ready<'_>, y: &TensorView<'_>) -> Walk {
+    let of = |view: &TensorView<'_>| broadcast(view.shape(), view.strides(), &ready.shape);
+    let [a, b, c] = ready.views.map(|view| view.map_or(Along::default(), |view| of(&view)));
+    Walk::new(&ready.shape, &[of(y), a, b, c])
+}
+
+/// Addresses of the tensors, the result's first; 0 for those that are not there.
+fn addresses(ready: &Ready<'_>, target: usize) -> [usize; 4] {
+    let [a, b, c] = ready.views.map(|view| view.map_or(0, |view| view.address()));
+    [target, a, b, c]
+}
+
+/// The number of elements before one that is aligned for vectors of `lanes` in all tensors that a flat walk steps along;
+/// `None` where there is none.
+fn aligned_head(at: &[usize; 4], sizes: &[usize; 4], walk: &Walk, lanes: usize) -> Option<u32> {
+    let (_, steps) = walk.inner();
+    (0..lanes).find_map(|head| {
+        let aligned = |k: usize| steps[k] == 0 || (at[k] + head * sizes[k]).is_multiple_of(lanes * sizes[k]);
+        (0..4).all(aligned).then_some(head as u32)
+    })
+}
+
+/// The arguments of a launch.
+struct Launch {
+    addresses: [u64; 4],
+    given: [u64; 3],
+    words: Words,
+    mode: u32,
+    count: usize,
+}
+
+/// Pointers to arguments, in order.
+struct Params {
+    pointers: [*mut c_void; 14],
+    len: usize,
+}
+
+impl Params {
+    fn push<T>(&mut self, value: &T) {
+        self.pointers[self.len] = std::ptr::from_ref(value).cast_mut().cast();
+        self.len += 1;
+    }
+}
+
+impl Launch {
+    /// Operands, result, and what `middle` puts behind them; then mode, numbers and parameters.
+    fn params(&self, middle: impl FnOnce(&mut Params)) -> Params {
+        let mut params = Params { pointers: [std::ptr::null_mut(); 14], len: 0 };
+        self.addresses[1..=self.count].iter().for_each(|address| params.push(address));
+        params.push(&self.addresses[0]);
+        middle(&mut params);
+        params.push(&self.mode);
+        self.given[..self.count].iter().for_each(|word| params.push(word));
+        self.words.iter().for_each(|word| params.push(word));
+        params
+    }
+
+    fn flat(&self, n: u64, head: u32, queue: impl FnOnce(&mut [*mut c_void]) -> Result<()>) -> Result<()> {
+        let mut params = self.params(|params| {
+            params.push(&n);
+            params.push(&head);
+        });
+        queue(&mut params.pointers[..params.len])
+    }
+
+    fn tiled<const N: usize>(
+        &self,
+        walk: &Walk,
+        queue: impl FnOnce(u64, &mut [*mut c_void]) -> Result<()>,
+    ) -> Result<()> {
+        let steps: Steps<N> = walk.steps();
+        let items = walk.numel() as u32;
+        let mut params = self.params(|params| {
+            params.push(&steps);
+            params.push(&items);
+        });
+        queue(u64::from(items), &mut params.pointers[..params.len])
+    }
+}
+
+/// Launches a unary op's strided kernel.
+///
+/// # Safety
+/// The walk's places are valid in the tensors at `addresses` (result, operand), of elements of `sizes` bytes, and one that
+/// is in both has the same place in both; `stream` is of the context, and `function` such a kernel.
+pub(super) unsafe fn launch_strided_unary(
+    context: &'static Context,
+    function: cuda::Function,
+    stream: &Stream,
+    threads: u32,
+    walk: &Walk,
+    (addresses, sizes, words): ([usize; 2], [usize; 2], Words),
+) -> Result<()> {
+    walk.parts(MAX_ITEMS, Places::default(), &mut |part, place| {
+        let at = |k: usize| addresses[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize) as u64;
+        let launch = Launch { addresses: [at(0), at(1), 0, 0], given: [0; 3], words, mode: 0, count: 1 };
+        launch.tiled::<2>(part, |items, params| {
+            let blocks = items.div_ceil(u64::from(threads)) as u32;
+            // SAFETY: the caller's contract.
+            unsafe { cuda::launch(context, function, blocks, threads, stream, params) }
+        })
+    })
+}

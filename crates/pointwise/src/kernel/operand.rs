@@ -1,0 +1,49 @@
+//! What an op of several operands takes: tensors and numbers.
+
+use crate::tensor::{Tensor, TensorView, TensorViewMut};
+use crate::Number;
+
+/// An operand: a view, or a number on either side of the op, for which no tensor is made.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a> {
+    /// Elements, broadcast.
+    View(TensorView<'a>),
+    /// One value for all elements. It takes the element type of the tensors, by PyTorch's rules: a float does not go with
+    /// integers, nor a number other than 0 and 1 with bool.
+    Number(Number),
+}
+
+impl<'a> From<&'a Tensor> for Operand<'a> {
+    fn from(tensor: &'a Tensor) -> Self {
+        Operand::View(tensor.view())
+    }
+}
+
+impl<'a> From<TensorView<'a>> for Operand<'a> {
+    fn from(view: TensorView<'a>) -> Self {
+        Operand::View(view)
+    }
+}
+
+impl<'a> From<&'a TensorView<'_>> for Operand<'a> {
+    fn from(view: &'a TensorView<'_>) -> Self {
+        Operand::View(view.into())
+    }
+}
+
+impl<'a> From<&'a TensorViewMut<'_>> for Operand<'a> {
+    fn from(view: &'a TensorViewMut<'_>) -> Self {
+        Operand::View(view.as_view())
+    }
+}
+
+macro_rules! numbers {
+    ($($t:ty)*) => { $(
+        impl From<$t> for Operand<'_> {
+            fn from(value: $t) -> Self {
+                Operand::Number(value.into())
+            }
+        }
+    )* };
+}
+numbers!(Number f64 f32 i64 i32 bool);

@@ -1,0 +1,434 @@
+//! Ops with a random word for each element: their definitions, and dropout's kernel object.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use pointwise_core::family::random::last_kept;
+use pointwise_core::op::Words;
+use pointwise_core::{DType, OpInfo, Philox, Word};
+
+use super::plan::{Call, plan};
+use super::unary::DEFAULT_THREADS;
+use super::{Entry, Plan, Strategy, Variant};
+use crate::cpu::{self, RandomFn};
+use crate::cuda::{self, Context};
+use crate::error::{ErrorKind, Result};
+use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
+use crate::Stream;
+
+/// A random op as the host knows it.
+#[derive(Debug)]
+pub(crate) struct RandomDef {
+    /// Name, types, documentation.
+    pub(crate) info: OpInfo,
+    /// The loop over elements of a type on the CPU; `None` for a type the op does not take.
+    pub(crate) cpu: fn(DType) -> Option<RandomFn>,
+    /// The kernel of a variant for elements of a type, with or without a mask; `None` where there is none.
+    pub(crate) entry: fn(DType, Variant, bool) -> Option<&'static Entry>,
+}
+
+/// Dropout with its probability and launch settings.
+///
+/// ```
+/// use pointwise::{Device, Philox, Tensor, kernels};
+///
+/// let x = Tensor::full(&Device::cpu(), 1.0_f32, [1000])?;
+/// let place = Philox::new(42);
+/// let (y, mask) = kernels::dropout(0.2).run_with_mask(&x, place)?;
+/// let kept = mask.to_vec::<bool>()?.iter().filter(|kept| **kept).count();
+/// assert_eq!(y.to_vec::<f32>()?.iter().filter(|y| **y == 1.25).count(), kept);
+/// // The next call goes on behind the words of this one.
+/// let z = kernels::dropout(0.2).run(&x, place.after(1000))?;
+/// # Ok::<(), pointwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DropoutKernel {
+    def: &'static RandomDef,
+    p: f64,
+    training: bool,
+    strategy: Strategy,
+    threads: u32,
+    stream: Option<Stream>,
+}
+
+/// What a call comes to.
+enum Mode {
+    /// Everything is kept, unchanged.
+    Keep,
+    /// Nothing is kept.
+    Drop,
+    Draw(Words),
+}
+
+impl RandomDef {
+    /// Dropout with probability `p`.
+    pub(crate) fn dropout(&'static self, p: f64) -> DropoutKernel {
+        DropoutKernel {
+            def: self,
+            p,
+            training: true,
+            strategy: Strategy::Auto,
+            threads: DEFAULT_THREADS,
+            stream: None,
+        }
+    }
+}
+
+impl DropoutKernel {
+    /// Name, types, documentation.
+    pub fn info(&self) -> &'static OpInfo {
+        &self.def.info
+    }
+
+    /// Whether to drop anything (the default): without, the result is a copy and the mask is true.
+    #[must_use]
+    pub fn training(mut self, training: bool) -> Self {
+        self.training = training;
+        self
+    }
+
+    /// The strategy on CUDA devices: `direct`, `explicit_parallel` or `register_copy`. No result depends on it.
+    #[must_use]
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024.
+    #[must_use]
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// The stream to launch on; without one it is the device's own.
+    #[must_use]
+    pub fn on(mut self, stream: &Stream) -> Self {
+        self.stream = Some(stream.clone());
+        self
+    }
+
+    /// Dropout of `x`, in a new tensor of its shape. Element `i`, counted in row-major order, takes word `i` at
+    /// `place`.
+    ///
+    /// # Errors
+    /// An element type that is no float, a probability outside 0 to 1 (NaN too, and without training too), a stream of
+    /// another device, bad launch settings, a missing kernel, out of memory, the driver's.
+    pub fn run<'a>(&self, x: impl Into<TensorView<'a>>, place: Philox) -> Result<Tensor> {
+        let x = x.into();
+        self.mode(x.dtype())?;
+        let mut y = Tensor::empty(x.device(), x.dtype(), x.shape())?;
+        if x.is_contiguous() {
+            self.run_into(x, &mut y, place)?;
+        } else {
+            self.run_into(&x.to_tensor()?, &mut y, place)?;
+        }
+        Ok(y)
+    }
+
+    /// [`DropoutKernel::run`], and the mask: a bool tensor of the shape of `x`, true where the element was kept.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_with_mask<'a>(&self, x: impl Into<TensorView<'a>>, place: Philox) -> Result<(Tensor, Tensor)> {
+        let x = x.into();
+        self.mode(x.dtype())?;
+        let mut y = Tensor::empty(x.device(), x.dtype(), x.shape())?;
+        let mut mask = Tensor::empty(x.device(), DType::Bool, x.shape())?;
+        if x.is_contiguous() {
+            self.run_with_mask_into(x, &mut y, &mut mask, place)?;
+        } else {
+            self.run_with_mask_into(&x.to_tensor()?, &mut y, &mut mask, place)?;
+        }
+        Ok((y, mask))
+    }
+
+    /// Dropout of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can capture it (with
+    /// seed and offset as they are now).
+    ///
+    /// # Errors
+    /// As [`DropoutKernel::run`], and: another shape, device or element type of `y`, views that are not contiguous or
+    /// share memory in part.
+    pub fn run_into<'a, 'b>(
+        &self,
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+        place: Philox,
+    ) -> Result<()> {
+        self.checked(x.into(), y.into(), None, place)
+    }
+
+    /// [`DropoutKernel::run_into`], and the mask, written to a bool tensor of the same shape.
+    ///
+    /// # Errors
+    /// As there, and the same for `mask`, which may share no memory with the others.
+    pub fn run_with_mask_into<'a, 'b, 'c>(
+        &self,
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+        mask: impl Into<TensorViewMut<'c>>,
+        place: Philox,
+    ) -> Result<()> {
+        self.checked(x.into(), y.into(), Some(mask.into()), place)
+    }
+
+    /// Dropout of `x`, written back to `x`. Allocates nothing and waits for nothing.
+    ///
+    /// # Errors
+    /// As [`DropoutKernel::run`], and a view that is not contiguous.
+    pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>, place: Philox) -> Result<()> {
+        let mut x = x.into();
+        let mode = self.mode(x.dtype())?;
+        x.layout().require_contiguous("run_inplace")?;
+        let target = x.as_mut_ptr();
+        let view = x.as_view();
+        // SAFETY: one exclusively borrowed tensor is operand and result.
+        unsafe { self.execute(&mode, &view, (target, &view), None, place) }
+    }
+
+    /// What [`DropoutKernel::run_into`] (with `mask`: [`DropoutKernel::run_with_mask_into`]) would launch on a CUDA
+    /// device for these tensors, if anything is to be drawn.
+    ///
+    /// # Errors
+    /// An element type or probability that dropout does not take, bad launch settings.
+    pub fn plan<'a, 'b>(
+        &self,
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorView<'b>>,
+        mask: Option<TensorView<'_>>,
+    ) -> Result<Plan> {
+        let (x, y) = (x.into(), y.into());
+        self.mode(x.dtype())?;
+        self.plan_for(&x, y.address(), mask.map(|mask| mask.address()))
+    }
+
+    /// Checks type and probability.
+    fn mode(&self, dtype: DType) -> Result<Mode> {
+        let info = &self.def.info;
+        if !info.supports(dtype) {
+            return Err(
+                ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into()
+            );
+        }
+        // NaN is in no range.
+        if !(0.0..=1.0).contains(&self.p) {
+            return Err(ErrorKind::Parameter {
+                name: "p",
+                value: self.p.to_string(),
+                why: "must be a probability, from 0 to 1".to_owned(),
+            }
+            .into());
+        }
+        Ok(if !self.training || self.p == 0.0 {
+            Mode::Keep
+        } else if self.p == 1.0 {
+            Mode::Drop
+        } else {
+            let scale = (1.0 / (1.0 - self.p)) as f32;
+            Mode::Draw([u64::from(last_kept(self.p)), scale.to_word(), 0, 0])
+        })
+    }
+
+    fn checked(
+        &self,
+        x: TensorView<'_>,
+        mut y: TensorViewMut<'_>,
+        mut mask: Option<TensorViewMut<'_>>,
+        place: Philox,
+    ) -> Result<()> {
+        let mode = self.mode(x.dtype())?;
+        x.layout().require_contiguous("run_into")?;
+        self.check_output("output", &x, &y.as_view(), x.dtype())?;
+        if overlap(&x, &y.as_view()) == Overlap::Partial {
+            return Err(self.overlap("input and output"));
+        }
+        if let Some(mask) = &mask {
+            let mask = mask.as_view();
+            self.check_output("mask", &x, &mask, DType::Bool)?;
+            if overlap(&x, &mask) != Overlap::None || overlap(&y.as_view(), &mask) != Overlap::None {
+                return Err(self.overlap("mask and another tensor"));
+            }
+        }
+        let target = y.as_mut_ptr();
+        let mask = mask.as_mut().map(|mask| (mask.as_mut_ptr(), mask.as_view()));
+        // SAFETY: types, sizes, devices and overlaps are checked; the views are borrowed until the call is queued, and
+        // noted as used on its stream.
+        unsafe { self.execute(&mode, &x, (target, &y.as_view()), mask, place) }
+    }
+
+    fn check_output(&self, which: &str, x: &TensorView<'_>, y: &TensorView<'_>, dtype: DType) -> Result<()> {
+        let what = || format!("the {which} of {}", self.def.info.name);
+        if y.dtype() != dtype {
+            return Err(ErrorKind::DType { op: what(), got: y.dtype(), allowed: vec![dtype] }.into());
+        }
+        if y.shape() != x.shape() {
+            return Err(ErrorKind::ShapeMismatch { what: what(), expected: *x.shape(), got: *y.shape() }.into());
+        }
+        if y.device() != x.device() {
+            return Err(ErrorKind::DeviceMismatch { what: what(), expected: *x.device(), got: *y.device() }.into());
+        }
+        y.layout().require_contiguous("run_into")
+    }
+
+    fn overlap(&self, which: &str) -> crate::Error {
+        ErrorKind::Overlap { what: format!("{which} of {}", self.def.info.name) }.into()
+    }
+
+    fn plan_for(&self, x: &TensorView<'_>, y: usize, mask: Option<usize>) -> Result<Plan> {
+        super::check_threads(self.threads)?;
+        let lanes = 16 / x.dtype().size();
+        let wish = |strategy| {
+            plan(&Call {
+                x: x.address(),
+                y,
+                dtype: x.dtype(),
+                result: self.def.info.result,
+                n: x.numel() as u64,
+                strategy,
+                threads: self.threads,
+            })
+        };
+        let (strategy, table) = match self.strategy {
+            Strategy::Auto => (Strategy::RegisterCopy, None),
+            // A random op is no function of its operand alone.
+            Strategy::Table => (Strategy::RegisterCopy, Some("a random op has no table")),
+            strategy => (strategy, None),
+        };
+        let mut plan = wish(strategy)?;
+        let masked = |mask: usize| (mask + plan.head as usize).is_multiple_of(lanes);
+        if plan.variant == Variant::RegisterCopy && !mask.is_none_or(masked) {
+            plan = wish(Strategy::ExplicitParallel)?;
+            plan.replaced = Some("the mask is not aligned as the operand is");
+        }
+        plan.replaced = plan.replaced.or(table).filter(|_| self.strategy != Strategy::Auto);
+        Ok(plan)
+    }
+
+    /// # Safety
+    /// `x` is contiguous, `y` and `mask` are valid for writing as many elements, of its type and of bool, on the same
+    /// device; `y` is equal to or disjoint from `x`, `mask` disjoint from both.
+    unsafe fn execute(
+        &self,
+        mode: &Mode,
+        x: &TensorView<'_>,
+        (y, result): (*mut u8, &TensorView<'_>),
+        mask: Option<(*mut u8, TensorView<'_>)>,
+        place: Philox,
+    ) -> Result<()> {
+        let n = x.numel();
+        if n == 0 {
+            return Ok(());
+        }
+        let mask_pointer = mask.as_ref().map_or(null_mut(), |(pointer, _)| *pointer);
+        let Some(context) = x.device().context() else {
+            // SAFETY: the caller's contract.
+            return unsafe { self.on_cpu(mode, x, y, mask_pointer, place) };
+        };
+        let own;
+        let stream = match &self.stream {
+            Some(stream) => {
+                super::check_stream(stream, x.device())?;
+                x.use_on(stream)?;
+                result.use_on(stream)?;
+                if let Some((_, mask)) = &mask {
+                    mask.use_on(stream)?;
+                }
+                stream
+            }
+            None => {
+                own = x.device().stream();
+                &own
+            }
+        };
+        let (to, flags) = (y.addr() as u64, mask_pointer.addr() as u64);
+        let bytes = n * x.dtype().size();
+        // SAFETY: the caller's contract; the copy is one of disjoint memory.
+        unsafe {
+            match mode {
+                Mode::Draw(words) => return self.launch(context, x, y, mask_pointer, stream, place, words),
+                Mode::Keep if to == x.device_ptr() => {}
+                Mode::Keep => cuda::copy_on(context, stream, to, x.device_ptr(), bytes)?,
+                Mode::Drop => cuda::fill_on(context, stream, to, 0, bytes)?,
+            }
+            if mask.is_some() {
+                cuda::fill_on(context, stream, flags, u8::from(matches!(mode, Mode::Keep)), n)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As [`DropoutKernel::execute`]; `mask` may be null.
+    unsafe fn on_cpu(
+        &self,
+        mode: &Mode,
+        x: &TensorView<'_>,
+        y: *mut u8,
+        mask: *mut u8,
+        place: Philox,
+    ) -> Result<()> {
+        let (n, size) = (x.numel(), x.dtype().size());
+        // SAFETY: the caller's contract; equal or disjoint memory is what `copy` may have, too.
+        unsafe {
+            match mode {
+                Mode::Draw(words) => {
+                    let run = (self.def.cpu)(x.dtype()).ok_or_else(|| self.no_kernel(x.dtype()))?;
+                    cpu::run_random(run, x.as_ptr(), y, mask, n, size, place, *words);
+                    return Ok(());
+                }
+                Mode::Keep => y.copy_from(x.as_ptr(), n * size),
+                Mode::Drop => y.write_bytes(0, n * size),
+            }
+            if !mask.is_null() {
+                mask.write_bytes(u8::from(matches!(mode, Mode::Keep)), n);
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As [`DropoutKernel::execute`]; `stream` is of the context, `mask` may be null.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn launch(
+        &self,
+        context: &'static Context,
+        x: &TensorView<'_>,
+        y: *mut u8,
+        mask: *mut u8,
+        stream: &Stream,
+        place: Philox,
+        words: &Words,
+    ) -> Result<()> {
+        let mask = (!mask.is_null()).then_some(mask);
+        let plan = self.plan_for(x, y.addr(), mask.map(|mask| mask.addr()))?;
+        let entry = (self.def.entry)(x.dtype(), plan.variant, mask.is_some())
+            .ok_or_else(|| self.no_kernel(x.dtype()))?;
+        let function = entry.function(context)?;
+        let (mut source, mut target) = (x.device_ptr(), y.addr() as u64);
+        let mut flags = mask.map_or(0, |mask| mask.addr() as u64);
+        let (mut n, mut head) = (plan.n, plan.head);
+        let Philox { mut seed, mut offset } = place;
+        let [mut p0, mut p1, ..] = *words;
+        let mut params: [*mut c_void; 9] = [
+            (&raw mut source).cast(),
+            (&raw mut target).cast(),
+            (&raw mut flags).cast(),
+            (&raw mut n).cast(),
+            (&raw mut head).cast(),
+            (&raw mut seed).cast(),
+            (&raw mut offset).cast(),
+            (&raw mut p0).cast(),
+            (&raw mut p1).cast(),
+        ];
+        // SAFETY: the parameters are those of every random entry; plan and caller vouch for the memory.
+        unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
+    }
+
+    #[cold]
+    fn no_kernel(&self, dtype: DType) -> ErrorKind {
+        ErrorKind::NoKernel {
+            symbol: format!("{} of {dtype}", self.def.info.name),
+            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The choices of a rotation: layout, pairing, positions, angles.
+
+use std::str::FromStr;
+
+use pointwise_core::DType;
+
+use super::{Frequencies, RopeError, RopePrecision};
+use crate::error::Result;
+use crate::tensor::{Tensor, TensorView};
+use crate::Device;
+
+/// Which dimension of a tensor is which: batch, sequence, head, lane. Strides are the views' own; the last is 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RopeLayout {
+    /// `[batch, sequence, heads, head_dim]`.
+    #[default]
+    Bshd,
+    /// `[batch, heads, sequence, head_dim]`.
+    Bhsd,
+    /// `[sequence, batch, heads, head_dim]`.
+    Sbhd,
+    /// `[tokens, heads, head_dim]`, sequences one after another.
+    Thd,
+    /// `[sequence, head_dim]`: one head.
+    Sd,
+}
+
+impl RopeLayout {
+    /// The dimensions of batch, sequence and heads; `None` where there is no such dimension, and so one entry.
+    pub(super) fn dims(self) -> [Option<usize>; 3] {
+        match self {
+            Self::Bshd => [Some(0), Some(1), Some(2)],
+            Self::Bhsd => [Some(0), Some(2), Some(1)],
+            Self::Sbhd => [Some(1), Some(0), Some(2)],
+            Self::Thd => [None, Some(0), Some(1)],
+            Self::Sd => [None, Some(0), None],
+        }
+    }
+
+    /// The dimensions a tensor has.
+    pub(super) fn rank(self) -> usize {
+        1 + self.dims().iter().flatten().count()
+    }
+
+    /// The dimensions by their letters' names.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Bshd => "[batch, sequence, heads, head_dim]",
+            Self::Bhsd => "[batch, heads, sequence, head_dim]",
+            Self::Sbhd => "[sequence, batch, heads, head_dim]",
+            Self::Thd => "[tokens, heads, head_dim]",
+            Self::Sd => "[sequence, head_dim]",
+        }
+    }
+}
+
+impl FromStr for RopeLayout {
+    type Err = RopeError;
+
+    fn from_str(name: &str) -> std::result::Result<Self, RopeError> {
+        match name {
+            "bshd" => Ok(Self::Bshd),
+            "bhsd" => Ok(Self::Bhsd),
+            "sbhd" => Ok(Self::Sbhd),
+            "thd" => Ok(Self::Thd),
+            "sd" => Ok(Self::Sd),
+            other => Err(RopeError::invalid("layout", other, "give bshd, bhsd, sbhd, thd or sd")),
+        }
+    }
+}
+
+/// Which lanes make a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RopePairs {
+    /// `(i, i + rotary_dim / 2)`: NeoX, Llama.
+    Half,
+    /// `(2 i, 2 i + 1)`: GPT-J.
+    Interleaved,
+    /// Interleaved in, half out (DeepSeek-V3). Not in place. Its backward pass takes half and gives interleaved.
+    InterleavedToHalf,
+}
+
+impl FromStr for RopePairs {
+    type Err = RopeError;
+
+    fn from_str(name: &str) -> std::result::Result<Self, RopeError> {
+        match name {
+            "half" => Ok(Self::Half),
+            "interleaved" => Ok(Self::Interleaved),
+            "interleaved_to_half" => Ok(Self::InterleavedToHalf),
+            other => Err(RopeError::invalid("pairs", other, "give half, interleaved or interleaved_to_half")),
+        }
+    }
+}
+
+/// Where in a head the rotated lanes are, if not all rotate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RotatedLanes {
+    /// First.
+    #[default]
+    Lead,
+    /// Last (DeepSeek, cuDNN).
+    Trail,
+}
+
+/// The direction of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RopeDirection {
+    /// The rotation.
+    #[default]
+    Forward,
+    /// Its gradient: the sine negated, scales as in the forward pass.
+    Backward,
+}
+
+impl FromStr for RopeDirection {
+    type Err = RopeError;
+
+    fn from_str(name: &str) -> std::result::Result<Self, RopeError> {
+        match name {
+            "forward" => Ok(Self::Forward),
+            "backward" => Ok(Self::Backward),
+            other => Err(RopeError::invalid("direction", other, "give forward or backward")),
+        }
+    }
+}
+
+/// What to do about a position that a table does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OutOfRange {
+    /// An error where the host knows the positions: offsets, and position ids on the CPU. On a GPU, whose ids the host
+    /// does not read, as [`OutOfRange::Identity`].
+    #[default]
+    Error,
+    /// The token is not rotated, only scaled.
+    Identity,
+}
+
+/// The position of each token.
+#[derive(Debug, Clone, Copy)]
+pub enum RopePositions<'a> {
+    /// The index in the sequence and this number.
+    Offset(i64),
+    /// The index in the sequence and a number for each batch entry: i32 or i64, `[batch]`.
+    BatchOffsets(TensorView<'a>),
+    /// A number for each token: i32 or i64, `[sequence]`, `[batch, sequence]` or `[1, sequence]`, in any order.
+    Ids(TensorView<'a>),
+    /// Token-major sequences: the index in the own sequence. Tokens before the first and after the last sequence are
+    /// not rotated.
+    Sequences {
+        /// Where each sequence begins, and where the last ends: i32 or i64, `[sequences + 1]`, rising.
+        cu_seqlens: TensorView<'a>,
+        /// Added to the positions of a sequence: of the same type, `[sequences]`.
+        offsets: Option<TensorView<'a>>,
+    },
+}
+
+impl Default for RopePositions<'_> {
+    fn default() -> Self {
+        Self::Offset(0)
+    }
+}
+
+/// Where angles come from.
+#[derive(Debug, Clone, Copy)]
+pub enum RopeAngles<'a> {
+    /// Computed in the kernel.
+    Frequencies(&'a RopeFrequencies, RopePrecision),
+    /// Radians, f32: `[rows, width]`, `[rows, 1, 1, width]` (cuDNN's `freqs`), or `[batch, sequence, width]` with a row for
+    /// each token. The width is half the rotated lanes, or all of them, of which the first half is read.
+    Raw(TensorView<'a>),
+    /// Cosines and sines, f32 or of the tensor's type, shaped like [`RopeAngles::Raw`].
+    Tables {
+        /// Cosines.
+        cos: TensorView<'a>,
+        /// Sines.
+        sin: TensorView<'a>,
+    },
+}
+
+/// Frequencies on a device, for kernels that compute the angles themselves.
+#[derive(Debug)]
+pub struct RopeFrequencies {
+    pub(super) inv_freq: Tensor,
+    pub(super) turns: Tensor,
+    pub(super) attention_factor: f64,
+}
+
+impl RopeFrequencies {
+    /// Copies frequencies to a device.
+    ///
+    /// # Errors
+    /// Out of memory, the driver's.
+    pub fn new(device: &Device, frequencies: &Frequencies) -> Result<RopeFrequencies> {
+        let pairs = frequencies.inv_freq.len();
+        let turns: Vec<i64> = frequencies.turns.iter().map(|turns| *turns as i64).collect();
+        Ok(RopeFrequencies {
+            inv_freq: Tensor::from_slice(device, &frequencies.inv_freq, [pairs])?,
+            turns: Tensor::from_slice(device, &turns, [pairs])?,
+            attention_factor: frequencies.attention_factor,
+        })
+    }
+
+    /// A model's own `inv_freq` tensor, f32, contiguous; `precision=exact` works from these rounded values.
+    ///
+    /// # Errors
+    /// Another element type or shape; what [`Frequencies::from_inv_freq`] reports; those of copying.
+    pub fn from_inv_freq(inv_freq: &Tensor, attention_factor: f64) -> Result<RopeFrequencies> {
+        let frequencies = Frequencies::from_inv_freq(&inv_freq.to_vec::<f32>()?, attention_factor)?;
+        RopeFrequencies::new(inv_freq.device(), &frequencies)
+    }
+
+    /// Lanes that rotate.
+    pub fn rotary_dim(&self) -> usize {
+        2 * self.inv_freq.numel()
+    }
+}
+
+/// How a kernel gets its angles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Hf,
+    Exact,
+    Angles,
+    Tables,
+    OwnTables,
+}
+
+/// The addresses of a call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pointers {
+    pub(crate) qx: *const u8,
+    pub(crate) qy: *mut u8,
+    pub(crate) kx: *const u8,
+    pub(crate) ky: *mut u8,
+    /// Positions, or offsets.
+    pub(crate) ids: *const u8,
+    /// Cumulative lengths.
+    pub(crate) starts: *const u8,
+    /// Frequencies, angles or cosines.
+    pub(crate) first: *const u8,
+    /// Sines.
+    pub(crate) second: *const u8,
+}
+
+// SAFETY: what is behind the pointers is shared by contract of the functions that take them: each thread writes tokens
+// of its own.
+unsafe impl Sync for Pointers {}
+
+/// The element types that RoPE takes.
+pub(crate) const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];

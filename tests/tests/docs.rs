@@ -1,0 +1,73 @@
+//! `docs/ops.md` is made of the op tables: this test says when it is not current, and writes it with
+//! `POINTWISE_BLESS=1`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use pointwise::{Accuracy, DType, OpInfo, UNARY};
+
+const HEAD: &str = "\
+# The ops
+
+Made of the op tables by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
+
+*Bound* is the largest error of an f32 result in ULP; `exact` results are correctly rounded, the same bits on every device.
+Results in 16 bits are within 1 ULP and correctly rounded for at least 99.5 % of all inputs, results in 8 bits always.
+`floats` are f32, f16, bf16, f8e4m3, f8e5m2; `ints` are i8, i16, i32, i64, u8.
+";
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    page += "\n## One operand\n\n| op | parameters | element types | result | bound | |\n|---|---|---|---|---|---|\n";
+    for def in UNARY {
+        page += &row(&def.info);
+    }
+    page
+}
+
+fn row(info: &OpInfo) -> String {
+    let params: Vec<_> = info.params.iter().map(|param| format!("{} = {}", param.name, value(param.default))).collect();
+    let bound = match info.accuracy {
+        Accuracy::Exact => "exact".to_owned(),
+        accuracy => accuracy.bound(DType::F32).to_string(),
+    };
+    let doc = info.doc.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+    let result = info.result.of(DType::F32);
+    let result = if result == DType::Bool { "bool" } else { "as x" };
+    let mut row = String::new();
+    // Writing to a string does not fail.
+    let _ = writeln!(row, "| `{}` | {} | {} | {result} | {bound} | {doc} |", info.name, params.join(", "), types(info.types));
+    row
+}
+
+fn value(default: f64) -> String {
+    match default {
+        f64::MAX => "largest finite".to_owned(),
+        f64::MIN => "lowest finite".to_owned(),
+        _ => default.to_string(),
+    }
+}
+
+fn types(types: &[DType]) -> String {
+    let all = |class: fn(DType) -> bool| DType::ALL.into_iter().filter(|t| class(*t)).all(|t| types.contains(&t));
+    let mut words = Vec::new();
+    for (name, class) in [("floats", DType::is_float as fn(DType) -> bool), ("ints", DType::is_int)] {
+        match all(class) {
+            true => words.push(name),
+            false => words.extend(types.iter().filter(|t| class(**t)).map(|t| t.name())),
+        }
+    }
+    words.extend(types.contains(&DType::Bool).then_some("bool"));
+    words.join(" ")
+}
+
+#[test]
+fn ops_md_is_current() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ops.md");
+    let page = page();
+    if std::env::var_os("POINTWISE_BLESS").is_some() {
+        std::fs::write(&file, &page).unwrap();
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == page, "docs/ops.md is not current: run POINTWISE_BLESS=1 cargo test -p tests --test docs");
+}

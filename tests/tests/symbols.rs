@@ -1,0 +1,77 @@
+//! The kernels that the host asks for are those that were embedded, each under its name.
+
+use std::collections::BTreeSet;
+
+use pointwise::{DType, Entry, UNARY, Variant, embedded};
+
+/// Every op, element type and variant, with the kernel that the host asks for.
+fn cases() -> impl Iterator<Item = (&'static str, DType, Variant, Option<&'static Entry>)> {
+    let typed = UNARY.iter().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
+    typed.flat_map(|(def, dtype)| {
+        Variant::ALL.into_iter().map(move |variant| (def.info.name, dtype, variant, (def.entry)(dtype, variant)))
+    })
+}
+
+/// The symbols of all of them.
+fn symbols() -> Vec<&'static str> {
+    cases().filter_map(|(_, _, _, entry)| entry).map(Entry::symbol).collect()
+}
+
+/// Whether there are kernels to compare with; where there are none, says why.
+fn has_kernels() -> bool {
+    if embedded().is_empty() {
+        println!("nothing to compare with: this was built without GPU kernels ({})", embedded().note());
+    }
+    !embedded().is_empty()
+}
+
+#[test]
+fn an_op_has_the_kernels_that_serve_it() {
+    for (op, dtype, variant, entry) in cases() {
+        let result = pointwise::op(op).expect("an op of the list").info.result;
+        assert_eq!(entry.is_some(), variant.strategy().serves_unary(dtype, result), "{op} {dtype} {variant:?}");
+        if let Some(entry) = entry {
+            let start = format!("unary_{op}_{dtype}_{}", variant.strategy());
+            assert!(entry.symbol().starts_with(&start), "{op} {dtype} {variant:?}: {entry:?}");
+        }
+    }
+}
+
+#[test]
+fn no_symbol_stands_for_two_kernels() {
+    let mut seen = BTreeSet::new();
+    for symbol in symbols() {
+        assert!(seen.insert(symbol), "{symbol}");
+    }
+}
+
+#[test]
+fn embedded_kernels_are_those_asked_for() {
+    if !has_kernels() {
+        return;
+    }
+    for (op, dtype, variant, entry) in cases() {
+        assert!(entry.is_none_or(Entry::is_embedded), "{op} {dtype} {variant:?}: {entry:?} is not embedded");
+    }
+    let asked: BTreeSet<&str> = symbols().into_iter().collect();
+    // A symbol starts with the kind of its table.
+    let unary = embedded().entries().filter(|symbol| symbol.starts_with("unary_"));
+    let unused: Vec<&str> = unary.filter(|symbol| !asked.contains(symbol)).collect();
+    assert!(unused.is_empty(), "nothing asks for {unused:?}");
+}
+
+#[test]
+fn the_ptx_of_an_entry_is_that_entry_alone() {
+    if !has_kernels() {
+        return;
+    }
+    assert!(!embedded().targets().is_empty());
+    for sm in embedded().targets() {
+        for symbol in embedded().entries() {
+            let text = embedded().ptx(symbol, sm).unwrap_or_else(|| panic!("{symbol} has no PTX for sm_{sm}"));
+            assert!(text.contains(&format!(".target sm_{sm}\n")), "{symbol}, sm_{sm}");
+            let entries: Vec<&str> = text.split(".entry ").skip(1).filter_map(|rest| rest.split('(').next()).collect();
+            assert_eq!(entries, [symbol], "sm_{sm}");
+        }
+    }
+}
