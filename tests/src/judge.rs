@@ -92,7 +92,7 @@ fn bit_formula(name: &str, dtype: DType, x: f64) -> f64 {
 }
 
 impl Report {
-    fn add<R: Element>(&mut self, x: f64, exact: f64, y: R, result: DType) {
+    pub(crate) fn add<R: Element>(&mut self, x: f64, exact: f64, y: R, result: DType) {
         self.compared += 1;
         let got = y.to_f64();
         let (right, ulp) = if result.is_float() {

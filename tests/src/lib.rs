@@ -2,6 +2,8 @@
 
 pub mod inputs;
 pub mod judge;
+pub mod layouts;
+pub mod map;
 pub mod params;
 
 /// Runs `$body` with `$E` as the Rust type of the element type `$dtype`.

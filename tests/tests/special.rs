@@ -5,8 +5,10 @@
 //! CUDA device every strategy is a case, and the encodings must have the CPU's bits, too.
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use pointwise::{DType, Device, ErrorKind, Philox, SinusoidalLayout, Strategy, Stream, Tensor, TensorView, kernels, ops};
-use pointwise_core::{Element, Value};
+use pointwise::{
+    DType, Device, ErrorKind, Philox, SinusoidalLayout, Strategy, Stream, Tensor, TensorView, Tuner, kernels, ops,
+};
+use pointwise_core::Element;
 use tests::{inputs, with_element};
 
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
@@ -31,6 +33,7 @@ fn main() {
         Trial::test("encodings::errors", move || encoding_errors(&device)),
         Trial::test("encodings::into_views", move || into_views(&device)),
         Trial::test("alibi::slopes", slopes),
+        Trial::test("tuner::nothing_to_measure", move || nothing_to_measure(&device)),
     ];
     let strategies: Vec<(&str, Strategy)> = if device.is_cpu() {
         vec![("cpu", Strategy::Auto)]
@@ -58,6 +61,10 @@ fn main() {
     }
     if device.is_cuda() {
         trials.push(Trial::test("graph_and_stream", move || graph_and_stream(&device)));
+        for (dtype, n) in [(DType::F32, 1000), (DType::BF16, 1 << 20), (DType::F8E4M3, 1 << 22)] {
+            let test = move || tune(&device, dtype, n);
+            trials.push(Trial::test(format!("tuner::{dtype}::{n}"), test));
+        }
         for &(name, strategy) in &strategies {
             let test = move || beyond_32_bits(&device, strategy);
             trials.push(Trial::test(format!("dropout::beyond_2_to_32::{name}"), test).with_ignored_flag(true));
@@ -101,9 +108,8 @@ fn differs(dtype: DType, a: &[u8], b: &[u8]) -> Option<usize> {
 
 const SIZES: [usize; 20] = [0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 63, 127, 255, 257, 1023, 1025, 70_001];
 /// Offsets of operand, result and mask.
-const OFFSETS: [(usize, usize, usize); 9] = [
-    (0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 3, 3), (7, 7, 7), (9, 9, 0), (1, 0, 1), (0, 1, 0), (5, 2, 3),
-];
+const OFFSETS: [(usize, usize, usize); 9] =
+    [(0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 3, 3), (7, 7, 7), (9, 9, 0), (1, 0, 1), (0, 1, 0), (5, 2, 3)];
 
 fn dropout(device: &Device, dtype: DType, strategy: Strategy) -> Outcome {
     let size = dtype.size();
@@ -150,7 +156,7 @@ fn dropout(device: &Device, dtype: DType, strategy: Strategy) -> Outcome {
                     let mut inplace = x.try_clone()?;
                     kernel.run_inplace(inplace.view_mut().narrow(0, x_at, n)?, place)?;
                     let bytes = inplace.to_bytes()?;
-                    if let Some(at) = differs(dtype, &bytes[start_of(x_at, size)..(x_at + n) * size], &exact) {
+                    if let Some(at) = differs(dtype, &bytes[x_at * size..(x_at + n) * size], &exact) {
                         return Err(format!("in place, {}: element {at} is wrong", context()).into());
                     }
                     if bytes[..x_at * size] != x_bytes[..x_at * size]
@@ -163,10 +169,6 @@ fn dropout(device: &Device, dtype: DType, strategy: Strategy) -> Outcome {
         }
     }
     Ok(())
-}
-
-fn start_of(element: usize, size: usize) -> usize {
-    element * size
 }
 
 /// The ends of the range of p, training off, and the gradient.
@@ -202,7 +204,7 @@ fn settings(device: &Device, dtype: DType) -> Outcome {
     Ok(())
 }
 
-/// The mask of `n` elements, as -1 and 1, less the mean.
+/// The mask of `n` elements.
 fn mask(device: &Device, p: f64, n: usize, place: Philox) -> Result<Vec<bool>, Failed> {
     let x = Tensor::zeros(device, DType::F8E5M2, [n])?;
     Ok(ops::dropout_with_mask(&x, p, true, place)?.1.to_vec::<bool>()?)
@@ -220,7 +222,9 @@ fn statistics(device: &Device) -> Outcome {
         let sigma = (N as f64 * p * (1.0 - p)).sqrt();
         let deviation = (count - N as f64 * (1.0 - p)) / sigma;
         if deviation.abs() > SIGMAS {
-            return Err(format!("seed {seed}, p {p}: {count} of {N} kept, {deviation:.1} standard deviations off").into());
+            return Err(
+                format!("seed {seed}, p {p}: {count} of {N} kept, {deviation:.1} standard deviations off").into()
+            );
         }
     }
     Ok(())
@@ -359,7 +363,8 @@ fn same_on_the_cpu(y: &Tensor, cpu: &Tensor, what: &str) -> Outcome {
 
 fn alibi(device: &Device, dtype: DType, strategy: Strategy, causal: bool) -> Outcome {
     let kernel = kernels::alibi(causal).strategy(strategy);
-    for (heads, seq_len) in [(1, 1), (2, 7), (3, 16), (8, 33), (12, 64), (5, 128), (20, 100), (1, 600), (0, 4), (3, 0)] {
+    for (heads, seq_len) in [(1, 1), (2, 7), (3, 16), (8, 33), (12, 64), (5, 128), (20, 100), (1, 600), (0, 4), (3, 0)]
+    {
         let y = kernel.run(device, dtype, [heads, seq_len, seq_len])?;
         let slopes = paper_slopes(heads);
         for (at, got) in numbers(&y)?.into_iter().enumerate() {
@@ -376,10 +381,7 @@ fn alibi(device: &Device, dtype: DType, strategy: Strategy, causal: bool) -> Out
             same_on_the_cpu(&y, &cpu, &format!("{heads} heads, {seq_len}"))?;
         }
     }
-    assert_eq!(
-        ops::alibi(device, dtype, 3, 9, causal)?.to_bytes()?,
-        kernel.run(device, dtype, [3, 9, 9])?.to_bytes()?
-    );
+    assert_eq!(ops::alibi(device, dtype, 3, 9, causal)?.to_bytes()?, kernel.run(device, dtype, [3, 9, 9])?.to_bytes()?);
     Ok(())
 }
 
@@ -554,5 +556,57 @@ fn beyond_32_bits(device: &Device, strategy: Strategy) -> Outcome {
             return Err(format!("element {} is wrong", first + at).into());
         }
     }
+    Ok(())
+}
+
+/// On the CPU, and without elements, tuning is a typed error; the tuned kernel runs all the same.
+fn nothing_to_measure(device: &Device) -> Outcome {
+    let mut tuner = Tuner::in_memory();
+    let cpu = Device::cpu();
+    let x = Tensor::full(&cpu, 1.0_f32, [8])?;
+    let mut y = Tensor::zeros(&cpu, DType::F32, [8])?;
+    let error = tuner.tune(&kernels::relu(), &x, &mut y).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    assert_eq!(error.to_string(), "tuning on the CPU: there is nothing to tune; call the kernel as it is");
+    assert_eq!(tuner.choice(&kernels::relu(), &x, &y)?, None);
+    assert_eq!(kernels::relu().tuned(&tuner).run(&x)?.to_vec::<f32>()?, [1.0; 8]);
+    assert!(tuner.warnings().is_empty() && tuner.file().is_none());
+    let x = Tensor::zeros(device, DType::F32, [0])?;
+    let mut y = Tensor::zeros(device, DType::F32, [0])?;
+    assert!(tuner.tune(&kernels::relu(), &x, &mut y).is_err());
+    Ok(())
+}
+
+/// A choice is made, kept in the file, used by calls like the one measured, and by no others.
+fn tune(device: &Device, dtype: DType, n: usize) -> Outcome {
+    let folder = std::env::temp_dir().join(format!("pointwise-special-{}-{dtype}", std::process::id()));
+    let file = folder.join("tuner.json");
+    let x = Tensor::from_bytes(device, dtype, &inputs::mixed(dtype, n, 6), [n])?;
+    let mut y = Tensor::zeros(device, dtype, [n])?;
+    let expected = ops::silu(&x)?.to_bytes()?;
+    let kernel = kernels::silu();
+    let mut tuner = Tuner::load_from(&file);
+    let choice = tuner.tune(&kernel, &x, &mut y)?;
+    println!("{dtype}, {n} elements: {choice:?}");
+    assert!(choice.microseconds > 0.0 && choice.strategy != Strategy::Auto, "{choice:?}");
+    assert_eq!(tuner.choice(&kernel, &x, &y)?, Some(choice));
+    assert_eq!(tuner.warnings(), &[] as &[String]);
+
+    let again = Tuner::load_from(&file);
+    assert_eq!((again.choice(&kernel, &x, &y)?, again.warnings().len()), (Some(choice), 0));
+    let tuned = kernel.clone().tuned(&again);
+    let plan = tuned.plan(&x, &y)?;
+    assert_eq!((plan.strategy, plan.threads, plan.replaced), (choice.strategy, choice.threads, None));
+    y.copy_from_bytes(&vec![0; n * dtype.size()])?;
+    tuned.run_into(&x, &mut y)?;
+    assert_eq!(differs(dtype, &y.to_bytes()?, &expected), None);
+    // A strategy that was set holds; other ops, sizes and alignments have no choice.
+    let direct = tuned.clone().strategy(Strategy::Direct).plan(&x, &y)?;
+    assert_eq!(direct.strategy, Strategy::Direct);
+    assert_eq!(again.choice(&kernels::exp(), &x, &y)?, None);
+    assert_eq!(again.choice(&kernel, x.view().narrow(0, 0, n / 4)?, &y)?, None);
+    assert_eq!(again.choice(&kernel, x.view().narrow(0, 1, n - 1)?, &y)?, None);
+
+    std::fs::remove_dir_all(folder)?;
     Ok(())
 }

@@ -13,6 +13,7 @@ const FOLDER: &str = "bundle";
 /// Where things lie in the bundle, for whoever opens it.
 const README: &str = "\
 matrix      every (op, element type, strategy) on the GPU: ./matrix [FILTER]; POINTWISE_MATRIX=quick for a memory checker
+special     dropout, ALiBi, the sinusoidal encoding and the tuner on the GPU: ./special [FILTER] [--ignored]
 accuracy    the accuracy table over all 2^32 f32 inputs: ./accuracy [--op NAME]
 bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json FILE]
 launch      host time of a call beside a bare launch
@@ -27,7 +28,7 @@ pub(crate) fn run() -> Result<()> {
     }
     fs::create_dir_all(&folder)?;
     let builds: [&[&str]; 3] = [
-        &["test", "--no-run", "--release", "-p", "tests", "--test", "matrix"],
+        &["test", "--no-run", "--release", "-p", "tests", "--test", "matrix", "--test", "special"],
         &["build", "--release", "-p", "tests", "-p", "benches", "--bins"],
         &["build", "--release", "-p", "pointwise-cli"],
     ];

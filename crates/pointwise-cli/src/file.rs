@@ -29,6 +29,24 @@ const CHUNK: usize = 8 << 20;
 /// A file that cannot be read or is not a whole safetensors file; a tensor that is not there or is of a type that ops
 /// do not take; out of memory.
 pub(crate) fn read(path: &Path, names: &[&str], device: &Device) -> Result<Vec<Tensor>> {
+    let (mut file, start, header) = open(path)?;
+    names.iter().map(|name| read_tensor(path, &mut file, start, &header, name, device)).collect()
+}
+
+/// As [`read`], of operands that may be left out: those of `names` that the file has.
+///
+/// # Errors
+/// As there, but for a tensor that is not there.
+pub(crate) fn read_present(path: &Path, names: &[&str], device: &Device) -> Result<Vec<Option<Tensor>>> {
+    let (mut file, start, header) = open(path)?;
+    let mut read = |name: &&str| {
+        header.info(name).map(|_| read_tensor(path, &mut file, start, &header, name, device)).transpose()
+    };
+    names.iter().map(|name| read(name)).collect()
+}
+
+/// The file, where its data begins, and its header.
+fn open(path: &Path) -> Result<(File, u64, Metadata)> {
     let failed = |error: io::Error| Error::Failed(format!("cannot read {}: {error}", path.display()));
     let broken = |why: String| Error::Failed(format!("{} is not a safetensors file: {why}", path.display()));
     // Before it is opened: opening a pipe waits for somebody to write to it.
@@ -61,7 +79,7 @@ pub(crate) fn read(path: &Path, names: &[&str], device: &Device) -> Result<Vec<T
         let expected = expected.map_or("more than any file".to_owned(), |bytes| format!("{bytes} bytes"));
         return Err(broken(format!("its header describes {expected}, but it has {size}; is it cut off?")));
     }
-    names.iter().map(|name| read_tensor(path, &mut file, start, &header, name, device)).collect()
+    Ok((file, start, header))
 }
 
 fn read_tensor(

@@ -11,6 +11,7 @@ mod list;
 mod output;
 mod progress;
 mod registry;
+mod rope;
 mod run;
 mod samples;
 mod tour;

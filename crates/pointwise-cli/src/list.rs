@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::output::line;
 use crate::registry::Op;
+use crate::rope;
 use crate::values::{choices, is_open, params};
 
 /// Runs the command.
@@ -18,7 +19,9 @@ use crate::values::{choices, is_open, params};
 /// Those of the standard output.
 pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
     if json {
-        let ops: Vec<Description> = Op::all().map(describe).collect();
+        let describe = |op| serde_json::to_value(describe(op)).map_err(|error| Error::Stdout(error.into()));
+        let mut ops: Vec<Value> = Op::all().map(describe).collect::<Result<_>>()?;
+        ops.extend(rope::descriptions());
         serde_json::to_writer_pretty(&mut *out, &ops).map_err(|error| Error::Stdout(error.into()))?;
         return line(out, "");
     }
@@ -31,6 +34,10 @@ pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
         let info = op.info();
         let (result, accuracy, gist) = (result(info), accuracy(info.accuracy), gist(info));
         line(out, format!("{signature:a$}  {types:b$}  {result:6}  {accuracy:8}  {gist}"))?;
+    }
+    line(out, "")?;
+    for (signature, types, gist) in rope::rows() {
+        line(out, format!("{signature}  {types}  {gist}"))?;
     }
     line(out, "")?;
     line(out, "floats: f32 f16 bf16 f8e4m3 f8e5m2; ints: i8 i16 i32 i64 u8. Accuracy is that of f32 results;")?;

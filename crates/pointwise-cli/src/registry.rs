@@ -30,7 +30,7 @@ impl Op {
     /// An unknown name; the error has names that are near.
     pub(crate) fn find(name: &str) -> Result<Op> {
         Op::all().find(|op| op.info().name == name).ok_or_else(|| {
-            let near = did_you_mean(&nearest(name, Op::all().map(|op| op.info().name)));
+            let near = did_you_mean(&nearest(name, Op::all().map(|op| op.info().name).chain(crate::rope::names())));
             Error::Usage(format!("no op {name:?}{near} (`pointwise list` has them all)"))
         })
     }

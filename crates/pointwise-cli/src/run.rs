@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use pointwise::rope::rope_op;
 use pointwise::{Device, ErrorKind, Strategy};
 
 use crate::args::Run;
@@ -9,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::file::{self, Target};
 use crate::output::line;
 use crate::registry::Op;
+use crate::rope;
 use crate::values;
 
 /// Runs the command. What the call has wrong is found before a file is opened.
@@ -16,6 +18,9 @@ use crate::values;
 /// # Errors
 /// Those of the call, the files, the op and the device.
 pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
+    if let Some(def) = rope_op(&args.op) {
+        return rope::run(out, args, def);
+    }
     let (op, params) = values::settle(Op::find(&args.op)?, &args.set)?;
     let info = op.info();
     let target = Target::new(&args.output)?;

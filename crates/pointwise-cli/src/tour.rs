@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::output::{Paint, flush, line};
 use crate::progress;
 use crate::registry::{Op, Params};
+use crate::rope;
 use crate::run::device;
 use crate::samples;
 
@@ -78,6 +79,10 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
         bar.inc(1);
     }
     bar.finish_and_clear();
+    let (rope_pairs, rope_faults) = rope::tour(out, &device, paint)?;
+    ops += pointwise::rope::ROPE.len();
+    pairs += rope_pairs;
+    faults.extend(rope_faults);
 
     line(out, "\nA cell is the largest error found / the bound, in units in the last place (ULP);")?;
     line(out, "`exact`: every result is the correctly rounded value. All codes of the 8- and 16-bit types")?;

@@ -79,8 +79,7 @@ pub(crate) fn settle(mut op: Op, settings: &[(String, String)]) -> Result<(Op, P
 }
 
 fn unknown(op: Op, name: &str) -> Error {
-    let names: Vec<_> =
-        params(op).map(|info| info.name).chain(choices(op).map(|choice| choice.param)).collect();
+    let names: Vec<_> = params(op).map(|info| info.name).chain(choices(op).map(|choice| choice.param)).collect();
     let known = match names.as_slice() {
         [] => "it has none".to_owned(),
         names => format!("it has {}", names.join(", ")),

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use common::Folder;
+use pointwise::rope::ROPE;
 use pointwise::UNARY;
 use serde_json::Value;
 
@@ -92,8 +93,13 @@ fn tour_checks_every_op() {
         let row = row(def.info.name).unwrap_or_else(|| panic!("no row for {}", def.info.name));
         assert!(row.ends_with(" ok"), "{row}");
     }
-    let pairs: usize = UNARY.iter().map(|def| def.info.types.len()).sum();
-    let summary = format!("{} ops, {pairs} op-type pairs, 0 failed, on cpu", UNARY.len());
+    for def in ROPE {
+        let row = row(def.name).unwrap_or_else(|| panic!("no row for {}", def.name));
+        assert!(row.ends_with(" ok"), "{row}");
+    }
+    // RoPE takes three element types.
+    let pairs: usize = UNARY.iter().map(|def| def.info.types.len()).sum::<usize>() + 3 * ROPE.len();
+    let summary = format!("{} ops, {pairs} op-type pairs, 0 failed, on cpu", UNARY.len() + ROPE.len());
     assert!(text.contains(&summary), "{text}");
 }
 

@@ -76,10 +76,7 @@ impl Philox {
     #[inline(always)]
     pub const fn block(self, index: u64) -> [u32; BLOCK] {
         let counter = self.offset.wrapping_add(index);
-        philox4x32_10(
-            [counter as u32, (counter >> 32) as u32, 0, 0],
-            [self.seed as u32, (self.seed >> 32) as u32],
-        )
+        philox4x32_10([counter as u32, (counter >> 32) as u32, 0, 0], [self.seed as u32, (self.seed >> 32) as u32])
     }
 
     /// The word of element `i`.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pointwise_build::Kernels;
 use pointwise_build::lint::{Lint, Vectors};
-use pointwise_core::{OpInfo, ResultType, family::unary};
+use pointwise_core::{OpInfo, ResultType, family::unary, rope};
 
 mod symbols {
     pointwise_core::unary_family!(pointwise_core::unary_symbols);
@@ -51,9 +51,10 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
     Kernels::new(folder)
         .features(["unary"])
         .features(["random", "generator"])
+        .features(["rope"])
         .features(["binary"])
         .features(["comparison", "bitwise", "channel", "gated", "ternary", "select"])
-        .expect_entries([symbols::symbols(), map_symbols(), random::symbols(), generator::symbols()].concat())
+        .expect_entries([symbols::symbols(), map_symbols(), random::symbols(), generator::symbols(), rope::symbols()].concat())
         .lint(Lint { vectors, ..Lint::default() })
 }
 

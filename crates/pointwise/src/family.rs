@@ -2,6 +2,8 @@
 
 mod map;
 mod special;
+// Public by the modules below.
+#[allow(unreachable_pub)]
 mod unary;
 
 crate::include_kernels!();

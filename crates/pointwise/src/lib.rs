@@ -31,6 +31,7 @@ mod shape;
 mod storage;
 mod stream;
 mod tensor;
+mod tuner;
 
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
@@ -49,3 +50,4 @@ pub use pointwise_core::{Accuracy, DType, F8E4M3, F8E5M2, OpInfo, ParamInfo, Phi
 pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
 pub use stream::Stream;
 pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};
+pub use tuner::{CACHE_VARIABLE, Choice, Tuner};

@@ -49,8 +49,8 @@ fn inv_freq_has_transformers_bits() {
             }
             let exact = ours.inv_freq_f64[i];
             let relative = if exact == 0.0 { f64::from(*their) } else { (f64::from(*their) / exact - 1.0).abs() };
-            // Llama 3's blend cancels a little.
-            assert!(relative < 4e-7, "{name}[{i}]: {their:e} is {relative:e} from {exact:e}");
+            // 2.5e-7 but where Llama 3's blend of two nearly equal terms cancels.
+            assert!(relative < 6e-7, "{name}[{i}]: {their:e} is {relative:e} from {exact:e}");
         }
         let factor = case["attention_factor"].as_f64().unwrap();
         assert!((ours.attention_factor / factor - 1.0).abs() < 1e-15, "{name}: {}", ours.attention_factor);

@@ -64,8 +64,8 @@ fn empty_scalar_and_highest_rank() {
     for dims in [&[0][..], &[0, 3], &[3, 0, 2]] {
         let tensor = Tensor::from_slice::<f32>(&CPU, &[], dims).unwrap();
         assert_eq!((tensor.numel(), tensor.byte_len()), (0, 0));
-        assert_eq!(tensor.to_vec::<f32>().unwrap(), []);
-        assert_eq!(tensor.as_slice::<f32>().unwrap(), []);
+        assert_eq!(tensor.to_vec::<f32>().unwrap(), [0.0_f32; 0]);
+        assert_eq!(tensor.as_slice::<f32>().unwrap(), [0.0_f32; 0]);
         assert!(tensor.as_ptr().addr().is_multiple_of(64));
         let (start, end) = tensor.view().span();
         assert_eq!(start, end);
@@ -371,7 +371,7 @@ fn raw_pointers() {
     );
     // Without elements nothing is pointed at.
     let empty = from(0_u64.into(), [0, 2], &[2, 1]).unwrap();
-    assert_eq!(empty.as_slice::<f32>().unwrap(), []);
+    assert_eq!(empty.as_slice::<f32>().unwrap(), [0.0_f32; 0]);
 }
 
 #[test]

@@ -58,6 +58,21 @@ pub fn fma64(a: f64, b: f64, c: f64) -> f64 {
     }
 }
 
+/// The largest integer not above `a b`, added to [`ROUND_MAGIC`]: it is in the low bits of the sum.
+///
+/// GPU: one instruction. CPU: of the rounded product, which may be the next integer.
+#[inline(always)]
+pub fn floor_magic(a: f32, b: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        ptx!("fma.rm.f32 {}, {}, {}, {};", a, b, ROUND_MAGIC)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        (a * b).floor() + ROUND_MAGIC
+    }
+}
+
 macro_rules! forward {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
@@ -258,7 +273,8 @@ pub fn exp2_estimate(x: f32) -> f32 {
 pub fn log2_special(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
     {
-        ptx!("lg2.approx.ftz.f32 {}, {};", x)
+        // Scaled, as a negative subnormal would count as zero.
+        ptx!("lg2.approx.ftz.f32 {}, {};", x * f32::from_bits((127 + 64) << 23))
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {

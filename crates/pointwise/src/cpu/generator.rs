@@ -81,7 +81,11 @@ where
 /// # Safety
 /// `y` is aligned to its elements and valid for all of them.
 pub(crate) unsafe fn run_generator(
-    op: GeneratorFn, y: *mut u8, [planes, rows, columns]: [u32; 3], size: usize, words: Words,
+    op: GeneratorFn,
+    y: *mut u8,
+    [planes, rows, columns]: [u32; 3],
+    size: usize,
+    words: Words,
 ) {
     let y = Shared(y);
     let each = (TASK / (columns as usize).max(1)).clamp(1, (rows as usize).max(1)) as u32;

@@ -21,8 +21,15 @@ const BLOCK: usize = 256;
 ///
 /// # Safety
 /// As [`RandomFn`].
-pub(crate) unsafe fn random<E, O>(x: *const u8, y: *mut u8, mask: *mut u8, start: u64, n: usize, philox: Philox, words: Words)
-where
+pub(crate) unsafe fn random<E, O>(
+    x: *const u8,
+    y: *mut u8,
+    mask: *mut u8,
+    start: u64,
+    n: usize,
+    philox: Philox,
+    words: Words,
+) where
     E: Element,
     O: TableOp + RandomOp<E::Compute>,
 {
@@ -39,9 +46,8 @@ where
 /// As [`RandomFn`]; the processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn random_avx2<E, O>(
-    x: *const u8, y: *mut u8, mask: *mut u8, start: u64, n: usize, philox: Philox, words: Words,
-) where
+unsafe fn random_avx2<E, O>(x: *const u8, y: *mut u8, mask: *mut u8, start: u64, n: usize, philox: Philox, words: Words)
+where
     E: Element,
     O: TableOp + RandomOp<E::Compute>,
 {
@@ -86,7 +92,14 @@ where
 /// # Safety
 /// As [`RandomFn`].
 pub(crate) unsafe fn run_random(
-    op: RandomFn, x: *const u8, y: *mut u8, mask: *mut u8, n: usize, size: usize, philox: Philox, words: Words,
+    op: RandomFn,
+    x: *const u8,
+    y: *mut u8,
+    mask: *mut u8,
+    n: usize,
+    size: usize,
+    philox: Philox,
+    words: Words,
 ) {
     // Addresses cross threads; the parts written are disjoint.
     let (x, y, bytes) = (Shared(x.cast_mut()), Shared(y), Shared(mask));

@@ -101,7 +101,7 @@ mod definitions {
 }
 
 /// The kernel objects.
-pub mod kernels {
+pub(super) mod kernels {
     use super::definitions;
     use crate::kernel::{DropoutKernel, GeneratorKernel, SinusoidalLayout};
 
@@ -129,7 +129,7 @@ pub mod kernels {
 }
 
 /// The ops as functions.
-pub mod ops {
+pub(super) mod ops {
     use pointwise_core::family::generator::alibi_slope;
     use pointwise_core::{DType, Philox};
 
@@ -270,13 +270,12 @@ pub mod ops {
     /// # Errors
     /// More than 2^31 heads.
     pub fn alibi_slopes(num_heads: usize) -> Result<Vec<f32>> {
-        let heads = u32::try_from(num_heads).ok().filter(|&heads| heads <= 1 << 31).ok_or_else(|| {
-            ErrorKind::Parameter {
+        let heads =
+            u32::try_from(num_heads).ok().filter(|&heads| heads <= 1 << 31).ok_or_else(|| ErrorKind::Parameter {
                 name: "num_heads",
                 value: num_heads.to_string(),
                 why: "must be at most 2^31".to_owned(),
-            }
-        })?;
+            })?;
         Ok((0..heads).filter_map(|head| alibi_slope(heads, head)).map(|slope| slope as f32).collect())
     }
 
@@ -306,8 +305,6 @@ pub mod ops {
         kernels::sinusoidal(layout).run_into(y)
     }
 }
-
-
 
 #[cfg(test)]
 mod tests {

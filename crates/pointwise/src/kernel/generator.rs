@@ -233,9 +233,7 @@ impl GeneratorKernel {
     fn call(&self, dtype: DType, shape: &Shape) -> Result<Call> {
         let info = &self.def.info;
         if !info.supports(dtype) {
-            return Err(
-                ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into()
-            );
+            return Err(ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into());
         }
         let wrong = |why: &str| -> crate::Error {
             ErrorKind::Parameter { name: "shape", value: shape.to_string(), why: why.to_owned() }.into()
@@ -281,9 +279,12 @@ impl GeneratorKernel {
         // As wide as a row, if that is a divisor of the block; narrower where it wastes an eighth less of the threads.
         let padded = |shift: u32| u64::from(lanes.div_ceil(1 << shift)) << shift;
         let widest = self.threads.trailing_zeros().min(lanes.next_power_of_two().trailing_zeros());
-        let shift = (3..widest).rev().fold(widest, |best, shift| {
-            if padded(shift) * 8 < padded(best) * 7 { shift } else { best }
-        });
+        let shift = (3..widest).rev().fold(
+            widest,
+            |best, shift| {
+                if padded(shift) * 8 < padded(best) * 7 { shift } else { best }
+            },
+        );
         let height = self.threads >> shift;
         let threads = padded(shift) * u64::from(rows) * u64::from(planes);
         let deepest = u64::from(rows.div_ceil(height)).clamp(1, MAX_EACH);

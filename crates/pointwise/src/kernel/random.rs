@@ -10,11 +10,11 @@ use pointwise_core::{DType, OpInfo, Philox, Word};
 use super::plan::{Call, plan};
 use super::unary::DEFAULT_THREADS;
 use super::{Entry, Plan, Strategy, Variant};
+use crate::Stream;
 use crate::cpu::{self, RandomFn};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
-use crate::Stream;
 
 /// A random op as the host knows it.
 #[derive(Debug)]
@@ -63,14 +63,7 @@ enum Mode {
 impl RandomDef {
     /// Dropout with probability `p`.
     pub(crate) fn dropout(&'static self, p: f64) -> DropoutKernel {
-        DropoutKernel {
-            def: self,
-            p,
-            training: true,
-            strategy: Strategy::Auto,
-            threads: DEFAULT_THREADS,
-            stream: None,
-        }
+        DropoutKernel { def: self, p, training: true, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
     }
 }
 
@@ -206,9 +199,7 @@ impl DropoutKernel {
     fn mode(&self, dtype: DType) -> Result<Mode> {
         let info = &self.def.info;
         if !info.supports(dtype) {
-            return Err(
-                ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into()
-            );
+            return Err(ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into());
         }
         // NaN is in no range.
         if !(0.0..=1.0).contains(&self.p) {
@@ -359,14 +350,7 @@ impl DropoutKernel {
 
     /// # Safety
     /// As [`DropoutKernel::execute`]; `mask` may be null.
-    unsafe fn on_cpu(
-        &self,
-        mode: &Mode,
-        x: &TensorView<'_>,
-        y: *mut u8,
-        mask: *mut u8,
-        place: Philox,
-    ) -> Result<()> {
+    unsafe fn on_cpu(&self, mode: &Mode, x: &TensorView<'_>, y: *mut u8, mask: *mut u8, place: Philox) -> Result<()> {
         let (n, size) = (x.numel(), x.dtype().size());
         // SAFETY: the caller's contract; equal or disjoint memory is what `copy` may have, too.
         unsafe {
@@ -401,8 +385,8 @@ impl DropoutKernel {
     ) -> Result<()> {
         let mask = (!mask.is_null()).then_some(mask);
         let plan = self.plan_for(x, y.addr(), mask.map(|mask| mask.addr()))?;
-        let entry = (self.def.entry)(x.dtype(), plan.variant, mask.is_some())
-            .ok_or_else(|| self.no_kernel(x.dtype()))?;
+        let entry =
+            (self.def.entry)(x.dtype(), plan.variant, mask.is_some()).ok_or_else(|| self.no_kernel(x.dtype()))?;
         let function = entry.function(context)?;
         let (mut source, mut target) = (x.device_ptr(), y.addr() as u64);
         let mut flags = mask.map_or(0, |mask| mask.addr() as u64);

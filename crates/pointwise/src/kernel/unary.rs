@@ -14,7 +14,8 @@ use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
-use crate::{Number, Stream};
+use crate::tuner::Choices;
+use crate::{Number, Stream, Tuner};
 
 /// A unary op as the host knows it. Made by [`host_unary!`](crate::host_unary) from a row of an op table.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl UnaryDef {
 
     /// The op with parameters, in the order of [`OpInfo::params`].
     pub fn kernel_with(&'static self, params: [Number; MAX_PARAMS]) -> UnaryKernel {
-        UnaryKernel { def: self, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
+        UnaryKernel { def: self, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None, tuned: None }
     }
 
     /// The formula in f64, for elements of a tensor of type `dtype`: the exact result to f64's accuracy, not yet rounded
@@ -94,6 +95,7 @@ pub struct UnaryKernel {
     strategy: Strategy,
     threads: u32,
     stream: Option<Stream>,
+    tuned: Option<Choices>,
 }
 
 impl UnaryKernel {
@@ -122,6 +124,30 @@ impl UnaryKernel {
     pub fn on(mut self, stream: &Stream) -> Self {
         self.stream = Some(stream.clone());
         self
+    }
+
+    /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
+    /// set holds all the same.
+    #[must_use]
+    pub fn tuned(mut self, tuner: &Tuner) -> Self {
+        self.tuned = Some(tuner.choices(&self));
+        self
+    }
+
+    /// The kernel with the default strategy, and no choices of a tuner.
+    pub(crate) fn untuned(&self) -> UnaryKernel {
+        UnaryKernel { strategy: Strategy::Auto, threads: DEFAULT_THREADS, tuned: None, ..self.clone() }
+    }
+
+    /// The stream that was set.
+    pub(crate) fn stream(&self) -> Option<&Stream> {
+        self.stream.as_ref()
+    }
+
+    /// Whether 16-byte vectors fit both tensors.
+    pub(crate) fn takes_vectors(&self, x: &TensorView<'_>, y: usize) -> Result<bool> {
+        let vectors = self.plan_as(x, y, Strategy::RegisterCopy, self.threads)?;
+        Ok(vectors.strategy == Strategy::RegisterCopy)
     }
 
     /// The op on every element of `x`, in a new tensor of its shape.
@@ -218,15 +244,26 @@ impl UnaryKernel {
 
     #[inline]
     fn plan_for(&self, x: &TensorView<'_>, y: usize) -> Result<Plan> {
-        super::check_threads(self.threads)?;
+        if let (Strategy::Auto, Some(tuned)) = (self.strategy, &self.tuned) {
+            let aligned = self.takes_vectors(x, y)?;
+            if let Some((strategy, threads)) = tuned.find(x.device(), x.dtype(), aligned, x.numel() as u64) {
+                return Ok(Plan { replaced: None, ..self.plan_as(x, y, strategy, threads)? });
+            }
+        }
+        self.plan_as(x, y, self.strategy, self.threads)
+    }
+
+    #[inline]
+    fn plan_as(&self, x: &TensorView<'_>, y: usize, strategy: Strategy, threads: u32) -> Result<Plan> {
+        super::check_threads(threads)?;
         plan(&Call {
             x: x.address(),
             y,
             dtype: x.dtype(),
             result: self.def.info.result,
             n: x.numel() as u64,
-            strategy: self.strategy,
-            threads: self.threads,
+            strategy,
+            threads,
         })
     }
 

@@ -7,9 +7,13 @@ use super::{MropeLayout, MropeSections, RopeError, RopeType};
 ///
 /// Built in code, then checked wherever it is used:
 ///
-/// ```text
+/// ```
+/// use pointwise::rope::RopeConfig;
+///
 /// let rope = RopeConfig::llama3(128, 500_000.0).factor(32.0);
 /// let frequencies = rope.frequencies(4096)?;
+/// assert_eq!(frequencies.inv_freq[0], 1.0);
+/// # Ok::<(), pointwise::rope::RopeError>(())
 /// ```
 ///
 /// or read from a model with [`from_hf_json`](Self::from_hf_json) or [`from_path`](Self::from_path). Lengths count

@@ -73,12 +73,16 @@ pub fn turns(inv_freq: f64) -> u64 {
 
 /// A user's own frequencies: implement this, and the rule goes wherever a [`RopeConfig`] does.
 ///
-/// ```text
+/// ```
+/// use pointwise::rope::{FrequencyRule, FrequencySource};
+///
 /// struct Halving;
 /// impl FrequencyRule for Halving {
 ///     fn rotary_dim(&self) -> usize { 64 }
 ///     fn inv_freq(&self, i: usize, _rotary_dim: usize) -> f64 { 0.5f64.powi(i as i32) }
 /// }
+/// assert_eq!(Halving.frequencies(0)?.inv_freq[..3], [1.0, 0.5, 0.25]);
+/// # Ok::<(), pointwise::rope::RopeError>(())
 /// ```
 pub trait FrequencyRule {
     /// Lanes that rotate: even.

@@ -1,8 +1,10 @@
-//! Rotary position embedding on the host: a model's parameters, its frequencies, its cosines and sines.
+//! Rotary position embedding: a model's parameters, its frequencies, and the rotation of q and k.
 //!
 //! [`RopeConfig`] holds the parameters under HF's names, built in code or read from a model's `config.json`.
-//! [`FrequencySource::frequencies`] turns it into [`Frequencies`]; [`cos_sin`] makes tables of them. Own frequencies need
-//! one impl of [`FrequencyRule`].
+//! [`FrequencySource::frequencies`] turns it into [`Frequencies`]; own frequencies need one impl of [`FrequencyRule`].
+//! [`RopeKernel`] rotates q and k in one launch: on the fly from [`RopeFrequencies`] on the device, or by tables of angles
+//! or of cosines and sines ([`cos_sin`] makes them). [`ROPE`] lists the named ops of the family, [`rope_neox`] and its
+//! siblings are the functions.
 //!
 //! The oracle is HF transformers 5.17 (`modeling_rope_utils.py`); where implementations differ, HF's is the one here.
 
@@ -14,6 +16,7 @@ mod frequencies;
 mod hf_defaults;
 mod hf_json;
 mod kernel;
+mod named;
 mod number;
 mod options;
 mod positions;
@@ -25,9 +28,13 @@ pub use config::RopeConfig;
 pub use error::RopeError;
 pub use frequencies::{Frequencies, FrequencyRule, FrequencySource, turns};
 pub use kernel::RopeKernel;
+pub use named::{
+    ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeOp, RopeOperands, rope_llama31, rope_longrope, rope_neox,
+    rope_non_neox, rope_op, rope_yarn,
+};
 pub(crate) use options::{Pointers, Source};
 pub use options::{
     OutOfRange, RopeAngles, RopeDirection, RopeFrequencies, RopeLayout, RopePairs, RopePositions, RotatedLanes,
 };
-pub use positions::{RopePrecision, cos_sin};
+pub use positions::{RopePrecision, cos_sin, cos_sin as rope_cos_sin};
 pub use rope_type::{MropeAxis, MropeLayout, MropeSections, RopeType};

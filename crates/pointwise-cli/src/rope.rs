@@ -1,0 +1,208 @@
+//! The RoPE ops: their operands may be left out, and their settings are not all numbers.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Instant;
+
+use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeOp, RopeOperands};
+use pointwise::{DType, Device, Strategy, Tensor};
+use serde_json::{Value, json};
+
+use crate::args::Run;
+use crate::error::{Error, Result, did_you_mean, nearest};
+use crate::file::{self, Target};
+use crate::output::{Paint, line};
+use crate::registry::Named;
+use crate::run::device;
+
+/// The element types that the ops take.
+const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
+/// The error allowed, in ULP of the sum of the magnitudes of a pair: the sine's, the products', and one rounding.
+const BOUND: f64 = 2.0;
+
+/// `pointwise run` of a RoPE op: reads q and what else is there, writes q and k.
+///
+/// # Errors
+/// Those of the call, the files, the op and the device.
+pub(crate) fn run(out: &mut impl Write, args: &Run, def: &'static RopeDef) -> Result<()> {
+    if args.strategy != Strategy::Auto {
+        return Err(Error::Usage(format!("{} chooses its strategy itself: leave --strategy out", def.name)));
+    }
+    let op = settle(def, &args.set)?;
+    let target = Target::new(&args.output)?;
+    let device = device(&args.device)?;
+
+    let [q, others @ ..] = ROPE_ARGUMENTS;
+    let q = file::read(&args.input, &[q], &device)?.remove(0);
+    let others = file::read_present(&args.input, &others, &device)?;
+    let view = |name: &str| {
+        let at = ROPE_ARGUMENTS.iter().skip(1).position(|known| *known == name)?;
+        others.get(at)?.as_ref().map(Tensor::view)
+    };
+    let operands = RopeOperands {
+        k: view("k"),
+        position_ids: view("position_ids"),
+        cos: view("cos"),
+        sin: view("sin"),
+        freqs: view("freqs"),
+        ..RopeOperands::new(&q)
+    };
+    let (q, k) = op.run(&operands)?;
+    let results: Vec<Named> = [Some(("q", q)), k.map(|k| ("k", k))].into_iter().flatten().collect();
+    target.write(&results)?;
+    if io::stdout().is_terminal() {
+        for (name, result) in &results {
+            let (dtype, shape, to) = (result.dtype(), result.shape(), args.output.display());
+            line(out, format!("{}: {name} {dtype} {shape} on {device} -> {to}", def.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The op with its settings.
+fn settle(def: &'static RopeDef, settings: &[(String, String)]) -> Result<RopeOp> {
+    let mut op = def.op();
+    for (i, (name, value)) in settings.iter().enumerate() {
+        if settings[..i].iter().any(|(earlier, _)| earlier == name) {
+            return Err(Error::Usage(format!("--set {name} is given twice")));
+        }
+        let names = ROPE_SETTINGS.iter().map(|(name, ..)| *name);
+        if !names.clone().any(|known| known == name) {
+            let near = did_you_mean(&nearest(name, names.clone()));
+            let known = names.collect::<Vec<_>>().join(", ");
+            return Err(Error::Usage(format!("{} has no parameter {name:?}{near} (it has {known})", def.name)));
+        }
+        op = op.set(name, value).map_err(pointwise::Error::from)?;
+    }
+    Ok(op)
+}
+
+/// The names of the ops, for suggestions.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    ROPE.iter().map(|def| def.name)
+}
+
+/// The ops' elements of `list --json`.
+pub(crate) fn descriptions() -> impl Iterator<Item = Value> {
+    ROPE.iter().map(|def| {
+        let parameters: Vec<_> = ROPE_SETTINGS
+            .iter()
+            .map(|(name, default, doc)| {
+                let default = if default.is_empty() { Value::Null } else { json!(default) };
+                json!({ "name": name, "default": default, "doc": doc })
+            })
+            .collect();
+        let types = TYPES.map(DType::name);
+        let strategies = [Strategy::Direct, Strategy::ExplicitParallel, Strategy::RegisterCopy]
+            .map(|strategy| json!({ "name": strategy.name(), "types": types }));
+        json!({
+            "name": def.name,
+            "kind": "rope",
+            "arguments": ROPE_ARGUMENTS,
+            "parameters": parameters,
+            "types": types,
+            "result": "same",
+            "strategies": strategies,
+            "accuracy": accuracy(),
+            "doc": def.doc,
+        })
+    })
+}
+
+/// In ULP of the sum of a pair's magnitudes.
+fn accuracy() -> Value {
+    let ulp: serde_json::Map<_, _> = TYPES.iter().map(|dtype| (dtype.name().to_owned(), json!(BOUND))).collect();
+    json!({ "exact": false, "ulp": ulp })
+}
+
+/// The ops as `list` shows them: name with operands, element types, what it does.
+pub(crate) fn rows() -> impl Iterator<Item = (String, String, &'static str)> {
+    ROPE.iter().map(|def| {
+        let [q, others @ ..] = ROPE_ARGUMENTS;
+        let signature = format!("{}({q}, [{}], ...)", def.name, others.join(", "));
+        (signature, TYPES.map(DType::name).join(" "), def.doc)
+    })
+}
+
+/// Batch, sequence, heads, lanes of the tour's tensor.
+const SHAPE: [usize; 4] = [2, 96, 4, 64];
+
+/// The tour's part: each op on each type against the rotation at f64. Returns how many pairs there were, and the faults.
+///
+/// # Errors
+/// Those of the device and the standard output.
+pub(crate) fn tour(out: &mut impl Write, device: &Device, paint: Paint) -> Result<(usize, Vec<String>)> {
+    let (mut pairs, mut faults) = (0, Vec::new());
+    for def in ROPE {
+        let (mut cells, mut good) = (Vec::new(), true);
+        let begin = Instant::now();
+        for dtype in TYPES {
+            pairs += 1;
+            let error = error(device, def, dtype)?;
+            if error.is_nan() || error > BOUND {
+                good = false;
+                faults.push(format!("{} of {dtype}: off by {error:.2} ULP of the largest value", def.name));
+            }
+            cells.push(format!("{error:<9.2}"));
+        }
+        let mark = if good { paint.good("ok") } else { paint.bad("FAIL") };
+        let time = begin.elapsed().as_secs_f64() * 1e3;
+        line(out, format!("{:<13} {} {:<39} {time:>6.2} ms {mark}", def.name, cells.join(" "), ""))?;
+    }
+    Ok((pairs, faults))
+}
+
+/// The largest error of an op, in ULP of the type at the largest value of a pair.
+fn error(device: &Device, def: &'static RopeDef, dtype: DType) -> Result<f64> {
+    let [batch, seq, heads, lanes] = SHAPE;
+    let samples: Vec<f64> =
+        (0..batch * seq * heads * lanes).map(|i| ((i * 37 + 11) % 1009) as f64 / 252.25 - 2.0).collect();
+    let tensor = match dtype {
+        DType::F16 => Tensor::from_slice(
+            device,
+            &samples.iter().map(|x| pointwise::f16::from_f64(*x)).collect::<Vec<_>>(),
+            SHAPE,
+        )?,
+        DType::BF16 => Tensor::from_slice(
+            device,
+            &samples.iter().map(|x| pointwise::bf16::from_f64(*x)).collect::<Vec<_>>(),
+            SHAPE,
+        )?,
+        _ => Tensor::from_slice(device, &samples.iter().map(|x| *x as f32).collect::<Vec<_>>(), SHAPE)?,
+    };
+    let op = def.op().set("precision", "exact").map_err(pointwise::Error::from)?;
+    let (y, _) = op.run(&RopeOperands::new(&tensor))?;
+    let (x, y) = (numbers(&tensor)?, numbers(&y)?);
+    let config = op.config(lanes).map_err(pointwise::Error::from)?;
+    let frequencies = config.frequencies(seq as u64).map_err(pointwise::Error::from)?;
+    let neighbours = def.pairs == pointwise::rope::RopePairs::Interleaved;
+    let mut worst = 0.0_f64;
+    for (row, (x, y)) in x.chunks_exact(lanes).zip(y.chunks_exact(lanes)).enumerate() {
+        let position = (row / heads % seq) as f64;
+        for (pair, inverse) in frequencies.inv_freq_f64.iter().enumerate() {
+            let (a, b) = if neighbours { (2 * pair, 2 * pair + 1) } else { (pair, pair + lanes / 2) };
+            let (sin, cos) = (position * inverse).sin_cos();
+            let (sin, cos) = (sin * frequencies.attention_factor, cos * frequencies.attention_factor);
+            let ulp = 2.0 * (x[a].abs() + x[b].abs()).max(f64::MIN_POSITIVE) * half_ulp(dtype);
+            worst = worst.max((y[a] - (x[a] * cos - x[b] * sin)).abs() / ulp);
+            worst = worst.max((y[b] - (x[b] * cos + x[a] * sin)).abs() / ulp);
+        }
+    }
+    Ok(worst)
+}
+
+/// Half a unit in the last place of 1.
+fn half_ulp(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 2.0_f64.powi(-11),
+        DType::BF16 => 2.0_f64.powi(-8),
+        _ => 2.0_f64.powi(-24),
+    }
+}
+
+fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
+    Ok(match tensor.dtype() {
+        DType::F16 => tensor.to_vec::<pointwise::f16>()?.into_iter().map(|x| x.to_f64()).collect(),
+        DType::BF16 => tensor.to_vec::<pointwise::bf16>()?.into_iter().map(|x| x.to_f64()).collect(),
+        _ => tensor.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
+    })
+}

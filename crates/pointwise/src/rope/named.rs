@@ -1,0 +1,339 @@
+//! The named ops of the family: a variant, a pairing, and settings by HF's names.
+
+use std::str::FromStr;
+
+use super::{
+    OutOfRange, RopeAngles, RopeConfig, RopeDirection, RopeError, RopeFrequencies, RopeKernel, RopeLayout, RopePairs,
+    RopePositions, RopePrecision, RopeType,
+};
+use crate::error::{ErrorKind, Result};
+use crate::tensor::{Tensor, TensorView};
+
+/// A named op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RopeDef {
+    /// The name.
+    pub name: &'static str,
+    /// The variant whose frequencies it uses.
+    pub rope_type: RopeType,
+    /// Its pairs, unless `pairs` says otherwise.
+    pub pairs: RopePairs,
+    /// What it does, in a sentence.
+    pub doc: &'static str,
+}
+
+/// The named ops.
+pub static ROPE: &[RopeDef] = &[
+    RopeDef {
+        name: "rope_neox",
+        rope_type: RopeType::Default,
+        pairs: RopePairs::Half,
+        doc: "Rotary embedding of pairs half the rotated lanes apart (GPT-NeoX, Llama).",
+    },
+    RopeDef {
+        name: "rope_non_neox",
+        rope_type: RopeType::Default,
+        pairs: RopePairs::Interleaved,
+        doc: "Rotary embedding of neighbouring lanes (GPT-J).",
+    },
+    RopeDef {
+        name: "rope_llama31",
+        rope_type: RopeType::Llama3,
+        pairs: RopePairs::Half,
+        doc: "Rotary embedding with Llama 3.1's scaled frequencies.",
+    },
+    RopeDef {
+        name: "rope_yarn",
+        rope_type: RopeType::Yarn,
+        pairs: RopePairs::Half,
+        doc: "Rotary embedding with the frequencies of YaRN (the paper's).",
+    },
+    RopeDef {
+        name: "rope_longrope",
+        rope_type: RopeType::Longrope,
+        pairs: RopePairs::Half,
+        doc: "Rotary embedding with LongRoPE's divisors, one list up to the original length and one beyond it.",
+    },
+];
+
+/// The operands of a named op, in the order that files and the command name them. Only `q` must be there.
+pub const ROPE_ARGUMENTS: [&str; 6] = ["q", "k", "position_ids", "cos", "sin", "freqs"];
+
+/// The settings of a named op: names, defaults as text (empty where it depends on the op or the tensors), meaning.
+pub const ROPE_SETTINGS: &[(&str, &str, &str)] = &[
+    ("layout", "bshd", "order of the dimensions: bshd, bhsd, sbhd, thd, or sd for one head"),
+    ("pairs", "", "half, interleaved or interleaved_to_half; default: the op's"),
+    ("rotary_dim", "", "lanes that rotate; default: all"),
+    ("rotated_lanes", "lead", "lead or trail: where the rotated lanes are"),
+    ("offset", "0", "the first token's position"),
+    ("output_scale", "1", "multiplies every lane of q and k"),
+    ("direction", "forward", "forward or backward"),
+    ("precision", "hf", "hf (f32 angles, as models were trained) or exact (right at every position)"),
+    ("seq_len", "", "the length longrope goes by; default: the largest position known + 1"),
+    ("config", "", "path of a model's config.json, instead of the parameters below"),
+    ("rope_theta", "10000", "base"),
+    ("factor", "", "by how much the context is stretched: llama31 8, yarn 16"),
+    ("low_freq_factor", "1", "llama31"),
+    ("high_freq_factor", "4", "llama31"),
+    ("original_max_position_embeddings", "", "trained length: llama31 8192, yarn and longrope 4096"),
+    ("max_position_embeddings", "", "reached length; longrope: 4096"),
+    ("beta_fast", "32", "yarn"),
+    ("beta_slow", "1", "yarn"),
+    ("truncate", "true", "yarn: whole bounds of the ramp"),
+    ("mscale", "", "yarn"),
+    ("mscale_all_dim", "", "yarn"),
+    ("attention_factor", "", "yarn, longrope: multiplies cosine and sine; default: computed"),
+    ("short_factor", "", "longrope: divisors up to the original length, a comma list; default: ones"),
+    ("long_factor", "", "longrope: divisors beyond it, a comma list; default: ones"),
+];
+
+/// The tensors of a call of a named op.
+#[derive(Debug, Clone, Copy)]
+pub struct RopeOperands<'a> {
+    /// To be rotated.
+    pub q: TensorView<'a>,
+    /// To be rotated too; may have other heads.
+    pub k: Option<TensorView<'a>>,
+    /// i32 or i64: see [`RopePositions::Ids`].
+    pub position_ids: Option<TensorView<'a>>,
+    /// A table of cosines instead of the op's frequencies; with `sin`.
+    pub cos: Option<TensorView<'a>>,
+    /// A table of sines.
+    pub sin: Option<TensorView<'a>>,
+    /// A table of angles instead of the op's frequencies.
+    pub freqs: Option<TensorView<'a>>,
+}
+
+impl<'a> RopeOperands<'a> {
+    /// q alone.
+    pub fn new(q: impl Into<TensorView<'a>>) -> Self {
+        RopeOperands { q: q.into(), k: None, position_ids: None, cos: None, sin: None, freqs: None }
+    }
+}
+
+/// A named op with its settings.
+#[derive(Debug, Clone)]
+pub struct RopeOp {
+    def: &'static RopeDef,
+    settings: Vec<(&'static str, String)>,
+}
+
+/// The named op of a name.
+pub fn rope_op(name: &str) -> Option<&'static RopeDef> {
+    ROPE.iter().find(|def| def.name == name)
+}
+
+impl RopeDef {
+    /// The op with all defaults.
+    pub fn op(&'static self) -> RopeOp {
+        RopeOp { def: self, settings: Vec::new() }
+    }
+}
+
+impl RopeOp {
+    /// Sets what [`ROPE_SETTINGS`] lists, by name and as text. The last value of a name counts.
+    ///
+    /// # Errors
+    /// An unknown name. Values are judged when the op runs.
+    pub fn set(mut self, name: &str, value: impl Into<String>) -> Result<RopeOp, RopeError> {
+        let known = ROPE_SETTINGS.iter().find(|(known, ..)| *known == name);
+        let (name, ..) = known.ok_or_else(|| {
+            let known: Vec<_> = ROPE_SETTINGS.iter().map(|(name, ..)| *name).collect();
+            RopeError::invalid(name, "unknown", &format!("{} takes {}", self.def.name, known.join(", ")))
+        })?;
+        self.settings.retain(|(set, _)| set != name);
+        self.settings.push((name, value.into()));
+        Ok(self)
+    }
+
+    /// Runs the op: q and k rotated, in new tensors of their shapes and type.
+    ///
+    /// A table in the operands (`cos` and `sin`, or `freqs`) takes the place of the op's frequencies. Makes the frequencies
+    /// and copies them to the device at every call: for a loop, take a [`RopeKernel`].
+    ///
+    /// # Errors
+    /// Bad settings; what [`RopeConfig::validate`] and [`RopeKernel::run`] report.
+    pub fn run(&self, operands: &RopeOperands<'_>) -> Result<(Tensor, Option<Tensor>)> {
+        let q = &operands.q;
+        let layout = self.parsed::<RopeLayout>("layout")?.unwrap_or_default();
+        let pairs = self.parsed("pairs")?.unwrap_or(self.def.pairs);
+        let offset = self.number::<i64>("offset")?.unwrap_or(0);
+        let positions = match operands.position_ids {
+            Some(ids) if offset == 0 => RopePositions::Ids(ids),
+            Some(_) => return Err(RopeError::contradiction("offset", "position_ids", "give one of the two").into()),
+            None => RopePositions::Offset(offset),
+        };
+        let frequencies;
+        let (angles, config) = match (operands.cos, operands.sin, operands.freqs) {
+            (Some(cos), Some(sin), None) => (RopeAngles::Tables { cos, sin }, None),
+            (None, None, Some(freqs)) => (RopeAngles::Raw(freqs), None),
+            (None, None, None) => {
+                let config = self.config(q.shape().last().copied().unwrap_or(0))?;
+                let precision = self.parsed::<RopePrecision>("precision")?.unwrap_or_default();
+                let lengths = config.frequencies(self.length(operands, layout, offset)?)?;
+                frequencies = RopeFrequencies::new(q.device(), &lengths)?;
+                (RopeAngles::Frequencies(&frequencies, precision), Some(config))
+            }
+            (Some(_), Some(_), Some(_)) => {
+                return Err(RopeError::contradiction("freqs", "cos", "give a table of one kind").into());
+            }
+            _ => {
+                return Err(RopeError::contradiction("cos", "sin", "give both, or freqs alone, or none of them").into());
+            }
+        };
+        let scale = self.number::<f32>("output_scale")?.unwrap_or(1.0);
+        let mut kernel = RopeKernel::new(angles, pairs)
+            .layout(layout)
+            .positions(positions)
+            .output_scale(scale, scale)
+            .out_of_range(OutOfRange::Error)
+            .direction(self.parsed::<RopeDirection>("direction")?.unwrap_or_default());
+        match self.text("rotated_lanes") {
+            None | Some("lead") => {}
+            Some("trail") => kernel = kernel.rotated_lanes(super::RotatedLanes::Trail),
+            Some(other) => return Err(RopeError::invalid("rotated_lanes", other, "give lead or trail").into()),
+        }
+        if let Some(rotary_dim) = self.number("rotary_dim")?.filter(|_| config.is_none()) {
+            kernel = kernel.rotary_dim(rotary_dim);
+        }
+        kernel.run(*q, operands.k)
+    }
+
+    /// The configuration for heads of `head_dim` lanes.
+    ///
+    /// # Errors
+    /// Bad settings, a file that cannot be read or is wrong.
+    pub fn config(&self, head_dim: usize) -> Result<RopeConfig, RopeError> {
+        if let Some(path) = self.text("config") {
+            let from_file = ["rope_theta", "factor", "rotary_dim", "short_factor", "long_factor", "beta_fast", "beta_slow"];
+            if let Some(other) = from_file.into_iter().find(|name| self.text(name).is_some()) {
+                return Err(RopeError::contradiction(other, "config", "the file has the parameters: leave it out"));
+            }
+            return RopeConfig::from_path(path);
+        }
+        let theta = self.number("rope_theta")?.unwrap_or(10_000.0);
+        let kind = self.def.rope_type;
+        let mut config = RopeConfig::new(kind, head_dim, theta);
+        if let Some(rotary_dim) = self.number("rotary_dim")? {
+            config = config.rotary_dim(rotary_dim);
+        }
+        let default = |of: &[(RopeType, f64)]| of.iter().find(|(of, _)| *of == kind).map(|(_, value)| *value);
+        use RopeType::{Llama3, Longrope, Yarn};
+        macro_rules! take {
+            ($($name:ident: $type:ty, $default:expr;)*) => { $(
+                let default: Option<f64> = $default;
+                if let Some(value) = self.number::<$type>(stringify!($name))?.or(default.map(|value| value as $type)) {
+                    config = config.$name(value);
+                }
+            )* };
+        }
+        take! {
+            factor: f64, default(&[(Llama3, 8.0), (Yarn, 16.0)]);
+            low_freq_factor: f64, default(&[(Llama3, 1.0)]);
+            high_freq_factor: f64, default(&[(Llama3, 4.0)]);
+            original_max_position_embeddings: u64, default(&[(Llama3, 8192.0), (Yarn, 4096.0), (Longrope, 4096.0)]);
+            max_position_embeddings: u64, default(&[(Longrope, 4096.0)]);
+            beta_fast: f64, None;
+            beta_slow: f64, None;
+            mscale: f64, None;
+            mscale_all_dim: f64, None;
+            attention_factor: f64, None;
+        }
+        match self.text("truncate") {
+            None => {}
+            Some("true") => config = config.truncate(true),
+            Some("false") => config = config.truncate(false),
+            Some(other) => return Err(RopeError::invalid("truncate", other, "give true or false")),
+        }
+        let ones = || (kind == Longrope).then(|| vec![1.0; config.rotary_lanes() / 2]);
+        let (short, long) = (self.list("short_factor")?.or_else(ones), self.list("long_factor")?.or_else(ones));
+        if let Some(short) = short {
+            config = config.short_factor(short);
+        }
+        if let Some(long) = long {
+            config = config.long_factor(long);
+        }
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The length that `dynamic` and `longrope` go by.
+    fn length(&self, operands: &RopeOperands<'_>, layout: RopeLayout, offset: i64) -> Result<u64> {
+        if let Some(length) = self.number("seq_len")? {
+            return Ok(length);
+        }
+        let last = match operands.position_ids {
+            Some(ids) if ids.dtype() == crate::DType::I64 => ids.to_vec::<i64>()?.into_iter().max().unwrap_or(-1),
+            Some(ids) if ids.dtype() == crate::DType::I32 => {
+                ids.to_vec::<i32>()?.into_iter().max().map_or(-1, i64::from)
+            }
+            Some(ids) => {
+                let allowed = vec![crate::DType::I32, crate::DType::I64];
+                return Err(ErrorKind::DType { op: "position_ids".to_owned(), got: ids.dtype(), allowed }.into());
+            }
+            None => {
+                let [_, seq, _] = layout.dims();
+                let seq = seq.and_then(|dim| operands.q.shape().get(dim).copied()).unwrap_or(1);
+                offset.saturating_add(seq as i64 - 1)
+            }
+        };
+        Ok(u64::try_from(last.saturating_add(1)).unwrap_or(0))
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.settings.iter().find(|(set, _)| *set == name).map(|(_, value)| value.as_str())
+    }
+
+    fn parsed<T: FromStr<Err = RopeError>>(&self, name: &str) -> Result<Option<T>, RopeError> {
+        self.text(name).map(str::parse).transpose()
+    }
+
+    fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, RopeError> {
+        let read = |text: &str| text.parse().map_err(|_| RopeError::invalid(name, text, "give a number"));
+        self.text(name).map(read).transpose()
+    }
+
+    fn list(&self, name: &str) -> Result<Option<Vec<f64>>, RopeError> {
+        let read = |text: &str| {
+            let entries = text.split(',').map(|entry| entry.trim().parse::<f64>());
+            entries.collect::<Result<Vec<_>, _>>().map_err(|_| RopeError::invalid(name, text, "give numbers with commas"))
+        };
+        self.text(name).map(read).transpose()
+    }
+}
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// q and k are `[batch, sequence, heads, head_dim]` of f32, f16 or bf16, positions their index in the sequence plus
+        /// `offset`; new tensors come out. For all else take a [`RopeKernel`], or [`rope_op`] and its settings.
+        ///
+        /// # Errors
+        /// As [`RopeKernel::run`].
+        pub fn $name<'a>(
+            q: impl Into<TensorView<'a>>,
+            k: Option<TensorView<'a>>,
+            offset: i64,
+        ) -> Result<(Tensor, Option<Tensor>)> {
+            let op = rope_op(stringify!($name)).ok_or_else(|| ErrorKind::Unsupported {
+                what: stringify!($name).to_owned(),
+                advice: "it is not in the table; please report this".to_owned(),
+            })?;
+            op.op().set("offset", offset.to_string())?.run(&RopeOperands { k, ..RopeOperands::new(q) })
+        }
+    )* };
+}
+
+functions! {
+    /// Rotary embedding of pairs half a head apart, base 10,000.
+    rope_neox;
+    /// Rotary embedding of neighbouring lanes, base 10,000.
+    rope_non_neox;
+    /// Rotary embedding with Llama 3.1's scaling: factor 8 of 8,192 tokens, base 10,000 (the model's is 500,000).
+    rope_llama31;
+    /// Rotary embedding with YaRN: factor 16 of 4,096 tokens, base 10,000.
+    rope_yarn;
+    /// Rotary embedding with LongRoPE, all divisors 1, base 10,000.
+    rope_longrope;
+}

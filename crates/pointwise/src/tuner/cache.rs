@@ -1,0 +1,364 @@
+//! The tuner's file: JSON, shared by processes.
+//!
+//! ```json
+//! {"format": "pointwise tuner", "builds": {"0.1.0, rustc 1.96.0": {"DEVICE UUID, DRIVER, NAME": {
+//!     "unary silu bf16 aligned 2^24": {"strategy": "register_copy", "threads": 256, "microseconds": 17.2}}}}}
+//! ```
+//!
+//! A result is written by reading the file again, adding the one entry and putting a new file in the old one's place by
+//! renaming it: a reader sees the one or the other, whole. A lock beside the file keeps writers one after another.
+
+use std::collections::HashMap;
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use pointwise_core::DType;
+use serde_json::{Map, Value, json};
+
+use super::{Choice, Key, Place};
+use crate::Strategy;
+use crate::cuda::DeviceInfo;
+
+/// The environment variable with the folder of the cache.
+pub const CACHE_VARIABLE: &str = "POINTWISE_CACHE";
+
+/// The file's name; its number is that of the format.
+const FILE: &str = "tuner-1.json";
+const FORMAT: &str = "pointwise tuner";
+
+/// The user's file; `None` where the environment names no folder.
+pub(super) fn default_file() -> Option<PathBuf> {
+    file_of(&|name| env::var_os(name).filter(|value| !value.is_empty()))
+}
+
+fn file_of(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    if let Some(folder) = variable(CACHE_VARIABLE) {
+        return Some(PathBuf::from(folder).join(FILE));
+    }
+    // A relative path is to be ignored, says the XDG Base Directory Specification.
+    let xdg = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = xdg.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")))?;
+    Some(cache.join("pointwise").join(FILE))
+}
+
+/// This build: results of others are kept in the file, but not used.
+fn build() -> String {
+    format!("{}, {}", env!("CARGO_PKG_VERSION"), crate::embedded().note())
+}
+
+/// The choices of this build in a file, and what is wrong with it.
+pub(super) fn read(file: &Path) -> (HashMap<Key, Choice>, Vec<String>) {
+    let (content, mut warnings) = contents(file);
+    let mut choices = HashMap::new();
+    let empty = Map::new();
+    let devices = content.get("builds").and_then(|builds| builds.get(build())).and_then(Value::as_object);
+    for (device, entries) in devices.unwrap_or(&empty) {
+        for (name, entry) in entries.as_object().unwrap_or(&empty) {
+            match parse(device, name, entry) {
+                Some((key, choice)) => {
+                    choices.insert(key, choice);
+                }
+                None => warnings.push(format!("{}: ignoring the entry {name:?}, which makes no sense", file.display())),
+            }
+        }
+    }
+    (choices, warnings)
+}
+
+/// The file's object, an empty one if there is none or it is not ours.
+fn contents(file: &Path) -> (Value, Vec<String>) {
+    let nothing = || json!({});
+    let text = match fs::read(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return (nothing(), Vec::new()),
+        Err(error) => return (nothing(), vec![format!("cannot read {}: {error}", file.display())]),
+    };
+    let ignored = |why: &str| (nothing(), vec![format!("ignoring {}: {why}", file.display())]);
+    match serde_json::from_slice::<Value>(&text) {
+        Err(error) => ignored(&format!("it is damaged ({error})")),
+        Ok(content) if content.get("format").and_then(Value::as_str) != Some(FORMAT) => {
+            ignored("it is not a file of this tuner")
+        }
+        Ok(content) => (content, Vec::new()),
+    }
+}
+
+/// Adds an entry to a file. Returns what went wrong.
+pub(super) fn write(file: &Path, key: &Key, choice: &Choice, info: &DeviceInfo) -> Vec<String> {
+    let device = device_name(&key.place, &info.name);
+    match try_write(file, &device, &entry_name(key), choice) {
+        Ok(warnings) => warnings,
+        Err(error) => vec![format!("cannot write {}: {error}", file.display())],
+    }
+}
+
+fn try_write(file: &Path, device: &str, entry: &str, choice: &Choice) -> io::Result<Vec<String>> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let lock = File::options().create(true).append(true).open(beside(file, "lock"))?;
+    match lock.lock() {
+        // A file system without locks: at worst another process's entry of the same moment is lost, and measured again.
+        Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error),
+        _ => {}
+    }
+    let (mut content, warnings) = contents(file);
+    content["format"] = json!(FORMAT);
+    let mut object = &mut content;
+    for name in ["builds", &build(), device] {
+        // Whatever stands there instead of an object is not ours.
+        if !object[name].is_object() {
+            object[name] = json!({});
+        }
+        object = &mut object[name];
+    }
+    object[entry] = json!({
+        "strategy": choice.strategy.name(),
+        "threads": choice.threads,
+        "microseconds": choice.microseconds,
+    });
+    let new = beside(file, &format!("{}.new", std::process::id()));
+    let written = File::create(&new).and_then(|mut out| {
+        out.write_all(serde_json::to_string_pretty(&content)?.as_bytes())?;
+        out.sync_all()
+    });
+    let renamed = written.and_then(|()| fs::rename(&new, file));
+    if renamed.is_err() {
+        // It may not even be there.
+        let _ = fs::remove_file(&new);
+    }
+    renamed.map(|()| warnings)
+}
+
+/// A file's path with another ending behind its name.
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+fn device_name(place: &Place, name: &str) -> String {
+    let uuid: String = place.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{uuid}, driver {}.{}, {name}", place.driver.0, place.driver.1)
+}
+
+fn entry_name(key: &Key) -> String {
+    let Place { dtype, aligned, size, .. } = key.place;
+    format!("{} {dtype} {} 2^{size}", key.op, if aligned { "aligned" } else { "unaligned" })
+}
+
+/// The inverse of [`device_name`], [`entry_name`] and of an entry's text.
+fn parse(device: &str, name: &str, entry: &Value) -> Option<(Key, Choice)> {
+    let (uuid, rest) = device.split_once(", driver ")?;
+    let (major, minor) = rest.split_once(',')?.0.split_once('.')?;
+    let words: Vec<&str> = name.split(' ').collect();
+    let &[kind, op, dtype, aligned, size] = &words[..] else {
+        return None;
+    };
+    let aligned = match aligned {
+        "aligned" => true,
+        "unaligned" => false,
+        _ => return None,
+    };
+    let place = Place {
+        uuid: uuid_of(uuid)?,
+        driver: (major.parse().ok()?, minor.parse().ok()?),
+        dtype: DType::from_name(dtype)?,
+        aligned,
+        size: size.strip_prefix("2^")?.parse().ok()?,
+    };
+    let strategy = Strategy::from_name(entry.get("strategy")?.as_str()?).filter(|it| *it != Strategy::Auto)?;
+    let threads = entry.get("threads")?.as_u64().and_then(|threads| u32::try_from(threads).ok())?;
+    let usable = (32..=1024).contains(&threads) && threads.is_multiple_of(32);
+    let microseconds = entry.get("microseconds")?.as_f64().filter(|time| time.is_finite() && *time >= 0.0)?;
+    usable.then(|| (Key { op: format!("{kind} {op}"), place }, Choice { strategy, threads, microseconds }))
+}
+
+fn uuid_of(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.is_ascii() {
+        return None;
+    }
+    let mut uuid = [0; 16];
+    for (i, byte) in uuid.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
+    }
+    Some(uuid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of this test's own, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let folder = env::temp_dir().join(format!("pointwise-tuner-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&folder);
+            Folder(folder)
+        }
+
+        fn file(&self) -> PathBuf {
+            self.0.join("deep").join(FILE)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn key(op: &str, size: u32) -> Key {
+        let place = Place { uuid: [0xAB; 16], driver: (13, 1), dtype: DType::BF16, aligned: size != 7, size };
+        Key { op: format!("unary {op}"), place }
+    }
+
+    fn choice(threads: u32) -> Choice {
+        Choice { strategy: Strategy::ExplicitParallel, threads, microseconds: 2.5 }
+    }
+
+    fn put(file: &Path, key: &Key, choice: &Choice) -> Vec<String> {
+        let device = device_name(&key.place, "A device, with a comma");
+        try_write(file, &device, &entry_name(key), choice).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = Folder::new("round-trip");
+        let file = folder.file();
+        assert_eq!(read(&file), (HashMap::new(), vec![]));
+        for (op, size, threads) in [("silu", 24, 256), ("silu", 7, 128), ("exp", 24, 1024), ("silu", 24, 512)] {
+            assert_eq!(put(&file, &key(op, size), &choice(threads)), Vec::<String>::new());
+        }
+        let (choices, warnings) = read(&file);
+        assert_eq!((choices.len(), warnings.len()), (3, 0));
+        assert_eq!(choices[&key("silu", 24)], choice(512), "the later one holds");
+        assert_eq!(choices[&key("silu", 7)], choice(128));
+        // Nothing is left beside the file but the lock.
+        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn results_of_another_build_stay_and_are_not_used() {
+        let folder = Folder::new("builds");
+        let file = folder.file();
+        put(&file, &key("silu", 24), &choice(256));
+        let text = fs::read_to_string(&file).unwrap();
+        let mut content: Value = serde_json::from_str(&text).unwrap();
+        let ours = content["builds"][build()].take();
+        content["builds"] = json!({"0.0.9, rustc 1.0.0": ours});
+        fs::write(&file, content.to_string()).unwrap();
+        assert_eq!(read(&file), (HashMap::new(), vec![]));
+        put(&file, &key("exp", 24), &choice(256));
+        let content: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(content["builds"].as_object().unwrap().len(), 2);
+        assert_eq!(read(&file).0.len(), 1);
+    }
+
+    #[test]
+    fn damaged_and_foreign_files_are_ignored_and_replaced() {
+        let folder = Folder::new("damage");
+        let file = folder.file();
+        put(&file, &key("silu", 24), &choice(256));
+        let whole = fs::read(&file).unwrap();
+        let foreign: [&[u8]; 6] =
+            [b"", b"\xff\xfe", b"[1, 2]", b"{}", b"{\"format\": \"other\"}", &whole[..whole.len() / 2]];
+        for bytes in foreign {
+            fs::write(&file, bytes).unwrap();
+            let (choices, warnings) = read(&file);
+            assert!(choices.is_empty());
+            assert!(warnings[0].starts_with("ignoring ") && warnings.len() == 1, "{warnings:?}");
+            assert_eq!(put(&file, &key("exp", 3), &choice(64)).len(), 1);
+            assert_eq!(read(&file), (HashMap::from([(key("exp", 3), choice(64))]), vec![]));
+        }
+        // The right format with nonsense inside: everything else is used.
+        let (device, build) = (device_name(&key("exp", 3).place, "GPU"), build());
+        for nonsense in [
+            json!({"format": FORMAT, "builds": 3}),
+            json!({"format": FORMAT, "builds": {&build: [1]}}),
+            json!({"format": FORMAT, "builds": {&build: {&device: "x"}}}),
+        ] {
+            fs::write(&file, nonsense.to_string()).unwrap();
+            assert_eq!(read(&file).0, HashMap::new());
+            put(&file, &key("exp", 3), &choice(64));
+            assert_eq!(read(&file).0.len(), 1);
+        }
+        let good = json!({"strategy": "direct", "threads": 64, "microseconds": 1.0});
+        let bad = |name: &str, value: Value| {
+            let mut entry = good.clone();
+            entry[name] = value;
+            json!({"format": FORMAT, "builds": {&build: {&device: {
+                "unary exp f32 aligned 2^3": entry, "unary exp f16 aligned 2^3": good}}}})
+        };
+        for (name, value) in [
+            ("strategy", json!("auto")),
+            ("strategy", json!("fast")),
+            ("strategy", json!(1)),
+            ("threads", json!(33)),
+            ("threads", json!(2048)),
+            ("threads", json!(-32)),
+            ("threads", json!(1_u64 << 33 | 64)),
+            ("microseconds", json!(-1.0)),
+            ("microseconds", json!("quick")),
+        ] {
+            fs::write(&file, bad(name, value.clone()).to_string()).unwrap();
+            let (choices, warnings) = read(&file);
+            assert_eq!((choices.len(), warnings.len()), (1, 1), "{name}: {value}");
+        }
+    }
+
+    /// Writers at once lose nothing, and a reader never sees half a file.
+    #[test]
+    fn writers_at_once() {
+        let folder = Folder::new("writers");
+        let file = folder.file();
+        put(&file, &key("silu", 0), &choice(32));
+        std::thread::scope(|scope| {
+            for writer in 1..=4 {
+                let file = &file;
+                scope.spawn(move || {
+                    for size in 0..10 {
+                        let mut key = key("exp", size);
+                        key.place.uuid = [writer; 16];
+                        put(file, &key, &choice(32 * u32::from(writer)));
+                    }
+                });
+            }
+            for _ in 0..100 {
+                assert_eq!(read(&file).1, Vec::<String>::new());
+            }
+        });
+        assert_eq!(read(&file).0.len(), 41);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_a_warning() {
+        let folder = Folder::new("blocked");
+        fs::create_dir_all(&folder.0).unwrap();
+        fs::write(folder.0.join("deep"), "a file, not a folder").unwrap();
+        let device = device_name(&key("exp", 3).place, "GPU");
+        assert!(try_write(&folder.file(), &device, "unary exp f32 aligned 2^3", &choice(64)).is_err());
+        let (choices, warnings) = read(&folder.file());
+        assert!(choices.is_empty() && warnings[0].starts_with("cannot read "), "{warnings:?}");
+    }
+
+    #[test]
+    fn the_folder_by_the_environment() {
+        let of = |list: &[(&str, &str)]| {
+            let list: HashMap<String, OsString> =
+                list.iter().map(|(name, value)| ((*name).to_owned(), OsString::from(value))).collect();
+            file_of(&|name| list.get(name).cloned())
+        };
+        let all = [(CACHE_VARIABLE, "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")];
+        assert_eq!(of(&all).unwrap(), Path::new("/a/tuner-1.json"));
+        assert_eq!(of(&all[1..]).unwrap(), Path::new("/b/pointwise/tuner-1.json"));
+        assert_eq!(of(&all[2..]).unwrap(), Path::new("/c/.cache/pointwise/tuner-1.json"));
+        assert_eq!(of(&[("XDG_CACHE_HOME", "relative"), all[2]]).unwrap(), of(&all[2..]).unwrap());
+        assert_eq!(of(&[]), None);
+    }
+}

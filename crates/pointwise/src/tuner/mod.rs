@@ -1,0 +1,186 @@
+//! The autotuner: which strategy and how many threads are fastest on the user's device, measured once and kept.
+
+mod cache;
+mod measure;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pointwise_core::DType;
+
+pub use cache::CACHE_VARIABLE;
+
+use crate::cuda::DeviceInfo;
+use crate::error::Result;
+use crate::{Device, Strategy, TensorView, TensorViewMut, UnaryKernel};
+
+/// What a [`Tuner`] found to be fastest for a call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choice {
+    /// The strategy: never [`Strategy::Auto`].
+    pub strategy: Strategy,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Device time of a call, measured, of many in a row.
+    pub microseconds: f64,
+}
+
+/// Measures which launch settings are fastest on a device, and keeps the results in a file.
+///
+/// A result is for calls like the one measured: of the same op, element type, alignment (whether 16-byte vectors fit both
+/// tensors) and size (within a power of two) on the same device with the same driver, by a build of the same version and
+/// compiler of this crate. Calls of another kind run with the defaults.
+///
+/// ```no_run
+/// use pointwise::{Device, Tensor, Tuner, kernels};
+///
+/// let mut tuner = Tuner::load();
+/// for warning in tuner.warnings() {
+///     eprintln!("{warning}");
+/// }
+/// let x = Tensor::full(&Device::cuda(0)?, 1.0_f32, [1 << 20])?;
+/// let mut y = Tensor::zeros(x.device(), x.dtype(), [1 << 20])?;
+/// tuner.tune(&kernels::silu(), &x, &mut y)?;
+/// kernels::silu().tuned(&tuner).run_into(&x, &mut y)?;
+/// # Ok::<(), pointwise::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Tuner {
+    file: Option<PathBuf>,
+    choices: HashMap<Key, Choice>,
+    warnings: Vec<String>,
+}
+
+/// What a choice is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    /// Template and op, `unary silu`.
+    op: String,
+    place: Place,
+}
+
+/// What a choice is for, less the op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    uuid: [u8; 16],
+    driver: (u32, u32),
+    dtype: DType,
+    aligned: bool,
+    /// log2 of the number of elements, rounded down.
+    size: u32,
+}
+
+impl Place {
+    fn new(info: &DeviceInfo, dtype: DType, aligned: bool, n: u64) -> Place {
+        Place { uuid: info.uuid, driver: info.driver, dtype, aligned, size: n.checked_ilog2().unwrap_or(0) }
+    }
+}
+
+/// A kernel's choices: what a launch looks up, without a lock, an allocation or a string.
+#[derive(Clone, Debug)]
+pub(crate) struct Choices(Arc<[(Place, Choice)]>);
+
+impl Choices {
+    /// Strategy and threads for a call, where there is a choice.
+    pub(crate) fn find(&self, device: &Device, dtype: DType, aligned: bool, n: u64) -> Option<(Strategy, u32)> {
+        let place = Place::new(device.info()?, dtype, aligned, n);
+        let (_, choice) = self.0.iter().find(|(at, _)| *at == place)?;
+        Some((choice.strategy, choice.threads))
+    }
+}
+
+impl Tuner {
+    /// The results in the user's cache folder: `tuner-1.json` in `$POINTWISE_CACHE`, `$XDG_CACHE_HOME/pointwise` or
+    /// `~/.cache/pointwise`. Never fails: what cannot be used is told by [`Tuner::warnings`], and without a folder results
+    /// are kept in memory alone.
+    pub fn load() -> Tuner {
+        match cache::default_file() {
+            Some(file) => Tuner::load_from(file),
+            None => Tuner {
+                warnings: vec![format!(
+                    "no cache folder: neither {CACHE_VARIABLE} nor XDG_CACHE_HOME nor HOME is set; results are not kept"
+                )],
+                ..Tuner::default()
+            },
+        }
+    }
+
+    /// The results in a file, which need not be there yet. A file that is damaged or is something else is ignored, with a
+    /// warning, and replaced by the next result.
+    pub fn load_from(file: impl Into<PathBuf>) -> Tuner {
+        let file = file.into();
+        let (choices, warnings) = cache::read(&file);
+        Tuner { file: Some(file), choices, warnings }
+    }
+
+    /// A tuner that keeps its results in memory alone.
+    pub fn in_memory() -> Tuner {
+        Tuner::default()
+    }
+
+    /// The file that results are kept in.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// What went wrong with the cache file so far. A result that could not be written is there all the same.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Measures `kernel` on these tensors with every strategy and number of threads that can serve them, keeps the fastest
+    /// for calls like this one, and writes the file. Takes some tens of milliseconds, and writes the op's results to `y`.
+    ///
+    /// # Errors
+    /// Those of [`UnaryKernel::run_into`]; tensors on the CPU, without elements, or not contiguous, a stream that is being
+    /// captured: there is nothing to measure.
+    pub fn tune<'a, 'b>(
+        &mut self,
+        kernel: &UnaryKernel,
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+    ) -> Result<Choice> {
+        let (x, mut y) = (x.into(), y.into());
+        let info = measure::measurable(kernel, &x)?;
+        let choice = measure::fastest(kernel, &x, &mut y)?;
+        let aligned = kernel.takes_vectors(&x, y.address())?;
+        let place = Place::new(info, x.dtype(), aligned, x.numel() as u64);
+        let key = Key { op: op_name(kernel), place };
+        if let Some(file) = &self.file {
+            self.warnings.extend(cache::write(file, &key, &choice, info));
+        }
+        self.choices.insert(key, choice);
+        Ok(choice)
+    }
+
+    /// What was found for calls like this one.
+    ///
+    /// # Errors
+    /// Bad launch settings of the kernel.
+    pub fn choice<'a, 'b>(
+        &self,
+        kernel: &UnaryKernel,
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorView<'b>>,
+    ) -> Result<Option<Choice>> {
+        let (x, y) = (x.into(), y.into());
+        let Some(info) = x.device().info() else {
+            return Ok(None);
+        };
+        let aligned = kernel.takes_vectors(&x, y.address())?;
+        let place = Place::new(info, x.dtype(), aligned, x.numel() as u64);
+        Ok(self.choices.get(&Key { op: op_name(kernel), place }).copied())
+    }
+
+    /// The choices for a kernel.
+    pub(crate) fn choices(&self, kernel: &UnaryKernel) -> Choices {
+        let op = op_name(kernel);
+        Choices(self.choices.iter().filter(|(key, _)| key.op == op).map(|(key, &choice)| (key.place, choice)).collect())
+    }
+}
+
+fn op_name(kernel: &UnaryKernel) -> String {
+    let info = &kernel.def().info;
+    format!("{} {}", info.kind.name(), info.name)
+}

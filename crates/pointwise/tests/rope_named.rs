@@ -1,0 +1,158 @@
+//! The named ops: defaults, settings by HF's names, operands.
+
+use pointwise::rope::{
+    ROPE, ROPE_SETTINGS, RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopeLayout, RopeOperands, RopePairs,
+    RopePrecision, rope_longrope, rope_llama31, rope_neox, rope_non_neox, rope_op, rope_yarn,
+};
+use pointwise::{DType, Device, Tensor};
+
+const SHAPE: [usize; 4] = [1, 5, 2, 16];
+
+fn input() -> Tensor {
+    let values: Vec<f32> = (0..160).map(|i| (i as f32 * 0.7).sin()).collect();
+    Tensor::from_slice(&Device::cpu(), &values, SHAPE).unwrap()
+}
+
+fn by_kernel(config: &RopeConfig, pairs: RopePairs, offset: i64) -> Vec<f32> {
+    let frequencies = RopeFrequencies::new(&Device::cpu(), &config.frequencies(0).unwrap()).unwrap();
+    let angles = RopeAngles::Frequencies(&frequencies, RopePrecision::Hf);
+    let kernel = RopeKernel::new(angles, pairs).positions(pointwise::rope::RopePositions::Offset(offset));
+    kernel.run(&input(), None).unwrap().0.to_vec().unwrap()
+}
+
+#[test]
+fn functions_are_the_kernel_with_the_ops_frequencies() {
+    let x = input();
+    let values = |(q, k): (Tensor, Option<Tensor>)| {
+        assert!(k.is_none());
+        q.to_vec::<f32>().unwrap()
+    };
+    let default = RopeConfig::default_rope(16, 1e4);
+    assert_eq!(values(rope_neox(&x, None, 7).unwrap()), by_kernel(&default, RopePairs::Half, 7));
+    assert_eq!(values(rope_non_neox(&x, None, 7).unwrap()), by_kernel(&default, RopePairs::Interleaved, 7));
+    let llama = RopeConfig::llama3(16, 1e4);
+    assert_eq!(values(rope_llama31(&x, None, 70_000).unwrap()), by_kernel(&llama, RopePairs::Half, 70_000));
+    let yarn = RopeConfig::yarn(16, 1e4, 16.0, 4096);
+    assert_eq!(values(rope_yarn(&x, None, 0).unwrap()), by_kernel(&yarn, RopePairs::Half, 0));
+    let longrope = RopeConfig::longrope(16, 1e4, vec![1.0; 8], vec![1.0; 8], 4096).max_position_embeddings(4096);
+    assert_eq!(values(rope_longrope(&x, None, 3).unwrap()), by_kernel(&longrope, RopePairs::Half, 3));
+    let (q, k) = rope_neox(&x, Some(x.view()), 1).unwrap();
+    assert_eq!(q.to_bytes().unwrap(), k.unwrap().to_bytes().unwrap());
+}
+
+#[test]
+fn settings_reach_the_kernel() {
+    let x = input();
+    let run = |name: &str, settings: &[(&str, &str)]| {
+        let op = settings.iter().fold(rope_op(name).unwrap().op(), |op, (name, value)| op.set(name, *value).unwrap());
+        op.run(&RopeOperands::new(&x)).unwrap().0.to_vec::<f32>().unwrap()
+    };
+    let llama = RopeConfig::llama3(16, 500_000.0).factor(32.0).original_max_position_embeddings(1024);
+    let settings = [("rope_theta", "500000"), ("factor", "32"), ("original_max_position_embeddings", "1024"), ("offset", "9")];
+    assert_eq!(run("rope_llama31", &settings), by_kernel(&llama, RopePairs::Half, 9));
+    let yarn = RopeConfig::yarn(16, 1e4, 8.0, 512).truncate(false).beta_fast(16.0).beta_slow(2.0).attention_factor(1.5);
+    let settings = [
+        ("factor", "8"),
+        ("original_max_position_embeddings", "512"),
+        ("truncate", "false"),
+        ("beta_fast", "16"),
+        ("beta_slow", "2"),
+        ("attention_factor", "1.5"),
+        ("pairs", "interleaved"),
+    ];
+    assert_eq!(run("rope_yarn", &settings), by_kernel(&yarn, RopePairs::Interleaved, 0));
+
+    // The last position decides which of longrope's lists is used; a given length goes before.
+    let lists = [("short_factor", "1,1,1,1,1,1,1,1"), ("long_factor", "2, 2, 2, 2, 2, 2, 2, 2")];
+    let at = |more: &[(&str, &str)]| run("rope_longrope", &[&lists[..], more].concat());
+    assert_eq!(at(&[("offset", "4091")]), at(&[("offset", "4091"), ("seq_len", "1")]));
+    assert_eq!(at(&[("offset", "4092")]), at(&[("offset", "4092"), ("seq_len", "4097")]));
+    assert_ne!(at(&[("offset", "4092")]), at(&[("offset", "4092"), ("seq_len", "4096")]));
+
+    // There and back.
+    let there = rope_op("rope_neox").unwrap().op().set("precision", "exact").unwrap();
+    let (y, _) = there.run(&RopeOperands::new(&x)).unwrap();
+    let (back, _) = there.set("direction", "backward").unwrap().run(&RopeOperands::new(&y)).unwrap();
+    for (a, b) in back.to_vec::<f32>().unwrap().iter().zip(x.to_vec::<f32>().unwrap()) {
+        assert!((a - b).abs() < 1e-6);
+    }
+    let scaled = run("rope_neox", &[("output_scale", "0.5"), ("rotary_dim", "8"), ("rotated_lanes", "trail")]);
+    assert_eq!(scaled[0], 0.5 * x.to_vec::<f32>().unwrap()[0]);
+}
+
+#[test]
+fn operands_take_the_place_of_frequencies() {
+    let device = Device::cpu();
+    let x = input();
+    let frequencies = RopeConfig::default_rope(16, 1e4).frequencies(0).unwrap();
+    let ids = Tensor::from_slice(&device, &[4_i64, 0, 3, 1, 2], [5]).unwrap();
+    let (cos, sin) = frequencies.cos_sin(&[0, 1, 2, 3, 4], RopePrecision::Hf);
+    let (cos, sin) = (Tensor::from_slice(&device, &cos, [5, 8]).unwrap(), Tensor::from_slice(&device, &sin, [5, 8]).unwrap());
+    let op = rope_op("rope_neox").unwrap().op();
+    let operands = RopeOperands { position_ids: Some(ids.view()), k: Some(x.view()), ..RopeOperands::new(&x) };
+    let (fly, _) = op.run(&operands).unwrap();
+    let (table, k) = op.run(&RopeOperands { cos: Some(cos.view()), sin: Some(sin.view()), ..operands }).unwrap();
+    for (a, b) in fly.to_vec::<f32>().unwrap().iter().zip(table.to_vec::<f32>().unwrap()) {
+        assert!((a - b).abs() < 1e-6);
+    }
+    assert_eq!(k.unwrap().to_bytes().unwrap(), table.to_bytes().unwrap());
+    let refused = |operands: &RopeOperands<'_>, word: &str| {
+        let message = op.run(operands).unwrap_err().to_string();
+        assert!(message.contains(word), "{message}");
+    };
+    refused(&RopeOperands { cos: Some(cos.view()), ..operands }, "give both");
+    refused(&RopeOperands { cos: Some(cos.view()), sin: Some(sin.view()), freqs: Some(cos.view()), ..operands }, "one kind");
+    let message = op.clone().set("offset", "3").unwrap().run(&operands).unwrap_err().to_string();
+    assert!(message.contains("position_ids"), "{message}");
+}
+
+#[test]
+fn mistakes_name_the_setting() {
+    let x = input();
+    let op = || rope_op("rope_neox").unwrap().op();
+    assert!(op().set("theta", "1").unwrap_err().to_string().contains("rope_theta"));
+    for (name, value) in [
+        ("layout", "dbsh"),
+        ("pairs", "both"),
+        ("rotary_dim", "many"),
+        ("rotary_dim", "7"),
+        ("rotary_dim", "18"),
+        ("offset", "1.5"),
+        ("direction", "up"),
+        ("precision", "f64"),
+        ("rotated_lanes", "middle"),
+        ("factor", "2"),
+        ("truncate", "perhaps"),
+        ("short_factor", "1;2"),
+        ("output_scale", "inf"),
+        ("config", "no/such/file.json"),
+    ] {
+        let message = op().set(name, value).unwrap().run(&RopeOperands::new(&x)).unwrap_err().to_string();
+        let named = if name == "config" { "config.json" } else { name };
+        assert!(message.contains(named), "{name}={value}: {message}");
+    }
+    assert!(rope_op("rope").is_none());
+    let ints = Tensor::zeros(&Device::cpu(), DType::I32, SHAPE).unwrap();
+    assert!(rope_neox(&ints, None, 0).unwrap_err().is_dtype());
+}
+
+#[test]
+fn lists_are_complete() {
+    assert_eq!(ROPE.len(), 5);
+    for def in ROPE {
+        assert_eq!(rope_op(def.name), Some(def));
+        let x = input();
+        // Every default that the list shows is what leaving the setting out means.
+        let plain = def.op().run(&RopeOperands::new(&x)).unwrap().0.to_bytes().unwrap();
+        for (name, default, _) in ROPE_SETTINGS.iter().filter(|(_, default, _)| !default.is_empty()) {
+            let yarn = ["beta_fast", "beta_slow", "truncate"].contains(name);
+            let llama = ["low_freq_factor", "high_freq_factor"].contains(name);
+            if yarn && def.name != "rope_yarn" || llama && def.name != "rope_llama31" {
+                continue;
+            }
+            let set = def.op().set(name, *default).unwrap().run(&RopeOperands::new(&x)).unwrap().0;
+            assert_eq!(set.to_bytes().unwrap(), plain, "{} {name}", def.name);
+        }
+    }
+    assert_eq!("thd".parse(), Ok(RopeLayout::Thd));
+}

@@ -1,0 +1,234 @@
+//! Views of all shapes and strides, and the model that ops on them are checked with.
+
+use pointwise::{DType, Device, MapDef, Number, Operand, Result, Strategy, Tensor, TensorView};
+use pointwise_core::op::MAX_PARAMS;
+
+use crate::inputs::{self, Random};
+use crate::map;
+
+/// How an operand is made of a tensor of its own: which dimensions are broadcast, and how the others lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shaped {
+    /// Leading dimensions that are left out.
+    pub missing: usize,
+    /// Bit `d`: dimension `d` has size 1.
+    pub ones: u32,
+    /// Bit `d`: only every second element of dimension `d` is taken.
+    pub stepped: u32,
+    /// How far dimensions are rotated in memory.
+    pub rotated: usize,
+    /// Elements of the innermost dimension that are skipped.
+    pub offset: usize,
+}
+
+impl Shaped {
+    /// A contiguous operand of the whole shape.
+    pub const WHOLE: Shaped = Shaped { missing: 0, ones: 0, stepped: 0, rotated: 0, offset: 0 };
+
+    /// A tensor with the operand in it, of elements from `seed`.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn tensor(&self, device: &Device, dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor> {
+        let storage = self.storage(&self.dims(shape));
+        let n: usize = storage.iter().product();
+        let bytes = if dtype == DType::Bool || dtype.size() > 1 {
+            inputs::mixed(dtype, n, seed)
+        } else {
+            let mut random = Random(seed);
+            (0..n).map(|_| random.next_u64() as u8).collect()
+        };
+        Tensor::from_bytes(device, dtype, &bytes, storage)
+    }
+
+    /// The operand in its tensor.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn view<'a>(&self, tensor: &'a Tensor, shape: &[usize]) -> Result<TensorView<'a>> {
+        let dims = self.dims(shape);
+        let rank = dims.len();
+        let mut view = tensor.view();
+        if rank > 0 {
+            view = view.narrow(rank - 1, self.offset, view.shape()[rank - 1] - self.offset)?;
+            // From the order in memory to that of the shape.
+            let order: Vec<usize> = (0..rank).map(|d| (d + rank - self.rotated % rank) % rank).collect();
+            view = view.permute(&order)?;
+            for (d, _) in dims.iter().enumerate().filter(|(d, _)| self.stepped >> d & 1 == 1) {
+                view = view.step(d, 2)?;
+            }
+        }
+        assert_eq!(&**view.shape(), &*dims, "{self:?}");
+        Ok(view)
+    }
+
+    fn dims(&self, shape: &[usize]) -> Vec<usize> {
+        let missing = self.missing.min(shape.len());
+        shape[missing..].iter().enumerate().map(|(d, &size)| if self.ones >> d & 1 == 1 { 1 } else { size }).collect()
+    }
+
+    /// The shape in memory.
+    fn storage(&self, dims: &[usize]) -> Vec<usize> {
+        let rank = dims.len();
+        let mut sizes: Vec<usize> =
+            dims.iter().enumerate().map(|(d, &size)| if self.stepped >> d & 1 == 1 { size * 2 } else { size }).collect();
+        if rank > 0 {
+            sizes.rotate_left(self.rotated % rank);
+            sizes[rank - 1] += self.offset;
+        }
+        sizes
+    }
+}
+
+/// One call: a shape, operands and a result that lie somehow.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The shape of the result.
+    pub shape: Vec<usize>,
+    /// One for each operand; those past the op's are ignored.
+    pub operands: Vec<Shaped>,
+    /// The result: nothing missing or of size 1.
+    pub result: Shaped,
+    /// Seed of the elements.
+    pub seed: u64,
+}
+
+/// Bytes around and between the elements of a result.
+const GUARD: u8 = 0xA5;
+
+/// Runs the case and compares with the same op on copies of whole shape, element by element; what is not the result's must
+/// stay as it was.
+///
+/// # Errors
+/// What differs, and the library's.
+pub fn check(
+    device: &Device,
+    def: &'static MapDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> std::result::Result<(), String> {
+    run(device, def, dtype, strategy, case).map_err(|error| error.to_string())?
+}
+
+fn run(
+    device: &Device,
+    def: &'static MapDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> Result<std::result::Result<(), String>> {
+    let set = [Number::Default; MAX_PARAMS];
+    let count = def.info.operands.len();
+    let shape = &*case.shape;
+    let mut tensors = Vec::new();
+    for (k, shaped) in case.operands[..count].iter().enumerate() {
+        tensors.push(shaped.tensor(device, map::operand_type(&def.info, dtype, k), shape, case.seed + 2 * k as u64)?);
+    }
+    let mut views = Vec::new();
+    for (shaped, tensor) in case.operands.iter().zip(&tensors) {
+        views.push(shaped.view(tensor, shape)?);
+    }
+    let shapes: Vec<&pointwise::Shape> = views.iter().map(TensorView::shape).collect();
+    if &*pointwise::Shape::broadcast(&shapes)? != shape {
+        // Every operand is broadcast along some dimension: this shape is not theirs.
+        return Ok(Ok(()));
+    }
+    let mut copies = Vec::new();
+    for view in &views {
+        copies.push(view.expand(shape)?.to_tensor()?);
+    }
+    let expected = map::run(def, &set, Strategy::Auto, &copies)?.to_bytes()?;
+
+    let result = def.info.result.of(dtype);
+    let storage = case.result.storage(shape);
+    let guard = if result == DType::Bool { 1 } else { GUARD };
+    let n: usize = storage.iter().product();
+    let mut y = Tensor::from_bytes(device, result, &vec![guard; n * result.size()], storage)?;
+    {
+        let rank = shape.len();
+        let mut view = y.view_mut();
+        if rank > 0 {
+            let len = view.shape()[rank - 1] - case.result.offset;
+            view = view.narrow(rank - 1, case.result.offset, len)?;
+            let order: Vec<usize> = (0..rank).map(|d| (d + rank - case.result.rotated % rank) % rank).collect();
+            view = view.permute(&order)?;
+            for d in (0..rank).filter(|d| case.result.stepped >> d & 1 == 1) {
+                view = view.step(d, 2)?;
+            }
+        }
+        let operands: Vec<Operand<'_>> = views.iter().map(Operand::from).collect();
+        map::run_into(def, &set, strategy, &operands, view)?;
+    }
+    let got = case.result.view(&y, shape)?.to_bytes()?;
+    if let Some(at) = crate::judge::same_bits(result, &got, &expected) {
+        return Ok(Err(format!("{} {dtype} {strategy} {case:?}: element {at} is wrong", def.info.name)));
+    }
+    // Every guard byte that is left, counted: those of elements of the result are overwritten by what they are.
+    let all = y.to_bytes()?;
+    let kept = all.iter().filter(|&&byte| byte == guard).count();
+    let in_result = got.iter().filter(|&&byte| byte == guard).count();
+    if kept - in_result != all.len() - got.len() {
+        return Ok(Err(format!("{} {dtype} {strategy} {case:?}: wrote outside the result", def.info.name)));
+    }
+    Ok(Ok(()))
+}
+
+/// Shapes and layouts that each class and each ending of a row is met by.
+#[must_use]
+pub fn cases() -> Vec<Case> {
+    let whole = || Shaped::WHOLE;
+    let ones = |ones: u32| Shaped { ones, ..Shaped::WHOLE };
+    let missing = |missing: usize| Shaped { missing, ..Shaped::WHOLE };
+    let mut cases = Vec::new();
+    let mut add = |shape: &[usize], operands: [Shaped; 3], result: Shaped| {
+        cases.push(Case { shape: shape.to_vec(), operands: operands.to_vec(), result, seed: 2 * cases.len() as u64 + 1 });
+    };
+    // Same shape, of every size about a vector's; empty; no dimensions.
+    for n in (0..36).chain([255, 1025, 4099]) {
+        add(&[n], [whole(), whole(), whole()], whole());
+    }
+    add(&[], [whole(), whole(), whole()], whole());
+    add(&[3, 0, 4], [whole(), missing(2), ones(1)], whole());
+    // Heads: common offsets, and offsets that no vector suits.
+    for offset in [1, 3, 5, 8] {
+        let at = || Shaped { offset, ..whole() };
+        add(&[101], [at(), at(), at()], at());
+        add(&[101], [at(), whole(), at()], whole());
+    }
+    // One value.
+    add(&[259], [whole(), ones(1), whole()], whole());
+    add(&[259], [ones(1), whole(), ones(1)], whole());
+    add(&[5, 64], [missing(2), whole(), missing(2)], whole());
+    // Bias, scale, outer product, channels, masks; rows that vectors fit and rows that they do not.
+    for cols in [1, 2, 3, 16, 31, 32, 48, 64, 65] {
+        add(&[7, cols], [whole(), missing(1), whole()], whole());
+        add(&[7, cols], [whole(), ones(2), missing(1)], whole());
+        add(&[7, cols], [ones(2), missing(1), ones(1)], whole());
+        add(&[2, 3, cols], [whole(), ones(4), missing(2)], whole());
+        add(&[2, 3, 5, cols], [whole(), Shaped { missing: 1, ones: 6, ..whole() }, ones(0b1010)], whole());
+        add(&[2, 3, cols], [ones(2), whole(), ones(5)], whole());
+    }
+    // Transposed, stepped, sliced operands and results.
+    for rotated in [1, 2] {
+        let turned = || Shaped { rotated, ..whole() };
+        add(&[6, 5, 32], [turned(), whole(), whole()], whole());
+        add(&[6, 5, 32], [whole(), turned(), turned()], turned());
+        add(&[6, 5, 32], [turned(), turned(), turned()], turned());
+        add(&[2, 3, 2, 4, 2, 3], [turned(), ones(0b10101), Shaped { rotated: 3, ..whole() }], whole());
+    }
+    for stepped in [1, 2, 3] {
+        let every = || Shaped { stepped, ..whole() };
+        add(&[6, 48], [every(), whole(), every()], whole());
+        add(&[6, 48], [whole(), whole(), whole()], every());
+    }
+    let sliced = |offset| Shaped { offset, ..whole() };
+    for offset in [1, 16, 32] {
+        add(&[9, 32], [sliced(offset), whole(), sliced(16)], whole());
+        add(&[9, 32], [sliced(offset), missing(1), whole()], sliced(offset));
+    }
+    // As many dimensions as there can be.
+    add(&[2; 8], [whole(), ones(0b1010_1010), ones(0b0101_0101)], whole());
+    add(&[2; 8], [Shaped { rotated: 5, ..whole() }, ones(0b1100_1100), ones(0b11)], Shaped { rotated: 3, ..whole() });
+    cases
+}

@@ -1,0 +1,321 @@
+//! Ops of several operands: inputs, what must come out, and calls by definition.
+
+use pointwise::{Accuracy, DType, MapDef, Number, Operand, OpInfo, Result, Strategy, Tensor, TensorViewMut};
+use pointwise_core::op::MAX_PARAMS;
+use pointwise_core::{Element, Kind};
+
+use crate::inputs::{self, Random};
+use crate::judge::{self, Report};
+use crate::with_element;
+
+/// Every op of several operands.
+pub fn all() -> impl Iterator<Item = &'static MapDef> {
+    pointwise::BINARY.iter().chain(pointwise::GATED).chain(pointwise::TERNARY).copied()
+}
+
+/// The element type of operand `k` of an op on `dtype`.
+#[must_use]
+pub fn operand_type(info: &OpInfo, dtype: DType, k: usize) -> DType {
+    if info.kind == Kind::Select && k == 0 { DType::Bool } else { dtype }
+}
+
+/// f32 values at which formulas of two operands turn.
+const SPECIAL: &[f32] = &[
+    0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 0.1, -0.1, 1.5, 2.5, 7.0, -7.0, 10.0, 100.0, -100.0, 1e-45,
+    -1e-45, 1.1754944e-38, 3.4028235e38, -3.4028235e38, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 65504.0, 57344.0,
+    448.0, 1e5, 1e20, -1e20, 0.99999994, 1.0000001, 16777216.0, 16777217.0, 2147483648.0, 0.3, 0.7, 0.499, 1e-7, 33.0,
+];
+
+/// Values of one type: every code of 8 bits, else special ones and `random` more.
+fn values(dtype: DType, random: usize, seed: u64) -> Vec<u8> {
+    if dtype.size() == 1 {
+        return inputs::every_code(dtype);
+    }
+    let mut bytes = Vec::new();
+    if dtype.is_float() {
+        with_element!(dtype, E => for &x in SPECIAL {
+            bytes.extend(<E as Element>::from_f64(f64::from(x)).le_bytes());
+        });
+    } else {
+        let ends = [0, 1, -1, 2, -2, 3, -3, 7, -7, 10, i64::MIN, i64::MAX, i64::from(i32::MIN), i64::from(i32::MAX)];
+        for end in ends {
+            bytes.extend(&end.to_le_bytes()[..dtype.size()]);
+        }
+        // The smallest of the narrower types are the upper bytes of i64's.
+        bytes.extend(&i64::MIN.to_le_bytes()[8 - dtype.size()..]);
+        bytes.extend(&i64::MAX.to_le_bytes()[8 - dtype.size()..]);
+    }
+    bytes.extend(inputs::mixed(dtype, random, seed));
+    bytes
+}
+
+/// An element's bytes.
+trait Bytes {
+    fn le_bytes(self) -> Vec<u8>;
+}
+
+impl<E: Element> Bytes for E {
+    fn le_bytes(self) -> Vec<u8> {
+        // SAFETY: an element type is a plain number without padding.
+        unsafe { std::slice::from_raw_parts((&raw const self).cast::<u8>(), size_of::<E>()) }.to_vec()
+    }
+}
+
+/// Operands: all pairs of 8-bit codes, of other types all pairs of special values and 2^14 random ones; of three operands
+/// 2^16 random triples of the values.
+#[must_use]
+pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
+    let count = info.operands.len();
+    let pools: Vec<Vec<u8>> = (0..count).map(|k| values(operand_type(info, dtype, k), 1 << 14, seed + 2 * k as u64)).collect();
+    let sizes: Vec<usize> = (0..count).map(|k| operand_type(info, dtype, k).size()).collect();
+    let mut out = vec![Vec::new(); count];
+    let mut push = |indices: &[usize]| {
+        for k in 0..count {
+            let at = indices[k] * sizes[k];
+            out[k].extend_from_slice(&pools[k][at..at + sizes[k]]);
+        }
+    };
+    let lens: Vec<usize> = pools.iter().zip(&sizes).map(|(pool, size)| pool.len() / size).collect();
+    let mut random = Random(seed);
+    if count == 2 {
+        let special = if dtype.size() == 1 { lens[0] } else { lens[0] - (1 << 14) };
+        for a in 0..special {
+            (0..special).for_each(|b| push(&[a, b]));
+        }
+        if dtype.size() > 1 {
+            (special..lens[0]).for_each(|i| push(&[i, special + (random.next_u64() % (1 << 14)) as usize]));
+        }
+    } else {
+        for i in 0..1_u64 << 16 {
+            // Special values, which come first, as often as all others.
+            let mut pick = |k: usize| {
+                let len = if i % 2 == 0 { lens[k].min(64) } else { lens[k] };
+                (random.next_u64() % len as u64) as usize
+            };
+            push(&[pick(0), pick(1), pick(2)]);
+        }
+    }
+    out
+}
+
+/// Parameters to test with: the defaults, and another value of each where there are any.
+#[must_use]
+pub fn sets(info: &OpInfo, dtype: DType) -> Vec<[Number; MAX_PARAMS]> {
+    let mut sets = vec![[Number::Default; MAX_PARAMS]];
+    if !info.params.is_empty() && dtype != DType::Bool {
+        let mut other = [Number::Default; MAX_PARAMS];
+        other[0] = if dtype.is_float() { Number::Float(-2.5) } else { Number::Int(3) };
+        sets.push(other);
+    }
+    sets
+}
+
+/// Runs the op, whatever its kind, operands broadcast.
+///
+/// # Errors
+/// Those of the library.
+pub fn run_into(
+    def: &'static MapDef,
+    set: &[Number; MAX_PARAMS],
+    strategy: Strategy,
+    operands: &[Operand<'_>],
+    y: TensorViewMut<'_>,
+) -> Result<()> {
+    match (def.info.kind, operands) {
+        (Kind::Binary, [a, b]) => def.binary_with(*set).strategy(strategy).run_into(*a, *b, y),
+        // Operands of their own, and no rule for the weight's shape.
+        (_, [a, b]) => def.gated_with(*set).strategy(strategy).run_pair_into(*a, *b, y),
+        (_, [a, b, c]) => def.ternary_with(*set).strategy(strategy).run_into(*a, *b, *c, y),
+        _ => unreachable!("two or three operands"),
+    }
+}
+
+/// Runs the op on whole tensors of one shape.
+///
+/// # Errors
+/// Those of the library.
+pub fn run(def: &'static MapDef, set: &[Number; MAX_PARAMS], strategy: Strategy, operands: &[Tensor]) -> Result<Tensor> {
+    let last = &operands[operands.len() - 1];
+    let mut y = Tensor::zeros(last.device(), def.info.result.of(last.dtype()), last.shape())?;
+    let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
+    run_into(def, set, strategy, &operands, y.view_mut())?;
+    Ok(y)
+}
+
+/// Compares results with what must come out; says what is wrong.
+///
+/// # Errors
+/// The first element that is wrong, or a bound that is not kept.
+///
+/// # Panics
+/// On parameters the op does not take.
+pub fn check(
+    def: &MapDef,
+    dtype: DType,
+    set: &[Number; MAX_PARAMS],
+    operands: &[Vec<u8>],
+    y: &[u8],
+) -> std::result::Result<(), String> {
+    let info = &def.info;
+    let result = info.result.of(dtype);
+    let n = y.len() / result.size();
+    let sizes: Vec<usize> = (0..operands.len()).map(|k| operand_type(info, dtype, k).size()).collect();
+    let at = |k: usize, i: usize| &operands[k][i * sizes[k]..(i + 1) * sizes[k]];
+    let show = |i: usize| (0..operands.len()).map(|k| format!("{:?}", at(k, i))).collect::<Vec<_>>().join(", ");
+    if info.kind == Kind::Select {
+        return match (0..n).find(|&i| &y[i * sizes[1]..(i + 1) * sizes[1]] != at(if at(0, i)[0] != 0 { 1 } else { 2 }, i)) {
+            None => Ok(()),
+            Some(i) => Err(format!("{}: {}", info.name, show(i))),
+        };
+    }
+    if !dtype.is_float() {
+        for i in 0..n {
+            let operand = |k: usize| if k < operands.len() { integer(dtype, at(k, i)) } else { 0 };
+            let alpha = if set[0] == Number::Default { 1 } else { 3 };
+            let expected = integers(info.name, dtype, [operand(0), operand(1), operand(2)], alpha);
+            let got = integer(result, &y[i * result.size()..(i + 1) * result.size()]);
+            if wrap(result, expected) != got {
+                return Err(format!("{} {dtype} {set:?} of {}: {got}, not {expected}", info.name, show(i)));
+            }
+        }
+        return Ok(());
+    }
+    let oracle = def.oracle_for(dtype, set).expect("the parameters are valid").expect("floats have an oracle");
+    with_element!(dtype, E => with_element!(result, R => {
+        let mut report = Report::default();
+        for i in 0..n {
+            let operand = |k: usize| if k < operands.len() { judge::from_bytes::<E>(at(k, i)).to_f64() } else { 0.0 };
+            let x = [operand(0), operand(1), operand(2)];
+            let got = judge::from_bytes::<R>(&y[i * size_of::<R>()..(i + 1) * size_of::<R>()]);
+            let alpha = if set[0] == Number::Default { 1.0 } else { -2.5 };
+            let steps = steps(info.name, x.map(|x| x as f32), alpha).map(f64::from);
+            if info.kind == Kind::Gated {
+                // The activation is an f32: its overflow and underflow, and a tie that it is rounded to, are the formula's.
+                let activation = oracle([x[0], 1.0, 0.0]) as f32;
+                let is_tiny = activation.is_subnormal() || activation == 0.0 && x[0] != 0.0;
+                // Of a subnormal activation few digits are left, which the value may blow up.
+                if !is_tiny {
+                    report.add(x[0], f64::from(activation) * x[1], got, result);
+                } else if f64::from(activation) * x[1] != 0.0 && x[1].abs() < 1e30 && got.to_f64().abs() > 1e-7 {
+                    return Err(format!("{} {dtype} of {x:?}: {:e}", info.name, got.to_f64()));
+                }
+                continue;
+            }
+            if steps.is_none() && info.accuracy != Accuracy::Exact {
+                report.add(x[0], oracle(x), got, result);
+                continue;
+            }
+            // f32 steps, or the exact value rounded to f32, and then to the type.
+            let exact = || if result.is_float() { f64::from(oracle(x) as f32) } else { oracle(x) };
+            // By the trait's name: `half` has a method of the same name, which drops bits below a tie.
+            let expected = <R as Element>::from_f64(steps.unwrap_or_else(exact));
+            let (a, b) = (expected.to_f64(), got.to_f64());
+            if a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()) {
+                return Err(format!("{} {dtype} {set:?} of {x:?}: {b:e}, not {a:e}", info.name));
+            }
+        }
+        if report.keeps(info.accuracy, result, false) {
+            Ok(())
+        } else {
+            Err(format!("{} {dtype} {set:?}: {report}", info.name))
+        }
+    }))
+}
+
+/// The formulas that PyTorch rounds to f32 at every step, so that f64 gives other results.
+fn steps(name: &str, [a, b, c]: [f32; 3], alpha: f32) -> Option<f32> {
+    match name {
+        // With one rounding: f64 would make it two.
+        "add" => Some(b.mul_add(alpha, a)),
+        "sub" => Some((-b).mul_add(alpha, a)),
+        "div_trunc" => Some((a / b).trunc()),
+        "floor_divide" => Some({
+            // `%` of f32 is C's fmod, exact.
+            let m = a % b;
+            let mut q = (a - m) / b;
+            if m != 0.0 && (b < 0.0) != (m < 0.0) {
+                q -= 1.0;
+            }
+            let floor = if q - q.floor() > 0.5 { q.floor() + 1.0 } else { q.floor() };
+            if b == 0.0 {
+                a / b
+            } else if q == 0.0 {
+                0.0_f32.copysign(a / b)
+            } else {
+                floor
+            }
+        }),
+        "remainder" => Some({
+            let m = a % b;
+            if m != 0.0 && (b < 0.0) != (m < 0.0) { m + b } else { m }
+        }),
+        "lerp" => Some(if c.abs() < 0.5 { c.mul_add(b - a, a) } else { (-(b - a)).mul_add(1.0 - c, b) }),
+        "prelu" => Some(if a > 0.0 { a } else { b * a }),
+        _ => None,
+    }
+}
+
+fn integer(dtype: DType, bytes: &[u8]) -> i128 {
+    let mut wide = [0_u8; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    wrap(dtype, i128::from(i64::from_le_bytes(wide)))
+}
+
+fn wrap(dtype: DType, x: i128) -> i128 {
+    match dtype {
+        DType::I8 => i128::from(x as i8),
+        DType::I16 => i128::from(x as i16),
+        DType::I32 => i128::from(x as i32),
+        DType::I64 => i128::from(x as i64),
+        DType::U8 => i128::from(x as u8),
+        _ => i128::from(x != 0),
+    }
+}
+
+/// The ops on integers and bool, before wrapping.
+fn integers(name: &str, dtype: DType, [a, b, c]: [i128; 3], alpha: i128) -> i128 {
+    let is_bool = dtype == DType::Bool;
+    match name {
+        "add" if is_bool => a | b,
+        "add" => a + alpha * b,
+        "sub" => a - alpha * b,
+        "mul" => a * b,
+        "div_trunc" => a.checked_div(b).unwrap_or(0),
+        "floor_divide" if b == 0 => 0,
+        "floor_divide" => a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0),
+        "remainder" if b == 0 => 0,
+        "remainder" => a - b * integers("floor_divide", dtype, [a, b, c], alpha),
+        "pow" if b < 0 => match a {
+            1 => 1,
+            -1 => 1 - 2 * (b & 1),
+            _ => 0,
+        },
+        // The low bits of a power depend on the low bits of the base alone.
+        "pow" => {
+            let (mut power, mut base, mut exponent) = (1_i64, a as i64, b as u64);
+            while exponent > 0 {
+                if exponent & 1 == 1 {
+                    power = power.wrapping_mul(base);
+                }
+                base = base.wrapping_mul(base);
+                exponent >>= 1;
+            }
+            i128::from(power)
+        }
+        "maximum" => a.max(b),
+        "minimum" => a.min(b),
+        "eq" => i128::from(a == b),
+        "ne" => i128::from(a != b),
+        "gt" => i128::from(a > b),
+        "lt" => i128::from(a < b),
+        "ge" => i128::from(a >= b),
+        "le" => i128::from(a <= b),
+        "logical_and" => i128::from(a != 0 && b != 0),
+        "logical_or" => i128::from(a != 0 || b != 0),
+        "bitwise_and" => a & b,
+        "bitwise_or" => a | b,
+        "bitwise_xor" => a ^ b,
+        "clamp_tensor" => a.max(b).min(c),
+        _ => unreachable!("{name} takes no {dtype}"),
+    }
+}
