@@ -1,6 +1,8 @@
 //! Views of all shapes and strides, and the model that ops on them are checked with.
 
-use pointwise::{DType, Device, MapDef, Number, Operand, Result, Strategy, Tensor, TensorView};
+use pointwise::{
+    DType, Device, MapDef, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut, UnaryDef,
+};
 use pointwise_core::op::MAX_PARAMS;
 
 use crate::inputs::{self, Random};
@@ -111,6 +113,28 @@ pub fn check(
     run(device, def, dtype, strategy, case).map_err(|error| error.to_string())?
 }
 
+/// As [`check`], of a unary op: the first operand, without broadcast dimensions, and the result.
+///
+/// # Errors
+/// As there.
+pub fn check_unary(device: &Device, def: &'static UnaryDef, dtype: DType, case: &Case) -> std::result::Result<(), String> {
+    run_unary(device, def, dtype, case).map_err(|error| error.to_string())?
+}
+
+fn run_unary(
+    device: &Device,
+    def: &'static UnaryDef,
+    dtype: DType,
+    case: &Case,
+) -> Result<std::result::Result<(), String>> {
+    let shape = &*case.shape;
+    let x = case.operands[0].tensor(device, dtype, shape, case.seed)?;
+    let view = case.operands[0].view(&x, shape)?.expand(shape)?;
+    let expected = def.kernel().run(&view.to_tensor()?)?.to_bytes()?;
+    into_guarded(device, &case.result, shape, def.info.result.of(dtype), &expected, |y| def.kernel().run_into(view, y))
+        .map(|done| done.map_err(|what| format!("{} {dtype} {case:?}: {what}", def.info.name)))
+}
+
 fn run(
     device: &Device,
     def: &'static MapDef,
@@ -140,38 +164,50 @@ fn run(
     }
     let expected = map::run(def, &set, Strategy::Auto, &copies)?.to_bytes()?;
 
-    let result = def.info.result.of(dtype);
-    let storage = case.result.storage(shape);
-    let guard = if result == DType::Bool { 1 } else { GUARD };
+    let operands: Vec<Operand<'_>> = views.iter().map(Operand::from).collect();
+    into_guarded(device, &case.result, shape, def.info.result.of(dtype), &expected, |y| {
+        map::run_into(def, &set, strategy, &operands, y)
+    })
+    .map(|done| done.map_err(|what| format!("{} {dtype} {strategy} {case:?}: {what}", def.info.name)))
+}
+
+/// Runs a call on a result that lies as `shaped` says among guard bytes, and compares.
+fn into_guarded(
+    device: &Device,
+    shaped: &Shaped,
+    shape: &[usize],
+    dtype: DType,
+    expected: &[u8],
+    call: impl FnOnce(TensorViewMut<'_>) -> Result<()>,
+) -> Result<std::result::Result<(), String>> {
+    let storage = shaped.storage(shape);
+    let guard = if dtype == DType::Bool { 1 } else { GUARD };
     let n: usize = storage.iter().product();
-    let mut y = Tensor::from_bytes(device, result, &vec![guard; n * result.size()], storage)?;
+    let mut y = Tensor::from_bytes(device, dtype, &vec![guard; n * dtype.size()], storage)?;
     {
         let rank = shape.len();
         let mut view = y.view_mut();
         if rank > 0 {
-            let len = view.shape()[rank - 1] - case.result.offset;
-            view = view.narrow(rank - 1, case.result.offset, len)?;
-            let order: Vec<usize> = (0..rank).map(|d| (d + rank - case.result.rotated % rank) % rank).collect();
+            let len = view.shape()[rank - 1] - shaped.offset;
+            view = view.narrow(rank - 1, shaped.offset, len)?;
+            let order: Vec<usize> = (0..rank).map(|d| (d + rank - shaped.rotated % rank) % rank).collect();
             view = view.permute(&order)?;
-            for d in (0..rank).filter(|d| case.result.stepped >> d & 1 == 1) {
+            for d in (0..rank).filter(|d| shaped.stepped >> d & 1 == 1) {
                 view = view.step(d, 2)?;
             }
         }
-        let operands: Vec<Operand<'_>> = views.iter().map(Operand::from).collect();
-        map::run_into(def, &set, strategy, &operands, view)?;
+        call(view)?;
     }
-    let got = case.result.view(&y, shape)?.to_bytes()?;
-    if let Some(at) = crate::judge::same_bits(result, &got, &expected) {
-        return Ok(Err(format!("{} {dtype} {strategy} {case:?}: element {at} is wrong", def.info.name)));
+    let got = shaped.view(&y, shape)?.to_bytes()?;
+    if let Some(at) = crate::judge::same_bits(dtype, &got, expected) {
+        return Ok(Err(format!("element {at} is wrong")));
     }
-    // Every guard byte that is left, counted: those of elements of the result are overwritten by what they are.
+    // Guard bytes that are left, counted: those within elements of the result belong to these.
     let all = y.to_bytes()?;
     let kept = all.iter().filter(|&&byte| byte == guard).count();
     let in_result = got.iter().filter(|&&byte| byte == guard).count();
-    if kept - in_result != all.len() - got.len() {
-        return Ok(Err(format!("{} {dtype} {strategy} {case:?}: wrote outside the result", def.info.name)));
-    }
-    Ok(Ok(()))
+    let is_kept = kept - in_result == all.len() - got.len();
+    Ok(if is_kept { Ok(()) } else { Err("wrote outside the result".to_owned()) })
 }
 
 /// Shapes and layouts that each class and each ending of a row is met by.

@@ -25,14 +25,75 @@ fn an_output_of_another_shape_or_type() {
 }
 
 #[test]
-fn a_view_that_is_not_contiguous() {
+fn views_that_are_not_contiguous_are_served() {
     let x = tensor();
     let mut y = Tensor::zeros(&Device::cpu(), DType::F32, [2, 2]).unwrap();
-    let error = ops::exp_into(x.view().transpose(0, 1).unwrap(), &mut y).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NotContiguous { .. }), "{error}");
-    // The call that allocates copies first.
+    ops::neg_into(x.view().transpose(0, 1).unwrap(), y.view_mut().transpose(0, 1).unwrap()).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [-1.0, -2.0, -3.0, -4.0]);
     let y = ops::neg(x.view().transpose(0, 1).unwrap()).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [-1.0, -3.0, -2.0, -4.0]);
+}
+
+#[test]
+fn operands_that_do_not_go_together() {
+    let x = tensor();
+    let zeros = |dtype, shape: &[usize]| Tensor::zeros(&Device::cpu(), dtype, shape).unwrap();
+    let error = ops::add(&x, &zeros(DType::F32, &[3]), 1).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Broadcast { dim: 1, .. }), "{error}");
+    let error = ops::add(&x, &zeros(DType::F16, &[2]), 1).unwrap_err();
+    assert_eq!(error.to_string(), "operand b of add (convert one: a is f32) does not take f16: it takes f32");
+    let error = ops::where_(&x, &x, &x).unwrap_err();
+    assert_eq!(error.to_string(), "operand condition of where does not take f32: it takes bool");
+    assert!(ops::sub(&zeros(DType::Bool, &[2]), true, 1).unwrap_err().is_dtype());
+    assert!(ops::bitwise_and(&x, &x).unwrap_err().is_dtype());
+    let error = ops::add(1.0, 2.0, 1).unwrap_err();
+    assert!(error.to_string().contains("at least one operand as a tensor"), "{error}");
+    // A float does not go with integers, nor 300 with u8.
+    let bytes = zeros(DType::U8, &[2]);
+    assert!(ops::add(&bytes, 0.5, 1).unwrap_err().to_string().contains("whole number"));
+    assert!(ops::add(300, &bytes, 1).unwrap_err().to_string().contains("0 to 255"));
+    assert!(ops::add(&bytes, Number::Default, 1).is_err());
+}
+
+#[test]
+fn outputs_of_several_operands() {
+    let (mut x, other) = (tensor(), tensor());
+    let mut y = Tensor::zeros(&Device::cpu(), DType::F32, [2, 2]).unwrap();
+    // In place the shape must not grow, and the type must not change.
+    let mut row = Tensor::zeros(&Device::cpu(), DType::F32, [2]).unwrap();
+    assert!(ops::add_inplace(&mut row, &x, 1).unwrap_err().is_shape());
+    assert!(kernels::eq().run_inplace(&mut x, &other).unwrap_err().to_string().contains("its result is bool"));
+    assert!(ops::eq_into(&x, &other, &mut y).unwrap_err().is_dtype());
+    // Overlap that is not the same view.
+    let device = Device::cpu();
+    let memory = vec![1.0_f32; 9];
+    let (base, contiguous) = (memory.as_ptr(), [1]);
+    // SAFETY: 8 of 9 elements of `memory` each, which nothing else uses; no call below writes.
+    let (a, b) = unsafe {
+        (
+            pointwise::TensorView::from_raw_parts(&device, base, DType::F32, [8], &contiguous).unwrap(),
+            pointwise::TensorViewMut::from_raw_parts(&device, base.add(1).cast_mut(), DType::F32, [8], &contiguous).unwrap(),
+        )
+    };
+    let error = ops::mul_into(a, 2.0, b).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
+    assert_eq!(memory, [1.0; 9]);
+}
+
+#[test]
+fn shapes_of_gated_ops_and_prelu() {
+    let odd = Tensor::zeros(&Device::cpu(), DType::F32, [2, 3]).unwrap();
+    assert!(ops::silu_and_mul(&odd).unwrap_err().to_string().contains("must be even"));
+    assert!(ops::silu_and_mul(&Tensor::zeros(&Device::cpu(), DType::F32, [0; 0]).unwrap()).is_err());
+    let weight = |n: usize| Tensor::zeros(&Device::cpu(), DType::F32, [n]).unwrap();
+    assert!(ops::prelu(&odd, &weight(2)).unwrap_err().is_shape());
+    assert!(ops::prelu(&weight(4), &weight(4)).unwrap_err().is_shape());
+    assert!(ops::prelu(&odd, &weight(3)).is_ok() && ops::prelu(&odd, &weight(1)).is_ok());
+    assert!(ops::clamp_bounds(&odd, None, None).unwrap_err().to_string().contains("at least one bound"));
+    let mask = Tensor::zeros(&Device::cpu(), DType::Bool, [2, 1]).unwrap();
+    let half = Tensor::zeros(&Device::cpu(), DType::F16, [2, 3]).unwrap();
+    assert!(ops::masked_fill(&half, &mask, 1e5).unwrap_err().to_string().contains("beyond the range of f16"));
+    assert!(ops::masked_fill(&half, &mask, f64::NEG_INFINITY).is_ok());
 }
 
 #[test]

@@ -2,12 +2,14 @@
 //! `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`). On the CPU a case is the executor's.
 //!
 //! A case runs all codes (8 and 16 bits) or 65,536 mixed values against the CPU and the oracle, then sizes from 0 up at
-//! several alignments, with guard bytes around the output, and in place. `POINTWISE_MATRIX=quick` takes fewer sizes, for
+//! several alignments, with guard bytes around the output, and in place. Ops of several operands have a case for each class
+//! (`add::bf16::rows`): all pairs of 8-bit codes or special and mixed values against models, views of all kinds, and in
+//! place. `POINTWISE_MATRIX=quick` takes fewer sizes, for
 //! a memory checker.
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use pointwise::{Accuracy, DType, Device, Number, Strategy, Tensor, UNARY, UnaryDef};
-use tests::{inputs, judge, params};
+use pointwise::{Accuracy, Class, DType, Device, MapDef, Operand, Number, Strategy, Tensor, UNARY, UnaryDef};
+use tests::{inputs, judge, layouts, map, params};
 
 const GUARD: u8 = 0xA5;
 
@@ -30,7 +32,24 @@ fn main() {
             }
         }
     }
+    for def in UNARY {
+        for &dtype in def.info.types {
+            trials.push(trial(def, dtype, "views", move || unary_views(&device, def, dtype)));
+        }
+    }
+    for def in map::all() {
+        for &dtype in def.info.types {
+            for class in Class::ALL {
+                let name = format!("{}::{dtype}::{class}", def.info.name);
+                trials.push(Trial::test(name, move || map_case(&device, def, dtype, class)));
+            }
+        }
+    }
     if device.is_cuda() {
+        for class in Class::ALL {
+            let name = format!("beyond_2_to_32::u8::{class}");
+            trials.push(Trial::test(name, move || map_beyond_32_bits(&device, class)).with_ignored_flag(true));
+        }
         for strategy in Strategy::ALL {
             let name = format!("beyond_2_to_32::f8e4m3::{strategy}");
             trials.push(Trial::test(name, move || beyond_32_bits(&device, strategy)).with_ignored_flag(true));
@@ -152,6 +171,108 @@ fn beyond_32_bits(device: &Device, strategy: Strategy) -> Result<(), Failed> {
     op.kernel().strategy(strategy).run_inplace(&mut x)?;
     let bytes = x.to_bytes()?;
     match bytes.iter().zip(&codes).position(|(y, x)| *y != x ^ 0x80 && x & 0x7F != 0x7F) {
+        None => Ok(()),
+        Some(at) => Err(format!("element {at} is wrong").into()),
+    }
+}
+
+fn is_quick() -> bool {
+    std::env::var("POINTWISE_MATRIX").is_ok_and(|value| value == "quick")
+}
+
+/// Views of `x` and `y` of all kinds.
+fn unary_views(device: &Device, def: &'static UnaryDef, dtype: DType) -> Result<(), Failed> {
+    let step = if is_quick() { 7 } else { 1 };
+    for case in layouts::cases().iter().step_by(step) {
+        layouts::check_unary(device, def, dtype, case)?;
+    }
+    Ok(())
+}
+
+/// An op of several operands by the kernels of one class.
+fn map_case(device: &Device, def: &'static MapDef, dtype: DType, class: Class) -> Result<(), Failed> {
+    let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
+    let operands = map::operands(&def.info, dtype, 2);
+    let result = def.info.result.of(dtype);
+    // Whole rows of vectors, with a gap behind each where the class is not to be flat.
+    let (cols, gap) = (64, if class == Class::Flat { 0 } else { 16 });
+    let rows = operands[operands.len() - 1].len() / dtype.size() / cols;
+    let mut tensors = Vec::new();
+    for (k, bytes) in operands.iter().enumerate() {
+        let dtype = map::operand_type(&def.info, dtype, k);
+        let mut padded = vec![0; rows * (cols + gap) * dtype.size()];
+        let (from, to) = (cols * dtype.size(), (cols + gap) * dtype.size());
+        for (row, source) in padded.chunks_exact_mut(to).zip(bytes.chunks_exact(from)) {
+            row[..from].copy_from_slice(source);
+        }
+        tensors.push(Tensor::from_bytes(device, dtype, &padded, [rows, cols + gap])?);
+    }
+    let inside: Vec<Vec<u8>> = operands
+        .iter()
+        .enumerate()
+        .map(|(k, bytes)| bytes[..rows * cols * map::operand_type(&def.info, dtype, k).size()].to_vec())
+        .collect();
+    for set in map::sets(&def.info, dtype) {
+        let mut views = Vec::new();
+        for tensor in &tensors {
+            views.push(Operand::View(tensor.view().narrow(1, 0, cols)?));
+        }
+        let mut y = Tensor::zeros(device, result, [rows, cols])?;
+        map::run_into(def, &set, strategy, &views, y.view_mut())?;
+        let bytes = y.to_bytes()?;
+        map::check(def, dtype, &set, &inside, &bytes)?;
+        if device.is_cuda() && def.info.accuracy == Accuracy::Exact {
+            let mut host = Vec::new();
+            for (k, bytes) in inside.iter().enumerate() {
+                host.push(Tensor::from_bytes(&Device::cpu(), map::operand_type(&def.info, dtype, k), bytes, [rows, cols])?);
+            }
+            let cpu = map::run(def, &set, Strategy::Auto, &host)?.to_bytes()?;
+            if let Some(at) = judge::same_bits(result, &bytes, &cpu) {
+                return Err(format!("{set:?}: element {at} differs from the CPU's").into());
+            }
+        }
+        // Over the last operand, which is of the result's type and shape unless the result is bool.
+        if result == dtype {
+            let last = tensors.len() - 1;
+            let mut target = tensors[last].try_clone()?;
+            let alias = target.view();
+            // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
+            let source = unsafe {
+                pointwise::TensorView::from_raw_parts(device, alias.device_ptr(), dtype, *alias.shape(), alias.strides())
+            }?;
+            let source = Operand::View(source.narrow(1, 0, cols)?);
+            let mut operands = views.clone();
+            operands[last] = source;
+            map::run_into(def, &set, strategy, &operands, target.view_mut().narrow(1, 0, cols)?)?;
+            let got = target.view().narrow(1, 0, cols)?.to_bytes()?;
+            if let Some(at) = judge::same_bits(result, &got, &bytes) {
+                return Err(format!("{set:?}: element {at} is wrong in place").into());
+            }
+        }
+    }
+    let step = if is_quick() { 7 } else { 1 };
+    for case in layouts::cases().iter().step_by(step) {
+        layouts::check(device, def, dtype, strategy, case)?;
+    }
+    Ok(())
+}
+
+/// More elements than 32 bits can count, in several launches.
+fn map_beyond_32_bits(device: &Device, class: Class) -> Result<(), Failed> {
+    let (rows, cols) = ((1_usize << 16) + 1, 1_usize << 16);
+    let codes: Vec<u8> = (0..rows * cols).map(|i| (i % 251) as u8).collect();
+    let column: Vec<u8> = (0..rows).map(|i| (i % 241) as u8).collect();
+    let mut x = Tensor::from_bytes(device, DType::U8, &codes, [rows, cols])?;
+    let column_tensor = Tensor::from_bytes(device, DType::U8, &column, [rows, 1])?;
+    let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
+    let kernel = pointwise::kernels::bitwise_xor().strategy(strategy);
+    match class {
+        Class::Flat => kernel.run_inplace(&mut x, 77)?,
+        Class::Rows | Class::Strided => kernel.run_inplace(&mut x, &column_tensor)?,
+    }
+    let bytes = x.to_bytes()?;
+    let other = |i: usize| if class == Class::Flat { 77 } else { column[i / cols] };
+    match bytes.iter().zip(&codes).enumerate().position(|(i, (y, x))| *y != x ^ other(i)) {
         None => Ok(()),
         Some(at) => Err(format!("element {at} is wrong").into()),
     }

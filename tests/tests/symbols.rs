@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pointwise::{DType, Entry, UNARY, Variant, embedded};
+use pointwise::{Class, DType, Entry, UNARY, Variant, embedded};
 
 /// Every op, element type and variant, with the kernel that the host asks for.
 fn cases() -> impl Iterator<Item = (&'static str, DType, Variant, Option<&'static Entry>)> {
@@ -14,7 +14,34 @@ fn cases() -> impl Iterator<Item = (&'static str, DType, Variant, Option<&'stati
 
 /// The symbols of all of them.
 fn symbols() -> Vec<&'static str> {
-    cases().filter_map(|(_, _, _, entry)| entry).map(Entry::symbol).collect()
+    cases().filter_map(|(_, _, _, entry)| entry).chain(map_entries()).map(Entry::symbol).collect()
+}
+
+/// The kernels of ops of several operands; those of `where` are of element widths, each counted once.
+fn map_entries() -> impl Iterator<Item = &'static Entry> {
+    let typed = tests::map::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
+    typed.flat_map(|(def, dtype)| Class::ALL.into_iter().filter_map(move |class| (def.entry)(dtype, class)))
+}
+
+#[test]
+fn ops_of_several_operands_have_a_kernel_for_every_class() {
+    for def in tests::map::all() {
+        for &dtype in def.info.types {
+            // Bits are moved by the kernels of an integer of their width.
+            let carrier = match (def.info.name, dtype.size()) {
+                ("where", 1) => DType::I8,
+                ("where", 2) => DType::I16,
+                ("where", 4) => DType::I32,
+                ("where", _) => DType::I64,
+                _ => dtype,
+            };
+            for class in Class::ALL {
+                let entry = (def.entry)(carrier, class).expect("a kernel");
+                assert!(entry.symbol().ends_with(&format!("_{}_{carrier}_{class}", def.info.name)), "{entry:?}");
+                assert!(embedded().is_empty() || entry.is_embedded(), "{entry:?}");
+            }
+        }
+    }
 }
 
 /// Whether there are kernels to compare with; where there are none, says why.

@@ -93,3 +93,152 @@ fn softplus_hands_over_at_its_threshold() {
     assert_bits(&ops::softplus(&x, 1.0, 20.0).unwrap(), &[20.0, 20.000_002, 5.504_078_4]);
     assert_bits(&ops::softplus(&x, 1.0, 5.0).unwrap(), &[20.0, 20.000_002, 5.5]);
 }
+
+fn pairs(op: impl Fn(&Tensor, &Tensor) -> pointwise::Result<Tensor>, pairs: &[(f32, f32, f32)]) {
+    let (a, b): (Vec<f32>, Vec<f32>) = pairs.iter().map(|&(a, b, _)| (a, b)).unzip();
+    let y = op(&f32s(&a), &f32s(&b)).unwrap().to_vec::<f32>().unwrap();
+    for (y, (a, b, expected)) in y.into_iter().zip(pairs) {
+        assert!(y.to_bits() == expected.to_bits() || y.is_nan() && expected.is_nan(), "{a}, {b}: {y}, not {expected}");
+    }
+}
+
+const INF: f32 = f32::INFINITY;
+const NAN: f32 = f32::NAN;
+
+#[test]
+fn floor_divide_and_remainder_are_exact() {
+    pairs(
+        |a, b| ops::floor_divide(a, b),
+        &[
+            (1.0, 0.1, 9.0), (INF, 2.0, NAN), (INF, 0.0, INF), (1.0, INF, 0.0), (-1.0, INF, -1.0), (0.0, -1.0, -0.0),
+            (-0.0, -1.0, 0.0), (-1e-45, 1.0, -1.0), (f32::MAX, 0.1, INF), (NAN, 1.0, NAN), (7.0, -2.0, -4.0),
+        ],
+    );
+    pairs(
+        |a, b| ops::remainder(a, b),
+        &[
+            (1.0, 0.1, 0.099_999_987), (-2.0, 1.0, -0.0), (2.0, -1.0, 0.0), (1.0, 0.0, NAN), (INF, 1.0, NAN),
+            (1.0, INF, 1.0), (-1.0, INF, INF), (1.0, -INF, -INF), (-1e-45, 1.0, 1.0), (1e20, 3.0, 2.0),
+        ],
+    );
+}
+
+#[test]
+fn maximum_and_minimum_of_nan_and_zeros() {
+    let zeros = [(0.0, -0.0), (-0.0, 0.0)];
+    for (a, b) in zeros {
+        pairs(|a, b| ops::maximum(a, b), &[(a, b, 0.0), (NAN, 1.0, NAN), (1.0, NAN, NAN)]);
+        pairs(|a, b| ops::minimum(a, b), &[(a, b, -0.0), (NAN, 1.0, NAN), (1.0, NAN, NAN)]);
+    }
+}
+
+#[test]
+fn pow_is_that_of_c99() {
+    pairs(
+        |a, b| ops::pow(a, b),
+        &[
+            (NAN, 0.0, 1.0), (1.0, NAN, 1.0), (-1.0, INF, 1.0), (-2.0, 0.5, NAN), (0.0, -1.0, INF), (-0.0, -1.0, -INF),
+            (-0.0, -2.0, INF), (-0.0, 3.0, -0.0), (-0.0, 0.5, 0.0), (-INF, 0.5, INF), (-INF, 3.0, -INF),
+            (-INF, -3.0, -0.0), (0.5, INF, 0.0), (0.5, -INF, INF), (2.0, INF, INF), (-2.0, 3.0, -8.0),
+        ],
+    );
+    let x = Tensor::from_slice(&Device::cpu(), &[2_i32, 0, -1, -1, 1, 3], [6]).unwrap();
+    let e = Tensor::from_slice(&Device::cpu(), &[31_i32, -1, -3, -2, -5, -1], [6]).unwrap();
+    assert_eq!(ops::pow(&x, &e).unwrap().to_vec::<i32>().unwrap(), [i32::MIN, 0, -1, 1, 1, 0]);
+}
+
+#[test]
+fn add_and_sub_keep_signs_of_zero() {
+    pairs(|a, b| ops::add(a, b, 1), &[(-0.0, -0.0, -0.0), (0.0, -0.0, 0.0), (INF, -INF, NAN)]);
+    pairs(|a, b| ops::sub(a, b, 1), &[(-0.0, -0.0, 0.0), (INF, INF, NAN), (1.0, 3.0, -2.0)]);
+    pairs(|a, b| ops::mul(a, b), &[(0.0, INF, NAN), (0.0, -0.0, -0.0)]);
+    pairs(|a, b| ops::div(a, b), &[(1.0, 0.0, INF), (1.0, -0.0, -INF), (0.0, 0.0, NAN), (1.0, 3.0, 1.0 / 3.0)]);
+}
+
+#[test]
+fn lerp_changes_its_formula_at_a_half() {
+    let lerp = |weight: f32| move |a: &Tensor, b: &Tensor| ops::lerp(a, b, weight);
+    pairs(lerp(0.3), &[(1.0, INF, INF), (INF, INF, NAN), (f32::MAX, -f32::MAX, -INF), (-0.0, -0.0, 0.0)]);
+    pairs(lerp(0.7), &[(1.0, INF, NAN), (INF, 1.0, INF)]);
+    pairs(lerp(0.5), &[(1.0, 3.0, 2.0)]);
+}
+
+#[test]
+fn comparisons_with_nan_and_numbers() {
+    let x = f32s(&[NAN, 0.0, -0.0, 1.0]);
+    let bools = |y: pointwise::Result<Tensor>| y.unwrap().to_vec::<bool>().unwrap();
+    assert_eq!(bools(ops::eq(&x, &x)), [false, true, true, true]);
+    assert_eq!(bools(ops::ne(&x, &x)), [true, false, false, false]);
+    assert_eq!(bools(ops::eq(&x, 0.0)), [false, true, true, false]);
+    assert_eq!(bools(ops::gt(0.5, &x)), [false, true, true, false]);
+    assert_eq!(bools(ops::logical_and(&x, true)), [true, false, false, true]);
+    // A number is rounded to the tensor's type, as PyTorch does it.
+    let tenth = Tensor::from_slice(&Device::cpu(), &[bf16::from_f32(0.1)], [1]).unwrap();
+    assert_eq!(bools(ops::eq(&tenth, 0.1)), [true]);
+}
+
+#[test]
+fn integers_divide_as_pytorch_does() {
+    let i = |values: &[i32]| Tensor::from_slice(&Device::cpu(), values, [values.len()]).unwrap();
+    let (a, b) = (i(&[7, -7, 7, -7, 5, i32::MIN]), i(&[2, 2, -2, -2, 0, -1]));
+    let ints = |y: pointwise::Result<Tensor>| y.unwrap().to_vec::<i32>().unwrap();
+    assert_eq!(ints(ops::div_trunc(&a, &b)), [3, -3, -3, 3, 0, i32::MIN]);
+    assert_eq!(ints(ops::floor_divide(&a, &b)), [3, -4, -4, 3, 0, i32::MIN]);
+    assert_eq!(ints(ops::remainder(&a, &b)), [1, 1, -1, -1, 0, 0]);
+}
+
+#[test]
+fn where_and_masked_fill_pass_bits_through() {
+    let device = Device::cpu();
+    let payload = f32::from_bits(0x7F80_1234);
+    let x = f32s(&[payload, -0.0, 3.0]);
+    let mask = Tensor::from_slice(&device, &[false, false, true], [3]).unwrap();
+    let y = ops::where_(&mask, 1.0, &x).unwrap();
+    assert_eq!(bits(&y), [0x7F80_1234, 0x8000_0000, 1.0_f32.to_bits()]);
+    let mut x = x;
+    ops::masked_fill_inplace(&mut x, &mask, f64::NEG_INFINITY).unwrap();
+    assert_eq!(bits(&x), [0x7F80_1234, 0x8000_0000, f32::NEG_INFINITY.to_bits()]);
+    let ints = Tensor::from_slice(&device, &[1_i64, 2, 3], [3]).unwrap();
+    assert_eq!(ops::masked_fill(&ints, &mask, -2.7).unwrap().to_vec::<i64>().unwrap(), [1, 2, -2]);
+}
+
+#[test]
+fn clamp_takes_tensors_as_bounds() {
+    let x = f32s(&[-5.0, 0.0, 5.0, NAN, 1.0]);
+    let (min, max) = (f32s(&[-1.0, 3.0, -1.0, 0.0, NAN]), f32s(&[1.0, 1.0, 1.0, 1.0, 2.0]));
+    let floats = |y: pointwise::Result<Tensor>| y.unwrap().to_vec::<f32>().unwrap();
+    let y = floats(ops::clamp_bounds(&x, Some((&min).into()), Some((&max).into())));
+    assert_eq!(y[..3], [-1.0, 1.0, 1.0]);
+    assert!(y[3].is_nan() && y[4].is_nan());
+    assert_eq!(floats(ops::clamp_bounds(&x, Some((&min).into()), None))[..3], [-1.0, 3.0, 5.0]);
+    assert_eq!(floats(ops::clamp_bounds(&x, None, Some(0.5.into())))[..3], [-5.0, 0.0, 0.5]);
+}
+
+#[test]
+fn prelu_has_a_weight_for_each_channel() {
+    let device = Device::cpu();
+    let x: Vec<f32> = (0..24).map(|i| -(i as f32)).collect();
+    let weight = f32s(&[1.0, 10.0, 100.0]);
+    for shape in [vec![8, 3], vec![2, 3, 4], vec![2, 3, 2, 2]] {
+        let y = ops::prelu(&Tensor::from_slice(&device, &x, shape.clone()).unwrap(), &weight).unwrap();
+        let inner: usize = shape[2..].iter().product();
+        for (i, y) in y.to_vec::<f32>().unwrap().into_iter().enumerate() {
+            assert_eq!(y, x[i] * [1.0, 10.0, 100.0][i / inner % 3], "{shape:?} {i}");
+        }
+    }
+    let y = ops::prelu(&f32s(&[-2.0, 2.0]), &f32s(&[0.5])).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [-1.0, 2.0]);
+}
+
+#[test]
+fn gated_ops_take_the_gate_first() {
+    let x = f32s(&[0.0, 20.0, f32::NEG_INFINITY, 3.0, 2.0, 1.0]);
+    let x = x.reshape([1, 1, 6]).unwrap();
+    let y = ops::silu_and_mul(&x).unwrap();
+    assert_eq!(y.shape(), &[1, 1, 3]);
+    let y = y.to_vec::<f32>().unwrap();
+    assert_eq!(y[..2], [0.0, 40.0]);
+    assert!(y[2].is_nan());
+    let pair = pointwise::kernels::silu_and_mul().run_pair(20.0, &f32s(&[2.0, -1.0])).unwrap();
+    assert_eq!(pair.to_vec::<f32>().unwrap(), [40.0, -20.0]);
+}

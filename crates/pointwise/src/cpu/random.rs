@@ -93,9 +93,7 @@ where
 /// As [`RandomFn`].
 pub(crate) unsafe fn run_random(
     op: RandomFn,
-    x: *const u8,
-    y: *mut u8,
-    mask: *mut u8,
+    (x, y, mask): (*const u8, *mut u8, *mut u8),
     n: usize,
     size: usize,
     philox: Philox,

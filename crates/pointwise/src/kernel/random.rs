@@ -357,7 +357,7 @@ impl DropoutKernel {
             match mode {
                 Mode::Draw(words) => {
                     let run = (self.def.cpu)(x.dtype()).ok_or_else(|| self.no_kernel(x.dtype()))?;
-                    cpu::run_random(run, x.as_ptr(), y, mask, n, size, place, *words);
+                    cpu::run_random(run, (x.as_ptr(), y, mask), n, size, place, *words);
                     return Ok(());
                 }
                 Mode::Keep => y.copy_from(x.as_ptr(), n * size),

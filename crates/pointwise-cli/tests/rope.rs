@@ -1,0 +1,82 @@
+//! `pointwise run` of the RoPE ops.
+
+mod common;
+
+use std::fs;
+
+use common::{Folder, f32s, file, x};
+use pointwise::rope::{RopeOperands, rope_op};
+use pointwise::{Device, Tensor};
+use safetensors::SafeTensors;
+use serde_json::json;
+
+const Q: [f32; 12] = [1.0, 2.0, 3.0, 4.0, -1.0, 0.5, 0.25, 8.0, 1.5, -2.5, 3.5, 0.0];
+const K: [f32; 12] = [0.5, -2.0, 1.0, 4.0, 3.0, 0.5, -0.25, 1.0, 6.0, 7.0, -3.5, 2.0];
+const SHAPE: [usize; 4] = [1, 3, 1, 4];
+
+/// A file of q, k and position ids 5, 0, 2.
+fn input() -> Vec<u8> {
+    let header = json!({
+        "q": { "dtype": "F32", "shape": SHAPE, "data_offsets": [0, 48] },
+        "k": { "dtype": "F32", "shape": SHAPE, "data_offsets": [48, 96] },
+        "position_ids": { "dtype": "I64", "shape": [3], "data_offsets": [96, 120] },
+    });
+    let ids = [5_i64, 0, 2].iter().flat_map(|id| id.to_le_bytes()).collect();
+    file(&header.to_string(), &[f32s(&Q), f32s(&K), ids].concat())
+}
+
+#[test]
+fn rotates_what_the_file_has() {
+    let folder = Folder::new("rope");
+    folder.write("in.safetensors", &input());
+    let call = ["run", "rope_llama31", "in.safetensors", "-o", "out.safetensors", "--device", "cpu"];
+    let settings = ["--set", "rope_theta=500000", "--set", "factor=32", "--set", "pairs=interleaved"];
+    assert_eq!(folder.run(&[&call[..], &settings].concat()).succeeds(), "", "quiet in a pipe");
+
+    let device = Device::cpu();
+    let [q, k] = [Q, K].map(|values| Tensor::from_slice(&device, &values, SHAPE).unwrap());
+    let ids = Tensor::from_slice(&device, &[5_i64, 0, 2], [3]).unwrap();
+    let op = rope_op("rope_llama31").unwrap().op().set("rope_theta", "500000").unwrap().set("factor", "32").unwrap();
+    let operands = RopeOperands { k: Some(k.view()), position_ids: Some(ids.view()), ..RopeOperands::new(&q) };
+    let (q_out, k_out) = op.set("pairs", "interleaved").unwrap().run(&operands).unwrap();
+    assert_ne!(q_out.to_vec::<f32>().unwrap(), Q);
+
+    let bytes = fs::read(folder.path("out.safetensors")).unwrap();
+    let written = SafeTensors::deserialize(&bytes).unwrap();
+    assert_eq!(written.len(), 2);
+    for (name, expected) in [("q", q_out), ("k", k_out.unwrap())] {
+        let tensor = written.tensor(name).unwrap();
+        assert_eq!((tensor.shape(), tensor.data()), (&SHAPE[..], &expected.to_bytes().unwrap()[..]), "{name}");
+    }
+}
+
+#[test]
+fn faults() {
+    let folder = Folder::new("rope-faults");
+    folder.write("in.safetensors", &input());
+    folder.write("x.safetensors", &x("F32", &[1], &f32s(&[1.0])));
+    let run = |input: &str, more: &[&str]| {
+        folder.run(&[&["run", "rope_neox", input, "-o", "out.safetensors", "--device", "cpu"], more].concat())
+    };
+    run("in.safetensors", &["--set", "rope_teta=3"]).fails(2, &["rope_teta", "rope_theta"]);
+    run("in.safetensors", &["--set", "offset=3", "--set", "offset=4"]).fails(2, &["twice"]);
+    run("in.safetensors", &["--strategy", "direct"]).fails(2, &["--strategy"]);
+    run("in.safetensors", &["--set", "rotary_dim=3"]).fails(1, &["rotary_dim"]);
+    run("in.safetensors", &["--set", "layout=thd"]).fails(1, &["[tokens, heads, head_dim]"]);
+    run("in.safetensors", &["--set", "config=nowhere.json"]).fails(1, &["nowhere.json"]);
+    run("x.safetensors", &[]).fails(1, &["q"]);
+    folder.run(&["run", "rope_neo", "in.safetensors", "-o", "out.safetensors"]).fails(2, &["rope_neox"]);
+}
+
+#[test]
+fn is_listed() {
+    let folder = Folder::new("rope-list");
+    let text = folder.run(&["list"]).succeeds();
+    let ops: serde_json::Value = serde_json::from_str(&folder.run(&["list", "--json"]).succeeds()).unwrap();
+    for name in ["rope_neox", "rope_non_neox", "rope_llama31", "rope_yarn", "rope_longrope"] {
+        assert!(text.contains(&format!("\n{name}(q, [k, position_ids, cos, sin, freqs]")), "{text}");
+        let op = ops.as_array().unwrap().iter().find(|op| op["name"] == name).unwrap();
+        assert_eq!((&op["kind"], &op["arguments"][0]), (&json!("rope"), &json!("q")));
+        assert!(op["parameters"].as_array().unwrap().iter().any(|setting| setting["name"] == "rope_theta"));
+    }
+}
