@@ -79,8 +79,10 @@ def main():
                 copy = microseconds(lambda: target.copy_(source))
                 for peer, work in found.items():
                     time = microseconds(lambda: work(q, k, cos, sin))
-                    rows.append({"model": name, "tokens": tokens, "dtype": dtype, "peer": peer, "us": time, "copy_us": copy})
-                    print(f"{name:10} {tokens:6} {dtype:4} {peer:8} {time:9.2f} us  {copy / time:.3f} of the copy's {copy:.2f} us")
+                    row = {"model": name, "tokens": tokens, "dtype": dtype, "peer": peer, "us": time, "copy_us": copy}
+                    rows.append(row)
+                    share = f"{copy / time:.3f} of the copy's {copy:.2f} us"
+                    print(f"{name:10} {tokens:6} {dtype:4} {peer:8} {time:9.2f} us  {share}")
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump({"device": torch.cuda.get_device_name(), "rows": rows}, file, indent=1)

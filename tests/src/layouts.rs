@@ -72,8 +72,11 @@ impl Shaped {
     /// The shape in memory.
     fn storage(&self, dims: &[usize]) -> Vec<usize> {
         let rank = dims.len();
-        let mut sizes: Vec<usize> =
-            dims.iter().enumerate().map(|(d, &size)| if self.stepped >> d & 1 == 1 { size * 2 } else { size }).collect();
+        let mut sizes: Vec<usize> = dims
+            .iter()
+            .enumerate()
+            .map(|(d, &size)| if self.stepped >> d & 1 == 1 { size * 2 } else { size })
+            .collect();
         if rank > 0 {
             sizes.rotate_left(self.rotated % rank);
             sizes[rank - 1] += self.offset;
@@ -117,7 +120,12 @@ pub fn check(
 ///
 /// # Errors
 /// As there.
-pub fn check_unary(device: &Device, def: &'static UnaryDef, dtype: DType, case: &Case) -> std::result::Result<(), String> {
+pub fn check_unary(
+    device: &Device,
+    def: &'static UnaryDef,
+    dtype: DType,
+    case: &Case,
+) -> std::result::Result<(), String> {
     run_unary(device, def, dtype, case).map_err(|error| error.to_string())?
 }
 
@@ -218,7 +226,12 @@ pub fn cases() -> Vec<Case> {
     let missing = |missing: usize| Shaped { missing, ..Shaped::WHOLE };
     let mut cases = Vec::new();
     let mut add = |shape: &[usize], operands: [Shaped; 3], result: Shaped| {
-        cases.push(Case { shape: shape.to_vec(), operands: operands.to_vec(), result, seed: 2 * cases.len() as u64 + 1 });
+        cases.push(Case {
+            shape: shape.to_vec(),
+            operands: operands.to_vec(),
+            result,
+            seed: 2 * cases.len() as u64 + 1,
+        });
     };
     // Same shape, of every size about a vector's; empty; no dimensions.
     for n in (0..36).chain([255, 1025, 4099]) {

@@ -1,6 +1,6 @@
 //! Ops of several operands: inputs, what must come out, and calls by definition.
 
-use pointwise::{Accuracy, DType, MapDef, Number, Operand, OpInfo, Result, Strategy, Tensor, TensorViewMut};
+use pointwise::{Accuracy, DType, MapDef, Number, OpInfo, Operand, Result, Strategy, Tensor, TensorViewMut};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 
@@ -21,9 +21,49 @@ pub fn operand_type(info: &OpInfo, dtype: DType, k: usize) -> DType {
 
 /// f32 values at which formulas of two operands turn.
 const SPECIAL: &[f32] = &[
-    0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 0.1, -0.1, 1.5, 2.5, 7.0, -7.0, 10.0, 100.0, -100.0, 1e-45,
-    -1e-45, 1.1754944e-38, 3.4028235e38, -3.4028235e38, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 65504.0, 57344.0,
-    448.0, 1e5, 1e20, -1e20, 0.99999994, 1.0000001, 16777216.0, 16777217.0, 2147483648.0, 0.3, 0.7, 0.499, 1e-7, 33.0,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.0,
+    -2.0,
+    0.5,
+    -0.5,
+    3.0,
+    -3.0,
+    0.1,
+    -0.1,
+    1.5,
+    2.5,
+    7.0,
+    -7.0,
+    10.0,
+    100.0,
+    -100.0,
+    1e-45,
+    -1e-45,
+    1.1754944e-38,
+    3.4028235e38,
+    -3.4028235e38,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    f32::NAN,
+    65504.0,
+    57344.0,
+    448.0,
+    1e5,
+    1e20,
+    -1e20,
+    0.99999994,
+    1.0000001,
+    16777216.0,
+    16777217.0,
+    2147483648.0,
+    0.3,
+    0.7,
+    0.499,
+    1e-7,
+    33.0,
 ];
 
 /// Values of one type: every code of 8 bits, else special ones and `random` more.
@@ -66,7 +106,8 @@ impl<E: Element> Bytes for E {
 #[must_use]
 pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
     let count = info.operands.len();
-    let pools: Vec<Vec<u8>> = (0..count).map(|k| values(operand_type(info, dtype, k), 1 << 14, seed + 2 * k as u64)).collect();
+    let pools: Vec<Vec<u8>> =
+        (0..count).map(|k| values(operand_type(info, dtype, k), 1 << 14, seed + 2 * k as u64)).collect();
     let sizes: Vec<usize> = (0..count).map(|k| operand_type(info, dtype, k).size()).collect();
     let mut out = vec![Vec::new(); count];
     let mut push = |indices: &[usize]| {
@@ -134,7 +175,12 @@ pub fn run_into(
 ///
 /// # Errors
 /// Those of the library.
-pub fn run(def: &'static MapDef, set: &[Number; MAX_PARAMS], strategy: Strategy, operands: &[Tensor]) -> Result<Tensor> {
+pub fn run(
+    def: &'static MapDef,
+    set: &[Number; MAX_PARAMS],
+    strategy: Strategy,
+    operands: &[Tensor],
+) -> Result<Tensor> {
     let last = &operands[operands.len() - 1];
     let mut y = Tensor::zeros(last.device(), def.info.result.of(last.dtype()), last.shape())?;
     let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
@@ -163,7 +209,9 @@ pub fn check(
     let at = |k: usize, i: usize| &operands[k][i * sizes[k]..(i + 1) * sizes[k]];
     let show = |i: usize| (0..operands.len()).map(|k| format!("{:?}", at(k, i))).collect::<Vec<_>>().join(", ");
     if info.kind == Kind::Select {
-        return match (0..n).find(|&i| &y[i * sizes[1]..(i + 1) * sizes[1]] != at(if at(0, i)[0] != 0 { 1 } else { 2 }, i)) {
+        return match (0..n)
+            .find(|&i| &y[i * sizes[1]..(i + 1) * sizes[1]] != at(if at(0, i)[0] != 0 { 1 } else { 2 }, i))
+        {
             None => Ok(()),
             Some(i) => Err(format!("{}: {}", info.name, show(i))),
         };

@@ -56,9 +56,8 @@ fn shaped(broadcasts: bool) -> impl proptest::strategy::Strategy<Value = Shaped>
 
 fn case() -> impl proptest::strategy::Strategy<Value = Case> {
     let dims = prop::collection::vec(prop_oneof![6 => 1..9_usize, 1 => Just(0), 3 => 14..40_usize], 0..5);
-    (dims, prop::collection::vec(shaped(true), 3), shaped(false), any::<u32>()).prop_map(|(shape, operands, result, seed)| {
-        Case { shape, operands, result, seed: u64::from(seed) }
-    })
+    (dims, prop::collection::vec(shaped(true), 3), shaped(false), any::<u32>())
+        .prop_map(|(shape, operands, result, seed)| Case { shape, operands, result, seed: u64::from(seed) })
 }
 
 proptest! {
@@ -75,7 +74,7 @@ proptest! {
         let x = case.operands[0].tensor(&device, DType::I16, &case.shape, case.seed).unwrap();
         let view = case.operands[0].view(&x, &case.shape).unwrap().expand(case.shape.clone()).unwrap();
         let expected = ops::neg(&view.to_tensor().unwrap()).unwrap().to_bytes().unwrap();
-        prop_assert_eq!(ops::neg(&view).unwrap().to_bytes().unwrap(), expected);
+        prop_assert_eq!(ops::neg(view).unwrap().to_bytes().unwrap(), expected);
     }
 }
 

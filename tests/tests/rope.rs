@@ -6,11 +6,11 @@
 use std::f64::consts::TAU;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use pointwise::rope::FrequencySource;
 use pointwise::rope::{
     Frequencies, FrequencyRule, OutOfRange, RopeAngles, RopeConfig, RopeDirection, RopeFrequencies, RopeKernel,
     RopeLayout, RopePairs, RopePositions, RopePrecision, RotatedLanes,
 };
-use pointwise::rope::FrequencySource;
 use pointwise::{DType, Device, Strategy, Stream, Tensor, TensorView, TensorViewMut, bf16, f16};
 use serde_json::Value;
 use tests::inputs::Random;
@@ -335,7 +335,12 @@ impl Angles {
 }
 
 /// Runs the kernel on tensors of a layout, in place or not.
-fn run(kernel: &RopeKernel<'_>, q: &Tensor, k: Option<&Tensor>, inplace: bool) -> pointwise::Result<[Option<Tensor>; 2]> {
+fn run(
+    kernel: &RopeKernel<'_>,
+    q: &Tensor,
+    k: Option<&Tensor>,
+    inplace: bool,
+) -> pointwise::Result<[Option<Tensor>; 2]> {
     if inplace {
         let mut q = q.try_clone()?;
         let mut k = k.map(Tensor::try_clone).transpose()?;
@@ -363,7 +368,8 @@ fn every_way(device: &Device, model: &Model, dtype: DType) -> Outcome {
             let scales = if backward { [1.0, 1.0] } else { [0.75_f32, 1.25] };
             let offset = 40;
             let angle = |_: usize, s: usize, i: usize| angles.at(source, dtype, (s + offset) as i64, i);
-            let turn = |scale: f32| Turn { model: *model, angle: &angle, backward, scale: f64::from(scale), factor: 0.5 };
+            let turn =
+                |scale: f32| Turn { model: *model, angle: &angle, backward, scale: f64::from(scale), factor: 0.5 };
             let expected = [oracle(&q, &turn(scales[0])), oracle(&k, &turn(scales[1]))];
             for layout in [RopeLayout::Bshd, RopeLayout::Bhsd, RopeLayout::Sbhd] {
                 for inplace in [false, true] {
@@ -500,7 +506,26 @@ fn positions(device: &Device, dtype: DType) -> Outcome {
     let (batch, seq) = (3_usize, 6_usize);
     let model = half("positions", 3, 2, 32, 16);
     let angles = Angles::new(device, dtype, 16, 50);
-    let far = [0, 1, 4095, 4096, 4097, 8191, 32_767, 131_071, 262_143, 1_048_575, i64::from(i32::MAX), -1, 49, 50, 12, 7, 3, 2];
+    let far = [
+        0,
+        1,
+        4095,
+        4096,
+        4097,
+        8191,
+        32_767,
+        131_071,
+        262_143,
+        1_048_575,
+        i64::from(i32::MAX),
+        -1,
+        49,
+        50,
+        12,
+        7,
+        3,
+        2,
+    ];
     let near: Vec<i32> = far.iter().map(|id| *id as i32).collect();
     let wide = Tensor::from_slice(device, &far, [batch, seq])?;
     let narrow = Tensor::from_slice(device, &near, [batch, seq])?;
@@ -521,11 +546,7 @@ fn positions(device: &Device, dtype: DType) -> Outcome {
         ("offsets", RopePositions::BatchOffsets(offsets.view()), Box::new(|b, s| Some([5, 44, 0][b] + s as i64))),
         ("ids_i64", RopePositions::Ids(wide.view()), Box::new(|b, s| Some(far[b * seq + s]))),
         ("ids_i32", RopePositions::Ids(narrow.view()), Box::new(|b, s| Some(far[b * seq + s]))),
-        (
-            "one_row",
-            RopePositions::Ids(wide.view().narrow(0, 1, 1)?),
-            Box::new(|_, s| Some(far[seq + s])),
-        ),
+        ("one_row", RopePositions::Ids(wide.view().narrow(0, 1, 1)?), Box::new(|_, s| Some(far[seq + s]))),
         ("one_list", RopePositions::Ids(wide.view().select(0, 2)?), Box::new(|_, s| Some(far[2 * seq + s]))),
         (
             "columns",
@@ -574,7 +595,8 @@ fn positions(device: &Device, dtype: DType) -> Outcome {
     }
     // A table with a row for each token: HF's cos and sin of [batch, sequence, head_dim].
     let rows: Vec<f32> = (0..batch * seq * 16).map(|i| (i as f32).sin()).collect();
-    let (cos, sin) = (Tensor::from_slice(device, &rows, [batch, seq, 16])?, Tensor::from_slice(device, &rows, [batch, seq, 16])?);
+    let (cos, sin) =
+        (Tensor::from_slice(device, &rows, [batch, seq, 16])?, Tensor::from_slice(device, &rows, [batch, seq, 16])?);
     let angle = |b: usize, s: usize, i: usize| {
         let value = f64::from(rows[(b * seq + s) * 16 + i]);
         (value, value)
@@ -587,7 +609,8 @@ fn positions(device: &Device, dtype: DType) -> Outcome {
     compare("a row a token", dtype, &got, &oracle(&q, &turn))
 }
 
-/// A prefill of a real size: every element against the CPU's bits, on a GPU; on the CPU, parallel against token by token.
+/// A prefill of a real size: every element against the CPU's bits, on a GPU; on the CPU, parallel against token by
+/// token.
 fn large(device: &Device, dtype: DType) -> Outcome {
     let (seq, q_heads, k_heads, head_dim) = (1100, 9, 2, 128);
     let q = Logical::random([1, seq, q_heads, head_dim], dtype, 5);
@@ -609,8 +632,12 @@ fn large(device: &Device, dtype: DType) -> Outcome {
             let got = Logical::read(q.dims, layout, &whole[0].as_ref().unwrap().view());
             for s in [0, 1, 511, 512, 1099] {
                 let dims = [1, 1, q_heads, head_dim];
-                let token = |x: &Logical| Logical { dims, values: x.values[x.at([0, s, 0, 0])..][..q_heads * head_dim].to_vec() };
-                let kernel = RopeKernel::new(angles.of(source), RopePairs::Half).positions(RopePositions::Offset(s as i64));
+                let token = |x: &Logical| Logical {
+                    dims,
+                    values: x.values[x.at([0, s, 0, 0])..][..q_heads * head_dim].to_vec(),
+                };
+                let kernel =
+                    RopeKernel::new(angles.of(source), RopePairs::Half).positions(RopePositions::Offset(s as i64));
                 let (alone, _) = kernel.run(&token(&q).tensor(device, dtype, RopeLayout::Bshd), None)?;
                 if Logical::read(dims, RopeLayout::Bshd, &alone.view()) != token(&got) {
                     return Err(format!("{source} {layout:?}: token {s} differs from itself alone").into());
@@ -674,7 +701,9 @@ fn golden_outputs(device: &Device) -> Outcome {
                     // place, an ULP of the larger of the two products (at most 2 in magnitude, times the factor).
                     let allowed = if which == 1 { 0.0 } else { 6e-7 };
                     if (our - their).abs() > allowed {
-                        return Err(format!("{name} {key} source {which}: element {i} is {our:e}, not {their:e}").into());
+                        return Err(
+                            format!("{name} {key} source {which}: element {i} is {our:e}, not {their:e}").into()
+                        );
                     }
                 }
             }
@@ -690,7 +719,9 @@ fn source_designs(device: &Device) -> Outcome {
     let inv = |i: usize| 10_000.0_f64.powf(-(i as f64) / (d as f64 / 2.0));
     let frequencies = RopeFrequencies::new(device, &RopeConfig::default_rope(d, 1e4).frequencies(0).unwrap())?;
     let mut expected = x.clone();
-    let mut set = |formula: &dyn Fn(&dyn Fn(usize) -> f64, f64, usize) -> f64, position: &dyn Fn(usize, usize) -> f64, x: &Logical| {
+    let mut set = |formula: &dyn Fn(&dyn Fn(usize) -> f64, f64, usize) -> f64,
+                   position: &dyn Fn(usize, usize) -> f64,
+                   x: &Logical| {
         for b in 0..n {
             for s in 0..s {
                 for h in 0..h {
@@ -716,18 +747,24 @@ fn source_designs(device: &Device) -> Outcome {
     let rotated = set(
         &|x, position, i| {
             let angle = position * inv(i % (d / 2));
-            if i < d / 2 { x(i) * angle.cos() - x(i + d / 2) * angle.sin() } else { x(i) * angle.cos() + x(i - d / 2) * angle.sin() }
+            if i < d / 2 {
+                x(i) * angle.cos() - x(i + d / 2) * angle.sin()
+            } else {
+                x(i) * angle.cos() + x(i - d / 2) * angle.sin()
+            }
         },
         &|_, s| (s + 5) as f64,
         &x,
     );
     check("tilelang", RopeLayout::Bshd, on_the_fly().positions(RopePositions::Offset(5)), &rotated)?;
 
-    // cuDNN's frontend: raw angles [S, 1, 1, rope_dim], the lanes before pass, one scale on every lane; both directions.
+    // cuDNN's frontend: raw angles [S, 1, 1, rope_dim], the lanes before pass, one scale on every lane; both
+    // directions.
     let rope_dim = 12;
     let angle_of = |s: usize, j: usize| (s as f32 * 0.37) * (j as f32 + 0.5) * 0.1;
     for backward in [false, true] {
-        let freqs: Vec<f32> = (0..s).flat_map(|s| (0..rope_dim).map(move |j| angle_of(s, j % (rope_dim / 2)))).collect();
+        let freqs: Vec<f32> =
+            (0..s).flat_map(|s| (0..rope_dim).map(move |j| angle_of(s, j % (rope_dim / 2)))).collect();
         let freqs = Tensor::from_slice(device, &freqs, [s, 1, 1, rope_dim])?;
         let sign = if backward { -1.0 } else { 1.0 };
         let rotated = set(
@@ -761,7 +798,11 @@ fn source_designs(device: &Device) -> Outcome {
     let rotated = set(
         &|x, position, i| {
             let angle = position * inv(i / 2);
-            if i % 2 == 0 { x(i) * angle.cos() - x(i + 1) * angle.sin() } else { x(i - 1) * angle.sin() + x(i) * angle.cos() }
+            if i % 2 == 0 {
+                x(i) * angle.cos() - x(i + 1) * angle.sin()
+            } else {
+                x(i - 1) * angle.sin() + x(i) * angle.cos()
+            }
         },
         &|_, s| s as f64,
         &x,
@@ -773,7 +814,11 @@ fn source_designs(device: &Device) -> Outcome {
     let rotated = set(
         &|x, position, i| {
             let angle = position * inv(i % (d / 2));
-            if i < d / 2 { x(i) * angle.cos() + x(i + d / 2) * angle.sin() } else { -x(i - d / 2) * angle.sin() + x(i) * angle.cos() }
+            if i < d / 2 {
+                x(i) * angle.cos() + x(i + d / 2) * angle.sin()
+            } else {
+                -x(i - d / 2) * angle.sin() + x(i) * angle.cos()
+            }
         },
         &|_, s| s as f64,
         &x,
@@ -829,7 +874,8 @@ fn folded_softmax_scale(device: &Device) -> Outcome {
     for (on_q, on_k, attention, log2) in folds {
         let (q2, k2) = (rope(&q, on_q, RopeDirection::Forward)?, rope(&k, on_k, RopeDirection::Forward)?);
         let exp = |x: f64| if log2 { x.exp2() } else { x.exp() };
-        let (mut out, mut d_q2, mut d_k2, mut d_v) = (vec![0.0; S * D], vec![0.0; S * D], vec![0.0; S * D], vec![0.0; S * D]);
+        let (mut out, mut d_q2, mut d_k2, mut d_v) =
+            (vec![0.0; S * D], vec![0.0; S * D], vec![0.0; S * D], vec![0.0; S * D]);
         for i in 0..S {
             let weights: Vec<f64> = (0..S).map(|j| exp(attention * dot(&q2, i, &k2, j))).collect();
             let sum: f64 = weights.iter().sum();
@@ -973,12 +1019,14 @@ fn beyond_31_bits(device: &Device) -> Outcome {
     let (tokens, heads, head_dim) = (70_000, 256, 128);
     let n = tokens * heads * head_dim;
     assert!(n > 1 << 31);
-    let pattern: Vec<u8> = (0..heads * head_dim).flat_map(|i| bf16::from_f32((i % 251) as f32 / 64.0).to_le_bytes()).collect();
+    let pattern: Vec<u8> =
+        (0..heads * head_dim).flat_map(|i| bf16::from_f32((i % 251) as f32 / 64.0).to_le_bytes()).collect();
     let bytes = pattern.repeat(tokens);
     let mut x = Tensor::from_bytes(device, DType::BF16, &bytes, [1, tokens, heads, head_dim])?;
     let frequencies = RopeConfig::default_rope(head_dim, 1e4).frequencies(0).unwrap();
     let on_device = RopeFrequencies::new(device, &frequencies)?;
-    RopeKernel::new(RopeAngles::Frequencies(&on_device, RopePrecision::Hf), RopePairs::Half).run_inplace(&mut x, None)?;
+    RopeKernel::new(RopeAngles::Frequencies(&on_device, RopePrecision::Hf), RopePairs::Half)
+        .run_inplace(&mut x, None)?;
     for token in [0, 1, 35_000, 65_535, 65_536, 69_999] {
         let got = x.view().narrow(1, token, 1)?.to_bytes()?;
         let cpu = Device::cpu();

@@ -33,7 +33,12 @@ const MODELS: &[Model] = &[
     model("llama-8b", 32, 8, 128),
     model("llama-70b", 64, 8, 128),
     model("phi-3.5", 32, 32, 96),
-    Model { rotary_dim: 64, pairs: RopePairs::Interleaved, lanes: RotatedLanes::Trail, ..model("deepseek-v3", 128, 128, 192) },
+    Model {
+        rotary_dim: 64,
+        pairs: RopePairs::Interleaved,
+        lanes: RotatedLanes::Trail,
+        ..model("deepseek-v3", 128, 128, 192)
+    },
     Model { rotary_dim: 64, pairs: RopePairs::Interleaved, ..model("gpt-j", 16, 16, 256) },
     model("gpt-oss", 64, 8, 64),
     // The shapes of workloads.csv: one tensor.
@@ -51,8 +56,7 @@ struct Way {
     inplace: bool,
 }
 
-const PLAIN: Way =
-    Way { source: "hf", layout: RopeLayout::Bshd, direction: RopeDirection::Forward, inplace: false };
+const PLAIN: Way = Way { source: "hf", layout: RopeLayout::Bshd, direction: RopeDirection::Forward, inplace: false };
 
 fn ways(all: bool) -> Vec<Way> {
     let mut ways = vec![PLAIN];

@@ -126,7 +126,8 @@ pub(crate) fn rows() -> impl Iterator<Item = (String, String, &'static str)> {
 /// Batch, sequence, heads, lanes of the tour's tensor.
 const SHAPE: [usize; 4] = [2, 96, 4, 64];
 
-/// The tour's part: each op on each type against the rotation at f64. Returns how many pairs there were, and the faults.
+/// The tour's part: each op on each type against the rotation at f64. Returns how many pairs there were, and the
+/// faults.
 ///
 /// # Errors
 /// Those of the device and the standard output.

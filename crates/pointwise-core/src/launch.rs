@@ -11,6 +11,8 @@ pub const TABLE_VECTORS: usize = 4;
 
 /// The most dimensions a strided kernel walks.
 pub const MAX_DIMS: usize = 8;
+/// The most dimensions that a kernel walks by vectors: real shapes, merged, have two or three.
+pub const MAX_ROW_DIMS: usize = 4;
 /// Items of one launch of a strided kernel stay below this: [`Divisor`] takes dividends of 31 bits.
 pub const MAX_ITEMS: u64 = 1 << 31;
 

@@ -6,7 +6,7 @@
 //! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
 //! the read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::launch::{ONCE, Steps, WORD_SHIFT};
+use pointwise_core::launch::{MAX_DIMS, MAX_ROW_DIMS, ONCE, Steps, WORD_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::{Element, Value, Word};
 
@@ -131,8 +131,7 @@ where
         unsafe { vector::<M, V>(inputs, alike(first, inputs.mode), y, map) }
     } else {
         let rest = i - vectors;
-        let single =
-            if rest < head { rest as u64 } else { rest as u64 + vectors as u64 * V as u64 };
+        let single = if rest < head { rest as u64 } else { rest as u64 + vectors as u64 * V as u64 };
         if single < n {
             // SAFETY: single < n; the caller's contract.
             unsafe { vector::<M, 1>(inputs, alike(single, inputs.mode), y, map) }
@@ -144,9 +143,10 @@ where
 /// and, behind them, of the operands.
 ///
 /// # Safety
-/// For each of `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V` elements and aligned to
-/// them, that in each operand likewise for reading, or for one element where `mode` says that it is one for all `V`.
-/// No element of `y` belongs to two items, and one that is also an operand's belongs to the same item there.
+/// With vectors, `steps` has at most [`MAX_ROW_DIMS`] dimensions. For each of `items < 2^31` items, the place that `steps`
+/// finds in `y` is valid for writing `V` elements and aligned to them, that in each operand likewise for reading, or for
+/// one element where `mode` says that it is one for all `V`. No element of `y` belongs to two items, and one that is also
+/// an operand's belongs to the same item there.
 #[inline(always)]
 pub unsafe fn tiled<M, const V: usize, const N: usize>(
     inputs: &Inputs<M>,
@@ -160,17 +160,17 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
     let item = thread::index_1d();
     if item < items {
         // SAFETY: item < items; the caller's contract.
-        unsafe { vector::<M, V>(inputs, place(steps, item), y, map) }
+        unsafe { vector::<M, V>(inputs, place::<V, N>(steps, item), y, map) }
     }
 }
 
 /// Offsets of an item, the result's first. Every index is a constant, so that nothing goes to local memory.
 #[inline(always)]
-fn place<const N: usize>(steps: &Steps<N>, item: u32) -> [i64; 4] {
+fn place<const V: usize, const N: usize>(steps: &Steps<N>, item: u32) -> [i64; 4] {
     let mut at = [0_i64; 4];
     let mut rest = item;
-    unroll!(at most 8: d < pointwise_core::launch::MAX_DIMS - 1 => {
-        if (d as u32) < steps.splits {
+    unroll!(at most 8: d < MAX_DIMS - 1 => {
+        if (V == 1 || d < MAX_ROW_DIMS - 1) && (d as u32) < steps.splits {
             let (next, index) = steps.sizes[d].divide(rest);
             unroll!(at most 4: k < N => { at[k] += index as i64 * steps.strides[d][k]; });
             rest = next;

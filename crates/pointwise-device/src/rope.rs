@@ -4,11 +4,11 @@
 //! once for several heads. All loads of a chunk of heads are in flight before the first store; none takes the read-only
 //! path. The lanes that do not rotate are copied, times the scale, by threads of their own.
 
+pub use pointwise_core::rope::Walk;
 use pointwise_core::rope::{
     BATCH_OFFSETS, CHUNK, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, RopeElement, SEQUENCES, Side, TOKENS_INNER, WIDE_IDS,
     rotate, sincos_exact, sincos_hf,
 };
-pub use pointwise_core::rope::Walk;
 use pointwise_core::{Value, maths};
 
 use crate::packed::{self, Packed, unroll};
@@ -373,14 +373,7 @@ fn words<E: Packed + RopeElement, const V: usize>(lanes: [f32; V]) -> Words {
 /// # Safety
 /// The positions are as `walk` describes them.
 #[inline(always)]
-unsafe fn position(
-    ids: *const u8,
-    starts: *const u8,
-    walk: &Walk,
-    batch: i64,
-    row: i64,
-    token: u32,
-) -> (i64, bool) {
+unsafe fn position(ids: *const u8, starts: *const u8, walk: &Walk, batch: i64, row: i64, token: u32) -> (i64, bool) {
     let wide = walk.flags & WIDE_IDS != 0;
     let read = |list: *const u8, i: i64| {
         // SAFETY: the caller's contract.
@@ -467,7 +460,13 @@ macro_rules! __rope_source {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rope_vector {
-    (register_copy) => { 16 / size_of::<E>() };
-    (explicit_parallel) => { 8 / size_of::<E>() };
-    (direct) => { 1 };
+    (register_copy) => {
+        16 / size_of::<E>()
+    };
+    (explicit_parallel) => {
+        8 / size_of::<E>()
+    };
+    (direct) => {
+        1
+    };
 }

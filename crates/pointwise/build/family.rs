@@ -54,7 +54,9 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
         .features(["rope"])
         .features(["binary"])
         .features(["comparison", "bitwise", "channel", "gated", "ternary", "select"])
-        .expect_entries([symbols::symbols(), map_symbols(), random::symbols(), generator::symbols(), rope::symbols()].concat())
+        .expect_entries(
+            [symbols::symbols(), map_symbols(), random::symbols(), generator::symbols(), rope::symbols()].concat(),
+        )
         .lint(Lint { vectors, ..Lint::default() })
 }
 
@@ -69,8 +71,5 @@ fn vectors(name: &str) -> Vectors {
     let is_comparison = MAP_OPS.iter().copied().flatten().filter(is_bool).any(|op| of("binary_", op));
     let strategy = Vectors::of_strategy(name);
     let vectors = name.ends_with("_flat") || name.ends_with("_rows");
-    Vectors {
-        loads: strategy.loads || vectors,
-        stores: strategy.stores && !is_predicate || vectors && !is_comparison,
-    }
+    Vectors { loads: strategy.loads || vectors, stores: strategy.stores && !is_predicate || vectors && !is_comparison }
 }

@@ -29,6 +29,7 @@ pub mod ops {
     pub use super::map::ops::*;
     pub use super::special::ops::*;
     pub use super::unary::ops::*;
+    pub use crate::rope::{rope_cos_sin, rope_llama31, rope_longrope, rope_neox, rope_non_neox, rope_yarn};
 }
 
 /// The kernels embedded in this build.

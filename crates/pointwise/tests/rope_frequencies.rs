@@ -140,7 +140,10 @@ fn longrope_switches_past_the_original_length() {
     assert_eq!((first(0), first(4096), first(4097)), (1.0, 1.0, 0.5));
     // The longest position + 1 decides.
     let cos = |last| cos_sin(&config, &[1, last], RopePrecision::Hf).unwrap().0[0];
-    assert_eq!((cos(4095), cos(4096)), (config_factor(&config) * 1.0_f32.cos(), config_factor(&config) * 0.5_f32.cos()));
+    assert_eq!(
+        (cos(4095), cos(4096)),
+        (config_factor(&config) * 1.0_f32.cos(), config_factor(&config) * 0.5_f32.cos())
+    );
 }
 
 fn config_factor(config: &RopeConfig) -> f32 {

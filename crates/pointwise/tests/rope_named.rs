@@ -2,7 +2,7 @@
 
 use pointwise::rope::{
     ROPE, ROPE_SETTINGS, RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopeLayout, RopeOperands, RopePairs,
-    RopePrecision, rope_longrope, rope_llama31, rope_neox, rope_non_neox, rope_op, rope_yarn,
+    RopePrecision, rope_llama31, rope_longrope, rope_neox, rope_non_neox, rope_op, rope_yarn,
 };
 use pointwise::{DType, Device, Tensor};
 
@@ -48,7 +48,8 @@ fn settings_reach_the_kernel() {
         op.run(&RopeOperands::new(&x)).unwrap().0.to_vec::<f32>().unwrap()
     };
     let llama = RopeConfig::llama3(16, 500_000.0).factor(32.0).original_max_position_embeddings(1024);
-    let settings = [("rope_theta", "500000"), ("factor", "32"), ("original_max_position_embeddings", "1024"), ("offset", "9")];
+    let settings =
+        [("rope_theta", "500000"), ("factor", "32"), ("original_max_position_embeddings", "1024"), ("offset", "9")];
     assert_eq!(run("rope_llama31", &settings), by_kernel(&llama, RopePairs::Half, 9));
     let yarn = RopeConfig::yarn(16, 1e4, 8.0, 512).truncate(false).beta_fast(16.0).beta_slow(2.0).attention_factor(1.5);
     let settings = [
@@ -87,7 +88,8 @@ fn operands_take_the_place_of_frequencies() {
     let frequencies = RopeConfig::default_rope(16, 1e4).frequencies(0).unwrap();
     let ids = Tensor::from_slice(&device, &[4_i64, 0, 3, 1, 2], [5]).unwrap();
     let (cos, sin) = frequencies.cos_sin(&[0, 1, 2, 3, 4], RopePrecision::Hf);
-    let (cos, sin) = (Tensor::from_slice(&device, &cos, [5, 8]).unwrap(), Tensor::from_slice(&device, &sin, [5, 8]).unwrap());
+    let (cos, sin) =
+        (Tensor::from_slice(&device, &cos, [5, 8]).unwrap(), Tensor::from_slice(&device, &sin, [5, 8]).unwrap());
     let op = rope_op("rope_neox").unwrap().op();
     let operands = RopeOperands { position_ids: Some(ids.view()), k: Some(x.view()), ..RopeOperands::new(&x) };
     let (fly, _) = op.run(&operands).unwrap();
@@ -101,7 +103,10 @@ fn operands_take_the_place_of_frequencies() {
         assert!(message.contains(word), "{message}");
     };
     refused(&RopeOperands { cos: Some(cos.view()), ..operands }, "give both");
-    refused(&RopeOperands { cos: Some(cos.view()), sin: Some(sin.view()), freqs: Some(cos.view()), ..operands }, "one kind");
+    refused(
+        &RopeOperands { cos: Some(cos.view()), sin: Some(sin.view()), freqs: Some(cos.view()), ..operands },
+        "one kind",
+    );
     let message = op.clone().set("offset", "3").unwrap().run(&operands).unwrap_err().to_string();
     assert!(message.contains("position_ids"), "{message}");
 }

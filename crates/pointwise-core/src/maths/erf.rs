@@ -154,5 +154,6 @@ pub fn gelu(x: f32) -> f32 {
     let tail = Product::of(p, t * a).times_exp((Scaled(e), lost));
     // -max(x, 0): 0 with the sign opposite to that of x where x < 0, NaN for -Inf.
     let linear = fma(x.abs(), -0.5, x * -0.5);
-    fma(tail.0, -Scaled::DOWN, -linear)
+    // The sign is that of x: the smallest numbers are halved to zero, of which a sum forgets the sign.
+    fma(tail.0, -Scaled::DOWN, -linear).copysign(x)
 }

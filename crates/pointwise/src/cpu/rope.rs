@@ -110,9 +110,8 @@ unsafe fn heads<E: RopeElement>(
     cos: &[f32],
     sin: &[f32],
 ) {
-    let at = |strides: [i64; 3], head: u32| {
-        (batch * strides[0] + row * strides[1] + i64::from(head) * strides[2]) as isize
-    };
+    let at =
+        |strides: [i64; 3], head: u32| (batch * strides[0] + row * strides[1] + i64::from(head) * strides[2]) as isize;
     // First lane and steps to the partner and to the next pair.
     let pairing = |flag: u32| if walk.flags & flag != 0 { (1, 2) } else { (walk.half as usize, 1) };
     let (from, to) = (pairing(INTERLEAVED_IN), pairing(INTERLEAVED_OUT));

@@ -1,9 +1,9 @@
 //! The ops of several operands: a module for each table, and what PyTorch has beside them.
 
+use crate::Number;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::{MapDef, Operand};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
-use crate::Number;
 use pointwise_core::ParamInfo;
 
 macro_rules! tables {
@@ -91,9 +91,7 @@ pub(super) mod ops {
         binary::ops::*, bitwise::ops::*, channel::ops::*, comparison::ops::*, gated::ops::*, select::ops::*,
         ternary::ops::*,
     };
-    pub use super::{
-        clamp_bounds, clamp_bounds_into, masked_fill, masked_fill_inplace, masked_fill_into,
-    };
+    pub use super::{clamp_bounds, clamp_bounds_into, masked_fill, masked_fill_inplace, masked_fill_into};
 }
 
 /// What `clamp_bounds` runs.

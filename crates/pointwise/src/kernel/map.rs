@@ -6,8 +6,8 @@ use pointwise_core::launch::{MAX_ITEMS, ONCE, Steps, WORD_SHIFT};
 use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, Kind, OpInfo, ParamInfo};
 
-use super::walk::{Along, Class, Places, Walk, broadcast};
 use super::unary::DEFAULT_THREADS;
+use super::walk::{Along, Class, Places, Walk, broadcast};
 use super::{Entry, Operand, Strategy};
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
@@ -178,7 +178,10 @@ impl Call {
                         let op = if is_condition(k) {
                             format!("operand {name} of {}", info.name)
                         } else {
-                            format!("operand {name} of {} (convert one: {} is {dtype})", info.name, info.operands[first])
+                            format!(
+                                "operand {name} of {} (convert one: {} is {dtype})",
+                                info.name, info.operands[first]
+                            )
                         };
                         return Err(ErrorKind::DType { op, got: view.dtype(), allowed: vec![expected] }.into());
                     }
@@ -430,10 +433,12 @@ impl Call {
             return strided(None);
         }
         let replaced = match self.strategy {
-            Strategy::ExplicitParallel | Strategy::Table => Some("ops of several operands have vectors or single elements"),
+            Strategy::ExplicitParallel | Strategy::Table => {
+                Some("ops of several operands have vectors or single elements")
+            }
             _ => None,
         };
-        let once = (0_u32..).zip(&walk.once()[1..]).fold(0, |bits, (k, &once)| bits | u32::from(once) * (ONCE << k));
+        let once = (0_u32..).zip(&walk.once()[1..]).fold(0, |bits, (k, &once)| bits | (u32::from(once) * (ONCE << k)));
         if walk.is_flat() && aligned_head(&at, &sizes, walk, lanes).is_some() {
             return Choice { class: Class::Flat, walk: *walk, lanes, mode: mode | once, replaced };
         }

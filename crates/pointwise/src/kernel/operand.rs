@@ -1,7 +1,7 @@
 //! What an op of several operands takes: tensors and numbers.
 
-use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::Number;
+use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
 /// An operand: a view, or a number on either side of the op, for which no tensor is made.
 #[derive(Clone, Copy, Debug)]

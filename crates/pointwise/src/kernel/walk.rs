@@ -1,6 +1,6 @@
 //! The layout engine: from shapes and strides to the loop a kernel runs. Arithmetic only, no memory touched.
 
-use pointwise_core::launch::{Divisor, MAX_DIMS, MAX_ITEMS, Steps};
+use pointwise_core::launch::{Divisor, MAX_DIMS, MAX_ITEMS, MAX_ROW_DIMS, Steps};
 
 use crate::shape::Shape;
 
@@ -147,7 +147,7 @@ impl Walk {
     /// as `aligned` (addresses and steps in elements of a tensor) asks.
     pub(crate) fn rows(&self, lanes: usize, aligned: impl Fn(usize, i64) -> bool) -> Option<Walk> {
         let (size, steps) = self.inner();
-        if self.rank == 0 || !self.is_inner_dense() || !size.is_multiple_of(lanes) {
+        if self.rank == 0 || self.rank > MAX_ROW_DIMS || !self.is_inner_dense() || !size.is_multiple_of(lanes) {
             return None;
         }
         let dense = (0..TENSORS).filter(|&k| steps[k] == 1);
@@ -207,12 +207,143 @@ impl Walk {
         // Of a single item there is no step.
         let outer = if self.rank == 0 { [0; N] } else { of(&self.steps[0]) };
         let splits = self.rank.saturating_sub(1);
-        let mut steps = Steps { splits: splits as u32, sizes: Default::default(), strides: [[0; N]; MAX_DIMS - 1], outer };
+        let mut steps =
+            Steps { splits: splits as u32, sizes: Default::default(), strides: [[0; N]; MAX_DIMS - 1], outer };
         for slot in 0..splits {
             let dim = self.rank - 1 - slot;
             steps.sizes[slot] = Divisor::new(self.sizes[dim] as u32);
             steps.strides[slot] = of(&self.steps[dim]);
         }
         steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a kernel does with its steps.
+    fn place(steps: &Steps<TENSORS>, item: u32) -> Places {
+        let mut at = Places::default();
+        let mut rest = item;
+        for d in 0..steps.splits as usize {
+            let (next, index) = steps.sizes[d].divide(rest);
+            (0..TENSORS).for_each(|k| at[k] += i64::from(index) * steps.strides[d][k]);
+            rest = next;
+        }
+        std::array::from_fn(|k| at[k] + i64::from(rest) * steps.outer[k])
+    }
+
+    /// The places of all items, in order of size.
+    fn places(walk: &Walk, start: Places) -> Vec<Places> {
+        let steps = walk.steps();
+        let mut all: Vec<Places> = (0..walk.numel() as u32)
+            .map(|item| {
+                let at = place(&steps, item);
+                std::array::from_fn(|k| start[k] + at[k])
+            })
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// The same from the definition: every index of the shape.
+    fn model(dims: &[usize], along: &[Along; TENSORS]) -> Vec<Places> {
+        let mut all = vec![Places::default()];
+        for (d, &size) in dims.iter().enumerate() {
+            all = all
+                .iter()
+                .flat_map(|at| (0..size as i64).map(move |i| std::array::from_fn(|k| at[k] + i * along[k][d])))
+                .collect();
+        }
+        all.sort_unstable();
+        all
+    }
+
+    fn contiguous(dims: &[usize]) -> Along {
+        let mut along = Along::default();
+        let mut step = 1;
+        for d in (0..dims.len()).rev() {
+            along[d] = step;
+            step *= dims[d] as i64;
+        }
+        along
+    }
+
+    fn walk(dims: &[usize], operands: [&[usize]; 3]) -> Walk {
+        let shape = Shape::new(dims).unwrap();
+        let of = |dims: &[usize]| broadcast(&Shape::new(dims).unwrap(), &contiguous(dims)[..dims.len()], &shape);
+        Walk::new(&shape, &[contiguous(dims), of(operands[0]), of(operands[1]), of(operands[2])])
+    }
+
+    #[test]
+    fn dimensions_are_merged() {
+        let rank = |dims: &[usize], a: &[usize], b: &[usize]| walk(dims, [a, b, &[]]).dims().len();
+        assert_eq!(rank(&[4, 5, 6], &[4, 5, 6], &[4, 5, 6]), 1);
+        assert_eq!(rank(&[4, 5, 6], &[4, 5, 6], &[1]), 1);
+        assert_eq!(rank(&[4, 5, 6], &[4, 5, 6], &[5, 6]), 2); // bias
+        assert_eq!(rank(&[4, 5, 6], &[4, 5, 6], &[4, 1, 1]), 2); // scale
+        assert_eq!(rank(&[4, 5], &[4, 1], &[1, 5]), 2); // outer product
+        assert_eq!(rank(&[4, 5, 6, 7], &[4, 5, 6, 7], &[5, 1, 1]), 3); // channels
+        assert_eq!(rank(&[2, 3, 4, 5], &[2, 1, 4, 1], &[1, 3, 1, 5]), 4); // interleaved
+        assert_eq!(rank(&[1, 1], &[1, 1], &[]), 0);
+    }
+
+    #[test]
+    fn rows_need_whole_aligned_vectors() {
+        let aligned = |_: usize, step: i64| step % 8 == 0;
+        let bias = walk(&[4, 16], [&[4, 16], &[16], &[]]);
+        assert!(!bias.is_flat());
+        let rows = bias.rows(8, aligned).unwrap();
+        assert_eq!((rows.numel(), rows.inner().1), (8, [8, 8, 8, 0]));
+        assert!(walk(&[4, 12], [&[4, 12], &[12], &[]]).rows(8, aligned).is_none());
+        assert!(bias.rows(8, |_, _| false).is_none());
+        // One vector a row: the row is the item.
+        assert_eq!(walk(&[4, 8], [&[4, 8], &[8], &[]]).rows(8, aligned).unwrap().dims().len(), 1);
+    }
+
+    #[test]
+    fn the_result_decides_the_order() {
+        let shape = Shape::new(&[6, 7]).unwrap();
+        let (mut y, mut x) = (Along::default(), Along::default());
+        (y[0], y[1], x[0], x[1]) = (1, 6, 7, 1);
+        let turned = Walk::new(&shape, &[y, x, Along::default(), Along::default()]);
+        assert_eq!(turned.inner(), (6, [1, 7, 0, 0]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_element_is_found_once(
+            dims in prop::collection::vec(1..6_usize, 0..6),
+            ones in prop::array::uniform3(0..64_u32),
+            order in 0..6_usize,
+            limit in 1..60_u64,
+        ) {
+            // The result in another order of dimensions, operands broadcast along some.
+            let rank = dims.len();
+            let mut turned = dims.clone();
+            turned.rotate_left(if rank == 0 { 0 } else { order % rank });
+            let steps = contiguous(&turned);
+            let mut along = [Along::default(); TENSORS];
+            for d in 0..rank {
+                along[0][d] = steps[(d + rank - order % rank) % rank];
+                for k in 0..3 {
+                    along[k + 1][d] = if ones[k] >> d & 1 == 1 { 0 } else { contiguous(&dims)[d] };
+                }
+            }
+            let expected = model(&dims, &along);
+            let walk = Walk::new(&Shape::new(&dims).unwrap(), &along);
+            prop_assert_eq!(places(&walk, Places::default()), expected.clone());
+            let mut found = Vec::new();
+            walk.parts(limit.max(2), Places::default(), &mut |part, start| {
+                assert!(part.numel() < limit.max(2));
+                found.extend(places(part, start));
+                Ok::<(), ()>(())
+            }).unwrap();
+            found.sort_unstable();
+            prop_assert_eq!(found, expected);
+        }
     }
 }

@@ -121,7 +121,8 @@ pub(super) fn outputs(
     k_out.map_or(Ok(()), |k_out| apart(q_out, k_out, "the outputs"))
 }
 
-/// Refuses two tensors that may share memory. Views of one packed buffer (`[tokens, q heads + k heads, lanes]`) may not.
+/// Refuses two tensors that may share memory. Views of one packed buffer (`[tokens, q heads + k heads, lanes]`) may
+/// not.
 pub(super) fn apart(a: &TensorView<'_>, b: &TensorView<'_>, what: &str) -> Result<()> {
     if overlap(a, b) == Overlap::None || interleave(a, b) {
         return Ok(());

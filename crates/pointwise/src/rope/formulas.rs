@@ -1,7 +1,7 @@
 //! The frequency formulas, each written once over [`Number`]: at f32 in the order that HF computes, and at 106 bits.
 //!
-//! Source: HF transformers 5.17, `modeling_rope_utils.py` (the order of operations matters to f32's last bits), the YaRN
-//! paper (arXiv 2309.00071), LongRoPE (arXiv 2402.13753), and TileOPs' `ops/rope.py` for its own YaRN.
+//! Source: HF transformers 5.17, `modeling_rope_utils.py` (the order of operations matters to f32's last bits), the
+//! YaRN paper (arXiv 2309.00071), LongRoPE (arXiv 2402.13753), and TileOPs' `ops/rope.py` for its own YaRN.
 
 use std::f64::consts::TAU;
 

@@ -6,8 +6,8 @@ use super::{RopeConfig, RopeError, formulas};
 /// The inverse frequencies of one sequence, in the forms that the kernels take. Each list has `rotary_dim / 2` entries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frequencies {
-    /// Radians a position, in f32 as HF transformers 5.17 has them: its operations in its order, and PyTorch's CPU `pow`.
-    /// Equal to the bit on an AVX-512 machine for every model tested; elsewhere within 2 ULP (another `pow`).
+    /// Radians a position, in f32 as HF transformers 5.17 has them: its operations in its order, and PyTorch's CPU
+    /// `pow`. Equal to the bit on an AVX-512 machine for every model tested; elsewhere within 2 ULP (another `pow`).
     pub inv_freq: Vec<f32>,
     /// Radians a position, the exact formula rounded once to f64.
     pub inv_freq_f64: Vec<f64>,
@@ -18,7 +18,8 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// Frequencies given as they are, for instance a checkpoint's `inv_freq` tensor. `rotary_dim` is twice their number.
+    /// Frequencies given as they are, for instance a checkpoint's `inv_freq` tensor. `rotary_dim` is twice their
+    /// number.
     ///
     /// # Errors
     ///
@@ -62,11 +63,12 @@ impl Frequencies {
     }
 }
 
-/// A frequency in fixed-point turns: `round(inv_freq / 2π · 2^64)`, modulo 2^64, to the last unit. 0 if it is not finite.
+/// A frequency in fixed-point turns: `round(inv_freq / 2π · 2^64)`, modulo 2^64, to the last unit. 0 if it is not
+/// finite.
 ///
-/// Multiplied by a position with wrap-around, this is the angle modulo a turn, without the rounding that a floating-point
-/// product has at large positions. For the frequencies of a [`RopeConfig`] take [`Frequencies::turns`], which come from
-/// more bits than f64 has.
+/// Multiplied by a position with wrap-around, this is the angle modulo a turn, without the rounding that a
+/// floating-point product has at large positions. For the frequencies of a [`RopeConfig`] take [`Frequencies::turns`],
+/// which come from more bits than f64 has.
 pub fn turns(inv_freq: f64) -> u64 {
     if inv_freq.is_finite() { Double::of(inv_freq).turns() } else { 0 }
 }
@@ -101,9 +103,10 @@ pub trait FrequencyRule {
 pub trait FrequencySource {
     /// The frequencies for sequences of up to `seq_len` tokens (largest position + 1); 0 if that is not known yet.
     ///
-    /// Only `dynamic` and `longrope` depend on the length. A sequence keeps the frequencies it began with: keys rotated by
-    /// others do not match. So choose once, by the longest length to come; HF instead recomputes `dynamic` whenever a
-    /// sequence passes the longest seen, and Phi drops its cache when `longrope` switches, at the original length + 1.
+    /// Only `dynamic` and `longrope` depend on the length. A sequence keeps the frequencies it began with: keys rotated
+    /// by others do not match. So choose once, by the longest length to come; HF instead recomputes `dynamic` whenever
+    /// a sequence passes the longest seen, and Phi drops its cache when `longrope` switches, at the original length +
+    /// 1.
     ///
     /// # Errors
     ///

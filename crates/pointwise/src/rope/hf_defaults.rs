@@ -1,7 +1,8 @@
 //! What HF's model classes assume when a `config.json` does not say it.
 //!
-//! Source: the configuration classes of HF transformers 5.17 (`default_theta`, the `partial_rotary_factor` and `head_dim`
-//! defaults). Only models whose defaults differ from the general ones (10,000; the whole head; hidden size over heads).
+//! Source: the configuration classes of HF transformers 5.17 (`default_theta`, the `partial_rotary_factor` and
+//! `head_dim` defaults). Only models whose defaults differ from the general ones (10,000; the whole head; hidden size
+//! over heads).
 
 /// The defaults of one model class.
 pub(super) struct Defaults {

@@ -1,8 +1,9 @@
 //! A [`RopeConfig`] from a model's `config.json`.
 //!
 //! Read as HF transformers 5.17 does (`RotaryEmbeddingConfigMixin` and the model classes): null counts as absent;
-//! `rope_scaling` is the old name of `rope_parameters`, `type` of `rope_type`; parameters inside win over those at the top
-//! level where each layer type has its own. Where HF would silently take one of two values that disagree, this reports it.
+//! `rope_scaling` is the old name of `rope_parameters`, `type` of `rope_type`; parameters inside win over those at the
+//! top level where each layer type has its own. Where HF would silently take one of two values that disagree, this
+//! reports it.
 
 use std::path::Path;
 
@@ -18,8 +19,8 @@ impl RopeConfig {
     ///
     /// # Errors
     ///
-    /// [`RopeError::Json`] if it is not a JSON object, [`RopeError::LayerType`] if the parameters are per layer type (take
-    /// [`from_hf_json_layer`](Self::from_hf_json_layer)), else what [`validate`](Self::validate) reports.
+    /// [`RopeError::Json`] if it is not a JSON object, [`RopeError::LayerType`] if the parameters are per layer type
+    /// (take [`from_hf_json_layer`](Self::from_hf_json_layer)), else what [`validate`](Self::validate) reports.
     pub fn from_hf_json(text: &str) -> Result<Self, RopeError> {
         read(text, None)
     }
@@ -193,7 +194,8 @@ fn read(text: &str, layer_type: Option<&str>) -> Result<RopeConfig, RopeError> {
 
     let theta = agreed("rope_theta", number(&set, "rope_theta")?, keys.number(THETA)?, per_layer)?;
     let mut config = RopeConfig::new(kind, head_dim, theta.unwrap_or(defaults.theta));
-    let share = agreed("partial_rotary_factor", number(&set, "partial_rotary_factor")?, keys.number(SHARE)?, per_layer)?;
+    let share =
+        agreed("partial_rotary_factor", number(&set, "partial_rotary_factor")?, keys.number(SHARE)?, per_layer)?;
     config.partial_rotary_factor = match (share, rotary_dim) {
         (None, None) => defaults.partial_rotary_factor,
         (given, _) => given,

@@ -116,16 +116,16 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// Multiplies every lane of q and of k, also those that do not rotate; 1 by default. The softmax scale and 1/ln 2 can
-    /// be folded in here. The backward pass takes the forward pass's.
+    /// Multiplies every lane of q and of k, also those that do not rotate; 1 by default. The softmax scale and 1/ln 2
+    /// can be folded in here. The backward pass takes the forward pass's.
     #[must_use]
     pub fn output_scale(mut self, q: f32, k: f32) -> Self {
         self.scales = [q, k];
         self
     }
 
-    /// Multiplies cosine and sine, and so the rotated lanes alone. Default: that of the frequencies; 1 for tables, which
-    /// hold it already.
+    /// Multiplies cosine and sine, and so the rotated lanes alone. Default: that of the frequencies; 1 for tables,
+    /// which hold it already.
     #[must_use]
     pub fn attention_factor(mut self, factor: f64) -> Self {
         self.attention_factor = Some(factor);
@@ -181,14 +181,10 @@ impl<'a> RopeKernel<'a> {
     /// q and k: f32, f16 or bf16, both alike, dimensions as [`RopeKernel::layout`] has them, equal but for the heads.
     ///
     /// # Errors
-    /// Element types, devices, shapes or strides that do not fit; an odd rotary dimension or one beyond the head; tables
-    /// too short for the positions (see [`OutOfRange`]); bad launch settings, a missing kernel, out of memory, the
-    /// driver's.
-    pub fn run<'b>(
-        &self,
-        q: impl Into<TensorView<'b>>,
-        k: Option<TensorView<'_>>,
-    ) -> Result<(Tensor, Option<Tensor>)> {
+    /// Element types, devices, shapes or strides that do not fit; an odd rotary dimension or one beyond the head;
+    /// tables too short for the positions (see [`OutOfRange`]); bad launch settings, a missing kernel, out of memory,
+    /// the driver's.
+    pub fn run<'b>(&self, q: impl Into<TensorView<'b>>, k: Option<TensorView<'_>>) -> Result<(Tensor, Option<Tensor>)> {
         let q = q.into();
         check::dtype(&q)?;
         let mut q_out = Tensor::empty(q.device(), q.dtype(), q.shape())?;
@@ -197,8 +193,8 @@ impl<'a> RopeKernel<'a> {
         Ok((q_out, k_out))
     }
 
-    /// [`RopeKernel::run`] into tensors that are there. Allocates nothing and waits for nothing, so that a CUDA graph can
-    /// capture it.
+    /// [`RopeKernel::run`] into tensors that are there. Allocates nothing and waits for nothing, so that a CUDA graph
+    /// can capture it.
     ///
     /// # Errors
     /// As there, and: outputs of another shape, type or device, or that share memory with another tensor of the call; k
@@ -429,8 +425,10 @@ impl<'a> RopeKernel<'a> {
                 (Source::Angles, table.rotary_dim(self.rotary_dim, shape)?, table.per_token)
             }
             RopeAngles::Tables { cos, sin } => {
-                let (table, other) =
-                    (check::table("cos", cos, &[DType::F32, dtype], shape)?, check::table("sin", sin, &[cos.dtype()], shape)?);
+                let (table, other) = (
+                    check::table("cos", cos, &[DType::F32, dtype], shape)?,
+                    check::table("sin", sin, &[cos.dtype()], shape)?,
+                );
                 if cos.shape() != sin.shape() {
                     return Err(ErrorKind::ShapeMismatch {
                         what: "sin".to_owned(),

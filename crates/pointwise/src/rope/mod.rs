@@ -2,9 +2,9 @@
 //!
 //! [`RopeConfig`] holds the parameters under HF's names, built in code or read from a model's `config.json`.
 //! [`FrequencySource::frequencies`] turns it into [`Frequencies`]; own frequencies need one impl of [`FrequencyRule`].
-//! [`RopeKernel`] rotates q and k in one launch: on the fly from [`RopeFrequencies`] on the device, or by tables of angles
-//! or of cosines and sines ([`cos_sin`] makes them). [`ROPE`] lists the named ops of the family, [`rope_neox`] and its
-//! siblings are the functions.
+//! [`RopeKernel`] rotates q and k in one launch: on the fly from [`RopeFrequencies`] on the device, or by tables of
+//! angles or of cosines and sines ([`cos_sin`] makes them). [`ROPE`] lists the named ops of the family, [`rope_neox`]
+//! and its siblings are the functions.
 //!
 //! The oracle is HF transformers 5.17 (`modeling_rope_utils.py`); where implementations differ, HF's is the one here.
 

@@ -148,8 +148,8 @@ impl RopeOp {
 
     /// Runs the op: q and k rotated, in new tensors of their shapes and type.
     ///
-    /// A table in the operands (`cos` and `sin`, or `freqs`) takes the place of the op's frequencies. Makes the frequencies
-    /// and copies them to the device at every call: for a loop, take a [`RopeKernel`].
+    /// A table in the operands (`cos` and `sin`, or `freqs`) takes the place of the op's frequencies. Makes the
+    /// frequencies and copies them to the device at every call: for a loop, take a [`RopeKernel`].
     ///
     /// # Errors
     /// Bad settings; what [`RopeConfig::validate`] and [`RopeKernel::run`] report.
@@ -205,7 +205,8 @@ impl RopeOp {
     /// Bad settings, a file that cannot be read or is wrong.
     pub fn config(&self, head_dim: usize) -> Result<RopeConfig, RopeError> {
         if let Some(path) = self.text("config") {
-            let from_file = ["rope_theta", "factor", "rotary_dim", "short_factor", "long_factor", "beta_fast", "beta_slow"];
+            let from_file =
+                ["rope_theta", "factor", "rotary_dim", "short_factor", "long_factor", "beta_fast", "beta_slow"];
             if let Some(other) = from_file.into_iter().find(|name| self.text(name).is_some()) {
                 return Err(RopeError::contradiction(other, "config", "the file has the parameters: leave it out"));
             }
@@ -296,7 +297,9 @@ impl RopeOp {
     fn list(&self, name: &str) -> Result<Option<Vec<f64>>, RopeError> {
         let read = |text: &str| {
             let entries = text.split(',').map(|entry| entry.trim().parse::<f64>());
-            entries.collect::<Result<Vec<_>, _>>().map_err(|_| RopeError::invalid(name, text, "give numbers with commas"))
+            entries
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|_| RopeError::invalid(name, text, "give numbers with commas"))
         };
         self.text(name).map(read).transpose()
     }
@@ -306,8 +309,8 @@ macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
         ///
-        /// q and k are `[batch, sequence, heads, head_dim]` of f32, f16 or bf16, positions their index in the sequence plus
-        /// `offset`; new tensors come out. For all else take a [`RopeKernel`], or [`rope_op`] and its settings.
+        /// q and k are `[batch, sequence, heads, head_dim]` of f32, f16 or bf16, positions their index in the sequence
+        /// plus `offset`; new tensors come out. For all else take a [`RopeKernel`], or [`rope_op`] and its settings.
         ///
         /// # Errors
         /// As [`RopeKernel::run`].

@@ -40,8 +40,8 @@ impl Number for f32 {
 
 /// An unevaluated sum of two f64: about 106 bits.
 ///
-/// The exact mode needs more than f64's 53: a frequency's rounding error grows with the position, and at 2^31 half an ULP
-/// of f64 is already 1.5e-7 rad. Arithmetic after T. J. Dekker (1971), with fused multiply-adds.
+/// The exact mode needs more than f64's 53: a frequency's rounding error grows with the position, and at 2^31 half an
+/// ULP of f64 is already 1.5e-7 rad. Arithmetic after T. J. Dekker (1971), with fused multiply-adds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Double {
     hi: f64,

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use pointwise_core::DType;
 
 use super::{Frequencies, RopeError, RopePrecision};
+use crate::Device;
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorView};
-use crate::Device;
 
 /// Which dimension of a tensor is which: batch, sequence, head, lane. Strides are the views' own; the last is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -166,8 +166,8 @@ impl Default for RopePositions<'_> {
 pub enum RopeAngles<'a> {
     /// Computed in the kernel.
     Frequencies(&'a RopeFrequencies, RopePrecision),
-    /// Radians, f32: `[rows, width]`, `[rows, 1, 1, width]` (cuDNN's `freqs`), or `[batch, sequence, width]` with a row for
-    /// each token. The width is half the rotated lanes, or all of them, of which the first half is read.
+    /// Radians, f32: `[rows, width]`, `[rows, 1, 1, width]` (cuDNN's `freqs`), or `[batch, sequence, width]` with a row
+    /// for each token. The width is half the rotated lanes, or all of them, of which the first half is read.
     Raw(TensorView<'a>),
     /// Cosines and sines, f32 or of the tensor's type, shaped like [`RopeAngles::Raw`].
     Tables {

@@ -55,8 +55,9 @@ impl Frequencies {
         rows.unzip()
     }
 
-    /// As [`cos_sin`](Self::cos_sin), each pair by the position on its own axis (multimodal RoPE). `axes` has an entry for
-    /// each pair ([`MropeSections::axes`](super::MropeSections::axes)); rows are `[time, height, width]` of one token.
+    /// As [`cos_sin`](Self::cos_sin), each pair by the position on its own axis (multimodal RoPE). `axes` has an entry
+    /// for each pair ([`MropeSections::axes`](super::MropeSections::axes)); rows are `[time, height, width]` of one
+    /// token.
     ///
     /// # Errors
     ///
@@ -87,8 +88,8 @@ impl Frequencies {
     fn cos_sin_at(&self, position: i64, pair: usize, precision: RopePrecision) -> (f32, f32) {
         match precision {
             RopePrecision::Exact => {
-                // Two's complement makes the wrapping product right for negative positions too; as a signed number it is
-                // the angle in (-half a turn, half a turn).
+                // Two's complement makes the wrapping product right for negative positions too; as a signed number it
+                // is the angle in (-half a turn, half a turn).
                 let turned = (position as u64).wrapping_mul(self.turns[pair]) as i64;
                 let (sin, cos) = (turned as f64 * (TAU / 18_446_744_073_709_551_616.0)).sin_cos();
                 ((cos * self.attention_factor) as f32, (sin * self.attention_factor) as f32)

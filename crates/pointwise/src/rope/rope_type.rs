@@ -18,16 +18,18 @@ pub enum RopeType {
     Dynamic,
     /// `static_ntk`: base `θ·f^(d/(d-2))`, whatever the length. Not HF's; `ntk` in vLLM is another formula.
     StaticNtk,
-    /// `llama3`: low frequencies divided by `factor`, a blend between, high ones kept (Llama 3.1; also TileOPs' `llama31`).
+    /// `llama3`: low frequencies divided by `factor`, a blend between, high ones kept (Llama 3.1; also TileOPs'
+    /// `llama31`).
     Llama3,
     /// `yarn`: the ramp of the YaRN paper (arXiv 2309.00071), as HF implements it.
     Yarn,
-    /// `yarn_tileops`: what TileOPs calls YaRN. It scales the base, not the frequency, and takes half the dimension for the
-    /// ramp's bounds, so it agrees neither with the paper nor with any model; only to reproduce its results.
+    /// `yarn_tileops`: what TileOPs calls YaRN. It scales the base, not the frequency, and takes half the dimension for
+    /// the ramp's bounds, so it agrees neither with the paper nor with any model; only to reproduce its results.
     YarnTileOps,
     /// `longrope`: a divisor for each pair, one list up to the original length and another beyond it (also `su`).
     Longrope,
-    /// `proportional`: the first `partial_rotary_factor` of the pairs turn, over the whole head; the rest stand (Gemma 4).
+    /// `proportional`: the first `partial_rotary_factor` of the pairs turn, over the whole head; the rest stand (Gemma
+    /// 4).
     Proportional,
 }
 

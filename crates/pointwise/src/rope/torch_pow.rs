@@ -4,9 +4,9 @@
 //! blocks, and the C library's for the rest of the tensor: blocks of 32 elements on an AVX-512 machine, 16 with AVX2.
 //! About one SLEEF result in a hundred differs from the correctly rounded one, and at position 2^20 one ULP of a
 //! frequency is 0.06 rad; so equality "to f32's last bits" needs the same arithmetic: a logarithm and an exponential on
-//! unevaluated sums of two f32, with these polynomials. The blocks are AVX-512's here; an AVX2 machine's table differs by
-//! one ULP in about one of a hundred elements of its tail. The C library's `powf` is taken as correctly rounded (it is
-//! not in about one of ten thousand).
+//! unevaluated sums of two f32, with these polynomials. The blocks are AVX-512's here; an AVX2 machine's table differs
+//! by one ULP in about one of a hundred elements of its tail. The C library's `powf` is taken as correctly rounded (it
+//! is not in about one of ten thousand).
 //!
 //! Source of the algorithm and its coefficients: N. Shibata and F. Petrogalli, "SLEEF: A Portable Vectorized Library of
 //! C Standard Mathematical Functions", 2020, and the library's published `logkf` and `expkf` coefficients. The two-f32

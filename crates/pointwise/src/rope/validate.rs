@@ -29,7 +29,9 @@ pub(super) fn check(config: &RopeConfig) -> Result<(), RopeError> {
     strangers(config)?;
     match config.rope_type {
         RopeType::Default | RopeType::Proportional => Ok(()),
-        RopeType::Linear => require("factor", config.factor, config, "give the factor to divide positions by").map(drop),
+        RopeType::Linear => {
+            require("factor", config.factor, config, "give the factor to divide positions by").map(drop)
+        }
         RopeType::Dynamic => {
             require("factor", config.factor, config, "give the factor of the context's growth")?;
             require("max_position_embeddings", config.max_position_embeddings, config, "give the trained length")?;
@@ -74,7 +76,11 @@ fn dimensions(config: &RopeConfig) -> Result<(), RopeError> {
     };
     let rotary_dim = config.rotary_lanes();
     if rotary_dim > head_dim {
-        return Err(RopeError::contradiction(key, "head_dim", format!("{rotary_dim} of {head_dim} lanes cannot rotate")));
+        return Err(RopeError::contradiction(
+            key,
+            "head_dim",
+            format!("{rotary_dim} of {head_dim} lanes cannot rotate"),
+        ));
     }
     if rotary_dim == 0 || rotary_dim % 2 != 0 {
         let value = format!("{rotary_dim} lanes");
@@ -134,7 +140,12 @@ fn llama3(config: &RopeConfig) -> Result<(), RopeError> {
 
 fn yarn(config: &RopeConfig) -> Result<(), RopeError> {
     require("original_max_position_embeddings", config.original_length(), config, "give the trained length")?;
-    require("factor", config.stretch(), config, "give it, or both original_max_position_embeddings and max_position_embeddings")?;
+    require(
+        "factor",
+        config.stretch(),
+        config,
+        "give it, or both original_max_position_embeddings and max_position_embeddings",
+    )?;
     if config.rope_theta <= 1.0 {
         return Err(RopeError::invalid("rope_theta", config.rope_theta, "yarn needs a base above 1"));
     }
@@ -160,12 +171,8 @@ fn longrope(config: &RopeConfig) -> Result<(), RopeError> {
     }
     let length = require("original_max_position_embeddings", config.original_length(), config, "4096 in Phi-3.5")?;
     if config.attention_factor.is_none() {
-        let factor = require(
-            "factor",
-            config.stretch(),
-            config,
-            "give it, or max_position_embeddings, or attention_factor",
-        )?;
+        let factor =
+            require("factor", config.stretch(), config, "give it, or max_position_embeddings, or attention_factor")?;
         if factor > 1.0 && length <= 1 {
             let expected = "the attention factor divides by its logarithm; give more than 1";
             return Err(RopeError::invalid("original_max_position_embeddings", length, expected));
