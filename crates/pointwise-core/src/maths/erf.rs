@@ -151,7 +151,11 @@ pub fn gelu(x: f32) -> f32 {
     let n = n_magic - (ROUND_MAGIC + 100.0);
     let e = add_exponent(exp2_poly(fma(h, -0.5 * LOG2_E, -n)), n_magic);
     let lost = fma(h, -0.5 * LOG2_E_LO * LN_2_HI, fma(low, -0.5, fma(t, 1.687, 1.0) * error));
-    let tail = Product::of(p, t * a).times_exp((Scaled(e), lost));
+    // What the rounding of t a lost goes with what that of the product loses.
+    let ta = t * a;
+    let product = Product::of(p, ta);
+    let product = Product(product.0, fma(p, fma(t, a, -ta), product.1));
+    let tail = product.times_exp((Scaled(e), lost));
     // -max(x, 0): 0 with the sign opposite to that of x where x < 0, NaN for -Inf.
     let linear = fma(x.abs(), -0.5, x * -0.5);
     // The sign is that of x: the smallest numbers are halved to zero, of which a sum forgets the sign.
