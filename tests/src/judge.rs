@@ -25,11 +25,7 @@ impl Report {
     #[must_use]
     pub fn merge(self, other: Report) -> Report {
         let worse = if other.worst_ulp > self.worst_ulp { other } else { self };
-        Report {
-            compared: self.compared + other.compared,
-            not_rounded: self.not_rounded + other.not_rounded,
-            ..worse
-        }
+        Report { compared: self.compared + other.compared, not_rounded: self.not_rounded + other.not_rounded, ..worse }
     }
 
     /// Whether the op's bound is kept. `all_codes` says that every code of a 16-bit type was compared, so that the

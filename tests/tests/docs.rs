@@ -36,7 +36,13 @@ fn row(info: &OpInfo) -> String {
     let result = if result == DType::Bool { "bool" } else { "as x" };
     let mut row = String::new();
     // Writing to a string does not fail.
-    let _ = writeln!(row, "| `{}` | {} | {} | {result} | {bound} | {doc} |", info.name, params.join(", "), types(info.types));
+    let _ = writeln!(
+        row,
+        "| `{}` | {} | {} | {result} | {bound} | {doc} |",
+        info.name,
+        params.join(", "),
+        types(info.types)
+    );
     row
 }
 

@@ -72,7 +72,8 @@ fn outputs_of_several_operands() {
     let (a, b) = unsafe {
         (
             pointwise::TensorView::from_raw_parts(&device, base, DType::F32, [8], &contiguous).unwrap(),
-            pointwise::TensorViewMut::from_raw_parts(&device, base.add(1).cast_mut(), DType::F32, [8], &contiguous).unwrap(),
+            pointwise::TensorViewMut::from_raw_parts(&device, base.add(1).cast_mut(), DType::F32, [8], &contiguous)
+                .unwrap(),
         )
     };
     let error = ops::mul_into(a, 2.0, b).unwrap_err();

@@ -8,7 +8,7 @@
 //! a memory checker.
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use pointwise::{Accuracy, Class, DType, Device, MapDef, Operand, Number, Strategy, Tensor, UNARY, UnaryDef};
+use pointwise::{Accuracy, Class, DType, Device, MapDef, Number, Operand, Strategy, Tensor, UNARY, UnaryDef};
 use tests::{inputs, judge, layouts, map, params};
 
 const GUARD: u8 = 0xA5;
@@ -109,13 +109,7 @@ fn whole(
 }
 
 /// Sizes and alignments, each against the same elements of one large call.
-fn parts(
-    device: &Device,
-    def: &UnaryDef,
-    dtype: DType,
-    strategy: Strategy,
-    set: &[Number; 4],
-) -> Result<(), Failed> {
+fn parts(device: &Device, def: &UnaryDef, dtype: DType, strategy: Strategy, set: &[Number; 4]) -> Result<(), Failed> {
     let quick = std::env::var("POINTWISE_MATRIX").is_ok_and(|value| value == "quick");
     let (sizes, offsets) = if quick { (QUICK_SIZES, QUICK_OFFSETS) } else { (SIZES, OFFSETS) };
     let result = def.info.result.of(dtype);
@@ -224,7 +218,12 @@ fn map_case(device: &Device, def: &'static MapDef, dtype: DType, class: Class) -
         if device.is_cuda() && def.info.accuracy == Accuracy::Exact {
             let mut host = Vec::new();
             for (k, bytes) in inside.iter().enumerate() {
-                host.push(Tensor::from_bytes(&Device::cpu(), map::operand_type(&def.info, dtype, k), bytes, [rows, cols])?);
+                host.push(Tensor::from_bytes(
+                    &Device::cpu(),
+                    map::operand_type(&def.info, dtype, k),
+                    bytes,
+                    [rows, cols],
+                )?);
             }
             let cpu = map::run(def, &set, Strategy::Auto, &host)?.to_bytes()?;
             if let Some(at) = judge::same_bits(result, &bytes, &cpu) {
@@ -238,7 +237,13 @@ fn map_case(device: &Device, def: &'static MapDef, dtype: DType, class: Class) -
             let alias = target.view();
             // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
             let source = unsafe {
-                pointwise::TensorView::from_raw_parts(device, alias.device_ptr(), dtype, *alias.shape(), alias.strides())
+                pointwise::TensorView::from_raw_parts(
+                    device,
+                    alias.device_ptr(),
+                    dtype,
+                    *alias.shape(),
+                    alias.strides(),
+                )
             }?;
             let source = Operand::View(source.narrow(1, 0, cols)?);
             let mut operands = views.clone();

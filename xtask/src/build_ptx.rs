@@ -7,8 +7,8 @@ use anyhow::Result;
 use pointwise_build::{Artifacts, Sm, ptxas};
 
 use crate::family;
-use crate::shell::root;
 use crate::setup;
+use crate::shell::root;
 
 /// What the PTX is assembled for: its own targets, and a newer one that takes that of sm_90.
 const ASSEMBLE: [u32; 3] = [80, 90, 100];

@@ -14,8 +14,10 @@ const FOLDER: &str = "bundle";
 const README: &str = "\
 matrix      every (op, element type, strategy) on the GPU: ./matrix [FILTER]; POINTWISE_MATRIX=quick for a memory checker
 special     dropout, ALiBi, the sinusoidal encoding and the tuner on the GPU: ./special [FILTER] [--ignored]
+rope        the rotary embedding on the GPU: ./rope [FILTER] [--ignored]
 accuracy    the accuracy table over all 2^32 f32 inputs: ./accuracy [--op NAME]
 bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json FILE]
+rope_bandwidth  the rotary embedding beside a copy
 launch      host time of a call beside a bare launch
 first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16
 pointwise   the command
@@ -28,15 +30,18 @@ pub(crate) fn run() -> Result<()> {
     }
     fs::create_dir_all(&folder)?;
     let builds: [&[&str]; 3] = [
-        &["test", "--no-run", "--release", "-p", "tests", "--test", "matrix", "--test", "special"],
+        &["test", "--no-run", "--release", "-p", "tests", "--test", "matrix", "--test", "special", "--test", "rope"],
         &["build", "--release", "-p", "tests", "-p", "benches", "--bins"],
         &["build", "--release", "-p", "pointwise-cli"],
     ];
     let mut programs = Vec::new();
     for arguments in builds {
-        let messages = output(cargo().args(arguments).args(["--message-format=json-render-diagnostics", "--config"]).arg(
-            "profile.release.strip=true",
-        ))?;
+        let messages = output(
+            cargo()
+                .args(arguments)
+                .args(["--message-format=json-render-diagnostics", "--config"])
+                .arg("profile.release.strip=true"),
+        )?;
         programs.extend(executables(&messages));
     }
     if programs.is_empty() {
@@ -58,10 +63,7 @@ pub(crate) fn run() -> Result<()> {
 fn executables(messages: &str) -> Vec<PathBuf> {
     let key = "\"executable\":\"";
     let found = messages.lines().filter(|line| line.contains("\"reason\":\"compiler-artifact\""));
-    found
-        .filter_map(|line| line.split_once(key)?.1.split_once('"'))
-        .map(|(path, _)| PathBuf::from(path))
-        .collect()
+    found.filter_map(|line| line.split_once(key)?.1.split_once('"')).map(|(path, _)| PathBuf::from(path)).collect()
 }
 
 /// A test program's name without cargo's hash.

@@ -69,7 +69,10 @@ pub(crate) fn assembler() -> Option<ptxas::Ptxas> {
 fn fetch(folder: &Path) -> Result<()> {
     println!("fetching ptxas (PyPI's nvidia-cuda-nvcc)");
     let python = || Command::new("python3");
-    run(python().args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"]).arg(folder).arg("nvidia-cuda-nvcc"))?;
+    run(python()
+        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
+        .arg(folder)
+        .arg("nvidia-cuda-nvcc"))?;
     for wheel in wheels(folder)? {
         run(python().args(["-m", "zipfile", "-e"]).arg(wheel).arg(folder))?;
     }

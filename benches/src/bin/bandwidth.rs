@@ -49,7 +49,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let ran = kernel.plan(&x, &*out)?.strategy;
                 println!(
                     "{:14} {:7} {:18} {op:8.4} ms  {moved:7.1} GB/s  {:.3} of the copy's {copied:.1} GB/s",
-                    def.info.name, dtype, ran.name(), moved / copied
+                    def.info.name,
+                    dtype,
+                    ran.name(),
+                    moved / copied
                 );
                 rows.push(json!({
                     "op": def.info.name, "dtype": dtype.name(), "strategy": ran.name(), "ms": op,

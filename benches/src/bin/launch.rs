@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         samples[3].push(time(&device, || on_stream.run_into(&x, &mut y))?);
         samples[4].push(time(&device, || ops::silu(&x).map(drop))?);
     }
-    let labels = ["bare cuLaunchKernel", "ops::silu_into", "kernel.run_into", "kernel.on(stream).run_into", "ops::silu"];
+    let labels =
+        ["bare cuLaunchKernel", "ops::silu_into", "kernel.run_into", "kernel.on(stream).run_into", "ops::silu"];
     let medians = samples.map(median);
     println!("# {}: host microseconds a call, {N} f32", device.info().ok_or("no device information")?.name);
     for (label, value) in labels.iter().zip(medians) {
@@ -64,7 +65,8 @@ impl Bare {
     fn load(device: &Device, symbol: &str) -> Result<Bare, Box<dyn std::error::Error>> {
         let sm = device.info().ok_or("no device information")?.sm;
         let kernels = pointwise::embedded();
-        let target = kernels.targets().into_iter().filter(|target| *target <= sm).max().ok_or("no PTX for the device")?;
+        let target =
+            kernels.targets().into_iter().filter(|target| *target <= sm).max().ok_or("no PTX for the device")?;
         let ptx = CString::new(kernels.ptx(symbol, target).ok_or("no such kernel")?)?;
         let name = CString::new(symbol)?;
         let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -93,7 +95,17 @@ impl Bare {
         // SAFETY: the parameters are those of a unary entry, the tensors hold N f32, one block serves 256 vectors of 4.
         let code = unsafe {
             sys::cuLaunchKernel(
-                self.function, 1, 1, 1, 256, 1, 1, 0, device.stream().raw().cast(), params.as_mut_ptr(), std::ptr::null_mut(),
+                self.function,
+                1,
+                1,
+                1,
+                256,
+                1,
+                1,
+                0,
+                device.stream().raw().cast(),
+                params.as_mut_ptr(),
+                std::ptr::null_mut(),
             )
         };
         assert_eq!(code, sys::CUresult::CUDA_SUCCESS, "the bare launch failed");

@@ -39,13 +39,15 @@ pub(crate) enum Command {
         json: bool,
     },
     /// Run one op on tensors of a safetensors file
-    #[command(
-        after_help = "The file's tensor `x` is the operand; others are ignored. OUT gets the tensor `y`, \
-                      and is replaced\nonly when it is complete. OUT may be IN.\n\nExamples:\n  \
+    #[command(after_help = "The operands are the file's tensors of the names that `pointwise list` shows; others are \
+                      ignored. Any operand of\nan op of several may be a number instead: --set b=2. OUT gets \
+                      the tensor `y`, and is replaced only when\nit is complete. OUT may be IN.\n\nExamples:\n  \
                       pointwise run silu in.safetensors -o out.safetensors\n  \
                       pointwise run leaky_relu in.safetensors -o out.safetensors --set negative_slope=0.1\n  \
-                      pointwise run gelu in.safetensors -o out.safetensors --set approximate=tanh --device cpu"
-    )]
+                      pointwise run gelu in.safetensors -o out.safetensors --set approximate=tanh --device cpu\n  \
+                      pointwise run div in.safetensors -o out.safetensors --set b=3 --set rounding_mode=floor\n  \
+                      pointwise run dropout in.safetensors -o out.safetensors --set p=0.1 --set seed=42\n  \
+                      pointwise run alibi -o out.safetensors --set num_heads=8 --set seq_len=128 --set dtype=bf16")]
     Run(Run),
     /// Say what works on this machine, and what to do about what does not
     Doctor,
@@ -56,9 +58,9 @@ pub(crate) enum Command {
 pub(crate) struct Run {
     /// The op, by PyTorch's name; `pointwise list` has them all
     pub(crate) op: String,
-    /// The safetensors file to read
+    /// The safetensors file to read; position encodings (alibi, sinusoidal) take none
     #[arg(value_name = "IN")]
-    pub(crate) input: PathBuf,
+    pub(crate) input: Option<PathBuf>,
     /// The safetensors file to write
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
@@ -68,7 +70,7 @@ pub(crate) struct Run {
     /// How a CUDA kernel goes about it: auto, direct, explicit_parallel, register_copy or table
     #[arg(long, default_value = "auto", value_parser = strategy)]
     pub(crate) strategy: Strategy,
-    /// A parameter by PyTorch's name, such as alpha=0.5; may be given again for another
+    /// A parameter by PyTorch's name, such as alpha=0.5, or an operand; may be given again for another
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
 }

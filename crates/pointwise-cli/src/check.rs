@@ -62,6 +62,18 @@ fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
 }
 
+/// Operands by name, for messages.
+pub(crate) type Operands<'a> = [(&'static str, &'a Elements)];
+
+/// `a = 1.0, b = 2.0`.
+pub(crate) fn show(operands: &Operands<'_>, at: usize) -> String {
+    let each = operands.iter().map(|(name, elements)| match elements {
+        Elements::Float(values) => format!("{name} = {:?}", values[at]),
+        Elements::Whole(values) => format!("{name} = {}", values[at]),
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
 /// What the comparison of an op's results came to.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
@@ -81,8 +93,8 @@ impl Verdict {
 /// The share of correctly rounded results that 16-bit types are promised where a bound is wider.
 const ROUNDED_SHARE: f64 = 0.995;
 
-/// Compares results of type `dtype` with the exact values, one an operand.
-pub(crate) fn compare(dtype: DType, accuracy: Accuracy, got: &Elements, exact: &[f64], x: &Elements) -> Verdict {
+/// Compares results of type `dtype` with the exact values, one for each element of the operands.
+pub(crate) fn compare(dtype: DType, accuracy: Accuracy, got: &Elements, exact: &[f64], x: &Operands<'_>) -> Verdict {
     if got.len() != exact.len() {
         return Verdict::broken(format!("{} results for {} elements", got.len(), exact.len()));
     }
@@ -96,17 +108,20 @@ pub(crate) fn compare(dtype: DType, accuracy: Accuracy, got: &Elements, exact: &
 }
 
 /// Compares integers or bools with the right ones.
-pub(crate) fn compare_whole(got: &[i64], wanted: &[i64], x: &Elements) -> Verdict {
-    let wrong: Vec<usize> = (0..got.len().min(wanted.len())).filter(|&at| got[at] != wanted[at]).collect();
+pub(crate) fn compare_whole(got: &[i64], wanted: &[i64], x: &Operands<'_>) -> Verdict {
+    if got.len() != wanted.len() {
+        return Verdict::broken(format!("{} results for {} elements", got.len(), wanted.len()));
+    }
+    let wrong: Vec<usize> = (0..got.len()).filter(|&at| got[at] != wanted[at]).collect();
     let total = got.len();
     let fault = wrong.first().map(|&at| {
-        let (x, got, wanted) = (x.number(at), got[at], wanted[at]);
-        format!("{} of {total} results are wrong; the first: x = {x} gives {got}, not {wanted}", wrong.len())
+        let (x, got, wanted) = (show(x, at), got[at], wanted[at]);
+        format!("{} of {total} results are wrong; the first: {x} gives {got}, not {wanted}", wrong.len())
     });
     Verdict { error: None, fault }
 }
 
-fn compare_floats(dtype: DType, accuracy: Accuracy, got: &[f64], exact: &[f64], x: &Elements) -> Verdict {
+fn compare_floats(dtype: DType, accuracy: Accuracy, got: &[f64], exact: &[f64], x: &Operands<'_>) -> Verdict {
     let bound = accuracy.bound(dtype);
     let (format, total) = (Format::of(dtype), got.len());
     let (mut worst, mut worst_at, mut wrong, mut off) = (0.0_f64, 0, 0, 0);
@@ -124,9 +139,9 @@ fn compare_floats(dtype: DType, accuracy: Accuracy, got: &[f64], exact: &[f64], 
         }
     }
     let fault = if wrong > 0 {
-        let (x, got, exact) = (x.number(worst_at), got[worst_at], exact[worst_at]);
+        let (x, got, exact) = (show(x, worst_at), got[worst_at], exact[worst_at]);
         let error = if worst.is_finite() { format!(" ({worst:.2} ULP)") } else { String::new() };
-        let worst = format!("x = {x:?} gives {got:?}, not {exact:?}{error}");
+        let worst = format!("{x} gives {got:?}, not {exact:?}{error}");
         Some(format!("{wrong} of {total} results beyond {bound} ULP; the worst: {worst}"))
     } else if dtype.size() == 2 && (off as f64) > (1.0 - ROUNDED_SHARE) * total as f64 {
         let share = ROUNDED_SHARE * 100.0;
@@ -212,6 +227,7 @@ mod tests {
     #[test]
     fn a_wrong_result_is_a_fault() {
         let x = Elements::Float(vec![0.0, 1.0, 2.0]);
+        let x = [("x", &x)];
         let exact = [0.0, 1.0, 2.0];
         let good = Elements::Float(exact.to_vec());
         assert!(compare(DType::F32, Accuracy::Exact, &good, &exact, &x).fault.is_none());

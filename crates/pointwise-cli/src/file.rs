@@ -39,10 +39,9 @@ pub(crate) fn read(path: &Path, names: &[&str], device: &Device) -> Result<Vec<T
 /// As there, but for a tensor that is not there.
 pub(crate) fn read_present(path: &Path, names: &[&str], device: &Device) -> Result<Vec<Option<Tensor>>> {
     let (mut file, start, header) = open(path)?;
-    let mut read = |name: &&str| {
-        header.info(name).map(|_| read_tensor(path, &mut file, start, &header, name, device)).transpose()
-    };
-    names.iter().map(|name| read(name)).collect()
+    let read =
+        |name: &&str| header.info(name).map(|_| read_tensor(path, &mut file, start, &header, name, device)).transpose();
+    names.iter().map(read).collect()
 }
 
 /// The file, where its data begins, and its header.
@@ -106,10 +105,7 @@ fn read_tensor(
     file.seek(SeekFrom::Start(start + from as u64)).map_err(failed)?;
     let bar = progress::of_bytes("reading", bytes);
     let mut data = buffer(bytes)?;
-    bar.wrap_read(&*file)
-        .take(bytes)
-        .read_to_end(&mut data)
-        .map_err(failed)?;
+    bar.wrap_read(&*file).take(bytes).read_to_end(&mut data).map_err(failed)?;
     bar.finish_and_clear();
     let tensor = Tensor::from_bytes(device, dtype, &data, info.shape.as_slice());
     tensor.map_err(Error::of(format!("tensor {name} of {}", path.display())))

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 the op or the data was at fault, 2 the call was. What went wrong is one line on stderr.
 
 mod args;
+mod beside;
 mod check;
 mod doctor;
 mod error;
@@ -10,10 +11,12 @@ mod file;
 mod list;
 mod output;
 mod progress;
+mod reference;
 mod registry;
 mod rope;
 mod run;
 mod samples;
+mod special;
 mod tour;
 mod values;
 

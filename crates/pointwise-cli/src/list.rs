@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::output::line;
 use crate::registry::Op;
 use crate::rope;
+use crate::special::{self, Row};
 use crate::values::{choices, is_open, params};
 
 /// Runs the command.
@@ -21,18 +22,24 @@ pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
     if json {
         let describe = |op| serde_json::to_value(describe(op)).map_err(|error| Error::Stdout(error.into()));
         let mut ops: Vec<Value> = Op::all().map(describe).collect::<Result<_>>()?;
+        ops.extend(special::descriptions());
         ops.extend(rope::descriptions());
         serde_json::to_writer_pretty(&mut *out, &ops).map_err(|error| Error::Stdout(error.into()))?;
         return line(out, "");
     }
-    let signatures: Vec<String> = Op::all().map(signature).collect();
-    let types: Vec<String> = Op::all().map(|op| type_groups(op.info())).collect();
-    let widths = [width("op", &signatures), width("types", &types)];
-    let (a, b) = (widths[0], widths[1]);
+    let of_table = |op: Op| (signature(op), type_groups(op.info().types), op.info());
+    let mut rows: Vec<[String; 5]> = Op::all()
+        .map(of_table)
+        .map(|(signature, types, info)| {
+            [signature, types, result(info).to_owned(), accuracy(info.accuracy), gist(info.doc)]
+        })
+        .collect();
+    rows.extend(special::rows().map(|Row { signature, types, accuracy: bound, doc }| {
+        [signature, type_groups(types), "same".to_owned(), accuracy(bound), gist(doc)]
+    }));
+    let (a, b) = (width("op", rows.iter().map(|row| &row[0])), width("types", rows.iter().map(|row| &row[1])));
     line(out, format!("{:a$}  {:b$}  {:6}  {:8}  what it does", "op", "types", "result", "accuracy"))?;
-    for ((op, signature), types) in Op::all().zip(&signatures).zip(&types) {
-        let info = op.info();
-        let (result, accuracy, gist) = (result(info), accuracy(info.accuracy), gist(info));
+    for [signature, types, result, accuracy, gist] in &rows {
         line(out, format!("{signature:a$}  {types:b$}  {result:6}  {accuracy:8}  {gist}"))?;
     }
     line(out, "")?;
@@ -74,7 +81,7 @@ fn describe(op: Op) -> Description {
     Description {
         name: info.name,
         kind: info.kind.name(),
-        arguments: info.arguments(),
+        arguments: op.arguments(),
         parameters: params.chain(choices).collect(),
         types: names(info.types),
         result: result(info),
@@ -83,7 +90,7 @@ fn describe(op: Op) -> Description {
             "exact": info.accuracy == Accuracy::Exact,
             "ulp": info.types.iter().map(bound).collect::<serde_json::Map<_, _>>(),
         }),
-        doc: doc(info),
+        doc: doc(info.doc),
     }
 }
 
@@ -99,7 +106,7 @@ fn result(info: &OpInfo) -> &'static str {
 /// `leaky_relu(x, negative_slope=0.01)`.
 fn signature(op: Op) -> String {
     let info = op.info();
-    let mut parts: Vec<String> = info.arguments().iter().map(|&name| name.to_owned()).collect();
+    let mut parts: Vec<String> = op.arguments().iter().map(|&name| name.to_owned()).collect();
     for param in params(op) {
         let default = if is_open(param) { "None".to_owned() } else { param.default.to_string() };
         parts.push(format!("{}={default}", param.name));
@@ -112,14 +119,14 @@ fn signature(op: Op) -> String {
 }
 
 /// The element types with their two great groups by name.
-fn type_groups(info: &OpInfo) -> String {
+fn type_groups(types: &[DType]) -> String {
     let mut words = Vec::new();
     let mut add = |group: &'static str, is_in: fn(DType) -> bool| {
         let all = DType::ALL.into_iter().filter(|&dtype| is_in(dtype));
-        if all.clone().all(|dtype| info.supports(dtype)) {
+        if all.clone().all(|dtype| types.contains(&dtype)) {
             words.push(group);
         } else {
-            words.extend(all.filter(|&dtype| info.supports(dtype)).map(DType::name));
+            words.extend(all.filter(|&dtype| types.contains(&dtype)).map(DType::name));
         }
     };
     add("floats", DType::is_float);
@@ -136,17 +143,17 @@ fn accuracy(accuracy: Accuracy) -> String {
 }
 
 /// The first paragraph of the documentation, in one line.
-fn doc(info: &OpInfo) -> String {
-    let words = info.doc.lines().map(str::trim).skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty());
+fn doc(text: &str) -> String {
+    let words = text.lines().map(str::trim).skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
 
 /// Its first clause, for a table.
-fn gist(info: &OpInfo) -> String {
-    let doc = doc(info).replace('`', "");
+fn gist(text: &str) -> String {
+    let doc = doc(text).replace('`', "");
     doc.split(';').next().unwrap_or_default().trim_end_matches('.').to_owned()
 }
 
-fn width(title: &str, cells: &[String]) -> usize {
-    cells.iter().map(String::len).chain([title.len()]).max().unwrap_or_default()
+fn width<'a>(title: &str, cells: impl Iterator<Item = &'a String>) -> usize {
+    cells.map(String::len).chain([title.len()]).max().unwrap_or_default()
 }

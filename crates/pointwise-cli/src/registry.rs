@@ -1,6 +1,9 @@
 //! The ops the command knows: one variant a kind, so that a new op of a known kind needs nothing here.
 
-use pointwise::{DType, Number, OpInfo, Plan, Strategy, Tensor, UNARY, UnaryDef};
+use pointwise::{
+    BINARY, DType, GATED, MapDef, Number, OpInfo, Operand, Strategy, TERNARY, Tensor, UNARY, UnaryDef, map_op,
+};
+use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
 
 use crate::error::{Error, Result, did_you_mean, nearest};
@@ -13,15 +16,21 @@ pub(crate) type Params = [Number; MAX_PARAMS];
 pub(crate) enum Op {
     /// `x -> y`.
     Unary(&'static UnaryDef),
+    /// Of two or three operands, or gated.
+    Map(&'static MapDef),
 }
 
 /// A result by the name it has in a file.
 pub(crate) type Named = (&'static str, Tensor);
 
+/// The strategy that ran instead of the one asked for, and why.
+pub(crate) type Replaced = (Strategy, &'static str);
+
 impl Op {
     /// Every op, in the order of the tables.
     pub(crate) fn all() -> impl Iterator<Item = Op> {
-        UNARY.iter().copied().map(Op::Unary)
+        let map = BINARY.iter().chain(GATED).chain(TERNARY);
+        UNARY.iter().copied().map(Op::Unary).chain(map.copied().map(Op::Map))
     }
 
     /// The op of a name.
@@ -30,7 +39,8 @@ impl Op {
     /// An unknown name; the error has names that are near.
     pub(crate) fn find(name: &str) -> Result<Op> {
         Op::all().find(|op| op.info().name == name).ok_or_else(|| {
-            let near = did_you_mean(&nearest(name, Op::all().map(|op| op.info().name).chain(crate::rope::names())));
+            let others = crate::special::names().chain(crate::rope::names());
+            let near = did_you_mean(&nearest(name, Op::all().map(|op| op.info().name).chain(others)));
             Error::Usage(format!("no op {name:?}{near} (`pointwise list` has them all)"))
         })
     }
@@ -39,6 +49,36 @@ impl Op {
     pub(crate) fn info(self) -> &'static OpInfo {
         match self {
             Op::Unary(def) => &def.info,
+            Op::Map(def) => &def.info,
+        }
+    }
+
+    /// The names of its tensors in files and settings. Shorter than the table's for a condition.
+    pub(crate) fn arguments(self) -> &'static [&'static str] {
+        match self.info().kind {
+            Kind::Select => &["cond", "a", "b"],
+            _ => self.info().arguments(),
+        }
+    }
+
+    /// The operands that may be numbers.
+    pub(crate) fn scalars(self) -> &'static [&'static str] {
+        match self.info().kind {
+            Kind::Unary | Kind::Gated => &[],
+            _ => self.arguments(),
+        }
+    }
+
+    /// Whether argument `k` is left out by `none`: `clamp_tensor` needs but one of its bounds.
+    pub(crate) fn is_optional(self, k: usize) -> bool {
+        self.info().name == CLAMP && k > 0
+    }
+
+    /// The element types of argument `k`.
+    pub(crate) fn types(self, k: usize) -> &'static [DType] {
+        match self.info().kind {
+            Kind::Select if k == 0 => &[DType::Bool],
+            _ => self.info().types,
         }
     }
 
@@ -46,32 +86,72 @@ impl Op {
     pub(crate) fn serves(self, strategy: Strategy, dtype: DType) -> bool {
         match self {
             Op::Unary(def) => strategy.serves_unary(dtype, def.info.result),
+            Op::Map(_) => matches!(strategy, Strategy::Direct | Strategy::RegisterCopy),
         }
     }
 
-    /// Runs it on operands in the order of their names. Also says what was launched, on a CUDA device.
+    /// Runs it on operands in the order of their names; [`Number::Default`] is one left out. Also says what was
+    /// launched instead of a strategy that could not serve, on a CUDA device.
     ///
     /// # Errors
     /// Those of the library.
     pub(crate) fn run(
         self,
-        operands: &[&Tensor],
+        operands: &[Operand<'_>],
         params: Params,
         strategy: Strategy,
-    ) -> Result<(Vec<Named>, Option<Plan>)> {
-        match (self, operands) {
-            (Op::Unary(def), [x]) => {
+    ) -> Result<(Tensor, Option<Replaced>)> {
+        let wrong = || {
+            let (name, takes, got) = (self.info().name, self.arguments().join(", "), operands.len());
+            Error::Failed(format!("{name} takes the operands {takes}, got {got}"))
+        };
+        let is_cuda = operands.iter().any(|operand| matches!(operand, Operand::View(x) if x.device().is_cuda()));
+        let replaced = |(strategy, replaced): (Strategy, Option<&'static str>)| replaced.map(|why| (strategy, why));
+        let (y, plan) = match (self, operands) {
+            (Op::Unary(def), [Operand::View(x)]) => {
                 let kernel = def.kernel_with(params).strategy(strategy);
                 let y = kernel.run(*x)?;
-                let plan = if x.device().is_cuda() { Some(kernel.plan(*x, &y)?) } else { None };
-                Ok((vec![("y", y)], plan))
+                let plan = is_cuda.then(|| kernel.plan(*x, &y)).transpose()?;
+                (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
-            (op, _) => Err(Error::Failed(format!(
-                "{} takes the operands {}, got {} tensors",
-                op.info().name,
-                op.info().arguments().join(", "),
-                operands.len()
-            ))),
-        }
+            (Op::Map(def), [Operand::View(x)]) if def.info.kind == Kind::Gated => {
+                let kernel = def.gated_with(params).strategy(strategy);
+                let y = kernel.run(*x)?;
+                let plan = is_cuda.then(|| kernel.plan(*x, &y)).transpose()?;
+                (y, plan.map(|plan| (plan.strategy, plan.replaced)))
+            }
+            (Op::Map(_), [x, open, bound]) if self.info().name == CLAMP && is_open(open) => {
+                return bounded("minimum")?.run(&[*x, *bound], params, strategy);
+            }
+            (Op::Map(_), [x, bound, open]) if self.info().name == CLAMP && is_open(open) => {
+                return bounded("maximum")?.run(&[*x, *bound], params, strategy);
+            }
+            (Op::Map(def), [a, b]) => {
+                let kernel = def.binary_with(params).strategy(strategy);
+                let y = kernel.run(*a, *b)?;
+                let plan = is_cuda.then(|| kernel.plan(*a, *b, &y)).transpose()?;
+                (y, plan.map(|plan| (plan.strategy, plan.replaced)))
+            }
+            (Op::Map(def), [a, b, c]) => {
+                let kernel = def.ternary_with(params).strategy(strategy);
+                let y = kernel.run(*a, *b, *c)?;
+                let plan = is_cuda.then(|| kernel.plan(*a, *b, *c, &y)).transpose()?;
+                (y, plan.map(|plan| (plan.strategy, plan.replaced)))
+            }
+            _ => return Err(wrong()),
+        };
+        Ok((y, plan.and_then(replaced)))
     }
+}
+
+/// The op whose bounds may be left out.
+const CLAMP: &str = "clamp_tensor";
+
+fn is_open(operand: &Operand<'_>) -> bool {
+    matches!(operand, Operand::Number(Number::Default))
+}
+
+/// What `clamp_tensor` is with one bound.
+fn bounded(name: &str) -> Result<Op> {
+    map_op(name).map(Op::Map).ok_or_else(|| Error::Failed(format!("{CLAMP} with one bound needs {name}")))
 }

@@ -12,7 +12,8 @@ use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::file::{self, Target};
 use crate::output::{Paint, line};
 use crate::registry::Named;
-use crate::run::device;
+use crate::run::{device, input};
+use crate::tour::NAME;
 
 /// The element types that the ops take.
 const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
@@ -28,12 +29,13 @@ pub(crate) fn run(out: &mut impl Write, args: &Run, def: &'static RopeDef) -> Re
         return Err(Error::Usage(format!("{} chooses its strategy itself: leave --strategy out", def.name)));
     }
     let op = settle(def, &args.set)?;
+    let input = input(args)?;
     let target = Target::new(&args.output)?;
     let device = device(&args.device)?;
 
     let [q, others @ ..] = ROPE_ARGUMENTS;
-    let q = file::read(&args.input, &[q], &device)?.remove(0);
-    let others = file::read_present(&args.input, &others, &device)?;
+    let q = file::read(input, &[q], &device)?.remove(0);
+    let others = file::read_present(input, &others, &device)?;
     let view = |name: &str| {
         let at = ROPE_ARGUMENTS.iter().skip(1).position(|known| *known == name)?;
         others.get(at)?.as_ref().map(Tensor::view)
@@ -147,7 +149,7 @@ pub(crate) fn tour(out: &mut impl Write, device: &Device, paint: Paint) -> Resul
         }
         let mark = if good { paint.good("ok") } else { paint.bad("FAIL") };
         let time = begin.elapsed().as_secs_f64() * 1e3;
-        line(out, format!("{:<13} {} {:<39} {time:>6.2} ms {mark}", def.name, cells.join(" "), ""))?;
+        line(out, format!("{:<NAME$} {} {:<39} {time:>6.2} ms {mark}", def.name, cells.join(" "), ""))?;
     }
     Ok((pairs, faults))
 }

@@ -1,17 +1,18 @@
 //! `pointwise run`: one op, from a file to a file.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use pointwise::rope::rope_op;
-use pointwise::{Device, ErrorKind, Strategy};
+use pointwise::{DType, Device, ErrorKind, Operand, Strategy};
 
 use crate::args::Run;
 use crate::error::{Error, Result};
 use crate::file::{self, Target};
 use crate::output::line;
-use crate::registry::Op;
-use crate::rope;
-use crate::values;
+use crate::registry::{Op, Replaced};
+use crate::values::{self, Call};
+use crate::{rope, special};
 
 /// Runs the command. What the call has wrong is found before a file is opened.
 ///
@@ -21,43 +22,68 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     if let Some(def) = rope_op(&args.op) {
         return rope::run(out, args, def);
     }
-    let (op, params) = values::settle(Op::find(&args.op)?, &args.set)?;
+    if let Some(op) = special::find(&args.op) {
+        return special::run(out, args, op);
+    }
+    let Call { op, params, numbers } = values::settle(Op::find(&args.op)?, &args.set)?;
     let info = op.info();
+    let file = input(args)?;
     let target = Target::new(&args.output)?;
     let device = device(&args.device)?;
 
-    let names = info.arguments();
-    let operands = file::read(&args.input, names, &device)?;
-    for (name, operand) in names.iter().zip(&operands) {
-        if !info.supports(operand.dtype()) {
-            let types: Vec<_> = info.types.iter().map(|dtype| dtype.name()).collect();
-            return Err(Error::Failed(format!(
-                "{} does not take {}, the element type of {name}: it takes {}",
-                info.name,
-                operand.dtype(),
-                types.join(", ")
-            )));
-        }
+    let missing = |k: &usize| numbers[*k].is_none();
+    let from_file: Vec<usize> = (0..numbers.len()).filter(missing).collect();
+    let names: Vec<_> = from_file.iter().map(|&k| op.arguments()[k]).collect();
+    let tensors = file::read(file, &names, &device)?;
+    for ((k, name), tensor) in from_file.iter().zip(&names).zip(&tensors) {
+        check_type(info.name, name, tensor.dtype(), op.types(*k))?;
     }
-    let (results, plan) = op.run(&operands.iter().collect::<Vec<_>>(), params, args.strategy)?;
+    let mut operands: Vec<_> = numbers.iter().map(|number| Operand::Number(number.unwrap_or_default())).collect();
+    for (k, tensor) in from_file.iter().zip(&tensors) {
+        operands[*k] = Operand::from(tensor);
+    }
+    let (y, replaced) = op.run(&operands, params, args.strategy)?;
     // Their memory is of use for the copy that is written.
-    drop(operands);
-    target.write(&results)?;
-
-    if let Some(plan) = plan
-        && args.strategy != Strategy::Auto
-        && let Some(why) = plan.replaced
-    {
-        // A note on stderr: it changes nothing about the result.
-        let _ = writeln!(io::stderr(), "note: strategy {} instead of {}: {why}", plan.strategy, args.strategy);
-    }
+    drop(tensors);
+    let (dtype, shape) = (y.dtype(), *y.shape());
+    target.write(&[("y", y)])?;
+    note(args.strategy, replaced);
     if io::stdout().is_terminal() {
-        for (name, result) in &results {
-            let (dtype, shape, to) = (result.dtype(), result.shape(), args.output.display());
-            line(out, format!("{}: {name} {dtype} {shape} on {device} -> {to}", info.name))?;
-        }
+        line(out, format!("{}: y {dtype} {shape} on {device} -> {}", info.name, args.output.display()))?;
     }
     Ok(())
+}
+
+/// The file to read.
+///
+/// # Errors
+/// None was named.
+pub(crate) fn input(args: &Run) -> Result<&Path> {
+    let missing =
+        || Error::Usage(format!("the following required arguments were not provided: <IN>, which {} reads", args.op));
+    args.input.as_deref().ok_or_else(missing)
+}
+
+/// That an op takes elements of type `got` for an argument.
+///
+/// # Errors
+/// It does not.
+pub(crate) fn check_type(op: &str, argument: &str, got: DType, types: &[DType]) -> Result<()> {
+    if types.contains(&got) {
+        return Ok(());
+    }
+    let types: Vec<_> = types.iter().map(|dtype| dtype.name()).collect();
+    let types = types.join(", ");
+    Err(Error::Failed(format!("{op} does not take {got}, the element type of {argument}: it takes {types}")))
+}
+
+/// Says on stderr which strategy ran instead of the one asked for: it changes nothing about the result.
+pub(crate) fn note(asked: Strategy, replaced: Option<Replaced>) {
+    if asked != Strategy::Auto
+        && let Some((strategy, why)) = replaced
+    {
+        let _ = writeln!(io::stderr(), "note: strategy {strategy} instead of {asked}: {why}");
+    }
 }
 
 /// The device of a name. `auto` is the CPU in a build without GPU kernels, since no GPU could do anything there.

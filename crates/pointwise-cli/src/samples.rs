@@ -1,6 +1,7 @@
 //! What the tour feeds the ops: the same values on every machine.
 
 use pointwise::DType;
+use pointwise_core::convert;
 
 /// Elements for the types that have too many codes to try them all. A prime: no vector width divides it.
 const COUNT: usize = 10_007;
@@ -18,29 +19,36 @@ pub(crate) fn bytes(dtype: DType) -> Vec<u8> {
     }
 }
 
+/// Where functions bend; of each its negative too.
+const SPECIAL_FLOATS: [f32; 20] = [
+    0.0,
+    f32::from_bits(1),
+    f32::MIN_POSITIVE,
+    f32::EPSILON,
+    0.5,
+    1.0,
+    1.5,
+    2.0,
+    2.5,
+    3.0,
+    6.0,
+    20.0,
+    88.722_84,
+    103.972_08,
+    16_777_216.0,
+    f32::MAX,
+    f32::INFINITY,
+    f32::NAN,
+    std::f32::consts::FRAC_PI_2,
+    std::f32::consts::PI,
+];
+
+fn special_floats() -> impl Iterator<Item = f64> {
+    SPECIAL_FLOATS.iter().chain(&SPECIAL_FLOATS.map(|x| -x)).map(|&x| f64::from(x)).collect::<Vec<_>>().into_iter()
+}
+
 fn floats() -> Vec<f32> {
-    let mut values = vec![
-        0.0,
-        f32::from_bits(1),
-        f32::MIN_POSITIVE,
-        f32::EPSILON,
-        0.5,
-        1.0,
-        1.5,
-        2.0,
-        2.5,
-        3.0,
-        6.0,
-        20.0,
-        88.722_84,
-        103.972_08,
-        16_777_216.0,
-        f32::MAX,
-        f32::INFINITY,
-        f32::NAN,
-        std::f32::consts::FRAC_PI_2,
-        std::f32::consts::PI,
-    ];
+    let mut values = SPECIAL_FLOATS.to_vec();
     values.extend(values.clone().iter().map(|x| -x));
     let mut random = Random(1);
     while values.len() < COUNT {
@@ -55,10 +63,14 @@ fn floats() -> Vec<f32> {
     values
 }
 
+/// Where types end.
+const SPECIAL_INTEGERS: [i64; 16] = [0, 1, -1, 2, -2, 3, 7, 127, 128, -128, -129, 255, 256, 32767, -32768, 65535];
+
 /// Numbers up to `max` that f64 has, since the oracle is told them in f64.
 fn integers(max: i64) -> Vec<i64> {
     let exact = |x: i64| if x.unsigned_abs() >> 53 == 0 { x } else { x & !0x7FF };
-    let mut values = vec![0, 1, -1, 2, -2, 127, 128, -128, -129, 255, 256, 32767, -32768, 65535, max, -max, -max - 1];
+    let mut values = SPECIAL_INTEGERS.to_vec();
+    values.extend([max, -max, -max - 1]);
     let mut random = Random(2);
     while values.len() < COUNT {
         // Every number of bits alike.
@@ -67,6 +79,50 @@ fn integers(max: i64) -> Vec<i64> {
         values.push(if random.next().is_multiple_of(2) { magnitude } else { -magnitude });
     }
     values.into_iter().map(exact).collect()
+}
+
+/// Pairs or triples of elements, one tensor's bytes an operand: all pairs of 8-bit codes; of other types special values
+/// with each other, and any with any.
+pub(crate) fn tuples(dtypes: &[DType]) -> Vec<Vec<u8>> {
+    let pools: Vec<(Vec<u8>, usize)> = dtypes.iter().map(|&dtype| pool(dtype)).collect();
+    let len = |k: usize| pools[k].0.len() / dtypes[k].size();
+    let mut tuples = vec![Vec::new(); dtypes.len()];
+    let mut push = |k: usize, at: usize| {
+        let size = dtypes[k].size();
+        tuples[k].extend_from_slice(&pools[k].0[at * size..(at + 1) * size]);
+    };
+    if dtypes.len() == 2 && dtypes.iter().all(|dtype| dtype.size() == 1) {
+        for (a, b) in (0..len(0)).flat_map(|a| (0..len(1)).map(move |b| (a, b))) {
+            push(0, a);
+            push(1, b);
+        }
+        return tuples;
+    }
+    let mut random = Random(3);
+    for i in 0..2 * COUNT {
+        for (k, (_, special)) in pools.iter().enumerate() {
+            let most = if i % 2 == 0 { *special } else { len(k) };
+            push(k, (random.next() % most as u64) as usize);
+        }
+    }
+    tuples
+}
+
+/// Elements of a type, the special ones first, and how many those are.
+fn pool(dtype: DType) -> (Vec<u8>, usize) {
+    let first: Vec<u8> = match dtype {
+        DType::F16 => special_floats().flat_map(|x| convert::f64_to_f16(x).to_ne_bytes()).collect(),
+        DType::BF16 => special_floats().flat_map(|x| convert::f64_to_bf16(x).to_ne_bytes()).collect(),
+        DType::I16 => SPECIAL_INTEGERS.iter().flat_map(|&x| (x as i16).to_ne_bytes()).collect(),
+        _ => Vec::new(),
+    };
+    let special = match dtype {
+        DType::I32 | DType::I64 => SPECIAL_INTEGERS.len() + 3,
+        DType::F32 | DType::F16 | DType::BF16 => special_floats().count(),
+        DType::I16 => SPECIAL_INTEGERS.len(),
+        _ => bytes(dtype).len(),
+    };
+    ([first, bytes(dtype)].concat(), special)
 }
 
 /// splitmix64 (Steele, Lea and Flood 2014).
@@ -104,5 +160,13 @@ mod tests {
                 assert!((-max - 1..=max).contains(&value));
             }
         }
+    }
+
+    #[test]
+    fn tuples_are_of_one_length() {
+        let lengths = |dtypes: &[DType]| tuples(dtypes).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(lengths(&[DType::F8E4M3; 2]), [65_536; 2]);
+        assert_eq!(lengths(&[DType::F32; 2]), [2 * COUNT * 4; 2]);
+        assert_eq!(lengths(&[DType::Bool, DType::I16, DType::I16]), [2 * COUNT, 4 * COUNT, 4 * COUNT]);
     }
 }

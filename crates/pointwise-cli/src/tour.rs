@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use pointwise::{DType, Device, Number, Strategy, Tensor, UnaryDef};
+use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, UnaryDef};
+use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
 
 use crate::check::{self, Elements, Verdict};
@@ -11,11 +12,15 @@ use crate::error::{Error, Result};
 use crate::output::{Paint, flush, line};
 use crate::progress;
 use crate::registry::{Op, Params};
-use crate::rope;
 use crate::run::device;
 use crate::samples;
+use crate::{beside, reference, rope, special};
 
-const DEFAULTS: Params = [Number::Default; MAX_PARAMS];
+/// Parameters that are not set.
+pub(crate) const DEFAULTS: Params = [Number::Default; MAX_PARAMS];
+
+/// Width of the column of names.
+pub(crate) const NAME: usize = 17;
 
 /// Columns: a float type each, the integers together, bool.
 const COLUMNS: [(&str, &[DType]); 7] = [
@@ -29,14 +34,27 @@ const COLUMNS: [(&str, &[DType]); 7] = [
 ];
 
 /// A type's samples, on the device and as numbers.
-struct Sample {
-    dtype: DType,
-    tensor: Tensor,
-    elements: Elements,
+pub(crate) struct Samples {
+    pub(crate) dtype: DType,
+    /// For ops of one operand.
+    pub(crate) one: Sample,
+    /// For ops of two, and three.
+    two: Vec<Sample>,
+    pub(crate) three: Vec<Sample>,
+    /// Conditions for two of `three`.
+    pub(crate) conditions: Sample,
+    /// `two` as the halves of one tensor's last dimension.
+    halves: Tensor,
+}
+
+/// A tensor, on the device and as numbers.
+pub(crate) struct Sample {
+    pub(crate) tensor: Tensor,
+    pub(crate) elements: Elements,
 }
 
 /// What came of an op on a type.
-struct Case {
+pub(crate) struct Case {
     dtype: DType,
     verdict: Verdict,
     /// One call, with the wait for its end.
@@ -51,7 +69,7 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
     let device = device(device_name)?;
     let paint = Paint::for_stdout();
     let begin = Instant::now();
-    let samples: Vec<Sample> = DType::ALL.into_iter().map(|dtype| sample(&device, dtype)).collect::<Result<_>>()?;
+    let samples: Vec<Samples> = DType::ALL.into_iter().map(|dtype| of_type(&device, dtype)).collect::<Result<_>>()?;
 
     let name = device.info().map_or_else(|| device.to_string(), |info| format!("{device}, {}", info.name));
     line(out, format!("Every op of pointwise on {name}, checked against its formula at f64."))?;
@@ -60,23 +78,30 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
     }
     line(out, "")?;
     let names = COLUMNS.map(|(name, _)| format!("{name:<9}")).join(" ");
-    line(out, paint.strong(&format!("{:<13} {names} {:>9}", "op", "time")))?;
+    line(out, paint.strong(&format!("{:<NAME$} {names} {:>9}", "op", "time")))?;
 
     let (mut ops, mut pairs, mut faults) = (0, 0, Vec::new());
     let bar = progress::of_steps("checking", Op::all().count() as u64);
     for op in Op::all() {
         let mut cases = Vec::new();
-        for sample in samples.iter().filter(|sample| op.info().supports(sample.dtype)) {
-            cases.push(case(op, sample)?);
+        for samples in samples.iter().filter(|samples| op.info().supports(samples.dtype)) {
+            cases.push(case(op, samples)?);
         }
         ops += 1;
         pairs += cases.len();
-        line(out, row(op, &cases, paint))?;
+        let info = op.info();
+        line(out, row(info.name, |dtype| info.accuracy.bound(info.result.of(dtype)), &cases, paint))?;
         flush(out)?;
-        for case in cases {
-            faults.extend(case.verdict.fault.map(|fault| format!("{} of {}: {fault}", op.info().name, case.dtype)));
-        }
+        faults.extend(faults_of(info.name, cases));
         bar.inc(1);
+    }
+    for op in special::all() {
+        let takes = samples.iter().filter(|samples| op.types().contains(&samples.dtype));
+        let cases: Vec<Case> = takes.map(|samples| beside::case(op, samples)).collect::<Result<_>>()?;
+        ops += 1;
+        pairs += cases.len();
+        line(out, row(op.name, |dtype| op.accuracy().bound(dtype), &cases, paint))?;
+        faults.extend(faults_of(op.name, cases));
     }
     bar.finish_and_clear();
     let (rope_pairs, rope_faults) = rope::tour(out, &device, paint)?;
@@ -85,8 +110,10 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
     faults.extend(rope_faults);
 
     line(out, "\nA cell is the largest error found / the bound, in units in the last place (ULP);")?;
-    line(out, "`exact`: every result is the correctly rounded value. All codes of the 8- and 16-bit types")?;
-    line(out, "were tried, and about 10,000 values of the others.\n")?;
+    line(out, "`exact`: every result is the correctly rounded value; of lerp, prelu, remainder and the divisions")?;
+    line(out, "to whole numbers, after steps in f32 as PyTorch's. All codes of the 8- and 16-bit types were tried,")?;
+    line(out, "and about 10,000 values of the others; of operands that go together, all pairs of 8-bit codes, and")?;
+    line(out, "about 20,000 pairs or triples of the others.\n")?;
     for fault in &faults {
         line(out, format!("{} {fault}", paint.bad("FAIL")))?;
     }
@@ -100,52 +127,93 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
     if failed == 0 { Ok(()) } else { Err(Error::Failed(format!("{failed} of {pairs} op-type pairs failed"))) }
 }
 
-fn sample(device: &Device, dtype: DType) -> Result<Sample> {
-    let bytes = samples::bytes(dtype);
-    let tensor = Tensor::from_bytes(device, dtype, &bytes, [bytes.len() / dtype.size()])?;
-    Ok(Sample { dtype, tensor, elements: Elements::decode(dtype, &bytes) })
+/// The faults found, in words.
+fn faults_of(name: &str, cases: Vec<Case>) -> impl Iterator<Item = String> {
+    cases
+        .into_iter()
+        .filter_map(move |Case { dtype, verdict, .. }| verdict.fault.map(|fault| format!("{name} of {dtype}: {fault}")))
+}
+
+fn of_type(device: &Device, dtype: DType) -> Result<Samples> {
+    let sample = |dtype: DType, bytes: Vec<u8>| -> Result<Sample> {
+        let tensor = Tensor::from_bytes(device, dtype, &bytes, [bytes.len() / dtype.size()])?;
+        Ok(Sample { tensor, elements: Elements::decode(dtype, &bytes) })
+    };
+    let pairs = samples::tuples(&[dtype; 2]);
+    let bytes = pairs.concat();
+    let halves = Tensor::from_bytes(device, dtype, &bytes, [1, bytes.len() / dtype.size()])?;
+    let two = pairs.into_iter().map(|bytes| sample(dtype, bytes)).collect::<Result<_>>()?;
+    let three: Vec<Sample> =
+        samples::tuples(&[dtype; 3]).into_iter().map(|bytes| sample(dtype, bytes)).collect::<Result<_>>()?;
+    // Of a period that no other sample has.
+    let conditions = (0..three[0].elements.len()).map(|i| u8::from(i % 5 < 2)).collect();
+    let conditions = sample(DType::Bool, conditions)?;
+    Ok(Samples { dtype, one: sample(dtype, samples::bytes(dtype))?, two, three, conditions, halves })
 }
 
 /// Runs an op of any kind on a type. A refusal of the op is a fault of it; one of this program's own is an error.
-fn case(op: Op, sample: &Sample) -> Result<Case> {
-    match op {
-        Op::Unary(def) => unary(op, def, sample),
+fn case(op: Op, samples: &Samples) -> Result<Case> {
+    let info = op.info();
+    let operands: Vec<&Sample> = match info.kind {
+        Kind::Unary => vec![&samples.one],
+        Kind::Select => [&samples.conditions].into_iter().chain(&samples.three[..2]).collect(),
+        _ if info.operands.len() == 2 => samples.two.iter().collect(),
+        _ => samples.three.iter().collect(),
+    };
+    let mut tensors: Vec<Operand<'_>> = operands.iter().map(|sample| Operand::from(&sample.tensor)).collect();
+    match info.kind {
+        Kind::Gated => tensors = vec![Operand::from(&samples.halves)],
+        // One row, so that each element is a channel and has a weight.
+        Kind::Channel => {
+            let row = [1, operands[0].elements.len()];
+            tensors[0] = Operand::View(operands[0].tensor.view().reshape(row)?);
+        }
+        _ => {}
+    }
+    let dtype = samples.dtype;
+    let elements = operands.iter().map(|sample| &sample.elements);
+    let named: Vec<_> = info.operands.iter().copied().zip(elements).collect();
+    let device = samples.one.tensor.device();
+    let run = || Ok(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0);
+    guarded(run, device, dtype, |y, got| match op {
+        Op::Unary(def) => unary(def, dtype, y.dtype(), got, &samples.one.elements),
+        Op::Map(def) => reference::compare(def, dtype, y.dtype(), got, &named),
+    })
+}
+
+/// Runs an op and judges its results. A refusal of the op is a fault of it.
+///
+/// # Errors
+/// Those of the judge and the device.
+pub(crate) fn guarded(
+    run: impl Fn() -> Result<Tensor>,
+    device: &Device,
+    dtype: DType,
+    judge: impl FnOnce(&Tensor, &Elements) -> Result<Verdict>,
+) -> Result<Case> {
+    match timed(run, device) {
+        Ok((y, time)) => {
+            let got = Elements::decode(y.dtype(), &y.to_bytes()?);
+            Ok(Case { dtype, verdict: judge(&y, &got)?, time })
+        }
+        Err(error) => Ok(Case { dtype, verdict: Verdict::broken(error.to_string()), time: Duration::ZERO }),
     }
 }
 
-fn unary(op: Op, def: &UnaryDef, sample: &Sample) -> Result<Case> {
-    let dtype = sample.dtype;
-    let refused = |error: Error| Case {
-        dtype,
-        verdict: Verdict::broken(error.to_string()),
-        time: Duration::ZERO,
+fn unary(def: &UnaryDef, dtype: DType, result: DType, got: &Elements, x: &Elements) -> Result<Verdict> {
+    let Some(oracle) = def.oracle_for(dtype, &DEFAULTS)? else {
+        return Ok(by_identity(def.info.name, dtype, got, x));
     };
-    let (y, time) = match timed(op, &sample.tensor) {
-        Ok(done) => done,
-        Err(error) => return Ok(refused(error)),
-    };
-    let got = Elements::decode(y.dtype(), &y.to_bytes()?);
-    let mut exact = Vec::with_capacity(sample.elements.len());
-    for at in 0..sample.elements.len() {
-        match def.oracle(dtype, &DEFAULTS, sample.elements.number(at))? {
-            Some(value) => exact.push(value),
-            None => break,
-        }
-    }
-    let verdict = if exact.len() == sample.elements.len() {
-        check::compare(y.dtype(), def.info.accuracy, &got, &exact, &sample.elements)
-    } else {
-        by_identity(def.info.name, dtype, &got, &sample.elements)
-    };
-    Ok(Case { dtype, verdict, time })
+    let exact: Vec<f64> = (0..x.len()).map(|at| oracle(x.number(at))).collect();
+    Ok(check::compare(result, def.info.accuracy, got, &exact, &[("x", x)]))
 }
 
 /// The result, and how long a call takes once the kernel is loaded.
-fn timed(op: Op, x: &Tensor) -> Result<(Tensor, Duration)> {
+fn timed(run: impl Fn() -> Result<Tensor>, device: &Device) -> Result<(Tensor, Duration)> {
     let run = || -> Result<Tensor> {
-        let (results, _) = op.run(&[x], DEFAULTS, Strategy::Auto)?;
-        x.device().synchronize()?;
-        results.into_iter().next().map(|(_, y)| y).ok_or_else(|| Error::Failed("no result".to_owned()))
+        let y = run()?;
+        device.synchronize()?;
+        Ok(y)
     };
     let first = run()?;
     let begin = Instant::now();
@@ -153,7 +221,7 @@ fn timed(op: Op, x: &Tensor) -> Result<(Tensor, Duration)> {
     let time = begin.elapsed();
     let elements = |y: &Tensor| -> Result<Elements> { Ok(Elements::decode(y.dtype(), &y.to_bytes()?)) };
     if !elements(&first)?.same(&elements(&second)?) {
-        return Err(Error::Failed("two runs on the same operand gave different results".to_owned()));
+        return Err(Error::Failed("two runs on the same operands gave different results".to_owned()));
     }
     Ok((first, time))
 }
@@ -171,22 +239,21 @@ fn by_identity(name: &str, dtype: DType, got: &Elements, x: &Elements) -> Verdic
     match (got, x) {
         (Elements::Whole(got), Elements::Whole(operands)) => {
             let wanted: Vec<i64> = operands.iter().map(|&x| identity(dtype, x)).collect();
-            check::compare_whole(got, &wanted, x)
+            check::compare_whole(got, &wanted, &[("x", x)])
         }
         _ => Verdict::broken("an op on bits took a float"),
     }
 }
 
-fn row(op: Op, cases: &[Case], paint: Paint) -> String {
-    let info = op.info();
-    let mut text = format!("{:<13}", info.name);
+fn row(name: &str, bound: impl Fn(DType) -> f32, cases: &[Case], paint: Paint) -> String {
+    let mut text = format!("{name:<NAME$}");
     for (_, types) in COLUMNS {
         let in_cell: Vec<&Case> = cases.iter().filter(|case| types.contains(&case.dtype)).collect();
         let cell = match in_cell.as_slice() {
             [] => format!("{:<9}", "-"),
             cases if cases.iter().any(|case| case.verdict.fault.is_some()) => paint.bad(&format!("{:<9}", "FAIL")),
             [first, ..] => {
-                let bound = info.accuracy.bound(info.result.of(first.dtype));
+                let bound = bound(first.dtype);
                 let error = in_cell.iter().filter_map(|case| case.verdict.error).reduce(f64::max);
                 format!("{:<9}", error.map_or("exact".to_owned(), |error| format!("{error:.2}/{bound}")))
             }

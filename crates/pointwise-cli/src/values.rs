@@ -16,8 +16,14 @@ pub(crate) struct Choice {
     pub(crate) values: &'static [(&'static str, &'static str)],
 }
 
-const CHOICES: &[Choice] =
-    &[Choice { op: "gelu", param: "approximate", values: &[("none", "gelu"), ("tanh", "gelu_tanh")] }];
+const CHOICES: &[Choice] = &[
+    Choice { op: "gelu", param: "approximate", values: &[("none", "gelu"), ("tanh", "gelu_tanh")] },
+    Choice {
+        op: "div",
+        param: "rounding_mode",
+        values: &[("none", "div"), ("trunc", "div_trunc"), ("floor", "floor_divide")],
+    },
+];
 
 /// A parameter of PyTorch's that the table gives to an op of its own: setting it asks for that op.
 struct Variant {
@@ -46,13 +52,23 @@ pub(crate) fn choices(op: Op) -> impl Iterator<Item = &'static Choice> {
     CHOICES.iter().filter(move |choice| choice.op == op.info().name)
 }
 
-/// The op and the parameters that settings ask for; parameters that are not set have their defaults.
+/// What a call asks for, but for its tensors.
+pub(crate) struct Call {
+    pub(crate) op: Op,
+    /// Parameters that are not set have their defaults.
+    pub(crate) params: Params,
+    /// The arguments given as numbers, in the order of [`Op::arguments`]; the others are in the file.
+    pub(crate) numbers: Vec<Option<Number>>,
+}
+
+/// The op, the parameters and the scalar operands that settings ask for.
 ///
 /// # Errors
-/// An unknown name, a name given twice, a value that is none.
-pub(crate) fn settle(mut op: Op, settings: &[(String, String)]) -> Result<(Op, Params)> {
+/// An unknown name, a name given twice, a value that is none; no operand left for a tensor.
+pub(crate) fn settle(mut op: Op, settings: &[(String, String)]) -> Result<Call> {
     let asked = op;
     let mut params = [Number::Default; MAX_PARAMS];
+    let mut numbers = vec![None; asked.arguments().len()];
     for (i, (name, value)) in settings.iter().enumerate() {
         if settings[..i].iter().any(|(earlier, _)| earlier == name) {
             return Err(Error::Usage(format!("--set {name} is given twice")));
@@ -65,6 +81,10 @@ pub(crate) fn settle(mut op: Op, settings: &[(String, String)]) -> Result<(Op, P
             op = Op::find(chosen.1)?;
             continue;
         }
+        if let Some(k) = asked.scalars().iter().position(|operand| operand == name) {
+            numbers[k] = Some(number_or_none(name, value, asked.is_optional(k))?);
+            continue;
+        }
         let position = |op: Op| op.info().params.iter().position(|info| info.name == name);
         let at = match position(asked) {
             Some(at) => at,
@@ -75,11 +95,28 @@ pub(crate) fn settle(mut op: Op, settings: &[(String, String)]) -> Result<(Op, P
         };
         params[at] = parse(&op.info().params[at], value)?;
     }
-    Ok((op, params))
+    check_numbers(op, &numbers)?;
+    Ok(Call { op, params, numbers })
+}
+
+/// A tensor decides element type and device, so that there must be one; not a condition, which is always bool.
+fn check_numbers(op: Op, numbers: &[Option<Number>]) -> Result<()> {
+    let (name, arguments) = (op.info().name, op.arguments());
+    let decide = || (0..arguments.len()).filter(|&k| op.types(k) == op.info().types);
+    if !decide().any(|k| numbers[k].is_none()) {
+        let names: Vec<_> = decide().map(|k| arguments[k]).collect();
+        return Err(Error::Usage(format!("{name} of numbers alone: leave one of {} to the file", names.join(", "))));
+    }
+    let optional: Vec<usize> = (0..arguments.len()).filter(|&k| op.is_optional(k)).collect();
+    if !optional.is_empty() && optional.iter().all(|&k| numbers[k] == Some(Number::Default)) {
+        return Err(Error::Usage(format!("{name} needs one bound at least")));
+    }
+    Ok(())
 }
 
 fn unknown(op: Op, name: &str) -> Error {
-    let names: Vec<_> = params(op).map(|info| info.name).chain(choices(op).map(|choice| choice.param)).collect();
+    let params = params(op).map(|info| info.name).chain(choices(op).map(|choice| choice.param));
+    let names: Vec<_> = params.chain(op.scalars().iter().copied()).collect();
     let known = match names.as_slice() {
         [] => "it has none".to_owned(),
         names => format!("it has {}", names.join(", ")),
@@ -90,20 +127,31 @@ fn unknown(op: Op, name: &str) -> Error {
 
 /// A number as PyTorch's users write it: `2`, `-0.5`, `1e-3`, `inf`, `nan`, `true`; `none` for a bound that is open.
 fn parse(info: &ParamInfo, value: &str) -> Result<Number> {
+    number_or_none(info.name, value, is_open(info))
+}
+
+/// As [`parse`], of a value that must be there.
+///
+/// # Errors
+/// Text that is no number.
+pub(crate) fn number(name: &str, value: &str) -> Result<Number> {
+    number_or_none(name, value, false)
+}
+
+fn number_or_none(name: &str, value: &str, is_open: bool) -> Result<Number> {
     match value.to_ascii_lowercase().as_str() {
         "true" => return Ok(Number::Bool(true)),
         "false" => return Ok(Number::Bool(false)),
-        "none" if is_open(info) => return Ok(Number::Default),
+        "none" if is_open => return Ok(Number::Default),
         _ => {}
     }
     if let Ok(value) = value.parse::<i64>() {
         return Ok(Number::Int(value));
     }
     value.parse::<f64>().map(Number::Float).map_err(|_| {
-        let or_none = if is_open(info) { ", or none" } else { "" };
+        let or_none = if is_open { ", or none" } else { "" };
         Error::Usage(format!(
-            "{}={value}: not a number; write it as 2, -0.5, 1e-3, inf, nan, true or false{or_none}",
-            info.name
+            "{name}={value}: not a number; write it as 2, -0.5, 1e-3, inf, nan, true or false{or_none}"
         ))
     })
 }
@@ -146,10 +194,9 @@ mod tests {
     #[test]
     fn decimals_choose_the_op() {
         let round = Op::find("round").unwrap();
-        let (op, params) = settle(round, &settings(&[("decimals", "2")])).unwrap();
-        assert_eq!((op.info().name, params[0]), ("round_decimals", Number::Int(2)));
-        let (op, _) = settle(round, &[]).unwrap();
-        assert_eq!(op.info().name, "round");
+        let call = settle(round, &settings(&[("decimals", "2")])).unwrap();
+        assert_eq!((call.op.info().name, call.params[0]), ("round_decimals", Number::Int(2)));
+        assert_eq!(settle(round, &[]).unwrap().op.info().name, "round");
         let error = settle(round, &settings(&[("digits", "2")])).err().unwrap();
         assert!(error.to_string().ends_with("(it has decimals)"), "{error}");
     }
@@ -157,20 +204,40 @@ mod tests {
     #[test]
     fn approximate_chooses_the_op() {
         let gelu = Op::find("gelu").unwrap();
-        let (op, _) = settle(gelu, &settings(&[("approximate", "tanh")])).unwrap();
-        assert_eq!(op.info().name, "gelu_tanh");
-        let (op, _) = settle(gelu, &settings(&[("approximate", "none")])).unwrap();
-        assert_eq!(op.info().name, "gelu");
+        let chosen = |word| settle(gelu, &settings(&[("approximate", word)])).unwrap().op.info().name;
+        assert_eq!((chosen("tanh"), chosen("none")), ("gelu_tanh", "gelu"));
         let error = settle(gelu, &settings(&[("approximate", "erf")])).err().unwrap();
         assert_eq!(error.to_string(), "approximate=erf: must be none or tanh");
     }
 
     #[test]
-    fn every_choice_is_an_op() {
+    fn operands_may_be_numbers() {
+        let op = |name: &str, given: &[(&str, &str)]| settle(Op::find(name).unwrap(), &settings(given));
+        let call = op("add", &[("b", "2"), ("alpha", "-1")]).unwrap();
+        assert_eq!((call.numbers, call.params[0]), (vec![None, Some(Number::Int(2))], Number::Int(-1)));
+        let call = op("clamp_tensor", &[("max", "none")]).unwrap();
+        assert_eq!(call.numbers, [None, None, Some(Number::Default)]);
+        assert!(op("where", &[("cond", "1"), ("b", "0.5")]).is_ok());
+        for (name, given, words) in [
+            ("add", &[("a", "1"), ("b", "2")][..], "add of numbers alone: leave one of a, b"),
+            ("where", &[("a", "1"), ("b", "2")], "where of numbers alone: leave one of a, b"),
+            ("clamp_tensor", &[("min", "none"), ("max", "none")], "needs one bound at least"),
+            ("clamp_tensor", &[("x", "none")], "x=none: not a number"),
+            ("silu_and_mul", &[("x", "1")], "no parameter \"x\""),
+            ("lerp", &[("wieght", "1")], "did you mean weight? (it has a, b, weight)"),
+        ] {
+            let error = op(name, given).err().unwrap();
+            assert!(error.to_string().contains(words), "{error}");
+            assert_eq!(error.code(), 2);
+        }
+    }
+
+    #[test]
+    fn every_choice_is_an_op_of_the_same_arguments() {
         for choice in CHOICES {
-            assert!(Op::find(choice.op).is_ok());
+            let asked = Op::find(choice.op).unwrap();
             for (_, op) in choice.values {
-                assert!(Op::find(op).is_ok(), "{op}");
+                assert_eq!(Op::find(op).unwrap().arguments(), asked.arguments(), "{op}");
             }
         }
     }

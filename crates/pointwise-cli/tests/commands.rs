@@ -7,18 +7,24 @@ use std::process::Stdio;
 
 use common::Folder;
 use pointwise::rope::ROPE;
-use pointwise::UNARY;
+use pointwise::{BINARY, GATED, OpInfo, TERNARY, UNARY};
 use serde_json::Value;
+
+/// Every op of the tables.
+fn tables() -> Vec<&'static OpInfo> {
+    let map = BINARY.iter().chain(GATED).chain(TERNARY).map(|def| &def.info);
+    UNARY.iter().map(|def| &def.info).chain(map).collect()
+}
 
 #[test]
 fn list_json_has_every_op() {
     let text = Folder::new("list-json").run(&["list", "--json"]).succeeds();
     let list: Value = serde_json::from_str(&text).unwrap();
     let ops = list.as_array().unwrap();
-    for def in UNARY {
-        let info = &def.info;
+    for info in tables() {
         let op = ops.iter().find(|op| op["name"] == info.name).unwrap_or_else(|| panic!("no {}", info.name));
-        assert_eq!(op["arguments"], serde_json::json!(["x"]));
+        assert_eq!(op["arguments"].as_array().unwrap().len(), info.arguments().len());
+        assert_eq!(op["kind"], info.kind.name());
         let types: Vec<_> = info.types.iter().map(|dtype| dtype.name()).collect();
         assert_eq!(op["types"], serde_json::json!(types));
         assert_eq!(op["strategies"][0]["name"], "direct");
@@ -36,14 +42,48 @@ fn list_json_has_every_op() {
     assert_eq!(named("leaky_relu")["parameters"][0]["default"], 0.01);
     assert_eq!(named("gelu")["parameters"][0]["values"], serde_json::json!(["none", "tanh"]));
     assert_eq!(named("isnan")["result"], "bool");
+    for (name, arguments) in [
+        ("silu", &["x"][..]),
+        ("add", &["a", "b"]),
+        ("prelu", &["x", "weight"]),
+        ("silu_and_mul", &["x"]),
+        ("where", &["cond", "a", "b"]),
+        ("lerp", &["a", "b", "weight"]),
+        ("clamp_tensor", &["x", "min", "max"]),
+        ("masked_fill", &["x", "mask"]),
+        ("dropout", &["x"]),
+        ("alibi", &[]),
+        ("sinusoidal", &[]),
+    ] {
+        assert_eq!(named(name)["arguments"], serde_json::json!(arguments), "{name}");
+    }
+    assert_eq!(named("add")["parameters"], serde_json::json!([{ "name": "alpha", "default": 1.0 }]));
+    assert_eq!(named("div")["parameters"][0]["values"], serde_json::json!(["none", "trunc", "floor"]));
+    assert_eq!(named("eq")["result"], "bool");
+    assert_eq!(
+        named("dropout")["parameters"][0],
+        serde_json::json!({ "name": "p", "default": 0.5, "required": false })
+    );
+    assert_eq!(named("alibi")["parameters"][0]["required"], true);
+    assert_eq!(named("sinusoidal")["accuracy"]["ulp"]["f32"], 3.0);
 }
 
 #[test]
 fn list_has_a_line_an_op() {
     let text = Folder::new("list").run(&["list"]).succeeds();
-    for def in UNARY {
-        let start = format!("{}(x", def.info.name);
-        assert!(text.lines().any(|line| line.starts_with(&start)), "{}", def.info.name);
+    let others = [
+        "masked_fill(x, mask, value) ",
+        "dropout(x, p=0.5, training=true, seed=0, offset=0) ",
+        "alibi(num_heads, seq_len, causal=false, dtype=f32) ",
+        "sinusoidal(seq_len, d_model, halves=false, dtype=f32) ",
+        "div(a, b, rounding_mode=none|trunc|floor) ",
+        "where(cond, a, b) ",
+        "sub(a, b, alpha=1) ",
+        "gelu_and_mul(x) ",
+    ];
+    let starts = tables().into_iter().map(|info| format!("{}(", info.name));
+    for start in starts.chain(others.map(str::to_owned)) {
+        assert_eq!(text.lines().filter(|line| line.starts_with(&start)).count(), 1, "{start} in {text}");
     }
 }
 
@@ -89,8 +129,14 @@ fn doctor_says_how_to_get_a_compiler() {
 fn tour_checks_every_op() {
     let text = Folder::new("tour").run(&["tour", "--device", "cpu"]).succeeds();
     let row = |name: &str| text.lines().find(|line| line.split_whitespace().next() == Some(name)).map(str::to_owned);
-    for def in UNARY {
-        let row = row(def.info.name).unwrap_or_else(|| panic!("no row for {}", def.info.name));
+    for info in tables() {
+        let row = row(info.name).unwrap_or_else(|| panic!("no row for {}", info.name));
+        assert!(row.ends_with(" ok"), "{row}");
+    }
+    // The ops beside the tables: of every type, and of the five float types.
+    let others = [("masked_fill", 11), ("dropout", 5), ("alibi", 5), ("sinusoidal", 5)];
+    for (name, _) in others {
+        let row = row(name).unwrap_or_else(|| panic!("no row for {name}"));
         assert!(row.ends_with(" ok"), "{row}");
     }
     for def in ROPE {
@@ -98,8 +144,10 @@ fn tour_checks_every_op() {
         assert!(row.ends_with(" ok"), "{row}");
     }
     // RoPE takes three element types.
-    let pairs: usize = UNARY.iter().map(|def| def.info.types.len()).sum::<usize>() + 3 * ROPE.len();
-    let summary = format!("{} ops, {pairs} op-type pairs, 0 failed, on cpu", UNARY.len() + ROPE.len());
+    let pairs: usize = tables().iter().map(|info| info.types.len()).sum::<usize>() + 3 * ROPE.len();
+    let pairs = pairs + others.iter().map(|(_, types)| types).sum::<usize>();
+    let summary =
+        format!("{} ops, {pairs} op-type pairs, 0 failed, on cpu", tables().len() + others.len() + ROPE.len());
     assert!(text.contains(&summary), "{text}");
 }
 

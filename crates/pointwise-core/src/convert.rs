@@ -38,9 +38,7 @@ const fn round_shift(abs: u32, shift: u32) -> u32 {
 /// power of two above it, and returns which multiple. The float addition does the rounding.
 #[inline(always)]
 fn round_subnormal(abs: u32, magic: f32) -> u32 {
-    (f32::from_bits(abs) + magic)
-        .to_bits()
-        .wrapping_sub(magic.to_bits())
+    (f32::from_bits(abs) + magic).to_bits().wrapping_sub(magic.to_bits())
 }
 
 #[inline(always)]
@@ -236,10 +234,7 @@ pub fn pack_f16x2(lo: f32, hi: f32) -> u32 {
 /// Widens two bf16: (lower half, upper half).
 #[inline(always)]
 pub fn unpack_bf16x2(bits: u32) -> (f32, f32) {
-    (
-        f32::from_bits(bits << 16),
-        f32::from_bits(bits & 0xFFFF_0000),
-    )
+    (f32::from_bits(bits << 16), f32::from_bits(bits & 0xFFFF_0000))
 }
 
 /// Rounds two values to bf16, `lo` into the lower half.
@@ -260,10 +255,7 @@ pub fn unpack_e4m3x2(bits: u16) -> (f32, f32) {
     return unpack_f16x2(cvt!("cvt.rn.f16x2.e4m3x2", reg32: u32, bits => reg16));
     #[cfg(not(all(target_arch = "nvptx64", pointwise_fp8_cvt)))]
     {
-        (
-            soft::e4m3_to_f32(bits as u8),
-            soft::e4m3_to_f32((bits >> 8) as u8),
-        )
+        (soft::e4m3_to_f32(bits as u8), soft::e4m3_to_f32((bits >> 8) as u8))
     }
 }
 
@@ -285,10 +277,7 @@ pub fn unpack_e5m2x2(bits: u16) -> (f32, f32) {
     return unpack_f16x2(cvt!("cvt.rn.f16x2.e5m2x2", reg32: u32, bits => reg16));
     #[cfg(not(all(target_arch = "nvptx64", pointwise_fp8_cvt)))]
     {
-        (
-            soft::e5m2_to_f32(bits as u8),
-            soft::e5m2_to_f32((bits >> 8) as u8),
-        )
+        (soft::e5m2_to_f32(bits as u8), soft::e5m2_to_f32((bits >> 8) as u8))
     }
 }
 
@@ -319,11 +308,7 @@ pub fn f64_to_f32_odd(x: f64) -> f32 {
     let nearest = x as f32;
     let bits = nearest.to_bits();
     let back = nearest as f64;
-    let toward_x = if back.abs() > x.abs() {
-        bits.wrapping_sub(1)
-    } else {
-        bits.wrapping_add(1)
-    };
+    let toward_x = if back.abs() > x.abs() { bits.wrapping_sub(1) } else { bits.wrapping_add(1) };
     // A NaN equals nothing; it must not be moved.
     let keep = back == x || x.is_nan() || bits & 1 == 1;
     f32::from_bits(if keep { bits } else { toward_x })

@@ -84,19 +84,13 @@ impl DType {
     /// Whether the elements are floating point.
     #[inline]
     pub const fn is_float(self) -> bool {
-        matches!(
-            self,
-            DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2
-        )
+        matches!(self, DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2)
     }
 
     /// Whether the elements are integers; bool is not one.
     #[inline]
     pub const fn is_int(self) -> bool {
-        matches!(
-            self,
-            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8
-        )
+        matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8)
     }
 }
 

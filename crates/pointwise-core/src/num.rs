@@ -29,9 +29,7 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
 }
 
 /// Floats and integers. Integer arithmetic wraps.
-pub trait Num:
-    Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
-{
+pub trait Num: Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> {
     /// Magnitude; the smallest signed integer wraps to itself.
     fn abs(self) -> Self;
     /// The larger operand, NaN if either is NaN; `maximum(-0, +0)` is `+0`.
@@ -62,11 +60,7 @@ pub trait Num:
 
 /// Integers and bool: whole-word logic.
 pub trait Bits:
-    Value
-    + Not<Output = Self>
-    + BitAnd<Output = Self>
-    + BitOr<Output = Self>
-    + BitXor<Output = Self>
+    Value + Not<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self>
 {
 }
 
@@ -523,15 +517,15 @@ mod oracle {
         }
         fn round_decimals(self, decimals: Self) -> Self {
             let scale = 10.0_f64.powi(decimals.abs() as i32);
-            if decimals < 0.0 { (self / scale).round_ties_even() * scale } else { (self * scale).round_ties_even() / scale }
+            if decimals < 0.0 {
+                (self / scale).round_ties_even() * scale
+            } else {
+                (self * scale).round_ties_even() / scale
+            }
         }
         fn remainder(self, divisor: Self) -> Self {
             let m = self % divisor;
-            if m != 0.0 && (divisor < 0.0) != (m < 0.0) {
-                m + divisor
-            } else {
-                m
-            }
+            if m != 0.0 && (divisor < 0.0) != (m < 0.0) { m + divisor } else { m }
         }
         fn floor_divide(self, divisor: Self) -> Self {
             if divisor == 0.0 {

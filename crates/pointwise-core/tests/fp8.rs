@@ -84,16 +84,10 @@ fn e5m2_overflows() {
 
 #[test]
 fn constants_and_order() {
-    assert_eq!(
-        (F8E4M3::MAX.to_f32(), F8E4M3::MIN.to_f32()),
-        (448.0, -448.0)
-    );
+    assert_eq!((F8E4M3::MAX.to_f32(), F8E4M3::MIN.to_f32()), (448.0, -448.0));
     assert_eq!(F8E4M3::MIN_POSITIVE.to_f32(), 2f32.powi(-6));
     assert_eq!(F8E4M3::MIN_POSITIVE_SUBNORMAL.to_f32(), 2f32.powi(-9));
-    assert_eq!(
-        (F8E5M2::MAX.to_f32(), F8E5M2::MIN.to_f32()),
-        (57344.0, -57344.0)
-    );
+    assert_eq!((F8E5M2::MAX.to_f32(), F8E5M2::MIN.to_f32()), (57344.0, -57344.0));
     assert_eq!(F8E5M2::MIN_POSITIVE.to_f32(), 2f32.powi(-14));
     assert_eq!(F8E5M2::MIN_POSITIVE_SUBNORMAL.to_f32(), 2f32.powi(-16));
     assert_eq!(F8E5M2::INFINITY.to_f32(), f32::INFINITY);
@@ -104,8 +98,5 @@ fn constants_and_order() {
     assert!(F8E5M2::MIN < F8E5M2::ZERO && F8E5M2::MAX < F8E5M2::INFINITY);
     assert!(F8E4M3::NAN.partial_cmp(&F8E4M3::ZERO).is_none());
     assert_eq!(F8E4M3::default().to_bits(), 0);
-    assert_eq!(
-        format!("{} {:?}", F8E4M3::from_f32(1.5), F8E5M2::from_f32(-2.0)),
-        "1.5 -2.0_f8e5m2"
-    );
+    assert_eq!(format!("{} {:?}", F8E4M3::from_f32(1.5), F8E5M2::from_f32(-2.0)), "1.5 -2.0_f8e5m2");
 }

@@ -151,7 +151,11 @@ macro_rules! __map_tiled {
 macro_rules! __map_inputs {
     ([$a:ident] [$wa:ident] $mode:ident) => {
         $crate::broadcast::Inputs::<M> {
-            a: $a, b: core::ptr::null(), c: core::ptr::null(), words: [$wa, 0, 0], mode: $mode,
+            a: $a,
+            b: core::ptr::null(),
+            c: core::ptr::null(),
+            words: [$wa, 0, 0],
+            mode: $mode,
         }
     };
     ([$a:ident $b:ident] [$wa:ident $wb:ident] $mode:ident) => {

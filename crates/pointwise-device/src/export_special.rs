@@ -90,7 +90,15 @@ macro_rules! __generator_entry {
             /// That of `pointwise_device::generator::fill`; the host checks it before the launch.
             #[unsafe(export_name = $crate::symbol!(generator, $name, $type, $strategy))]
             unsafe extern "gpu-kernel" fn entry(
-                y: *mut E, rows: u32, columns: u32, across: u32, down: u32, shift: u32, each: u32, p0: u64, p1: u64,
+                y: *mut E,
+                rows: u32,
+                columns: u32,
+                across: u32,
+                down: u32,
+                shift: u32,
+                each: u32,
+                p0: u64,
+                p1: u64,
             ) {
                 let op = <$op as $crate::TableOp>::from_words([p0, p1, 0, 0]);
                 let grid = $crate::generator::Grid { rows, columns, across, down, shift, each };

@@ -16,10 +16,7 @@
 //!
 //! Compiled for the host, such a crate holds the ops alone: the templates and entries exist for `nvptx64` only.
 #![no_std]
-#![cfg_attr(
-    target_arch = "nvptx64",
-    feature(stdarch_nvptx, asm_experimental_arch, allow_internal_unstable)
-)]
+#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, asm_experimental_arch, allow_internal_unstable))]
 // The entry macros expand to unstable syntax in the kernel crate. With this feature they may, and the kernel crate
 // needs no `#![feature]` of its own. Device code is compiled with unstable features in any case.
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]

@@ -21,7 +21,13 @@ const MOST: usize = 16;
 /// valid for `n` bytes and disjoint from both.
 #[inline(always)]
 pub unsafe fn direct<E, O, const MASK: bool>(
-    x: *const E, y: *mut E, mask: *mut Bool, n: u64, _head: u32, philox: Philox, op: O,
+    x: *const E,
+    y: *mut E,
+    mask: *mut Bool,
+    n: u64,
+    _head: u32,
+    philox: Philox,
+    op: O,
 ) where
     E: Packed,
     O: RandomOp<E::Compute>,
@@ -39,7 +45,13 @@ pub unsafe fn direct<E, O, const MASK: bool>(
 /// As [`direct`].
 #[inline(always)]
 pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
-    x: *const E, y: *mut E, mask: *mut Bool, n: u64, _head: u32, philox: Philox, op: O,
+    x: *const E,
+    y: *mut E,
+    mask: *mut Bool,
+    n: u64,
+    _head: u32,
+    philox: Philox,
+    op: O,
 ) where
     E: Packed,
     O: RandomOp<E::Compute>,
@@ -75,7 +87,13 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
 /// As [`direct`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V` with `MASK`.
 #[inline(always)]
 pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize>(
-    x: *const E, y: *mut E, mask: *mut Bool, n: u64, head: u32, philox: Philox, op: O,
+    x: *const E,
+    y: *mut E,
+    mask: *mut Bool,
+    n: u64,
+    head: u32,
+    philox: Philox,
+    op: O,
 ) where
     E: Packed,
     O: RandomOp<E::Compute>,

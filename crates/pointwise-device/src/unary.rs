@@ -7,8 +7,8 @@ use pointwise_core::{Element, Store, UnaryOp, Value};
 
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
-use pointwise_core::launch::{NEIGHBOURS, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
 use crate::thread;
+use pointwise_core::launch::{NEIGHBOURS, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
 
 /// The storage type of what `O` makes of an `E`.
 type Out<O, E> = <<O as UnaryOp<<E as Element>::Compute>>::Output as Store<E>>::Storage;
@@ -136,8 +136,8 @@ where
 
     let body = n - head as u64;
     let vectors = body / 16;
-    let first = thread::block_idx_x() as u64 * (TABLE_THREADS as usize * TABLE_VECTORS) as u64
-        + thread::thread_idx_x() as u64;
+    let first =
+        thread::block_idx_x() as u64 * (TABLE_THREADS as usize * TABLE_VECTORS) as u64 + thread::thread_idx_x() as u64;
     // SAFETY: every access is inside the n elements; the caller's contract.
     unsafe {
         let (xb, yb) = (x.cast::<u8>().add(head as usize), y.cast::<u8>().add(head as usize));

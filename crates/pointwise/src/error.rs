@@ -91,9 +91,7 @@ pub enum ErrorKind {
         why: String,
     },
     /// There is no NVIDIA driver here, or one that cannot be used.
-    #[error(
-        "no usable NVIDIA driver ({tried}): install the driver, or use the CPU (Device::cpu())"
-    )]
+    #[error("no usable NVIDIA driver ({tried}): install the driver, or use the CPU (Device::cpu())")]
     NoDriver {
         /// What was looked for, and what came of it.
         tried: String,
@@ -228,10 +226,7 @@ impl Error {
 
     /// Whether there is no driver or no such device here, so that the CPU is the device to use.
     pub fn is_no_device(&self) -> bool {
-        matches!(
-            self.kind(),
-            ErrorKind::NoDriver { .. } | ErrorKind::NoDevice { .. }
-        )
+        matches!(self.kind(), ErrorKind::NoDriver { .. } | ErrorKind::NoDevice { .. })
     }
 
     /// Whether memory was used up.
@@ -241,18 +236,12 @@ impl Error {
 
     /// Whether the kernel is missing or the driver could not load it.
     pub fn is_kernel(&self) -> bool {
-        matches!(
-            self.kind(),
-            ErrorKind::NoKernel { .. } | ErrorKind::Load { .. }
-        )
+        matches!(self.kind(), ErrorKind::NoKernel { .. } | ErrorKind::Load { .. })
     }
 
     /// Whether a call of the CUDA driver failed.
     pub fn is_driver(&self) -> bool {
-        matches!(
-            self.kind(),
-            ErrorKind::Driver { .. } | ErrorKind::Load { .. }
-        )
+        matches!(self.kind(), ErrorKind::Driver { .. } | ErrorKind::Load { .. })
     }
 
     /// The driver's result code, where the driver was at fault.
@@ -288,10 +277,7 @@ impl std::error::Error for Error {}
 /// `a`'s size at dimension `dim` of the result of broadcasting `a` with `b`.
 fn broadcast_size(a: &Shape, b: &Shape, dim: usize) -> usize {
     let missing = b.rank().saturating_sub(a.rank());
-    dim.checked_sub(missing)
-        .and_then(|d| a.get(d))
-        .copied()
-        .unwrap_or(1)
+    dim.checked_sub(missing).and_then(|d| a.get(d)).copied().unwrap_or(1)
 }
 
 fn list(dtypes: &[DType]) -> String {
@@ -321,11 +307,7 @@ fn version((major, minor): &(u32, u32)) -> String {
 /// The compiler's log as a tail of the one-line message.
 fn log_note(log: &str) -> String {
     let words: Vec<_> = log.split_whitespace().collect();
-    if words.is_empty() {
-        String::new()
-    } else {
-        format!("; the driver's log: {}", words.join(" "))
-    }
+    if words.is_empty() { String::new() } else { format!("; the driver's log: {}", words.join(" ")) }
 }
 
 /// How much memory there is, where that is known.

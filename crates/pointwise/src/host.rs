@@ -228,7 +228,7 @@ macro_rules! __oracle {
     ($bound:ident $op:ident $params:tt) => {
         Some({
             fn oracle(x: f64, words: $crate::__core::Words) -> f64 {
-                type O = $crate::__op_at!(f64, $op $params);
+        type O = $crate::__op_at!(f64, $op $params);
                 let op = <O as $crate::__core::TableOp>::from_words(words);
                 $crate::OracleValue::to_f64($crate::__core::UnaryOp::apply(op, x))
             }

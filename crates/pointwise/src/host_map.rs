@@ -195,7 +195,7 @@ macro_rules! __map_oracle {
     (binary $bound:ident ($a:ident $b:ident) $op:ident $params:tt) => {
         Some({
             fn oracle([a, b, _]: [f64; 3], words: $crate::__core::Words) -> f64 {
-                type O = $crate::__op_at!(f64, $op $params);
+        type O = $crate::__op_at!(f64, $op $params);
                 let op = <O as $crate::__core::TableOp>::from_words(words);
                 $crate::OracleValue::to_f64($crate::__core::BinaryOp::apply(op, a, b))
             }
@@ -205,7 +205,7 @@ macro_rules! __map_oracle {
     (ternary $bound:ident $x:tt $op:ident $params:tt) => {
         Some({
             fn oracle([a, b, c]: [f64; 3], words: $crate::__core::Words) -> f64 {
-                type O = $crate::__op_at!(f64, $op $params);
+        type O = $crate::__op_at!(f64, $op $params);
                 let op = <O as $crate::__core::TableOp>::from_words(words);
                 $crate::OracleValue::to_f64($crate::__core::TernaryOp::apply(op, a, b, c))
             }

@@ -77,10 +77,5 @@ fn check_len(shape: &crate::Shape, len: usize) -> crate::Result<()> {
     if shape.numel() == len {
         return Ok(());
     }
-    Err(crate::ErrorKind::DataLength {
-        expected: shape.numel(),
-        got: len,
-        unit: "elements",
-    }
-    .into())
+    Err(crate::ErrorKind::DataLength { expected: shape.numel(), got: len, unit: "elements" }.into())
 }

@@ -21,10 +21,7 @@ pub struct Shape {
 
 impl Shape {
     /// The shape of a scalar: no dimensions, one element.
-    pub const SCALAR: Shape = Shape {
-        dims: [0; MAX_RANK],
-        rank: 0,
-    };
+    pub const SCALAR: Shape = Shape { dims: [0; MAX_RANK], rank: 0 };
 
     /// A shape of these dimensions.
     ///
@@ -35,12 +32,8 @@ impl Shape {
             return Err(ErrorKind::RankTooHigh { rank: dims.len() }.into());
         }
         dims.iter()
-            .try_fold(1_i64, |product, &dim| {
-                product.checked_mul(i64::try_from(dim.max(1)).ok()?)
-            })
-            .ok_or_else(|| ErrorKind::SizeOverflow {
-                dims: dims.to_vec(),
-            })?;
+            .try_fold(1_i64, |product, &dim| product.checked_mul(i64::try_from(dim.max(1)).ok()?))
+            .ok_or_else(|| ErrorKind::SizeOverflow { dims: dims.to_vec() })?;
         let mut shape = Shape::SCALAR;
         shape.dims[..dims.len()].copy_from_slice(dims);
         shape.rank = dims.len() as u8;
@@ -85,8 +78,7 @@ impl Shape {
         let Some((first, rest)) = shapes.split_first() else {
             return Ok(Shape::SCALAR);
         };
-        rest.iter()
-            .try_fold(**first, |result, shape| result.broadcast_with(shape))
+        rest.iter().try_fold(**first, |result, shape| result.broadcast_with(shape))
     }
 
     /// [`Shape::broadcast`] of two.
@@ -94,11 +86,7 @@ impl Shape {
     /// # Errors
     /// As there.
     pub fn broadcast_with(&self, other: &Shape) -> Result<Shape> {
-        let (long, short) = if self.rank >= other.rank {
-            (self, other)
-        } else {
-            (other, self)
-        };
+        let (long, short) = if self.rank >= other.rank { (self, other) } else { (other, self) };
         let offset = long.rank() - short.rank();
         let mut dims = long.dims;
         for (i, &b) in short.dims().iter().enumerate() {
@@ -109,12 +97,7 @@ impl Shape {
                 (1, _) => b,
                 (_, 1) => a,
                 _ => {
-                    return Err(ErrorKind::Broadcast {
-                        a: *self,
-                        b: *other,
-                        dim,
-                    }
-                    .into());
+                    return Err(ErrorKind::Broadcast { a: *self, b: *other, dim }.into());
                 }
             };
         }
@@ -171,10 +154,7 @@ pub struct Strides {
 impl Strides {
     /// `rank` strides of 0; `rank` is a shape's, so it fits.
     pub(crate) fn new(rank: usize) -> Strides {
-        Strides {
-            steps: [0; MAX_RANK],
-            rank: rank.min(MAX_RANK) as u8,
-        }
+        Strides { steps: [0; MAX_RANK], rank: rank.min(MAX_RANK) as u8 }
     }
 
     /// The strides of `steps`.

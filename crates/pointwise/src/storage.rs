@@ -95,11 +95,7 @@ impl Storage {
             Storage::Host(block) => {
                 // SAFETY: the caller's promise; `&mut self` rules out that they overlap.
                 unsafe {
-                    std::ptr::copy_nonoverlapping(
-                        bytes.as_ptr(),
-                        block.pointer.as_ptr(),
-                        bytes.len(),
-                    );
+                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), block.pointer.as_ptr(), bytes.len());
                 }
                 Ok(())
             }
@@ -129,14 +125,7 @@ impl Storage {
             (Storage::Host(target), Storage::Cuda(source)) => {
                 source.settle()?;
                 // SAFETY: the caller's promise.
-                unsafe {
-                    cuda::copy_out(
-                        source.context(),
-                        target.pointer.as_ptr(),
-                        source.address(),
-                        bytes,
-                    )
-                }
+                unsafe { cuda::copy_out(source.context(), target.pointer.as_ptr(), source.address(), bytes) }
             }
             (Storage::Cuda(target), Storage::Cuda(source)) => {
                 source.settle()?;
@@ -168,12 +157,7 @@ unsafe impl Sync for HostBlock {}
 
 impl HostBlock {
     fn new(bytes: usize, fill: Fill) -> Result<HostBlock> {
-        let out_of_memory = || ErrorKind::OutOfMemory {
-            asked: bytes,
-            free: 0,
-            total: 0,
-            device: Device::cpu(),
-        };
+        let out_of_memory = || ErrorKind::OutOfMemory { asked: bytes, free: 0, total: 0, device: Device::cpu() };
         let layout = HostLayout::from_size_align(bytes, HOST_ALIGN).map_err(|_| out_of_memory())?;
         if bytes == 0 {
             // Aligned, and never read through or freed.

@@ -38,21 +38,13 @@ impl Stream {
             return Ok(Stream::own(*device));
         };
         let owned = OwnedStream::new(context)?;
-        Ok(Stream {
-            device: *device,
-            raw: owned.raw(),
-            keep: Some(Arc::new(owned)),
-        })
+        Ok(Stream { device: *device, raw: owned.raw(), keep: Some(Arc::new(owned)) })
     }
 
     /// The device's own stream.
     #[inline]
     pub(crate) fn own(device: Device) -> Stream {
-        Stream {
-            device,
-            raw: device.context().map_or(null_mut(), Context::stream),
-            keep: None,
-        }
+        Stream { device, raw: device.context().map_or(null_mut(), Context::stream), keep: None }
     }
 
     /// A stream (`CUstream` or `cudaStream_t`) that other code made; null is CUDA's legacy default stream.
@@ -86,11 +78,7 @@ impl Stream {
         };
         // SAFETY: the caller's promise.
         unsafe { cuda::check_foreign(context, raw) }?;
-        Ok(Stream {
-            device: *device,
-            raw,
-            keep,
-        })
+        Ok(Stream { device: *device, raw, keep })
     }
 
     /// The device.
@@ -108,9 +96,7 @@ impl Stream {
     /// Whether this is its device's own stream.
     #[inline]
     pub fn is_own(&self) -> bool {
-        self.device
-            .context()
-            .is_none_or(|context| context.stream() == self.raw)
+        self.device.context().is_none_or(|context| context.stream() == self.raw)
     }
 
     /// Waits for the stream's work.
@@ -132,9 +118,7 @@ impl Stream {
     pub fn wait_for(&self, other: &Stream) -> Result<()> {
         match (self.device.context(), other.device.context()) {
             // SAFETY: both streams are live, each of its device's context.
-            (Some(later), Some(earlier)) => unsafe {
-                cuda::stream_wait((later, self.raw), (earlier, other.raw))
-            },
+            (Some(later), Some(earlier)) => unsafe { cuda::stream_wait((later, self.raw), (earlier, other.raw)) },
             // Work on the CPU is done already; work for the CPU is started by the host, which must wait itself.
             (_, None) => Ok(()),
             (None, Some(_)) => other.synchronize(),
@@ -167,19 +151,14 @@ impl Stream {
         self.device
             .context()
             // SAFETY: the stream is live and of the context.
-            .map_or(Ok(false), |context| unsafe {
-                cuda::is_capturing(context, self.raw)
-            })
+            .map_or(Ok(false), |context| unsafe { cuda::is_capturing(context, self.raw) })
     }
 
     fn capturable(&self) -> Result<&'static Context> {
-        Ok(self
-            .device
-            .context()
-            .ok_or_else(|| ErrorKind::Unsupported {
-                what: "a graph on the CPU".to_owned(),
-                advice: "graphs are of CUDA devices; on the CPU call the ops again".to_owned(),
-            })?)
+        Ok(self.device.context().ok_or_else(|| ErrorKind::Unsupported {
+            what: "a graph on the CPU".to_owned(),
+            advice: "graphs are of CUDA devices; on the CPU call the ops again".to_owned(),
+        })?)
     }
 }
 

@@ -10,48 +10,16 @@ fn one_of_each() -> Vec<ErrorKind> {
     let (a, b) = (shape(&[2, 3]), shape(&[4]));
     let cpu = Device::cpu();
     vec![
-        ErrorKind::ShapeMismatch {
-            what: "copy_from".into(),
-            expected: a,
-            got: b,
-        },
+        ErrorKind::ShapeMismatch { what: "copy_from".into(), expected: a, got: b },
         ErrorKind::Broadcast { a, b, dim: 1 },
-        ErrorKind::DType {
-            op: "silu".into(),
-            got: DType::Bool,
-            allowed: vec![DType::F32, DType::F16],
-        },
-        ErrorKind::DeviceMismatch {
-            what: "x".into(),
-            expected: cpu,
-            got: cpu,
-        },
-        ErrorKind::Overlap {
-            what: "x and out".into(),
-        },
-        ErrorKind::NotContiguous {
-            what: "reshape",
-            shape: a,
-            strides: vec![1, 2],
-        },
-        ErrorKind::Parameter {
-            name: "dim",
-            value: "7".into(),
-            why: "too large".into(),
-        },
-        ErrorKind::NoDriver {
-            tried: "libcuda.so".into(),
-        },
-        ErrorKind::NoDevice {
-            ordinal: 3,
-            count: 1,
-        },
-        ErrorKind::Driver {
-            call: "cuInit",
-            code: 999,
-            name: "CUDA_ERROR_UNKNOWN".into(),
-            message: "unknown".into(),
-        },
+        ErrorKind::DType { op: "silu".into(), got: DType::Bool, allowed: vec![DType::F32, DType::F16] },
+        ErrorKind::DeviceMismatch { what: "x".into(), expected: cpu, got: cpu },
+        ErrorKind::Overlap { what: "x and out".into() },
+        ErrorKind::NotContiguous { what: "reshape", shape: a, strides: vec![1, 2] },
+        ErrorKind::Parameter { name: "dim", value: "7".into(), why: "too large".into() },
+        ErrorKind::NoDriver { tried: "libcuda.so".into() },
+        ErrorKind::NoDevice { ordinal: 3, count: 1 },
+        ErrorKind::Driver { call: "cuInit", code: 999, name: "CUDA_ERROR_UNKNOWN".into(), message: "unknown".into() },
         ErrorKind::Load {
             symbol: "silu_f32".into(),
             sm: 90,
@@ -61,30 +29,13 @@ fn one_of_each() -> Vec<ErrorKind> {
             log: "ptxas error\n  line 2\r\n\tline 3".into(),
             advice: "rebuild".into(),
         },
-        ErrorKind::NoKernel {
-            symbol: "silu_f32".into(),
-            why: "none embedded".into(),
-        },
-        ErrorKind::OutOfMemory {
-            asked: 1 << 40,
-            free: 1 << 30,
-            total: 80 << 30,
-            device: cpu,
-        },
+        ErrorKind::NoKernel { symbol: "silu_f32".into(), why: "none embedded".into() },
+        ErrorKind::OutOfMemory { asked: 1 << 40, free: 1 << 30, total: 80 << 30, device: cpu },
         ErrorKind::RankTooHigh { rank: 9 },
-        ErrorKind::SizeOverflow {
-            dims: vec![usize::MAX, 2],
-        },
-        ErrorKind::DataLength {
-            expected: 6,
-            got: 5,
-            unit: "elements",
-        },
+        ErrorKind::SizeOverflow { dims: vec![usize::MAX, 2] },
+        ErrorKind::DataLength { expected: 6, got: 5, unit: "elements" },
         ErrorKind::BadBool { at: 2, value: 7 },
-        ErrorKind::Unsupported {
-            what: "an event on the CPU".into(),
-            advice: "use Instant".into(),
-        },
+        ErrorKind::Unsupported { what: "an event on the CPU".into(), advice: "use Instant".into() },
     ]
 }
 
@@ -102,37 +53,20 @@ fn every_message_is_one_line() {
 fn messages_carry_the_numbers() {
     let text = |kind: ErrorKind| Error::from(kind).to_string();
     assert_eq!(
-        text(ErrorKind::NotContiguous {
-            what: "reshape",
-            shape: shape(&[2, 3]),
-            strides: vec![1, 2]
-        }),
+        text(ErrorKind::NotContiguous { what: "reshape", shape: shape(&[2, 3]), strides: vec![1, 2] }),
         "reshape needs a contiguous tensor, but shape [2, 3] has strides [1, 2]: copy it with to_tensor() first"
     );
     assert_eq!(
-        text(ErrorKind::NoDevice {
-            ordinal: 3,
-            count: 2
-        }),
+        text(ErrorKind::NoDevice { ordinal: 3, count: 2 }),
         "cuda:3 does not exist: the driver sees 2 devices, cuda:0 to cuda:1; CUDA_VISIBLE_DEVICES decides which"
     );
     assert_eq!(
-        text(ErrorKind::OutOfMemory {
-            asked: 3 << 29,
-            free: 1000,
-            total: 80 << 30,
-            device: Device::cpu()
-        }),
+        text(ErrorKind::OutOfMemory { asked: 3 << 29, free: 1000, total: 80 << 30, device: Device::cpu() }),
         "cpu is out of memory: asked for 1.5 GiB, 1000 bytes of 80.0 GiB are free; use smaller tensors or drop some"
     );
     // Where it is not known how much there is, nothing is said of it.
     assert_eq!(
-        text(ErrorKind::OutOfMemory {
-            asked: 3 << 29,
-            free: 0,
-            total: 0,
-            device: Device::cpu()
-        }),
+        text(ErrorKind::OutOfMemory { asked: 3 << 29, free: 0, total: 0, device: Device::cpu() }),
         "cpu is out of memory: asked for 1.5 GiB; use smaller tensors or drop some"
     );
 }
@@ -151,14 +85,7 @@ fn errors_are_told_apart() {
             error.is_driver(),
         ];
         use ErrorKind as K;
-        let [
-            mut is_shape,
-            mut is_dtype,
-            mut no_device,
-            mut memory,
-            mut kernel,
-            mut driver,
-        ] = [false; 6];
+        let [mut is_shape, mut is_dtype, mut no_device, mut memory, mut kernel, mut driver] = [false; 6];
         match kind {
             K::ShapeMismatch { .. }
             | K::Broadcast { .. }
@@ -174,11 +101,7 @@ fn errors_are_told_apart() {
             K::Driver { .. } => driver = true,
             _ => {}
         }
-        assert_eq!(
-            asked,
-            [is_shape, is_dtype, no_device, memory, kernel, driver],
-            "{error}"
-        );
+        assert_eq!(asked, [is_shape, is_dtype, no_device, memory, kernel, driver], "{error}");
         assert_eq!(error.driver_code().is_some(), driver, "{error}");
     }
 }
@@ -197,10 +120,7 @@ fn devices_that_are_not_there() {
             assert_eq!(Device::cuda_count(), 0);
             assert!(!tried.is_empty());
             let text = error.to_string();
-            assert!(
-                text.contains("install the driver, or use the CPU (Device::cpu())"),
-                "{text}"
-            );
+            assert!(text.contains("install the driver, or use the CPU (Device::cpu())"), "{text}");
         }
         other => panic!("{other:?}"),
     }
@@ -222,29 +142,13 @@ fn device_names_are_parsed() {
     assert!(Device::parse("cpu").unwrap().is_cpu());
     assert_eq!("cpu".parse::<Device>().unwrap(), Device::cpu());
     assert_eq!(Device::cpu().to_string(), "cpu");
-    let wrong = [
-        "",
-        "gpu",
-        "CPU",
-        "cuda:",
-        "cuda:-1",
-        "cuda:+1",
-        "cuda: 1",
-        "cuda:1x",
-        "cuda:99999999999999999999",
-        "a\nb",
-    ];
+    let wrong =
+        ["", "gpu", "CPU", "cuda:", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:1x", "cuda:99999999999999999999", "a\nb"];
     for name in wrong {
         let error = Device::parse(name).unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Parameter { name: "device", .. }),
-            "{name}: {error}"
-        );
+        assert!(matches!(error.kind(), ErrorKind::Parameter { name: "device", .. }), "{name}: {error}");
         let text = error.to_string();
-        assert!(
-            text.ends_with("must be auto, cpu, cuda or cuda:N"),
-            "{text}"
-        );
+        assert!(text.ends_with("must be auto, cpu, cuda or cuda:N"), "{text}");
         assert!(!text.contains('\n'), "{text}");
     }
 }
@@ -257,12 +161,7 @@ fn the_cpu_has_streams_but_no_graphs() {
     stream.synchronize().unwrap();
     stream.wait_for(&cpu.stream()).unwrap();
     assert!(!stream.is_capturing().unwrap());
-    let unsupported = |error: Error| {
-        assert!(
-            matches!(error.kind(), ErrorKind::Unsupported { .. }),
-            "{error}"
-        )
-    };
+    let unsupported = |error: Error| assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
     unsupported(stream.begin_capture().unwrap_err());
     unsupported(stream.end_capture().unwrap_err());
     unsupported(pointwise::cuda::Event::new(&cpu).unwrap_err());

@@ -1,8 +1,8 @@
 //! Tensors and views on the CPU: what goes in comes out, whatever the shape, the strides and the element type.
 
 use pointwise::{
-    DType, Device, ErrorKind, F8E4M3, F8E5M2, Overlap, RawPointer, Scalar, Shape, Tensor,
-    TensorView, TensorViewMut, bf16, f16, overlap,
+    DType, Device, ErrorKind, F8E4M3, F8E5M2, Overlap, RawPointer, Scalar, Shape, Tensor, TensorView, TensorViewMut,
+    bf16, f16, overlap,
 };
 
 const CPU: Device = Device::cpu();
@@ -53,10 +53,7 @@ fn every_dtype_goes_in_and_comes_out() {
 fn bits_of_nan_are_kept() {
     let bits = [0x7FC0_0001_u32, 0xFFA5_5AA5];
     let tensor = Tensor::from_slice(&CPU, &bits.map(f32::from_bits), 2).unwrap();
-    assert_eq!(
-        tensor.to_bytes().unwrap(),
-        bits.map(u32::to_ne_bytes).concat()
-    );
+    assert_eq!(tensor.to_bytes().unwrap(), bits.map(u32::to_ne_bytes).concat());
 }
 
 #[test]
@@ -86,66 +83,28 @@ fn empty_scalar_and_highest_rank() {
 fn sizes_that_do_not_fit() {
     let huge = [usize::MAX, 2];
     let error = Tensor::zeros(&CPU, DType::U8, huge).unwrap_err();
-    assert_eq!(
-        error.kind(),
-        &ErrorKind::SizeOverflow {
-            dims: huge.to_vec()
-        }
-    );
+    assert_eq!(error.kind(), &ErrorKind::SizeOverflow { dims: huge.to_vec() });
     // The elements can be counted, the bytes cannot.
     let error = Tensor::zeros(&CPU, DType::I64, [1 << 61]).unwrap_err();
-    assert_eq!(
-        error.kind(),
-        &ErrorKind::SizeOverflow {
-            dims: vec![1 << 61]
-        }
-    );
+    assert_eq!(error.kind(), &ErrorKind::SizeOverflow { dims: vec![1 << 61] });
     assert!(Tensor::full(&CPU, 1_i64, [1 << 61]).is_err());
-    assert!(
-        Tensor::full(&CPU, 1_u8, [1 << 62])
-            .unwrap_err()
-            .is_out_of_memory()
-    );
+    assert!(Tensor::full(&CPU, 1_u8, [1 << 62]).unwrap_err().is_out_of_memory());
     // A view repeats as far as you like, but not into memory.
     let one = Tensor::from_slice(&CPU, &[1_i64], 1).unwrap();
     let wide = one.view().expand([1 << 61]).unwrap();
-    assert!(matches!(
-        wide.to_vec::<i64>().unwrap_err().kind(),
-        ErrorKind::SizeOverflow { .. }
-    ));
+    assert!(matches!(wide.to_vec::<i64>().unwrap_err().kind(), ErrorKind::SizeOverflow { .. }));
     assert!(wide.to_tensor().is_err());
     let one = Tensor::from_slice(&CPU, &[1_u8], 1).unwrap();
-    assert!(
-        one.view()
-            .expand([1 << 62])
-            .unwrap()
-            .to_bytes()
-            .unwrap_err()
-            .is_out_of_memory()
-    );
+    assert!(one.view().expand([1 << 62]).unwrap().to_bytes().unwrap_err().is_out_of_memory());
 }
 
 #[test]
 fn data_and_shape_must_agree() {
     let error = Tensor::from_slice(&CPU, &[1.0_f32; 5], [2, 3]).unwrap_err();
-    assert_eq!(
-        error.kind(),
-        &ErrorKind::DataLength {
-            expected: 6,
-            got: 5,
-            unit: "elements"
-        }
-    );
+    assert_eq!(error.kind(), &ErrorKind::DataLength { expected: 6, got: 5, unit: "elements" });
     assert!(error.is_shape());
     let error = Tensor::from_bytes(&CPU, DType::F16, &[0; 5], [3]).unwrap_err();
-    assert_eq!(
-        error.kind(),
-        &ErrorKind::DataLength {
-            expected: 6,
-            got: 5,
-            unit: "bytes"
-        }
-    );
+    assert_eq!(error.kind(), &ErrorKind::DataLength { expected: 6, got: 5, unit: "bytes" });
 }
 
 #[test]
@@ -156,11 +115,7 @@ fn bytes_that_are_no_bools_are_refused() {
     assert_eq!(tensor.to_vec::<bool>().unwrap(), [false, true, true]);
     let error = tensor.copy_from_bytes(&[255, 0, 0]).unwrap_err();
     assert_eq!(error.kind(), &ErrorKind::BadBool { at: 0, value: 255 });
-    assert_eq!(
-        tensor.to_vec::<bool>().unwrap(),
-        [false, true, true],
-        "nothing was written"
-    );
+    assert_eq!(tensor.to_vec::<bool>().unwrap(), [false, true, true], "nothing was written");
     tensor.copy_from_bytes(&[1, 0, 0]).unwrap();
     assert_eq!(tensor.to_vec::<bool>().unwrap(), [true, false, false]);
 }
@@ -170,18 +125,9 @@ fn the_element_type_is_checked() {
     let mut tensor = iota(&[4]);
     let wrong = |error: pointwise::Error| {
         assert!(error.is_dtype(), "{error}");
-        let expected = ErrorKind::DType {
-            op: String::new(),
-            got: DType::I32,
-            allowed: vec![DType::F32],
-        };
+        let expected = ErrorKind::DType { op: String::new(), got: DType::I32, allowed: vec![DType::F32] };
         match (error.kind(), expected) {
-            (
-                ErrorKind::DType { got, allowed, .. },
-                ErrorKind::DType {
-                    got: g, allowed: a, ..
-                },
-            ) => {
+            (ErrorKind::DType { got, allowed, .. }, ErrorKind::DType { got: g, allowed: a, .. }) => {
                 assert_eq!((*got, allowed), (g, &a));
             }
             (other, _) => panic!("{other:?}"),
@@ -200,27 +146,12 @@ fn reshape_moves_nothing() {
     let at = tensor.as_ptr();
     let tensor = tensor.reshape([3, 4]).unwrap();
     assert_eq!(tensor.as_ptr(), at);
-    assert_eq!(
-        (tensor.shape().dims(), tensor.strides()),
-        (&[3, 4][..], &[4, 1][..])
-    );
+    assert_eq!((tensor.shape().dims(), tensor.strides()), (&[3, 4][..], &[4, 1][..]));
     assert_eq!(tensor.to_vec::<i32>().unwrap(), (0..12).collect::<Vec<_>>());
-    assert_eq!(
-        ints(&tensor.view().reshape([2, 2, 3]).unwrap()),
-        (0..12).collect::<Vec<_>>()
-    );
+    assert_eq!(ints(&tensor.view().reshape([2, 2, 3]).unwrap()), (0..12).collect::<Vec<_>>());
     let view = tensor.view().transpose(0, 1).unwrap();
-    assert!(matches!(
-        view.reshape([12]).unwrap_err().kind(),
-        ErrorKind::NotContiguous {
-            what: "reshape",
-            ..
-        }
-    ));
-    assert!(matches!(
-        tensor.reshape([5]).unwrap_err().kind(),
-        ErrorKind::ShapeMismatch { .. }
-    ));
+    assert!(matches!(view.reshape([12]).unwrap_err().kind(), ErrorKind::NotContiguous { what: "reshape", .. }));
+    assert!(matches!(tensor.reshape([5]).unwrap_err().kind(), ErrorKind::ShapeMismatch { .. }));
     assert_eq!(iota(&[0, 3]).reshape([7, 0]).unwrap().numel(), 0);
 }
 
@@ -230,54 +161,25 @@ fn views_reorder() {
     let view = tensor.view();
     assert_eq!(ints(&view.narrow(1, 1, 2).unwrap()), [1, 2, 5, 6, 9, 10]);
     assert_eq!(ints(&view.step(1, 3).unwrap()), [0, 3, 4, 7, 8, 11]);
-    assert_eq!(
-        ints(&view.transpose(0, 1).unwrap()),
-        [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]
-    );
-    assert_eq!(
-        ints(&view.permute(&[1, 0]).unwrap()),
-        ints(&view.transpose(1, 0).unwrap())
-    );
+    assert_eq!(ints(&view.transpose(0, 1).unwrap()), [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]);
+    assert_eq!(ints(&view.permute(&[1, 0]).unwrap()), ints(&view.transpose(1, 0).unwrap()));
     assert_eq!(ints(&view.select(0, 2).unwrap()), [8, 9, 10, 11]);
     assert_eq!(ints(&view.select(1, 3).unwrap()), [3, 7, 11]);
     let row = view.narrow(0, 1, 1).unwrap();
     assert_eq!(ints(&row.expand([2, 4]).unwrap()), [4, 5, 6, 7, 4, 5, 6, 7]);
-    assert_eq!(
-        ints(
-            &row.squeeze(0)
-                .unwrap()
-                .unsqueeze(1)
-                .unwrap()
-                .expand([4, 2])
-                .unwrap()
-        ),
-        [4, 4, 5, 5, 6, 6, 7, 7]
-    );
+    assert_eq!(ints(&row.squeeze(0).unwrap().unsqueeze(1).unwrap().expand([4, 2]).unwrap()), [4, 4, 5, 5, 6, 6, 7, 7]);
     let part = view.narrow(1, 1, 2).unwrap().transpose(0, 1).unwrap();
     let own = part.to_tensor().unwrap();
     assert_eq!(own.shape(), &[2, 3]);
     assert_eq!(own.to_vec::<i32>().unwrap(), [1, 5, 9, 2, 6, 10]);
     // The same through a view to write.
     let mut tensor = iota(&[3, 4]);
-    let mut column = tensor
-        .view_mut()
-        .select(1, 2)
-        .unwrap()
-        .unsqueeze(0)
-        .unwrap()
-        .squeeze(0)
-        .unwrap();
+    let mut column = tensor.view_mut().select(1, 2).unwrap().unsqueeze(0).unwrap().squeeze(0).unwrap();
     assert_eq!(ints(&column.as_view()), [2, 6, 10]);
-    assert!(matches!(
-        column.as_mut_slice::<i32>().unwrap_err().kind(),
-        ErrorKind::NotContiguous { .. }
-    ));
+    assert!(matches!(column.as_mut_slice::<i32>().unwrap_err().kind(), ErrorKind::NotContiguous { .. }));
     let mut row = tensor.view_mut().narrow(0, 1, 1).unwrap();
     row.as_mut_slice::<i32>().unwrap().fill(-1);
-    assert_eq!(
-        tensor.to_vec::<i32>().unwrap(),
-        [0, 1, 2, 3, -1, -1, -1, -1, 8, 9, 10, 11]
-    );
+    assert_eq!(tensor.to_vec::<i32>().unwrap(), [0, 1, 2, 3, -1, -1, -1, -1, 8, 9, 10, 11]);
 }
 
 #[test]
@@ -299,32 +201,17 @@ fn views_refuse_what_is_not_there() {
     assert_eq!(parameter(view.transpose(0, 2)), "d1");
     assert_eq!(parameter(view.squeeze(0)), "dim");
     assert_eq!(parameter(view.unsqueeze(4)), "dim");
-    assert!(matches!(
-        view.expand([3, 5]).unwrap_err().kind(),
-        ErrorKind::ShapeMismatch { .. }
-    ));
-    assert!(matches!(
-        view.expand([4]).unwrap_err().kind(),
-        ErrorKind::ShapeMismatch { .. }
-    ));
+    assert!(matches!(view.expand([3, 5]).unwrap_err().kind(), ErrorKind::ShapeMismatch { .. }));
+    assert!(matches!(view.expand([4]).unwrap_err().kind(), ErrorKind::ShapeMismatch { .. }));
 }
 
 #[test]
 fn slices_need_contiguous_views() {
     let tensor = iota(&[3, 4]);
     let view = tensor.view();
-    assert_eq!(
-        view.narrow(0, 1, 2).unwrap().as_slice::<i32>().unwrap(),
-        [4, 5, 6, 7, 8, 9, 10, 11]
-    );
+    assert_eq!(view.narrow(0, 1, 2).unwrap().as_slice::<i32>().unwrap(), [4, 5, 6, 7, 8, 9, 10, 11]);
     let error = view.narrow(1, 1, 2).unwrap().as_slice::<i32>().unwrap_err();
-    assert!(matches!(
-        error.kind(),
-        ErrorKind::NotContiguous {
-            what: "as_slice",
-            ..
-        }
-    ));
+    assert!(matches!(error.kind(), ErrorKind::NotContiguous { what: "as_slice", .. }));
     assert!(error.is_shape());
 }
 
@@ -340,10 +227,7 @@ fn raw_pointers() {
     // Backwards from the last element.
     let last: RawPointer = data.as_ptr().wrapping_add(5).into();
     let view = from(last, [2, 3], &[-3, -1]).unwrap();
-    assert_eq!(
-        view.to_vec::<f32>().unwrap(),
-        [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
-    );
+    assert_eq!(view.to_vec::<f32>().unwrap(), [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]);
     let start = data.as_ptr().addr();
     assert_eq!(view.span(), (start, start + 24));
 
@@ -352,23 +236,11 @@ fn raw_pointers() {
         other => panic!("{other:?}"),
     };
     let misaligned = data.as_ptr().cast::<u8>().wrapping_add(1);
-    assert_eq!(
-        parameter(from(misaligned.into(), [1, 2], &[2, 1])),
-        "pointer"
-    );
-    assert_eq!(
-        parameter(from(std::ptr::null::<f32>().into(), [1, 2], &[2, 1])),
-        "pointer"
-    );
+    assert_eq!(parameter(from(misaligned.into(), [1, 2], &[2, 1])), "pointer");
+    assert_eq!(parameter(from(std::ptr::null::<f32>().into(), [1, 2], &[2, 1])), "pointer");
     assert_eq!(parameter(from(0_u64.into(), [1, 2], &[2, 1])), "pointer");
-    assert_eq!(
-        parameter(from(data.as_ptr().into(), [1, 2], &[1])),
-        "strides"
-    );
-    assert_eq!(
-        parameter(from(data.as_ptr().into(), [3, 2], &[i64::MAX, 1])),
-        "strides"
-    );
+    assert_eq!(parameter(from(data.as_ptr().into(), [1, 2], &[1])), "strides");
+    assert_eq!(parameter(from(data.as_ptr().into(), [3, 2], &[i64::MAX, 1])), "strides");
     // Without elements nothing is pointed at.
     let empty = from(0_u64.into(), [0, 2], &[2, 1]).unwrap();
     assert_eq!(empty.as_slice::<f32>().unwrap(), [0.0_f32; 0]);
@@ -379,25 +251,13 @@ fn what_is_written_must_not_repeat() {
     let mut data = [0_i32; 6];
     let mut from = |shape: [usize; 2], strides: &[i64]| {
         // SAFETY: where the call succeeds, shape and strides stay inside `data`.
-        unsafe {
-            TensorViewMut::from_raw_parts(&CPU, data.as_mut_ptr(), DType::I32, shape, strides)
-        }
-        .map(drop)
+        unsafe { TensorViewMut::from_raw_parts(&CPU, data.as_mut_ptr(), DType::I32, shape, strides) }.map(drop)
     };
     from([2, 3], &[3, 1]).unwrap();
     from([3, 2], &[1, 3]).unwrap();
     for strides in [[0, 1], [1, 1], [2, 1]] {
         let error = from([2, 3], &strides).unwrap_err();
-        assert!(
-            matches!(
-                error.kind(),
-                ErrorKind::Parameter {
-                    name: "strides",
-                    ..
-                }
-            ),
-            "{strides:?}: {error}"
-        );
+        assert!(matches!(error.kind(), ErrorKind::Parameter { name: "strides", .. }), "{strides:?}: {error}");
     }
     // A single index repeats nothing.
     from([1, 3], &[0, 1]).unwrap();
@@ -412,15 +272,9 @@ fn overlaps() {
     assert_eq!(overlap(&all, &all), Overlap::Exact);
     assert_eq!(overlap(&top, &bottom), Overlap::None);
     assert_eq!(overlap(&top, &all), Overlap::Partial);
-    assert_eq!(
-        overlap(&top, &all.narrow(0, 1, 2).unwrap()),
-        Overlap::Partial
-    );
+    assert_eq!(overlap(&top, &all.narrow(0, 1, 2).unwrap()), Overlap::Partial);
     // A square read by columns: the same bytes, in another order.
-    assert_eq!(
-        overlap(&all, &all.transpose(0, 1).unwrap()),
-        Overlap::Partial
-    );
+    assert_eq!(overlap(&all, &all.transpose(0, 1).unwrap()), Overlap::Partial);
     // Another shape of the same elements.
     assert_eq!(overlap(&all, &all.reshape([16]).unwrap()), Overlap::Partial);
     // Interleaved columns share no byte, but what they span meets.
@@ -446,36 +300,15 @@ fn copies_between_tensors() {
     assert_eq!(target.to_vec::<i32>().unwrap(), [0, 1, 2, 3, 4, 5]);
     let error = target.copy_from(&iota(&[3, 2])).unwrap_err();
     let (expected, got) = (Shape::new(&[2, 3]).unwrap(), Shape::new(&[3, 2]).unwrap());
-    assert_eq!(
-        error.kind(),
-        &ErrorKind::ShapeMismatch {
-            what: "copy_from".into(),
-            expected,
-            got
-        }
-    );
+    assert_eq!(error.kind(), &ErrorKind::ShapeMismatch { what: "copy_from".into(), expected, got });
     let floats = Tensor::zeros(&CPU, DType::F32, [2, 3]).unwrap();
     assert!(target.copy_from(&floats).unwrap_err().is_dtype());
     target.copy_from_slice(&[9; 6]).unwrap();
     assert_eq!(target.to_vec::<i32>().unwrap(), [9; 6]);
     let error = target.copy_from_slice(&[9; 5]).unwrap_err();
-    assert_eq!(
-        error.kind(),
-        &ErrorKind::DataLength {
-            expected: 6,
-            got: 5,
-            unit: "elements"
-        }
-    );
+    assert_eq!(error.kind(), &ErrorKind::DataLength { expected: 6, got: 5, unit: "elements" });
     let error = target.copy_from_bytes(&[0; 23]).unwrap_err();
-    assert_eq!(
-        error.kind(),
-        &ErrorKind::DataLength {
-            expected: 24,
-            got: 23,
-            unit: "bytes"
-        }
-    );
+    assert_eq!(error.kind(), &ErrorKind::DataLength { expected: 24, got: 23, unit: "bytes" });
     assert_eq!(source.to_vec::<i32>().unwrap(), [0, 1, 2, 3, 4, 5]);
 }
 
@@ -484,12 +317,8 @@ fn tensors_and_views_cross_threads() {
     let tensor = iota(&[8]);
     let view = tensor.view();
     let sum: i32 = std::thread::scope(|scope| {
-        let halves =
-            [0, 4].map(|start| scope.spawn(move || ints(&view.narrow(0, start, 4).unwrap())));
-        halves
-            .into_iter()
-            .flat_map(|half| half.join().unwrap())
-            .sum()
+        let halves = [0, 4].map(|start| scope.spawn(move || ints(&view.narrow(0, start, 4).unwrap())));
+        halves.into_iter().flat_map(|half| half.join().unwrap()).sum()
     });
     assert_eq!(sum, 28);
 }

@@ -12,11 +12,7 @@ struct Model {
 
 impl Model {
     fn get(&self, index: &[usize]) -> i32 {
-        let at = self
-            .dims
-            .iter()
-            .zip(index)
-            .fold(0, |at, (&dim, &i)| at * dim + i);
+        let at = self.dims.iter().zip(index).fold(0, |at, (&dim, &i)| at * dim + i);
         self.data[at]
     }
 
@@ -31,10 +27,7 @@ impl Model {
             }
             self.get(&source(&index))
         });
-        Model {
-            data: data.collect(),
-            dims,
-        }
+        Model { data: data.collect(), dims }
     }
 }
 
@@ -127,11 +120,7 @@ fn apply<'a>(view: TensorView<'a>, model: Model, change: &Change) -> (TensorView
             let expanded = view.expand(&dims).unwrap();
             let new = model.map(dims, |index| {
                 let index = &index[usize::from(front)..];
-                index
-                    .iter()
-                    .zip(&model.dims)
-                    .map(|(&i, &dim)| if dim == 1 { 0 } else { i })
-                    .collect()
+                index.iter().zip(&model.dims).map(|(&i, &dim)| if dim == 1 { 0 } else { i }).collect()
             });
             (expanded, new)
         }
@@ -153,36 +142,21 @@ fn apply<'a>(view: TensorView<'a>, model: Model, change: &Change) -> (TensorView
 }
 
 fn chain<'a>(tensor: &'a Tensor, start: &Model, changes: &[Change]) -> (TensorView<'a>, Model) {
-    changes
-        .iter()
-        .fold((tensor.view(), start.clone()), |(view, model), change| {
-            apply(view, model, change)
-        })
+    changes.iter().fold((tensor.view(), start.clone()), |(view, model), change| apply(view, model, change))
 }
 
 /// One long dimension of 0 to 70 and up to three short ones, in any order.
 fn shape() -> impl Strategy<Value = Vec<usize>> {
-    (
-        prop::collection::vec(0..=5_usize, 0..=3),
-        0..=70_usize,
-        0..4_usize,
-    )
-        .prop_map(|(mut dims, long, at)| {
-            dims.insert(at % (dims.len() + 1), long);
-            dims
-        })
+    (prop::collection::vec(0..=5_usize, 0..=3), 0..=70_usize, 0..4_usize).prop_map(|(mut dims, long, at)| {
+        dims.insert(at % (dims.len() + 1), long);
+        dims
+    })
 }
 
 fn start(dims: &[usize]) -> (Tensor, Model) {
     let data: Vec<i32> = (0..).take(dims.iter().product()).collect();
     let tensor = Tensor::from_slice(&Device::cpu(), &data, dims).unwrap();
-    (
-        tensor,
-        Model {
-            dims: dims.to_vec(),
-            data,
-        },
-    )
+    (tensor, Model { dims: dims.to_vec(), data })
 }
 
 fn distinct(data: &[i32]) -> bool {

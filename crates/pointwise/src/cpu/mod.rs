@@ -10,8 +10,7 @@ mod parallel;
 mod random;
 pub(crate) mod rope;
 
-
 pub(crate) use generator::{GeneratorFn, generator, run_generator};
-pub(crate) use random::{RandomFn, random, run_random};
 pub(crate) use map::Run;
 pub use map::{MapFn, Source, binary, select, ternary, unary};
+pub(crate) use random::{RandomFn, random, run_random};

@@ -71,10 +71,7 @@ impl Context {
     /// No driver, no such device, or one that cannot be initialised.
     pub(crate) fn get(ordinal: usize) -> Result<&'static Context> {
         let driver = Driver::get()?;
-        let no_device = || ErrorKind::NoDevice {
-            ordinal,
-            count: driver.devices,
-        };
+        let no_device = || ErrorKind::NoDevice { ordinal, count: driver.devices };
         if ordinal >= driver.devices {
             return Err(no_device().into());
         }
@@ -118,10 +115,7 @@ impl Context {
         context.make_current()?;
         // SAFETY: the context is current, the pointer is to a live handle.
         unsafe {
-            call!(
-                api,
-                cuStreamCreate(&mut context.stream, sys::STREAM_NON_BLOCKING)
-            )?;
+            call!(api, cuStreamCreate(&mut context.stream, sys::STREAM_NON_BLOCKING))?;
         }
         if get_attribute(api, device, attribute::MEMORY_POOLS_SUPPORTED)? != 0 {
             let mut keep = u64::MAX;
@@ -130,14 +124,7 @@ impl Context {
                 call!(api, cuDeviceGetDefaultMemPool(&mut context.pool, device))?;
                 // Without this the pool gives its memory back at every synchronisation, and the next allocation is
                 // slow.
-                call!(
-                    api,
-                    cuMemPoolSetAttribute(
-                        context.pool,
-                        sys::POOL_RELEASE_THRESHOLD,
-                        (&raw mut keep).cast()
-                    )
-                )?;
+                call!(api, cuMemPoolSetAttribute(context.pool, sys::POOL_RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
             }
         }
         Ok(context)
@@ -203,30 +190,18 @@ impl Context {
         let mut ordinal: c_int = -1;
         // SAFETY: the pointers are to live values, of the attributes' types; the driver takes any address.
         unsafe {
-            call!(
-                self.api,
-                cuPointerGetAttribute(
-                    (&raw mut ordinal).cast(),
-                    sys::POINTER_DEVICE_ORDINAL,
-                    address
-                )
-            )?;
-            call!(
-                self.api,
-                cuPointerGetAttribute((&raw mut of).cast(), sys::POINTER_CONTEXT, address)
-            )?;
+            call!(self.api, cuPointerGetAttribute((&raw mut ordinal).cast(), sys::POINTER_DEVICE_ORDINAL, address))?;
+            call!(self.api, cuPointerGetAttribute((&raw mut of).cast(), sys::POINTER_CONTEXT, address))?;
         }
         // Memory of a pool is of a device but of no context.
         if usize::try_from(ordinal) == Ok(self.ordinal) && (of == self.raw || of.is_null()) {
             return Ok(());
         }
         Err(ErrorKind::Unsupported {
-            what: format!(
-                "memory of cuda:{ordinal} that is not of the primary context of cuda:{}",
-                self.ordinal
-            ),
-            advice: "name the device the buffer is on, and make it in the device's primary context (cust's Context::new)"
-                .to_owned(),
+            what: format!("memory of cuda:{ordinal} that is not of the primary context of cuda:{}", self.ordinal),
+            advice:
+                "name the device the buffer is on, and make it in the device's primary context (cust's Context::new)"
+                    .to_owned(),
         }
         .into())
     }
@@ -252,19 +227,14 @@ fn device_info(driver: &Driver, device: c_int) -> Result<DeviceInfo> {
     // SAFETY: the buffers are as long as said, the pointers are to live values.
     unsafe {
         // One byte less than there is, so that a NUL stays at the end.
-        call!(
-            api,
-            cuDeviceGetName(name.as_mut_ptr().cast::<c_char>(), 255, device)
-        )?;
+        call!(api, cuDeviceGetName(name.as_mut_ptr().cast::<c_char>(), 255, device))?;
         call!(api, cuDeviceGetUuid_v2(&mut uuid, device))?;
         call!(api, cuDeviceTotalMem_v2(&mut memory_bytes, device))?;
     }
     let get = |attribute| get_attribute(api, device, attribute);
     Ok(DeviceInfo {
-        name: CStr::from_bytes_until_nul(&name).map_or_else(
-            |_| String::new(),
-            |name| name.to_string_lossy().into_owned(),
-        ),
+        name: CStr::from_bytes_until_nul(&name)
+            .map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned()),
         sm: get(attribute::CAPABILITY_MAJOR)? * 10 + get(attribute::CAPABILITY_MINOR)?,
         multiprocessors: get(attribute::MULTIPROCESSOR_COUNT)?,
         l2_bytes: get(attribute::L2_CACHE_SIZE)? as usize,

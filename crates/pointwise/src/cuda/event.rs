@@ -64,8 +64,7 @@ impl Event {
     pub fn new(device: &Device) -> Result<Event> {
         let context = device.context().ok_or_else(|| ErrorKind::Unsupported {
             what: "an event on the CPU".to_owned(),
-            advice: "CPU work is done when the call returns: time it with std::time::Instant"
-                .to_owned(),
+            advice: "CPU work is done when the call returns: time it with std::time::Instant".to_owned(),
         })?;
         Ok(Event(RawEvent::new(context, 0)?))
     }
@@ -107,12 +106,7 @@ impl Event {
         self.0.context.make_current()?;
         let mut milliseconds = 0.0;
         // SAFETY: both events are live, the pointer is to a live float.
-        unsafe {
-            call!(
-                self.0.context.api,
-                cuEventElapsedTime(&mut milliseconds, start.0.raw, self.0.raw)
-            )
-        }?;
+        unsafe { call!(self.0.context.api, cuEventElapsedTime(&mut milliseconds, start.0.raw, self.0.raw)) }?;
         Ok(milliseconds)
     }
 }

@@ -24,12 +24,7 @@ pub(crate) fn begin_capture(context: &Context, stream: &Stream) -> Result<()> {
     // Counted before it begins: from here on tensors are dropped without waiting for the device.
     context.captures.fetch_add(1, Ordering::AcqRel);
     // SAFETY: the stream is live and of the context.
-    let begun = unsafe {
-        call!(
-            context.api,
-            cuStreamBeginCapture_v2(stream.raw(), sys::CAPTURE_THREAD_LOCAL)
-        )
-    };
+    let begun = unsafe { call!(context.api, cuStreamBeginCapture_v2(stream.raw(), sys::CAPTURE_THREAD_LOCAL)) };
     if begun.is_err() {
         context.captures.fetch_sub(1, Ordering::AcqRel);
     }
@@ -40,9 +35,7 @@ pub(crate) fn begin_capture(context: &Context, stream: &Stream) -> Result<()> {
 pub(super) fn captured(context: &Context) {
     // Not below 0: it may have been begun by other code.
     let less = |captures: usize| captures.checked_sub(1);
-    let _ = context
-        .captures
-        .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    let _ = context.captures.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
     context.free_dropped();
 }
 
@@ -77,10 +70,7 @@ pub(crate) fn end_capture(context: &'static Context, stream: &Stream) -> Result<
     ended?;
     // SAFETY: the pointer is to a live handle; the captured graph is copied by the instantiation and destroyed once.
     unsafe {
-        let made = call!(
-            context.api,
-            cuGraphInstantiateWithFlags(&mut exec, graph, 0)
-        );
+        let made = call!(context.api, cuGraphInstantiateWithFlags(&mut exec, graph, 0));
         if !graph.is_null() {
             (context.api.cuGraphDestroy)(graph);
         }
@@ -101,10 +91,7 @@ impl<'a> Relaxed<'a> {
         let mut mode = sys::CAPTURE_RELAXED;
         // SAFETY: the pointer is to a live integer, which gets the mode of before.
         unsafe { call!(context.api, cuThreadExchangeStreamCaptureMode(&mut mode)) }?;
-        Ok(Relaxed {
-            context,
-            before: mode,
-        })
+        Ok(Relaxed { context, before: mode })
     }
 }
 

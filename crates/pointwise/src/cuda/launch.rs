@@ -32,19 +32,7 @@ pub(crate) unsafe fn launch(
     unsafe {
         call!(
             context.api,
-            cuLaunchKernel(
-                function.0,
-                grid,
-                1,
-                1,
-                block,
-                1,
-                1,
-                0,
-                stream.raw(),
-                params.as_mut_ptr(),
-                null_mut()
-            )
+            cuLaunchKernel(function.0, grid, 1, 1, block, 1, 1, 0, stream.raw(), params.as_mut_ptr(), null_mut())
         )
     }
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Context;
 use super::graph::Relaxed;
 use super::sys::{self, DevicePointer, call, code};
-use crate::{Device, Stream};
 use crate::error::{ErrorKind, Result};
+use crate::{Device, Stream};
 
 /// Whether memory was used on a stream other than its device's own, so that the own stream's order is not enough.
 #[derive(Debug, Default)]
@@ -108,24 +108,15 @@ impl Block {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], or the driver's.
     pub(crate) fn new(context: &'static Context, bytes: usize) -> Result<Block> {
-        let mut block = Block {
-            context,
-            address: 0,
-            usage: Usage::default(),
-        };
+        let mut block = Block { context, address: 0, usage: Usage::default() };
         if bytes == 0 {
             return Ok(block);
         }
         if context.own_is_captured()? {
             // The allocation would become part of the graph, and the memory be there only while the graph runs.
             return Err(ErrorKind::Unsupported {
-                what: format!(
-                    "allocating on {} while its own stream is captured",
-                    Device::of(context)
-                ),
-                advice:
-                    "make every tensor before the capture, and call the `_into` functions during it"
-                        .to_owned(),
+                what: format!("allocating on {} while its own stream is captured", Device::of(context)),
+                advice: "make every tensor before the capture, and call the `_into` functions during it".to_owned(),
             }
             .into());
         }
@@ -142,27 +133,15 @@ impl Block {
         }
         if result == code::OUT_OF_MEMORY {
             let (free, total) = context.memory().unwrap_or((0, 0));
-            return Err(ErrorKind::OutOfMemory {
-                asked: bytes,
-                free,
-                total,
-                device: Device::of(context),
-            }
-            .into());
+            return Err(ErrorKind::OutOfMemory { asked: bytes, free, total, device: Device::of(context) }.into());
         }
-        let call = if context.pool.is_null() {
-            "cuMemAlloc"
-        } else {
-            "cuMemAllocAsync"
-        };
+        let call = if context.pool.is_null() { "cuMemAlloc" } else { "cuMemAllocAsync" };
         sys::check(context.api, call, result)?;
         Ok(block)
     }
 
     fn try_allocate(&mut self, bytes: usize) -> i32 {
-        let Context {
-            api, pool, stream, ..
-        } = self.context;
+        let Context { api, pool, stream, .. } = self.context;
         // SAFETY: the context is current, the pointer is to a live address, the stream is the context's.
         unsafe {
             if pool.is_null() {
@@ -188,11 +167,7 @@ impl Block {
     /// # Errors
     /// Those of the work.
     pub(crate) fn settle(&self) -> Result<()> {
-        if self.usage.is_elsewhere() {
-            self.context.synchronize()
-        } else {
-            Ok(())
-        }
+        if self.usage.is_elsewhere() { self.context.synchronize() } else { Ok(()) }
     }
 }
 
@@ -206,11 +181,7 @@ impl Drop for Block {
         };
         // A capture would be spoiled by waiting for the device, and by freeing on a captured stream.
         if own_is_captured || self.context.captures.load(Ordering::Acquire) > 0 {
-            let mut dropped = self
-                .context
-                .dropped
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut dropped = self.context.dropped.lock().unwrap_or_else(PoisonError::into_inner);
             dropped.push(self.address);
             return;
         }
@@ -239,15 +210,7 @@ pub(crate) unsafe fn copy_in(context: &Context, to: DevicePointer, from: &[u8]) 
     // SAFETY: the caller's promise; the wait keeps `from` borrowed until it was read (it may be pinned memory, whose
     // copies are asynchronous).
     unsafe {
-        call!(
-            context.api,
-            cuMemcpyHtoDAsync_v2(
-                to,
-                from.as_ptr().cast::<c_void>(),
-                from.len(),
-                context.stream
-            )
-        )?;
+        call!(context.api, cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast::<c_void>(), from.len(), context.stream))?;
         call!(context.api, cuStreamSynchronize(context.stream))
     }
 }
@@ -260,22 +223,14 @@ pub(crate) unsafe fn copy_in(context: &Context, to: DevicePointer, from: &[u8]) 
 /// # Safety
 /// `from` has and `to` takes `bytes` bytes, and work that writes `from` was queued on the device's own stream or is
 /// done.
-pub(crate) unsafe fn copy_out(
-    context: &Context,
-    to: *mut u8,
-    from: DevicePointer,
-    bytes: usize,
-) -> Result<()> {
+pub(crate) unsafe fn copy_out(context: &Context, to: *mut u8, from: DevicePointer, bytes: usize) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
     context.make_current()?;
     // SAFETY: the caller's promise; the wait keeps `to` borrowed until it was written.
     unsafe {
-        let queued = call!(
-            context.api,
-            cuMemcpyDtoHAsync_v2(to.cast::<c_void>(), from, bytes, context.stream)
-        );
+        let queued = call!(context.api, cuMemcpyDtoHAsync_v2(to.cast::<c_void>(), from, bytes, context.stream));
         queued.and(call!(context.api, cuStreamSynchronize(context.stream)))
     }
 }
@@ -298,12 +253,7 @@ pub(crate) unsafe fn copy_within(
     }
     context.make_current()?;
     // SAFETY: the caller's promise.
-    unsafe {
-        call!(
-            context.api,
-            cuMemcpyDtoDAsync_v2(to, from, bytes, context.stream)
-        )
-    }
+    unsafe { call!(context.api, cuMemcpyDtoDAsync_v2(to, from, bytes, context.stream)) }
 }
 
 /// Copies from one device to another; done when this returns.
@@ -328,17 +278,7 @@ pub(crate) unsafe fn copy_across(
     to_context.make_current()?;
     // SAFETY: the caller's promise.
     unsafe {
-        call!(
-            to_context.api,
-            cuMemcpyPeerAsync(
-                to,
-                to_context.raw,
-                from,
-                from_context.raw,
-                bytes,
-                to_context.stream
-            )
-        )?;
+        call!(to_context.api, cuMemcpyPeerAsync(to, to_context.raw, from, from_context.raw, bytes, to_context.stream))?;
         call!(to_context.api, cuStreamSynchronize(to_context.stream))
     }
 }
@@ -350,23 +290,13 @@ pub(crate) unsafe fn copy_across(
 ///
 /// # Safety
 /// `to` has `bytes` bytes that only work on the own stream uses.
-pub(crate) unsafe fn fill(
-    context: &Context,
-    to: DevicePointer,
-    value: u8,
-    bytes: usize,
-) -> Result<()> {
+pub(crate) unsafe fn fill(context: &Context, to: DevicePointer, value: u8, bytes: usize) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
     context.make_current()?;
     // SAFETY: the caller's promise.
-    unsafe {
-        call!(
-            context.api,
-            cuMemsetD8Async(to, value, bytes, context.stream)
-        )
-    }
+    unsafe { call!(context.api, cuMemsetD8Async(to, value, bytes, context.stream)) }
 }
 
 /// Queues a copy within the device on a stream.

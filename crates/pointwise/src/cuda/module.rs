@@ -44,23 +44,15 @@ const LOG_BYTES: usize = 8192;
 pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>) -> Result<Function> {
     let is_ptx = image.ptx != (0, 0);
     if is_ptx && image.bytes.last() != Some(&0) {
-        return Err(no_kernel(
-            symbol,
-            "its PTX does not end in a NUL byte: rebuild the kernels",
-        ));
+        return Err(no_kernel(symbol, "its PTX does not end in a NUL byte: rebuild the kernels"));
     }
-    let name = CString::new(symbol)
-        .map_err(|_| no_kernel(symbol, "a kernel's name cannot contain a NUL byte"))?;
+    let name = CString::new(symbol).map_err(|_| no_kernel(symbol, "a kernel's name cannot contain a NUL byte"))?;
     context.make_current()?;
 
     let mut error_log = vec![0_u8; LOG_BYTES];
     let mut info_log = vec![0_u8; LOG_BYTES];
-    let mut options: [c_int; 4] = [
-        jit::ERROR_LOG_BUFFER,
-        jit::ERROR_LOG_BUFFER_SIZE,
-        jit::INFO_LOG_BUFFER,
-        jit::INFO_LOG_BUFFER_SIZE,
-    ];
+    let mut options: [c_int; 4] =
+        [jit::ERROR_LOG_BUFFER, jit::ERROR_LOG_BUFFER_SIZE, jit::INFO_LOG_BUFFER, jit::INFO_LOG_BUFFER_SIZE];
     // Sizes are passed in the pointers themselves.
     let mut values: [*mut c_void; 4] = [
         error_log.as_mut_ptr().cast(),
@@ -83,18 +75,11 @@ pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>) -> Result
         )
     };
     if code != 0 {
-        return Err(load_error(
-            context, symbol, image, code, &error_log, &info_log,
-        ));
+        return Err(load_error(context, symbol, image, code, &error_log, &info_log));
     }
     let mut function = null_mut();
     // SAFETY: the module is loaded, the name ends in a NUL.
-    let found = unsafe {
-        call!(
-            context.api,
-            cuModuleGetFunction(&mut function, module, name.as_ptr())
-        )
-    };
+    let found = unsafe { call!(context.api, cuModuleGetFunction(&mut function, module, name.as_ptr())) };
     if let Err(error) = found {
         // SAFETY: the module is loaded and nothing of it is in use.
         unsafe { (context.api.cuModuleUnload)(module) };
@@ -107,11 +92,7 @@ pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>) -> Result
 }
 
 fn no_kernel(symbol: &str, why: &str) -> Error {
-    ErrorKind::NoKernel {
-        symbol: symbol.to_owned(),
-        why: why.to_owned(),
-    }
-    .into()
+    ErrorKind::NoKernel { symbol: symbol.to_owned(), why: why.to_owned() }.into()
 }
 
 #[cold]
@@ -169,10 +150,9 @@ fn advice(code: i32, image: &Image<'_>, context: &Context) -> Option<String> {
         // What the driver's compiler says to PTX for a newer device than there is.
         code::INVALID_PTX if image.sm > context.info.sm => other_device(),
         code::NO_BINARY_FOR_GPU => other_device(),
-        code::INVALID_PTX => Some(
-            "the PTX is invalid, or this driver cannot read it: rebuild the kernels, and report it"
-                .to_owned(),
-        ),
+        code::INVALID_PTX => {
+            Some("the PTX is invalid, or this driver cannot read it: rebuild the kernels, and report it".to_owned())
+        }
         _ => None,
     }
 }

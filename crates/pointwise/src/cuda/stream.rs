@@ -24,12 +24,7 @@ impl OwnedStream {
         context.make_current()?;
         let mut raw = null_mut();
         // SAFETY: the context is current, the pointer is to a live handle.
-        unsafe {
-            call!(
-                context.api,
-                cuStreamCreate(&mut raw, sys::STREAM_NON_BLOCKING)
-            )
-        }?;
+        unsafe { call!(context.api, cuStreamCreate(&mut raw, sys::STREAM_NON_BLOCKING)) }?;
         Ok(OwnedStream { context, raw })
     }
 

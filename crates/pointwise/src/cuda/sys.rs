@@ -153,9 +153,7 @@ driver! {
 /// `T` must be the function's pointer type, and [`is_present`] must have said yes.
 unsafe fn symbol<T: Copy>(name: &str) -> Option<T> {
     // SAFETY: the library is there, so this does not panic; any symbol's address can be read as an optional pointer.
-    let address =
-        *unsafe { cudarc::driver::sys::culib().get::<Option<NonNull<c_void>>>(name.as_bytes()) }
-            .ok()?;
+    let address = *unsafe { cudarc::driver::sys::culib().get::<Option<NonNull<c_void>>>(name.as_bytes()) }.ok()?;
     // SAFETY: the caller vouches that `T` is the function's pointer type, and the address is not null.
     address.map(|address| unsafe { std::mem::transmute_copy::<NonNull<c_void>, T>(&address) })
 }
@@ -233,11 +231,7 @@ impl Driver {
             }
             _ => return Err(format!("cuInit failed: {}", describe(&api, code))),
         }
-        Ok(Driver {
-            api,
-            version,
-            devices: usize::try_from(count).unwrap_or(0),
-        })
+        Ok(Driver { api, version, devices: usize::try_from(count).unwrap_or(0) })
     }
 }
 
@@ -275,11 +269,7 @@ fn describe(api: &Api, code: i32) -> String {
 /// [`ErrorKind::Driver`] for anything but success.
 #[inline]
 pub(crate) fn check(api: &Api, call: &'static str, code: i32) -> Result<()> {
-    if code == 0 {
-        Ok(())
-    } else {
-        Err(driver_error(api, call, code))
-    }
+    if code == 0 { Ok(()) } else { Err(driver_error(api, call, code)) }
 }
 
 #[cold]
@@ -298,13 +288,7 @@ fn driver_error(api: &Api, call: &'static str, code: i32) -> Error {
         _ => "",
     };
     message.push_str(advice);
-    ErrorKind::Driver {
-        call,
-        code,
-        name,
-        message,
-    }
-    .into()
+    ErrorKind::Driver { call, code, name, message }.into()
 }
 
 /// `call!(api, cuFunction(arguments))`: the call, checked. To be used in an `unsafe` block of its own.

@@ -67,13 +67,7 @@ pub fn device(context: &CudaContext) -> Result<Device> {
 pub fn stream(stream: &Arc<CudaStream>) -> Result<Stream> {
     let device = device(stream.context())?;
     // SAFETY: the `Arc` keeps the stream alive; one that cudarc only wraps is kept by its owner, as cudarc demands.
-    unsafe {
-        Stream::from_raw_keeping(
-            &device,
-            stream.cu_stream().cast(),
-            Some(Arc::clone(stream) as _),
-        )
-    }
+    unsafe { Stream::from_raw_keeping(&device, stream.cu_stream().cast(), Some(Arc::clone(stream) as _)) }
 }
 
 /// A cudarc buffer borrowed for reading on a stream. Dropping it tells cudarc that the work was queued.
@@ -144,15 +138,7 @@ pub unsafe fn view<'a, T: Scalar, S: DevicePtr<T>>(
     let (address, sync) = buffer.device_ptr(stream);
     check_waits(&device, stream.context())?;
     // SAFETY: the buffer has the elements of the shape and is borrowed for 'a; the rest is the caller's promise.
-    let view = unsafe {
-        TensorView::from_raw_parts(
-            &device,
-            address,
-            T::DTYPE,
-            shape,
-            &shape.contiguous_strides(),
-        )
-    }?;
+    let view = unsafe { TensorView::from_raw_parts(&device, address, T::DTYPE, shape, &shape.contiguous_strides()) }?;
     Ok(View { view, _sync: sync })
 }
 
@@ -175,15 +161,8 @@ pub unsafe fn view_mut<'a, T: Scalar, S: DevicePtrMut<T>>(
     check_waits(&device, stream.context())?;
     // SAFETY: the buffer has the elements of the shape and is exclusively borrowed for 'a; the rest is the caller's
     // promise.
-    let view = unsafe {
-        TensorViewMut::from_raw_parts(
-            &device,
-            address,
-            T::DTYPE,
-            shape,
-            &shape.contiguous_strides(),
-        )
-    }?;
+    let view =
+        unsafe { TensorViewMut::from_raw_parts(&device, address, T::DTYPE, shape, &shape.contiguous_strides()) }?;
     Ok(ViewMut { view, _sync: sync })
 }
 
@@ -196,21 +175,13 @@ fn check<T: Scalar, S: ::cudarc::driver::DeviceSlice<T>>(
     let at = device(buffer.stream().context())?;
     let runs_on = device(stream.context())?;
     if at != runs_on {
-        return Err(ErrorKind::DeviceMismatch {
-            what: "cudarc's buffer".to_owned(),
-            expected: runs_on,
-            got: at,
-        }
-        .into());
+        return Err(ErrorKind::DeviceMismatch { what: "cudarc's buffer".to_owned(), expected: runs_on, got: at }.into());
     }
     Ok(at)
 }
 
 fn check_context(device: &Device, context: CUcontext) -> Result<()> {
-    if device
-        .context()
-        .is_some_and(|primary| primary.raw() == context.cast())
-    {
+    if device.context().is_some_and(|primary| primary.raw() == context.cast()) {
         return Ok(());
     }
     Err(ErrorKind::Unsupported {

@@ -54,13 +54,7 @@ use crate::{Device, IntoShape, Scalar, Shape, Stream, TensorView, TensorViewMut}
 /// A stream that is not of the device's primary context; the driver's.
 pub fn stream(device: &Device, stream: &Arc<::cust::stream::Stream>) -> Result<Stream> {
     // SAFETY: the `Arc` keeps the stream alive.
-    unsafe {
-        Stream::from_raw_keeping(
-            device,
-            stream.as_inner().cast(),
-            Some(Arc::clone(stream) as _),
-        )
-    }
+    unsafe { Stream::from_raw_keeping(device, stream.as_inner().cast(), Some(Arc::clone(stream) as _)) }
 }
 
 /// A cust buffer (`DeviceSlice`, or a `DeviceBuffer`, which is one by reference) to read, as a contiguous tensor of
@@ -82,15 +76,7 @@ pub unsafe fn view<'a, T: Scalar + DeviceCopy>(
     let shape = shape.into_shape()?;
     let address = check(device, buffer, &shape)?;
     // SAFETY: the buffer has the elements of the shape and is borrowed for 'a; the rest is the caller's promise.
-    unsafe {
-        TensorView::from_raw_parts(
-            device,
-            address,
-            T::DTYPE,
-            shape,
-            &shape.contiguous_strides(),
-        )
-    }
+    unsafe { TensorView::from_raw_parts(device, address, T::DTYPE, shape, &shape.contiguous_strides()) }
 }
 
 /// A cust buffer to write, as a contiguous tensor of `shape`.
@@ -109,15 +95,7 @@ pub unsafe fn view_mut<'a, T: Scalar + DeviceCopy>(
     let address = check(device, buffer, &shape)?;
     // SAFETY: the buffer has the elements of the shape and is exclusively borrowed for 'a; the rest is the caller's
     // promise.
-    unsafe {
-        TensorViewMut::from_raw_parts(
-            device,
-            address,
-            T::DTYPE,
-            shape,
-            &shape.contiguous_strides(),
-        )
-    }
+    unsafe { TensorViewMut::from_raw_parts(device, address, T::DTYPE, shape, &shape.contiguous_strides()) }
 }
 
 /// The address of a buffer that has as many elements as the shape and is of the device's primary context.

@@ -67,12 +67,8 @@ fn check_stream(stream: &crate::Stream, device: &crate::Device) -> crate::Result
     if stream.device() == device {
         return Ok(());
     }
-    Err(crate::ErrorKind::DeviceMismatch {
-        what: "the stream".to_owned(),
-        expected: *device,
-        got: *stream.device(),
-    }
-    .into())
+    Err(crate::ErrorKind::DeviceMismatch { what: "the stream".to_owned(), expected: *device, got: *stream.device() }
+        .into())
 }
 
 /// Threads of a block that CUDA has, in whole warps.

@@ -1,7 +1,7 @@
 //! From addresses, types and a wish to a [`Plan`].
 
-use pointwise_core::{DType, ResultType};
 use pointwise_core::launch::{NEIGHBOURS, TABLE_THREADS, TABLE_VECTORS};
+use pointwise_core::{DType, ResultType};
 
 use super::strategy::{Plan, Strategy, Variant};
 use crate::error::{ErrorKind, Result};
@@ -67,9 +67,7 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
             (Variant::RegisterCopy, (vectors + head + rest).div_ceil(u64::from(threads)))
         }
         // One block more: the one behind the last whole one also takes head and rest.
-        Strategy::Table => {
-            (Variant::Table, vectors / (u64::from(TABLE_THREADS) * TABLE_VECTORS as u64) + 1)
-        }
+        Strategy::Table => (Variant::Table, vectors / (u64::from(TABLE_THREADS) * TABLE_VECTORS as u64) + 1),
     };
     if blocks > MAX_BLOCKS {
         return Err(ErrorKind::Unsupported {

@@ -328,7 +328,8 @@ impl UnaryKernel {
                     None => unsafe { self.launch(context, x, target, stream, words) },
                     Some(walk) => {
                         let plan = self.plan_strided(x)?;
-                        let entry = (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| self.no_kernel(x.dtype()))?;
+                        let entry =
+                            (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| self.no_kernel(x.dtype()))?;
                         let function = entry.function(context)?;
                         let call = ([target.addr(), x.address()], sizes, words);
                         // SAFETY: the walk is of the views' shapes and strides; the caller's contract.

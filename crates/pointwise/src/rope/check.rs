@@ -230,7 +230,7 @@ pub(super) fn wide(view: &TensorView<'_>) -> u32 {
 pub(super) fn starts(view: &TensorView<'_>) -> Result<u32> {
     let len = view.numel();
     positions("cu_seqlens", view, &[&[len]])?;
-    if len < 2 || len > 1 << 31 || !view.is_contiguous() {
+    if !(2..=1 << 31).contains(&len) || !view.is_contiguous() {
         let expected = "give where each sequence begins and where the last ends, one after another";
         return Err(RopeError::invalid("cu_seqlens", view.shape(), expected).into());
     }

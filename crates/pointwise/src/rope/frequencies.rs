@@ -159,7 +159,11 @@ impl<R: FrequencyRule + ?Sized> FrequencySource for R {
     fn frequencies(&self, _seq_len: u64) -> Result<Frequencies, RopeError> {
         let rotary_dim = self.rotary_dim();
         if rotary_dim == 0 || !rotary_dim.is_multiple_of(2) {
-            return Err(RopeError::invalid("rotary_dim", rotary_dim, "lanes rotate in pairs; make it even and above 0"));
+            return Err(RopeError::invalid(
+                "rotary_dim",
+                rotary_dim,
+                "lanes rotate in pairs; make it even and above 0",
+            ));
         }
         let exact = (0..rotary_dim / 2).map(|i| self.inv_freq(i, rotary_dim)).collect();
         Frequencies::from_inv_freq_f64(exact, self.attention_factor())

@@ -32,9 +32,9 @@ pub use named::{
     ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeOp, RopeOperands, rope_llama31, rope_longrope, rope_neox,
     rope_non_neox, rope_op, rope_yarn,
 };
-pub(crate) use options::{Pointers, Source};
 pub use options::{
     OutOfRange, RopeAngles, RopeDirection, RopeFrequencies, RopeLayout, RopePairs, RopePositions, RotatedLanes,
 };
+pub(crate) use options::{Pointers, Source};
 pub use positions::{RopePrecision, cos_sin, cos_sin as rope_cos_sin};
 pub use rope_type::{MropeAxis, MropeLayout, MropeSections, RopeType};

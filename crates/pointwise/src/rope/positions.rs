@@ -49,9 +49,9 @@ pub fn cos_sin(
 impl Frequencies {
     /// Cosine and sine tables, each `[positions.len(), rotary_dim / 2]` row-major, times the attention factor, in f32.
     pub fn cos_sin(&self, positions: &[i64], precision: RopePrecision) -> (Vec<f32>, Vec<f32>) {
-        let rows = positions.iter().flat_map(|position| {
-            (0..self.inv_freq.len()).map(move |pair| self.cos_sin_at(*position, pair, precision))
-        });
+        let rows = positions
+            .iter()
+            .flat_map(|position| (0..self.inv_freq.len()).map(move |pair| self.cos_sin_at(*position, pair, precision)));
         rows.unzip()
     }
 

@@ -82,7 +82,7 @@ fn dimensions(config: &RopeConfig) -> Result<(), RopeError> {
             format!("{rotary_dim} of {head_dim} lanes cannot rotate"),
         ));
     }
-    if rotary_dim == 0 || rotary_dim % 2 != 0 {
+    if rotary_dim == 0 || !rotary_dim.is_multiple_of(2) {
         let value = format!("{rotary_dim} lanes");
         return Err(RopeError::invalid(key, value, "lanes rotate in pairs; make it an even number above 0"));
     }

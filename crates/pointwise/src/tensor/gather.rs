@@ -67,12 +67,7 @@ impl TensorView<'_> {
                 self.settle()?;
                 // SAFETY: the view has and the new tensor takes that many bytes; other streams are done with the view.
                 unsafe {
-                    cuda::copy_within(
-                        context,
-                        tensor.device_ptr(),
-                        self.device_ptr(),
-                        byte_len(dtype, self.shape())?,
-                    )
+                    cuda::copy_within(context, tensor.device_ptr(), self.device_ptr(), byte_len(dtype, self.shape())?)
                 }?;
                 Ok(tensor)
             }
@@ -95,11 +90,7 @@ impl TensorView<'_> {
                 // SAFETY: shape and strides reach only memory of the view, all initialised, not written meanwhile;
                 // `bytes` has the room.
                 unsafe {
-                    std::ptr::copy_nonoverlapping(
-                        self.as_ptr().wrapping_sub(below),
-                        bytes.as_mut_ptr(),
-                        len,
-                    );
+                    std::ptr::copy_nonoverlapping(self.as_ptr().wrapping_sub(below), bytes.as_mut_ptr(), len);
                 }
             }
             Some(context) => {
@@ -116,14 +107,12 @@ impl TensorView<'_> {
 
 /// Room for `len` elements: a view that repeats its elements may ask for more than there is.
 fn reserve<T>(data: &mut Vec<T>, len: usize) -> Result<()> {
-    Ok(data
-        .try_reserve_exact(len)
-        .map_err(|_| ErrorKind::OutOfMemory {
-            asked: len.saturating_mul(size_of::<T>()),
-            free: 0,
-            total: 0,
-            device: crate::Device::cpu(),
-        })?)
+    Ok(data.try_reserve_exact(len).map_err(|_| ErrorKind::OutOfMemory {
+        asked: len.saturating_mul(size_of::<T>()),
+        free: 0,
+        total: 0,
+        device: crate::Device::cpu(),
+    })?)
 }
 
 /// Appends the elements of `layout`, `size` bytes each, in row-major order to `out`, out of the bytes it spans.

@@ -16,10 +16,7 @@ pub(crate) type Moved = (Layout, i64);
 impl Layout {
     /// Elements one after another, the last dimension innermost.
     pub fn contiguous(shape: Shape) -> Layout {
-        Layout {
-            shape,
-            strides: shape.contiguous_strides(),
-        }
+        Layout { shape, strides: shape.contiguous_strides() }
     }
 
     /// Any strides: 0 repeats, a negative one walks backwards.
@@ -31,10 +28,7 @@ impl Layout {
             return Err(ErrorKind::Parameter {
                 name: "strides",
                 value: format!("{strides:?}"),
-                why: format!(
-                    "shape {shape} needs {} strides, one a dimension",
-                    shape.rank()
-                ),
+                why: format!("shape {shape} needs {} strides, one a dimension", shape.rank()),
             }
             .into());
         }
@@ -153,10 +147,7 @@ impl Layout {
     pub(crate) fn permute(&self, order: &[usize]) -> Result<Layout> {
         let rank = self.shape.rank();
         let mut seen = [false; MAX_RANK];
-        let fits = order.len() == rank
-            && order
-                .iter()
-                .all(|&d| d < rank && !std::mem::replace(&mut seen[d], true));
+        let fits = order.len() == rank && order.iter().all(|&d| d < rank && !std::mem::replace(&mut seen[d], true));
         if !fits {
             return Err(ErrorKind::Parameter {
                 name: "order",
@@ -181,10 +172,7 @@ impl Layout {
             return Err(ErrorKind::Parameter {
                 name: "start, len",
                 value: format!("{start}, {len}"),
-                why: format!(
-                    "dimension {dim} of shape {} has {size} elements",
-                    self.shape
-                ),
+                why: format!("dimension {dim} of shape {} has {size} elements", self.shape),
             }
             .into());
         }
@@ -192,11 +180,7 @@ impl Layout {
         dims[dim] = len;
         let layout = self.with(&dims[..self.shape.rank()], self.strides)?;
         // Without elements there is nothing to point at: stay where the memory is known to be.
-        let moved = if layout.shape.contains(&0) {
-            0
-        } else {
-            start as i64 * self.strides[dim]
-        };
+        let moved = if layout.shape.contains(&0) { 0 } else { start as i64 * self.strides[dim] };
         Ok((layout, moved))
     }
 
@@ -206,10 +190,7 @@ impl Layout {
             return Err(ErrorKind::Parameter {
                 name: "index",
                 value: index.to_string(),
-                why: format!(
-                    "dimension {dim} of shape {} has {} elements",
-                    self.shape, self.shape[dim]
-                ),
+                why: format!("dimension {dim} of shape {} has {} elements", self.shape, self.shape[dim]),
             }
             .into());
         }
@@ -239,15 +220,10 @@ impl Layout {
 
     pub(crate) fn expand(&self, shape: Shape) -> Result<Layout> {
         let fits = shape.rank() >= self.shape.rank()
-            && shape
-                .iter()
-                .rev()
-                .zip(self.shape.iter().rev())
-                .all(|(&to, &from)| to == from || from == 1);
+            && shape.iter().rev().zip(self.shape.iter().rev()).all(|(&to, &from)| to == from || from == 1);
         if !fits {
             return Err(ErrorKind::ShapeMismatch {
-                what: "expand (only dimensions of size 1 can be repeated, new ones come in front)"
-                    .to_owned(),
+                what: "expand (only dimensions of size 1 can be repeated, new ones come in front)".to_owned(),
                 expected: self.shape,
                 got: shape,
             }
@@ -267,11 +243,7 @@ impl Layout {
         let shape = shape.into_shape()?;
         if shape.numel() != self.shape.numel() {
             return Err(ErrorKind::ShapeMismatch {
-                what: format!(
-                    "reshape ({} elements cannot become {})",
-                    self.shape.numel(),
-                    shape.numel()
-                ),
+                what: format!("reshape ({} elements cannot become {})", self.shape.numel(), shape.numel()),
                 expected: self.shape,
                 got: shape,
             }
@@ -285,12 +257,7 @@ impl Layout {
         if self.is_contiguous() {
             return Ok(());
         }
-        Err(ErrorKind::NotContiguous {
-            what,
-            shape: self.shape,
-            strides: self.strides.to_vec(),
-        }
-        .into())
+        Err(ErrorKind::NotContiguous { what, shape: self.shape, strides: self.strides.to_vec() }.into())
     }
 
     pub(crate) fn unsqueeze(&self, dim: usize) -> Result<Layout> {
@@ -340,10 +307,7 @@ impl Layout {
     }
 
     fn with(&self, dims: &[usize], strides: Strides) -> Result<Layout> {
-        Ok(Layout {
-            shape: Shape::new(dims)?,
-            strides,
-        })
+        Ok(Layout { shape: Shape::new(dims)?, strides })
     }
 }
 
@@ -369,14 +333,7 @@ mod tests {
     #[test]
     fn repetition_is_seen() {
         assert!(!layout(&[4, 5, 6]).permute(&[2, 0, 1]).unwrap().may_repeat());
-        assert!(
-            !layout(&[4, 9])
-                .step(1, 4)
-                .unwrap()
-                .transpose(0, 1)
-                .unwrap()
-                .may_repeat()
-        );
+        assert!(!layout(&[4, 9]).step(1, 4).unwrap().transpose(0, 1).unwrap().may_repeat());
         let expanded = layout(&[1, 5]).expand(Shape::new(&[3, 5]).unwrap());
         assert!(expanded.unwrap().may_repeat());
         // Windows of 3, one apart.
@@ -418,11 +375,7 @@ mod tests {
         assert_eq!(a.unsqueeze(2).unwrap().shape().dims(), [4, 6, 1]);
         assert_eq!(a.unsqueeze(0).unwrap().strides()[1..], [6, 1]);
         assert!(a.unsqueeze(3).is_err());
-        assert_eq!(
-            a.unsqueeze(1).unwrap().squeeze(1).unwrap(),
-            a,
-            "there and back"
-        );
+        assert_eq!(a.unsqueeze(1).unwrap().squeeze(1).unwrap(), a, "there and back");
         assert!(a.squeeze(0).is_err());
         assert_eq!(a.reshape([24]).unwrap().strides(), [1]);
         assert!(a.reshape([25]).is_err());

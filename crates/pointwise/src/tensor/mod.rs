@@ -33,21 +33,14 @@ fn byte_len(dtype: DType, shape: &Shape) -> Result<usize> {
         .numel()
         .checked_mul(dtype.size())
         .filter(|&bytes| isize::try_from(bytes).is_ok())
-        .ok_or_else(|| ErrorKind::SizeOverflow {
-            dims: shape.to_vec(),
-        })?)
+        .ok_or_else(|| ErrorKind::SizeOverflow { dims: shape.to_vec() })?)
 }
 
 fn check_len(expected: usize, got: usize, unit: &'static str) -> Result<()> {
     if expected == got {
         return Ok(());
     }
-    Err(ErrorKind::DataLength {
-        expected,
-        got,
-        unit,
-    }
-    .into())
+    Err(ErrorKind::DataLength { expected, got, unit }.into())
 }
 
 /// Refuses bytes that are no bools: as a Rust `bool` they would be undefined behaviour.
@@ -57,11 +50,7 @@ fn check_bools(dtype: DType, bytes: &[u8]) -> Result<()> {
     }
     match bytes.iter().position(|&byte| byte > 1) {
         None => Ok(()),
-        Some(at) => Err(ErrorKind::BadBool {
-            at,
-            value: bytes[at],
-        }
-        .into()),
+        Some(at) => Err(ErrorKind::BadBool { at, value: bytes[at] }.into()),
     }
 }
 
@@ -90,28 +79,17 @@ impl Tensor {
     ///
     /// # Errors
     /// A shape of another number of elements; out of memory.
-    pub fn from_slice<T: Scalar>(
-        device: &Device,
-        data: &[T],
-        shape: impl IntoShape,
-    ) -> Result<Tensor> {
+    pub fn from_slice<T: Scalar>(device: &Device, data: &[T], shape: impl IntoShape) -> Result<Tensor> {
         let shape = shape.into_shape()?;
         check_len(shape.numel(), data.len(), "elements")?;
-        Tensor::with_storage(device, T::DTYPE, shape, |_| {
-            Storage::from_bytes(device, bytes_of(data))
-        })
+        Tensor::with_storage(device, T::DTYPE, shape, |_| Storage::from_bytes(device, bytes_of(data)))
     }
 
     /// A tensor of raw bytes, in the machine's byte order.
     ///
     /// # Errors
     /// Another number of bytes than shape and type need; for bool, a byte other than 0 and 1; out of memory.
-    pub fn from_bytes(
-        device: &Device,
-        dtype: DType,
-        bytes: &[u8],
-        shape: impl IntoShape,
-    ) -> Result<Tensor> {
+    pub fn from_bytes(device: &Device, dtype: DType, bytes: &[u8], shape: impl IntoShape) -> Result<Tensor> {
         let shape = shape.into_shape()?;
         check_len(byte_len(dtype, &shape)?, bytes.len(), "bytes")?;
         check_bools(dtype, bytes)?;
@@ -123,9 +101,7 @@ impl Tensor {
     /// # Errors
     /// A shape that is too large; out of memory.
     pub fn zeros(device: &Device, dtype: DType, shape: impl IntoShape) -> Result<Tensor> {
-        Tensor::with_storage(device, dtype, shape.into_shape()?, |bytes| {
-            Storage::zeros(device, bytes)
-        })
+        Tensor::with_storage(device, dtype, shape.into_shape()?, |bytes| Storage::zeros(device, bytes))
     }
 
     /// A tensor to be written: of anything on a GPU, of zeros on the CPU.
@@ -133,9 +109,7 @@ impl Tensor {
     /// # Errors
     /// A shape that is too large; out of memory.
     pub fn empty(device: &Device, dtype: DType, shape: impl IntoShape) -> Result<Tensor> {
-        Tensor::with_storage(device, dtype, shape.into_shape()?, |bytes| {
-            Storage::empty(device, bytes)
-        })
+        Tensor::with_storage(device, dtype, shape.into_shape()?, |bytes| Storage::empty(device, bytes))
     }
 
     /// A tensor whose elements are all `value`.
@@ -146,13 +120,12 @@ impl Tensor {
         let shape = shape.into_shape()?;
         byte_len(T::DTYPE, &shape)?;
         let mut data = Vec::new();
-        data.try_reserve_exact(shape.numel())
-            .map_err(|_| ErrorKind::OutOfMemory {
-                asked: shape.numel().saturating_mul(size_of::<T>()),
-                free: 0,
-                total: 0,
-                device: Device::cpu(),
-            })?;
+        data.try_reserve_exact(shape.numel()).map_err(|_| ErrorKind::OutOfMemory {
+            asked: shape.numel().saturating_mul(size_of::<T>()),
+            free: 0,
+            total: 0,
+            device: Device::cpu(),
+        })?;
         data.resize(shape.numel(), value);
         Tensor::from_slice(device, &data, shape)
     }
@@ -316,12 +289,9 @@ impl Tensor {
             .into());
         }
         if self.dtype != source.dtype {
-            return Err(ErrorKind::DType {
-                op: "copy_from".to_owned(),
-                got: source.dtype,
-                allowed: vec![self.dtype],
-            }
-            .into());
+            return Err(
+                ErrorKind::DType { op: "copy_from".to_owned(), got: source.dtype, allowed: vec![self.dtype] }.into()
+            );
         }
         if self.dtype == DType::Bool && self.device.is_cpu() && source.device.is_cuda() {
             // Kernels of others may have written anything.

@@ -27,9 +27,5 @@ pub fn overlap(a: &TensorView<'_>, b: &TensorView<'_>) -> Overlap {
         && a.shape() == b.shape()
         // Strides along a single element are never used.
         && a.shape().iter().zip(a.strides()).zip(b.strides()).all(|((&dim, x), y)| dim == 1 || x == y);
-    if same {
-        Overlap::Exact
-    } else {
-        Overlap::Partial
-    }
+    if same { Overlap::Exact } else { Overlap::Partial }
 }

@@ -55,19 +55,10 @@ impl Raw<'_> {
     /// The elements of `layout`, `elements` past the first of this view.
     fn moved(self, (layout, elements): (Layout, i64)) -> Self {
         let bytes = elements as isize * self.dtype.size() as isize;
-        Raw {
-            layout,
-            pointer: self.pointer.wrapping_offset(bytes),
-            ..self
-        }
+        Raw { layout, pointer: self.pointer.wrapping_offset(bytes), ..self }
     }
 
-    fn check_raw(
-        pointer: RawPointer,
-        dtype: DType,
-        device: &Device,
-        layout: &Layout,
-    ) -> Result<()> {
+    fn check_raw(pointer: RawPointer, dtype: DType, device: &Device, layout: &Layout) -> Result<()> {
         let aligned = pointer.0.addr().is_multiple_of(dtype.size());
         if layout.shape().numel() > 0 && (pointer.0.is_null() || !aligned) {
             return Err(ErrorKind::Parameter {
@@ -102,11 +93,7 @@ impl Raw<'_> {
             .into());
         }
         self.layout.require_contiguous(what)?;
-        let pointer = if self.layout.shape().numel() == 0 {
-            None
-        } else {
-            NonNull::new(self.pointer.cast::<T>())
-        };
+        let pointer = if self.layout.shape().numel() == 0 { None } else { NonNull::new(self.pointer.cast::<T>()) };
         Ok(pointer.unwrap_or(NonNull::dangling()))
     }
 }
@@ -255,10 +242,7 @@ impl TensorView<'_> {
 
 impl<'a> TensorView<'a> {
     pub(super) fn new(raw: Raw<'a>) -> Self {
-        TensorView {
-            raw,
-            memory: PhantomData,
-        }
+        TensorView { raw, memory: PhantomData }
     }
 
     /// A view of memory that other code owns: a device pointer (`u64`) or a host pointer, of any shape and strides (in
@@ -281,13 +265,7 @@ impl<'a> TensorView<'a> {
         let layout = Layout::strided(shape.into_shape()?, strides)?;
         let pointer = pointer.into();
         Raw::check_raw(pointer, dtype, device, &layout)?;
-        Ok(TensorView::new(Raw {
-            pointer: pointer.0,
-            dtype,
-            device: *device,
-            layout,
-            usage: None,
-        }))
+        Ok(TensorView::new(Raw { pointer: pointer.0, dtype, device: *device, layout, usage: None }))
     }
 
     /// The first element's address. On the CPU it may be read through, for `'a`.
@@ -385,10 +363,7 @@ impl<'a> TensorView<'a> {
 
 impl<'a> TensorViewMut<'a> {
     pub(super) fn new(raw: Raw<'a>) -> Self {
-        TensorViewMut {
-            raw,
-            memory: PhantomData,
-        }
+        TensorViewMut { raw, memory: PhantomData }
     }
 
     /// A view to write of memory that other code owns; see [`TensorView::from_raw_parts`].
@@ -420,13 +395,7 @@ impl<'a> TensorViewMut<'a> {
             }
             .into());
         }
-        Ok(TensorViewMut::new(Raw {
-            pointer: pointer.0,
-            dtype,
-            device: *device,
-            layout,
-            usage: None,
-        }))
+        Ok(TensorViewMut::new(Raw { pointer: pointer.0, dtype, device: *device, layout, usage: None }))
     }
 
     /// This view to read.

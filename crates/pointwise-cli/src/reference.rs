@@ -1,0 +1,216 @@
+//! What ops of several operands must give, element by element.
+
+use pointwise::{Accuracy, DType, MapDef};
+use pointwise_core::Kind;
+
+use crate::check::{self, Elements, Operands, Verdict};
+use crate::error::Result;
+use crate::tour::DEFAULTS;
+
+/// Compares results of type `result` of an op on operands of type `dtype` with what they must be.
+///
+/// # Errors
+/// A type that the op does not take.
+pub(crate) fn compare(
+    def: &MapDef,
+    dtype: DType,
+    result: DType,
+    got: &Elements,
+    operands: &Operands<'_>,
+) -> Result<Verdict> {
+    let name = def.info.name;
+    let each: Vec<&Elements> = operands.iter().map(|(_, elements)| *elements).collect();
+    if def.info.kind == Kind::Select {
+        return Ok(chosen(got, operands));
+    }
+    if let [Elements::Whole(a), rest @ ..] = each.as_slice() {
+        let at = |k: usize, i: usize| match rest.get(k) {
+            Some(Elements::Whole(values)) => i128::from(values[i]),
+            _ => 0,
+        };
+        let right = |i: usize| integer(name, dtype, [i128::from(a[i]), at(0, i), at(1, i)]);
+        let wanted: Option<Vec<i64>> = (0..a.len()).map(|i| right(i).map(|value| check::wrap(result, value))).collect();
+        return Ok(match (got, wanted) {
+            (Elements::Whole(got), Some(wanted)) => check::compare_whole(got, &wanted, operands),
+            _ => Verdict::broken("nothing to check it against"),
+        });
+    }
+    let Some(oracle) = def.oracle_for(dtype, &DEFAULTS)? else {
+        return Ok(Verdict::broken("an op on bits took a float"));
+    };
+    let mut accuracy = def.info.accuracy;
+    let mut exact = Vec::with_capacity(got.len());
+    for i in 0..each.first().map_or(0, |a| a.len()) {
+        let at = |k: usize| each.get(k).map_or(0.0, |elements| elements.number(i));
+        let x = [at(0), at(1), at(2)];
+        exact.push(if def.info.kind == Kind::Gated {
+            gated(oracle([x[0], 1.0, 0.0]), x, got.number(i))
+        } else if let Some(value) = steps(name, x.map(|x| x as f32)) {
+            accuracy = Accuracy::Exact;
+            f64::from(value)
+        } else if accuracy == Accuracy::Exact && result.is_float() {
+            // Rounded to f32, in which the op computes, and then to the type.
+            f64::from(oracle(x) as f32)
+        } else {
+            oracle(x)
+        });
+    }
+    Ok(check::compare(result, accuracy, got, &exact, operands))
+}
+
+/// `activation(gate) value`. The activation is an f32, whose overflow and rounding are the formula's. Of a subnormal
+/// one few digits are left, which the value may blow up: then a result near zero is taken as it is, and any of a huge
+/// value.
+fn gated(activation: f64, [gate, value, _]: [f64; 3], got: f64) -> f64 {
+    let activation = activation as f32;
+    let product = f64::from(activation) * value;
+    let is_tiny = activation.is_subnormal() || (activation == 0.0 && gate != 0.0);
+    if is_tiny && product != 0.0 && (value.abs() >= 1e30 || got.abs() <= 1e-7) { got } else { product }
+}
+
+/// The elements that the condition chooses, with their bits but for whether a NaN signals.
+fn chosen(got: &Elements, operands: &Operands<'_>) -> Verdict {
+    let [(_, Elements::Whole(condition)), (_, a), (_, b)] = operands else {
+        return Verdict::broken("a condition must be bool");
+    };
+    let bits = |elements: &Elements, i: usize| match elements {
+        Elements::Float(values) => values[i].to_bits() as i64,
+        Elements::Whole(values) => values[i],
+    };
+    let wanted: Vec<i64> = (0..condition.len()).map(|i| bits(if condition[i] != 0 { a } else { b }, i)).collect();
+    let got: Vec<i64> = (0..got.len()).map(|i| bits(got, i)).collect();
+    check::compare_whole(&got, &wanted, operands)
+}
+
+/// The formulas that PyTorch rounds to f32 at every step, so that f64 gives other results; with default parameters.
+fn steps(name: &str, [a, b, c]: [f32; 3]) -> Option<f32> {
+    let remainder = a % b;
+    let opposed = remainder != 0.0 && (b < 0.0) != (remainder < 0.0);
+    Some(match name {
+        "add" => a + b,
+        "sub" => a - b,
+        "div_trunc" => (a / b).trunc(),
+        "remainder" if opposed => remainder + b,
+        "remainder" => remainder,
+        "floor_divide" if b == 0.0 => a / b,
+        "floor_divide" => {
+            let quotient = (a - remainder) / b - if opposed { 1.0 } else { 0.0 };
+            let floor = quotient.floor();
+            match quotient {
+                0.0 => 0.0_f32.copysign(a / b),
+                _ if quotient - floor > 0.5 => floor + 1.0,
+                _ => floor,
+            }
+        }
+        "lerp" if c.abs() < 0.5 => c.mul_add(b - a, a),
+        "lerp" => (-(b - a)).mul_add(1.0 - c, b),
+        "prelu" => {
+            if a > 0.0 {
+                a
+            } else {
+                b * a
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// The ops on integers and bool, with default parameters, before wrapping; `None` for an op that is not known here.
+fn integer(name: &str, dtype: DType, [a, b, c]: [i128; 3]) -> Option<i128> {
+    let floor = || if b == 0 { 0 } else { a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0) };
+    Some(match name {
+        "add" if dtype == DType::Bool => a | b,
+        "add" => a + b,
+        "sub" => a - b,
+        "mul" => a * b,
+        // Division by zero is defined as 0.
+        "div_trunc" => a.checked_div(b).unwrap_or(0),
+        "floor_divide" => floor(),
+        "remainder" if b == 0 => 0,
+        "remainder" => a - b * floor(),
+        "pow" => power(a as i64, b),
+        "maximum" => a.max(b),
+        "minimum" => a.min(b),
+        "eq" => i128::from(a == b),
+        "ne" => i128::from(a != b),
+        "gt" => i128::from(a > b),
+        "lt" => i128::from(a < b),
+        "ge" => i128::from(a >= b),
+        "le" => i128::from(a <= b),
+        "logical_and" => i128::from(a != 0 && b != 0),
+        "logical_or" => i128::from(a != 0 || b != 0),
+        "bitwise_and" => a & b,
+        "bitwise_or" => a | b,
+        "bitwise_xor" => a ^ b,
+        "clamp_tensor" => a.max(b).min(c),
+        _ => return None,
+    })
+}
+
+/// Wraps: the low bits of a power depend on the low bits of the base alone.
+fn power(mut base: i64, exponent: i128) -> i128 {
+    let Ok(mut exponent) = u64::try_from(exponent) else {
+        return match base {
+            1 => 1,
+            -1 => 1 - 2 * (exponent & 1),
+            _ => 0,
+        };
+    };
+    let mut power = 1_i64;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = power.wrapping_mul(base);
+        }
+        base = base.wrapping_mul(base);
+        exponent >>= 1;
+    }
+    i128::from(power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The operation of a table with a right result, and with a wrong one.
+    #[test]
+    fn a_wrong_result_is_a_fault() {
+        let (a, b) = (Elements::Float(vec![1.0, 7.0]), Elements::Float(vec![3.0, -2.0]));
+        let floats = [("a", &a), ("b", &b)];
+        let (i, j) = (Elements::Whole(vec![-7, i64::MAX]), Elements::Whole(vec![2, 1]));
+        let whole = [("a", &i), ("b", &j)];
+        let mask = Elements::Whole(vec![0, 1]);
+        let select = [("cond", &mask), ("a", &a), ("b", &b)];
+        let f32s = |values: [f32; 2]| Elements::Float(values.map(f64::from).to_vec());
+        let third = 1.0_f32 / 3.0;
+        let cases: [(&str, DType, &Operands<'_>, Elements, Elements); 6] = [
+            ("div", DType::F32, &floats, f32s([third, -3.5]), f32s([third.next_up(), -3.5])),
+            ("floor_divide", DType::F32, &floats, f32s([0.0, -4.0]), f32s([0.0, -3.0])),
+            ("add", DType::I64, &whole, Elements::Whole(vec![-5, i64::MIN]), Elements::Whole(vec![-5, i64::MAX])),
+            ("floor_divide", DType::I64, &whole, Elements::Whole(vec![-4, i64::MAX]), Elements::Whole(vec![-3, 0])),
+            ("where", DType::F32, &select, f32s([3.0, 7.0]), f32s([1.0, -2.0])),
+            ("silu_and_mul", DType::F32, &floats, f32s([2.193_175_8, -13.987_246]), f32s([2.193_2, -13.987_246])),
+        ];
+        for (name, dtype, operands, right, wrong) in cases {
+            let def = pointwise::map_op(name).unwrap();
+            let fault = |got: &Elements| compare(def, dtype, dtype, got, operands).unwrap().fault;
+            assert_eq!(fault(&right), None, "{name}");
+            assert!(fault(&wrong).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_op_is_known() {
+        for def in pointwise::BINARY.iter().chain(pointwise::TERNARY) {
+            let whole = def.info.types.iter().any(|dtype| !dtype.is_float());
+            if whole && def.info.kind != Kind::Select {
+                assert!(integer(def.info.name, DType::I32, [3, 2, 1]).is_some(), "{}", def.info.name);
+            }
+        }
+    }
+
+    #[test]
+    fn powers() {
+        assert_eq!([power(3, 4), power(-1, -3), power(-1, -2), power(2, -1), power(0, 0)], [81, -1, 1, 0, 1]);
+        assert_eq!(check::wrap(DType::I8, power(2, 7)), -128);
+    }
+}

@@ -1,0 +1,322 @@
+//! Ops beside the tables: their operands and settings are their own.
+
+use std::io::{self, IsTerminal, Write};
+
+use pointwise::{Accuracy, DType, Number, OpInfo, Philox, SinusoidalLayout, Strategy, Tensor, kernels, ops};
+use serde_json::{Value, json};
+
+use crate::args::Run;
+use crate::error::{Error, Result, did_you_mean, nearest};
+use crate::file::{self, Target};
+use crate::output::line;
+use crate::registry::Replaced;
+use crate::run::{check_type, device, input, note};
+use crate::values;
+
+/// An op.
+pub(crate) struct Special {
+    /// Its name.
+    pub(crate) name: &'static str,
+    kind: &'static str,
+    /// The tensors it takes.
+    arguments: &'static [&'static str],
+    /// Names and defaults of its settings; no default where one must be given.
+    settings: &'static [(&'static str, Option<&'static str>)],
+    /// Those that can be asked for.
+    strategies: &'static [Strategy],
+    /// What its table says of it, where it is in one.
+    info: Option<fn() -> &'static OpInfo>,
+    doc: &'static str,
+    run: fn(&Work<'_>) -> Result<Done>,
+}
+
+/// The result, and what ran instead of the strategy asked for.
+type Done = (Tensor, Option<Replaced>);
+
+/// A call whose operands are read.
+struct Work<'a> {
+    settings: &'a Settings<'a>,
+    operands: &'a [Tensor],
+    device: &'a pointwise::Device,
+    strategy: Strategy,
+}
+
+/// The settings of a call.
+struct Settings<'a> {
+    op: &'static Special,
+    given: &'a [(String, String)],
+}
+
+/// Every op.
+const ALL: &[Special] = &[
+    Special {
+        name: "masked_fill",
+        kind: "select",
+        arguments: &["x", "mask"],
+        settings: &[("value", None)],
+        strategies: &[],
+        info: None,
+        doc: "`mask ? value : x`, x and mask broadcast both ways",
+        run: masked_fill,
+    },
+    Special {
+        name: "dropout",
+        kind: "random",
+        arguments: &["x"],
+        settings: &[("p", Some("0.5")), ("training", Some("true")), ("seed", Some("0")), ("offset", Some("0"))],
+        strategies: &[Strategy::Direct, Strategy::ExplicitParallel, Strategy::RegisterCopy],
+        info: Some(|| kernels::dropout(0.5).info()),
+        doc: "",
+        run: dropout,
+    },
+    Special {
+        name: "alibi",
+        kind: "generator",
+        arguments: &[],
+        settings: &[("num_heads", None), ("seq_len", None), ("causal", Some("false")), ("dtype", Some("f32"))],
+        strategies: &[Strategy::Direct, Strategy::RegisterCopy],
+        info: Some(|| kernels::alibi(false).info()),
+        doc: "",
+        run: alibi,
+    },
+    Special {
+        name: "sinusoidal",
+        kind: "generator",
+        arguments: &[],
+        settings: &[("seq_len", None), ("d_model", None), ("halves", Some("false")), ("dtype", Some("f32"))],
+        strategies: &[Strategy::Direct, Strategy::RegisterCopy],
+        info: Some(|| kernels::sinusoidal(SinusoidalLayout::Interleaved).info()),
+        doc: "",
+        run: sinusoidal,
+    },
+];
+
+/// Every op, in the order of `list`.
+pub(crate) fn all() -> &'static [Special] {
+    ALL
+}
+
+/// The op of a name.
+pub(crate) fn find(name: &str) -> Option<&'static Special> {
+    ALL.iter().find(|op| op.name == name)
+}
+
+/// The names of the ops, for suggestions.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|op| op.name)
+}
+
+/// `pointwise run` of one of these ops.
+///
+/// # Errors
+/// Those of the call, the files, the op and the device.
+pub(crate) fn run(out: &mut impl Write, args: &Run, op: &'static Special) -> Result<()> {
+    let settings = Settings { op, given: &args.set };
+    settings.check()?;
+    if op.strategies.is_empty() && args.strategy != Strategy::Auto {
+        return Err(Error::Usage(format!("{} chooses its strategy itself: leave --strategy out", op.name)));
+    }
+    let file = if op.arguments.is_empty() { None } else { Some(input(args)?) };
+    let target = Target::new(&args.output)?;
+    let device = device(&args.device)?;
+    let operands = file.map_or(Ok(Vec::new()), |file| file::read(file, op.arguments, &device))?;
+    for (name, operand) in op.arguments.iter().zip(&operands) {
+        let types = if *name == "mask" { &[DType::Bool] } else { op.types() };
+        check_type(op.name, name, operand.dtype(), types)?;
+    }
+    let work = Work { settings: &settings, operands: &operands, device: &device, strategy: args.strategy };
+    let (y, replaced) = (op.run)(&work)?;
+    drop(operands);
+    let (dtype, shape) = (y.dtype(), *y.shape());
+    target.write(&[("y", y)])?;
+    note(args.strategy, replaced);
+    if io::stdout().is_terminal() {
+        line(out, format!("{}: y {dtype} {shape} on {device} -> {}", op.name, args.output.display()))?;
+    }
+    Ok(())
+}
+
+fn masked_fill(work: &Work<'_>) -> Result<Done> {
+    let [x, mask] = work.operands else { return Err(work.wrong()) };
+    let value = values::number("value", work.settings.text("value"))?;
+    Ok((ops::masked_fill(x, mask, value)?, None))
+}
+
+fn dropout(work: &Work<'_>) -> Result<Done> {
+    let [x] = work.operands else { return Err(work.wrong()) };
+    let settings = work.settings;
+    let place = Philox { seed: settings.whole("seed")?, offset: settings.whole("offset")? };
+    let p = match values::number("p", settings.text("p"))? {
+        Number::Float(p) => p,
+        Number::Int(p) => p as f64,
+        _ => return Err(settings.refuse("p", "a probability, from 0 to 1")),
+    };
+    let kernel = kernels::dropout(p).training(settings.flag("training")?).strategy(work.strategy);
+    let y = kernel.run(x, place)?;
+    let plan = x.device().is_cuda().then(|| kernel.plan(x, &y, None)).transpose()?;
+    Ok((y, plan.and_then(|plan| Some((plan.strategy, plan.replaced?)))))
+}
+
+fn alibi(work: &Work<'_>) -> Result<Done> {
+    let settings = work.settings;
+    let (heads, len) = (settings.size("num_heads")?, settings.size("seq_len")?);
+    work.generate(&kernels::alibi(settings.flag("causal")?), &[heads, len, len])
+}
+
+fn sinusoidal(work: &Work<'_>) -> Result<Done> {
+    let settings = work.settings;
+    let halves = settings.flag("halves")?;
+    let layout = if halves { SinusoidalLayout::Halves } else { SinusoidalLayout::Interleaved };
+    work.generate(&kernels::sinusoidal(layout), &[settings.size("seq_len")?, settings.size("d_model")?])
+}
+
+impl Work<'_> {
+    fn wrong(&self) -> Error {
+        let op = self.settings.op;
+        Error::Failed(format!("{} takes the operands {}", op.name, op.arguments.join(", ")))
+    }
+
+    fn generate(&self, kernel: &pointwise::GeneratorKernel, shape: &[usize]) -> Result<Done> {
+        let kernel = kernel.clone().strategy(self.strategy);
+        let mut y = kernel.run(self.device, self.settings.dtype()?, shape)?;
+        let plan = if self.device.is_cuda() { Some(kernel.plan(&mut y)?) } else { None };
+        Ok((y, plan.and_then(|plan| Some((plan.strategy, plan.replaced?)))))
+    }
+}
+
+impl Settings<'_> {
+    /// That every setting is known, given once and of a value that it can have, and that those without a default are
+    /// there.
+    fn check(&self) -> Result<()> {
+        let op = self.op;
+        let names = || op.settings.iter().map(|(name, _)| *name);
+        for (i, (name, _)) in self.given.iter().enumerate() {
+            if self.given[..i].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Error::Usage(format!("--set {name} is given twice")));
+            }
+            if !names().any(|known| known == name) {
+                let (near, known) = (did_you_mean(&nearest(name, names())), names().collect::<Vec<_>>().join(", "));
+                return Err(Error::Usage(format!("{} has no parameter {name:?}{near} (it has {known})", op.name)));
+            }
+        }
+        for (name, default) in op.settings {
+            if default.is_none() && self.text(name).is_empty() {
+                return Err(Error::Usage(format!("{} needs --set {name}=...", op.name)));
+            }
+            match *name {
+                "training" | "causal" | "halves" => drop(self.flag(name)?),
+                "seed" | "offset" => drop(self.whole(name)?),
+                "num_heads" | "seq_len" | "d_model" => drop(self.size(name)?),
+                "dtype" => drop(self.dtype()?),
+                _ => drop(values::number(name, self.text(name))?),
+            }
+        }
+        Ok(())
+    }
+
+    /// The value given, or the default; empty where there is neither.
+    fn text(&self, name: &str) -> &str {
+        let default = self.op.settings.iter().find(|(known, _)| *known == name).and_then(|(_, default)| *default);
+        let given = self.given.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str());
+        given.or(default).unwrap_or_default()
+    }
+
+    fn flag(&self, name: &str) -> Result<bool> {
+        match self.text(name).to_ascii_lowercase().as_str() {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(self.refuse(name, "true or false")),
+        }
+    }
+
+    fn whole(&self, name: &str) -> Result<u64> {
+        self.text(name).parse().map_err(|_| self.refuse(name, "a whole number from 0 to 2^64 - 1"))
+    }
+
+    fn size(&self, name: &str) -> Result<usize> {
+        self.text(name).parse().map_err(|_| self.refuse(name, "a size: a whole number from 0"))
+    }
+
+    fn dtype(&self) -> Result<DType> {
+        let types = self.op.types();
+        types.iter().copied().find(|dtype| dtype.name() == self.text("dtype")).ok_or_else(|| {
+            let names: Vec<_> = types.iter().map(|dtype| dtype.name()).collect();
+            self.refuse("dtype", &format!("one of {}", names.join(", ")))
+        })
+    }
+
+    fn refuse(&self, name: &str, must: &str) -> Error {
+        Error::Usage(format!("{name}={}: must be {must}", self.text(name)))
+    }
+}
+
+impl Special {
+    /// The element types of `x`, or of the result.
+    pub(crate) fn types(&self) -> &'static [DType] {
+        self.info.map_or(&DType::ALL, |info| info().types)
+    }
+
+    /// The error allowed.
+    pub(crate) fn accuracy(&self) -> Accuracy {
+        self.info.map_or(Accuracy::Exact, |info| info().accuracy)
+    }
+
+    fn doc(&self) -> &'static str {
+        self.info.map_or(self.doc, |info| info().doc.trim())
+    }
+}
+
+/// A line of `list`.
+pub(crate) struct Row {
+    /// Name, operands and settings.
+    pub(crate) signature: String,
+    pub(crate) types: &'static [DType],
+    pub(crate) accuracy: Accuracy,
+    pub(crate) doc: &'static str,
+}
+
+/// The ops as `list` shows them.
+pub(crate) fn rows() -> impl Iterator<Item = Row> {
+    ALL.iter().map(|op| {
+        let settings = op.settings.iter().map(|(name, default)| match default {
+            Some(default) => format!("{name}={default}"),
+            None => (*name).to_owned(),
+        });
+        let parts: Vec<String> = op.arguments.iter().map(|&name| name.to_owned()).chain(settings).collect();
+        let signature = format!("{}({})", op.name, parts.join(", "));
+        Row { signature, types: op.types(), accuracy: op.accuracy(), doc: op.doc() }
+    })
+}
+
+/// The ops' elements of `list --json`.
+pub(crate) fn descriptions() -> impl Iterator<Item = Value> {
+    ALL.iter().map(|op| {
+        let parameters: Vec<_> = op
+            .settings
+            .iter()
+            .map(|(name, default)| {
+                // A number or a bool where it is one; else a word.
+                let value = default.map(|text| serde_json::from_str(text).unwrap_or_else(|_| json!(text)));
+                json!({ "name": name, "default": value, "required": default.is_none() })
+            })
+            .collect();
+        let types: Vec<_> = op.types().iter().map(|dtype| dtype.name()).collect();
+        let strategies: Vec<_> =
+            op.strategies.iter().map(|strategy| json!({ "name": strategy.name(), "types": types })).collect();
+        let bound = |dtype: &DType| (dtype.name().to_owned(), json!(op.accuracy().bound(*dtype)));
+        json!({
+            "name": op.name,
+            "kind": op.kind,
+            "arguments": op.arguments,
+            "parameters": parameters,
+            "types": types,
+            "result": "same",
+            "strategies": strategies,
+            "accuracy": {
+                "exact": op.accuracy() == Accuracy::Exact,
+                "ulp": op.types().iter().map(bound).collect::<serde_json::Map<_, _>>(),
+            },
+            "doc": op.doc(),
+        })
+    })
+}
