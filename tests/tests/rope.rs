@@ -250,7 +250,9 @@ fn compare(what: &str, dtype: DType, got: &Logical, expected: &(Logical, Vec<f64
     for (i, ((got, expected), size)) in got.values.iter().zip(&expected.values).zip(size).enumerate() {
         // The sine's 2 ULP and the rounded products, then one rounding.
         let allowed = expected.abs() * rounding(dtype) * 1.01 + size * 4e-7 + 1e-7 * f64::from(dtype == DType::F16);
-        if !((got - expected).abs() <= allowed) {
+        // A NaN is not right.
+        let right = (got - expected).abs() <= allowed;
+        if !right {
             return Err(format!("{what}: element {i} is {got}, not {expected} (allowed: {allowed:e})").into());
         }
     }
@@ -712,6 +714,9 @@ fn golden_outputs(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// A lane of a rotated row from the row, the position and the lane's index.
+type Formula<'a> = &'a dyn Fn(&dyn Fn(usize) -> f64, f64, usize) -> f64;
+
 /// The five source designs, each by its own formula.
 fn source_designs(device: &Device) -> Outcome {
     let (n, s, h, d) = (2, 6, 3, 32);
@@ -719,9 +724,7 @@ fn source_designs(device: &Device) -> Outcome {
     let inv = |i: usize| 10_000.0_f64.powf(-(i as f64) / (d as f64 / 2.0));
     let frequencies = RopeFrequencies::new(device, &RopeConfig::default_rope(d, 1e4).frequencies(0).unwrap())?;
     let mut expected = x.clone();
-    let mut set = |formula: &dyn Fn(&dyn Fn(usize) -> f64, f64, usize) -> f64,
-                   position: &dyn Fn(usize, usize) -> f64,
-                   x: &Logical| {
+    let mut set = |formula: Formula<'_>, position: &dyn Fn(usize, usize) -> f64, x: &Logical| {
         for b in 0..n {
             for s in 0..s {
                 for h in 0..h {

@@ -48,8 +48,8 @@ fn sine_and_cosine_of_a_phase() {
     for i in 0..200_000_u64 {
         check(i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         // Near the axes, and near the eighths of a turn.
-        check((i % 8 << 61).wrapping_add(i * i).wrapping_sub(1 << 30));
-        check((i % 8 << 61).wrapping_add(i << 40));
+        check(((i % 8) << 61).wrapping_add(i * i).wrapping_sub(1 << 30));
+        check(((i % 8) << 61).wrapping_add(i << 40));
     }
     println!("worst error: {worst:.2} ulp");
     assert!(worst <= 3.0, "{worst} ulp");

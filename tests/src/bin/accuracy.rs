@@ -8,9 +8,7 @@ use rayon::prelude::*;
 use tests::{inputs, judge};
 
 /// f32 inputs of a call.
-const CHUNK: u64 = 1 << 26;
-/// f32 inputs of a task on the host.
-const TASK: usize = 1 << 16;
+const CHUNK: u64 = 1 << 22;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut device = Device::best()?;
@@ -34,10 +32,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "| op | f32: ULP of the bound, at, correctly rounded | f16: ULP, correctly rounded | bf16 | f8e4m3 | f8e5m2 |"
     );
     println!("|---|---|---|---|---|---|");
-    let start = Instant::now();
-    let f32s = all_f32(&device, &ops, if sample { 257 } else { 1 })?;
     let mut failed = 0;
-    for (def, f32s) in ops.iter().zip(f32s) {
+    for def in ops {
+        let start = Instant::now();
+        let f32s = all_f32(&device, def, if sample { 257 } else { 1 })?;
         let bound = def.info.accuracy.bound(def.info.result.of(DType::F32));
         let mut kept = f32s.keeps(def.info.accuracy, def.info.result.of(DType::F32), false);
         let mut row = format!("| {} | {} |", def.info.name, cell(&f32s, Some(bound)));
@@ -48,8 +46,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         failed += usize::from(!kept);
         println!("{row}{}", if kept { "" } else { " ABOVE ITS BOUND" });
+        eprintln!("{}: {:.1} s", def.info.name, start.elapsed().as_secs_f64());
     }
-    eprintln!("{:.0} s", start.elapsed().as_secs_f64());
     if failed > 0 {
         return Err(format!("{failed} op(s) above the bound").into());
     }
@@ -74,32 +72,16 @@ fn all_codes(device: &Device, def: &'static UnaryDef, dtype: DType) -> pointwise
     Ok(judge::unary(def, dtype, &Default::default(), &x, &y))
 }
 
-/// Every `step`-th f32 through each of the ops; a chunk of inputs serves all of them.
-fn all_f32(device: &Device, ops: &[&'static UnaryDef], step: u64) -> pointwise::Result<Vec<judge::Report>> {
-    let mut totals = vec![judge::Report::default(); ops.len()];
-    let mut first = 0_u64;
-    while first < 1 << 32 {
-        let last = (first + CHUNK * step).min(1 << 32);
-        let count = (last - first).div_ceil(step) as usize;
-        let mut x = vec![0_u8; 4 * count];
-        x.par_chunks_exact_mut(4).enumerate().for_each(|(i, slot)| {
-            slot.copy_from_slice(&((first + i as u64 * step) as u32).to_le_bytes());
-        });
-        let tensor = Tensor::from_bytes(device, DType::F32, &x, [count])?;
-        // Several ops at a time: what takes longest is the way back of the results.
-        let parts: pointwise::Result<Vec<_>> = ops
-            .par_iter()
-            .map(|def| {
-                let y = def.kernel().run(&tensor)?.to_bytes()?;
-                let size = def.info.result.of(DType::F32).size();
-                Ok(x.par_chunks(TASK * 4)
-                    .zip(y.par_chunks(TASK * size))
-                    .map(|(x, y)| judge::unary(def, DType::F32, &Default::default(), x, y))
-                    .reduce(judge::Report::default, judge::Report::merge))
-            })
-            .collect();
-        totals = totals.into_iter().zip(parts?).map(|(total, part)| total.merge(part)).collect();
-        first += count as u64 * step;
-    }
-    Ok(totals)
+/// Every `step`-th f32 through the op, a chunk a thread: each goes to the device and back by itself.
+fn all_f32(device: &Device, def: &'static UnaryDef, step: u64) -> pointwise::Result<judge::Report> {
+    let total = (1_u64 << 32).div_ceil(step);
+    (0..total.div_ceil(CHUNK))
+        .into_par_iter()
+        .map(|chunk| {
+            let codes = (chunk * CHUNK..total.min((chunk + 1) * CHUNK)).map(|i| (i * step) as u32);
+            let x: Vec<u8> = codes.flat_map(u32::to_le_bytes).collect();
+            let y = def.kernel().run(&Tensor::from_bytes(device, DType::F32, &x, [x.len() / 4])?)?.to_bytes()?;
+            Ok(judge::unary(def, DType::F32, &Default::default(), &x, &y))
+        })
+        .try_reduce(judge::Report::default, |a, b| Ok(a.merge(b)))
 }

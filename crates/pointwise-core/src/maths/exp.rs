@@ -73,15 +73,6 @@ pub(super) fn exp_scaled(x: f32) -> Scaled {
     Scaled(exp_times_power(x, 100.0))
 }
 
-/// As [`exp_scaled`], with [`exp2_estimate`] in place of a polynomial: at most 2.5 ulp.
-#[inline(always)]
-pub(super) fn exp_scaled_estimate(x: f32) -> Scaled {
-    let t = fma(x, LOG2_E, ROUND_MAGIC + 100.0);
-    let n = t - (ROUND_MAGIC + 100.0);
-    let f = fma(x, LOG2_E_LO, fma(x, LOG2_E, -n));
-    Scaled(add_exponent(exp2_estimate(f), t))
-}
-
 /// `e^x 2^k` for a whole `k` that makes it a normal number. NaN as in [`add_exponent`].
 #[inline(always)]
 pub(super) fn exp_times_power(x: f32, k: f32) -> f32 {

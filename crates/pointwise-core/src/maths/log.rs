@@ -1,6 +1,6 @@
 //! `ln`, `log2`, `log1p` and `ln(1 + e^x)`.
 
-use super::exp::{LN_2_HI, Scaled, exp_scaled_estimate};
+use super::exp::{LN_2_HI, Scaled, exp_scaled};
 use super::prim::{at_least, fma, if_above, log2_special};
 
 /// The bits of `sqrt(1/2)`: mantissas are taken from there up to `sqrt 2`.
@@ -121,7 +121,7 @@ fn log1p_unit_poly(w: f32) -> f32 {
 #[inline(always)]
 pub fn softplus1(x: f32) -> f32 {
     // max(x, 0) + ln(1 + e^-|x|)
-    let w = exp_scaled_estimate(at_least(-x.abs(), -120.0));
+    let w = exp_scaled(at_least(-x.abs(), -120.0));
     // Of which sign a zero is does not matter here: the tail decides.
     fma(w.0 * log1p_unit_poly(w.plain()), Scaled::DOWN, at_least(x, 0.0))
 }
