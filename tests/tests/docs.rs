@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointwise::{Accuracy, DType, OpInfo, UNARY};
+use pointwise::{Accuracy, BINARY, DType, GATED, OpInfo, TERNARY, UNARY};
 
 const HEAD: &str = "\
 # The ops
@@ -16,13 +16,30 @@ Results in 16 bits are within 1 ULP and correctly rounded for at least 99.5 % of
 `floats` are f32, f16, bf16, f8e4m3, f8e5m2; `ints` are i8, i16, i32, i64, u8.
 ";
 
+const TAIL: &str = "
+## Beside the tables
+
+`masked_fill` and `clamp_bounds` (clamp by tensors, either of which may be missing) are built on `where` and
+`clamp_tensor`. `dropout`, `alibi` and `sinusoidal` take a place in a random sequence or a shape, see their documentation; the
+rotary embedding has [a page of its own](rope.md).
+";
+
+const COLUMNS: &str =
+    "| op | operands | parameters | element types | result | bound | |\n|---|---|---|---|---|---|---|\n";
+
 fn page() -> String {
     let mut page = HEAD.to_owned();
-    page += "\n## One operand\n\n| op | parameters | element types | result | bound | |\n|---|---|---|---|---|---|\n";
-    for def in UNARY {
-        page += &row(&def.info);
+    let tables: [(&str, Vec<&OpInfo>); 4] = [
+        ("One operand", UNARY.iter().map(|def| &def.info).collect()),
+        ("Two operands, broadcast", BINARY.iter().map(|def| &def.info).collect()),
+        ("Gated: an activation of the first half times the second", GATED.iter().map(|def| &def.info).collect()),
+        ("Three operands, broadcast", TERNARY.iter().map(|def| &def.info).collect()),
+    ];
+    for (title, infos) in tables {
+        page += &format!("\n## {title}\n\n{COLUMNS}");
+        page.extend(infos.into_iter().map(row));
     }
-    page
+    page + TAIL
 }
 
 fn row(info: &OpInfo) -> String {
@@ -33,13 +50,14 @@ fn row(info: &OpInfo) -> String {
     };
     let doc = info.doc.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
     let result = info.result.of(DType::F32);
-    let result = if result == DType::Bool { "bool" } else { "as x" };
+    let result = if result == DType::Bool { "bool" } else { "same" };
     let mut row = String::new();
     // Writing to a string does not fail.
     let _ = writeln!(
         row,
-        "| `{}` | {} | {} | {result} | {bound} | {doc} |",
+        "| `{}` | {} | {} | {} | {result} | {bound} | {doc} |",
         info.name,
+        info.arguments().join(", "),
         params.join(", "),
         types(info.types)
     );
