@@ -2,7 +2,6 @@
 //!
 //! Each table is behind a feature of its name, so that the builder can compile the tables side by side.
 #![no_std]
-#![feature(abi_gpu_kernel, asm_experimental_arch)]
 
 pointwise_device::kernel_crate!();
 
