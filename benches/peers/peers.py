@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""Times peers of pointwise on the rows of workloads.csv, and on rows of 2^28 results for every op.
+
+    python3 benches/peers/peers.py --out FILE [--workloads CSV] [--set reference|large|all] [--op RE] [--peer RE]
+                                   [--workers N] [--budget-s S] [--check]
+
+Peers: `torch` (eager), `inductor` (torch.compile), `triton` (kernels written by hand, the common ops), `cupy`, and where they
+can be imported `liger` and `flashinfer`. RE is matched with the whole name. Workers compile their rows side by side, then time
+them one at a time, all peers of a row on the same inputs; `timing.py` says how. At the budget's end what was not reached is
+said. `--check` times nothing: it compares every peer's result with eager PyTorch's on small shapes.
+
+FILE gets JSON lines: first {"meta": ...}, then one object a measurement:
+{"row": index of the csv's data row or "large/OP/DTYPE", "op", "dtype", "peer", "cold_us", "p10_us", "p90_us", "warm_us",
+"note"}, where a peer that failed has no times but an "error"; last {"end": {"seconds", "unreached"}}.
+"""
+import argparse
+import json
+import multiprocessing
+import os
+import queue
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+import rows
+
+PEERS = ("torch", "inductor", "triton", "cupy", "liger", "flashinfer")
+
+
+def chosen(options):
+    """The rows asked for."""
+    found = []
+    if options.set in ("reference", "all"):
+        found.extend(rows.read(options.workloads))
+    if options.set in ("large", "all"):
+        found.extend(rows.large())
+    return [row for row in found if re.fullmatch(options.op, row.op)]
+
+
+class Peers:
+    """The calls of all peers of a row; what inductor compiled is kept from the first use of a row to the next."""
+
+    def __init__(self, options, device):
+        self.names = [name for name in PEERS if re.fullmatch(options.peer, name)]
+        self.device = device
+        self.compiled = {}
+
+    def calls(self, row, tensors, name):
+        """Calls of one peer to choose the fastest from, the result tensor or None, and a note; None where it has no such op."""
+        import other_ops
+        import torch_ops
+
+        if name == "torch":
+            return [torch_ops.eager(row, self.device, tensors)], None, None
+        if name == "inductor":
+            function = self.compiled.get(row.key)
+            if function is None:
+                function = self.compiled[row.key] = torch_ops.compiled(row, self.device)
+            return [lambda: function(*tensors)], None, None
+        if name == "triton":
+            import triton_ops
+
+            found = triton_ops.choices(row, tensors)
+            return found and (*found, None)
+        found = getattr(other_ops, name)(row, tensors)
+        return found and ([found[0]], *found[1:])
+
+
+def worker(index, share, options, lock, messages, timing_begins, compile_until, time_until):
+    """One process: compiles its share, says so, and times it row by row when no other process does."""
+    try:
+        import torch
+
+        with torch.inference_mode():
+            work(share, options, lock, messages, timing_begins, compile_until, time_until)
+    except BaseException:
+        messages.put(("failed", index, traceback.format_exc()))
+    else:
+        messages.put(("done", index, None))
+
+
+def work(share, options, lock, messages, timing_begins, compile_until, time_until):
+    import torch
+
+    torch.set_num_threads(1)
+    torch._dynamo.config.cache_size_limit = 10_000
+    peers = Peers(options, "cuda")
+    errors = {}
+    for row in share:
+        if time.time() > compile_until:
+            break
+        tensors = rows.inputs(row, "cuda", zeros=True)
+        for name in peers.names:
+            if name != "torch":
+                try:
+                    calls = peers.calls(row, tensors, name)
+                    for call in calls[0] if calls else []:
+                        call()
+                    torch.cuda.synchronize()
+                except Exception as error:  # of a peer's own making; the row goes on without it
+                    errors[row.key, name] = f"{type(error).__name__}: {error}"[:500]
+        del tensors
+        torch.cuda.empty_cache()
+        messages.put(("compiled", None, None))
+    messages.put(("ready", None, None))
+    timing_begins.wait()
+    timer = None
+    for row in share:
+        with lock:
+            if time.time() > time_until:
+                messages.put(("unreached", row.key, None))
+                continue
+            timer = timer or timing().Timer()
+            tensors = rows.inputs(row, "cuda")
+            for name in peers.names:
+                line = {"row": row.key, "op": row.op, "dtype": row.dtype, "peer": name}
+                try:
+                    if (row.key, name) in errors:
+                        raise RuntimeError(errors[row.key, name])
+                    if name == "inductor" and row.key not in peers.compiled:
+                        messages.put(("unreached", f"{row.key} {name}", None))
+                        continue
+                    calls = peers.calls(row, tensors, name)
+                    if calls is None:
+                        continue
+                    call = calls[0][0]
+                    if len(calls[0]) > 1:
+                        call = min(calls[0], key=lambda call: timer.times(call, 7, True)[3])
+                    line |= timer.measure(call)
+                    if calls[2]:
+                        line["note"] = calls[2]
+                except Exception as error:
+                    line["error"] = f"{type(error).__name__}: {error}"[:500]
+                messages.put(("line", None, line))
+                calls = call = None
+            del tensors
+            peers.compiled.pop(row.key, None)
+            torch.cuda.empty_cache()
+
+
+def timing():
+    import timing
+
+    return timing
+
+
+def versions():
+    """Versions of what is timed."""
+    import importlib.metadata as packages
+
+    import torch
+
+    def version(*names):
+        for name in names:
+            try:
+                return packages.version(name)
+            except packages.PackageNotFoundError:
+                pass
+        return None
+
+    query = ["nvidia-smi", "--query-gpu=driver_version,clocks.sm,clocks.mem", "--format=csv,noheader"]
+    try:
+        driver, *clocks = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        driver, clocks = None, []
+    return {
+        "gpu": torch.cuda.get_device_name(0), "driver": driver, "clocks_at_start": clocks, "cuda": torch.version.cuda,
+        "torch": torch.__version__, "triton": version("triton"), "cupy": version("cupy-cuda13x", "cupy-cuda12x", "cupy"),
+        "liger": version("liger-kernel"), "flashinfer": version("flashinfer-python"),
+    }
+
+
+def first_line(messages):
+    """In a process of its own, so that the parent holds no GPU memory."""
+    try:
+        import other_ops
+        import torch
+
+        with torch.inference_mode():
+            messages.put(("meta", None, versions() | {"missing": other_ops.missing()} | timing().meta(timing().Timer())))
+    except BaseException:
+        messages.put(("failed", "meta", traceback.format_exc()))
+
+
+def run(options, found):
+    begin = time.time()
+    folder = tempfile.TemporaryDirectory(prefix="peers")
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUPY_CACHE_DIR"):
+        os.environ[name] = os.path.join(folder.name, name)
+    # One thread a worker: the workers are what runs side by side.
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    context = multiprocessing.get_context("spawn")
+    messages, lock, timing_begins = context.Queue(), context.Lock(), context.Event()
+    unreached, failed, ready, compiled = [], 0, 0, 0
+    with open(options.out, "w") as out:
+
+        def write(value):
+            out.write(json.dumps(value) + "\n")
+            out.flush()
+
+        process = context.Process(target=first_line, args=(messages,))
+        process.start()
+        kind, _, value = messages.get()
+        process.join()
+        if kind == "failed":
+            sys.exit(f"no figures of the device:\n{value}")
+        write({"meta": value | {"workers": options.workers, "rows": len(found)}})
+        print(json.dumps(value), flush=True)
+        compile_until, time_until = begin + 0.5 * options.budget_s, begin + options.budget_s - 10
+        workers = min(options.workers, len(found))
+        processes = []
+        for index in range(workers):
+            arguments = (index, found[index::workers], options, lock, messages, timing_begins, compile_until, time_until)
+            process = context.Process(target=worker, args=arguments, daemon=True)
+            process.start()
+            processes.append(process)
+        alive, lines = workers, 0
+        while alive:
+            try:
+                kind, key, value = messages.get(timeout=5)
+            except queue.Empty:
+                if time.time() > begin + options.budget_s + 20:
+                    print(f"{alive} workers did not end", flush=True)
+                    break
+                if all(process.exitcode is not None for process in processes):
+                    print(f"{alive} workers ended without a word", flush=True)
+                    break
+                # A worker that died must not hold up the others.
+                dead = sum(process.exitcode not in (None, 0) for process in processes)
+                if ready + dead >= workers or time.time() > compile_until + 60:
+                    timing_begins.set()
+                continue
+            if kind == "line":
+                write(value)
+                lines += 1
+            elif kind == "compiled":
+                compiled += 1
+            elif kind == "unreached":
+                unreached.append(key)
+            elif kind == "ready":
+                ready += 1
+                if ready == workers:
+                    print(f"{compiled} of {len(found)} rows compiled after {time.time() - begin:.0f} s", flush=True)
+                    timing_begins.set()
+            elif kind == "failed":
+                failed += 1
+                alive -= 1
+                print(value, flush=True)
+                ready += 1
+                if ready >= workers:
+                    timing_begins.set()
+            elif kind == "done":
+                alive -= 1
+        for process in processes:
+            process.terminate()
+        seconds = round(time.time() - begin, 1)
+        write({"end": {"seconds": seconds, "failed_workers": failed, "unreached": unreached}})
+    print(f"{lines} lines in {seconds} s; {failed} workers failed; not reached: {unreached or 'nothing'}")
+    return 1 if failed else 0
+
+
+def check(options, found):
+    """Every peer against eager PyTorch, on small shapes."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    peers, wrong, compared, seen = Peers(options, device), 0, 0, set()
+    with torch.inference_mode():
+        for row in found:
+            row = row.shrunk()
+            kind = (row.op, row.dtype, str(row.shapes), str(row.params))
+            if kind in seen:
+                continue
+            seen.add(kind)
+            tensors = rows.inputs(row, device)
+            want = peers.calls(row, tensors, "torch")[0][0]()
+            for name in peers.names:
+                if name == "torch" or device == "cpu" and name not in ("inductor", "triton"):
+                    continue
+                try:
+                    calls = peers.calls(row, tensors, name)
+                    if calls is None:
+                        continue
+                    for call in calls[0]:
+                        got = call()
+                        got = calls[1] if calls[1] is not None else got
+                        if isinstance(got, tuple):  # Liger's q and k
+                            got = torch.cat([part.transpose(1, 2) for part in got], dim=2)
+                        compared += 1
+                        if row.op == "dropout":
+                            right = abs((got == 0).float().mean().item() - 0.5) < 0.05
+                        elif name == "liger" and row.op.startswith("rope"):
+                            right = got.shape == want.shape  # in place: a second call would rotate again
+                        else:
+                            near = 1e-5 if row.dtype == "f32" else 2e-2
+                            right = torch.allclose(got.double(), want.double(), near, near, equal_nan=True)
+                        if not right:
+                            wrong += 1
+                            print(f"{row.key} {row.op} {row.dtype} {row.shapes} {name}: another result", flush=True)
+                except Exception as error:
+                    wrong += 1
+                    print(f"{row.key} {row.op} {row.dtype} {row.shapes} {name}: {type(error).__name__}: {error}"[:600], flush=True)
+    print(f"{compared} results compared on {device}, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out")
+    parser.add_argument("--workloads", default=rows.default_path())
+    parser.add_argument("--set", choices=("reference", "large", "all"), default="reference")
+    parser.add_argument("--op", default=".*", metavar="RE")
+    parser.add_argument("--peer", default=".*", metavar="RE")
+    parser.add_argument("--workers", type=int, default=12)
+    parser.add_argument("--budget-s", type=float, default=460)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    if options.workloads is None and options.set != "large":
+        parser.error("workloads.csv lies neither beside this script nor in the command's sources: --workloads")
+    found = chosen(options)
+    if not found:
+        parser.error("no such row")
+    if options.check:
+        sys.exit(check(options, found))
+    if not options.out:
+        parser.error("--out FILE")
+    sys.exit(run(options, found))
+
+
+if __name__ == "__main__":
+    main()
