@@ -1,5 +1,5 @@
-"""The peers that may be missing: CuPy, Liger, FlashInfer. Each `NAME(row, tensors)` gives a call and its result tensor (None
-where the call returns it), and a note or None; or None where the peer has no such op."""
+"""The peers that may be missing: CuPy, Liger, FlashInfer. Each `NAME(row, tensors)` gives a call and its result tensor
+(None where the call returns it), and a note or None; or None where the peer has no such op."""
 import functools
 import importlib
 
@@ -10,10 +10,10 @@ CUPY = {
     "sign": "sign", "sin": "sin", "cos": "cos", "floor": "floor", "ceil": "ceil", "round": "rint", "trunc": "trunc",
     "log1p": "log1p", "expm1": "expm1", "tanh": "tanh", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite",
     "logical_not": "logical_not", "bitwise_not": "invert", "add": "add", "sub": "subtract", "mul": "multiply",
-    "div": "true_divide", "floor_divide": "floor_divide", "remainder": "remainder", "pow": "power", "maximum": "maximum",
-    "minimum": "minimum", "eq": "equal", "ne": "not_equal", "gt": "greater", "lt": "less", "ge": "greater_equal",
-    "le": "less_equal", "logical_and": "logical_and", "logical_or": "logical_or", "bitwise_and": "bitwise_and",
-    "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
+    "div": "true_divide", "floor_divide": "floor_divide", "remainder": "remainder", "pow": "power",
+    "maximum": "maximum", "minimum": "minimum", "eq": "equal", "ne": "not_equal", "gt": "greater", "lt": "less",
+    "ge": "greater_equal", "le": "less_equal", "logical_and": "logical_and", "logical_or": "logical_or",
+    "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
 }
 # Written in C++ for cupy.ElementwiseKernel; arithmetic in f32, as a user would for halves.
 CUPY_KERNELS = {
@@ -24,7 +24,7 @@ CUPY_KERNELS = {
     "erf": "y = (T)erff((float)x)",
     "rsqrt": "y = (T)rsqrtf((float)x)",
 }
-BOOL_RESULT = {"isnan", "isinf", "isfinite", "logical_not", "eq", "ne", "gt", "lt", "ge", "le", "logical_and", "logical_or"}
+BOOL_RESULT = set("isnan isinf isfinite logical_not eq ne gt lt ge le logical_and logical_or".split())
 
 
 @functools.cache
@@ -38,7 +38,9 @@ def module(name):
 
 def missing():
     """The peers that cannot be imported, with the reason."""
-    names = {"cupy": "cupy", "liger": "liger_kernel.ops.swiglu", "flashinfer": "flashinfer", "tileops": "tileops.elementwise"}
+    names = {
+        "cupy": "cupy", "liger": "liger_kernel.ops.swiglu", "flashinfer": "flashinfer", "tileops": "tileops.elementwise"
+    }
     found = {peer: module(name) for peer, name in names.items()}
     reasons = {peer: reason for peer, reason in found.items() if isinstance(reason, str)}
     return reasons | {"tileops": reasons.get("tileops", "there, but this script has no calls of it")}
@@ -56,8 +58,8 @@ def cupy(row, tensors):
         call = getattr(cupy, CUPY[row.op])
     else:
         return None
-    shape = torch.broadcast_shapes(*(x.shape for x in tensors))
-    result = torch.empty(shape, dtype=torch.bool if row.op in BOOL_RESULT else tensors[0].dtype, device=tensors[0].device)
+    x, shape = tensors[0], torch.broadcast_shapes(*(x.shape for x in tensors))
+    result = torch.empty(shape, dtype=torch.bool if row.op in BOOL_RESULT else x.dtype, device=x.device)
     out = cupy.from_dlpack(result)
     if row.op in CUPY_KERNELS:
         return lambda: call(operands[0], out), result, None
@@ -66,7 +68,7 @@ def cupy(row, tensors):
 
 def liger(row, tensors):
     if row.op == "silu_and_mul" and not isinstance(swiglu := module("liger_kernel.ops.swiglu"), str):
-        return lambda: swiglu.swiglu_fused_gate_up_forward(tensors[0]), None, None
+        return lambda: swiglu.swiglu_fused_gate_up_forward(tensors[0])[1], None, None
     if row.op == "gelu_tanh_and_mul" and not isinstance(geglu := module("liger_kernel.ops.geglu"), str):
         gate, value = (half.contiguous() for half in tensors[0].chunk(2, dim=-1))
         return lambda: geglu.geglu_forward(gate, value)[2], None, "gate and value in tensors of their own"

@@ -4,14 +4,15 @@
     python3 benches/peers/peers.py --out FILE [--workloads CSV] [--set reference|large|all] [--op RE] [--peer RE]
                                    [--workers N] [--budget-s S] [--check]
 
-Peers: `torch` (eager), `inductor` (torch.compile), `triton` (kernels written by hand, the common ops), `cupy`, and where they
-can be imported `liger` and `flashinfer`. RE is matched with the whole name. Workers compile their rows side by side, then time
-them one at a time, all peers of a row on the same inputs; `timing.py` says how. At the budget's end what was not reached is
-said. `--check` times nothing: it compares every peer's result with eager PyTorch's on small shapes.
+Peers: `torch` (eager), `inductor` (torch.compile), `triton` (kernels written by hand, the common ops), `cupy`, and
+where they can be imported `liger` and `flashinfer`. RE is matched with the whole name. Workers compile their rows
+side by side, then time them one at a time, all peers of a row on the same inputs; `timing.py` says how. At the
+budget's end what was not reached is said. `--check` times nothing: it compares every peer's result with eager
+PyTorch's on small shapes.
 
 FILE gets JSON lines: first {"meta": ...}, then one object a measurement:
-{"row": index of the csv's data row or "large/OP/DTYPE", "op", "dtype", "peer", "cold_us", "p10_us", "p90_us", "warm_us",
-"note"}, where a peer that failed has no times but an "error"; last {"end": {"seconds", "unreached"}}.
+{"row": index of the csv's data row or "large/OP/DTYPE", "op", "dtype", "peer", "cold_us", "p10_us", "p90_us",
+"warm_us", "note"}, where a peer that failed has no times but an "error"; last {"end": {"seconds", "unreached"}}.
 """
 import argparse
 import json
@@ -49,7 +50,7 @@ class Peers:
         self.compiled = {}
 
     def calls(self, row, tensors, name):
-        """Calls of one peer to choose the fastest from, the result tensor or None, and a note; None where it has no such op."""
+        """Calls of one peer to choose the fastest from, the result tensor or None, a note; None without such an op."""
         import other_ops
         import torch_ops
 
@@ -163,13 +164,15 @@ def versions():
 
     query = ["nvidia-smi", "--query-gpu=driver_version,clocks.sm,clocks.mem", "--format=csv,noheader"]
     try:
-        driver, *clocks = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+        answer = subprocess.run(query, capture_output=True, text=True, check=True).stdout
+        driver, *clocks = answer.splitlines()[0].split(", ")
     except (OSError, subprocess.CalledProcessError, IndexError):
         driver, clocks = None, []
     return {
         "gpu": torch.cuda.get_device_name(0), "driver": driver, "clocks_at_start": clocks, "cuda": torch.version.cuda,
-        "torch": torch.__version__, "triton": version("triton"), "cupy": version("cupy-cuda13x", "cupy-cuda12x", "cupy"),
-        "liger": version("liger-kernel"), "flashinfer": version("flashinfer-python"),
+        "torch": torch.__version__, "triton": version("triton"),
+        "cupy": version("cupy-cuda13x", "cupy-cuda12x", "cupy"), "liger": version("liger-kernel"),
+        "flashinfer": version("flashinfer-python"),
     }
 
 
@@ -180,7 +183,8 @@ def first_line(messages):
         import torch
 
         with torch.inference_mode():
-            messages.put(("meta", None, versions() | {"missing": other_ops.missing()} | timing().meta(timing().Timer())))
+            found = versions() | {"missing": other_ops.missing()} | timing().meta(timing().Timer())
+            messages.put(("meta", None, found))
     except BaseException:
         messages.put(("failed", "meta", traceback.format_exc()))
 
@@ -213,7 +217,8 @@ def run(options, found):
         workers = min(options.workers, len(found))
         processes = []
         for index in range(workers):
-            arguments = (index, found[index::workers], options, lock, messages, timing_begins, compile_until, time_until)
+            share = found[index::workers]
+            arguments = (index, share, options, lock, messages, timing_begins, compile_until, time_until)
             process = context.Process(target=worker, args=arguments, daemon=True)
             process.start()
             processes.append(process)
@@ -302,7 +307,8 @@ def check(options, found):
                             print(f"{row.key} {row.op} {row.dtype} {row.shapes} {name}: another result", flush=True)
                 except Exception as error:
                     wrong += 1
-                    print(f"{row.key} {row.op} {row.dtype} {row.shapes} {name}: {type(error).__name__}: {error}"[:600], flush=True)
+                    why = f"{type(error).__name__}: {error}"[:500]
+                    print(f"{row.key} {row.op} {row.dtype} {row.shapes} {name}: {why}", flush=True)
     print(f"{compared} results compared on {device}, {wrong} wrong")
     return 1 if wrong else 0
 

@@ -11,9 +11,9 @@ DTYPES = {
     "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8,
 }
 UNARY = (
-    "exp log sqrt rsqrt abs neg reciprocal sign sin cos floor ceil round round_decimals trunc erf log1p expm1 relu gelu "
-    "gelu_tanh silu sigmoid tanh leaky_relu elu selu hardswish hardsigmoid hardtanh softplus mish logical_not isnan isinf "
-    "isfinite nan_to_num clamp"
+    "exp log sqrt rsqrt abs neg reciprocal sign sin cos floor ceil round round_decimals trunc erf log1p expm1 relu "
+    "gelu gelu_tanh silu sigmoid tanh leaky_relu elu selu hardswish hardsigmoid hardtanh softplus mish logical_not "
+    "isnan isinf isfinite nan_to_num clamp"
 ).split()
 BINARY = (
     "add sub mul div div_trunc floor_divide remainder pow maximum minimum eq ne gt lt ge le logical_and logical_or"
@@ -127,8 +127,10 @@ def inputs(row, device, zeros=False):
         return [mask(shape) for shape in row.shapes]
     if not dtype.is_floating_point:
         most = 1024 if row.op == "bitwise_not" else 1000
-        draw = [torch.randint(-most, most + 1, shape, dtype=dtype, device=device, generator=generator) for shape in row.shapes]
-        return [x * 0 for x in draw] if zeros else draw
+        if zeros:
+            return [torch.zeros(shape, dtype=dtype, device=device) for shape in row.shapes]
+        draw = {"dtype": dtype, "device": device, "generator": generator}
+        return [torch.randint(-most, most + 1, shape, **draw) for shape in row.shapes]
     if row.op in POSITIVE:
         return [uniform(shape, 0.1, 1.1) for shape in row.shapes]
     if row.op in NEAR_ONE:
@@ -155,8 +157,9 @@ def inputs(row, device, zeros=False):
 
 
 def rope_inputs(row, x, device, zeros):
-    """x, the cosines and sines of [positions, dim] in x's type, and the positions where the op takes them. What distinguishes
-    the scaled variants is in the tables, which are made outside the timed call: here all have those of plain RoPE."""
+    """x, the cosines and sines of [positions, dim] in x's type, and the positions where the op takes them. What
+    distinguishes the scaled variants is in the tables, made outside the timed call: here all have those of plain RoPE.
+    """
     dim = x.shape[-1]
     ids = []
     if row.op == "rope_neox_position_ids":

@@ -8,8 +8,8 @@ import rows
 
 
 class Timer:
-    """Before each timed call comes a write of twice the L2 (`cold`) and a sleep of the GPU, during which the host enqueues the
-    call and both events: neither its own time nor a launch's shows."""
+    """Before each timed call comes a write of twice the L2 (`cold`) and a sleep of the GPU, during which the host
+    enqueues the call and both events: neither its own time nor a launch's shows."""
 
     def __init__(self):
         self.l2 = torch.cuda.get_device_properties(0).L2_cache_size

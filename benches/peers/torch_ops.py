@@ -1,4 +1,4 @@
-"""What PyTorch users run for each row: one function of the row's tensors. Where PyTorch has no single op, a composition."""
+"""What PyTorch users run for each row: one function of the row's tensors, a composition where there is no single op."""
 import torch
 import torch.nn.functional as F
 
@@ -151,8 +151,8 @@ def eager(row, device, tensors):
 
 
 def compiled(row, device):
-    """torch.compile's function of the row's tensors, compiled on its first call. Each row has code of its own, so that no
-    row waits for the guards of others."""
+    """torch.compile's function of the row's tensors, compiled on its first call. Each row has code of its own, so that
+    no row waits for the guards of others."""
     call = function(row, device)
 
     def whole(*tensors):

@@ -1,4 +1,4 @@
-"""Kernels as one writes them by hand in Triton, for the common ops. Each has a few block sizes, of which the fastest counts."""
+"""Kernels as one writes them by hand in Triton, for the common ops: a few block sizes each, the fastest counts."""
 import torch
 import triton
 import triton.language as tl

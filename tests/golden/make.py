@@ -5,20 +5,20 @@
 
 Needs torch and safetensors. The files in the repository come from CUDA.
 
-Format. One safetensors file a group. Its metadata has the strings `format` (`pointwise golden 1`), `torch`, `device` (`cpu` or
-the GPU's name), `refused` (a JSON list of the cases that PyTorch has no kernel for: nothing to compare) and `cases`, a JSON
-list of objects:
+Format. One safetensors file a group. Its metadata has one key, `golden`, a JSON object: `format` (1), `torch`, `device`
+(`cpu` or the GPU's name), `refused` (the cases that PyTorch has no kernel for: nothing to compare) and `cases`, a list of
+objects:
 
     name      what the case is called: op, element types, form
     op        pointwise's name of the op; `OP_backward` for gradients; `to` for conversions
     params    the parameters that are not left at their default
-    inputs    the operands in call order: a tensor's name, {"float": x}, {"int": x}, {"bool": x} for a number (x may be the
-              string "inf", "-inf" or "nan"), or null for one left out. Gradients take the result's gradient first.
+    inputs    the operands in call order: a tensor's name, {"float": x}, {"int": x}, {"bool": x} for a number (x may
+              be the string "inf", "-inf" or "nan"), or null for one left out. Gradients take the result's first.
     outputs   names of PyTorch's results: one, or for gradients one for each operand
     exact     names of float64 results on the same inputs, or null where the result is not a float
 
-Inputs, parameters and numbers are rounded to the type that PyTorch computes in before the float64 result is made, so that
-rounding them is no error. Tensors of the same contents are stored once.
+Inputs, parameters and numbers are rounded to the type that PyTorch computes in before the float64 result is made, so
+that rounding them is no error. Tensors of the same contents are stored once.
 """
 import argparse
 import hashlib
@@ -40,16 +40,17 @@ FLOATS = [torch.float32, torch.float16, torch.bfloat16]
 INTS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
 INF, NAN = math.inf, math.nan
 SPECIAL = [
-    0.0, -0.0, INF, -INF, NAN, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.5, 3.0, -3.0, 6.0, -6.0, 0.1, -0.1, 2.0, -2.0,
-    20.0, 20.000002, -20.0, 5.75, -5.75, 13.2, -13.2, 88.72284, 88.72285, -87.33655, -103.97208, -104.0, 11.09, -17.4,
-    1e-3, -1e-3, 1e-7, -1e-7, 0.99999994, -0.99999994, 3.1415927, 1.5707964, 1e5, 1e10, -1e10, 8388608.5, 16777217.0,
-    2.9998, 99.996, 1234.565, -0.00567,
+    0.0, -0.0, INF, -INF, NAN, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.5, 3.0, -3.0, 6.0, -6.0, 0.1, -0.1, 2.0,
+    -2.0, 20.0, 20.000002, -20.0, 5.75, -5.75, 13.2, -13.2, 88.72284, 88.72285, -87.33655, -103.97208, -104.0, 11.09,
+    -17.4, 1e-3, -1e-3, 1e-7, -1e-7, 0.99999994, -0.99999994, 3.1415927, 1.5707964, 1e5, 1e10, -1e10, 8388608.5,
+    16777217.0, 2.9998, 99.996, 1234.565, -0.00567,
 ]
 PAIRS = [
-    (1.0, 0.1), (1e20, 3.0), (-1e-45, 1.0), (3.4028235e38, 0.1), (3.4028235e38, -3.4028235e38), (-2.0, 1.0), (2.0, -1.0),
-    (-1.0, INF), (1.0, -INF), (-2.0, 0.5), (-2.0, 3.0), (-2.0, -3.0), (-0.0, -1.0), (-0.0, -2.0), (-0.0, 3.0), (-0.0, 0.5),
-    (-INF, 0.5), (-INF, 3.0), (-INF, -3.0), (0.5, INF), (0.5, -INF), (2.0, INF), (2.0, -INF), (-1.0, INF), (-1.0, -INF),
-    (1.0, NAN), (NAN, 0.0), (7.0, 2.0), (-7.0, 2.0), (7.0, -2.0), (2.9998, 1.0), (5.9999, 2.0), (10.0, 10.0),
+    (1.0, 0.1), (1e20, 3.0), (-1e-45, 1.0), (3.4028235e38, 0.1), (3.4028235e38, -3.4028235e38), (-2.0, 1.0),
+    (2.0, -1.0), (-1.0, INF), (1.0, -INF), (-2.0, 0.5), (-2.0, 3.0), (-2.0, -3.0), (-0.0, -1.0), (-0.0, -2.0),
+    (-0.0, 3.0), (-0.0, 0.5), (-INF, 0.5), (-INF, 3.0), (-INF, -3.0), (0.5, INF), (0.5, -INF), (2.0, INF), (2.0, -INF),
+    (-1.0, INF), (-1.0, -INF), (1.0, NAN), (NAN, 0.0), (7.0, 2.0), (-7.0, 2.0), (7.0, -2.0), (2.9998, 1.0),
+    (5.9999, 2.0), (10.0, 10.0),
 ]
 OTHERS = [0.0, -0.0, INF, -INF, NAN, 1.0, -1.0, 2.0, -0.5, 3.0]
 
@@ -117,11 +118,9 @@ class Group:
         names = [case["name"] for case in self.cases]
         assert len(set(names)) == len(names), sorted(name for name in set(names) if names.count(name) > 1)
         device = torch.cuda.get_device_name(0) if self.device == "cuda" else "cpu"
-        metadata = {
-            "format": "pointwise golden 1", "torch": torch.__version__, "device": device,
-            "cases": json.dumps(self.cases, separators=(",", ":"), allow_nan=False),
-            "refused": json.dumps(self.refused, separators=(",", ":")),
-        }
+        about = {"format": 1, "torch": torch.__version__, "device": device, "refused": self.refused, "cases": self.cases}
+        # One key: with more, their order would differ from run to run.
+        metadata = {"golden": json.dumps(about, separators=(",", ":"), allow_nan=False)}
         path = Path(folder, f"{self.name}.safetensors")
         save_file(self.tensors, path, metadata)
         print(f"{path}: {len(self.cases)} cases, {len(self.refused)} refused, {path.stat().st_size} bytes")
@@ -218,15 +217,16 @@ def gelu_tanh(x):
 # Op, function, exact function, sets of parameters.
 UNARY = {
     "exp": (torch.exp,), "log": (torch.log,), "sqrt": (torch.sqrt,), "rsqrt": (torch.rsqrt,), "abs": (torch.abs,),
-    "neg": (torch.neg,), "reciprocal": (torch.reciprocal,), "sign": (torch.sign,), "sin": (torch.sin,), "cos": (torch.cos,),
-    "floor": (torch.floor,), "ceil": (torch.ceil,), "round": (torch.round,), "trunc": (torch.trunc,), "erf": (torch.erf,),
-    "log1p": (torch.log1p,), "expm1": (torch.expm1,), "relu": (F.relu,), "gelu": (F.gelu, gelu_exact),
-    "gelu_tanh": (gelu_tanh, gelu_tanh_exact), "silu": (F.silu,), "sigmoid": (torch.sigmoid,), "tanh": (torch.tanh,),
-    "leaky_relu": (F.leaky_relu, None, {"negative_slope": 0.2}), "elu": (F.elu, None, {"alpha": 1.25}), "selu": (F.selu,),
-    "hardswish": (F.hardswish,), "hardsigmoid": (F.hardsigmoid,),
-    "hardtanh": (F.hardtanh, None, {"min_val": -0.75, "max_val": 2.5}),
-    "softplus": (F.softplus, None, {"beta": 2.0, "threshold": 5.0}), "mish": (F.mish,), "logical_not": (torch.logical_not,),
-    "bitwise_not": (torch.bitwise_not,), "isnan": (torch.isnan,), "isinf": (torch.isinf,), "isfinite": (torch.isfinite,),
+    "neg": (torch.neg,), "reciprocal": (torch.reciprocal,), "sign": (torch.sign,), "sin": (torch.sin,),
+    "cos": (torch.cos,), "floor": (torch.floor,), "ceil": (torch.ceil,), "round": (torch.round,),
+    "trunc": (torch.trunc,), "erf": (torch.erf,), "log1p": (torch.log1p,), "expm1": (torch.expm1,), "relu": (F.relu,),
+    "gelu": (F.gelu, gelu_exact), "gelu_tanh": (gelu_tanh, gelu_tanh_exact), "silu": (F.silu,),
+    "sigmoid": (torch.sigmoid,), "tanh": (torch.tanh,), "leaky_relu": (F.leaky_relu, None, {"negative_slope": 0.2}),
+    "elu": (F.elu, None, {"alpha": 1.25}), "selu": (F.selu,), "hardswish": (F.hardswish,),
+    "hardsigmoid": (F.hardsigmoid,), "hardtanh": (F.hardtanh, None, {"min_val": -0.75, "max_val": 2.5}),
+    "softplus": (F.softplus, None, {"beta": 2.0, "threshold": 5.0}), "mish": (F.mish,),
+    "logical_not": (torch.logical_not,), "bitwise_not": (torch.bitwise_not,), "isnan": (torch.isnan,),
+    "isinf": (torch.isinf,), "isfinite": (torch.isfinite,),
     "nan_to_num": (torch.nan_to_num, None, {"nan": 1.5, "posinf": 100.0, "neginf": -100.0}),
     "clamp": (torch.clamp, None, {"min": -0.75, "max": 2.5}, {"min": 0.5}, {"max": 0.5}, {"min": 2.0, "max": -1.0}),
     "round_decimals": (torch.round, None, {"decimals": 2}, {"decimals": -1}, {"decimals": 3}),
@@ -278,7 +278,9 @@ def operand_pairs(op, dtype, n):
     a, b = int_pairs(dtype, n // 4)
     if op in DIVIDES:
         # CUDA leaves a quotient by zero open, and the smallest number by -1 is a fault on some processors.
-        keep = (b != 0) if dtype in (torch.uint8, torch.bool) else (b != 0) & ((b != -1) | (a != torch.iinfo(dtype).min))
+        keep = b != 0
+        if dtype not in (torch.uint8, torch.bool):
+            keep &= (b != -1) | (a != torch.iinfo(dtype).min)
         a, b = a[keep], b[keep]
     return a, b
 
@@ -317,7 +319,8 @@ def scalar(group):
             if op in ("maximum", "minimum") or op == "div" and dtype not in FLOATS:
                 continue
             numbers = (0.3, 2.0, -3.0, 0.5, 3, -1.5, 0.0) if dtype in FLOATS else whole
-            numbers = tuple(n for n in numbers if n > 0) if dtype == torch.uint8 or op == "pow" and dtype in INTS else numbers
+            if dtype == torch.uint8 or op == "pow" and dtype in INTS:
+                numbers = tuple(number for number in numbers if number > 0)
             for number in numbers:
                 group.add(f"number={number}", op, call, [x, number])
             if op == "sub":
@@ -392,8 +395,8 @@ def gated(group):
 def broadcast(group):
     forms = {
         "row": ((5, 8), (8,)), "column": ((5, 8), (5, 1)), "outer": ((5, 1), (1, 8)), "scalar": ((5, 8), ()),
-        "scalar first": ((), (5, 8)), "both": ((2, 1, 4), (3, 1)), "channel": ((2, 3, 2, 2), (3, 1, 1)), "inner": ((4, 1), (2, 4, 5)),
-        "zero": ((0, 4), (1, 4)), "single": ((1, 1), (3, 5)), "0-dim": ((), ()),
+        "scalar first": ((), (5, 8)), "both": ((2, 1, 4), (3, 1)), "channel": ((2, 3, 2, 2), (3, 1, 1)),
+        "inner": ((4, 1), (2, 4, 5)), "zero": ((0, 4), (1, 4)), "single": ((1, 1), (3, 5)), "0-dim": ((), ()),
     }
     ops = {op: call for op, (call, *_) in BINARY.items()} | COMPARISON
 
@@ -404,7 +407,8 @@ def broadcast(group):
 
     for form, (left, right) in forms.items():
         for op, call in ops.items():
-            for dtype in (torch.float32, torch.float16, torch.int32) if op in ("add", "eq", "maximum") else (torch.float32,):
+            others = (torch.float16, torch.int32) if op in ("add", "eq", "maximum") else ()
+            for dtype in (torch.float32, *others):
                 a, b = shaped(dtype, left, 22), shaped(dtype, right, 23)
                 group.add(form, op, call, [a, b])
         for op, call in BITWISE.items():
@@ -472,7 +476,8 @@ def gradient(call, which=None):
 
     def backward(grad, *operands, **params):
         leaves = [
-            x.detach().clone().requires_grad_(x.dtype.is_floating_point) if isinstance(x, torch.Tensor) else x for x in operands
+            x.detach().clone().requires_grad_(x.dtype.is_floating_point) if isinstance(x, torch.Tensor) else x
+            for x in operands
         ]
         wanted = [x for x in leaves if isinstance(x, torch.Tensor) and x.requires_grad]
         result = call(*leaves, **params)
@@ -536,9 +541,9 @@ def fp8(group):
         finite = table[torch.isfinite(table)].unique()
         ties = (finite[1:] + finite[:-1]) / 2
         top = finite.max() * torch.tensor([1.02, 1.0357, 1.0358, 1.05, 1.0714, 1.0715, 1.2, 4.0])
-        ends = torch.tensor([0.0, -0.0, INF, -INF, NAN, 1e-30, -1e-30, 448.0, 464.0, 464.1, 480.0, 61440.0, 61439.0, 65504.0])
+        ends = [0.0, -0.0, INF, -INF, NAN, 1e-30, -1e-30, 448.0, 464.0, 464.1, 480.0, 61440.0, 61439.0, 65504.0]
         x = torch.cat([
-            ends, ties, torch.nextafter(ties, ties * 2 + 1), torch.nextafter(ties, ties * 0), top, -top,
+            torch.tensor(ends), ties, torch.nextafter(ties, ties * 2 + 1), torch.nextafter(ties, ties * 0), top, -top,
             torch.randn(64, generator=generator(44)) * 40,
         ])
         group.add(f"to {TYPES[dtype]}", "to", lambda x, dtype=dtype: x.to(dtype), [x], None)
