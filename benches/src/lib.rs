@@ -1,38 +1,7 @@
 //! What the benchmarks share.
 
-use pointwise::{DType, Device, Stream, Tensor, cuda::Event};
-
-/// The median of a list; 0 of none.
-#[must_use]
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
-/// Milliseconds of each of `repeats` runs of `work` on the device, by events around each, after `warm_up` more.
-///
-/// # Errors
-/// Those of the work, and the driver's.
-pub fn times(
-    device: &Device,
-    warm_up: usize,
-    repeats: usize,
-    mut work: impl FnMut() -> pointwise::Result<()>,
-) -> pointwise::Result<Vec<f64>> {
-    let stream: Stream = device.stream();
-    for _ in 0..warm_up {
-        work()?;
-    }
-    let events =
-        (0..repeats).map(|_| Ok((Event::new(device)?, Event::new(device)?))).collect::<pointwise::Result<Vec<_>>>()?;
-    for (start, end) in &events {
-        start.record(&stream)?;
-        work()?;
-        end.record(&stream)?;
-    }
-    device.synchronize()?;
-    events.iter().map(|(start, end)| Ok(f64::from(end.milliseconds_since(start)?))).collect()
-}
+use pointwise::{DType, Device, Tensor};
+pub use pointwise_cli::timing::{median, times};
 
 /// `n` elements of a float type between -8 and 8, no two neighbours alike: never zeros, which run faster.
 ///

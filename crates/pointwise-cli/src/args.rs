@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use pointwise::Strategy;
 
+use crate::bench::Bench;
+
 /// Elementwise GPU kernels written in Rust: see them run, use them on files.
 #[derive(Debug, Parser)]
 #[command(
@@ -49,6 +51,11 @@ pub(crate) enum Command {
                       pointwise run dropout in.safetensors -o out.safetensors --set p=0.1 --set seed=42\n  \
                       pointwise run alibi -o out.safetensors --set num_heads=8 --set seq_len=128 --set dtype=bf16")]
     Run(Run),
+    /// Time the ops beside a copy of the same bytes, and beside other libraries
+    #[command(after_help = "Examples:\n  pointwise bench --set large --json ours.json\n  \
+                      pointwise bench --op '^silu$' --dtype bf16\n  \
+                      pointwise bench --from ours.json --peers peers.jsonl --figures figures")]
+    Bench(Bench),
     /// Say what works on this machine, and what to do about what does not
     Doctor,
 }
@@ -76,7 +83,7 @@ pub(crate) struct Run {
 }
 
 /// Checks a device's name; whether it is there is a question for later.
-fn device_name(name: &str) -> Result<String, String> {
+pub(crate) fn device_name(name: &str) -> Result<String, String> {
     let ordinal = name.strip_prefix("cuda:");
     let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<usize>().is_ok();
     if matches!(name, "auto" | "cpu" | "cuda") || ordinal.is_some_and(is_number) {

@@ -1,8 +1,9 @@
-//! The commands of `pointwise`: `tour`, `list`, `run` and `doctor`.
+//! The commands of `pointwise`: `tour`, `list`, `run`, `bench` and `doctor`.
 //!
 //! Exit codes: 0 done, 1 the op or the data was at fault, 2 the call was. What went wrong is one line on stderr.
 
 mod args;
+mod bench;
 mod beside;
 mod check;
 mod doctor;
@@ -11,12 +12,14 @@ mod file;
 mod list;
 mod output;
 mod progress;
+mod random;
 mod reference;
 mod registry;
 mod rope;
 mod run;
 mod samples;
 mod special;
+pub mod timing;
 mod tour;
 mod values;
 
@@ -49,6 +52,7 @@ fn dispatch(command: &Command) -> Result<()> {
         Command::Tour { device } => tour::tour(&mut out, device),
         Command::List { json } => list::list(&mut out, *json),
         Command::Run(run) => run::run(&mut out, run),
+        Command::Bench(bench) => bench::bench(&mut out, bench),
         Command::Doctor => doctor::doctor(&mut out),
     }?;
     out.flush().map_err(Error::Stdout)

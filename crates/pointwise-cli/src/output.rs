@@ -24,6 +24,12 @@ impl Paint {
         Paint(io::stdout().is_terminal() && !refused)
     }
 
+    /// No colours.
+    #[cfg(test)]
+    pub(crate) fn none() -> Paint {
+        Paint(false)
+    }
+
     pub(crate) fn good(self, text: &str) -> String {
         self.code("32", text)
     }

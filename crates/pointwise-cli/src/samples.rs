@@ -3,6 +3,8 @@
 use pointwise::DType;
 use pointwise_core::convert;
 
+use crate::random::Random;
+
 /// Elements for the types that have too many codes to try them all. A prime: no vector width divides it.
 const COUNT: usize = 10_007;
 
@@ -50,7 +52,7 @@ fn special_floats() -> impl Iterator<Item = f64> {
 fn floats() -> Vec<f32> {
     let mut values = SPECIAL_FLOATS.to_vec();
     values.extend(values.clone().iter().map(|x| -x));
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     while values.len() < COUNT {
         values.push(match values.len() % 3 {
             // Any code: every magnitude, and NaN in many guises.
@@ -71,7 +73,7 @@ fn integers(max: i64) -> Vec<i64> {
     let exact = |x: i64| if x.unsigned_abs() >> 53 == 0 { x } else { x & !0x7FF };
     let mut values = SPECIAL_INTEGERS.to_vec();
     values.extend([max, -max, -max - 1]);
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     while values.len() < COUNT {
         // Every number of bits alike.
         let bits = 1 + random.next() % u64::from(max.ilog2() + 1);
@@ -98,7 +100,7 @@ pub(crate) fn tuples(dtypes: &[DType]) -> Vec<Vec<u8>> {
         }
         return tuples;
     }
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for i in 0..2 * COUNT {
         for (k, (_, special)) in pools.iter().enumerate() {
             let most = if i % 2 == 0 { *special } else { len(k) };
@@ -123,24 +125,6 @@ fn pool(dtype: DType) -> (Vec<u8>, usize) {
         _ => bytes(dtype).len(),
     };
     ([first, bytes(dtype)].concat(), special)
-}
-
-/// splitmix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// From 0 to 1.
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
 }
 
 #[cfg(test)]

@@ -107,6 +107,28 @@ impl Storage {
         }
     }
 
+    /// Sets the first `bytes` bytes to zero.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Safety
+    /// The storage has at least that many bytes.
+    pub(crate) unsafe fn set_zero(&mut self, bytes: usize) -> Result<()> {
+        match self {
+            Storage::Host(block) => {
+                // SAFETY: the caller's promise.
+                unsafe { block.pointer.as_ptr().write_bytes(0, bytes) };
+                Ok(())
+            }
+            Storage::Cuda(block) => {
+                block.settle()?;
+                // SAFETY: the caller's promise; foreign streams are done with the block.
+                unsafe { cuda::fill(block.context(), block.address(), 0, bytes) }
+            }
+        }
+    }
+
     /// Overwrites the first `bytes` bytes with those of `from`.
     ///
     /// # Errors

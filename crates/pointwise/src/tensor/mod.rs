@@ -275,6 +275,16 @@ impl Tensor {
         unsafe { self.storage.write(bytes) }
     }
 
+    /// Overwrites the elements with zeros. On a GPU it is queued, as ops are.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn set_zero(&mut self) -> Result<()> {
+        let bytes = self.byte_len();
+        // SAFETY: the storage has the bytes the shape says; all-zero bytes are an element of every type.
+        unsafe { self.storage.set_zero(bytes) }
+    }
+
     /// Overwrites the elements with those of a tensor of the same shape and type, on any device.
     ///
     /// # Errors

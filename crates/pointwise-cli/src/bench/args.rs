@@ -1,0 +1,53 @@
+//! The arguments of `pointwise bench`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pointwise::DType;
+use regex_lite::Regex;
+
+use super::sets::Set;
+use crate::args::device_name;
+
+/// The arguments.
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda or cuda:N
+    #[arg(long, default_value = "auto", value_parser = device_name)]
+    pub(crate) device: String,
+    /// Only ops whose name matches a regular expression, such as '^silu$'
+    #[arg(long, value_name = "RE", value_parser = regex)]
+    pub(crate) op: Option<Regex>,
+    /// Only rows of an element type
+    #[arg(long, value_name = "T", value_parser = dtype)]
+    pub(crate) dtype: Option<DType>,
+    /// The rows
+    #[arg(long, value_enum, default_value = "reference")]
+    pub(crate) set: Set,
+    /// Write the results as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Draw figures (SVG) into a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) figures: Option<PathBuf>,
+    /// Times of other libraries, made by benches/peers/peers.py, to hold ours against
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peers: Option<PathBuf>,
+    /// Measure nothing: take the results of an earlier --json
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["device", "max_bytes"])]
+    pub(crate) from: Option<PathBuf>,
+    /// Shrink rows that move more bytes; default: 16 MiB on the CPU, none on a GPU
+    #[arg(long, value_name = "N")]
+    pub(crate) max_bytes: Option<u64>,
+}
+
+fn regex(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| error.to_string())
+}
+
+fn dtype(name: &str) -> Result<DType, String> {
+    DType::from_name(name).ok_or_else(|| {
+        let names: Vec<_> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
+        format!("an element type is one of {}", names.join(", "))
+    })
+}

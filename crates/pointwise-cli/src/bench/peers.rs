@@ -1,0 +1,173 @@
+//! The times of other libraries, as `benches/peers/peers.py` writes them: JSON lines, `{"meta": {..}}` first, then one
+//! line a row and peer.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::report::{Best, Report, read};
+use super::workload::RowId;
+use crate::error::{Error, Result};
+
+/// The peers that a run can have.
+pub(crate) const PEERS: [&str; 7] = ["torch", "inductor", "triton", "cupy", "tileops", "liger", "flashinfer"];
+
+/// A file of peers' times.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    pub(crate) meta: Meta,
+    times: HashMap<RowId, Vec<Line>>,
+}
+
+/// Where the peers ran.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Meta {
+    #[serde(default)]
+    pub(crate) gpu: Option<String>,
+    #[serde(default)]
+    pub(crate) torch: Option<String>,
+    /// Peers that could not run, and why.
+    #[serde(default)]
+    pub(crate) missing: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) copy_gbps: Option<f64>,
+}
+
+/// A peer's time of a row, in microseconds.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Line {
+    row: RowId,
+    pub(crate) peer: String,
+    pub(crate) cold_us: f64,
+}
+
+impl Peers {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line is not as described.
+    pub(crate) fn read(path: &Path) -> Result<Peers> {
+        Peers::parse(&read(path)?).map_err(|why| Error::Failed(format!("{}: {why}", path.display())))
+    }
+
+    pub(super) fn parse(text: &str) -> std::result::Result<Peers, String> {
+        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let meta = lines.next().and_then(|(_, line)| {
+            let mut value: Value = serde_json::from_str(line).ok()?;
+            serde_json::from_value(value.get_mut("meta")?.take()).ok()
+        });
+        let meta = meta.ok_or("the first line is no {\"meta\": {..}}")?;
+        let mut times: HashMap<RowId, Vec<Line>> = HashMap::new();
+        for (number, line) in lines {
+            let at = number + 1;
+            let line: Line = serde_json::from_str(line).map_err(|error| format!("line {at}: {error}"))?;
+            if !(line.cold_us.is_finite() && line.cold_us > 0.0) {
+                return Err(format!("line {at}: cold_us must be above 0"));
+            }
+            let of_row = times.entry(line.row.clone()).or_default();
+            if of_row.iter().any(|other| other.peer == line.peer) {
+                return Err(format!("line {at}: {} again for row {:?}", line.peer, line.row));
+            }
+            of_row.push(line);
+        }
+        Ok(Peers { meta, times })
+    }
+
+    /// The times of a row.
+    pub(crate) fn of(&self, row: &RowId) -> &[Line] {
+        self.times.get(row).map_or(&[], Vec::as_slice)
+    }
+
+    /// The fastest peer of a row, and the ratio of a time of ours to its.
+    pub(crate) fn best(&self, row: &RowId, us: f64) -> Option<Best> {
+        let best = self.of(row).iter().min_by(|a, b| a.cold_us.total_cmp(&b.cold_us))?;
+        Some(Best { peer: best.peer.clone(), us: best.cold_us, ratio: us / best.cold_us })
+    }
+
+    /// Puts the best peer into each row that was timed cold: peers run on GPUs.
+    pub(crate) fn join(&self, report: &mut Report) {
+        for row in &mut report.rows {
+            row.best_peer = row.times.cold.as_ref().and_then(|cold| self.best(&row.row, cold.us));
+        }
+    }
+
+    /// Rows that the file has and the report has not.
+    pub(crate) fn unmatched(&self, report: &Report) -> usize {
+        self.times.keys().filter(|id| !report.rows.iter().any(|row| row.row == **id)).count()
+    }
+
+    /// Each peer with a time for some row, and ours over its for each.
+    pub(crate) fn ratios(&self, report: &Report) -> BTreeMap<String, Vec<f64>> {
+        let mut ratios: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for row in &report.rows {
+            let Some(cold) = &row.times.cold else { continue };
+            for line in self.of(&row.row) {
+                ratios.entry(line.peer.clone()).or_default().push(cold.us / line.cold_us);
+            }
+        }
+        ratios
+    }
+
+    /// Peers without a time, and why.
+    pub(crate) fn missing(&self) -> Vec<(String, String)> {
+        let there = |name: &str| self.times.values().flatten().any(|line| line.peer == name);
+        let mut missing: Vec<_> = self.meta.missing.iter().map(|(name, why)| (name.clone(), why.clone())).collect();
+        let unsaid = PEERS.iter().filter(|name| !there(name) && !self.meta.missing.contains_key(**name));
+        missing.extend(unsaid.map(|name| ((*name).to_owned(), "no row of it in the file".to_owned())));
+        missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::synthetic;
+
+    const META: &str =
+        r#"{"meta": {"gpu": "G", "torch": "2.11", "missing": {"tileops": "no wheel"}, "copy_gbps": 4200.0}}"#;
+
+    fn peers(lines: &[&str]) -> std::result::Result<Peers, String> {
+        Peers::parse(&[&[META], lines].concat().join("\n"))
+    }
+
+    #[test]
+    fn the_best_peer_is_joined() {
+        let lines = [
+            r#"{"row": 0, "peer": "torch", "cold_us": 12.0, "p10_us": 11.0, "p90_us": 13.0, "warm_us": null}"#,
+            r#"{"row": 0, "peer": "triton", "cold_us": 8.0, "p10_us": 7.0, "p90_us": 9.0, "warm_us": 6.5, "note": "n"}"#,
+            r#"{"row": "large/silu/bf16", "peer": "torch", "cold_us": 100.0, "p10_us": 1.0, "p90_us": 1.0, "warm_us": 1.0}"#,
+            r#"{"row": 431, "peer": "torch", "cold_us": 1.0, "p10_us": 1.0, "p90_us": 1.0, "warm_us": 1.0}"#,
+        ];
+        let peers = peers(&lines).unwrap();
+        let mut report = synthetic::report();
+        report.rows[0].times.cold.as_mut().unwrap().us = 10.0;
+        peers.join(&mut report);
+        assert_eq!(report.rows[0].best_peer, Some(Best { peer: "triton".to_owned(), us: 8.0, ratio: 1.25 }));
+        assert_eq!(report.rows[1].best_peer, None);
+        assert_eq!(peers.unmatched(&report), 1);
+        let ratios = peers.ratios(&report);
+        assert_eq!(ratios["triton"], [1.25]);
+        assert_eq!(ratios["torch"].len(), 2);
+        let missing = peers.missing();
+        assert_eq!(missing[0], ("tileops".to_owned(), "no wheel".to_owned()));
+        assert!(missing.iter().any(|(name, _)| name == "liger") && !missing.iter().any(|(name, _)| name == "torch"));
+    }
+
+    #[test]
+    fn lines_that_are_none() {
+        assert!(Peers::parse("").unwrap_err().contains("meta"));
+        assert!(Peers::parse("{}").unwrap_err().contains("meta"));
+        for (line, word) in [
+            ("{", "line 2"),
+            (r#"{"row": 0, "peer": "torch"}"#, "cold_us"),
+            (r#"{"row": 0, "peer": "torch", "cold_us": 0.0}"#, "above 0"),
+            (r#"{"row": -1, "peer": "torch", "cold_us": 1.0}"#, "line 2"),
+        ] {
+            assert!(peers(&[line]).unwrap_err().contains(word), "{line}");
+        }
+        let line = r#"{"row": 0, "peer": "torch", "cold_us": 1.0}"#;
+        assert!(peers(&[line, line]).unwrap_err().contains("again"));
+    }
+}

@@ -1,0 +1,151 @@
+//! The results, as the JSON file has them.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::workload::{Published, RowId};
+use crate::error::{Error, Result};
+
+/// What `--json` writes and `--from` reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// The version of pointwise.
+    pub(crate) pointwise: String,
+    pub(crate) machine: Machine,
+    /// What a call costs at least: `silu` of one f32.
+    pub(crate) launch_floor: Option<Times>,
+    pub(crate) rows: Vec<Measured>,
+}
+
+/// Where it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    pub(crate) device: String,
+    /// The GPU's name; none on the CPU.
+    pub(crate) gpu: Option<String>,
+    /// The newest CUDA version that the driver serves.
+    pub(crate) cuda: Option<String>,
+    pub(crate) l2_bytes: Option<u64>,
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    pub(crate) row: RowId,
+    pub(crate) set: String,
+    pub(crate) op: String,
+    pub(crate) case: String,
+    pub(crate) dtype: String,
+    pub(crate) shapes: String,
+    pub(crate) params: String,
+    /// What a perfect kernel moves.
+    pub(crate) bytes: u64,
+    /// What the strategy chosen or asked for became, where it is known.
+    pub(crate) strategy: Option<String>,
+    pub(crate) note: Option<String>,
+    /// Why there are no times.
+    pub(crate) skipped: Option<String>,
+    #[serde(flatten)]
+    pub(crate) times: Times,
+    pub(crate) published: Option<Published>,
+    /// The fastest peer, and our time over its.
+    #[serde(default)]
+    pub(crate) best_peer: Option<Best>,
+}
+
+/// The times of a call, in microseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Times {
+    /// On the device, nothing in the level-2 cache; none on the CPU.
+    pub(crate) cold: Option<Timing>,
+    /// The call repeated on the same tensors. On the CPU by the clock.
+    pub(crate) warm: Option<Timing>,
+    /// From launch to launch inside of a CUDA graph; of small calls.
+    pub(crate) graph_us: Option<f64>,
+    /// What the call takes on the host.
+    pub(crate) host_us: Option<f64>,
+}
+
+/// Times of single calls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Timing {
+    /// The median.
+    pub(crate) us: f64,
+    pub(crate) p10_us: f64,
+    pub(crate) p90_us: f64,
+    pub(crate) runs: usize,
+    pub(crate) gb_per_s: f64,
+    /// The median of a copy of half the bytes (or a memset of all of them), timed in turns with the op.
+    pub(crate) ceiling_us: f64,
+    /// Of the ceiling's speed: `ceiling_us / us`.
+    pub(crate) share: f64,
+}
+
+/// A peer's time beside ours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Best {
+    pub(crate) peer: String,
+    pub(crate) us: f64,
+    /// Ours over the peer's: above 1 ours is slower.
+    pub(crate) ratio: f64,
+}
+
+impl Measured {
+    /// The times that count: cold on a GPU, the clock's on the CPU.
+    pub(crate) fn timing(&self) -> Option<&Timing> {
+        self.times.cold.as_ref().or(self.times.warm.as_ref())
+    }
+
+    /// Our time over the best published one.
+    pub(crate) fn published_ratio(&self) -> Option<f64> {
+        // Those are of a GPU.
+        let (ours, published) = (self.times.cold.as_ref()?, self.published.as_ref()?);
+        Some(ours.us / published.best_us())
+    }
+}
+
+impl Report {
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// No such file, or not a report.
+    pub(crate) fn read(path: &Path) -> Result<Report> {
+        let text = read(path)?;
+        let report: Report = serde_json::from_str(&text)
+            .map_err(|error| Error::Failed(format!("{} is no report of `bench --json`: {error}", path.display())))?;
+        let bad = |timing: &Timing| !(timing.us.is_finite() && timing.us > 0.0 && timing.share.is_finite());
+        match report.rows.iter().find(|row| row.timing().is_some_and(bad)) {
+            Some(row) => Err(Error::Failed(format!("{}: row {:?} has no time above 0", path.display(), row.row))),
+            None => Ok(report),
+        }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// The path cannot be written.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self).map_err(|error| Error::Failed(error.to_string()))?;
+        fs::write(path, text + "\n").map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
+    }
+}
+
+/// A file's text.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|error| Error::Failed(format!("cannot read {}: {error}", path.display())))
+}
+
+/// The geometric mean of positive numbers; none of none.
+pub(crate) fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0);
+    for value in values {
+        sum += value.ln();
+        count += 1;
+    }
+    (count > 0).then(|| (sum / f64::from(count)).exp())
+}

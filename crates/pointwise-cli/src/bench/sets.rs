@@ -1,0 +1,141 @@
+//! The rows of each set.
+
+use pointwise::DType;
+use pointwise::rope::ROPE;
+use pointwise_core::Kind;
+
+use super::workload::{Row, RowId, read_params, reference};
+use crate::error::Result;
+use crate::registry::Op;
+use crate::special;
+
+/// What `--set` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Set {
+    /// the 431 rows of the public TileOPs run
+    Reference,
+    /// every op on every float type (i32 and bool where an op takes no floats), 2^28 elements
+    Large,
+    /// copy, silu, add and gelu in bf16 and f32, tensors from 1 KiB to 4 GiB
+    Sizes,
+    /// all of them
+    All,
+}
+
+/// The rows of a set.
+///
+/// # Errors
+/// Those of the file of workloads.
+pub(crate) fn rows(set: Set) -> Result<Vec<Row>> {
+    Ok(match set {
+        Set::Reference => reference()?,
+        Set::Large => large(),
+        Set::Sizes => sizes(),
+        Set::All => [reference()?, large(), sizes()].concat(),
+    })
+}
+
+/// Elements of a tensor of the set `large`: 2^28.
+const SIDE: usize = 1 << 14;
+/// The types it goes through.
+const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
+
+/// Every op on large tensors.
+pub(crate) fn large() -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut add = |op: &str, takes: &[DType], shapes: &[&[usize]], params: &str| {
+        let mut types: Vec<DType> = FLOATS.into_iter().filter(|dtype| takes.contains(dtype)).collect();
+        if types.is_empty() {
+            types.push(DType::I32);
+        }
+        // Bools are what the logical ops are for.
+        if types == [DType::I32] || op.starts_with("logical") {
+            types.push(DType::Bool);
+        }
+        rows.extend(types.into_iter().map(|dtype| row("large", op, dtype, "", shapes, params)));
+    };
+    let square: &[usize] = &[SIDE, SIDE];
+    for op in Op::all() {
+        let info = op.info();
+        let params = if info.name == "clamp" { "min=-0.5;max=0.5" } else { "" };
+        match (info.kind, op.arguments().len()) {
+            (Kind::Gated, _) => add(info.name, info.types, &[&[SIDE, 2 * SIDE]], ""),
+            (Kind::Channel, _) => add(info.name, info.types, &[&[16, 256, 1 << 16], &[256]], ""),
+            (_, operands) => add(info.name, info.types, &vec![square; operands], params),
+        }
+    }
+    for op in special::all() {
+        match op.name {
+            "masked_fill" => add(op.name, op.types(), &[square, square], "value=-100.0"),
+            "dropout" => add(op.name, op.types(), &[square], "p=0.5;seed=42"),
+            "alibi" => add(op.name, op.types(), &[&[4, 1 << 13, 1 << 13]], ""),
+            _ => add(op.name, op.types(), &[&[1 << 16, 1 << 12]], ""),
+        }
+    }
+    for def in ROPE {
+        let types = [DType::F32, DType::F16, DType::BF16];
+        add(def.name, &types, &[&[1, 1 << 13, 256, 128]], "angles=frequencies");
+    }
+    rows
+}
+
+/// A sweep over sizes; a row's case is the bytes of one tensor.
+pub(crate) fn sizes() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for op in ["copy", "silu", "add", "gelu"] {
+        for dtype in [DType::BF16, DType::F32] {
+            for bytes in (10..=32).step_by(2).map(|power| 1_usize << power) {
+                let shape: &[usize] = &[bytes / dtype.size()];
+                let shapes = vec![shape; if op == "add" { 2 } else { 1 }];
+                let mut row = row("sizes", op, dtype, &bytes.to_string(), &shapes, "");
+                row.id = RowId::Name(format!("sizes/{op}/{dtype}/{bytes}"));
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+fn row(set: &'static str, op: &str, dtype: DType, case: &str, shapes: &[&[usize]], params: &str) -> Row {
+    Row {
+        id: RowId::Name(format!("{set}/{op}/{dtype}")),
+        set,
+        op: op.to_owned(),
+        case: case.to_owned(),
+        dtype,
+        shapes: shapes.iter().map(|shape| shape.to_vec()).collect(),
+        params: read_params(params).unwrap_or_default(),
+        published: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_has_every_op_once_a_type() {
+        let rows = large();
+        let names = Op::all().map(|op| op.info().name).chain(special::names()).chain(crate::rope::names());
+        for name in names {
+            let types: Vec<DType> = rows.iter().filter(|row| row.op == name).map(|row| row.dtype).collect();
+            assert!(!types.is_empty(), "{name}");
+        }
+        let mut ids: Vec<&RowId> = rows.iter().map(|row| &row.id).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), rows.len());
+        for row in &rows {
+            let n: usize = row.shapes[0].iter().product();
+            assert!(n == 1 << 28 || n == 1 << 29 && row.op.ends_with("_and_mul"), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_go_from_a_kilobyte_to_four_gigabytes() {
+        let rows = sizes();
+        assert_eq!(rows.len(), 4 * 2 * 12);
+        assert_eq!(rows[0].id, RowId::Name("sizes/copy/bf16/1024".to_owned()));
+        assert_eq!(rows[11].case, (1_u64 << 32).to_string());
+    }
+}

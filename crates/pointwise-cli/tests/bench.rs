@@ -1,0 +1,101 @@
+//! `pointwise bench`.
+
+mod common;
+
+use std::fs;
+
+use common::Folder;
+use serde_json::{Value, json};
+
+/// A report of three rows on the CPU, made by the command.
+fn report(folder: &Folder) -> Value {
+    let arguments =
+        ["bench", "--device", "cpu", "--op", "^(silu|isnan)$", "--dtype", "f32", "--max-bytes", "4096", "--set", "all"];
+    folder.run(&[&arguments[..], &["--json", "ours.json"]].concat()).succeeds();
+    serde_json::from_slice(&fs::read(folder.path("ours.json")).unwrap()).unwrap()
+}
+
+/// The report as if of a GPU, row `at` having taken so many microseconds.
+fn on_a_gpu(report: &mut Value, us: f64) {
+    report["machine"]["gpu"] = json!("GPU");
+    report["machine"]["cuda"] = json!("13.0");
+    for row in report["rows"].as_array_mut().unwrap() {
+        row["cold"] = row["warm"].take();
+        row["cold"]["us"] = json!(us);
+    }
+}
+
+#[test]
+fn the_cpu_is_timed_by_the_clock() {
+    let folder = Folder::new("bench-cpu");
+    let report = report(&folder);
+    assert_eq!(report["machine"]["device"], "cpu");
+    assert!(report["launch_floor"]["warm"]["us"].as_f64().unwrap() > 0.0);
+    let rows = report["rows"].as_array().unwrap();
+    let ids: Vec<_> = rows.iter().map(|row| row["row"].to_string()).collect();
+    assert!(
+        ids.contains(&"\"large/silu/f32\"".to_owned()) && ids.iter().any(|id| id.parse::<usize>().is_ok()),
+        "{ids:?}"
+    );
+    for row in rows {
+        assert!(["silu", "isnan"].contains(&row["op"].as_str().unwrap()) && row["dtype"] == "f32");
+        assert!(row["warm"]["us"].as_f64().unwrap() > 0.0 && row["cold"].is_null(), "{row}");
+        assert!(row["bytes"].as_u64().unwrap() <= 4096 && row["skipped"].is_null(), "{row}");
+    }
+    assert!(rows.iter().any(|row| row["note"].as_str().is_some_and(|note| note.contains("shrunk from 16384x16384"))));
+}
+
+#[test]
+fn a_report_is_shown_joined_and_drawn_without_a_device() {
+    let folder = Folder::new("bench-from");
+    let mut report = report(&folder);
+    on_a_gpu(&mut report, 10.0);
+    folder.write("gpu.json", report.to_string().as_bytes());
+    let number = report["rows"].as_array().unwrap().iter().find_map(|row| row["row"].as_u64()).unwrap();
+    let peers = [
+        json!({ "meta": { "gpu": "GPU", "torch": "2.11.0", "missing": { "liger": "not installed" } } }),
+        json!({ "row": number, "peer": "torch", "cold_us": 8.0, "p10_us": 7.0, "p90_us": 9.0, "warm_us": 5.0 }),
+        json!({ "row": "large/silu/f32", "peer": "triton", "cold_us": 20.0, "warm_us": null, "note": "a note" }),
+    ];
+    folder.write("peers.jsonl", peers.map(|line| line.to_string()).join("\n").as_bytes());
+    let arguments =
+        ["bench", "--from", "gpu.json", "--peers", "peers.jsonl", "--figures", "svg", "--json", "joined.json"];
+    let text = folder.run(&arguments).succeeds();
+    for words in ["over the best peer", "liger      missing: not installed", "1 slower", "1 faster"] {
+        assert!(text.contains(words), "no {words:?} in: {text}");
+    }
+    let joined: Value = serde_json::from_slice(&fs::read(folder.path("joined.json")).unwrap()).unwrap();
+    let row = joined["rows"].as_array().unwrap().iter().find(|row| row["row"] == number).unwrap();
+    assert_eq!(row["best_peer"], json!({ "peer": "torch", "us": 8.0, "ratio": 1.25 }));
+    for name in ["share.svg", "peers.svg", "sizes.svg"] {
+        let text = fs::read_to_string(folder.path("svg").join(name)).unwrap();
+        assert!(text.starts_with("<svg") && text.contains("GPU") && text.ends_with("</svg>\n"), "{name}");
+    }
+}
+
+#[test]
+fn calls_that_make_no_sense() {
+    let folder = Folder::new("bench-calls");
+    folder.run(&["bench", "--op", "("]).fails(2, &["--op"]);
+    folder.run(&["bench", "--set", "huge"]).fails(2, &["huge"]);
+    folder.run(&["bench", "--dtype", "f64"]).fails(2, &["bf16"]);
+    folder.run(&["bench", "--device", "gpu"]).fails(2, &["cuda:N"]);
+    folder.run(&["bench", "--from", "a.json", "--device", "cpu"]).fails(2, &["--from"]);
+    folder.run(&["bench", "--device", "cpu", "--op", "^frobnicate$"]).fails(2, &["no row"]);
+    folder.run(&["bench", "--from", "nowhere.json"]).fails(1, &["cannot read nowhere.json"]);
+    folder.run(&["bench", "--device", "cpu", "--json", "no/where.json"]).fails(1, &["cannot write no/where.json"]);
+    folder.write("file", b"");
+    folder.run(&["bench", "--device", "cpu", "--figures", "file/x"]).fails(1, &["cannot make the folder file/x"]);
+    folder.write("broken.json", b"{\"rows\": [");
+    folder.run(&["bench", "--from", "broken.json"]).fails(1, &["broken.json is no report"]);
+    folder.run(&["bench", "--device", "cpu", "--peers", "broken.json"]).fails(1, &["broken.json", "meta"]);
+    assert_eq!(folder.names(), ["broken.json", "file"]);
+}
+
+#[test]
+fn cuda_without_a_driver() {
+    let folder = Folder::new("bench-cuda");
+    let mut command = folder.command(&["bench", "--device", "cuda:63"]);
+    let output = command.env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+    common::Done::of(output, &["bench"]).fails(1, &[]);
+}
