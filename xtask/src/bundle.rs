@@ -14,6 +14,9 @@ const FOLDER: &str = "bundle";
 const README: &str = "\
 matrix      every (op, element type, strategy) on the GPU: ./matrix [FILTER]; POINTWISE_MATRIX=quick for a memory checker
 special     dropout, ALiBi, the sinusoidal encoding and the tuner on the GPU: ./special [FILTER] [--ignored]
+graphs      every op captured in a CUDA graph and replayed, threads and streams at once, two devices: ./graphs [FILTER]
+fused       a user's own ops on the GPU: ./fused
+fused-op    a user's fused op beside the same ops one by one and a copy: ./fused-op [ELEMENTS]
 rope        the rotary embedding on the GPU: ./rope [FILTER] [--ignored]
 accuracy    the accuracy table over all 2^32 f32 inputs: ./accuracy [--op NAME]
 bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json FILE]
@@ -29,16 +32,23 @@ pub(crate) fn run() -> Result<()> {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
     }
     fs::create_dir_all(&folder)?;
-    let builds: [&[&str]; 3] = [
-        &["test", "--no-run", "--release", "-p", "tests", "--test", "matrix", "--test", "special", "--test", "rope"],
-        &["build", "--release", "-p", "tests", "-p", "benches", "--bins"],
-        &["build", "--release", "-p", "pointwise-cli"],
+    // The example is a workspace of its own; in the same folder for what is built it shares the compiled kernels.
+    let example = ["--manifest-path", "examples/fused-op/Cargo.toml", "--target-dir"];
+    let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target_dir = target_dir.to_string_lossy();
+    let tests = ["--test", "matrix", "--test", "special", "--test", "rope", "--test", "graphs"];
+    let builds: [Vec<&str>; 5] = [
+        [&["test", "--no-run", "--release", "-p", "tests"][..], &tests].concat(),
+        vec!["build", "--release", "-p", "tests", "-p", "benches", "--bins"],
+        vec!["build", "--release", "-p", "pointwise-cli"],
+        [&["build", "--release"][..], &example, &[&*target_dir]].concat(),
+        [&["test", "--no-run", "--release", "--test", "fused"][..], &example, &[&*target_dir]].concat(),
     ];
     let mut programs = Vec::new();
     for arguments in builds {
         let messages = output(
             cargo()
-                .args(arguments)
+                .args(&arguments)
                 .args(["--message-format=json-render-diagnostics", "--config"])
                 .arg("profile.release.strip=true"),
         )?;

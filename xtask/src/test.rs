@@ -12,7 +12,9 @@ pub(crate) fn run_all() -> Result<()> {
     setup::device_toolchain()?;
     build_ptx::run()?;
     run(cargo().args(["test", "--workspace"]))?;
-    run(cargo().args(["test", "--manifest-path", "examples/custom-op/Cargo.toml"]))?;
+    for example in ["custom-op", "fused-op"] {
+        run(cargo().args(["test", "--manifest-path", &format!("examples/{example}/Cargo.toml")]))?;
+    }
     println!("everything passed, in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }

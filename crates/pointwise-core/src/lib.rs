@@ -33,5 +33,5 @@ pub use fp8::{F8E4M3, F8E5M2};
 pub use half::{bf16, f16};
 pub use info::{Accuracy, Kind, OpInfo, ParamInfo, ResultType};
 pub use num::{Bits, Coarse, Logic, Num, Real, Value};
-pub use op::{BinaryOp, GeneratorOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
-pub use philox::Philox;
+pub use op::{BinaryOp, GeneratorOp, RandomMapOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
+pub use philox::{Draw, Philox};

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use crate::element::{Bool, Element, Store};
 use crate::num::{Logic, Value};
-use crate::op::{BinaryOp, TableOp, TernaryOp, UnaryOp, Words};
+use crate::op::{BinaryOp, RandomMapOp, TableOp, TernaryOp, UnaryOp, Words};
 
 /// A formula on elements: `(a, b, c) -> y` in compute types, of which the first [`Map::OPERANDS`] count.
 pub trait Map: Copy {
@@ -18,8 +18,16 @@ pub trait Map: Copy {
     type R: Element;
     /// How many operands there are. The others are never read: their values are zeros.
     const OPERANDS: usize;
+    /// Whether each element also has a random word.
+    const RANDOM: bool = false;
     /// The formula with the parameters of a call.
     fn from_words(words: Words) -> Self;
+    /// The formula with the random word of an element; without [`Map::RANDOM`] there is none.
+    #[inline(always)]
+    fn with_bits(self, bits: u32) -> Self {
+        let _ = bits;
+        self
+    }
     /// The result, not yet rounded.
     fn map(
         self,
@@ -77,6 +85,35 @@ arity! {
 arity! {
     /// `(condition, a, b) -> y`.
     Select, 3, bool, [TernaryOp<E::Compute, Logic, Output: Store<E>>], |op, a, b, c| op.apply(a, b, c)
+}
+
+/// `(up to three operands, random bits) -> y`.
+#[derive(Clone, Copy, Debug)]
+pub struct Random<E, O> {
+    op: O,
+    bits: u32,
+    element: PhantomData<E>,
+}
+
+impl<E: Element, O: TableOp + RandomMapOp<E::Compute>> Map for Random<E, O> {
+    type A = E;
+    type B = E;
+    type C = E;
+    type R = E;
+    const OPERANDS: usize = O::OPERANDS;
+    const RANDOM: bool = true;
+    #[inline(always)]
+    fn from_words(words: Words) -> Self {
+        Random { op: O::from_words(words), bits: 0, element: PhantomData }
+    }
+    #[inline(always)]
+    fn with_bits(self, bits: u32) -> Self {
+        Random { bits, ..self }
+    }
+    #[inline(always)]
+    fn map(self, a: E::Compute, b: E::Compute, c: E::Compute) -> E::Compute {
+        self.op.apply([a, b, c], self.bits)
+    }
 }
 
 /// What an operand that is not there reads as.

@@ -117,6 +117,21 @@ pub trait Real: Num + Div<Output = Self> {
     fn gelu(self) -> Self;
     /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`.
     fn gelu_tanh(self) -> Self;
+    /// The value as an f64, exactly.
+    fn to_f64(self) -> f64;
+    /// PyTorch's dropout with probability `p` of an element that has the random word `bits`: `self / (1 - p)`, or +0
+    /// (also for NaN and infinities) with probability `p`. It keeps what `ops::dropout` keeps at the same place.
+    #[inline(always)]
+    fn dropout(self, p: Self, bits: u32) -> Self {
+        // Threshold and factor are the same for all elements of a thread: one division.
+        let scale = Self::ONE / (Self::ONE - p);
+        if (bits as u64) < crate::philox::words_kept(p.to_f64()) { self * scale } else { Self::ZERO }
+    }
+    /// A random word as a number, uniform over the multiples of 2^-24 in `0 .. 1`.
+    #[inline(always)]
+    fn uniform(bits: u32) -> Self {
+        Self::constant(crate::philox::uniform(bits) as f64)
+    }
 }
 
 /// `f32` arithmetic whose functions need only survive one rounding to f16 or bf16: the compute type of those two.
@@ -225,6 +240,11 @@ macro_rules! f32_like {
             #[inline(always)]
             fn in_range(self) -> Self {
                 self
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                let $x = self;
+                $get as f64
             }
             #[inline(always)]
             fn mul_add(self, a: Self, b: Self) -> Self {
@@ -554,6 +574,9 @@ mod oracle {
     impl Real for f64 {
         fn constant(value: f64) -> Self {
             value
+        }
+        fn to_f64(self) -> f64 {
+            self
         }
         fn in_range(self) -> Self {
             // NaN and what f32 holds stay.

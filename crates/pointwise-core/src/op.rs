@@ -59,6 +59,15 @@ pub trait RandomOp<T>: Copy {
     fn apply(self, x: T, bits: u32) -> T;
 }
 
+/// `(up to three operands, random bits) -> y`: dropout or noise inside of a formula. What
+/// [`random_ops!`](crate::random_ops) implements; the bits are as in [`RandomOp`].
+pub trait RandomMapOp<T>: Copy {
+    /// How many operands there are, from 1 to 3; the others are zeros.
+    const OPERANDS: usize;
+    /// The formula.
+    fn apply(self, operands: [T; 3], bits: u32) -> T;
+}
+
 /// `index -> y`: planes of rows and columns made of nothing but their indices, evaluated in f32 and rounded once.
 pub trait GeneratorOp: Copy {
     /// What the elements of a column have in common. A thread computes it once for all its rows.
@@ -128,4 +137,11 @@ word! {
     Wrapping<i32>: |x| x.0 as u64, |w| Wrapping(w as i32);
     Wrapping<i64>: |x| x.0 as u64, |w| Wrapping(w as i64);
     Wrapping<u8>: |x| x.0 as u64, |w| Wrapping(w as u8);
+}
+
+/// The next parameter of an op, 0 behind the last.
+#[doc(hidden)]
+#[inline(always)]
+pub fn next_parameter(words: &mut impl Iterator<Item = u64>) -> f32 {
+    f32::from_word(words.next().unwrap_or(0))
 }

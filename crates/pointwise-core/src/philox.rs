@@ -31,6 +31,36 @@ pub const fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     [c0, c1, c2, c3]
 }
 
+/// How many of the 2^32 random words keep their element at dropout probability `p`: those below the result, which are
+/// the `w` with `w / 2^32 < 1 - p`. None where `p` is 1, above, or NaN; all where it is 0 or below.
+#[inline(always)]
+pub const fn words_kept(p: f64) -> u64 {
+    // 1 - p is exact or rounded by 2^-54; the product is exact. Conversions saturate.
+    let bound = (1.0 - p) * 4_294_967_296.0;
+    let floor = bound as u64;
+    if (floor as f64) < bound { floor + 1 } else { floor }
+}
+
+/// A random word as a number, uniform over the multiples of 2^-24 from 0 up to, but not including, 1: each is an f32.
+#[inline(always)]
+pub const fn uniform(bits: u32) -> f32 {
+    (bits >> 8) as f32 * (1.0 / 16_777_216.0)
+}
+
+/// What an element of a call draws from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// The place of the call.
+    pub place: Philox,
+    /// The index, in the call, of the first element at hand.
+    pub first: u64,
+}
+
+impl Draw {
+    /// Of an op that draws nothing.
+    pub const NONE: Draw = Draw { place: Philox::new(0), first: 0 };
+}
+
 /// A place in the random sequence of a seed.
 ///
 /// A call on `n` elements takes the blocks `offset .. offset + ceil(n / 4)`, four words each: element `i` has word

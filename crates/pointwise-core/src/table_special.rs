@@ -15,6 +15,79 @@ macro_rules! random_strategies {
     };
 }
 
+/// Declares generators, one row each: tensors made of nothing but their indices, evaluated in f32 and rounded once.
+///
+/// ```
+/// pointwise_core::generator_ops! { my_generators;
+///     /// 0 on and below the diagonal, `fill` above.
+///     causal_mask: CausalMask { fill = f32::NEG_INFINITY } (plane, row, column) [floats], Exact =>
+///         if column > row { fill } else { 0.0 };
+/// }
+/// # fn main() {}
+/// ```
+///
+/// The operands are the indices, each a `u32`; the shape of a call is (planes, rows, columns), or (rows, columns) for one
+/// plane. There are at most two parameters, each an `f32`.
+///
+/// A table takes one module: it also defines `OPS`, the list of its [`OpInfo`](crate::OpInfo)s.
+#[macro_export]
+macro_rules! generator_ops {
+    ($table:ident; $($rows:tt)*) => {
+        $crate::__table! { ($) $table; $($rows)* }
+        $crate::__define_generators! { $($rows)* }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __define_generators {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($plane:ident, $row:ident, $column:ident)
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        $(
+            $(#[doc = $doc])*
+            #[derive(Clone, Copy, Debug)]
+            pub struct $op {
+                $($(
+                    #[doc = concat!("A parameter; default ", stringify!($default), ".")]
+                    pub $p: f32,
+                )*)?
+            }
+
+            impl $crate::GeneratorOp for $op {
+                type Column = [u32; 2];
+                #[inline(always)]
+                fn column(self, plane: u32, column: u32) -> [u32; 2] {
+                    [plane, column]
+                }
+                #[inline(always)]
+                #[allow(unused_variables)] // a formula need not use every index
+                fn element(self, [$plane, $column]: [u32; 2], $row: u32) -> f32 {
+                    $($(let $p = self.$p;)*)?
+                    $formula
+                }
+            }
+
+            impl $crate::TableOp for $op {
+                const INFO: $crate::OpInfo = $crate::__op_info!(
+                    Generator $name () [$($set)*] T ($accuracy) [$($doc)*] { $($($p = $default),*)? } $formula);
+                #[inline(always)]
+                #[allow(unused_mut, unused_variables)] // of an op without parameters
+                fn from_words(words: $crate::Words) -> Self {
+                    const { assert!(Self::INFO.params.len() <= 2, "a generator has at most two parameters") };
+                    let mut words = words.into_iter();
+                    $op { $($($p: $crate::op::next_parameter(&mut words)),*)? }
+                }
+            }
+        )*
+
+        /// The ops of this table, in its order.
+        pub const OPS: &[$crate::OpInfo] = &[$(<$op as $crate::TableOp>::INFO),*];
+    };
+}
+
 /// The visitor that lists the kernels of a table of random ops: a function `symbols`.
 #[macro_export]
 macro_rules! random_symbols {
@@ -26,6 +99,9 @@ macro_rules! random_symbols {
             $( $crate::for_types! { [$($set)*] ($crate::__random_symbols) (symbols $name) } )*
             symbols
         }
+    };
+    ($($rows:tt)*) => {
+        $crate::__map_symbols! { random $($rows)* }
     };
 }
 
@@ -56,6 +132,13 @@ macro_rules! generator_symbols {
             $( $crate::for_types! { [$($set)*] ($crate::__generator_symbols) (symbols $name) } )*
             symbols
         }
+    };
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($plane:ident, $row:ident, $column:ident)
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        $crate::generator_symbols! { $($name: $op [$($set)*];)* }
     };
 }
 

@@ -8,10 +8,11 @@
 
 use pointwise_core::launch::{MAX_DIMS, MAX_ROW_DIMS, ONCE, Steps, WORD_SHIFT};
 use pointwise_core::map::{Map, absent};
-use pointwise_core::{Element, Value, Word};
+use pointwise_core::{Draw, Element, Value, Word};
 
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
+use crate::random;
 use crate::thread;
 
 /// The operands of a launch. Those past [`Map::OPERANDS`] are not read.
@@ -26,6 +27,8 @@ pub struct Inputs<M: Map> {
     pub words: [u64; 3],
     /// Which operands are one value: [`ONCE`], [`WORD_SHIFT`].
     pub mode: u32,
+    /// Where the random words of `y`'s first element are, and of those behind it; read with [`Map::RANDOM`] alone.
+    pub draw: Draw,
 }
 
 /// A vector of one operand as it lies in memory, not yet converted: all loads are under way before the first conversion
@@ -100,7 +103,12 @@ where
         let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
         let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
         let mut results = [<M::R as Element>::Compute::ZERO; V];
-        unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
+        if M::RANDOM {
+            let words = random::words::<V>(inputs.draw.place, inputs.draw.first + at[0] as u64);
+            unroll!(i < V => { results[i] = map.with_bits(words[i]).map(a[i], b[i], c[i]); });
+        } else {
+            unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
+        }
         packed::store::<M::R, V>(y.offset(at[0] as isize), results);
     }
 }

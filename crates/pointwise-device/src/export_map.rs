@@ -83,12 +83,96 @@ macro_rules! __map_entry {
             $crate::__map_body! { $variant, (ternary $name $type) [a: A, b: B, c: C] [wa wb wc] 4 }
         };
     };
+    ($variant:ident, (random $type:ident $name:ident $op:ident [$($p:ident)*])) => {
+        const _: () = {
+            type E = $crate::element::ty::$type;
+            type C = <E as $crate::Element>::Compute;
+            type M = $crate::map::Random<E, $crate::__op_type!($op [$($p)*])>;
+            $crate::__random_body! { $variant $name $type }
+        };
+    };
     ($variant:ident, (select $type:ident $name:ident $op:ident [])) => {
         const _: () = {
             type E = $crate::element::ty::$type;
             type M = $crate::map::Select<E, $op>;
             $crate::__map_body! { $variant, (select $name $type) [a: A, b: B, c: C] [wa wb wc] 4 }
         };
+    };
+}
+
+/// The entries of a random op: those of every number of operands have one signature, with three operands and, behind the
+/// parameters, what is drawn.
+#[doc(hidden)]
+#[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
+macro_rules! __random_body {
+    (flat $name:ident $type:ident) => {
+        /// # Safety
+        /// That of `pointwise_device::broadcast::flat`; the host checks it before the launch.
+        #[unsafe(export_name = $crate::symbol!(random, $name, $type, flat))]
+        unsafe extern "gpu-kernel" fn entry(
+            a: *const E,
+            b: *const E,
+            c: *const E,
+            y: *mut E,
+            n: u64,
+            head: u32,
+            mode: u32,
+            wa: u64,
+            wb: u64,
+            wc: u64,
+            p0: u64,
+            p1: u64,
+            p2: u64,
+            p3: u64,
+            seed: u64,
+            offset: u64,
+            first: u64,
+        ) {
+            let draw = $crate::Draw { place: $crate::Philox { seed, offset }, first };
+            let inputs = $crate::broadcast::Inputs::<M> { a, b, c, words: [wa, wb, wc], mode, draw };
+            let map = <M as $crate::map::Map>::from_words([p0, p1, p2, p3]);
+            // SAFETY: this entry's own contract.
+            unsafe { $crate::broadcast::flat::<M, { $crate::vector_len!($type) }>(&inputs, y, n, head, map) }
+        }
+    };
+    (rows $name:ident $type:ident) => {
+        $crate::__random_body! { @ rows { $crate::vector_len!($type) } $name $type }
+    };
+    (strided $name:ident $type:ident) => {
+        $crate::__random_body! { @ strided 1 $name $type }
+    };
+    (@ $variant:ident $len:tt $name:ident $type:ident) => {
+        /// # Safety
+        /// That of `pointwise_device::broadcast::tiled`; the host checks it before the launch.
+        // By value, and without a pointer in it: its fields are read where they lie, as those of scalars are.
+        #[allow(improper_gpu_kernel_arg)]
+        #[unsafe(export_name = $crate::symbol!(random, $name, $type, $variant))]
+        unsafe extern "gpu-kernel" fn entry(
+            a: *const E,
+            b: *const E,
+            c: *const E,
+            y: *mut E,
+            steps: $crate::launch::Steps<4>,
+            items: u32,
+            mode: u32,
+            wa: u64,
+            wb: u64,
+            wc: u64,
+            p0: u64,
+            p1: u64,
+            p2: u64,
+            p3: u64,
+            seed: u64,
+            offset: u64,
+            first: u64,
+        ) {
+            let draw = $crate::Draw { place: $crate::Philox { seed, offset }, first };
+            let inputs = $crate::broadcast::Inputs::<M> { a, b, c, words: [wa, wb, wc], mode, draw };
+            let map = <M as $crate::map::Map>::from_words([p0, p1, p2, p3]);
+            // SAFETY: this entry's own contract.
+            unsafe { $crate::broadcast::tiled::<M, $len, 4>(&inputs, y, &steps, items, map) }
+        }
     };
 }
 
@@ -156,12 +240,27 @@ macro_rules! __map_inputs {
             c: core::ptr::null(),
             words: [$wa, 0, 0],
             mode: $mode,
+            draw: $crate::Draw::NONE,
         }
     };
     ([$a:ident $b:ident] [$wa:ident $wb:ident] $mode:ident) => {
-        $crate::broadcast::Inputs::<M> { a: $a, b: $b, c: core::ptr::null(), words: [$wa, $wb, 0], mode: $mode }
+        $crate::broadcast::Inputs::<M> {
+            a: $a,
+            b: $b,
+            c: core::ptr::null(),
+            words: [$wa, $wb, 0],
+            mode: $mode,
+            draw: $crate::Draw::NONE,
+        }
     };
     ([$a:ident $b:ident $c:ident] [$wa:ident $wb:ident $wc:ident] $mode:ident) => {
-        $crate::broadcast::Inputs::<M> { a: $a, b: $b, c: $c, words: [$wa, $wb, $wc], mode: $mode }
+        $crate::broadcast::Inputs::<M> {
+            a: $a,
+            b: $b,
+            c: $c,
+            words: [$wa, $wb, $wc],
+            mode: $mode,
+            draw: $crate::Draw::NONE,
+        }
     };
 }

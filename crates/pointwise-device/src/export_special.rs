@@ -1,7 +1,10 @@
 //! The visitors that make kernel entries of the tables of random ops and generators.
 
-/// The visitor that exports the entries of a table of random ops (`name: Type [element types];`): every op in every
-/// type by every strategy, without and with a mask. Expands to nothing on the host.
+/// The visitor that exports the entries of a table of random ops ([`random_ops!`](crate::random_ops)). Expands to nothing on
+/// the host.
+///
+/// Of a table of [`RandomOp`](crate::RandomOp)s (`name: Type [element types];`): every op in every type by every strategy,
+/// without and with a mask.
 #[macro_export]
 macro_rules! export_random {
     ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
@@ -10,6 +13,9 @@ macro_rules! export_random {
             $crate::for_types! { [$($set)*] ($crate::__random_type) ($name $op) }
         };
     )* };
+    ($($rows:tt)*) => {
+        $crate::__export_map! { random $($rows)* }
+    };
 }
 
 #[doc(hidden)]
@@ -57,8 +63,8 @@ macro_rules! __random_entry {
     };
 }
 
-/// The visitor that exports the entries of a table of generators: every op in every type, by vectors and by elements.
-/// Expands to nothing on the host.
+/// The visitor that exports the entries of a table of generators ([`generator_ops!`](crate::generator_ops), or
+/// `name: Type [element types];`): every op in every type, by vectors and by elements. Expands to nothing on the host.
 #[macro_export]
 macro_rules! export_generator {
     ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
@@ -67,6 +73,13 @@ macro_rules! export_generator {
             $crate::for_types! { [$($set)*] ($crate::__generator_type) ($name $op) }
         };
     )* };
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($plane:ident, $row:ident, $column:ident)
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        $crate::export_generator! { $($name: $op [$($set)*];)* }
+    };
 }
 
 #[doc(hidden)]

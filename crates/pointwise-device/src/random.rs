@@ -129,18 +129,23 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize>(
 
 /// The words of elements `first .. first + V`, at the start of the array.
 #[inline(always)]
-fn words<const V: usize>(philox: Philox, first: u64) -> [u32; MOST + BLOCK] {
+pub(crate) fn words<const V: usize>(philox: Philox, first: u64) -> [u32; MOST + BLOCK] {
     let block = first / BLOCK as u64;
     let mut words = [0; MOST + BLOCK];
-    unroll!(at most 4: b < V / BLOCK => {
+    if V == 1 {
+        words[0] = philox.word(first);
+        return words;
+    }
+    let blocks = V.div_ceil(BLOCK);
+    unroll!(at most 4: b < blocks => {
         let four = philox.block(block + b as u64);
         unroll!(at most 4: k < BLOCK => { words[b * BLOCK + k] = four[k]; });
     });
-    // The same for all threads: where the head is no multiple of a block, vectors straddle blocks.
+    // The same for all threads: where the head is no multiple of a block, or a vector shorter, it straddles blocks.
     let skip = first as u32 % BLOCK as u32;
     if skip != 0 {
-        let four = philox.block(block + (V / BLOCK) as u64);
-        unroll!(at most 4: k < BLOCK => { words[V + k] = four[k]; });
+        let four = philox.block(block + blocks as u64);
+        unroll!(at most 4: k < BLOCK => { words[blocks * BLOCK + k] = four[k]; });
         let by = |distance: u32| skip & distance != 0;
         unroll!(i < V => { words[i] = if by(1) { words[i + 1] } else { words[i] }; });
         words[V] = if by(1) { words[V + 1] } else { words[V] };

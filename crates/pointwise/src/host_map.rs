@@ -184,6 +184,10 @@ macro_rules! __map_oracle {
     ($kind:ident Bits $($rest:tt)*) => {
         None
     };
+    // Nor have ops with a random word a value to compare with: take the op itself, at f64.
+    (random $($rest:tt)*) => {
+        None
+    };
     (select $($rest:tt)*) => {
         Some({
             fn oracle([condition, a, b]: [f64; 3], _: $crate::__core::Words) -> f64 {

@@ -23,6 +23,7 @@ mod error;
 mod family;
 mod host;
 mod host_map;
+mod host_special;
 pub mod interop;
 mod kernel;
 mod number;
@@ -39,7 +40,7 @@ pub use family::{BINARY, GATED, TERNARY, UNARY, definitions, embedded, kernels, 
 #[doc(hidden)]
 pub use host::{__fill_params, OracleValue};
 pub use kernel::{BinaryKernel, Class, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
-pub use kernel::{DropoutKernel, GeneratorKernel, SinusoidalLayout};
+pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};
 pub use kernel::{Entry, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
 pub use number::Number;
 #[doc(hidden)]

@@ -10,7 +10,7 @@ use super::parallel::{Shared, TASK};
 ///
 /// # Safety
 /// `y` is aligned to its elements and valid for `rows * columns` of them.
-pub(crate) type GeneratorFn = unsafe fn(*mut u8, u32, u32, u32, u32, Words);
+pub type GeneratorFn = unsafe fn(*mut u8, u32, u32, u32, u32, Words);
 
 /// Columns prepared at a time.
 const BLOCK: usize = 256;
@@ -19,7 +19,7 @@ const BLOCK: usize = 256;
 ///
 /// # Safety
 /// As [`GeneratorFn`].
-pub(crate) unsafe fn generator<E, O>(y: *mut u8, plane: u32, row: u32, rows: u32, columns: u32, words: Words)
+pub unsafe fn generator<E, O>(y: *mut u8, plane: u32, row: u32, rows: u32, columns: u32, words: Words)
 where
     E: Element<Compute: Word>,
     O: TableOp + GeneratorOp,

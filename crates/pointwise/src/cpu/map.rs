@@ -4,17 +4,19 @@ use std::mem::MaybeUninit;
 
 use pointwise_core::map::{self, Map, absent};
 use pointwise_core::op::Words;
-use pointwise_core::{BinaryOp, Element, Logic, Store, TableOp, TernaryOp, UnaryOp, Word};
+use pointwise_core::philox::BLOCK as WORDS;
+use pointwise_core::{BinaryOp, Draw, Element, Logic, Philox, RandomMapOp, Store, TableOp, TernaryOp, UnaryOp, Word};
 
 use super::parallel::split;
 use crate::kernel::{Places, Walk};
 
-/// `(operands, y, step of y in elements, n, parameters)`: an op in one element type, along a run.
+/// `(operands, y, step of y in elements, n, parameters, what the first element draws from)`: an op in one element type,
+/// along a run.
 ///
 /// # Safety
 /// Operands and `y` are aligned to their elements, and valid for `n` of them at their steps. Element `i` of an operand
 /// shares memory with no element of `y` but `i`.
-pub type MapFn = unsafe fn(&[Source; 3], *mut u8, isize, usize, Words);
+pub type MapFn = unsafe fn(&[Source; 3], *mut u8, isize, usize, Words, Draw);
 
 /// One operand along a run.
 #[derive(Clone, Copy, Debug)]
@@ -36,13 +38,20 @@ macro_rules! arities {
         ///
         /// # Safety
         /// As [`MapFn`].
-        pub unsafe fn $name<E, O>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words)
+        pub unsafe fn $name<E, O>(
+            operands: &[Source; 3],
+            y: *mut u8,
+            step: isize,
+            n: usize,
+            words: Words,
+            draw: Draw,
+        )
         where
             E: Element,
             O: TableOp + $($bound)*,
         {
             // SAFETY: the caller's contract.
-            unsafe { run::<map::$Map<E, O>>(operands, y, step, n, words) }
+            unsafe { run::<map::$Map<E, O>>(operands, y, step, n, words, draw) }
         }
     )* };
 }
@@ -56,27 +65,29 @@ arities! {
     ternary: Ternary, [TernaryOp<E::Compute, Output: Store<E>>];
     /// The op `O` on a condition and elements `E`.
     select: Select, [TernaryOp<E::Compute, Logic, Output: Store<E>>];
+    /// The op `O` on up to three operands of elements `E` and a random word for each.
+    random_map: Random, [RandomMapOp<E::Compute>];
 }
 
 /// # Safety
 /// As [`MapFn`].
-unsafe fn run<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words) {
+unsafe fn run<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
         // SAFETY: the features are there; the caller's contract.
-        return unsafe { run_avx2::<M>(operands, y, step, n, words) };
+        return unsafe { run_avx2::<M>(operands, y, step, n, words, draw) };
     }
     // SAFETY: the caller's contract.
-    unsafe { blocks::<M>(operands, y, step, n, words) }
+    unsafe { blocks::<M>(operands, y, step, n, words, draw) }
 }
 
 /// # Safety
 /// As [`MapFn`]; the processor has AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn run_avx2<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words) {
+unsafe fn run_avx2<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
     // SAFETY: the caller's contract.
-    unsafe { blocks::<M>(operands, y, step, n, words) }
+    unsafe { blocks::<M>(operands, y, step, n, words, draw) }
 }
 
 /// Values of a compute type, written up to some length.
@@ -85,7 +96,7 @@ type Buffer<E> = [MaybeUninit<<E as Element>::Compute>; BLOCK];
 /// # Safety
 /// As [`MapFn`].
 #[inline(always)]
-unsafe fn blocks<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words) {
+unsafe fn blocks<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
     let map = M::from_words(words);
     let y = y.cast::<M::R>();
     let [a, b, c] = operands;
@@ -107,9 +118,16 @@ unsafe fn blocks<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usi
             if M::OPERANDS > 2 {
                 fill::<M::C>(c, start, &mut cv[..len]);
             }
-            let values = av[..len].iter().zip(&bv[..len]).zip(&cv[..len]);
-            for (((a, b), c), result) in values.zip(&mut results[..len]) {
-                result.write(map.map(a.assume_init(), b.assume_init(), c.assume_init()));
+            let values = av[..len].iter().zip(&bv[..len]).zip(&cv[..len]).zip(&mut results[..len]);
+            if M::RANDOM {
+                let bits = bits(draw.place, draw.first + start as u64);
+                for ((((a, b), c), result), &bits) in values.zip(&bits) {
+                    result.write(map.with_bits(bits).map(a.assume_init(), b.assume_init(), c.assume_init()));
+                }
+            } else {
+                for (((a, b), c), result) in values {
+                    result.write(map.map(a.assume_init(), b.assume_init(), c.assume_init()));
+                }
             }
             if step == 1 {
                 let y = y.add(start);
@@ -125,6 +143,17 @@ unsafe fn blocks<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usi
         }
         start += len;
     }
+}
+
+/// The random words of the elements from `first` on.
+#[inline(always)]
+fn bits(place: Philox, first: u64) -> [u32; BLOCK] {
+    let (block, skip) = (first / WORDS as u64, first as usize % WORDS);
+    let mut all = [0; BLOCK + WORDS];
+    for (i, four) in all.chunks_exact_mut(WORDS).enumerate() {
+        four.copy_from_slice(&place.block(block + i as u64));
+    }
+    std::array::from_fn(|i| all[i + skip])
 }
 
 /// Elements `start ..` of an operand.
@@ -174,6 +203,8 @@ pub(crate) struct Run<'a> {
     pub(crate) sizes: [usize; 4],
     /// Parameters.
     pub(crate) words: Words,
+    /// Where a random op draws from; its result is contiguous, so that the walk's order is that of the elements.
+    pub(crate) place: Philox,
 }
 
 // SAFETY: the pointers are of memory that is borrowed for the call, of which each thread writes its own part.
@@ -222,7 +253,8 @@ impl Run<'_> {
                     word: self.given[k],
                 });
                 let y = self.y.offset(first[0] as isize * self.sizes[0] as isize);
-                (self.op)(&sources, y, step[0] as isize, n, self.words);
+                let draw = Draw { place: self.place, first: (start + len - left) as u64 };
+                (self.op)(&sources, y, step[0] as isize, n, self.words, draw);
             }
             (left, along) = (left - n, 0);
             for (slot, (size, step)) in index.iter_mut().zip(self.walk.dims().take(outer).rev()) {

@@ -10,7 +10,8 @@ mod parallel;
 mod random;
 pub(crate) mod rope;
 
-pub(crate) use generator::{GeneratorFn, generator, run_generator};
+pub(crate) use generator::run_generator;
+pub use generator::{GeneratorFn, generator};
 pub(crate) use map::Run;
-pub use map::{MapFn, Source, binary, select, ternary, unary};
+pub use map::{MapFn, Source, binary, random_map, select, ternary, unary};
 pub(crate) use random::{RandomFn, random, run_random};

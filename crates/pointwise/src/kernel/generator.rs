@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::family::generator::{Alibi, Sinusoidal};
-use pointwise_core::op::Words;
+use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, OpInfo};
 
 use super::unary::DEFAULT_THREADS;
@@ -13,17 +13,17 @@ use crate::cuda;
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
 use crate::tensor::{Tensor, TensorViewMut};
-use crate::{Device, Stream};
+use crate::{Device, Number, Stream};
 
-/// A generator as the host knows it.
+/// A generator as the host knows it. Made by [`host_generator!`](crate::host_generator) from a row of an op table.
 #[derive(Debug)]
-pub(crate) struct GeneratorDef {
+pub struct GeneratorDef {
     /// Name, types, documentation.
-    pub(crate) info: OpInfo,
+    pub info: OpInfo,
     /// The loop over elements of a type on the CPU; `None` for a type the op does not have.
-    pub(crate) cpu: fn(DType) -> Option<GeneratorFn>,
+    pub cpu: fn(DType) -> Option<GeneratorFn>,
     /// The kernel for elements of a type, by elements or by vectors; `None` where there is none.
-    pub(crate) entry: fn(DType, Variant) -> Option<&'static Entry>,
+    pub entry: fn(DType, Variant) -> Option<&'static Entry>,
 }
 
 /// Where a sinusoidal encoding has its sines and cosines.
@@ -41,9 +41,11 @@ pub enum SinusoidalLayout {
 enum Encoding {
     Alibi,
     Sinusoidal,
+    /// Another table's op: any planes of rows and columns.
+    Planes([Number; MAX_PARAMS]),
 }
 
-/// A position encoding with its launch settings: `kernels::alibi` or `kernels::sinusoidal`.
+/// A generator with its launch settings: `kernels::alibi`, `kernels::sinusoidal`, or one of a table of one's own.
 ///
 /// ```
 /// use pointwise::{DType, Device, SinusoidalLayout, Strategy, kernels};
@@ -99,6 +101,12 @@ impl GeneratorDef {
         self.kernel(Encoding::Sinusoidal)
     }
 
+    /// The op with parameters, in the order of [`OpInfo::params`]: of a table made by
+    /// [`generator_ops!`](pointwise_core::generator_ops).
+    pub fn kernel_with(&'static self, params: [Number; MAX_PARAMS]) -> GeneratorKernel {
+        self.kernel(Encoding::Planes(params))
+    }
+
     fn kernel(&'static self, encoding: Encoding) -> GeneratorKernel {
         GeneratorKernel { def: self, encoding, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
     }
@@ -132,11 +140,11 @@ impl GeneratorKernel {
     }
 
     /// A new tensor of the encoding: ALiBi's shape is (num_heads, seq_len, seq_len), the sinusoidal one's
-    /// (seq_len, d_model).
+    /// (seq_len, d_model), another op's (planes, rows, columns) or (rows, columns).
     ///
     /// # Errors
-    /// An element type that is no float, another number of dimensions, an ALiBi that is not square, an odd `d_model`, a
-    /// dimension beyond 2^31, a stream of another device, bad launch settings, a missing kernel, out of memory, the
+    /// An element type or a parameter that the op does not take, another number of dimensions, an ALiBi that is not square,
+    /// an odd `d_model`, a dimension beyond 2^31, a stream of another device, bad launch settings, a missing kernel, out of memory, the
     /// driver's.
     pub fn run(&self, device: &Device, dtype: DType, shape: impl IntoShape) -> Result<Tensor> {
         let shape = shape.into_shape()?;
@@ -253,14 +261,24 @@ impl GeneratorKernel {
                 .into());
             }
             (Encoding::Sinusoidal, _) => return Err(wrong("sinusoidal is made in the shape (seq_len, d_model)")),
+            (Encoding::Planes(_), &[planes, rows, columns]) => [planes, rows, columns],
+            (Encoding::Planes(_), &[rows, columns]) => [1, rows, columns],
+            (Encoding::Planes(_), _) => return Err(wrong("a generator's shape is (planes, rows, columns)")),
         };
         if sizes.iter().any(|&size| size > MAX_SIZE) {
-            return Err(wrong("a dimension of a position encoding is at most 2^31"));
+            return Err(wrong("a dimension of a generator is at most 2^31"));
         }
         let sizes = sizes.map(|size| size as u32);
         let words = match self.encoding {
             Encoding::Alibi => Alibi::new(sizes[0]).words(),
             Encoding::Sinusoidal => Sinusoidal::new(sizes[2].max(2)).words(sizes[2]),
+            Encoding::Planes(params) => {
+                let mut words = Words::default();
+                for ((word, number), info) in words.iter_mut().zip(params).zip(info.params) {
+                    *word = number.word(info, DType::F32)?;
+                }
+                words
+            }
         };
         Ok(Call { sizes, words })
     }

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use pointwise_core::launch::{MAX_ITEMS, ONCE, Steps, WORD_SHIFT};
 use pointwise_core::op::{MAX_PARAMS, Words};
-use pointwise_core::{DType, Kind, OpInfo, ParamInfo};
+use pointwise_core::{DType, Kind, OpInfo, ParamInfo, Philox};
 
 use super::unary::DEFAULT_THREADS;
 use super::walk::{Along, Class, Places, Walk, broadcast};
@@ -109,6 +109,8 @@ pub(super) struct Call {
     pub(super) strategy: Strategy,
     pub(super) threads: u32,
     pub(super) stream: Option<Stream>,
+    /// Where a random op draws from.
+    pub(super) place: Philox,
 }
 
 /// Operands whose types, shapes and devices go together.
@@ -134,7 +136,7 @@ struct Choice {
 impl Call {
     /// The op with parameters, and launch settings as they are where nothing else is asked for.
     pub(super) fn new(def: &'static MapDef, params: [Number; MAX_PARAMS]) -> Call {
-        Call { def, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
+        Call { def, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None, place: Philox::default() }
     }
 
     /// Checks operands: those of one call have one element type (but for a condition, which is bool) and device, and
@@ -285,6 +287,10 @@ impl Call {
         if y.device() != &ready.device {
             return Err(ErrorKind::DeviceMismatch { what: what(), expected: ready.device, got: *y.device() }.into());
         }
+        if info.kind == Kind::Random {
+            // An element's place is its index.
+            y.layout().require_contiguous("run_into")?;
+        }
         for (k, view) in ready.views.iter().enumerate() {
             if let Some(view) = view
                 && overlap(view, y) == Overlap::Partial
@@ -347,7 +353,7 @@ impl Call {
                 let op = (self.def.cpu)(dtype).ok_or_else(|| self.def.no_kernel(ready.dtype))?;
                 let operands = ready.views.map(|view| view.map_or(std::ptr::null(), |view| view.as_ptr()));
                 let (given, sizes, words) = (ready.given, self.sizes(ready.dtype), ready.words);
-                let run = Run { op, walk: &walk, operands, given, y: target, sizes, words };
+                let run = Run { op, walk: &walk, operands, given, y: target, sizes, words, place: self.place };
                 // SAFETY: the walk is of the views' shapes and strides; types and overlap are checked.
                 unsafe { run.run() };
                 Ok(())
@@ -387,7 +393,9 @@ impl Call {
         let function = entry.function(context)?;
         let sizes = self.sizes(ready.dtype);
         let start = addresses(ready, target);
-        let count = self.def.info.operands.len();
+        // All entries of random ops take three operands.
+        let is_random = self.def.info.kind == Kind::Random;
+        let count = if is_random { 3 } else { self.def.info.operands.len() };
         choice.walk.parts(choice.limit(), Places::default(), &mut |part, place| {
             let mut at = start;
             for ((address, place), size) in at.iter_mut().zip(place).zip(sizes) {
@@ -399,6 +407,7 @@ impl Call {
                 words: ready.words,
                 mode: choice.mode,
                 count,
+                draw: is_random.then_some([self.place.seed, self.place.offset, place[0] as u64]),
             };
             let queue = |items: u64, params: &mut [*mut c_void]| {
                 let blocks = items.div_ceil(u64::from(self.threads)) as u32;
@@ -506,11 +515,13 @@ struct Launch {
     words: Words,
     mode: u32,
     count: usize,
+    /// Seed, offset and the index of the first element, for a random op.
+    draw: Option<[u64; 3]>,
 }
 
 /// Pointers to arguments, in order.
 struct Params {
-    pointers: [*mut c_void; 14],
+    pointers: [*mut c_void; 17],
     len: usize,
 }
 
@@ -524,13 +535,14 @@ impl Params {
 impl Launch {
     /// Operands, result, and what `middle` puts behind them; then mode, numbers and parameters.
     fn params(&self, middle: impl FnOnce(&mut Params)) -> Params {
-        let mut params = Params { pointers: [std::ptr::null_mut(); 14], len: 0 };
+        let mut params = Params { pointers: [std::ptr::null_mut(); 17], len: 0 };
         self.addresses[1..=self.count].iter().for_each(|address| params.push(address));
         params.push(&self.addresses[0]);
         middle(&mut params);
         params.push(&self.mode);
         self.given[..self.count].iter().for_each(|word| params.push(word));
         self.words.iter().for_each(|word| params.push(word));
+        self.draw.iter().flatten().for_each(|word| params.push(word));
         params
     }
 
@@ -572,7 +584,7 @@ pub(super) unsafe fn launch_strided_unary(
 ) -> Result<()> {
     walk.parts(MAX_ITEMS, Places::default(), &mut |part, place| {
         let at = |k: usize| addresses[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize) as u64;
-        let launch = Launch { addresses: [at(0), at(1), 0, 0], given: [0; 3], words, mode: 0, count: 1 };
+        let launch = Launch { addresses: [at(0), at(1), 0, 0], given: [0; 3], words, mode: 0, count: 1, draw: None };
         launch.tiled::<2>(part, |items, params| {
             let blocks = items.div_ceil(u64::from(threads)) as u32;
             // SAFETY: the caller's contract.

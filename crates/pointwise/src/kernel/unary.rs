@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use pointwise_core::launch::MAX_ITEMS;
 use pointwise_core::op::{MAX_PARAMS, Words};
-use pointwise_core::{DType, OpInfo};
+use pointwise_core::{DType, OpInfo, Philox};
 
 use super::map::launch_strided_unary;
 use super::plan::{Call, plan};
@@ -304,6 +304,7 @@ impl UnaryKernel {
                     y: target,
                     sizes: [sizes[0], sizes[1], 0, 0],
                     words,
+                    place: Philox::default(),
                 };
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                 unsafe { run.run() };

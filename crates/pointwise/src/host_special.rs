@@ -1,0 +1,213 @@
+//! The visitors that make host functions of tables of random ops and generators.
+
+/// The visitor that makes host functions of a table of random ops ([`random_ops!`](pointwise_core::random_ops)): the modules
+/// `kernels` (each op as a [`RandomKernel`](crate::RandomKernel)) and `ops` (functions `NAME`, `NAME_into` and
+/// `NAME_inplace`, whose last argument is the place they draw from), and the list `RANDOM` of the
+/// [`MapDef`](crate::MapDef)s.
+///
+/// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
+#[macro_export]
+macro_rules! host_random {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> $out:ident,
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        $crate::__map_definitions! { (RANDOM random random_map) $(
+            $(#[doc = $doc])*
+            $name: $op $({ $($p = $default),* })? ($($x),*: $bound) -> $out, [$($set)*], $accuracy => $formula;
+        )* }
+
+        /// The ops as kernel objects, whose strategy, threads and stream can be set.
+        pub mod kernels {
+            $(
+                $(#[doc = $doc])*
+                #[must_use]
+                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::RandomKernel {
+                    let given = [$($($p.into()),*)?];
+                    super::definitions::$name.random_with($crate::__fill_params(given))
+                }
+            )*
+        }
+
+        /// The ops as functions. An operand is a tensor, a view or a number; a parameter any number, or `Number::Default`.
+        pub mod ops {
+            $( $crate::__random_ops! { [$($doc)*] $name ($($x)*) [$($($p)*)?] } )*
+        }
+    };
+}
+
+/// The functions of an op; the last of its names is the random word, which is no argument.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __random_ops {
+    ($docs:tt $name:ident ($a:ident $bits:ident) $params:tt) => {
+        $crate::__random_ops! { @ $docs $name $a [] $params }
+    };
+    ($docs:tt $name:ident ($a:ident $b:ident $bits:ident) $params:tt) => {
+        $crate::__random_ops! { @ $docs $name $a [$b] $params }
+    };
+    ($docs:tt $name:ident ($a:ident $b:ident $c:ident $bits:ident) $params:tt) => {
+        $crate::__random_ops! { @ $docs $name $a [$b $c] $params }
+    };
+    (@ [$($doc:literal)*] $name:ident $a:ident [$($x:ident)*] [$($p:ident)*]) => {
+        $crate::__pastey::paste! {
+            $(#[doc = $doc])*
+            ///
+            /// # Errors
+            /// As [`RandomKernel::run`]($crate::RandomKernel::run).
+            pub fn $name<'a>(
+                $a: impl Into<$crate::Operand<'a>>,
+                $($x: impl Into<$crate::Operand<'a>>,)*
+                $($p: impl Into<$crate::Number>,)*
+                place: $crate::Philox,
+            ) -> $crate::Result<$crate::Tensor> {
+                super::kernels::$name($($p),*).run(&[$a.into() $(, $x.into())*], place)
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
+            ///
+            /// # Errors
+            /// As [`RandomKernel::run_into`]($crate::RandomKernel::run_into).
+            pub fn [<$name _into>]<'a, 'b>(
+                $a: impl Into<$crate::Operand<'a>>,
+                $($x: impl Into<$crate::Operand<'a>>,)*
+                y: impl Into<$crate::TensorViewMut<'b>>,
+                $($p: impl Into<$crate::Number>,)*
+                place: $crate::Philox,
+            ) -> $crate::Result<()> {
+                super::kernels::$name($($p),*).run_into(&[$a.into() $(, $x.into())*], y, place)
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
+            ///
+            /// # Errors
+            /// As [`RandomKernel::run_inplace`]($crate::RandomKernel::run_inplace).
+            pub fn [<$name _inplace>]<'a>(
+                $a: impl Into<$crate::TensorViewMut<'a>>,
+                $($x: impl Into<$crate::Operand<'a>>,)*
+                $($p: impl Into<$crate::Number>,)*
+                place: $crate::Philox,
+            ) -> $crate::Result<()> {
+                super::kernels::$name($($p),*).run_inplace($a, &[$($x.into()),*], place)
+            }
+        }
+    };
+}
+
+/// The visitor that makes host functions of a table of generators ([`generator_ops!`](pointwise_core::generator_ops)): the
+/// modules `kernels` (each op as a [`GeneratorKernel`](crate::GeneratorKernel)) and `ops` (functions `NAME` and
+/// `NAME_into`), and the list `GENERATORS` of the [`GeneratorDef`](crate::GeneratorDef)s.
+///
+/// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
+#[macro_export]
+macro_rules! host_generator {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($plane:ident, $row:ident, $column:ident)
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        /// The definitions of the ops, by name.
+        #[allow(non_upper_case_globals)]
+        pub mod definitions {
+            #[allow(unused_imports)]
+            use super::*;
+            $(
+                $(#[doc = $doc])*
+                pub static $name: $crate::GeneratorDef = $crate::GeneratorDef {
+                    info: <$op as $crate::__core::TableOp>::INFO,
+                    cpu: {
+                        fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::GeneratorFn> {
+                            $crate::__core::for_types! { [$($set)*] ($crate::__generator_cpu) (dtype $op) }
+                            None
+                        }
+                        cpu
+                    },
+                    entry: {
+                        fn entry(dtype: $crate::DType, variant: $crate::Variant) -> Option<&'static $crate::Entry> {
+                            $crate::__core::for_types! { [$($set)*] ($crate::__generator_entry) (dtype variant $name) }
+                            None
+                        }
+                        entry
+                    },
+                };
+            )*
+        }
+
+        /// Every op of the table, in its order.
+        pub static GENERATORS: &[&$crate::GeneratorDef] = &[$(&definitions::$name),*];
+
+        /// The ops as kernel objects, whose strategy, threads and stream can be set.
+        pub mod kernels {
+            $(
+                $(#[doc = $doc])*
+                #[must_use]
+                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::GeneratorKernel {
+                    let given = [$($($p.into()),*)?];
+                    super::definitions::$name.kernel_with($crate::__fill_params(given))
+                }
+            )*
+        }
+
+        /// The ops as functions. A parameter is any number, or `Number::Default`.
+        pub mod ops {
+            $( $crate::__generator_ops! { [$($doc)*] $name [$($($p)*)?] } )*
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __generator_ops {
+    ([$($doc:literal)*] $name:ident [$($p:ident)*]) => {
+        $crate::__pastey::paste! {
+            $(#[doc = $doc])*
+            ///
+            /// # Errors
+            /// As [`GeneratorKernel::run`]($crate::GeneratorKernel::run).
+            pub fn $name(
+                device: &$crate::Device,
+                dtype: $crate::DType,
+                shape: impl $crate::IntoShape,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<$crate::Tensor> {
+                super::kernels::$name($($p),*).run(device, dtype, shape)
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
+            ///
+            /// # Errors
+            /// As [`GeneratorKernel::run_into`]($crate::GeneratorKernel::run_into).
+            pub fn [<$name _into>]<'a>(
+                y: impl Into<$crate::TensorViewMut<'a>>,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<()> {
+                super::kernels::$name($($p),*).run_into(y)
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __generator_cpu {
+    ($type:ident, ($dtype:ident $op:ident)) => {
+        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
+            return Some($crate::cpu::generator::<$crate::__core::element::ty::$type, $op>);
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __generator_entry {
+    ($type:ident, ($dtype:ident $variant:ident $name:ident)) => {
+        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
+            return match $variant {
+                $crate::Variant::Direct => $crate::__map_entry!(generator $name $type direct),
+                $crate::Variant::RegisterCopy => $crate::__map_entry!(generator $name $type register_copy),
+                _ => None,
+            };
+        }
+    };
+}

@@ -1,0 +1,3 @@
+fn main() {
+    pointwise_build::Kernels::new("kernels").build();
+}

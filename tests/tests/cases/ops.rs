@@ -1,0 +1,250 @@
+//! Every op of the registry as a call of its kernel object's `run_into`.
+
+use std::collections::HashSet;
+
+use pointwise::rope::{ROPE, RopeAngles, RopeDef, RopeFrequencies, RopeKernel, RopePrecision};
+use pointwise::{
+    Accuracy, DType, Device, MapDef, Philox, Result, SinusoidalLayout, Stream, Tensor, UNARY, UnaryDef, kernels,
+};
+use pointwise_core::{Kind, family};
+use tests::{inputs, map, params};
+
+const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
+/// Rows and columns: whole vectors, so that broadcasts have rows of them.
+const ROWS: usize = 29;
+const COLS: usize = 64;
+const N: usize = ROWS * COLS;
+
+/// An operand with two sets of values.
+pub(crate) struct Input {
+    dtype: DType,
+    shape: Vec<usize>,
+    pub(crate) sets: [Vec<u8>; 2],
+}
+
+type Run = Box<dyn Fn(&[Tensor], &mut [Tensor]) -> Result<()>>;
+type Prepare = Box<dyn Fn(&Device, Option<&Stream>) -> std::result::Result<Run, libtest_mimic::Failed> + Send + Sync>;
+
+/// One op in one element type.
+pub(crate) struct Case {
+    /// `op::type`.
+    pub(crate) name: String,
+    pub(crate) inputs: Vec<Input>,
+    outputs: Vec<(DType, Vec<usize>)>,
+    /// The call on a device, on a stream where there is one. What it needs besides the operands is there before it is made.
+    pub(crate) prepare: Prepare,
+    pub(crate) accuracy: Accuracy,
+    /// Errors are relative to no less than this.
+    pub(crate) floor: f64,
+}
+
+impl Case {
+    pub(crate) fn inputs(&self, device: &Device, set: usize) -> Result<Vec<Tensor>> {
+        self.inputs.iter().map(|x| Tensor::from_bytes(device, x.dtype, &x.sets[set], &x.shape[..])).collect()
+    }
+
+    pub(crate) fn outputs(&self, device: &Device) -> Result<Vec<Tensor>> {
+        self.outputs.iter().map(|(dtype, shape)| Tensor::zeros(device, *dtype, &shape[..])).collect()
+    }
+}
+
+/// Every op in every element type.
+pub(crate) fn all() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for def in UNARY {
+        cases.extend(def.info.types.iter().map(|&dtype| unary(def, dtype)));
+    }
+    for def in map::all() {
+        cases.extend(def.info.types.iter().map(|&dtype| several(def, dtype)));
+    }
+    for dtype in FLOATS {
+        cases.extend([dropout(dtype), alibi(dtype, false), alibi(dtype, true)]);
+        cases.extend([SinusoidalLayout::Interleaved, SinusoidalLayout::Halves].map(|layout| sinusoidal(dtype, layout)));
+        cases.extend(ROPE.iter().map(|def| rope(def, dtype)));
+    }
+    cases
+}
+
+/// Every op in the last of its types: fp8 for most, which no other test needs to have used.
+pub(crate) fn one_type_each() -> Vec<Case> {
+    let mut seen = HashSet::new();
+    let mut cases = all();
+    cases.reverse();
+    cases.retain(|case| seen.insert(case.name.rsplit_once("::").map(|(op, _)| op.to_owned())));
+    cases
+}
+
+/// The first and the last `len` elements of a list.
+fn ends(bytes: &[u8], dtype: DType, len: usize) -> [Vec<u8>; 2] {
+    let len = len * dtype.size();
+    [bytes[..len].to_vec(), bytes[bytes.len() - len..].to_vec()]
+}
+
+fn mixed(dtype: DType, shape: &[usize], seed: u64) -> Input {
+    let n = shape.iter().product();
+    Input { dtype, shape: shape.to_vec(), sets: [inputs::mixed(dtype, n, seed), inputs::mixed(dtype, n, seed + 100)] }
+}
+
+fn unary(def: &'static UnaryDef, dtype: DType) -> Case {
+    let set = params::sets(&def.info, dtype)[0];
+    Case {
+        name: format!("{}::{dtype}", def.info.name),
+        inputs: vec![mixed(dtype, &[N + 3], 20)],
+        outputs: vec![(def.info.result.of(dtype), vec![N + 3])],
+        prepare: Box::new(move |_, stream| {
+            let kernel = def.kernel_with(set);
+            let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
+            Ok(Box::new(move |x, y| kernel.run_into(&x[0], &mut y[0])))
+        }),
+        accuracy: def.info.accuracy,
+        floor: 0.0,
+    }
+}
+
+/// Two calls: operands of one shape, and the last broadcast along the rows.
+fn several(def: &'static MapDef, dtype: DType) -> Case {
+    let info = &def.info;
+    let set = map::sets(info, dtype)[0];
+    let result = info.result.of(dtype);
+    let mut operands: Vec<Input> = map::operands(info, dtype, 2)
+        .iter()
+        .enumerate()
+        .map(|(k, bytes)| {
+            let dtype = map::operand_type(info, dtype, k);
+            Input { dtype, shape: vec![ROWS, COLS], sets: ends(bytes, dtype, N) }
+        })
+        .collect();
+    match info.kind {
+        Kind::Gated => operands = vec![mixed(dtype, &[ROWS, 2 * COLS], 21)],
+        Kind::Channel => operands[1] = mixed(dtype, &[COLS], 22),
+        _ => {
+            let last = &operands[operands.len() - 1];
+            let sets = [0, 1].map(|set| last.sets[set][..COLS * last.dtype.size()].to_vec());
+            operands.push(Input { dtype: last.dtype, shape: vec![COLS], sets });
+        }
+    }
+    let kind = info.kind;
+    let prepare: Prepare = Box::new(move |_, stream| {
+        macro_rules! on {
+            ($kernel:expr) => {
+                stream.map_or_else(|| $kernel, |stream| $kernel.on(stream))
+            };
+        }
+        let (binary, gated, ternary) =
+            (on!(def.binary_with(set)), on!(def.gated_with(set)), on!(def.ternary_with(set)));
+        Ok(match kind {
+            Kind::Gated => Box::new(move |x, y| gated.run_into(&x[0], &mut y[0])),
+            Kind::Channel => Box::new(move |x, y| binary.run_into(&x[0], &x[1], &mut y[0])),
+            Kind::Binary => Box::new(move |x, y| {
+                binary.run_into(&x[0], &x[1], &mut y[0])?;
+                binary.run_into(&x[0], &x[2], &mut y[1])
+            }),
+            _ => Box::new(move |x, y| {
+                ternary.run_into(&x[0], &x[1], &x[2], &mut y[0])?;
+                ternary.run_into(&x[0], &x[1], &x[3], &mut y[1])
+            }),
+        })
+    });
+    let calls = if matches!(kind, Kind::Gated | Kind::Channel) { 1 } else { 2 };
+    Case {
+        name: format!("{}::{dtype}", info.name),
+        inputs: operands,
+        outputs: vec![(result, vec![ROWS, COLS]); calls],
+        prepare,
+        accuracy: info.accuracy,
+        floor: 0.0,
+    }
+}
+
+/// Without and with a mask.
+fn dropout(dtype: DType) -> Case {
+    Case {
+        name: format!("dropout::{dtype}"),
+        inputs: vec![mixed(dtype, &[N + 3], 23)],
+        outputs: vec![(dtype, vec![N + 3]), (dtype, vec![N + 3]), (DType::Bool, vec![N + 3])],
+        prepare: Box::new(|_, stream| {
+            let kernel = kernels::dropout(0.3);
+            let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
+            Ok(Box::new(move |x, y| {
+                let place = Philox::new(7);
+                let [first, second, mask, ..] = y else { unreachable!("three results") };
+                kernel.run_into(&x[0], first, place)?;
+                kernel.run_with_mask_into(&x[0], second, mask, place)
+            }))
+        }),
+        accuracy: family::random::OPS[0].accuracy,
+        floor: 0.0,
+    }
+}
+
+fn alibi(dtype: DType, causal: bool) -> Case {
+    Case {
+        name: format!("alibi_{}::{dtype}", if causal { "causal" } else { "symmetric" }),
+        inputs: Vec::new(),
+        outputs: vec![(dtype, vec![3, 48, 48])],
+        prepare: Box::new(move |_, stream| {
+            let kernel = kernels::alibi(causal);
+            let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
+            Ok(Box::new(move |_, y| kernel.run_into(&mut y[0])))
+        }),
+        accuracy: family::generator::OPS[0].accuracy,
+        floor: 0.0,
+    }
+}
+
+fn sinusoidal(dtype: DType, layout: SinusoidalLayout) -> Case {
+    Case {
+        name: format!("sinusoidal_{layout:?}::{dtype}").to_lowercase(),
+        inputs: Vec::new(),
+        outputs: vec![(dtype, vec![33, 64])],
+        prepare: Box::new(move |_, stream| {
+            let kernel = kernels::sinusoidal(layout);
+            let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
+            Ok(Box::new(move |_, y| kernel.run_into(&mut y[0])))
+        }),
+        accuracy: family::generator::OPS[1].accuracy,
+        floor: 0.0,
+    }
+}
+
+/// q and k of other heads.
+fn rope(def: &'static RopeDef, dtype: DType) -> Case {
+    let shapes = [[1, 17, 4, 64], [1, 17, 2, 64]];
+    let values = |shape: &[usize], seed: u64| {
+        // Finite and of one size: a rotation adds products.
+        let n: usize = shape.iter().product();
+        let set = |seed: u64| -> Vec<u8> {
+            let bytes = inputs::mixed(DType::I16, n, seed);
+            let numbers = bytes.chunks_exact(2).map(|two| f64::from(i16::from_le_bytes([two[0], two[1]])) / 16384.0);
+            tests::with_element!(dtype, E => {
+                numbers.flat_map(|x| bytes_of(<E as pointwise_core::Element>::from_f64(x))).collect()
+            })
+        };
+        Input { dtype, shape: shape.to_vec(), sets: [set(seed), set(seed + 100)] }
+    };
+    Case {
+        name: format!("{}::{dtype}", def.name),
+        inputs: vec![values(&shapes[0], 24), values(&shapes[1], 25)],
+        outputs: shapes.iter().map(|shape| (dtype, shape.to_vec())).collect(),
+        prepare: Box::new(move |device, stream| {
+            let config = def.op().config(64)?;
+            let frequencies = RopeFrequencies::new(device, &config.frequencies(17)?)?;
+            let stream = stream.cloned();
+            Ok(Box::new(move |x, y| {
+                let angles = RopeAngles::Frequencies(&frequencies, RopePrecision::Hf);
+                let kernel = RopeKernel::new(angles, def.pairs);
+                let kernel = stream.iter().fold(kernel, |kernel, stream| kernel.on(stream));
+                let [q, k, ..] = y else { unreachable!("two results") };
+                kernel.run_into(&x[0], Some(x[1].view()), q, Some(k.view_mut()))
+            }))
+        }),
+        accuracy: Accuracy::Ulp(2.0),
+        floor: 2.0,
+    }
+}
+
+/// An element's bytes.
+fn bytes_of<E: pointwise_core::Element>(value: E) -> Vec<u8> {
+    // SAFETY: an element type is a plain number without padding.
+    unsafe { std::slice::from_raw_parts((&raw const value).cast::<u8>(), size_of::<E>()) }.to_vec()
+}

@@ -1,0 +1,178 @@
+//! Every op of the registry captured in a CUDA graph and replayed on other inputs, one named case each
+//! (`gelu::bf16`), against the CPU; all ops from eight threads on streams of their own, which all use each kernel for the
+//! first time at once; and operands on several devices. On the CUDA device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without
+//! one every case is ignored, and the first line says why.
+
+mod cases {
+    pub(crate) mod check;
+    pub(crate) mod ops;
+}
+
+use std::sync::Barrier;
+
+use cases::check::{Expected, poison};
+use cases::ops::{self, Case};
+use libtest_mimic::{Arguments, Failed, Trial};
+use pointwise::rope::{RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopePairs, RopePrecision};
+use pointwise::{DType, Device, ErrorKind, Philox, Stream, Tensor, kernels};
+
+type Outcome = Result<(), Failed>;
+
+/// Set for the process that runs [`race`] and nothing else: only in a new process has no kernel been used.
+const RACE: &str = "POINTWISE_GRAPHS_RACE";
+const THREADS: usize = 8;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let name = std::env::var("POINTWISE_DEVICE").unwrap_or_else(|_| "auto".to_owned());
+    let device = Device::parse(&name).unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        std::process::exit(2);
+    });
+    let is_cuda = device.is_cuda();
+    if !is_cuda {
+        let why = Device::cuda(0).err().map_or_else(|| "the CPU was asked for".to_owned(), |error| error.to_string());
+        eprintln!("every case is ignored, for there are no graphs and streams without a CUDA device: {why}");
+    } else if std::env::var_os(RACE).is_some() {
+        if let Err(error) = race(&device) {
+            eprintln!("{}", error.message().unwrap_or("failed"));
+            std::process::exit(1);
+        }
+        return;
+    }
+    let mut trials = Vec::new();
+    for case in ops::all() {
+        trials.push(Trial::test(case.name.clone(), move || replay(&device, &case)));
+    }
+    trials.push(Trial::test("threads_and_streams::first_use", move || first_use(&name)));
+    trials.push(Trial::test("devices::cpu_and_cuda", move || mixed(&device, &Device::cpu())));
+    let second = Device::cuda_count() > 1;
+    let two = move || mixed(&Device::cuda(0)?, &Device::cuda(1)?);
+    trials.push(Trial::test("devices::two_cuda", two).with_ignored_flag(!second));
+    let trials = trials.into_iter().map(|trial| if is_cuda { trial } else { trial.with_ignored_flag(true) });
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+/// Captured on the first inputs, replayed on the second and on the first again. The capture is also the kernel's first use,
+/// unless another case has used it.
+fn replay(device: &Device, case: &Case) -> Outcome {
+    let expected = [Expected::new(case, 0)?, Expected::new(case, 1)?];
+    let stream = Stream::new(device)?;
+    let run = (case.prepare)(device, Some(&stream))?;
+    let (mut inputs, mut outputs) = (case.inputs(device, 0)?, case.outputs(device)?);
+    stream.begin_capture()?;
+    let captured = run(&inputs, &mut outputs);
+    // Ended in any case, or the stream's other work would be recorded, too.
+    let graph = stream.end_capture();
+    captured?;
+    let graph = graph?;
+    for set in [1, 0] {
+        for (tensor, input) in inputs.iter_mut().zip(&case.inputs) {
+            tensor.copy_from_bytes(&input.sets[set])?;
+        }
+        for output in &mut outputs {
+            output.copy_from_bytes(&poison(output))?;
+        }
+        // SAFETY: every tensor of the graph lives, and nothing else uses them.
+        unsafe { graph.launch(&stream)? };
+        stream.synchronize()?;
+        expected[set].check(&outputs).map_err(|error| format!("inputs {set}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// [`race`] in new processes, each with another order of the ops.
+fn first_use(device: &str) -> Outcome {
+    for round in 0..3 {
+        let this = std::env::current_exe()?;
+        let output = std::process::Command::new(this)
+            .env("POINTWISE_DEVICE", if device == "auto" { "cuda" } else { device })
+            .env(RACE, round.to_string())
+            .output()?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(format!("round {round}: {}: {text}", output.status).into());
+        }
+    }
+    Ok(())
+}
+
+/// Each op in one element type, by all threads at once, each with tensors and a stream of its own.
+fn race(device: &Device) -> Outcome {
+    let mut cases = ops::one_type_each();
+    let turn: usize = std::env::var(RACE).ok().and_then(|round| round.parse().ok()).unwrap_or(0);
+    let by = turn * cases.len() / 3;
+    cases.rotate_left(by);
+    let expected = cases.iter().map(|case| Expected::new(case, 0)).collect::<Result<Vec<_>, _>>()?;
+    let start = Barrier::new(THREADS);
+    let thread = |number: usize| -> Outcome {
+        let stream = Stream::new(device)?;
+        // All meet here, so that nobody waits for one that has failed before.
+        start.wait();
+        // One half goes the other way round: other kernels are used for the first time side by side.
+        let mut order: Vec<usize> = (0..cases.len()).collect();
+        if number % 4 == 3 {
+            order.reverse();
+        }
+        for index in order {
+            let case = &cases[index];
+            let (inputs, mut outputs) = (case.inputs(device, 0)?, case.outputs(device)?);
+            (case.prepare)(device, Some(&stream))?(&inputs, &mut outputs)?;
+            stream.synchronize()?;
+            let checked = expected[index].check(&outputs);
+            checked.map_err(|error| format!("thread {number}, {}: {error}", case.name))?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|number| scope.spawn(move || thread(number))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
+    })
+}
+
+/// A tensor or a stream of another device is a typed error of every kernel object, and nothing is written.
+fn mixed(device: &Device, other: &Device) -> Outcome {
+    let here = Tensor::full(device, 1.0_f32, [2, 4])?;
+    let there = Tensor::full(other, 1.0_f32, [2, 4])?;
+    let mut y = Tensor::full(device, 7.0_f32, [2, 4])?;
+    let mut away = Tensor::full(other, 7.0_f32, [2, 4])?;
+    let mut mask = Tensor::full(other, true, [2, 4])?;
+    let stream = Stream::new(other)?;
+    let place = Philox::new(1);
+    let halves = Tensor::full(device, 1.0_f32, [2, 8])?;
+    let refused = |what: &str, result: pointwise::Result<()>| -> Outcome {
+        match result {
+            Err(error) if matches!(error.kind(), ErrorKind::DeviceMismatch { .. }) => Ok(()),
+            Err(error) => Err(format!("{what}: another error: {error}").into()),
+            Ok(()) => Err(format!("{what}: no error").into()),
+        }
+    };
+    refused("unary", kernels::relu().run_into(&here, &mut away))?;
+    refused("unary, stream", kernels::relu().on(&stream).run_into(&here, &mut y))?;
+    refused("binary", kernels::add(1.0).run_into(&here, &there, &mut y))?;
+    refused("binary, result", kernels::add(1.0).run_into(&here, &here, &mut away))?;
+    refused("binary in place", kernels::add(1.0).run_inplace(&mut y, &there))?;
+    refused("binary, stream", kernels::add(1.0).on(&stream).run_into(&here, &here, &mut y))?;
+    refused("channel", kernels::prelu().run_into(&here, there.view().narrow(0, 0, 1)?.reshape([4])?, &mut y))?;
+    refused("gated", kernels::silu_and_mul().run_into(&halves, &mut away))?;
+    refused("ternary", kernels::lerp().run_into(&here, &here, &there, &mut y))?;
+    refused("select", kernels::where_().run_into(&mask, &here, &here, &mut y))?;
+    refused("dropout", kernels::dropout(0.5).run_into(&here, &mut away, place))?;
+    refused("dropout, mask", kernels::dropout(0.5).run_with_mask_into(&here, &mut y, &mut mask, place))?;
+    refused("dropout, stream", kernels::dropout(0.5).on(&stream).run_into(&here, &mut y, place))?;
+    let mut bias = Tensor::full(device, 7.0_f32, [1, 4, 4])?;
+    refused("generator, stream", kernels::alibi(false).on(&stream).run_into(&mut bias))?;
+    let q = Tensor::full(device, 1.0_f32, [1, 2, 1, 4])?;
+    let mut rotated = Tensor::full(device, 7.0_f32, [1, 2, 1, 4])?;
+    let frequencies = RopeFrequencies::new(other, &RopeConfig::default_rope(4, 1e4).frequencies(0)?)?;
+    let kernel = RopeKernel::new(RopeAngles::Frequencies(&frequencies, RopePrecision::Hf), RopePairs::Half);
+    refused("rope", kernel.run_into(&q, None, &mut rotated, None))?;
+    for tensor in [&y, &away, &bias, &rotated] {
+        assert!(tensor.to_vec::<f32>()?.iter().all(|&value| value == 7.0), "something was written");
+    }
+    // The next call is none the worse for it.
+    kernels::relu().run_into(&here, &mut y)?;
+    assert_eq!(y.to_vec::<f32>()?, [1.0; 8]);
+    assert_eq!(y.dtype(), DType::F32);
+    Ok(())
+}
