@@ -16,8 +16,12 @@ pub struct Report {
     /// The largest distance from the exact value of a result that is not correctly rounded, in ULP of its type; 0 if all
     /// are.
     pub worst_ulp: f64,
-    /// The operand of that.
-    pub worst_at: f64,
+    /// The operands of that.
+    pub worst_at: [f64; 3],
+    /// Results that are numbers where a number must come out: those of which a distance can be told.
+    pub measured: u64,
+    /// The sum of their distances, in ULP; half of an ULP at most from each that is correctly rounded.
+    pub ulp_sum: f64,
 }
 
 impl Report {
@@ -25,7 +29,25 @@ impl Report {
     #[must_use]
     pub fn merge(self, other: Report) -> Report {
         let worse = if other.worst_ulp > self.worst_ulp { other } else { self };
-        Report { compared: self.compared + other.compared, not_rounded: self.not_rounded + other.not_rounded, ..worse }
+        Report {
+            compared: self.compared + other.compared,
+            not_rounded: self.not_rounded + other.not_rounded,
+            measured: self.measured + other.measured,
+            ulp_sum: self.ulp_sum + other.ulp_sum,
+            ..worse
+        }
+    }
+
+    /// The mean distance from the exact value, in ULP; 0 of no result.
+    #[must_use]
+    pub fn mean_ulp(&self) -> f64 {
+        self.ulp_sum / self.measured.max(1) as f64
+    }
+
+    /// The share of correctly rounded results; 1 of no result.
+    #[must_use]
+    pub fn rounded_share(&self) -> f64 {
+        1.0 - self.not_rounded as f64 / self.compared.max(1) as f64
     }
 
     /// Whether the op's bound is kept. `all_codes` says that every code of a 16-bit type was compared, so that the
@@ -48,7 +70,7 @@ impl std::fmt::Display for Report {
         write!(
             f,
             "{:.4} ULP at {:e}, {} of {} not correctly rounded",
-            self.worst_ulp, self.worst_at, self.not_rounded, self.compared
+            self.worst_ulp, self.worst_at[0], self.not_rounded, self.compared
         )
     }
 }
@@ -91,13 +113,35 @@ fn bit_formula(name: &str, dtype: DType, x: f64) -> f64 {
 
 impl Report {
     pub(crate) fn add<R: Element>(&mut self, x: f64, exact: f64, y: R, result: DType) {
+        self.add_at([x, 0.0, 0.0], exact, y, result);
+    }
+
+    /// Counts the result `y` of several operands.
+    pub(crate) fn add_at<R: Element>(&mut self, x: [f64; 3], exact: f64, y: R, result: DType) {
         self.compared += 1;
         let got = y.to_f64();
         let (right, ulp) = if result.is_float() {
             let nearest = R::from_f64(exact).to_f64();
             let same = nearest == got && nearest.is_sign_negative() == got.is_sign_negative();
             let right = same || nearest.is_nan() && got.is_nan();
-            (right, if right { 0.0 } else { ulp_error(got, exact, nearest, result) })
+            if !got.is_nan() && !nearest.is_nan() {
+                let distance = distance(got, exact, nearest, result);
+                self.measured += 1;
+                self.ulp_sum += distance;
+                // Zeros of different sign are no distance apart, and still not the same.
+                (
+                    right,
+                    if right {
+                        0.0
+                    } else if got == nearest {
+                        f64::INFINITY
+                    } else {
+                        distance
+                    },
+                )
+            } else {
+                (right, if right { 0.0 } else { f64::INFINITY })
+            }
         } else {
             let right = wrap(exact, result) == got;
             (right, if right { 0.0 } else { f64::INFINITY })
@@ -122,16 +166,11 @@ fn wrap(exact: f64, dtype: DType) -> f64 {
     }
 }
 
-fn ulp_error(got: f64, exact: f64, nearest: f64, dtype: DType) -> f64 {
-    if got.is_nan() || nearest.is_nan() {
-        return f64::INFINITY;
-    }
-    // Infinity counts as the next number after the largest.
-    let beyond = largest(dtype) + ulp_at(largest(dtype), dtype);
+/// How far two numbers lie apart, in ULP of a type at `nearest`.
+fn distance(got: f64, exact: f64, nearest: f64, dtype: DType) -> f64 {
+    // Infinity counts as the next number after the largest; f8e4m3 has none and saturates.
+    let beyond = largest(dtype) + if dtype == DType::F8E4M3 { 0.0 } else { ulp_at(largest(dtype), dtype) };
     let finite = |value: f64| if value.abs() > beyond { beyond.copysign(value) } else { value };
-    if got == 0.0 && nearest == 0.0 {
-        return f64::INFINITY; // zeros of different sign
-    }
     (finite(got) - finite(exact)).abs() / ulp_at(nearest, dtype)
 }
 
@@ -170,6 +209,13 @@ pub fn from_bytes<E: Element>(bytes: &[u8]) -> E {
     // SAFETY: an element type is a plain number, valid for every bit pattern (`Bool` reads any byte), and as long as the
     // slice.
     unsafe { bytes.as_ptr().cast::<E>().read_unaligned() }
+}
+
+/// An element's bytes.
+#[must_use]
+pub fn as_bytes<E: Element>(x: &E) -> &[u8] {
+    // SAFETY: an element type is a plain number without padding, borrowed for as long as its bytes.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(x).cast::<u8>(), size_of::<E>()) }
 }
 
 /// Whether two results are the same bits, or both NaN.

@@ -1,5 +1,6 @@
 //! What the tests share: inputs, and the comparison of results with the oracle.
 
+pub mod accuracy;
 pub mod inputs;
 pub mod judge;
 pub mod layouts;

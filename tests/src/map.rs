@@ -20,7 +20,7 @@ pub fn operand_type(info: &OpInfo, dtype: DType, k: usize) -> DType {
 }
 
 /// f32 values at which formulas of two operands turn.
-const SPECIAL: &[f32] = &[
+pub const SPECIAL: &[f32] = &[
     0.0,
     -0.0,
     1.0,
@@ -74,7 +74,7 @@ fn values(dtype: DType, random: usize, seed: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     if dtype.is_float() {
         with_element!(dtype, E => for &x in SPECIAL {
-            bytes.extend(<E as Element>::from_f64(f64::from(x)).le_bytes());
+            bytes.extend(judge::as_bytes(&<E as Element>::from_f64(f64::from(x))));
         });
     } else {
         let ends = [0, 1, -1, 2, -2, 3, -3, 7, -7, 10, i64::MIN, i64::MAX, i64::from(i32::MIN), i64::from(i32::MAX)];
@@ -87,18 +87,6 @@ fn values(dtype: DType, random: usize, seed: u64) -> Vec<u8> {
     }
     bytes.extend(inputs::mixed(dtype, random, seed));
     bytes
-}
-
-/// An element's bytes.
-trait Bytes {
-    fn le_bytes(self) -> Vec<u8>;
-}
-
-impl<E: Element> Bytes for E {
-    fn le_bytes(self) -> Vec<u8> {
-        // SAFETY: an element type is a plain number without padding.
-        unsafe { std::slice::from_raw_parts((&raw const self).cast::<u8>(), size_of::<E>()) }.to_vec()
-    }
 }
 
 /// Operands: all pairs of 8-bit codes, of other types all pairs of special values and 2^14 random ones; of three operands
@@ -271,7 +259,7 @@ pub fn check(
 }
 
 /// The formulas that PyTorch rounds to f32 at every step, so that f64 gives other results.
-fn steps(name: &str, [a, b, c]: [f32; 3], alpha: f32) -> Option<f32> {
+pub(crate) fn steps(name: &str, [a, b, c]: [f32; 3], alpha: f32) -> Option<f32> {
     match name {
         // With one rounding: f64 would make it two.
         "add" => Some(b.mul_add(alpha, a)),

@@ -1,0 +1,321 @@
+"""How far PyTorch's results lie from float64, by the method of `tests/src/bin/accuracy`: the same inputs, bit for bit, and
+the same measures.
+
+    python3 torch_accuracy.py [--json FILE] [--op RE] [--pairs 2^26] [--budget-s S] [--sample] [--device cuda|cpu]
+
+Ops of one operand run over all 2^32 f32 inputs and all 65,536 of f16 and bf16; those of several over the grid of special
+values and 2^N random tuples (a quarter of three operands; at most 2^28 in 16 bits). Everything stays on the GPU: results
+are compared there with a float64 reference, which is the same op of PyTorch in float64, but for
+
+- gelu, gelu_tanh, softplus, silu, sigmoid, mish, leaky_relu, hardswish, nan_to_num: formulas in `ONE` below, by erfc and
+  logistic forms that keep the negative tail, with parameters as f32 holds them, and infinite where the product of f32 is;
+- div_trunc, floor_divide, lerp: their steps, each rounded to f32, as PyTorch documents and compiles them;
+- gated ops: the activation rounded to f32, times the value; left out where that activation is subnormal;
+- exact ops of several operands in 16 bits: float64 rounded to f32 first, where their arithmetic is done.
+
+A distance is in units in the last place (ULP) of the correctly rounded result; infinity counts as the number after the
+largest. `max_ulp` is of results that are not correctly rounded, `mean_ulp` of all that are numbers; NaN on one side alone
+is counted apart. `--draw` prints the first random inputs.
+"""
+import argparse
+import json
+import math
+import re
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+# Stored digits, least exponent, largest number.
+TYPES = {
+    "f32": (torch.float32, 23, -126, torch.finfo(torch.float32).max),
+    "f16": (torch.float16, 10, -14, 65504.0),
+    "bf16": (torch.bfloat16, 7, -126, torch.finfo(torch.bfloat16).max),
+}
+# The list of tests/src/map.rs.
+GRID = [
+    0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 0.1, -0.1, 1.5, 2.5, 7.0, -7.0, 10.0, 100.0, -100.0, 1e-45, -1e-45,
+    1.1754944e-38, 3.4028235e38, -3.4028235e38, math.inf, -math.inf, math.nan, 65504.0, 57344.0, 448.0, 1e5, 1e20, -1e20,
+    0.99999994, 1.0000001, 16777216.0, 16777217.0, 2147483648.0, 0.3, 0.7, 0.499, 1e-7, 33.0,
+]
+SLOPE = torch.tensor(0.01, dtype=torch.float32).item()
+
+
+def f32(x):
+    """Rounded to f32, as float64."""
+    return x.float().double()
+
+
+def sigmoid(x):
+    return 1 / (1 + torch.exp(-x))
+
+
+def softplus(x):
+    return torch.where(x > 20, x, torch.log1p(torch.exp(x)))
+
+
+def gelu(x):
+    return 0.5 * x * torch.special.erfc(-x * math.sqrt(0.5))
+
+
+def gelu_tanh(x):
+    return x * sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))
+
+
+def silu(x):
+    return x / (1 + torch.exp(-x))
+
+
+def hardswish(x):
+    product = x * (x + 3).clamp(0, 6)
+    return torch.where(torch.isinf(product.float()), product.float().double(), product) / 6
+
+
+def nan_to_num(x, dtype):
+    largest = torch.finfo(dtype).max
+    return torch.nan_to_num(x, 0.0, largest, -largest)
+
+
+# name: (PyTorch's op, its reference in float64: the same op where there is none)
+ONE = {
+    "exp": (torch.exp, None), "log": (torch.log, None), "sqrt": (torch.sqrt, None), "rsqrt": (torch.rsqrt, None),
+    "abs": (torch.abs, None), "neg": (torch.neg, None), "reciprocal": (torch.reciprocal, None), "sign": (torch.sign, None),
+    "sin": (torch.sin, None), "cos": (torch.cos, None), "floor": (torch.floor, None), "ceil": (torch.ceil, None),
+    "round": (torch.round, None), "round_decimals": (lambda x: torch.round(x, decimals=0), None),
+    "trunc": (torch.trunc, None), "erf": (torch.erf, None), "log1p": (torch.log1p, None), "expm1": (torch.expm1, None),
+    "relu": (F.relu, None), "gelu": (F.gelu, gelu), "gelu_tanh": (lambda x: F.gelu(x, approximate="tanh"), gelu_tanh),
+    "silu": (F.silu, silu), "sigmoid": (torch.sigmoid, sigmoid), "tanh": (torch.tanh, None),
+    "leaky_relu": (F.leaky_relu, lambda x: torch.where(x > 0, x, x * SLOPE)), "elu": (F.elu, None), "selu": (F.selu, None),
+    "hardswish": (F.hardswish, hardswish), "hardsigmoid": (F.hardsigmoid, None), "hardtanh": (F.hardtanh, None),
+    "softplus": (F.softplus, softplus), "mish": (F.mish, lambda x: x * torch.tanh(torch.log1p(torch.exp(x)))),
+    "logical_not": (torch.logical_not, None), "isnan": (torch.isnan, None), "isinf": (torch.isinf, None),
+    "isfinite": (torch.isfinite, None), "nan_to_num": (torch.nan_to_num, nan_to_num),
+    "clamp": (lambda x: torch.clamp(x, -math.inf, math.inf), None),
+}
+
+
+def floor_divide(a, b):
+    m = torch.fmod(a, b)
+    q = f32(f32(a - m) / b)
+    q = torch.where((m != 0) & ((b < 0) != (m < 0)), f32(q - 1), q)
+    floor = torch.floor(q)
+    floor = torch.where(q - floor > 0.5, floor + 1, floor)
+    floor = torch.where(q == 0, torch.copysign(torch.zeros_like(q), a / b), floor)
+    return torch.where(b == 0, a / b, floor)
+
+
+def remainder(a, b):
+    m = torch.fmod(a, b)
+    return torch.where((m != 0) & ((b < 0) != (m < 0)), m + b, m)
+
+
+def lerp(a, b, weight):
+    distance = f32(b - a)
+    return f32(torch.where(weight.abs() < 0.5, weight * distance + a, b - distance * f32(1 - weight)))
+
+
+def gated(activation):
+    def reference(gate, value):
+        activated = f32(activation(gate))
+        tiny = (activated.abs() < 2.0**-126) & ((activated != 0) | (gate != 0))
+        return activated * value, ~tiny
+    return reference
+
+
+SEVERAL = {
+    "add": (torch.add, None), "sub": (torch.sub, None), "mul": (torch.mul, None), "div": (torch.div, None),
+    "div_trunc": (lambda a, b: torch.div(a, b, rounding_mode="trunc"), lambda a, b: torch.trunc(f32(a / b))),
+    "floor_divide": (torch.floor_divide, floor_divide), "remainder": (torch.remainder, remainder), "pow": (torch.pow, None),
+    "maximum": (torch.maximum, None), "minimum": (torch.minimum, None),
+    "eq": (torch.eq, None), "ne": (torch.ne, None), "gt": (torch.gt, None), "lt": (torch.lt, None), "ge": (torch.ge, None),
+    "le": (torch.le, None), "logical_and": (torch.logical_and, None), "logical_or": (torch.logical_or, None),
+    # Every element a channel of its own.
+    "prelu": (lambda x, weight: F.prelu(x[None], weight)[0], lambda x, weight: torch.where(x > 0, x, weight * x)),
+    "silu_and_mul": (lambda a, b: F.silu(a) * b, gated(silu)), "gelu_and_mul": (lambda a, b: F.gelu(a) * b, gated(gelu)),
+    "gelu_tanh_and_mul": (lambda a, b: F.gelu(a, approximate="tanh") * b, gated(gelu_tanh)),
+    "lerp": (torch.lerp, lerp), "clamp_tensor": (torch.clamp, None), "where": (torch.where, None),
+}
+THREE = {"lerp", "clamp_tensor", "where"}
+NOT_EXACT = {"floor_divide", "pow", "silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul"}
+
+
+def signed(x):
+    return x - (1 << 64) if x >= 1 << 63 else x
+
+
+def shifted(z, by):
+    """A logical shift to the right."""
+    return (z >> by) & ((1 << (64 - by)) - 1)
+
+
+def mix(z):
+    z = (z ^ shifted(z, 30)) * signed(0xBF58476D1CE4E5B9)
+    z = (z ^ shifted(z, 27)) * signed(0x94D049BB133111EB)
+    return z ^ shifted(z, 31)
+
+
+def words(start, end, operand, device):
+    i = torch.arange(start, end, dtype=torch.int64, device=device)
+    return mix((4 * i + operand + 1) * signed(0x9E3779B97F4A7C15))
+
+
+def drawn(start, end, operand, dtype, device):
+    """Random elements: bit patterns and near-normal values by turns."""
+    word = words(start, end, operand, device)
+    if dtype == torch.bool:
+        return (word & 1).bool()
+    size = dtype.itemsize
+    bits = word.view({4: torch.int32, 2: torch.int16}[size])[:: 8 // size].contiguous().view(dtype)
+    total = word.view(torch.uint8).view(-1, 8).sum(1, dtype=torch.int64)
+    near = (((total - 1020) << 24) + shifted(mix(word), 40)).double() * 2.0**-30
+    even = (torch.arange(start, end, device=device) & 1) == 0
+    return torch.where(even, bits, near.float().to(dtype))
+
+
+def tuples(operands, start, end, dtype, device):
+    """Inputs `start..end`: the grid's tuples, then random ones."""
+    side, first_is_bool = len(GRID), operands == 0
+    operands = operands or 3
+    grid = side**operands
+    inputs = []
+    for k in range(operands):
+        kind = torch.bool if first_is_bool and k == 0 else dtype
+        parts = []
+        if start < grid:
+            i = torch.arange(start, min(end, grid), device=device)
+            values = torch.tensor(GRID, dtype=torch.float32, device=device).to(kind)
+            parts.append(values[i // side ** (operands - 1 - k) % side])
+        if end > grid:
+            parts.append(drawn(max(start, grid) - grid, end - grid, k, kind, device))
+        inputs.append(torch.cat(parts))
+    return inputs
+
+
+def ulp_at(value, digits, least, largest):
+    exponent = (value.abs().clamp(max=largest).view(torch.int64) >> 52).clamp(min=least + 1023)
+    return ((exponent - digits) << 52).view(torch.float64)
+
+
+class Stats:
+    """The measures of one op in one type, kept on the device."""
+
+    def __init__(self, kind, device):
+        _, self.digits, self.least, self.largest = TYPES[kind]
+        zero = torch.zeros((), dtype=torch.float64, device=device)
+        self.sum, self.worst = zero.clone(), zero.clone()
+        self.compared, self.measured, self.wrong, self.wrong_nan = (zero.long() for _ in range(4))
+        self.at = None
+
+    def add(self, got, exact, inputs, keep=None):
+        keep = torch.ones_like(got, dtype=torch.bool) if keep is None else keep
+        self.compared += keep.sum()
+        if got.dtype == torch.bool:
+            self.wrong += ((got != exact.bool()) & keep).sum()
+            return
+        got = got.double()
+        # The exact value's own binade, infinities included, then ties to even.
+        ulp = ulp_at(exact, self.digits, self.least, 2.0**1000)
+        nearest = torch.round(exact / ulp) * ulp
+        beyond = self.largest + 2.0 ** (math.frexp(self.largest)[1] - 1 - self.digits)
+        nearest = torch.where(nearest.abs() >= beyond, torch.copysign(torch.full_like(nearest, math.inf), nearest), nearest)
+        nan, got_nan = torch.isnan(exact), torch.isnan(got)
+        right = ((got == nearest) & (torch.signbit(got) == torch.signbit(nearest))) | (nan & got_nan)
+        distance = (got.clamp(-beyond, beyond) - exact.clamp(-beyond, beyond)).abs()
+        distance = distance / ulp_at(nearest, self.digits, self.least, self.largest)
+        valid = ~nan & ~got_nan & keep
+        self.measured += valid.sum()
+        self.sum += torch.where(valid, distance, 0.0).sum()
+        self.wrong += (~right & keep).sum()
+        self.wrong_nan += ((nan != got_nan) & keep).sum()
+        largest, index = torch.where(valid & ~right, distance, 0.0).max(0)
+        at = torch.stack([x[index].double() for x in inputs])
+        self.at = at if self.at is None else torch.where(largest > self.worst, at, self.at)
+        self.worst = torch.maximum(self.worst, largest)
+
+    def row(self):
+        measured = max(self.measured.item(), 1)
+        return {"compared": self.compared.item(), "max_ulp": self.worst.item(), "mean_ulp": self.sum.item() / measured,
+                "not_rounded": self.wrong.item(), "wrong_nan": self.wrong_nan.item(),
+                "worst": [] if self.at is None else [f"{x:e}" for x in self.at.tolist()]}
+
+
+def sweep_one(name, kind, options):
+    op, reference = ONE[name]
+    dtype = TYPES[kind][0]
+    step = options.step if kind == "f32" else 1
+    total = -(-(1 << (8 * dtype.itemsize)) // step)
+    stats = Stats(kind, options.device)
+    for start in range(0, total, options.chunk):
+        codes = torch.arange(start, min(start + options.chunk, total), dtype=torch.int64, device=options.device) * step
+        integer = {4: torch.int32, 2: torch.int16}[dtype.itemsize]
+        x = codes.view(integer)[:: 8 // dtype.itemsize].contiguous().view(dtype)
+        wide = x.double()
+        exact = (reference or op)(wide) if name != "nan_to_num" else nan_to_num(wide, dtype)
+        stats.add(op(x), exact, [x])
+    return stats.row() | {"operands": 1, "all": step == 1}
+
+
+def sweep_several(name, kind, options):
+    op, reference = SEVERAL[name]
+    operands = 0 if name == "where" else 3 if name in THREE else 2
+    dtype = TYPES[kind][0]
+    random = options.pairs if kind == "f32" else min(options.pairs, 1 << 28)
+    total = len(GRID) ** (operands or 3) + (random if operands == 2 else random // 4)
+    stats = Stats(kind, options.device)
+    for start in range(0, total, options.chunk):
+        inputs = tuples(operands, start, min(start + options.chunk, total), dtype, options.device)
+        wide = [x if x.dtype == torch.bool else x.double() for x in inputs]
+        exact, keep = (reference or op)(*wide), None
+        if isinstance(exact, tuple):
+            exact, keep = exact
+        if kind != "f32" and name not in NOT_EXACT and exact.dtype == torch.float64:
+            exact = f32(exact)
+        stats.add(op(*inputs), exact, inputs, keep)
+    return stats.row() | {"operands": operands or 3, "all": False}
+
+
+def count(text):
+    return 1 << int(text[2:]) if text.startswith("2^") else int(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json")
+    parser.add_argument("--op", default=".*")
+    parser.add_argument("--pairs", type=count, default=1 << 26)
+    parser.add_argument("--chunk", type=count, default=1 << 26)
+    parser.add_argument("--budget-s", type=float, default=math.inf)
+    parser.add_argument("--sample", dest="step", action="store_const", const=257, default=1)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--draw", action="store_true")
+    options = parser.parse_args()
+    if options.draw:
+        for k in range(2):
+            print([hex(x & 0xFFFFFFFF) for x in drawn(0, 4, k, torch.float32, options.device).view(torch.int32).tolist()])
+        return
+    device = torch.cuda.get_device_name(0) if options.device == "cuda" else options.device
+    print(f"torch {torch.__version__}, {device}", file=sys.stderr)
+    begun, rows = time.time(), []
+    for name in [*ONE, *SEVERAL]:
+        if not re.fullmatch(options.op, name):
+            continue
+        if time.time() - begun > options.budget_s:
+            print(f"left out, the time being spent: {name}", file=sys.stderr)
+            continue
+        for kind in TYPES:
+            start = time.time()
+            row = (sweep_one if name in ONE else sweep_several)(name, kind, options)
+            row = {"op": name, "dtype": kind} | row | {"seconds": time.time() - start}
+            rows.append(row)
+            share = 1 - row["not_rounded"] / max(row["compared"], 1)
+            print(f"{name:18} {kind:5} max {row['max_ulp']:.4f} ULP, mean {row['mean_ulp']:.4f}, {100 * share:.4f} % rounded, "
+                  f"{row['wrong_nan']} other NaN, at {' '.join(row['worst'])}, {row['seconds']:.1f} s", flush=True)
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump({"torch": torch.__version__, "device": device, "rows": rows}, file, indent=1)
+    print(f"{len(rows)} rows, {time.time() - begun:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

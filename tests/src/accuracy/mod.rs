@@ -1,0 +1,9 @@
+//! How far results lie from the exact ones: every op over all inputs, or over many random ones.
+
+mod draw;
+mod subject;
+mod sweep;
+
+pub use draw::{GRID, Inputs};
+pub use subject::{Subject, subjects};
+pub use sweep::sweep;

@@ -1,0 +1,28 @@
+//! One op in one element type over its inputs.
+
+use pointwise::{DType, Device, Result};
+use rayon::prelude::*;
+
+use super::{Inputs, Subject};
+use crate::judge::Report;
+
+/// Inputs of a call.
+const CHUNK: u64 = 1 << 21;
+
+/// Runs the op over all inputs, a chunk a thread: each goes to the device and back by itself.
+///
+/// # Errors
+/// Those of the library.
+pub fn sweep(device: &Device, subject: Subject, dtype: DType, inputs: Inputs) -> Result<Report> {
+    let count = inputs.count();
+    let chunk = |at: u64| {
+        let start = at * CHUNK;
+        let len = CHUNK.min(count - start) as usize;
+        let operands: Vec<Vec<u8>> = (0..subject.info().operands.len())
+            .map(|k| inputs.operand(subject.operand_type(dtype, k), k, start, len))
+            .collect();
+        let y = subject.run(device, dtype, &operands)?;
+        Ok(subject.judge(dtype, &operands, &y))
+    };
+    (0..count.div_ceil(CHUNK)).into_par_iter().map(chunk).try_reduce(Report::default, |a, b| Ok(a.merge(b)))
+}

@@ -1,0 +1,85 @@
+//! The command line.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pointwise::Device;
+use regex_lite::Regex;
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) enum Options {
+    /// Measure.
+    Run(Run),
+    /// Show what was measured.
+    Table(Table),
+}
+
+/// What to measure.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// Where.
+    pub(crate) device: Device,
+    /// Which ops: all if none is given.
+    ops: Vec<Regex>,
+    /// Random tuples of an op of two operands.
+    pub(crate) random: u64,
+    /// From one f32 code to the next.
+    pub(crate) step: u64,
+    /// The time after which no further op is begun.
+    pub(crate) budget: Option<Duration>,
+    /// Where the results go.
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Files of results.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) ours: PathBuf,
+    pub(crate) peers: Option<PathBuf>,
+    pub(crate) figure: Option<PathBuf>,
+}
+
+impl Run {
+    /// Whether an op is wanted.
+    pub(crate) fn takes(&self, name: &str) -> bool {
+        self.ops.is_empty() || self.ops.iter().any(|op| op.is_match(name))
+    }
+}
+
+/// Reads the arguments.
+pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
+    let (mut device, mut ops, mut random, mut step) = (None, Vec::new(), 1 << 26, 1);
+    let (mut budget, mut json, mut table, mut peers, mut figure) = (None, None, None, None, None);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+        match argument.as_str() {
+            "--device" => device = Some(Device::parse(&value()?)?),
+            // A whole name: `exp` is not `expm1`.
+            "--op" => ops.push(Regex::new(&format!("^(?:{})$", value()?))?),
+            "--pairs" => random = count(&value()?)?,
+            "--sample" => step = 257,
+            "--budget-s" => budget = Some(Duration::from_secs(value()?.parse()?)),
+            "--json" => json = Some(PathBuf::from(value()?)),
+            "--table" => table = Some(PathBuf::from(value()?)),
+            "--peers" => peers = Some(PathBuf::from(value()?)),
+            "--figure" => figure = Some(PathBuf::from(value()?)),
+            other => return Err(format!("unknown argument {other}").into()),
+        }
+    }
+    if let Some(ours) = table {
+        return Ok(Options::Table(Table { ours, peers, figure }));
+    }
+    let device = device.map_or_else(Device::best, Ok)?;
+    Ok(Options::Run(Run { device, ops, random, step, budget, json }))
+}
+
+/// `2^26`, or a plain number.
+fn count(text: &str) -> Result<u64, Box<dyn Error>> {
+    match text.split_once('^') {
+        Some(("2", power)) => Ok(1_u64.checked_shl(power.parse()?).ok_or("too many")?),
+        Some(_) => Err("write 2^N".into()),
+        None => Ok(text.parse()?),
+    }
+}

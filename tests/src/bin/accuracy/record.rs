@@ -1,0 +1,109 @@
+//! Results as JSON: those of this program, and those of `benches/peers/torch_accuracy.py`.
+
+use std::error::Error;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use pointwise::{DType, OpInfo};
+use serde::{Deserialize, Serialize};
+use tests::accuracy::Inputs;
+use tests::judge::Report;
+
+/// The results of a run.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Record {
+    /// The GPU's name.
+    pub(crate) device: String,
+    /// PyTorch's version, in its own results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) torch: Option<String>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One op in one element type.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Row {
+    pub(crate) op: String,
+    pub(crate) dtype: String,
+    /// Results compared.
+    pub(crate) compared: u64,
+    /// Whether these are the results of all inputs there are.
+    pub(crate) all: bool,
+    /// Operands of the op.
+    #[serde(default)]
+    pub(crate) operands: usize,
+    /// The largest distance; none where a NaN or a zero's sign is wrong.
+    pub(crate) max_ulp: Option<f64>,
+    pub(crate) mean_ulp: f64,
+    pub(crate) not_rounded: u64,
+    /// Results that are NaN where they must not be or the other way round; PyTorch's are counted apart.
+    #[serde(default)]
+    pub(crate) wrong_nan: u64,
+    /// The input of the largest distance.
+    pub(crate) worst: Vec<String>,
+    /// The op's bound, in ULP.
+    #[serde(default)]
+    pub(crate) bound: f32,
+    #[serde(default)]
+    pub(crate) kept: bool,
+    #[serde(default)]
+    pub(crate) seconds: f64,
+}
+
+impl Row {
+    pub(crate) fn new(info: &OpInfo, dtype: DType, inputs: Inputs, report: &Report, time: Duration) -> Self {
+        let result = info.result.of(dtype);
+        // Of one operand alone every code of a 16-bit type is there, on which a share is promised.
+        let all_codes = info.operands.len() == 1 && inputs.is_all();
+        Row {
+            op: info.name.to_owned(),
+            dtype: dtype.to_string(),
+            compared: report.compared,
+            all: inputs.is_all(),
+            operands: info.operands.len(),
+            max_ulp: report.worst_ulp.is_finite().then_some(report.worst_ulp),
+            mean_ulp: report.mean_ulp(),
+            not_rounded: report.not_rounded,
+            wrong_nan: 0,
+            worst: report.worst_at[..info.operands.len()].iter().map(|x| format!("{x:e}")).collect(),
+            bound: info.accuracy.bound(result),
+            kept: report.keeps(info.accuracy, result, all_codes),
+            seconds: time.as_secs_f64(),
+        }
+    }
+
+    /// The share of correctly rounded results.
+    pub(crate) fn rounded(&self) -> f64 {
+        1.0 - self.not_rounded as f64 / self.compared.max(1) as f64
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let max = self.max_ulp.unwrap_or(f64::INFINITY);
+        write!(f, "{:18} {:7} max {max:.4} of {} ULP", self.op, self.dtype, self.bound)?;
+        write!(f, ", mean {:.4}, {:.4} % rounded", self.mean_ulp, 100.0 * self.rounded())?;
+        if self.not_rounded > 0 {
+            write!(f, ", at {}", self.worst.join(" "))?;
+        }
+        write!(f, ", of {}, {:.1} s{}", self.compared, self.seconds, if self.kept { "" } else { "  ABOVE ITS BOUND" })
+    }
+}
+
+impl Record {
+    pub(crate) fn read(path: &Path) -> Result<Self, Box<dyn Error>> {
+        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?)
+    }
+
+    pub(crate) fn write(&self, path: &Path) -> Result<(), Box<dyn Error>> {
+        Ok(fs::write(path, serde_json::to_string_pretty(self)? + "\n")?)
+    }
+
+    /// The row of an op in a type.
+    pub(crate) fn row(&self, op: &str, dtype: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.op == op && row.dtype == dtype)
+    }
+}
