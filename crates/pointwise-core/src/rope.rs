@@ -83,6 +83,27 @@ pub const IDS: u32 = 16;
 pub const BATCH_OFFSETS: u32 = 32;
 /// Sequences one after another, by their cumulative lengths.
 pub const SEQUENCES: u32 = 64;
+/// Three positions for each token, of which each pair takes one by [`Walk::sections`]; with [`IDS`].
+pub const AXES: u32 = 128;
+/// Pairs take the positions of [`AXES`] in turn, not section by section.
+pub const AXES_IN_TURN: u32 = 256;
+
+/// Cosines, and as many sines, that a block of threads can hold.
+pub const TABLE: u32 = 1024;
+
+/// Which of the three positions of a token (time, height, width) a pair takes.
+#[inline(always)]
+#[must_use]
+pub const fn axis(pair: u32, [time, height, width]: [u32; 3], in_turn: bool) -> u32 {
+    if in_turn {
+        // As far as height and width reach; the rest is time's.
+        let (third, axis) = (pair / 3, pair % 3);
+        let reach = if axis == 1 { height } else { width };
+        if third < reach { axis } else { 0 }
+    } else {
+        (pair >= time) as u32 + (pair >= time + height) as u32
+    }
+}
 
 /// Division of an index by a number known to the host alone, as a multiplication and a shift (Granlund and Montgomery
 /// 1994). Unlike [`crate::launch::Divisor`] it divides by 1 too, which heads and tokens often number.
@@ -127,14 +148,40 @@ impl Default for Count {
 pub struct Side {
     /// Heads; 0 where the tensor is absent.
     pub heads: u32,
-    /// Threads that share the heads of a lane: thread `g` takes heads `g`, `g + groups`, ...
+    /// Groups of heads, a thread each for every lane: group `g` has heads `g`, `g + groups`, ...
     pub groups: u32,
     /// Strides of the input.
     pub input: [i64; 3],
     /// Strides of the output.
     pub output: [i64; 3],
+    /// From one head of a thread to its next, in input and output.
+    pub step: [i64; 2],
     /// Multiplies every lane.
     pub scale: f32,
+}
+
+/// What a block of threads does: some tokens, some groups of heads, some lanes. Its threads for pairs come first, then
+/// those for the lanes that pass through; each kind counts lanes, then tokens and groups.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Tile {
+    /// Tokens.
+    pub tokens: u32,
+    /// Groups of heads.
+    pub groups: u32,
+    /// Threads for pairs, of a token and group.
+    pub pair_lanes: Count,
+    /// Threads for lanes that pass through, of a token and group.
+    pub rest_lanes: Count,
+    /// Pairs of a token: those of its threads for pairs.
+    pub pairs: Count,
+    /// The groups, or with [`TOKENS_INNER`] the tokens: what neighbouring threads take, after the lanes.
+    pub inner: Count,
+    /// Blocks for the groups and lanes of a token, or with [`TOKENS_INNER`] for all tokens: what neighbouring blocks
+    /// take.
+    pub blocks: Count,
+    /// Blocks for the lanes of a token and group.
+    pub lane_blocks: Count,
 }
 
 /// What a launch does, but for the addresses: kernels take no pointers in structs.
@@ -149,12 +196,12 @@ pub struct Walk {
     pub tokens: u32,
     /// Tokens of a batch entry.
     pub seq: Count,
-    /// Threads for the lanes of a head: those for pairs, then those for the lanes that pass through.
-    pub lanes: Count,
-    /// The tokens, or the groups of both tensors: what neighbouring threads take, after the lanes.
-    pub inner: Count,
-    /// Threads for pairs.
+    /// What a block does. The CPU has no blocks.
+    pub tile: Tile,
+    /// Threads for the pairs of a head.
     pub pair_lanes: u32,
+    /// Threads for the lanes of a head that pass through.
+    pub rest_lanes: u32,
     /// The first rotated lane.
     pub rotated_at: u32,
     /// Half the rotated lanes.
@@ -171,6 +218,10 @@ pub struct Walk {
     pub sin_sign: f32,
     /// Strides of the positions: of batch and token.
     pub ids: [i64; 2],
+    /// Stride of the positions from axis to axis, with [`AXES`].
+    pub axis: i64,
+    /// Pairs of each axis, with [`AXES`].
+    pub sections: [u32; 3],
     /// Added to every position.
     pub offset: i64,
     /// Rows of the table; a position outside of it leaves the token unrotated. `i64::MAX` without a table.
@@ -179,6 +230,56 @@ pub struct Walk {
     pub first: [i64; 2],
     /// Strides of the second table.
     pub second: [i64; 2],
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Whether it has anything to load and store.
+    pub works: bool,
+    /// Whether its lanes rotate, or pass through.
+    pub rotates: bool,
+    /// Its token.
+    pub token: u32,
+    /// Its group of heads: q's, then k's.
+    pub group: u32,
+    /// Its number among the threads for a head's pairs, or among those for the lanes that pass through.
+    pub lane: u32,
+    /// The first token of its block.
+    pub first_token: u32,
+    /// The first pair of its block, in vectors.
+    pub first_lane: u32,
+}
+
+impl Walk {
+    /// What a thread of a block does.
+    #[inline(always)]
+    #[must_use]
+    pub fn place(&self, block: u32, thread: u32) -> Place {
+        let tile = &self.tile;
+        // Which tokens, groups of heads and lanes are the block's.
+        let tokens_inner = self.flags & TOKENS_INNER != 0;
+        let (far, near) = tile.blocks.divide(block);
+        let (part, run) = if tokens_inner { (far, near) } else { (near, far) };
+        let (group_block, lane_block) = tile.lane_blocks.divide(part);
+        let first_token = run * tile.tokens;
+        // Which are the thread's.
+        let pair_threads = tile.tokens * tile.groups * tile.pair_lanes.size;
+        let rotates = thread < pair_threads;
+        let (lanes, n) =
+            if rotates { (tile.pair_lanes, thread) } else { (tile.rest_lanes, thread.wrapping_sub(pair_threads)) };
+        let (slot, lane) = lanes.divide(n);
+        let first_lane = lane_block * lanes.size;
+        let (far, near) = tile.inner.divide(slot);
+        let (token, group) = if tokens_inner { (near, far) } else { (far, near) };
+        let inside = token < tile.tokens && group < tile.groups;
+        let (token, group, lane) = (first_token + token, group_block * tile.groups + group, first_lane + lane);
+        let works = inside
+            && token < self.tokens
+            && group < self.q.groups + self.k.groups
+            && lane < if rotates { self.pair_lanes } else { self.rest_lanes };
+        Place { works, rotates, token, group, lane, first_token, first_lane: lane_block * tile.pair_lanes.size }
+    }
 }
 
 /// Calls a macro, its path in parentheses, for each angle source, element type and strategy that has a kernel:

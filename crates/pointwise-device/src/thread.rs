@@ -42,3 +42,14 @@ pub fn sync_threads() {
     // SAFETY: a barrier; without `nomem`, so that no memory access moves across it.
     unsafe { core::arch::asm!("bar.sync 0;", options(nostack)) }
 }
+
+/// The value, of which the compiler knows nothing any more.
+#[inline(always)]
+pub fn opaque(value: u32) -> u32 {
+    let out;
+    // SAFETY: copies a register.
+    unsafe {
+        core::arch::asm!("mov.b32 {o}, {i};", o = out(reg32) out, i = in(reg32) value, options(pure, nomem, nostack))
+    }
+    out
+}

@@ -1,8 +1,8 @@
 //! Rotary embedding on the CPU: the kernel's formula, a token at a time.
 
 use pointwise_core::rope::{
-    BATCH_OFFSETS, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, RopeElement, SEQUENCES, Side, WIDE_IDS, Walk, rotate,
-    sincos_exact, sincos_hf,
+    AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, RopeElement, SEQUENCES, Side, WIDE_IDS,
+    Walk, axis, rotate, sincos_exact, sincos_hf,
 };
 use pointwise_core::{DType, bf16, f16, maths};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -33,7 +33,7 @@ pub(crate) unsafe fn rope(dtype: DType, source: Source, pointers: &Pointers, wal
 /// # Safety
 /// As [`rope`].
 unsafe fn tokens<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk) {
-    let token_elements = (walk.q.heads + walk.k.heads) as usize * (walk.lanes.size + walk.pair_lanes) as usize;
+    let token_elements = (walk.q.heads + walk.k.heads) as usize * (2 * walk.half + walk.rest_lanes) as usize;
     let task = (TASK / token_elements.max(1)).clamp(1, 1 << 16) as u32;
     let run = |start: u32| {
         let end = start.saturating_add(task).min(walk.tokens);
@@ -74,26 +74,57 @@ unsafe fn range<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk
         let (batch, row) = (i64::from(batch), i64::from(row));
         // SAFETY: the caller's contract.
         unsafe {
-            let (position, known) = position(pointers, walk, batch, row, token);
-            if known {
-                fill::<E>(source, pointers, walk, (batch, position), &mut cos, &mut sin);
+            if walk.flags & AXES == 0 {
+                angles::<E>(source, pointers, walk, [batch, row], token, 0, &mut cos, &mut sin);
+            } else {
+                for number in 0..3 {
+                    let (cos_of, sin_of) = (&mut scaled_cos, &mut scaled_sin);
+                    angles::<E>(source, pointers, walk, [batch, row], token, number, cos_of, sin_of);
+                    let in_turn = walk.flags & AXES_IN_TURN != 0;
+                    for pair in (0..half).filter(|pair| axis(*pair as u32, walk.sections, in_turn) == number) {
+                        (cos[pair], sin[pair]) = (cos_of[pair], sin_of[pair]);
+                    }
+                }
             }
             let tensors = [(&walk.q, pointers.qx, pointers.qy), (&walk.k, pointers.kx, pointers.ky)];
             for (side, x, y) in tensors.into_iter().filter(|(side, ..)| side.heads > 0) {
-                if known {
-                    for i in 0..half {
-                        scaled_cos[i] = cos[i] * walk.factor * side.scale;
-                        scaled_sin[i] = sin[i] * walk.factor * (side.scale * walk.sin_sign);
-                    }
-                } else {
-                    scaled_cos.fill(side.scale);
-                    scaled_sin.fill(0.0);
+                for i in 0..half {
+                    scaled_cos[i] = cos[i] * side.scale;
+                    scaled_sin[i] = sin[i] * side.scale;
                 }
                 let (x, y) = (x.cast::<E>(), y.cast::<E>());
                 heads(side, walk, (batch, row), x, y, &scaled_cos, &scaled_sin);
             }
         }
     }
+}
+
+/// Cosines and sines of a token by its position on an axis, times the factor; of no rotation, where no table has it.
+///
+/// # Safety
+/// As [`rope`].
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn angles<E: RopeElement>(
+    source: Source,
+    pointers: &Pointers,
+    walk: &Walk,
+    [batch, row]: [i64; 2],
+    token: u32,
+    axis: u32,
+    cos: &mut [f32],
+    sin: &mut [f32],
+) {
+    // SAFETY: the caller's contract.
+    let (position, known) = unsafe { position(pointers, walk, [batch, row], token, axis) };
+    if !known {
+        cos.fill(1.0);
+        return sin.fill(0.0);
+    }
+    // SAFETY: as above.
+    unsafe { fill::<E>(source, pointers, walk, (batch, position), cos, sin) };
+    cos.iter_mut().for_each(|cos| *cos *= walk.factor);
+    sin.iter_mut().for_each(|sin| *sin = *sin * walk.factor * walk.sin_sign);
 }
 
 /// The heads of one token.
@@ -115,7 +146,7 @@ unsafe fn heads<E: RopeElement>(
     // First lane and steps to the partner and to the next pair.
     let pairing = |flag: u32| if walk.flags & flag != 0 { (1, 2) } else { (walk.half as usize, 1) };
     let (from, to) = (pairing(INTERLEAVED_IN), pairing(INTERLEAVED_OUT));
-    let rest = (walk.lanes.size - walk.pair_lanes) as usize;
+    let rest = walk.rest_lanes as usize;
     for head in 0..side.heads {
         // SAFETY: the caller's contract.
         unsafe {
@@ -194,11 +225,11 @@ unsafe fn fill<E: RopeElement>(
     }
 }
 
-/// The position of a token, and whether it has one that the tables know; as in the kernel.
+/// The position of a token on an axis, and whether it has one that the tables know; as in the kernel.
 ///
 /// # Safety
 /// As [`rope`].
-unsafe fn position(pointers: &Pointers, walk: &Walk, batch: i64, row: i64, token: u32) -> (i64, bool) {
+unsafe fn position(pointers: &Pointers, walk: &Walk, [batch, row]: [i64; 2], token: u32, axis: u32) -> (i64, bool) {
     let read = |list: *const u8, i: i64| {
         // SAFETY: the caller's contract.
         unsafe {
@@ -227,7 +258,7 @@ unsafe fn position(pointers: &Pointers, walk: &Walk, batch: i64, row: i64, token
         let offset = if walk.flags & BATCH_OFFSETS != 0 { read(pointers.ids, low * walk.ids[0]) } else { 0 };
         position = walk.offset.wrapping_add(offset).wrapping_add(token.wrapping_sub(start));
     } else if walk.flags & (IDS | BATCH_OFFSETS) != 0 {
-        let given = read(pointers.ids, batch * walk.ids[0] + row * walk.ids[1]);
+        let given = read(pointers.ids, batch * walk.ids[0] + row * walk.ids[1] + i64::from(axis) * walk.axis);
         let row = if walk.flags & IDS != 0 { 0 } else { row };
         position = walk.offset.wrapping_add(given).wrapping_add(row);
     }

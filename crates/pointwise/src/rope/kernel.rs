@@ -1,24 +1,15 @@
-//! The kernel object: checks a call, plans it, launches it or hands it to the CPU.
+//! The kernel object: its settings, and the launch or the CPU.
 
 use std::ffi::c_void;
-use std::ptr::null;
 
-use pointwise_core::DType;
-use pointwise_core::rope::{
-    BATCH_OFFSETS, CHUNK, Count, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, SEQUENCES, Side, TOKENS_INNER, Walk,
-};
-
-use super::check::{self, Shape4};
-use super::options::TYPES;
-use super::{
-    OutOfRange, Pointers, RopeAngles, RopeDirection, RopeError, RopeLayout, RopePairs, RopePositions, RopePrecision,
-    RotatedLanes, Source,
-};
+use super::call::Call;
+use super::check;
+use super::plan::{Settings, entry};
+use super::{OutOfRange, RopeAngles, RopeDirection, RopeLayout, RopePairs, RopePositions, RotatedLanes};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
-use crate::kernel::Entry;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
-use crate::{Device, Strategy, Stream};
+use crate::{Strategy, Stream};
 
 /// Rotary embedding of q and k with its settings.
 ///
@@ -37,33 +28,18 @@ use crate::{Device, Strategy, Stream};
 /// ```
 #[derive(Debug, Clone)]
 pub struct RopeKernel<'a> {
-    angles: RopeAngles<'a>,
-    pairs: RopePairs,
-    layout: RopeLayout,
-    rotary_dim: Option<usize>,
-    rotated: RotatedLanes,
-    positions: RopePositions<'a>,
-    scales: [f32; 2],
-    attention_factor: Option<f64>,
-    direction: RopeDirection,
-    out_of_range: OutOfRange,
-    strategy: Strategy,
-    threads: u32,
-    heads_per_thread: Option<u32>,
+    pub(super) angles: RopeAngles<'a>,
+    pub(super) pairs: RopePairs,
+    pub(super) layout: RopeLayout,
+    pub(super) rotary_dim: Option<usize>,
+    pub(super) rotated: RotatedLanes,
+    pub(super) positions: RopePositions<'a>,
+    pub(super) scales: [f32; 2],
+    pub(super) attention_factor: Option<f64>,
+    pub(super) direction: RopeDirection,
+    pub(super) out_of_range: OutOfRange,
+    pub(super) launch: Settings,
     stream: Option<Stream>,
-}
-
-/// Threads of a block where nothing else is asked for.
-const THREADS: u32 = 128;
-
-/// A checked call.
-struct Call {
-    dtype: DType,
-    device: Device,
-    source: Source,
-    strategy: Strategy,
-    pointers: Pointers,
-    walk: Walk,
 }
 
 impl<'a> RopeKernel<'a> {
@@ -80,9 +56,7 @@ impl<'a> RopeKernel<'a> {
             attention_factor: None,
             direction: RopeDirection::Forward,
             out_of_range: OutOfRange::Error,
-            strategy: Strategy::Auto,
-            threads: THREADS,
-            heads_per_thread: None,
+            launch: Settings::default(),
             stream: None,
         }
     }
@@ -150,22 +124,21 @@ impl<'a> RopeKernel<'a> {
     /// that dimensions or addresses do not allow is replaced by the next.
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
+        self.launch.strategy = strategy;
         self
     }
 
-    /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024.
+    /// Threads of a block on CUDA devices, at most: a multiple of 32 from 32 to 1,024. 256 by default.
     #[must_use]
     pub fn threads(mut self, threads: u32) -> Self {
-        self.threads = threads;
+        self.launch.threads = threads;
         self
     }
 
-    /// How many heads share a thread's cosines and sines on CUDA devices. Default: one where there is little work, else
-    /// four.
+    /// How many heads a thread rotates on CUDA devices. Default: one where there is little work, else four.
     #[must_use]
     pub fn heads_per_thread(mut self, heads: u32) -> Self {
-        self.heads_per_thread = Some(heads.max(1));
+        self.launch.heads_per_thread = Some(heads.max(1));
         self
     }
 
@@ -289,19 +262,19 @@ impl<'a> RopeKernel<'a> {
     /// # Safety
     /// The call is checked, the stream of the context's device.
     unsafe fn launch(&self, context: &'static Context, call: &Call, stream: &Stream) -> Result<()> {
-        let entry = entry(call.source, call.dtype, call.strategy).ok_or_else(|| ErrorKind::NoKernel {
-            symbol: format!("rope of {}", call.dtype),
-            why: "no code was made for it; please report this".to_owned(),
-        })?;
+        let plan = call.plan;
+        let entry = plan.and_then(|plan| entry(call.source, call.dtype, plan.strategy));
+        let (Some(plan), Some(entry)) = (plan, entry) else {
+            return Err(ErrorKind::NoKernel {
+                symbol: format!("rope of {}", call.dtype),
+                why: "no code was made for it; please report this".to_owned(),
+            }
+            .into());
+        };
         let function = entry.function(context)?;
-        let walk = &call.walk;
-        let groups = u64::from(walk.q.groups) + u64::from(walk.k.groups);
-        let items = u64::from(walk.tokens) * u64::from(walk.lanes.size) * groups;
-        // Below 2^31 with the last block's idle threads: `call` saw to it.
-        let blocks = items.div_ceil(u64::from(self.threads)) as u32;
         let p = &call.pointers;
         let mut addresses = [p.qx, p.qy, p.kx, p.ky, p.ids, p.starts, p.first, p.second].map(|p| p.addr() as u64);
-        let mut walk = *walk;
+        let mut walk = call.walk;
         let [a, b, c, d, e, f, g, h] = &mut addresses;
         let mut params: [*mut c_void; 9] = [
             (&raw mut *a).cast(),
@@ -315,380 +288,6 @@ impl<'a> RopeKernel<'a> {
             (&raw mut walk).cast(),
         ];
         // SAFETY: the parameters are those of every RoPE entry; the caller vouches for the memory.
-        unsafe { cuda::launch(context, function, blocks, self.threads, stream, &mut params) }
+        unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
     }
-
-    /// The tensors of positions and angles, by name.
-    fn each_operand(&self, mut visit: impl FnMut(&'static str, &TensorView<'_>) -> Result<()>) -> Result<()> {
-        match &self.positions {
-            RopePositions::Offset(_) => {}
-            RopePositions::BatchOffsets(offsets) => visit("offsets", offsets)?,
-            RopePositions::Ids(ids) => visit("position_ids", ids)?,
-            RopePositions::Sequences { cu_seqlens, offsets } => {
-                visit("cu_seqlens", cu_seqlens)?;
-                offsets.as_ref().map_or(Ok(()), |offsets| visit("offsets", offsets))?;
-            }
-        }
-        match &self.angles {
-            RopeAngles::Frequencies(frequencies, _) => {
-                visit("inv_freq", &frequencies.inv_freq.view())?;
-                visit("inv_freq", &frequencies.turns.view())
-            }
-            RopeAngles::Raw(angles) => visit("freqs", angles),
-            RopeAngles::Tables { cos, sin } => {
-                visit("cos", cos)?;
-                visit("sin", sin)
-            }
-        }
-    }
-
-    /// Checks everything and makes the walk.
-    fn call(
-        &self,
-        (q, k): (&TensorView<'_>, Option<&TensorView<'_>>),
-        (q_out, k_out): (&TensorView<'_>, Option<&TensorView<'_>>),
-        targets: (*mut u8, Option<*mut u8>),
-    ) -> Result<Call> {
-        let (dtype, device) = (q.dtype(), *q.device());
-        check::dtype(q)?;
-        check::launch(self.threads, self.scales)?;
-        self.each_operand(|name, view| check::device(name, &device, view.device()))?;
-        let shape = check::shape("q", q, self.layout)?;
-        let mut k_heads = 0;
-        if let Some(k) = k {
-            k_heads = check::second(q, k, &shape, self.layout)?;
-        }
-        for out in [Some(q_out), k_out].into_iter().flatten() {
-            check::shape("an output", out, self.layout)?;
-        }
-        let mut walk = Walk {
-            q: self.side(shape.heads, q, q_out, self.scales[0]),
-            k: k.zip(k_out).map_or_else(Side::default, |(k, k_out)| self.side(k_heads, k, k_out, self.scales[1])),
-            tokens: shape.tokens()?,
-            seq: Count::new(shape.seq as u32),
-            factor: 1.0,
-            sin_sign: if self.direction == RopeDirection::Backward { -1.0 } else { 1.0 },
-            rows: i64::MAX,
-            ..Walk::default()
-        };
-        let mut pointers = Pointers {
-            qx: q.as_ptr(),
-            qy: targets.0,
-            kx: k.map_or(null(), TensorView::as_ptr),
-            ky: targets.1.unwrap_or(std::ptr::null_mut()),
-            ids: null(),
-            starts: null(),
-            first: null(),
-            second: null(),
-        };
-        let (source, rotary_dim, per_token) = self.angles(dtype, &shape, &mut walk, &mut pointers)?;
-        self.lanes(&shape, rotary_dim, &mut walk)?;
-        self.place(&shape, per_token, &mut walk, &mut pointers)?;
-        let in_place = pointers.qx.addr() == pointers.qy.addr();
-        let strategy = self.plan(&device, dtype, source, &pointers, &mut walk, in_place)?;
-        Ok(Call { dtype, device, source, strategy, pointers, walk })
-    }
-
-    fn side(&self, heads: usize, input: &TensorView<'_>, output: &TensorView<'_>, scale: f32) -> Side {
-        let strides = |view: &TensorView<'_>| self.layout.dims().map(|dim| dim.map_or(0, |dim| view.strides()[dim]));
-        Side { heads: heads as u32, groups: 1, input: strides(input), output: strides(output), scale }
-    }
-
-    /// The source of angles, the rotary dimension, and whether tables have a row for each token.
-    fn angles(
-        &self,
-        dtype: DType,
-        shape: &Shape4,
-        walk: &mut Walk,
-        pointers: &mut Pointers,
-    ) -> Result<(Source, usize, bool)> {
-        let mut factor = 1.0;
-        let (source, rotary_dim, per_token) = match &self.angles {
-            RopeAngles::Frequencies(frequencies, precision) => {
-                factor = frequencies.attention_factor;
-                let rotary_dim = frequencies.rotary_dim();
-                if let Some(asked) = self.rotary_dim.filter(|asked| *asked != rotary_dim) {
-                    let detail = format!("{asked} lanes, but there are frequencies for {rotary_dim}");
-                    return Err(RopeError::contradiction("rotary_dim", "inv_freq", detail).into());
-                }
-                let (source, list) = match precision {
-                    RopePrecision::Hf => (Source::Hf, &frequencies.inv_freq),
-                    RopePrecision::Exact => (Source::Exact, &frequencies.turns),
-                };
-                pointers.first = list.as_ptr();
-                (source, rotary_dim, false)
-            }
-            RopeAngles::Raw(angles) => {
-                let table = check::table("freqs", angles, &[DType::F32], shape)?;
-                pointers.first = angles.as_ptr();
-                (walk.first, walk.rows) = (table.strides, table.rows);
-                (Source::Angles, table.rotary_dim(self.rotary_dim, shape)?, table.per_token)
-            }
-            RopeAngles::Tables { cos, sin } => {
-                let (table, other) = (
-                    check::table("cos", cos, &[DType::F32, dtype], shape)?,
-                    check::table("sin", sin, &[cos.dtype()], shape)?,
-                );
-                if cos.shape() != sin.shape() {
-                    return Err(ErrorKind::ShapeMismatch {
-                        what: "sin".to_owned(),
-                        expected: *cos.shape(),
-                        got: *sin.shape(),
-                    }
-                    .into());
-                }
-                (pointers.first, pointers.second) = (cos.as_ptr(), sin.as_ptr());
-                (walk.first, walk.second, walk.rows) = (table.strides, other.strides, table.rows);
-                let source = if cos.dtype() == DType::F32 { Source::Tables } else { Source::OwnTables };
-                (source, table.rotary_dim(self.rotary_dim, shape)?, table.per_token)
-            }
-        };
-        let factor = self.attention_factor.unwrap_or(factor);
-        if !factor.is_finite() {
-            return Err(RopeError::invalid("attention_factor", factor, "give a finite number").into());
-        }
-        walk.factor = factor as f32;
-        Ok((source, rotary_dim, per_token))
-    }
-
-    /// Which lanes rotate, and how they pair.
-    fn lanes(&self, shape: &Shape4, rotary_dim: usize, walk: &mut Walk) -> Result<()> {
-        if rotary_dim == 0 || !rotary_dim.is_multiple_of(2) {
-            let expected = "lanes rotate in pairs; make it even and above 0";
-            return Err(RopeError::invalid("rotary_dim", rotary_dim, expected).into());
-        }
-        if rotary_dim > shape.head_dim {
-            let detail = format!("{rotary_dim} lanes of a head of {} cannot rotate", shape.head_dim);
-            return Err(RopeError::contradiction("rotary_dim", "head_dim", detail).into());
-        }
-        let rest = (shape.head_dim - rotary_dim) as u32;
-        walk.half = (rotary_dim / 2) as u32;
-        (walk.rotated_at, walk.rest_at) = match self.rotated {
-            RotatedLanes::Lead => (0, rotary_dim as u32),
-            RotatedLanes::Trail => (rest, 0),
-        };
-        walk.lanes = Count::new(walk.half + rest);
-        walk.pair_lanes = walk.half;
-        walk.flags |= match (self.pairs, self.direction) {
-            (RopePairs::Half, _) => 0,
-            (RopePairs::Interleaved, _) => INTERLEAVED_IN | INTERLEAVED_OUT,
-            (RopePairs::InterleavedToHalf, RopeDirection::Forward) => INTERLEAVED_IN,
-            (RopePairs::InterleavedToHalf, RopeDirection::Backward) => INTERLEAVED_OUT,
-        };
-        Ok(())
-    }
-
-    /// Where positions come from, and whether the tables have them.
-    fn place(&self, shape: &Shape4, per_token: bool, walk: &mut Walk, pointers: &mut Pointers) -> Result<()> {
-        let strict = self.out_of_range == OutOfRange::Error;
-        if per_token && !matches!(self.positions, RopePositions::Offset(0)) {
-            return Err(ErrorKind::Unsupported {
-                what: "positions with a table that has a row for each token".to_owned(),
-                advice: "leave the positions out, or give a table of [rows, width]".to_owned(),
-            }
-            .into());
-        }
-        match &self.positions {
-            RopePositions::Offset(offset) => {
-                walk.offset = *offset;
-                let last = i64::try_from(shape.seq).ok().and_then(|seq| offset.checked_add(seq));
-                let last = last.ok_or_else(|| ErrorKind::Parameter {
-                    name: "offset",
-                    value: offset.to_string(),
-                    why: "positions would overflow".to_owned(),
-                })?;
-                if strict && walk.rows != i64::MAX && (*offset < 0 || last > walk.rows) && walk.tokens > 0 {
-                    return Err(check::beyond(*offset, last - 1, walk.rows).into());
-                }
-            }
-            RopePositions::BatchOffsets(offsets) => {
-                check::positions("offsets", offsets, &[&[shape.batch]])?;
-                (pointers.ids, walk.ids) = (offsets.as_ptr(), [offsets.strides()[0], 0]);
-                walk.flags |= BATCH_OFFSETS | check::wide(offsets);
-                if strict {
-                    check::host_positions(offsets, walk.rows, shape.seq)?;
-                }
-            }
-            RopePositions::Ids(ids) => {
-                let (batch, seq) = (shape.batch, shape.seq);
-                check::positions("position_ids", ids, &[&[seq], &[batch, seq], &[1, seq]])?;
-                pointers.ids = ids.as_ptr();
-                walk.ids = match ids.strides() {
-                    [token] => [0, *token],
-                    [_, token] if ids.shape()[0] == 1 => [0, *token],
-                    strides => [strides[0], strides[1]],
-                };
-                walk.flags |= IDS | check::wide(ids);
-                if strict {
-                    check::host_positions(ids, walk.rows, 1)?;
-                }
-            }
-            RopePositions::Sequences { cu_seqlens, offsets } => {
-                if self.layout != RopeLayout::Thd {
-                    return Err(ErrorKind::Unsupported {
-                        what: format!("cu_seqlens with the layout {}", self.layout.describe()),
-                        advice: "it goes with thd, [tokens, heads, head_dim]".to_owned(),
-                    }
-                    .into());
-                }
-                walk.sequences = check::starts(cu_seqlens)?;
-                pointers.starts = cu_seqlens.as_ptr();
-                walk.flags |= SEQUENCES | check::wide(cu_seqlens);
-                if let Some(offsets) = offsets {
-                    check::positions("offsets", offsets, &[&[walk.sequences as usize]])?;
-                    if offsets.dtype() != cu_seqlens.dtype() {
-                        return Err(ErrorKind::DType {
-                            op: "the offsets beside cu_seqlens".to_owned(),
-                            got: offsets.dtype(),
-                            allowed: vec![cu_seqlens.dtype()],
-                        }
-                        .into());
-                    }
-                    (pointers.ids, walk.ids) = (offsets.as_ptr(), [offsets.strides()[0], 0]);
-                    walk.flags |= BATCH_OFFSETS;
-                }
-                if strict {
-                    check::host_sequences(cu_seqlens, offsets.as_ref(), walk.rows)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The width of accesses, and what a thread does.
-    fn plan(
-        &self,
-        device: &Device,
-        dtype: DType,
-        source: Source,
-        pointers: &Pointers,
-        walk: &mut Walk,
-        in_place: bool,
-    ) -> Result<Strategy> {
-        let rest = walk.lanes.size - walk.pair_lanes;
-        // In place the lanes that do not rotate are there already.
-        let untouched = in_place && walk.q.scale == 1.0 && (walk.k.heads == 0 || walk.k.scale == 1.0);
-        let rest = if untouched { 0 } else { rest };
-        let Some(info) = device.info() else {
-            walk.lanes = Count::new(walk.half + rest);
-            return Ok(Strategy::Direct);
-        };
-        let widest = 16 / dtype.size() as u32;
-        let serves = |vector: u32| vectors_fit(vector, rest, dtype, source, pointers, walk);
-        let (strategy, vector) = match self.strategy {
-            Strategy::Direct => (Strategy::Direct, 1),
-            Strategy::ExplicitParallel if serves(widest / 2) => (Strategy::ExplicitParallel, widest / 2),
-            Strategy::ExplicitParallel => (Strategy::Direct, 1),
-            _ if serves(widest) => (Strategy::RegisterCopy, widest),
-            _ if serves(widest / 2) => (Strategy::ExplicitParallel, widest / 2),
-            _ => (Strategy::Direct, 1),
-        };
-        walk.pair_lanes = walk.half / vector;
-        walk.lanes = Count::new(walk.pair_lanes + rest / vector);
-        // Heads that share a thread: four, unless that leaves the device without work.
-        let items = u64::from(walk.tokens) * u64::from(walk.lanes.size);
-        let threads = |share: u32| {
-            let groups = walk.q.heads.div_ceil(share) + walk.k.heads.div_ceil(share);
-            items.saturating_mul(u64::from(groups))
-        };
-        let enough = u64::from(info.multiprocessors) * 1024;
-        let mut share = self.heads_per_thread.unwrap_or_else(|| {
-            if threads(CHUNK) >= enough {
-                CHUNK
-            } else if threads(2) >= enough {
-                2
-            } else {
-                1
-            }
-        });
-        let most = (1_u64 << 31) - u64::from(self.threads);
-        while threads(share) > most && share < walk.q.heads.max(walk.k.heads) {
-            share *= 2;
-        }
-        if threads(share) > most {
-            return Err(ErrorKind::Unsupported {
-                what: "a tensor of this many tokens".to_owned(),
-                advice: "rotate parts of it".to_owned(),
-            }
-            .into());
-        }
-        walk.q.groups = walk.q.heads.div_ceil(share);
-        walk.k.groups = walk.k.heads.div_ceil(share);
-        let [_, token, head] = walk.q.input;
-        if token < head {
-            walk.flags |= TOKENS_INNER;
-        }
-        let inner = if walk.flags & TOKENS_INNER != 0 { walk.tokens } else { walk.q.groups + walk.k.groups };
-        walk.inner = Count::new(inner);
-        Ok(strategy)
-    }
-}
-
-/// Whether every access of vectors of `vector` elements is aligned and whole.
-fn vectors_fit(vector: u32, rest: u32, dtype: DType, source: Source, pointers: &Pointers, walk: &Walk) -> bool {
-    let lanes = [walk.half, walk.rotated_at, rest, if rest > 0 { walk.rest_at } else { 0 }];
-    let strides = [walk.q.input, walk.q.output, walk.k.input, walk.k.output];
-    let bytes = vector as usize * dtype.size();
-    let tensors = [pointers.qx, pointers.qy.cast_const(), pointers.kx, pointers.ky.cast_const()];
-    // A table's vector is as many entries, in accesses of at most 16 bytes.
-    let entry = match source {
-        Source::Hf | Source::Exact => None,
-        Source::Angles | Source::Tables => Some(4),
-        Source::OwnTables => Some(dtype.size()),
-    };
-    let tables = entry.is_none_or(|entry| {
-        let access = (vector as usize * entry).min(16);
-        let strides = [walk.first, walk.second];
-        [pointers.first, pointers.second].iter().all(|table| table.addr().is_multiple_of(access))
-            && strides.iter().flatten().all(|stride| (stride * entry as i64) % access as i64 == 0)
-    });
-    tables
-        && lanes.iter().all(|lane| lane.is_multiple_of(vector))
-        && strides.iter().flatten().all(|stride| stride % i64::from(vector) == 0)
-        && tensors.iter().all(|tensor| tensor.addr().is_multiple_of(bytes))
-}
-
-/// The kernel of a source, an element type and a strategy.
-fn entry(source: Source, dtype: DType, strategy: Strategy) -> Option<&'static Entry> {
-    macro_rules! source {
-        (hf) => {
-            Source::Hf
-        };
-        (exact) => {
-            Source::Exact
-        };
-        (angles) => {
-            Source::Angles
-        };
-        (tables) => {
-            Source::Tables
-        };
-        (own_tables) => {
-            Source::OwnTables
-        };
-    }
-    macro_rules! strategy {
-        (direct) => {
-            Strategy::Direct
-        };
-        (explicit_parallel) => {
-            Strategy::ExplicitParallel
-        };
-        (register_copy) => {
-            Strategy::RegisterCopy
-        };
-    }
-    macro_rules! look {
-        ($source:ident $type:ident $strategy:ident, ($s:ident $d:ident $v:ident)) => {
-            let of = <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE;
-            if $s == source!($source) && $d == of && $v == strategy!($strategy) {
-                static ENTRY: Entry =
-                    Entry::new(pointwise_core::symbol!(rope, $source, $type, $strategy), crate::family::embedded());
-                return Some(&ENTRY);
-            }
-        };
-    }
-    debug_assert!(TYPES.contains(&dtype));
-    pointwise_core::rope_entries! { (look) (source dtype strategy) }
-    None
 }

@@ -8,6 +8,7 @@
 //!
 //! The oracle is HF transformers 5.17 (`modeling_rope_utils.py`); where implementations differ, HF's is the one here.
 
+mod call;
 mod check;
 mod config;
 mod error;
@@ -19,6 +20,7 @@ mod kernel;
 mod named;
 mod number;
 mod options;
+mod plan;
 mod positions;
 mod rope_type;
 mod torch_pow;

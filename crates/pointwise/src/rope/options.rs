@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use pointwise_core::DType;
 
-use super::{Frequencies, RopeError, RopePrecision};
+use super::{Frequencies, MropeSections, RopeError, RopePrecision};
 use crate::Device;
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorView};
@@ -145,6 +145,14 @@ pub enum RopePositions<'a> {
     BatchOffsets(TensorView<'a>),
     /// A number for each token: i32 or i64, `[sequence]`, `[batch, sequence]` or `[1, sequence]`, in any order.
     Ids(TensorView<'a>),
+    /// Three numbers for each token, its place in time, height and width: i32 or i64, `[3, sequence]` or
+    /// `[3, batch, sequence]`. Each pair goes by one of them (multimodal RoPE).
+    Axes {
+        /// The numbers.
+        ids: TensorView<'a>,
+        /// Which pairs go by which.
+        sections: MropeSections,
+    },
     /// Token-major sequences: the index in the own sequence. Tokens before the first and after the last sequence are
     /// not rotated.
     Sequences {

@@ -1,0 +1,156 @@
+//! RopeKernel: rotary embedding of q and k in one launch.
+//!
+//! A block computes the cosines and sines of its tokens once, in shared memory, for all of its heads. A thread owns both
+//! halves of its pairs, so that in place works without a race. All loads of a chunk of heads are in flight before the
+//! first store, those of the first chunk before the cosines; none takes the read-only path. The lanes that do not rotate
+//! are copied, times the scale, by threads of their own.
+
+mod angles;
+mod heads;
+
+pub use angles::{Angles, Exact, Hf, Source, Tables};
+pub use pointwise_core::rope::Walk;
+use pointwise_core::rope::{CHUNK, INTERLEAVED_IN, INTERLEAVED_OUT, Place, RopeElement, TABLE};
+
+use crate::packed::{Packed, unroll};
+use crate::thread;
+use heads::{Heads, pass};
+
+/// Rotates the tokens and heads that fall to this block, by vectors of `V` elements.
+///
+/// # Safety
+/// The tensors have the elements that `walk` reaches, aligned for vectors of `V`; outputs are disjoint from inputs, or
+/// the very same with the same pairing on both sides; positions and tables are as `walk` describes them; a block has at
+/// most [`TABLE`] pairs, and the module declares `pointwise_rope`.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn rope<E: Packed + RopeElement, S: Source, const V: usize>(
+    qx: *const E,
+    qy: *mut E,
+    kx: *const E,
+    ky: *mut E,
+    ids: *const u8,
+    starts: *const u8,
+    first: *const u8,
+    second: *const u8,
+    walk: &Walk,
+) {
+    let Place { works, rotates, token, group, lane, first_token, first_lane } =
+        walk.place(thread::block_idx_x(), thread::thread_idx_x());
+    let (batch, row) = walk.seq.divide(token);
+    let is_k = group >= walk.q.groups;
+    let (x, y) = if is_k { (kx, ky) } else { (qx, qy) };
+    let mut side = if is_k { walk.k } else { walk.q };
+    let head = if is_k { group - walk.q.groups } else { group };
+    // A thread without work has no heads.
+    side.heads = if works { side.heads } else { 0 };
+    let mut heads = Heads::<E, V>::new(x, y, side, [batch, row, head]);
+
+    let from = runs::<V>(walk, lane, INTERLEAVED_IN);
+    let mut chunk = [([0; 2], [0; 2]); CHUNK as usize];
+    if rotates {
+        // SAFETY: the runs are inside the rotated lanes; the caller's contract.
+        chunk = unsafe { heads.load(from) };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { angles::fill::<S>(ids, starts, first, second, walk, first_token, first_lane * V as u32) };
+    thread::sync_threads();
+    // The compiler must not see what it knows already: it would write all of the above once for each kind of thread.
+    if thread::opaque(rotates as u32) == 0 {
+        // SAFETY: the lanes pass through; the caller's contract.
+        return unsafe { pass::<E, V>(&mut heads, (walk.rest_at + lane * V as u32) as usize) };
+    }
+    let at = (token - first_token) * walk.tile.pairs.size + (lane - first_lane) * V as u32;
+    let (mut cos, mut sin) = (angles::shared::read::<V>(at), angles::shared::read::<V>(TABLE + at));
+    unroll!(i < V => {
+        cos[i] *= heads.scale;
+        sin[i] *= heads.scale;
+    });
+    let to = runs::<V>(walk, lane, INTERLEAVED_OUT);
+    // SAFETY: as above.
+    unsafe {
+        if walk.flags & (INTERLEAVED_IN | INTERLEAVED_OUT) == 0 {
+            heads.turn(chunk, (from, to), &cos, &sin, 0);
+        } else {
+            heads.turn(chunk, (from, to), &cos, &sin, walk.flags);
+        }
+    }
+}
+
+/// Where the two vectors of a thread's pairs are in a head, by the flag that says how they pair.
+#[inline(always)]
+fn runs<const V: usize>(walk: &Walk, lane: u32, interleaved: u32) -> (usize, usize) {
+    let (pair, interleaved) = (lane * V as u32, walk.flags & interleaved != 0);
+    let near = walk.rotated_at + if interleaved { 2 * pair } else { pair };
+    (near as usize, (near + if interleaved { V as u32 } else { walk.half }) as usize)
+}
+
+/// Exports the entries: every source, element type and strategy of `rope_entries!`.
+#[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(asm_experimental_arch))]
+macro_rules! export_rope {
+    () => {
+        // Cosines, then sines: `TABLE` f32 each.
+        #[cfg(target_arch = "nvptx64")]
+        core::arch::global_asm!(".shared .align 16 .b8 pointwise_rope[8192];");
+        $crate::rope_entries! { ($crate::__rope_entry) () }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+#[allow_internal_unstable(abi_gpu_kernel)]
+macro_rules! __rope_entry {
+    ($source:ident $type:ident $strategy:ident, ()) => {
+        const _: () = {
+            type E = $crate::element::ty::$type;
+
+            /// # Safety
+            /// That of `pointwise_device::rope::rope`; the host checks it before the launch.
+            #[unsafe(export_name = $crate::symbol!(rope, $source, $type, $strategy))]
+            unsafe extern "gpu-kernel" fn entry(
+                qx: *const E,
+                qy: *mut E,
+                kx: *const E,
+                ky: *mut E,
+                ids: *const u8,
+                starts: *const u8,
+                first: *const u8,
+                second: *const u8,
+                walk: $crate::rope::Walk,
+            ) {
+                // SAFETY: this entry's own contract.
+                unsafe {
+                    $crate::rope::rope::<E, $crate::__rope_source!($source), { $crate::__rope_vector!($strategy) }>(
+                        qx, qy, kx, ky, ids, starts, first, second, &walk,
+                    )
+                }
+            }
+        };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rope_source {
+    (hf) => { $crate::rope::Hf };
+    (exact) => { $crate::rope::Exact };
+    (angles) => { $crate::rope::Angles };
+    (tables) => { $crate::rope::Tables<f32> };
+    (own_tables) => { $crate::rope::Tables<E> };
+}
+
+/// Elements of a vector of type `E`: 16 bytes, 8 bytes, or one.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rope_vector {
+    (register_copy) => {
+        16 / size_of::<E>()
+    };
+    (explicit_parallel) => {
+        8 / size_of::<E>()
+    };
+    (direct) => {
+        1
+    };
+}

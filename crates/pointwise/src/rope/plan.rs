@@ -1,0 +1,242 @@
+//! How a call is launched: the width of accesses, what a block does, which kernel.
+
+use pointwise_core::DType;
+use pointwise_core::rope::{CHUNK, Count, TABLE, TOKENS_INNER, Tile, Walk};
+
+use super::options::TYPES;
+use super::{Pointers, Source};
+use crate::Strategy;
+use crate::error::{ErrorKind, Result};
+use crate::kernel::Entry;
+
+/// What a user may ask for.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) strategy: Strategy,
+    /// At most as many threads a block.
+    pub(super) threads: u32,
+    pub(super) heads_per_thread: Option<u32>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { strategy: Strategy::Auto, threads: THREADS, heads_per_thread: None }
+    }
+}
+
+/// At most so many threads a block where nothing else is asked for.
+const THREADS: u32 = 256;
+/// Tokens of a block whose heads lie far apart: their rows are one piece of memory.
+const INNER_TOKENS: u32 = 8;
+
+/// A launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) strategy: Strategy,
+    pub(super) blocks: u32,
+    pub(super) threads: u32,
+}
+
+/// Plans a call whose walk counts elements: from here on it counts vectors.
+pub(super) fn plan(
+    settings: &Settings,
+    multiprocessors: u32,
+    dtype: DType,
+    pointers: &Pointers,
+    walk: &mut Walk,
+) -> Result<Plan> {
+    let widest = 16 / dtype.size() as u32;
+    let serves = |vector: u32| vectors_fit(vector, dtype, pointers, walk);
+    let (strategy, vector) = match settings.strategy {
+        Strategy::Direct => (Strategy::Direct, 1),
+        Strategy::ExplicitParallel if serves(widest / 2) => (Strategy::ExplicitParallel, widest / 2),
+        Strategy::ExplicitParallel => (Strategy::Direct, 1),
+        _ if serves(widest) => (Strategy::RegisterCopy, widest),
+        _ if serves(widest / 2) => (Strategy::ExplicitParallel, widest / 2),
+        _ => (Strategy::Direct, 1),
+    };
+    walk.pair_lanes /= vector;
+    walk.rest_lanes /= vector;
+    let share = settings.heads_per_thread.unwrap_or_else(|| heads_per_thread(multiprocessors, walk));
+    for side in [&mut walk.q, &mut walk.k] {
+        side.groups = side.heads.div_ceil(share);
+        side.step = [side.input[2], side.output[2]].map(|stride| stride.saturating_mul(i64::from(side.groups)));
+    }
+    let [_, token, head] = walk.q.input;
+    if token < head {
+        walk.flags |= TOKENS_INNER;
+    }
+    let (blocks, threads) = tile(settings.threads, vector, walk);
+    let blocks =
+        u32::try_from(blocks).ok().filter(|blocks| *blocks < 1 << 31).ok_or_else(|| ErrorKind::Unsupported {
+            what: "a tensor of this many tokens".to_owned(),
+            advice: "rotate parts of it".to_owned(),
+        })?;
+    Ok(Plan { strategy, blocks, threads })
+}
+
+/// Heads of a thread: as many as it loads at once, unless that leaves the device without work.
+fn heads_per_thread(multiprocessors: u32, walk: &Walk) -> u32 {
+    let lanes = u64::from(walk.tokens) * u64::from(walk.pair_lanes + walk.rest_lanes);
+    let enough = u64::from(multiprocessors) * 1024;
+    let threads = |share: u32| {
+        let groups = walk.q.heads.div_ceil(share) + walk.k.heads.div_ceil(share);
+        lanes.saturating_mul(u64::from(groups))
+    };
+    [CHUNK, CHUNK / 2].into_iter().find(|share| threads(*share) >= enough).unwrap_or(1)
+}
+
+/// Sets what a block of at most `most` threads does; the blocks, and the threads of each.
+fn tile(most: u32, vector: u32, walk: &mut Walk) -> (u64, u32) {
+    // Where a head has more lanes than a block has threads, or more pairs than its table, blocks share them.
+    let (pairs, rest) = (walk.pair_lanes, walk.rest_lanes);
+    let mut lane_blocks = (pairs + rest).div_ceil(most).max((pairs * vector).div_ceil(TABLE));
+    while pairs.div_ceil(lane_blocks) + rest.div_ceil(lane_blocks) > most {
+        lane_blocks += 1;
+    }
+    let (pairs, rest) = (pairs.div_ceil(lane_blocks), rest.div_ceil(lane_blocks));
+    let lanes = pairs + rest;
+    let slots = most / lanes;
+    let most_tokens = slots.min(TABLE / (pairs * vector)).min(walk.tokens);
+    let inner = walk.flags & TOKENS_INNER != 0;
+    let all = walk.q.groups + walk.k.groups;
+    let at_once = if inner { slots / INNER_TOKENS.min(most_tokens) } else { slots };
+    // Blocks alike: 18 groups are two times 9, not 16 and 2.
+    let groups = all.div_ceil(all.div_ceil(at_once));
+    let most_tokens = most_tokens.min(slots / groups);
+    // As few idle threads as can be.
+    let threads = |tokens: u32| (tokens * groups * lanes).next_multiple_of(32);
+    let used = |tokens: u32| u64::from(tokens * groups * lanes) * 1024 / u64::from(threads(tokens));
+    let tokens = (most_tokens / 2 + 1..=most_tokens).max_by_key(|tokens| used(*tokens)).unwrap_or(1);
+    let token_blocks = walk.tokens.div_ceil(tokens);
+    let parts = all.div_ceil(groups) * lane_blocks;
+    walk.tile = Tile {
+        tokens,
+        groups,
+        pair_lanes: Count::new(pairs),
+        rest_lanes: Count::new(rest),
+        pairs: Count::new(pairs * vector),
+        inner: Count::new(if inner { tokens } else { groups }),
+        blocks: Count::new(if inner { token_blocks } else { parts }),
+        lane_blocks: Count::new(lane_blocks),
+    };
+    (u64::from(token_blocks) * u64::from(parts), threads(tokens))
+}
+
+/// Whether every access of vectors of `vector` elements is aligned and whole.
+fn vectors_fit(vector: u32, dtype: DType, pointers: &Pointers, walk: &Walk) -> bool {
+    let rest = walk.rest_lanes;
+    let lanes = [walk.half, walk.rotated_at, rest, if rest > 0 { walk.rest_at } else { 0 }];
+    let strides = [walk.q.input, walk.q.output, walk.k.input, walk.k.output];
+    let bytes = vector as usize * dtype.size();
+    let tensors = [pointers.qx, pointers.qy.cast_const(), pointers.kx, pointers.ky.cast_const()];
+    lanes.iter().all(|lane| lane.is_multiple_of(vector))
+        && strides.iter().flatten().all(|stride| stride % i64::from(vector) == 0)
+        && tensors.iter().all(|tensor| tensor.addr().is_multiple_of(bytes))
+}
+
+/// The kernel of a source, an element type and a strategy.
+pub(super) fn entry(source: Source, dtype: DType, strategy: Strategy) -> Option<&'static Entry> {
+    macro_rules! source {
+        (hf) => {
+            Source::Hf
+        };
+        (exact) => {
+            Source::Exact
+        };
+        (angles) => {
+            Source::Angles
+        };
+        (tables) => {
+            Source::Tables
+        };
+        (own_tables) => {
+            Source::OwnTables
+        };
+    }
+    macro_rules! strategy {
+        (direct) => {
+            Strategy::Direct
+        };
+        (explicit_parallel) => {
+            Strategy::ExplicitParallel
+        };
+        (register_copy) => {
+            Strategy::RegisterCopy
+        };
+    }
+    macro_rules! look {
+        ($source:ident $type:ident $strategy:ident, ($s:ident $d:ident $v:ident)) => {
+            let of = <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE;
+            if $s == source!($source) && $d == of && $v == strategy!($strategy) {
+                static ENTRY: Entry =
+                    Entry::new(pointwise_core::symbol!(rope, $source, $type, $strategy), crate::family::embedded());
+                return Some(&ENTRY);
+            }
+        };
+    }
+    debug_assert!(TYPES.contains(&dtype));
+    pointwise_core::rope_entries! { (look) (source dtype strategy) }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use pointwise_core::rope::{CHUNK, Side, TABLE, TOKENS_INNER, Walk};
+
+    use super::tile;
+
+    /// Every token, group and lane has one thread, and a block's table has room.
+    #[test]
+    fn blocks_cover_all() {
+        let side = |heads: u32, share: u32| Side { heads, groups: heads.div_ceil(share), ..Side::default() };
+        // Tokens, heads of q and of k, lanes that rotate (half) and that do not, elements of a vector.
+        let shapes = [
+            (1, 32, 8, 64, 0, 8),
+            (7, 64, 8, 64, 0, 4),
+            (5, 128, 128, 32, 128, 8),
+            (33, 3, 0, 48, 0, 4),
+            (19, 1, 0, 32, 0, 8),
+            (600, 1, 0, 64, 0, 8),
+            (3, 71, 1, 32, 0, 1),
+            (2, 5, 3, 2048, 64, 8),
+            (2, 3, 2, 1500, 700, 1),
+            (4, 2, 1, 1, 5, 1),
+        ];
+        for (tokens, q, k, half, rest, vector) in shapes {
+            for most in [32, 64, 96, 128, 256, 320, 512, 1024] {
+                for (share, flags) in [(1, 0), (CHUNK, 0), (8, 0), (1, TOKENS_INNER), (CHUNK, TOKENS_INNER)] {
+                    let (pair_lanes, rest_lanes) = (half / vector, rest / vector);
+                    let mut walk = Walk {
+                        q: side(q, share),
+                        k: side(k, share),
+                        tokens,
+                        pair_lanes,
+                        rest_lanes,
+                        half,
+                        flags,
+                        ..Walk::default()
+                    };
+                    let (blocks, threads) = tile(most, vector, &mut walk);
+                    let what = format!("{tokens} {q} {k} {half} {rest} {vector}, {most} threads, {share}, {flags}");
+                    assert!(threads <= most && threads % 32 == 0 && threads > 0, "{what}: {threads} threads");
+                    assert!(walk.tile.tokens * walk.tile.pairs.size <= TABLE, "{what}: {:?}", walk.tile);
+                    let mut seen = HashSet::new();
+                    for block in 0..blocks as u32 {
+                        for place in (0..threads).map(|thread| walk.place(block, thread)).filter(|place| place.works) {
+                            assert!(seen.insert((place.rotates, place.token, place.group, place.lane)), "{what}");
+                            if place.rotates {
+                                let (token, lane) = (place.token - place.first_token, place.lane - place.first_lane);
+                                assert!(token < walk.tile.tokens && lane * vector < walk.tile.pairs.size, "{what}");
+                            }
+                        }
+                    }
+                    let groups = walk.q.groups + walk.k.groups;
+                    assert_eq!(seen.len() as u32, tokens * groups * (pair_lanes + rest_lanes), "{what}");
+                }
+            }
+        }
+    }
+}
