@@ -12,5 +12,6 @@ pub(crate) mod rope;
 
 pub(crate) use generator::{GeneratorFn, generator, run_generator};
 pub(crate) use map::Run;
+pub(crate) use map::convert;
 pub use map::{MapFn, Source, binary, select, ternary, unary};
 pub(crate) use random::{RandomFn, random, run_random};
