@@ -31,6 +31,11 @@ mod rope {
     pointwise_device::export_rope!();
 }
 
+#[cfg(feature = "convert")]
+mod convert {
+    pointwise_device::export_convert!();
+}
+
 #[cfg(feature = "binary")]
 mod binary {
     use pointwise_device::family::binary::*;

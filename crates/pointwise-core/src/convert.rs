@@ -337,3 +337,24 @@ pub fn f64_to_e4m3(x: f64) -> u8 {
 pub fn f64_to_e5m2(x: f64) -> u8 {
     f32_to_e5m2(f64_to_f32_odd(x))
 }
+
+// The upper 24 bits of the magnitude, the last of which is set if one below is.
+macro_rules! round_to_odd {
+    ($($name:ident: $int:ty, $bits:literal;)*) => { $(
+        /// Rounds to f32 "to odd", for another rounding to follow: see [`f64_to_f32_odd`].
+        #[inline(always)]
+        pub fn $name(x: $int) -> f32 {
+            let magnitude = x.unsigned_abs();
+            let shift = ($bits - 24_u32).saturating_sub(magnitude.leading_zeros());
+            let kept = magnitude >> shift;
+            let odd = kept as u32 | (kept << shift != magnitude) as u32;
+            let sign = (x >> ($bits - 1)) as u32 & SIGN;
+            // Both factors and their product are exact.
+            odd as f32 * f32::from_bits(sign | ((127 + shift) << 23))
+        }
+    )* };
+}
+round_to_odd! {
+    i32_to_f32_odd: i32, 32;
+    i64_to_f32_odd: i64, 64;
+}

@@ -92,6 +92,34 @@ impl DType {
     pub const fn is_int(self) -> bool {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8)
     }
+
+    /// The type that holds the elements of both (`torch.promote_types`): bool below integers below floats, of two
+    /// integers the wider, i16 for u8 with i8, f32 for f16 with bf16. `None` for an fp8 type with any other: PyTorch
+    /// promotes none.
+    pub const fn promote_types(self, other: DType) -> Option<DType> {
+        use DType::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, I8, I16, U8};
+        Some(match (self, other) {
+            (a, b) if a as u8 == b as u8 => a,
+            (F8E4M3 | F8E5M2, _) | (_, F8E4M3 | F8E5M2) => return None,
+            (Bool, other) | (other, Bool) => other,
+            (F16, BF16) | (BF16, F16) => F32,
+            (a, b) if a.is_float() && b.is_float() => F32,
+            (float, _) | (_, float) if float.is_float() => float,
+            (U8, I8) | (I8, U8) => I16,
+            (a, b) if a.size() > b.size() => a,
+            (_, b) => b,
+        })
+    }
+
+    /// Whether a result of this type may be written to a tensor of type `to` (`torch.can_cast`): not a float to an
+    /// integer, nor anything but a bool to a bool.
+    pub const fn can_cast(self, to: DType) -> bool {
+        match (self, to) {
+            (DType::Bool, _) => true,
+            (_, DType::Bool) => false,
+            (from, to) => !from.is_float() || to.is_float(),
+        }
+    }
 }
 
 impl fmt::Display for DType {

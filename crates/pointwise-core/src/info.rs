@@ -101,6 +101,8 @@ pub struct OpInfo {
     pub params: &'static [ParamInfo],
     /// Element types of the operands.
     pub types: &'static [DType],
+    /// Whether integers and bool are converted to f32 first: a float function of PyTorch's, such as `exp` or `div`.
+    pub int_to_float: bool,
     /// Element type of the result.
     pub result: ResultType,
     /// Error bound.
@@ -123,5 +125,11 @@ impl OpInfo {
     /// Whether the op has kernels for operands of type `dtype`.
     pub fn supports(&self, dtype: DType) -> bool {
         self.types.contains(&dtype)
+    }
+
+    /// Whether operands of different types are converted to a common one. As in PyTorch they are not where a row lists
+    /// floats alone (`lerp`, `prelu`), unless its op is a float function of numbers of any type (`div`).
+    pub fn promotes(&self) -> bool {
+        self.int_to_float || self.types.iter().any(|dtype| !dtype.is_float())
     }
 }

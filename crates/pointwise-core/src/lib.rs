@@ -9,6 +9,7 @@
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
 
+pub mod cast;
 #[allow(unsafe_code)]
 pub mod convert;
 pub mod dtype;
@@ -25,6 +26,7 @@ pub mod op;
 pub mod philox;
 pub mod rope;
 mod table;
+mod table_convert;
 mod table_special;
 
 pub use dtype::{DType, Scalar};

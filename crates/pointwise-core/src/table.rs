@@ -18,8 +18,9 @@
 ///
 /// A row is: documentation; the op's name; the name of its Rust type; its parameters with their defaults; the operand
 /// and what the formula asks of the compute type `T` (`Real`, `Num`, `Bits` or `Value`); the result, `T` or `bool`; the
-/// element types, singly or as the sets of [`for_types`](crate::for_types); the error bound
-/// ([`Accuracy`](crate::Accuracy)); the formula, over the operand, the parameters and `T`.
+/// element types, singly or as the sets of [`for_types`](crate::for_types), with the word `int_to_float` where integers and
+/// bool are converted to f32 first; the error bound ([`Accuracy`](crate::Accuracy)); the formula, over the operand, the
+/// parameters and `T`.
 ///
 /// A table takes one module: it also defines `OPS`, the list of its [`OpInfo`](crate::OpInfo)s.
 #[macro_export]
@@ -302,6 +303,7 @@ macro_rules! __op_info {
             operands: &[$(stringify!($x)),*],
             params: &[$($crate::ParamInfo { name: stringify!($p), default: $default as f64 }),*],
             types: $crate::__dtypes!([$($set)*] []),
+            int_to_float: $crate::__int_to_float!($($set)*),
             result: $crate::__result_type!($out),
             accuracy: $accuracy,
             doc: concat!($($doc, "\n"),*),
@@ -324,10 +326,28 @@ macro_rules! __result_type {
     };
 }
 
+/// Whether `int_to_float` is among the words of a table's column.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __int_to_float {
+    () => {
+        false
+    };
+    (int_to_float $($rest:ident)*) => {
+        true
+    };
+    ($set:ident $($rest:ident)*) => {
+        $crate::__int_to_float!($($rest)*)
+    };
+}
+
 /// The element types of a table's column, as an array of [`DType`](crate::DType).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __dtypes {
+    ([int_to_float $($rest:tt)*] $found:tt) => {
+        $crate::__dtypes!([$($rest)*] $found)
+    };
     ([floats $($rest:tt)*] [$($t:ident)*]) => {
         $crate::__dtypes!([$($rest)*] [$($t)* F32 F16 BF16 F8E4M3 F8E5M2])
     };
@@ -357,6 +377,7 @@ macro_rules! for_types {
     ([$($set:ident)*] $visitor:tt $args:tt) => {
         $($crate::for_types! { @$set $visitor $args })*
     };
+    (@int_to_float $v:tt $args:tt) => {};
     (@floats $v:tt $args:tt) => {
         $crate::for_types! { @each $v $args f32 f16 bf16 f8e4m3 f8e5m2 }
     };

@@ -26,6 +26,7 @@ pub use pointwise_core::*;
 #[cfg(target_arch = "nvptx64")]
 pub mod broadcast;
 mod export;
+mod export_convert;
 mod export_map;
 mod export_special;
 #[cfg(target_arch = "nvptx64")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pointwise_build::Kernels;
 use pointwise_build::lint::{Lint, Vectors};
-use pointwise_core::{OpInfo, ResultType, family::unary, rope};
+use pointwise_core::{DType, OpInfo, ResultType, family::unary, rope};
 
 mod symbols {
     pointwise_core::unary_family!(pointwise_core::unary_symbols);
@@ -16,6 +16,10 @@ mod random {
 
 mod generator {
     pointwise_core::generator_family!(pointwise_core::generator_symbols);
+}
+
+mod convert {
+    pointwise_core::convert_symbols!();
 }
 
 macro_rules! tables {
@@ -52,16 +56,31 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
         .features(["unary"])
         .features(["random", "generator"])
         .features(["rope"])
+        .features(["convert"])
         .features(["binary"])
         .features(["comparison", "bitwise", "channel", "gated", "ternary", "select"])
         .expect_entries(
-            [symbols::symbols(), map_symbols(), random::symbols(), generator::symbols(), rope::symbols()].concat(),
+            [
+                symbols::symbols(),
+                map_symbols(),
+                random::symbols(),
+                generator::symbols(),
+                rope::symbols(),
+                convert::symbols(),
+            ]
+            .concat(),
         )
         .lint(Lint { vectors, ..Lint::default() })
 }
 
 /// What a kernel's name promises. Results that are bool are narrower than operands.
 fn vectors(name: &str) -> Vectors {
+    if let Some(pair) = name.strip_prefix("convert_").and_then(|rest| rest.strip_suffix("_flat")) {
+        // The wider type has vectors of 16 bytes, the other as many elements.
+        let size = |name: &str| DType::from_name(name).map_or(0, DType::size);
+        let (from, to) = pair.split_once('_').map_or((0, 0), |(from, to)| (size(from), size(to)));
+        return Vectors { loads: from >= to, stores: to >= from };
+    }
     let of = |kind: &str, op: &OpInfo| {
         let rest = name.strip_prefix(kind).and_then(|rest| rest.strip_prefix(op.name));
         rest.is_some_and(|rest| rest.starts_with('_'))

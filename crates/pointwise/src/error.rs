@@ -50,6 +50,28 @@ pub enum ErrorKind {
         /// What it takes.
         allowed: Vec<DType>,
     },
+    /// There is no type for operands of these two types to meet in.
+    #[error(
+        "{op} of {a} and {b}: fp8 types are not promoted, as in PyTorch; convert one of them with to_dtype() first"
+    )]
+    Promotion {
+        /// The op.
+        op: String,
+        /// One type.
+        a: DType,
+        /// The other.
+        b: DType,
+    },
+    /// A result cannot be written over the operand.
+    #[error("{op} in place: result type {result} can't be cast to {got}; write it to another tensor")]
+    Cast {
+        /// The op.
+        op: String,
+        /// The type of the result.
+        result: DType,
+        /// The type of the tensor to be written.
+        got: DType,
+    },
     /// Tensors of one call lie on different devices.
     #[error("{what} is on {got}, but the call runs on {expected}: move it with to_device(&{})", device_call(.expected))]
     DeviceMismatch {
@@ -221,7 +243,7 @@ impl Error {
 
     /// Whether an element type was at fault.
     pub fn is_dtype(&self) -> bool {
-        matches!(self.kind(), ErrorKind::DType { .. })
+        matches!(self.kind(), ErrorKind::DType { .. } | ErrorKind::Promotion { .. } | ErrorKind::Cast { .. })
     }
 
     /// Whether there is no driver or no such device here, so that the CPU is the device to use.

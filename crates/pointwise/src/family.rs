@@ -1,5 +1,6 @@
 //! The op family on the host: every table of `pointwise_core::family`, visited.
 
+mod convert;
 mod map;
 mod special;
 // Public by the modules below.
@@ -19,6 +20,7 @@ pub mod definitions {
 
 /// The ops as kernel objects, whose strategy, threads and stream can be set.
 pub mod kernels {
+    pub use super::convert::to_dtype;
     pub use super::map::kernels::*;
     pub use super::special::kernels::*;
     pub use super::unary::kernels::*;
@@ -26,6 +28,7 @@ pub mod kernels {
 
 /// The ops as functions. A parameter is any number, or `Number::Default`.
 pub mod ops {
+    pub use super::convert::ops::*;
     pub use super::map::ops::*;
     pub use super::special::ops::*;
     pub use super::unary::ops::*;

@@ -12,7 +12,7 @@ crate::binary_ops! { binary_family;
     /// `a b`; bool: and.
     mul: Mul (a, b: Num) -> T, [floats ints bool], Exact => a * b;
     /// `a / b`; infinite or NaN for a zero divisor, as in IEEE 754.
-    div: Div (a, b: Real) -> T, [floats], Exact => a / b;
+    div: Div (a, b: Real) -> T, [floats int_to_float], Exact => a / b;
     /// The quotient, rounded to f32, cut towards zero; integers: that of C, 0 for a zero divisor.
     div_trunc: DivTrunc (a, b: Num) -> T, [floats ints], Exact => a.trunc_divide(b);
     /// The quotient rounded down, through the exact remainder; integers: 0 for a zero divisor.

@@ -55,6 +55,7 @@ impl<T: Word> TableOp for Dropout<T> {
         operands: &["x"],
         params: &[ParamInfo { name: "p", default: 0.5 }],
         types: TYPES,
+        int_to_float: false,
         result: ResultType::Same,
         accuracy: Accuracy::Exact,
         doc: "Each element times `1 / (1 - p)`, or +0 with probability p (Philox4x32-10).\n",

@@ -5,25 +5,25 @@
 
 crate::unary_ops! { unary_family;
     /// `e^x`.
-    exp: Exp (x: Real) -> T, [floats], Ulp(1.0) => x.exp();
+    exp: Exp (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.exp();
     /// Natural logarithm; `-inf` at 0, NaN below.
-    log: Log (x: Real) -> T, [floats], Ulp(1.0) => x.ln();
+    log: Log (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.ln();
     /// Square root; -0 stays -0.
-    sqrt: Sqrt (x: Real) -> T, [floats], Ulp(0.5) => x.sqrt();
+    sqrt: Sqrt (x: Real) -> T, [floats int_to_float], Ulp(0.5) => x.sqrt();
     /// `1 / sqrt(x)`; infinite with the sign of x at 0.
-    rsqrt: Rsqrt (x: Real) -> T, [floats], Ulp(2.0) => x.rsqrt();
+    rsqrt: Rsqrt (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.rsqrt();
     /// Magnitude; the smallest signed integer wraps to itself.
     abs: Abs (x: Num) -> T, [floats ints bool], Exact => x.abs();
     /// `-x`; integers wrap.
     neg: Neg (x: Num) -> T, [floats ints], Exact => -x;
     /// `1 / x`.
-    reciprocal: Reciprocal (x: Real) -> T, [floats], Ulp(0.5) => x.recip();
+    reciprocal: Reciprocal (x: Real) -> T, [floats int_to_float], Ulp(0.5) => x.recip();
     /// -1, 0 or 1; 0 for NaN and -0.
     sign: Sign (x: Num) -> T, [floats ints bool], Exact => if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO };
     /// Sine of x radians, the argument reduced exactly whatever its size.
-    sin: Sin (x: Real) -> T, [floats], Ulp(2.0) => x.sin();
+    sin: Sin (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.sin();
     /// Cosine of x radians, the argument reduced exactly whatever its size.
-    cos: Cos (x: Real) -> T, [floats], Ulp(2.0) => x.cos();
+    cos: Cos (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.cos();
     /// Towards minus infinity; integers unchanged.
     floor: Floor (x: Num) -> T, [floats ints], Exact => x.floor();
     /// Towards plus infinity; integers unchanged.
@@ -36,11 +36,11 @@ crate::unary_ops! { unary_family;
     /// Towards zero; integers unchanged.
     trunc: Trunc (x: Num) -> T, [floats ints], Exact => x.trunc();
     /// Error function.
-    erf: Erf (x: Real) -> T, [floats], Ulp(2.0) => x.erf();
+    erf: Erf (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.erf();
     /// `ln(1 + x)`, accurate near 0.
-    log1p: Log1p (x: Real) -> T, [floats], Ulp(1.0) => x.ln_1p();
+    log1p: Log1p (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.ln_1p();
     /// `e^x - 1`, accurate near 0.
-    expm1: Expm1 (x: Real) -> T, [floats], Ulp(1.0) => x.exp_m1();
+    expm1: Expm1 (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.exp_m1();
 
     /// `max(x, 0)`; NaN stays NaN.
     relu: Relu (x: Num) -> T, [floats ints], Exact => x.maximum(T::ZERO);
@@ -51,9 +51,9 @@ crate::unary_ops! { unary_family;
     /// `x / (1 + e^-x)`.
     silu: Silu (x: Real) -> T, [floats], Ulp(3.0) => x.silu();
     /// `1 / (1 + e^-x)`.
-    sigmoid: Sigmoid (x: Real) -> T, [floats], Ulp(3.0) => x.sigmoid();
+    sigmoid: Sigmoid (x: Real) -> T, [floats int_to_float], Ulp(3.0) => x.sigmoid();
     /// Hyperbolic tangent.
-    tanh: Tanh (x: Real) -> T, [floats], Ulp(2.0) => x.tanh();
+    tanh: Tanh (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.tanh();
     /// `x > 0 ? x : x * negative_slope`.
     leaky_relu: LeakyRelu { negative_slope = 0.01 } (x: Real) -> T, [floats], Ulp(0.5) => if x > T::ZERO { x } else { x * negative_slope };
     /// `x > 0 ? x : alpha (e^x - 1)`.

@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use pointwise_core::cast;
 use pointwise_core::map::{self, Map, absent};
 use pointwise_core::op::Words;
 use pointwise_core::philox::BLOCK as WORDS;
@@ -67,6 +68,19 @@ arities! {
     select: Select, [TernaryOp<E::Compute, Logic, Output: Store<E>>];
     /// The op `O` on up to three operands of elements `E` and a random word for each.
     random_map: Random, [RandomMapOp<E::Compute>];
+}
+
+/// The conversion of elements `A` to elements `B`.
+///
+/// # Safety
+/// As [`MapFn`].
+pub(crate) unsafe fn convert<A, B>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words)
+where
+    A: Element<Compute: cast::Source>,
+    B: Element<Compute: cast::Target>,
+{
+    // SAFETY: the caller's contract.
+    unsafe { run::<cast::Convert<A, B>>(operands, y, step, n, words) }
 }
 
 /// # Safety

@@ -13,5 +13,6 @@ pub(crate) mod rope;
 pub(crate) use generator::run_generator;
 pub use generator::{GeneratorFn, generator};
 pub(crate) use map::Run;
+pub(crate) use map::convert;
 pub use map::{MapFn, Source, binary, random_map, select, ternary, unary};
 pub(crate) use random::{RandomFn, random, run_random};

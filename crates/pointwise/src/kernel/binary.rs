@@ -4,6 +4,7 @@ use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
 
 use super::map::Call;
+use super::power::{self, Power};
 use super::{MapDef, MapPlan, Operand, Strategy, settings};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
@@ -41,16 +42,26 @@ impl BinaryKernel {
 
     /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
+    /// Operands of different types are converted to that of [`result_type`](crate::result_type) first, and integers and bool
+    /// to f32 where the op is a float function ([`OpInfo::int_to_float`](crate::OpInfo::int_to_float)): each takes another
+    /// pass and a tensor meanwhile. `prelu` and gated ops take one type, as in PyTorch.
+    ///
     /// # Errors
-    /// Operands of different element types or devices or that cannot be broadcast together, an element type, number or
-    /// parameter that the op does not take, no tensor at all; a stream of another device, bad launch settings, a missing
+    /// Operands whose types have no common one ([`result_type`](crate::result_type)) or that lie on different devices or
+    /// cannot be broadcast together, an element type, number or parameter that the op does not take, no tensor at all; a stream of another device, bad launch settings, a missing
     /// kernel, out of memory, the driver's.
     pub fn run<'a>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
-        self.0.run(&self.operands(a.into(), b.into())?)
+        let operands = self.operands(a.into(), b.into())?;
+        match (power::simpler(&self.0, &operands)?, operands[0]) {
+            (Some(Power::Copy(kernel)), Operand::View(x)) => kernel.run(x, x.dtype()),
+            (Some(Power::Square(product)), x) => product.run(&[x, x]),
+            (Some(Power::Function(kernel)), Operand::View(x)) => kernel.run(x),
+            _ => self.0.run(&operands),
+        }
     }
 
     /// The op on every pair of elements, written to `y`, of any strides. Allocates nothing and waits for nothing, so that a
-    /// CUDA graph can capture it. `y` may be an operand's very memory.
+    /// CUDA graph can capture it, unless operands are converted first. `y` may be an operand's very memory.
     ///
     /// # Errors
     /// As [`BinaryKernel::run`], and: another shape, device or element type of `y`, an operand that shares memory with it
@@ -61,20 +72,33 @@ impl BinaryKernel {
         b: impl Into<Operand<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<()> {
-        self.0.run_into(&self.operands(a.into(), b.into())?, y.into())
+        let (operands, y) = (self.operands(a.into(), b.into())?, y.into());
+        match (power::simpler(&self.0, &operands)?, operands[0]) {
+            // Into another type it would convert.
+            (Some(Power::Copy(kernel)), Operand::View(x)) if x.dtype() == y.dtype() => kernel.run_into(x, y),
+            (Some(Power::Square(product)), x) => product.run_into(&[x, x], y),
+            (Some(Power::Function(kernel)), Operand::View(x)) => kernel.run_into(x, y),
+            _ => self.0.run_into(&operands, y),
+        }
     }
 
-    /// The op, written back to `a`, whose shape the other operand must broadcast to.
+    /// The op, written back to `a`, whose shape the other operand must broadcast to. Where they meet in another type, the
+    /// result is converted to that of `a`, if [`DType::can_cast`](crate::DType::can_cast) allows it.
     ///
     /// # Errors
-    /// As [`BinaryKernel::run_into`], and a result of another element type than `a`.
+    /// As [`BinaryKernel::run_into`], and a result that cannot be converted so: of floats over integers, a comparison's.
     pub fn run_inplace<'a, 'b>(&self, a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
         let a = a.into();
         let b = match b.into() {
             Operand::View(b) if self.0.def.info.kind == Kind::Channel => Operand::View(channel(a.shape(), &b)?),
             b => b,
         };
-        self.0.run_inplace(a, 0, [b, b])
+        match power::simpler(&self.0, &[Operand::View(a.as_view()), b])? {
+            Some(Power::Copy(_)) => Ok(()),
+            Some(Power::Square(product)) => product.run_over(a, &[0, 1], [b, b]),
+            Some(Power::Function(kernel)) => kernel.run_inplace(a),
+            None => self.0.run_inplace(a, 0, [b, b]),
+        }
     }
 
     /// What [`BinaryKernel::run_into`] would launch on a CUDA device for these tensors.

@@ -4,8 +4,9 @@ use std::ffi::c_void;
 
 use pointwise_core::launch::{MAX_ITEMS, ONCE, Steps, WORD_SHIFT};
 use pointwise_core::op::{MAX_PARAMS, Words};
-use pointwise_core::{DType, Kind, OpInfo, ParamInfo, Philox};
+use pointwise_core::{DType, Kind, OpInfo, ParamInfo, Philox, ResultType};
 
+use super::promote::{self, Converted};
 use super::unary::DEFAULT_THREADS;
 use super::walk::{Along, Class, Places, Walk, broadcast};
 use super::{Entry, Operand, Strategy};
@@ -139,8 +140,8 @@ impl Call {
         Call { def, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None, place: Philox::default() }
     }
 
-    /// Checks operands: those of one call have one element type (but for a condition, which is bool) and device, and
-    /// shapes that can be broadcast together.
+    /// Checks operands: those of one call have one element type by now (but for a condition, which is bool) and device,
+    /// and shapes that can be broadcast together.
     pub(super) fn ready<'a>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a>> {
         let info = &self.def.info;
         let is_condition = |k: usize| info.kind == Kind::Select && k == 0;
@@ -223,13 +224,16 @@ impl Call {
         match info.kind {
             Kind::Select => number.bits(&scalar, dtype),
             // As PyTorch: a comparison converts the number to the tensor's type, arithmetic to the type it computes in.
-            _ if info.result == pointwise_core::ResultType::Bool => number.rounded_word(&scalar, dtype),
+            _ if info.result == ResultType::Bool => number.rounded_word(&scalar, dtype),
             _ => number.word(&scalar, dtype),
         }
     }
 
     /// The result in a new tensor.
     pub(super) fn run(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
+        let mut converted = Converted::default();
+        let promoted = self.promoted(operands, &mut converted)?;
+        let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
         let mut y = Tensor::empty(&ready.device, self.def.info.result.of(ready.dtype), ready.shape)?;
         let target = y.as_mut_ptr();
@@ -240,6 +244,9 @@ impl Call {
 
     /// The result into a tensor that is there.
     pub(super) fn run_into(&self, operands: &[Operand<'_>], mut y: TensorViewMut<'_>) -> Result<()> {
+        let mut converted = Converted::default();
+        let promoted = self.promoted(operands, &mut converted)?;
+        let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
         let target = y.as_mut_ptr();
         self.check_output(&ready, &y.as_view())?;
@@ -247,27 +254,62 @@ impl Call {
         unsafe { self.write(&ready, target, &y.as_view()) }
     }
 
-    /// The result over `y`, which is operand `at`, whatever `operands` has there.
-    pub(super) fn run_inplace<'a, const N: usize>(
+    /// The operands converted to the type in which they meet; `None` where they are of one, and stay as they are.
+    fn promoted<'a>(
+        &self,
+        operands: &[Operand<'a>],
+        converted: &'a mut Converted,
+    ) -> Result<Option<[Operand<'a>; 3]>> {
+        let info = &self.def.info;
+        let Some(dtype) = promote::map_type(info, operands)? else {
+            return Ok(None);
+        };
+        promote::convert_all(info, operands, dtype, self.stream.as_ref(), converted).map(Some)
+    }
+
+    /// The result over `y`, which is operand `at`, whatever `operands` has there. Operands of another type are converted;
+    /// where they meet in another type than that of `y`, the result is, too, if PyTorch's `can_cast` allows it.
+    pub(super) fn run_inplace<const N: usize>(
+        &self,
+        y: TensorViewMut<'_>,
+        at: usize,
+        operands: [Operand<'_>; N],
+    ) -> Result<()> {
+        self.run_over(y, &[at], operands)
+    }
+
+    /// [`Call::run_inplace`], with `y` as several operands.
+    pub(super) fn run_over<const N: usize>(
         &self,
         mut y: TensorViewMut<'_>,
-        at: usize,
-        operands: [Operand<'a>; N],
+        at: &[usize],
+        operands: [Operand<'_>; N],
     ) -> Result<()> {
         let target = y.as_mut_ptr();
         let view = y.as_view();
         let mut operands: [Operand<'_>; N] = operands;
-        operands[at] = Operand::View(view);
-        let ready = self.ready(&operands)?;
+        at.iter().for_each(|&at| operands[at] = Operand::View(view));
         let info = &self.def.info;
-        let result = info.result.of(ready.dtype);
-        if result != view.dtype() {
+        let met = promote::map_type(info, &operands)?.unwrap_or(view.dtype());
+        let result = info.result.of(met);
+        if info.result == ResultType::Bool && view.dtype() != DType::Bool {
             return Err(ErrorKind::Unsupported {
                 what: format!("{} of {} in place", info.name, view.dtype()),
                 advice: format!("its result is {result}: write it to another tensor"),
             }
             .into());
         }
+        if result != view.dtype() {
+            if !result.can_cast(view.dtype()) {
+                return Err(ErrorKind::Cast { op: info.name.to_owned(), result, got: view.dtype() }.into());
+            }
+            let made = self.run(&operands)?;
+            return crate::kernels::to_dtype().on_maybe(self.stream.as_ref()).run_into(&made, y);
+        }
+        let mut converted = Converted::default();
+        let promoted = self.promoted(&operands, &mut converted)?;
+        let operands = promoted.as_ref().map_or(&operands[..], |promoted| &promoted[..N]);
+        let ready = self.ready(operands)?;
         self.check_output(&ready, &view)?;
         // SAFETY: `y` is exclusively borrowed, and checked.
         unsafe { self.write(&ready, target, &view) }
@@ -304,6 +346,12 @@ impl Call {
 
     /// What [`Call::write`] would launch on a CUDA device.
     pub(super) fn plan(&self, operands: &[Operand<'_>], y: &TensorView<'_>) -> Result<MapPlan> {
+        let info = &self.def.info;
+        let promoted = match promote::map_type(info, operands)? {
+            Some(dtype) => Some(promote::stand_in_all(info, operands, dtype)?),
+            None => None,
+        };
+        let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
         self.check_output(&ready, y)?;
         super::check_threads(self.threads)?;

@@ -4,11 +4,14 @@
 //! one launch. On the CPU the last three are one function pointer.
 
 mod binary;
+mod convert;
 mod entry;
 mod generator;
 mod map;
 mod operand;
 mod plan;
+mod power;
+mod promote;
 mod random;
 mod random_map;
 mod strategy;
@@ -17,10 +20,15 @@ mod unary;
 mod walk;
 
 pub use binary::{BinaryKernel, GatedKernel};
+pub(crate) use convert::ConvertDef;
+pub use convert::ConvertKernel;
+#[cfg(test)]
+pub(crate) use convert::bits_of;
 pub use entry::Entry;
 pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
 pub use map::{MapDef, MapPlan};
 pub use operand::Operand;
+pub use promote::result_type;
 pub use random::DropoutKernel;
 pub(crate) use random::RandomDef;
 pub use random_map::RandomKernel;

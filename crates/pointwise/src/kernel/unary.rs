@@ -8,6 +8,7 @@ use pointwise_core::{DType, OpInfo, Philox};
 
 use super::map::launch_strided_unary;
 use super::plan::{Call, plan};
+use super::promote;
 use super::walk::{Along, Walk, broadcast};
 use super::{Entry, Plan, Strategy, Variant};
 use crate::cpu::{MapFn, Run};
@@ -139,6 +140,12 @@ impl UnaryKernel {
         UnaryKernel { strategy: Strategy::Auto, threads: DEFAULT_THREADS, tuned: None, ..self.clone() }
     }
 
+    /// As [`UnaryKernel::on`], where there is one.
+    pub(super) fn on_maybe(mut self, stream: Option<&Stream>) -> Self {
+        self.stream = stream.cloned();
+        self
+    }
+
     /// The stream that was set.
     pub(crate) fn stream(&self) -> Option<&Stream> {
         self.stream.as_ref()
@@ -150,21 +157,32 @@ impl UnaryKernel {
         Ok(vectors.strategy == Strategy::RegisterCopy)
     }
 
-    /// The op on every element of `x`, in a new tensor of its shape.
+    /// The type in which the op computes for elements of type `dtype`.
+    #[inline]
+    fn computed(&self, dtype: DType) -> Result<DType> {
+        promote::unary_type(&self.def.info, dtype, &self.params)
+    }
+
+    /// The op on every element of `x`, in a new tensor of its shape. Integers and bool are converted to f32 first where the
+    /// op is a float function ([`OpInfo::int_to_float`]), which takes another pass and a tensor meanwhile.
     ///
     /// # Errors
     /// An element type or a parameter that the op does not take, a stream of another device, bad launch settings, a
     /// missing kernel, out of memory, the driver's.
     pub fn run<'a>(&self, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
         let x = x.into();
-        self.def.check_dtype(x.dtype())?;
+        let dtype = self.computed(x.dtype())?;
+        if dtype != x.dtype() {
+            let converted = promote::convert(&x, dtype, self.stream.as_ref())?;
+            return self.run(&converted);
+        }
         let mut y = Tensor::empty(x.device(), self.def.info.result.of(x.dtype()), x.shape())?;
         self.run_into(x, &mut y)?;
         Ok(y)
     }
 
     /// The op on every element of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can
-    /// capture it.
+    /// capture it, unless `x` is converted first.
     ///
     /// # Errors
     /// As [`UnaryKernel::run`], and: another shape, device or element type of `y`, views that share memory but are not the
@@ -172,8 +190,8 @@ impl UnaryKernel {
     pub fn run_into<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
         let (x, mut y) = (x.into(), y.into());
         let info = &self.def.info;
-        self.def.check_dtype(x.dtype())?;
-        let result = info.result.of(x.dtype());
+        let dtype = self.computed(x.dtype())?;
+        let result = info.result.of(dtype);
         if y.dtype() != result {
             return Err(ErrorKind::DType {
                 op: format!("the output of {} of {}", info.name, x.dtype()),
@@ -201,6 +219,10 @@ impl UnaryKernel {
         if overlap(&x, &y.as_view()) == Overlap::Partial {
             return Err(ErrorKind::Overlap { what: format!("input and output of {}", info.name) }.into());
         }
+        if dtype != x.dtype() {
+            let converted = promote::convert(&x, dtype, self.stream.as_ref())?;
+            return self.run_into(&converted, y);
+        }
         let target = y.as_mut_ptr();
         // SAFETY: types, sizes, device and overlap are checked; both views are borrowed until the call is queued, and
         // noted as used on its stream.
@@ -214,7 +236,11 @@ impl UnaryKernel {
     pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>) -> Result<()> {
         let mut x = x.into();
         let info = &self.def.info;
-        self.def.check_dtype(x.dtype())?;
+        let dtype = self.computed(x.dtype())?;
+        if dtype != x.dtype() {
+            // What is converted is of a lower category, to which nothing is cast back.
+            return Err(ErrorKind::Cast { op: info.name.to_owned(), result: dtype, got: x.dtype() }.into());
+        }
         if info.result.of(x.dtype()) != x.dtype() {
             return Err(ErrorKind::Unsupported {
                 what: format!("{} of {} in place", info.name, x.dtype()),
@@ -234,8 +260,11 @@ impl UnaryKernel {
     /// # Errors
     /// An element type the op does not take, bad launch settings.
     pub fn plan<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'b>>) -> Result<Plan> {
-        let (x, y) = (x.into(), y.into());
-        self.def.check_dtype(x.dtype())?;
+        let (mut x, y) = (x.into(), y.into());
+        let dtype = self.computed(x.dtype())?;
+        if dtype != x.dtype() {
+            x = promote::stand_in(&x, dtype, 0)?;
+        }
         match strides(&x, &y) {
             None => self.plan_for(&x, y.address()),
             Some(_) => self.plan_strided(&x),

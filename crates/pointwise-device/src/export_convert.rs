@@ -1,0 +1,52 @@
+//! The macro that makes the kernel entries of the conversions between element types.
+
+/// Exports the entries of all conversions: by vectors, and by single elements of any strides. Expands to nothing on the
+/// host.
+#[macro_export]
+macro_rules! export_convert {
+    () => {
+        #[cfg(target_arch = "nvptx64")]
+        const _: () = {
+            $crate::convert_pairs! { ($crate::__convert_entries) () }
+        };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
+macro_rules! __convert_entries {
+    ($from:ident, $to:ident, ()) => {
+        const _: () = {
+            type A = $crate::element::ty::$from;
+            type B = $crate::element::ty::$to;
+            type M = $crate::cast::Convert<A, B>;
+            // The wider of the two has vectors of 16 bytes: neighbouring threads then make neighbouring accesses on both
+            // sides.
+            const LANES: usize = 16 / if size_of::<A>() > size_of::<B>() { size_of::<A>() } else { size_of::<B>() };
+
+            /// # Safety
+            /// That of `pointwise_device::broadcast::flat`; the host checks it before the launch.
+            #[unsafe(export_name = $crate::symbol!(convert, $from, $to, flat))]
+            unsafe extern "gpu-kernel" fn flat(x: *const A, y: *mut B, n: u64, head: u32) {
+                let inputs = $crate::__map_inputs!([x] [0] 0);
+                let map = <M as $crate::map::Map>::from_words([0; 4]);
+                // SAFETY: this entry's own contract.
+                unsafe { $crate::broadcast::flat::<M, LANES>(&inputs, y, n, head, map) }
+            }
+
+            /// # Safety
+            /// That of `pointwise_device::broadcast::tiled`; the host checks it before the launch.
+            #[allow(improper_gpu_kernel_arg)] // by value, and without a pointer in it
+            #[unsafe(export_name = $crate::symbol!(convert, $from, $to, strided))]
+            unsafe extern "gpu-kernel" fn strided(
+                x: *const A, y: *mut B, steps: $crate::launch::Steps<2>, items: u32,
+            ) {
+                let inputs = $crate::__map_inputs!([x] [0] 0);
+                let map = <M as $crate::map::Map>::from_words([0; 4]);
+                // SAFETY: this entry's own contract.
+                unsafe { $crate::broadcast::tiled::<M, 1, 2>(&inputs, y, &steps, items, map) }
+            }
+        };
+    };
+}

@@ -1,0 +1,128 @@
+//! The conversions between element types: the kernels and loops of every pair.
+
+use pointwise_core::DType;
+
+use super::KERNELS;
+use crate::cpu::{self, MapFn};
+use crate::error::Result;
+use crate::kernel::{Class, ConvertDef, ConvertKernel, Entry};
+use crate::{Tensor, TensorView};
+
+/// The conversions.
+static CONVERT: ConvertDef = ConvertDef { cpu, entry };
+
+/// `tensor.to(dtype)` as a kernel object.
+#[must_use]
+pub fn to_dtype() -> ConvertKernel {
+    CONVERT.kernel()
+}
+
+/// The conversions as functions.
+pub(super) mod ops {
+    use pointwise_core::DType;
+
+    use crate::error::Result;
+    use crate::{Tensor, TensorView, TensorViewMut};
+
+    /// `x.to(dtype)`: the elements as another type, in a new contiguous tensor. The rules are those of
+    /// [`ConvertKernel`](crate::ConvertKernel).
+    ///
+    /// # Errors
+    /// As [`ConvertKernel::run`](crate::ConvertKernel::run).
+    pub fn to_dtype<'a>(x: impl Into<TensorView<'a>>, dtype: DType) -> Result<Tensor> {
+        super::to_dtype().run(x, dtype)
+    }
+
+    /// [`to_dtype`] into a tensor that is there, whose type is the one that is converted to.
+    ///
+    /// # Errors
+    /// As [`ConvertKernel::run_into`](crate::ConvertKernel::run_into).
+    pub fn to_dtype_into<'a, 'b>(x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
+        super::to_dtype().run_into(x, y)
+    }
+}
+
+impl Tensor {
+    /// The elements as another type (`tensor.to(dtype)`), in a new tensor; the rules are those of [`ConvertKernel`].
+    ///
+    /// # Errors
+    /// As [`ConvertKernel::run`].
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        to_dtype().run(self, dtype)
+    }
+}
+
+impl TensorView<'_> {
+    /// See [`Tensor::to_dtype`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        to_dtype().run(self, dtype)
+    }
+}
+
+macro_rules! loops {
+    ($from:ident, $to:ident, ($asked:ident)) => {
+        if $asked == (dtype!($from), dtype!($to)) {
+            return Some(cpu::convert::<pointwise_core::element::ty::$from, pointwise_core::element::ty::$to>);
+        }
+    };
+}
+
+macro_rules! entries {
+    ($from:ident, $to:ident, ($asked:ident $class:ident)) => {
+        if $asked == (dtype!($from), dtype!($to)) {
+            return match $class {
+                Class::Flat => entry!($from $to flat),
+                Class::Rows | Class::Strided => entry!($from $to strided),
+            };
+        }
+    };
+}
+
+macro_rules! entry {
+    ($from:ident $to:ident $variant:ident) => {{
+        static ENTRY: Entry = Entry::new(pointwise_core::symbol!(convert, $from, $to, $variant), &KERNELS);
+        Some(&ENTRY)
+    }};
+}
+
+macro_rules! dtype {
+    ($type:ident) => {
+        <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE
+    };
+}
+
+fn cpu(from: DType, to: DType) -> Option<MapFn> {
+    let pair = (from, to);
+    pointwise_core::convert_pairs! { (loops) (pair) }
+    None
+}
+
+fn entry(from: DType, to: DType, class: Class) -> Option<&'static Entry> {
+    let pair = (from, to);
+    pointwise_core::convert_pairs! { (entries) (pair class) }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::bits_of;
+
+    #[test]
+    fn every_pair_has_kernels() {
+        for from in DType::ALL {
+            for to in DType::ALL {
+                let (from, to) = if from == to { (bits_of(from), bits_of(to)) } else { (from, to) };
+                assert!(cpu(from, to).is_some(), "{from} {to}");
+                for class in [Class::Flat, Class::Strided] {
+                    let found = entry(from, to, class).unwrap();
+                    assert_eq!(found.symbol(), format!("convert_{from}_{to}_{class}"));
+                    assert!(super::super::embedded().is_empty() || found.is_embedded(), "{found:?}");
+                }
+            }
+        }
+    }
+}

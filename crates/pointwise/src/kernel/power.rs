@@ -1,0 +1,72 @@
+//! `pow` with a number as exponent, as PyTorch has it: a product, a root or a reciprocal where there is one.
+//!
+//! These differ from `pow` in their special values: the square root of -0 is -0, of -inf NaN. Of PyTorch's list 0 is `pow`
+//! itself, which gives 1 for all, and 3 and -2 are `pow`, which rounds once where PyTorch rounds twice.
+
+use pointwise_core::DType;
+
+use super::map::Call;
+use super::{ConvertKernel, Operand, UnaryDef, UnaryKernel};
+use crate::Number;
+use crate::error::{ErrorKind, Result};
+use crate::family::definitions;
+
+/// What a power of a tensor is.
+pub(super) enum Power {
+    /// `x`.
+    Copy(ConvertKernel),
+    /// `x x`.
+    Square(Call),
+    /// `sqrt(x)`, `1 / sqrt(x)` or `1 / x`.
+    Function(UnaryKernel),
+}
+
+/// What `call` on these operands is, if it is a power and there is something simpler.
+///
+/// # Errors
+/// An integer to the power of a negative one.
+#[inline]
+pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Power>> {
+    if !std::ptr::eq(call.def, &definitions::pow) {
+        return Ok(None);
+    }
+    let [Operand::View(x), Operand::Number(exponent)] = operands else {
+        return Ok(None);
+    };
+    let value = match *exponent {
+        Number::Default => return Ok(None),
+        Number::Float(value) => value,
+        Number::Int(value) => value as f64,
+        Number::Bool(value) => f64::from(u8::from(value)),
+    };
+    let is_whole = x.dtype().is_int() || x.dtype() == DType::Bool;
+    if is_whole && matches!(exponent, Number::Int(..=-1)) {
+        return Err(ErrorKind::Parameter {
+            name: "b",
+            value: exponent.to_string(),
+            why: "integers to negative integer powers are not allowed; use a float, or a tensor".to_owned(),
+        }
+        .into());
+    }
+    let function = |def: &'static UnaryDef| {
+        let kernel = def.kernel().strategy(call.strategy).threads(call.threads).on_maybe(call.stream.as_ref());
+        Ok(Some(Power::Function(kernel)))
+    };
+    let is_float_power = !is_whole || matches!(exponent, Number::Float(_));
+    // Those that leave the type as it is; a bool is converted by the general way.
+    let is_same_type = x.dtype().is_float() || x.dtype().is_int() && !matches!(exponent, Number::Float(_));
+    match value {
+        1.0 if is_same_type => {
+            let kernel = crate::kernels::to_dtype().threads(call.threads).on_maybe(call.stream.as_ref());
+            Ok(Some(Power::Copy(kernel)))
+        }
+        2.0 if is_same_type => {
+            let product = Call { def: &definitions::mul, ..call.clone() };
+            Ok(Some(Power::Square(product)))
+        }
+        0.5 if is_float_power => function(&definitions::sqrt),
+        -0.5 if is_float_power => function(&definitions::rsqrt),
+        -1.0 if is_float_power => function(&definitions::reciprocal),
+        _ => Ok(None),
+    }
+}

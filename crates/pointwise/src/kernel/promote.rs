@@ -1,0 +1,212 @@
+//! `torch.result_type`: the element type in which the operands of a call meet, and their conversion to it.
+
+use pointwise_core::{DType, Kind, OpInfo};
+
+use super::Operand;
+use crate::error::{ErrorKind, Result};
+use crate::tensor::{Tensor, TensorView};
+use crate::{Number, Stream};
+
+/// The element type in which operands meet, as `torch.result_type` has it.
+///
+/// Bool is below integers, and they are below floats. Of tensors with dimensions the types are promoted
+/// ([`DType::promote_types`]); a tensor without dimensions, and then a number, changes the result only if it is of a higher
+/// one of these three categories. A number is f32, i64 or bool.
+///
+/// ```
+/// use pointwise::{DType, Device, Operand, Tensor, result_type};
+///
+/// let ints = Tensor::zeros(&Device::cpu(), DType::I8, [3])?;
+/// let halves = Tensor::zeros(&Device::cpu(), DType::F16, [3])?;
+/// assert_eq!(result_type(&[Operand::from(&ints), Operand::from(&halves)])?, DType::F16);
+/// assert_eq!(result_type(&[Operand::from(&ints), Operand::from(1000)])?, DType::I8);
+/// assert_eq!(result_type(&[Operand::from(&ints), Operand::from(0.5)])?, DType::F32);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
+///
+/// # Errors
+/// An fp8 type with another type, which PyTorch promotes no more; no operand.
+pub fn result_type(operands: &[Operand<'_>]) -> Result<DType> {
+    common("result_type", operands)
+}
+
+fn common(op: &str, operands: &[Operand<'_>]) -> Result<DType> {
+    let promote = |a: Option<DType>, b: Option<DType>| match (a, b) {
+        (Some(a), Some(b)) => match a.promote_types(b) {
+            None => Err(ErrorKind::Promotion { op: op.to_owned(), a, b }),
+            both => Ok(both),
+        },
+        (a, b) => Ok(a.or(b)),
+    };
+    let (mut tensors, mut scalars, mut numbers) = (None, None, None);
+    for operand in operands {
+        match operand {
+            Operand::View(view) if view.shape().rank() > 0 => tensors = promote(tensors, Some(view.dtype()))?,
+            Operand::View(view) => scalars = promote(scalars, Some(view.dtype()))?,
+            Operand::Number(number) => numbers = promote(numbers, category(*number))?,
+        }
+    }
+    // What is of the same category as a higher one, or of a lower one, has no say.
+    let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
+        (Some(high), _) if high.is_float() => Ok(higher),
+        (Some(high), Some(low)) if high != DType::Bool && !low.is_float() => Ok(higher),
+        _ => promote(higher, lower),
+    };
+    let found = combine(tensors, combine(scalars, numbers)?)?;
+    Ok(found.ok_or_else(|| ErrorKind::Unsupported {
+        what: format!("{op} of nothing"),
+        advice: "give at least one tensor or number".to_owned(),
+    })?)
+}
+
+/// The type that a number counts as.
+fn category(number: Number) -> Option<DType> {
+    match number {
+        Number::Default => None,
+        Number::Float(_) => Some(DType::F32),
+        Number::Int(_) => Some(DType::I64),
+        Number::Bool(_) => Some(DType::Bool),
+    }
+}
+
+/// The type in which `op` computes for operands that meet in `dtype`.
+fn computed(info: &OpInfo, dtype: DType) -> Option<DType> {
+    match info.supports(dtype) {
+        true => Some(dtype),
+        false => (info.int_to_float && !dtype.is_float()).then_some(DType::F32),
+    }
+}
+
+/// The type in which an op of one operand computes for elements of type `dtype`, with the parameters of a call: a bound
+/// (a parameter that is infinite by default) counts as an operand.
+///
+/// # Errors
+/// A type that the op does not take.
+#[inline]
+pub(super) fn unary_type(info: &OpInfo, dtype: DType, params: &[Number]) -> Result<DType> {
+    let mut met = dtype;
+    for (number, param) in params.iter().zip(info.params) {
+        if param.default.is_infinite() {
+            met = raised(met, *number);
+        }
+    }
+    match computed(info, met) {
+        Some(dtype) => Ok(dtype),
+        None => Err(ErrorKind::DType { op: info.name.to_owned(), got: met, allowed: info.types.to_vec() }.into()),
+    }
+}
+
+/// What a number makes of the type of tensors.
+fn raised(dtype: DType, number: Number) -> DType {
+    match number {
+        Number::Float(_) if !dtype.is_float() => DType::F32,
+        Number::Int(_) if dtype == DType::Bool => DType::I64,
+        _ => dtype,
+    }
+}
+
+/// The type in which an op of several operands computes; `None` where that is the type that all of them have, or where
+/// the op converts none and leaves it to the check of its operands to refuse others.
+///
+/// # Errors
+/// Types that do not go together, or in which the op has no kernels.
+pub(super) fn map_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option<DType>> {
+    // A condition is bool, and has no say.
+    let values = if info.kind == Kind::Select { &operands[1..] } else { operands };
+    let mut first = None;
+    let mut is_one = true;
+    for operand in values {
+        if let Operand::View(view) = operand {
+            is_one &= *first.get_or_insert(view.dtype()) == view.dtype();
+        }
+    }
+    let Some(first) = first else {
+        return Ok(None);
+    };
+    for operand in values {
+        if let Operand::Number(number) = operand {
+            is_one &= raised(first, *number) == first;
+        }
+    }
+    if (is_one && info.supports(first)) || !info.promotes() {
+        return Ok(None);
+    }
+    let dtype = common(info.name, values)?;
+    match computed(info, dtype) {
+        Some(dtype) => Ok(Some(dtype)),
+        None => Err(ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into()),
+    }
+}
+
+/// The tensors that operands of a call were converted to.
+pub(super) type Converted = [Option<Tensor>; 3];
+
+/// Converts a view, on the stream of the call.
+pub(super) fn convert(view: &TensorView<'_>, dtype: DType, stream: Option<&Stream>) -> Result<Tensor> {
+    crate::kernels::to_dtype().on_maybe(stream).run(view, dtype)
+}
+
+/// The operands with those of another type than `dtype` converted; `converted` keeps what they were converted to.
+///
+/// # Errors
+/// Out of memory, and those of a launch.
+pub(super) fn convert_all<'a>(
+    info: &OpInfo,
+    operands: &[Operand<'a>],
+    dtype: DType,
+    stream: Option<&Stream>,
+    converted: &'a mut Converted,
+) -> Result<[Operand<'a>; 3]> {
+    let mut all = [Operand::Number(Number::Default); 3];
+    for ((k, operand), (slot, out)) in operands.iter().enumerate().zip(converted.iter_mut().zip(&mut all)) {
+        *out = match operand {
+            Operand::View(view) if view.dtype() != dtype && !(info.kind == Kind::Select && k == 0) => {
+                let tensor = slot.insert(convert(&once(view)?, dtype, stream)?);
+                Operand::View(tensor.view().expand(view.shape())?)
+            }
+            operand => *operand,
+        };
+    }
+    Ok(all)
+}
+
+/// As [`convert_all`], with views of no memory where it converts: for a plan, which reads no elements.
+///
+/// # Errors
+/// Views that cannot be.
+pub(super) fn stand_in_all<'a>(
+    info: &OpInfo,
+    operands: &[Operand<'a>],
+    dtype: DType,
+) -> Result<[Operand<'a>; 3]> {
+    let mut all = [Operand::Number(Number::Default); 3];
+    for ((k, operand), out) in operands.iter().enumerate().zip(&mut all) {
+        *out = match operand {
+            Operand::View(view) if view.dtype() != dtype && !(info.kind == Kind::Select && k == 0) => {
+                Operand::View(stand_in(&once(view)?, dtype, k)?.expand(view.shape())?)
+            }
+            operand => *operand,
+        };
+    }
+    Ok(all)
+}
+
+/// A view like that of a tensor that [`convert`] would make, at an address that no tensor has.
+pub(super) fn stand_in<'a>(view: &TensorView<'_>, dtype: DType, k: usize) -> Result<TensorView<'a>> {
+    let shape = *view.shape();
+    // Aligned as new tensors are, and far below any memory: plans compare addresses.
+    let address = 4096 * (k as u64 + 1);
+    // SAFETY: the view is for plans, which look at its address and layout, and read nothing through it.
+    unsafe { TensorView::from_raw_parts(view.device(), address, dtype, shape, &shape.contiguous_strides()) }
+}
+
+/// The view with repeated elements taken once.
+fn once<'a>(view: &TensorView<'a>) -> Result<TensorView<'a>> {
+    let mut view = *view;
+    for dim in 0..view.shape().rank() {
+        if view.strides()[dim] == 0 && view.shape()[dim] > 1 {
+            view = view.narrow(dim, 0, 1)?;
+        }
+    }
+    Ok(view)
+}
