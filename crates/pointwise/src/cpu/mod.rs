@@ -5,12 +5,15 @@
 //! the baseline is right but slow.
 
 mod generator;
+mod gradients;
 mod map;
 mod parallel;
 mod random;
 pub(crate) mod rope;
 
 pub(crate) use generator::{GeneratorFn, generator, run_generator};
+pub(crate) use gradients::GradientsRun;
+pub use gradients::{GradientsFn, gradients};
 pub(crate) use map::Run;
 pub use map::{MapFn, Source, binary, select, ternary, unary};
 pub(crate) use random::{RandomFn, random, run_random};

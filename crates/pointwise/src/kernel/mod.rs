@@ -6,6 +6,7 @@
 mod binary;
 mod entry;
 mod generator;
+mod gradients;
 mod map;
 mod operand;
 mod plan;
@@ -19,6 +20,7 @@ pub use binary::{BinaryKernel, GatedKernel};
 pub use entry::Entry;
 pub(crate) use generator::GeneratorDef;
 pub use generator::{GeneratorKernel, SinusoidalLayout};
+pub use gradients::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use map::{MapDef, MapPlan};
 pub use operand::Operand;
 pub use random::DropoutKernel;
@@ -29,11 +31,11 @@ pub use unary::{UnaryDef, UnaryKernel};
 pub use walk::Class;
 pub(crate) use walk::{Places, Walk};
 
-/// The launch settings of a kernel object that wraps a [`map::Call`].
+/// The launch settings of a kernel object that wraps a call of an op of definition `$Def`.
 macro_rules! settings {
-    () => {
+    ($Def:ident) => {
         /// The op.
-        pub fn def(&self) -> &'static MapDef {
+        pub fn def(&self) -> &'static $Def {
             self.0.def
         }
 
