@@ -84,3 +84,38 @@ mod select {
 
     pointwise_device::select_family!(pointwise_device::export_select);
 }
+
+#[cfg(feature = "backward")]
+mod backward {
+    use pointwise_device::family::backward::*;
+
+    pointwise_device::backward_family!(pointwise_device::export_binary);
+}
+
+#[cfg(feature = "gradients")]
+mod gradients {
+    use pointwise_device::family::gradients::*;
+
+    pointwise_device::gradients_family!(pointwise_device::export_gradients);
+}
+
+#[cfg(feature = "select_gradients")]
+mod select_gradients {
+    use pointwise_device::family::select_gradients::*;
+
+    pointwise_device::select_gradients_family!(pointwise_device::export_select_gradients);
+}
+
+#[cfg(feature = "channel_gradients")]
+mod channel_gradients {
+    use pointwise_device::family::channel_gradients::*;
+
+    pointwise_device::channel_gradients_family!(pointwise_device::export_gradients);
+}
+
+#[cfg(feature = "gated_gradients")]
+mod gated_gradients {
+    use pointwise_device::family::gated_gradients::*;
+
+    pointwise_device::gated_gradients_family!(pointwise_device::export_gradients);
+}

@@ -138,7 +138,7 @@ fn type_groups(types: &[DType]) -> String {
 fn accuracy(accuracy: Accuracy) -> String {
     match accuracy {
         Accuracy::Exact => "exact".to_owned(),
-        Accuracy::Ulp(ulp) => format!("{ulp} ULP"),
+        Accuracy::Ulp(ulp) | Accuracy::Cancels(ulp) => format!("{ulp} ULP"),
     }
 }
 

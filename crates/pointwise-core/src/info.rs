@@ -21,6 +21,16 @@ pub enum Kind {
     Random,
     /// `index -> y`: no operand.
     Generator,
+    /// `(grad, x) -> y`: the gradient of a unary op, broadcast.
+    Backward,
+    /// `(grad, a, ..) -> (grad_a, ..)`: the gradients of an op of several operands, broadcast.
+    Gradients,
+    /// `(condition, grad) -> (grad_a, grad_b)`, broadcast.
+    SelectGradients,
+    /// `(grad, x, weight) -> (grad_x, grad_weight)`: the weight as in [`Kind::Channel`].
+    ChannelGradients,
+    /// `(grad, gate, value) -> (grad_gate, grad_value)`: the last four are the halves of the last dimension of two tensors.
+    GatedGradients,
 }
 
 impl Kind {
@@ -35,6 +45,11 @@ impl Kind {
             Kind::Select => "select",
             Kind::Random => "random",
             Kind::Generator => "generator",
+            Kind::Backward => "backward",
+            Kind::Gradients => "gradients",
+            Kind::SelectGradients => "select_gradients",
+            Kind::ChannelGradients => "channel_gradients",
+            Kind::GatedGradients => "gated_gradients",
         }
     }
 }
@@ -66,15 +81,28 @@ pub enum Accuracy {
     /// f32: at most this many ULP from the exact value. 16-bit types: at most 1 ULP, and correctly rounded for at least
     /// 99.5 % of all inputs. fp8: correctly rounded.
     Ulp(f32),
+    /// As [`Accuracy::Ulp`], of a gradient that is a sum of two terms: where they cancel, [`Accuracy::slack`] of the
+    /// terms' size more.
+    Cancels(f32),
 }
 
 impl Accuracy {
     /// The bound for results of type `dtype`, in ULP; 0.5 is correctly rounded.
     pub const fn bound(self, dtype: DType) -> f32 {
         match (self, dtype) {
-            (Accuracy::Ulp(ulp), DType::F32) => ulp,
-            (Accuracy::Ulp(_), DType::F16 | DType::BF16) => 1.0,
+            (Accuracy::Ulp(ulp) | Accuracy::Cancels(ulp), DType::F32) => ulp,
+            (Accuracy::Ulp(_) | Accuracy::Cancels(_), DType::F16 | DType::BF16) => 1.0,
             _ => 0.5,
+        }
+    }
+
+    /// The error that is allowed on top of the bound, as a part of what the derivative is multiplied with.
+    pub const fn slack(self, dtype: DType) -> f64 {
+        match (self, dtype) {
+            // 2^-22 and 2^-18.
+            (Accuracy::Cancels(_), DType::F32) => 1.0 / 4_194_304.0,
+            (Accuracy::Cancels(_), _) => 1.0 / 262_144.0,
+            _ => 0.0,
         }
     }
 }
@@ -97,6 +125,8 @@ pub struct OpInfo {
     pub kind: Kind,
     /// The names of the formula's operands.
     pub operands: &'static [&'static str],
+    /// The names of its results; one that is alone is `y`.
+    pub results: &'static [&'static str],
     /// Scalar parameters, in the order of the op's fields.
     pub params: &'static [ParamInfo],
     /// Element types of the operands.
@@ -118,7 +148,16 @@ impl OpInfo {
     pub const fn arguments(&self) -> &'static [&'static str] {
         match self.kind {
             Kind::Gated => &["x"],
+            Kind::GatedGradients => &["grad", "x"],
             _ => self.operands,
+        }
+    }
+
+    /// The names of the tensors that come out, as [`OpInfo::arguments`].
+    pub const fn outputs(&self) -> &'static [&'static str] {
+        match self.kind {
+            Kind::GatedGradients => &["y"],
+            _ => self.results,
         }
     }
 

@@ -13,6 +13,8 @@ pub const TABLE_VECTORS: usize = 4;
 pub const MAX_DIMS: usize = 8;
 /// The most dimensions that a kernel walks by vectors: real shapes, merged, have two or three.
 pub const MAX_ROW_DIMS: usize = 4;
+/// Tensors of a kernel of gradients: three results, then four operands. Those that an op has not are null.
+pub const GRADIENT_TENSORS: usize = 7;
 /// Items of one launch of a strided kernel stay below this: [`Divisor`] takes dividends of 31 bits.
 pub const MAX_ITEMS: u64 = 1 << 31;
 

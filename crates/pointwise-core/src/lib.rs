@@ -27,6 +27,7 @@ pub mod philox;
 pub mod rope;
 mod table;
 mod table_convert;
+mod table_gradients;
 mod table_special;
 
 pub use dtype::{DType, Scalar};
@@ -34,6 +35,10 @@ pub use element::{Element, Store};
 pub use fp8::{F8E4M3, F8E5M2};
 pub use half::{bf16, f16};
 pub use info::{Accuracy, Kind, OpInfo, ParamInfo, ResultType};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use num::Stepped;
 pub use num::{Bits, Coarse, Logic, Num, Real, Value};
-pub use op::{BinaryOp, GeneratorOp, RandomMapOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
+pub use op::{
+    BinaryOp, GeneratorOp, GradientOp, RandomMapOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words,
+};
 pub use philox::{Draw, Philox};

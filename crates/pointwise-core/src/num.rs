@@ -142,6 +142,12 @@ pub trait Real: Num + Div<Output = Self> {
 #[repr(transparent)]
 pub struct Coarse(pub f32);
 
+/// `f32` arithmetic with functions that are exact but for one rounding: the reference of formulas whose steps are rounded
+/// to f32 as PyTorch's are, which the oracle's are not.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Stepped(pub f32);
+
 macro_rules! operators {
     ($t:ident: $($trait:ident $method:ident $op:tt),*) => { $(
         impl $trait for $t {
@@ -302,6 +308,42 @@ const fn identity(x: f32) -> f32 {
 
 f32_like!(f32, identity, |x| x, crate::maths::single);
 f32_like!(Coarse, Coarse, |x| x.0, crate::maths::half);
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod stepped {
+    use super::*;
+
+    operators!(Stepped: Add add +, Sub sub -, Mul mul *, Div div /);
+
+    impl Neg for Stepped {
+        type Output = Self;
+        fn neg(self) -> Self {
+            Stepped(-self.0)
+        }
+    }
+
+    f32_like!(Stepped, Stepped, |x| x.0, self::functions);
+
+    /// The oracle's functions, rounded to f32.
+    mod functions {
+        use super::{Num, Real};
+
+        macro_rules! rounded {
+            ($($name:ident $of:ident),*) => { $(
+                pub(super) fn $name(x: f32) -> f32 {
+                    Real::$of(f64::from(x)) as f32
+                }
+            )* };
+        }
+        rounded!(sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, expm1 exp_m1, expm1_negative exp_m1_negative, ln ln,
+            log1p ln_1p, sin sin, cos cos, tanh tanh, erf erf, normal_cdf normal_cdf, sigmoid sigmoid,
+            softplus softplus, silu silu, mish mish, gelu gelu, gelu_tanh gelu_tanh);
+
+        pub(super) fn pow(a: f32, b: f32) -> f32 {
+            Num::pow(f64::from(a), f64::from(b)) as f32
+        }
+    }
+}
 
 macro_rules! integers {
     ($($t:ident: $abs:ident),*) => { $(

@@ -50,6 +50,16 @@ macro_rules! channel_ops {
     };
 }
 
+/// Declares the gradients of unary ops, one row each; rows as in [`unary_ops`](crate::unary_ops) with the operands
+/// `(grad, x: Real)`.
+#[macro_export]
+macro_rules! backward_ops {
+    ($table:ident; $($rows:tt)*) => {
+        $crate::__table! { ($) $table; $($rows)* }
+        $crate::__define_ops! { Backward; $($rows)* }
+    };
+}
+
 /// Declares gated ops, one row each: binary formulas whose operands are the halves of one tensor of shape `(.., 2N)`.
 ///
 /// ```
@@ -226,11 +236,15 @@ macro_rules! __impl_op {
         impl<T: $crate::$bound> $crate::BinaryOp<T> for $type {
             type Output = $out;
             #[inline(always)]
+            #[allow(unused_variables)] // a gradient may not depend on the operand
             fn apply(self, $a: T, $b: T) -> $out {
                 $(let $p = self.$p;)*
                 $formula
             }
         }
+    };
+    (Backward $($rest:tt)*) => {
+        $crate::__impl_op!(Binary $($rest)*);
     };
     (Channel $($rest:tt)*) => {
         $crate::__impl_op!(Binary $($rest)*);
@@ -301,6 +315,7 @@ macro_rules! __op_info {
             name: stringify!($name),
             kind: $crate::Kind::$kind,
             operands: &[$(stringify!($x)),*],
+            results: &["y"],
             params: &[$($crate::ParamInfo { name: stringify!($p), default: $default as f64 }),*],
             types: $crate::__dtypes!([$($set)*] []),
             int_to_float: $crate::__int_to_float!($($set)*),

@@ -34,16 +34,21 @@ pub struct Inputs<M: Map> {
 /// A vector of one operand as it lies in memory, not yet converted: all loads are under way before the first conversion
 /// waits for one.
 #[derive(Clone, Copy)]
-struct Loaded {
+pub(crate) struct Loaded {
     bits: [u64; 2],
     word: bool,
+}
+
+impl Loaded {
+    /// Of an operand that is not there.
+    pub(crate) const NONE: Loaded = Loaded { bits: [0, 0], word: false };
 }
 
 /// # Safety
 /// Where `mode` does not say that operand `k` came with the call, `p` is valid for reading, and aligned to, `V` elements,
 /// or one where it is to be read once.
 #[inline(always)]
-unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: u32) -> Loaded {
+pub(crate) unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: u32) -> Loaded {
     let word = mode & (ONCE << (WORD_SHIFT + k)) != 0;
     // SAFETY: the caller's contract.
     let bits = unsafe {
@@ -75,7 +80,7 @@ fn splat<E: Element>(element: u64) -> [u64; 2] {
 }
 
 #[inline(always)]
-fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
+pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
     let mut lanes = packed::unpack::<E, V>(loaded.bits);
     if loaded.word {
         let value = E::Compute::from_word(word);
@@ -93,7 +98,7 @@ unsafe fn vector<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4], y: *mut M:
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    let none = Loaded { bits: [0, 0], word: false };
+    let none = Loaded::NONE;
     // SAFETY: the caller's contract.
     unsafe {
         let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), inputs.mode, 0);
@@ -168,22 +173,22 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
     let item = thread::index_1d();
     if item < items {
         // SAFETY: item < items; the caller's contract.
-        unsafe { vector::<M, V>(inputs, place::<V, N>(steps, item), y, map) }
+        unsafe { vector::<M, V>(inputs, place::<V, N, 4>(steps, item), y, map) }
     }
 }
 
-/// Offsets of an item, the result's first. Every index is a constant, so that nothing goes to local memory.
+/// Offsets of an item in `N` tensors, zeros behind them. Every index is a constant, so that nothing goes to local memory.
 #[inline(always)]
-fn place<const V: usize, const N: usize>(steps: &Steps<N>, item: u32) -> [i64; 4] {
-    let mut at = [0_i64; 4];
+pub(crate) fn place<const V: usize, const N: usize, const T: usize>(steps: &Steps<N>, item: u32) -> [i64; T] {
+    let mut at = [0_i64; T];
     let mut rest = item;
     unroll!(at most 8: d < MAX_DIMS - 1 => {
         if (V == 1 || d < MAX_ROW_DIMS - 1) && (d as u32) < steps.splits {
             let (next, index) = steps.sizes[d].divide(rest);
-            unroll!(at most 4: k < N => { at[k] += index as i64 * steps.strides[d][k]; });
+            unroll!(at most 8: k < N => { at[k] += index as i64 * steps.strides[d][k]; });
             rest = next;
         }
     });
-    unroll!(at most 4: k < N => { at[k] += rest as i64 * steps.outer[k]; });
+    unroll!(at most 8: k < N => { at[k] += rest as i64 * steps.outer[k]; });
     at
 }

@@ -48,6 +48,11 @@ tables! {
     gated gated_family binary_symbols;
     ternary ternary_family ternary_symbols;
     select select_family select_symbols;
+    backward backward_family binary_symbols;
+    gradients gradients_family gradient_symbols;
+    select_gradients select_gradients_family gradient_symbols;
+    channel_gradients channel_gradients_family gradient_symbols;
+    gated_gradients gated_gradients_family gradient_symbols;
 }
 
 /// The family's kernels, of the kernel crate in `folder`.
@@ -59,6 +64,8 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
         .features(["convert"])
         .features(["binary"])
         .features(["comparison", "bitwise", "channel", "gated", "ternary", "select"])
+        .features(["backward"])
+        .features(["gradients", "select_gradients", "channel_gradients", "gated_gradients"])
         .expect_entries(
             [
                 symbols::symbols(),
@@ -73,7 +80,7 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
         .lint(Lint { vectors, ..Lint::default() })
 }
 
-/// What a kernel's name promises. Results that are bool are narrower than operands.
+/// What a kernel's name promises. Results that are bool are narrower than operands; gradients that are zero read nothing.
 fn vectors(name: &str) -> Vectors {
     if let Some(pair) = name.strip_prefix("convert_").and_then(|rest| rest.strip_suffix("_flat")) {
         // The wider type has vectors of 16 bytes, the other as many elements.
@@ -88,7 +95,13 @@ fn vectors(name: &str) -> Vectors {
     let is_bool = |op: &&OpInfo| op.result == ResultType::Bool;
     let is_predicate = unary::OPS.iter().filter(is_bool).any(|op| of("unary_", op));
     let is_comparison = MAP_OPS.iter().copied().flatten().filter(is_bool).any(|op| of("binary_", op));
+    let is_zero = |op: &&OpInfo| matches!(op.formula, "T::ZERO" | "{ [T::ZERO, T::ZERO] }" | "[T::ZERO, T::ZERO]");
+    let reads_nothing =
+        MAP_OPS.iter().copied().flatten().filter(is_zero).any(|op| of("binary_", op) || of("gradients_", op));
     let strategy = Vectors::of_strategy(name);
     let vectors = name.ends_with("_flat") || name.ends_with("_rows");
-    Vectors { loads: strategy.loads || vectors, stores: strategy.stores && !is_predicate || vectors && !is_comparison }
+    Vectors {
+        loads: strategy.loads || vectors && !reads_nothing,
+        stores: strategy.stores && !is_predicate || vectors && !is_comparison,
+    }
 }

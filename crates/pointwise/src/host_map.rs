@@ -13,6 +13,16 @@ macro_rules! host_binary {
     };
 }
 
+/// The visitor that makes host functions of a table of gradients of unary ops: as
+/// [`host_binary!`](crate::host_binary), with the list `BACKWARD`.
+#[macro_export]
+macro_rules! host_backward {
+    ($($rows:tt)*) => {
+        $crate::__map_definitions! { (BACKWARD binary binary) $($rows)* }
+        $crate::__binary_functions! { $($rows)* }
+    };
+}
+
 /// The visitor that makes host functions of a table of gated ops: as [`host_binary!`](crate::host_binary), with
 /// [`GatedKernel`](crate::GatedKernel) and the list `GATED`.
 #[macro_export]
@@ -125,6 +135,7 @@ macro_rules! __map_def {
                 entry
             },
             oracle: $crate::__map_oracle!($kind $bound $x $op [$($p)*]),
+            steps: $crate::__map_steps!($kind $bound $op [$($p)*]),
         }
     };
 }
@@ -215,6 +226,26 @@ macro_rules! __map_oracle {
             }
             oracle
         })
+    };
+}
+
+/// The formula with every step rounded to f32, of binary ops on floats alone.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_steps {
+    (binary Real $op:ident $params:tt) => {
+        Some({
+            fn steps([a, b]: [f32; 2], words: $crate::__core::Words) -> f32 {
+        type O = $crate::__op_at!($crate::__core::Stepped, $op $params);
+                let op = <O as $crate::__core::TableOp>::from_words(words);
+                let [a, b] = [a, b].map($crate::__core::Stepped);
+                $crate::__core::BinaryOp::apply(op, a, b).0
+            }
+            steps
+        })
+    };
+    ($kind:ident $bound:ident $($rest:tt)*) => {
+        None
     };
 }
 

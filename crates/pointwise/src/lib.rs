@@ -22,6 +22,7 @@ pub mod embed;
 mod error;
 mod family;
 mod host;
+mod host_gradients;
 mod host_map;
 mod host_special;
 pub mod interop;
@@ -36,13 +37,18 @@ mod tuner;
 
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
-pub use family::{BINARY, GATED, TERNARY, UNARY, definitions, embedded, kernels, map_op, op, ops};
+pub use family::{
+    BACKWARD, BINARY, GATED, GRADIENTS, TERNARY, UNARY, definitions, embedded, gradient_op, kernels, map_op, op, ops,
+};
 #[doc(hidden)]
 pub use host::{__fill_params, OracleValue};
+#[doc(hidden)]
+pub use host_gradients::{__no_result, Step};
 pub use kernel::{BinaryKernel, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};
 pub use kernel::result_type;
 pub use kernel::{Entry, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
+pub use kernel::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use number::Number;
 #[doc(hidden)]
 pub use pastey as __pastey;

@@ -88,6 +88,7 @@ impl TableOp for Alibi {
         name: "alibi",
         kind: Kind::Generator,
         operands: &[],
+        results: &["y"],
         params: &[
             ParamInfo { name: "num_heads", default: 8.0 },
             ParamInfo { name: "seq_len", default: 128.0 },
@@ -193,6 +194,7 @@ impl TableOp for Sinusoidal {
         name: "sinusoidal",
         kind: Kind::Generator,
         operands: &[],
+        results: &["y"],
         params: &[
             ParamInfo { name: "seq_len", default: 128.0 },
             ParamInfo { name: "d_model", default: 64.0 },

@@ -53,6 +53,7 @@ impl<T: Word> TableOp for Dropout<T> {
         name: "dropout",
         kind: Kind::Random,
         operands: &["x"],
+        results: &["y"],
         params: &[ParamInfo { name: "p", default: 0.5 }],
         types: TYPES,
         int_to_float: false,

@@ -31,7 +31,7 @@ pub struct Source {
 }
 
 /// Elements converted, computed and stored at a time: loops over buffers that stay in the first-level cache.
-const BLOCK: usize = 256;
+pub(super) const BLOCK: usize = 256;
 
 macro_rules! arities {
     ($($(#[doc = $doc:literal])* $name:ident: $Map:ident, [$($bound:tt)*];)*) => { $(
@@ -74,13 +74,19 @@ arities! {
 ///
 /// # Safety
 /// As [`MapFn`].
-pub(crate) unsafe fn convert<A, B>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words)
-where
+pub(crate) unsafe fn convert<A, B>(
+    operands: &[Source; 3],
+    y: *mut u8,
+    step: isize,
+    n: usize,
+    words: Words,
+    draw: Draw,
+) where
     A: Element<Compute: cast::Source>,
     B: Element<Compute: cast::Target>,
 {
     // SAFETY: the caller's contract.
-    unsafe { run::<cast::Convert<A, B>>(operands, y, step, n, words) }
+    unsafe { run::<cast::Convert<A, B>>(operands, y, step, n, words, draw) }
 }
 
 /// # Safety
@@ -105,7 +111,7 @@ unsafe fn run_avx2<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: u
 }
 
 /// Values of a compute type, written up to some length.
-type Buffer<E> = [MaybeUninit<<E as Element>::Compute>; BLOCK];
+pub(super) type Buffer<E> = [MaybeUninit<<E as Element>::Compute>; BLOCK];
 
 /// # Safety
 /// As [`MapFn`].
@@ -175,7 +181,7 @@ fn bits(place: Philox, first: u64) -> [u32; BLOCK] {
 /// # Safety
 /// They are valid for reading, and aligned.
 #[inline(always)]
-unsafe fn fill<E: Element>(source: &Source, start: usize, values: &mut [MaybeUninit<E::Compute>]) {
+pub(super) unsafe fn fill<E: Element>(source: &Source, start: usize, values: &mut [MaybeUninit<E::Compute>]) {
     if let Some(word) = source.word {
         values.fill(MaybeUninit::new(E::Compute::from_word(word)));
         return;
@@ -242,23 +248,10 @@ impl Run<'_> {
     /// # Safety
     /// As [`Run::run`].
     unsafe fn part(&self, start: usize, len: usize) {
-        let (inner, step) = self.walk.inner();
-        let outer = self.walk.dims().len().saturating_sub(1);
-        let mut along = start % inner;
-        // The row's index along each outer dimension, the last first, and its place in every tensor.
-        let mut index = [0_usize; pointwise_core::launch::MAX_DIMS];
-        let mut place = Places::default();
-        let mut rest = start / inner;
-        for (slot, (size, step)) in index.iter_mut().zip(self.walk.dims().take(outer).rev()) {
-            *slot = rest % size;
-            rest /= size;
-            move_by(&mut place, step, *slot as i64);
-        }
-        let mut left = len;
-        while left > 0 {
-            let n = left.min(inner - along);
-            let mut first = place;
-            move_by(&mut first, &step, along as i64);
+        let mut at = start as u64;
+        runs(self.walk, start, len, |first, step, n| {
+            let draw = Draw { place: self.place, first: at };
+            at += n as u64;
             // SAFETY: the caller's contract.
             unsafe {
                 let sources = std::array::from_fn(|k| Source {
@@ -267,24 +260,52 @@ impl Run<'_> {
                     word: self.given[k],
                 });
                 let y = self.y.offset(first[0] as isize * self.sizes[0] as isize);
-                let draw = Draw { place: self.place, first: (start + len - left) as u64 };
                 (self.op)(&sources, y, step[0] as isize, n, self.words, draw);
             }
-            (left, along) = (left - n, 0);
-            for (slot, (size, step)) in index.iter_mut().zip(self.walk.dims().take(outer).rev()) {
-                *slot += 1;
-                move_by(&mut place, step, 1);
-                if *slot < size {
-                    break;
-                }
-                move_by(&mut place, step, -(size as i64));
-                *slot = 0;
+        });
+    }
+}
+
+/// Calls `run` with the place of the first element, the step to the next and the number of elements, for each run along
+/// the innermost dimension that has any of the elements `start .. start + len` in the walk's order.
+pub(super) fn runs<const N: usize>(
+    walk: &Walk<N>,
+    start: usize,
+    len: usize,
+    mut run: impl FnMut(&Places<N>, &Places<N>, usize),
+) {
+    let (inner, step) = walk.inner();
+    let outer = walk.dims().len().saturating_sub(1);
+    let mut along = start % inner;
+    // The row's index along each outer dimension, the last first, and its place in every tensor.
+    let mut index = [0_usize; pointwise_core::launch::MAX_DIMS];
+    let mut place = [0; N];
+    let mut rest = start / inner;
+    for (slot, (size, step)) in index.iter_mut().zip(walk.dims().take(outer).rev()) {
+        *slot = rest % size;
+        rest /= size;
+        move_by(&mut place, step, *slot as i64);
+    }
+    let mut left = len;
+    while left > 0 {
+        let n = left.min(inner - along);
+        let mut first = place;
+        move_by(&mut first, &step, along as i64);
+        run(&first, &step, n);
+        (left, along) = (left - n, 0);
+        for (slot, (size, step)) in index.iter_mut().zip(walk.dims().take(outer).rev()) {
+            *slot += 1;
+            move_by(&mut place, step, 1);
+            if *slot < size {
+                break;
             }
+            move_by(&mut place, step, -(size as i64));
+            *slot = 0;
         }
     }
 }
 
-fn move_by(place: &mut Places, step: &Places, times: i64) {
+fn move_by<const N: usize>(place: &mut Places<N>, step: &Places<N>, times: i64) {
     for (place, step) in place.iter_mut().zip(step) {
         *place += step * times;
     }

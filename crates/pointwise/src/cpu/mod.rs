@@ -5,6 +5,7 @@
 //! the baseline is right but slow.
 
 mod generator;
+mod gradients;
 mod map;
 mod parallel;
 mod random;
@@ -12,6 +13,8 @@ pub(crate) mod rope;
 
 pub(crate) use generator::run_generator;
 pub use generator::{GeneratorFn, generator};
+pub(crate) use gradients::GradientsRun;
+pub use gradients::{GradientsFn, gradients};
 pub(crate) use map::Run;
 pub(crate) use map::convert;
 pub use map::{MapFn, Source, binary, random_map, select, ternary, unary};

@@ -2,7 +2,7 @@
 
 use crate::Number;
 use crate::error::{ErrorKind, Result};
-use crate::kernel::{MapDef, Operand};
+use crate::kernel::{GradientDef, MapDef, Operand};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use pointwise_core::ParamInfo;
 
@@ -34,10 +34,20 @@ tables! {
     ternary ternary_family host_ternary;
     /// Elements chosen by a condition.
     select select_family host_select;
+    /// The gradients of unary ops.
+    backward backward_family host_backward;
+    /// The gradients of ops of several operands.
+    gradients gradients_family host_gradients;
+    /// Of selections.
+    select_gradients select_gradients_family host_select_gradients;
+    /// Of activations with a weight a channel.
+    channel_gradients channel_gradients_family host_gradients;
+    /// Of gated activations.
+    gated_gradients gated_gradients_family host_gated_gradients;
 }
 
 /// The lists of several tables as one.
-const fn join<const N: usize>(lists: &[&[&'static MapDef]]) -> [&'static MapDef; N] {
+const fn join<T, const N: usize>(lists: &[&[&'static T]]) -> [&'static T; N] {
     let mut all = [lists[0][0]; N];
     let (mut next, mut list) = (0, 0);
     while list < lists.len() {
@@ -54,6 +64,7 @@ const fn join<const N: usize>(lists: &[&[&'static MapDef]]) -> [&'static MapDef;
 
 /// The ops of two operands, in the order of the tables.
 pub static BINARY: &[&MapDef] = &join::<
+    MapDef,
     { binary::BINARY.len() + comparison::BINARY.len() + bitwise::BINARY.len() + channel::BINARY.len() },
 >(&[binary::BINARY, comparison::BINARY, bitwise::BINARY, channel::BINARY]);
 
@@ -62,36 +73,66 @@ pub static GATED: &[&MapDef] = gated::GATED;
 
 /// The ops of three operands, `where` among them.
 pub static TERNARY: &[&MapDef] =
-    &join::<{ ternary::TERNARY.len() + select::SELECT.len() }>(&[ternary::TERNARY, select::SELECT]);
+    &join::<MapDef, { ternary::TERNARY.len() + select::SELECT.len() }>(&[ternary::TERNARY, select::SELECT]);
 
-/// The op of a name, of those of several operands.
+/// The gradients of the unary ops, in the order of their table.
+pub static BACKWARD: &[&MapDef] = backward::BACKWARD;
+
+/// The gradients of the ops of several operands, in the order of the tables.
+pub static GRADIENTS: &[&GradientDef] = &join::<
+    GradientDef,
+    {
+        gradients::GRADIENTS.len()
+            + select_gradients::GRADIENTS.len()
+            + channel_gradients::GRADIENTS.len()
+            + gated_gradients::GRADIENTS.len()
+    },
+>(&[
+    gradients::GRADIENTS,
+    select_gradients::GRADIENTS,
+    channel_gradients::GRADIENTS,
+    gated_gradients::GRADIENTS,
+]);
+
+/// The gradients of a name (`mul_backward`), of those of ops of several operands.
+pub fn gradient_op(name: &str) -> Option<&'static GradientDef> {
+    GRADIENTS.iter().copied().find(|def| def.info.name == name)
+}
+
+/// The op of a name, of those of several operands and one result.
 pub fn map_op(name: &str) -> Option<&'static MapDef> {
-    BINARY.iter().chain(GATED).chain(TERNARY).copied().find(|def| def.info.name == name)
+    BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).copied().find(|def| def.info.name == name)
 }
 
 /// The definitions of all tables.
 pub(super) mod definitions {
     pub use super::{
-        binary::definitions::*, bitwise::definitions::*, channel::definitions::*, comparison::definitions::*,
-        gated::definitions::*, select::definitions::*, ternary::definitions::*,
+        backward::definitions::*, binary::definitions::*, bitwise::definitions::*, channel::definitions::*,
+        channel_gradients::definitions::*, comparison::definitions::*, gated::definitions::*,
+        gated_gradients::definitions::*, gradients::definitions::*, select::definitions::*,
+        select_gradients::definitions::*, ternary::definitions::*,
     };
 }
 
 /// The kernel objects of all tables.
 pub(super) mod kernels {
     pub use super::{
-        binary::kernels::*, bitwise::kernels::*, channel::kernels::*, comparison::kernels::*, gated::kernels::*,
-        select::kernels::*, ternary::kernels::*,
+        backward::kernels::*, binary::kernels::*, bitwise::kernels::*, channel::kernels::*,
+        channel_gradients::kernels::*, comparison::kernels::*, gated::kernels::*, gated_gradients::kernels::*,
+        gradients::kernels::*, select::kernels::*, select_gradients::kernels::*, ternary::kernels::*,
     };
 }
 
 /// The functions of all tables, and those over them.
 pub(super) mod ops {
     pub use super::{
-        binary::ops::*, bitwise::ops::*, channel::ops::*, comparison::ops::*, gated::ops::*, select::ops::*,
-        ternary::ops::*,
+        backward::ops::*, binary::ops::*, bitwise::ops::*, channel::ops::*, channel_gradients::ops::*,
+        comparison::ops::*, gated::ops::*, gated_gradients::ops::*, gradients::ops::*, select::ops::*,
+        select_gradients::ops::*, ternary::ops::*,
     };
-    pub use super::{clamp_bounds, clamp_bounds_into, masked_fill, masked_fill_inplace, masked_fill_into};
+    pub use super::{
+        clamp_bounds, clamp_bounds_into, masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into,
+    };
 }
 
 /// What `clamp_bounds` runs.
@@ -206,4 +247,12 @@ pub fn masked_fill_inplace<'a, 'b>(
     let x = x.into();
     let value = fill_value(value.into(), x.dtype())?;
     kernels::where_().run_over_last(mask.into(), value, x)
+}
+
+/// The gradient of [`masked_fill`]: `mask ? 0 : grad`, broadcast.
+///
+/// # Errors
+/// As [`masked_fill`].
+pub fn masked_fill_backward<'a>(grad: impl Into<TensorView<'a>>, mask: impl Into<TensorView<'a>>) -> Result<Tensor> {
+    masked_fill(grad, mask, 0)
 }

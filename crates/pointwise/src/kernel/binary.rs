@@ -38,7 +38,7 @@ impl MapDef {
 }
 
 impl BinaryKernel {
-    settings!();
+    settings!(MapDef);
 
     /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
@@ -125,7 +125,7 @@ impl BinaryKernel {
 }
 
 /// A weight as it broadcasts to `x`: one for all, or one for each of dimension 1.
-fn channel<'a>(x: &crate::Shape, weight: &TensorView<'a>) -> Result<TensorView<'a>> {
+pub(super) fn channel<'a>(x: &crate::Shape, weight: &TensorView<'a>) -> Result<TensorView<'a>> {
     let shape = weight.shape();
     if shape.rank() <= 1 && weight.numel() == 1 {
         return weight.reshape([]);
@@ -161,7 +161,7 @@ fn channel<'a>(x: &crate::Shape, weight: &TensorView<'a>) -> Result<TensorView<'
 pub struct GatedKernel(Call);
 
 impl GatedKernel {
-    settings!();
+    settings!(MapDef);
 
     /// The op on `x` of shape `(.., 2N)`, in a new tensor of shape `(.., N)`.
     ///

@@ -29,6 +29,9 @@ pub struct MapDef {
     pub entry: fn(DType, Class) -> Option<&'static Entry>,
     /// The formula in f64 (a bool result as 0 or 1); `None` for ops on bits alone.
     pub oracle: Option<fn([f64; 3], Words) -> f64>,
+    /// The formula with every step rounded to f32 once, of binary ops on floats alone: what the bound of a gradient is
+    /// about.
+    pub steps: Option<fn([f32; 2], Words) -> f32>,
 }
 
 /// What a launch of an op of several operands will do.
@@ -72,6 +75,23 @@ impl MapDef {
             *word = number.oracle(info, dtype)?.to_bits();
         }
         Ok(self.oracle.map(|oracle| move |x| oracle(x, words)))
+    }
+
+    /// [`MapDef::steps`] with parameters, for elements of a tensor of type `dtype`.
+    ///
+    /// # Errors
+    /// As [`MapDef::oracle_for`].
+    pub fn steps_for(
+        &self,
+        dtype: DType,
+        params: &[Number; MAX_PARAMS],
+    ) -> Result<Option<impl Fn([f32; 2]) -> f32 + Copy + use<>>> {
+        self.check_dtype(dtype)?;
+        let mut words = Words::default();
+        for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
+            *word = number.word(info, dtype)?;
+        }
+        Ok(self.steps.map(|steps| move |x| steps(x, words)))
     }
 
     fn check_dtype(&self, dtype: DType) -> Result<()> {

@@ -7,6 +7,7 @@ mod binary;
 mod convert;
 mod entry;
 mod generator;
+mod gradients;
 mod map;
 mod operand;
 mod plan;
@@ -26,6 +27,7 @@ pub use convert::ConvertKernel;
 pub(crate) use convert::bits_of;
 pub use entry::Entry;
 pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
+pub use gradients::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use map::{MapDef, MapPlan};
 pub use operand::Operand;
 pub use promote::result_type;
@@ -38,11 +40,11 @@ pub use unary::{UnaryDef, UnaryKernel};
 pub use walk::Class;
 pub(crate) use walk::{Places, Walk};
 
-/// The launch settings of a kernel object that wraps a [`map::Call`].
+/// The launch settings of a kernel object that wraps a call of an op of definition `$Def`.
 macro_rules! settings {
-    () => {
+    ($Def:ident) => {
         /// The op.
-        pub fn def(&self) -> &'static MapDef {
+        pub fn def(&self) -> &'static $Def {
             self.0.def
         }
 

@@ -23,7 +23,7 @@ impl MapDef {
 }
 
 impl RandomKernel {
-    settings!();
+    settings!(MapDef);
 
     /// The op on its operands, broadcast, in a new contiguous tensor.
     ///

@@ -30,7 +30,7 @@ impl MapDef {
 }
 
 impl TernaryKernel {
-    settings!();
+    settings!(MapDef);
 
     /// The op on every triple of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///

@@ -8,19 +8,19 @@ use crate::shape::Shape;
 pub(crate) const TENSORS: usize = 4;
 
 /// An index of each tensor, or a step in it, in elements.
-pub(crate) type Places = [i64; TENSORS];
+pub(crate) type Places<const N: usize = TENSORS> = [i64; N];
 
 /// The strides of one tensor along the dimensions of a result's shape; empty for one that has no elements of its own to
 /// step along: an operand that is a number, or is not there.
 pub(crate) type Along = [i64; MAX_DIMS];
 
-/// A loop over the elements of a result, with every tensor's step along each dimension. Outermost dimension first; none
+/// A loop over the elements of a result, which is tensor 0, with every tensor's step along each dimension. Outermost dimension first; none
 /// has the size 1, and no two could be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Walk {
+pub(crate) struct Walk<const N: usize = TENSORS> {
     rank: usize,
     sizes: [usize; MAX_DIMS],
-    steps: [Places; MAX_DIMS],
+    steps: [Places<N>; MAX_DIMS],
 }
 
 /// Which template runs a walk.
@@ -64,16 +64,16 @@ pub(crate) fn broadcast(shape: &Shape, strides: &[i64], result: &Shape) -> Along
     along
 }
 
-impl Walk {
+impl<const N: usize> Walk<N> {
     /// The loop over a result of shape `shape`, the strides of the tensors along it being `along`. Dimensions are put in
     /// the order of the result's strides, so that stores come one after another, and merged where one step serves both.
     #[inline]
-    pub(crate) fn new(shape: &Shape, along: &[Along; TENSORS]) -> Walk {
-        let mut walk = Walk { rank: 0, sizes: [1; MAX_DIMS], steps: [Places::default(); MAX_DIMS] };
+    pub(crate) fn new(shape: &Shape, along: &[Along; N]) -> Walk<N> {
+        let mut walk = Walk { rank: 0, sizes: [1; MAX_DIMS], steps: [[0; N]; MAX_DIMS] };
         for (dim, &size) in shape.iter().enumerate() {
             if size != 1 {
                 walk.sizes[walk.rank] = size;
-                walk.steps[walk.rank] = [along[0][dim], along[1][dim], along[2][dim], along[3][dim]];
+                walk.steps[walk.rank] = std::array::from_fn(|k| along[k][dim]);
                 walk.rank += 1;
             }
         }
@@ -102,7 +102,7 @@ impl Walk {
             let inner = self.sizes[dim] as i64;
             let (outer_steps, steps) = (self.steps[last], self.steps[dim]);
             // A step that would overflow is none that another dimension's steps add up to.
-            if (0..TENSORS).all(|k| steps[k].checked_mul(inner) == Some(outer_steps[k])) {
+            if (0..N).all(|k| steps[k].checked_mul(inner) == Some(outer_steps[k])) {
                 self.sizes[last] *= self.sizes[dim];
                 self.steps[last] = steps;
             } else {
@@ -120,15 +120,15 @@ impl Walk {
     }
 
     /// Sizes and steps of the dimensions, outermost first.
-    pub(crate) fn dims(&self) -> impl DoubleEndedIterator<Item = (usize, &Places)> + ExactSizeIterator {
+    pub(crate) fn dims(&self) -> impl DoubleEndedIterator<Item = (usize, &Places<N>)> + ExactSizeIterator {
         self.sizes[..self.rank].iter().copied().zip(&self.steps)
     }
 
     /// Size and steps of the innermost dimension; a single element is a dimension of size 1.
-    pub(crate) fn inner(&self) -> (usize, Places) {
+    pub(crate) fn inner(&self) -> (usize, Places<N>) {
         match self.rank.checked_sub(1) {
             Some(last) => (self.sizes[last], self.steps[last]),
-            None => (1, Places::default()),
+            None => (1, [0; N]),
         }
     }
 
@@ -145,12 +145,12 @@ impl Walk {
 
     /// The walk by vectors of `lanes` elements along the innermost dimension, if vectors never straddle rows and each lies
     /// as `aligned` (addresses and steps in elements of a tensor) asks.
-    pub(crate) fn rows(&self, lanes: usize, aligned: impl Fn(usize, i64) -> bool) -> Option<Walk> {
+    pub(crate) fn rows(&self, lanes: usize, aligned: impl Fn(usize, i64) -> bool) -> Option<Walk<N>> {
         let (size, steps) = self.inner();
         if self.rank == 0 || self.rank > MAX_ROW_DIMS || !self.is_inner_dense() || !size.is_multiple_of(lanes) {
             return None;
         }
-        let dense = (0..TENSORS).filter(|&k| steps[k] == 1);
+        let dense = (0..N).filter(|&k| steps[k] == 1);
         for k in dense {
             let outer = self.steps[..self.rank - 1].iter().map(|step| step[k]);
             if !std::iter::once(0).chain(outer).all(|step| aligned(k, step)) {
@@ -168,7 +168,7 @@ impl Walk {
     }
 
     /// Which tensors do not move along the innermost dimension.
-    pub(crate) fn once(&self) -> [bool; TENSORS] {
+    pub(crate) fn once(&self) -> [bool; N] {
         self.inner().1.map(|step| step == 0)
     }
 
@@ -176,14 +176,14 @@ impl Walk {
     pub(crate) fn parts<E>(
         &self,
         limit: u64,
-        start: Places,
-        run: &mut impl FnMut(&Walk, Places) -> Result<(), E>,
+        start: Places<N>,
+        run: &mut impl FnMut(&Walk<N>, Places<N>) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.numel() < limit || self.rank == 0 {
             return run(self, start);
         }
         let (size, step) = (self.sizes[0], self.steps[0]);
-        let at = |index: usize| -> Places { std::array::from_fn(|k| start[k] + index as i64 * step[k]) };
+        let at = |index: usize| -> Places<N> { std::array::from_fn(|k| start[k] + index as i64 * step[k]) };
         let inner = self.numel() / size as u64;
         let together = ((limit - 1) / inner) as usize;
         if together == 0 {
@@ -200,15 +200,15 @@ impl Walk {
         })
     }
 
-    /// What a kernel of `N` tensors is given. The walk has fewer than [`MAX_ITEMS`] items.
-    pub(crate) fn steps<const N: usize>(&self) -> Steps<N> {
+    /// What a kernel of the first `K` tensors is given. The walk has fewer than [`MAX_ITEMS`] items.
+    pub(crate) fn steps<const K: usize>(&self) -> Steps<K> {
         debug_assert!(self.numel() < MAX_ITEMS);
-        let of = |places: &Places| -> [i64; N] { std::array::from_fn(|k| places[k]) };
+        let of = |places: &Places<N>| -> [i64; K] { std::array::from_fn(|k| places[k]) };
         // Of a single item there is no step.
-        let outer = if self.rank == 0 { [0; N] } else { of(&self.steps[0]) };
+        let outer = if self.rank == 0 { [0; K] } else { of(&self.steps[0]) };
         let splits = self.rank.saturating_sub(1);
         let mut steps =
-            Steps { splits: splits as u32, sizes: Default::default(), strides: [[0; N]; MAX_DIMS - 1], outer };
+            Steps { splits: splits as u32, sizes: Default::default(), strides: [[0; K]; MAX_DIMS - 1], outer };
         for slot in 0..splits {
             let dim = self.rank - 1 - slot;
             steps.sizes[slot] = Divisor::new(self.sizes[dim] as u32);
@@ -226,7 +226,7 @@ mod tests {
 
     /// What a kernel does with its steps.
     fn place(steps: &Steps<TENSORS>, item: u32) -> Places {
-        let mut at = Places::default();
+        let mut at = [0; TENSORS];
         let mut rest = item;
         for d in 0..steps.splits as usize {
             let (next, index) = steps.sizes[d].divide(rest);

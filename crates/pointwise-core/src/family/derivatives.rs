@@ -1,0 +1,62 @@
+//! Activations of the form `x s(x)` with their derivatives, for ops of one operand and for gated ones.
+
+use crate::num::Real;
+
+/// `1 / (1 + e^-x)`, and `1` less that, both accurate in their far tails.
+#[inline(always)]
+pub(super) fn sigmoids<T: Real>(x: T) -> (T, T) {
+    let small = (-x.abs()).sigmoid();
+    let large = T::ONE - small;
+    if x > T::ZERO { (large, small) } else { (small, large) }
+}
+
+/// `e^(-d x^2)`, for `d` 1 or 1/2. The rounding of `x^2` would be a relative error `x^2` times as large: it is put back.
+#[inline(always)]
+pub(super) fn exp_neg_square<T: Real>(x: T, d: f64) -> T {
+    // Beyond, there is nothing left; infinity would be a NaN.
+    let a = x.abs().minimum(T::constant(16.0));
+    let square = a * a;
+    let lost = a.mul_add(a, -square);
+    let e = (square * T::constant(-d)).exp();
+    e.mul_add(lost * T::constant(-d), e)
+}
+
+/// `silu` and its derivative.
+#[inline(always)]
+pub(super) fn silu<T: Real>(x: T) -> (T, T) {
+    let (s, rest) = sigmoids(x);
+    (x * s, s * x.mul_add(rest, T::ONE))
+}
+
+/// `gelu` by the error function, and its derivative.
+#[inline(always)]
+pub(super) fn gelu<T: Real>(x: T) -> (T, T) {
+    let cdf = x.normal_cdf();
+    let density = exp_neg_square(x, 0.5) * T::constant(0.398_942_280_401_432_7);
+    (x * cdf, x.mul_add(density, cdf))
+}
+
+/// `gelu` by the hyperbolic tangent, and its derivative.
+#[inline(always)]
+pub(super) fn gelu_tanh<T: Real>(x: T) -> (T, T) {
+    // (1 + tanh u) / 2 is the logistic function of t = 2 u.
+    let (root, cubic) = (1.595_769_121_605_731, 0.044_715);
+    let square = x * x;
+    let t = x * square.mul_add(T::constant(root * cubic), T::constant(root));
+    let slope = square.mul_add(T::constant(3.0 * root * cubic), T::constant(root));
+    let (s, rest) = sigmoids(t);
+    (x * s, s * (x * slope).mul_add(rest, T::ONE))
+}
+
+/// The derivative of `mish`.
+#[inline(always)]
+pub(super) fn mish<T: Real>(x: T) -> T {
+    // With w = e^x and n = w (w + 2): tanh(softplus x) is n / (n + 2), its derivative 4 w (w + 1) / (n + 2)^2. From 20 on
+    // that is too small to count, and the square would overflow.
+    let top = T::constant(20.0);
+    let w = x.minimum(top).exp();
+    let n = w * (w + T::constant(2.0));
+    let inverse = (n + T::constant(2.0)).recip();
+    let slope = x.if_above(top, T::ZERO, T::constant(4.0) * w * inverse * ((w + T::ONE) * inverse));
+    x.mul_add(slope, n * inverse)
+}

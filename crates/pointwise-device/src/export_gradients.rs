@@ -1,0 +1,144 @@
+//! The visitors that make kernel entries of tables of gradients.
+
+/// The visitor that exports the entries of a table of gradients. Expands to nothing on the host.
+#[macro_export]
+macro_rules! export_gradients {
+    ($($rows:tt)*) => {
+        $crate::__export_gradients! { same $($rows)* }
+    };
+}
+
+/// As [`export_gradients`](crate::export_gradients), of ops whose first operand is a condition.
+#[macro_export]
+macro_rules! export_select_gradients {
+    ($($rows:tt)*) => {
+        $crate::__export_gradients! { bool $($rows)* }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_gradients {
+    ($first:ident $(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> ($($y:ident),*),
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => { $(
+        #[cfg(target_arch = "nvptx64")]
+        const _: () = {
+            $crate::for_types! { [$($set)*] ($crate::__gradient_type) ($first $name $op [$($($p)*)?]) }
+        };
+    )* };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gradient_type {
+    ($type:ident, ($first:ident $name:ident $op:ident $params:tt)) => {
+        const _: () = {
+            type E = $crate::element::ty::$type;
+            type C = <E as $crate::Element>::Compute;
+            type F = $crate::__first_type!($first);
+    type O = $crate::__op_type!($op $params);
+            $crate::map_variants! { ($crate::__gradient_entry) ($name $type) }
+        };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __first_type {
+    (same) => {
+        E
+    };
+    (bool) => {
+        $crate::element::ty::bool
+    };
+}
+
+/// One entry. All of a variant have one signature.
+#[doc(hidden)]
+#[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
+macro_rules! __gradient_entry {
+    (flat, ($name:ident $type:ident)) => {
+        const _: () = {
+            /// # Safety
+            /// That of `pointwise_device::gradients::flat`; the host checks it before the launch.
+            #[unsafe(export_name = $crate::symbol!(gradients, $name, $type, flat))]
+            unsafe extern "gpu-kernel" fn entry(
+                y0: *mut E,
+                y1: *mut E,
+                y2: *mut E,
+                a: *const F,
+                b: *const E,
+                c: *const E,
+                d: *const E,
+                n: u64,
+                head: u32,
+                mode: u32,
+                wa: u64,
+                wb: u64,
+                wc: u64,
+                wd: u64,
+                p0: u64,
+                p1: u64,
+                p2: u64,
+                p3: u64,
+            ) {
+                let (results, others, words) = ([y0, y1, y2], [b, c, d], [wa, wb, wc, wd]);
+                let tensors = $crate::gradients::Tensors { results, first: a, others, words, mode };
+                let op = <O as $crate::TableOp>::from_words([p0, p1, p2, p3]);
+                // SAFETY: this entry's own contract.
+                unsafe { $crate::gradients::flat::<F, E, O, { $crate::vector_len!($type) }>(&tensors, n, head, op) }
+            }
+        };
+    };
+    (rows, $ids:tt) => {
+        $crate::__gradient_tiled! { rows { 16 / size_of::<E>() } $ids }
+    };
+    (strided, $ids:tt) => {
+        $crate::__gradient_tiled! { strided 1 $ids }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
+macro_rules! __gradient_tiled {
+    ($variant:ident $len:tt ($name:ident $type:ident)) => {
+        const _: () = {
+            /// # Safety
+            /// That of `pointwise_device::gradients::tiled`; the host checks it before the launch.
+            // By value, and without a pointer in it: its fields are read where they lie, as those of scalars are.
+            #[allow(improper_gpu_kernel_arg)]
+            #[unsafe(export_name = $crate::symbol!(gradients, $name, $type, $variant))]
+            unsafe extern "gpu-kernel" fn entry(
+                y0: *mut E,
+                y1: *mut E,
+                y2: *mut E,
+                a: *const F,
+                b: *const E,
+                c: *const E,
+                d: *const E,
+                steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }>,
+                items: u32,
+                mode: u32,
+                wa: u64,
+                wb: u64,
+                wc: u64,
+                wd: u64,
+                p0: u64,
+                p1: u64,
+                p2: u64,
+                p3: u64,
+            ) {
+                let (results, others, words) = ([y0, y1, y2], [b, c, d], [wa, wb, wc, wd]);
+                let tensors = $crate::gradients::Tensors { results, first: a, others, words, mode };
+                let op = <O as $crate::TableOp>::from_words([p0, p1, p2, p3]);
+                // SAFETY: this entry's own contract.
+                unsafe { $crate::gradients::tiled::<F, E, O, $len>(&tensors, &steps, items, op) }
+            }
+        };
+    };
+}

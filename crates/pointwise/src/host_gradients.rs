@@ -1,0 +1,306 @@
+//! The visitors that make host functions of tables of gradients.
+
+/// The visitor that makes host functions of a table of gradients: the modules `kernels` (each op as a
+/// [`GradientsKernel`](crate::GradientsKernel)) and `ops` (functions `NAME`, whose result is the tuple of gradients, and
+/// `NAME_into`), and the list `GRADIENTS` of the [`GradientDef`](crate::GradientDef)s.
+///
+/// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
+#[macro_export]
+macro_rules! host_gradients {
+    ($($rows:tt)*) => {
+        $crate::__gradient_definitions! { same $($rows)* }
+        $crate::__gradient_functions! { $($rows)* }
+    };
+}
+
+/// As [`host_gradients!`](crate::host_gradients), of ops whose first operand is a condition.
+#[macro_export]
+macro_rules! host_select_gradients {
+    ($($rows:tt)*) => {
+        $crate::__gradient_definitions! { bool $($rows)* }
+        $crate::__gradient_functions! { $($rows)* }
+    };
+}
+
+/// As [`host_gradients!`](crate::host_gradients), of gated ops: with
+/// [`GatedGradientsKernel`](crate::GatedGradientsKernel), and functions of `grad` and `x` with one result.
+#[macro_export]
+macro_rules! host_gated_gradients {
+    ($($rows:tt)*) => {
+        $crate::__gradient_definitions! { same $($rows)* }
+        $crate::__gated_gradient_functions! { $($rows)* }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gradient_definitions {
+    ($first:ident $(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> ($($y:ident),*),
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        /// The definitions of the ops, by name.
+        #[allow(non_upper_case_globals)]
+        pub mod definitions {
+            #[allow(unused_imports)]
+            use super::*;
+            $(
+                $(#[doc = $doc])*
+                pub static $name: $crate::GradientDef = $crate::GradientDef {
+                    info: $crate::__map_info!($op [$($($p)*)?]),
+                    cpu: {
+                        fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::GradientsFn> {
+                            $crate::__core::for_types! {
+                                [$($set)*] ($crate::__gradient_cpu) (dtype $first $op [$($($p)*)?])
+                            }
+                            None
+                        }
+                        cpu
+                    },
+                    entry: {
+                        fn entry(dtype: $crate::DType, class: $crate::Class) -> Option<&'static $crate::Entry> {
+                            $crate::__core::for_types! {
+                                [$($set)*] ($crate::__map_entries) (dtype class gradients $name)
+                            }
+                            None
+                        }
+                        entry
+                    },
+                    oracle: $crate::__gradient_formula!($first f64 (f64) $op [$($($p)*)?]),
+                    steps: $crate::__gradient_formula!($first f32 ($crate::__core::Stepped) $op [$($($p)*)?]),
+                };
+            )*
+        }
+
+        /// Every op of the table, in its order.
+        pub static GRADIENTS: &[&$crate::GradientDef] = &[$(&definitions::$name),*];
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gradient_cpu {
+    ($type:ident, ($dtype:ident $first:ident $op:ident $params:tt)) => {
+        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
+            type E = $crate::__core::element::ty::$type;
+            type F = $crate::__gradient_first!($first);
+            return Some(
+                $crate::cpu::gradients::<F, E, $crate::__op_at!(<E as $crate::__core::Element>::Compute, $op $params)>,
+            );
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gradient_first {
+    (same) => {
+        E
+    };
+    (bool) => {
+        $crate::__core::element::Bool
+    };
+}
+
+/// The formula at another compute type, between arrays of a number type.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gradient_formula {
+    ($first:ident $number:ident ($compute:ty) $op:ident $params:tt) => {{
+        fn formula(x: [$number; 4], words: $crate::__core::Words) -> [$number; 3] {
+            type O = $crate::__op_at!($compute, $op $params);
+            let op = <O as $crate::__core::TableOp>::from_words(words);
+            let others = [$crate::Step::of(x[1]), $crate::Step::of(x[2]), $crate::Step::of(x[3])];
+            let y: [$compute; 3] =
+                $crate::__core::GradientOp::apply(op, $crate::__gradient_first_value!($first x[0]), others);
+            y.map($crate::Step::number)
+        }
+        formula
+    }};
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gradient_first_value {
+    (same $x:expr) => {
+        $crate::Step::of($x)
+    };
+    (bool $x:expr) => {
+        $crate::__core::Logic($x != 0.0)
+    };
+}
+
+/// A compute type of references and the numbers it stands for.
+#[doc(hidden)]
+pub trait Step {
+    /// The numbers.
+    type Number;
+    /// A number as the compute type.
+    fn of(number: Self::Number) -> Self;
+    /// The inverse.
+    fn number(self) -> Self::Number;
+}
+
+impl Step for f64 {
+    type Number = f64;
+    fn of(number: f64) -> Self {
+        number
+    }
+    fn number(self) -> f64 {
+        self
+    }
+}
+
+impl Step for pointwise_core::Stepped {
+    type Number = f32;
+    fn of(number: f32) -> Self {
+        pointwise_core::Stepped(number)
+    }
+    fn number(self) -> f32 {
+        self.0
+    }
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gradient_functions {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> ($($y:ident),*),
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        /// The ops as kernel objects, whose strategy, threads and stream can be set.
+        pub mod kernels {
+            $(
+                $(#[doc = $doc])*
+                #[must_use]
+                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::GradientsKernel {
+                    let given = [$($($p.into()),*)?];
+                    super::definitions::$name.gradients_with($crate::__fill_params(given))
+                }
+            )*
+        }
+
+        /// The ops as functions. An operand is a tensor, a view or a number; a parameter any number, or `Number::Default`.
+        pub mod ops {
+            $( $crate::__gradient_ops! { [$($doc)*] $name ($($x)*) ($($y)*) [$($($p)*)?] } )*
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gradient_ops {
+    ([$($doc:literal)*] $name:ident ($($x:ident)*) ($($y:ident)*) [$($p:ident)*]) => {
+        $crate::__pastey::paste! {
+            $(#[doc = $doc])*
+            ///
+            /// Every gradient has the shape that the operands broadcast to; that of a broadcast operand is to be summed
+            /// over the dimensions along which it was.
+            ///
+            /// # Errors
+            /// As [`GradientsKernel::run`]($crate::GradientsKernel::run).
+            pub fn $name<'a>(
+                $($x: impl Into<$crate::Operand<'a>>,)*
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<($($crate::__gradient_tensor!($y)),*)> {
+                let mut results = super::kernels::$name($($p),*).run(&[$($x.into()),*])?.into_iter();
+                // One for each name: that is what the table lists.
+                $( let $y = results.next().ok_or_else($crate::__no_result)?; )*
+                Ok(($($y),*))
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`] into tensors that are there.")]
+            ///
+            /// # Errors
+            /// As [`GradientsKernel::run_into`]($crate::GradientsKernel::run_into).
+            pub fn [<$name _into>]<'a, 'b>(
+                $($x: impl Into<$crate::Operand<'a>>,)*
+                $($y: impl Into<$crate::TensorViewMut<'b>>,)*
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<()> {
+                super::kernels::$name($($p),*).run_into(&[$($x.into()),*], &mut [$($y.into()),*])
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gradient_tensor {
+    ($y:ident) => {
+        $crate::Tensor
+    };
+}
+
+/// A table that lists more results than its op has.
+#[doc(hidden)]
+#[cold]
+pub fn __no_result() -> crate::Error {
+    crate::ErrorKind::NoKernel {
+        symbol: "of a gradient".to_owned(),
+        why: "its table lists more results than its op has; please report this".to_owned(),
+    }
+    .into()
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gated_gradient_functions {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> ($($y:ident),*),
+        [$($set:ident)*], $accuracy:expr => $formula:expr;
+    )*) => {
+        /// The ops as kernel objects, whose strategy, threads and stream can be set.
+        pub mod kernels {
+            $(
+                $(#[doc = $doc])*
+                #[must_use]
+                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::GatedGradientsKernel {
+                    let given = [$($($p.into()),*)?];
+                    super::definitions::$name.gated_gradients_with($crate::__fill_params(given))
+                }
+            )*
+        }
+
+        /// The ops as functions of `grad` of shape `(.., N)` and `x` of shape `(.., 2N)`, the gate in front.
+        pub mod ops {
+            $( $crate::__gated_gradient_ops! { [$($doc)*] $name [$($($p)*)?] } )*
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gated_gradient_ops {
+    ([$($doc:literal)*] $name:ident [$($p:ident)*]) => {
+        $crate::__pastey::paste! {
+            $(#[doc = $doc])*
+            ///
+            /// # Errors
+            /// As [`GatedGradientsKernel::run`]($crate::GatedGradientsKernel::run).
+            pub fn $name<'a>(
+                grad: impl Into<$crate::Operand<'a>>,
+                x: impl Into<$crate::TensorView<'a>>,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<$crate::Tensor> {
+                super::kernels::$name($($p),*).run(grad, x)
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
+            ///
+            /// # Errors
+            /// As [`GatedGradientsKernel::run_into`]($crate::GatedGradientsKernel::run_into).
+            pub fn [<$name _into>]<'a, 'b>(
+                grad: impl Into<$crate::Operand<'a>>,
+                x: impl Into<$crate::TensorView<'a>>,
+                y: impl Into<$crate::TensorViewMut<'b>>,
+                $($p: impl Into<$crate::Number>,)*
+            ) -> $crate::Result<()> {
+                super::kernels::$name($($p),*).run_into(grad, x, y)
+            }
+        }
+    };
+}
