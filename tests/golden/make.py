@@ -236,6 +236,7 @@ INT_PARAMS = {
     "nan_to_num": ({"nan": 1.0, "posinf": 2.0, "neginf": 3.0},), "round_decimals": ({"decimals": 2},),
 }
 U8_PARAMS = {"hardtanh": ({"min_val": 2, "max_val": 30},), "clamp": ({"min": 2, "max": 30}, {"min": 9}, {"max": 9})}
+PARAMS = {torch.uint8: U8_PARAMS, torch.bool: {}}
 BINARY = {
     "add": (torch.add, {"alpha": 1.4142135}, {"alpha": -2}), "sub": (torch.sub, {"alpha": 1.4142135}, {"alpha": -2}),
     "mul": (torch.mul,), "div": (torch.div,), "div_trunc": (lambda a, b: torch.div(a, b, rounding_mode="trunc"),),
@@ -259,10 +260,7 @@ def unary(group):
     for op, (call, *rest) in UNARY.items():
         exact, sets = (rest or [None])[0], list(rest[1:])
         for dtype in (*FLOATS, *INTS, torch.bool):
-            if dtype in FLOATS:
-                given = sets
-            else:
-                given = (U8_PARAMS if dtype == torch.uint8 else INT_PARAMS).get(op, ())
+            given = sets if dtype in FLOATS else PARAMS.get(dtype, INT_PARAMS).get(op, ())
             # Real functions of integers promote: in their own file.
             if dtype not in FLOATS and op in REAL:
                 continue
@@ -291,11 +289,13 @@ def binary(group):
             if op == "div" and dtype not in FLOATS:
                 continue
             a, b = operand_pairs(op, dtype, 288)
-            for params in ({}, *sets):
-                if dtype in FLOATS or all(isinstance(value, int) for value in params.values()):
-                    if dtype == torch.uint8 and params:
-                        params = {"alpha": 3}
-                    group.add(form_of(params), op, call, [a, b], params)
+            if sets and dtype not in FLOATS:
+                # A bool sum takes no factor but 0 and 1.
+                sets_here = [] if dtype == torch.bool else [{"alpha": 3 if dtype == torch.uint8 else -2}]
+            else:
+                sets_here = sets
+            for params in ({}, *sets_here):
+                group.add(form_of(params), op, call, [a, b], params)
 
 
 def comparison(group):
@@ -330,7 +330,8 @@ def scalar(group):
         for op, call in COMPARISON.items():
             if not op.startswith("logical"):
                 for number in (0.3, -1.5, 0.0, 2) if dtype in FLOATS else whole:
-                    group.add(f"number={number}", op, call, [x, number])
+                    if number >= 0 or dtype != torch.uint8:
+                        group.add(f"number={number}", op, call, [x, number])
         mask = ints(torch.bool, len(x), 6)
         for number in (-100.0, INF, 0.1) if dtype in FLOATS else (7, 0):
             group.add(f"number={number}", "masked_fill", torch.masked_fill, [x, mask, number])
@@ -570,7 +571,7 @@ def encodings(group):
         def make(dtype):
             at = torch.arange(length, device=group.device, dtype=dtype)
             slope = torch.tensor(slopes(heads), device=group.device, dtype=dtype)
-            return -slope[:, None, None] * (at[:, None] - at[None, :]).abs()
+            return 0.0 - slope[:, None, None] * (at[:, None] - at[None, :]).abs()
 
         return make
 

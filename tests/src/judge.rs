@@ -153,6 +153,16 @@ impl Report {
     }
 }
 
+/// How far a float result lies from the exact value, in ULP of its type; 0 for the exact value correctly rounded.
+#[must_use]
+pub fn distance(dtype: DType, exact: f64, result: &[u8]) -> f64 {
+    with_element!(dtype, E => {
+        let mut report = Report::default();
+        report.add(exact, exact, from_bytes::<E>(result), dtype);
+        report.worst_ulp
+    })
+}
+
 /// An integer as two's complement wraps it.
 fn wrap(exact: f64, dtype: DType) -> f64 {
     let wide = exact as i128;

@@ -1,6 +1,7 @@
 //! What the tests share: inputs, and the comparison of results with the oracle.
 
 pub mod accuracy;
+pub mod golden;
 pub mod inputs;
 pub mod judge;
 pub mod layouts;

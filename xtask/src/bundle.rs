@@ -18,6 +18,7 @@ graphs      every op captured in a CUDA graph and replayed, threads and streams 
 fused       a user's own ops on the GPU: ./fused
 fused-op    a user's fused op beside the same ops one by one and a copy: ./fused-op [ELEMENTS]
 rope        the rotary embedding on the GPU: ./rope [FILTER] [--ignored]
+golden      PyTorch's results against the CPU and the GPU: [POINTWISE_GOLDEN=DIR] ./golden [FILTER]
 accuracy    the accuracy table over all 2^32 f32 inputs: ./accuracy [--op NAME]
 bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json FILE]
 rope_bandwidth  the rotary embedding beside a copy
@@ -36,7 +37,7 @@ pub(crate) fn run() -> Result<()> {
     let example = ["--manifest-path", "examples/fused-op/Cargo.toml", "--target-dir"];
     let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let target_dir = target_dir.to_string_lossy();
-    let tests = ["--test", "matrix", "--test", "special", "--test", "rope", "--test", "graphs"];
+    let tests = ["matrix", "special", "rope", "graphs", "golden"].map(|name| ["--test", name]).concat();
     let builds: [Vec<&str>; 5] = [
         [&["test", "--no-run", "--release", "-p", "tests"][..], &tests].concat(),
         vec!["build", "--release", "-p", "tests", "-p", "benches", "--bins"],

@@ -1,0 +1,218 @@
+//! The golden files, PyTorch's results, against the public functions: every case on the CPU, and on CUDA where there is a
+//! driver. `POINTWISE_GOLDEN` names a folder with other files than those compiled in.
+//!
+//! An op that is exact must give PyTorch's bits (all NaN are one). Of another op each element must be PyTorch's, or within
+//! the op's bound of the f64 result, or as near to it as PyTorch's is.
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use pointwise::{Accuracy, DType, Device, Number, OpInfo, Operand, SinusoidalLayout, Tensor, kernels, ops};
+use pointwise_core::op::MAX_PARAMS;
+use pointwise_core::{Element, Kind};
+use tests::golden::{self, Case, Data, Input};
+use tests::{judge, with_element};
+
+/// Groups of which the library has nothing yet: their tests are shown as ignored, and run with `--ignored`.
+const NOT_YET: &[&str] = &["promotion", "gradients"];
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let groups = golden::groups().unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        std::process::exit(2);
+    });
+    let mut devices = vec![Device::cpu()];
+    if Device::cuda_count() > 0 {
+        devices.push(Device::cuda(0).unwrap_or_else(|error| {
+            eprintln!("error: {error}");
+            std::process::exit(2);
+        }));
+    }
+    let mut trials = Vec::new();
+    for device in devices {
+        for (name, group) in &groups {
+            let is_ignored = NOT_YET.contains(name);
+            let mut ops: Vec<&str> = group.cases.iter().map(|case| case.op.as_str()).collect();
+            ops.sort_unstable();
+            ops.dedup();
+            for op in ops {
+                let cases: Vec<Case> = group.cases.iter().filter(|case| case.op == op).cloned().collect();
+                // A conversion runs on no device.
+                if op == "to" && device.is_cuda() {
+                    continue;
+                }
+                let kind = if device.is_cuda() { "cuda" } else { "cpu" };
+                let maker = group.device.clone();
+                let test = move || check_all(&device, &cases, &maker);
+                trials.push(Trial::test(format!("{kind}::{name}::{op}"), test).with_ignored_flag(is_ignored));
+            }
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn check_all(device: &Device, cases: &[Case], maker: &str) -> Result<(), Failed> {
+    let failures: Vec<String> =
+        cases.iter().filter_map(|case| check(device, case).err().map(|why| format!("{}: {why}", case.name))).collect();
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{} of {} cases made on {maker}:\n{}", failures.len(), cases.len(), failures.join("\n")).into())
+}
+
+fn check(device: &Device, case: &Case) -> Result<(), String> {
+    if case.op == "to" {
+        return conversion(case);
+    }
+    let (results, accuracy) = run(device, case)?;
+    if results.len() != case.outputs.len() {
+        return Err(format!("{} results, PyTorch has {}", results.len(), case.outputs.len()));
+    }
+    for ((result, theirs), exact) in results.iter().zip(&case.outputs).zip(&case.exact) {
+        if (result.dtype(), result.shape().dims()) != (theirs.dtype, theirs.shape.as_slice()) {
+            let (dtype, shape) = (result.dtype(), result.shape());
+            return Err(format!("{dtype} of shape {shape}, PyTorch gives {} {:?}", theirs.dtype, theirs.shape));
+        }
+        let bytes = result.to_bytes().map_err(|error| error.to_string())?;
+        compare(accuracy, theirs, exact.as_deref(), &bytes).map_err(|(at, why)| {
+            format!("element {at} of {}: {why}", inputs_at(case, at, theirs.bytes.len() / theirs.dtype.size()))
+        })?;
+    }
+    Ok(())
+}
+
+/// Compares a result; the first element that is wrong, and why.
+fn compare(accuracy: Accuracy, theirs: &Data, exact: Option<&[f64]>, bytes: &[u8]) -> Result<(), (usize, String)> {
+    let dtype = theirs.dtype;
+    let size = dtype.size();
+    for (i, (ours, theirs)) in bytes.chunks_exact(size).zip(theirs.bytes.chunks_exact(size)).enumerate() {
+        if judge::same_bits(dtype, ours, theirs).is_none() {
+            continue;
+        }
+        let show = |bytes| with_element!(dtype, E => judge::from_bytes::<E>(bytes).to_f64());
+        let (Accuracy::Ulp(_), Some(exact)) = (accuracy, exact) else {
+            return Err((i, format!("{:e}, PyTorch has {:e}", show(ours), show(theirs))));
+        };
+        let error = |bytes| judge::distance(dtype, exact[i], bytes);
+        // Half an ULP and the error of the f64 result.
+        let allowed = (f64::from(accuracy.bound(dtype)) + 1e-6).max(error(theirs));
+        if error(ours) > allowed {
+            let text = format!("{:e}, PyTorch has {:e}, exact is {:e}", show(ours), show(theirs), exact[i]);
+            return Err((i, format!("{text}: {:.3} ULP, at most {allowed:.3}", error(ours))));
+        }
+    }
+    Ok(())
+}
+
+/// The operands of an element, where they are all of the result's length.
+fn inputs_at(case: &Case, at: usize, n: usize) -> String {
+    let show = |input: &Input| match input {
+        Input::Tensor(data) if data.bytes.len() == n * data.dtype.size() => {
+            let bytes = &data.bytes[at * data.dtype.size()..][..data.dtype.size()];
+            with_element!(data.dtype, E => format!("{:e}", judge::from_bytes::<E>(bytes).to_f64()))
+        }
+        Input::Tensor(data) => format!("{} {:?}", data.dtype, data.shape),
+        Input::Number(number) => number.to_string(),
+        Input::Missing => "nothing".to_owned(),
+    };
+    case.inputs.iter().map(show).collect::<Vec<_>>().join(", ")
+}
+
+/// Calls the op of a case; its bound.
+fn run(device: &Device, case: &Case) -> Result<(Vec<Tensor>, Accuracy), String> {
+    let mut tensors = Vec::new();
+    for input in &case.inputs {
+        tensors.push(match input {
+            Input::Tensor(data) => Some(
+                Tensor::from_bytes(device, data.dtype, &data.bytes, data.shape.as_slice())
+                    .map_err(|error| error.to_string())?,
+            ),
+            _ => None,
+        });
+    }
+    let operands: Vec<Option<Operand<'_>>> = case
+        .inputs
+        .iter()
+        .zip(&tensors)
+        .map(|(input, tensor)| match (input, tensor) {
+            (Input::Number(number), _) => Some(Operand::Number(*number)),
+            (_, tensor) => tensor.as_ref().map(Operand::from),
+        })
+        .collect();
+    let (result, accuracy) = call(device, case, &operands)?;
+    Ok((vec![result.map_err(|error| error.to_string())?], accuracy))
+}
+
+fn call(
+    device: &Device,
+    case: &Case,
+    operands: &[Option<Operand<'_>>],
+) -> Result<(pointwise::Result<Tensor>, Accuracy), String> {
+    let size = |name: &str| match case.params.iter().find(|(param, _)| param == name) {
+        Some((_, Number::Int(size))) => usize::try_from(*size).map_err(|error| error.to_string()),
+        _ => Err(format!("no {name}")),
+    };
+    let dtype = case.outputs[0].dtype;
+    match (case.op.as_str(), operands) {
+        ("alibi", []) => {
+            let (kernel, length) = (kernels::alibi(false), size("seq_len")?);
+            return Ok((kernel.run(device, dtype, [size("num_heads")?, length, length]), kernel.info().accuracy));
+        }
+        ("sinusoidal", []) => {
+            let kernel = kernels::sinusoidal(SinusoidalLayout::Interleaved);
+            return Ok((kernel.run(device, dtype, [size("seq_len")?, size("d_model")?]), kernel.info().accuracy));
+        }
+        ("masked_fill", &[Some(Operand::View(x)), Some(Operand::View(mask)), Some(Operand::Number(value))]) => {
+            return Ok((ops::masked_fill(x, mask, value), Accuracy::Exact));
+        }
+        // A fill value that is a tensor is a choice between two.
+        ("masked_fill", &[Some(x), Some(mask), Some(value)]) => {
+            return Ok((ops::where_(mask, value, x), Accuracy::Exact));
+        }
+        ("clamp_bounds", &[Some(x), min, max]) => return Ok((ops::clamp_bounds(x, min, max), Accuracy::Exact)),
+        _ => {}
+    }
+    if let (Some(def), &[Some(Operand::View(x))]) = (pointwise::op(&case.op), operands) {
+        return Ok((def.kernel_with(params(&def.info, case)?).run(x), def.info.accuracy));
+    }
+    let def = pointwise::map_op(&case.op).ok_or("no such op")?;
+    let params = params(&def.info, case)?;
+    let result = match (def.info.kind, operands) {
+        (Kind::Binary | Kind::Channel, &[Some(a), Some(b)]) => def.binary_with(params).run(a, b),
+        (Kind::Gated, &[Some(Operand::View(x))]) => def.gated_with(params).run(x),
+        (Kind::Ternary | Kind::Select, &[Some(a), Some(b), Some(c)]) => def.ternary_with(params).run(a, b, c),
+        _ => return Err(format!("{} operands", operands.len())),
+    };
+    Ok((result, def.info.accuracy))
+}
+
+/// The parameters of a case, in the op's order.
+fn params(info: &OpInfo, case: &Case) -> Result<[Number; MAX_PARAMS], String> {
+    let mut set = [Number::Default; MAX_PARAMS];
+    for (name, value) in &case.params {
+        let at =
+            info.params.iter().position(|param| param.name == name).ok_or_else(|| format!("no parameter {name}"))?;
+        set[at] = *value;
+    }
+    Ok(set)
+}
+
+/// f8 to f32, and f32 to f8: to nearest. PyTorch makes what lies beyond the range of f8e4m3 NaN; here it saturates.
+fn conversion(case: &Case) -> Result<(), String> {
+    let [Input::Tensor(x)] = case.inputs.as_slice() else { return Err("takes one tensor".to_owned()) };
+    let y = &case.outputs[0];
+    with_element!(x.dtype, X => with_element!(y.dtype, Y => {
+        for (i, (x, y)) in x.bytes.chunks_exact(size_of::<X>()).zip(y.bytes.chunks_exact(size_of::<Y>())).enumerate() {
+            let value = judge::from_bytes::<X>(x).to_f64();
+            let ours = <Y as Element>::from_f64(value).to_f64();
+            let theirs = judge::from_bytes::<Y>(y).to_f64();
+            let saturates = case.outputs[0].dtype == DType::F8E4M3 && value.abs() > 464.0;
+            let right = if saturates { theirs.is_nan() && ours == 448_f64.copysign(value) } else {
+                ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan()
+            };
+            if !right {
+                return Err(format!("element {i}: {value:e} becomes {ours:e}, PyTorch has {theirs:e}"));
+            }
+        }
+    }));
+    Ok(())
+}
