@@ -24,7 +24,7 @@ bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json F
 rope_bandwidth  the rotary embedding beside a copy
 launch      host time of a call beside a bare launch
 first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16
-pointwise   the command
+pointwise   the command; ./pointwise bench --set all --json ours.json times every op beside a copy
 ";
 
 pub(crate) fn run() -> Result<()> {

@@ -2,6 +2,7 @@
 
 mod build_ptx;
 mod bundle;
+mod compare;
 #[path = "../../crates/pointwise/build/family.rs"]
 mod family;
 mod package;
@@ -31,6 +32,8 @@ enum Command {
     Doctor,
     /// Gather test programs, command and benchmarks in `bundle/`, for a machine with nothing but a driver
     GpuBundle,
+    /// Time every op and its peers in Python on this machine's GPU, join them and draw figures in `target/compare/`
+    Compare,
     /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
     Package,
 }
@@ -55,6 +58,7 @@ fn run() -> Result<()> {
             Ok(())
         }
         Command::GpuBundle => bundle::run(),
+        Command::Compare => compare::run(),
         Command::Package => package::run(),
     }
 }

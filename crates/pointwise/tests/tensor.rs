@@ -322,3 +322,11 @@ fn tensors_and_views_cross_threads() {
     });
     assert_eq!(sum, 28);
 }
+
+#[test]
+fn set_zero() {
+    let mut tensor = Tensor::from_slice(&Device::cpu(), &[1.5_f32, f32::NAN, -0.0], [3]).unwrap();
+    tensor.set_zero().unwrap();
+    assert_eq!(tensor.to_bytes().unwrap(), [0; 12]);
+    Tensor::empty(&Device::cpu(), DType::Bool, [0]).unwrap().set_zero().unwrap();
+}

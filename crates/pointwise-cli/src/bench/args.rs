@@ -21,9 +21,9 @@ pub(crate) struct Bench {
     /// Only rows of an element type
     #[arg(long, value_name = "T", value_parser = dtype)]
     pub(crate) dtype: Option<DType>,
-    /// The rows
-    #[arg(long, value_enum, default_value = "reference")]
-    pub(crate) set: Set,
+    /// The rows; default: reference, with --from all that it has
+    #[arg(long, value_enum)]
+    pub(crate) set: Option<Set>,
     /// Write the results as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub(crate) struct Bench {
     /// Measure nothing: take the results of an earlier --json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["device", "max_bytes"])]
     pub(crate) from: Option<PathBuf>,
-    /// Shrink rows that move more bytes; default: 16 MiB on the CPU, none on a GPU
+    /// Shrink rows that move more bytes (of the set sizes: leave out); default: 16 MiB on the CPU, none on a GPU
     #[arg(long, value_name = "N")]
     pub(crate) max_bytes: Option<u64>,
 }

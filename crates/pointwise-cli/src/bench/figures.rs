@@ -27,6 +27,8 @@ const WIDTH: u32 = 1000;
 const HEIGHT: u32 = 560;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// Makes an SVG of a report; none where the report has no rows for it.
+type Figure = fn(&Report) -> Drawn<Option<String>>;
 type Drawn<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Draws what the report has rows for, and returns the files.
@@ -34,8 +36,7 @@ type Drawn<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// # Errors
 /// The folder cannot be written; no row is fit for any figure.
 pub(crate) fn draw(report: &Report, folder: &Path) -> Result<Vec<PathBuf>> {
-    let figures: [(&str, fn(&Report) -> Drawn<Option<String>>); 3] =
-        [("share.svg", share), ("peers.svg", peers), ("sizes.svg", sizes)];
+    let figures: [(&str, Figure); 3] = [("share.svg", share), ("peers.svg", peers), ("sizes.svg", sizes)];
     let mut files = Vec::new();
     for (name, figure) in figures {
         let path = folder.join(name);
@@ -111,7 +112,7 @@ fn share(report: &Report) -> Drawn<Option<String>> {
     let count = ops.len() as i32;
     let low = rows.iter().map(|(_, share)| *share).fold(0.9, f64::min);
     let high = rows.iter().map(|(_, share)| *share).fold(1.05, f64::max);
-    let (low, high) = ((low * 20.0).floor() / 20.0, (high * 20.0).ceil() / 20.0);
+    let (low, high) = (((low - 0.01) * 20.0).floor() / 20.0, (high * 20.0).ceil() / 20.0);
     svg(110 + 16 * ops.len() as u32, |area| {
         let title = format!("Share of a copy's speed, 2^28 elements, cold ({})", machine(report));
         let area = area.titled(&title, (FONT, 20))?;
@@ -163,7 +164,6 @@ fn peers(report: &Report) -> Drawn<Option<String>> {
     }
     rows.sort_by(|a, b| a.1.total_cmp(&b.1));
     let colours = colours(rows.iter().map(|(peer, _)| *peer));
-    let low = (rows[0].1 * 0.95).min(0.5);
     let high = (rows[rows.len() - 1].1 * 1.05).max(1.5);
     let last = rows.len() as i32;
     svg(HEIGHT, |area| {
@@ -175,11 +175,12 @@ fn peers(report: &Report) -> Drawn<Option<String>> {
             .margin_top(26)
             .x_label_area_size(42)
             .y_label_area_size(62)
-            .build_cartesian_2d(0..last, (low..high).log_scale())?;
+            .build_cartesian_2d(0..last, 0.0..high)?;
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
             .bold_line_style(BLACK.mix(0.12))
+            .y_labels(16)
             .x_desc("rows, sorted; the colour is the fastest peer's")
             .y_desc("our time / the peer's (below 1: ours is faster)")
             .y_label_formatter(&|ratio| format!("{ratio:.2}"))
@@ -212,8 +213,7 @@ fn sizes(report: &Report) -> Drawn<Option<String>> {
     let (Some(&least), Some(&most)) = (all.first(), all.last()) else { return Ok(None) };
     let (least, most) = (least as f64, (most as f64).max(least as f64 * 2.0));
     let colours = colours(rows.iter().map(|(name, ..)| name.as_str()));
-    let high = rows.iter().map(|(.., rate)| *rate).fold(1.0, f64::max) * 1.5;
-    let low = rows.iter().map(|(.., rate)| *rate).fold(high, f64::min) * 0.7;
+    let high = rows.iter().map(|(.., rate)| *rate).fold(1.0, f64::max) * 1.05;
     svg(HEIGHT, |area| {
         let title = format!("Bytes moved a second by the size of a tensor, cold ({})", machine(report));
         let area = area.titled(&title, (FONT, 20))?;
@@ -221,9 +221,10 @@ fn sizes(report: &Report) -> Drawn<Option<String>> {
         let mut chart = ChartBuilder::on(&area)
             .margin(12)
             .margin_top(26)
+            .margin_right(30)
             .x_label_area_size(42)
             .y_label_area_size(72)
-            .build_cartesian_2d((least..most).log_scale().base(4.0), (low..high).log_scale())?;
+            .build_cartesian_2d((least..most).log_scale().base(4.0), 0.0..high)?;
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
@@ -270,8 +271,8 @@ mod tests {
         let large = report.rows.iter().filter(|row| row.set == "large").count();
         let text = share(&report).unwrap().unwrap();
         assert!(text.contains("Synthetic GPU") && text.contains("gelu_tanh") && text.contains("f8e5m2"));
-        // The legend has five floats, i32 and bool.
-        assert_eq!(text.matches("<circle").count(), large + 7);
+        // The legend has five floats, i32, i64 and bool.
+        assert_eq!(text.matches("<circle").count(), large + 8);
         let text = peers(&report).unwrap().unwrap();
         assert!(text.contains("triton") && text.contains("below 1: ours is faster"));
         assert_eq!(text.matches("<circle").count(), 430 + 3);

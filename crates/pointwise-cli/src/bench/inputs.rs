@@ -9,7 +9,7 @@ use super::workload::Row;
 use crate::error::Result;
 use crate::random::Random;
 
-/// Values made on the host; a longer tensor repeats them. Two MB of the narrowest float: more than the level-1 caches hold.
+/// Values made on the host; a longer tensor repeats them. A MB and more: beyond the level-1 caches.
 const BLOCK: usize = 1 << 20;
 
 /// A distribution.

@@ -1,11 +1,11 @@
 //! Times a call beside a copy of the same bytes.
 //!
-//! On a GPU: events around each single launch, cold and warm. *Cold*: before each launch twice the level-2 cache is written
-//! with a memset. That also keeps the device so busy that the host is always ahead, and no wait for a launch is timed. *Warm*:
-//! calls follow one another, behind enough such memsets that all are queued before the first begins. The copy is timed in
-//! turns with the op (op, copy, copy, op). Events have steps of half a microsecond, and around nothing at all they are about
-//! a microsecond or two apart: see the launch floor of a report. CUPTI's busy times, which the published ones are, leave that
-//! out.
+//! On a GPU: events around each single launch, cold and warm. *Cold*: before each launch twice the level-2 cache is
+//! written with a memset. That also keeps the device so busy that the host is ahead, and no wait for a launch is
+//! timed. *Warm*: calls follow one another, behind enough such memsets that all are queued before the first begins.
+//! The copy is timed in turns with the op (op, copy, copy, op). Events have steps of half a microsecond, and are apart
+//! around a kernel that does nothing too: see the launch floor of a report. CUPTI's busy times, which the published
+//! ones are, leave that out.
 
 use std::time::Instant;
 
@@ -25,6 +25,8 @@ const MOST: usize = 100;
 /// What the host takes at most to queue a launch and its events, and the device to clear the cache: microseconds.
 const HOST: f64 = 15.0;
 const CLEARING: f64 = 25.0;
+/// The least that is cleared, also where the cache is small: the host needs the time.
+const LEAST_FLUSH: usize = 64 << 20;
 /// Launches in a graph, and calls of fewer bytes than this get one.
 const GRAPH_LAUNCHES: usize = 100;
 const GRAPH_BYTES: u64 = 4 << 20;
@@ -34,7 +36,7 @@ const CPU_BUDGET: f64 = 60_000.0;
 /// Times calls on a device.
 pub(crate) struct Gauge {
     device: Device,
-    /// Twice the level-2 cache; none on the CPU.
+    /// At least twice the level-2 cache; none on the CPU.
     flush: Option<Tensor>,
 }
 
@@ -65,7 +67,7 @@ impl Gauge {
     /// Out of memory.
     pub(crate) fn new(device: &Device) -> Result<Gauge> {
         let flush = match device.info() {
-            Some(info) => Some(Tensor::zeros(device, DType::U8, [2 * info.l2_bytes.max(1 << 20)])?),
+            Some(info) => Some(Tensor::zeros(device, DType::U8, [(2 * info.l2_bytes).max(LEAST_FLUSH)])?),
             None => None,
         };
         Ok(Gauge { device: *device, flush })

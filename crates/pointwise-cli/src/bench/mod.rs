@@ -28,6 +28,7 @@ use inputs::Inputs;
 use measure::Gauge;
 use peers::Peers;
 use report::{Machine, Measured, Report, Times};
+use sets::Set;
 use table::Table;
 use workload::Row;
 
@@ -45,10 +46,7 @@ const CPU_BYTES: u64 = 16 << 20;
 /// Those of files and of the device. A row that cannot be measured is no error: the report says why.
 pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
     // What is written at the end is found to be writable at the beginning.
-    if let Some(path) = &args.json {
-        let open = fs::File::options().create(true).append(true).open(path);
-        open.map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))?;
-    }
+    args.json.as_deref().map(check_writable).transpose()?;
     if let Some(folder) = &args.figures {
         fs::create_dir_all(folder)
             .map_err(|error| Error::Failed(format!("cannot make the folder {}: {error}", folder.display())))?;
@@ -78,6 +76,14 @@ pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
     flush(out)
 }
 
+/// That a file can be written, which stays as it is.
+fn check_writable(path: &Path) -> Result<()> {
+    let was_there = path.exists();
+    let fault = |error| Error::Failed(format!("cannot write {}: {error}", path.display()));
+    fs::File::options().create(true).append(true).open(path).map_err(fault)?;
+    if was_there { Ok(()) } else { fs::remove_file(path).map_err(fault) }
+}
+
 fn is_asked(args: &Bench, op: &str, dtype: &str) -> bool {
     args.op.as_ref().is_none_or(|op_is| op_is.is_match(op)) && args.dtype.is_none_or(|asked| asked.name() == dtype)
 }
@@ -85,7 +91,8 @@ fn is_asked(args: &Bench, op: &str, dtype: &str) -> bool {
 /// Shows an earlier report.
 fn recall(out: &mut impl Write, path: &Path, args: &Bench, peers: Option<&Peers>, table: Table) -> Result<Report> {
     let mut report = Report::read(path)?;
-    report.rows.retain(|row| is_asked(args, &row.op, &row.dtype));
+    let of_set = |row: &Measured| args.set.is_none_or(|set| set.has(&row.set));
+    report.rows.retain(|row| of_set(row) && is_asked(args, &row.op, &row.dtype));
     if let Some(peers) = peers {
         peers.join(&mut report);
     }
@@ -107,7 +114,7 @@ fn title(out: &mut impl Write, machine: &Machine) -> Result<()> {
 }
 
 fn measure(out: &mut impl Write, args: &Bench, peers: Option<&Peers>, table: Table) -> Result<Report> {
-    let mut rows = sets::rows(args.set)?;
+    let mut rows = sets::rows(args.set.unwrap_or(Set::Reference))?;
     rows.retain(|row| is_asked(args, &row.op, row.dtype.name()));
     let device = device(&args.device)?;
     let machine = Machine {
@@ -151,6 +158,10 @@ fn of_row(inputs: &mut Inputs, gauge: &mut Gauge, row: &Row, most: u64) -> Measu
         Ok(form) => form,
         Err(error) => return Measured { skipped: Some(error.to_string()), ..describe(row, 0) },
     };
+    let whole = form.bytes(row);
+    if row.set == "sizes" && whole > most {
+        return Measured { skipped: Some(format!("more than {most} bytes")), ..describe(row, whole) };
+    }
     let small = row.within(&form, most);
     let bytes = form.bytes(&small);
     let mut measured = describe(&small, bytes);

@@ -1,5 +1,5 @@
 //! The times of other libraries, as `benches/peers/peers.py` writes them: JSON lines, `{"meta": {..}}` first, then one
-//! line a row and peer.
+//! line a row and peer with its times or an error, at the end `{"end": {..}}` with what was not reached.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -19,6 +19,10 @@ pub(crate) const PEERS: [&str; 7] = ["torch", "inductor", "triton", "cupy", "til
 pub(crate) struct Peers {
     pub(crate) meta: Meta,
     times: HashMap<RowId, Vec<Line>>,
+    /// Peer and error of each row where one failed.
+    failed: Vec<(String, String)>,
+    /// Rows that the run did not come to.
+    unreached: usize,
 }
 
 /// Where the peers ran.
@@ -33,14 +37,31 @@ pub(crate) struct Meta {
     pub(crate) missing: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) copy_gbps: Option<f64>,
+    /// What a call that does next to nothing takes.
+    #[serde(default)]
+    pub(crate) empty_us: Option<f64>,
 }
 
 /// A peer's time of a row, in microseconds.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(crate) struct Line {
-    row: RowId,
     pub(crate) peer: String,
     pub(crate) cold_us: f64,
+}
+
+/// A line of the file after the first.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    End { end: End },
+    Time { row: RowId, peer: String, cold_us: f64 },
+    Failed { peer: String, error: String },
+}
+
+#[derive(Debug, Deserialize)]
+struct End {
+    #[serde(default)]
+    unreached: Vec<Value>,
 }
 
 impl Peers {
@@ -59,20 +80,28 @@ impl Peers {
             serde_json::from_value(value.get_mut("meta")?.take()).ok()
         });
         let meta = meta.ok_or("the first line is no {\"meta\": {..}}")?;
-        let mut times: HashMap<RowId, Vec<Line>> = HashMap::new();
+        let mut peers = Peers { meta, ..Peers::default() };
         for (number, line) in lines {
             let at = number + 1;
-            let line: Line = serde_json::from_str(line).map_err(|error| format!("line {at}: {error}"))?;
-            if !(line.cold_us.is_finite() && line.cold_us > 0.0) {
-                return Err(format!("line {at}: cold_us must be above 0"));
+            let expected = |error| {
+                format!("line {at} is neither row, peer and cold_us, nor peer and error, nor the end ({error})")
+            };
+            match serde_json::from_str(line).map_err(expected)? {
+                Entry::End { end } => peers.unreached += end.unreached.len(),
+                Entry::Failed { peer, error } => peers.failed.push((peer, error)),
+                Entry::Time { row, peer, cold_us } => {
+                    if !(cold_us.is_finite() && cold_us > 0.0) {
+                        return Err(format!("line {at}: cold_us must be above 0"));
+                    }
+                    let of_row = peers.times.entry(row.clone()).or_default();
+                    if of_row.iter().any(|other| other.peer == peer) {
+                        return Err(format!("line {at}: {peer} again for row {row:?}"));
+                    }
+                    of_row.push(Line { peer, cold_us });
+                }
             }
-            let of_row = times.entry(line.row.clone()).or_default();
-            if of_row.iter().any(|other| other.peer == line.peer) {
-                return Err(format!("line {at}: {} again for row {:?}", line.peer, line.row));
-            }
-            of_row.push(line);
         }
-        Ok(Peers { meta, times })
+        Ok(peers)
     }
 
     /// The times of a row.
@@ -96,6 +125,18 @@ impl Peers {
     /// Rows that the file has and the report has not.
     pub(crate) fn unmatched(&self, report: &Report) -> usize {
         self.times.keys().filter(|id| !report.rows.iter().any(|row| row.row == **id)).count()
+    }
+
+    /// What the peers' run did not give: rows where one failed, and rows not reached.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if let Some((peer, error)) = self.failed.first() {
+            faults.push(format!("{} calls failed, the first of {peer}: {error}", self.failed.len()));
+        }
+        if self.unreached > 0 {
+            faults.push(format!("{} rows were not reached in time", self.unreached));
+        }
+        faults
     }
 
     /// Each peer with a time for some row, and ours over its for each.
@@ -136,11 +177,16 @@ mod tests {
     fn the_best_peer_is_joined() {
         let lines = [
             r#"{"row": 0, "peer": "torch", "cold_us": 12.0, "p10_us": 11.0, "p90_us": 13.0, "warm_us": null}"#,
-            r#"{"row": 0, "peer": "triton", "cold_us": 8.0, "p10_us": 7.0, "p90_us": 9.0, "warm_us": 6.5, "note": "n"}"#,
-            r#"{"row": "large/silu/bf16", "peer": "torch", "cold_us": 100.0, "p10_us": 1.0, "p90_us": 1.0, "warm_us": 1.0}"#,
+            r#"{"row": 0, "peer": "triton", "cold_us": 8.0, "p10_us": 7.0, "warm_us": 6.5, "note": "n"}"#,
+            r#"{"row": "large/silu/bf16", "peer": "torch", "cold_us": 100.0, "p10_us": 1.0, "warm_us": 1.0}"#,
             r#"{"row": 431, "peer": "torch", "cold_us": 1.0, "p10_us": 1.0, "p90_us": 1.0, "warm_us": 1.0}"#,
         ];
-        let peers = peers(&lines).unwrap();
+        let more =
+            [r#"{"row": 2, "peer": "cupy", "error": "no nvcc"}"#, r#"{"end": {"seconds": 1, "unreached": [7]}}"#];
+        let peers = peers(&[&lines[..], &more].concat()).unwrap();
+        let faults = peers.faults();
+        assert!(faults[0].contains("1 calls failed, the first of cupy: no nvcc"), "{faults:?}");
+        assert!(faults[1].contains("1 rows were not reached"), "{faults:?}");
         let mut report = synthetic::report();
         report.rows[0].times.cold.as_mut().unwrap().us = 10.0;
         peers.join(&mut report);

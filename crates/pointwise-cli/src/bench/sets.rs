@@ -14,12 +14,24 @@ use crate::special;
 pub(crate) enum Set {
     /// the 431 rows of the public TileOPs run
     Reference,
-    /// every op on every float type (i32 and bool where an op takes no floats), 2^28 elements
+    /// every op on every float type (i32, i64 and bool where an op takes no floats), 2^28 elements
     Large,
     /// copy, silu, add and gelu in bf16 and f32, tensors from 1 KiB to 4 GiB
     Sizes,
     /// all of them
     All,
+}
+
+impl Set {
+    /// Whether the rows of `name` are part of it.
+    pub(crate) fn has(self, name: &str) -> bool {
+        match self {
+            Set::Reference => name == "reference",
+            Set::Large => name == "large",
+            Set::Sizes => name == "sizes",
+            Set::All => true,
+        }
+    }
 }
 
 /// The rows of a set.
@@ -46,10 +58,9 @@ pub(crate) fn large() -> Vec<Row> {
     let mut add = |op: &str, takes: &[DType], shapes: &[&[usize]], params: &str| {
         let mut types: Vec<DType> = FLOATS.into_iter().filter(|dtype| takes.contains(dtype)).collect();
         if types.is_empty() {
-            types.push(DType::I32);
-        }
-        // Bools are what the logical ops are for.
-        if types == [DType::I32] || op.starts_with("logical") {
+            types = vec![DType::I32, DType::I64, DType::Bool];
+        } else if op.starts_with("logical") {
+            // Bools are what they are for.
             types.push(DType::Bool);
         }
         rows.extend(types.into_iter().map(|dtype| row("large", op, dtype, "", shapes, params)));
@@ -57,10 +68,14 @@ pub(crate) fn large() -> Vec<Row> {
     let square: &[usize] = &[SIDE, SIDE];
     for op in Op::all() {
         let info = op.info();
-        let params = if info.name == "clamp" { "min=-0.5;max=0.5" } else { "" };
+        let params = match info.name {
+            "clamp" => "min=-0.5;max=0.5",
+            "round_decimals" => "decimals=2",
+            _ => "",
+        };
         match (info.kind, op.arguments().len()) {
             (Kind::Gated, _) => add(info.name, info.types, &[&[SIDE, 2 * SIDE]], ""),
-            (Kind::Channel, _) => add(info.name, info.types, &[&[16, 256, 1 << 16], &[256]], ""),
+            (Kind::Channel, _) => add(info.name, info.types, &[square, &[SIDE]], ""),
             (_, operands) => add(info.name, info.types, &vec![square; operands], params),
         }
     }
@@ -68,14 +83,16 @@ pub(crate) fn large() -> Vec<Row> {
         match op.name {
             "masked_fill" => add(op.name, op.types(), &[square, square], "value=-100.0"),
             "dropout" => add(op.name, op.types(), &[square], "p=0.5;seed=42"),
-            "alibi" => add(op.name, op.types(), &[&[4, 1 << 13, 1 << 13]], ""),
+            "alibi" => add(op.name, op.types(), &[&[16, 1 << 12, 1 << 12]], ""),
             _ => add(op.name, op.types(), &[&[1 << 16, 1 << 12]], ""),
         }
     }
+    let rotary = [DType::F32, DType::F16, DType::BF16];
     for def in ROPE {
-        let types = [DType::F32, DType::F16, DType::BF16];
-        add(def.name, &types, &[&[1, 1 << 13, 256, 128]], "angles=frequencies");
+        add(def.name, &rotary, &[&[8, 1 << 13, 32, 128]], "angles=frequencies");
     }
+    let tokens = 1 << 16;
+    add("rope_neox_position_ids", &rotary, &[&[tokens, 32, 128], &[tokens]], "max_position=65536");
     rows
 }
 

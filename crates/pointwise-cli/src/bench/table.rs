@@ -176,7 +176,8 @@ fn of_peers(out: &mut impl Write, report: &Report, peers: &Peers, table: Table) 
     let gpu = meta.gpu.as_deref().unwrap_or("an unnamed GPU");
     let torch = meta.torch.as_deref().map_or(String::new(), |torch| format!(", PyTorch {torch}"));
     let copy = meta.copy_gbps.map_or(String::new(), |copy| format!(", its copy {copy:.0} GB/s"));
-    line(out, table.paint.strong(&format!("peers on {gpu}{torch}{copy}; ours over each:")))?;
+    let empty = meta.empty_us.map_or(String::new(), |empty| format!(", a call of one element {empty:.2} us"));
+    line(out, table.paint.strong(&format!("peers on {gpu}{torch}{copy}{empty}; ours over each:")))?;
     if let (Some(ours), Some(theirs)) = (&report.machine.gpu, &meta.gpu)
         && ours != theirs
     {
@@ -186,6 +187,9 @@ fn of_peers(out: &mut impl Write, report: &Report, peers: &Peers, table: Table) 
         if let Some(text) = ratios(&of_peer) {
             line(out, format!("  {peer:10} {text}"))?;
         }
+    }
+    for fault in peers.faults() {
+        line(out, format!("  {}", crate::error::one_line(&fault)))?;
     }
     for (peer, why) in peers.missing() {
         line(out, format!("  {peer:10} missing: {why}"))?;

@@ -1,11 +1,11 @@
 //! What is measured: rows of `workloads.csv` and of the command's own sets.
 //!
-//! `workloads.csv` holds the elementwise, rope, dropout, ALiBi, sinusoidal and gated cases of a public nightly benchmark run
-//! of TileOPs (`tile-ai/TileOPs`, branch `nightly-bench`, commit `a4551ab7`, `bench_results.xml`, of the code at `52dbc086`):
-//! shapes, parameters, bytes, and the medians of TileOPs, PyTorch eager and inductor, in some rows of another library, on
-//! one H200. Its times are device-busy times of CUPTI after a flush of the level-2 cache. `fair` is 0 where the two sides did
-//! not do the same work. It is the one file of workloads: `benches/peers/peers.py` reads it too, and row numbers count its
-//! data rows from 0.
+//! `workloads.csv` holds the elementwise, rope, dropout, ALiBi, sinusoidal and gated cases of a public nightly
+//! benchmark run of TileOPs (`tile-ai/TileOPs`, branch `nightly-bench`, commit `a4551ab7`, `bench_results.xml`, of the
+//! code at `52dbc086`): shapes, parameters, bytes, and the medians of TileOPs, PyTorch eager and inductor, in some
+//! rows of another library, on one H200. Its times are device-busy times of CUPTI after a flush of the level-2 cache.
+//! `fair` is 0 where the two sides did not do the same work. It is the one file of workloads: `benches/peers/peers.py`
+//! reads it too, and row numbers count its data rows from 0.
 
 use pointwise::DType;
 use serde::{Deserialize, Serialize};
