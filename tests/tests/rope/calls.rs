@@ -1,0 +1,125 @@
+//! What is refused, graphs, and sizes beyond 31 bits.
+
+use pointwise::rope::{
+    MropeLayout, MropeSections, OutOfRange, RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopeLayout, RopePairs,
+    RopePositions, RopePrecision,
+};
+use pointwise::{DType, Device, Stream, Tensor, bf16};
+
+use crate::Outcome;
+use crate::logical::Logical;
+use crate::oracle::Angles;
+
+/// What is refused, and in which words.
+pub(crate) fn mistakes(device: &Device) -> Outcome {
+    let q = Tensor::zeros(device, DType::F32, [2, 6, 4, 32])?;
+    let k = Tensor::zeros(device, DType::F32, [2, 6, 1, 32])?;
+    let angles = Angles::new(device, DType::F32, 16, 6);
+    let kernel = || RopeKernel::new(angles.of("tables"), RopePairs::Half);
+    let refused = |what: &str, result: pointwise::Result<(Tensor, Option<Tensor>)>, words: &str| -> Outcome {
+        match result {
+            Ok(_) => Err(format!("{what} was not refused").into()),
+            Err(error) if error.to_string().contains(words) => Ok(()),
+            Err(error) => Err(format!("{what}: \"{error}\" does not say \"{words}\"").into()),
+        }
+    };
+    kernel().run(&q, Some(k.view()))?;
+    refused("odd", kernel().rotary_dim(15).run(&q, None), "rotary_dim")?;
+    let wide = Tensor::zeros(device, DType::F32, [6, 20])?;
+    let tables = RopeAngles::Tables { cos: wide.view(), sin: wide.view() };
+    refused("too many lanes", RopeKernel::new(tables, RopePairs::Half).run(&q, None), "head_dim")?;
+    refused("width", RopeKernel::new(tables, RopePairs::Half).rotary_dim(16).run(&q, None), "`cos`")?;
+    let narrow = Tensor::zeros(device, DType::F32, [6, 4])?;
+    let tables = RopeAngles::Tables { cos: angles.cos.view(), sin: narrow.view() };
+    refused("sin", RopeKernel::new(tables, RopePairs::Half).run(&q, None), "sin")?;
+    refused("short table", kernel().positions(RopePositions::Offset(1)).run(&q, None), "rows 0 to 5")?;
+    refused("negative", kernel().positions(RopePositions::Offset(-1)).run(&q, None), "rows 0 to 5")?;
+    refused("layout", kernel().layout(RopeLayout::Thd).run(&q, None), "[tokens, heads, head_dim]")?;
+    refused("rank", kernel().run(&k.try_clone()?.reshape([12, 32])?, None), "[batch, sequence, heads, head_dim]")?;
+    let other = Tensor::zeros(device, DType::F32, [2, 5, 1, 32])?;
+    refused("k", kernel().run(&q, Some(other.view())), "heads alone")?;
+    let half_k = Tensor::zeros(device, DType::F16, [2, 6, 1, 32])?;
+    refused("k's type", kernel().run(&q, Some(half_k.view())), "f16")?;
+    let ints = Tensor::zeros(device, DType::I32, [2, 6, 4, 32])?;
+    refused("type", kernel().run(&ints, None), "i32")?;
+    let ids = Tensor::zeros(device, DType::I64, [7])?;
+    refused("ids", kernel().positions(RopePositions::Ids(ids.view())).run(&q, None), "position_ids")?;
+    let ids = Tensor::zeros(device, DType::F32, [6])?;
+    refused("ids' type", kernel().positions(RopePositions::Ids(ids.view())).run(&q, None), "position_ids")?;
+    let starts = Tensor::zeros(device, DType::I32, [3])?;
+    let sequences = RopePositions::Sequences { cu_seqlens: starts.view(), offsets: None };
+    let ids = Tensor::zeros(device, DType::I64, [3, 6])?;
+    let sections = MropeSections { sections: [4, 2, 1], layout: MropeLayout::Chunked };
+    let axes = RopePositions::Axes { ids: ids.view(), sections };
+    refused("sections", kernel().positions(axes).run(&q, None), "mrope_section")?;
+    refused("sequences", kernel().positions(sequences).run(&q, None), "thd")?;
+    refused("threads", kernel().threads(33).run(&q, None), "threads")?;
+    refused("scale", kernel().output_scale(f32::NAN, 1.0).run(&q, None), "output_scale")?;
+    refused("transposed", kernel().run(q.view().transpose(2, 3)?, None), "last dimension")?;
+    let ids = Tensor::from_slice(device, &[0_i32, 1, 2, 3, 4, 9], [6])?;
+    let by_ids = kernel().positions(RopePositions::Ids(ids.view()));
+    if device.is_cpu() {
+        refused("an id", by_ids.clone().run(&q, None), "rows 0 to 5")?;
+    }
+    by_ids.out_of_range(OutOfRange::Identity).run(&q, None)?;
+    let mut moved = q.try_clone()?;
+    let to_half = RopeKernel::new(angles.of("hf"), RopePairs::InterleavedToHalf);
+    let result = to_half.run_inplace(&mut moved, None);
+    refused("in place", result.map(|()| (moved, None)), "in place")?;
+    let mut target = q.try_clone()?;
+    let result = kernel().run_into(&q, Some(k.view()), &mut target, None);
+    refused("an output", result.map(|()| (target, None)), "give both")?;
+    // Nothing to do is no mistake.
+    let none = Tensor::zeros(device, DType::F32, [2, 0, 4, 32])?;
+    kernel().run(&none, None)?;
+    Ok(())
+}
+
+pub(crate) fn graph_capture(device: &Device) -> Outcome {
+    let stream = Stream::new(device)?;
+    let x = Logical::random([1, 8, 4, 64], DType::BF16, 14);
+    let q = x.tensor(device, DType::BF16, RopeLayout::Bshd);
+    let mut y = Tensor::zeros(device, DType::BF16, [1, 8, 4, 64])?;
+    let angles = Angles::new(device, DType::BF16, 64, 8);
+    let kernel = RopeKernel::new(angles.of("hf"), RopePairs::Half).on(&stream);
+    // Loads the kernel, which a capture forbids.
+    kernel.run_into(&q, None, &mut y, None)?;
+    stream.synchronize()?;
+    let expected = y.to_bytes()?;
+    y.copy_from_bytes(&vec![0; expected.len()])?;
+    stream.begin_capture()?;
+    kernel.run_into(&q, None, &mut y, None)?;
+    let graph = stream.end_capture()?;
+    // SAFETY: q, y and the frequencies live on, and nothing else uses them before the stream is done.
+    unsafe { graph.launch(&stream)? };
+    stream.synchronize()?;
+    if y.to_bytes()? == expected { Ok(()) } else { Err("the graph's result differs".into()) }
+}
+
+/// More elements than 31 bits can count, and more tokens than a grid's y axis has.
+pub(crate) fn beyond_31_bits(device: &Device) -> Outcome {
+    let (tokens, heads, head_dim) = (70_000, 256, 128);
+    let n = tokens * heads * head_dim;
+    assert!(n > 1 << 31);
+    let pattern: Vec<u8> =
+        (0..heads * head_dim).flat_map(|i| bf16::from_f32((i % 251) as f32 / 64.0).to_le_bytes()).collect();
+    let bytes = pattern.repeat(tokens);
+    let mut x = Tensor::from_bytes(device, DType::BF16, &bytes, [1, tokens, heads, head_dim])?;
+    let frequencies = RopeConfig::default_rope(head_dim, 1e4).frequencies(0).unwrap();
+    let on_device = RopeFrequencies::new(device, &frequencies)?;
+    RopeKernel::new(RopeAngles::Frequencies(&on_device, RopePrecision::Hf), RopePairs::Half)
+        .run_inplace(&mut x, None)?;
+    for token in [0, 1, 35_000, 65_535, 65_536, 69_999] {
+        let got = x.view().narrow(1, token, 1)?.to_bytes()?;
+        let cpu = Device::cpu();
+        let here = RopeFrequencies::new(&cpu, &frequencies)?;
+        let mut row = Tensor::from_bytes(&cpu, DType::BF16, &pattern, [1, 1, heads, head_dim])?;
+        RopeKernel::new(RopeAngles::Frequencies(&here, RopePrecision::Hf), RopePairs::Half)
+            .positions(RopePositions::Offset(token as i64))
+            .run_inplace(&mut row, None)?;
+        if got != row.to_bytes()? {
+            return Err(format!("token {token} is wrong").into());
+        }
+    }
+    Ok(())
+}
