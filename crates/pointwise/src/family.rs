@@ -9,7 +9,7 @@ mod unary;
 
 crate::include_kernels!();
 
-pub use map::{BINARY, GATED, TERNARY, map_op};
+pub use map::{BINARY, GATED, MASKED_FILL, TERNARY, map_op};
 pub use unary::UNARY;
 
 /// The definitions of the ops, by name.

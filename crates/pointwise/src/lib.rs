@@ -35,12 +35,12 @@ mod tuner;
 
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
-pub use family::{BINARY, GATED, TERNARY, UNARY, definitions, embedded, kernels, map_op, op, ops};
+pub use family::{BINARY, GATED, MASKED_FILL, TERNARY, UNARY, definitions, embedded, kernels, map_op, op, ops};
 #[doc(hidden)]
 pub use host::{__fill_params, OracleValue};
+pub use kernel::result_type;
 pub use kernel::{BinaryKernel, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{DropoutKernel, GeneratorKernel, SinusoidalLayout};
-pub use kernel::result_type;
 pub use kernel::{Entry, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
 pub use number::Number;
 #[doc(hidden)]
