@@ -125,7 +125,7 @@ impl Report {
             let same = nearest == got && nearest.is_sign_negative() == got.is_sign_negative();
             let right = same || nearest.is_nan() && got.is_nan();
             if !got.is_nan() && !nearest.is_nan() {
-                let distance = distance(got, exact, nearest, result);
+                let distance = apart(got, exact, nearest, result);
                 self.measured += 1;
                 self.ulp_sum += distance;
                 // Zeros of different sign are no distance apart, and still not the same.
@@ -177,7 +177,7 @@ fn wrap(exact: f64, dtype: DType) -> f64 {
 }
 
 /// How far two numbers lie apart, in ULP of a type at `nearest`.
-fn distance(got: f64, exact: f64, nearest: f64, dtype: DType) -> f64 {
+fn apart(got: f64, exact: f64, nearest: f64, dtype: DType) -> f64 {
     // Infinity counts as the next number after the largest; f8e4m3 has none and saturates.
     let beyond = largest(dtype) + if dtype == DType::F8E4M3 { 0.0 } else { ulp_at(largest(dtype), dtype) };
     let finite = |value: f64| if value.abs() > beyond { beyond.copysign(value) } else { value };

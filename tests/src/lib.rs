@@ -1,12 +1,14 @@
 //! What the tests share: inputs, and the comparison of results with the oracle.
 
 pub mod accuracy;
+pub mod convert;
 pub mod golden;
 pub mod inputs;
 pub mod judge;
 pub mod layouts;
 pub mod map;
 pub mod params;
+pub mod promote;
 
 /// Runs `$body` with `$E` as the Rust type of the element type `$dtype`.
 #[macro_export]

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointwise::{Accuracy, BINARY, DType, GATED, OpInfo, TERNARY, UNARY};
+use pointwise::{Accuracy, BINARY, DType, GATED, MASKED_FILL, OpInfo, TERNARY, UNARY};
 
 const HEAD: &str = "\
 # The ops
@@ -13,14 +13,20 @@ Made of the op tables by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
 
 *Bound* is the largest error of an f32 result in ULP; `exact` results are correctly rounded, the same bits on every device.
 Results in 16 bits are within 1 ULP and correctly rounded for at least 99.5 % of all inputs, results in 8 bits always.
-`floats` are f32, f16, bf16, f8e4m3, f8e5m2; `ints` are i8, i16, i32, i64, u8.
+`floats` are f32, f16, bf16, f8e4m3, f8e5m2; `ints` are i8, i16, i32, i64, u8. With a `*` integers and bool are converted to
+f32 first.
+
+Operands of different types are converted to the one that `torch.result_type` gives (`result_type`), but those of `prelu`,
+`lerp` and gated ops; numbers take the type of the tensors unless they are of a higher category (bool, integer, float). fp8
+types meet no other type. A result in place is converted to the type of its tensor where `torch.can_cast` allows it.
 ";
 
 const TAIL: &str = "
 ## Beside the tables
 
-`masked_fill` and `clamp_bounds` (clamp by tensors, either of which may be missing) are built on `where` and
-`clamp_tensor`. `dropout`, `alibi` and `sinusoidal` take a place in a random sequence or a shape, see their documentation; the
+`to_dtype` converts elements, of any type to any. `clamp_bounds` (clamp by tensors, either of which may be missing) is built
+on `clamp_tensor`. `pow` with the numbers 1, 2, 0.5, -0.5 and -1 as exponents is a copy, `mul`, `sqrt`, `rsqrt` and
+`reciprocal`, with their special values, as in PyTorch. `dropout`, `alibi` and `sinusoidal` take a place in a random sequence or a shape, see their documentation; the
 rotary embedding has [a page of its own](rope.md).
 ";
 
@@ -33,7 +39,7 @@ fn page() -> String {
         ("One operand", UNARY.iter().map(|def| &def.info).collect()),
         ("Two operands, broadcast", BINARY.iter().map(|def| &def.info).collect()),
         ("Gated: an activation of the first half times the second", GATED.iter().map(|def| &def.info).collect()),
-        ("Three operands, broadcast", TERNARY.iter().map(|def| &def.info).collect()),
+        ("Three operands, broadcast", TERNARY.iter().map(|def| &def.info).chain([&MASKED_FILL]).collect()),
     ];
     for (title, infos) in tables {
         page += &format!("\n## {title}\n\n{COLUMNS}");
@@ -59,7 +65,7 @@ fn row(info: &OpInfo) -> String {
         info.name,
         info.arguments().join(", "),
         params.join(", "),
-        types(info.types)
+        types(info.types) + if info.int_to_float { " \\*" } else { "" }
     );
     row
 }

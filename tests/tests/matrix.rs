@@ -4,12 +4,13 @@
 //! A case runs all codes (8 and 16 bits) or 65,536 mixed values against the CPU and the oracle, then sizes from 0 up at
 //! several alignments, with guard bytes around the output, and in place. Ops of several operands have a case for each class
 //! (`add::bf16::rows`): all pairs of 8-bit codes or special and mixed values against models, views of all kinds, and in
-//! place. `POINTWISE_MATRIX=quick` takes fewer sizes, for
+//! place. Every conversion between element types is a case (`to_dtype::f32::bf16::register_copy`), and so are ops of every
+//! pair of them (`promoted::i32::f16`). `POINTWISE_MATRIX=quick` takes fewer sizes, for
 //! a memory checker.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{Accuracy, Class, DType, Device, MapDef, Number, Operand, Strategy, Tensor, UNARY, UnaryDef};
-use tests::{inputs, judge, layouts, map, params};
+use tests::{convert, inputs, judge, layouts, map, params, promote};
 
 const GUARD: u8 = 0xA5;
 
@@ -44,6 +45,15 @@ fn main() {
                 trials.push(Trial::test(name, move || map_case(&device, def, dtype, class)));
             }
         }
+    }
+    let strategies: &[Strategy] =
+        if device.is_cpu() { &[Strategy::Auto] } else { &[Strategy::RegisterCopy, Strategy::Direct] };
+    for (a, b) in DType::ALL.into_iter().flat_map(|a| DType::ALL.map(|b| (a, b))) {
+        for &strategy in strategies {
+            let case = move || Ok(convert::check(&device, a, b, strategy)?);
+            trials.push(Trial::test(format!("to_dtype::{a}::{b}::{strategy}"), case));
+        }
+        trials.push(Trial::test(format!("promoted::{a}::{b}"), move || Ok(promote::check(&device, a, b)?)));
     }
     if device.is_cuda() {
         for class in Class::ALL {

@@ -27,7 +27,11 @@ pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
         serde_json::to_writer_pretty(&mut *out, &ops).map_err(|error| Error::Stdout(error.into()))?;
         return line(out, "");
     }
-    let of_table = |op: Op| (signature(op), type_groups(op.info().types), op.info());
+    let types = |op: Op| {
+        let star = if op.info().int_to_float { " *" } else { "" };
+        type_groups(op.info().types) + star
+    };
+    let of_table = |op: Op| (signature(op), types(op), op.info());
     let mut rows: Vec<[String; 5]> = Op::all()
         .map(of_table)
         .map(|(signature, types, info)| {
@@ -47,6 +51,10 @@ pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
         line(out, format!("{signature}  {types}  {gist}"))?;
     }
     line(out, "")?;
+    line(
+        out,
+        "*: integers and bool are converted to f32. Operands of different types meet as torch.result_type says.",
+    )?;
     line(out, "floats: f32 f16 bf16 f8e4m3 f8e5m2; ints: i8 i16 i32 i64 u8. Accuracy is that of f32 results;")?;
     line(out, "16-bit ones are within 1 ULP, fp8 ones correctly rounded. Strategies: `pointwise list --json`.")
 }
@@ -59,6 +67,7 @@ struct Description {
     arguments: &'static [&'static str],
     parameters: Vec<Value>,
     types: Vec<&'static str>,
+    int_to_float: bool,
     result: &'static str,
     strategies: Vec<Value>,
     accuracy: Value,
@@ -84,6 +93,7 @@ fn describe(op: Op) -> Description {
         arguments: op.arguments(),
         parameters: params.chain(choices).collect(),
         types: names(info.types),
+        int_to_float: info.int_to_float,
         result: result(info),
         strategies: strategies.collect(),
         accuracy: json!({

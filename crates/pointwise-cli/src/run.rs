@@ -5,6 +5,7 @@ use std::path::Path;
 
 use pointwise::rope::rope_op;
 use pointwise::{DType, Device, ErrorKind, Operand, Strategy};
+use pointwise_core::Kind;
 
 use crate::args::Run;
 use crate::error::{Error, Result};
@@ -36,7 +37,9 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     let names: Vec<_> = from_file.iter().map(|&k| op.arguments()[k]).collect();
     let tensors = file::read(file, &names, &device)?;
     for ((k, name), tensor) in from_file.iter().zip(&names).zip(&tensors) {
-        check_type(info.name, name, tensor.dtype(), op.types(*k))?;
+        if info.kind == Kind::Select && *k == 0 {
+            check_type(info.name, name, tensor.dtype(), op.types(*k))?;
+        }
     }
     let mut operands: Vec<_> = numbers.iter().map(|number| Operand::Number(number.unwrap_or_default())).collect();
     for (k, tensor) in from_file.iter().zip(&tensors) {

@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use pointwise::{Accuracy, DType, Number, OpInfo, Philox, SinusoidalLayout, Strategy, Tensor, kernels, ops};
+use pointwise::{
+    Accuracy, DType, MASKED_FILL, Number, OpInfo, Philox, SinusoidalLayout, Strategy, Tensor, kernels, ops,
+};
 use serde_json::{Value, json};
 
 use crate::args::Run;
@@ -24,9 +26,8 @@ pub(crate) struct Special {
     settings: &'static [(&'static str, Option<&'static str>)],
     /// Those that can be asked for.
     strategies: &'static [Strategy],
-    /// What its table says of it, where it is in one.
-    info: Option<fn() -> &'static OpInfo>,
-    doc: &'static str,
+    /// What its table says of it.
+    info: fn() -> &'static OpInfo,
     run: fn(&Work<'_>) -> Result<Done>,
 }
 
@@ -55,8 +56,7 @@ const ALL: &[Special] = &[
         arguments: &["x", "mask"],
         settings: &[("value", None)],
         strategies: &[],
-        info: None,
-        doc: "`mask ? value : x`, x and mask broadcast both ways",
+        info: || &MASKED_FILL,
         run: masked_fill,
     },
     Special {
@@ -65,8 +65,7 @@ const ALL: &[Special] = &[
         arguments: &["x"],
         settings: &[("p", Some("0.5")), ("training", Some("true")), ("seed", Some("0")), ("offset", Some("0"))],
         strategies: &[Strategy::Direct, Strategy::ExplicitParallel, Strategy::RegisterCopy],
-        info: Some(|| kernels::dropout(0.5).info()),
-        doc: "",
+        info: || kernels::dropout(0.5).info(),
         run: dropout,
     },
     Special {
@@ -75,8 +74,7 @@ const ALL: &[Special] = &[
         arguments: &[],
         settings: &[("num_heads", None), ("seq_len", None), ("causal", Some("false")), ("dtype", Some("f32"))],
         strategies: &[Strategy::Direct, Strategy::RegisterCopy],
-        info: Some(|| kernels::alibi(false).info()),
-        doc: "",
+        info: || kernels::alibi(false).info(),
         run: alibi,
     },
     Special {
@@ -85,8 +83,7 @@ const ALL: &[Special] = &[
         arguments: &[],
         settings: &[("seq_len", None), ("d_model", None), ("halves", Some("false")), ("dtype", Some("f32"))],
         strategies: &[Strategy::Direct, Strategy::RegisterCopy],
-        info: Some(|| kernels::sinusoidal(SinusoidalLayout::Interleaved).info()),
-        doc: "",
+        info: || kernels::sinusoidal(SinusoidalLayout::Interleaved).info(),
         run: sinusoidal,
     },
 ];
@@ -253,16 +250,16 @@ impl Settings<'_> {
 impl Special {
     /// The element types of `x`, or of the result.
     pub(crate) fn types(&self) -> &'static [DType] {
-        self.info.map_or(&DType::ALL, |info| info().types)
+        (self.info)().types
     }
 
     /// The error allowed.
     pub(crate) fn accuracy(&self) -> Accuracy {
-        self.info.map_or(Accuracy::Exact, |info| info().accuracy)
+        (self.info)().accuracy
     }
 
     fn doc(&self) -> &'static str {
-        self.info.map_or(self.doc, |info| info().doc.trim())
+        (self.info)().doc.trim()
     }
 }
 

@@ -87,6 +87,18 @@ fn rounding_mode_chooses_the_division() {
 }
 
 #[test]
+fn operands_of_different_types_meet() {
+    let tensors = [("a", "F32", &[2][..], f32s(&[0.5, 1.0])), ("b", "I32", &[2], i32s(&[1, -2]))];
+    assert_eq!(run("add", &tensors, &[]), floats(&[1.5, -1.0], &[2]));
+    assert_eq!(run("lt", &tensors, &[]), (Dtype::BOOL, vec![2], vec![1, 0]));
+    let ints = [("a", "I32", &[2][..], i32s(&[1, -2])), ("b", "U8", &[2], vec![3, 200])];
+    assert_eq!(run("add", &ints, &[]), (Dtype::I32, vec![2], i32s(&[4, 198])));
+    assert_eq!(run("div", &ints, &["b=4"]), floats(&[0.25, -0.5], &[2]));
+    assert_eq!(run("add", &ints, &["b=0.5"]), floats(&[1.5, -1.5], &[2]));
+    assert_eq!(run("sqrt", &[("x", "U8", &[2], vec![4, 9])], &[]), floats(&[2.0, 3.0], &[2]));
+}
+
+#[test]
 fn a_weight_for_each_channel() {
     let x = ("x", "F32", &[1, 2, 2][..], f32s(&[-1.0, 2.0, -3.0, -4.0]));
     let weight = ("weight", "F32", &[2][..], f32s(&[0.5, 2.0]));
@@ -213,9 +225,9 @@ fn faults() {
     for (op, file, settings, code, words) in [
         ("add", "a", &[][..], 1, &["a has no tensor b"][..]),
         ("add", "shapes", &[], 1, &["[2]", "[3]"]),
-        ("add", "types", &[], 1, &["operand b of add", "i32"]),
-        ("div", "ints", &["b=2"], 1, &["div does not take i32", "of a"]),
-        ("add", "ints", &["b=0.5"], 2, &["b = 0.5", "whole number"]),
+        ("lerp", "types", &["weight=0.5"], 1, &["operand b of lerp", "i32"]),
+        ("silu", "types", &[], 1, &["has no tensor x"]),
+        ("add", "ints", &["b=1", "alpha=0.5"], 2, &["alpha = 0.5", "whole number"]),
         ("add", "ints", &["b=x"], 2, &["b=x: not a number"]),
         ("add", "a", &["a=1", "b=2"], 2, &["add of numbers alone"]),
         ("add", "a", &["b=2", "b=3"], 2, &["b is given twice"]),

@@ -29,7 +29,7 @@ macro_rules! __convert_entries {
             /// That of `pointwise_device::broadcast::flat`; the host checks it before the launch.
             #[unsafe(export_name = $crate::symbol!(convert, $from, $to, flat))]
             unsafe extern "gpu-kernel" fn flat(x: *const A, y: *mut B, n: u64, head: u32) {
-                let inputs = $crate::__map_inputs!([x] [0] 0);
+        let inputs = $crate::__map_inputs!([x] [0] 0);
                 let map = <M as $crate::map::Map>::from_words([0; 4]);
                 // SAFETY: this entry's own contract.
                 unsafe { $crate::broadcast::flat::<M, LANES>(&inputs, y, n, head, map) }
@@ -39,12 +39,10 @@ macro_rules! __convert_entries {
             /// That of `pointwise_device::broadcast::tiled`; the host checks it before the launch.
             #[allow(improper_gpu_kernel_arg)] // by value, and without a pointer in it
             #[unsafe(export_name = $crate::symbol!(convert, $from, $to, strided))]
-            unsafe extern "gpu-kernel" fn strided(
-                x: *const A, y: *mut B, steps: $crate::launch::Steps<2>, items: u32,
-            ) {
+            unsafe extern "gpu-kernel" fn strided(x: *const A, y: *mut B, steps: $crate::launch::Steps<2>, items: u32) {
                 let inputs = $crate::__map_inputs!([x] [0] 0);
                 let map = <M as $crate::map::Map>::from_words([0; 4]);
-                // SAFETY: this entry's own contract.
+        // SAFETY: this entry's own contract.
                 unsafe { $crate::broadcast::tiled::<M, 1, 2>(&inputs, y, &steps, items, map) }
             }
         };

@@ -9,7 +9,7 @@ mod unary;
 
 crate::include_kernels!();
 
-pub use map::{BACKWARD, BINARY, GATED, GRADIENTS, TERNARY, gradient_op, map_op};
+pub use map::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, gradient_op, map_op};
 pub use unary::UNARY;
 
 /// The definitions of the ops, by name.

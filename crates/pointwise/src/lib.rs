@@ -38,7 +38,7 @@ mod tuner;
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
 pub use family::{
-    BACKWARD, BINARY, GATED, GRADIENTS, TERNARY, UNARY, definitions, embedded, gradient_op, kernels, map_op, op, ops,
+    BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, UNARY, definitions, embedded, gradient_op, kernels, map_op, op, ops,
 };
 #[doc(hidden)]
 pub use host::{__fill_params, OracleValue};

@@ -3,8 +3,9 @@
 use crate::Number;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::{GradientDef, MapDef, Operand};
+use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
-use pointwise_core::ParamInfo;
+use pointwise_core::{Accuracy, DType, Kind, OpInfo, ParamInfo, ResultType};
 
 macro_rules! tables {
     ($($(#[doc = $doc:literal])* $module:ident $table:ident $visitor:ident;)*) => { $(
@@ -189,36 +190,78 @@ pub fn clamp_bounds_into<'a, 'b>(
     }
 }
 
-/// A fill value for elements of type `dtype`.
-fn fill_value(value: Number, dtype: crate::DType) -> Result<Operand<'static>> {
+/// `masked_fill`, which runs the kernels of `where`, as data.
+pub static MASKED_FILL: OpInfo = OpInfo {
+    name: "masked_fill",
+    kind: Kind::Select,
+    operands: &["x", "mask", "value"],
+    results: &["y"],
+    params: &[],
+    types: &DType::ALL,
+    int_to_float: false,
+    result: ResultType::Same,
+    accuracy: Accuracy::Exact,
+    doc: "`mask ? value : x`, x and mask broadcast both ways; the value is converted to x's type, which must hold it.\n",
+    formula: "if mask { value } else { x }",
+};
+
+/// A fill value as an element of type `dtype`, by PyTorch's rules: a float must be in the range if it is finite; an integer
+/// takes a float towards zero, u8 also -255 to -1, which wrap; bool is whether it is not 0.
+fn fill_number(value: Number, dtype: DType) -> Result<Number> {
+    let refuse = |why: String| ErrorKind::Parameter { name: "value", value: value.to_string(), why }.into();
     let info = ParamInfo { name: "value", default: 0.0 };
-    if value.is_beyond(&info, dtype) {
-        return Err(ErrorKind::Parameter {
-            name: "value",
-            value: value.to_string(),
-            why: format!("is beyond the range of {dtype}; infinity is not"),
-        }
-        .into());
+    if value == Number::Default {
+        return Err(refuse("a fill value has no default".to_owned()));
     }
-    Ok(Operand::Number(match value {
-        // PyTorch cuts a finite float to an integer.
-        Number::Float(x) if dtype.is_int() && x.is_finite() => Number::Float(x.trunc()),
+    if value.is_beyond(&info, dtype) {
+        return Err(refuse(format!("is beyond the range of {dtype}; infinity is not")));
+    }
+    Ok(match value {
+        _ if dtype == DType::Bool => Number::Bool(value.to_f64(&info) != 0.0),
+        Number::Int(low @ -255..=-1) if dtype == DType::U8 => Number::Int(low + 256),
+        Number::Float(x) if dtype.is_int() => {
+            let cut = x.trunc();
+            // 2^63 is exact in f64, the largest i64 is not.
+            let limit = i64::MAX as f64;
+            if !(-limit..limit).contains(&cut) {
+                return Err(refuse(format!("{dtype} takes a finite number in its range")));
+            }
+            Number::Int(cut as i64)
+        }
         value => value,
-    }))
+    })
 }
 
-/// `mask ? value : x`, x and mask broadcast both ways; bits of x pass through. The value is converted to x's type, in which
-/// it must be finite if it was.
+/// What a call of `masked_fill` fills with: a number, or a tensor without dimensions, which is converted to `dtype` and kept
+/// in `converted`.
+fn fill_value<'a>(value: Operand<'a>, dtype: DType, converted: &'a mut Option<Tensor>) -> Result<Operand<'a>> {
+    match value {
+        Operand::Number(number) => Ok(Operand::Number(fill_number(number, dtype)?)),
+        Operand::View(view) if view.shape().rank() > 0 => Err(ErrorKind::ShapeMismatch {
+            what: "the value of masked_fill, a number or a tensor without dimensions".to_owned(),
+            expected: Shape::SCALAR,
+            got: *view.shape(),
+        }
+        .into()),
+        Operand::View(view) if view.dtype() != dtype => Ok(Operand::from(&*converted.insert(view.to_dtype(dtype)?))),
+        Operand::View(_) => Ok(value),
+    }
+}
+
+/// `mask ? value : x`, x and mask broadcast both ways; bits of x pass through. The value, a number or a tensor without
+/// dimensions, is converted to x's type. Of a number the type must hold what is left of it: floats infinities and NaN, and
+/// what is finite in their range; integers a number cut towards zero, u8 also -255 to -1, which wrap; bool any.
 ///
 /// # Errors
-/// A mask that is not bool, a value that the type cannot hold, and those of [`TernaryKernel::run`](crate::TernaryKernel::run).
+/// A mask that is not bool, a value of dimensions or that the type cannot hold, and those of [`TernaryKernel::run`](crate::TernaryKernel::run).
 pub fn masked_fill<'a>(
     x: impl Into<TensorView<'a>>,
     mask: impl Into<TensorView<'a>>,
-    value: impl Into<Number>,
+    value: impl Into<Operand<'a>>,
 ) -> Result<Tensor> {
     let x = x.into();
-    kernels::where_().run(mask.into(), fill_value(value.into(), x.dtype())?, x)
+    let mut converted = None;
+    kernels::where_().run(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x)
 }
 
 /// [`masked_fill`] into a tensor that is there.
@@ -229,10 +272,11 @@ pub fn masked_fill_into<'a, 'b>(
     x: impl Into<TensorView<'a>>,
     mask: impl Into<TensorView<'a>>,
     y: impl Into<TensorViewMut<'b>>,
-    value: impl Into<Number>,
+    value: impl Into<Operand<'a>>,
 ) -> Result<()> {
     let x = x.into();
-    kernels::where_().run_into(mask.into(), fill_value(value.into(), x.dtype())?, x, y)
+    let mut converted = None;
+    kernels::where_().run_into(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x, y)
 }
 
 /// [`masked_fill`] over x, whose shape the mask must broadcast to.
@@ -242,10 +286,11 @@ pub fn masked_fill_into<'a, 'b>(
 pub fn masked_fill_inplace<'a, 'b>(
     x: impl Into<TensorViewMut<'a>>,
     mask: impl Into<TensorView<'b>>,
-    value: impl Into<Number>,
+    value: impl Into<Operand<'b>>,
 ) -> Result<()> {
     let x = x.into();
-    let value = fill_value(value.into(), x.dtype())?;
+    let mut converted = None;
+    let value = fill_value(value.into(), x.dtype(), &mut converted)?;
     kernels::where_().run_over_last(mask.into(), value, x)
 }
 

@@ -201,9 +201,8 @@ impl ConvertKernel {
         let (_, steps) = walk.inner();
         let is_dense = walk.is_flat() && steps[0] == steps[1];
         let head = |at: [usize; 2]| {
-            (0..lanes).find(|head| {
-                at.iter().zip(sizes).all(|(at, size)| (at + head * size).is_multiple_of(lanes * size))
-            })
+            (0..lanes)
+                .find(|head| at.iter().zip(sizes).all(|(at, size)| (at + head * size).is_multiple_of(lanes * size)))
         };
         let is_flat = is_dense && self.strategy != Strategy::Direct && head(addresses).is_some();
         let class = if is_flat { Class::Flat } else { Class::Strided };

@@ -275,11 +275,7 @@ impl Call {
     }
 
     /// The operands converted to the type in which they meet; `None` where they are of one, and stay as they are.
-    fn promoted<'a>(
-        &self,
-        operands: &[Operand<'a>],
-        converted: &'a mut Converted,
-    ) -> Result<Option<[Operand<'a>; 3]>> {
+    fn promoted<'a>(&self, operands: &[Operand<'a>], converted: &'a mut Converted) -> Result<Option<[Operand<'a>; 3]>> {
         let info = &self.def.info;
         let Some(dtype) = promote::map_type(info, operands)? else {
             return Ok(None);

@@ -8,8 +8,8 @@ use crate::tensor::{Tensor, TensorView, TensorViewMut};
 pub enum Operand<'a> {
     /// Elements, broadcast.
     View(TensorView<'a>),
-    /// One value for all elements. It takes the element type of the tensors, by PyTorch's rules: a float does not go with
-    /// integers, nor a number other than 0 and 1 with bool.
+    /// One value for all elements. By PyTorch's rules it takes the type of the tensors, but that a float makes f32 of
+    /// integers and bool, and an integer i64 of bool.
     Number(Number),
 }
 

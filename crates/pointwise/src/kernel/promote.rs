@@ -114,10 +114,11 @@ pub(super) fn map_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option
     // A condition is bool, and has no say.
     let values = if info.kind == Kind::Select { &operands[1..] } else { operands };
     let mut first = None;
-    let mut is_one = true;
+    let (mut is_one, mut has_bool) = (true, false);
     for operand in values {
         if let Operand::View(view) = operand {
             is_one &= *first.get_or_insert(view.dtype()) == view.dtype();
+            has_bool |= view.dtype() == DType::Bool;
         }
     }
     let Some(first) = first else {
@@ -126,7 +127,13 @@ pub(super) fn map_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option
     for operand in values {
         if let Operand::Number(number) = operand {
             is_one &= raised(first, *number) == first;
+            has_bool |= matches!(number, Number::Bool(_));
         }
+    }
+    // PyTorch refuses it whatever the other operand is.
+    if has_bool && info.name == "sub" {
+        let op = info.name.to_owned();
+        return Err(ErrorKind::DType { op, got: DType::Bool, allowed: info.types.to_vec() }.into());
     }
     if (is_one && info.supports(first)) || !info.promotes() {
         return Ok(None);
@@ -174,11 +181,7 @@ pub(super) fn convert_all<'a>(
 ///
 /// # Errors
 /// Views that cannot be.
-pub(super) fn stand_in_all<'a>(
-    info: &OpInfo,
-    operands: &[Operand<'a>],
-    dtype: DType,
-) -> Result<[Operand<'a>; 3]> {
+pub(super) fn stand_in_all<'a>(info: &OpInfo, operands: &[Operand<'a>], dtype: DType) -> Result<[Operand<'a>; 3]> {
     let mut all = [Operand::Number(Number::Default); 3];
     for ((k, operand), out) in operands.iter().enumerate().zip(&mut all) {
         *out = match operand {

@@ -34,6 +34,9 @@ impl TernaryKernel {
 
     /// The op on every triple of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
+    /// Operands of different types are converted as [`BinaryKernel::run`](crate::BinaryKernel::run) does, a condition apart;
+    /// `lerp` takes one type, as in PyTorch.
+    ///
     /// # Errors
     /// As [`BinaryKernel::run`](crate::BinaryKernel::run); a condition that is not bool.
     pub fn run<'a>(
@@ -46,7 +49,7 @@ impl TernaryKernel {
     }
 
     /// The op on every triple of elements, written to `y`, of any strides. Allocates nothing and waits for nothing, so that
-    /// a CUDA graph can capture it. `y` may be an operand's very memory.
+    /// a CUDA graph can capture it, unless operands are converted first. `y` may be an operand's very memory.
     ///
     /// # Errors
     /// As [`TernaryKernel::run`] and [`BinaryKernel::run_into`](crate::BinaryKernel::run_into).
