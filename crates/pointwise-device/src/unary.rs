@@ -18,7 +18,7 @@ type Out<O, E> = <<O as UnaryOp<<E as Element>::Compute>>::Output as Store<E>>::
 /// # Safety
 /// `x` and `y` are aligned to their elements and valid for `n` of them, and equal or disjoint.
 #[inline(always)]
-pub unsafe fn direct<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, op: O)
+pub unsafe fn direct<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _steps: u32, op: O)
 where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
@@ -35,7 +35,7 @@ where
 /// # Safety
 /// As [`direct`].
 #[inline(always)]
-pub unsafe fn direct_wide<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, op: O)
+pub unsafe fn direct_wide<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _steps: u32, op: O)
 where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
@@ -52,7 +52,7 @@ where
 /// # Safety
 /// As [`direct`].
 #[inline(always)]
-pub unsafe fn explicit_parallel<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, op: O)
+pub unsafe fn explicit_parallel<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _steps: u32, op: O)
 where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
@@ -74,41 +74,64 @@ where
     }
 }
 
-/// A thread one vector of `V` elements by 16-byte accesses; the `head` elements before the first aligned one and those
-/// after the last whole vector are done one by one by the threads that follow.
+/// A thread `steps` vectors of `V` elements by 16-byte accesses, a block's width apart, the next one on its way while the
+/// last is worked on; the `head` elements before the first aligned one and those after the last whole vector are done one
+/// by one by the first threads of the grid.
 ///
 /// # Safety
-/// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors.
+/// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `steps` is not 0; a block has
+/// `2 V` threads and more.
 #[inline(always)]
-pub unsafe fn register_copy<E, O, const V: usize>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, op: O)
-where
+pub unsafe fn register_copy<E, O, const V: usize>(
+    x: *const E,
+    y: *mut Out<O, E>,
+    n: u64,
+    head: u32,
+    steps: u32,
+    op: O,
+) where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
 {
-    let i = thread::index_1d();
-    let body = n - head as u64;
     // 2^32 vectors are 64 GiB: the host splits nothing below that, and refuses above.
-    let vectors = (body / V as u64) as u32;
-    if i < vectors {
-        // SAFETY: vector i lies inside the body; the caller's contract.
-        unsafe {
-            let x = x.add(head as usize).cast::<[E; V]>().add(i as usize).cast::<E>();
-            let y = y.add(head as usize).cast::<[Out<O, E>; V]>().add(i as usize).cast();
-            let inputs = packed::load::<E, V>(x);
+    let vectors = ((n - head as u64) / V as u64) as u32;
+    let width = thread::block_dim_x();
+    let first = thread::block_idx_x() * (width * steps) + thread::thread_idx_x();
+    // SAFETY: each vector lies inside the body, each single element outside of it; the caller's contract.
+    unsafe {
+        let source = x.add(head as usize).cast::<[E; V]>();
+        let target = y.add(head as usize).cast::<[Out<O, E>; V]>();
+        let load = |i: u32| memory::load(source.add(i as usize).cast(), V * size_of::<E>());
+        let finish = |i: u32, bits: [u64; 2]| {
+            let inputs = packed::unpack::<E, V>(bits);
             let mut results = [<Out<O, E> as Element>::Compute::ZERO; V];
-            unroll!(i < V => { results[i] = op.apply(inputs[i]).lane(); });
-            packed::store::<Out<O, E>, V>(y, results);
+            unroll!(k < V => { results[k] = op.apply(inputs[k]).lane(); });
+            packed::store::<Out<O, E>, V>(target.add(i as usize).cast(), results);
+        };
+        // Short vectors leave the registers for two at once; of long ones a loop does one after another.
+        if V <= 4 && steps == 2 && first + width < vectors {
+            let (a, b) = (load(first), load(first + width));
+            finish(first, a);
+            finish(first + width, b);
+        } else if first < vectors {
+            let (mut at, mut left, mut bits) = (first, steps, load(first));
+            loop {
+                left -= 1;
+                let next = at + width;
+                let more = left > 0 && next < vectors;
+                let coming = if more { load(next) } else { bits };
+                finish(at, bits);
+                if !more {
+                    break;
+                }
+                (at, bits) = (next, coming);
+            }
         }
-    } else {
-        let rest = i - vectors;
-        if rest < head {
-            // SAFETY: rest < head <= n.
-            unsafe { element(x, y, rest as u64, op) }
-        } else {
-            let last = head as u64 + vectors as u64 * V as u64 + (rest - head) as u64;
-            if last < n {
-                // SAFETY: last < n.
-                unsafe { element(x, y, last, op) }
+        if thread::block_idx_x() == 0 {
+            let t = thread::thread_idx_x() as u64;
+            let single = if t < head as u64 { t } else { t + vectors as u64 * V as u64 };
+            if single < n {
+                element(x, y, single, op);
             }
         }
     }
@@ -120,7 +143,7 @@ where
 /// # Safety
 /// As [`register_copy`]. The launch has [`TABLE_THREADS`] threads a block, and the module declares `pointwise_table`.
 #[inline(always)]
-pub unsafe fn table<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, op: O)
+pub unsafe fn table<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, _steps: u32, op: O)
 where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,

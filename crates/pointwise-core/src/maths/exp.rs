@@ -45,12 +45,23 @@ pub(super) fn exp_poly(r: f32) -> f32 {
 /// `2^f` for `|f| <= 0.5`: `1 + f (ln 2 + f Q(f))`, Q of degree 4, minimax relative error `2^-28.3`.
 #[inline(always)]
 pub(super) fn exp2_poly(f: f32) -> f32 {
+    fma(f, exp2_quotient(f), 1.0)
+}
+
+/// `2^f - 1` for `|f| <= 0.5`, by the polynomial of [`exp2_poly`].
+#[inline(always)]
+pub(super) fn exp2_m1_poly(f: f32) -> f32 {
+    f * exp2_quotient(f)
+}
+
+/// `(2^f - 1) / f`.
+#[inline(always)]
+fn exp2_quotient(f: f32) -> f32 {
     let q = fma(f, 0.000_153_377_07, 0.001_339_136_5);
     let q = fma(f, q, 0.009_618_483);
     let q = fma(f, q, 0.055_503_59);
     let q = fma(f, q, 0.240_226_48);
-    let q = fma(f, q, LN_2_HI);
-    fma(f, q, 1.0)
+    fma(f, q, LN_2_HI)
 }
 
 /// `x` with `n` added to its exponent, `n` being the low bits of `rounded`, a sum with [`ROUND_MAGIC`].
