@@ -12,9 +12,11 @@ const VECTOR: usize = 16;
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// The most vectors of a thread.
 pub(super) const MAX_STEPS: u32 = 64;
-/// From this many vectors on a thread takes two, whose loads are under way together: with fewer there are not enough
-/// threads left.
-const TWO_VECTORS_MIN: u64 = 1 << 19;
+/// From this many vectors on a thread takes two, whose loads are under way together. With fewer, more threads were
+/// faster (H200).
+const TWO_VECTORS_MIN: u64 = 1 << 23;
+/// The same where the result's vector is a quarter of the operand's.
+const TWO_NARROW_MIN: u64 = 1 << 16;
 /// Fewer elements than this do not pay for a table in each block.
 const TABLE_MIN: u64 = 1 << 14;
 
@@ -61,7 +63,10 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     let body = call.n - head;
     let vectors = body / lanes(call.dtype) as u64;
     let steps = match (strategy, call.steps) {
-        (Strategy::RegisterCopy, 0) => 1 + u32::from(vectors >= TWO_VECTORS_MIN),
+        (Strategy::RegisterCopy, 0) => {
+            let narrow = 4 * call.result.of(call.dtype).size() <= call.dtype.size();
+            1 + u32::from(vectors >= if narrow { TWO_NARROW_MIN } else { TWO_VECTORS_MIN })
+        }
         (Strategy::RegisterCopy, steps) => steps,
         _ => 1,
     };
