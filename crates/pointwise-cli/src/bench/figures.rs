@@ -120,6 +120,7 @@ fn share(report: &Report) -> Drawn<Option<String>> {
         let mut chart = ChartBuilder::on(&area)
             .margin(12)
             .margin_top(26)
+            .margin_right(30)
             .x_label_area_size(42)
             .y_label_area_size(150)
             .build_cartesian_2d(low..high, count..-1)?;
@@ -173,6 +174,7 @@ fn peers(report: &Report) -> Drawn<Option<String>> {
         let mut chart = ChartBuilder::on(&area)
             .margin(12)
             .margin_top(26)
+            .margin_right(30)
             .x_label_area_size(42)
             .y_label_area_size(62)
             .build_cartesian_2d(0..last, 0.0..high)?;
