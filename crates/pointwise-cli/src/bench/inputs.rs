@@ -103,7 +103,8 @@ impl Inputs {
 
 /// Copies a broadcast view: the bits, of any element type.
 fn copy(from: Operand<'_>, to: TensorViewMut<'_>) -> Result<()> {
-    Ok(ops::where_into(Number::Bool(true), from, Number::Int(0), to)?)
+    // A bool, since a number of a higher category would change the element type.
+    Ok(ops::where_into(Number::Bool(true), from, Number::Bool(false), to)?)
 }
 
 /// A number's bytes in a type.
