@@ -16,11 +16,19 @@ const BY_F64: &[&str] = &[
     // The quotient to the element type, before it is cut.
     "div_trunc/f16",
     "div_trunc/bf16",
+    // Every step of the formula to the element type, where f16 also overflows.
+    "round_decimals/f16",
+    "round_decimals/bf16",
     // A number becomes its reciprocal first.
     "div/f32/number",
     "div/f16/number",
     "div/bf16/number",
+    "div/u8/number",
+    "div/i32/number",
     "div_trunc/f32/number",
+    // A number becomes an element first: 0.3 is another divisor in 16 bits.
+    "remainder/f16/number",
+    "remainder/bf16/number",
 ];
 
 /// Ops whose CPU kernels in PyTorch round otherwise than its CUDA kernels, or give zeros of the other sign: where the
