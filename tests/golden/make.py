@@ -5,9 +5,9 @@
 
 Needs torch and safetensors. The files in the repository come from CUDA.
 
-Format. One safetensors file a group. Its metadata has one key, `golden`, a JSON object: `format` (1), `torch`, `device`
-(`cpu` or the GPU's name), `refused` (the cases that PyTorch has no kernel for: nothing to compare) and `cases`, a list of
-objects:
+Format. One safetensors file a group. Its metadata has one key, `golden`, a JSON object: `format` (1), `torch`,
+`device` (`cpu` or the GPU's name), `refused` (the cases that PyTorch has no kernel for: nothing to compare) and
+`cases`, a list of objects:
 
     name      what the case is called: op, element types, form
     op        pointwise's name of the op; `OP_backward` for gradients; `to` for conversions
@@ -118,7 +118,8 @@ class Group:
         names = [case["name"] for case in self.cases]
         assert len(set(names)) == len(names), sorted(name for name in set(names) if names.count(name) > 1)
         device = torch.cuda.get_device_name(0) if self.device == "cuda" else "cpu"
-        about = {"format": 1, "torch": torch.__version__, "device": device, "refused": self.refused, "cases": self.cases}
+        about = {"format": 1, "torch": torch.__version__, "device": device, "refused": self.refused}
+        about["cases"] = self.cases
         # One key: with more, their order would differ from run to run.
         metadata = {"golden": json.dumps(about, separators=(",", ":"), allow_nan=False)}
         path = Path(folder, f"{self.name}.safetensors")
@@ -208,6 +209,18 @@ def gelu_exact(x):
 
 def gelu_tanh_exact(x):
     return x * torch.sigmoid((8 / math.pi) ** 0.5 * (x + 0.044715 * x**3))
+
+
+# Functions of the same gradients, which in torch's formulas cancel in float64.
+def sigmoid_exact(x):
+    return torch.where(x > 0, -torch.sigmoid(-x), torch.sigmoid(x))
+
+
+def tanh_exact(x):
+    return 2 * sigmoid_exact(2 * x)
+
+
+GRADIENT_EXACT = {"expm1": torch.exp, "sigmoid": sigmoid_exact, "tanh": tanh_exact}
 
 
 def gelu_tanh(x):
@@ -472,7 +485,13 @@ def promotion(group):
             group.add("", op, call, [ints(dtype, 24, 34)[:20]], None, (rest or [None])[0])
 
 
-def gradient(call, which=None):
+def prelu_gradients(grad, x, weight):
+    """Those of F.prelu before the weight's are summed: a weight for each element."""
+    shape = (1, -1, *(1 for _ in x.shape[2:])) if len(weight) > 1 else (1,) * x.dim()
+    return gradient(torch._prelu_kernel)(grad, x, weight.view(shape).expand_as(x).contiguous())
+
+
+def gradient(call):
     """The gradients of `call` for the operands that are floats, from the result's gradient, as a function."""
 
     def backward(grad, *operands, **params):
@@ -504,8 +523,10 @@ def gradients(group):
         for op, (call, *rest) in UNARY.items():
             if op in ("logical_not", "bitwise_not", "isnan", "isinf", "isfinite"):
                 continue
-            exact, sets = (rest or [None])[0], rest[1:]
-            for params in (*([] if op == "clamp" else [{}]), *sets[:2]):
+            exact, sets = GRADIENT_EXACT.get(op, (rest or [None])[0]), rest[1:]
+            # What the result of these depends on, the gradient does not.
+            sets = () if op in ("nan_to_num", "round_decimals") else sets[:2]
+            for params in (*([] if op == "clamp" else [{}]), *sets):
                 add(form_of(params), op, call, [x], params, exact)
         a, b = pairs(dtype, 260, 36)
         keep = torch.cat([torch.arange(0, 229, 3), torch.arange(229, 260)])
@@ -519,18 +540,15 @@ def gradients(group):
         add("", "where", torch.where, [mask, a, b])
         add("", "clamp_tensor", torch.clamp, [floats(dtype, len(a), 39), a, b])
         add("", "masked_fill", torch.masked_fill, [a, mask, 2.5])
-        y = floats(dtype, 96, 40)[-48:]
-        add("one", "prelu", F.prelu, [y, torch.tensor([0.25], dtype=dtype)])
-        weights = torch.tensor([0.1, -0.3, 0.0, 1.5], dtype=dtype)
-        add("channel", "prelu", F.prelu, [(torch.randn(48, generator=generator(41))).to(dtype).view(3, 4, 4), weights])
+        y = floats(dtype, 96, 40)
+        grad = torch.randn(96, generator=generator(41)).to(dtype)
+        channels = [0.1, -0.3, 0.0, 1.5, 2.0, 0.01, -1.0, 0.7]
+        for form, shape, weight in ("one", (96,), [0.25]), ("channel", (3, 8, 4), channels):
+            weight = torch.tensor(weight, dtype=dtype)
+            group.add(form, "prelu_backward", prelu_gradients, [grad.view(shape), y.view(shape), weight])
         for op, (call, exact) in GATED.items():
             packed = torch.cat([floats(dtype, 96, 42).view(4, 24), floats(dtype, 96, 43).flip(0).view(4, 24)], dim=1)
             add("", op, call, [packed.contiguous()], None, exact)
-        # Broadcast operands get the sum of their gradients.
-        small = [torch.randn(shape, generator=generator(str(shape))).to(dtype) for shape in ((4, 6), (6,), (4, 1))]
-        for op in ("add", "mul", "div", "maximum"):
-            add("row", op, BINARY[op][0], [small[0], small[1]])
-            add("column", op, BINARY[op][0], [small[0], small[2]])
 
 
 def fp8(group):

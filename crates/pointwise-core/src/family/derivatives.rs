@@ -45,7 +45,8 @@ pub(super) fn gelu_tanh<T: Real>(x: T) -> (T, T) {
     let t = x * square.mul_add(T::constant(root * cubic), T::constant(root));
     let slope = square.mul_add(T::constant(3.0 * root * cubic), T::constant(root));
     let (s, rest) = sigmoids(t);
-    (x * s, s * (x * slope).mul_add(rest, T::ONE))
+    // `x * slope` would overflow, and times a `rest` of 0 be NaN, long before x^2 does.
+    (x * s, s * (x * rest).mul_add(slope, T::ONE))
 }
 
 /// The derivative of `mish`.
