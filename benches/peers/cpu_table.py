@@ -1,10 +1,12 @@
-"""The CPU table of docs/performance.md, from what `cargo bench -p benches --bench cpu` left and the JSON of torch_cpu.py:
+"""The CPU table of docs/performance.md, from what `cargo bench -p benches --bench cpu` left and the JSON of
+torch_cpu.py:
 
     python3 cpu_table.py [--fastest] target/criterion [torch.json]
 
-Cells are microseconds on one thread and on two, medians; behind them PyTorch's time over ours on one thread. `--fastest`:
-of each the fastest sample, for a machine that does other work too.
+Cells are microseconds on one thread and on two, medians; behind them PyTorch's time over ours on one thread.
+`--fastest`: of each the fastest sample, for a machine that does other work too.
 """
+
 import json
 import statistics
 import sys

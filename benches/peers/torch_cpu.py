@@ -2,9 +2,10 @@
 
     python3 torch_cpu.py [--json FILE] [--op RE]
 
-`out=` where PyTorch has it, so that no allocation is timed; the functions of torch.nn.functional have none, and neither has
-the rotary embedding, which is that of Hugging Face's transformers, with cosines and sines made beforehand.
+`out=` where PyTorch has it, so that no allocation is timed; the functions of torch.nn.functional have none, and
+neither has the rotary embedding, which is that of Hugging Face's transformers, with cosines and sines made beforehand.
 """
+
 import argparse
 import json
 import math
@@ -17,15 +18,46 @@ import torch.nn.functional as F
 
 N = 1024
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
-OUT = ["exp", "log", "sqrt", "rsqrt", "abs", "neg", "reciprocal", "sign", "sin", "cos", "floor", "ceil", "round", "trunc",
-       "erf", "log1p", "expm1", "sigmoid", "tanh", "logical_not", "nan_to_num"]
+OUT = [
+    "exp",
+    "log",
+    "sqrt",
+    "rsqrt",
+    "abs",
+    "neg",
+    "reciprocal",
+    "sign",
+    "sin",
+    "cos",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "erf",
+    "log1p",
+    "expm1",
+    "sigmoid",
+    "tanh",
+    "logical_not",
+    "nan_to_num",
+]
 OTHER = {
-    "round_decimals": lambda x, y: torch.round(x, decimals=0, out=y), "relu": lambda x, y: F.relu(x),
-    "gelu": lambda x, y: F.gelu(x), "gelu_tanh": lambda x, y: F.gelu(x, approximate="tanh"),
-    "silu": lambda x, y: F.silu(x), "leaky_relu": lambda x, y: F.leaky_relu(x), "elu": lambda x, y: F.elu(x),
-    "selu": lambda x, y: F.selu(x), "hardswish": lambda x, y: F.hardswish(x), "hardsigmoid": lambda x, y: F.hardsigmoid(x),
-    "hardtanh": lambda x, y: F.hardtanh(x), "softplus": lambda x, y: F.softplus(x), "mish": lambda x, y: F.mish(x),
-    "isnan": lambda x, y: torch.isnan(x), "isinf": lambda x, y: torch.isinf(x), "isfinite": lambda x, y: torch.isfinite(x),
+    "round_decimals": lambda x, y: torch.round(x, decimals=0, out=y),
+    "relu": lambda x, y: F.relu(x),
+    "gelu": lambda x, y: F.gelu(x),
+    "gelu_tanh": lambda x, y: F.gelu(x, approximate="tanh"),
+    "silu": lambda x, y: F.silu(x),
+    "leaky_relu": lambda x, y: F.leaky_relu(x),
+    "elu": lambda x, y: F.elu(x),
+    "selu": lambda x, y: F.selu(x),
+    "hardswish": lambda x, y: F.hardswish(x),
+    "hardsigmoid": lambda x, y: F.hardsigmoid(x),
+    "hardtanh": lambda x, y: F.hardtanh(x),
+    "softplus": lambda x, y: F.softplus(x),
+    "mish": lambda x, y: F.mish(x),
+    "isnan": lambda x, y: torch.isnan(x),
+    "isinf": lambda x, y: torch.isinf(x),
+    "isfinite": lambda x, y: torch.isfinite(x),
     "clamp": lambda x, y: torch.clamp(x, -math.inf, math.inf, out=y),
 }
 
