@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use benches::random;
-use criterion::{BenchmarkId, Criterion, Throughput};
+use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use pointwise::rope::{RopeAngles, RopeKernel, RopeLayout, RopePairs};
 use pointwise::{BINARY, DType, Device, GATED, Result, Tensor, TensorViewMut, UNARY};
 
@@ -23,6 +23,8 @@ const ROPE: [usize; 4] = [128, 32, 8, 128];
 fn measure(criterion: &mut Criterion, op: &str, dtype: DType, n: usize, mut work: impl FnMut() -> Result<()> + Send) {
     let mut group = criterion.benchmark_group(op);
     group.throughput(Throughput::Elements(n as u64));
+    // Many short samples of few calls each: what else the machine does disturbs some of them, not all.
+    group.sampling_mode(SamplingMode::Flat);
     for threads in THREADS {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of few threads");
         group.bench_function(BenchmarkId::new(dtype.name(), threads), |bencher| {
@@ -93,9 +95,8 @@ fn rope(criterion: &mut Criterion) {
 
 fn main() {
     let mut criterion = Criterion::default()
-        .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_millis(600))
-        .sample_size(20)
+        .warm_up_time(Duration::from_millis(100))
+        .measurement_time(Duration::from_millis(300))
         .configure_from_args();
     unary(&mut criterion);
     broadcast(&mut criterion);
