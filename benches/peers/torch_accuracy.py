@@ -1,22 +1,26 @@
-"""How far PyTorch's results lie from float64, by the method of `tests/src/bin/accuracy`: the same inputs, bit for bit, and
-the same measures.
+"""How far PyTorch's results lie from float64, by the method of `tests/src/bin/accuracy`: the same inputs, bit for bit,
+and the same measures.
 
     python3 torch_accuracy.py [--json FILE] [--op RE] [--pairs 2^26] [--budget-s S] [--sample] [--device cuda|cpu]
 
-Ops of one operand run over all 2^32 f32 inputs and all 65,536 of f16 and bf16; those of several over the grid of special
-values and 2^N random tuples (a quarter of three operands; at most 2^28 in 16 bits). Everything stays on the GPU: results
-are compared there with a float64 reference, which is the same op of PyTorch in float64, but for
+Ops of one operand run over all 2^32 f32 inputs and all 65,536 of f16 and bf16; those of several over the grid of
+special values and 2^N random tuples (a quarter of three operands; at most 2^28 in 16 bits). Everything stays on the
+GPU: results are compared there with a float64 reference, which is the same op of PyTorch in float64, but for
 
-- gelu, gelu_tanh, softplus, silu, sigmoid, mish, leaky_relu, hardswish, nan_to_num: formulas in `ONE` below, by erfc and
-  logistic forms that keep the negative tail, with parameters as f32 holds them, and infinite where the product of f32 is;
+- gelu, gelu_tanh, softplus, silu, mish, leaky_relu, hardswish, nan_to_num: formulas in `ONE` below, by erfc and
+  logistic functions that keep the negative tail, with parameters as f32 holds them, and infinite where the product of
+  f32 is;
 - div_trunc, floor_divide, lerp: their steps, each rounded to f32, as PyTorch documents and compiles them;
 - gated ops: the activation rounded to f32, times the value; left out where that activation is subnormal;
-- exact ops of several operands in 16 bits: float64 rounded to f32 first, where their arithmetic is done.
+- exact ops of several operands in 16 bits: float64 rounded to f32 first, where their arithmetic is done;
+- gradients (`NAME_backward`, by autograd): autograd of these references for gelu and gelu_tanh, and for tanh and
+  sigmoid their derivatives in a form that does not cancel.
 
 A distance is in units in the last place (ULP) of the correctly rounded result; infinity counts as the number after the
-largest. `max_ulp` is of results that are not correctly rounded, `mean_ulp` of all that are numbers; NaN on one side alone
-is counted apart. `--draw` prints the first random inputs.
+largest. `max_ulp` is of results that are not correctly rounded, `mean_ulp` of all that are numbers; NaN on one side
+alone is counted apart. `--draw` prints the first random inputs.
 """
+
 import argparse
 import json
 import math
@@ -35,9 +39,49 @@ TYPES = {
 }
 # The list of tests/src/map.rs.
 GRID = [
-    0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 0.1, -0.1, 1.5, 2.5, 7.0, -7.0, 10.0, 100.0, -100.0, 1e-45, -1e-45,
-    1.1754944e-38, 3.4028235e38, -3.4028235e38, math.inf, -math.inf, math.nan, 65504.0, 57344.0, 448.0, 1e5, 1e20, -1e20,
-    0.99999994, 1.0000001, 16777216.0, 16777217.0, 2147483648.0, 0.3, 0.7, 0.499, 1e-7, 33.0,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.0,
+    -2.0,
+    0.5,
+    -0.5,
+    3.0,
+    -3.0,
+    0.1,
+    -0.1,
+    1.5,
+    2.5,
+    7.0,
+    -7.0,
+    10.0,
+    100.0,
+    -100.0,
+    1e-45,
+    -1e-45,
+    1.1754944e-38,
+    3.4028235e38,
+    -3.4028235e38,
+    math.inf,
+    -math.inf,
+    math.nan,
+    65504.0,
+    57344.0,
+    448.0,
+    1e5,
+    1e20,
+    -1e20,
+    0.99999994,
+    1.0000001,
+    16777216.0,
+    16777217.0,
+    2147483648.0,
+    0.3,
+    0.7,
+    0.499,
+    1e-7,
+    33.0,
 ]
 SLOPE = torch.tensor(0.01, dtype=torch.float32).item()
 
@@ -45,10 +89,6 @@ SLOPE = torch.tensor(0.01, dtype=torch.float32).item()
 def f32(x):
     """Rounded to f32, as float64."""
     return x.float().double()
-
-
-def sigmoid(x):
-    return 1 / (1 + torch.exp(-x))
 
 
 def softplus(x):
@@ -60,7 +100,7 @@ def gelu(x):
 
 
 def gelu_tanh(x):
-    return x * sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))
+    return x * torch.sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))
 
 
 def silu(x):
@@ -79,18 +119,43 @@ def nan_to_num(x, dtype):
 
 # name: (PyTorch's op, its reference in float64: the same op where there is none)
 ONE = {
-    "exp": (torch.exp, None), "log": (torch.log, None), "sqrt": (torch.sqrt, None), "rsqrt": (torch.rsqrt, None),
-    "abs": (torch.abs, None), "neg": (torch.neg, None), "reciprocal": (torch.reciprocal, None), "sign": (torch.sign, None),
-    "sin": (torch.sin, None), "cos": (torch.cos, None), "floor": (torch.floor, None), "ceil": (torch.ceil, None),
-    "round": (torch.round, None), "round_decimals": (lambda x: torch.round(x, decimals=0), None),
-    "trunc": (torch.trunc, None), "erf": (torch.erf, None), "log1p": (torch.log1p, None), "expm1": (torch.expm1, None),
-    "relu": (F.relu, None), "gelu": (F.gelu, gelu), "gelu_tanh": (lambda x: F.gelu(x, approximate="tanh"), gelu_tanh),
-    "silu": (F.silu, silu), "sigmoid": (torch.sigmoid, sigmoid), "tanh": (torch.tanh, None),
-    "leaky_relu": (F.leaky_relu, lambda x: torch.where(x > 0, x, x * SLOPE)), "elu": (F.elu, None), "selu": (F.selu, None),
-    "hardswish": (F.hardswish, hardswish), "hardsigmoid": (F.hardsigmoid, None), "hardtanh": (F.hardtanh, None),
-    "softplus": (F.softplus, softplus), "mish": (F.mish, lambda x: x * torch.tanh(torch.log1p(torch.exp(x)))),
-    "logical_not": (torch.logical_not, None), "isnan": (torch.isnan, None), "isinf": (torch.isinf, None),
-    "isfinite": (torch.isfinite, None), "nan_to_num": (torch.nan_to_num, nan_to_num),
+    "exp": (torch.exp, None),
+    "log": (torch.log, None),
+    "sqrt": (torch.sqrt, None),
+    "rsqrt": (torch.rsqrt, None),
+    "abs": (torch.abs, None),
+    "neg": (torch.neg, None),
+    "reciprocal": (torch.reciprocal, None),
+    "sign": (torch.sign, None),
+    "sin": (torch.sin, None),
+    "cos": (torch.cos, None),
+    "floor": (torch.floor, None),
+    "ceil": (torch.ceil, None),
+    "round": (torch.round, None),
+    "round_decimals": (lambda x: torch.round(x, decimals=0), None),
+    "trunc": (torch.trunc, None),
+    "erf": (torch.erf, None),
+    "log1p": (torch.log1p, None),
+    "expm1": (torch.expm1, None),
+    "relu": (F.relu, None),
+    "gelu": (F.gelu, gelu),
+    "gelu_tanh": (lambda x: F.gelu(x, approximate="tanh"), gelu_tanh),
+    "silu": (F.silu, silu),
+    "sigmoid": (torch.sigmoid, None),
+    "tanh": (torch.tanh, None),
+    "leaky_relu": (F.leaky_relu, lambda x: torch.where(x > 0, x, x * SLOPE)),
+    "elu": (F.elu, None),
+    "selu": (F.selu, None),
+    "hardswish": (F.hardswish, hardswish),
+    "hardsigmoid": (F.hardsigmoid, None),
+    "hardtanh": (F.hardtanh, None),
+    "softplus": (F.softplus, softplus),
+    "mish": (F.mish, lambda x: x * torch.tanh(torch.log1p(torch.exp(x)))),
+    "logical_not": (torch.logical_not, None),
+    "isnan": (torch.isnan, None),
+    "isinf": (torch.isinf, None),
+    "isfinite": (torch.isfinite, None),
+    "nan_to_num": (torch.nan_to_num, nan_to_num),
     "clamp": (lambda x: torch.clamp(x, -math.inf, math.inf), None),
 }
 
@@ -120,24 +185,73 @@ def gated(activation):
         activated = f32(activation(gate))
         tiny = (activated.abs() < 2.0**-126) & ((activated != 0) | (gate != 0))
         return activated * value, ~tiny
+
     return reference
 
 
 SEVERAL = {
-    "add": (torch.add, None), "sub": (torch.sub, None), "mul": (torch.mul, None), "div": (torch.div, None),
+    "add": (torch.add, None),
+    "sub": (torch.sub, None),
+    "mul": (torch.mul, None),
+    "div": (torch.div, None),
     "div_trunc": (lambda a, b: torch.div(a, b, rounding_mode="trunc"), lambda a, b: torch.trunc(f32(a / b))),
-    "floor_divide": (torch.floor_divide, floor_divide), "remainder": (torch.remainder, remainder), "pow": (torch.pow, None),
-    "maximum": (torch.maximum, None), "minimum": (torch.minimum, None),
-    "eq": (torch.eq, None), "ne": (torch.ne, None), "gt": (torch.gt, None), "lt": (torch.lt, None), "ge": (torch.ge, None),
-    "le": (torch.le, None), "logical_and": (torch.logical_and, None), "logical_or": (torch.logical_or, None),
+    "floor_divide": (torch.floor_divide, floor_divide),
+    "remainder": (torch.remainder, remainder),
+    "pow": (torch.pow, None),
+    "maximum": (torch.maximum, None),
+    "minimum": (torch.minimum, None),
+    "eq": (torch.eq, None),
+    "ne": (torch.ne, None),
+    "gt": (torch.gt, None),
+    "lt": (torch.lt, None),
+    "ge": (torch.ge, None),
+    "le": (torch.le, None),
+    "logical_and": (torch.logical_and, None),
+    "logical_or": (torch.logical_or, None),
     # Every element a channel of its own.
     "prelu": (lambda x, weight: F.prelu(x[None], weight)[0], lambda x, weight: torch.where(x > 0, x, weight * x)),
-    "silu_and_mul": (lambda a, b: F.silu(a) * b, gated(silu)), "gelu_and_mul": (lambda a, b: F.gelu(a) * b, gated(gelu)),
+    "silu_and_mul": (lambda a, b: F.silu(a) * b, gated(silu)),
+    "gelu_and_mul": (lambda a, b: F.gelu(a) * b, gated(gelu)),
     "gelu_tanh_and_mul": (lambda a, b: F.gelu(a, approximate="tanh") * b, gated(gelu_tanh)),
-    "lerp": (torch.lerp, lerp), "clamp_tensor": (torch.clamp, None), "where": (torch.where, None),
+    "lerp": (torch.lerp, lerp),
+    "clamp_tensor": (torch.clamp, None),
+    "where": (torch.where, None),
 }
 THREE = {"lerp", "clamp_tensor", "where"}
 NOT_EXACT = {"floor_divide", "pow", "silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul"}
+
+
+def gradient(op):
+    """`op`'s gradient by autograd."""
+
+    def backward(grad, x):
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            return torch.autograd.grad(op(leaf), leaf, grad)[0]
+
+    return backward
+
+
+def logistic_gradient(scale, factor):
+    """`grad factor s (1 - s)` with `s = sigmoid(-scale |x|)`."""
+
+    def backward(grad, x):
+        s = torch.sigmoid(-scale * x.abs())
+        return grad * (factor * s * (1 - s))
+
+    return backward
+
+
+GRADIENT_REFERENCES = {
+    "sigmoid": logistic_gradient(1, 1),
+    "tanh": logistic_gradient(2, 4),
+    "gelu": gradient(gelu),
+    "gelu_tanh": gradient(gelu_tanh),
+    "leaky_relu": gradient(lambda x: F.leaky_relu(x, SLOPE)),
+}
+for _name, (_op, _) in ONE.items():
+    if _name not in ("logical_not", "isnan", "isinf", "isfinite"):
+        SEVERAL[f"{_name}_backward"] = gradient(_op), GRADIENT_REFERENCES.get(_name)
 
 
 def signed(x):
@@ -218,7 +332,9 @@ class Stats:
         ulp = ulp_at(exact, self.digits, self.least, 2.0**1000)
         nearest = torch.round(exact / ulp) * ulp
         beyond = self.largest + 2.0 ** (math.frexp(self.largest)[1] - 1 - self.digits)
-        nearest = torch.where(nearest.abs() >= beyond, torch.copysign(torch.full_like(nearest, math.inf), nearest), nearest)
+        nearest = torch.where(
+            nearest.abs() >= beyond, torch.copysign(torch.full_like(nearest, math.inf), nearest), nearest
+        )
         nan, got_nan = torch.isnan(exact), torch.isnan(got)
         right = ((got == nearest) & (torch.signbit(got) == torch.signbit(nearest))) | (nan & got_nan)
         distance = (got.clamp(-beyond, beyond) - exact.clamp(-beyond, beyond)).abs()
@@ -235,9 +351,14 @@ class Stats:
 
     def row(self):
         measured = max(self.measured.item(), 1)
-        return {"compared": self.compared.item(), "max_ulp": self.worst.item(), "mean_ulp": self.sum.item() / measured,
-                "not_rounded": self.wrong.item(), "wrong_nan": self.wrong_nan.item(),
-                "worst": [] if self.at is None else [f"{x:e}" for x in self.at.tolist()]}
+        return {
+            "compared": self.compared.item(),
+            "max_ulp": self.worst.item(),
+            "mean_ulp": self.sum.item() / measured,
+            "not_rounded": self.wrong.item(),
+            "wrong_nan": self.wrong_nan.item(),
+            "worst": [] if self.at is None else [f"{x:e}" for x in self.at.tolist()],
+        }
 
 
 def sweep_one(name, kind, options):
@@ -269,7 +390,7 @@ def sweep_several(name, kind, options):
         exact, keep = (reference or op)(*wide), None
         if isinstance(exact, tuple):
             exact, keep = exact
-        if kind != "f32" and name not in NOT_EXACT and exact.dtype == torch.float64:
+        if kind != "f32" and name not in NOT_EXACT and not name.endswith("_backward") and exact.dtype == torch.float64:
             exact = f32(exact)
         stats.add(op(*inputs), exact, inputs, keep)
     return stats.row() | {"operands": operands or 3, "all": False}
@@ -292,7 +413,9 @@ def main():
     options = parser.parse_args()
     if options.draw:
         for k in range(2):
-            print([hex(x & 0xFFFFFFFF) for x in drawn(0, 4, k, torch.float32, options.device).view(torch.int32).tolist()])
+            print(
+                [hex(x & 0xFFFFFFFF) for x in drawn(0, 4, k, torch.float32, options.device).view(torch.int32).tolist()]
+            )
         return
     device = torch.cuda.get_device_name(0) if options.device == "cuda" else options.device
     print(f"torch {torch.__version__}, {device}", file=sys.stderr)
@@ -309,8 +432,11 @@ def main():
             row = {"op": name, "dtype": kind} | row | {"seconds": time.time() - start}
             rows.append(row)
             share = 1 - row["not_rounded"] / max(row["compared"], 1)
-            print(f"{name:18} {kind:5} max {row['max_ulp']:.4f} ULP, mean {row['mean_ulp']:.4f}, {100 * share:.4f} % rounded, "
-                  f"{row['wrong_nan']} other NaN, at {' '.join(row['worst'])}, {row['seconds']:.1f} s", flush=True)
+            print(
+                f"{name:23} {kind:5} max {row['max_ulp']:.4f} ULP, mean {row['mean_ulp']:.4f}, {100 * share:.4f} % rounded, "
+                f"{row['wrong_nan']} other NaN, at {' '.join(row['worst'])}, {row['seconds']:.1f} s",
+                flush=True,
+            )
         if options.json:
             with open(options.json, "w") as file:
                 json.dump({"torch": torch.__version__, "device": device, "rows": rows}, file, indent=1)

@@ -19,11 +19,12 @@ fused       a user's own ops on the GPU: ./fused
 fused-op    a user's fused op beside the same ops one by one and a copy: ./fused-op [ELEMENTS]
 rope        the rotary embedding on the GPU: ./rope [FILTER] [--ignored]
 golden      PyTorch's results against the CPU and the GPU: [POINTWISE_GOLDEN=DIR] ./golden [FILTER]
-accuracy    the accuracy table over all 2^32 f32 inputs: ./accuracy [--op NAME]
+accuracy    every float op against f64, f32 over all 2^32 inputs: ./accuracy [--op RE] [--pairs 2^26] [--json FILE]
 bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json FILE]
 rope_bandwidth  the rotary embedding beside a copy
 launch      host time of a call beside a bare launch
 first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16
+cpu         the CPU executor on one thread and two: CRITERION_HOME=criterion ./cpu --bench [FILTER]
 pointwise   the command; ./pointwise bench --set all --json ours.json times every op beside a copy
 ";
 
@@ -38,10 +39,11 @@ pub(crate) fn run() -> Result<()> {
     let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let target_dir = target_dir.to_string_lossy();
     let tests = ["matrix", "special", "rope", "graphs", "golden"].map(|name| ["--test", name]).concat();
-    let builds: [Vec<&str>; 5] = [
+    let builds: [Vec<&str>; 6] = [
         [&["test", "--no-run", "--release", "-p", "tests"][..], &tests].concat(),
         vec!["build", "--release", "-p", "tests", "-p", "benches", "--bins"],
         vec!["build", "--release", "-p", "pointwise-cli"],
+        vec!["bench", "--no-run", "-p", "benches", "--bench", "cpu"],
         [&["build", "--release"][..], &example, &[&*target_dir]].concat(),
         [&["test", "--no-run", "--release", "--test", "fused"][..], &example, &[&*target_dir]].concat(),
     ];

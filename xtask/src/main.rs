@@ -3,6 +3,7 @@
 mod build_ptx;
 mod bundle;
 mod compare;
+mod cpu_loops;
 #[path = "../../crates/pointwise/build/family.rs"]
 mod family;
 mod package;
@@ -34,6 +35,8 @@ enum Command {
     GpuBundle,
     /// Time every op and its peers in Python on this machine's GPU, join them and draw figures in `target/compare/`
     Compare,
+    /// Read the assembly of the CPU executor: its loops must be vector code, without calls
+    CpuLoops,
     /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
     Package,
 }
@@ -59,6 +62,7 @@ fn run() -> Result<()> {
         }
         Command::GpuBundle => bundle::run(),
         Command::Compare => compare::run(),
+        Command::CpuLoops => cpu_loops::check(),
         Command::Package => package::run(),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use crate::shell::{cargo, run};
-use crate::{build_ptx, setup};
+use crate::{build_ptx, cpu_loops, setup};
 
 pub(crate) fn run_all() -> Result<()> {
     let start = Instant::now();
@@ -15,6 +15,7 @@ pub(crate) fn run_all() -> Result<()> {
     for example in ["custom-op", "fused-op"] {
         run(cargo().args(["test", "--manifest-path", &format!("examples/{example}/Cargo.toml")]))?;
     }
+    cpu_loops::check()?;
     println!("everything passed, in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }

@@ -49,7 +49,7 @@ fn run(options: &Run) -> Result<(), Box<dyn Error>> {
             let random = if dtype == DType::F32 { options.random } else { options.random.min(1 << 28) };
             let inputs = Inputs::of(subject, dtype, options.step, random);
             let report = sweep(&device, subject, dtype, inputs)?;
-            let row = Row::new(info, dtype, inputs, &report, began.elapsed());
+            let row = Row::new(subject, dtype, inputs, &report, began.elapsed());
             println!("{row}");
             if !row.kept {
                 above.push(format!("{} {dtype}", info.name));

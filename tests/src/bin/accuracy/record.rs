@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use pointwise::{DType, OpInfo};
+use pointwise::DType;
 use serde::{Deserialize, Serialize};
-use tests::accuracy::Inputs;
+use tests::accuracy::{Inputs, Subject};
 use tests::judge::Report;
 
 /// The results of a run.
@@ -43,9 +43,9 @@ pub(crate) struct Row {
     pub(crate) wrong_nan: u64,
     /// The input of the largest distance.
     pub(crate) worst: Vec<String>,
-    /// The op's bound, in ULP.
+    /// The op's bound, in ULP; none where it is not one from the exact value.
     #[serde(default)]
-    pub(crate) bound: f32,
+    pub(crate) bound: Option<f32>,
     #[serde(default)]
     pub(crate) kept: bool,
     #[serde(default)]
@@ -53,7 +53,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(info: &OpInfo, dtype: DType, inputs: Inputs, report: &Report, time: Duration) -> Self {
+    pub(crate) fn new(subject: Subject, dtype: DType, inputs: Inputs, report: &Report, time: Duration) -> Self {
+        let info = subject.info();
         let result = info.result.of(dtype);
         // Of one operand alone every code of a 16-bit type is there, on which a share is promised.
         let all_codes = info.operands.len() == 1 && inputs.is_all();
@@ -68,8 +69,8 @@ impl Row {
             not_rounded: report.not_rounded,
             wrong_nan: 0,
             worst: report.worst_at[..info.operands.len()].iter().map(|x| format!("{x:e}")).collect(),
-            bound: info.accuracy.bound(result),
-            kept: report.keeps(info.accuracy, result, all_codes),
+            bound: subject.is_bounded().then(|| info.accuracy.bound(result)),
+            kept: !subject.is_bounded() || report.keeps(info.accuracy, result, all_codes),
             seconds: time.as_secs_f64(),
         }
     }
@@ -83,7 +84,8 @@ impl Row {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let max = self.max_ulp.unwrap_or(f64::INFINITY);
-        write!(f, "{:18} {:7} max {max:.4} of {} ULP", self.op, self.dtype, self.bound)?;
+        let of = self.bound.map_or_else(String::new, |bound| format!(" of {bound}"));
+        write!(f, "{:23} {:7} max {max:.4}{of} ULP", self.op, self.dtype)?;
         write!(f, ", mean {:.4}, {:.4} % rounded", self.mean_ulp, 100.0 * self.rounded())?;
         if self.not_rounded > 0 {
             write!(f, ", at {}", self.worst.join(" "))?;

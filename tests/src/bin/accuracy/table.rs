@@ -7,8 +7,8 @@ use crate::record::{Record, Row};
 /// Results as Markdown, PyTorch's beside them where there are any.
 pub(crate) fn markdown(ours: &Record, peers: Option<&Record>) -> String {
     let mut out = String::new();
-    for (several, what) in [(false, "One operand"), (true, "Several operands")] {
-        let rows = || ours.rows.iter().filter(|row| (row.operands > 1) == several);
+    for what in ["One operand", "Several operands", "Gradients"] {
+        let rows = || ours.rows.iter().filter(|row| group(row) == what);
         if rows().next().is_none() {
             continue;
         }
@@ -22,7 +22,8 @@ pub(crate) fn markdown(ours: &Record, peers: Option<&Record>) -> String {
             let _ = writeln!(
                 out,
                 "| {} | {} | {max} | {mean} | {rounded} | {at} | {their_max} | {their_mean} | {their_rounded} |",
-                row.op, row.bound
+                row.op,
+                row.bound.map(|bound| bound.to_string()).unwrap_or_default(),
             );
         }
         let _ = writeln!(out, "\n### {what}, f16 and bf16\n");
@@ -48,13 +49,23 @@ pub(crate) fn markdown(ours: &Record, peers: Option<&Record>) -> String {
             .filter(|row| row.not_rounded > 0)
             .map(|row| format!("{} in {} ({} of {})", row.op, row.dtype, row.not_rounded, row.compared))
             .collect();
-        if off.is_empty() {
+        if small.is_empty() {
+            out += "\n";
+        } else if off.is_empty() {
             let _ = writeln!(out, "\nfp8: every result of the {} sweeps is correctly rounded.\n", small.len());
         } else {
             let _ = writeln!(out, "\nfp8: correctly rounded but for {}.\n", off.join(", "));
         }
     }
     out
+}
+
+fn group(row: &Row) -> &'static str {
+    match (row.bound, row.operands) {
+        (None, _) => "Gradients",
+        (_, 1) => "One operand",
+        _ => "Several operands",
+    }
 }
 
 /// Largest and mean distance, and the share of correctly rounded results.

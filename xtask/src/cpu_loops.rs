@@ -1,0 +1,182 @@
+//! `cargo xtask cpu-loops`: what the compiler made of the CPU executor's loops.
+//!
+//! Reads the assembly of the release build. A loop that calls a function for every element, or that was left scalar,
+//! gives the right results ten times slower, and no test of results would say so.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::shell::{cargo, root, run};
+
+/// The loops are those of this feature level: functions named so, made once for each op and element type.
+const SUFFIX: &str = "_avx2";
+
+/// What any loop may call.
+const ALLOWED: [&str; 3] = ["memcpy", "memmove", "memset"];
+
+/// Element types whose maths is floating-point.
+const FLOATS: [&str; 5] = ["<f32", "::f16", "::bf16", "::F8E4M3", "::F8E5M2"];
+
+/// One function.
+#[derive(Debug, Default)]
+struct Loop {
+    name: String,
+    /// Float instructions on whole registers, and on single elements.
+    packed: usize,
+    scalar: usize,
+    /// Functions called.
+    calls: Vec<String>,
+}
+
+pub(crate) fn check() -> Result<()> {
+    if !cfg!(target_arch = "x86_64") {
+        println!("cpu-loops reads x86-64 assembly; nothing to read here");
+        return Ok(());
+    }
+    let folder = root().join("target/cpu-loops");
+    fs::create_dir_all(&folder)?;
+    let file = folder.join("pointwise.s");
+    let emit = format!("asm={}", file.display());
+    run(cargo().args(["rustc", "--release", "-p", "pointwise", "--lib", "--"]).args([
+        "--emit",
+        &emit,
+        // Names that say op and element type; one file.
+        "-Csymbol-mangling-version=v0",
+        "-Ccodegen-units=1",
+    ]))?;
+    let text = fs::read_to_string(&file).with_context(|| format!("no assembly in {}", file.display()))?;
+    let loops = loops(&text);
+    if loops.is_empty() {
+        bail!("no function of the assembly ends in {SUFFIX}");
+    }
+    let faults: Vec<String> = loops.iter().filter_map(fault).collect();
+    if !faults.is_empty() {
+        bail!("{} of {} loops:\n{}", faults.len(), loops.len(), faults.join("\n"));
+    }
+    let floats = loops.iter().filter(|function| is_float_map(&function.name)).count();
+    println!("{} CPU loops call nothing of libm; all {floats} on floats are vector code", loops.len());
+    Ok(())
+}
+
+/// The loops of an assembly file.
+fn loops(text: &str) -> Vec<Loop> {
+    let mut all = Vec::new();
+    let mut open: Option<Loop> = None;
+    for line in text.lines() {
+        if let Some(label) = line.strip_suffix(':').filter(|label| label.starts_with("_R")) {
+            let name = format!("{:#}", rustc_demangle::demangle(label));
+            let is_loop = name.starts_with("pointwise::cpu::") && name.contains(SUFFIX);
+            open = is_loop.then(|| Loop { name, ..Loop::default() });
+        } else if line.starts_with(".Lfunc_end") {
+            all.extend(open.take());
+        } else if let Some(function) = &mut open {
+            function.read(line.trim());
+        }
+    }
+    all
+}
+
+impl Loop {
+    fn read(&mut self, line: &str) {
+        let (mnemonic, operands) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        if let Some(called) = called(mnemonic, operands) {
+            if !self.calls.contains(&called) {
+                self.calls.push(called);
+            }
+            return;
+        }
+        if is_arithmetic(mnemonic, ["ps", "pd"]) && operands.contains("%ymm") {
+            self.packed += 1;
+        }
+        if is_arithmetic(mnemonic, ["ss", "sd"]) {
+            self.scalar += 1;
+        }
+    }
+}
+
+/// The function that an instruction calls, or whose address it takes in order to.
+fn called(mnemonic: &str, operands: &str) -> Option<String> {
+    let is_call = mnemonic.starts_with("call");
+    let leaves = mnemonic.starts_with("jmp") && !operands.starts_with(['.', '*']);
+    if let Some((symbol, _)) = operands.split_once("@GOTPCREL") {
+        return Some(symbol.trim_start_matches('*').to_owned());
+    }
+    // `call *%rax`: the address came from the line above.
+    if (is_call || leaves) && !operands.starts_with('*') {
+        return Some(operands.trim_end_matches("@PLT").to_owned());
+    }
+    None
+}
+
+/// `vaddps`, `vfmadd213ss` and their like, ending in one of two suffixes. Moves and conversions are not arithmetic.
+fn is_arithmetic(mnemonic: &str, suffixes: [&str; 2]) -> bool {
+    let Some(stem) = suffixes.iter().find_map(|suffix| mnemonic.strip_prefix('v')?.strip_suffix(suffix)) else {
+        return false;
+    };
+    let stems = ["add", "sub", "mul", "div", "sqrt", "max", "min", "round", "blendv", "and", "andn", "or", "xor"];
+    stems.contains(&stem) || ["cmp", "fmadd", "fmsub", "fnmadd", "fnmsub"].iter().any(|start| stem.starts_with(start))
+}
+
+/// Whether the loop is that of an op of a table on floats.
+fn is_float_map(name: &str) -> bool {
+    let Some((_, map)) = name.split_once("pointwise_core::map::") else {
+        return false;
+    };
+    let element = map.split(',').next().unwrap_or_default();
+    FLOATS.iter().any(|float| element.ends_with(float))
+}
+
+/// What is wrong with a loop.
+fn fault(function: &Loop) -> Option<String> {
+    let is_map = function.name.contains("pointwise_core::map::");
+    // The other loops (rotary embedding, random numbers) call functions of this crate for whole rows.
+    let is_fine = |symbol: &&String| {
+        ALLOWED.contains(&symbol.as_str()) || !is_map && (symbol.starts_with("_R") || *symbol == "_Unwind_Resume")
+    };
+    if let Some(symbol) = function.calls.iter().find(|symbol| !is_fine(symbol)) {
+        return Some(format!("{} calls {symbol}", function.name));
+    }
+    // The last few elements are done one by one, by as many instructions; constants of a call are made once.
+    (is_float_map(&function.name) && 2 * function.packed < function.scalar).then(|| {
+        format!(
+            "{} has {} float instructions on vectors, {} on single elements",
+            function.name, function.packed, function.scalar
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: &str =
+        "_RINvNtNtCs0_9pointwise3cpu3map8run_avx2INtNtCs1_14pointwise_core3map5UnaryfNtNtNtBF_6family5unary3ExpEEB6_";
+
+    fn of(body: &str) -> Vec<Loop> {
+        loops(&format!("{NAME}:\n{body}\n.Lfunc_end0:\n"))
+    }
+
+    #[test]
+    fn a_vector_loop_is_fine() {
+        let all =
+            of("\tcallq\t*memcpy@GOTPCREL(%rip)\n\tvfmadd213ps\t%ymm0, %ymm1, %ymm2\n\tvaddss\t%xmm0, %xmm1, %xmm2");
+        assert_eq!((all[0].packed, all[0].scalar), (1, 1));
+        assert!(is_float_map(&all[0].name), "{}", all[0].name);
+        assert_eq!(fault(&all[0]), None);
+    }
+
+    #[test]
+    fn a_call_of_libm_is_found() {
+        for line in ["callq\t*fmaf@GOTPCREL(%rip)", "movq\tfmaf@GOTPCREL(%rip), %r15", "callq\tfmaf@PLT", "jmp\tfmaf"] {
+            let all = of(&format!("\tvaddps\t%ymm0, %ymm1, %ymm2\n\t{line}"));
+            assert!(fault(&all[0]).unwrap().ends_with("calls fmaf"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_scalar_loop_is_found() {
+        let all = of("\tvmulss\t%xmm0, %xmm1, %xmm2\n\tvmovups\t%ymm0, (%rax)\n\tjmp\t.LBB0_1\n\tcallq\t*%rbx");
+        assert!(fault(&all[0]).unwrap().contains("0 float instructions on vectors, 1 on single"));
+    }
+}
