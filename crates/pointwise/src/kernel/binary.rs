@@ -114,7 +114,12 @@ impl BinaryKernel {
         self.0.plan(&self.operands(a.into(), b.into())?, &y.into())
     }
 
-    fn operands<'a>(&self, a: Operand<'a>, b: Operand<'a>) -> Result<[Operand<'a>; 2]> {
+    /// The call, for the tuner.
+    pub(crate) fn call(&self) -> &Call {
+        &self.0
+    }
+
+    pub(crate) fn operands<'a>(&self, a: Operand<'a>, b: Operand<'a>) -> Result<[Operand<'a>; 2]> {
         Ok(match (a, b) {
             (Operand::View(x), Operand::View(weight)) if self.0.def.info.kind == Kind::Channel => {
                 [a, Operand::View(channel(x.shape(), &weight)?)]
@@ -208,7 +213,12 @@ impl GatedKernel {
         self.0.plan(&self.halves(&x.into())?, &y.into())
     }
 
-    fn halves<'a>(&self, x: &TensorView<'a>) -> Result<[Operand<'a>; 2]> {
+    /// The call, for the tuner.
+    pub(crate) fn call(&self) -> &Call {
+        &self.0
+    }
+
+    pub(crate) fn halves<'a>(&self, x: &TensorView<'a>) -> Result<[Operand<'a>; 2]> {
         let last = x.shape().rank().checked_sub(1);
         match last.map(|last| (last, x.shape()[last])) {
             Some((last, size)) if size.is_multiple_of(2) => {

@@ -70,7 +70,7 @@ impl RandomKernel {
     }
 
     /// The call at a place, for a number of operands.
-    fn at(&self, given: usize, place: Philox) -> Result<Call> {
+    pub(crate) fn at(&self, given: usize, place: Philox) -> Result<Call> {
         let info = &self.0.def.info;
         if given != info.operands.len() {
             return Err(ErrorKind::Unsupported {

@@ -91,6 +91,11 @@ impl TernaryKernel {
         self.0.run_inplace(c.into(), 2, [a, b, b])
     }
 
+    /// The call, for the tuner.
+    pub(crate) fn call(&self) -> &Call {
+        &self.0
+    }
+
     /// What [`TernaryKernel::run_into`] would launch on a CUDA device for these tensors.
     ///
     /// # Errors
