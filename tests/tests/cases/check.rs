@@ -33,15 +33,14 @@ impl Expected {
     pub(crate) fn check(&self, outputs: &[Tensor]) -> Result<(), String> {
         for (k, ((dtype, expected), output)) in self.results.iter().zip(outputs).enumerate() {
             let got = output.to_bytes().map_err(|error| error.to_string())?;
-            let ulp = match self.accuracy {
-                Accuracy::Ulp(_) if dtype.is_float() => 2.0 * f64::from(self.accuracy.bound(*dtype)),
-                _ => {
-                    if let Some(at) = judge::same_bits(*dtype, &got, expected) {
-                        return Err(format!("result {k}: element {at} has other bits than the CPU's"));
-                    }
-                    continue;
+            let is_exact = self.accuracy == Accuracy::Exact || !dtype.is_float();
+            if is_exact {
+                if let Some(at) = judge::same_bits(*dtype, &got, expected) {
+                    return Err(format!("result {k}: element {at} has other bits than the CPU's"));
                 }
-            };
+                continue;
+            }
+            let ulp = 2.0 * f64::from(self.accuracy.bound(*dtype));
             with_element!(*dtype, E => {
                 let size = size_of::<E>();
                 for (at, (got, expected)) in got.chunks_exact(size).zip(expected.chunks_exact(size)).enumerate() {

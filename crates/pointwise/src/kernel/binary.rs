@@ -5,7 +5,7 @@ use pointwise_core::op::MAX_PARAMS;
 
 use super::map::Call;
 use super::power::{self, Power};
-use super::{MapDef, MapPlan, Operand, Strategy, settings};
+use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Number, Stream};
@@ -39,6 +39,7 @@ impl MapDef {
 
 impl BinaryKernel {
     settings!(MapDef);
+    tuned!();
 
     /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
@@ -167,6 +168,7 @@ pub struct GatedKernel(Call);
 
 impl GatedKernel {
     settings!(MapDef);
+    tuned!();
 
     /// The op on `x` of shape `(.., 2N)`, in a new tensor of shape `(.., N)`.
     ///

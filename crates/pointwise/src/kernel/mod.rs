@@ -71,7 +71,13 @@ macro_rules! settings {
             self.0.stream = Some(stream.clone());
             self
         }
+    };
+}
+use settings;
 
+/// The tuner's setting of a kernel object that wraps a [`map::Call`].
+macro_rules! tuned {
+    () => {
         /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
         /// set holds all the same.
         #[must_use]
@@ -81,7 +87,7 @@ macro_rules! settings {
         }
     };
 }
-use settings;
+use tuned;
 
 /// A stream must be of the tensors' device.
 fn check_stream(stream: &crate::Stream, device: &crate::Device) -> crate::Result<()> {
