@@ -650,7 +650,7 @@ fn tune_other_kinds(device: &Device) -> Outcome {
     assert_eq!((set.strategy, set.threads), (Strategy::Direct, 64));
     let small = tuned.clone().threads(96);
     let mut part = Tensor::zeros(device, DType::BF16, [8, cols])?;
-    let plan = small.plan(matrix.view().narrow(0, 0, 8)?, &row, &part.view())?;
+    let plan = small.plan(matrix.view().narrow(0, 0, 8)?, &row, &part)?;
     assert_eq!(plan.threads, 96);
     small.run_into(matrix.view().narrow(0, 0, 8)?, &row, &mut part)?;
     assert!(tuner.tune_dropout(&kernels::dropout(0.0), &matrix, &mut y, place).is_err(), "it draws nothing");

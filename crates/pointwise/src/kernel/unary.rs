@@ -34,7 +34,7 @@ pub struct UnaryDef {
 /// Threads of a block where nothing else is asked for.
 pub(crate) const DEFAULT_THREADS: u32 = 256;
 /// The same for unary ops.
-const UNARY_THREADS: u32 = 128;
+pub(crate) const UNARY_THREADS: u32 = 128;
 
 impl UnaryDef {
     /// The op with its default parameters.

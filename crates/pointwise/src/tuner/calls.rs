@@ -2,7 +2,7 @@
 
 use super::{Choice, Lies, Tuner, measure, op_name};
 use crate::error::Result;
-use crate::kernel::MapCall;
+use crate::kernel::{DEFAULT_THREADS, MapCall};
 use crate::{
     BinaryKernel, DropoutKernel, GatedKernel, Operand, Philox, RandomKernel, Strategy, TensorView, TensorViewMut,
     TernaryKernel,
@@ -85,7 +85,7 @@ impl Tuner {
         let plan = |strategy: Strategy, threads: u32| {
             default.clone().strategy(strategy).threads(threads).plan(x, y.as_view(), None)
         };
-        let candidates = measure::candidates(|strategy, threads| {
+        let candidates = measure::candidates(DEFAULT_THREADS, |strategy, threads| {
             let plan = plan(strategy, threads)?;
             Ok((plan.strategy, plan.threads, plan.replaced.is_some()))
         })?;
@@ -100,7 +100,7 @@ impl Tuner {
         let stream = call.stream.clone().unwrap_or_else(|| y.device().stream());
         let info = measure::measurable(&y.as_view(), &stream)?;
         let with = |strategy, threads| MapCall { strategy, threads, tuned: None, ..call.clone() };
-        let candidates = measure::candidates(|strategy, threads| {
+        let candidates = measure::candidates(DEFAULT_THREADS, |strategy, threads| {
             let plan = with(strategy, threads).plan(operands, &y.as_view())?;
             Ok((plan.strategy, plan.threads, plan.replaced.is_some()))
         })?;

@@ -3,7 +3,6 @@
 use super::Choice;
 use crate::cuda::{DeviceInfo, Event};
 use crate::error::{ErrorKind, Result};
-use crate::kernel::DEFAULT_THREADS;
 use crate::{Device, Strategy, Stream, TensorView};
 
 /// Threads of a block to try. Smaller blocks and larger ones than these have been no faster anywhere.
@@ -34,12 +33,13 @@ pub(super) fn measurable(y: &TensorView<'_>, stream: &Stream) -> Result<&'static
     Ok(info)
 }
 
-/// The settings that can serve a call, the default ones first. `plan` says which strategy and threads a wish comes to, and
+/// The settings that can serve a call, the default ones, of so many threads, first. `plan` says which strategy and threads a wish comes to, and
 /// whether that stands in for the one asked for.
 pub(super) fn candidates(
+    default: u32,
     plan: impl Fn(Strategy, u32) -> Result<(Strategy, u32, bool)>,
 ) -> Result<Vec<(Strategy, u32)>> {
-    let (strategy, threads, _) = plan(Strategy::Auto, DEFAULT_THREADS)?;
+    let (strategy, threads, _) = plan(Strategy::Auto, default)?;
     let mut candidates = vec![(strategy, threads)];
     for strategy in Strategy::ALL {
         for threads in THREADS {
@@ -114,7 +114,7 @@ mod tests {
     /// Wishes that come to the same settings are one candidate, and the default comes first.
     #[test]
     fn candidates_are_told_apart() {
-        let two = candidates(|strategy, threads| {
+        let two = candidates(256, |strategy, threads| {
             Ok(match strategy {
                 Strategy::Auto => (Strategy::RegisterCopy, threads, false),
                 Strategy::Table => (Strategy::Table, 128, false),
@@ -123,7 +123,7 @@ mod tests {
             })
         });
         let two = two.unwrap();
-        assert_eq!(two[0], (Strategy::RegisterCopy, DEFAULT_THREADS));
+        assert_eq!(two[0], (Strategy::RegisterCopy, 256));
         assert_eq!(two.len(), 2 * THREADS.len() + 1, "{two:?}");
         assert_eq!(two.iter().filter(|it| it.0 == Strategy::Table).count(), 1);
     }
@@ -131,7 +131,7 @@ mod tests {
     /// What a call cannot be is an error before anything is measured.
     #[test]
     fn a_bad_call_is_no_candidate() {
-        let error = candidates(|_, _| Err(ErrorKind::Overlap { what: "x".to_owned() }.into())).unwrap_err();
+        let error = candidates(256, |_, _| Err(ErrorKind::Overlap { what: "x".to_owned() }.into())).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Overlap { .. }));
     }
 }
