@@ -1,5 +1,5 @@
 //! `docs/ops.md` is made of the op tables: this test says when it is not current, and writes it with
-//! `POINTWISE_BLESS=1`.
+//! `POINTWISE_BLESS=1`. What `docs/fusing.md` shows is the example's code.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -100,4 +100,20 @@ fn ops_md_is_current() {
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(found == page, "docs/ops.md is not current: run POINTWISE_BLESS=1 cargo test -p tests --test docs");
+}
+
+/// Every line of a block of code stands in the example, but for white space.
+#[test]
+fn fusing_md_shows_the_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let files = ["kernels/src/lib.rs", "src/lib.rs", "src/main.rs"]
+        .map(|file| plain(&std::fs::read_to_string(root.join("examples/fused-op").join(file)).unwrap()));
+    let page = std::fs::read_to_string(root.join("docs/fusing.md")).unwrap();
+    let blocks: Vec<&str> = page.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 3, "{blocks:?}");
+    for line in blocks.iter().flat_map(|block| block.lines()) {
+        let line = plain(line);
+        assert!(files.iter().any(|file| file.contains(&line)), "not in the example: {line}");
+    }
 }

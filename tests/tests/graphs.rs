@@ -1,7 +1,7 @@
 //! Every op of the registry captured in a CUDA graph and replayed on other inputs, one named case each
 //! (`gelu::bf16`), against the CPU; all ops from eight threads on streams of their own, which all use each kernel for the
 //! first time at once; and operands on several devices. On the CUDA device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without
-//! one every case is ignored, and the first line says why.
+//! one all but a check of the inputs is ignored, and the first line says why.
 
 mod cases {
     pub(crate) mod check;
@@ -32,7 +32,7 @@ fn main() {
     let is_cuda = device.is_cuda();
     if !is_cuda {
         let why = Device::cuda(0).err().map_or_else(|| "the CPU was asked for".to_owned(), |error| error.to_string());
-        eprintln!("every case is ignored, for there are no graphs and streams without a CUDA device: {why}");
+        eprintln!("cases are ignored, for there are no graphs and streams without a CUDA device: {why}");
     } else if std::env::var_os(RACE).is_some() {
         if let Err(error) = race(&device) {
             eprintln!("{}", error.message().unwrap_or("failed"));
@@ -49,8 +49,39 @@ fn main() {
     let second = Device::cuda_count() > 1;
     let two = move || mixed(&Device::cuda(0)?, &Device::cuda(1)?);
     trials.push(Trial::test("devices::two_cuda", two).with_ignored_flag(!second));
-    let trials = trials.into_iter().map(|trial| if is_cuda { trial } else { trial.with_ignored_flag(true) });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
+    if !is_cuda {
+        trials = trials.into_iter().map(|trial| trial.with_ignored_flag(true)).collect();
+    }
+    trials.push(Trial::test("inputs_tell_replays_apart", inputs_differ));
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// The two sets of inputs give different results on the CPU, poison is no result, and a result is one of its own: without
+/// this a replay of old inputs, or none at all, would pass. Predicates may be
+/// false for all inputs, and the gradients of steps are 0.
+fn inputs_differ() -> Outcome {
+    for case in ops::all() {
+        let results = [0, 1].map(|set| Expected::run(&case, set));
+        let [first, second] = results;
+        let (first, second) = (first?, second?);
+        let name = &case.name;
+        Expected::new(&case, 0)?.check(&first).map_err(|error| format!("{name} against itself: {error}"))?;
+        let is_zero = |y: &Tensor| y.to_bytes().is_ok_and(|bytes| bytes.iter().all(|&byte| byte == 0));
+        if first.iter().any(|y| y.dtype() == DType::Bool) || first.iter().all(is_zero) {
+            continue;
+        }
+        if !case.inputs.is_empty() && Expected::new(&case, 0)?.check(&second).is_ok() {
+            return Err(format!("{name}: both sets of inputs give the same").into());
+        }
+        let mut poisoned = first;
+        for output in &mut poisoned {
+            output.copy_from_bytes(&poison(output))?;
+        }
+        if Expected::new(&case, 0)?.check(&poisoned).is_ok() {
+            return Err(format!("{name}: poison passes").into());
+        }
+    }
+    Ok(())
 }
 
 /// Captured on the first inputs, replayed on the second and on the first again. The capture is also the kernel's first use,
@@ -126,7 +157,7 @@ fn race(device: &Device) -> Outcome {
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|number| scope.spawn(move || thread(number))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into())))
     })
 }
 

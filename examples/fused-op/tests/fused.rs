@@ -3,7 +3,9 @@
 use fused_op::{binary, gated, generator, one_by_one, ops, random, ternary};
 use my_fused_kernels::gated::SquaredReluAndMul;
 use my_fused_kernels::random::{Jitter, SiluDropoutAdd};
-use pointwise::{Class, DType, Device, ErrorKind, F8E4M3, Number, Operand, Philox, Strategy, Tensor, Variant, bf16};
+use pointwise::{
+    Class, DType, Device, ErrorKind, F8E4M3, Number, Operand, Philox, Strategy, Tensor, Tuner, Variant, bf16,
+};
 use pointwise_core::{BinaryOp, RandomMapOp};
 
 fn devices() -> Vec<Device> {
@@ -201,6 +203,30 @@ fn a_mask_is_made_of_indices() {
         assert_eq!(y.to_vec::<f32>().unwrap(), [0.0, f32::NEG_INFINITY, 0.0, 0.0]);
         assert!(ops::window_mask(&device, DType::F32, [4], 1).is_err());
         assert!(ops::window_mask(&device, DType::I32, [2, 2], 1).unwrap_err().is_dtype());
+    }
+}
+
+/// A tuner knows ops of one's own, too; what it chooses changes no value.
+#[test]
+fn tuned_settings_are_used() {
+    let n = 1 << 16;
+    for device in devices() {
+        let x = Tensor::from_slice(&device, &numbers(n, 12), [n]).unwrap();
+        let mut y = Tensor::zeros(&device, DType::F32, [n]).unwrap();
+        let operands = [Operand::View(x.view()), Operand::View(x.view()), 0.5.into()];
+        let kernel = random::kernels::silu_dropout_add(0.25);
+        let mut tuner = Tuner::in_memory();
+        let choice = tuner.tune_random(&kernel, &operands, &mut y, PLACE);
+        if device.is_cpu() {
+            assert!(choice.unwrap_err().to_string().starts_with("tuning on the CPU: "));
+            continue;
+        }
+        let choice = choice.unwrap();
+        let tuned = kernel.clone().tuned(&tuner);
+        let plan = tuned.plan(&operands, &y).unwrap();
+        assert_eq!((plan.strategy, plan.threads), (choice.strategy, choice.threads));
+        let [plain, tuned] = [&kernel, &tuned].map(|kernel| kernel.run(&operands, PLACE).unwrap().to_bytes().unwrap());
+        assert_eq!(plain, tuned);
     }
 }
 

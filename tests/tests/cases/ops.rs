@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use pointwise::rope::{ROPE, RopeAngles, RopeDef, RopeFrequencies, RopeKernel, RopePrecision};
 use pointwise::{
-    Accuracy, DType, Device, MapDef, Philox, Result, SinusoidalLayout, Stream, Tensor, UNARY, UnaryDef, kernels,
+    Accuracy, BACKWARD, DType, Device, GRADIENTS, GradientDef, MapDef, Operand, Philox, Result, SinusoidalLayout,
+    Stream, Tensor, TensorViewMut, UNARY, UnaryDef, kernels,
 };
 use pointwise_core::{Kind, family};
-use tests::{inputs, map, params};
+use tests::{inputs, judge, map, params};
 
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 /// Rows and columns: whole vectors, so that broadcasts have rows of them.
@@ -57,10 +58,20 @@ pub(crate) fn all() -> Vec<Case> {
     for def in map::all() {
         cases.extend(def.info.types.iter().map(|&dtype| several(def, dtype)));
     }
+    for def in BACKWARD {
+        cases.extend(def.info.types.iter().map(|&dtype| backward(def, dtype)));
+    }
+    for def in GRADIENTS {
+        cases.extend(def.info.types.iter().map(|&dtype| gradients(def, dtype)));
+    }
+    for from in DType::ALL {
+        cases.extend(DType::ALL.map(|to| convert(from, to)));
+    }
     for dtype in FLOATS {
         cases.extend([dropout(dtype), alibi(dtype, false), alibi(dtype, true)]);
         cases.extend([SinusoidalLayout::Interleaved, SinusoidalLayout::Halves].map(|layout| sinusoidal(dtype, layout)));
-        cases.extend(ROPE.iter().map(|def| rope(def, dtype)));
+        let rotates = matches!(dtype, DType::F32 | DType::F16 | DType::BF16);
+        cases.extend(ROPE.iter().filter(|_| rotates).map(|def| rope(def, dtype)));
     }
     cases
 }
@@ -74,10 +85,11 @@ pub(crate) fn one_type_each() -> Vec<Case> {
     cases
 }
 
-/// The first and the last `len` elements of a list.
-fn ends(bytes: &[u8], dtype: DType, len: usize) -> [Vec<u8>; 2] {
-    let len = len * dtype.size();
-    [bytes[..len].to_vec(), bytes[bytes.len() - len..].to_vec()]
+/// `len` elements of a list from its start, and from behind its first third; a list that is too short is repeated.
+fn parts(bytes: &[u8], dtype: DType, len: usize) -> [Vec<u8>; 2] {
+    let size = dtype.size();
+    let part = |from: usize| bytes.chunks_exact(size).cycle().skip(from).take(len).flatten().copied().collect();
+    [part(0), part(bytes.len() / size / 3 + 1)]
 }
 
 fn mixed(dtype: DType, shape: &[usize], seed: u64) -> Input {
@@ -111,7 +123,7 @@ fn several(def: &'static MapDef, dtype: DType) -> Case {
         .enumerate()
         .map(|(k, bytes)| {
             let dtype = map::operand_type(info, dtype, k);
-            Input { dtype, shape: vec![ROWS, COLS], sets: ends(bytes, dtype, N) }
+            Input { dtype, shape: vec![ROWS, COLS], sets: parts(bytes, dtype, N) }
         })
         .collect();
     match info.kind {
@@ -152,6 +164,104 @@ fn several(def: &'static MapDef, dtype: DType) -> Case {
         outputs: vec![(result, vec![ROWS, COLS]); calls],
         prepare,
         accuracy: info.accuracy,
+        floor: 0.0,
+    }
+}
+
+/// Numbers between -2 and 2, in steps of 2^-12, of a float type; of another any.
+fn numbers(dtype: DType, shape: &[usize], seed: u64) -> Input {
+    if !dtype.is_float() {
+        return mixed(dtype, shape, seed);
+    }
+    let n: usize = shape.iter().product();
+    let set = |seed: u64| -> Vec<u8> {
+        let bytes = inputs::mixed(DType::I16, n, seed);
+        let numbers = bytes.chunks_exact(2).map(|two| f64::from(i16::from_le_bytes([two[0], two[1]])) / 16384.0);
+        tests::with_element!(dtype, E => {
+            numbers.flat_map(|x| judge::as_bytes(&<E as pointwise_core::Element>::from_f64(x)).to_vec()).collect()
+        })
+    };
+    Input { dtype, shape: shape.to_vec(), sets: [set(seed), set(seed + 100)] }
+}
+
+/// Steps of a gradient may cancel: its error is one of terms of this size at most.
+fn of_steps(accuracy: Accuracy) -> (Accuracy, f64) {
+    (Accuracy::Ulp(accuracy.bound(DType::F32).max(2.0)), 4.0)
+}
+
+/// The gradient of a unary op.
+fn backward(def: &'static MapDef, dtype: DType) -> Case {
+    let set = params::sets(&def.info, dtype)[0];
+    let (accuracy, floor) = of_steps(def.info.accuracy);
+    Case {
+        name: format!("{}::{dtype}", def.info.name),
+        inputs: vec![numbers(dtype, &[ROWS, COLS], 26), numbers(dtype, &[ROWS, COLS], 27)],
+        outputs: vec![(dtype, vec![ROWS, COLS])],
+        prepare: Box::new(move |_, stream| {
+            let kernel = def.binary_with(set);
+            let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
+            Ok(Box::new(move |x, y| kernel.run_into(&x[0], &x[1], &mut y[0])))
+        }),
+        accuracy,
+        floor,
+    }
+}
+
+/// The gradients of an op of several operands.
+fn gradients(def: &'static GradientDef, dtype: DType) -> Case {
+    let info = &def.info;
+    let set = params::sets(info, dtype)[0];
+    let (accuracy, floor) = of_steps(info.accuracy);
+    let plain = vec![ROWS, COLS];
+    let (operands, outputs): (Vec<Input>, _) = match info.kind {
+        Kind::GatedGradients => {
+            let wide = [ROWS, 2 * COLS];
+            (vec![numbers(dtype, &plain, 28), numbers(dtype, &wide, 29)], vec![(dtype, wide.to_vec())])
+        }
+        kind => {
+            let operand = |k: usize| match kind {
+                Kind::SelectGradients if k == 0 => mixed(DType::Bool, &plain, 30),
+                Kind::ChannelGradients if k == 2 => numbers(dtype, &[COLS], 30),
+                _ => numbers(dtype, &plain, 30 + k as u64),
+            };
+            let outputs = vec![(dtype, plain.clone()); info.results.len()];
+            ((0..info.operands.len()).map(operand).collect(), outputs)
+        }
+    };
+    let is_gated = info.kind == Kind::GatedGradients;
+    Case {
+        name: format!("{}::{dtype}", info.name),
+        inputs: operands,
+        outputs,
+        prepare: Box::new(move |_, stream| {
+            let (gated, kernel) = (def.gated_gradients_with(set), def.gradients_with(set));
+            let gated = stream.map_or_else(|| gated.clone(), |stream| gated.clone().on(stream));
+            let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
+            Ok(Box::new(move |x, y| {
+                if is_gated {
+                    return gated.run_into(&x[0], &x[1], &mut y[0]);
+                }
+                let operands: Vec<Operand<'_>> = x.iter().map(Operand::from).collect();
+                let mut results: Vec<TensorViewMut<'_>> = y.iter_mut().map(Tensor::view_mut).collect();
+                kernel.run_into(&operands, &mut results)
+            }))
+        }),
+        accuracy,
+        floor,
+    }
+}
+
+fn convert(from: DType, to: DType) -> Case {
+    Case {
+        name: format!("to_dtype_{from}::{to}"),
+        inputs: vec![mixed(from, &[N + 3], 36)],
+        outputs: vec![(to, vec![N + 3])],
+        prepare: Box::new(|_, stream| {
+            let kernel = kernels::to_dtype();
+            let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
+            Ok(Box::new(move |x, y| kernel.run_into(&x[0], &mut y[0])))
+        }),
+        accuracy: Accuracy::Exact,
         floor: 0.0,
     }
 }
@@ -210,21 +320,10 @@ fn sinusoidal(dtype: DType, layout: SinusoidalLayout) -> Case {
 /// q and k of other heads.
 fn rope(def: &'static RopeDef, dtype: DType) -> Case {
     let shapes = [[1, 17, 4, 64], [1, 17, 2, 64]];
-    let values = |shape: &[usize], seed: u64| {
-        // Finite and of one size: a rotation adds products.
-        let n: usize = shape.iter().product();
-        let set = |seed: u64| -> Vec<u8> {
-            let bytes = inputs::mixed(DType::I16, n, seed);
-            let numbers = bytes.chunks_exact(2).map(|two| f64::from(i16::from_le_bytes([two[0], two[1]])) / 16384.0);
-            tests::with_element!(dtype, E => {
-                numbers.flat_map(|x| bytes_of(<E as pointwise_core::Element>::from_f64(x))).collect()
-            })
-        };
-        Input { dtype, shape: shape.to_vec(), sets: [set(seed), set(seed + 100)] }
-    };
     Case {
         name: format!("{}::{dtype}", def.name),
-        inputs: vec![values(&shapes[0], 24), values(&shapes[1], 25)],
+        // Finite and of one size: a rotation adds products.
+        inputs: vec![numbers(dtype, &shapes[0], 24), numbers(dtype, &shapes[1], 25)],
         outputs: shapes.iter().map(|shape| (dtype, shape.to_vec())).collect(),
         prepare: Box::new(move |device, stream| {
             let config = def.op().config(64)?;
@@ -241,10 +340,4 @@ fn rope(def: &'static RopeDef, dtype: DType) -> Case {
         accuracy: Accuracy::Ulp(2.0),
         floor: 2.0,
     }
-}
-
-/// An element's bytes.
-fn bytes_of<E: pointwise_core::Element>(value: E) -> Vec<u8> {
-    // SAFETY: an element type is a plain number without padding.
-    unsafe { std::slice::from_raw_parts((&raw const value).cast::<u8>(), size_of::<E>()) }.to_vec()
 }

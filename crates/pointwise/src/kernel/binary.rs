@@ -5,7 +5,7 @@ use pointwise_core::op::MAX_PARAMS;
 
 use super::map::Call;
 use super::power::{self, Power};
-use super::{MapDef, MapPlan, Operand, Strategy, settings};
+use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Number, Stream};
@@ -39,6 +39,7 @@ impl MapDef {
 
 impl BinaryKernel {
     settings!(MapDef);
+    tuned!();
 
     /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
@@ -114,7 +115,12 @@ impl BinaryKernel {
         self.0.plan(&self.operands(a.into(), b.into())?, &y.into())
     }
 
-    fn operands<'a>(&self, a: Operand<'a>, b: Operand<'a>) -> Result<[Operand<'a>; 2]> {
+    /// The call, for the tuner.
+    pub(crate) fn call(&self) -> &Call {
+        &self.0
+    }
+
+    pub(crate) fn operands<'a>(&self, a: Operand<'a>, b: Operand<'a>) -> Result<[Operand<'a>; 2]> {
         Ok(match (a, b) {
             (Operand::View(x), Operand::View(weight)) if self.0.def.info.kind == Kind::Channel => {
                 [a, Operand::View(channel(x.shape(), &weight)?)]
@@ -162,6 +168,7 @@ pub struct GatedKernel(Call);
 
 impl GatedKernel {
     settings!(MapDef);
+    tuned!();
 
     /// The op on `x` of shape `(.., 2N)`, in a new tensor of shape `(.., N)`.
     ///
@@ -208,7 +215,12 @@ impl GatedKernel {
         self.0.plan(&self.halves(&x.into())?, &y.into())
     }
 
-    fn halves<'a>(&self, x: &TensorView<'a>) -> Result<[Operand<'a>; 2]> {
+    /// The call, for the tuner.
+    pub(crate) fn call(&self) -> &Call {
+        &self.0
+    }
+
+    pub(crate) fn halves<'a>(&self, x: &TensorView<'a>) -> Result<[Operand<'a>; 2]> {
         let last = x.shape().rank().checked_sub(1);
         match last.map(|last| (last, x.shape()[last])) {
             Some((last, size)) if size.is_multiple_of(2) => {

@@ -15,6 +15,7 @@ use crate::cuda::{self, Context};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
+use crate::tuner::{Choices, Lies};
 use crate::{Device, Number, Stream};
 
 /// An op of two or three operands as the host knows it. Made by [`host_binary!`](crate::host_binary) and its siblings from
@@ -124,14 +125,15 @@ impl MapDef {
 
 /// An op with its parameters and launch settings.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
-    pub(super) def: &'static MapDef,
-    pub(super) params: [Number; MAX_PARAMS],
-    pub(super) strategy: Strategy,
-    pub(super) threads: u32,
-    pub(super) stream: Option<Stream>,
+pub(crate) struct Call {
+    pub(crate) def: &'static MapDef,
+    pub(crate) params: [Number; MAX_PARAMS],
+    pub(crate) strategy: Strategy,
+    pub(crate) threads: u32,
+    pub(crate) stream: Option<Stream>,
+    pub(crate) tuned: Option<Choices>,
     /// Where a random op draws from.
-    pub(super) place: Philox,
+    pub(crate) place: Philox,
 }
 
 /// Operands whose types, shapes and devices go together.
@@ -157,7 +159,15 @@ struct Choice {
 impl Call {
     /// The op with parameters, and launch settings as they are where nothing else is asked for.
     pub(super) fn new(def: &'static MapDef, params: [Number; MAX_PARAMS]) -> Call {
-        Call { def, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None, place: Philox::default() }
+        Call {
+            def,
+            params,
+            strategy: Strategy::Auto,
+            threads: DEFAULT_THREADS,
+            stream: None,
+            tuned: None,
+            place: Philox::default(),
+        }
     }
 
     /// Checks operands: those of one call have one element type by now (but for a condition, which is bool) and device,
@@ -249,6 +259,14 @@ impl Call {
         }
     }
 
+    /// The element type that a call runs in: that in which its operands meet.
+    pub(crate) fn dtype(&self, operands: &[Operand<'_>]) -> Result<DType> {
+        match promote::map_type(&self.def.info, operands)? {
+            Some(dtype) => Ok(dtype),
+            None => Ok(self.ready(operands)?.dtype),
+        }
+    }
+
     /// The result in a new tensor.
     pub(super) fn run(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
         let mut converted = Converted::default();
@@ -263,7 +281,7 @@ impl Call {
     }
 
     /// The result into a tensor that is there.
-    pub(super) fn run_into(&self, operands: &[Operand<'_>], mut y: TensorViewMut<'_>) -> Result<()> {
+    pub(crate) fn run_into(&self, operands: &[Operand<'_>], mut y: TensorViewMut<'_>) -> Result<()> {
         let mut converted = Converted::default();
         let promoted = self.promoted(operands, &mut converted)?;
         let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
@@ -361,7 +379,7 @@ impl Call {
     }
 
     /// What [`Call::write`] would launch on a CUDA device.
-    pub(super) fn plan(&self, operands: &[Operand<'_>], y: &TensorView<'_>) -> Result<MapPlan> {
+    pub(crate) fn plan(&self, operands: &[Operand<'_>], y: &TensorView<'_>) -> Result<MapPlan> {
         let info = &self.def.info;
         let promoted = match promote::map_type(info, operands)? {
             Some(dtype) => Some(promote::stand_in_all(info, operands, dtype)?),
@@ -372,7 +390,7 @@ impl Call {
         self.check_output(&ready, y)?;
         super::check_threads(self.threads)?;
         let walk = walk(&ready, y);
-        let choice = self.choose(&ready, &walk, y.address());
+        let (choice, threads) = self.settle(&ready, &walk, y.address());
         let limit = choice.limit();
         let (mut launches, mut head) = (0, 0);
         if ready.shape.numel() > 0 {
@@ -393,7 +411,7 @@ impl Call {
             },
             replaced: choice.replaced,
             dims: walk.dims().len(),
-            threads: self.threads,
+            threads,
             lanes: choice.lanes,
             head: u64::from(head).min(ready.shape.numel() as u64) as u32,
             launches,
@@ -451,7 +469,7 @@ impl Call {
         walk: &Walk,
         target: usize,
     ) -> Result<()> {
-        let choice = self.choose(ready, walk, target);
+        let (choice, threads) = self.settle(ready, walk, target);
         let entry = (self.def.entry)(self.def.carrier(ready.dtype), choice.class)
             .ok_or_else(|| self.def.no_kernel(ready.dtype))?;
         let function = entry.function(context)?;
@@ -474,9 +492,9 @@ impl Call {
                 draw: is_random.then_some([self.place.seed, self.place.offset, place[0] as u64]),
             };
             let queue = |items: u64, params: &mut [*mut c_void]| {
-                let blocks = items.div_ceil(u64::from(self.threads)) as u32;
+                let blocks = items.div_ceil(u64::from(threads)) as u32;
                 // SAFETY: the parameters are those of the entry's class and arity; plan and checks vouch for the memory.
-                unsafe { cuda::launch(context, function, blocks, self.threads, stream, params) }
+                unsafe { cuda::launch(context, function, blocks, threads, stream, params) }
             };
             match (choice.class, count) {
                 (Class::Flat, _) => {
@@ -493,8 +511,23 @@ impl Call {
         })
     }
 
-    /// The class for a walk whose result starts at `target`.
-    fn choose(&self, ready: &Ready<'_>, walk: &Walk, target: usize) -> Choice {
+    /// The kernel and the threads of a block for a walk whose result starts at `target`: a tuner's where it has some for
+    /// such calls, and no strategy was set.
+    fn settle(&self, ready: &Ready<'_>, walk: &Walk, target: usize) -> (Choice, u32) {
+        let choice = self.choose(ready, walk, target, self.strategy);
+        let (Strategy::Auto, Some(tuned)) = (self.strategy, &self.tuned) else {
+            return (choice, self.threads);
+        };
+        let lies = Lies::Class(choice.class);
+        match tuned.find(&ready.device, ready.dtype, lies, ready.shape.numel() as u64) {
+            None => (choice, self.threads),
+            Some((Strategy::Direct, threads)) => (self.choose(ready, walk, target, Strategy::Direct), threads),
+            Some((_, threads)) => (choice, threads),
+        }
+    }
+
+    /// The kernel for a walk whose result starts at `target`, by a strategy.
+    fn choose(&self, ready: &Ready<'_>, walk: &Walk, target: usize, strategy: Strategy) -> Choice {
         let lanes = 16 / ready.dtype.size();
         let (sizes, at) = (self.sizes(ready.dtype), addresses(ready, target));
         let mut mode = 0;
@@ -502,10 +535,10 @@ impl Call {
             mode |= u32::from(given.is_some()) * (ONCE << (WORD_SHIFT + k as u32));
         }
         let strided = |replaced| Choice { class: Class::Strided, walk: *walk, lanes: 1, mode, replaced };
-        if self.strategy == Strategy::Direct {
+        if strategy == Strategy::Direct {
             return strided(None);
         }
-        let replaced = match self.strategy {
+        let replaced = match strategy {
             Strategy::ExplicitParallel | Strategy::Table => {
                 Some("ops of several operands have vectors or single elements")
             }
@@ -521,7 +554,7 @@ impl Call {
         };
         match walk.rows(lanes, aligned) {
             Some(rows) => Choice { class: Class::Rows, walk: rows, lanes, mode: mode | once, replaced },
-            None if self.strategy == Strategy::Auto => strided(None),
+            None if strategy == Strategy::Auto => strided(None),
             None => strided(Some("the operands do not lie in aligned vectors")),
         }
     }

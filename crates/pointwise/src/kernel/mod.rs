@@ -28,6 +28,7 @@ pub(crate) use convert::bits_of;
 pub use entry::Entry;
 pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
 pub use gradients::{GatedGradientsKernel, GradientDef, GradientsKernel};
+pub(crate) use map::Call as MapCall;
 pub use map::{MapDef, MapPlan};
 pub use operand::Operand;
 pub use promote::result_type;
@@ -36,6 +37,7 @@ pub(crate) use random::RandomDef;
 pub use random_map::RandomKernel;
 pub use strategy::{Plan, Strategy, Variant};
 pub use ternary::TernaryKernel;
+pub(crate) use unary::{DEFAULT_THREADS, UNARY_THREADS};
 pub use unary::{UnaryDef, UnaryKernel};
 pub use walk::Class;
 pub(crate) use walk::{Places, Walk};
@@ -72,6 +74,20 @@ macro_rules! settings {
     };
 }
 use settings;
+
+/// The tuner's setting of a kernel object that wraps a [`map::Call`].
+macro_rules! tuned {
+    () => {
+        /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
+        /// set holds all the same.
+        #[must_use]
+        pub fn tuned(mut self, tuner: &crate::Tuner) -> Self {
+            self.0.tuned = Some(tuner.choices(&self.0.def.info));
+            self
+        }
+    };
+}
+use tuned;
 
 /// A stream must be of the tensors' device.
 fn check_stream(stream: &crate::Stream, device: &crate::Device) -> crate::Result<()> {

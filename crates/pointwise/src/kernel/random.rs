@@ -10,11 +10,12 @@ use pointwise_core::{DType, OpInfo, Philox, Word};
 use super::plan::{Call, plan};
 use super::unary::DEFAULT_THREADS;
 use super::{Entry, Plan, Strategy, Variant};
-use crate::Stream;
 use crate::cpu::{self, RandomFn};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
+use crate::tuner::{Choices, Lies};
+use crate::{Stream, Tuner};
 
 /// A random op as the host knows it.
 #[derive(Debug)]
@@ -49,6 +50,7 @@ pub struct DropoutKernel {
     strategy: Strategy,
     threads: u32,
     stream: Option<Stream>,
+    tuned: Option<Choices>,
 }
 
 /// What a call comes to.
@@ -63,7 +65,15 @@ enum Mode {
 impl RandomDef {
     /// Dropout with probability `p`.
     pub(crate) fn dropout(&'static self, p: f64) -> DropoutKernel {
-        DropoutKernel { def: self, p, training: true, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
+        DropoutKernel {
+            def: self,
+            p,
+            training: true,
+            strategy: Strategy::Auto,
+            threads: DEFAULT_THREADS,
+            stream: None,
+            tuned: None,
+        }
     }
 }
 
@@ -99,6 +109,36 @@ impl DropoutKernel {
     pub fn on(mut self, stream: &Stream) -> Self {
         self.stream = Some(stream.clone());
         self
+    }
+
+    /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
+    /// set holds all the same, and a call with a mask has none.
+    #[must_use]
+    pub fn tuned(mut self, tuner: &Tuner) -> Self {
+        self.tuned = Some(tuner.choices(&self.def.info));
+        self
+    }
+
+    /// The kernel with the default settings, and no choices of a tuner.
+    pub(crate) fn untuned(&self) -> DropoutKernel {
+        DropoutKernel { strategy: Strategy::Auto, threads: DEFAULT_THREADS, tuned: None, ..self.clone() }
+    }
+
+    /// The stream that was set.
+    pub(crate) fn stream(&self) -> Option<&Stream> {
+        self.stream.as_ref()
+    }
+
+    /// That a call launches dropout's kernel.
+    pub(crate) fn check_draws(&self, dtype: DType) -> Result<()> {
+        match self.mode(dtype)? {
+            Mode::Draw(_) => Ok(()),
+            Mode::Keep | Mode::Drop => Err(ErrorKind::Unsupported {
+                what: format!("tuning {} that draws nothing", self.def.info.name),
+                advice: "give a probability between 0 and 1, with training".to_owned(),
+            }
+            .into()),
+        }
     }
 
     /// Dropout of `x`, in a new tensor of its shape. Element `i`, counted in row-major order, takes word `i` at
@@ -268,7 +308,7 @@ impl DropoutKernel {
     fn plan_for(&self, x: &TensorView<'_>, y: usize, mask: Option<usize>) -> Result<Plan> {
         super::check_threads(self.threads)?;
         let lanes = 16 / x.dtype().size();
-        let wish = |strategy| {
+        let wish = |strategy, threads| {
             plan(&Call {
                 x: x.address(),
                 y,
@@ -276,20 +316,30 @@ impl DropoutKernel {
                 result: self.def.info.result,
                 n: x.numel() as u64,
                 strategy,
-                threads: self.threads,
+                threads,
                 steps: 1,
             })
         };
+        if let (Strategy::Auto, Some(tuned), None) = (self.strategy, &self.tuned, mask) {
+            let vectors = wish(Strategy::RegisterCopy, self.threads)?.strategy == Strategy::RegisterCopy;
+            let lies = Lies::aligned(vectors);
+            if let Some((strategy, threads)) = tuned.find(x.device(), x.dtype(), lies, x.numel() as u64)
+                // A file may name any; a random op has no table.
+                && strategy != Strategy::Table
+            {
+                return Ok(Plan { replaced: None, ..wish(strategy, threads)? });
+            }
+        }
         let (strategy, table) = match self.strategy {
             Strategy::Auto => (Strategy::RegisterCopy, None),
             // A random op is no function of its operand alone.
             Strategy::Table => (Strategy::RegisterCopy, Some("a random op has no table")),
             strategy => (strategy, None),
         };
-        let mut plan = wish(strategy)?;
+        let mut plan = wish(strategy, self.threads)?;
         let masked = |mask: usize| (mask + plan.head as usize).is_multiple_of(lanes);
         if plan.variant == Variant::RegisterCopy && !mask.is_none_or(masked) {
-            plan = wish(Strategy::ExplicitParallel)?;
+            plan = wish(Strategy::ExplicitParallel, self.threads)?;
             plan.replaced = Some("the mask is not aligned as the operand is");
         }
         plan.replaced = plan.replaced.or(table).filter(|_| self.strategy != Strategy::Auto);

@@ -3,7 +3,7 @@
 use pointwise_core::op::MAX_PARAMS;
 
 use super::map::Call;
-use super::{MapDef, MapPlan, Operand, Strategy, settings};
+use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Number, Philox, Stream};
@@ -24,6 +24,7 @@ impl MapDef {
 
 impl RandomKernel {
     settings!(MapDef);
+    tuned!();
 
     /// The op on its operands, broadcast, in a new contiguous tensor.
     ///
@@ -70,7 +71,7 @@ impl RandomKernel {
     }
 
     /// The call at a place, for a number of operands.
-    fn at(&self, given: usize, place: Philox) -> Result<Call> {
+    pub(crate) fn at(&self, given: usize, place: Philox) -> Result<Call> {
         let info = &self.0.def.info;
         if given != info.operands.len() {
             return Err(ErrorKind::Unsupported {

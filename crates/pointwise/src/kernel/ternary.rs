@@ -3,7 +3,7 @@
 use pointwise_core::op::MAX_PARAMS;
 
 use super::map::Call;
-use super::{MapDef, MapPlan, Operand, Strategy, settings};
+use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Number, Stream};
@@ -31,6 +31,7 @@ impl MapDef {
 
 impl TernaryKernel {
     settings!(MapDef);
+    tuned!();
 
     /// The op on every triple of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
@@ -89,6 +90,11 @@ impl TernaryKernel {
     ) -> Result<()> {
         let (a, b) = (a.into(), b.into());
         self.0.run_inplace(c.into(), 2, [a, b, b])
+    }
+
+    /// The call, for the tuner.
+    pub(crate) fn call(&self) -> &Call {
+        &self.0
     }
 
     /// What [`TernaryKernel::run_into`] would launch on a CUDA device for these tensors.

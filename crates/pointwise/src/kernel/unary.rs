@@ -15,7 +15,7 @@ use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
-use crate::tuner::Choices;
+use crate::tuner::{Choices, Lies};
 use crate::{Number, Stream, Tuner};
 
 /// A unary op as the host knows it. Made by [`host_unary!`](crate::host_unary) from a row of an op table.
@@ -34,7 +34,7 @@ pub struct UnaryDef {
 /// Threads of a block where nothing else is asked for.
 pub(crate) const DEFAULT_THREADS: u32 = 256;
 /// The same for unary ops.
-const UNARY_THREADS: u32 = 128;
+pub(crate) const UNARY_THREADS: u32 = 128;
 
 impl UnaryDef {
     /// The op with its default parameters.
@@ -155,7 +155,7 @@ impl UnaryKernel {
     /// set holds all the same.
     #[must_use]
     pub fn tuned(mut self, tuner: &Tuner) -> Self {
-        self.tuned = Some(tuner.choices(&self));
+        self.tuned = Some(tuner.choices(&self.def.info));
         self
     }
 
@@ -299,7 +299,8 @@ impl UnaryKernel {
     fn plan_for(&self, x: &TensorView<'_>, y: usize) -> Result<Plan> {
         if let (Strategy::Auto, Some(tuned)) = (self.strategy, &self.tuned) {
             let aligned = self.takes_vectors(x, y)?;
-            if let Some((strategy, threads)) = tuned.find(x.device(), x.dtype(), aligned, x.numel() as u64) {
+            let lies = Lies::aligned(aligned);
+            if let Some((strategy, threads)) = tuned.find(x.device(), x.dtype(), lies, x.numel() as u64) {
                 return Ok(Plan { replaced: None, ..self.plan_as(x, y, strategy, threads)? });
             }
         }

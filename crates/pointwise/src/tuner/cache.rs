@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use pointwise_core::DType;
 use serde_json::{Map, Value, json};
 
-use super::{Choice, Key, Place};
+use super::{Choice, Key, Lies, Place};
 use crate::Strategy;
 use crate::cuda::DeviceInfo;
 
@@ -146,8 +146,8 @@ fn device_name(place: &Place, name: &str) -> String {
 }
 
 fn entry_name(key: &Key) -> String {
-    let Place { dtype, aligned, size, .. } = key.place;
-    format!("{} {dtype} {} 2^{size}", key.op, if aligned { "aligned" } else { "unaligned" })
+    let Place { dtype, lies, size, .. } = key.place;
+    format!("{} {dtype} {} 2^{size}", key.op, lies.name())
 }
 
 /// The inverse of [`device_name`], [`entry_name`] and of an entry's text.
@@ -155,19 +155,14 @@ fn parse(device: &str, name: &str, entry: &Value) -> Option<(Key, Choice)> {
     let (uuid, rest) = device.split_once(", driver ")?;
     let (major, minor) = rest.split_once(',')?.0.split_once('.')?;
     let words: Vec<&str> = name.split(' ').collect();
-    let &[kind, op, dtype, aligned, size] = &words[..] else {
+    let &[kind, op, dtype, lies, size] = &words[..] else {
         return None;
-    };
-    let aligned = match aligned {
-        "aligned" => true,
-        "unaligned" => false,
-        _ => return None,
     };
     let place = Place {
         uuid: uuid_of(uuid)?,
         driver: (major.parse().ok()?, minor.parse().ok()?),
         dtype: DType::from_name(dtype)?,
-        aligned,
+        lies: Lies::from_name(lies)?,
         size: size.strip_prefix("2^")?.parse().ok()?,
     };
     let strategy = Strategy::from_name(entry.get("strategy")?.as_str()?).filter(|it| *it != Strategy::Auto)?;
@@ -214,7 +209,8 @@ mod tests {
     }
 
     fn key(op: &str, size: u32) -> Key {
-        let place = Place { uuid: [0xAB; 16], driver: (13, 1), dtype: DType::BF16, aligned: size != 7, size };
+        let place =
+            Place { uuid: [0xAB; 16], driver: (13, 1), dtype: DType::BF16, lies: Lies::aligned(size != 7), size };
         Key { op: format!("unary {op}"), place }
     }
 
@@ -241,6 +237,29 @@ mod tests {
         assert_eq!(choices[&key("silu", 7)], choice(128));
         // Nothing is left beside the file but the lock.
         assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 2);
+    }
+
+    /// Ops of several operands have an entry for each class of broadcast; names of ops hold no spaces, so that an entry's
+    /// words are told apart.
+    #[test]
+    fn every_kind_of_call_has_its_own_entry() {
+        let folder = Folder::new("kinds");
+        let file = folder.file();
+        let mut expected = HashMap::new();
+        let infos = crate::UNARY.iter().map(|def| &def.info);
+        let several = crate::BINARY.iter().chain(crate::GATED).chain(crate::TERNARY).map(|def| &def.info);
+        let dropout = crate::kernels::dropout(0.5);
+        let all: Vec<_> = infos.chain(several).chain([dropout.info()]).collect();
+        for (i, info) in all.iter().enumerate().step_by(3) {
+            for (k, lies) in Lies::ALL.into_iter().enumerate() {
+                let place = Place { lies, ..key("", 5).place };
+                let key = Key { op: super::super::op_name(info), place };
+                let choice = choice(32 * (1 + (i + k) as u32 % 32));
+                assert_eq!(put(&file, &key, &choice), Vec::<String>::new());
+                expected.insert(key, choice);
+            }
+        }
+        assert_eq!(read(&file), (expected, vec![]));
     }
 
     #[test]

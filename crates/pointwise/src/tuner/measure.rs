@@ -3,7 +3,7 @@
 use super::Choice;
 use crate::cuda::{DeviceInfo, Event};
 use crate::error::{ErrorKind, Result};
-use crate::{Strategy, Stream, TensorView, TensorViewMut, UnaryKernel};
+use crate::{Device, Strategy, Stream, TensorView};
 
 /// Threads of a block to try. Smaller blocks and larger ones than these have been no faster anywhere.
 const THREADS: [u32; 4] = [128, 256, 512, 1024];
@@ -16,65 +16,69 @@ const MOST_CALLS: f32 = 200.0;
 /// What a candidate must gain over those before it, of which the default settings are the first: less is noise.
 const GAIN: f64 = 0.01;
 
-/// The device of a call that can be measured.
-pub(super) fn measurable(kernel: &UnaryKernel, x: &TensorView<'_>) -> Result<&'static DeviceInfo> {
+/// The device of a call with the result `y` that can be measured on a stream.
+pub(super) fn measurable(y: &TensorView<'_>, stream: &Stream) -> Result<&'static DeviceInfo> {
     let unsupported = |what: &str, advice: &str| -> crate::Error {
         ErrorKind::Unsupported { what: what.to_owned(), advice: advice.to_owned() }.into()
     };
-    let Some(info) = x.device().info() else {
+    let Some(info) = y.device().info() else {
         return Err(unsupported("tuning on the CPU", "there is nothing to tune; call the kernel as it is"));
     };
-    x.layout().require_contiguous("tune")?;
-    if x.numel() == 0 {
+    if y.numel() == 0 {
         return Err(unsupported("tuning on no elements", "give tensors of the size that is to be fast"));
     }
-    if stream(kernel, x).is_capturing()? {
+    if stream.is_capturing()? {
         return Err(unsupported("tuning on a stream that is being captured", "tune before the capture"));
     }
     Ok(info)
 }
 
-fn stream(kernel: &UnaryKernel, x: &TensorView<'_>) -> Stream {
-    kernel.stream().cloned().unwrap_or_else(|| x.device().stream())
-}
-
-/// The fastest settings; the default ones where nothing is faster by more than noise.
-pub(super) fn fastest(kernel: &UnaryKernel, x: &TensorView<'_>, y: &mut TensorViewMut<'_>) -> Result<Choice> {
-    let stream = stream(kernel, x);
-    let default = kernel.untuned();
-    let plan = default.plan(*x, y.as_view())?;
-    let mut candidates = vec![(plan.strategy, plan.threads)];
+/// The settings that can serve a call, the default ones, of so many threads, first. `plan` says which strategy and threads a wish comes to, and
+/// whether that stands in for the one asked for.
+pub(super) fn candidates(
+    default: u32,
+    plan: impl Fn(Strategy, u32) -> Result<(Strategy, u32, bool)>,
+) -> Result<Vec<(Strategy, u32)>> {
+    let (strategy, threads, _) = plan(Strategy::Auto, default)?;
+    let mut candidates = vec![(strategy, threads)];
     for strategy in Strategy::ALL {
         for threads in THREADS {
-            let plan = default.clone().strategy(strategy).threads(threads).plan(*x, y.as_view())?;
+            let (strategy, threads, replaced) = plan(strategy, threads)?;
             // One that stands in for another, or has its own number of threads, is a candidate already.
-            if plan.replaced.is_none() && !candidates.contains(&(plan.strategy, plan.threads)) {
-                candidates.push((plan.strategy, plan.threads));
+            if !replaced && !candidates.contains(&(strategy, threads)) {
+                candidates.push((strategy, threads));
             }
         }
     }
-    let mut timer = Timer { start: Event::new(x.device())?, end: Event::new(x.device())?, stream };
+    Ok(candidates)
+}
+
+/// The fastest of the candidates; the first where none is faster by more than noise. `run` queues a call on the stream.
+pub(super) fn fastest(
+    device: &Device,
+    stream: Stream,
+    candidates: &[(Strategy, u32)],
+    run: &mut dyn FnMut(Strategy, u32) -> Result<()>,
+) -> Result<Choice> {
+    let mut timer = Timer { start: Event::new(device)?, end: Event::new(device)?, stream };
     let mut entries = Vec::with_capacity(candidates.len());
-    for (strategy, threads) in candidates {
-        let kernel = default.clone().strategy(strategy).threads(threads);
+    for &(strategy, threads) in candidates {
         // Loads the kernel, and fills the caches as the calls before the measured ones do.
-        timer.milliseconds(&kernel, x, y, 3)?;
-        let once = timer.milliseconds(&kernel, x, y, 1)?;
+        timer.milliseconds(3, &mut || run(strategy, threads))?;
+        let once = timer.milliseconds(1, &mut || run(strategy, threads))?;
         let calls = (SPAN / once.max(1e-4)).clamp(1.0, MOST_CALLS) as u32;
-        entries.push((kernel, calls, Vec::with_capacity(ROUNDS)));
+        entries.push((strategy, threads, calls, Vec::with_capacity(ROUNDS)));
     }
     for _ in 0..ROUNDS {
-        for (kernel, calls, times) in &mut entries {
-            let time = timer.milliseconds(kernel, x, y, *calls)?;
+        for (strategy, threads, calls, times) in &mut entries {
+            let time = timer.milliseconds(*calls, &mut || run(*strategy, *threads))?;
             times.push(f64::from(time) / f64::from(*calls));
         }
     }
     let mut best: Option<Choice> = None;
-    for (kernel, _, times) in &mut entries {
+    for (strategy, threads, _, mut times) in entries {
         times.sort_by(f64::total_cmp);
-        let plan = kernel.plan(*x, y.as_view())?;
-        let choice =
-            Choice { strategy: plan.strategy, threads: plan.threads, microseconds: times[ROUNDS / 2] * 1000.0 };
+        let choice = Choice { strategy, threads, microseconds: times[ROUNDS / 2] * 1000.0 };
         if best.is_none_or(|best| choice.microseconds < best.microseconds * (1.0 - GAIN)) {
             best = Some(choice);
         }
@@ -92,19 +96,42 @@ struct Timer {
 
 impl Timer {
     /// The device time of some calls in a row.
-    fn milliseconds(
-        &mut self,
-        kernel: &UnaryKernel,
-        x: &TensorView<'_>,
-        y: &mut TensorViewMut<'_>,
-        calls: u32,
-    ) -> Result<f32> {
+    fn milliseconds(&mut self, calls: u32, run: &mut dyn FnMut() -> Result<()>) -> Result<f32> {
         self.start.record(&self.stream)?;
         for _ in 0..calls {
-            kernel.run_into(*x, y.reborrow())?;
+            run()?;
         }
         self.end.record(&self.stream)?;
         self.end.synchronize()?;
         self.end.milliseconds_since(&self.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wishes that come to the same settings are one candidate, and the default comes first.
+    #[test]
+    fn candidates_are_told_apart() {
+        let two = candidates(256, |strategy, threads| {
+            Ok(match strategy {
+                Strategy::Auto => (Strategy::RegisterCopy, threads, false),
+                Strategy::Table => (Strategy::Table, 128, false),
+                Strategy::ExplicitParallel => (Strategy::RegisterCopy, threads, true),
+                strategy => (strategy, threads, false),
+            })
+        });
+        let two = two.unwrap();
+        assert_eq!(two[0], (Strategy::RegisterCopy, 256));
+        assert_eq!(two.len(), 2 * THREADS.len() + 1, "{two:?}");
+        assert_eq!(two.iter().filter(|it| it.0 == Strategy::Table).count(), 1);
+    }
+
+    /// What a call cannot be is an error before anything is measured.
+    #[test]
+    fn a_bad_call_is_no_candidate() {
+        let error = candidates(256, |_, _| Err(ErrorKind::Overlap { what: "x".to_owned() }.into())).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Overlap { .. }));
     }
 }

@@ -1,19 +1,21 @@
 //! The autotuner: which strategy and how many threads are fastest on the user's device, measured once and kept.
 
 mod cache;
+mod calls;
 mod measure;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pointwise_core::DType;
+use pointwise_core::{DType, OpInfo};
 
 pub use cache::CACHE_VARIABLE;
 
 use crate::cuda::DeviceInfo;
 use crate::error::Result;
-use crate::{Device, Strategy, TensorView, TensorViewMut, UnaryKernel};
+use crate::kernel::UNARY_THREADS;
+use crate::{Class, Device, Strategy, TensorView, TensorViewMut, UnaryKernel};
 
 /// What a [`Tuner`] found to be fastest for a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,9 +30,10 @@ pub struct Choice {
 
 /// Measures which launch settings are fastest on a device, and keeps the results in a file.
 ///
-/// A result is for calls like the one measured: of the same op, element type, alignment (whether 16-byte vectors fit both
-/// tensors) and size (within a power of two) on the same device with the same driver, by a build of the same version and
-/// compiler of this crate. Calls of another kind run with the defaults.
+/// A result is for calls like the one measured: of the same op, element type, size (within a power of two) and layout
+/// (unary ops and dropout: whether 16-byte vectors fit all tensors; ops of several operands: the [`Class`] of their
+/// broadcast) on the same device with the same driver, by a build of the same version and compiler of this crate. Calls of
+/// another kind run with the defaults.
 ///
 /// ```no_run
 /// use pointwise::{Device, Tensor, Tuner, kernels};
@@ -66,14 +69,51 @@ struct Place {
     uuid: [u8; 16],
     driver: (u32, u32),
     dtype: DType,
-    aligned: bool,
-    /// log2 of the number of elements, rounded down.
+    lies: Lies,
+    /// log2 of the number of elements of the result, rounded down.
     size: u32,
 }
 
+/// How the tensors of a call lie, as far as it decides what is fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Lies {
+    /// One after another, by whole 16-byte vectors.
+    Aligned,
+    /// One after another, with no element that is 16-byte aligned in all.
+    Unaligned,
+    /// Broadcast.
+    Class(Class),
+}
+
+impl Lies {
+    const ALL: [Lies; 5] = [
+        Lies::Aligned,
+        Lies::Unaligned,
+        Lies::Class(Class::Flat),
+        Lies::Class(Class::Rows),
+        Lies::Class(Class::Strided),
+    ];
+
+    pub(crate) fn aligned(aligned: bool) -> Lies {
+        if aligned { Lies::Aligned } else { Lies::Unaligned }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Lies::Aligned => "aligned",
+            Lies::Unaligned => "unaligned",
+            Lies::Class(class) => class.name(),
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Lies> {
+        Lies::ALL.into_iter().find(|lies| lies.name() == name)
+    }
+}
+
 impl Place {
-    fn new(info: &DeviceInfo, dtype: DType, aligned: bool, n: u64) -> Place {
-        Place { uuid: info.uuid, driver: info.driver, dtype, aligned, size: n.checked_ilog2().unwrap_or(0) }
+    fn new(info: &DeviceInfo, dtype: DType, lies: Lies, n: u64) -> Place {
+        Place { uuid: info.uuid, driver: info.driver, dtype, lies, size: n.checked_ilog2().unwrap_or(0) }
     }
 }
 
@@ -83,8 +123,8 @@ pub(crate) struct Choices(Arc<[(Place, Choice)]>);
 
 impl Choices {
     /// Strategy and threads for a call, where there is a choice.
-    pub(crate) fn find(&self, device: &Device, dtype: DType, aligned: bool, n: u64) -> Option<(Strategy, u32)> {
-        let place = Place::new(device.info()?, dtype, aligned, n);
+    pub(crate) fn find(&self, device: &Device, dtype: DType, lies: Lies, n: u64) -> Option<(Strategy, u32)> {
+        let place = Place::new(device.info()?, dtype, lies, n);
         let (_, choice) = self.0.iter().find(|(at, _)| *at == place)?;
         Some((choice.strategy, choice.threads))
     }
@@ -135,6 +175,9 @@ impl Tuner {
     /// # Errors
     /// Those of [`UnaryKernel::run_into`]; tensors on the CPU, without elements, or not contiguous, a stream that is being
     /// captured: there is nothing to measure.
+    ///
+    /// Other ops: [`Tuner::tune_binary`], [`Tuner::tune_gated`], [`Tuner::tune_ternary`], [`Tuner::tune_random`],
+    /// [`Tuner::tune_dropout`].
     pub fn tune<'a, 'b>(
         &mut self,
         kernel: &UnaryKernel,
@@ -142,16 +185,35 @@ impl Tuner {
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<Choice> {
         let (x, mut y) = (x.into(), y.into());
-        let info = measure::measurable(kernel, &x)?;
-        let choice = measure::fastest(kernel, &x, &mut y)?;
-        let aligned = kernel.takes_vectors(&x, y.address())?;
-        let place = Place::new(info, x.dtype(), aligned, x.numel() as u64);
-        let key = Key { op: op_name(kernel), place };
+        let stream = kernel.stream().cloned().unwrap_or_else(|| x.device().stream());
+        let info = measure::measurable(&x, &stream)?;
+        x.layout().require_contiguous("tune")?;
+        let default = kernel.untuned();
+        let candidates = measure::candidates(UNARY_THREADS, |strategy, threads| {
+            let plan = default.clone().strategy(strategy).threads(threads).plan(x, y.as_view())?;
+            Ok((plan.strategy, plan.threads, plan.replaced.is_some()))
+        })?;
+        let choice = measure::fastest(x.device(), stream, &candidates, &mut |strategy, threads| {
+            default.clone().strategy(strategy).threads(threads).run_into(x, y.reborrow())
+        })?;
+        let lies = Lies::aligned(kernel.takes_vectors(&x, y.address())?);
+        Ok(self.keep(op_name(&kernel.def().info), info, (x.dtype(), lies, x.numel()), choice))
+    }
+
+    /// Takes a result in, and writes it to the file.
+    fn keep(
+        &mut self,
+        op: String,
+        info: &DeviceInfo,
+        (dtype, lies, n): (DType, Lies, usize),
+        choice: Choice,
+    ) -> Choice {
+        let key = Key { op, place: Place::new(info, dtype, lies, n as u64) };
         if let Some(file) = &self.file {
             self.warnings.extend(cache::write(file, &key, &choice, info));
         }
         self.choices.insert(key, choice);
-        Ok(choice)
+        choice
     }
 
     /// What was found for calls like this one.
@@ -168,19 +230,18 @@ impl Tuner {
         let Some(info) = x.device().info() else {
             return Ok(None);
         };
-        let aligned = kernel.takes_vectors(&x, y.address())?;
-        let place = Place::new(info, x.dtype(), aligned, x.numel() as u64);
-        Ok(self.choices.get(&Key { op: op_name(kernel), place }).copied())
+        let lies = Lies::aligned(kernel.takes_vectors(&x, y.address())?);
+        let place = Place::new(info, x.dtype(), lies, x.numel() as u64);
+        Ok(self.choices.get(&Key { op: op_name(&kernel.def().info), place }).copied())
     }
 
-    /// The choices for a kernel.
-    pub(crate) fn choices(&self, kernel: &UnaryKernel) -> Choices {
-        let op = op_name(kernel);
+    /// The choices for an op.
+    pub(crate) fn choices(&self, info: &OpInfo) -> Choices {
+        let op = op_name(info);
         Choices(self.choices.iter().filter(|(key, _)| key.op == op).map(|(key, &choice)| (key.place, choice)).collect())
     }
 }
 
-fn op_name(kernel: &UnaryKernel) -> String {
-    let info = &kernel.def().info;
+fn op_name(info: &OpInfo) -> String {
     format!("{} {}", info.kind.name(), info.name)
 }

@@ -40,7 +40,8 @@ pub mod binary {
 pub mod gated {
     pointwise_device::gated_ops! { gated_table;
         /// `max(gate, 0)^2 value` (So et al. 2021, gated).
-        squared_relu_and_mul: SquaredReluAndMul (gate, value: Real) -> T, [f32 bf16], Ulp(2.0) => { let r = gate.maximum(T::ZERO); r * r * value };
+        squared_relu_and_mul: SquaredReluAndMul (gate, value: Real) -> T, [f32 bf16], Ulp(2.0) =>
+            { let r = gate.maximum(T::ZERO); r * r * value };
     }
     gated_table!(pointwise_device::export_binary);
 }

@@ -1,0 +1,115 @@
+//! Measuring ops of several operands, and random ones.
+
+use super::{Choice, Lies, Tuner, measure, op_name};
+use crate::error::Result;
+use crate::kernel::{DEFAULT_THREADS, MapCall};
+use crate::{
+    BinaryKernel, DropoutKernel, GatedKernel, Operand, Philox, RandomKernel, Strategy, TensorView, TensorViewMut,
+    TernaryKernel,
+};
+
+impl Tuner {
+    /// [`Tuner::tune`] for a binary op or one with a weight a channel.
+    ///
+    /// # Errors
+    /// Those of [`BinaryKernel::run_into`]; tensors on the CPU, without elements, a stream that is being captured.
+    pub fn tune_binary<'a, 'b>(
+        &mut self,
+        kernel: &BinaryKernel,
+        a: impl Into<Operand<'a>>,
+        b: impl Into<Operand<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+    ) -> Result<Choice> {
+        self.tune_call(kernel.call(), &kernel.operands(a.into(), b.into())?, y.into())
+    }
+
+    /// [`Tuner::tune`] for a gated op.
+    ///
+    /// # Errors
+    /// Those of [`GatedKernel::run_into`], and as [`Tuner::tune_binary`].
+    pub fn tune_gated<'a, 'b>(
+        &mut self,
+        kernel: &GatedKernel,
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+    ) -> Result<Choice> {
+        self.tune_call(kernel.call(), &kernel.halves(&x.into())?, y.into())
+    }
+
+    /// [`Tuner::tune`] for an op of three operands.
+    ///
+    /// # Errors
+    /// Those of [`TernaryKernel::run_into`], and as [`Tuner::tune_binary`].
+    pub fn tune_ternary<'a, 'b>(
+        &mut self,
+        kernel: &TernaryKernel,
+        a: impl Into<Operand<'a>>,
+        b: impl Into<Operand<'a>>,
+        c: impl Into<Operand<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+    ) -> Result<Choice> {
+        self.tune_call(kernel.call(), &[a.into(), b.into(), c.into()], y.into())
+    }
+
+    /// [`Tuner::tune`] for a random op of a table of one's own.
+    ///
+    /// # Errors
+    /// Those of [`RandomKernel::run_into`], and as [`Tuner::tune_binary`].
+    pub fn tune_random<'b>(
+        &mut self,
+        kernel: &RandomKernel,
+        operands: &[Operand<'_>],
+        y: impl Into<TensorViewMut<'b>>,
+        place: Philox,
+    ) -> Result<Choice> {
+        self.tune_call(&kernel.at(operands.len(), place)?, operands, y.into())
+    }
+
+    /// [`Tuner::tune`] for dropout, without a mask; calls with one run with the defaults.
+    ///
+    /// # Errors
+    /// Those of [`DropoutKernel::run_into`], and as [`Tuner::tune_binary`].
+    pub fn tune_dropout<'a, 'b>(
+        &mut self,
+        kernel: &DropoutKernel,
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+        place: Philox,
+    ) -> Result<Choice> {
+        let (x, mut y) = (x.into(), y.into());
+        let stream = kernel.stream().cloned().unwrap_or_else(|| x.device().stream());
+        let info = measure::measurable(&x, &stream)?;
+        // What draws nothing launches no kernel whose settings could be measured.
+        kernel.check_draws(x.dtype())?;
+        let default = kernel.untuned();
+        let plan = |strategy: Strategy, threads: u32| {
+            default.clone().strategy(strategy).threads(threads).plan(x, y.as_view(), None)
+        };
+        let candidates = measure::candidates(DEFAULT_THREADS, |strategy, threads| {
+            let plan = plan(strategy, threads)?;
+            Ok((plan.strategy, plan.threads, plan.replaced.is_some()))
+        })?;
+        let lies = Lies::aligned(plan(Strategy::RegisterCopy, candidates[0].1)?.strategy == Strategy::RegisterCopy);
+        let choice = measure::fastest(x.device(), stream, &candidates, &mut |strategy, threads| {
+            default.clone().strategy(strategy).threads(threads).run_into(x, y.reborrow(), place)
+        })?;
+        Ok(self.keep(op_name(kernel.info()), info, (x.dtype(), lies, x.numel()), choice))
+    }
+
+    fn tune_call(&mut self, call: &MapCall, operands: &[Operand<'_>], mut y: TensorViewMut<'_>) -> Result<Choice> {
+        let stream = call.stream.clone().unwrap_or_else(|| y.device().stream());
+        let info = measure::measurable(&y.as_view(), &stream)?;
+        let with = |strategy, threads| MapCall { strategy, threads, tuned: None, ..call.clone() };
+        let candidates = measure::candidates(DEFAULT_THREADS, |strategy, threads| {
+            let plan = with(strategy, threads).plan(operands, &y.as_view())?;
+            Ok((plan.strategy, plan.threads, plan.replaced.is_some()))
+        })?;
+        let default = with(Strategy::Auto, candidates[0].1);
+        let (lies, dtype) = (Lies::Class(default.plan(operands, &y.as_view())?.class), call.dtype(operands)?);
+        let (device, n) = (*y.device(), y.numel());
+        let choice = measure::fastest(&device, stream, &candidates, &mut |strategy, threads| {
+            with(strategy, threads).run_into(operands, y.reborrow())
+        })?;
+        Ok(self.keep(op_name(&call.def.info), info, (dtype, lies, n), choice))
+    }
+}
