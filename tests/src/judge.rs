@@ -56,7 +56,7 @@ impl Report {
     pub fn keeps(&self, accuracy: Accuracy, result: DType, all_codes: bool) -> bool {
         let share = match (accuracy, result) {
             (Accuracy::Exact, _) | (_, DType::F8E4M3 | DType::F8E5M2) => 0.0,
-            (Accuracy::Ulp(_), DType::F16 | DType::BF16) if all_codes => 0.005,
+            (Accuracy::Ulp(_) | Accuracy::Cancels(_), DType::F16 | DType::BF16) if all_codes => 0.005,
             _ => 1.0,
         };
         let allowed = (self.compared as f64 * share).floor() as u64;
@@ -118,6 +118,11 @@ impl Report {
 
     /// Counts the result `y` of several operands.
     pub(crate) fn add_at<R: Element>(&mut self, x: [f64; 3], exact: f64, y: R, result: DType) {
+        self.add_within(x, exact, y, result, 0.0);
+    }
+
+    /// As `add_at`, where an error of `allowed` does not count.
+    pub(crate) fn add_within<R: Element>(&mut self, x: [f64; 3], exact: f64, y: R, result: DType, allowed: f64) {
         self.compared += 1;
         let got = y.to_f64();
         let (right, ulp) = if result.is_float() {
@@ -131,7 +136,7 @@ impl Report {
                 // Zeros of different sign are no distance apart, and still not the same.
                 (
                     right,
-                    if right {
+                    if right || (got - exact).abs() <= allowed {
                         0.0
                     } else if got == nearest {
                         f64::INFINITY

@@ -1,10 +1,11 @@
 //! Views of all shapes and strides, and the model that ops on them are checked with.
 
 use pointwise::{
-    DType, Device, MapDef, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut, UnaryDef,
+    DType, Device, GradientDef, MapDef, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut, UnaryDef,
 };
 use pointwise_core::op::MAX_PARAMS;
 
+use crate::gradients;
 use crate::inputs::{self, Random};
 use crate::map;
 
@@ -179,6 +180,62 @@ fn run(
     .map(|done| done.map_err(|what| format!("{} {dtype} {strategy} {case:?}: {what}", def.info.name)))
 }
 
+/// As [`check`], of gradients: every one of them lies as the case's result does.
+///
+/// # Errors
+/// As there.
+pub fn check_gradients(
+    device: &Device,
+    def: &'static GradientDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> std::result::Result<(), String> {
+    run_gradients(device, def, dtype, strategy, case).map_err(|error| error.to_string())?
+}
+
+fn run_gradients(
+    device: &Device,
+    def: &'static GradientDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> Result<std::result::Result<(), String>> {
+    let set = [Number::Default; MAX_PARAMS];
+    let count = def.info.operands.len();
+    let shape = &*case.shape;
+    let shaped: Vec<&Shaped> = case.operands.iter().chain([&Shaped::WHOLE]).take(count).collect();
+    let mut tensors = Vec::new();
+    for (k, shaped) in shaped.iter().enumerate() {
+        tensors.push(shaped.tensor(device, map::operand_type(&def.info, dtype, k), shape, case.seed + 2 * k as u64)?);
+    }
+    let mut views = Vec::new();
+    for (shaped, tensor) in shaped.iter().zip(&tensors) {
+        views.push(shaped.view(tensor, shape)?);
+    }
+    let shapes: Vec<&pointwise::Shape> = views.iter().map(TensorView::shape).collect();
+    if &*pointwise::Shape::broadcast(&shapes)? != shape {
+        return Ok(Ok(()));
+    }
+    let mut copies = Vec::new();
+    for view in &views {
+        copies.push(view.expand(shape)?.to_tensor()?);
+    }
+    let expected = gradients::run(def, &set, Strategy::Auto, &copies)?;
+    let mut results = Vec::new();
+    for _ in &expected {
+        results.push(guarded(device, &case.result, shape, dtype)?);
+    }
+    let targets = results.iter_mut().map(|y| inside(y, &case.result, shape)).collect::<Result<Vec<_>>>()?;
+    gradients::run_into(def, &set, strategy, &views, targets)?;
+    for ((y, expected), name) in results.iter().zip(&expected).zip(def.info.results) {
+        if let Err(what) = compare(y, &case.result, shape, &expected.to_bytes()?)? {
+            return Ok(Err(format!("{name} of {} {dtype} {strategy} {case:?}: {what}", def.info.name)));
+        }
+    }
+    Ok(Ok(()))
+}
+
 /// Runs a call on a result that lies as `shaped` says among guard bytes, and compares.
 fn into_guarded(
     device: &Device,
@@ -188,25 +245,43 @@ fn into_guarded(
     expected: &[u8],
     call: impl FnOnce(TensorViewMut<'_>) -> Result<()>,
 ) -> Result<std::result::Result<(), String>> {
+    let mut y = guarded(device, shaped, shape, dtype)?;
+    call(inside(&mut y, shaped, shape)?)?;
+    compare(&y, shaped, shape, expected)
+}
+
+/// The byte around a result. A bool buffer holds nothing but 0 and 1.
+fn guard(dtype: DType) -> u8 {
+    if dtype == DType::Bool { 1 } else { GUARD }
+}
+
+/// A tensor of guard bytes for a result that lies in it as `shaped` says.
+fn guarded(device: &Device, shaped: &Shaped, shape: &[usize], dtype: DType) -> Result<Tensor> {
     let storage = shaped.storage(shape);
-    let guard = if dtype == DType::Bool { 1 } else { GUARD };
     let n: usize = storage.iter().product();
-    let mut y = Tensor::from_bytes(device, dtype, &vec![guard; n * dtype.size()], storage)?;
-    {
-        let rank = shape.len();
-        let mut view = y.view_mut();
-        if rank > 0 {
-            let len = view.shape()[rank - 1] - shaped.offset;
-            view = view.narrow(rank - 1, shaped.offset, len)?;
-            let order: Vec<usize> = (0..rank).map(|d| (d + rank - shaped.rotated % rank) % rank).collect();
-            view = view.permute(&order)?;
-            for d in (0..rank).filter(|d| shaped.stepped >> d & 1 == 1) {
-                view = view.step(d, 2)?;
-            }
+    Tensor::from_bytes(device, dtype, &vec![guard(dtype); n * dtype.size()], storage)
+}
+
+/// The result in it.
+fn inside<'a>(y: &'a mut Tensor, shaped: &Shaped, shape: &[usize]) -> Result<TensorViewMut<'a>> {
+    let rank = shape.len();
+    let mut view = y.view_mut();
+    if rank > 0 {
+        let len = view.shape()[rank - 1] - shaped.offset;
+        view = view.narrow(rank - 1, shaped.offset, len)?;
+        let order: Vec<usize> = (0..rank).map(|d| (d + rank - shaped.rotated % rank) % rank).collect();
+        view = view.permute(&order)?;
+        for d in (0..rank).filter(|d| shaped.stepped >> d & 1 == 1) {
+            view = view.step(d, 2)?;
         }
-        call(view)?;
     }
-    let got = shaped.view(&y, shape)?.to_bytes()?;
+    Ok(view)
+}
+
+/// Whether the result is as expected, and the guard bytes are left.
+fn compare(y: &Tensor, shaped: &Shaped, shape: &[usize], expected: &[u8]) -> Result<std::result::Result<(), String>> {
+    let (dtype, guard) = (y.dtype(), guard(y.dtype()));
+    let got = shaped.view(y, shape)?.to_bytes()?;
     if let Some(at) = crate::judge::same_bits(dtype, &got, expected) {
         return Ok(Err(format!("element {at} is wrong")));
     }

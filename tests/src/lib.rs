@@ -3,6 +3,7 @@
 pub mod accuracy;
 pub mod convert;
 pub mod golden;
+pub mod gradients;
 pub mod inputs;
 pub mod judge;
 pub mod layouts;

@@ -10,13 +10,13 @@ use crate::with_element;
 
 /// Every op of several operands.
 pub fn all() -> impl Iterator<Item = &'static MapDef> {
-    pointwise::BINARY.iter().chain(pointwise::GATED).chain(pointwise::TERNARY).copied()
+    pointwise::BINARY.iter().chain(pointwise::GATED).chain(pointwise::TERNARY).chain(pointwise::BACKWARD).copied()
 }
 
 /// The element type of operand `k` of an op on `dtype`.
 #[must_use]
 pub fn operand_type(info: &OpInfo, dtype: DType, k: usize) -> DType {
-    if info.kind == Kind::Select && k == 0 { DType::Bool } else { dtype }
+    if matches!(info.kind, Kind::Select | Kind::SelectGradients) && k == 0 { DType::Bool } else { dtype }
 }
 
 /// f32 values at which formulas of two operands turn.
@@ -89,8 +89,8 @@ fn values(dtype: DType, random: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Operands: all pairs of 8-bit codes, of other types all pairs of special values and 2^14 random ones; of three operands
-/// 2^16 random triples of the values.
+/// Operands: all pairs of 8-bit codes, of other types all pairs of special values and 2^14 random ones; of another number
+/// of operands 2^16 random choices of the values.
 #[must_use]
 pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
     let count = info.operands.len();
@@ -106,7 +106,7 @@ pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
     };
     let lens: Vec<usize> = pools.iter().zip(&sizes).map(|(pool, size)| pool.len() / size).collect();
     let mut random = Random(seed);
-    if count == 2 {
+    if count == 2 && sizes[0] == sizes[1] {
         let special = if dtype.size() == 1 { lens[0] } else { lens[0] - (1 << 14) };
         for a in 0..special {
             (0..special).for_each(|b| push(&[a, b]));
@@ -121,7 +121,8 @@ pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
                 let len = if i % 2 == 0 { lens[k].min(64) } else { lens[k] };
                 (random.next_u64() % len as u64) as usize
             };
-            push(&[pick(0), pick(1), pick(2)]);
+            let indices: Vec<usize> = (0..count).map(&mut pick).collect();
+            push(&indices);
         }
     }
     out
@@ -151,7 +152,7 @@ pub fn run_into(
     y: TensorViewMut<'_>,
 ) -> Result<()> {
     match (def.info.kind, operands) {
-        (Kind::Binary, [a, b]) => def.binary_with(*set).strategy(strategy).run_into(*a, *b, y),
+        (Kind::Binary | Kind::Backward, [a, b]) => def.binary_with(*set).strategy(strategy).run_into(*a, *b, y),
         // Operands of their own, and no rule for the weight's shape.
         (_, [a, b]) => def.gated_with(*set).strategy(strategy).run_pair_into(*a, *b, y),
         (_, [a, b, c]) => def.ternary_with(*set).strategy(strategy).run_into(*a, *b, *c, y),
@@ -215,6 +216,9 @@ pub fn check(
             }
         }
         return Ok(());
+    }
+    if info.kind == Kind::Backward {
+        return crate::gradients::check_backward(def, dtype, set, operands, y);
     }
     let oracle = def.oracle_for(dtype, set).expect("the parameters are valid").expect("floats have an oracle");
     with_element!(dtype, E => with_element!(result, R => {

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointwise::{Accuracy, BINARY, DType, GATED, MASKED_FILL, OpInfo, TERNARY, UNARY};
+use pointwise::{Accuracy, BACKWARD, BINARY, DType, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY};
 
 const HEAD: &str = "\
 # The ops
@@ -30,6 +30,24 @@ on `clamp_tensor`. `pow` with the numbers 1, 2, 0.5, -0.5 and -1 as exponents is
 rotary embedding has [a page of its own](rope.md).
 ";
 
+const GRADIENTS_HEAD: &str = "
+## Gradients
+
+`NAME_backward` of `grad`, the gradient of the op's result, and of what the op took; each has `NAME_backward_into` beside it.
+Element types are f32, f16 and bf16: an fp8 tensor holds gradients only together with a scale, which is no elementwise result.
+What comes out at kinks, boundaries and NaN is what PyTorch's autograd has.
+
+The gradients of an op of several operands come out of one pass. **Operands are broadcast together, and every gradient has the
+shape of the op's result; that of an operand which was broadcast is to be summed over the dimensions along which it was.** The
+gradient of a gated op has the shape of its `x`, `(.., 2N)`.
+
+The bound is that of the formula with every step rounded to f32; `cancels`: near the zero of the derivative, where two terms
+cancel, 2^-22 of what the derivative is multiplied with (2^-18 in 16 bits) is added. `dropout_backward` makes the mask again.
+
+";
+
+const GRADIENT_COLUMNS: &str = "| op | operands | parameters | results | bound | |\n|---|---|---|---|---|---|\n";
+
 const COLUMNS: &str =
     "| op | operands | parameters | element types | result | bound | |\n|---|---|---|---|---|---|---|\n";
 
@@ -45,27 +63,49 @@ fn page() -> String {
         page += &format!("\n## {title}\n\n{COLUMNS}");
         page.extend(infos.into_iter().map(row));
     }
+    page += GRADIENTS_HEAD;
+    page += GRADIENT_COLUMNS;
+    page.extend(BACKWARD.iter().map(|def| gradient_row(&def.info)));
+    page.extend(GRADIENTS.iter().map(|def| gradient_row(&def.info)));
     page + TAIL
 }
 
-fn row(info: &OpInfo) -> String {
+fn gradient_row(info: &OpInfo) -> String {
+    let bound = match info.accuracy {
+        Accuracy::Exact => "exact".to_owned(),
+        Accuracy::Ulp(ulp) => ulp.to_string(),
+        Accuracy::Cancels(ulp) => format!("{ulp}, cancels"),
+    };
+    let (name, arguments, outputs) = (info.name, info.arguments().join(", "), info.outputs().join(", "));
+    format!("| `{name}` | {arguments} | {} | {outputs} | {bound} | {} |\n", params(info), doc(info))
+}
+
+fn params(info: &OpInfo) -> String {
     let params: Vec<_> = info.params.iter().map(|param| format!("{} = {}", param.name, value(param.default))).collect();
+    params.join(", ")
+}
+
+fn doc(info: &OpInfo) -> String {
+    info.doc.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+fn row(info: &OpInfo) -> String {
     let bound = match info.accuracy {
         Accuracy::Exact => "exact".to_owned(),
         accuracy => accuracy.bound(DType::F32).to_string(),
     };
-    let doc = info.doc.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
     let result = info.result.of(DType::F32);
     let result = if result == DType::Bool { "bool" } else { "same" };
     let mut row = String::new();
     // Writing to a string does not fail.
     let _ = writeln!(
         row,
-        "| `{}` | {} | {} | {} | {result} | {bound} | {doc} |",
+        "| `{}` | {} | {} | {} | {result} | {bound} | {} |",
         info.name,
         info.arguments().join(", "),
-        params.join(", "),
-        types(info.types) + if info.int_to_float { " \\*" } else { "" }
+        params(info),
+        types(info.types) + if info.int_to_float { " \\*" } else { "" },
+        doc(info)
     );
     row
 }

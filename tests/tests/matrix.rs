@@ -4,13 +4,16 @@
 //! A case runs all codes (8 and 16 bits) or 65,536 mixed values against the CPU and the oracle, then sizes from 0 up at
 //! several alignments, with guard bytes around the output, and in place. Ops of several operands have a case for each class
 //! (`add::bf16::rows`): all pairs of 8-bit codes or special and mixed values against models, views of all kinds, and in
-//! place. Every conversion between element types is a case (`to_dtype::f32::bf16::register_copy`), and so are ops of every
-//! pair of them (`promoted::i32::f16`). `POINTWISE_MATRIX=quick` takes fewer sizes, for
-//! a memory checker.
+//! place; gradients of several operands likewise. Every conversion between element types is a case
+//! (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them (`promoted::i32::f16`).
+//! `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use pointwise::{Accuracy, Class, DType, Device, MapDef, Number, Operand, Strategy, Tensor, UNARY, UnaryDef};
-use tests::{convert, inputs, judge, layouts, map, params, promote};
+use pointwise::{
+    Accuracy, Class, DType, Device, GradientDef, MapDef, Number, Operand, Strategy, Tensor, UNARY, UnaryDef,
+};
+use pointwise_core::Kind;
+use tests::{convert, gradients, inputs, judge, layouts, map, params, promote};
 
 const GUARD: u8 = 0xA5;
 
@@ -43,6 +46,14 @@ fn main() {
             for class in Class::ALL {
                 let name = format!("{}::{dtype}::{class}", def.info.name);
                 trials.push(Trial::test(name, move || map_case(&device, def, dtype, class)));
+            }
+        }
+    }
+    for def in gradients::all() {
+        for &dtype in def.info.types {
+            for class in Class::ALL {
+                let name = format!("{}::{dtype}::{class}", def.info.name);
+                trials.push(Trial::test(name, move || gradient_case(&device, def, dtype, class)));
             }
         }
     }
@@ -270,6 +281,104 @@ fn map_case(device: &Device, def: &'static MapDef, dtype: DType, class: Class) -
         layouts::check(device, def, dtype, strategy, case)?;
     }
     Ok(())
+}
+
+/// Gradients of several operands by the kernels of one class.
+fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, class: Class) -> Result<(), Failed> {
+    let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
+    let info = &def.info;
+    let operands = map::operands(info, dtype, 2);
+    let (cols, gap) = (64, if class == Class::Flat { 0 } else { 16 });
+    let rows = operands[operands.len() - 1].len() / dtype.size() / cols;
+    let (mut tensors, mut inside) = (Vec::new(), Vec::new());
+    for (k, bytes) in operands.iter().enumerate() {
+        let dtype = map::operand_type(info, dtype, k);
+        let mut padded = vec![0; rows * (cols + gap) * dtype.size()];
+        let (from, to) = (cols * dtype.size(), (cols + gap) * dtype.size());
+        for (row, source) in padded.chunks_exact_mut(to).zip(bytes.chunks_exact(from)) {
+            row[..from].copy_from_slice(source);
+        }
+        tensors.push(Tensor::from_bytes(device, dtype, &padded, [rows, cols + gap])?);
+        inside.push(bytes[..rows * from].to_vec());
+    }
+    for set in params::sets(info, dtype) {
+        let mut views = Vec::new();
+        for tensor in &tensors {
+            views.push(tensor.view().narrow(1, 0, cols)?);
+        }
+        let mut results = Vec::new();
+        for _ in info.results {
+            results.push(Tensor::zeros(device, dtype, [rows, cols])?);
+        }
+        gradients::run_into(def, &set, strategy, &views, results.iter_mut().map(Tensor::view_mut).collect())?;
+        let mut bytes = Vec::new();
+        for result in &results {
+            bytes.push(result.to_bytes()?);
+        }
+        gradients::check(def, dtype, &set, &inside, &bytes)?;
+        if device.is_cuda() && info.accuracy == Accuracy::Exact {
+            let mut host = Vec::new();
+            for (k, bytes) in inside.iter().enumerate() {
+                let dtype = map::operand_type(info, dtype, k);
+                host.push(Tensor::from_bytes(&Device::cpu(), dtype, bytes, [rows, cols])?);
+            }
+            for (k, cpu) in gradients::run(def, &set, Strategy::Auto, &host)?.iter().enumerate() {
+                if let Some(at) = judge::same_bits(dtype, &bytes[k], &cpu.to_bytes()?) {
+                    return Err(format!("{}, {set:?}: element {at} differs from the CPU's", info.results[k]).into());
+                }
+            }
+        }
+        // The first gradient over the last operand.
+        let last = tensors.len() - 1;
+        let mut target = tensors[last].try_clone()?;
+        let alias = target.view();
+        // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
+        let source = unsafe {
+            let (shape, strides) = (*alias.shape(), alias.strides());
+            pointwise::TensorView::from_raw_parts(device, alias.device_ptr(), dtype, shape, strides)
+        }?;
+        views[last] = source.narrow(1, 0, cols)?;
+        let mut targets = vec![target.view_mut().narrow(1, 0, cols)?];
+        targets.extend(results[1..].iter_mut().map(Tensor::view_mut));
+        gradients::run_into(def, &set, strategy, &views, targets)?;
+        if let Some(at) = judge::same_bits(dtype, &target.view().narrow(1, 0, cols)?.to_bytes()?, &bytes[0]) {
+            return Err(format!("{set:?}: element {at} is wrong in place").into());
+        }
+        if info.kind == Kind::GatedGradients {
+            gated(device, def, dtype, strategy, &inside, &bytes, [rows, cols])?;
+        }
+    }
+    let step = if is_quick() { 7 } else { 1 };
+    for case in layouts::cases().iter().step_by(step) {
+        layouts::check_gradients(device, def, dtype, strategy, case)?;
+    }
+    Ok(())
+}
+
+/// Gate and value as the halves of one tensor, over which their gradients are written.
+fn gated(
+    device: &Device,
+    def: &'static GradientDef,
+    dtype: DType,
+    strategy: Strategy,
+    operands: &[Vec<u8>],
+    expected: &[Vec<u8>],
+    [rows, cols]: [usize; 2],
+) -> Result<(), Failed> {
+    let beside = |parts: &[Vec<u8>]| {
+        let row = cols * dtype.size();
+        let pairs = parts[0].chunks_exact(row).zip(parts[1].chunks_exact(row));
+        pairs.flat_map(|(gate, value)| [gate, value].concat()).collect::<Vec<u8>>()
+    };
+    let grad = Tensor::from_bytes(device, dtype, &operands[0], [rows, cols])?;
+    let x = Tensor::from_bytes(device, dtype, &beside(&operands[1..]), [rows, 2 * cols])?;
+    let kernel = def.gated_gradients_with([Number::Default; 4]).strategy(strategy);
+    let mut y = Tensor::zeros(device, dtype, [rows, 2 * cols])?;
+    kernel.run_into(&grad, &x, &mut y)?;
+    match judge::same_bits(dtype, &y.to_bytes()?, &beside(expected)) {
+        None => Ok(()),
+        Some(at) => Err(format!("element {at} of the halves is wrong").into()),
+    }
 }
 
 /// More elements than 32 bits can count, in several launches.

@@ -20,7 +20,23 @@ fn symbols() -> Vec<&'static str> {
 /// The kernels of ops of several operands; those of `where` are of element widths, each counted once.
 fn map_entries() -> impl Iterator<Item = &'static Entry> {
     let typed = tests::map::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
-    typed.flat_map(|(def, dtype)| Class::ALL.into_iter().filter_map(move |class| (def.entry)(dtype, class)))
+    let gradients = tests::gradients::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
+    let gradients =
+        gradients.flat_map(|(def, dtype)| Class::ALL.into_iter().filter_map(move |class| (def.entry)(dtype, class)));
+    typed
+        .flat_map(|(def, dtype)| Class::ALL.into_iter().filter_map(move |class| (def.entry)(dtype, class)))
+        .chain(gradients)
+}
+
+#[test]
+fn gradients_have_a_kernel_for_every_class() {
+    for def in tests::gradients::all() {
+        for (&dtype, class) in def.info.types.iter().flat_map(|dtype| Class::ALL.map(|class| (dtype, class))) {
+            let entry = (def.entry)(dtype, class).expect("a kernel");
+            assert_eq!(entry.symbol(), format!("gradients_{}_{dtype}_{class}", def.info.name));
+            assert!(embedded().is_empty() || entry.is_embedded(), "{entry:?}");
+        }
+    }
 }
 
 #[test]

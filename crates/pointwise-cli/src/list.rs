@@ -69,6 +69,7 @@ struct Description {
     types: Vec<&'static str>,
     int_to_float: bool,
     result: &'static str,
+    results: &'static [&'static str],
     strategies: Vec<Value>,
     accuracy: Value,
     doc: String,
@@ -95,6 +96,7 @@ fn describe(op: Op) -> Description {
         types: names(info.types),
         int_to_float: info.int_to_float,
         result: result(info),
+        results: info.outputs(),
         strategies: strategies.collect(),
         accuracy: json!({
             "exact": info.accuracy == Accuracy::Exact,

@@ -1,6 +1,6 @@
 //! What ops of several operands must give, element by element.
 
-use pointwise::{Accuracy, DType, MapDef};
+use pointwise::{Accuracy, DType, GradientDef, MapDef, OpInfo};
 use pointwise_core::Kind;
 
 use crate::check::{self, Elements, Operands, Verdict};
@@ -56,6 +56,73 @@ pub(crate) fn compare(
         });
     }
     Ok(check::compare(result, accuracy, got, &exact, operands))
+}
+
+/// Compares the gradients of a unary op with the formula of which every step is an f32.
+///
+/// # Errors
+/// A type that the op does not take.
+pub(crate) fn backward(def: &MapDef, dtype: DType, got: &Elements, operands: &Operands<'_>) -> Result<Verdict> {
+    let (Some(steps), [(_, grad), (_, x)]) = (def.steps_for(dtype, &DEFAULTS)?, operands) else {
+        return Ok(Verdict::broken("nothing to check it against"));
+    };
+    let wanted = (0..got.len()).map(|i| {
+        let (grad, x) = (grad.number(i), x.number(i));
+        settled(&def.info, dtype, f64::from(steps([grad as f32, x as f32])), got.number(i), grad, x)
+    });
+    Ok(check::compare(dtype, def.info.accuracy, got, &wanted.collect::<Vec<_>>(), operands))
+}
+
+/// As [`backward`], of the gradients of an op of several operands.
+///
+/// # Errors
+/// As there.
+pub(crate) fn gradients(def: &GradientDef, dtype: DType, got: &[Elements], operands: &Operands<'_>) -> Result<Verdict> {
+    let steps = def.steps_for(dtype, &DEFAULTS)?;
+    let info = &def.info;
+    if got.len() != info.results.len() {
+        return Ok(Verdict::broken(format!("{} results, not {}", got.len(), info.results.len())));
+    }
+    let mut all = Verdict::default();
+    for (k, (got, name)) in got.iter().zip(info.results).enumerate() {
+        let wanted = (0..got.len()).map(|i| {
+            let at = |k: usize| operands.get(k).map_or(0.0, |(_, elements)| elements.number(i));
+            let x = [at(0), at(1), at(2), at(3)];
+            let exact = f64::from(steps(x.map(|x| x as f32))[k]);
+            match info.name {
+                // In 16 bits exponents from 2^16 on count as even, which one less than them need not be.
+                "pow_backward" if dtype != DType::F32 && x[2].abs() >= 65536.0 && x[1].is_sign_negative() => {
+                    got.number(i)
+                }
+                // The exponent, and the largest logarithm.
+                "pow_backward" => settled(info, dtype, exact, got.number(i), x[0] * x[2].abs().max(104.0), x[1]),
+                _ if info.kind == Kind::GatedGradients && k == 0 => {
+                    settled(info, dtype, exact, got.number(i), x[0] * x[2], x[1])
+                }
+                _ => settled(info, dtype, exact, got.number(i), x[0], x[1]),
+            }
+        });
+        let verdict = check::compare(dtype, info.accuracy, got, &wanted.collect::<Vec<_>>(), operands);
+        all.error = all.error.into_iter().chain(verdict.error).reduce(f64::max);
+        all.fault = all.fault.or(verdict.fault.map(|fault| format!("{name}: {fault}")));
+    }
+    Ok(all)
+}
+
+/// The exact value, or the result where it is within what is allowed beside the bound: a part of `scale`, with which the
+/// derivative at `x` is multiplied, where its terms cancel; and what is lost where a factor is subnormal.
+fn settled(info: &OpInfo, dtype: DType, exact: f64, got: f64, scale: f64, x: f64) -> f64 {
+    let smallest = f64::from(f32::from_bits(1));
+    let lost = match info.accuracy {
+        Accuracy::Exact => 0.0,
+        Accuracy::Ulp(ulp) => f64::from(ulp) * smallest,
+        // The subnormal factor is multiplied with x, or with the slope of the argument, below 512 where it is not 0.
+        Accuracy::Cancels(_) => 512.0 * smallest,
+    };
+    // The derivatives have their zeros between -2 and 0.
+    let slack = if x.abs() < 4.0 { info.accuracy.slack(dtype) } else { 0.0 };
+    let allowed = (slack + lost) * scale.abs();
+    if allowed > 0.0 && allowed.is_finite() && (got - exact).abs() <= allowed { got } else { exact }
 }
 
 /// `activation(gate) value`. The activation is an f32, whose overflow and rounding are the formula's. Of a subnormal

@@ -1,7 +1,8 @@
 //! The ops the command knows: one variant a kind, so that a new op of a known kind needs nothing here.
 
 use pointwise::{
-    BINARY, DType, GATED, MapDef, Number, OpInfo, Operand, Strategy, TERNARY, Tensor, UNARY, UnaryDef, map_op,
+    BACKWARD, BINARY, DType, GATED, GRADIENTS, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, TERNARY, Tensor,
+    UNARY, UnaryDef, map_op,
 };
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
@@ -18,6 +19,8 @@ pub(crate) enum Op {
     Unary(&'static UnaryDef),
     /// Of two or three operands, or gated.
     Map(&'static MapDef),
+    /// The gradients of an op of several operands.
+    Gradients(&'static GradientDef),
 }
 
 /// A result by the name it has in a file.
@@ -29,8 +32,9 @@ pub(crate) type Replaced = (Strategy, &'static str);
 impl Op {
     /// Every op, in the order of the tables.
     pub(crate) fn all() -> impl Iterator<Item = Op> {
-        let map = BINARY.iter().chain(GATED).chain(TERNARY);
-        UNARY.iter().copied().map(Op::Unary).chain(map.copied().map(Op::Map))
+        let map = BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD);
+        let gradients = GRADIENTS.iter().copied().map(Op::Gradients);
+        UNARY.iter().copied().map(Op::Unary).chain(map.copied().map(Op::Map)).chain(gradients)
     }
 
     /// The op of a name.
@@ -50,6 +54,7 @@ impl Op {
         match self {
             Op::Unary(def) => &def.info,
             Op::Map(def) => &def.info,
+            Op::Gradients(def) => &def.info,
         }
     }
 
@@ -57,6 +62,7 @@ impl Op {
     pub(crate) fn arguments(self) -> &'static [&'static str] {
         match self.info().kind {
             Kind::Select => &["cond", "a", "b"],
+            Kind::SelectGradients => &["cond", "grad"],
             _ => self.info().arguments(),
         }
     }
@@ -65,6 +71,7 @@ impl Op {
     pub(crate) fn scalars(self) -> &'static [&'static str] {
         match self.info().kind {
             Kind::Unary | Kind::Gated => &[],
+            Kind::GatedGradients => &["grad"],
             _ => self.arguments(),
         }
     }
@@ -77,7 +84,7 @@ impl Op {
     /// The element types of argument `k`.
     pub(crate) fn types(self, k: usize) -> &'static [DType] {
         match self.info().kind {
-            Kind::Select if k == 0 => &[DType::Bool],
+            Kind::Select | Kind::SelectGradients if k == 0 => &[DType::Bool],
             _ => self.info().types,
         }
     }
@@ -86,7 +93,7 @@ impl Op {
     pub(crate) fn serves(self, strategy: Strategy, dtype: DType) -> bool {
         match self {
             Op::Unary(def) => strategy.serves_unary(dtype, def.info.result),
-            Op::Map(_) => matches!(strategy, Strategy::Direct | Strategy::RegisterCopy),
+            Op::Map(_) | Op::Gradients(_) => matches!(strategy, Strategy::Direct | Strategy::RegisterCopy),
         }
     }
 
@@ -100,7 +107,7 @@ impl Op {
         operands: &[Operand<'_>],
         params: Params,
         strategy: Strategy,
-    ) -> Result<(Tensor, Option<Replaced>)> {
+    ) -> Result<(Vec<Named>, Option<Replaced>)> {
         let wrong = || {
             let (name, takes, got) = (self.info().name, self.arguments().join(", "), operands.len());
             Error::Failed(format!("{name} takes the operands {takes}, got {got}"))
@@ -138,9 +145,24 @@ impl Op {
                 let plan = is_cuda.then(|| kernel.plan(*a, *b, *c, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
+            (Op::Gradients(def), [grad, Operand::View(x)]) if def.info.kind == Kind::GatedGradients => {
+                let kernel = def.gated_gradients_with(params).strategy(strategy);
+                let y = kernel.run(*grad, *x)?;
+                let plan = is_cuda.then(|| kernel.plan(*grad, *x, &y)).transpose()?;
+                (y, plan.map(|plan| (plan.strategy, plan.replaced)))
+            }
+            (Op::Gradients(def), operands) => {
+                let kernel = def.gradients_with(params).strategy(strategy);
+                let results = kernel.run(operands)?;
+                let views: Vec<_> = results.iter().map(Tensor::view).collect();
+                let plan = is_cuda.then(|| kernel.plan(operands, &views)).transpose()?;
+                let plan = plan.map(|plan| (plan.strategy, plan.replaced));
+                let named = def.info.results.iter().copied().zip(results).collect();
+                return Ok((named, plan.and_then(replaced)));
+            }
             _ => return Err(wrong()),
         };
-        Ok((y, plan.and_then(replaced)))
+        Ok((vec![("y", y)], plan.and_then(replaced)))
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     let names: Vec<_> = from_file.iter().map(|&k| op.arguments()[k]).collect();
     let tensors = file::read(file, &names, &device)?;
     for ((k, name), tensor) in from_file.iter().zip(&names).zip(&tensors) {
-        if info.kind == Kind::Select && *k == 0 {
+        if matches!(info.kind, Kind::Select | Kind::SelectGradients) && *k == 0 {
             check_type(info.name, name, tensor.dtype(), op.types(*k))?;
         }
     }
@@ -45,14 +45,15 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     for (k, tensor) in from_file.iter().zip(&tensors) {
         operands[*k] = Operand::from(tensor);
     }
-    let (y, replaced) = op.run(&operands, params, args.strategy)?;
+    let (results, replaced) = op.run(&operands, params, args.strategy)?;
     // Their memory is of use for the copy that is written.
     drop(tensors);
-    let (dtype, shape) = (y.dtype(), *y.shape());
-    target.write(&[("y", y)])?;
+    let described: Vec<_> = results.iter().map(|(name, y)| format!("{name} {} {}", y.dtype(), y.shape())).collect();
+    target.write(&results)?;
     note(args.strategy, replaced);
     if io::stdout().is_terminal() {
-        line(out, format!("{}: y {dtype} {shape} on {device} -> {}", info.name, args.output.display()))?;
+        let described = described.join(", ");
+        line(out, format!("{}: {described} on {device} -> {}", info.name, args.output.display()))?;
     }
     Ok(())
 }

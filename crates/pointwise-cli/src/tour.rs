@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, UnaryDef};
+use pointwise::{DType, Device, GradientDef, Number, Operand, Strategy, Tensor, UnaryDef};
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
 
@@ -11,7 +11,7 @@ use crate::check::{self, Elements, Verdict};
 use crate::error::{Error, Result};
 use crate::output::{Paint, flush, line};
 use crate::progress;
-use crate::registry::{Op, Params};
+use crate::registry::{Named, Op, Params};
 use crate::run::device;
 use crate::samples;
 use crate::{beside, reference, rope, special};
@@ -20,7 +20,7 @@ use crate::{beside, reference, rope, special};
 pub(crate) const DEFAULTS: Params = [Number::Default; MAX_PARAMS];
 
 /// Width of the column of names.
-pub(crate) const NAME: usize = 17;
+pub(crate) const NAME: usize = 26;
 
 /// Columns: a float type each, the integers together, bool.
 const COLUMNS: [(&str, &[DType]); 7] = [
@@ -41,6 +41,8 @@ pub(crate) struct Samples {
     /// For ops of two, and three.
     two: Vec<Sample>,
     pub(crate) three: Vec<Sample>,
+    /// For gradients of ops of three.
+    four: Vec<Sample>,
     /// Conditions for two of `three`.
     pub(crate) conditions: Sample,
     /// `two` as the halves of one tensor's last dimension.
@@ -145,15 +147,19 @@ fn of_type(device: &Device, dtype: DType) -> Result<Samples> {
     let two = pairs.into_iter().map(|bytes| sample(dtype, bytes)).collect::<Result<_>>()?;
     let three: Vec<Sample> =
         samples::tuples(&[dtype; 3]).into_iter().map(|bytes| sample(dtype, bytes)).collect::<Result<_>>()?;
+    let four = samples::tuples(&[dtype; 4]).into_iter().map(|bytes| sample(dtype, bytes)).collect::<Result<_>>()?;
     // Of a period that no other sample has.
     let conditions = (0..three[0].elements.len()).map(|i| u8::from(i % 5 < 2)).collect();
     let conditions = sample(DType::Bool, conditions)?;
-    Ok(Samples { dtype, one: sample(dtype, samples::bytes(dtype))?, two, three, conditions, halves })
+    Ok(Samples { dtype, one: sample(dtype, samples::bytes(dtype))?, two, three, four, conditions, halves })
 }
 
 /// Runs an op of any kind on a type. A refusal of the op is a fault of it; one of this program's own is an error.
 fn case(op: Op, samples: &Samples) -> Result<Case> {
     let info = op.info();
+    if let Op::Gradients(def) = op {
+        return gradients(op, def, samples);
+    }
     let operands: Vec<&Sample> = match info.kind {
         Kind::Unary => vec![&samples.one],
         Kind::Select => [&samples.conditions].into_iter().chain(&samples.three[..2]).collect(),
@@ -174,11 +180,61 @@ fn case(op: Op, samples: &Samples) -> Result<Case> {
     let elements = operands.iter().map(|sample| &sample.elements);
     let named: Vec<_> = info.operands.iter().copied().zip(elements).collect();
     let device = samples.one.tensor.device();
-    let run = || Ok(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0);
+    let run = || only(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0);
     guarded(run, device, dtype, |y, got| match op {
         Op::Unary(def) => unary(def, dtype, y.dtype(), got, &samples.one.elements),
+        Op::Map(def) if info.kind == Kind::Backward => reference::backward(def, dtype, got, &named),
         Op::Map(def) => reference::compare(def, dtype, y.dtype(), got, &named),
+        Op::Gradients(_) => Err(Error::Failed(format!("{} has several results", info.name))),
     })
+}
+
+/// The result of an op that has one.
+fn only(results: Vec<Named>) -> Result<Tensor> {
+    let [(_, y)] = <[Named; 1]>::try_from(results)
+        .map_err(|results| Error::Failed(format!("{} results where one was expected", results.len())))?;
+    Ok(y)
+}
+
+/// As [`case`], of ops with several results: those of a gated op are the halves of one.
+fn gradients(op: Op, def: &GradientDef, samples: &Samples) -> Result<Case> {
+    let dtype = samples.dtype;
+    let operands: Vec<&Sample> = match (def.info.kind, def.info.operands.len()) {
+        (Kind::SelectGradients, _) => vec![&samples.conditions, &samples.three[0]],
+        (Kind::GatedGradients, _) => [&samples.three[0]].into_iter().chain(&samples.two).collect(),
+        (_, 1) => vec![&samples.one],
+        (_, 3) => samples.three.iter().collect(),
+        _ => samples.four.iter().collect(),
+    };
+    let n = operands[0].elements.len();
+    let mut tensors: Vec<Operand<'_>> = operands.iter().map(|sample| Operand::from(&sample.tensor)).collect();
+    match def.info.kind {
+        Kind::GatedGradients => tensors.truncate(1),
+        Kind::ChannelGradients => tensors[1] = Operand::View(operands[1].tensor.view().reshape([1, n])?),
+        _ => {}
+    }
+    // One row, so that each element is a channel and has a weight, and a gate's halves lie one behind the other.
+    if matches!(def.info.kind, Kind::GatedGradients | Kind::ChannelGradients) {
+        tensors[0] = Operand::View(operands[0].tensor.view().reshape([1, n])?);
+    }
+    if def.info.kind == Kind::GatedGradients {
+        tensors.push(Operand::from(&samples.halves));
+    }
+    let elements = operands.iter().map(|sample| &sample.elements);
+    let named: Vec<_> = def.info.operands.iter().copied().zip(elements).collect();
+    let run = || Ok(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0.into_iter().map(|(_, y)| y).collect());
+    match timed(run, samples.one.tensor.device()) {
+        Ok((results, time)) => {
+            let mut bytes = Vec::new();
+            for result in &results {
+                bytes.extend(result.to_bytes()?);
+            }
+            let got: Vec<Elements> =
+                bytes.chunks(n * dtype.size()).map(|bytes| Elements::decode(dtype, bytes)).collect();
+            Ok(Case { dtype, verdict: reference::gradients(def, dtype, &got, &named)?, time })
+        }
+        Err(error) => Ok(Case { dtype, verdict: Verdict::broken(error.to_string()), time: Duration::ZERO }),
+    }
 }
 
 /// Runs an op and judges its results. A refusal of the op is a fault of it.
@@ -191,7 +247,7 @@ pub(crate) fn guarded(
     dtype: DType,
     judge: impl FnOnce(&Tensor, &Elements) -> Result<Verdict>,
 ) -> Result<Case> {
-    match timed(run, device) {
+    match timed(|| Ok(vec![run()?]), device).and_then(|(mut results, time)| Ok((results.remove(0), time))) {
         Ok((y, time)) => {
             let got = Elements::decode(y.dtype(), &y.to_bytes()?);
             Ok(Case { dtype, verdict: judge(&y, &got)?, time })
@@ -209,8 +265,8 @@ fn unary(def: &UnaryDef, dtype: DType, result: DType, got: &Elements, x: &Elemen
 }
 
 /// The result, and how long a call takes once the kernel is loaded.
-fn timed(run: impl Fn() -> Result<Tensor>, device: &Device) -> Result<(Tensor, Duration)> {
-    let run = || -> Result<Tensor> {
+fn timed(run: impl Fn() -> Result<Vec<Tensor>>, device: &Device) -> Result<(Vec<Tensor>, Duration)> {
+    let run = || -> Result<Vec<Tensor>> {
         let y = run()?;
         device.synchronize()?;
         Ok(y)
@@ -220,8 +276,10 @@ fn timed(run: impl Fn() -> Result<Tensor>, device: &Device) -> Result<(Tensor, D
     let second = run()?;
     let time = begin.elapsed();
     let elements = |y: &Tensor| -> Result<Elements> { Ok(Elements::decode(y.dtype(), &y.to_bytes()?)) };
-    if !elements(&first)?.same(&elements(&second)?) {
-        return Err(Error::Failed("two runs on the same operands gave different results".to_owned()));
+    for (first, second) in first.iter().zip(&second) {
+        if !elements(first)?.same(&elements(second)?) {
+            return Err(Error::Failed("two runs on the same operands gave different results".to_owned()));
+        }
     }
     Ok((first, time))
 }

@@ -116,6 +116,42 @@ fn gated_ops_halve_the_last_dimension() {
     call(&folder, "gelu_and_mul", &["in"], &["x=1"]).fails(2, &["no parameter \"x\""]);
 }
 
+/// The tensors of the result, by name.
+#[track_caller]
+fn run_several(op: &str, tensors: &[Given<'_>], settings: &[&str], names: &[&str]) -> Vec<Y> {
+    let folder = Folder::new(op);
+    folder.write("in", &input(tensors));
+    call(&folder, op, &["in"], settings).succeeds();
+    let bytes = fs::read(folder.path("out")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let mut found = file.names();
+    found.sort_unstable();
+    assert_eq!(found, names);
+    let of = |name: &&str| file.tensor(name).map(|y| (y.dtype(), y.shape().to_vec(), y.data().to_vec())).unwrap();
+    names.iter().map(of).collect()
+}
+
+#[test]
+fn gradients_have_a_tensor_each() {
+    let grad = ("grad", "F32", &[2][..], f32s(&[2.0, 3.0]));
+    let (a, b) = (("a", "F32", &[2][..], f32s(&[5.0, 7.0])), ("b", "F32", &[1][..], f32s(&[10.0])));
+    let names = ["grad_a", "grad_b"];
+    let product = [floats(&[20.0, 30.0], &[2]), floats(&[10.0, 21.0], &[2])];
+    assert_eq!(run_several("mul_backward", &[grad.clone(), a.clone(), b], &[], &names), product);
+    assert_eq!(run_several("mul_backward", &[grad.clone(), a.clone()], &["b=10"], &names), product);
+    let sums = [floats(&[2.0, 3.0], &[2]), floats(&[-4.0, -6.0], &[2])];
+    assert_eq!(run_several("sub_backward", &[grad.clone()], &["alpha=2"], &names), sums);
+    let cond = ("cond", "BOOL", &[2][..], vec![1, 0]);
+    let chosen = [floats(&[2.0, 0.0], &[2]), floats(&[0.0, 3.0], &[2])];
+    assert_eq!(run_several("where_backward", &[cond, grad.clone()], &[], &names), chosen);
+    let x = ("x", "F32", &[2][..], f32s(&[-1.0, 1.0]));
+    assert_eq!(run("relu_backward", &[grad, x], &[]), floats(&[0.0, 3.0], &[2]));
+    let grad = ("grad", "F32", &[1, 1][..], f32s(&[2.0]));
+    let x = ("x", "F32", &[1, 2][..], f32s(&[0.0, 3.0]));
+    assert_eq!(run("silu_and_mul_backward", &[grad, x.clone()], &[]), floats(&[3.0, 0.0], &[1, 2]));
+    assert_eq!(run("silu_and_mul_backward", &[x], &["grad=2"]), floats(&[3.0, 0.0], &[1, 2]));
+}
+
 #[test]
 fn ternary_ops() {
     let cond = ("cond", "BOOL", &[2][..], vec![1, 0]);

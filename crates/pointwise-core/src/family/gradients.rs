@@ -30,7 +30,8 @@ crate::gradient_ops! { gradients_family; Gradients;
     remainder_backward: RemainderBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16], Exact => {
         [grad, -grad * a.floor_divide(b)]
     };
-    /// `grad b a^(b - 1)`, 0 for `b = 0`; and `grad a^b ln(a)`, `grad * 0` for `a = 0` and `b >= 0`.
+    /// `grad b a^(b - 1)`, 0 for `b = 0`; and `grad a^b ln(a)`, `grad * 0` for `a = 0` and `b >= 0`. In 16 bits exponents of
+    /// magnitude 2^16 and more count as even.
     pow_backward: PowBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16], Ulp(6.0) => {
         let base = grad * (b * a.pow(b - T::ONE));
         let exponent = a.pow(b) * a.ln();

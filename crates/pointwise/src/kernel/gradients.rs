@@ -197,7 +197,9 @@ impl GradientsKernel {
 
     fn ready<'a>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a>> {
         let info = &self.0.def.info;
-        if let (Kind::ChannelGradients, [grad, Operand::View(x), Operand::View(weight)]) = (info.kind, operands) {
+        if let (Kind::ChannelGradients, [grad, Operand::View(x), Operand::View(weight)]) = (info.kind, operands)
+            && (x.shape().rank() < 2 || weight.shape().rank() != x.shape().rank())
+        {
             return self.0.ready(&[*grad, Operand::View(*x), Operand::View(channel(x.shape(), weight)?)]);
         }
         self.0.ready(operands)
