@@ -229,6 +229,7 @@ fn powers_with_numbers() {
     assert_eq!(ops::pow(&ints, 2.0).unwrap().to_vec::<f32>().unwrap(), [9.0, 4.0, 1_099_511_627_776.0]);
     assert_eq!(ops::pow(&of(&[4_u8]), 0.5).unwrap().to_vec::<f32>().unwrap(), [2.0]);
     assert_eq!(ops::pow(&of(&[true]), 2).unwrap().to_vec::<i64>().unwrap(), [1]);
+    assert_eq!(ops::pow(&of(&[true, false]), true).unwrap().to_vec::<bool>().unwrap(), [true, false]);
     assert!(ops::pow(&ints, -1).unwrap_err().to_string().contains("negative integer powers"));
     assert_eq!(ops::pow(&ints, -1.0).unwrap().to_vec::<f32>().unwrap()[1], -0.5);
     // Into a tensor, and in place.
