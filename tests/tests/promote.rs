@@ -195,7 +195,7 @@ fn in_place_the_type_stays() {
 fn what_pytorch_refuses() {
     let (singles, halves) = (zeros(DType::F32, &[2]), zeros(DType::F16, &[2]));
     assert!(ops::lerp(&singles, &halves, 0.5).unwrap_err().is_dtype());
-    assert!(ops::prelu(&singles, &halves).unwrap_err().is_dtype());
+    assert!(ops::prelu(&singles, &zeros(DType::F16, &[1])).unwrap_err().is_dtype());
     assert!(kernels::silu_and_mul().run_pair(&singles, &halves).unwrap_err().is_dtype());
     assert!(ops::sub(&singles, &zeros(DType::Bool, &[2]), 1).unwrap_err().is_dtype());
     assert!(ops::sub(&zeros(DType::I32, &[2]), true, 1).unwrap_err().is_dtype());
@@ -229,6 +229,7 @@ fn powers_with_numbers() {
     assert_eq!(ops::pow(&ints, 2.0).unwrap().to_vec::<f32>().unwrap(), [9.0, 4.0, 1_099_511_627_776.0]);
     assert_eq!(ops::pow(&of(&[4_u8]), 0.5).unwrap().to_vec::<f32>().unwrap(), [2.0]);
     assert_eq!(ops::pow(&of(&[true]), 2).unwrap().to_vec::<i64>().unwrap(), [1]);
+    assert_eq!(ops::pow(&of(&[true, false]), true).unwrap().to_vec::<bool>().unwrap(), [true, false]);
     assert!(ops::pow(&ints, -1).unwrap_err().to_string().contains("negative integer powers"));
     assert_eq!(ops::pow(&ints, -1.0).unwrap().to_vec::<f32>().unwrap()[1], -0.5);
     // Into a tensor, and in place.

@@ -21,6 +21,7 @@ rope        the rotary embedding on the GPU: ./rope [FILTER] [--ignored]
 golden      PyTorch's results against the CPU and the GPU: [POINTWISE_GOLDEN=DIR] ./golden [FILTER]
 accuracy    every float op against f64, f32 over all 2^32 inputs: ./accuracy [--op RE] [--pairs 2^26] [--json FILE]
 bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json FILE]
+convert_bandwidth  every conversion between element types beside a copy: [--n N] [--from TYPE]
 rope_bandwidth  the rotary embedding beside a copy
 launch      host time of a call beside a bare launch
 first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16

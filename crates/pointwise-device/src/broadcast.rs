@@ -31,6 +31,14 @@ pub struct Inputs<M: Map> {
     pub draw: Draw,
 }
 
+impl<M: Map> Inputs<M> {
+    /// One operand, of which each element is read.
+    #[inline(always)]
+    pub const fn one(a: *const M::A) -> Self {
+        Inputs { a, b: core::ptr::null(), c: core::ptr::null(), words: [0; 3], mode: 0, draw: Draw::NONE }
+    }
+}
+
 /// A vector of one operand as it lies in memory, not yet converted: all loads are under way before the first conversion
 /// waits for one.
 #[derive(Clone, Copy)]

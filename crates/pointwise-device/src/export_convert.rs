@@ -21,6 +21,7 @@ macro_rules! __convert_entries {
             type A = $crate::element::ty::$from;
             type B = $crate::element::ty::$to;
             type M = $crate::cast::Convert<A, B>;
+            type Steps = $crate::launch::Steps<2>;
             // The wider of the two has vectors of 16 bytes: neighbouring threads then make neighbouring accesses on both
             // sides.
             const LANES: usize = 16 / if size_of::<A>() > size_of::<B>() { size_of::<A>() } else { size_of::<B>() };
@@ -29,7 +30,7 @@ macro_rules! __convert_entries {
             /// That of `pointwise_device::broadcast::flat`; the host checks it before the launch.
             #[unsafe(export_name = $crate::symbol!(convert, $from, $to, flat))]
             unsafe extern "gpu-kernel" fn flat(x: *const A, y: *mut B, n: u64, head: u32) {
-        let inputs = $crate::__map_inputs!([x] [0] 0);
+                let inputs = $crate::broadcast::Inputs::<M>::one(x);
                 let map = <M as $crate::map::Map>::from_words([0; 4]);
                 // SAFETY: this entry's own contract.
                 unsafe { $crate::broadcast::flat::<M, LANES>(&inputs, y, n, head, map) }
@@ -39,8 +40,8 @@ macro_rules! __convert_entries {
             /// That of `pointwise_device::broadcast::tiled`; the host checks it before the launch.
             #[allow(improper_gpu_kernel_arg)] // by value, and without a pointer in it
             #[unsafe(export_name = $crate::symbol!(convert, $from, $to, strided))]
-            unsafe extern "gpu-kernel" fn strided(x: *const A, y: *mut B, steps: $crate::launch::Steps<2>, items: u32) {
-        let inputs = $crate::__map_inputs!([x] [0] 0);
+            unsafe extern "gpu-kernel" fn strided(x: *const A, y: *mut B, steps: Steps, items: u32) {
+                let inputs = $crate::broadcast::Inputs::<M>::one(x);
                 let map = <M as $crate::map::Map>::from_words([0; 4]);
                 // SAFETY: this entry's own contract.
                 unsafe { $crate::broadcast::tiled::<M, 1, 2>(&inputs, y, &steps, items, map) }

@@ -233,7 +233,7 @@ macro_rules! __map_tiled {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __map_inputs {
-    ([$a:ident] [$wa:tt] $mode:tt) => {
+    ([$a:ident] [$wa:ident] $mode:ident) => {
         $crate::broadcast::Inputs::<M> {
             a: $a,
             b: core::ptr::null(),

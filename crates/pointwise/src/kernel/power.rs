@@ -53,8 +53,11 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
         Ok(Some(Power::Function(kernel)))
     };
     let is_float_power = !is_whole || matches!(exponent, Number::Float(_));
-    // Those that leave the type as it is; a bool is converted by the general way.
-    let is_same_type = x.dtype().is_float() || x.dtype().is_int() && !matches!(exponent, Number::Float(_));
+    // Those that leave the type as it is; others are converted by the general way.
+    let is_same_type = match x.dtype() {
+        DType::Bool => matches!(exponent, Number::Bool(_)),
+        dtype => dtype.is_float() || !matches!(exponent, Number::Float(_)),
+    };
     match value {
         1.0 if is_same_type => {
             let kernel = crate::kernels::to_dtype().threads(call.threads).on_maybe(call.stream.as_ref());

@@ -31,12 +31,14 @@ pub fn result_type(operands: &[Operand<'_>]) -> Result<DType> {
 }
 
 fn common(op: &str, operands: &[Operand<'_>]) -> Result<DType> {
-    let promote = |a: Option<DType>, b: Option<DType>| match (a, b) {
-        (Some(a), Some(b)) => match a.promote_types(b) {
-            None => Err(ErrorKind::Promotion { op: op.to_owned(), a, b }),
-            both => Ok(both),
-        },
-        (a, b) => Ok(a.or(b)),
+    let promote = |a: Option<DType>, b: Option<DType>| -> Result<Option<DType>> {
+        match (a, b) {
+            (Some(a), Some(b)) => match a.promote_types(b) {
+                None => Err(ErrorKind::Promotion { op: op.to_owned(), a, b }.into()),
+                both => Ok(both),
+            },
+            (a, b) => Ok(a.or(b)),
+        }
     };
     let (mut tensors, mut scalars, mut numbers) = (None, None, None);
     for operand in operands {
