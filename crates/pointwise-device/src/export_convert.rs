@@ -40,9 +40,9 @@ macro_rules! __convert_entries {
             #[allow(improper_gpu_kernel_arg)] // by value, and without a pointer in it
             #[unsafe(export_name = $crate::symbol!(convert, $from, $to, strided))]
             unsafe extern "gpu-kernel" fn strided(x: *const A, y: *mut B, steps: $crate::launch::Steps<2>, items: u32) {
-                let inputs = $crate::__map_inputs!([x] [0] 0);
+        let inputs = $crate::__map_inputs!([x] [0] 0);
                 let map = <M as $crate::map::Map>::from_words([0; 4]);
-        // SAFETY: this entry's own contract.
+                // SAFETY: this entry's own contract.
                 unsafe { $crate::broadcast::tiled::<M, 1, 2>(&inputs, y, &steps, items, map) }
             }
         };

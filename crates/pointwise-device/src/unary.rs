@@ -82,14 +82,8 @@ where
 /// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `steps` is not 0; a block has
 /// `2 V` threads and more.
 #[inline(always)]
-pub unsafe fn register_copy<E, O, const V: usize>(
-    x: *const E,
-    y: *mut Out<O, E>,
-    n: u64,
-    head: u32,
-    steps: u32,
-    op: O,
-) where
+pub unsafe fn register_copy<E, O, const V: usize>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, steps: u32, op: O)
+where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
 {

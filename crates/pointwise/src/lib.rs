@@ -38,15 +38,16 @@ mod tuner;
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
 pub use family::{
-    BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, UNARY, definitions, embedded, gradient_op, kernels, map_op, op, ops,
+    BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, UNARY, definitions, embedded, gradient_op, kernels,
+    map_op, op, ops,
 };
 #[doc(hidden)]
 pub use host::{__fill_params, OracleValue};
 #[doc(hidden)]
 pub use host_gradients::{__no_result, Step};
+pub use kernel::result_type;
 pub use kernel::{BinaryKernel, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};
-pub use kernel::result_type;
 pub use kernel::{Entry, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
 pub use kernel::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use number::Number;

@@ -74,14 +74,8 @@ arities! {
 ///
 /// # Safety
 /// As [`MapFn`].
-pub(crate) unsafe fn convert<A, B>(
-    operands: &[Source; 3],
-    y: *mut u8,
-    step: isize,
-    n: usize,
-    words: Words,
-    draw: Draw,
-) where
+pub(crate) unsafe fn convert<A, B>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw)
+where
     A: Element<Compute: cast::Source>,
     B: Element<Compute: cast::Target>,
 {
