@@ -9,8 +9,8 @@
   liger    Liger's kernel, where it is installed and all lanes rotate
 
 Needs torch with CUDA and transformers. Tables of cosines and sines are made outside of what is timed. Times are medians
-of CUDA events around single calls, cold (the L2 cache overwritten before each) and warm; the device sleeps while the host
-enqueues. A copy of the same bytes stands beside each row.
+of CUDA events around single calls, cold (the L2 cache overwritten before each) and warm; the device sleeps while the
+host enqueues. A copy of the same bytes stands beside each row.
 """
 
 import argparse
