@@ -117,9 +117,10 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize>(
                 packed::store::<Bool, V>(mask.add(first as usize), kept);
             }
         }
-    } else {
-        let rest = i - vectors;
-        let at = if rest < head { rest as u64 } else { vectors as u64 * V as u64 + rest as u64 };
+    }
+    if thread::block_idx_x() == 0 {
+        let t = i as u64;
+        let at = if t < head as u64 { t } else { t + vectors as u64 * V as u64 };
         if at < n {
             // SAFETY: at < n.
             unsafe { element::<E, O, MASK>(x, y, mask, at, philox, op) }

@@ -2,9 +2,8 @@
 
 use super::prim::{ROUND_MAGIC, at_least, at_most, exp2_estimate, fma, if_above};
 
-/// log2 e rounded to f32, and what the rounding left.
+/// log2 e rounded to f32.
 pub(super) const LOG2_E: f32 = core::f32::consts::LOG2_E;
-pub(super) const LOG2_E_LO: f32 = 1.925_963e-8;
 /// ln 2 rounded to f32, and what the rounding left.
 pub(super) const LN_2_HI: f32 = core::f32::consts::LN_2;
 pub(super) const LN_2_LO: f32 = -1.904_654_2e-9;

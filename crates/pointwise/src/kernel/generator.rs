@@ -233,6 +233,7 @@ impl GeneratorKernel {
             threads: self.threads,
             blocks: cover.blocks,
             head: 0,
+            steps: 1,
             n: y.numel() as u64,
         })
     }

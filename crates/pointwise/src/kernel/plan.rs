@@ -10,6 +10,11 @@ use crate::error::{ErrorKind, Result};
 const VECTOR: usize = 16;
 /// CUDA's limit on the x dimension of a grid.
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
+/// The most vectors of a thread.
+pub(super) const MAX_STEPS: u32 = 64;
+/// From this many vectors on a thread takes two, whose loads are under way together: with fewer there are not enough
+/// threads left.
+const TWO_VECTORS_MIN: u64 = 1 << 19;
 /// Fewer elements than this do not pay for a table in each block.
 const TABLE_MIN: u64 = 1 << 14;
 
@@ -22,6 +27,8 @@ pub(super) struct Call {
     pub(super) n: u64,
     pub(super) strategy: Strategy,
     pub(super) threads: u32,
+    /// Vectors of a thread of `register_copy`; 0 leaves it open.
+    pub(super) steps: u32,
 }
 
 /// A strategy that can serve the call, and its grid.
@@ -43,7 +50,8 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
             (Strategy::ExplicitParallel, Some("no element is 16-byte aligned in both tensors"))
         }
         // Its index counts vectors and single elements in 32 bits.
-        Strategy::RegisterCopy if call.n / lanes(call.dtype) as u64 >= u64::from(u32::MAX) - 64 => {
+        // The first vector of a thread behind the last one still has to be a number of 32 bits.
+        Strategy::RegisterCopy if call.n / lanes(call.dtype) as u64 >= u64::from(u32::MAX - MAX_STEPS * 1024) => {
             (Strategy::ExplicitParallel, Some("2^32 vectors and more take 64-bit indices"))
         }
         strategy => (strategy, None),
@@ -52,6 +60,11 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     let threads = if strategy == Strategy::Table { TABLE_THREADS } else { call.threads };
     let body = call.n - head;
     let vectors = body / lanes(call.dtype) as u64;
+    let steps = match (strategy, call.steps) {
+        (Strategy::RegisterCopy, 0) => 1 + u32::from(vectors >= TWO_VECTORS_MIN),
+        (Strategy::RegisterCopy, steps) => steps,
+        _ => 1,
+    };
     let (variant, blocks) = match strategy {
         Strategy::Auto | Strategy::Direct => {
             let wide = call.n > u64::from(u32::MAX - threads);
@@ -63,8 +76,8 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
             (Variant::ExplicitParallel, runs.div_ceil(u64::from(threads)))
         }
         Strategy::RegisterCopy => {
-            let rest = body - vectors * lanes(call.dtype) as u64;
-            (Variant::RegisterCopy, (vectors + head + rest).div_ceil(u64::from(threads)))
+            // The first block takes head and rest, also where there is no vector.
+            (Variant::RegisterCopy, vectors.div_ceil(u64::from(threads * steps)).max(1))
         }
         // One block more: the one behind the last whole one also takes head and rest.
         Strategy::Table => (Variant::Table, vectors / (u64::from(TABLE_THREADS) * TABLE_VECTORS as u64) + 1),
@@ -85,6 +98,7 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
         threads,
         blocks: blocks as u32,
         head: if uses_head { head as u32 } else { 0 },
+        steps,
         n: call.n,
     })
 }
@@ -118,7 +132,7 @@ mod tests {
     use super::*;
 
     fn call(x: usize, y: usize, n: u64, strategy: Strategy) -> Call {
-        Call { x, y, dtype: DType::BF16, result: ResultType::Same, n, strategy, threads: 256 }
+        Call { x, y, dtype: DType::BF16, result: ResultType::Same, n, strategy, threads: 256, steps: 0 }
     }
 
     #[test]
@@ -155,6 +169,17 @@ mod tests {
     fn a_head_is_never_longer_than_the_tensor() {
         let plan = plan(&call(4096 + 2, 8192 + 2, 3, Strategy::RegisterCopy)).unwrap();
         assert_eq!((plan.head, plan.blocks), (3, 1));
+    }
+
+    #[test]
+    fn a_thread_of_a_large_call_takes_two_vectors() {
+        let large = 8 * TWO_VECTORS_MIN;
+        let two = plan(&call(4096, 8192, large, Strategy::Auto)).unwrap();
+        assert_eq!((two.steps, two.blocks), (2, (TWO_VECTORS_MIN / 512) as u32));
+        assert_eq!(plan(&call(4096, 8192, large - 1, Strategy::Auto)).unwrap().steps, 1);
+        let mut four = call(4096, 8192, 1 << 20, Strategy::Auto);
+        four.steps = 4;
+        assert_eq!(plan(&four).unwrap().blocks, 128);
     }
 
     #[test]

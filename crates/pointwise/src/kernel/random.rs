@@ -277,6 +277,7 @@ impl DropoutKernel {
                 n: x.numel() as u64,
                 strategy,
                 threads: self.threads,
+                steps: 1,
             })
         };
         let (strategy, table) = match self.strategy {

@@ -12,7 +12,7 @@ pub enum Strategy {
     Direct,
     /// A thread a run of four neighbouring elements, unrolled. Takes any alignment.
     ExplicitParallel,
-    /// A thread one 16-byte vector: loaded whole, computed in registers, stored whole.
+    /// A thread one 16-byte vector or a few: loaded whole, computed in registers, stored whole.
     RegisterCopy,
     /// A table of all 256 results in shared memory: unary ops from fp8 to the same type.
     Table,
@@ -107,6 +107,8 @@ pub struct Plan {
     pub blocks: u32,
     /// Elements before the first aligned vector, done one by one.
     pub head: u32,
+    /// Vectors of a thread of [`Strategy::RegisterCopy`], else 1.
+    pub steps: u32,
     /// Elements.
     pub n: u64,
 }

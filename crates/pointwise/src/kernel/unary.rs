@@ -7,7 +7,7 @@ use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, OpInfo, Philox};
 
 use super::map::launch_strided_unary;
-use super::plan::{Call, plan};
+use super::plan::{Call, MAX_STEPS, plan};
 use super::promote;
 use super::walk::{Along, Walk, broadcast};
 use super::{Entry, Plan, Strategy, Variant};
@@ -33,6 +33,8 @@ pub struct UnaryDef {
 
 /// Threads of a block where nothing else is asked for.
 pub(crate) const DEFAULT_THREADS: u32 = 256;
+/// The same for unary ops.
+const UNARY_THREADS: u32 = 128;
 
 impl UnaryDef {
     /// The op with its default parameters.
@@ -42,7 +44,15 @@ impl UnaryDef {
 
     /// The op with parameters, in the order of [`OpInfo::params`].
     pub fn kernel_with(&'static self, params: [Number; MAX_PARAMS]) -> UnaryKernel {
-        UnaryKernel { def: self, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None, tuned: None }
+        UnaryKernel {
+            def: self,
+            params,
+            strategy: Strategy::Auto,
+            threads: UNARY_THREADS,
+            steps: 0,
+            stream: None,
+            tuned: None,
+        }
     }
 
     /// The formula in f64, for elements of a tensor of type `dtype`: the exact result to f64's accuracy, not yet rounded
@@ -95,6 +105,8 @@ pub struct UnaryKernel {
     params: [Number; MAX_PARAMS],
     strategy: Strategy,
     threads: u32,
+    /// 0 where it is left open.
+    steps: u32,
     stream: Option<Stream>,
     tuned: Option<Choices>,
 }
@@ -120,6 +132,18 @@ impl UnaryKernel {
         self
     }
 
+    /// 16-byte vectors of a thread of [`Strategy::RegisterCopy`] on CUDA devices, from 1 to 64. Without it there are as many
+    /// as was measured to be best for the size: one, and two for large tensors.
+    #[must_use]
+    pub fn vectors_per_thread(mut self, vectors: u32) -> Self {
+        self.steps = vectors;
+        // Zero would mean that it is open; the check refuses this.
+        if vectors == 0 {
+            self.steps = u32::MAX;
+        }
+        self
+    }
+
     /// The stream to launch on; without one it is the device's own.
     #[must_use]
     pub fn on(mut self, stream: &Stream) -> Self {
@@ -137,7 +161,7 @@ impl UnaryKernel {
 
     /// The kernel with the default strategy, and no choices of a tuner.
     pub(crate) fn untuned(&self) -> UnaryKernel {
-        UnaryKernel { strategy: Strategy::Auto, threads: DEFAULT_THREADS, tuned: None, ..self.clone() }
+        UnaryKernel { strategy: Strategy::Auto, threads: UNARY_THREADS, steps: 0, tuned: None, ..self.clone() }
     }
 
     /// As [`UnaryKernel::on`], where there is one.
@@ -285,6 +309,14 @@ impl UnaryKernel {
     #[inline]
     fn plan_as(&self, x: &TensorView<'_>, y: usize, strategy: Strategy, threads: u32) -> Result<Plan> {
         super::check_threads(threads)?;
+        if self.steps > MAX_STEPS {
+            return Err(ErrorKind::Parameter {
+                name: "vectors_per_thread",
+                value: if self.steps == u32::MAX { 0 } else { self.steps }.to_string(),
+                why: format!("must be from 1 to {MAX_STEPS}"),
+            }
+            .into());
+        }
         plan(&Call {
             x: x.address(),
             y,
@@ -293,6 +325,7 @@ impl UnaryKernel {
             n: x.numel() as u64,
             strategy,
             threads,
+            steps: self.steps,
         })
     }
 
@@ -307,6 +340,7 @@ impl UnaryKernel {
             threads: self.threads,
             blocks: items.div_ceil(u64::from(self.threads)) as u32,
             head: 0,
+            steps: 1,
             n: x.numel() as u64,
         })
     }
@@ -385,13 +419,14 @@ impl UnaryKernel {
         let entry = (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| self.no_kernel(x.dtype()))?;
         let function = entry.function(context)?;
         let (mut source, mut target) = (x.device_ptr(), target.addr() as u64);
-        let (mut n, mut head) = (plan.n, plan.head);
+        let (mut n, mut head, mut steps) = (plan.n, plan.head, plan.steps);
         let [mut p0, mut p1, mut p2, mut p3] = words;
-        let mut params: [*mut c_void; 8] = [
+        let mut params: [*mut c_void; 9] = [
             (&raw mut source).cast(),
             (&raw mut target).cast(),
             (&raw mut n).cast(),
             (&raw mut head).cast(),
+            (&raw mut steps).cast(),
             (&raw mut p0).cast(),
             (&raw mut p1).cast(),
             (&raw mut p2).cast(),
