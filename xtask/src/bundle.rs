@@ -21,7 +21,7 @@ rope        the rotary embedding on the GPU: ./rope [FILTER] [--ignored]
 golden      PyTorch's results against the CPU and the GPU: [POINTWISE_GOLDEN=DIR] ./golden [FILTER]
 accuracy    the accuracy table over all 2^32 f32 inputs: ./accuracy [--op NAME]
 bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json FILE]
-rope_bandwidth  the rotary embedding beside a copy
+rope_bandwidth  the rotary embedding beside a copy: ./rope_bandwidth [--lines] [--json FILE]; --sweep tries launch settings
 launch      host time of a call beside a bare launch
 first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16
 pointwise   the command; ./pointwise bench --set all --json ours.json times every op beside a copy
