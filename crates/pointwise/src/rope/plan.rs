@@ -211,7 +211,7 @@ mod tests {
         ];
         for (tokens, q, k, half, rest, vector) in shapes {
             for most in [32, 64, 96, 128, 256, 320, 512, 1024] {
-                for (share, flags) in [(1, 0), (CHUNK, 0), (8, 0), (1, TOKENS_INNER), (CHUNK, TOKENS_INNER)] {
+                for (share, flags) in [(1, 0), (CHUNK, AXES), (8, 0), (1, TOKENS_INNER), (CHUNK, TOKENS_INNER)] {
                     let (pair_lanes, rest_lanes) = (half / vector, rest / vector);
                     let mut walk = Walk {
                         q: side(q, share),
