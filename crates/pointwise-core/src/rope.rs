@@ -174,7 +174,10 @@ pub struct Tile {
     /// Threads for lanes that pass through, of a token and group.
     pub rest_lanes: Count,
     /// Pairs of a token: those of its threads for pairs.
-    pub pairs: Count,
+    pub pairs: u32,
+    /// Threads that compute a token's cosines and sines: thread `t` those of pair `t`, `t + sharers`, ...; with [`AXES`]
+    /// as many as pairs.
+    pub sharers: Count,
     /// The groups, or with [`TOKENS_INNER`] the tokens: what neighbouring threads take, after the lanes.
     pub inner: Count,
     /// Blocks for the groups and lanes of a token, or with [`TOKENS_INNER`] for all tokens: what neighbouring blocks

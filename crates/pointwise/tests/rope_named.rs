@@ -112,6 +112,34 @@ fn operands_take_the_place_of_frequencies() {
 }
 
 #[test]
+fn three_ids_a_token_go_by_the_configurations_sections() {
+    let x = input();
+    let folder = std::env::temp_dir().join(format!("pointwise-mrope-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("config.json");
+    let text = r#"{"model_type": "qwen2_vl", "hidden_size": 32, "num_attention_heads": 2, "rope_theta": 10000.0,
+        "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}"#;
+    std::fs::write(&path, text).unwrap();
+    let ids = [[0_i64, 1, 2, 3, 4], [7, 7, 8, 9, 9], [5, 6, 5, 6, 5]];
+    let flat = Tensor::from_slice(&Device::cpu(), ids.as_flattened(), [3, 5]).unwrap();
+    let operands = RopeOperands { position_ids: Some(flat.view()), ..RopeOperands::new(&x) };
+    let op = rope_op("rope_neox").unwrap().op().set("config", path.to_str().unwrap()).unwrap();
+    let (ours, _) = op.run(&operands).unwrap();
+
+    let config = RopeConfig::from_path(&path).unwrap();
+    let tokens: Vec<[i64; 3]> = (0..5).map(|token| [0, 1, 2].map(|axis| ids[axis][token])).collect();
+    let axes = config.mrope().unwrap().axes();
+    let (cos, sin) = config.frequencies(0).unwrap().cos_sin_mrope(&tokens, &axes, RopePrecision::Hf).unwrap();
+    let [cos, sin] = [cos, sin].map(|table| Tensor::from_slice(&Device::cpu(), &table, [1, 5, 8]).unwrap());
+    let tables = RopeAngles::Tables { cos: cos.view(), sin: sin.view() };
+    let (theirs, _) = RopeKernel::new(tables, RopePairs::Half).rotary_dim(16).run(&x, None).unwrap();
+    for (our, their) in ours.to_vec::<f32>().unwrap().into_iter().zip(theirs.to_vec::<f32>().unwrap()) {
+        assert!((our - their).abs() < 3e-7, "{our} {their}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn mistakes_name_the_setting() {
     let x = input();
     let op = || rope_op("rope_neox").unwrap().op();

@@ -107,26 +107,31 @@ pub(super) unsafe fn fill<S: Source>(
     first_token: u32,
     first_pair: u32,
 ) {
-    let entries = walk.tile.tokens * walk.tile.pairs.size;
+    let tile = &walk.tile;
+    let threads = tile.tokens * tile.sharers.size;
     let mut n = thread::thread_idx_x();
-    while n < entries {
-        let (token, pair) = walk.tile.pairs.divide(n);
-        let (token, pair) = (first_token + token, first_pair + pair);
-        if token < walk.tokens && pair < walk.half {
+    while n < threads {
+        let (at, sharer) = tile.sharers.divide(n);
+        let token = first_token + at;
+        if token < walk.tokens {
             let (batch, row) = walk.seq.divide(token);
             let (batch, row) = (i64::from(batch), i64::from(row));
-            // Where no table has the position, the token is not rotated.
-            let (mut cos, mut sin) = (1.0, 0.0);
             // SAFETY: the caller's contract.
-            unsafe {
-                let (position, known) = position(ids, starts, walk, [batch, row], token, pair);
+            let (position, known) = unsafe { position(ids, starts, walk, [batch, row], token, first_pair + sharer) };
+            let mut pair = sharer;
+            while pair < tile.pairs && first_pair + pair < walk.half {
+                // Where no table has the position, the token is not rotated.
+                let (mut cos, mut sin) = (1.0, 0.0);
                 if known {
-                    (cos, sin) = S::cos_sin(first, second, walk, batch, position, pair);
+                    // SAFETY: as above.
+                    (cos, sin) = unsafe { S::cos_sin(first, second, walk, batch, position, first_pair + pair) };
                     (cos, sin) = (cos * walk.factor, sin * walk.factor * walk.sin_sign);
                 }
+                let entry = at * tile.pairs + pair;
+                shared::write(entry, cos);
+                shared::write(TABLE + entry, sin);
+                pair += tile.sharers.size;
             }
-            shared::write(n, cos);
-            shared::write(TABLE + n, sin);
         }
         n += thread::block_dim_x();
     }

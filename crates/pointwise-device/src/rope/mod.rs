@@ -60,7 +60,7 @@ pub unsafe fn rope<E: Packed + RopeElement, S: Source, const V: usize>(
         // SAFETY: the lanes pass through; the caller's contract.
         return unsafe { pass::<E, V>(&mut heads, (walk.rest_at + lane * V as u32) as usize) };
     }
-    let at = (token - first_token) * walk.tile.pairs.size + (lane - first_lane) * V as u32;
+    let at = (token - first_token) * walk.tile.pairs + (lane - first_lane) * V as u32;
     let (mut cos, mut sin) = (angles::shared::read::<V>(at), angles::shared::read::<V>(TABLE + at));
     unroll!(i < V => {
         cos[i] *= heads.scale;

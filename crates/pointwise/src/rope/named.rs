@@ -94,7 +94,8 @@ pub struct RopeOperands<'a> {
     pub q: TensorView<'a>,
     /// To be rotated too; may have other heads.
     pub k: Option<TensorView<'a>>,
-    /// i32 or i64: see [`RopePositions::Ids`].
+    /// i32 or i64: see [`RopePositions::Ids`], and where the configuration has an `mrope_section`
+    /// [`RopePositions::Axes`].
     pub position_ids: Option<TensorView<'a>>,
     /// A table of cosines instead of the op's frequencies; with `sin`.
     pub cos: Option<TensorView<'a>>,
@@ -158,11 +159,6 @@ impl RopeOp {
         let layout = self.parsed::<RopeLayout>("layout")?.unwrap_or_default();
         let pairs = self.parsed("pairs")?.unwrap_or(self.def.pairs);
         let offset = self.number::<i64>("offset")?.unwrap_or(0);
-        let positions = match operands.position_ids {
-            Some(ids) if offset == 0 => RopePositions::Ids(ids),
-            Some(_) => return Err(RopeError::contradiction("offset", "position_ids", "give one of the two").into()),
-            None => RopePositions::Offset(offset),
-        };
         let frequencies;
         let (angles, config) = match (operands.cos, operands.sin, operands.freqs) {
             (Some(cos), Some(sin), None) => (RopeAngles::Tables { cos, sin }, None),
@@ -180,6 +176,17 @@ impl RopeOp {
             _ => {
                 return Err(RopeError::contradiction("cos", "sin", "give both, or freqs alone, or none of them").into());
             }
+        };
+        let sections = config.as_ref().and_then(RopeConfig::mrope);
+        let positions = match (operands.position_ids, sections) {
+            (Some(_), _) if offset != 0 => {
+                return Err(RopeError::contradiction("offset", "position_ids", "give one of the two").into());
+            }
+            (Some(ids), Some(sections)) if ids.shape().rank() > 1 && ids.shape()[0] == 3 => {
+                RopePositions::Axes { ids, sections }
+            }
+            (Some(ids), _) => RopePositions::Ids(ids),
+            (None, _) => RopePositions::Offset(offset),
         };
         let scale = self.number::<f32>("output_scale")?.unwrap_or(1.0);
         let mut kernel = RopeKernel::new(angles, pairs)

@@ -1,7 +1,7 @@
 //! How a call is launched: the width of accesses, what a block does, which kernel.
 
 use pointwise_core::DType;
-use pointwise_core::rope::{CHUNK, Count, TABLE, TOKENS_INNER, Tile, Walk};
+use pointwise_core::rope::{AXES, CHUNK, Count, TABLE, TOKENS_INNER, Tile, Walk};
 
 use super::options::TYPES;
 use super::{Pointers, Source};
@@ -75,10 +75,11 @@ pub(super) fn plan(
     Ok(Plan { strategy, blocks, threads })
 }
 
-/// Heads of a thread: as many as it loads at once, unless that leaves the device without work.
+/// Heads of a thread: as many as it loads at once, as finding its place costs as much as rotating three; unless that
+/// leaves multiprocessors without work.
 fn heads_per_thread(multiprocessors: u32, walk: &Walk) -> u32 {
     let lanes = u64::from(walk.tokens) * u64::from(walk.pair_lanes + walk.rest_lanes);
-    let enough = u64::from(multiprocessors) * 1024;
+    let enough = u64::from(multiprocessors) * 256;
     let threads = |share: u32| {
         let groups = walk.q.heads.div_ceil(share) + walk.k.heads.div_ceil(share);
         lanes.saturating_mul(u64::from(groups))
@@ -110,12 +111,15 @@ fn tile(most: u32, vector: u32, walk: &mut Walk) -> (u64, u32) {
     let tokens = (most_tokens / 2 + 1..=most_tokens).max_by_key(|tokens| used(*tokens)).unwrap_or(1);
     let token_blocks = walk.tokens.div_ceil(tokens);
     let parts = all.div_ceil(groups) * lane_blocks;
+    // No more pairs of cosine and sine a thread than must be.
+    let sharers = (pairs * vector).div_ceil((tokens * pairs * vector).div_ceil(threads(tokens)));
     walk.tile = Tile {
         tokens,
         groups,
         pair_lanes: Count::new(pairs),
         rest_lanes: Count::new(rest),
-        pairs: Count::new(pairs * vector),
+        pairs: pairs * vector,
+        sharers: Count::new(if walk.flags & AXES != 0 { pairs * vector } else { sharers }),
         inner: Count::new(if inner { tokens } else { groups }),
         blocks: Count::new(if inner { token_blocks } else { parts }),
         lane_blocks: Count::new(lane_blocks),
@@ -184,7 +188,7 @@ pub(super) fn entry(source: Source, dtype: DType, strategy: Strategy) -> Option<
 mod tests {
     use std::collections::HashSet;
 
-    use pointwise_core::rope::{CHUNK, Side, TABLE, TOKENS_INNER, Walk};
+    use pointwise_core::rope::{AXES, CHUNK, Side, TABLE, TOKENS_INNER, Walk};
 
     use super::tile;
 
@@ -207,7 +211,7 @@ mod tests {
         ];
         for (tokens, q, k, half, rest, vector) in shapes {
             for most in [32, 64, 96, 128, 256, 320, 512, 1024] {
-                for (share, flags) in [(1, 0), (CHUNK, 0), (8, 0), (1, TOKENS_INNER), (CHUNK, TOKENS_INNER)] {
+                for (share, flags) in [(1, 0), (CHUNK, AXES), (8, 0), (1, TOKENS_INNER), (CHUNK, TOKENS_INNER)] {
                     let (pair_lanes, rest_lanes) = (half / vector, rest / vector);
                     let mut walk = Walk {
                         q: side(q, share),
@@ -222,14 +226,14 @@ mod tests {
                     let (blocks, threads) = tile(most, vector, &mut walk);
                     let what = format!("{tokens} {q} {k} {half} {rest} {vector}, {most} threads, {share}, {flags}");
                     assert!(threads <= most && threads % 32 == 0 && threads > 0, "{what}: {threads} threads");
-                    assert!(walk.tile.tokens * walk.tile.pairs.size <= TABLE, "{what}: {:?}", walk.tile);
+                    assert!(walk.tile.tokens * walk.tile.pairs <= TABLE, "{what}: {:?}", walk.tile);
                     let mut seen = HashSet::new();
                     for block in 0..blocks as u32 {
                         for place in (0..threads).map(|thread| walk.place(block, thread)).filter(|place| place.works) {
                             assert!(seen.insert((place.rotates, place.token, place.group, place.lane)), "{what}");
                             if place.rotates {
                                 let (token, lane) = (place.token - place.first_token, place.lane - place.first_lane);
-                                assert!(token < walk.tile.tokens && lane * vector < walk.tile.pairs.size, "{what}");
+                                assert!(token < walk.tile.tokens && lane * vector < walk.tile.pairs, "{what}");
                             }
                         }
                     }
