@@ -7,13 +7,14 @@ use std::process::Stdio;
 
 use common::Folder;
 use pointwise::rope::ROPE;
-use pointwise::{BINARY, GATED, OpInfo, TERNARY, UNARY};
+use pointwise::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY};
 use serde_json::Value;
 
 /// Every op of the tables.
 fn tables() -> Vec<&'static OpInfo> {
-    let map = BINARY.iter().chain(GATED).chain(TERNARY).map(|def| &def.info);
-    UNARY.iter().map(|def| &def.info).chain(map).collect()
+    let map = BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).map(|def| &def.info);
+    let gradients = GRADIENTS.iter().map(|def| &def.info);
+    UNARY.iter().map(|def| &def.info).chain(map).chain(gradients).collect()
 }
 
 #[test]
