@@ -170,10 +170,11 @@ pub fn gelu(x: f32) -> f32 {
     let n = n_magic - (ROUND_MAGIC + 100.0);
     let f = fma(low, -C, fma(h, -C, -n));
     let f = fma(fma(t, 1.836_976_8 * LOG2_E, LOG2_E), error, f);
-    // a P 2^n (1 + (2^f - 1)): the power of two enters where no number is small, and the sum rounds once.
+    // a P 2^n (1 + (2^f - 1)): the power of two enters where no number is small, and what the product loses is put back.
     // The magnitude, as P may fall below 0 where a is far beyond its range.
-    let q = add_exponent(p, n_magic).abs() * b;
-    let tail = fma(q, exp2_m1_poly(f), q);
-    // A NaN stays one in both.
+    let power = add_exponent(p, n_magic).abs();
+    let q = power * b;
+    let lost = fma(power, b, -q);
+    let tail = q + fma(q, exp2_m1_poly(f), lost);
     fma(tail, -Scaled::DOWN, at_least(x, -0.0))
 }
