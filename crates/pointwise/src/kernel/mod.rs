@@ -37,7 +37,7 @@ pub(crate) use random::RandomDef;
 pub use random_map::RandomKernel;
 pub use strategy::{Plan, Strategy, Variant};
 pub use ternary::TernaryKernel;
-pub(crate) use unary::{DEFAULT_THREADS, UNARY_THREADS};
+pub(crate) use unary::DEFAULT_THREADS;
 pub use unary::{UnaryDef, UnaryKernel};
 pub use walk::Class;
 pub(crate) use walk::{Places, Walk};

@@ -32,9 +32,7 @@ pub struct UnaryDef {
 }
 
 /// Threads of a block where nothing else is asked for.
-pub(crate) const DEFAULT_THREADS: u32 = 256;
-/// The same for unary ops.
-pub(crate) const UNARY_THREADS: u32 = 128;
+pub(crate) const DEFAULT_THREADS: u32 = 128;
 
 impl UnaryDef {
     /// The op with its default parameters.
@@ -48,7 +46,7 @@ impl UnaryDef {
             def: self,
             params,
             strategy: Strategy::Auto,
-            threads: UNARY_THREADS,
+            threads: DEFAULT_THREADS,
             steps: 0,
             stream: None,
             tuned: None,
@@ -161,7 +159,7 @@ impl UnaryKernel {
 
     /// The kernel with the default strategy, and no choices of a tuner.
     pub(crate) fn untuned(&self) -> UnaryKernel {
-        UnaryKernel { strategy: Strategy::Auto, threads: UNARY_THREADS, steps: 0, tuned: None, ..self.clone() }
+        UnaryKernel { strategy: Strategy::Auto, threads: DEFAULT_THREADS, steps: 0, tuned: None, ..self.clone() }
     }
 
     /// As [`UnaryKernel::on`], where there is one.

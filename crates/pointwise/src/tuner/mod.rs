@@ -14,7 +14,7 @@ pub use cache::CACHE_VARIABLE;
 
 use crate::cuda::DeviceInfo;
 use crate::error::Result;
-use crate::kernel::UNARY_THREADS;
+use crate::kernel::DEFAULT_THREADS;
 use crate::{Class, Device, Strategy, TensorView, TensorViewMut, UnaryKernel};
 
 /// What a [`Tuner`] found to be fastest for a call.
@@ -189,7 +189,7 @@ impl Tuner {
         let info = measure::measurable(&x, &stream)?;
         x.layout().require_contiguous("tune")?;
         let default = kernel.untuned();
-        let candidates = measure::candidates(UNARY_THREADS, |strategy, threads| {
+        let candidates = measure::candidates(DEFAULT_THREADS, |strategy, threads| {
             let plan = default.clone().strategy(strategy).threads(threads).plan(x, y.as_view())?;
             Ok((plan.strategy, plan.threads, plan.replaced.is_some()))
         })?;
