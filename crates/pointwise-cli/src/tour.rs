@@ -247,7 +247,7 @@ pub(crate) fn guarded(
     dtype: DType,
     judge: impl FnOnce(&Tensor, &Elements) -> Result<Verdict>,
 ) -> Result<Case> {
-    match timed(|| Ok(vec![run()?]), device).and_then(|(mut results, time)| Ok((results.remove(0), time))) {
+    match timed(|| Ok(vec![run()?]), device).map(|(mut results, time)| (results.remove(0), time)) {
         Ok((y, time)) => {
             let got = Elements::decode(y.dtype(), &y.to_bytes()?);
             Ok(Case { dtype, verdict: judge(&y, &got)?, time })

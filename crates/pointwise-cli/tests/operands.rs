@@ -140,7 +140,7 @@ fn gradients_have_a_tensor_each() {
     assert_eq!(run_several("mul_backward", &[grad.clone(), a.clone(), b], &[], &names), product);
     assert_eq!(run_several("mul_backward", &[grad.clone(), a.clone()], &["b=10"], &names), product);
     let sums = [floats(&[2.0, 3.0], &[2]), floats(&[-4.0, -6.0], &[2])];
-    assert_eq!(run_several("sub_backward", &[grad.clone()], &["alpha=2"], &names), sums);
+    assert_eq!(run_several("sub_backward", std::slice::from_ref(&grad), &["alpha=2"], &names), sums);
     let cond = ("cond", "BOOL", &[2][..], vec![1, 0]);
     let chosen = [floats(&[2.0, 0.0], &[2]), floats(&[0.0, 3.0], &[2])];
     assert_eq!(run_several("where_backward", &[cond, grad.clone()], &[], &names), chosen);

@@ -607,7 +607,7 @@ impl Call {
     fn choose(&self, ready: &Ready<'_>, walk: &Walk<GRADIENT_TENSORS>, at: &All<usize>) -> Choice {
         let lanes = 16 / ready.dtype.size();
         let sizes = self.sizes(ready.dtype);
-        let bits = |set: &[bool]| set.iter().rev().fold(0, |bits, &set| bits << 1 | u32::from(set) * ONCE);
+        let bits = |set: &[bool]| set.iter().rev().fold(0, |bits, &set| (bits << 1) | (u32::from(set) * ONCE));
         let mode = bits(&ready.given.map(|given| given.is_some())) << WORD_SHIFT;
         let once = bits(&walk.once()[MAX_RESULTS..]);
         let strided = |replaced| Choice { class: Class::Strided, walk: *walk, lanes: 1, mode, replaced };
