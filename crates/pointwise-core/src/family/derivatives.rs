@@ -45,8 +45,8 @@ pub(super) fn gelu_tanh<T: Real>(x: T) -> (T, T) {
     let t = x * square.mul_add(T::constant(root * cubic), T::constant(root));
     let slope = square.mul_add(T::constant(3.0 * root * cubic), T::constant(root));
     let (s, rest) = sigmoids(t);
-    // `x * slope` would overflow, and times a `rest` of 0 be NaN, long before x^2 does.
-    (x * s, s * (x * rest).mul_add(slope, T::ONE))
+    // Of `s` and `rest` one is 0 long before x^2 overflows: times `x * slope`, which is then infinite, it would be NaN.
+    (x * s, (x * (s * rest)).mul_add(slope, s))
 }
 
 /// The derivative of `mish`.
