@@ -23,7 +23,9 @@ const RACE: &str = "POINTWISE_GRAPHS_RACE";
 const THREADS: usize = 8;
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // A thread that waits for the whole device, as copies to the host do, ends the captures of the others.
+    arguments.test_threads = Some(1);
     let name = std::env::var("POINTWISE_DEVICE").unwrap_or_else(|_| "auto".to_owned());
     let device = Device::parse(&name).unwrap_or_else(|error| {
         eprintln!("error: {error}");

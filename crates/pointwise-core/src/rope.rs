@@ -13,7 +13,7 @@ pub fn rotate<T: Num>(x1: T, x2: T, cos: T, sin: T) -> (T, T) {
 /// Sine and cosine of the f32 product `position · inv_freq`, as models were trained (`precision=hf`).
 #[inline(always)]
 pub fn sincos_hf(position: i64, inv_freq: f32) -> (f32, f32) {
-    maths::sincos(position as f32 * inv_freq)
+    maths::sincos_tight(position as f32 * inv_freq)
 }
 
 /// Sine and cosine of `position` times a frequency in units of 2^-64 turns (`precision=exact`): within 2e-7 at every

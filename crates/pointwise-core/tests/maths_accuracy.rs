@@ -80,6 +80,8 @@ functions! {
     log2, 1.0, |x| maths::log2(x), |x| x.log2();
     log1p, 1.0, |x| maths::log1p(x), |x| x.ln_1p();
     sin, 2.0, |x| maths::sin(x), |x| x.sin();
+    sin_tight, 0.8, |x| if x == 0.0 { x } else { maths::sincos_tight(x).0 }, |x| x.sin();
+    cos_tight, 0.8, |x| maths::sincos_tight(x).1, |x| x.cos();
     cos, 2.0, |x| maths::cos(x), |x| x.cos();
     sinpi, 2.0, |x| maths::sincospi(in_half_turns(x)).0, |x| sinpi_exact(if x.abs() <= 1.0 { x } else { 0.0 });
     cospi, 2.0, |x| maths::sincospi(in_half_turns(x)).1, |x| {

@@ -32,4 +32,4 @@ pub use log::{ln, log1p, log2, softplus1};
 pub use pow::pow;
 pub use prim::{fast_div, maximum, minimum};
 pub use root::{lerp, rsqrt};
-pub use trig::{cos, sin, sincos, sincospi};
+pub use trig::{cos, sin, sincos, sincos_tight, sincospi};

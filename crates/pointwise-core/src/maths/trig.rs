@@ -39,13 +39,28 @@ fn reduce_small(x: f32) -> (f32, u32) {
     (fma(n, -PIO2_LO, r), t.to_bits())
 }
 
-/// As [`reduce_small`] for a magnitude of at least 64: the method of Payne and Hanek (1983).
+/// [`reduce_small`] with what the rounding of the remainder lost.
+#[inline(always)]
+fn reduce_small_wide(x: f32) -> (f32, f32, u32) {
+    let t = fma(x, TWO_OVER_PI, ROUND_MAGIC);
+    let n = t - ROUND_MAGIC;
+    let first = fma(n, -PIO2_HI, x);
+    let product = n * PIO2_MID;
+    let product_low = fma(n, PIO2_MID, -product);
+    // The difference and what its rounding lost, whichever is the larger (Knuth's two-sum).
+    let r = first - product;
+    let back = r - first;
+    let lost = (first - (r - back)) - (product + back);
+    (r, lost - fma(n, PIO2_LO, product_low), t.to_bits())
+}
+
+/// Remainder, what its rounding lost, and quadrant, as [`reduce_small_wide`] for a magnitude of at least 64: the method of Payne and Hanek (1983).
 ///
 /// The 24-bit significand is multiplied with those 96 bits of 2/pi that reach neither multiples of 4 nor below
 /// `2^-94`; the product modulo 4, with 62 bits of fraction, gives quadrant and remainder. The bits are picked by
 /// selects among immediates, as a table would be memory.
 #[inline(always)]
-fn reduce_large(x: f32) -> (f32, u32) {
+fn reduce_large(x: f32) -> (f32, f32, u32) {
     /// 2/pi, the bits below the binary point, behind one word of zeros.
     const W: [u32; 8] = [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab];
     let bits = x.to_bits();
@@ -76,16 +91,22 @@ fn reduce_large(x: f32) -> (f32, u32) {
     let f1 = fma(low as f32, f32::from_bits((127 - 62) << 23), f1);
     let f = f0 + f1;
     let f_low = f1 - (f - f0);
-    let r = fma(f, PIO2_HI, fma(f, PIO2_MID, f_low * PIO2_HI));
+    let small = fma(f, PIO2_MID, f_low * PIO2_HI);
+    let r = fma(f, PIO2_HI, small);
+    let low = fma(f, PIO2_HI, -r) + small;
     let sign = bits & 0x8000_0000;
     let quadrant = if sign != 0 { quadrant.wrapping_neg() } else { quadrant };
-    (f32::from_bits(r.to_bits() ^ sign), quadrant)
+    (f32::from_bits(r.to_bits() ^ sign), f32::from_bits(low.to_bits() ^ sign), quadrant)
 }
 
 /// The remainder of `x` by pi/2 and the quadrant, for any `x`.
 #[inline(always)]
 fn reduce(x: f32) -> (f32, u32) {
-    let (r, n) = rarely(x.abs() > LARGE, || reduce_large(x), reduce_small(x));
+    let large = || {
+        let (r, _, n) = reduce_large(x);
+        (r, n)
+    };
+    let (r, n) = rarely(x.abs() > LARGE, large, reduce_small(x));
     // The integer path has no infinities.
     let r = if x.abs() < f32::INFINITY { r } else { f32::NAN };
     (r, n)
@@ -116,6 +137,29 @@ pub fn sincos(x: f32) -> (f32, f32) {
     let (r, n) = reduce(x);
     let r2 = r * r;
     let (s, c) = (sin_poly(r, r2), cos_poly(r2));
+    (in_quadrant(n, s, c), in_quadrant(n.wrapping_add(1), s, c))
+}
+
+/// [`sincos`], each at most 0.8 ulp, for angles that many lanes share: what the remainder's rounding lost is put back, and
+/// the sums are ordered so that the last one alone rounds. Of the sign of a zero sine nothing is promised.
+#[inline(always)]
+pub fn sincos_tight(x: f32) -> (f32, f32) {
+    let (r, low, n) = rarely(x.abs() > LARGE, || reduce_large(x), reduce_small_wide(x));
+    // The integer path has no infinities.
+    let r = if x.abs() < f32::INFINITY { r } else { f32::NAN };
+    let r2 = r * r;
+    let r2_low = fma(r, r, -r2);
+    // sin: r + (low (1 - r^2 / 2) + r^3 S), S as in `sin_poly`.
+    let s = fma(r2, -0.000_195_702_92, 0.008_332_672_5);
+    let s = fma(r2, s, -0.166_666_66);
+    let s = r + fma(s, r2 * r, fma(low * r2, -0.5, low));
+    // cos: w + (the rest of 1 - r^2 / 2 + r^4 C), C as in `cos_poly`, w = 1 - r^2 / 2 rounded.
+    let half = 0.5 * r2;
+    let w = 1.0 - half;
+    let rest = fma(r2_low, -0.5, fma(-r, low, (1.0 - w) - half));
+    let c = fma(r2, 2.436_440_6e-5, -0.001_388_692_3);
+    let c = fma(r2, c, 0.041_666_646);
+    let c = w + fma(r2 * r2, c, rest);
     (in_quadrant(n, s, c), in_quadrant(n.wrapping_add(1), s, c))
 }
 

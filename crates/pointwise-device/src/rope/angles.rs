@@ -59,7 +59,7 @@ impl Source for Angles {
     unsafe fn cos_sin(first: *const u8, _: *const u8, walk: &Walk, batch: i64, row: i64, pair: u32) -> (f32, f32) {
         // SAFETY: the caller's contract.
         let angle = unsafe { entry::<f32>(first, at(walk.first, batch, row, pair)) };
-        let (sin, cos) = maths::sincos(angle);
+        let (sin, cos) = maths::sincos_tight(angle);
         (cos, sin)
     }
 }

@@ -208,7 +208,7 @@ unsafe fn fill<E: RopeElement>(
             }
             Source::Angles => {
                 let angles = pointers.first.cast::<f32>().offset(at(walk.first));
-                pairs.for_each(|(i, (cos, sin))| (*sin, *cos) = maths::sincos(angles.add(i).read()));
+                pairs.for_each(|(i, (cos, sin))| (*sin, *cos) = maths::sincos_tight(angles.add(i).read()));
             }
             Source::Tables => {
                 let cosines = pointers.first.cast::<f32>().offset(at(walk.first));

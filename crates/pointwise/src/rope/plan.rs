@@ -26,6 +26,8 @@ impl Default for Settings {
 
 /// At most so many threads a block where nothing else is asked for.
 const THREADS: u32 = 256;
+/// More have not enough registers.
+const MOST_THREADS: u32 = 512;
 /// Tokens of a block whose heads lie far apart: their rows are one piece of memory.
 const INNER_TOKENS: u32 = 8;
 
@@ -66,7 +68,7 @@ pub(super) fn plan(
     if token < head {
         walk.flags |= TOKENS_INNER;
     }
-    let (blocks, threads) = tile(settings.threads, vector, walk);
+    let (blocks, threads) = tile(settings.threads.min(MOST_THREADS), vector, walk);
     let blocks =
         u32::try_from(blocks).ok().filter(|blocks| *blocks < 1 << 31).ok_or_else(|| ErrorKind::Unsupported {
             what: "a tensor of this many tokens".to_owned(),
