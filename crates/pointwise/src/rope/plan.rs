@@ -24,8 +24,9 @@ impl Default for Settings {
     }
 }
 
-/// At most so many threads a block where nothing else is asked for.
-const THREADS: u32 = 256;
+/// At most so many threads a block where nothing else is asked for: the kernels' registers are enough for four such blocks
+/// on a multiprocessor, but for two of 256.
+const THREADS: u32 = 160;
 /// More have not enough registers.
 const MOST_THREADS: u32 = 512;
 /// Tokens of a block whose heads lie far apart: their rows are one piece of memory.
@@ -77,8 +78,8 @@ pub(super) fn plan(
     Ok(Plan { strategy, blocks, threads })
 }
 
-/// Heads of a thread: as many as it loads at once, as finding its place costs as much as rotating three; unless that
-/// leaves multiprocessors without work.
+/// Heads of a thread: as many as it loads at once, as finding its place costs as much as rotating three, and twice as many
+/// where most threads only copy lanes; unless that leaves multiprocessors without work.
 fn heads_per_thread(multiprocessors: u32, walk: &Walk) -> u32 {
     let lanes = u64::from(walk.tokens) * u64::from(walk.pair_lanes + walk.rest_lanes);
     let enough = u64::from(multiprocessors) * 256;
@@ -86,7 +87,8 @@ fn heads_per_thread(multiprocessors: u32, walk: &Walk) -> u32 {
         let groups = walk.q.heads.div_ceil(share) + walk.k.heads.div_ceil(share);
         lanes.saturating_mul(u64::from(groups))
     };
-    [CHUNK, CHUNK / 2].into_iter().find(|share| threads(*share) >= enough).unwrap_or(1)
+    let most = if walk.rest_lanes > walk.pair_lanes { 2 * CHUNK } else { CHUNK };
+    [most, CHUNK, CHUNK / 2].into_iter().find(|share| threads(*share) >= enough).unwrap_or(1)
 }
 
 /// Sets what a block of at most `most` threads does; the blocks, and the threads of each.
