@@ -59,20 +59,20 @@ crate::backward_ops! { backward_family;
     /// `x <= 0 ? 0 : grad`: 0 at 0, grad for NaN.
     relu_backward: ReluBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => if x <= T::ZERO { T::ZERO } else { grad };
     /// `grad (cdf(x) + x pdf(x))` of the normal distribution.
-    gelu_backward: GeluBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(8.0) => grad * derivatives::gelu(x).1;
+    gelu_backward: GeluBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(6.0) => grad * derivatives::gelu(x).1;
     /// The gradient of `gelu(approximate='tanh')`; as in PyTorch NaN where `x^2` overflows.
-    gelu_tanh_backward: GeluTanhBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(8.0) => {
+    gelu_tanh_backward: GeluTanhBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(6.0) => {
         grad * derivatives::gelu_tanh(x).1
     };
     /// `grad s (1 + x (1 - s))` with `s = sigmoid(x)`.
-    silu_backward: SiluBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(8.0) => grad * derivatives::silu(x).1;
+    silu_backward: SiluBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(6.0) => grad * derivatives::silu(x).1;
     /// `grad s (1 - s)` with `s = sigmoid(x)`.
-    sigmoid_backward: SigmoidBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(8.0) => {
+    sigmoid_backward: SigmoidBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(5.0) => {
         let s = (-x.abs()).sigmoid();
         grad * (s * (T::ONE - s))
     };
     /// `grad (1 - tanh(x)^2)`, as `grad 4 s (1 - s)` with `s = sigmoid(-2 |x|)`, which does not cancel.
-    tanh_backward: TanhBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(8.0) => {
+    tanh_backward: TanhBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(5.0) => {
         let s = (x.abs() * T::constant(-2.0)).sigmoid();
         grad * (T::constant(4.0) * s * (T::ONE - s))
     };
@@ -107,12 +107,12 @@ crate::backward_ops! { backward_family;
         if (x <= min_val) | (x >= max_val) { T::ZERO } else { grad }
     };
     /// `beta x > threshold ? grad : grad sigmoid(beta x)`.
-    softplus_backward: SoftplusBackward { beta = 1.0, threshold = 20.0 } (grad, x: Real) -> T, [f32 f16 bf16], Ulp(8.0) => {
+    softplus_backward: SoftplusBackward { beta = 1.0, threshold = 20.0 } (grad, x: Real) -> T, [f32 f16 bf16], Ulp(5.0) => {
         let t = x * beta;
         t.if_above(threshold, grad, grad * t.sigmoid())
     };
     /// `grad (t + x s (1 - t^2))` with `t = tanh(ln(1 + e^x))` and `s = sigmoid(x)`.
-    mish_backward: MishBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(8.0) => grad * derivatives::mish(x);
+    mish_backward: MishBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(6.0) => grad * derivatives::mish(x);
 
     /// `grad` where x is finite, else `grad * 0`.
     nan_to_num_backward: NanToNumBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => {
