@@ -97,23 +97,29 @@ pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E:
     lanes
 }
 
-/// One vector of each operand.
+/// One vector of each operand, as it lies in memory.
 ///
 /// # Safety
 /// `inputs` as [`load`] asks.
 #[inline(always)]
-unsafe fn fetch<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4]) -> [Loaded; 3]
+unsafe fn fetch<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4]) -> [[u64; 2]; 3]
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    let none = Loaded::NONE;
     // SAFETY: the caller's contract.
     unsafe {
-        [
-            load::<M::A, V>(inputs.a.offset(at[1] as isize), inputs.mode, 0),
-            if M::OPERANDS > 1 { load::<M::B, V>(inputs.b.offset(at[2] as isize), inputs.mode, 1) } else { none },
-            if M::OPERANDS > 2 { load::<M::C, V>(inputs.c.offset(at[3] as isize), inputs.mode, 2) } else { none },
-        ]
+        let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), inputs.mode, 0).bits;
+        let b = if M::OPERANDS > 1 {
+            load::<M::B, V>(inputs.b.offset(at[2] as isize), inputs.mode, 1).bits
+        } else {
+            [0, 0]
+        };
+        let c = if M::OPERANDS > 2 {
+            load::<M::C, V>(inputs.c.offset(at[3] as isize), inputs.mode, 2).bits
+        } else {
+            [0, 0]
+        };
+        [a, b, c]
     }
 }
 
@@ -122,13 +128,14 @@ where
 /// # Safety
 /// `y` is valid for writing `V` elements at `at[0]` and aligned to them.
 #[inline(always)]
-unsafe fn finish<M, const V: usize>([a, b, c]: [Loaded; 3], inputs: &Inputs<M>, at: [i64; 4], y: *mut M::R, map: M)
+unsafe fn finish<M, const V: usize>([a, b, c]: [[u64; 2]; 3], inputs: &Inputs<M>, at: [i64; 4], y: *mut M::R, map: M)
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    let a = lanes::<M::A, V>(a, inputs.words[0]);
-    let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
-    let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
+    let loaded = |k: u32, bits: [u64; 2]| Loaded { bits, word: inputs.mode & (ONCE << (WORD_SHIFT + k)) != 0 };
+    let a = lanes::<M::A, V>(loaded(0, a), inputs.words[0]);
+    let b = if M::OPERANDS > 1 { lanes::<M::B, V>(loaded(1, b), inputs.words[1]) } else { [absent::<M::B>(); V] };
+    let c = if M::OPERANDS > 2 { lanes::<M::C, V>(loaded(2, c), inputs.words[2]) } else { [absent::<M::C>(); V] };
     let mut results = [<M::R as Element>::Compute::ZERO; V];
     if M::RANDOM {
         let words = random::words::<V>(inputs.draw.place, inputs.draw.first + at[0] as u64);
@@ -180,17 +187,22 @@ where
     // SAFETY: each vector ends at or before n, each single element lies before it; the caller's contract.
     unsafe {
         if first < vectors {
-            let (mut at, mut left, mut loaded) = (first, steps, fetch::<M, V>(inputs, place(first)));
+            let (mut at, mut left) = (first, steps);
+            // Word by word: an array that is carried around the loop would go to local memory.
+            let [[mut a0, mut a1], [mut b0, mut b1], [mut c0, mut c1]] = fetch::<M, V>(inputs, place(first));
             loop {
+                let bits = [[a0, a1], [b0, b1], [c0, c1]];
                 left -= 1;
                 let next = at + width;
                 let more = left > 0 && next < vectors;
-                let coming = if more { fetch::<M, V>(inputs, place(next)) } else { loaded };
-                finish::<M, V>(loaded, inputs, place(at), y, map);
+                if more {
+                    [[a0, a1], [b0, b1], [c0, c1]] = fetch::<M, V>(inputs, place(next));
+                }
+                finish::<M, V>(bits, inputs, place(at), y, map);
                 if !more {
                     break;
                 }
-                (at, loaded) = (next, coming);
+                at = next;
             }
         }
         if thread::block_idx_x() == 0 {
