@@ -1,7 +1,10 @@
 //! Makes the tensors of a row, and its call.
 
 use pointwise::rope::{RopeAngles, RopeFrequencies, RopeKernel, RopeLayout, RopePositions, RopePrecision};
-use pointwise::{DType, Number, Operand, Philox, SinusoidalLayout, Strategy, Tensor, TensorView, kernels, ops};
+use pointwise::{
+    DType, Number, Operand, Philox, SinusoidalLayout, Strategy, Tensor, TensorView, TensorViewMut, kernels, ops,
+};
+use pointwise_core::Kind;
 
 use super::form::{Angles, Form, Rope};
 use super::inputs::{Fill, Inputs, tensor_of};
@@ -83,6 +86,21 @@ pub(crate) fn with<R>(
             let plan = is_cuda.then(|| kernel().plan(x, &y)).transpose()?;
             let ran = plan.map(|plan| Ran::of(*strategy, plan.strategy, plan.replaced)).unwrap_or_default();
             measure(&mut || kernel().run_into(x, &mut y), ran)
+        }
+        (Form::Gradients(def, params), [grad, x]) if def.info.kind == Kind::GatedGradients => {
+            measure(&mut || def.gated_gradients_with(*params).run_into(grad, x, &mut y), Ran::default())
+        }
+        (Form::Gradients(def, params), x) => {
+            let mut results = vec![y];
+            for _ in 1..form.results() {
+                results.push(Tensor::empty(&device, row.dtype, &form.shape(row)[..])?);
+            }
+            let operands: Vec<Operand<'_>> = x.iter().map(Operand::from).collect();
+            let call = &mut || {
+                let mut results: Vec<TensorViewMut<'_>> = results.iter_mut().map(TensorViewMut::from).collect();
+                def.gradients_with(*params).run_into(&operands, &mut results)
+            };
+            measure(call, Ran::default())
         }
         (Form::ClampBounds { min, max }, [x, bounds @ ..]) => {
             let (min, max) = match (min, max, bounds) {

@@ -1,7 +1,7 @@
 //! From a row's name and parameters to the op it calls, and the bytes that call moves.
 
 use pointwise::rope::{RopeDef, RopeOp, rope_op};
-use pointwise::{DType, MapDef, Number, Strategy, UnaryDef, map_op, op};
+use pointwise::{DType, GradientDef, MapDef, Number, Strategy, UnaryDef, gradient_op, map_op, op};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Kind, OpInfo};
 
@@ -20,6 +20,8 @@ pub(crate) enum Form {
     /// Of three operands, of which the last may be a number.
     Ternary(&'static MapDef, Option<Number>),
     Gated(&'static MapDef, Strategy),
+    /// Gradients of an op of several operands.
+    Gradients(&'static GradientDef, Params),
     /// `clamp` by tensors, of which one may be missing.
     ClampBounds {
         min: bool,
@@ -106,6 +108,9 @@ impl Form {
         if let Some(def) = op(name) {
             return Ok(Form::Unary(def, params(row, &def.info)?, strategy));
         }
+        if let Some(def) = gradient_op(name) {
+            return Ok(Form::Gradients(def, params(row, &def.info)?));
+        }
         let def = map_op(name).ok_or_else(unknown)?;
         Ok(match def.info.kind {
             Kind::Gated => Form::Gated(def, strategy),
@@ -131,7 +136,16 @@ impl Form {
         match self {
             Form::Ternary(def, _) if def.info.kind == Kind::Select && k == 0 => DType::Bool,
             Form::MaskedFill { .. } if k == 1 => DType::Bool,
+            Form::Gradients(def, _) if def.info.kind == Kind::SelectGradients && k == 0 => DType::Bool,
             _ => dtype,
+        }
+    }
+
+    /// How many results there are, of one shape.
+    pub(crate) fn results(&self) -> usize {
+        match self {
+            Form::Gradients(def, _) if def.info.kind != Kind::GatedGradients => def.info.results.len(),
+            _ => 1,
         }
     }
 
@@ -150,6 +164,8 @@ impl Form {
                 }
                 shape
             }
+            Form::Gradients(def, _) if def.info.kind == Kind::GatedGradients => row.shapes[1].clone(),
+            Form::Gradients(def, _) if def.info.kind == Kind::ChannelGradients => row.shapes[0].clone(),
             // A weight a channel, and ids, are no broadcast.
             Form::Binary(def, _) if def.info.kind == Kind::Channel => row.shapes[0].clone(),
             Form::Rope(_) => row.shapes[0].clone(),
@@ -162,7 +178,7 @@ impl Form {
     pub(crate) fn bytes(&self, row: &Row) -> u64 {
         let numel = |shape: &[usize]| shape.iter().map(|&size| size as u64).product::<u64>();
         let size = row.dtype.size() as u64;
-        let written = numel(&self.shape(row)) * self.result(row.dtype).size() as u64;
+        let written = self.results() as u64 * numel(&self.shape(row)) * self.result(row.dtype).size() as u64;
         let operand = |(k, shape): (usize, &Vec<usize>)| numel(shape) * self.operand(k, row.dtype).size() as u64;
         let read: u64 = match self {
             Form::Alibi | Form::Sinusoidal => 0,

@@ -75,7 +75,9 @@ pub(crate) fn large() -> Vec<Row> {
         };
         match (info.kind, op.arguments().len()) {
             (Kind::Gated, _) => add(info.name, info.types, &[&[SIDE, 2 * SIDE]], ""),
+            (Kind::GatedGradients, _) => add(info.name, info.types, &[square, &[SIDE, 2 * SIDE]], ""),
             (Kind::Channel, _) => add(info.name, info.types, &[square, &[SIDE]], ""),
+            (Kind::ChannelGradients, _) => add(info.name, info.types, &[square, square, &[SIDE]], ""),
             (_, operands) => add(info.name, info.types, &vec![square; operands], params),
         }
     }
