@@ -420,3 +420,35 @@ fn f32_ops_stay_below_their_bounds() {
     });
     assert!(failures.is_empty(), "{failures:#?}");
 }
+
+/// Bases near 1 and of any size, with exponents that spread the logarithm of the power over the range of f32.
+#[test]
+fn pow_of_pairs_stays_below_its_bound() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut worst = (0.0, 0.0_f32, 0.0_f32);
+    for i in 0..1_u32 << 22 {
+        let bits = random();
+        let x = match i & 3 {
+            0 => f32::from_bits(bits as u32 & 0x7fff_ffff),
+            1 => f32::from_bits(bits as u32 & 0x007f_ffff | 0x3f80_0000),
+            2 => f32::from_bits(bits as u32 & 0x007f_ffff | 0x3f00_0000),
+            _ => 1.0 + (bits as u32 as i32 as f32) * 2_f32.powi(-31 - (bits >> 59) as i32 % 22),
+        };
+        let log = f64::from(x).log2();
+        if x.is_finite() && log != 0.0 && log.is_finite() {
+            let y = (((random() >> 40) as f64 * 2_f64.powi(-24) * 280.0 - 151.0) / log) as f32;
+            let error = ulp_error(maths::pow(x, y), f64::from(x).powf(f64::from(y)));
+            if error > worst.0 {
+                worst = (error, x, y);
+            }
+        }
+    }
+    println!("pow of pairs: {worst:?}");
+    assert!(worst.0 <= 1.0, "{worst:?}");
+}

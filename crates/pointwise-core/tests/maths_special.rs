@@ -331,6 +331,89 @@ fn divisions_are_exact() {
     }
 }
 
+/// PyTorch's definitions, step by step, over the remainder of the language: `(remainder, floor_divide)`.
+fn divisions_by_definition(a: f32, b: f32) -> (f32, f32) {
+    let m = a % b;
+    let adjust = m != 0.0 && (b < 0.0) != (m < 0.0);
+    let remainder = if adjust { m + b } else { m };
+    if b == 0.0 {
+        return (remainder, a / b);
+    }
+    let q = (a - m) / b - if adjust { 1.0 } else { 0.0 };
+    let rounded = if q - q.floor() > 0.5 { q.floor() + 1.0 } else { q.floor() };
+    (remainder, if q == 0.0 { 0.0_f32.copysign(a / b) } else { rounded })
+}
+
+/// Both ways through `remainder` and `floor_divide`, and the edges between them.
+#[test]
+fn divisions_are_those_of_pytorch() {
+    let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+    let check = |a: f32, b: f32| {
+        let (remainder, floor) = divisions_by_definition(a, b);
+        let (r, f) = (maths::remainder(a, b), maths::floor_divide(a, b));
+        assert!(same(r, remainder), "remainder({a:e}, {b:e}) is {r:e}, not {remainder:e}");
+        assert!(same(f, floor), "floor_divide({a:e}, {b:e}) is {f:e}, not {floor:e}");
+    };
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    const SIGNS: u32 = 0x8000_0000;
+    for i in 0..1_u32 << 22 {
+        let bits = random();
+        // Every third pair has significands of 8 bits, as bf16.
+        let mask = if i % 3 == 0 { 0xffff_0000 } else { u32::MAX };
+        let (x, y) = (bits as u32 & mask, (bits >> 32) as u32 & mask);
+        let (a, b) = (f32::from_bits(x), f32::from_bits(y));
+        // Exponents up to 24 above and 7 below those of the divisor.
+        let gap = (random() & 31) as i32 - 7;
+        let exponent = ((y >> 23 & 255) as i32 + gap).clamp(0, 254) as u32;
+        check(f32::from_bits(x & !0x7f80_0000 | exponent << 23), b);
+        // Of any size.
+        if i % 8 == 0 {
+            check(a, b);
+        }
+        // In 0.1 .. 1.1.
+        let unit = |bits: u32| 0.1 + (bits >> 8) as f32 * (1.0 / 16_777_216.0);
+        check(unit(x).copysign(a), unit(y).copysign(b));
+        // About a multiple, and about what cannot be told from the end of the estimate.
+        let n = (random() % (1 << (random() % 22))) as f32;
+        let multiple = b * n;
+        check(multiple, b);
+        check(f32::from_bits((multiple.to_bits() & !SIGNS).wrapping_add((bits >> 7) as u32 & 3) | x & SIGNS), b);
+    }
+    let special = [
+        0.0,
+        TINY,
+        5.877_472e-39,
+        5.877_473e-39,
+        1.175_494_2e-38,
+        f32::MIN_POSITIVE,
+        0.1,
+        1.0,
+        1.5,
+        1_048_575.5,
+        1_048_576.0,
+        8.507_058e37,
+        8.507_06e37,
+        8.507_059e37,
+        1.701_411_8e38,
+        MAX,
+        INF,
+        f32::NAN,
+    ];
+    for a in special {
+        for b in special {
+            for (a, b) in [(a, b), (-a, b), (a, -b), (-a, -b)] {
+                check(a, b);
+            }
+        }
+    }
+}
+
 #[test]
 fn divisions_at_special_values() {
     for (a, b, fmod, remainder, floor_divide) in [

@@ -1,6 +1,6 @@
 //! `fmod`, exact for every pair, and Python's `remainder` and `floor_divide` on top of it.
 
-use super::prim::{ON_GPU, ROUND_MAGIC, fast_recip, floor, fma, rarely};
+use super::prim::{ON_GPU, ROUND_MAGIC, fast_recip, floor, fma, rarely, recip_estimate, step_down};
 
 /// The significand, in `1 .. 2`, and the exponent of a positive finite number.
 #[inline(always)]
@@ -55,15 +55,9 @@ fn long_division(a: f32, b: f32) -> f32 {
 ///
 /// NaN for an infinite `a` and for a zero `b`; `a` itself for an infinite `b`.
 #[inline(always)]
-#[allow(clippy::manual_range_contains)] // `&` makes no branch
 pub fn fmod(a: f32, b: f32) -> f32 {
-    /// Where the fast path's estimate of `1 / b` holds.
-    const LEAST: f32 = power_of_two(-100);
-    const MOST: f32 = power_of_two(120);
     let (x, y) = (a.abs(), b.abs());
-    let slow = !((x < y * 1_048_576.0) & (y >= LEAST) & (y <= MOST)) & (x >= y);
-    let rest = rarely(slow, || long_division(x, y), reduce(x, y, fast_recip(y)));
-    let rest = if x < y { x } else { rest };
+    let rest = if x < y { x } else { long_division(x, y) };
     let valid = (x < f32::INFINITY) & (y > 0.0);
     if valid { rest.copysign(a) } else { f32::NAN }
 }
@@ -74,9 +68,34 @@ fn opposed(m: f32, b: f32) -> bool {
     (m != 0.0) & ((b < 0.0) != (m < 0.0))
 }
 
+/// The quotient rounded down, a zero being positive, and whether it is one this way finds: with a divisor that is
+/// normal, as its reciprocal is, and a quotient below `2^20`.
+///
+/// The estimate `n` is within 3/4 of the quotient. The sign of `a - n b`, which a rounding cannot change, tells whether
+/// `n` is above it.
+#[inline(always)]
+fn near_floor(a: f32, b: f32) -> (f32, bool) {
+    let r = recip_estimate(b);
+    let t = fma(a, r, ROUND_MAGIC);
+    let n = t - ROUND_MAGIC;
+    let floor = step_down(fma(-n, b, a), r, t) - ROUND_MAGIC;
+    // The reciprocal of a small divisor is infinite and `n` then no number; that of a large one is zero.
+    (floor, (n.abs() < 1_048_576.0) & (r != 0.0))
+}
+
 /// `torch.remainder`: the remainder of the floored division. It has the sign of `b`, but a zero that of `a`.
 #[inline(always)]
 pub fn remainder(a: f32, b: f32) -> f32 {
+    let (floor, found) = near_floor(a, b);
+    // The exact remainder, plus b where that was added, with one rounding.
+    let rest = fma(-floor, b, a);
+    let rest = if rest == 0.0 { 0.0_f32.copysign(a) } else { rest };
+    rarely(!found, || any_remainder(a, b), rest)
+}
+
+/// [`remainder()`] of any two numbers.
+#[inline(always)]
+fn any_remainder(a: f32, b: f32) -> f32 {
     let m = fmod(a, b);
     if opposed(m, b) { m + b } else { m }
 }
@@ -84,6 +103,15 @@ pub fn remainder(a: f32, b: f32) -> f32 {
 /// `torch.floor_divide`: the quotient rounded down, found through the exact remainder.
 #[inline(always)]
 pub fn floor_divide(a: f32, b: f32) -> f32 {
+    let (floor, found) = near_floor(a, b);
+    // A zero has the sign of a / b, which every other number has already.
+    let sign = (a.to_bits() ^ b.to_bits()) & 0x8000_0000;
+    rarely(!found, || any_floor_divide(a, b), f32::from_bits(floor.to_bits() | sign))
+}
+
+/// [`floor_divide`] of any two numbers, step by step as PyTorch has it: a large quotient may be off by its rounding.
+#[inline(always)]
+fn any_floor_divide(a: f32, b: f32) -> f32 {
     let m = fmod(a, b);
     let by_zero = b == 0.0;
     let q = if by_zero { a } else { a - m } / b;

@@ -235,20 +235,41 @@ pub trait Approx {
     #[inline(always)]
     fn pow(a: f32, b: f32) -> f32 {
         let abs = a.abs();
+        // |a| = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
+        let bits = abs.to_bits();
+        let exponent = bits.wrapping_sub(0x3F35_04F3) & 0xFF80_0000;
+        let f = f32::from_bits(bits.wrapping_sub(exponent)) - 1.0;
+        let log = f * fma(f, log2_1p_poly(f), LOG2_E);
+        let t = b * fma(exponent as i32 as f32, f32::from_bits((127 - 23) << 23), log);
+        let power = Self::ex2_flush(t);
+        // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it.
+        let within = t.abs() < 126.0;
+        rarely(
+            not_positive_normal(a) | !within,
+            || {
+                let general = || Self::pow_magnitude(abs, b, a == 1.0);
+                let power = rarely(not_positive_normal(abs) | !within, general, power);
+                // The low bit of the sum is that of the integer.
+                let c = at_least(at_most(b, 65536.0), -65536.0);
+                let t = c + ROUND_MAGIC;
+                let whole = t - ROUND_MAGIC == c;
+                let odd = if whole { t.to_bits() << 31 } else { 0 };
+                let invalid = (a < 0.0) & !whole & (bits != 0x7F80_0000) & !b.is_nan();
+                let signed = f32::from_bits(power.to_bits() | (odd & a.to_bits()));
+                if invalid { f32::NAN } else { signed }
+            },
+            power,
+        )
+    }
+
+    /// [`Approx::pow`] of any `a` without a sign; `is_one` is whether `a` had none and is 1.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn pow_magnitude(a: f32, b: f32, is_one: bool) -> f32 {
         // Beyond 2^16 every 16-bit base but 1 has long overflowed or vanished; the bound removes infinities.
         let c = at_least(at_most(b, 65536.0), -65536.0);
-        let bits = abs.to_bits();
-        // One unsigned comparison finds zero, subnormals, infinity and NaN.
-        let odd_base = bits.wrapping_sub(0x0080_0000) >= 0x7F00_0000;
-        let power =
-            rarely(odd_base | b.is_nan(), || Self::pow_special(abs, c, a == 1.0), Self::pow_normal(abs, c, 0.0));
-        // The low bit of the sum is that of the integer.
-        let t = c + ROUND_MAGIC;
-        let whole = t - ROUND_MAGIC == c;
-        let odd = if whole { t.to_bits() << 31 } else { 0 };
-        let invalid = (a < 0.0) & !whole & (bits != 0x7F80_0000) & !b.is_nan();
-        let signed = f32::from_bits(power.to_bits() | (odd & a.to_bits()));
-        if invalid { f32::NAN } else { signed }
+        let special = not_positive_normal(a) | b.is_nan();
+        rarely(special, || Self::pow_special(a, c, is_one), Self::pow_normal(a, c, 0.0))
     }
 
     /// `(a 2^scale)^c` for positive normal `a`, finite `c` of magnitude up to `2^16`.
@@ -260,14 +281,7 @@ pub trait Approx {
         let exponent = bits.wrapping_sub(0x3F35_04F3) & 0xFF80_0000;
         let f = f32::from_bits(bits.wrapping_sub(exponent)) - 1.0;
         let e = (exponent as i32 >> 23) as f32 + scale;
-        // (log2(1 + f) - f log2(e)) / f^2; adds a relative error of 2^-24.5 to the logarithm.
-        let p = fma(f, 0.126_070_92, -0.206_426_84);
-        let p = fma(f, p, 0.215_203_6);
-        let p = fma(f, p, -0.239_057_91);
-        let p = fma(f, p, 0.287_993_43);
-        let p = fma(f, p, -0.360_699_42);
-        let p = fma(f, p, 0.480_907_2);
-        let p = fma(f, p, -0.721_347_4);
+        let p = log2_1p_poly(f);
         // The logarithm, in two parts: a result near 2^128 takes 7 bits more than an f32 has.
         let hi = fma(f, LOG2_E, e);
         let lo = fma(f, fma(f, p, LOG2_E_LOW), fma(f, LOG2_E, e - hi));
@@ -300,6 +314,25 @@ fn ln_1p_over_x(x: f32) -> f32 {
     let p = fma(x, p, 0.333_339_24);
     let p = fma(x, p, -0.500_003_5);
     fma(x, p, 1.0)
+}
+
+/// Whether a number is negative, zero, subnormal, infinite or NaN.
+#[inline(always)]
+fn not_positive_normal(x: f32) -> bool {
+    x.to_bits().wrapping_sub(0x0080_0000) >= 0x7F00_0000
+}
+
+/// `(log2(1 + f) - f log2(e)) / f^2` for `1 + f` between `sqrt(1/2)` and `sqrt(2)`; adds a relative error of `2^-24.5` to
+/// the logarithm.
+#[inline(always)]
+fn log2_1p_poly(f: f32) -> f32 {
+    let p = fma(f, 0.126_070_92, -0.206_426_84);
+    let p = fma(f, p, 0.215_203_6);
+    let p = fma(f, p, -0.239_057_91);
+    let p = fma(f, p, 0.287_993_43);
+    let p = fma(f, p, -0.360_699_42);
+    let p = fma(f, p, 0.480_907_2);
+    fma(f, p, -0.721_347_4)
 }
 
 /// The polynomial of [`Approx::normal_cdf`], but for its factor `y`.

@@ -47,6 +47,15 @@ pub(super) fn log_split(x: f32) -> (f32, f32) {
     (fma(e as i32 as f32, EXPONENT_UNIT, base), f)
 }
 
+/// As [`log_split`] for positive normal `x`.
+#[inline(always)]
+pub(super) fn log_split_normal(x: f32) -> (f32, f32) {
+    let bits = x.to_bits();
+    let e = bits.wrapping_sub(SQRT_HALF) & EXPONENT;
+    let f = f32::from_bits(bits.wrapping_sub(e)) - 1.0;
+    (e as i32 as f32 * EXPONENT_UNIT, f)
+}
+
 /// `y`, the logarithm of `u`, put right where `u` is zero, negative, infinite or NaN.
 #[inline(always)]
 fn log_special(u: f32, y: f32) -> f32 {

@@ -1,77 +1,102 @@
-//! `pow`: a logarithm and an exponential with about 12 bits to spare between them.
+//! `pow`: a logarithm and an exponential with about 10 bits to spare between them.
 
 use super::exp::{add_exponent, exp2_poly};
-use super::log::log_split;
-use super::prim::{ROUND_MAGIC, at_least, at_most, fma, recip_estimate, trunc};
+use super::log::{log_split, log_split_normal};
+use super::prim::{ROUND_MAGIC, at_least, at_most, fma, rarely, recip_estimate, trunc};
 
-/// `a + b` and its rounding error, for `|a| >= |b|` or `a = 0` (Dekker 1971).
+/// The logarithm to base 2 of a positive finite number, `2^e (1 + f)` as of [`log_split`], as the sum of two floats,
+/// relative error about `2^-34`. The second is up to `2^-12` of the first.
 #[inline(always)]
-fn fast_two_sum(a: f32, b: f32) -> (f32, f32) {
-    let sum = a + b;
-    (sum, (a - sum) + b)
-}
-
-/// The logarithm to base 2 of a positive finite number as the sum of two floats, relative error about `2^-36`.
-#[inline(always)]
-fn log2_wide(x: f32) -> (f32, f32) {
+fn log2_wide(e: f32, f: f32) -> (f32, f32) {
     /// 2 log2 e rounded to f32, and what the rounding left.
     const K: f32 = 2.885_39;
     const K_LOW: f32 = 3.851_926e-8;
-    const THIRD: f32 = 1.0 / 3.0;
-    const THIRD_LOW: f32 = -9.934_108e-9;
-    let (e, f) = log_split(x);
-    // log2(1 + f) = 2 log2 e * atanh(q), q = f / (2 + f)
-    let d = f + 2.0;
-    let d_low = f - (d - 2.0);
-    let r = recip_estimate(d);
+    /// A third of that.
+    const C: f32 = 0.961_796_7;
+    const C_LOW: f32 = -7.028_462e-9;
+    // log2(1 + f) = 2 log2 e * atanh(q), q = f / (2 + f); f - 2 q is exact.
+    let r = recip_estimate(f + 2.0);
     let q = f * r;
-    let q_low = fma(-d_low, q, fma(-d, q, f)) * r;
-    // s = q^2
+    let q_low = fma(-q, f, fma(-2.0, q, f)) * r;
+    // K atanh(q) = q (K + s (C + s U(s))) with s = q^2, U of degree 2, relative error 2^-35.3.
     let s = q * q;
-    let s_low = fma(q + q, q_low, fma(q, q, -s));
-    // atanh(q) = q (1 + t), t = s (1/3 + s U(s)), U of degree 2, relative error of the sum below 2^-45.
-    let u = fma(s, 0.115_756_72, 0.142_799_23);
-    let u = fma(s, u, 0.200_000_03);
-    let (c, c_low) = fast_two_sum(THIRD, fma(s, u, THIRD_LOW));
-    let t = s * c;
-    let t_low = fma(s_low, c, fma(s, c_low, fma(s, c, -t)));
-    let v = q * K;
-    let v_low = fma(q_low, K, fma(q, K_LOW, fma(q, K, -v)));
-    // v (1 + t)
-    let w = v * t;
-    let w_low = fma(v_low, t, fma(v, t_low, fma(v, t, -w)));
-    let (h, l) = fast_two_sum(v, w);
-    let (h, h_low) = fast_two_sum(e, h);
-    fast_two_sum(h, h_low + (l + (v_low + w_low)))
+    let s_low = fma(q, q, -s);
+    let u = fma(s, 0.334_003_3, 0.412_031_48);
+    let u = fma(s, u, 0.577_078_1);
+    // The factor of q: K + s C, and with little enough left for one float the rest.
+    let g = fma(s, C, K);
+    let g_low = fma(s, C, K - g) + K_LOW;
+    let g_low = fma(s_low, C, fma(s, fma(s, u, C_LOW), g_low));
+    let h = fma(q, g, e);
+    let low = fma(q, g_low, fma(q, g, e - h));
+    // And q_low by the derivative, K + 3 C s + ..., to 2^-12: the factor of s, 3 C = 2.885, is raised for the rest.
+    (h, fma(q_low, fma(s, 2.955, K), low))
+}
+
+/// The product of `y` and a logarithm in two parts, in two parts.
+#[inline(always)]
+fn times(y: f32, (h, l): (f32, f32)) -> (f32, f32) {
+    let p = y * h;
+    (p, fma(y, l, fma(y, h, -p)))
+}
+
+/// Whether a number, given by its bits, is other than positive and normal.
+#[inline(always)]
+fn unusual(bits: u32) -> bool {
+    bits.wrapping_sub(0x0080_0000) >= 0x7f00_0000
 }
 
 /// `x` to the power `y`, at most 1 ulp, with the special cases of C99.
 #[inline(always)]
 pub fn pow(x: f32, y: f32) -> f32 {
     let a = x.abs();
-    let (h, l) = log2_wide(a);
-    let h = if a == 0.0 { f32::NEG_INFINITY } else { h };
-    let h = if a == f32::INFINITY { f32::INFINITY } else { h };
-    // y log2 a; the largest number stands for infinity, so that 1 to an infinite power is 1.
-    let finite = at_least(at_most(y, f32::MAX), -f32::MAX);
-    let p = finite * h;
-    let p_low = fma(finite, l, fma(finite, h, -p));
-    let c = at_least(at_most(p, 160.0), -160.0);
-    let c_low = if p == c { p_low } else { 0.0 };
-    let negative = c < 0.0;
-    let magic = if negative { ROUND_MAGIC + 60.0 } else { ROUND_MAGIC - 60.0 };
-    let scale = f32::from_bits(if negative { 127 - 60 } else { 127 + 60 } << 23);
-    let t = c + magic;
-    let n = t - magic;
-    let power = add_exponent(exp2_poly((c - n) + c_low), t) * scale;
-    // The sign, and the cases that have a value of their own.
+    let (e, f) = log_split_normal(a);
+    let (p, p_low) = times(y, log2_wide(e, f));
+    let t = (p + p_low) + ROUND_MAGIC;
+    let n = t - ROUND_MAGIC;
+    let power = add_exponent(exp2_poly((p - n) + p_low), t);
+    // Within the bound the power is a normal number, whatever p_low is. An infinite or NaN exponent is beyond it.
+    let within = p.abs() < 125.0;
+    rarely(
+        unusual(x.to_bits()) | !within,
+        || rarely(unusual(a.to_bits()) | !within, || any_pow(x, y), with_sign(x, y, power)),
+        power,
+    )
+}
+
+/// `power`, the power of the magnitude of `x`, made that of `x`.
+#[inline(always)]
+fn with_sign(x: f32, y: f32, power: f32) -> f32 {
     let whole = trunc(y) == y;
     let half = 0.5 * y;
     let odd = whole & (trunc(half) != half);
     let flip = if odd { x.to_bits() & 0x8000_0000 } else { 0 };
     let signed = f32::from_bits(power.to_bits() ^ flip);
-    let invalid = (x < 0.0) & (a < f32::INFINITY) & !whole;
-    let invalid = invalid | x.is_nan() | y.is_nan();
-    let signed = if invalid { f32::NAN } else { signed };
+    let invalid = (x < 0.0) & (x > f32::NEG_INFINITY) & !whole;
+    if invalid { f32::NAN } else { signed }
+}
+
+/// [`pow()`] of any two numbers.
+#[inline(always)]
+fn any_pow(x: f32, y: f32) -> f32 {
+    let a = x.abs();
+    let (e, f) = log_split(a);
+    let (h, l) = log2_wide(e, f);
+    let h = if a == 0.0 { f32::NEG_INFINITY } else { h };
+    let h = if a == f32::INFINITY { f32::INFINITY } else { h };
+    // y log2 a; the largest number stands for infinity, so that 1 to an infinite power is 1.
+    let finite = at_least(at_most(y, f32::MAX), -f32::MAX);
+    let (p, p_low) = times(finite, (h, l));
+    let c = at_least(at_most(p, 160.0), -160.0);
+    let c_low = if p == c { p_low } else { 0.0 };
+    let negative = c < 0.0;
+    let magic = if negative { ROUND_MAGIC + 60.0 } else { ROUND_MAGIC - 60.0 };
+    let scale = f32::from_bits(if negative { 127 - 60 } else { 127 + 60 } << 23);
+    let t = (c + c_low) + magic;
+    let n = t - magic;
+    let power = add_exponent(exp2_poly((c - n) + c_low), t) * scale;
+    // The sign, and the cases that have a value of their own.
+    let signed = with_sign(x, y, power);
+    let signed = if x.is_nan() | y.is_nan() { f32::NAN } else { signed };
     if (x == 1.0) | (y == 0.0) { 1.0 } else { signed }
 }

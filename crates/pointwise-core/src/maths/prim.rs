@@ -73,6 +73,23 @@ pub fn floor_magic(a: f32, b: f32) -> f32 {
     }
 }
 
+/// `t + a b` rounded down, for `t` an integer added to [`ROUND_MAGIC`] and `|a b| < 1`: `t`, or `t - 1` below it.
+///
+/// GPU: one instruction.
+#[inline(always)]
+pub fn step_down(a: f32, b: f32, t: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        ptx!("fma.rm.f32 {}, {}, {}, {};", a, b, t)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        // By the signs, as the product may underflow.
+        let below = (a != 0.0) & ((a < 0.0) != (b < 0.0));
+        if below { t - 1.0 } else { t }
+    }
+}
+
 macro_rules! forward {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
