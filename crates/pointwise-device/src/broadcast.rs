@@ -97,67 +97,33 @@ pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E:
     lanes
 }
 
-/// One vector of each operand, as it lies in memory.
-///
-/// # Safety
-/// `inputs` as [`load`] asks.
-#[inline(always)]
-unsafe fn fetch<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4]) -> [[u64; 2]; 3]
-where
-    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
-{
-    // SAFETY: the caller's contract.
-    unsafe {
-        let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), inputs.mode, 0).bits;
-        let b = if M::OPERANDS > 1 {
-            load::<M::B, V>(inputs.b.offset(at[2] as isize), inputs.mode, 1).bits
-        } else {
-            [0, 0]
-        };
-        let c = if M::OPERANDS > 2 {
-            load::<M::C, V>(inputs.c.offset(at[3] as isize), inputs.mode, 2).bits
-        } else {
-            [0, 0]
-        };
-        [a, b, c]
-    }
-}
-
-/// Formulas and store of one vector.
-///
-/// # Safety
-/// `y` is valid for writing `V` elements at `at[0]` and aligned to them.
-#[inline(always)]
-unsafe fn finish<M, const V: usize>([a, b, c]: [[u64; 2]; 3], inputs: &Inputs<M>, at: [i64; 4], y: *mut M::R, map: M)
-where
-    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
-{
-    let loaded = |k: u32, bits: [u64; 2]| Loaded { bits, word: inputs.mode & (ONCE << (WORD_SHIFT + k)) != 0 };
-    let a = lanes::<M::A, V>(loaded(0, a), inputs.words[0]);
-    let b = if M::OPERANDS > 1 { lanes::<M::B, V>(loaded(1, b), inputs.words[1]) } else { [absent::<M::B>(); V] };
-    let c = if M::OPERANDS > 2 { lanes::<M::C, V>(loaded(2, c), inputs.words[2]) } else { [absent::<M::C>(); V] };
-    let mut results = [<M::R as Element>::Compute::ZERO; V];
-    if M::RANDOM {
-        let words = random::words::<V>(inputs.draw.place, inputs.draw.first + at[0] as u64);
-        unroll!(i < V => { results[i] = map.with_bits(words[i]).map(a[i], b[i], c[i]); });
-    } else {
-        unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
-    }
-    // SAFETY: the caller's contract.
-    unsafe { packed::store::<M::R, V>(y.offset(at[0] as isize), results) }
-}
-
 /// One vector: loads, formulas, store.
 ///
 /// # Safety
-/// As [`fetch`] and [`finish`].
+/// `inputs` as [`load`] asks, `y` is valid for writing `V` elements and aligned to them.
 #[inline(always)]
 unsafe fn vector<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4], y: *mut M::R, map: M)
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
+    let none = Loaded::NONE;
     // SAFETY: the caller's contract.
-    unsafe { finish::<M, V>(fetch::<M, V>(inputs, at), inputs, at, y, map) }
+    unsafe {
+        let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), inputs.mode, 0);
+        let b = if M::OPERANDS > 1 { load::<M::B, V>(inputs.b.offset(at[2] as isize), inputs.mode, 1) } else { none };
+        let c = if M::OPERANDS > 2 { load::<M::C, V>(inputs.c.offset(at[3] as isize), inputs.mode, 2) } else { none };
+        let a = lanes::<M::A, V>(a, inputs.words[0]);
+        let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
+        let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
+        let mut results = [<M::R as Element>::Compute::ZERO; V];
+        if M::RANDOM {
+            let words = random::words::<V>(inputs.draw.place, inputs.draw.first + at[0] as u64);
+            unroll!(i < V => { results[i] = map.with_bits(words[i]).map(a[i], b[i], c[i]); });
+        } else {
+            unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
+        }
+        packed::store::<M::R, V>(y.offset(at[0] as isize), results);
+    }
 }
 
 /// Offsets of element `i` of tensors that all lie alike, but for operands that are one value.
@@ -167,50 +133,29 @@ fn alike(i: u64, mode: u32) -> [i64; 4] {
     [i as i64, of(0), of(1), of(2)]
 }
 
-/// A thread `steps` vectors of `V` elements, a block's width apart, the next ones on their way while the last are worked
-/// on; the `head` elements before the first aligned one and those after the last whole vector are done one by one by the
-/// first threads of the grid.
+/// A thread one vector of `V` elements; the `head` elements before the first aligned one and those after the last whole
+/// vector are done one by one by the threads that follow.
 ///
 /// # Safety
 /// Each operand is one value, as `mode` says, or valid for `n` elements and equal to `y` or disjoint from it; `y` is valid
 /// for `n` elements. `head <= n`, and from there on all that are not one value are aligned to `V` of their elements.
-/// `steps` is not 0; a block has `2 V` threads and more.
 #[inline(always)]
-pub unsafe fn flat<M, const V: usize>(inputs: &Inputs<M>, y: *mut M::R, n: u64, head: u32, steps: u32, map: M)
+pub unsafe fn flat<M, const V: usize>(inputs: &Inputs<M>, y: *mut M::R, n: u64, head: u32, map: M)
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
+    let i = thread::index_1d();
     let vectors = ((n - head as u64) / V as u64) as u32;
-    let width = thread::block_dim_x();
-    let first = thread::block_idx_x() * (width * steps) + thread::thread_idx_x();
-    let place = |i: u32| alike(head as u64 + i as u64 * V as u64, inputs.mode);
-    // SAFETY: each vector ends at or before n, each single element lies before it; the caller's contract.
-    unsafe {
-        if first < vectors {
-            let (mut at, mut left) = (first, steps);
-            // Word by word: an array that is carried around the loop would go to local memory.
-            let [[mut a0, mut a1], [mut b0, mut b1], [mut c0, mut c1]] = fetch::<M, V>(inputs, place(first));
-            loop {
-                let bits = [[a0, a1], [b0, b1], [c0, c1]];
-                left -= 1;
-                let next = at + width;
-                let more = left > 0 && next < vectors;
-                if more {
-                    [[a0, a1], [b0, b1], [c0, c1]] = fetch::<M, V>(inputs, place(next));
-                }
-                finish::<M, V>(bits, inputs, place(at), y, map);
-                if !more {
-                    break;
-                }
-                at = next;
-            }
-        }
-        if thread::block_idx_x() == 0 {
-            let t = thread::thread_idx_x() as u64;
-            let single = if t < head as u64 { t } else { t + vectors as u64 * V as u64 };
-            if single < n {
-                vector::<M, 1>(inputs, alike(single, inputs.mode), y, map);
-            }
+    if i < vectors {
+        let first = head as u64 + i as u64 * V as u64;
+        // SAFETY: the vector ends at or before n; the caller's contract.
+        unsafe { vector::<M, V>(inputs, alike(first, inputs.mode), y, map) }
+    } else {
+        let rest = i - vectors;
+        let single = if rest < head { rest as u64 } else { rest as u64 + vectors as u64 * V as u64 };
+        if single < n {
+            // SAFETY: single < n; the caller's contract.
+            unsafe { vector::<M, 1>(inputs, alike(single, inputs.mode), y, map) }
         }
     }
 }

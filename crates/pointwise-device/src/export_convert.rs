@@ -29,11 +29,11 @@ macro_rules! __convert_entries {
             /// # Safety
             /// That of `pointwise_device::broadcast::flat`; the host checks it before the launch.
             #[unsafe(export_name = $crate::symbol!(convert, $from, $to, flat))]
-            unsafe extern "gpu-kernel" fn flat(x: *const A, y: *mut B, n: u64, head: u32, steps: u32) {
+            unsafe extern "gpu-kernel" fn flat(x: *const A, y: *mut B, n: u64, head: u32) {
                 let inputs = $crate::broadcast::Inputs::<M>::one(x);
                 let map = <M as $crate::map::Map>::from_words([0; 4]);
                 // SAFETY: this entry's own contract.
-                unsafe { $crate::broadcast::flat::<M, LANES>(&inputs, y, n, head, steps, map) }
+                unsafe { $crate::broadcast::flat::<M, LANES>(&inputs, y, n, head, map) }
             }
 
             /// # Safety

@@ -117,7 +117,6 @@ macro_rules! __random_body {
             y: *mut E,
             n: u64,
             head: u32,
-            steps: u32,
             mode: u32,
             wa: u64,
             wb: u64,
@@ -134,7 +133,7 @@ macro_rules! __random_body {
             let inputs = $crate::broadcast::Inputs::<M> { a, b, c, words: [wa, wb, wc], mode, draw };
             let map = <M as $crate::map::Map>::from_words([p0, p1, p2, p3]);
             // SAFETY: this entry's own contract.
-            unsafe { $crate::broadcast::flat::<M, { $crate::vector_len!($type) }>(&inputs, y, n, head, steps, map) }
+            unsafe { $crate::broadcast::flat::<M, { $crate::vector_len!($type) }>(&inputs, y, n, head, map) }
         }
     };
     (rows $name:ident $type:ident) => {
@@ -188,12 +187,12 @@ macro_rules! __map_body {
         #[unsafe(export_name = $crate::symbol!($kind, $name, $type, flat))]
         unsafe extern "gpu-kernel" fn entry(
             $($x: *const <M as $crate::map::Map>::$X,)* y: *mut <M as $crate::map::Map>::R,
-            n: u64, head: u32, steps: u32, mode: u32, $($word: u64,)* p0: u64, p1: u64, p2: u64, p3: u64,
+            n: u64, head: u32, mode: u32, $($word: u64,)* p0: u64, p1: u64, p2: u64, p3: u64,
         ) {
             let inputs = $crate::__map_inputs!([$($x)*] [$($word)*] mode);
             let map = <M as $crate::map::Map>::from_words([p0, p1, p2, p3]);
             // SAFETY: this entry's own contract.
-            unsafe { $crate::broadcast::flat::<M, { $crate::vector_len!($type) }>(&inputs, y, n, head, steps, map) }
+            unsafe { $crate::broadcast::flat::<M, { $crate::vector_len!($type) }>(&inputs, y, n, head, map) }
         }
     };
     (rows, $ids:tt $x:tt $words:tt $n:literal) => {

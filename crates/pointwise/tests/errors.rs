@@ -179,3 +179,21 @@ fn wrong_shapes_say_both() {
     let text = a.copy_from(&b).unwrap_err().to_string();
     assert_eq!(text, "copy_from: expected shape [2, 3], got [3, 2]");
 }
+
+#[test]
+fn another_number_of_operands_is_refused() {
+    let cpu = Device::cpu();
+    let x = Tensor::from_slice(&cpu, &[1.0_f32, 2.0], [2]).unwrap();
+    let mut y = Tensor::zeros(&cpu, pointwise::DType::F32, [2]).unwrap();
+    let none = [pointwise::Number::Default; 4];
+    let add = pointwise::map_op("add").unwrap();
+    let lerp = pointwise::map_op("lerp").unwrap();
+    for error in [
+        add.ternary_with(none).run(&x, &x, &x).unwrap_err(),
+        add.ternary_with(none).run_into(&x, &x, &x, &mut y).unwrap_err(),
+        lerp.binary_with(none).run(&x, &x).unwrap_err(),
+        lerp.binary_with(none).run_into(&x, &x, &mut y).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("operands"), "{error}");
+    }
+}

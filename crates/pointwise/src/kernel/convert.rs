@@ -1,7 +1,6 @@
 //! Conversion between element types: its definition, and the kernel object.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
 
 use pointwise_core::DType;
 use pointwise_core::launch::{MAX_ITEMS, Steps};
@@ -213,24 +212,22 @@ impl ConvertKernel {
             let at: [usize; 2] =
                 std::array::from_fn(|k| addresses[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize));
             let (mut source, mut target) = (at[1] as u64, at[0] as u64);
-            let mut queue = |threads: u64, rest: &[*mut c_void]| {
-                let blocks = threads.div_ceil(u64::from(self.threads)).max(1) as u32;
-                let mut params =
-                    [(&raw mut source).cast(), (&raw mut target).cast(), null_mut(), null_mut(), null_mut()];
-                params[2..2 + rest.len()].copy_from_slice(rest);
-                let params = &mut params[..2 + rest.len()];
+            let mut queue = |threads: u64, third: *mut c_void, fourth: *mut c_void| {
+                let blocks = threads.div_ceil(u64::from(self.threads)) as u32;
+                let mut params = [(&raw mut source).cast(), (&raw mut target).cast(), third, fourth];
                 // SAFETY: the parameters are those of the entry's class; walk and caller vouch for the memory.
-                unsafe { cuda::launch(context, function, blocks, self.threads, stream, params) }
+                unsafe { cuda::launch(context, function, blocks, self.threads, stream, &mut params) }
             };
             if is_flat {
                 let mut n = part.numel();
                 let mut head = head(at).map_or(0, |head| head as u32).min(n as u32);
-                let (vectors, mut steps) = ((n - u64::from(head)) / lanes as u64, 1_u32);
-                queue(vectors, &[(&raw mut n).cast(), (&raw mut head).cast(), (&raw mut steps).cast()])
+                let body = n - u64::from(head);
+                let threads = body / lanes as u64 + body % lanes as u64 + u64::from(head);
+                queue(threads, (&raw mut n).cast(), (&raw mut head).cast())
             } else {
                 let mut steps: Steps<2> = part.steps();
                 let mut items = part.numel() as u32;
-                queue(u64::from(items), &[(&raw mut steps).cast(), (&raw mut items).cast()])
+                queue(u64::from(items), (&raw mut steps).cast(), (&raw mut items).cast())
             }
         })
     }

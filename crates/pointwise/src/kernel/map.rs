@@ -174,6 +174,13 @@ impl Call {
     /// and shapes that can be broadcast together.
     pub(super) fn ready<'a>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a>> {
         let info = &self.def.info;
+        if operands.len() != info.operands.len() {
+            return Err(ErrorKind::Unsupported {
+                what: format!("{} with {} operands", info.name, operands.len()),
+                advice: format!("they are {}", info.operands.join(", ")),
+            }
+            .into());
+        }
         let is_condition = |k: usize| info.kind == Kind::Select && k == 0;
         let mut leader: Option<(usize, &TensorView<'a>)> = None;
         for (k, operand) in operands.iter().enumerate() {
@@ -492,8 +499,7 @@ impl Call {
                 draw: is_random.then_some([self.place.seed, self.place.offset, place[0] as u64]),
             };
             let queue = |items: u64, params: &mut [*mut c_void]| {
-                // A call without a whole vector still has its single elements.
-                let blocks = items.div_ceil(u64::from(threads)).max(1) as u32;
+                let blocks = items.div_ceil(u64::from(threads)) as u32;
                 // SAFETY: the parameters are those of the entry's class and arity; plan and checks vouch for the memory.
                 unsafe { cuda::launch(context, function, blocks, threads, stream, params) }
             };
@@ -501,9 +507,10 @@ impl Call {
                 (Class::Flat, _) => {
                     let n = part.numel();
                     let head = aligned_head(&at, &sizes, part, choice.lanes).unwrap_or(0).min(n as u32);
-                    let vectors = (n - u64::from(head)) / choice.lanes as u64;
-                    let steps = super::plan::vectors_per_thread(vectors, sizes[0], ready.dtype.size());
-                    launch.flat(n, head, steps, |params| queue(vectors.div_ceil(u64::from(steps)), params))
+                    let body = n - u64::from(head);
+                    launch.flat(n, head, |params| {
+                        queue(body / choice.lanes as u64 + body % choice.lanes as u64 + u64::from(head), params)
+                    })
                 }
                 (_, 2) => launch.tiled::<3>(part, queue),
                 _ => launch.tiled::<4>(part, queue),
@@ -618,7 +625,7 @@ struct Launch {
 
 /// Pointers to arguments, in order.
 struct Params {
-    pointers: [*mut c_void; 18],
+    pointers: [*mut c_void; 17],
     len: usize,
 }
 
@@ -632,7 +639,7 @@ impl Params {
 impl Launch {
     /// Operands, result, and what `middle` puts behind them; then mode, numbers and parameters.
     fn params(&self, middle: impl FnOnce(&mut Params)) -> Params {
-        let mut params = Params { pointers: [std::ptr::null_mut(); 18], len: 0 };
+        let mut params = Params { pointers: [std::ptr::null_mut(); 17], len: 0 };
         self.addresses[1..=self.count].iter().for_each(|address| params.push(address));
         params.push(&self.addresses[0]);
         middle(&mut params);
@@ -643,11 +650,10 @@ impl Launch {
         params
     }
 
-    fn flat(&self, n: u64, head: u32, steps: u32, queue: impl FnOnce(&mut [*mut c_void]) -> Result<()>) -> Result<()> {
+    fn flat(&self, n: u64, head: u32, queue: impl FnOnce(&mut [*mut c_void]) -> Result<()>) -> Result<()> {
         let mut params = self.params(|params| {
             params.push(&n);
             params.push(&head);
-            params.push(&steps);
         });
         queue(&mut params.pointers[..params.len])
     }
@@ -684,8 +690,7 @@ pub(super) unsafe fn launch_strided_unary(
         let at = |k: usize| addresses[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize) as u64;
         let launch = Launch { addresses: [at(0), at(1), 0, 0], given: [0; 3], words, mode: 0, count: 1, draw: None };
         launch.tiled::<2>(part, |items, params| {
-            // A call without a whole vector still has its single elements.
-            let blocks = items.div_ceil(u64::from(threads)).max(1) as u32;
+            let blocks = items.div_ceil(u64::from(threads)) as u32;
             // SAFETY: the caller's contract.
             unsafe { cuda::launch(context, function, blocks, threads, stream, params) }
         })

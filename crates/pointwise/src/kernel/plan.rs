@@ -64,7 +64,8 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     let vectors = body / lanes(call.dtype) as u64;
     let steps = match (strategy, call.steps) {
         (Strategy::RegisterCopy, 0) => {
-            vectors_per_thread(vectors, call.result.of(call.dtype).size(), call.dtype.size())
+            let narrow = 4 * call.result.of(call.dtype).size() <= call.dtype.size();
+            1 + u32::from(vectors >= if narrow { TWO_NARROW_MIN } else { TWO_VECTORS_MIN })
         }
         (Strategy::RegisterCopy, steps) => steps,
         _ => 1,
@@ -114,12 +115,6 @@ fn automatic(call: &Call) -> Strategy {
     } else {
         Strategy::RegisterCopy
     }
-}
-
-/// How many of a call's vectors a thread takes, for elements of these sizes.
-pub(super) fn vectors_per_thread(vectors: u64, result: usize, operand: usize) -> u32 {
-    let least = if 4 * result <= operand { TWO_NARROW_MIN } else { TWO_VECTORS_MIN };
-    1 + u32::from(vectors >= least)
 }
 
 /// Elements of a vector of the operand.
