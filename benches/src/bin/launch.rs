@@ -79,14 +79,16 @@ impl Bare {
     }
 
     fn launch(&self, device: &Device, x: &Tensor, y: &mut Tensor) -> pointwise::Result<()> {
-        let (mut source, mut target, mut n, mut head) = (x.device_ptr(), y.device_ptr(), N as u64, 0_u32);
+        let (mut source, mut target, mut n) = (x.device_ptr(), y.device_ptr(), N as u64);
+        let (mut head, mut steps) = (0_u32, 1_u32);
         let mut words = [0_u64; 4];
         let [p0, p1, p2, p3] = &mut words;
-        let mut params: [*mut c_void; 8] = [
+        let mut params: [*mut c_void; 9] = [
             (&raw mut source).cast(),
             (&raw mut target).cast(),
             (&raw mut n).cast(),
             (&raw mut head).cast(),
+            (&raw mut steps).cast(),
             (&raw mut *p0).cast(),
             (&raw mut *p1).cast(),
             (&raw mut *p2).cast(),

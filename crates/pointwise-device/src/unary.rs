@@ -3,7 +3,8 @@
 //! `x` and `y` may be the same address: a thread loads all its inputs before its first store, and no load takes the
 //! read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::{Element, Store, UnaryOp, Value};
+use pointwise_core::maths::has_rare_path;
+use pointwise_core::{Element, Store, TableOp, UnaryOp, Value};
 
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
@@ -85,7 +86,7 @@ where
 pub unsafe fn register_copy<E, O, const V: usize>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, steps: u32, op: O)
 where
     E: Packed,
-    O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
+    O: TableOp + UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
 {
     // 2^32 vectors are 64 GiB: the host splits nothing below that, and refuses above.
     let vectors = ((n - head as u64) / V as u64) as u32;
@@ -102,8 +103,9 @@ where
             unroll!(k < V => { results[k] = op.apply(inputs[k]).lane(); });
             packed::store::<Out<O, E>, V>(target.add(i as usize).cast(), results);
         };
-        // Short vectors leave the registers for two at once; of long ones a loop does one after another.
-        if V <= 4 && steps == 2 && first + width < vectors {
+        // Short vectors leave the registers for two at once; of long ones, and of long code, which would take the driver
+        // three times as long to compile, a loop does one after another.
+        if V <= 4 && const { !has_rare_path(O::INFO.formula) } && steps == 2 && first + width < vectors {
             let (a, b) = (load(first), load(first + width));
             finish(first, a);
             finish(first + width, b);

@@ -33,3 +33,36 @@ pub use pow::pow;
 pub use prim::{fast_div, maximum, minimum};
 pub use root::{lerp, rsqrt};
 pub use trig::{cos, sin, sincos, sincos_tight, sincospi};
+
+/// Whether a formula, as an [`OpInfo`](crate::OpInfo) has it, uses a function of [`Real`](crate::Real) or [`Num`](crate::Num)
+/// with a long path for few arguments, which is code wherever the formula is written out.
+pub const fn has_rare_path(formula: &str) -> bool {
+    const LONG: [&[u8]; 5] = [b".sin()", b".cos()", b".pow(", b".remainder(", b".floor_divide("];
+    let text = formula.as_bytes();
+    let mut k = 0;
+    while k < LONG.len() {
+        let mut at = 0;
+        while at + LONG[k].len() <= text.len() {
+            let mut same = 0;
+            while same < LONG[k].len() && text[at + same] == LONG[k][same] {
+                same += 1;
+            }
+            if same == LONG[k].len() {
+                return true;
+            }
+            at += 1;
+        }
+        k += 1;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn formulas_with_a_rare_path() {
+        use super::has_rare_path;
+        assert!(has_rare_path("x.sin()") && has_rare_path("{ let s = (a * x).cos(); s }") && has_rare_path("a.pow(b)"));
+        assert!(!has_rare_path("x.gelu()") && !has_rare_path("x.asin(y)") && !has_rare_path(""));
+    }
+}
