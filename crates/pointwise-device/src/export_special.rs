@@ -51,14 +51,13 @@ macro_rules! __random_entry {
             /// The strategy's, in `pointwise_device::random`; the host checks it before the launch.
             #[unsafe(export_name = $crate::symbol!($kind, $name, $type, $strategy))]
             unsafe extern "gpu-kernel" fn entry(
-                x: *const E, y: *mut E, mask: *mut $crate::element::Bool, n: u64, head: u32, steps: u32, seed: u64,
-                offset: u64,
+                x: *const E, y: *mut E, mask: *mut $crate::element::Bool, n: u64, head: u32, seed: u64, offset: u64,
                 p0: u64, p1: u64,
             ) {
                 let op = <O as $crate::TableOp>::from_words([p0, p1, 0, 0]);
                 let philox = $crate::Philox { seed, offset };
                 // SAFETY: this entry's own contract.
-                unsafe { $crate::random::$strategy::<E, O, $($with)*>(x, y, mask, n, head, steps, philox, op) }
+                unsafe { $crate::random::$strategy::<E, O, $($with)*>(x, y, mask, n, head, philox, op) }
             }
         };
     };

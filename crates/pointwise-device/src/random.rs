@@ -8,7 +8,6 @@ use pointwise_core::philox::BLOCK;
 use pointwise_core::{Philox, RandomOp, Value};
 
 use crate::element::Bool;
-use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
 
@@ -27,7 +26,6 @@ pub unsafe fn direct<E, O, const MASK: bool>(
     mask: *mut Bool,
     n: u64,
     _head: u32,
-    _steps: u32,
     philox: Philox,
     op: O,
 ) where
@@ -52,7 +50,6 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
     mask: *mut Bool,
     n: u64,
     _head: u32,
-    _steps: u32,
     philox: Philox,
     op: O,
 ) where
@@ -83,68 +80,50 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
     }
 }
 
-/// A thread `steps` vectors of `V` elements by 16-byte accesses, and `V` bytes of the mask at once; vectors, head and rest as
-/// in [`crate::unary::register_copy`].
+/// A thread one vector of `V` elements by 16-byte accesses, and `V` bytes of the mask at once; head and rest as in
+/// [`crate::unary::register_copy`].
 ///
 /// # Safety
-/// As [`direct`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V` with `MASK`;
-/// `steps` is not 0; a block has `2 V` threads and more.
+/// As [`direct`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V` with `MASK`.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize>(
     x: *const E,
     y: *mut E,
     mask: *mut Bool,
     n: u64,
     head: u32,
-    steps: u32,
     philox: Philox,
     op: O,
 ) where
     E: Packed,
     O: RandomOp<E::Compute>,
 {
-    let vectors = ((n - head as u64) / V as u64) as u32;
-    let width = thread::block_dim_x();
-    let first = thread::block_idx_x() * (width * steps) + thread::thread_idx_x();
-    let place = |i: u32| head as u64 + i as u64 * V as u64;
-    // SAFETY: each vector lies inside the body, each single element outside of it; the caller's contract.
-    unsafe {
-        if first < vectors {
-            let load = |i: u32| memory::load(x.add(place(i) as usize).cast(), 16);
-            let (mut at, mut left) = (first, steps);
-            let [mut low, mut high] = load(first);
-            loop {
-                let bits = [low, high];
-                left -= 1;
-                let next = at + width;
-                let more = left > 0 && next < vectors;
-                if more {
-                    [low, high] = load(next);
-                }
-                // The loads are in flight while the words are computed.
-                let words = words::<V>(philox, place(at));
-                let inputs = packed::unpack::<E, V>(bits);
-                let mut results = [E::Compute::ZERO; V];
-                unroll!(i < V => { results[i] = op.apply(inputs[i], words[i]); });
-                packed::store::<E, V>(y.add(place(at) as usize), results);
-                if MASK {
-                    let mut kept = [Logic(false); V];
-                    unroll!(i < V => { kept[i] = Logic(op.keeps(words[i])); });
-                    packed::store::<Bool, V>(mask.add(place(at) as usize), kept);
-                }
-                if !more {
-                    break;
-                }
-                at = next;
+    let i = thread::index_1d();
+    let body = n - head as u64;
+    let vectors = (body / V as u64) as u32;
+    if i < vectors {
+        let first = head as u64 + i as u64 * V as u64;
+        // SAFETY: vector i lies inside the body; the caller's contract.
+        unsafe {
+            // The load is in flight while the words are computed.
+            let inputs = packed::load::<E, V>(x.add(first as usize));
+            let words = words::<V>(philox, first);
+            let mut results = [E::Compute::ZERO; V];
+            unroll!(i < V => { results[i] = op.apply(inputs[i], words[i]); });
+            packed::store::<E, V>(y.add(first as usize), results);
+            if MASK {
+                let mut kept = [Logic(false); V];
+                unroll!(i < V => { kept[i] = Logic(op.keeps(words[i])); });
+                packed::store::<Bool, V>(mask.add(first as usize), kept);
             }
         }
-        if thread::block_idx_x() == 0 {
-            let t = thread::thread_idx_x() as u64;
-            let single = if t < head as u64 { t } else { t + vectors as u64 * V as u64 };
-            if single < n {
-                element::<E, O, MASK>(x, y, mask, single, philox, op);
-            }
+    }
+    if thread::block_idx_x() == 0 {
+        let t = i as u64;
+        let at = if t < head as u64 { t } else { t + vectors as u64 * V as u64 };
+        if at < n {
+            // SAFETY: at < n.
+            unsafe { element::<E, O, MASK>(x, y, mask, at, philox, op) }
         }
     }
 }

@@ -317,7 +317,7 @@ impl DropoutKernel {
                 n: x.numel() as u64,
                 strategy,
                 threads,
-                steps: 0,
+                steps: 1,
             })
         };
         if let (Strategy::Auto, Some(tuned), None) = (self.strategy, &self.tuned, mask) {
@@ -441,16 +441,15 @@ impl DropoutKernel {
         let function = entry.function(context)?;
         let (mut source, mut target) = (x.device_ptr(), y.addr() as u64);
         let mut flags = mask.map_or(0, |mask| mask.addr() as u64);
-        let (mut n, mut head, mut steps) = (plan.n, plan.head, plan.steps);
+        let (mut n, mut head) = (plan.n, plan.head);
         let Philox { mut seed, mut offset } = place;
         let [mut p0, mut p1, ..] = *words;
-        let mut params: [*mut c_void; 10] = [
+        let mut params: [*mut c_void; 9] = [
             (&raw mut source).cast(),
             (&raw mut target).cast(),
             (&raw mut flags).cast(),
             (&raw mut n).cast(),
             (&raw mut head).cast(),
-            (&raw mut steps).cast(),
             (&raw mut seed).cast(),
             (&raw mut offset).cast(),
             (&raw mut p0).cast(),
