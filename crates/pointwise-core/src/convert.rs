@@ -217,6 +217,20 @@ pub fn f32_to_e5m2(x: f32) -> u8 {
 /// Widens two f16: (lower half, upper half).
 #[inline(always)]
 pub fn unpack_f16x2(bits: u32) -> (f32, f32) {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let (lo, hi): (f32, f32);
+        // SAFETY: conversions between registers. The conversion of an upper half needs no shift before it, which LLVM
+        // would write.
+        unsafe {
+            core::arch::asm!(
+                "{{ .reg .b16 l, h; mov.b32 {{l, h}}, {bits}; cvt.f32.f16 {lo}, l; cvt.f32.f16 {hi}, h; }}",
+                bits = in(reg32) bits, lo = out(reg32) lo, hi = out(reg32) hi, options(pure, nomem, nostack)
+            );
+        }
+        (lo, hi)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
     (f16_to_f32(bits as u16), f16_to_f32((bits >> 16) as u16))
 }
 

@@ -17,11 +17,19 @@ pub const MAX_ROW_DIMS: usize = 4;
 pub const GRADIENT_TENSORS: usize = 7;
 /// Items of one launch of a strided kernel stay below this: [`Divisor`] takes dividends of 31 bits.
 pub const MAX_ITEMS: u64 = 1 << 31;
+/// What all steps of one launch of a strided kernel take a tensor away from its first element, up and down together,
+/// stays below this: offsets have 32 bits.
+pub const MAX_REACH: u64 = 1 << 31;
 
-/// Bit `k` of a kernel's `mode`: operand `k` is one element for a whole vector, and read once.
+/// Bit `k` of a kernel's `mode`: operand `k` is one element for a whole vector, and read once. An operand has one of these
+/// three bits at most.
 pub const ONCE: u32 = 1;
 /// Bit `k` of a kernel's `mode`, shifted by this: operand `k` is the word that came with the call.
 pub const WORD_SHIFT: u32 = 4;
+/// Bit `k` of a kernel's `mode`, shifted by this: operand `k` passes through the level-2 cache, the first to leave it.
+pub const STREAM_SHIFT: u32 = 8;
+/// The same of the operand of a unary kernel, in its `steps`.
+pub const STREAM_STEPS: u32 = 1 << 31;
 
 /// Division by a number known to the host alone, as a multiplication and a shift (Granlund and Montgomery 1994).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,10 +69,10 @@ pub struct Steps<const N: usize> {
     pub splits: u32,
     /// Sizes of the dimensions besides the outermost.
     pub sizes: [Divisor; MAX_DIMS - 1],
-    /// Strides of the dimensions besides the outermost, in elements.
-    pub strides: [[i64; N]; MAX_DIMS - 1],
+    /// Strides of the dimensions besides the outermost, in elements: see [`MAX_REACH`].
+    pub strides: [[i32; N]; MAX_DIMS - 1],
     /// Strides of the outermost dimension.
-    pub outer: [i64; N],
+    pub outer: [i32; N],
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
 //! the read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::launch::{MAX_DIMS, MAX_ROW_DIMS, ONCE, Steps, WORD_SHIFT};
+use pointwise_core::launch::{MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::{Draw, Element, Value, Word};
 
@@ -25,7 +25,7 @@ pub struct Inputs<M: Map> {
     pub c: *const M::C,
     /// Operands that came with the call.
     pub words: [u64; 3],
-    /// Which operands are one value: [`ONCE`], [`WORD_SHIFT`].
+    /// Which operands are one value, and which are passed by: [`ONCE`], [`WORD_SHIFT`], [`STREAM_SHIFT`].
     pub mode: u32,
     /// Where the random words of `y`'s first element are, and of those behind it; read with [`Map::RANDOM`] alone.
     pub draw: Draw,
@@ -44,12 +44,15 @@ impl<M: Map> Inputs<M> {
 #[derive(Clone, Copy)]
 pub(crate) struct Loaded {
     bits: [u64; 2],
+    /// The operand came with the call.
     word: bool,
+    /// One element for all lanes.
+    one: bool,
 }
 
 impl Loaded {
     /// Of an operand that is not there.
-    pub(crate) const NONE: Loaded = Loaded { bits: [0, 0], word: false };
+    pub(crate) const NONE: Loaded = Loaded { bits: [0, 0], word: false, one: false };
 }
 
 /// # Safety
@@ -57,39 +60,38 @@ impl Loaded {
 /// or one where it is to be read once.
 #[inline(always)]
 pub(crate) unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: u32) -> Loaded {
-    let word = mode & (ONCE << (WORD_SHIFT + k)) != 0;
+    let nothing = mode & (ONCE << (WORD_SHIFT + k));
+    let one = mode & (ONCE << k);
     // SAFETY: the caller's contract.
     let bits = unsafe {
-        if word {
-            [0, 0]
-        } else if V > 1 && mode & (ONCE << k) != 0 {
-            splat::<E>(memory::load(p.cast(), size_of::<E>())[0])
+        if V > 1 {
+            let how = memory::How { nothing, one, passing: mode & (ONCE << (STREAM_SHIFT + k)) };
+            memory::load_as(p.cast(), V * size_of::<E>(), size_of::<E>(), how)
+        } else if nothing == 0 {
+            memory::load(p.cast(), size_of::<E>())
         } else {
-            memory::load(p.cast(), V * size_of::<E>())
+            [0, 0]
         }
     };
-    Loaded { bits, word }
+    Loaded { bits, word: nothing != 0, one: V > 1 && one != 0 }
 }
 
-/// One element in every lane of a vector.
+/// The lowest element in every lane of a vector.
 #[inline(always)]
 fn splat<E: Element>(element: u64) -> [u64; 2] {
-    let mut bits = element;
-    if size_of::<E>() == 1 {
-        bits |= bits << 8;
-    }
-    if size_of::<E>() <= 2 {
-        bits |= bits << 16;
-    }
-    if size_of::<E>() <= 4 {
-        bits |= bits << 32;
-    }
-    [bits, bits]
+    let word = match size_of::<E>() {
+        1 => memory::repeat::<0x0000>(element as u32),
+        2 => memory::repeat::<0x1010>(element as u32),
+        4 => memory::repeat::<0x3210>(element as u32),
+        _ => element,
+    };
+    [word, word]
 }
 
 #[inline(always)]
 pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
-    let mut lanes = packed::unpack::<E, V>(loaded.bits);
+    let bits = if loaded.one { splat::<E>(loaded.bits[0]) } else { loaded.bits };
+    let mut lanes = packed::unpack::<E, V>(bits);
     if loaded.word {
         let value = E::Compute::from_word(word);
         unroll!(i < V => { lanes[i] = value; });
@@ -188,15 +190,15 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
 /// Offsets of an item in `N` tensors, zeros behind them. Every index is a constant, so that nothing goes to local memory.
 #[inline(always)]
 pub(crate) fn place<const V: usize, const N: usize, const T: usize>(steps: &Steps<N>, item: u32) -> [i64; T] {
-    let mut at = [0_i64; T];
+    let mut at = [0_i32; T];
     let mut rest = item;
     unroll!(at most 8: d < MAX_DIMS - 1 => {
         if (V == 1 || d < MAX_ROW_DIMS - 1) && (d as u32) < steps.splits {
             let (next, index) = steps.sizes[d].divide(rest);
-            unroll!(at most 8: k < N => { at[k] += index as i64 * steps.strides[d][k]; });
+            unroll!(at most 8: k < N => { at[k] += index as i32 * steps.strides[d][k]; });
             rest = next;
         }
     });
-    unroll!(at most 8: k < N => { at[k] += rest as i64 * steps.outer[k]; });
-    at
+    unroll!(at most 8: k < N => { at[k] += rest as i32 * steps.outer[k]; });
+    at.map(i64::from)
 }

@@ -9,7 +9,7 @@ use pointwise_core::{Element, Store, TableOp, UnaryOp, Value};
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
-use pointwise_core::launch::{NEIGHBOURS, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
+use pointwise_core::launch::{NEIGHBOURS, STREAM_STEPS, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
 
 /// The storage type of what `O` makes of an `E`.
 type Out<O, E> = <<O as UnaryOp<<E as Element>::Compute>>::Output as Store<E>>::Storage;
@@ -77,11 +77,12 @@ where
 
 /// A thread `steps` vectors of `V` elements by 16-byte accesses, a block's width apart, the next one on its way while the
 /// last is worked on; the `head` elements before the first aligned one and those after the last whole vector are done one
-/// by one by the first threads of the grid.
+/// by one by the first threads of the grid. Where results are narrower than operands, [`STREAM_STEPS`] in `steps` has the
+/// operands pass through the level-2 cache.
 ///
 /// # Safety
-/// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `steps` is not 0; a block has
-/// `2 V` threads and more.
+/// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `steps` is not 0 apart from that
+/// bit; a block has `2 V` threads and more.
 #[inline(always)]
 pub unsafe fn register_copy<E, O, const V: usize>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, steps: u32, op: O)
 where
@@ -90,13 +91,23 @@ where
 {
     // 2^32 vectors are 64 GiB: the host splits nothing below that, and refuses above.
     let vectors = ((n - head as u64) / V as u64) as u32;
+    let narrows = const { size_of::<Out<O, E>>() < size_of::<E>() };
+    let how = memory::How { nothing: 0, one: 0, passing: if narrows { steps & STREAM_STEPS } else { 0 } };
+    let steps = if narrows { steps & !STREAM_STEPS } else { steps };
     let width = thread::block_dim_x();
     let first = thread::block_idx_x() * (width * steps) + thread::thread_idx_x();
     // SAFETY: each vector lies inside the body, each single element outside of it; the caller's contract.
     unsafe {
         let source = x.add(head as usize).cast::<[E; V]>();
         let target = y.add(head as usize).cast::<[Out<O, E>; V]>();
-        let load = |i: u32| memory::load(source.add(i as usize).cast(), V * size_of::<E>());
+        let load = |i: u32| {
+            let vector = source.add(i as usize).cast();
+            if narrows {
+                memory::load_as(vector, V * size_of::<E>(), size_of::<E>(), how)
+            } else {
+                memory::load(vector, V * size_of::<E>())
+            }
+        };
         let finish = |i: u32, bits: [u64; 2]| {
             let inputs = packed::unpack::<E, V>(bits);
             let mut results = [<Out<O, E> as Element>::Compute::ZERO; V];

@@ -3,11 +3,11 @@
 use std::ffi::c_void;
 
 use pointwise_core::DType;
-use pointwise_core::launch::{MAX_ITEMS, Steps};
+use pointwise_core::launch::Steps;
 use pointwise_core::op::MAX_PARAMS;
 
 use super::unary::DEFAULT_THREADS;
-use super::walk::{Along, Class, Places, Walk, broadcast};
+use super::walk::{Along, Class, Limit, Places, Walk, broadcast};
 use super::{Entry, Strategy};
 use crate::Stream;
 use crate::cpu::{MapFn, Run};
@@ -206,9 +206,8 @@ impl ConvertKernel {
         };
         let is_flat = is_dense && self.strategy != Strategy::Direct && head(addresses).is_some();
         let class = if is_flat { Class::Flat } else { Class::Strided };
-        let limit = if is_flat { MAX_ITEMS * lanes as u64 } else { MAX_ITEMS };
         let function = (self.def.entry)(from, to, class).ok_or_else(|| no_kernel(from, to))?.function(context)?;
-        walk.parts(limit, Places::default(), &mut |part, place| {
+        walk.parts(Limit::of(class, lanes), Places::default(), &mut |part, place| {
             let at: [usize; 2] =
                 std::array::from_fn(|k| addresses[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize));
             let (mut source, mut target) = (at[1] as u64, at[0] as u64);

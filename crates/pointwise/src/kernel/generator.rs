@@ -234,6 +234,7 @@ impl GeneratorKernel {
             blocks: cover.blocks,
             head: 0,
             steps: 1,
+            streams: false,
             n: y.numel() as u64,
         })
     }

@@ -2,13 +2,13 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{GRADIENT_TENSORS, MAX_ITEMS, ONCE, Steps, WORD_SHIFT};
+use pointwise_core::launch::{GRADIENT_TENSORS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::op::{MAX_OPERANDS, MAX_PARAMS, MAX_RESULTS, Words};
 use pointwise_core::{DType, Kind, OpInfo, ParamInfo};
 
 use super::binary::channel;
 use super::unary::DEFAULT_THREADS;
-use super::walk::{Along, Class, Places, Walk, broadcast};
+use super::walk::{Along, Class, Limit, Places, Walk, broadcast};
 use super::{Entry, MapPlan, Operand, Strategy, settings};
 use crate::cpu::{GradientsFn, GradientsRun};
 use crate::cuda::{self, Context};
@@ -607,23 +607,30 @@ impl Call {
     fn choose(&self, ready: &Ready<'_>, walk: &Walk<GRADIENT_TENSORS>, at: &All<usize>) -> Choice {
         let lanes = 16 / ready.dtype.size();
         let sizes = self.sizes(ready.dtype);
-        let bits = |set: &[bool]| set.iter().rev().fold(0, |bits, &set| (bits << 1) | (u32::from(set) * ONCE));
-        let mode = bits(&ready.given.map(|given| given.is_some())) << WORD_SHIFT;
-        let once = bits(&walk.once()[MAX_RESULTS..]);
+        let bits = |of: &dyn Fn(usize) -> bool| {
+            (0..MAX_OPERANDS).fold(0, |bits, k| bits | (u32::from(of(k)) * (ONCE << k)))
+        };
+        let mode = bits(&|k| ready.given[k].is_some()) << WORD_SHIFT;
         let strided = |replaced| Choice { class: Class::Strided, walk: *walk, lanes: 1, mode, replaced };
         let replaced = match self.strategy {
             Strategy::Direct => return strided(None),
             Strategy::ExplicitParallel | Strategy::Table => Some("gradients have vectors or single elements"),
             _ => None,
         };
+        let once = walk.once();
+        let results = self.def.info.results.len() * ready.dtype.size();
+        let passes = super::result_stays(&ready.device, walk.numel() * results as u64);
+        let mode = mode
+            | bits(&|k| once[MAX_RESULTS + k] && ready.given[k].is_none())
+            | bits(&|k| passes && ready.views[k].is_some() && walk.meets_once(MAX_RESULTS + k)) << STREAM_SHIFT;
         if walk.is_flat() && head(at, &sizes, walk, lanes).is_some() {
-            return Choice { class: Class::Flat, walk: *walk, lanes, mode: mode | once, replaced };
+            return Choice { class: Class::Flat, walk: *walk, lanes, mode, replaced };
         }
         let aligned = |k: usize, step: i64| {
             at[k].wrapping_add_signed(step as isize * sizes[k] as isize).is_multiple_of(lanes * sizes[k])
         };
         match walk.rows(lanes, aligned) {
-            Some(rows) => Choice { class: Class::Rows, walk: rows, lanes, mode: mode | once, replaced },
+            Some(rows) => Choice { class: Class::Rows, walk: rows, lanes, mode, replaced },
             None if self.strategy == Strategy::Auto => strided(None),
             None => strided(Some("the tensors do not lie in aligned vectors")),
         }
@@ -640,9 +647,8 @@ impl Call {
 }
 
 impl Choice {
-    /// Items of one launch stay below this.
-    fn limit(&self) -> u64 {
-        if self.class == Class::Flat { MAX_ITEMS * self.lanes as u64 } else { MAX_ITEMS }
+    fn limit(&self) -> Limit {
+        Limit::of(self.class, self.lanes)
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{MAX_ITEMS, ONCE, Steps, WORD_SHIFT};
+use pointwise_core::launch::{ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, Kind, OpInfo, ParamInfo, Philox, ResultType};
 
 use super::promote::{self, Converted};
 use super::unary::DEFAULT_THREADS;
-use super::walk::{Along, Class, Places, Walk, broadcast};
+use super::walk::{Along, Class, Limit, Places, Walk, broadcast};
 use super::{Entry, Operand, Strategy};
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
@@ -537,10 +537,8 @@ impl Call {
     fn choose(&self, ready: &Ready<'_>, walk: &Walk, target: usize, strategy: Strategy) -> Choice {
         let lanes = 16 / ready.dtype.size();
         let (sizes, at) = (self.sizes(ready.dtype), addresses(ready, target));
-        let mut mode = 0;
-        for (k, given) in ready.given.iter().enumerate() {
-            mode |= u32::from(given.is_some()) * (ONCE << (WORD_SHIFT + k as u32));
-        }
+        let bits = |of: &dyn Fn(usize) -> bool| (0..3).fold(0, |bits, k| bits | (u32::from(of(k)) * (ONCE << k)));
+        let mode = bits(&|k| ready.given[k].is_some()) << WORD_SHIFT;
         let strided = |replaced| Choice { class: Class::Strided, walk: *walk, lanes: 1, mode, replaced };
         if strategy == Strategy::Direct {
             return strided(None);
@@ -551,16 +549,20 @@ impl Call {
             }
             _ => None,
         };
-        let once = (0_u32..).zip(&walk.once()[1..]).fold(0, |bits, (k, &once)| bits | (u32::from(once) * (ONCE << k)));
+        let once = walk.once();
+        let passes = super::result_stays(&ready.device, walk.numel() * sizes[0] as u64);
+        let mode = mode
+            | bits(&|k| once[k + 1] && ready.given[k].is_none())
+            | bits(&|k| passes && ready.views[k].is_some() && walk.meets_once(k + 1)) << STREAM_SHIFT;
         if walk.is_flat() && aligned_head(&at, &sizes, walk, lanes).is_some() {
-            return Choice { class: Class::Flat, walk: *walk, lanes, mode: mode | once, replaced };
+            return Choice { class: Class::Flat, walk: *walk, lanes, mode, replaced };
         }
         let aligned = |k: usize, step: i64| {
             let vector = lanes * sizes[k];
             (at[k].wrapping_add_signed(step as isize * sizes[k] as isize)).is_multiple_of(vector)
         };
         match walk.rows(lanes, aligned) {
-            Some(rows) => Choice { class: Class::Rows, walk: rows, lanes, mode: mode | once, replaced },
+            Some(rows) => Choice { class: Class::Rows, walk: rows, lanes, mode, replaced },
             None if strategy == Strategy::Auto => strided(None),
             None => strided(Some("the operands do not lie in aligned vectors")),
         }
@@ -583,9 +585,8 @@ impl Call {
 }
 
 impl Choice {
-    /// Items of one launch stay below this.
-    fn limit(&self) -> u64 {
-        if self.class == Class::Flat { MAX_ITEMS * self.lanes as u64 } else { MAX_ITEMS }
+    fn limit(&self) -> Limit {
+        Limit::of(self.class, self.lanes)
     }
 }
 
@@ -686,7 +687,7 @@ pub(super) unsafe fn launch_strided_unary(
     walk: &Walk,
     (addresses, sizes, words): ([usize; 2], [usize; 2], Words),
 ) -> Result<()> {
-    walk.parts(MAX_ITEMS, Places::default(), &mut |part, place| {
+    walk.parts(Limit::STEPS, Places::default(), &mut |part, place| {
         let at = |k: usize| addresses[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize) as u64;
         let launch = Launch { addresses: [at(0), at(1), 0, 0], given: [0; 3], words, mode: 0, count: 1, draw: None };
         launch.tiled::<2>(part, |items, params| {

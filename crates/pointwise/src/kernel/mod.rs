@@ -42,6 +42,14 @@ pub use unary::{UnaryDef, UnaryKernel};
 pub use walk::Class;
 pub(crate) use walk::{Places, Walk};
 
+/// Whether the level-2 cache of a device holds a result of so many bytes, if what is read passes through it. Cold calls
+/// with results of up to three fifths of the cache were faster so, by up to 9 % where results are narrow, and larger ones
+/// slower by 1 to 5 % (H200, `docs/tuning.md`).
+#[inline]
+fn result_stays(device: &crate::Device, bytes: u64) -> bool {
+    device.info().is_some_and(|info| bytes <= info.l2_bytes as u64 / 5 * 3)
+}
+
 /// The launch settings of a kernel object that wraps a call of an op of definition `$Def`.
 macro_rules! settings {
     ($Def:ident) => {

@@ -15,7 +15,7 @@ pub(super) const MAX_STEPS: u32 = 64;
 /// From this many vectors on a thread takes two, whose loads are under way together. With fewer, more threads were
 /// faster (H200).
 const TWO_VECTORS_MIN: u64 = 1 << 23;
-/// The same where the result's vector is a quarter of the operand's.
+/// The same where the result's vector is a quarter of the operand's, and the operand does not pass through the cache.
 const TWO_NARROW_MIN: u64 = 1 << 16;
 /// Fewer elements than this do not pay for a table in each block.
 const TABLE_MIN: u64 = 1 << 14;
@@ -31,6 +31,8 @@ pub(super) struct Call {
     pub(super) threads: u32,
     /// Vectors of a thread of `register_copy`; 0 leaves it open.
     pub(super) steps: u32,
+    /// Whether the result would stay in the level-2 cache.
+    pub(super) stays: bool,
 }
 
 /// A strategy that can serve the call, and its grid.
@@ -62,9 +64,11 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     let threads = if strategy == Strategy::Table { TABLE_THREADS } else { call.threads };
     let body = call.n - head;
     let vectors = body / lanes(call.dtype) as u64;
+    let streams =
+        strategy == Strategy::RegisterCopy && call.stays && call.result.of(call.dtype).size() < call.dtype.size();
     let steps = match (strategy, call.steps) {
         (Strategy::RegisterCopy, 0) => {
-            let narrow = 4 * call.result.of(call.dtype).size() <= call.dtype.size();
+            let narrow = !streams && 4 * call.result.of(call.dtype).size() <= call.dtype.size();
             1 + u32::from(vectors >= if narrow { TWO_NARROW_MIN } else { TWO_VECTORS_MIN })
         }
         (Strategy::RegisterCopy, steps) => steps,
@@ -104,6 +108,7 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
         blocks: blocks as u32,
         head: if uses_head { head as u32 } else { 0 },
         steps,
+        streams,
         n: call.n,
     })
 }
@@ -137,7 +142,7 @@ mod tests {
     use super::*;
 
     fn call(x: usize, y: usize, n: u64, strategy: Strategy) -> Call {
-        Call { x, y, dtype: DType::BF16, result: ResultType::Same, n, strategy, threads: 256, steps: 0 }
+        Call { x, y, dtype: DType::BF16, result: ResultType::Same, n, strategy, threads: 256, steps: 0, stays: true }
     }
 
     #[test]
@@ -168,6 +173,18 @@ mod tests {
         assert_eq!(plan(&predicate).unwrap().head, 0);
         predicate.y = 8192 + 4;
         assert_eq!(plan(&predicate).unwrap().strategy, Strategy::ExplicitParallel);
+    }
+
+    #[test]
+    fn the_operand_of_a_predicate_passes_by_a_result_that_stays() {
+        let mut predicate = call(4096, 8192, 1 << 22, Strategy::Auto);
+        assert!(!plan(&predicate).unwrap().streams);
+        (predicate.dtype, predicate.result) = (DType::F32, ResultType::Bool);
+        let stays = plan(&predicate).unwrap();
+        assert_eq!((stays.streams, stays.steps), (true, 1));
+        predicate.stays = false;
+        let leaves = plan(&predicate).unwrap();
+        assert_eq!((leaves.streams, leaves.steps), (false, 2));
     }
 
     #[test]

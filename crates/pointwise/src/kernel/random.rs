@@ -318,6 +318,7 @@ impl DropoutKernel {
                 strategy,
                 threads,
                 steps: 1,
+                stays: false,
             })
         };
         if let (Strategy::Auto, Some(tuned), None) = (self.strategy, &self.tuned, mask) {

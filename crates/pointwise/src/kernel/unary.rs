@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::MAX_ITEMS;
+use pointwise_core::launch::{MAX_ITEMS, STREAM_STEPS};
 use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, OpInfo, Philox};
 
@@ -325,6 +325,7 @@ impl UnaryKernel {
             strategy,
             threads,
             steps: self.steps,
+            stays: super::result_stays(x.device(), x.numel() as u64 * self.def.info.result.of(x.dtype()).size() as u64),
         })
     }
 
@@ -340,6 +341,7 @@ impl UnaryKernel {
             blocks: items.div_ceil(u64::from(self.threads)) as u32,
             head: 0,
             steps: 1,
+            streams: false,
             n: x.numel() as u64,
         })
     }
@@ -418,7 +420,8 @@ impl UnaryKernel {
         let entry = (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| self.no_kernel(x.dtype()))?;
         let function = entry.function(context)?;
         let (mut source, mut target) = (x.device_ptr(), target.addr() as u64);
-        let (mut n, mut head, mut steps) = (plan.n, plan.head, plan.steps);
+        let (mut n, mut head) = (plan.n, plan.head);
+        let mut steps = plan.steps | if plan.streams { STREAM_STEPS } else { 0 };
         let [mut p0, mut p1, mut p2, mut p3] = words;
         let mut params: [*mut c_void; 9] = [
             (&raw mut source).cast(),

@@ -1,6 +1,6 @@
 //! The layout engine: from shapes and strides to the loop a kernel runs. Arithmetic only, no memory touched.
 
-use pointwise_core::launch::{Divisor, MAX_DIMS, MAX_ITEMS, MAX_ROW_DIMS, Steps};
+use pointwise_core::launch::{Divisor, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, Steps};
 
 use crate::shape::Shape;
 
@@ -21,6 +21,30 @@ pub(crate) struct Walk<const N: usize = TENSORS> {
     rank: usize,
     sizes: [usize; MAX_DIMS],
     steps: [Places<N>; MAX_DIMS],
+}
+
+/// What one launch can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    /// Items stay below this.
+    items: u64,
+    /// And the elements that the steps lead away from where a tensor starts.
+    reach: u64,
+}
+
+impl Limit {
+    /// Of a kernel that is given [`Steps`].
+    pub(crate) const STEPS: Limit = Limit { items: MAX_ITEMS, reach: MAX_REACH };
+
+    /// Of a flat kernel, whose indices count vectors of `lanes` elements.
+    pub(crate) const fn flat(lanes: usize) -> Limit {
+        Limit { items: MAX_ITEMS * lanes as u64, reach: u64::MAX }
+    }
+
+    /// Of a class.
+    pub(crate) fn of(class: Class, lanes: usize) -> Limit {
+        if class == Class::Flat { Limit::flat(lanes) } else { Limit::STEPS }
+    }
 }
 
 /// Which template runs a walk.
@@ -172,38 +196,62 @@ impl<const N: usize> Walk<N> {
         self.inner().1.map(|step| step == 0)
     }
 
-    /// The walk in parts of fewer than `limit` items each, with the places at which each starts.
+    /// Whether each element of tensor `k` is met once.
+    pub(crate) fn meets_once(&self, k: usize) -> bool {
+        self.steps[..self.rank].iter().all(|step| step[k] != 0)
+    }
+
+    /// How far the steps along a dimension lead from where it begins, in the tensor where that is farthest.
+    fn reach_along(&self, dim: usize) -> u64 {
+        let farthest = self.steps[dim].iter().map(|step| step.unsigned_abs()).max().unwrap_or(0);
+        farthest.saturating_mul(self.sizes[dim] as u64 - 1)
+    }
+
+    /// The walk in parts that a launch each can do, with the places at which they start.
     pub(crate) fn parts<E>(
         &self,
-        limit: u64,
+        limit: Limit,
         start: Places<N>,
         run: &mut impl FnMut(&Walk<N>, Places<N>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.numel() < limit || self.rank == 0 {
+        let reach = (0..self.rank).fold(0_u64, |sum, dim| sum.saturating_add(self.reach_along(dim)));
+        if reach >= limit.reach {
+            // In halves: no tensor is so large that there would be many.
+            let widest = (0..self.rank).max_by_key(|&dim| self.reach_along(dim)).unwrap_or(0);
+            return self.chunks(widest, self.sizes[widest].div_ceil(2), limit, start, run);
+        }
+        if self.numel() < limit.items || self.rank == 0 {
             return run(self, start);
         }
-        let (size, step) = (self.sizes[0], self.steps[0]);
-        let at = |index: usize| -> Places<N> { std::array::from_fn(|k| start[k] + index as i64 * step[k]) };
-        let inner = self.numel() / size as u64;
-        let together = ((limit - 1) / inner) as usize;
-        if together == 0 {
-            let mut rest = *self;
-            rest.sizes.rotate_left(1);
-            rest.steps.rotate_left(1);
-            rest.rank -= 1;
-            return (0..size).try_for_each(|index| rest.parts(limit, at(index), run));
-        }
-        (0..size).step_by(together).try_for_each(|index| {
+        let inner = self.numel() / self.sizes[0] as u64;
+        self.chunks(0, ((limit.items - 1) / inner).max(1) as usize, limit, start, run)
+    }
+
+    /// The walk in parts of `together` indices of a dimension, and each of these in parts.
+    fn chunks<E>(
+        &self,
+        dim: usize,
+        together: usize,
+        limit: Limit,
+        start: Places<N>,
+        run: &mut impl FnMut(&Walk<N>, Places<N>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        (0..self.sizes[dim]).step_by(together).try_for_each(|index| {
             let mut part = *self;
-            part.sizes[0] = together.min(size - index);
-            run(&part, at(index))
+            part.sizes[dim] = together.min(self.sizes[dim] - index);
+            if part.sizes[dim] == 1 {
+                part.sizes[dim..part.rank].rotate_left(1);
+                part.steps[dim..part.rank].rotate_left(1);
+                part.rank -= 1;
+            }
+            part.parts(limit, std::array::from_fn(|k| start[k] + index as i64 * self.steps[dim][k]), run)
         })
     }
 
-    /// What a kernel of the first `K` tensors is given. The walk has fewer than [`MAX_ITEMS`] items.
+    /// What a kernel of the first `K` tensors is given. The walk keeps to [`Limit::STEPS`].
     pub(crate) fn steps<const K: usize>(&self) -> Steps<K> {
         debug_assert!(self.numel() < MAX_ITEMS);
-        let of = |places: &Places<N>| -> [i64; K] { std::array::from_fn(|k| places[k]) };
+        let of = |places: &Places<N>| -> [i32; K] { std::array::from_fn(|k| places[k] as i32) };
         // Of a single item there is no step.
         let outer = if self.rank == 0 { [0; K] } else { of(&self.steps[0]) };
         let splits = self.rank.saturating_sub(1);
@@ -230,10 +278,10 @@ mod tests {
         let mut rest = item;
         for d in 0..steps.splits as usize {
             let (next, index) = steps.sizes[d].divide(rest);
-            (0..TENSORS).for_each(|k| at[k] += i64::from(index) * steps.strides[d][k]);
+            (0..TENSORS).for_each(|k| at[k] += i64::from(index as i32 * steps.strides[d][k]));
             rest = next;
         }
-        std::array::from_fn(|k| at[k] + i64::from(rest) * steps.outer[k])
+        std::array::from_fn(|k| at[k] + i64::from(rest as i32 * steps.outer[k]))
     }
 
     /// The places of all items, in order of size.
@@ -319,7 +367,8 @@ mod tests {
             dims in prop::collection::vec(1..6_usize, 0..6),
             ones in prop::array::uniform3(0..64_u32),
             order in 0..6_usize,
-            limit in 1..60_u64,
+            items in 2..60_u64,
+            reach in 1..400_u64,
         ) {
             // The result in another order of dimensions, operands broadcast along some.
             let rank = dims.len();
@@ -337,8 +386,11 @@ mod tests {
             let walk = Walk::new(&Shape::new(&dims).unwrap(), &along);
             prop_assert_eq!(places(&walk, Places::default()), expected.clone());
             let mut found = Vec::new();
-            walk.parts(limit.max(2), Places::default(), &mut |part, start| {
-                assert!(part.numel() < limit.max(2));
+            let limit = Limit { items, reach };
+            walk.parts(limit, Places::default(), &mut |part, start| {
+                assert!(part.numel() < items);
+                assert!((0..part.rank).map(|dim| part.reach_along(dim)).sum::<u64>() < reach);
+                assert!(part.sizes[..part.rank].iter().all(|&size| size > 1));
                 found.extend(places(part, start));
                 Ok::<(), ()>(())
             }).unwrap();
