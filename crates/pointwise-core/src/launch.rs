@@ -17,6 +17,8 @@ pub const MAX_ROW_DIMS: usize = 4;
 pub const GRADIENT_TENSORS: usize = 7;
 /// Items of one launch of a strided kernel stay below this: [`Divisor`] takes dividends of 31 bits.
 pub const MAX_ITEMS: u64 = 1 << 31;
+/// Items of a thread of a strided kernel that is launched with fewer threads than items; a block's width apart.
+pub const ITEMS: u32 = 4;
 /// What all steps of one launch of a strided kernel take a tensor away from its first element, up and down together,
 /// stays below this: offsets have 32 bits.
 pub const MAX_REACH: u64 = 1 << 31;

@@ -6,7 +6,7 @@
 //! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
 //! the read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::launch::{MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::launch::{ITEMS, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::{Draw, Element, Value, Word};
 
@@ -99,14 +99,14 @@ pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E:
     lanes
 }
 
-/// One vector: loads, formulas, store.
+/// The loads of a vector: of the operands, from where `at` says, behind the result's place.
 ///
 /// # Safety
-/// `inputs` as [`load`] asks, `y` is valid for writing `V` elements and aligned to them.
+/// `inputs` as [`load`] asks.
 #[inline(always)]
-unsafe fn vector<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4], y: *mut M::R, map: M)
+unsafe fn fetch<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4]) -> [Loaded; 3]
 where
-    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+    M: Map<A: Packed, B: Packed, C: Packed>,
 {
     let none = Loaded::NONE;
     // SAFETY: the caller's contract.
@@ -114,18 +114,44 @@ where
         let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), inputs.mode, 0);
         let b = if M::OPERANDS > 1 { load::<M::B, V>(inputs.b.offset(at[2] as isize), inputs.mode, 1) } else { none };
         let c = if M::OPERANDS > 2 { load::<M::C, V>(inputs.c.offset(at[3] as isize), inputs.mode, 2) } else { none };
-        let a = lanes::<M::A, V>(a, inputs.words[0]);
-        let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
-        let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
-        let mut results = [<M::R as Element>::Compute::ZERO; V];
-        if M::RANDOM {
-            let words = random::words::<V>(inputs.draw.place, inputs.draw.first + at[0] as u64);
-            unroll!(i < V => { results[i] = map.with_bits(words[i]).map(a[i], b[i], c[i]); });
-        } else {
-            unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
-        }
-        packed::store::<M::R, V>(y.offset(at[0] as isize), results);
+        [a, b, c]
     }
+}
+
+/// Formulas and store of a vector whose first result is `y[place]`.
+///
+/// # Safety
+/// `y` is valid there for writing `V` elements and aligned to them.
+#[inline(always)]
+unsafe fn finish<M, const V: usize>(inputs: &Inputs<M>, [a, b, c]: [Loaded; 3], place: i64, y: *mut M::R, map: M)
+where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
+    let a = lanes::<M::A, V>(a, inputs.words[0]);
+    let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
+    let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
+    let mut results = [<M::R as Element>::Compute::ZERO; V];
+    if M::RANDOM {
+        let words = random::words::<V>(inputs.draw.place, inputs.draw.first + place as u64);
+        unroll!(i < V => { results[i] = map.with_bits(words[i]).map(a[i], b[i], c[i]); });
+    } else {
+        unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
+    }
+    // SAFETY: the caller's contract.
+    unsafe { packed::store::<M::R, V>(y.offset(place as isize), results) }
+}
+
+/// One vector: loads, formulas, store.
+///
+/// # Safety
+/// Those of [`fetch`] and [`finish`].
+#[inline(always)]
+unsafe fn vector<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4], y: *mut M::R, map: M)
+where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
+    // SAFETY: the caller's contract.
+    unsafe { finish::<M, V>(inputs, fetch::<M, V>(inputs, at), at[0], y, map) }
 }
 
 /// Offsets of element `i` of tensors that all lie alike, but for operands that are one value.
@@ -163,13 +189,13 @@ where
 }
 
 /// A thread one item of `V` elements of the innermost dimension, found by `steps`, which has the strides of the result
-/// and, behind them, of the operands.
+/// and, behind them, of the operands. Where there are fewer threads than items, a thread has [`ITEMS`] of one element.
 ///
 /// # Safety
-/// With vectors, `steps` has at most [`MAX_ROW_DIMS`] dimensions. For each of `items < 2^31` items, the place that `steps`
-/// finds in `y` is valid for writing `V` elements and aligned to them, that in each operand likewise for reading, or for
-/// one element where `mode` says that it is one for all `V`. No element of `y` belongs to two items, and one that is also
-/// an operand's belongs to the same item there.
+/// With vectors, `steps` has at most [`MAX_ROW_DIMS`] dimensions, and there is a thread for each item. For each of
+/// `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V` elements and aligned to them, that in
+/// each operand likewise for reading, or for one element where `mode` says that it is one for all `V`. No element of `y`
+/// belongs to two items, and one that is also an operand's belongs to the same item there.
 #[inline(always)]
 pub unsafe fn tiled<M, const V: usize, const N: usize>(
     inputs: &Inputs<M>,
@@ -180,20 +206,66 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
 ) where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    let item = thread::index_1d();
-    if item < items {
-        // SAFETY: item < items; the caller's contract.
-        unsafe { vector::<M, V>(inputs, place::<V, N, 4>(steps, item), y, map) }
+    if V > 1 {
+        let item = thread::index_1d();
+        if item < items {
+            // SAFETY: item < items; the caller's contract.
+            unsafe { vector::<M, V>(inputs, place::<{ MAX_ROW_DIMS }, N, 4>(steps, item), y, map) }
+        }
+        return;
+    }
+    let width = thread::block_dim_x();
+    let each = if thread::grid_dim_x() * width >= items { 1 } else { ITEMS };
+    let first = thread::block_idx_x() * (width * each) + thread::thread_idx_x();
+    let (mut item, mut left) = (first, each);
+    while left > 0 && item < items {
+        let mut loaded = [[Loaded::NONE; 3]; ITEMS as usize];
+        let mut results = [0; ITEMS as usize];
+        let mut count = 1;
+        // SAFETY: every item is below `items`; the caller's contract.
+        unsafe {
+            if left == ITEMS && steps.splits < FEW_DIMS as u32 && item + (ITEMS - 1) * width < items {
+                // All under way at once: loads of one element are too short for one to fill the time.
+                count = ITEMS;
+                unroll!(at most 4: k < ITEMS as usize => {
+                    let at: [i64; 4] = place::<FEW_DIMS, N, 4>(steps, item + k as u32 * width);
+                    loaded[k] = fetch::<M, 1>(inputs, at);
+                    results[k] = at[0];
+                });
+            } else {
+                let at: [i64; 4] = place::<MAX_DIMS, N, 4>(steps, item);
+                loaded[0] = fetch::<M, 1>(inputs, at);
+                results[0] = at[0];
+            }
+            left -= count;
+            item += count * width;
+            // One copy of the formula; what is loaded moves up, for an index would be one into local memory.
+            loop {
+                finish::<M, 1>(inputs, loaded[0], results[0], y, map);
+                count -= 1;
+                if count == 0 {
+                    break;
+                }
+                unroll!(at most 4: k < ITEMS as usize - 1 => {
+                    loaded[k] = loaded[k + 1];
+                    results[k] = results[k + 1];
+                });
+            }
+        }
     }
 }
 
-/// Offsets of an item in `N` tensors, zeros behind them. Every index is a constant, so that nothing goes to local memory.
+/// The most dimensions of which a thread finds several places at a time.
+const FEW_DIMS: usize = 3;
+
+/// Offsets of an item in `N` tensors, zeros behind them; `steps` has at most `DIMS` dimensions. Every index is a constant,
+/// so that nothing goes to local memory.
 #[inline(always)]
-pub(crate) fn place<const V: usize, const N: usize, const T: usize>(steps: &Steps<N>, item: u32) -> [i64; T] {
+pub(crate) fn place<const DIMS: usize, const N: usize, const T: usize>(steps: &Steps<N>, item: u32) -> [i64; T] {
     let mut at = [0_i32; T];
     let mut rest = item;
     unroll!(at most 8: d < MAX_DIMS - 1 => {
-        if (V == 1 || d < MAX_ROW_DIMS - 1) && (d as u32) < steps.splits {
+        if d < DIMS - 1 && (d as u32) < steps.splits {
             let (next, index) = steps.sizes[d].divide(rest);
             unroll!(at most 8: k < N => { at[k] += index as i32 * steps.strides[d][k]; });
             rest = next;

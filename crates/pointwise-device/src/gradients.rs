@@ -3,7 +3,7 @@
 //!
 //! A result may be an operand's very memory; tensors are otherwise disjoint, the results from each other too.
 
-use pointwise_core::launch::{GRADIENT_TENSORS, ONCE, Steps};
+use pointwise_core::launch::{GRADIENT_TENSORS, MAX_DIMS, MAX_ROW_DIMS, ONCE, Steps};
 use pointwise_core::op::{MAX_OPERANDS, MAX_RESULTS};
 use pointwise_core::{GradientOp, TableOp, Value};
 
@@ -125,6 +125,13 @@ pub unsafe fn tiled<F, E, O, const V: usize>(
     let item = thread::index_1d();
     if item < items {
         // SAFETY: item < items; the caller's contract.
-        unsafe { vector::<F, E, O, V>(tensors, place::<V, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item), op) }
+        unsafe {
+            let at = if V > 1 {
+                place::<{ MAX_ROW_DIMS }, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
+            } else {
+                place::<{ MAX_DIMS }, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
+            };
+            vector::<F, E, O, V>(tensors, at, op)
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Thread indices, under cuda_std's names.
 
-use core::arch::nvptx::{_block_dim_x, _block_idx_x, _thread_idx_x};
+use core::arch::nvptx::{_block_dim_x, _block_idx_x, _grid_dim_x, _thread_idx_x};
 
 /// `threadIdx.x`.
 #[inline(always)]
@@ -21,6 +21,13 @@ pub fn block_idx_x() -> u32 {
 pub fn block_dim_x() -> u32 {
     // SAFETY: reads a special register.
     unsafe { _block_dim_x() as u32 }
+}
+
+/// `gridDim.x`.
+#[inline(always)]
+pub fn grid_dim_x() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { _grid_dim_x() as u32 }
 }
 
 /// The thread's index in a one-dimensional grid. The host keeps grids that use it below 2^32 threads.

@@ -7,7 +7,7 @@ use pointwise_core::launch::Steps;
 use pointwise_core::op::MAX_PARAMS;
 
 use super::unary::DEFAULT_THREADS;
-use super::walk::{Along, Class, Limit, Places, Walk, broadcast};
+use super::walk::{Along, Class, Limit, Places, Walk, broadcast, strided_blocks};
 use super::{Entry, Strategy};
 use crate::Stream;
 use crate::cpu::{MapFn, Run};
@@ -211,8 +211,7 @@ impl ConvertKernel {
             let at: [usize; 2] =
                 std::array::from_fn(|k| addresses[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize));
             let (mut source, mut target) = (at[1] as u64, at[0] as u64);
-            let mut queue = |threads: u64, third: *mut c_void, fourth: *mut c_void| {
-                let blocks = threads.div_ceil(u64::from(self.threads)) as u32;
+            let mut queue = |blocks: u32, third: *mut c_void, fourth: *mut c_void| {
                 let mut params = [(&raw mut source).cast(), (&raw mut target).cast(), third, fourth];
                 // SAFETY: the parameters are those of the entry's class; walk and caller vouch for the memory.
                 unsafe { cuda::launch(context, function, blocks, self.threads, stream, &mut params) }
@@ -222,11 +221,12 @@ impl ConvertKernel {
                 let mut head = head(at).map_or(0, |head| head as u32).min(n as u32);
                 let body = n - u64::from(head);
                 let threads = body / lanes as u64 + body % lanes as u64 + u64::from(head);
-                queue(threads, (&raw mut n).cast(), (&raw mut head).cast())
+                queue(threads.div_ceil(u64::from(self.threads)) as u32, (&raw mut n).cast(), (&raw mut head).cast())
             } else {
                 let mut steps: Steps<2> = part.steps();
                 let mut items = part.numel() as u32;
-                queue(u64::from(items), (&raw mut steps).cast(), (&raw mut items).cast())
+                let blocks = strided_blocks(u64::from(items), self.threads);
+                queue(blocks, (&raw mut steps).cast(), (&raw mut items).cast())
             }
         })
     }

@@ -8,7 +8,7 @@ use pointwise_core::{DType, Kind, OpInfo, ParamInfo, Philox, ResultType};
 
 use super::promote::{self, Converted};
 use super::unary::DEFAULT_THREADS;
-use super::walk::{Along, Class, Limit, Places, Walk, broadcast};
+use super::walk::{Along, Class, Limit, Places, Walk, broadcast, strided_blocks};
 use super::{Entry, Operand, Strategy};
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
@@ -499,7 +499,10 @@ impl Call {
                 draw: is_random.then_some([self.place.seed, self.place.offset, place[0] as u64]),
             };
             let queue = |items: u64, params: &mut [*mut c_void]| {
-                let blocks = items.div_ceil(u64::from(threads)) as u32;
+                let blocks = match choice.class {
+                    Class::Strided => strided_blocks(items, threads),
+                    Class::Flat | Class::Rows => items.div_ceil(u64::from(threads)) as u32,
+                };
                 // SAFETY: the parameters are those of the entry's class and arity; plan and checks vouch for the memory.
                 unsafe { cuda::launch(context, function, blocks, threads, stream, params) }
             };
@@ -691,9 +694,8 @@ pub(super) unsafe fn launch_strided_unary(
         let at = |k: usize| addresses[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize) as u64;
         let launch = Launch { addresses: [at(0), at(1), 0, 0], given: [0; 3], words, mode: 0, count: 1, draw: None };
         launch.tiled::<2>(part, |items, params| {
-            let blocks = items.div_ceil(u64::from(threads)) as u32;
             // SAFETY: the caller's contract.
-            unsafe { cuda::launch(context, function, blocks, threads, stream, params) }
+            unsafe { cuda::launch(context, function, strided_blocks(items, threads), threads, stream, params) }
         })
     })
 }

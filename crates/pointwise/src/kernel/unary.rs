@@ -9,7 +9,7 @@ use pointwise_core::{DType, OpInfo, Philox};
 use super::map::launch_strided_unary;
 use super::plan::{Call, MAX_STEPS, plan};
 use super::promote;
-use super::walk::{Along, Walk, broadcast};
+use super::walk::{Along, Walk, broadcast, strided_blocks};
 use super::{Entry, Plan, Strategy, Variant};
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
@@ -338,7 +338,7 @@ impl UnaryKernel {
                 .then_some("elements that do not lie one after another are read one by one"),
             variant: Variant::DirectStrided,
             threads: self.threads,
-            blocks: items.div_ceil(u64::from(self.threads)) as u32,
+            blocks: strided_blocks(items, self.threads),
             head: 0,
             steps: 1,
             streams: false,

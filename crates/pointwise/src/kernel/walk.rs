@@ -1,6 +1,6 @@
 //! The layout engine: from shapes and strides to the loop a kernel runs. Arithmetic only, no memory touched.
 
-use pointwise_core::launch::{Divisor, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, Steps};
+use pointwise_core::launch::{Divisor, ITEMS, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, Steps};
 
 use crate::shape::Shape;
 
@@ -264,6 +264,15 @@ impl<const N: usize> Walk<N> {
         }
         steps
     }
+}
+
+/// From this many items on, threads of a strided kernel take several each.
+const MANY_ITEMS: u64 = 1 << 18;
+
+/// Blocks of a launch of a kernel of class [`Class::Strided`].
+pub(crate) fn strided_blocks(items: u64, threads: u32) -> u32 {
+    let each = if items < MANY_ITEMS { 1 } else { ITEMS };
+    items.div_ceil(u64::from(threads) * u64::from(each)) as u32
 }
 
 #[cfg(test)]
