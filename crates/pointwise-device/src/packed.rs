@@ -161,6 +161,6 @@ macro_rules! by_pair {
 by_pair! {
     crate::f16, u32: convert::unpack_f16x2, convert::pack_f16x2, crate::Coarse, |c| c.0;
     crate::bf16, u32: convert::unpack_bf16x2, convert::pack_bf16x2, crate::Coarse, |c| c.0;
-    crate::F8E4M3, u16: convert::unpack_e4m3x2, convert::pack_e4m3x2, |x| x, |x| x;
-    crate::F8E5M2, u16: convert::unpack_e5m2x2, convert::pack_e5m2x2, |x| x, |x| x;
+    crate::F8E4M3, u16: convert::unpack_e4m3x2, convert::pack_e4m3x2, crate::Rough, |c| c.0;
+    crate::F8E5M2, u16: convert::unpack_e5m2x2, convert::pack_e5m2x2, crate::Rough, |c| c.0;
 }
