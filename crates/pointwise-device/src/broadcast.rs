@@ -114,6 +114,15 @@ where
         let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), inputs.mode, 0);
         let b = if M::OPERANDS > 1 { load::<M::B, V>(inputs.b.offset(at[2] as isize), inputs.mode, 1) } else { none };
         let c = if M::OPERANDS > 2 { load::<M::C, V>(inputs.c.offset(at[3] as isize), inputs.mode, 2) } else { none };
+        if const { M::LOGICAL && all_are_bytes::<M>() } {
+            let truths = [
+                truths::<M::A>(a, inputs.words[0]),
+                truths::<M::B>(b, inputs.words[1]),
+                truths::<M::C>(c, inputs.words[2]),
+            ];
+            memory::store(y.offset(at[0] as isize).cast(), logical(truths, map), V);
+            return;
+        }
         let a = lanes::<M::A, V>(a, inputs.words[0]);
         let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
         let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
@@ -126,6 +135,48 @@ where
         }
         packed::store::<M::R, V>(y.offset(at[0] as isize), results);
     }
+}
+
+/// Whether all operands and the result are types of one byte.
+const fn all_are_bytes<M: Map>() -> bool {
+    size_of::<M::R>() == 1
+        && size_of::<M::A>() == 1
+        && (M::OPERANDS < 2 || size_of::<M::B>() == 1)
+        && (M::OPERANDS < 3 || size_of::<M::C>() == 1)
+}
+
+/// Which of sixteen elements of one byte are true, in bit 7 of each byte.
+#[inline(always)]
+fn truths<E: Packed>(loaded: Loaded, word: u64) -> [u32; 4] {
+    let [low, high] = loaded.bits;
+    let mut truths = [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32].map(packed::truths::<E>);
+    if loaded.word {
+        truths = [if E::Compute::from_word(word).truth() { u32::MAX } else { 0 }; 4];
+    }
+    truths
+}
+
+/// Sixteen bools by the truth table of [`Map::LOGICAL`], four in a word: the compiler folds the formula of constants, and
+/// what remains are a few operations on words.
+#[inline(always)]
+fn logical<M: Map>(truths: [[u32; 4]; 3], map: M) -> [u64; 2] {
+    let mut words = [0_u32; 4];
+    unroll!(at most 8: row < 1 << M::OPERANDS => {
+        let is = |k: usize| row >> k & 1 != 0;
+        let result = map.map(one_or_zero(is(0)), one_or_zero(is(1)), one_or_zero(is(2)));
+        let mask = if result.truth() { 0x8080_8080 } else { 0 };
+        unroll!(at most 4: i < 4 => {
+            let fits = |k: usize| if is(k) { truths[k][i] } else if k < M::OPERANDS { !truths[k][i] } else { u32::MAX };
+            words[i] |= mask & fits(0) & fits(1) & fits(2);
+        });
+    });
+    let [a, b, c, d] = words.map(|word| (word >> 7) as u64);
+    [a | b << 32, c | d << 32]
+}
+
+#[inline(always)]
+fn one_or_zero<T: Value>(one: bool) -> T {
+    if one { T::ONE } else { T::ZERO }
 }
 
 /// Offsets of element `i` of tensors that all lie alike, but for operands that are one value.

@@ -70,6 +70,14 @@ pub fn unpack<E: Packed, const V: usize>(bits: [u64; 2]) -> [E::Compute; V] {
     lanes
 }
 
+/// Which of the four elements of one byte are true: bit 7 of each byte. The other bits are anything.
+#[inline(always)]
+pub fn truths<E: Element>(word: u32) -> u32 {
+    let low = (word & 0x7F7F_7F7F) + 0x7F7F_7F7F;
+    // Of a float, the sign says nothing.
+    if E::DTYPE.is_float() { low } else { low | word }
+}
+
 /// Stores `V` elements.
 ///
 /// # Safety
