@@ -10,7 +10,7 @@
 //! Subnormal f32 count as zeros: what an 8-bit number is made of lies far above.
 
 pub use super::half::{
-    Native, cos, erf, exp, expm1, expm1_negative, gelu, ln, log1p, mish, normal_cdf, sigmoid, sin, softplus, sqrt, tanh,
+    Native, cos, erf, exp, expm1, expm1_negative, ln, log1p, mish, normal_cdf, sigmoid, sin, softplus, sqrt, tanh,
 };
 pub use super::single::{recip, rsqrt};
 
@@ -81,6 +81,21 @@ pub trait Estimate: Approx {
         // (1 + tanh u) / 2 = 1 / (1 + e^-2u); the factors are 2 sqrt(2/pi) log2(e) and 0.044715 times that.
         let t = x * fma(x * x, -0.102_943_24, -2.302_208_2);
         x * Self::rcp(Self::ex2_flush(t) + 1.0)
+    }
+
+    /// `x (1 + erf(x / sqrt 2)) / 2`; NaN at -Inf.
+    #[inline(always)]
+    fn gelu(x: f32) -> f32 {
+        // max(x, 0) - |x| cdf(-|x|). The bound keeps +Inf from being multiplied with the zero of its tail.
+        let b = at_most(x, 64.0).abs();
+        // The tail is e^(-b^2 / 2) times a polynomial without constant term in y = 1 / (1 + 0.475 b): 2^-13.2 for b <= 6.7,
+        // behind which every 8-bit result is zero.
+        let y = Self::rcp(fma(b, 0.475, 1.0));
+        let p = fma(y, -0.122_640_096, 0.276_088_45);
+        let p = fma(y, p, 0.153_478_41);
+        let p = fma(y, p, 0.193_052_26);
+        let tail = Self::ex2_flush(b * (b * (-0.5 * LOG2_E))) * (y * p);
+        fma(-b, tail, at_least(x, -0.0))
     }
 
     /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers.
@@ -193,6 +208,8 @@ native! {
     silu(x);
     /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`; NaN at -Inf.
     gelu_tanh(x);
+    /// `x (1 + erf(x / sqrt 2)) / 2`; NaN at -Inf.
+    gelu(x);
     /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers.
     pow(a, b);
 }
