@@ -76,15 +76,30 @@ pub(crate) unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: 
     Loaded { bits, word: nothing != 0, one: V > 1 && one != 0 }
 }
 
-/// The operand's elements. One value for all lanes is a branch that all threads take alike, not a selection for each lane.
+/// The lowest element in every lane of a vector.
+#[inline(always)]
+fn splat<E: Element>(element: u64) -> [u64; 2] {
+    let word = match size_of::<E>() {
+        1 => memory::repeat::<0x0000>(element as u32),
+        2 => memory::repeat::<0x1010>(element as u32),
+        4 => memory::repeat::<0x3210>(element as u32),
+        _ => element,
+    };
+    [word, word]
+}
+
+impl Loaded {
+    /// The vector's bits, of an operand that did not come with the call.
+    #[inline(always)]
+    fn spread<E: Element>(self) -> [u64; 2] {
+        if self.one { splat::<E>(self.bits[0]) } else { self.bits }
+    }
+}
+
+/// The operand's elements. A number is a branch that all threads take alike, not a selection for each lane.
 #[inline(always)]
 pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
-    if loaded.word || loaded.one {
-        let [element] = packed::unpack::<E, 1>(loaded.bits);
-        [if loaded.word { E::Compute::from_word(word) } else { element }; V]
-    } else {
-        packed::unpack::<E, V>(loaded.bits)
-    }
+    if loaded.word { [E::Compute::from_word(word); V] } else { packed::unpack::<E, V>(loaded.spread::<E>()) }
 }
 
 /// One vector: loads, formulas, store.
@@ -136,8 +151,7 @@ const fn all_are_bytes<M: Map>() -> bool {
 /// Which of sixteen elements of one byte are true, in bit 7 of each byte.
 #[inline(always)]
 fn truths<E: Packed>(loaded: Loaded, word: u64) -> [u32; 4] {
-    // Where there is one element, the other bits are anything.
-    let [low, high] = if loaded.one { [memory::repeat::<0>(loaded.bits[0] as u32); 2] } else { loaded.bits };
+    let [low, high] = loaded.spread::<E>();
     let mut truths = [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32].map(packed::truths::<E>);
     if loaded.word {
         truths = [if E::Compute::from_word(word).truth() { u32::MAX } else { 0 }; 4];
