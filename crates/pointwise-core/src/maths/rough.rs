@@ -2,10 +2,10 @@
 //! [`super::half`], and the accurate ones where speed does not show.
 //!
 //! Results of 8 bits leave much room: the quotient of two such numbers is either a number of few bits or further than
-//! `2^-9` of itself from every number half way between two results, and so are powers and products with an activation,
-//! nearly. What has few bits must come out exactly, as such results may lie half way. So quotients and powers are made
-//! `2^-17` too large and cut to 17 bits, which removes any error below `2^-17`. `tests/rough_maths.rs` compares all
-//! pairs of operands with f64, with instructions that err by as much as the PTX ISA allows.
+//! `2^-9` of itself from every number half way between two results. What has few bits must come out exactly, as it may lie
+//! half way itself. So quotients and powers are made `2^-17` too large and cut to 17 bits, which removes any error below
+//! `2^-17`. `tests/rough_maths.rs` compares all pairs of operands with f64, with instructions that err by as much as the
+//! PTX ISA allows.
 //!
 //! Subnormal f32 count as zeros: what an 8-bit number is made of lies far above.
 

@@ -607,8 +607,9 @@ impl Call {
     fn choose(&self, ready: &Ready<'_>, walk: &Walk<GRADIENT_TENSORS>, at: &All<usize>) -> Choice {
         let lanes = 16 / ready.dtype.size();
         let sizes = self.sizes(ready.dtype);
-        let bits =
-            |of: &dyn Fn(usize) -> bool| (0..MAX_OPERANDS).fold(0, |bits, k| bits | (u32::from(of(k)) * (ONCE << k)));
+        let bits = |of: &dyn Fn(usize) -> bool| {
+            (0..MAX_OPERANDS).fold(0, |bits, k| bits | (u32::from(of(k)) * (ONCE << k)))
+        };
         let mode = bits(&|k| ready.given[k].is_some()) << WORD_SHIFT;
         let strided = |replaced| Choice { class: Class::Strided, walk: *walk, lanes: 1, mode, replaced };
         let replaced = match self.strategy {
