@@ -16,10 +16,9 @@ use core::marker::PhantomData;
 use core::num::Wrapping;
 
 use crate::convert;
-use crate::dtype::DType;
 use crate::element::Element;
 use crate::map::Map;
-use crate::num::{Coarse, Logic, Value};
+use crate::num::{Coarse, Logic, Rough, Value};
 use crate::op::Words;
 
 /// A compute type as what a conversion starts from.
@@ -42,8 +41,8 @@ pub trait Source: Value {
 
 /// A compute type as what a conversion ends in.
 pub trait Target: Value {
-    /// The value, which is stored as an f32 if `whole`, and as something narrower if not.
-    fn cast<S: Source>(source: S, whole: bool) -> Self;
+    /// The value, which for the types narrower than f32 is rounded once more.
+    fn cast<S: Source>(source: S) -> Self;
 }
 
 macro_rules! from_float {
@@ -75,6 +74,7 @@ macro_rules! from_float {
 from_float! {
     f32: |x| x;
     Coarse: |x| x.0;
+    Rough: |x| x.0;
 }
 
 macro_rules! from_whole {
@@ -112,8 +112,8 @@ from_whole! {
 
 impl Target for f32 {
     #[inline(always)]
-    fn cast<S: Source>(source: S, whole: bool) -> Self {
-        if whole { source.to_f32() } else { source.to_f32_odd() }
+    fn cast<S: Source>(source: S) -> Self {
+        source.to_f32()
     }
 }
 
@@ -121,7 +121,7 @@ macro_rules! target {
     ($($t:ty: |$source:ident| $value:expr;)*) => { $(
         impl Target for $t {
             #[inline(always)]
-            fn cast<S: Source>($source: S, _whole: bool) -> Self {
+            fn cast<S: Source>($source: S) -> Self {
                 $value
             }
         }
@@ -129,6 +129,7 @@ macro_rules! target {
 }
 target! {
     Coarse: |source| Coarse(source.to_f32_odd());
+    Rough: |source| Rough(source.to_f32_odd());
     Wrapping<i8>: |source| Wrapping(source.to_i8());
     Wrapping<i16>: |source| Wrapping(source.to_i16());
     Wrapping<i32>: |source| Wrapping(source.to_i32());
@@ -157,6 +158,6 @@ where
     }
     #[inline(always)]
     fn map(self, a: A::Compute, _: A::Compute, _: A::Compute) -> B::Compute {
-        B::Compute::cast(a, matches!(B::DTYPE, DType::F32))
+        B::Compute::cast(a)
     }
 }

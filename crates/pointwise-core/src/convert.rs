@@ -300,7 +300,7 @@ pub fn unpack_e5m2x2(bits: u16) -> (f32, f32) {
 pub fn pack_e5m2x2(lo: f32, hi: f32) -> u16 {
     #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
     {
-        let packed = cvt!("cvt.rn.satfinite.e5m2x2.f32", reg16: u16, hi => reg32, lo => reg32);
+        let packed = pack_saturated_e5m2x2(lo, hi);
         // The instruction saturates to 0x7B; infinity is the next code.
         let carry_lo = (f32::from_bits(lo.to_bits() & !SIGN) >= E5M2_OVERFLOW) as u16;
         let carry_hi = (f32::from_bits(hi.to_bits() & !SIGN) >= E5M2_OVERFLOW) as u16;
@@ -310,6 +310,15 @@ pub fn pack_e5m2x2(lo: f32, hi: f32) -> u16 {
     {
         soft::f32_to_e5m2(lo) as u16 | ((soft::f32_to_e5m2(hi) as u16) << 8)
     }
+}
+
+/// As [`pack_e5m2x2`], but what that makes an infinity may be the largest number, 0x7B.
+#[inline(always)]
+pub fn pack_saturated_e5m2x2(lo: f32, hi: f32) -> u16 {
+    #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
+    return cvt!("cvt.rn.satfinite.e5m2x2.f32", reg16: u16, hi => reg32, lo => reg32);
+    #[cfg(not(all(target_arch = "nvptx64", pointwise_fp8_cvt)))]
+    pack_e5m2x2(lo, hi)
 }
 
 /// Rounds to f32 "to odd": an inexact result becomes that neighbour of `x` whose last bit is set.

@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use crate::convert;
 use crate::dtype::DType;
 use crate::fp8::{F8E4M3, F8E5M2};
-use crate::num::{Coarse, Logic, Value};
+use crate::num::{Coarse, Logic, Rough, Value};
 
 /// A storage type. Conversion to the compute type is exact; conversion back rounds once, to nearest even.
 pub trait Element: Copy + Send + Sync + 'static {
@@ -85,9 +85,9 @@ element! {
         |x| convert::f16_to_f32(x.to_bits()) as f64, |v| f16::from_bits(convert::f64_to_f16(v));
     bf16, BF16 => Coarse: |x| Coarse(convert::bf16_to_f32(x.to_bits())), |c| bf16::from_bits(convert::f32_to_bf16(c.0));
         |x| convert::bf16_to_f32(x.to_bits()) as f64, |v| bf16::from_bits(convert::f64_to_bf16(v));
-    F8E4M3, F8E4M3 => f32: |x| convert::e4m3_to_f32(x.to_bits()), |c| F8E4M3::from_bits(convert::f32_to_e4m3(c));
+    F8E4M3, F8E4M3 => Rough: |x| Rough(convert::e4m3_to_f32(x.to_bits())), |c| F8E4M3::from_bits(convert::f32_to_e4m3(c.0));
         |x| x.to_f32() as f64, |v| F8E4M3::from_f64(v);
-    F8E5M2, F8E5M2 => f32: |x| convert::e5m2_to_f32(x.to_bits()), |c| F8E5M2::from_bits(convert::f32_to_e5m2(c));
+    F8E5M2, F8E5M2 => Rough: |x| Rough(convert::e5m2_to_f32(x.to_bits())), |c| F8E5M2::from_bits(convert::f32_to_e5m2(c.0));
         |x| x.to_f32() as f64, |v| F8E5M2::from_f64(v);
     i8, I8 => Wrapping<i8>: |x| Wrapping(x), |c| c.0; |x| x as f64, |v| v as i8;
     i16, I16 => Wrapping<i16>: |x| Wrapping(x), |c| c.0; |x| x as f64, |v| v as i16;

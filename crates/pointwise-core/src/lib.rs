@@ -37,6 +37,6 @@ pub use half::{bf16, f16};
 pub use info::{Accuracy, Kind, OpInfo, ParamInfo, ResultType};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use num::Stepped;
-pub use num::{Bits, Coarse, Logic, Num, Real, Value};
+pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Value};
 pub use op::{BinaryOp, GeneratorOp, GradientOp, RandomMapOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
 pub use philox::{Draw, Philox};

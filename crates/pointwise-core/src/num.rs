@@ -2,8 +2,9 @@
 //!
 //! | compute type | storage types | maths |
 //! |---|---|---|
-//! | `f32` | f32, f8e4m3, f8e5m2 | [`crate::maths`], bounds of `docs/accuracy.md` |
+//! | `f32` | f32 | [`crate::maths`], bounds of `docs/accuracy.md` |
 //! | [`Coarse`] | f16, bf16 | [`crate::maths::half`]: `f32` arithmetic, functions good enough for a result rounded to 16 bits |
+//! | [`Rough`] | f8e4m3, f8e5m2 | [`crate::maths::rough`]: `f32` arithmetic, functions and quotients good enough for 8 bits |
 //! | `f64` | (the oracle) | std and `libm` |
 //! | `Wrapping<int>` | i8, i16, i32, i64, u8 | two's complement, wrapping |
 //! | [`Logic`] | bool | `+` is or, `*` is and, as in PyTorch |
@@ -123,8 +124,8 @@ pub trait Real: Num + Div<Output = Self> {
     /// (also for NaN and infinities) with probability `p`. It keeps what `ops::dropout` keeps at the same place.
     #[inline(always)]
     fn dropout(self, p: Self, bits: u32) -> Self {
-        // Threshold and factor are the same for all elements of a thread: one division.
-        let scale = Self::ONE / (Self::ONE - p);
+        // Threshold and factor are the same for all elements of a thread: one division, exact for every type.
+        let scale = (Self::ONE - p).recip();
         if (bits as u64) < crate::philox::words_kept(p.to_f64()) { self * scale } else { Self::ZERO }
     }
     /// A random word as a number, uniform over the multiples of 2^-24 in `0 .. 1`.
@@ -141,6 +142,15 @@ pub trait Real: Num + Div<Output = Self> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 #[repr(transparent)]
 pub struct Coarse(pub f32);
+
+/// `f32` arithmetic whose quotients and functions need only survive one rounding to f8e4m3 or f8e5m2: the compute type of
+/// those two.
+///
+/// Quotients and those functions whose speed shows have a relative error of about `2^-16`, the tail of gelu one of `2^-13`,
+/// and count subnormal f32 as zeros. Of operands of 8 bits every result is correctly rounded (`tests/rough_maths.rs`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+#[repr(transparent)]
+pub struct Rough(pub f32);
 
 /// `f32` arithmetic with functions that are exact but for one rounding: the reference of formulas whose steps are rounded
 /// to f32 as PyTorch's are, which the oracle's are not.
@@ -160,21 +170,30 @@ macro_rules! operators {
     )* };
 }
 operators!(Coarse: Add add +, Sub sub -, Mul mul *);
+operators!(Rough: Add add +, Sub sub -, Mul mul *);
 
-impl Div for Coarse {
-    type Output = Self;
-    #[inline(always)]
-    fn div(self, divisor: Self) -> Self {
-        Coarse(maths::half::div(self.0, divisor.0))
-    }
+macro_rules! divide_and_negate {
+    ($($t:ident: $div:path;)*) => { $(
+        impl Div for $t {
+            type Output = Self;
+            #[inline(always)]
+            fn div(self, divisor: Self) -> Self {
+                $t($div(self.0, divisor.0))
+            }
+        }
+
+        impl Neg for $t {
+            type Output = Self;
+            #[inline(always)]
+            fn neg(self) -> Self {
+                $t(-self.0)
+            }
+        }
+    )* };
 }
-
-impl Neg for Coarse {
-    type Output = Self;
-    #[inline(always)]
-    fn neg(self) -> Self {
-        Coarse(-self.0)
-    }
+divide_and_negate! {
+    Coarse: maths::half::div;
+    Rough: maths::rough::div;
 }
 
 /// `Value` and the exact part of `Num` for a type that wraps or is an `f32`.
@@ -204,8 +223,8 @@ macro_rules! f32_like {
             f32_like!(@num $wrap, |$x| $get;
                 abs: f32::abs, floor: maths::prim::floor, ceil: maths::prim::ceil,
                 trunc: maths::prim::trunc, round_ties_even: maths::prim::round_ties_even;
-                maximum: maths::prim::maximum, minimum: maths::prim::minimum,
-                remainder: maths::fmod::remainder, floor_divide: maths::fmod::floor_divide);
+                maximum: maths::prim::maximum, minimum: maths::prim::minimum);
+            f32_like!(@two $functions, $wrap, |$x| $get; remainder, floor_divide, trunc_divide, pow);
             #[inline(always)]
             fn round_decimals(self, decimals: Self) -> Self {
                 let (x, d) = (
@@ -213,24 +232,6 @@ macro_rules! f32_like {
                     { let $x = decimals; $get },
                 );
                 $wrap(maths::prim::round_decimals(x, d))
-            }
-            #[inline(always)]
-            fn trunc_divide(self, divisor: Self) -> Self {
-                // The quotient is rounded to f32 once, then cut: `Coarse` must not approximate it first.
-                let (a, b) = (
-                    { let $x = self; $get },
-                    { let $x = divisor; $get },
-                );
-                $wrap(maths::prim::trunc(a / b))
-            }
-            #[inline(always)]
-            fn pow(self, exponent: Self) -> Self {
-                use $functions as functions;
-                let (a, b) = (
-                    { let $x = self; $get },
-                    { let $x = exponent; $get },
-                );
-                $wrap(functions::pow(a, b))
             }
             #[inline(always)]
             fn scaled_add(self, scale: Self, addend: Self) -> Self {
@@ -291,6 +292,17 @@ macro_rules! f32_like {
             $wrap($f2(a, b))
         })*
     };
+    (@two $functions:path, $wrap:expr, |$x:ident| $get:expr; $($name:ident),*) => {
+        $(#[inline(always)]
+        fn $name(self, other: Self) -> Self {
+            use $functions as functions;
+            let (a, b) = (
+                { let $x = self; $get },
+                { let $x = other; $get },
+            );
+            $wrap(functions::$name(a, b))
+        })*
+    };
     (@real $functions:path, $wrap:expr, |$x:ident| $get:expr; $($method:ident $function:ident),*) => {
         $(#[inline(always)]
         fn $method(self) -> Self {
@@ -308,6 +320,7 @@ const fn identity(x: f32) -> f32 {
 
 f32_like!(f32, identity, |x| x, crate::maths::single);
 f32_like!(Coarse, Coarse, |x| x.0, crate::maths::half);
+f32_like!(Rough, Rough, |x| x.0, crate::maths::rough);
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod stepped {
@@ -327,6 +340,7 @@ mod stepped {
     /// The oracle's functions, rounded to f32.
     mod functions {
         use super::{Num, Real};
+        pub(super) use crate::maths::single::{floor_divide, remainder, trunc_divide};
 
         macro_rules! rounded {
             ($($name:ident $of:ident),*) => { $(

@@ -106,16 +106,21 @@ pub trait Word: Copy {
     fn from_word(word: u64) -> Self;
 }
 
-impl Word for crate::num::Coarse {
-    #[inline(always)]
-    fn to_word(self) -> u64 {
-        self.0.to_word()
-    }
-    #[inline(always)]
-    fn from_word(word: u64) -> Self {
-        Self(f32::from_word(word))
-    }
+macro_rules! word_of_f32 {
+    ($($t:ty)*) => { $(
+        impl Word for $t {
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                self.0.to_word()
+            }
+            #[inline(always)]
+            fn from_word(word: u64) -> Self {
+                Self(f32::from_word(word))
+            }
+        }
+    )* };
 }
+word_of_f32!(crate::num::Coarse crate::num::Rough);
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Word for crate::num::Stepped {

@@ -88,15 +88,18 @@ fn splat<E: Element>(element: u64) -> [u64; 2] {
     [word, word]
 }
 
+impl Loaded {
+    /// The vector's bits, of an operand that did not come with the call.
+    #[inline(always)]
+    fn spread<E: Element>(self) -> [u64; 2] {
+        if self.one { splat::<E>(self.bits[0]) } else { self.bits }
+    }
+}
+
+/// The operand's elements. A number is a branch that all threads take alike, not a selection for each lane.
 #[inline(always)]
 pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
-    let bits = if loaded.one { splat::<E>(loaded.bits[0]) } else { loaded.bits };
-    let mut lanes = packed::unpack::<E, V>(bits);
-    if loaded.word {
-        let value = E::Compute::from_word(word);
-        unroll!(i < V => { lanes[i] = value; });
-    }
-    lanes
+    if loaded.word { [E::Compute::from_word(word); V] } else { packed::unpack::<E, V>(loaded.spread::<E>()) }
 }
 
 /// The loads of a vector: of the operands, from where `at` says, behind the result's place.
@@ -127,6 +130,18 @@ unsafe fn finish<M, const V: usize>(inputs: &Inputs<M>, [a, b, c]: [Loaded; 3], 
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
+    // SAFETY: the caller's contract.
+    let target = unsafe { y.offset(place as isize) };
+    if const { M::LOGICAL && all_are_bytes::<M>() } {
+        let truths = [
+            truths::<M::A>(a, inputs.words[0]),
+            truths::<M::B>(b, inputs.words[1]),
+            truths::<M::C>(c, inputs.words[2]),
+        ];
+        // SAFETY: the caller's contract.
+        unsafe { memory::store(target.cast(), logical(truths, map), V) };
+        return;
+    }
     let a = lanes::<M::A, V>(a, inputs.words[0]);
     let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
     let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
@@ -138,7 +153,7 @@ where
         unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
     }
     // SAFETY: the caller's contract.
-    unsafe { packed::store::<M::R, V>(y.offset(place as isize), results) }
+    unsafe { packed::store::<M::R, V>(target, results) }
 }
 
 /// One vector: loads, formulas, store.
@@ -152,6 +167,48 @@ where
 {
     // SAFETY: the caller's contract.
     unsafe { finish::<M, V>(inputs, fetch::<M, V>(inputs, at), at[0], y, map) }
+}
+
+/// Whether all operands and the result are types of one byte.
+const fn all_are_bytes<M: Map>() -> bool {
+    size_of::<M::R>() == 1
+        && size_of::<M::A>() == 1
+        && (M::OPERANDS < 2 || size_of::<M::B>() == 1)
+        && (M::OPERANDS < 3 || size_of::<M::C>() == 1)
+}
+
+/// Which of sixteen elements of one byte are true, in bit 7 of each byte.
+#[inline(always)]
+fn truths<E: Packed>(loaded: Loaded, word: u64) -> [u32; 4] {
+    let [low, high] = loaded.spread::<E>();
+    let mut truths = [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32].map(packed::truths::<E>);
+    if loaded.word {
+        truths = [if E::Compute::from_word(word).truth() { u32::MAX } else { 0 }; 4];
+    }
+    truths
+}
+
+/// Sixteen bools by the truth table of [`Map::LOGICAL`], four in a word: the compiler folds the formula of constants, and
+/// what remains are a few operations on words.
+#[inline(always)]
+fn logical<M: Map>(truths: [[u32; 4]; 3], map: M) -> [u64; 2] {
+    let mut words = [0_u32; 4];
+    unroll!(at most 8: row < 1 << M::OPERANDS => {
+        let is = |k: usize| row >> k & 1 != 0;
+        let result = map.map(one_or_zero(is(0)), one_or_zero(is(1)), one_or_zero(is(2)));
+        let mask = if result.truth() { 0x8080_8080 } else { 0 };
+        unroll!(at most 4: i < 4 => {
+            let fits = |k: usize| if is(k) { truths[k][i] } else if k < M::OPERANDS { !truths[k][i] } else { u32::MAX };
+            words[i] |= mask & fits(0) & fits(1) & fits(2);
+        });
+    });
+    let [a, b, c, d] = words.map(|word| (word >> 7) as u64);
+    [a | b << 32, c | d << 32]
+}
+
+#[inline(always)]
+fn one_or_zero<T: Value>(one: bool) -> T {
+    if one { T::ONE } else { T::ZERO }
 }
 
 /// Offsets of element `i` of tensors that all lie alike, but for operands that are one value.

@@ -70,6 +70,14 @@ pub fn unpack<E: Packed, const V: usize>(bits: [u64; 2]) -> [E::Compute; V] {
     lanes
 }
 
+/// Which of the four elements of one byte are true: bit 7 of each byte. The other bits are anything.
+#[inline(always)]
+pub fn truths<E: Element>(word: u32) -> u32 {
+    let low = (word & 0x7F7F_7F7F) + 0x7F7F_7F7F;
+    // Of a float, the sign says nothing.
+    if E::DTYPE.is_float() { low } else { low | word }
+}
+
 /// Stores `V` elements.
 ///
 /// # Safety
@@ -161,6 +169,53 @@ macro_rules! by_pair {
 by_pair! {
     crate::f16, u32: convert::unpack_f16x2, convert::pack_f16x2, crate::Coarse, |c| c.0;
     crate::bf16, u32: convert::unpack_bf16x2, convert::pack_bf16x2, crate::Coarse, |c| c.0;
-    crate::F8E4M3, u16: convert::unpack_e4m3x2, convert::pack_e4m3x2, |x| x, |x| x;
-    crate::F8E5M2, u16: convert::unpack_e5m2x2, convert::pack_e5m2x2, |x| x, |x| x;
+    crate::F8E4M3, u16: convert::unpack_e4m3x2, convert::pack_e4m3x2, crate::Rough, |c| c.0;
+}
+
+impl Packed for crate::F8E5M2 {
+    #[inline(always)]
+    fn unpack(word: u64) -> [Self::Compute; 8] {
+        let mut lanes = [Self::Compute::ZERO; 8];
+        unroll!(at most 4: i < 4 => {
+            // An e5m2 is the upper byte of an f16.
+            let half = (word >> (32 * (i / 2))) as u32;
+            let (lo, hi) = convert::unpack_f16x2(upper_bytes(half, i % 2 == 1));
+            lanes[2 * i] = crate::Rough(lo);
+            lanes[2 * i + 1] = crate::Rough(hi);
+        });
+        lanes
+    }
+    #[inline(always)]
+    fn pack(lanes: [Self::Compute; 8]) -> u64 {
+        let saturated = by_pairs(lanes, convert::pack_saturated_e5m2x2);
+        // Whether a byte is 0x7B, the largest number, or above. Of those the conversion has to see what they came from.
+        let reaches = |half: u32| (half & 0x7F7F_7F7F) + 0x0505_0505;
+        if (reaches(saturated as u32) | reaches((saturated >> 32) as u32)) & 0x8080_8080 != 0 {
+            by_pairs(lanes, convert::pack_e5m2x2)
+        } else {
+            saturated
+        }
+    }
+}
+
+/// Two of the bytes of a word, the first two or the others, each above a byte of zeros.
+#[inline(always)]
+fn upper_bytes(word: u32, second: bool) -> u32 {
+    let out;
+    // SAFETY: one instruction from registers to a register.
+    unsafe {
+        core::arch::asm!("prmt.b32 {o}, {w}, 0, {s};", o = out(reg32) out, w = in(reg32) word,
+            s = in(reg32) if second { 0x3424 } else { 0x1404 }, options(pure, nomem, nostack));
+    }
+    out
+}
+
+/// Eight bytes, two lanes at a time.
+#[inline(always)]
+fn by_pairs(lanes: [crate::Rough; 8], pack: fn(f32, f32) -> u16) -> u64 {
+    let four = |i: usize| {
+        let lo = pack(lanes[i].0, lanes[i + 1].0) as u32;
+        lo | (pack(lanes[i + 2].0, lanes[i + 3].0) as u32) << 16
+    };
+    four(0) as u64 | (four(4) as u64) << 32
 }

@@ -14,6 +14,8 @@
 //! `div`, `recip` and `sqrt` are correctly rounded in f32: results of f16 and bf16 are then correctly rounded too
 //! (24 >= 2 * 11 + 2; Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995).
 
+pub use super::single::{floor_divide, recip, remainder, trunc_divide};
+
 use super::prim::{self, ROUND_MAGIC, at_least, at_most, fma, rarely};
 use core::f32::consts::{LN_2, LOG2_E};
 
@@ -473,12 +475,6 @@ native! {
 #[inline(always)]
 pub fn sqrt(x: f32) -> f32 {
     prim::sqrt(x)
-}
-
-/// `1 / x`, correctly rounded in f32.
-#[inline(always)]
-pub fn recip(x: f32) -> f32 {
-    1.0 / x
 }
 
 /// `a / b`, correctly rounded in f32.

@@ -21,6 +21,7 @@ pub mod phase;
 mod pow;
 pub mod prim;
 mod root;
+pub mod rough;
 pub mod single;
 mod trig;
 

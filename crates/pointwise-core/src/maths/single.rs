@@ -3,6 +3,7 @@
 
 pub use super::erf::{erf, gelu, normal_cdf};
 pub use super::exp::{exp, expm1, expm1_negative};
+pub use super::fmod::{floor_divide, remainder};
 pub use super::hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
 pub use super::log::{ln, log1p, softplus1 as softplus};
 pub use super::pow::pow;
@@ -14,4 +15,10 @@ pub use super::trig::{cos, sin};
 #[inline(always)]
 pub fn recip(x: f32) -> f32 {
     1.0 / x
+}
+
+/// The quotient, rounded to f32, cut towards zero.
+#[inline(always)]
+pub fn trunc_divide(a: f32, b: f32) -> f32 {
+    super::prim::trunc(a / b)
 }
