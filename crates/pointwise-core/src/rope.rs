@@ -429,7 +429,28 @@ pub fn symbols() -> std::vec::Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::Count;
+    use super::{Count, INTERLEAVED_IN, NEIGHBOURS, pair_of};
+
+    /// Where pairs are neighbours the slots of a thread are the pairs of its two vectors, in order; else nothing changes.
+    #[test]
+    fn slots_are_pairs_of_vectors() {
+        for (half, vector) in [(32, 8), (40, 8), (64, 4), (4, 4), (6, 2), (2, 2)] {
+            for lane in 0..half / vector {
+                for i in 0..vector {
+                    let slot = lane * vector + i;
+                    // The lane of a pair's first element, in the first vector or in the one `half` lanes on.
+                    let far = if i < vector / 2 { 0 } else { half };
+                    let element = far + lane * vector + 2 * (i % (vector / 2));
+                    assert_eq!(2 * pair_of(slot, vector, half, NEIGHBOURS), element, "{half} {vector}, slot {slot}");
+                    assert_eq!(pair_of(slot, vector, half, INTERLEAVED_IN), slot);
+                }
+            }
+        }
+        assert_eq!(
+            (0..7).map(|slot| pair_of(slot, 1, 7, NEIGHBOURS)).collect::<std::vec::Vec<_>>(),
+            [0, 1, 2, 3, 4, 5, 6]
+        );
+    }
 
     #[test]
     fn a_count_divides() {
