@@ -73,6 +73,8 @@ pub const CHUNK: u32 = 4;
 pub const INTERLEAVED_IN: u32 = 1;
 /// As [`INTERLEAVED_IN`], of the output.
 pub const INTERLEAVED_OUT: u32 = 2;
+/// Pairs are neighbours before and after.
+pub const NEIGHBOURS: u32 = INTERLEAVED_IN | INTERLEAVED_OUT;
 /// Neighbouring threads take neighbouring tokens, not neighbouring heads.
 pub const TOKENS_INNER: u32 = 4;
 /// Positions are 64-bit integers, not 32-bit ones.
@@ -90,6 +92,20 @@ pub const AXES_IN_TURN: u32 = 256;
 
 /// Cosines, and as many sines, that a block of threads can hold.
 pub const TABLE: u32 = 1024;
+
+/// The pair of number `slot` among a head's, where a thread has the pairs of two vectors of `vector` elements, those of
+/// slots `lane vector` and up: where pairs are neighbours the vectors lie `half` lanes apart, so that the loads of
+/// neighbouring threads do too.
+#[inline(always)]
+#[must_use]
+pub const fn pair_of(slot: u32, vector: u32, half: u32, flags: u32) -> u32 {
+    if vector == 1 || flags & NEIGHBOURS != NEIGHBOURS {
+        return slot;
+    }
+    let (lane, i) = (slot / vector, slot % vector);
+    let far = i >= vector / 2;
+    lane * (vector / 2) + i % (vector / 2) + if far { half / 2 } else { 0 }
+}
 
 /// Which of the three positions of a token (time, height, width) a pair takes.
 #[inline(always)]
@@ -235,6 +251,94 @@ pub struct Walk {
     pub second: [i64; 2],
 }
 
+/// What a launch of the kernel does whose threads each find their own cosines and sines, but for the addresses. A thread
+/// has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads take slots,
+/// each a token and a group of q's or of k's heads; the threads for pairs come first.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Solo {
+    /// Threads for the pairs of a slot.
+    pub pair_lanes: Count,
+    /// Threads for the lanes of a slot that pass through.
+    pub rest_lanes: Count,
+    /// Blocks of q; those of k follow. Which it is, a block knows before its threads know anything.
+    pub q_blocks: u32,
+    /// Groups of heads of q and of k.
+    pub groups: [Count; 2],
+    /// Slots of a block.
+    pub slots: u32,
+    /// Threads of a block for pairs, and all that have work.
+    pub threads: [u32; 2],
+    /// Batch entries times tokens of each.
+    pub tokens: u32,
+    /// Tokens of a batch entry.
+    pub seq: Count,
+    /// The flags of this module; without [`SEQUENCES`] and [`AXES`].
+    pub flags: u32,
+    /// The first rotated lane, and the first that passes through.
+    pub start: [u32; 2],
+    /// Lanes between a thread's two vectors: half those that rotate, and about half those that pass.
+    pub apart: [u32; 2],
+    /// Lanes that pass through.
+    pub rest: u32,
+    /// Multiplies cosine and sine.
+    pub factor: f32,
+    /// 1, or -1 for the backward pass.
+    pub sin_sign: f32,
+    /// Strides of the positions: of batch and token.
+    pub ids: [i64; 2],
+    /// Added to every position.
+    pub offset: i64,
+    /// Rows of the table; a position outside of it leaves the token unrotated.
+    pub rows: i64,
+    /// Strides of the first and the second table, in elements: of batch and row.
+    pub tables: [[i64; 2]; 2],
+    /// The first tensor.
+    pub q: Side,
+    /// The second tensor.
+    pub k: Side,
+}
+
+/// What a thread of the kernel of [`Solo`] does.
+#[derive(Clone, Copy, Debug)]
+pub struct SoloPlace {
+    /// Whether it has anything to load and store.
+    pub works: bool,
+    /// Whether its lanes rotate, or pass through.
+    pub rotates: bool,
+    /// Whether its heads are k's.
+    pub is_k: bool,
+    /// Its token.
+    pub token: u32,
+    /// Its group of heads.
+    pub group: u32,
+    /// Its number among the threads for a head's pairs, or among those for the lanes that pass through.
+    pub lane: u32,
+}
+
+impl Solo {
+    /// What a thread of a block does.
+    #[inline(always)]
+    #[must_use]
+    pub fn place(&self, block: u32, thread: u32) -> SoloPlace {
+        let [pair_threads, threads] = self.threads;
+        let is_k = block >= self.q_blocks;
+        let (groups, block) = if is_k { (self.groups[1], block - self.q_blocks) } else { (self.groups[0], block) };
+        let rotates = thread < pair_threads;
+        let (lanes, n) =
+            if rotates { (self.pair_lanes, thread) } else { (self.rest_lanes, thread.wrapping_sub(pair_threads)) };
+        let (slot, lane) = lanes.divide(n);
+        let (token, group) = if self.flags & TOKENS_INNER != 0 {
+            // A block has tokens of one group; its neighbour has the same tokens, whose tables are near then.
+            let (run, group) = groups.divide(block);
+            (run * self.slots + slot, group)
+        } else {
+            groups.divide(block * self.slots + slot)
+        };
+        SoloPlace { works: thread < threads && token < self.tokens, rotates, is_k, token, group, lane }
+    }
+}
+
 /// What a thread does.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
@@ -285,8 +389,9 @@ impl Walk {
     }
 }
 
-/// Calls a macro, its path in parentheses, for each angle source, element type and strategy that has a kernel:
-/// `visitor! { source type strategy, args }`. The only place where they are listed.
+/// Calls a macro, its path in parentheses, for each template, angle source, element type and strategy that has a kernel:
+/// `visitor! { template source type strategy, args }`. The template is `rope`, whose blocks share cosines and sines, or
+/// `rope_solo`, whose threads find their own. The only place where they are listed.
 #[macro_export]
 macro_rules! rope_entries {
     ($visitor:tt $args:tt) => {
@@ -297,13 +402,14 @@ macro_rules! rope_entries {
         $crate::rope_entries! { @types $visitor $args own_tables f16 bf16 }
     };
     (@types $visitor:tt $args:tt $source:ident $($type:ident)*) => { $(
-        $crate::rope_entries! { @strategies $visitor $args $source $type direct explicit_parallel register_copy }
+        $crate::rope_entries! { @strategies $visitor $args rope $source $type direct explicit_parallel register_copy }
+        $crate::rope_entries! { @strategies $visitor $args rope_solo $source $type explicit_parallel register_copy }
     )* };
-    (@strategies $visitor:tt $args:tt $source:ident $type:ident $($strategy:ident)*) => { $(
-        $crate::rope_entries! { @call $visitor $args $source $type $strategy }
+    (@strategies $visitor:tt $args:tt $template:ident $source:ident $type:ident $($strategy:ident)*) => { $(
+        $crate::rope_entries! { @call $visitor $args $template $source $type $strategy }
     )* };
-    (@call ($($visitor:tt)*) $args:tt $source:ident $type:ident $strategy:ident) => {
-        $($visitor)*! { $source $type $strategy, $args }
+    (@call ($($visitor:tt)*) $args:tt $template:ident $source:ident $type:ident $strategy:ident) => {
+        $($visitor)*! { $template $source $type $strategy, $args }
     };
 }
 
@@ -313,8 +419,8 @@ macro_rules! rope_entries {
 pub fn symbols() -> std::vec::Vec<&'static str> {
     let mut symbols = std::vec::Vec::new();
     macro_rules! push {
-        ($source:ident $type:ident $strategy:ident, ($list:ident)) => {
-            $list.push(crate::symbol!(rope, $source, $type, $strategy));
+        ($template:ident $source:ident $type:ident $strategy:ident, ($list:ident)) => {
+            $list.push(crate::symbol!($template, $source, $type, $strategy));
         };
     }
     crate::rope_entries! { (push) (symbols) }
@@ -323,7 +429,28 @@ pub fn symbols() -> std::vec::Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::Count;
+    use super::{Count, INTERLEAVED_IN, NEIGHBOURS, pair_of};
+
+    /// Where pairs are neighbours the slots of a thread are the pairs of its two vectors, in order; else nothing changes.
+    #[test]
+    fn slots_are_pairs_of_vectors() {
+        for (half, vector) in [(32, 8), (40, 8), (64, 4), (4, 4), (6, 2), (2, 2)] {
+            for lane in 0..half / vector {
+                for i in 0..vector {
+                    let slot = lane * vector + i;
+                    // The lane of a pair's first element, in the first vector or in the one `half` lanes on.
+                    let far = if i < vector / 2 { 0 } else { half };
+                    let element = far + lane * vector + 2 * (i % (vector / 2));
+                    assert_eq!(2 * pair_of(slot, vector, half, NEIGHBOURS), element, "{half} {vector}, slot {slot}");
+                    assert_eq!(pair_of(slot, vector, half, INTERLEAVED_IN), slot);
+                }
+            }
+        }
+        assert_eq!(
+            (0..7).map(|slot| pair_of(slot, 1, 7, NEIGHBOURS)).collect::<std::vec::Vec<_>>(),
+            [0, 1, 2, 3, 4, 5, 6]
+        );
+    }
 
     #[test]
     fn a_count_divides() {

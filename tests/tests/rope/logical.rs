@@ -45,6 +45,9 @@ pub(crate) const MODELS: &[Model] = &[
     interleaved("six_of_ten", 3, 1, 10, 6),
     Model { lanes: RotatedLanes::Trail, ..interleaved("deepseek_v3", 128, 1, 192, 64) },
     Model { lanes: RotatedLanes::Trail, ..half("trail_half", 4, 2, 128, 64) },
+    // The vectors that pass through are odd in number.
+    interleaved("odd_rest", 5, 2, 88, 64),
+    half("odd_rest_half", 5, 2, 52, 32),
     Model { pairs: RopePairs::InterleavedToHalf, ..half("deepseek_to_half", 16, 1, 64, 64) },
     Model { pairs: RopePairs::InterleavedToHalf, lanes: RotatedLanes::Trail, ..half("to_half_trail", 3, 1, 48, 20) },
 ];

@@ -16,7 +16,7 @@ use designs::{golden_outputs, source_designs, users_rule};
 use gradients::{folded_softmax_scale, there_and_back};
 use libtest_mimic::{Arguments, Failed, Trial};
 use logical::MODELS;
-use models::{every_way, large, strides};
+use models::{every_way, large, odd_tables, strides};
 use pointwise::{DType, Device};
 use positions::{axes, positions};
 
@@ -38,6 +38,7 @@ fn main() {
     }
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         trials.push(Trial::test(format!("strides::{dtype}"), move || strides(&device, dtype)));
+        trials.push(Trial::test(format!("odd_tables::{dtype}"), move || odd_tables(&device, dtype)));
         trials.push(Trial::test(format!("positions::{dtype}"), move || positions(&device, dtype)));
         trials.push(Trial::test(format!("axes::{dtype}"), move || axes(&device, dtype)));
         trials.push(Trial::test(format!("large::{dtype}"), move || large(&device, dtype)));

@@ -1,7 +1,7 @@
 //! Every model, layout, source and access width; packed buffers; a prefill.
 
 use libtest_mimic::Failed;
-use pointwise::rope::{RopeDirection, RopeKernel, RopeLayout, RopePairs, RopePositions};
+use pointwise::rope::{RopeAngles, RopeDirection, RopeKernel, RopeLayout, RopePairs, RopePositions};
 use pointwise::{DType, Device, Strategy, Tensor, TensorView, TensorViewMut};
 
 use crate::Outcome;
@@ -29,11 +29,14 @@ pub(crate) fn every_way(device: &Device, model: &Model, dtype: DType) -> Outcome
                 |scale: f32| Turn { model: *model, angle: &angle, backward, scale: f64::from(scale), factor: 0.5 };
             let expected = [oracle(&q, &turn(scales[0])), oracle(&k, &turn(scales[1]))];
             for layout in [RopeLayout::Bshd, RopeLayout::Bhsd, RopeLayout::Sbhd] {
-                for inplace in [false, true] {
-                    if inplace && model.pairs == RopePairs::InterleavedToHalf {
+                for (inplace, shared) in [(false, true), (true, true), (false, false), (true, false)] {
+                    // The CPU has no blocks.
+                    let again = device.is_cpu() && shared;
+                    if inplace && model.pairs == RopePairs::InterleavedToHalf || again {
                         continue;
                     }
-                    round += 1;
+                    // Not in step with the ways.
+                    round += 1 + usize::from(round % 13 == 12);
                     let strategy = strategies[round % strategies.len()];
                     let kernel = |angles| {
                         RopeKernel::new(angles, model.pairs)
@@ -45,10 +48,12 @@ pub(crate) fn every_way(device: &Device, model: &Model, dtype: DType) -> Outcome
                             .attention_factor(0.5)
                             .direction(if backward { RopeDirection::Backward } else { RopeDirection::Forward })
                             .strategy(strategy)
+                            .shared_angles(shared)
                             .heads_per_thread([1, 4, 7, 9][round % 4])
                             .threads([256, 32, 1024, 96, 512][round % 5])
                     };
-                    let what = format!("{source} {layout:?} backward {backward} in place {inplace} {strategy}");
+                    let what =
+                        format!("{source} {layout:?} backward {backward} in place {inplace} {strategy} {shared}");
                     let tensor = |x: &Logical, device: &Device| x.tensor(device, dtype, layout);
                     let (q_in, k_in) = (tensor(&q, device), (k_heads > 0).then(|| tensor(&k, device)));
                     let outputs = run(&kernel(angles.of(source)), &q_in, k_in.as_ref(), inplace)?;
@@ -93,10 +98,11 @@ pub(crate) fn strides(device: &Device, dtype: DType) -> Outcome {
         let turn = Turn { model, angle: &angle, backward: false, scale: 1.0, factor: 1.0 };
         let parts = [cut(0, heads[0]), cut(heads[0], heads[1])];
         let expected = parts.each_ref().map(|part| oracle(part, &turn));
-        for inplace in [true, false] {
+        for (inplace, shared) in [(true, true), (true, false), (false, true), (false, false)] {
             let mut packed = buffer.tensor(device, dtype, RopeLayout::Sd);
             let mut target = Tensor::zeros(device, dtype, [tokens, row])?;
-            let kernel = RopeKernel::new(angles.of("hf"), RopePairs::Half).layout(RopeLayout::Thd);
+            let kernel =
+                RopeKernel::new(angles.of("hf"), RopePairs::Half).layout(RopeLayout::Thd).shared_angles(shared);
             let places = [(0, heads[0]), (heads[0], heads[1])];
             let into = if inplace { packed.as_mut_ptr() } else { target.as_mut_ptr() };
             let [q_out, k_out] = places.map(|(first, count)| {
@@ -147,6 +153,30 @@ pub(crate) fn strides(device: &Device, dtype: DType) -> Outcome {
     Ok(())
 }
 
+/// Tables that no vector of entries is aligned in, by both templates.
+pub(crate) fn odd_tables(device: &Device, dtype: DType) -> Outcome {
+    let (seq, width) = (9_usize, 16_usize);
+    let model = half("odd tables", 3, 1, 32, 32);
+    let x = Logical::random([1, seq, 3, 32], dtype, 21);
+    // Rows of 17 entries, the first of which is no cosine.
+    let wide: Vec<f32> = (0..seq * (width + 1)).map(|i| (i as f32 * 0.7).sin()).collect();
+    let table = Tensor::from_slice(device, &wide, [seq, width + 1])?;
+    let entry = |s: usize, i: usize, first: usize| f64::from(wide[s * (width + 1) + first + i]);
+    for first in [0, 1] {
+        let view = table.view().narrow(1, first, width)?;
+        let angle = |_: usize, s: usize, i: usize| (entry(s, i, first), entry(s, i, first));
+        let turn = Turn { model, angle: &angle, backward: false, scale: 1.0, factor: 1.0 };
+        for shared in [true, false] {
+            let tables = RopeAngles::Tables { cos: view, sin: view };
+            let kernel = RopeKernel::new(tables, RopePairs::Half).rotary_dim(32).shared_angles(shared);
+            let (output, _) = kernel.run(&x.tensor(device, dtype, RopeLayout::Bshd), None)?;
+            let got = Logical::read(x.dims, RopeLayout::Bshd, &output.view());
+            compare(&format!("odd tables from {first}, shared {shared}"), dtype, &got, &oracle(&x, &turn))?;
+        }
+    }
+    Ok(())
+}
+
 /// A prefill of a real size: every element against the CPU's bits, on a GPU; on the CPU, parallel against token by
 /// token.
 pub(crate) fn large(device: &Device, dtype: DType) -> Outcome {
@@ -154,10 +184,11 @@ pub(crate) fn large(device: &Device, dtype: DType) -> Outcome {
     let q = Logical::random([1, seq, q_heads, head_dim], dtype, 5);
     let k = Logical::random([1, seq, k_heads, head_dim], dtype, 6);
     for source in SOURCES {
-        for layout in [RopeLayout::Bshd, RopeLayout::Bhsd] {
+        let ways = [RopeLayout::Bshd, RopeLayout::Bhsd].map(|layout| [(layout, true), (layout, false)]);
+        for (layout, shared) in ways.into_iter().flatten() {
             let at = |device: &Device| -> Result<_, Failed> {
                 let angles = Angles::new(device, dtype, head_dim, seq);
-                let kernel = RopeKernel::new(angles.of(source), RopePairs::Half).layout(layout);
+                let kernel = RopeKernel::new(angles.of(source), RopePairs::Half).layout(layout).shared_angles(shared);
                 let tensors = [&q, &k].map(|x| x.tensor(device, dtype, layout));
                 Ok(run(&kernel, &tensors[0], Some(&tensors[1]), false)?)
             };

@@ -79,8 +79,9 @@ pub(crate) fn positions(device: &Device, dtype: DType) -> Outcome {
     ];
     let q = Logical::random([batch, seq, 3, 32], dtype, 3);
     let k = Logical::random([batch, seq, 2, 32], dtype, 4);
+    let sources = SOURCES.into_iter().flat_map(|source| [(source, true), (source, false)]);
     for (name, positions, place) in &given {
-        for source in SOURCES {
+        for (source, shared) in sources.clone() {
             let sequences = name.starts_with("sequences");
             let layout = if sequences { RopeLayout::Thd } else { RopeLayout::Bhsd };
             let angle = |b: usize, s: usize, i: usize| match place(b, s) {
@@ -92,12 +93,13 @@ pub(crate) fn positions(device: &Device, dtype: DType) -> Outcome {
                 .layout(layout)
                 .positions(*positions)
                 .rotary_dim(16)
+                .shared_angles(shared)
                 .out_of_range(OutOfRange::Identity);
             let tensors = [&q, &k].map(|x| x.tensor(device, dtype, layout));
             let outputs = run(&kernel, &tensors[0], Some(&tensors[1]), false)?;
             for (output, x) in outputs.iter().flatten().zip([&q, &k]) {
                 let got = Logical::read(x.dims, layout, &output.view());
-                compare(&format!("{name} {source}"), dtype, &got, &oracle(x, &turn))?;
+                compare(&format!("{name} {source}, shared {shared}"), dtype, &got, &oracle(x, &turn))?;
             }
         }
     }

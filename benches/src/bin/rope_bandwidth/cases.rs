@@ -43,6 +43,7 @@ pub(crate) const MODELS: &[Model] = &[
     model("qwen2.5-7b", 28, 4, 128),
     // One tensor.
     model("rows-128", 1, 0, 128),
+    model("rows-64", 1, 0, 64),
     model("heads-32", 32, 0, 128),
 ];
 /// How many of them the default run takes.

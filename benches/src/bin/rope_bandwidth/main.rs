@@ -4,7 +4,8 @@
 //!     rope_bandwidth --sweep [--json FILE]
 //!
 //! The first tries every layout, direction, in place and not, by every source of angles, and the reference workloads;
-//! `--lines` prints each way, not the plain and the slowest alone. `--sweep` tries threads and heads a thread.
+//! `--lines` prints each way, not the plain and the slowest alone. `--sweep` tries ways to launch on shapes of each kind:
+//! angles shared by a block or not, the width of accesses, threads, heads a thread.
 //!
 //! Bytes are 2 (q + k), read and written. Times are medians of events around single launches, cold (the level-2 cache
 //! overwritten before each) and warm, on the device alone: it is kept busy while the host queues. The share is the copy's
@@ -17,7 +18,7 @@ use cases::{COMMON, DTYPES, MODELS, Model, TOKENS, WORKLOADS, Way, Workload};
 use pointwise::rope::{
     RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopeLayout, RopePositions, RopePrecision, RotatedLanes,
 };
-use pointwise::{DType, Tensor, TensorView, TensorViewMut};
+use pointwise::{DType, Strategy, Tensor, TensorView, TensorViewMut};
 use serde_json::{Value, json};
 use timing::{Bench, Times};
 
@@ -129,14 +130,30 @@ fn every_way(
     Ok(rows.collect())
 }
 
-/// Times one way, with threads and heads a thread.
+/// How a kernel is launched; [`RopeKernel::shared_angles`] and so on.
+#[derive(Clone, Copy)]
+struct Setting {
+    shared: bool,
+    strategy: Strategy,
+    threads: u32,
+    heads: u32,
+}
+
+impl Setting {
+    fn name(&self) -> String {
+        let Setting { shared, strategy, threads, heads } = self;
+        format!("{} {strategy} {threads} threads {heads} heads", if *shared { "shared" } else { "solo" })
+    }
+}
+
+/// Times one way, launched by its defaults or as asked.
 fn measure(
     bench: &Bench,
     model: &Model,
     tokens: usize,
     dtype: DType,
     way: Way,
-    settings: Option<(u32, u32)>,
+    setting: Option<Setting>,
 ) -> Outcome<Times> {
     let frequencies = RopeConfig::default_rope(model.rotary_dim, 500_000.0).frequencies(0)?;
     let on_device = RopeFrequencies::new(&bench.device, &frequencies)?;
@@ -154,8 +171,8 @@ fn measure(
         .rotary_dim(model.rotary_dim)
         .rotated_lanes(model.lanes)
         .direction(way.direction);
-    if let Some((threads, heads)) = settings {
-        kernel = kernel.threads(threads).heads_per_thread(heads);
+    if let Some(Setting { shared, strategy, threads, heads }) = setting {
+        kernel = kernel.shared_angles(shared).strategy(strategy).threads(threads).heads_per_thread(heads);
     }
     let shape = |heads: usize| match way.layout {
         RopeLayout::Bhsd => vec![1, heads, tokens, model.head_dim],
@@ -218,54 +235,75 @@ fn workloads(bench: &Bench, empty: Times) -> Outcome<Vec<Value>> {
     Ok(rows)
 }
 
-/// Threads and heads a thread, tried on a shape of each kind.
+/// Ways to launch, tried on shapes of each kind: a line each, the fastest first.
 fn sweep(bench: &Bench) -> Outcome<Vec<Value>> {
     let find = |name: &str| MODELS.iter().find(|model| model.name == name).ok_or("no such model");
-    let (bshd, bhsd) = (Way::PLAIN, Way { layout: RopeLayout::Bhsd, ..Way::PLAIN });
-    let tables = Way { source: "tables", ..Way::PLAIN };
+    let bshd = Way::PLAIN;
+    let tables = Way { source: "tables", ..bshd };
+    let (bhsd, bhsd_tables) = (Way { layout: RopeLayout::Bhsd, ..bshd }, Way { layout: RopeLayout::Bhsd, ..tables });
+    let own = Way { source: "own_tables", inplace: true, ..bhsd };
     let mut cases = Vec::new();
-    for tokens in [1, 16, 128, 512, 2048, 4096, 8192, 32_768] {
-        cases.extend([DType::BF16, DType::F32].map(|dtype| ("llama-8b", tokens, dtype, bshd)));
-    }
+    // Decoding, a few tokens, prefill.
+    cases.extend([1, 16, 128, 512, 2048, 8192].map(|tokens| ("llama-8b", tokens, DType::BF16, bshd)));
+    cases.extend([1, 512, 8192].map(|tokens| ("llama-8b", tokens, DType::F32, bshd)));
     cases.extend([512, 8192].map(|tokens| ("llama-8b", tokens, DType::BF16, bhsd)));
     cases.extend([1, 512, 8192].map(|tokens| ("llama-8b", tokens, DType::BF16, tables)));
-    for model in ["llama-70b", "phi-3.5", "gpt-j", "deepseek-v3"] {
-        cases.extend([1, 512, 8192].map(|tokens| (model, tokens, DType::BF16, bshd)));
-    }
-    cases.extend([2048, 8192].map(|tokens| ("rows-128", tokens, DType::BF16, bshd)));
-    cases.extend([4096, 8192].map(|tokens| ("heads-32", tokens, DType::F16, bshd)));
+    cases.extend([512, 8192].map(|tokens| ("llama-8b", tokens, DType::BF16, bhsd_tables)));
+    cases.extend([("llama-8b", 8192, DType::BF16, own), ("llama-8b", 8192, DType::F32, bhsd)]);
+    cases.extend([1, 512, 8192].map(|tokens| ("gpt-j", tokens, DType::BF16, bshd)));
+    cases.extend([("gpt-j", 8192, DType::BF16, bhsd), ("gpt-j", 8192, DType::F32, bshd)]);
+    cases.extend([1, 512, 8192].map(|tokens| ("deepseek-v3", tokens, DType::BF16, bshd)));
+    cases.push(("phi-3.5", 8192, DType::BF16, bshd));
+    // One tensor, of a head or of 32.
+    cases.extend([2048, 4096, 8192].map(|tokens| ("rows-128", tokens, DType::BF16, bshd)));
+    cases.extend([("rows-128", 8192, DType::BF16, tables), ("rows-64", 2048, DType::F16, bshd)]);
+    cases.extend([2048, 4096, 8192].map(|tokens| ("heads-32", tokens, DType::F16, bshd)));
     let mut rows = Vec::new();
     for (name, tokens, dtype, way) in cases {
         let model = find(name)?;
         let copy = bench.copy(model.elements(tokens) * dtype.size())?;
         let mut tried = vec![("default".to_owned(), measure(bench, model, tokens, dtype, way, None)?)];
-        for threads in [64, 96, 128, 160, 192, 256, 320, 512] {
-            for heads in [1, 2, 4, 8, 16].into_iter().filter(|heads| *heads as usize <= model.q) {
-                let time = measure(bench, model, tokens, dtype, way, Some((threads, heads)))?;
-                tried.push((format!("{threads} threads, {heads} heads"), time));
+        let most_heads = model.q.max(model.k) as u32;
+        for shared in [true, false] {
+            let small = tokens * (model.q + model.k) <= 1 << 15;
+            let strategies: &[Strategy] = match small && !shared {
+                true => &[Strategy::RegisterCopy, Strategy::ExplicitParallel],
+                false => &[Strategy::RegisterCopy],
+            };
+            for &strategy in strategies {
+                for threads in [64, 96, 128, 160, 256] {
+                    for heads in [1, 2, 4, 8, 16].into_iter().filter(|heads| *heads <= most_heads) {
+                        let setting = Setting { shared, strategy, threads, heads };
+                        let time = measure(bench, model, tokens, dtype, way, Some(setting))?;
+                        tried.push((setting.name(), time));
+                    }
+                }
             }
         }
-        let head = format!("{name:11} {tokens:6} {dtype:4} {:28}", way.name());
+        println!("{name:11} {tokens:6} {dtype:4} {:28} copy {:.2} {:.2} us", way.name(), copy.cold, copy.warm);
+        let (_, default) = tried[0];
+        tried.sort_by(|a, b| a.1.cold.total_cmp(&b.1.cold));
+        let line = |(setting, time): &(String, Times)| {
+            let shares = format!("{:.3} {:.3}", copy.cold / time.cold, copy.warm / time.warm);
+            println!("    {setting:48} cold {:8.2} warm {:8.2} us, of the copy {shares}", time.cold, time.warm);
+        };
+        line(&("default".to_owned(), default));
+        // The best eight, and the best two of each kind.
+        let kinds = ["shared", "solo register_copy", "solo explicit_parallel"];
+        let mut seen = [0; 3];
+        for (n, row) in tried.iter().filter(|row| row.0 != "default").enumerate() {
+            let kind = kinds.iter().position(|kind| row.0.starts_with(kind)).unwrap_or(0);
+            seen[kind] += 1;
+            if n < 8 || seen[kind] <= 2 {
+                line(row);
+            }
+        }
         for (setting, time) in &tried {
             rows.push(json!({
                 "model": name, "tokens": tokens, "dtype": dtype.name(), "way": way.name(), "setting": setting,
                 "cold_us": time.cold, "warm_us": time.warm, "copy_cold_us": copy.cold, "copy_warm_us": copy.warm,
             }));
         }
-        let (_, default) = tried[0];
-        println!("{head} copy {:.2} {:.2} us; default {:.2} {:.2}", copy.cold, copy.warm, default.cold, default.warm);
-        let best = |kind: &str, of: fn(&Times) -> f64, copy: f64| {
-            let mut sorted: Vec<_> = tried.iter().collect();
-            sorted.sort_by(|a, b| of(&a.1).total_cmp(&of(&b.1)));
-            let best: Vec<String> = sorted
-                .iter()
-                .take(4)
-                .map(|(name, time)| format!("{name} {:.2} ({:.3})", of(time), copy / of(time)))
-                .collect();
-            println!("    {kind}: {}", best.join("; "));
-        };
-        best("cold", |time| time.cold, copy.cold);
-        best("warm", |time| time.warm, copy.warm);
     }
     Ok(rows)
 }

@@ -33,7 +33,7 @@ pub use log::{ln, log1p, log2, softplus1};
 pub use pow::pow;
 pub use prim::{fast_div, maximum, minimum};
 pub use root::{lerp, rsqrt};
-pub use trig::{cos, sin, sincos, sincos_tight, sincospi};
+pub use trig::{cos, is_far, sin, sincos, sincos_tight, sincos_tight_far, sincos_tight_near, sincospi};
 
 /// Whether a formula, as an [`OpInfo`](crate::OpInfo) has it, uses a function of [`Real`](crate::Real) or [`Num`](crate::Num)
 /// with a long path for few arguments, which is code wherever the formula is written out.

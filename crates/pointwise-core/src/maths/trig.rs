@@ -144,9 +144,34 @@ pub fn sincos(x: f32) -> (f32, f32) {
 /// the sums are ordered so that the last one alone rounds. Of the sign of a zero sine nothing is promised.
 #[inline(always)]
 pub fn sincos_tight(x: f32) -> (f32, f32) {
-    let (r, low, n) = rarely(x.abs() > LARGE, || reduce_large(x), reduce_small_wide(x));
+    let (r, low, n) = rarely(is_far(x), || reduce_large(x), reduce_small_wide(x));
     // The integer path has no infinities.
-    let r = if x.abs() < f32::INFINITY { r } else { f32::NAN };
+    tight(if x.abs() < f32::INFINITY { r } else { f32::NAN }, low, n)
+}
+
+/// Whether an angle is for [`sincos_tight_far`]; of a NaN [`sincos_tight_near`] is NaN.
+#[inline(always)]
+pub fn is_far(x: f32) -> bool {
+    x.abs() > LARGE
+}
+
+/// [`sincos_tight`] of an angle that is not [`is_far`]: no branch, so that several at once overlap.
+#[inline(always)]
+pub fn sincos_tight_near(x: f32) -> (f32, f32) {
+    let (r, low, n) = reduce_small_wide(x);
+    tight(r, low, n)
+}
+
+/// [`sincos_tight`] of an angle that [`is_far`].
+#[inline(always)]
+pub fn sincos_tight_far(x: f32) -> (f32, f32) {
+    let (r, low, n) = reduce_large(x);
+    tight(if x.abs() < f32::INFINITY { r } else { f32::NAN }, low, n)
+}
+
+/// Sine and cosine from the remainder by pi/2, what its rounding lost, and the quadrant.
+#[inline(always)]
+fn tight(r: f32, low: f32, n: u32) -> (f32, f32) {
     let r2 = r * r;
     let r2_low = fma(r, r, -r2);
     // sin: r + (low (1 - r^2 / 2) + r^3 S), S as in `sin_poly`.

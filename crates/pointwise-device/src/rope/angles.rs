@@ -1,29 +1,51 @@
-//! The cosines and sines of a block's tokens: from positions to shared memory.
+//! Cosines and sines: from positions to shared memory, for the tokens of a block, or to the registers of a thread.
 
 use pointwise_core::maths;
 use pointwise_core::rope::{
-    AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, RopeElement, SEQUENCES, TABLE, WIDE_IDS, Walk, axis, sincos_exact,
-    sincos_hf,
+    AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, RopeElement, SEQUENCES, Solo, TABLE, WIDE_IDS, Walk, axis, pair_of,
+    sincos_exact, sincos_hf,
 };
 
-use crate::packed::{self, Packed};
+use super::heads::Words;
+use crate::packed::{self, Packed, unroll};
 use crate::{memory, thread};
 
 /// Where cosines and sines come from.
 pub trait Source {
-    /// Cosine and sine of a pair at a position or row.
+    /// Whether a table has them, which a position can be outside of.
+    const TABLE: bool;
+
+    /// Cosine and sine of a pair at a position or row; `strides` are those of the tables, of batch and row.
     ///
     /// # Safety
     /// The tables have the row, with more than `pair` entries.
-    unsafe fn cos_sin(
-        first: *const u8,
-        second: *const u8,
-        walk: &Walk,
+    unsafe fn cos_sin(tables: [*const u8; 2], strides: Strides, batch: i64, position: i64, pair: u32) -> (f32, f32);
+
+    /// What `V / 2` pairs from each of two on need of memory before the position is known.
+    ///
+    /// # Safety
+    /// The list has as many entries, aligned for a load of `V / 2` of them.
+    #[inline(always)]
+    unsafe fn early<const V: usize>(_: [*const u8; 2], _: [u32; 2]) -> [Words; 4] {
+        [[0; 2]; 4]
+    }
+
+    /// Cosines and sines of those pairs, `V` of each.
+    ///
+    /// # Safety
+    /// As [`Source::cos_sin`], of all the pairs, aligned for loads of `V / 2` entries.
+    unsafe fn late<const V: usize>(
+        early: [Words; 4],
+        tables: [*const u8; 2],
+        strides: Strides,
         batch: i64,
         position: i64,
-        pair: u32,
-    ) -> (f32, f32);
+        pairs: [u32; 2],
+    ) -> ([f32; V], [f32; V]);
 }
+
+/// The strides of two tables, each of batch and row, in elements.
+pub type Strides = [[i64; 2]; 2];
 
 /// The f32 product of position and `inv_freq`.
 pub struct Hf;
@@ -35,50 +57,140 @@ pub struct Angles;
 pub struct Tables<T>(core::marker::PhantomData<T>);
 
 impl Source for Hf {
+    const TABLE: bool = false;
+
     #[inline(always)]
-    unsafe fn cos_sin(first: *const u8, _: *const u8, _: &Walk, _: i64, position: i64, pair: u32) -> (f32, f32) {
+    unsafe fn cos_sin([list, _]: [*const u8; 2], _: Strides, _: i64, position: i64, pair: u32) -> (f32, f32) {
         // SAFETY: the caller's contract.
-        let inv_freq = unsafe { entry::<f32>(first, i64::from(pair)) };
+        let inv_freq = unsafe { entry::<f32>(list, i64::from(pair)) };
         let (sin, cos) = sincos_hf(position, inv_freq);
         (cos, sin)
+    }
+
+    #[inline(always)]
+    unsafe fn early<const V: usize>([list, _]: [*const u8; 2], pairs: [u32; 2]) -> [Words; 4] {
+        // SAFETY: the caller's contract.
+        let [near, far] = unsafe { runs::<f32, V>(list, 0, pairs) };
+        [near, far, [0; 2], [0; 2]]
+    }
+
+    #[inline(always)]
+    unsafe fn late<const V: usize>(
+        [near, far, ..]: [Words; 4],
+        _: [*const u8; 2],
+        _: Strides,
+        _: i64,
+        position: i64,
+        _: [u32; 2],
+    ) -> ([f32; V], [f32; V]) {
+        let mut angles = spread::<f32, V>([near, far]);
+        let position = position as f32;
+        unroll!(i < V => { angles[i] *= position; });
+        cosines_sines(&angles)
     }
 }
 
 impl Source for Exact {
+    const TABLE: bool = false;
+
     #[inline(always)]
-    unsafe fn cos_sin(first: *const u8, _: *const u8, _: &Walk, _: i64, position: i64, pair: u32) -> (f32, f32) {
+    unsafe fn cos_sin([list, _]: [*const u8; 2], _: Strides, _: i64, position: i64, pair: u32) -> (f32, f32) {
         // SAFETY: the caller's contract.
-        let [turns, _] = unsafe { memory::load(first.cast::<u64>().add(pair as usize).cast(), 8) };
+        let [turns, _] = unsafe { memory::load(list.cast::<u64>().add(pair as usize).cast(), 8) };
         let (sin, cos) = sincos_exact(position, turns);
+        (cos, sin)
+    }
+
+    #[inline(always)]
+    unsafe fn early<const V: usize>([list, _]: [*const u8; 2], pairs: [u32; 2]) -> [Words; 4] {
+        let mut words = [[0; 2]; 4];
+        // Of each run, two entries a word pair, or one.
+        let (each, parts) = if V > 2 { (2, V / 4) } else { (1, 1) };
+        unroll!(at most 4: n < 2 * parts => {
+            let at = pairs[n / parts] as usize + n % parts * each;
+            // SAFETY: the caller's contract.
+            words[n] = unsafe { memory::load(list.cast::<u64>().add(at).cast(), 8 * each) };
+        });
+        words
+    }
+
+    #[inline(always)]
+    unsafe fn late<const V: usize>(
+        turns: [Words; 4],
+        _: [*const u8; 2],
+        _: Strides,
+        _: i64,
+        position: i64,
+        _: [u32; 2],
+    ) -> ([f32; V], [f32; V]) {
+        let (mut cos, mut sin) = ([0.0; V], [0.0; V]);
+        let each = if V > 2 { 2 } else { 1 };
+        unroll!(at most 8: i < V => { (sin[i], cos[i]) = sincos_exact(position, turns[i / each][i % each]); });
         (cos, sin)
     }
 }
 
 impl Source for Angles {
+    const TABLE: bool = true;
+
     #[inline(always)]
-    unsafe fn cos_sin(first: *const u8, _: *const u8, walk: &Walk, batch: i64, row: i64, pair: u32) -> (f32, f32) {
+    unsafe fn cos_sin([table, _]: [*const u8; 2], strides: Strides, batch: i64, row: i64, pair: u32) -> (f32, f32) {
         // SAFETY: the caller's contract.
-        let angle = unsafe { entry::<f32>(first, at(walk.first, batch, row, pair)) };
+        let angle = unsafe { entry::<f32>(table, at(strides[0], batch, row) + i64::from(pair)) };
         let (sin, cos) = maths::sincos_tight(angle);
         (cos, sin)
+    }
+
+    #[inline(always)]
+    unsafe fn late<const V: usize>(
+        _: [Words; 4],
+        [table, _]: [*const u8; 2],
+        strides: Strides,
+        batch: i64,
+        row: i64,
+        pairs: [u32; 2],
+    ) -> ([f32; V], [f32; V]) {
+        // SAFETY: the caller's contract.
+        let angles = unsafe { runs::<f32, V>(table, at(strides[0], batch, row), pairs) };
+        cosines_sines(&spread::<f32, V>(angles))
     }
 }
 
 impl<T: Packed + RopeElement> Source for Tables<T> {
+    const TABLE: bool = true;
+
     #[inline(always)]
-    unsafe fn cos_sin(first: *const u8, second: *const u8, walk: &Walk, batch: i64, row: i64, pair: u32) -> (f32, f32) {
+    unsafe fn cos_sin([cos, sin]: [*const u8; 2], strides: Strides, batch: i64, row: i64, pair: u32) -> (f32, f32) {
+        let pair = i64::from(pair);
         // SAFETY: the caller's contract.
         unsafe {
-            let cos = entry::<T>(first, at(walk.first, batch, row, pair));
-            (cos, entry::<T>(second, at(walk.second, batch, row, pair)))
+            let cos = entry::<T>(cos, at(strides[0], batch, row) + pair);
+            (cos, entry::<T>(sin, at(strides[1], batch, row) + pair))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn late<const V: usize>(
+        _: [Words; 4],
+        [cos, sin]: [*const u8; 2],
+        strides: Strides,
+        batch: i64,
+        row: i64,
+        pairs: [u32; 2],
+    ) -> ([f32; V], [f32; V]) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let cos = runs::<T, V>(cos, at(strides[0], batch, row), pairs);
+            let sin = runs::<T, V>(sin, at(strides[1], batch, row), pairs);
+            (spread::<T, V>(cos), spread::<T, V>(sin))
         }
     }
 }
 
-/// Where an entry of a table is.
+/// Where a row of a table begins.
 #[inline(always)]
-fn at([batch_stride, row_stride]: [i64; 2], batch: i64, row: i64, pair: u32) -> i64 {
-    batch * batch_stride + row * row_stride + i64::from(pair)
+fn at([batch_stride, row_stride]: [i64; 2], batch: i64, row: i64) -> i64 {
+    batch * batch_stride + row * row_stride
 }
 
 /// An entry of a table.
@@ -92,23 +204,79 @@ unsafe fn entry<T: Packed + RopeElement>(table: *const u8, at: i64) -> f32 {
     T::to_f32(entry)
 }
 
+/// `V / 2` entries from each of two on, of the row that begins at `row`.
+///
+/// # Safety
+/// The table has them, aligned for such loads.
+#[inline(always)]
+unsafe fn runs<T, const V: usize>(table: *const u8, row: i64, [near, far]: [u32; 2]) -> [Words; 2] {
+    let table = table.cast::<T>().wrapping_offset(row as isize);
+    let bytes = V / 2 * size_of::<T>();
+    // SAFETY: the caller's contract.
+    unsafe {
+        [memory::load(table.add(near as usize).cast(), bytes), memory::load(table.add(far as usize).cast(), bytes)]
+    }
+}
+
+/// What [`runs`] loaded, as f32.
+#[inline(always)]
+fn spread<T: Packed + RopeElement, const V: usize>(runs: [Words; 2]) -> [f32; V] {
+    let per_word = 8 / size_of::<T>();
+    let words = [[T::unpack(runs[0][0]), T::unpack(runs[0][1])], [T::unpack(runs[1][0]), T::unpack(runs[1][1])]];
+    let mut entries = [0.0; V];
+    unroll!(at most 8: i < V => {
+        let j = i % (V / 2);
+        entries[i] = T::to_f32(words[i / (V / 2)][j / per_word][j % per_word]);
+    });
+    entries
+}
+
+/// Cosines and sines of a thread's angles. Those near zero overlap; the others are rare, and their long reduction stands
+/// here once.
+#[inline(always)]
+fn cosines_sines<const V: usize>(angles: &[f32; V]) -> ([f32; V], [f32; V]) {
+    let (mut cos, mut sin, mut far) = ([0.0; V], [0.0; V], false);
+    unroll!(i < V => {
+        (sin[i], cos[i]) = maths::sincos_tight_near(angles[i]);
+        far |= maths::is_far(angles[i]);
+    });
+    if far {
+        // The compiler must not know how often: it would write the body as many times.
+        let (mut n, end) = (0, thread::opaque(V as u32));
+        while n < end {
+            let mut angle = 0.0;
+            unroll!(i < V => { angle = if n == i as u32 { angles[i] } else { angle }; });
+            if maths::is_far(angle) {
+                let (s, c) = maths::sincos_tight_far(angle);
+                unroll!(i < V => {
+                    sin[i] = if n == i as u32 { s } else { sin[i] };
+                    cos[i] = if n == i as u32 { c } else { cos[i] };
+                });
+            }
+            n += 1;
+        }
+    }
+    (cos, sin)
+}
+
 /// Fills shared memory with the cosines and sines of the block's tokens from `first_token` on, and pairs from
 /// `first_pair` on: the block's threads share the work.
 ///
 /// # Safety
 /// Positions and tables are as `walk` describes them, and a block has at most [`TABLE`] pairs.
 #[inline(always)]
-pub(super) unsafe fn fill<S: Source>(
+pub(super) unsafe fn fill<S: Source, const V: usize>(
     ids: *const u8,
     starts: *const u8,
-    first: *const u8,
-    second: *const u8,
+    tables: [*const u8; 2],
     walk: &Walk,
     first_token: u32,
     first_pair: u32,
 ) {
     let tile = &walk.tile;
     let threads = tile.tokens * tile.sharers.size;
+    let strides = [walk.first, walk.second];
+    let pair_at = |pair: u32| pair_of(first_pair + pair, V as u32, walk.half, walk.flags);
     let mut n = thread::thread_idx_x();
     while n < threads {
         let (at, sharer) = tile.sharers.divide(n);
@@ -117,14 +285,14 @@ pub(super) unsafe fn fill<S: Source>(
             let (batch, row) = walk.seq.divide(token);
             let (batch, row) = (i64::from(batch), i64::from(row));
             // SAFETY: the caller's contract.
-            let (position, known) = unsafe { position(ids, starts, walk, [batch, row], token, first_pair + sharer) };
+            let (position, known) = unsafe { position(ids, starts, walk, [batch, row], token, pair_at(sharer)) };
             let mut pair = sharer;
             while pair < tile.pairs && first_pair + pair < walk.half {
                 // Where no table has the position, the token is not rotated.
                 let (mut cos, mut sin) = (1.0, 0.0);
                 if known {
                     // SAFETY: as above.
-                    (cos, sin) = unsafe { S::cos_sin(first, second, walk, batch, position, first_pair + pair) };
+                    (cos, sin) = unsafe { S::cos_sin(tables, strides, batch, position, pair_at(pair)) };
                     (cos, sin) = (cos * walk.factor, sin * walk.factor * walk.sin_sign);
                 }
                 let entry = at * tile.pairs + pair;
@@ -150,17 +318,8 @@ unsafe fn position(
     token: u32,
     pair: u32,
 ) -> (i64, bool) {
-    let wide = walk.flags & WIDE_IDS != 0;
-    let read = |list: *const u8, i: i64| {
-        // SAFETY: the caller's contract.
-        unsafe {
-            if wide {
-                memory::load(list.cast::<i64>().offset(i as isize).cast(), 8)[0] as i64
-            } else {
-                i64::from(memory::load(list.cast::<i32>().offset(i as isize).cast(), 4)[0] as i32)
-            }
-        }
-    };
+    // SAFETY: the caller's contract.
+    let read = |list: *const u8, i: i64| unsafe { given(list, i, walk.flags) };
     let (mut position, mut known) = (walk.offset + row, true);
     if walk.flags & SEQUENCES != 0 {
         // The last sequence that begins at or before the token.
@@ -183,6 +342,56 @@ unsafe fn position(
         position = walk.offset + given + if walk.flags & IDS != 0 { 0 } else { row };
     }
     (position, known && (position as u64) < walk.rows as u64 || known && walk.rows == i64::MAX)
+}
+
+/// An integer of a list of positions.
+///
+/// # Safety
+/// The list has it.
+#[inline(always)]
+unsafe fn given(list: *const u8, at: i64, flags: u32) -> i64 {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if flags & WIDE_IDS != 0 {
+            memory::load(list.cast::<i64>().offset(at as isize).cast(), 8)[0] as i64
+        } else {
+            i64::from(memory::load(list.cast::<i32>().offset(at as isize).cast(), 4)[0] as i32)
+        }
+    }
+}
+
+/// Cosines and sines of a thread's pairs, those of two runs, for the kernel of [`Solo`].
+///
+/// # Safety
+/// Positions and tables are as `walk` describes them, aligned for loads of `V / 2` entries.
+#[inline(always)]
+pub(super) unsafe fn solo<S: Source, const V: usize>(
+    ids: *const u8,
+    tables: [*const u8; 2],
+    walk: &Solo,
+    [batch, row]: [u32; 2],
+    pairs: [u32; 2],
+) -> ([f32; V], [f32; V]) {
+    // SAFETY: the caller's contract.
+    let early = unsafe { S::early::<V>(tables, pairs) };
+    let (batch, row) = (i64::from(batch), i64::from(row));
+    let mut position = walk.offset + row;
+    if walk.flags & (IDS | BATCH_OFFSETS) != 0 {
+        // SAFETY: as above.
+        let given = unsafe { given(ids, batch * walk.ids[0] + row * walk.ids[1], walk.flags) };
+        position = walk.offset + given + if walk.flags & IDS != 0 { 0 } else { row };
+    }
+    // Where no table has the position, the token is not rotated.
+    let (mut cos, mut sin) = ([1.0; V], [0.0; V]);
+    if !S::TABLE || (position as u64) < walk.rows as u64 {
+        // SAFETY: as above.
+        (cos, sin) = unsafe { S::late::<V>(early, tables, walk.tables, batch, position, pairs) };
+        unroll!(i < V => {
+            cos[i] *= walk.factor;
+            sin[i] *= walk.factor * walk.sin_sign;
+        });
+    }
+    (cos, sin)
 }
 
 /// The table in shared memory. There is one a module, declared by `export_rope!`.

@@ -1,13 +1,13 @@
 //! The heads of a thread: loads, rotation, stores.
 
 use pointwise_core::Value;
-use pointwise_core::rope::{CHUNK, INTERLEAVED_IN, INTERLEAVED_OUT, RopeElement, Side, rotate};
+use pointwise_core::rope::{INTERLEAVED_IN, INTERLEAVED_OUT, NEIGHBOURS, RopeElement, Side, rotate};
 
 use crate::memory;
 use crate::packed::{Packed, unroll};
 
 /// Bytes of one access: a vector's two words.
-type Words = [u64; 2];
+pub(super) type Words = [u64; 2];
 
 /// The heads that are left to a thread, and where the first of them begins.
 pub(super) struct Heads<E, const V: usize> {
@@ -38,22 +38,32 @@ impl<E: Packed, const V: usize> Heads<E, V> {
 
     /// Whether the thread has a head `j` places on.
     #[inline(always)]
-    fn has(&self, j: usize) -> bool {
+    pub(super) fn has(&self, j: usize) -> bool {
         self.head + j as u32 * self.apart < self.heads
     }
 
-    /// Two vectors of each head of the next chunk.
+    /// A vector at `a`, and where there is a `second` one at `b`, of each of `C` heads from the `skip`th next one on.
     ///
     /// # Safety
     /// The kernel's.
     #[inline(always)]
-    pub(super) unsafe fn load(&self, (a, b): (usize, usize)) -> [(Words, Words); CHUNK as usize] {
-        let mut chunk = [([0; 2], [0; 2]); CHUNK as usize];
-        unroll!(at most 4: j < CHUNK as usize => {
-            if self.has(j) {
-                let x = self.x.wrapping_offset(j as isize * self.step[0]);
+    pub(super) unsafe fn load<const C: usize>(
+        &self,
+        skip: usize,
+        (a, b): (usize, usize),
+        second: bool,
+    ) -> [(Words, Words); C] {
+        let mut chunk = [([0; 2], [0; 2]); C];
+        unroll!(at most 4: j < C => {
+            if self.has(skip + j) {
+                let x = self.x.wrapping_offset((skip + j) as isize * self.step[0]);
                 // SAFETY: the caller's contract.
-                unsafe { chunk[j] = (load::<E, V>(x.add(a)), load::<E, V>(x.add(b))) };
+                unsafe {
+                    chunk[j].0 = load::<E, V>(x.add(a));
+                    if second {
+                        chunk[j].1 = load::<E, V>(x.add(b));
+                    }
+                }
             }
         });
         chunk
@@ -64,9 +74,9 @@ impl<E: Packed, const V: usize> Heads<E, V> {
     /// # Safety
     /// The kernel's.
     #[inline(always)]
-    pub(super) unsafe fn turn(
+    pub(super) unsafe fn turn<const C: usize>(
         &mut self,
-        mut chunk: [(Words, Words); CHUNK as usize],
+        mut chunk: [(Words, Words); C],
         (from, to): ((usize, usize), (usize, usize)),
         cos: &[f32; V],
         sin: &[f32; V],
@@ -77,39 +87,69 @@ impl<E: Packed, const V: usize> Heads<E, V> {
         // SAFETY: the caller's contract.
         unsafe {
             loop {
-                unroll!(at most 4: j < CHUNK as usize => {
+                unroll!(at most 4: j < C => {
                     if self.has(j) {
-                        let (a, b) = turn::<E, V>(chunk[j], cos, sin, flags);
-                        self.store(j, to, a, b);
+                        let (a, b) = rotated::<E, V>(chunk[j], cos, sin, flags);
+                        self.store(j, to, a, b, true);
                     }
                 });
-                self.advance();
+                self.advance(C);
                 if !self.has(0) {
                     break;
                 }
-                chunk = self.load(from);
+                chunk = self.load(0, from, true);
             }
         }
     }
 
+    /// The lanes that do not rotate, a vector of each head, times the scale; those of the first chunk are loaded.
+    ///
+    /// # Safety
+    /// The kernel's; `at` is the first of `V` such lanes.
+    #[inline(always)]
+    pub(super) unsafe fn pass<const C: usize>(&mut self, mut chunk: [(Words, Words); C], at: usize)
+    where
+        E: RopeElement,
+    {
+        // SAFETY: the caller's contract.
+        unsafe {
+            loop {
+                unroll!(at most 4: j < C => {
+                    if self.has(j) {
+                        self.store(j, (at, at), scaled::<E, V>(chunk[j].0, self.scale), [0; 2], false);
+                    }
+                });
+                self.advance(C);
+                if !self.has(0) {
+                    break;
+                }
+                chunk = self.load(0, (at, at), false);
+            }
+        }
+    }
+
+    /// The inverse of [`Heads::load`], for the head `j` places on.
+    ///
     /// # Safety
     /// The kernel's.
     #[inline(always)]
-    unsafe fn store(&self, j: usize, (a, b): (usize, usize), near: Words, far: Words) {
+    pub(super) unsafe fn store(&self, j: usize, (a, b): (usize, usize), near: Words, far: Words, second: bool) {
         let y = self.y.wrapping_offset(j as isize * self.step[1]);
         // SAFETY: the caller's contract.
         unsafe {
             memory::store(y.add(a).cast(), near, V * size_of::<E>());
-            memory::store(y.add(b).cast(), far, V * size_of::<E>());
+            if second {
+                memory::store(y.add(b).cast(), far, V * size_of::<E>());
+            }
         }
     }
 
-    /// On to the next chunk.
+    /// On by `count` heads.
     #[inline(always)]
-    fn advance(&mut self) {
-        self.x = self.x.wrapping_offset(CHUNK as isize * self.step[0]);
-        self.y = self.y.wrapping_offset(CHUNK as isize * self.step[1]);
-        self.head += CHUNK * self.apart;
+    pub(super) fn advance(&mut self, count: usize) {
+        self.x = self.x.wrapping_offset(count as isize * self.step[0]);
+        self.y = self.y.wrapping_offset(count as isize * self.step[1]);
+        self.head += count as u32 * self.apart;
     }
 }
 
@@ -121,44 +161,32 @@ unsafe fn load<E, const V: usize>(p: *const E) -> Words {
     unsafe { memory::load(p.cast(), V * size_of::<E>()) }
 }
 
-/// The lanes that do not rotate: times the scale.
-///
-/// # Safety
-/// The kernel's; `at` is the first of `V` such lanes.
+/// A vector times the scale.
 #[inline(always)]
-pub(super) unsafe fn pass<E: Packed + RopeElement, const V: usize>(heads: &mut Heads<E, V>, at: usize) {
-    while heads.has(0) {
-        let mut chunk = [[0; 2]; CHUNK as usize];
-        // SAFETY: the caller's contract.
-        unsafe {
-            unroll!(at most 4: j < CHUNK as usize => {
-                if heads.has(j) {
-                    chunk[j] = load::<E, V>(heads.x.wrapping_offset(j as isize * heads.step[0]).add(at));
-                }
-            });
-            unroll!(at most 4: j < CHUNK as usize => {
-                if heads.has(j) {
-                    let mut lanes = lanes::<E, V>(chunk[j]);
-                    unroll!(i < V => { lanes[i] *= heads.scale; });
-                    let y = heads.y.wrapping_offset(j as isize * heads.step[1]);
-                    memory::store(y.add(at).cast(), words::<E, V>(lanes), V * size_of::<E>());
-                }
-            });
-        }
-        heads.advance();
-    }
+pub(super) fn scaled<E: Packed + RopeElement, const V: usize>(vector: Words, scale: f32) -> Words {
+    let mut lanes = lanes::<E, V>(vector);
+    unroll!(i < V => { lanes[i] *= scale; });
+    words::<E, V>(lanes)
 }
 
-/// Rotates `V` pairs.
+/// Rotates the `V` pairs of two vectors. Without flags a pair has a lane of each; with both flags it is two neighbours of
+/// one vector; with one of them its lanes are neighbours, in two vectors that follow each other, before or after.
 #[inline(always)]
-fn turn<E: Packed + RopeElement, const V: usize>(
+pub(super) fn rotated<E: Packed + RopeElement, const V: usize>(
     (a, b): (Words, Words),
     cos: &[f32; V],
     sin: &[f32; V],
     flags: u32,
 ) -> (Words, Words) {
     let (mut a, mut b) = (lanes::<E, V>(a), lanes::<E, V>(b));
-    if flags & INTERLEAVED_IN != 0 {
+    if V > 1 && flags & NEIGHBOURS == NEIGHBOURS {
+        unroll!(i < V / 2 => {
+            (a[2 * i], a[2 * i + 1]) = rotate(a[2 * i], a[2 * i + 1], cos[i], sin[i]);
+            (b[2 * i], b[2 * i + 1]) = rotate(b[2 * i], b[2 * i + 1], cos[V / 2 + i], sin[V / 2 + i]);
+        });
+        return (words::<E, V>(a), words::<E, V>(b));
+    }
+    if V > 1 && flags & INTERLEAVED_IN != 0 {
         let neighbours = (a, b);
         unroll!(i < V => {
             a[i] = pick(&neighbours, 2 * i);
@@ -166,7 +194,7 @@ fn turn<E: Packed + RopeElement, const V: usize>(
         });
     }
     unroll!(i < V => { (a[i], b[i]) = rotate(a[i], b[i], cos[i], sin[i]); });
-    if flags & INTERLEAVED_OUT != 0 {
+    if V > 1 && flags & INTERLEAVED_OUT != 0 {
         let halves = (a, b);
         unroll!(i < V => {
             a[i] = deal(&halves, i);

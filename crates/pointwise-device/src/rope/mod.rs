@@ -1,20 +1,25 @@
 //! RopeKernel: rotary embedding of q and k in one launch.
 //!
-//! A block computes the cosines and sines of its tokens once, in shared memory, for all of its heads. A thread owns both
+//! There are two templates. Of [`rope`] a block computes the cosines and sines of its tokens once, in shared memory, for all of its heads. A thread owns both
 //! halves of its pairs, so that in place works without a race. All loads of a chunk of heads are in flight before the
 //! first store, those of the first chunk before the cosines; none takes the read-only path. The lanes that do not rotate
 //! are copied, times the scale, by threads of their own.
+//!
+//! Of [`solo::solo`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. It is for small
+//! calls, which are over before sharing pays, and for layouts where no other thread of the block has the same token.
 
 mod angles;
 mod heads;
+mod solo;
 
-pub use angles::{Angles, Exact, Hf, Source, Tables};
-pub use pointwise_core::rope::Walk;
-use pointwise_core::rope::{CHUNK, INTERLEAVED_IN, INTERLEAVED_OUT, Place, RopeElement, TABLE};
+pub use angles::{Angles, Exact, Hf, Source, Strides, Tables};
+use pointwise_core::rope::{CHUNK, INTERLEAVED_IN, INTERLEAVED_OUT, NEIGHBOURS, Place, RopeElement, TABLE};
+pub use pointwise_core::rope::{Solo, Walk};
+pub use solo::solo;
 
 use crate::packed::{Packed, unroll};
 use crate::thread;
-use heads::{Heads, pass};
+use heads::Heads;
 
 /// Rotates the tokens and heads that fall to this block, by vectors of `V` elements.
 ///
@@ -46,19 +51,17 @@ pub unsafe fn rope<E: Packed + RopeElement, S: Source, const V: usize>(
     side.heads = if works { side.heads } else { 0 };
     let mut heads = Heads::<E, V>::new(x, y, side, [batch, row, head]);
 
-    let from = runs::<V>(walk, lane, INTERLEAVED_IN);
-    let mut chunk = [([0; 2], [0; 2]); CHUNK as usize];
-    if rotates {
-        // SAFETY: the runs are inside the rotated lanes; the caller's contract.
-        chunk = unsafe { heads.load(from) };
-    }
+    let pass_at = (walk.rest_at + lane * V as u32) as usize;
+    let from = if rotates { runs::<V>(walk, lane, INTERLEAVED_IN) } else { (pass_at, pass_at) };
+    // SAFETY: the lanes are inside the head; the caller's contract.
+    let chunk = unsafe { heads.load::<{ CHUNK as usize }>(0, from, rotates) };
     // SAFETY: the caller's contract.
-    unsafe { angles::fill::<S>(ids, starts, first, second, walk, first_token, first_lane * V as u32) };
+    unsafe { angles::fill::<S, V>(ids, starts, [first, second], walk, first_token, first_lane * V as u32) };
     thread::sync_threads();
     // The compiler must not see what it knows already: it would write all of the above once for each kind of thread.
     if thread::opaque(rotates as u32) == 0 {
         // SAFETY: the lanes pass through; the caller's contract.
-        return unsafe { pass::<E, V>(&mut heads, (walk.rest_at + lane * V as u32) as usize) };
+        return unsafe { heads.pass(chunk, pass_at) };
     }
     let at = (token - first_token) * walk.tile.pairs + (lane - first_lane) * V as u32;
     let (mut cos, mut sin) = (angles::shared::read::<V>(at), angles::shared::read::<V>(TABLE + at));
@@ -69,10 +72,10 @@ pub unsafe fn rope<E: Packed + RopeElement, S: Source, const V: usize>(
     let to = runs::<V>(walk, lane, INTERLEAVED_OUT);
     // SAFETY: as above.
     unsafe {
-        if walk.flags & (INTERLEAVED_IN | INTERLEAVED_OUT) == 0 {
-            heads.turn(chunk, (from, to), &cos, &sin, 0);
-        } else {
-            heads.turn(chunk, (from, to), &cos, &sin, walk.flags);
+        match walk.flags & NEIGHBOURS {
+            0 => heads.turn(chunk, (from, to), &cos, &sin, 0),
+            NEIGHBOURS => heads.turn(chunk, (from, to), &cos, &sin, NEIGHBOURS),
+            _ => heads.turn(chunk, (from, to), &cos, &sin, walk.flags),
         }
     }
 }
@@ -81,11 +84,13 @@ pub unsafe fn rope<E: Packed + RopeElement, S: Source, const V: usize>(
 #[inline(always)]
 fn runs<const V: usize>(walk: &Walk, lane: u32, interleaved: u32) -> (usize, usize) {
     let (pair, interleaved) = (lane * V as u32, walk.flags & interleaved != 0);
-    let near = walk.rotated_at + if interleaved { 2 * pair } else { pair };
-    (near as usize, (near + if interleaved { V as u32 } else { walk.half }) as usize)
+    // See `pair_of`.
+    let follow = interleaved && (V == 1 || walk.flags & NEIGHBOURS != NEIGHBOURS);
+    let near = walk.rotated_at + if follow { 2 * pair } else { pair };
+    (near as usize, (near + if follow { V as u32 } else { walk.half }) as usize)
 }
 
-/// Exports the entries: every source, element type and strategy of `rope_entries!`.
+/// Exports the entries: every template, source, element type and strategy of `rope_entries!`.
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(asm_experimental_arch))]
 macro_rules! export_rope {
@@ -101,28 +106,35 @@ macro_rules! export_rope {
 #[macro_export]
 #[allow_internal_unstable(abi_gpu_kernel)]
 macro_rules! __rope_entry {
-    ($source:ident $type:ident $strategy:ident, ()) => {
+    (rope $source:ident $type:ident $strategy:ident, ()) => {
+        $crate::__rope_entry! { @ rope, rope, Walk, [starts: *const u8], $source $type $strategy }
+    };
+    (rope_solo $source:ident $type:ident $strategy:ident, ()) => {
+        $crate::__rope_entry! { @ rope_solo, solo, Solo, [], $source $type $strategy }
+    };
+    (@ $template:ident, $function:ident, $walk:ident, [$($starts:ident: $pointer:ty)?],
+        $source:ident $type:ident $strategy:ident) => {
         const _: () = {
             type E = $crate::element::ty::$type;
 
             /// # Safety
-            /// That of `pointwise_device::rope::rope`; the host checks it before the launch.
-            #[unsafe(export_name = $crate::symbol!(rope, $source, $type, $strategy))]
+            /// That of the template in `pointwise_device::rope`; the host checks it before the launch.
+            #[unsafe(export_name = $crate::symbol!($template, $source, $type, $strategy))]
             unsafe extern "gpu-kernel" fn entry(
                 qx: *const E,
                 qy: *mut E,
                 kx: *const E,
                 ky: *mut E,
                 ids: *const u8,
-                starts: *const u8,
+                $($starts: $pointer,)?
                 first: *const u8,
                 second: *const u8,
-                walk: $crate::rope::Walk,
+                walk: $crate::rope::$walk,
             ) {
                 // SAFETY: this entry's own contract.
                 unsafe {
-                    $crate::rope::rope::<E, $crate::__rope_source!($source), { $crate::__rope_vector!($strategy) }>(
-                        qx, qy, kx, ky, ids, starts, first, second, &walk,
+                    $crate::rope::$function::<E, $crate::__rope_source!($source), { $crate::__rope_vector!($strategy) }>(
+                        qx, qy, kx, ky, ids, $($starts,)? first, second, &walk,
                     )
                 }
             }

@@ -8,7 +8,7 @@ use pointwise_core::rope::{
 };
 
 use super::check::{self, Shape4};
-use super::plan::{Plan, plan};
+use super::plan::{Plan, Planned, plan};
 use super::{
     MropeLayout, OutOfRange, Pointers, RopeAngles, RopeDirection, RopeError, RopeKernel, RopeLayout, RopePairs,
     RopePositions, RopePrecision, RotatedLanes, Source,
@@ -104,7 +104,10 @@ impl RopeKernel<'_> {
             walk.rest_lanes = 0;
         }
         let plan = match device.info() {
-            Some(info) => Some(plan(&self.launch, info.multiprocessors, dtype, &pointers, &mut walk)?),
+            Some(info) => {
+                let planned = Planned { multiprocessors: info.multiprocessors, dtype, source, pointers: &pointers };
+                Some(plan(&self.launch, &planned, &mut walk)?)
+            }
             None => None,
         };
         Ok(Call { dtype, device, source, plan, pointers, walk })

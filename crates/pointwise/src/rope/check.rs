@@ -44,8 +44,8 @@ pub(super) fn device(what: &str, expected: &Device, got: &Device) -> Result<()> 
     Err(ErrorKind::DeviceMismatch { what: what.to_owned(), expected: *expected, got: *got }.into())
 }
 
-pub(super) fn launch(threads: u32, scales: [f32; 2]) -> Result<()> {
-    if threads == 0 || threads > 1024 || !threads.is_multiple_of(32) {
+pub(super) fn launch(threads: Option<u32>, scales: [f32; 2]) -> Result<()> {
+    if let Some(threads) = threads.filter(|threads| *threads == 0 || *threads > 1024 || !threads.is_multiple_of(32)) {
         let why = "must be a multiple of 32 from 32 to 1024".to_owned();
         return Err(ErrorKind::Parameter { name: "threads", value: threads.to_string(), why }.into());
     }

@@ -1,6 +1,7 @@
 //! The kernel object: its settings, and the launch or the CPU.
 
 use std::ffi::c_void;
+use std::ptr::null_mut;
 
 use super::call::Call;
 use super::check;
@@ -128,14 +129,25 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// Threads of a block on CUDA devices, at most: a multiple of 32 from 32 to 1,024. 256 by default.
+    /// Whether the threads of a block share cosines and sines on CUDA devices, or each finds its own, which saves waiting
+    /// for the others. Default: not where there is little work, few heads, or heads that lie far apart. Sharing serves
+    /// every call; a call that the other way does not serve (sequences, axes, pairs that move, misaligned tensors or
+    /// tables) shares.
     #[must_use]
-    pub fn threads(mut self, threads: u32) -> Self {
-        self.launch.threads = threads;
+    pub fn shared_angles(mut self, shared: bool) -> Self {
+        self.launch.shared_angles = Some(shared);
         self
     }
 
-    /// How many heads a thread rotates on CUDA devices. Default: one where there is little work, else four.
+    /// Threads of a block on CUDA devices, at most: a multiple of 32 from 32 to 1,024. By default 160, and 128 where
+    /// angles are not shared.
+    #[must_use]
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.launch.threads = Some(threads);
+        self
+    }
+
+    /// How many heads a thread rotates on CUDA devices. Default: one to eight, by the amount of work.
     #[must_use]
     pub fn heads_per_thread(mut self, heads: u32) -> Self {
         self.launch.heads_per_thread = Some(heads.max(1));
@@ -262,9 +274,8 @@ impl<'a> RopeKernel<'a> {
     /// # Safety
     /// The call is checked, the stream of the context's device.
     unsafe fn launch(&self, context: &'static Context, call: &Call, stream: &Stream) -> Result<()> {
-        let plan = call.plan;
-        let entry = plan.and_then(|plan| entry(call.source, call.dtype, plan.strategy));
-        let (Some(plan), Some(entry)) = (plan, entry) else {
+        let kernel = call.plan.and_then(|plan| Some((plan, entry(&plan, call.source, call.dtype)?)));
+        let Some((plan, entry)) = kernel else {
             return Err(ErrorKind::NoKernel {
                 symbol: format!("rope of {}", call.dtype),
                 why: "no code was made for it; please report this".to_owned(),
@@ -273,21 +284,24 @@ impl<'a> RopeKernel<'a> {
         };
         let function = entry.function(context)?;
         let p = &call.pointers;
-        let mut addresses = [p.qx, p.qy, p.kx, p.ky, p.ids, p.starts, p.first, p.second].map(|p| p.addr() as u64);
-        let mut walk = call.walk;
-        let [a, b, c, d, e, f, g, h] = &mut addresses;
-        let mut params: [*mut c_void; 9] = [
-            (&raw mut *a).cast(),
-            (&raw mut *b).cast(),
-            (&raw mut *c).cast(),
-            (&raw mut *d).cast(),
-            (&raw mut *e).cast(),
-            (&raw mut *f).cast(),
-            (&raw mut *g).cast(),
-            (&raw mut *h).cast(),
-            (&raw mut walk).cast(),
-        ];
-        // SAFETY: the parameters are those of every RoPE entry; the caller vouches for the memory.
-        unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
+        let (mut walk, mut solo) = (call.walk, plan.solo);
+        // The kernels whose threads find their own angles take no sequences.
+        let (starts, what): (&[*const u8], *mut c_void) = match &mut solo {
+            Some(solo) => (&[], (&raw mut *solo).cast()),
+            None => (&[p.starts], (&raw mut walk).cast()),
+        };
+        let mut addresses = [0_u64; 8];
+        let pointers = [p.qx, p.qy.cast_const(), p.kx, p.ky.cast_const(), p.ids].into_iter();
+        let pointers = pointers.chain(starts.iter().copied()).chain([p.first, p.second]);
+        let mut params = [null_mut(); 9];
+        let mut count = 0;
+        for ((pointer, address), param) in pointers.zip(&mut addresses).zip(&mut params) {
+            *address = pointer.addr() as u64;
+            *param = (&raw mut *address).cast();
+            count += 1;
+        }
+        params[count] = what;
+        // SAFETY: the parameters are those of the plan's entry; the caller vouches for the memory.
+        unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params[..=count]) }
     }
 }

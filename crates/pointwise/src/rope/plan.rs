@@ -1,7 +1,7 @@
-//! How a call is launched: the width of accesses, what a block does, which kernel.
+//! How a call is launched: the template, the width of accesses, what a block does, which kernel.
 
 use pointwise_core::DType;
-use pointwise_core::rope::{AXES, CHUNK, Count, TABLE, TOKENS_INNER, Tile, Walk};
+use pointwise_core::rope::{AXES, CHUNK, Count, NEIGHBOURS, SEQUENCES, Solo, TABLE, TOKENS_INNER, Tile, Walk};
 
 use super::options::TYPES;
 use super::{Pointers, Source};
@@ -14,42 +14,61 @@ use crate::kernel::Entry;
 pub(super) struct Settings {
     pub(super) strategy: Strategy,
     /// At most as many threads a block.
-    pub(super) threads: u32,
+    pub(super) threads: Option<u32>,
     pub(super) heads_per_thread: Option<u32>,
+    /// Whether the threads of a block share cosines and sines.
+    pub(super) shared_angles: Option<bool>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { strategy: Strategy::Auto, threads: THREADS, heads_per_thread: None }
+        Settings { strategy: Strategy::Auto, threads: None, heads_per_thread: None, shared_angles: None }
     }
 }
 
-/// At most so many threads a block where nothing else is asked for: the kernels' registers are enough for four such blocks
-/// on a multiprocessor, but for two of 256.
+/// At most so many threads a block that shares its angles, where nothing else is asked for: the kernels' registers are
+/// enough for four such blocks on a multiprocessor, but for two of 256.
 const THREADS: u32 = 160;
+/// As [`THREADS`], where threads find their own angles.
+const SOLO_THREADS: u32 = 128;
 /// More have not enough registers.
 const MOST_THREADS: u32 = 512;
 /// Tokens of a block whose heads lie far apart: their rows are one piece of memory.
 const INNER_TOKENS: u32 = 8;
+/// Threads a multiprocessor that find their own angles: fewer get less work each, so that there are as many.
+const SOLO_ENOUGH: u64 = 1024;
+/// Heads of a token too few for sharing its angles.
+const FEW_HEADS: u32 = 4;
 
 /// A launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) strategy: Strategy,
     pub(super) blocks: u32,
     pub(super) threads: u32,
+    /// What it does, if its threads find their own angles.
+    pub(super) solo: Option<Solo>,
+}
+
+/// A call to plan.
+pub(super) struct Planned<'a> {
+    pub(super) multiprocessors: u32,
+    pub(super) dtype: DType,
+    pub(super) source: Source,
+    pub(super) pointers: &'a Pointers,
 }
 
 /// Plans a call whose walk counts elements: from here on it counts vectors.
-pub(super) fn plan(
-    settings: &Settings,
-    multiprocessors: u32,
-    dtype: DType,
-    pointers: &Pointers,
-    walk: &mut Walk,
-) -> Result<Plan> {
-    let widest = 16 / dtype.size() as u32;
-    let serves = |vector: u32| vectors_fit(vector, dtype, pointers, walk);
+pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> Result<Plan> {
+    let [_, token, head] = walk.q.input;
+    if token < head {
+        walk.flags |= TOKENS_INNER;
+    }
+    if let Some(plan) = plan_solo(settings, call, walk) {
+        return Ok(plan);
+    }
+    let widest = 16 / call.dtype.size() as u32;
+    let serves = |vector: u32| vectors_fit(vector, call, walk);
     let (strategy, vector) = match settings.strategy {
         Strategy::Direct => (Strategy::Direct, 1),
         Strategy::ExplicitParallel if serves(widest / 2) => (Strategy::ExplicitParallel, widest / 2),
@@ -60,22 +79,118 @@ pub(super) fn plan(
     };
     walk.pair_lanes /= vector;
     walk.rest_lanes /= vector;
-    let share = settings.heads_per_thread.unwrap_or_else(|| heads_per_thread(multiprocessors, walk));
-    for side in [&mut walk.q, &mut walk.k] {
-        side.groups = side.heads.div_ceil(share);
-        side.step = [side.input[2], side.output[2]].map(|stride| stride.saturating_mul(i64::from(side.groups)));
-    }
-    let [_, token, head] = walk.q.input;
-    if token < head {
-        walk.flags |= TOKENS_INNER;
-    }
-    let (blocks, threads) = tile(settings.threads.min(MOST_THREADS), vector, walk);
+    let share = settings.heads_per_thread.unwrap_or_else(|| heads_per_thread(call.multiprocessors, walk));
+    group(walk, share);
+    let (blocks, threads) = tile(settings.threads.unwrap_or(THREADS).min(MOST_THREADS), vector, walk);
     let blocks =
         u32::try_from(blocks).ok().filter(|blocks| *blocks < 1 << 31).ok_or_else(|| ErrorKind::Unsupported {
             what: "a tensor of this many tokens".to_owned(),
             advice: "rotate parts of it".to_owned(),
         })?;
-    Ok(Plan { strategy, blocks, threads })
+    Ok(Plan { strategy, blocks, threads, solo: None })
+}
+
+/// Gives each thread `share` heads.
+fn group(walk: &mut Walk, share: u32) {
+    for side in [&mut walk.q, &mut walk.k] {
+        side.groups = side.heads.div_ceil(share);
+        side.step = [side.input[2], side.output[2]].map(|stride| stride.saturating_mul(i64::from(side.groups)));
+    }
+}
+
+/// The plan of a call whose threads find their own angles, where that can serve, and is asked for or the better choice:
+/// heads that lie far apart (neighbouring threads then have tokens of one head, so that no two share an angle), few heads,
+/// little work.
+fn plan_solo(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Plan> {
+    let widest = 16 / call.dtype.size() as u32;
+    let serves = |vector: u32| vectors_fit(vector, call, walk) && angles_fit(vector, call, walk);
+    let pairing = walk.flags & NEIGHBOURS;
+    if walk.flags & (SEQUENCES | AXES) != 0 || !(pairing == 0 || pairing == NEIGHBOURS) {
+        return None;
+    }
+    let heads = walk.q.heads + walk.k.heads;
+    // Threads of the widest vectors and of one head: two vectors each.
+    let lanes = u64::from((2 * walk.half + walk.rest_lanes).div_ceil(2 * widest)) * u64::from(walk.tokens);
+    let work = lanes.saturating_mul(u64::from(heads));
+    let enough = u64::from(call.multiprocessors) * SOLO_ENOUGH;
+    let better = walk.flags & TOKENS_INNER != 0 || heads <= FEW_HEADS || work < enough;
+    if settings.shared_angles.unwrap_or(!better) {
+        return None;
+    }
+    let (strategy, vector) = match settings.strategy {
+        Strategy::ExplicitParallel if serves(widest / 2) => (Strategy::ExplicitParallel, widest / 2),
+        Strategy::Auto if work < enough && serves(widest / 2) => (Strategy::ExplicitParallel, widest / 2),
+        Strategy::Auto | Strategy::RegisterCopy if serves(widest) => (Strategy::RegisterCopy, widest),
+        Strategy::Auto | Strategy::RegisterCopy if serves(widest / 2) => (Strategy::ExplicitParallel, widest / 2),
+        _ => return None,
+    };
+    let share = settings.heads_per_thread.unwrap_or_else(|| {
+        let threads = |share: u32| lanes.saturating_mul(u64::from(heads.div_ceil(share)));
+        [2 * CHUNK, CHUNK, CHUNK / 2].into_iter().find(|share| threads(*share) >= enough).unwrap_or(1)
+    });
+    let mut walk = *walk;
+    group(&mut walk, share);
+    let (solo, blocks, threads) = solo(settings.threads.unwrap_or(SOLO_THREADS).min(MOST_THREADS), vector, &walk)?;
+    Some(Plan { strategy, blocks, threads, solo: Some(solo) })
+}
+
+/// What blocks of at most `most` threads do whose threads find their own angles, how many they are, and the threads of
+/// each. None where a token's lanes are more, or the slots too many to count. The walk counts elements.
+fn solo(most: u32, vector: u32, walk: &Walk) -> Option<(Solo, u32, u32)> {
+    let pairs = walk.half / vector;
+    let rest = (walk.rest_lanes / vector).div_ceil(2);
+    let (lanes, groups) = (pairs + rest, [walk.q.groups, walk.k.groups]);
+    let inner = walk.flags & TOKENS_INNER != 0;
+    let all = u64::from(walk.tokens) * u64::from(groups[0] + groups[1]);
+    let most_slots = u64::from(most / lanes).min(u64::from(walk.tokens) * if inner { 1 } else { u64::from(groups[0]) });
+    if most_slots == 0 || all >= 1 << 30 {
+        return None;
+    }
+    let most_slots = most_slots as u32;
+    // As few idle threads as can be.
+    let threads = |slots: u32| (slots * lanes).next_multiple_of(32);
+    let used = |slots: u32| u64::from(slots * lanes) * 1024 / u64::from(threads(slots));
+    let slots = (most_slots / 2 + 1..=most_slots).max_by_key(|slots| used(*slots)).unwrap_or(1);
+    let blocks = groups.map(|groups| match inner {
+        true => walk.tokens.div_ceil(slots) * groups,
+        false => (walk.tokens * groups).div_ceil(slots),
+    });
+    let solo = Solo {
+        pair_lanes: Count::new(pairs),
+        rest_lanes: Count::new(rest),
+        q_blocks: blocks[0],
+        groups: groups.map(Count::new),
+        slots,
+        threads: [slots * pairs, slots * lanes],
+        tokens: walk.tokens,
+        seq: walk.seq,
+        flags: walk.flags,
+        start: [walk.rotated_at, walk.rest_at],
+        apart: [walk.half, rest * vector],
+        rest: walk.rest_lanes,
+        factor: walk.factor,
+        sin_sign: walk.sin_sign,
+        ids: walk.ids,
+        offset: walk.offset,
+        rows: walk.rows,
+        tables: [walk.first, walk.second],
+        q: walk.q,
+        k: walk.k,
+    };
+    Some((solo, blocks[0] + blocks[1], threads(slots)))
+}
+
+/// Whether every load of half a vector's number of angles is aligned.
+fn angles_fit(vector: u32, call: &Planned<'_>, walk: &Walk) -> bool {
+    let size = match call.source {
+        Source::Hf | Source::Angles | Source::Tables => 4,
+        Source::Exact => 8,
+        Source::OwnTables => call.dtype.size(),
+    };
+    let entries = i64::from(vector / 2);
+    let bytes = (entries as usize * size).min(16);
+    [call.pointers.first, call.pointers.second].iter().all(|table| table.addr().is_multiple_of(bytes))
+        && [walk.first, walk.second].iter().flatten().all(|stride| stride % entries == 0)
 }
 
 /// Heads of a thread: as many as it loads at once, as finding its place costs as much as rotating three, and twice as many
@@ -132,7 +247,7 @@ fn tile(most: u32, vector: u32, walk: &mut Walk) -> (u64, u32) {
 }
 
 /// Whether every access of vectors of `vector` elements is aligned and whole.
-fn vectors_fit(vector: u32, dtype: DType, pointers: &Pointers, walk: &Walk) -> bool {
+fn vectors_fit(vector: u32, &Planned { dtype, pointers, .. }: &Planned<'_>, walk: &Walk) -> bool {
     let rest = walk.rest_lanes;
     let lanes = [walk.half, walk.rotated_at, rest, if rest > 0 { walk.rest_at } else { 0 }];
     let strides = [walk.q.input, walk.q.output, walk.k.input, walk.k.output];
@@ -143,8 +258,16 @@ fn vectors_fit(vector: u32, dtype: DType, pointers: &Pointers, walk: &Walk) -> b
         && tensors.iter().all(|tensor| tensor.addr().is_multiple_of(bytes))
 }
 
-/// The kernel of a source, an element type and a strategy.
-pub(super) fn entry(source: Source, dtype: DType, strategy: Strategy) -> Option<&'static Entry> {
+/// The kernel of a plan, a source and an element type.
+pub(super) fn entry(plan: &Plan, source: Source, dtype: DType) -> Option<&'static Entry> {
+    macro_rules! is_solo {
+        (rope) => {
+            false
+        };
+        (rope_solo) => {
+            true
+        };
+    }
     macro_rules! source {
         (hf) => {
             Source::Hf
@@ -174,17 +297,20 @@ pub(super) fn entry(source: Source, dtype: DType, strategy: Strategy) -> Option<
         };
     }
     macro_rules! look {
-        ($source:ident $type:ident $strategy:ident, ($s:ident $d:ident $v:ident)) => {
+        ($template:ident $source:ident $type:ident $strategy:ident, ($s:ident $d:ident $v:ident $solo:ident)) => {
             let of = <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE;
-            if $s == source!($source) && $d == of && $v == strategy!($strategy) {
-                static ENTRY: Entry =
-                    Entry::new(pointwise_core::symbol!(rope, $source, $type, $strategy), crate::family::embedded());
+            if $solo == is_solo!($template) && $s == source!($source) && $d == of && $v == strategy!($strategy) {
+                static ENTRY: Entry = Entry::new(
+                    pointwise_core::symbol!($template, $source, $type, $strategy),
+                    crate::family::embedded(),
+                );
                 return Some(&ENTRY);
             }
         };
     }
     debug_assert!(TYPES.contains(&dtype));
-    pointwise_core::rope_entries! { (look) (source dtype strategy) }
+    let (strategy, solo) = (plan.strategy, plan.solo.is_some());
+    pointwise_core::rope_entries! { (look) (source dtype strategy solo) }
     None
 }
 
@@ -194,26 +320,77 @@ mod tests {
 
     use pointwise_core::rope::{AXES, CHUNK, Side, TABLE, TOKENS_INNER, Walk};
 
-    use super::tile;
+    use super::{solo, tile};
+
+    /// Tokens, heads of q and of k, lanes that rotate (half) and that do not, elements of a vector.
+    const SHAPES: [(u32, u32, u32, u32, u32, u32); 11] = [
+        (1, 32, 8, 64, 0, 8),
+        (7, 64, 8, 64, 0, 4),
+        (5, 128, 128, 32, 128, 8),
+        (33, 3, 0, 48, 0, 4),
+        (19, 1, 0, 32, 0, 8),
+        (600, 1, 0, 64, 0, 8),
+        (3, 71, 1, 32, 0, 1),
+        (2, 5, 3, 2048, 64, 8),
+        (2, 3, 2, 1500, 700, 1),
+        (4, 2, 1, 1, 5, 1),
+        (9, 5, 1, 16, 24, 8),
+    ];
+
+    fn side(heads: u32, share: u32) -> Side {
+        Side { heads, groups: heads.div_ceil(share), ..Side::default() }
+    }
+
+    /// Of threads that find their own angles, too: each vector of a token and group has one.
+    #[test]
+    fn solo_covers_all() {
+        for (tokens, q, k, half, rest_lanes, vector) in SHAPES.into_iter().filter(|shape| shape.5 > 1) {
+            for most in [32, 64, 96, 128, 256, 512] {
+                for (share, flags) in [(1, 0), (CHUNK, 0), (1, TOKENS_INNER), (3, TOKENS_INNER)] {
+                    let walk = Walk {
+                        q: side(q, share),
+                        k: side(k, share),
+                        tokens,
+                        rest_lanes,
+                        half,
+                        flags,
+                        ..Walk::default()
+                    };
+                    let what =
+                        format!("{tokens} {q} {k} {half} {rest_lanes} {vector}, {most} threads, {share}, {flags}");
+                    let lanes = half / vector + (rest_lanes / vector).div_ceil(2);
+                    let Some((solo, blocks, threads)) = solo(most, vector, &walk) else {
+                        assert!(lanes > most, "{what}: no plan");
+                        continue;
+                    };
+                    assert!(threads <= most && threads % 32 == 0 && threads > 0, "{what}: {threads} threads");
+                    let mut seen = HashSet::new();
+                    for block in 0..blocks {
+                        for place in (0..threads).map(|thread| solo.place(block, thread)).filter(|place| place.works) {
+                            let (at, apart) = (place.lane * vector, solo.apart[usize::from(!place.rotates)]);
+                            let groups = if place.is_k { walk.k.groups } else { walk.q.groups };
+                            assert!(place.group < groups, "{what}: {place:?}");
+                            for at in [at, at + apart] {
+                                let last = if place.rotates { 2 * half } else { rest_lanes };
+                                // The kernel's own rule for a second vector of lanes that pass through.
+                                if at < last {
+                                    let vector = (place.rotates, place.is_k, place.token, place.group, at / vector);
+                                    assert!(seen.insert(vector), "{what}: {vector:?} twice");
+                                }
+                            }
+                        }
+                    }
+                    let groups = walk.q.groups + walk.k.groups;
+                    assert_eq!(seen.len() as u32, tokens * groups * (2 * half + rest_lanes) / vector, "{what}");
+                }
+            }
+        }
+    }
 
     /// Every token, group and lane has one thread, and a block's table has room.
     #[test]
     fn blocks_cover_all() {
-        let side = |heads: u32, share: u32| Side { heads, groups: heads.div_ceil(share), ..Side::default() };
-        // Tokens, heads of q and of k, lanes that rotate (half) and that do not, elements of a vector.
-        let shapes = [
-            (1, 32, 8, 64, 0, 8),
-            (7, 64, 8, 64, 0, 4),
-            (5, 128, 128, 32, 128, 8),
-            (33, 3, 0, 48, 0, 4),
-            (19, 1, 0, 32, 0, 8),
-            (600, 1, 0, 64, 0, 8),
-            (3, 71, 1, 32, 0, 1),
-            (2, 5, 3, 2048, 64, 8),
-            (2, 3, 2, 1500, 700, 1),
-            (4, 2, 1, 1, 5, 1),
-        ];
-        for (tokens, q, k, half, rest, vector) in shapes {
+        for (tokens, q, k, half, rest, vector) in SHAPES {
             for most in [32, 64, 96, 128, 256, 320, 512, 1024] {
                 for (share, flags) in [(1, 0), (CHUNK, AXES), (8, 0), (1, TOKENS_INNER), (CHUNK, TOKENS_INNER)] {
                     let (pair_lanes, rest_lanes) = (half / vector, rest / vector);
