@@ -2,17 +2,18 @@
 """Times peers of pointwise on the rows of workloads.csv, and on rows of 2^28 results for every op.
 
     python3 benches/peers/peers.py --out FILE [--workloads CSV] [--set reference|large|all] [--op RE] [--peer RE]
-                                   [--workers N] [--budget-s S] [--check]
+                                   [--clock events|cupti] [--workers N] [--budget-s S] [--check]
 
 Peers: `torch` (eager), `inductor` (torch.compile), `triton` (kernels written by hand, the common ops), `cupy`, and
 where they can be imported `liger` and `flashinfer`. RE is matched with the whole name. Workers compile their rows
-side by side, then time them one at a time, all peers of a row on the same inputs; `timing.py` says how. At the
-budget's end what was not reached is said. `--check` times nothing: it compares every peer's result with eager
-PyTorch's on small shapes.
+side by side, then time them one at a time, all peers of a row on the same inputs; `timing.py` says how. `--clock
+cupti` adds busy times when all times by events are there. At the budget's end what was not reached is said. `--check`
+times nothing: it compares every peer's result with eager PyTorch's on small shapes.
 
 FILE gets JSON lines: first {"meta": ...}, then one object a measurement:
 {"row": index of the csv's data row or "large/OP/DTYPE", "op", "dtype", "peer", "cold_us", "p10_us", "p90_us",
-"warm_us", "note"}, where a peer that failed has no times but an "error"; last {"end": {"seconds", "unreached"}}.
+"warm_us", "note"}, where a peer that failed has no times but an "error"; then, with busy times, a second one
+{"row", "peer", "busy_us", "busy_p10_us", "busy_p90_us", "kernels"}; last {"end": {"seconds", "unreached"}}.
 """
 import argparse
 import json
@@ -70,20 +71,20 @@ class Peers:
         return found and ([found[0]], *found[1:])
 
 
-def worker(index, share, options, lock, messages, timing_begins, compile_until, time_until):
+def worker(index, share, options, lock, messages, begins, compile_until, time_until):
     """One process: compiles its share, says so, and times it row by row when no other process does."""
     try:
         import torch
 
         with torch.inference_mode():
-            work(share, options, lock, messages, timing_begins, compile_until, time_until)
+            work(share, options, lock, messages, begins, compile_until, time_until)
     except BaseException:
         messages.put(("failed", index, traceback.format_exc()))
     else:
         messages.put(("done", index, None))
 
 
-def work(share, options, lock, messages, timing_begins, compile_until, time_until):
+def work(share, options, lock, messages, begins, compile_until, time_until):
     import torch
 
     torch.set_num_threads(1)
@@ -107,8 +108,9 @@ def work(share, options, lock, messages, timing_begins, compile_until, time_unti
         torch.cuda.empty_cache()
         messages.put(("compiled", None, None))
     messages.put(("ready", None, None))
-    timing_begins.wait()
+    begins["timing"].wait()
     timer = None
+    choice, times = {}, {}
     for row in share:
         with lock:
             if time.time() > time_until:
@@ -127,16 +129,41 @@ def work(share, options, lock, messages, timing_begins, compile_until, time_unti
                     calls = peers.calls(row, tensors, name)
                     if calls is None:
                         continue
-                    call = calls[0][0]
+                    best = 0
                     if len(calls[0]) > 1:
-                        call = min(calls[0], key=lambda call: timer.times(call, 7, True)[3])
-                    line |= timer.measure(call)
+                        best = min(range(len(calls[0])), key=lambda at: timer.times(calls[0][at], 7, True)[3])
+                    line |= timer.measure(calls[0][best])
+                    choice[row.key, name], times[row.key, name] = best, line["cold_us"]
                     if calls[2]:
                         line["note"] = calls[2]
                 except Exception as error:
                     line["error"] = f"{type(error).__name__}: {error}"[:500]
                 messages.put(("line", None, line))
-                calls = call = None
+                calls = None
+            del tensors
+            if options.clock == "events":
+                peers.compiled.pop(row.key, None)
+            torch.cuda.empty_cache()
+    messages.put(("timed", None, None))
+    begins["busy"].wait()
+    for row in share if options.clock == "cupti" else []:
+        timed = [name for name in peers.names if (row.key, name) in times]
+        if not timed:
+            continue
+        with lock:
+            if time.time() > time_until:
+                messages.put(("unreached", f"{row.key} busy", None))
+                continue
+            tensors = rows.inputs(row, "cuda")
+            try:
+                calls = {name: peers.calls(row, tensors, name)[0][choice[row.key, name]] for name in timed}
+                found = timer.busy({name: (call, times[row.key, name]) for name, call in calls.items()})
+            except Exception as error:
+                messages.put(("unreached", f"{row.key} busy: {type(error).__name__}: {error}"[:300], None))
+            else:
+                for name, figures in found.items():
+                    messages.put(("line", None, {"row": row.key, "peer": name, **figures}))
+            calls = None
             del tensors
             peers.compiled.pop(row.key, None)
             torch.cuda.empty_cache()
@@ -176,14 +203,14 @@ def versions():
     }
 
 
-def first_line(messages):
+def first_line(messages, clock):
     """In a process of its own, so that the parent holds no GPU memory."""
     try:
         import other_ops
         import torch
 
         with torch.inference_mode():
-            found = versions() | {"missing": other_ops.missing()} | timing().meta(timing().Timer())
+            found = versions() | {"missing": other_ops.missing()} | timing().meta(timing().Timer(), clock)
             messages.put(("meta", None, found))
     except BaseException:
         messages.put(("failed", "meta", traceback.format_exc()))
@@ -197,28 +224,32 @@ def run(options, found):
     # One thread a worker: the workers are what runs side by side.
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     context = multiprocessing.get_context("spawn")
-    messages, lock, timing_begins = context.Queue(), context.Lock(), context.Event()
-    unreached, failed, ready, compiled = [], 0, 0, 0
+    messages, lock = context.Queue(), context.Lock()
+    begins = {"timing": context.Event(), "busy": context.Event()}
+    unreached, failed, ready, timed, compiled = [], 0, 0, 0, 0
     with open(options.out, "w") as out:
 
         def write(value):
             out.write(json.dumps(value) + "\n")
             out.flush()
 
-        process = context.Process(target=first_line, args=(messages,))
+        process = context.Process(target=first_line, args=(messages, options.clock))
         process.start()
         kind, _, value = messages.get()
         process.join()
         if kind == "failed":
             sys.exit(f"no figures of the device:\n{value}")
-        write({"meta": value | {"workers": options.workers, "rows": len(found)}})
+        write({"meta": value | {"workers": options.workers, "rows": len(found), "clock": options.clock}})
         print(json.dumps(value), flush=True)
+        if "no_busy" in value:
+            print(f"no busy times: {value['no_busy']}", flush=True)
+            options.clock = "events"
         compile_until, time_until = begin + 0.5 * options.budget_s, begin + options.budget_s - 10
         workers = min(options.workers, len(found))
         processes = []
         for index in range(workers):
             share = found[index::workers]
-            arguments = (index, share, options, lock, messages, timing_begins, compile_until, time_until)
+            arguments = (index, share, options, lock, messages, begins, compile_until, time_until)
             process = context.Process(target=worker, args=arguments, daemon=True)
             process.start()
             processes.append(process)
@@ -236,7 +267,9 @@ def run(options, found):
                 # A worker that died must not hold up the others.
                 dead = sum(process.exitcode not in (None, 0) for process in processes)
                 if ready + dead >= workers or time.time() > compile_until + 60:
-                    timing_begins.set()
+                    begins["timing"].set()
+                if timed + dead >= workers or time.time() > time_until:
+                    begins["busy"].set()
                 continue
             if kind == "line":
                 write(value)
@@ -249,14 +282,21 @@ def run(options, found):
                 ready += 1
                 if ready == workers:
                     print(f"{compiled} of {len(found)} rows compiled after {time.time() - begin:.0f} s", flush=True)
-                    timing_begins.set()
+                    begins["timing"].set()
+            elif kind == "timed":
+                timed += 1
+                if timed == workers:
+                    print(f"timed by events after {time.time() - begin:.0f} s", flush=True)
+                    begins["busy"].set()
             elif kind == "failed":
                 failed += 1
                 alive -= 1
                 print(value, flush=True)
-                ready += 1
+                ready, timed = ready + 1, timed + 1
                 if ready >= workers:
-                    timing_begins.set()
+                    begins["timing"].set()
+                if timed >= workers:
+                    begins["busy"].set()
             elif kind == "done":
                 alive -= 1
         for process in processes:
@@ -320,6 +360,7 @@ def main():
     parser.add_argument("--set", choices=("reference", "large", "all"), default="reference")
     parser.add_argument("--op", default=".*", metavar="RE")
     parser.add_argument("--peer", default=".*", metavar="RE")
+    parser.add_argument("--clock", choices=("events", "cupti"), default="events")
     parser.add_argument("--workers", type=int, default=12)
     parser.add_argument("--budget-s", type=float, default=460)
     parser.add_argument("--check", action="store_true")

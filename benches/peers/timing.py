@@ -1,10 +1,17 @@
-"""Times of calls on the GPU: CUDA events around single calls, the L2 cache cold or warm, the host always ahead."""
+"""Times of calls on the GPU: CUDA events around single calls, the L2 cache cold or warm, the host always ahead; and
+what their kernels alone take, by CUPTI, which PyTorch's profiler reads."""
 import statistics
 import time
 
 import torch
+from torch.autograd import profiler
 
 import rows
+
+# The kernel of torch.cuda._sleep: a mark in a trace.
+MARK = "spin_kernel"
+# What a trace has besides kernels and copies.
+WAITS = ("Context Sync", "Event Sync", "Stream Sync", "Stream Wait Event")
 
 
 class Timer:
@@ -53,6 +60,58 @@ class Timer:
         return {name: value and round(value, 3) for name, value in figures.items()}
 
 
+    def busy(self, calls):
+        """Of each name's call, given as (call, its microseconds): for how long the device is busy with it, cold, as
+        the sum of its kernels and copies."""
+        repeats = {name: int(min(50, max(10, 20_000 / (us + 25)))) for name, (_, us) in calls.items()}
+        for call, _ in calls.values():
+            call()
+        torch.cuda.synchronize()
+        with profiler.profile(use_device="cuda", use_cpu=False, use_kineto=True) as trace:
+            for name, (call, _) in calls.items():
+                for _ in range(repeats[name]):
+                    self.flush.zero_()
+                    torch.cuda._sleep(1)
+                    call()
+                    torch.cuda._sleep(1)
+            torch.cuda.synchronize()
+        on_device = [e for e in trace.kineto_results.events() if e.device_type() == torch.autograd.DeviceType.CUDA]
+        found = between_marks(sorted((e.start_ns(), e.duration_ns(), e.name()) for e in on_device))
+        if len(found) != sum(repeats.values()):
+            raise RuntimeError(f"CUPTI saw {len(found)} of {sum(repeats.values())} calls")
+        figures = {}
+        for name in calls:
+            own, found = found[: repeats[name]], found[repeats[name] :]
+            figures[name] = busy_figures(own)
+        return figures
+
+
+def between_marks(events):
+    """The durations between the first mark and the second, the third and the fourth, and so on: one list a call."""
+    calls, of_call = [], None
+    for _, duration, name in events:
+        if MARK in name:
+            if of_call is not None:
+                calls.append(of_call)
+            of_call = [] if of_call is None else None
+        elif of_call is not None and name not in WAITS:
+            of_call.append(duration)
+    return calls
+
+
+def busy_figures(calls):
+    """The figures of one call of lists of nanoseconds."""
+    kernels = statistics.median_low(len(call) for call in calls)
+    if kernels == 0:
+        raise RuntimeError("CUPTI saw no kernel of the call")
+    us = sorted(sum(call) / 1e3 for call in calls)
+    last = len(us) - 1
+    return {
+        "busy_us": round(statistics.median(us), 3), "busy_p10_us": round(us[round(0.1 * last)], 3),
+        "busy_p90_us": round(us[round(0.9 * last)], 3), "kernels": kernels,
+    }
+
+
 def copy_kernel(timer, source):
     """The cold time of a copy by a Triton kernel."""
     try:
@@ -64,8 +123,9 @@ def copy_kernel(timer, source):
         return f"{type(error).__name__}: {error}"[:300]
 
 
-def meta(timer):
-    """What the figures are to be read with: copies of several sizes, and calls that do next to nothing."""
+def meta(timer, clock):
+    """What the figures are to be read with: copies of several sizes, and calls that do next to nothing. With the clock
+    `cupti` the busy time of one such call, or why there are no busy times."""
     copies = []
     for mib in (1, 4, 16, 64, 128, 256, 512, 1024):
         source = torch.empty(mib << 18, dtype=torch.float32, device="cuda").normal_()
@@ -78,8 +138,14 @@ def meta(timer):
     one = torch.zeros(1, device="cuda")
     del source, target
     torch.cuda.empty_cache()
-    return {
+    found = {
         "l2_bytes": timer.l2, "copy_gbps": copies[-1]["cold_gbps"], "copies": copies,
         "empty_us": timer.measure(lambda: one.fill_(1.0))["cold_us"],
         "events_us": timer.measure(lambda: None)["cold_us"],
     }
+    if clock == "cupti":
+        try:
+            found["empty_busy_us"] = timer.busy({"empty": (lambda: one.fill_(1.0), found["empty_us"])})["empty"]["busy_us"]
+        except Exception as error:
+            found["no_busy"] = f"{type(error).__name__}: {error}"[:300]
+    return found

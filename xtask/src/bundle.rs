@@ -27,7 +27,14 @@ launch      host time of a call beside a bare launch
 first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16
 cpu         the CPU executor on one thread and two: CRITERION_HOME=criterion ./cpu --bench [FILTER]
 pointwise   the command; ./pointwise bench --set all --json ours.json times every op beside a copy
+peers       PyTorch, Triton and others: python3 peers/compare.py times ./pointwise and them, and joins both in compare/;
+            python3 peers/torch_accuracy.py --json torch.json says how accurate PyTorch is
 ";
+
+/// What goes into `peers/`: the scripts, and the rows that they read.
+const PEERS: &str = "benches/peers";
+const WORKLOADS: &str = "crates/pointwise-cli/src/bench/workloads.csv";
+
 
 pub(crate) fn run() -> Result<()> {
     let folder = root().join(FOLDER);
@@ -69,7 +76,20 @@ pub(crate) fn run() -> Result<()> {
         println!("{}", target.display());
     }
     fs::write(folder.join("README"), README)?;
+    copy_peers(&folder.join("peers"))?;
     println!("{:.1} MB", total as f64 / 1e6);
+    Ok(())
+}
+
+/// Copies Python's side.
+fn copy_peers(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let scripts = fs::read_dir(root().join(PEERS))?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    let scripts = scripts.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "py"));
+    for path in scripts.chain([root().join(WORKLOADS)]) {
+        let name = path.file_name().unwrap_or_default();
+        fs::copy(&path, folder.join(name)).with_context(|| format!("cannot copy {}", path.display()))?;
+    }
     Ok(())
 }
 

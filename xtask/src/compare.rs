@@ -1,28 +1,50 @@
 //! `cargo xtask compare`.
 
-use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, bail};
 
+use crate::build_ptx::target;
 use crate::shell::{self, cargo, root};
 
-/// Folder of the results, ignored by git.
-const FOLDER: &str = "target/compare";
+/// What times both sides and joins them; the bundle has it too.
+const SCRIPT: &str = "benches/peers/compare.py";
 
-/// The commands that `docs/bench.md` names, one after another: the GPU serves one at a time.
-pub(crate) fn run() -> Result<()> {
-    let folder = root().join(FOLDER);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let file = |name: &str| format!("{FOLDER}/{name}");
-    let (ours, peers) = (file("ours.json"), file("peers.jsonl"));
-    bench(&["--device", "cuda", "--set", "all", "--json", &ours])?;
-    let mut python = Command::new("python3");
-    python.current_dir(root()).args(["benches/peers/peers.py", "--set", "all", "--out", &peers]);
-    shell::run(&mut python)?;
-    bench(&["--from", &ours, "--peers", &peers, "--json", &file("joined.json"), "--figures", &file("figures")])
+/// Builds the command and hands it to the script, with its other arguments. Whether there are Python, PyTorch and a GPU
+/// is found out before the build.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let python = python()?;
+    let script = || {
+        let mut command = Command::new(&python);
+        command.current_dir(root()).arg(SCRIPT).args(arguments);
+        command
+    };
+    shell::run(script().arg("--check"))?;
+    if arguments.iter().any(|argument| argument == "--check") {
+        return Ok(());
+    }
+    shell::run(cargo().args(["build", "--release", "-p", "pointwise-cli"]))?;
+    let program = target().join("release").join(format!("pointwise{}", std::env::consts::EXE_SUFFIX));
+    let mut command = script();
+    command.arg("--pointwise").arg(&program);
+    if !arguments.iter().any(|argument| argument == "--out" || argument.starts_with("--out=")) {
+        command.arg("--out").arg(results());
+    }
+    shell::run(&mut command)
 }
 
-fn bench(arguments: &[&str]) -> Result<()> {
-    shell::run(cargo().args(["run", "--release", "-p", "pointwise-cli", "--", "bench"]).args(arguments))
+/// Folder of the results, ignored by git.
+fn results() -> PathBuf {
+    target().join("compare")
+}
+
+/// The first Python 3 there is: that of an active virtual environment, else the system's.
+fn python() -> Result<PathBuf> {
+    let environment = std::env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin/python3"));
+    let is_there = |python: &PathBuf| Command::new(python).arg("--version").output().is_ok_and(|o| o.status.success());
+    match environment.into_iter().chain(["python3".into(), "python".into()]).find(is_there) {
+        Some(python) => Ok(python),
+        None => bail!("no python3 here: install Python 3.10 or newer (Debian: apt-get install python3-pip), then PyTorch"),
+    }
 }

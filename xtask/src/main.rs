@@ -34,7 +34,11 @@ enum Command {
     /// Gather test programs, command and benchmarks in `bundle/`, for a machine with nothing but a driver
     GpuBundle,
     /// Time every op and its peers in Python on this machine's GPU, join them and draw figures in `target/compare/`
-    Compare,
+    Compare {
+        /// Arguments of benches/peers/compare.py, such as `--set reference`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Read the assembly of the CPU executor: its loops must be vector code, without calls
     CpuLoops,
     /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
@@ -61,7 +65,7 @@ fn run() -> Result<()> {
             Ok(())
         }
         Command::GpuBundle => bundle::run(),
-        Command::Compare => compare::run(),
+        Command::Compare { arguments } => compare::run(&arguments),
         Command::CpuLoops => cpu_loops::check(),
         Command::Package => package::run(),
     }

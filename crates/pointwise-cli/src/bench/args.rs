@@ -36,9 +36,24 @@ pub(crate) struct Bench {
     /// Measure nothing: take the results of an earlier --json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["device", "max_bytes"])]
     pub(crate) from: Option<PathBuf>,
+    /// What times are taken with, on a GPU
+    #[arg(long, value_enum, default_value_t = ClockSource::Events, conflicts_with = "from")]
+    pub(crate) clock: ClockSource,
+    /// Where CUPTI's library is, for --clock cupti; default: where the system finds it
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    pub(crate) libcupti: Option<PathBuf>,
     /// Shrink rows that move more bytes (of the set sizes: leave out); default: 16 MiB on the CPU, none on a GPU
     #[arg(long, value_name = "N")]
     pub(crate) max_bytes: Option<u64>,
+}
+
+/// What `--clock` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ClockSource {
+    /// CUDA events around each call
+    Events,
+    /// events, and after that CUPTI's records of what each kernel takes
+    Cupti,
 }
 
 fn regex(text: &str) -> Result<Regex, String> {

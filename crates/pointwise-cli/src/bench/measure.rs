@@ -4,15 +4,16 @@
 //! written with a memset. That also keeps the device so busy that the host is ahead, and no wait for a launch is
 //! timed. *Warm*: calls follow one another, behind enough such memsets that all are queued before the first begins.
 //! The copy is timed in turns with the op (op, copy, copy, op). Events have steps of half a microsecond, and are apart
-//! around a kernel that does nothing too: see the launch floor of a report. CUPTI's busy times, which the published
-//! ones are, leave that out.
+//! around a kernel that does nothing too: see the launch floor of a report. CUPTI's busy times ([`Gauge::busy`]), which
+//! the published ones are, leave that out.
 
 use std::time::Instant;
 
 use pointwise::{DType, Device, Stream, Tensor};
 
 use super::call::Call;
-use super::report::{Times, Timing};
+use super::cupti::Cupti;
+use super::report::{Busy, Times, Timing};
 use crate::error::Result;
 use crate::timing::{median, quantile, times_after};
 
@@ -30,6 +31,8 @@ const LEAST_FLUSH: usize = 64 << 20;
 /// Launches in a graph, and calls of fewer bytes than this get one.
 const GRAPH_LAUNCHES: usize = 100;
 const GRAPH_BYTES: u64 = 4 << 20;
+/// Launches for a busy time.
+const BUSY_LAUNCHES: usize = 50;
 /// On the CPU.
 const CPU_BUDGET: f64 = 60_000.0;
 
@@ -92,6 +95,28 @@ impl Gauge {
     }
 }
 
+impl Gauge {
+    /// The busy time of a call that takes so many microseconds, cold. None on the CPU.
+    ///
+    /// # Errors
+    /// Those of the call and of CUPTI.
+    pub(crate) fn busy(&mut self, cupti: &Cupti, call: &mut Call<'_>, us: f64) -> Result<Option<Busy>> {
+        let Some(flush) = &mut self.flush else { return Ok(None) };
+        // The tensors are new: pages and kernel are seen once before.
+        call()?;
+        self.device.synchronize()?;
+        let count = ((COLD_BUDGET / (us + CLEARING)) as usize).clamp(FEWEST, BUSY_LAUNCHES);
+        let work = || {
+            for _ in 0..count {
+                flush.set_zero()?;
+                call()?;
+            }
+            Ok(self.device.synchronize()?)
+        };
+        cupti.busy(count, work).map(Some)
+    }
+}
+
 fn on_a_gpu(
     device: &Device,
     flush: &mut Tensor,
@@ -110,6 +135,7 @@ fn on_a_gpu(
         warm: Some(timing(&warm.0, &warm.1, bytes)),
         graph_us,
         host_us: Some(host_us),
+        busy: None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod call;
+mod cupti;
 mod figures;
 mod form;
 mod inputs;
@@ -22,12 +23,14 @@ use pointwise::{DType, Device, Tensor, ops};
 
 pub(crate) use args::Bench;
 
+use args::ClockSource;
 use call::Ran;
+use cupti::Cupti;
 use form::Form;
 use inputs::Inputs;
 use measure::Gauge;
 use peers::Peers;
-use report::{Machine, Measured, Report, Times};
+use report::{Busy, Clock, Machine, Measured, Report, Times};
 use sets::Set;
 use table::Table;
 use workload::Row;
@@ -52,9 +55,9 @@ pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
             .map_err(|error| Error::Failed(format!("cannot make the folder {}: {error}", folder.display())))?;
     }
     let peers = args.peers.as_deref().map(Peers::read).transpose()?;
-    let table = Table { peers: peers.is_some(), paint: Paint::for_stdout() };
+    let mut table = Table { peers: peers.is_some(), busy: false, paint: Paint::for_stdout() };
     let mut report = match &args.from {
-        Some(path) => recall(out, path, args, peers.as_ref(), table)?,
+        Some(path) => recall(path, args)?,
         None => measure(out, args, peers.as_ref(), table)?,
     };
     if report.rows.is_empty() {
@@ -62,6 +65,10 @@ pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
     }
     if let Some(peers) = &peers {
         peers.join(&mut report);
+    }
+    table.busy = report.published_clock() == Clock::Busy;
+    if args.from.is_some() {
+        show(out, &report, table)?;
     }
     table::summary(out, &report, peers.as_ref(), table)?;
     if let Some(path) = &args.json {
@@ -88,53 +95,78 @@ fn is_asked(args: &Bench, op: &str, dtype: &str) -> bool {
     args.op.as_ref().is_none_or(|op_is| op_is.is_match(op)) && args.dtype.is_none_or(|asked| asked.name() == dtype)
 }
 
-/// Shows an earlier report.
-fn recall(out: &mut impl Write, path: &Path, args: &Bench, peers: Option<&Peers>, table: Table) -> Result<Report> {
+/// The rows asked for of an earlier report.
+fn recall(path: &Path, args: &Bench) -> Result<Report> {
     let mut report = Report::read(path)?;
     let of_set = |row: &Measured| args.set.is_none_or(|set| set.has(&row.set));
     report.rows.retain(|row| of_set(row) && is_asked(args, &row.op, &row.dtype));
-    if let Some(peers) = peers {
-        peers.join(&mut report);
-    }
-    title(out, &report.machine)?;
+    Ok(report)
+}
+
+/// Writes the table of a whole report.
+fn show(out: &mut impl Write, report: &Report, table: Table) -> Result<()> {
+    title(out, &report.machine, report.published_clock())?;
     line(out, table.head())?;
     for row in &report.rows {
         line(out, table.row(row))?;
     }
-    Ok(report)
+    Ok(())
 }
 
-fn title(out: &mut impl Write, machine: &Machine) -> Result<()> {
+fn title(out: &mut impl Write, machine: &Machine, published: Clock) -> Result<()> {
     match (&machine.gpu, &machine.cuda) {
         (Some(gpu), Some(cuda)) => line(out, format!("{gpu}, CUDA {cuda}; medians of events around single launches."))?,
         _ => line(out, "The CPU, by the clock, warm: for the times of models take a GPU.")?,
     }
-    line(out, "share: of the speed of a copy of the same bytes; publ.: over the best published time.")?;
+    match published {
+        Clock::Events => line(
+            out,
+            "share: of the speed of a copy of the same bytes; publ.: over the best published time.\n\
+             That is CUPTI's busy time, without the 3 us of a launch: --clock cupti measures ours.",
+        )?,
+        Clock::Busy => line(
+            out,
+            "share: of the speed of a copy of the same bytes; busy, busy us: CUPTI's, without the\n\
+             launch; publ.: our busy time over the best published one.",
+        )?,
+    }
     line(out, "")
+}
+
+/// CUPTI, if it is asked for.
+fn cupti(args: &Bench, device: &Device) -> Result<Option<Cupti>> {
+    match args.clock {
+        ClockSource::Events if args.libcupti.is_some() => Err(Error::Usage("--libcupti is for --clock cupti".into())),
+        ClockSource::Events => Ok(None),
+        ClockSource::Cupti if device.is_cpu() => Err(Error::Usage("--clock cupti is for GPUs".into())),
+        ClockSource::Cupti => Cupti::load(args.libcupti.as_deref()).map(Some),
+    }
 }
 
 fn measure(out: &mut impl Write, args: &Bench, peers: Option<&Peers>, table: Table) -> Result<Report> {
     let mut rows = sets::rows(args.set.unwrap_or(Set::Reference))?;
     rows.retain(|row| is_asked(args, &row.op, row.dtype.name()));
     let device = device(&args.device)?;
+    // A library that is not there is found to be missing at the beginning.
+    let cupti = cupti(args, &device)?;
     let machine = Machine {
         device: device.to_string(),
         gpu: device.info().map(|info| info.name.clone()),
         cuda: device.info().map(|info| format!("{}.{}", info.driver.0, info.driver.1)),
         l2_bytes: device.info().map(|info| info.l2_bytes as u64),
     };
-    title(out, &machine)?;
+    title(out, &machine, Clock::Events)?;
     let most = args.max_bytes.unwrap_or(if device.is_cpu() { CPU_BYTES } else { u64::MAX });
     let mut gauge = Gauge::new(&device)?;
     let mut inputs = Inputs::new(&device);
-    let launch_floor = Some(floor(&device, &mut gauge)?);
+    let launch_floor = Some(with_floor(&device, |call| gauge.measure(call, 8, false))?);
     line(out, table.head())?;
     let bar = progress::of_steps("measuring", rows.len() as u64);
     let mut all = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut measured = of_row(&mut inputs, &mut gauge, row, most);
-        if let (Some(peers), Some(cold)) = (peers, &measured.times.cold) {
-            measured.best_peer = peers.best(&measured.row, cold.us);
+        if let Some(peers) = peers {
+            peers.join_row(&mut measured);
         }
         line(out, table.row(&measured))?;
         flush(out)?;
@@ -142,14 +174,72 @@ fn measure(out: &mut impl Write, args: &Bench, peers: Option<&Peers>, table: Tab
         bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok(Report { pointwise: env!("CARGO_PKG_VERSION").to_owned(), machine, launch_floor, rows: all })
+    let pointwise = env!("CARGO_PKG_VERSION").to_owned();
+    let mut report = Report { pointwise, machine, cupti: None, launch_floor, rows: all };
+    if let Some(cupti) = &cupti {
+        // After all events: what CUPTI has once recorded it may slow down for good.
+        busy_times(out, &mut report, &rows, most, (&mut inputs, &mut gauge, cupti))?;
+    }
+    Ok(report)
 }
 
-/// One element.
-fn floor(device: &Device, gauge: &mut Gauge) -> Result<Times> {
+/// Puts busy times into a report of these rows.
+fn busy_times(
+    out: &mut impl Write,
+    report: &mut Report,
+    rows: &[Row],
+    most: u64,
+    (inputs, gauge, cupti): (&mut Inputs, &mut Gauge, &Cupti),
+) -> Result<()> {
+    let device = *inputs.device();
+    match with_floor(&device, |call| gauge.busy(cupti, call, 0.0)) {
+        Ok(busy) => {
+            report.cupti = Some(cupti.version);
+            if let Some(floor) = &mut report.launch_floor {
+                floor.busy = busy;
+            }
+        }
+        // The times by events are there, and stay.
+        Err(error) => return line(out, format!("\nNo busy times: {error}")),
+    }
+    let bar = progress::of_steps("busy times", rows.len() as u64);
+    for (row, measured) in rows.iter().zip(&mut report.rows) {
+        bar.inc(1);
+        let Some(us) = measured.times.cold.as_ref().map(|cold| cold.us) else { continue };
+        match busy_of_row(inputs, gauge, cupti, row, most, us) {
+            Ok(busy) => measured.times.busy = busy,
+            Err(error) => {
+                let why = format!("no busy time: {}", crate::error::one_line(&error.to_string()));
+                measured.note = Some(measured.note.take().map_or(why.clone(), |first| format!("{first}; {why}")));
+            }
+        }
+    }
+    bar.finish_and_clear();
+    let missing = report.rows.iter().filter(|row| row.times.cold.is_some() && row.times.busy.is_none()).count();
+    if missing > 0 {
+        line(out, format!("\n{missing} rows have no busy time: their notes say why"))?;
+    }
+    Ok(())
+}
+
+fn busy_of_row(
+    inputs: &mut Inputs,
+    gauge: &mut Gauge,
+    cupti: &Cupti,
+    row: &Row,
+    most: u64,
+    us: f64,
+) -> Result<Option<Busy>> {
+    let form = Form::of(row)?;
+    let small = row.within(&form, most);
+    call::with(inputs, &small, &form, |call, _| gauge.busy(cupti, call, us))
+}
+
+/// Hands the call of one element to `measure`.
+fn with_floor<R>(device: &Device, measure: impl FnOnce(&mut call::Call<'_>) -> Result<R>) -> Result<R> {
     let x = Tensor::zeros(device, DType::F32, [1])?;
     let mut y = Tensor::empty(device, DType::F32, [1])?;
-    gauge.measure(&mut || ops::silu_into(&x, &mut y), 8, false)
+    measure(&mut || ops::silu_into(&x, &mut y))
 }
 
 /// Measures a row, or says why not.
@@ -200,5 +290,6 @@ fn describe(row: &Row, bytes: u64) -> Measured {
         times: Times::default(),
         published: row.published.clone(),
         best_peer: None,
+        best_busy: None,
     }
 }

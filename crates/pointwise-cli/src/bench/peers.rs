@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::report::{Best, Report, read};
+use super::report::{Best, Clock, Measured, Report, Spread, read};
 use super::workload::RowId;
 use crate::error::{Error, Result};
 
@@ -42,11 +42,21 @@ pub(crate) struct Meta {
     pub(crate) empty_us: Option<f64>,
 }
 
-/// A peer's time of a row, in microseconds.
+/// A peer's cold times of a row.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) peer: String,
-    pub(crate) cold_us: f64,
+    events: Spread,
+    busy: Option<Spread>,
+}
+
+impl Line {
+    fn spread(&self, clock: Clock) -> Option<&Spread> {
+        match clock {
+            Clock::Events => Some(&self.events),
+            Clock::Busy => self.busy.as_ref(),
+        }
+    }
 }
 
 /// A line of the file after the first.
@@ -54,7 +64,8 @@ pub(crate) struct Line {
 #[serde(untagged)]
 enum Entry {
     End { end: End },
-    Time { row: RowId, peer: String, cold_us: f64 },
+    Time { row: RowId, peer: String, cold_us: f64, p10_us: Option<f64>, p90_us: Option<f64> },
+    Busy { row: RowId, peer: String, busy_us: f64, busy_p10_us: Option<f64>, busy_p90_us: Option<f64> },
     Failed { peer: String, error: String },
 }
 
@@ -89,15 +100,21 @@ impl Peers {
             match serde_json::from_str(line).map_err(expected)? {
                 Entry::End { end } => peers.unreached += end.unreached.len(),
                 Entry::Failed { peer, error } => peers.failed.push((peer, error)),
-                Entry::Time { row, peer, cold_us } => {
-                    if !(cold_us.is_finite() && cold_us > 0.0) {
-                        return Err(format!("line {at}: cold_us must be above 0"));
-                    }
+                Entry::Time { row, peer, cold_us, p10_us, p90_us } => {
+                    let events = spread(cold_us, p10_us, p90_us).ok_or(format!("line {at}: cold_us must be above 0"))?;
                     let of_row = peers.times.entry(row.clone()).or_default();
                     if of_row.iter().any(|other| other.peer == peer) {
                         return Err(format!("line {at}: {peer} again for row {row:?}"));
                     }
-                    of_row.push(Line { peer, cold_us });
+                    of_row.push(Line { peer, events, busy: None });
+                }
+                Entry::Busy { row, peer, busy_us, busy_p10_us, busy_p90_us } => {
+                    let busy = spread(busy_us, busy_p10_us, busy_p90_us);
+                    let busy = busy.ok_or(format!("line {at}: busy_us must be above 0"))?;
+                    let of_row = peers.times.get_mut(&row);
+                    let line = of_row.and_then(|lines| lines.iter_mut().find(|line| line.peer == peer));
+                    let line = line.ok_or(format!("line {at}: busy_us of {peer} without its cold_us before it"))?;
+                    line.busy = Some(busy);
                 }
             }
         }
@@ -109,17 +126,23 @@ impl Peers {
         self.times.get(row).map_or(&[], Vec::as_slice)
     }
 
-    /// The fastest peer of a row, and the ratio of a time of ours to its.
-    pub(crate) fn best(&self, row: &RowId, us: f64) -> Option<Best> {
-        let best = self.of(row).iter().min_by(|a, b| a.cold_us.total_cmp(&b.cold_us))?;
-        Some(Best { peer: best.peer.clone(), us: best.cold_us, ratio: us / best.cold_us })
+    /// The fastest peer of a row by a clock, beside our time.
+    fn best(&self, row: &Measured, clock: Clock) -> Option<Best> {
+        let ours = row.spread(clock)?;
+        let theirs = self.of(&row.row).iter().filter_map(|line| Some((line.peer.as_str(), line.spread(clock)?)));
+        let (peer, theirs) = theirs.min_by(|a, b| a.1.us.total_cmp(&b.1.us))?;
+        Some(Best::of(peer, &ours, theirs))
     }
 
-    /// Puts the best peer into each row that was timed cold: peers run on GPUs.
+    /// Puts the best peer into a row that was timed cold: peers run on GPUs.
+    pub(crate) fn join_row(&self, row: &mut Measured) {
+        row.best_peer = self.best(row, Clock::Events);
+        row.best_busy = self.best(row, Clock::Busy);
+    }
+
+    /// Puts the best peer into each row.
     pub(crate) fn join(&self, report: &mut Report) {
-        for row in &mut report.rows {
-            row.best_peer = row.times.cold.as_ref().and_then(|cold| self.best(&row.row, cold.us));
-        }
+        report.rows.iter_mut().for_each(|row| self.join_row(row));
     }
 
     /// Rows that the file has and the report has not.
@@ -140,12 +163,14 @@ impl Peers {
     }
 
     /// Each peer with a time for some row, and ours over its for each.
-    pub(crate) fn ratios(&self, report: &Report) -> BTreeMap<String, Vec<f64>> {
+    pub(crate) fn ratios(&self, report: &Report, clock: Clock) -> BTreeMap<String, Vec<f64>> {
         let mut ratios: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for row in &report.rows {
-            let Some(cold) = &row.times.cold else { continue };
+            let Some(ours) = row.spread(clock) else { continue };
             for line in self.of(&row.row) {
-                ratios.entry(line.peer.clone()).or_default().push(cold.us / line.cold_us);
+                if let Some(theirs) = line.spread(clock) {
+                    ratios.entry(line.peer.clone()).or_default().push(ours.us / theirs.us);
+                }
             }
         }
         ratios
@@ -161,9 +186,16 @@ impl Peers {
     }
 }
 
+/// A median with its percentiles, or without: then a tie is a time that is the same.
+fn spread(us: f64, p10_us: Option<f64>, p90_us: Option<f64>) -> Option<Spread> {
+    let is_time = us.is_finite() && us > 0.0;
+    is_time.then(|| Spread { us, p10_us: p10_us.unwrap_or(us), p90_us: p90_us.unwrap_or(us) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::report::Busy;
     use crate::bench::synthetic;
 
     const META: &str =
@@ -190,15 +222,42 @@ mod tests {
         let mut report = synthetic::report();
         report.rows[0].times.cold.as_mut().unwrap().us = 10.0;
         peers.join(&mut report);
-        assert_eq!(report.rows[0].best_peer, Some(Best { peer: "triton".to_owned(), us: 8.0, ratio: 1.25 }));
+        let best = Best { peer: "triton".to_owned(), us: 8.0, ratio: 1.25, tie: false };
+        assert_eq!(report.rows[0].best_peer, Some(best));
         assert_eq!(report.rows[1].best_peer, None);
         assert_eq!(peers.unmatched(&report), 1);
-        let ratios = peers.ratios(&report);
+        let ratios = peers.ratios(&report, Clock::Events);
         assert_eq!(ratios["triton"], [1.25]);
         assert_eq!(ratios["torch"].len(), 2);
         let missing = peers.missing();
         assert_eq!(missing[0], ("tileops".to_owned(), "no wheel".to_owned()));
         assert!(missing.iter().any(|(name, _)| name == "liger") && !missing.iter().any(|(name, _)| name == "torch"));
+    }
+
+    #[test]
+    fn busy_times_have_a_best_peer_of_their_own() {
+        let lines = [
+            r#"{"row": 0, "peer": "torch", "cold_us": 12.0, "p10_us": 11.0, "p90_us": 13.0}"#,
+            r#"{"row": 0, "peer": "triton", "cold_us": 11.0, "p10_us": 10.0, "p90_us": 12.0}"#,
+            r#"{"row": 0, "peer": "torch", "busy_us": 8.0, "busy_p10_us": 7.9, "busy_p90_us": 8.3, "kernels": 1}"#,
+            r#"{"row": 0, "peer": "triton", "busy_us": 9.0}"#,
+        ];
+        let peers = peers(&lines).unwrap();
+        let mut report = synthetic::report();
+        let row = &mut report.rows[0];
+        let cold = row.times.cold.as_mut().unwrap();
+        (cold.us, cold.p10_us, cold.p90_us) = (11.8, 10.9, 12.5);
+        let spread = Spread { us: 8.2, p10_us: 7.9, p90_us: 8.4 };
+        row.times.busy = Some(Busy { spread, runs: 50, kernels: 1 });
+        peers.join(&mut report);
+        let (events, busy) = (report.rows[0].best(Clock::Events), report.rows[0].best(Clock::Busy));
+        // Ours lies within the peer's spread and the peer's within ours.
+        assert_eq!(events.map(|best| (best.peer.as_str(), best.tie)), Some(("triton", true)));
+        assert_eq!(busy.map(|best| (best.peer.as_str(), best.tie)), Some(("torch", true)));
+        assert_eq!(peers.ratios(&report, Clock::Busy)["triton"], [8.2 / 9.0]);
+        report.rows[0].times.busy.as_mut().unwrap().spread.p10_us = 8.1;
+        peers.join(&mut report);
+        assert!(!report.rows[0].best(Clock::Busy).unwrap().tie, "the peer's median lies below our 10th percentile");
     }
 
     #[test]
@@ -209,6 +268,7 @@ mod tests {
             ("{", "line 2"),
             (r#"{"row": 0, "peer": "torch"}"#, "cold_us"),
             (r#"{"row": 0, "peer": "torch", "cold_us": 0.0}"#, "above 0"),
+            (r#"{"row": 0, "peer": "torch", "busy_us": 1.0}"#, "without its cold_us"),
             (r#"{"row": -1, "peer": "torch", "cold_us": 1.0}"#, "line 2"),
         ] {
             assert!(peers(&[line]).unwrap_err().contains(word), "{line}");

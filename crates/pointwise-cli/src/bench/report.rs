@@ -14,6 +14,9 @@ pub(crate) struct Report {
     /// The version of pointwise.
     pub(crate) pointwise: String,
     pub(crate) machine: Machine,
+    /// The version of the CUPTI that busy times are of, such as `130001`; none where there are no busy times.
+    #[serde(default)]
+    pub(crate) cupti: Option<u32>,
     /// What a call costs at least: `silu` of one f32.
     pub(crate) launch_floor: Option<Times>,
     pub(crate) rows: Vec<Measured>,
@@ -50,9 +53,12 @@ pub(crate) struct Measured {
     #[serde(flatten)]
     pub(crate) times: Times,
     pub(crate) published: Option<Published>,
-    /// The fastest peer, and our time over its.
+    /// The fastest peer by events, and our time over its.
     #[serde(default)]
     pub(crate) best_peer: Option<Best>,
+    /// The fastest peer by busy time, likewise.
+    #[serde(default)]
+    pub(crate) best_busy: Option<Best>,
 }
 
 /// The times of a call, in microseconds.
@@ -66,6 +72,9 @@ pub(crate) struct Times {
     pub(crate) graph_us: Option<f64>,
     /// What the call takes on the host.
     pub(crate) host_us: Option<f64>,
+    /// For how long the device is busy with a call, nothing in the level-2 cache.
+    #[serde(default)]
+    pub(crate) busy: Option<Busy>,
 }
 
 /// Times of single calls.
@@ -83,6 +92,41 @@ pub(crate) struct Timing {
     pub(crate) share: f64,
 }
 
+/// The time inside of a call's kernels and copies, by CUPTI: no launch, no gap between them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Busy {
+    #[serde(flatten)]
+    pub(crate) spread: Spread,
+    pub(crate) runs: usize,
+    /// Kernels and copies of a call.
+    pub(crate) kernels: usize,
+}
+
+/// A median and where the middle four fifths lie, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spread {
+    pub(crate) us: f64,
+    pub(crate) p10_us: f64,
+    pub(crate) p90_us: f64,
+}
+
+impl Spread {
+    /// Whether each median lies within the other's spread: a difference that another run may turn round.
+    fn ties(&self, other: &Spread) -> bool {
+        let has = |of: &Spread, us: f64| (of.p10_us..=of.p90_us).contains(&us);
+        has(self, other.us) && has(other, self.us)
+    }
+}
+
+/// Which of a row's times is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// Cold, by events: what a call takes with its launch.
+    Events,
+    /// Cold, by CUPTI: what its kernels take.
+    Busy,
+}
+
 /// A peer's time beside ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Best {
@@ -90,6 +134,16 @@ pub(crate) struct Best {
     pub(crate) us: f64,
     /// Ours over the peer's: above 1 ours is slower.
     pub(crate) ratio: f64,
+    /// Whether each median lies within the other's 10th and 90th percentile.
+    #[serde(default)]
+    pub(crate) tie: bool,
+}
+
+impl Best {
+    /// Our time over a peer's.
+    pub(crate) fn of(peer: &str, ours: &Spread, theirs: &Spread) -> Best {
+        Best { peer: peer.to_owned(), us: theirs.us, ratio: ours.us / theirs.us, tie: ours.ties(theirs) }
+    }
 }
 
 impl Measured {
@@ -98,15 +152,38 @@ impl Measured {
         self.times.cold.as_ref().or(self.times.warm.as_ref())
     }
 
-    /// Our time over the best published one.
-    pub(crate) fn published_ratio(&self) -> Option<f64> {
-        // Those are of a GPU.
-        let (ours, published) = (self.times.cold.as_ref()?, self.published.as_ref()?);
+    /// The cold times of a clock; none on the CPU.
+    pub(crate) fn spread(&self, clock: Clock) -> Option<Spread> {
+        match clock {
+            Clock::Events => {
+                self.times.cold.as_ref().map(|cold| Spread { us: cold.us, p10_us: cold.p10_us, p90_us: cold.p90_us })
+            }
+            Clock::Busy => self.times.busy.as_ref().map(|busy| busy.spread),
+        }
+    }
+
+    /// The fastest peer by a clock.
+    pub(crate) fn best(&self, clock: Clock) -> Option<&Best> {
+        match clock {
+            Clock::Events => self.best_peer.as_ref(),
+            Clock::Busy => self.best_busy.as_ref(),
+        }
+    }
+
+    /// Our time over the best published one. Those are busy times of a GPU: ours by events is above what its kernel
+    /// is responsible for.
+    pub(crate) fn published_ratio(&self, clock: Clock) -> Option<f64> {
+        let (ours, published) = (self.spread(clock)?, self.published.as_ref()?);
         Some(ours.us / published.best_us())
     }
 }
 
 impl Report {
+    /// The clock that the published times are held against: theirs, if there are such times.
+    pub(crate) fn published_clock(&self) -> Clock {
+        if self.rows.iter().any(|row| row.times.busy.is_some()) { Clock::Busy } else { Clock::Events }
+    }
+
     /// Reads a report.
     ///
     /// # Errors

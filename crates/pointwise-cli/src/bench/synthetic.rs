@@ -1,7 +1,7 @@
 //! A report and peers that no machine made, for tests of table and figures.
 
 use super::peers::Peers;
-use super::report::{Machine, Measured, Report, Times, Timing};
+use super::report::{Busy, Machine, Measured, Report, Spread, Times, Timing};
 use super::sets::{self, Set};
 use super::workload::Row;
 use crate::random::Random;
@@ -18,7 +18,7 @@ fn measured(row: &Row, random: &mut Random) -> Measured {
     let mut measured = super::describe(row, bytes);
     let cold = timing(bytes, 1.01 - 0.12 * random.unit().powi(2));
     measured.times =
-        Times { warm: Some(timing(bytes, 1.0)), cold: Some(cold), graph_us: Some(1.5), host_us: Some(3.0) };
+        Times { warm: Some(timing(bytes, 1.0)), cold: Some(cold), graph_us: Some(1.5), host_us: Some(3.0), busy: None };
     measured
 }
 
@@ -36,9 +36,23 @@ pub(crate) fn report() -> Report {
             cuda: Some("13.0".to_owned()),
             l2_bytes: Some(50 << 20),
         },
+        cupti: None,
         launch_floor: Some(Times { cold: Some(timing(8, 1.0)), ..Times::default() }),
         rows,
     }
+}
+
+/// The same with busy times: what events say, less what a launch takes.
+pub(crate) fn report_with_busy() -> Report {
+    let mut report = report();
+    report.cupti = Some(130_001);
+    for row in &mut report.rows {
+        let Some(cold) = &row.times.cold else { continue };
+        let less = |us: f64| us - 2.0;
+        let spread = Spread { us: less(cold.us), p10_us: less(cold.p10_us), p90_us: less(cold.p90_us) };
+        row.times.busy = Some(Busy { spread, runs: 50, kernels: 1 });
+    }
+    report
 }
 
 /// Times of three peers for the rows of the public run.
@@ -52,6 +66,7 @@ pub(crate) fn text() -> String {
             let us = cold.us * (0.97 + 0.5 * random.unit().powi(3));
             let id = serde_json::to_string(&row.row).unwrap();
             text += &format!("\n{{\"row\": {id}, \"peer\": {peer:?}, \"cold_us\": {us}, \"warm_us\": null}}");
+            text += &format!("\n{{\"row\": {id}, \"peer\": {peer:?}, \"busy_us\": {}, \"kernels\": 1}}", us - 2.0);
         }
     }
     text

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::peers::Peers;
-use super::report::{Measured, Report, geometric_mean};
+use super::report::{Best, Clock, Measured, Report, geometric_mean};
 use crate::error::Result;
 use crate::output::{Paint, line};
 
@@ -21,43 +21,71 @@ const WORST: usize = 10;
 pub(crate) struct Table {
     /// Whether there is a column of peers.
     pub(crate) peers: bool,
+    /// Whether there are busy times.
+    pub(crate) busy: bool,
     pub(crate) paint: Paint,
 }
 
 impl Table {
     /// The titles.
     pub(crate) fn head(self) -> String {
-        let text = if self.peers {
-            let (a, b, c, d, e, f) = ("dtype", "us", "share", "peer", "its us", "ratio");
-            format!("{:26} {a:6} {b:>8} {c:>5} {d:10} {e:>8} {f:>5} {:>5}", "op", "publ.")
-        } else {
-            let (a, b, c, d, e) = ("dtype", "cold us", "warm us", "GB/s", "share");
-            format!("{:31} {a:6} {b:>9} {c:>9} {d:>6} {e:>5} {:>5}", "op", "publ.")
-        };
-        self.paint.strong(&text)
+        self.paint.strong(&self.text(["op", "dtype"], |column| column.to_owned()))
     }
 
     /// A row: its times, or why it has none.
     pub(crate) fn row(self, row: &Measured) -> String {
         let label = if row.case.is_empty() { row.op.clone() } else { format!("{} {}", row.op, row.case) };
-        let width = if self.peers { 26 } else { 31 };
-        let begin = format!("{:width$} {:6}", cut(&label, width), row.dtype);
         let Some(timing) = row.timing() else {
             let why = row.skipped.as_deref().unwrap_or("not measured");
+            let width = self.label();
+            let begin = format!("{:width$} {:6}", cut(&label, width), row.dtype);
             return format!("{begin} {}", self.paint.bad(&format!("skipped: {why}")));
         };
-        let publ = ratio(row.published_ratio());
-        if self.peers {
-            let (peer, us, by) = match &row.best_peer {
-                Some(best) => (best.peer.as_str(), us(Some(best.us)), ratio(Some(best.ratio))),
-                None => ("-", us(None), ratio(None)),
-            };
-            let (own, share) = (self::us(Some(timing.us)), timing.share);
-            return format!("{begin} {own:>8} {share:>5.2} {:10} {us:>8} {by:>5} {publ:>5}", cut(peer, 10));
+        let best = row.best(Clock::Events);
+        self.text([&label, &row.dtype], |column| match column {
+            "us" => us(Some(timing.us)),
+            "cold us" => us(row.spread(Clock::Events).map(|cold| cold.us)),
+            "busy us" => us(row.spread(Clock::Busy).map(|busy| busy.us)),
+            "warm us" => us(row.times.warm.as_ref().map(|warm| warm.us)),
+            "GB/s" => format!("{:.0}", timing.gb_per_s),
+            "share" => format!("{:.2}", timing.share),
+            "peer" => best.map_or("-", |best| &best.peer).to_owned(),
+            "its us" => us(best.map(|best| best.us)),
+            "ratio" => over(best),
+            "busy" => over(row.best(Clock::Busy)),
+            _ => ratio(row.published_ratio(if self.busy { Clock::Busy } else { Clock::Events })),
+        })
+    }
+
+    /// A line of 80 columns at most: what the op is, then each column's text.
+    fn text(self, [op, dtype]: [&str; 2], of: impl Fn(&str) -> String) -> String {
+        let columns: &[(&str, usize)] = match (self.peers, self.busy) {
+            (true, true) => {
+                &[("us", 8), ("share", 5), ("peer", 8), ("its us", 8), ("ratio", 5), ("busy", 5), ("publ.", 5)]
+            }
+            (true, false) => &[("us", 8), ("share", 5), ("peer", 10), ("its us", 8), ("ratio", 5), ("publ.", 5)],
+            (false, true) => {
+                &[("cold us", 9), ("busy us", 9), ("warm us", 9), ("GB/s", 6), ("share", 5), ("publ.", 5)]
+            }
+            (false, false) => &[("cold us", 9), ("warm us", 9), ("GB/s", 6), ("share", 5), ("publ.", 5)],
+        };
+        let width = self.label();
+        let mut text = format!("{:width$} {dtype:6}", cut(op, width));
+        for (column, width) in columns {
+            let cell = cut(&of(column), *width);
+            text += &if *column == "peer" { format!(" {cell:width$}") } else { format!(" {cell:>width$}") };
         }
-        let cold = us(row.times.cold.as_ref().map(|cold| cold.us));
-        let warm = us(row.times.warm.as_ref().map(|warm| warm.us));
-        format!("{begin} {cold:>9} {warm:>9} {:>6.0} {:>5.2} {publ:>5}", timing.gb_per_s, timing.share)
+        text
+    }
+
+    /// The width of what says which row it is.
+    fn label(self) -> usize {
+        match (self.peers, self.busy) {
+            (true, true) => 22,
+            (true, false) => 26,
+            (false, true) => 24,
+            (false, false) => 31,
+        }
     }
 }
 
@@ -67,6 +95,12 @@ fn us(us: Option<f64>) -> String {
 
 fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
+/// A ratio; with `=` it is a tie.
+fn over(best: Option<&Best>) -> String {
+    let tie = best.is_some_and(|best| best.tie);
+    ratio(best.map(|best| best.ratio)) + if tie { "=" } else { "" }
 }
 
 /// The text, or its beginning.
@@ -87,9 +121,10 @@ pub(crate) fn summary(out: &mut impl Write, report: &Report, peers: Option<&Peer
         let cold = us(floor.cold.as_ref().map(|cold| cold.us));
         let warm = us(floor.warm.as_ref().map(|warm| warm.us));
         let (graph, host) = (us(floor.graph_us), us(floor.host_us));
+        let busy = floor.busy.as_ref().map_or(String::new(), |busy| format!(", busy {:.2}", busy.spread.us));
         line(
             out,
-            format!("A call of one element: cold {cold}, warm {warm}, in a graph {graph}, on the host {host} us."),
+            format!("A call of one element: cold {cold}, warm {warm}{busy}, in a graph {graph}, on the host {host} us."),
         )?;
     }
     let mut sets: Vec<&str> = report.rows.iter().map(|row| row.set.as_str()).collect();
@@ -135,14 +170,22 @@ fn of_set<'a>(out: &mut impl Write, set: &str, rows: &[&'a Measured], table: Tab
         )?;
     }
     let fair = |row: &&&Measured| row.published.as_ref().is_some_and(|published| published.fair);
-    let published: Vec<f64> = measured.iter().filter(fair).filter_map(|row| row.published_ratio()).collect();
+    let clock = if table.busy { Clock::Busy } else { Clock::Events };
+    let published: Vec<f64> = measured.iter().filter(fair).filter_map(|row| row.published_ratio(clock)).collect();
     if let Some(text) = ratios(&published) {
-        line(out, format!("  over the best published time, fair rows: {text}"))?;
+        let by = if table.busy { "busy times" } else { "events over busy times" };
+        line(out, format!("  over the best published time, fair rows, {by}: {text}"))?;
+    }
+    for (clock, by) in [(Clock::Events, ""), (Clock::Busy, ", busy times")] {
+        let best: Vec<&Best> = measured.iter().filter_map(|row| row.best(clock)).collect();
+        let all: Vec<f64> = best.iter().map(|best| best.ratio).collect();
+        if let Some(text) = ratios(&all) {
+            let slower = best.iter().filter(|best| best.tie && best.ratio > 1.0 + TIE).count();
+            let ties = if slower > 0 { format!(" (of the slower, {slower} inside both spreads)") } else { String::new() };
+            line(out, format!("  over the best peer{by}: {text}{ties}"))?;
+        }
     }
     let best: Vec<f64> = measured.iter().filter_map(|row| Some(row.best_peer.as_ref()?.ratio)).collect();
-    if let Some(text) = ratios(&best) {
-        line(out, format!("  over the best peer: {text}"))?;
-    }
     // How much slower than what a row is held against.
     let mut worst: Vec<(&'a Measured, f64)> = if best.is_empty() {
         large.iter().filter(|(_, share)| *share < GOAL).map(|(row, share)| (*row, 1.0 / share)).collect()
@@ -183,9 +226,11 @@ fn of_peers(out: &mut impl Write, report: &Report, peers: &Peers, table: Table) 
     {
         line(out, table.paint.bad(&format!("  not the same GPU: ours ran on {ours}")))?;
     }
-    for (peer, of_peer) in peers.ratios(report) {
-        if let Some(text) = ratios(&of_peer) {
-            line(out, format!("  {peer:10} {text}"))?;
+    for (clock, by) in [(Clock::Events, ""), (Clock::Busy, "; busy times")] {
+        for (peer, of_peer) in peers.ratios(report, clock) {
+            if let Some(text) = ratios(&of_peer) {
+                line(out, format!("  {peer:10} {text}{by}"))?;
+            }
         }
     }
     for fault in peers.faults() {
@@ -207,7 +252,8 @@ mod tests {
     use crate::bench::synthetic;
 
     fn text(report: &Report, peers: Option<&Peers>) -> String {
-        let table = Table { peers: peers.is_some(), paint: Paint::none() };
+        let busy = report.published_clock() == Clock::Busy;
+        let table = Table { peers: peers.is_some(), busy, paint: Paint::none() };
         let mut out = Vec::new();
         line(&mut out, table.head()).unwrap();
         for row in &report.rows {
@@ -219,14 +265,15 @@ mod tests {
 
     #[test]
     fn lines_fit_a_terminal() {
-        let mut report = synthetic::report();
         let peers = synthetic::peers();
-        for text in [text(&report, None), {
-            peers.join(&mut report);
-            text(&report, Some(&peers))
-        }] {
-            for line in text.lines().filter(|line| !line.contains("skipped")) {
-                assert!(line.chars().count() <= 80 || line.starts_with("  "), "{} {line}", line.len());
+        for mut report in [synthetic::report(), synthetic::report_with_busy()] {
+            for text in [text(&report, None), {
+                peers.join(&mut report);
+                text(&report, Some(&peers))
+            }] {
+                for line in text.lines().filter(|line| !line.contains("skipped")) {
+                    assert!(line.chars().count() <= 80 || line.starts_with("  "), "{} {line}", line.len());
+                }
             }
         }
     }
@@ -237,11 +284,32 @@ mod tests {
         let without = text(&report, None);
         assert!(without.contains("skipped: no room"), "{without}");
         assert!(without.contains("rows below 0.97") && without.contains("the worst"), "{without}");
+        assert!(without.contains("fair rows, events over busy times"), "{without}");
         let peers = synthetic::peers();
         peers.join(&mut report);
         let with = text(&report, Some(&peers));
         assert!(with.contains("over the best peer") && with.contains("tileops    missing: no wheel"), "{with}");
-        assert!(with.contains("not the same GPU"), "{with}");
+        assert!(with.contains("not the same GPU") && !with.contains("over the best peer, busy times"), "{with}");
+    }
+
+    #[test]
+    fn busy_times_have_their_columns() {
+        let mut report = synthetic::report_with_busy();
+        let peers = synthetic::peers();
+        peers.join(&mut report);
+        let row = &mut report.rows[0];
+        let best = |peer: &str, ratio, tie| Some(Best { peer: peer.to_owned(), us: 10.0, ratio, tie });
+        (row.best_peer, row.best_busy) = (best("torch", 1.031, true), best("triton", 0.9, false));
+        let busy = row.times.busy.as_ref().unwrap().spread.us;
+        let published = busy / row.published.as_ref().unwrap().best_us();
+        let with = text(&report, Some(&peers));
+        assert!(with.starts_with("op                     dtype        us share peer       its us ratio  busy publ.\n"));
+        let line = with.lines().nth(1).unwrap();
+        assert!(line.ends_with(&format!(" torch       10.00 1.03=  0.90 {published:>5.2}")), "{line}");
+        assert!(with.contains("over the best peer, busy times: "), "{with}");
+        assert!(with.contains("(of the slower, 1 inside both spreads)"), "{with}");
+        assert!(with.contains("fair rows, busy times: "), "{with}");
+        assert!(text(&report, None).contains("cold us   busy us   warm us"));
     }
 
     #[test]
