@@ -35,7 +35,6 @@ peers       PyTorch, Triton and others: python3 peers/compare.py times ./pointwi
 const PEERS: &str = "benches/peers";
 const WORKLOADS: &str = "crates/pointwise-cli/src/bench/workloads.csv";
 
-
 pub(crate) fn run() -> Result<()> {
     let folder = root().join(FOLDER);
     if folder.exists() {
@@ -84,7 +83,8 @@ pub(crate) fn run() -> Result<()> {
 /// Copies Python's side.
 fn copy_peers(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
-    let scripts = fs::read_dir(root().join(PEERS))?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    let scripts =
+        fs::read_dir(root().join(PEERS))?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
     let scripts = scripts.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "py"));
     for path in scripts.chain([root().join(WORKLOADS)]) {
         let name = path.file_name().unwrap_or_default();

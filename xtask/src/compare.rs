@@ -45,6 +45,8 @@ fn python() -> Result<PathBuf> {
     let is_there = |python: &PathBuf| Command::new(python).arg("--version").output().is_ok_and(|o| o.status.success());
     match environment.into_iter().chain(["python3".into(), "python".into()]).find(is_there) {
         Some(python) => Ok(python),
-        None => bail!("no python3 here: install Python 3.10 or newer (Debian: apt-get install python3-pip), then PyTorch"),
+        None => {
+            bail!("no python3 here: install Python 3.10 or newer (Debian: apt-get install python3-pip), then PyTorch")
+        }
     }
 }

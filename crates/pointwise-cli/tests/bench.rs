@@ -74,11 +74,67 @@ fn a_report_is_shown_joined_and_drawn_without_a_device() {
     }
     let joined: Value = serde_json::from_slice(&fs::read(folder.path("joined.json")).unwrap()).unwrap();
     let row = joined["rows"].as_array().unwrap().iter().find(|row| row["row"] == number).unwrap();
-    assert_eq!(row["best_peer"], json!({ "peer": "torch", "us": 8.0, "ratio": 1.25 }));
+    assert_eq!(row["best_peer"], json!({ "peer": "torch", "us": 8.0, "ratio": 1.25, "tie": false }));
     for name in ["share.svg", "peers.svg", "sizes.svg"] {
         let text = fs::read_to_string(folder.path("svg").join(name)).unwrap();
         assert!(text.starts_with("<svg") && text.contains("GPU") && text.ends_with("</svg>\n"), "{name}");
     }
+}
+
+/// A part of a run of ours and of the peers on an H200.
+#[test]
+fn a_recorded_run_is_joined() {
+    let folder = Folder::new("bench-recorded");
+    folder.write("ours.json", include_bytes!("recorded/ours.json"));
+    folder.write("peers.jsonl", include_bytes!("recorded/peers.jsonl"));
+    let text =
+        folder.run(&["bench", "--from", "ours.json", "--peers", "peers.jsonl", "--json", "joined.json"]).succeeds();
+    for words in [
+        "NVIDIA H200, CUDA 13.0",
+        // The medians of ours and of Triton lie within both spreads.
+        "relu hidden-state-prefill  f16       12.83  1.02 triton        12.96 0.99=  1.24",
+        "gelu llama-8b-ffn-prefill  f16       33.70  0.95 torch         41.30  0.82  0.70",
+        "reference: 4 of 4 rows measured",
+        "over the best published time, fair rows, events over busy times: 1.392 (geometric mean of 3)",
+        "over the best peer: 1.148 (geometric mean of 4), 1 slower, 2 faster, 1 within 2 %",
+        "PyTorch 2.11.0+cu130, its copy 4257 GB/s, a call of one element 3.87 us",
+        "tileops    missing: ModuleNotFoundError: No module named 'tileops'",
+    ] {
+        assert!(text.contains(words), "no {words:?} in: {text}");
+    }
+    let joined: Value = serde_json::from_slice(&fs::read(folder.path("joined.json")).unwrap()).unwrap();
+    let row = &joined["rows"][0];
+    assert_eq!((&row["best_peer"]["peer"], &row["best_peer"]["tie"]), (&json!("triton"), &json!(true)));
+    assert!(row["best_busy"].is_null() && joined["cupti"].is_null(), "{row}");
+    // What was joined once can be joined again.
+    folder.run(&["bench", "--from", "joined.json", "--peers", "peers.jsonl"]).succeeds();
+}
+
+#[test]
+fn busy_times_are_shown_where_both_sides_have_them() {
+    let folder = Folder::new("bench-busy");
+    let mut ours: Value = serde_json::from_slice(include_bytes!("recorded/ours.json")).unwrap();
+    let busy = json!({ "us": 10.0, "p10_us": 9.9, "p90_us": 10.2, "runs": 50, "kernels": 1 });
+    ours["rows"][0]["busy"] = busy;
+    folder.write("ours.json", ours.to_string().as_bytes());
+    let mut peers = include_str!("recorded/peers.jsonl").to_owned();
+    for (peer, us) in [("torch", 10.1), ("inductor", 12.5)] {
+        peers += &json!({ "row": 0, "peer": peer, "busy_us": us, "busy_p10_us": 9.8, "busy_p90_us": 13.0 }).to_string();
+        peers += "\n";
+    }
+    folder.write("peers.jsonl", peers.as_bytes());
+    let text = folder.run(&["bench", "--from", "ours.json", "--peers", "peers.jsonl", "--figures", "svg"]).succeeds();
+    let published = 10.0 / 10.32;
+    for words in [
+        "its us ratio  busy publ.",
+        &format!(" 12.96 0.99= 0.99=  {published:.2}"),
+        "over the best peer, busy times: 0.990 (geometric mean of 1)",
+        "inductor   0.800 (geometric mean of 1), 0 slower, 1 faster, 0 within 2 %; busy times",
+        "fair rows, busy times: 0.969 (geometric mean of 1)",
+    ] {
+        assert!(text.contains(words), "no {words:?} in: {text}");
+    }
+    assert!(fs::read_to_string(folder.path("svg").join("peers.svg")).unwrap().contains("busy time over the fastest"));
 }
 
 #[test]
@@ -90,6 +146,10 @@ fn calls_that_make_no_sense() {
     folder.run(&["bench", "--device", "gpu"]).fails(2, &["cuda:N"]);
     folder.run(&["bench", "--from", "a.json", "--device", "cpu"]).fails(2, &["--from"]);
     folder.run(&["bench", "--device", "cpu", "--op", "^frobnicate$"]).fails(2, &["no row"]);
+    folder.run(&["bench", "--clock", "sundial"]).fails(2, &["cupti"]);
+    folder.run(&["bench", "--device", "cpu", "--clock", "cupti"]).fails(2, &["for GPUs"]);
+    folder.run(&["bench", "--device", "cpu", "--libcupti", "x.so"]).fails(2, &["--clock cupti"]);
+    folder.run(&["bench", "--from", "a.json", "--clock", "cupti"]).fails(2, &["--from"]);
     folder.run(&["bench", "--from", "nowhere.json"]).fails(1, &["cannot read nowhere.json"]);
     folder.run(&["bench", "--device", "cpu", "--json", "no/where.json"]).fails(1, &["cannot write no/where.json"]);
     folder.write("file", b"");

@@ -88,7 +88,8 @@ impl Cupti {
     /// # Errors
     /// No library, or one without these functions.
     pub(crate) fn load(named: Option<&Path>) -> Result<Cupti> {
-        let names: Vec<PathBuf> = named.map_or_else(|| NAMES.iter().map(PathBuf::from).collect(), |path| vec![path.into()]);
+        let names: Vec<PathBuf> =
+            named.map_or_else(|| NAMES.iter().map(PathBuf::from).collect(), |path| vec![path.into()]);
         let mut faults = Vec::new();
         for name in names {
             // SAFETY: CUPTI's library may be loaded at any time; its initialisers do nothing but its own.
@@ -131,7 +132,6 @@ impl Cupti {
     pub(crate) fn busy(&self, count: usize, work: impl FnOnce() -> Result<()>) -> Result<Busy> {
         // SAFETY: the callbacks are as CUPTI wants them, and stay.
         checked("cuptiActivityRegisterCallbacks", unsafe { (self.api.register)(request, complete) })?;
-        self.flush()?;
         spans().clear();
         let kinds = [CONCURRENT_KERNEL, MEMCPY];
         for kind in kinds {

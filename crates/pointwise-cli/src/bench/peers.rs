@@ -101,7 +101,8 @@ impl Peers {
                 Entry::End { end } => peers.unreached += end.unreached.len(),
                 Entry::Failed { peer, error } => peers.failed.push((peer, error)),
                 Entry::Time { row, peer, cold_us, p10_us, p90_us } => {
-                    let events = spread(cold_us, p10_us, p90_us).ok_or(format!("line {at}: cold_us must be above 0"))?;
+                    let events =
+                        spread(cold_us, p10_us, p90_us).ok_or(format!("line {at}: cold_us must be above 0"))?;
                     let of_row = peers.times.entry(row.clone()).or_default();
                     if of_row.iter().any(|other| other.peer == peer) {
                         return Err(format!("line {at}: {peer} again for row {row:?}"));

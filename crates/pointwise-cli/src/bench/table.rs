@@ -10,7 +10,7 @@ use crate::output::{Paint, line};
 /// The goal: this share of the copy's speed.
 pub(crate) const GOAL: f64 = 0.97;
 /// Ratios within this of 1 are ties.
-const TIE: f64 = 0.02;
+pub(crate) const TIE: f64 = 0.02;
 /// Calls that move more than this are held against the copy; of smaller ones the launch is the larger part.
 const LARGE: u64 = 8 << 20;
 /// Rows listed as the worst.
@@ -64,9 +64,7 @@ impl Table {
                 &[("us", 8), ("share", 5), ("peer", 8), ("its us", 8), ("ratio", 5), ("busy", 5), ("publ.", 5)]
             }
             (true, false) => &[("us", 8), ("share", 5), ("peer", 10), ("its us", 8), ("ratio", 5), ("publ.", 5)],
-            (false, true) => {
-                &[("cold us", 9), ("busy us", 9), ("warm us", 9), ("GB/s", 6), ("share", 5), ("publ.", 5)]
-            }
+            (false, true) => &[("cold us", 9), ("busy us", 9), ("warm us", 9), ("GB/s", 6), ("share", 5), ("publ.", 5)],
             (false, false) => &[("cold us", 9), ("warm us", 9), ("GB/s", 6), ("share", 5), ("publ.", 5)],
         };
         let width = self.label();
@@ -124,7 +122,9 @@ pub(crate) fn summary(out: &mut impl Write, report: &Report, peers: Option<&Peer
         let busy = floor.busy.as_ref().map_or(String::new(), |busy| format!(", busy {:.2}", busy.spread.us));
         line(
             out,
-            format!("A call of one element: cold {cold}, warm {warm}{busy}, in a graph {graph}, on the host {host} us."),
+            format!(
+                "A call of one element: cold {cold}, warm {warm}{busy}, in a graph {graph}, on the host {host} us."
+            ),
         )?;
     }
     let mut sets: Vec<&str> = report.rows.iter().map(|row| row.set.as_str()).collect();
@@ -181,7 +181,8 @@ fn of_set<'a>(out: &mut impl Write, set: &str, rows: &[&'a Measured], table: Tab
         let all: Vec<f64> = best.iter().map(|best| best.ratio).collect();
         if let Some(text) = ratios(&all) {
             let slower = best.iter().filter(|best| best.tie && best.ratio > 1.0 + TIE).count();
-            let ties = if slower > 0 { format!(" (of the slower, {slower} inside both spreads)") } else { String::new() };
+            let ties =
+                if slower > 0 { format!(" (of the slower, {slower} inside both spreads)") } else { String::new() };
             line(out, format!("  over the best peer{by}: {text}{ties}"))?;
         }
     }
