@@ -1,7 +1,8 @@
 """How far PyTorch's results lie from float64, by the method of `tests/src/bin/accuracy`: the same inputs, bit for bit,
 and the same measures.
 
-    python3 torch_accuracy.py [--json FILE] [--op RE] [--pairs 2^26] [--budget-s S] [--sample] [--device cuda|cpu]
+    python3 torch_accuracy.py [--json FILE] [--op RE] [--ops NAME,NAME] [--skip-done FILE]... [--pairs 2^26]
+                              [--budget-s S] [--sample] [--device cuda|cpu]
 
 Ops of one operand run over all 2^32 f32 inputs and all 65,536 of f16 and bf16; those of several over the grid of
 special values and 2^N random tuples (a quarter of three operands; at most 2^28 in 16 bits). Everything stays on the
@@ -18,7 +19,8 @@ GPU: results are compared there with a float64 reference, which is the same op o
 
 A distance is in units in the last place (ULP) of the correctly rounded result; infinity counts as the number after the
 largest. `max_ulp` is of results that are not correctly rounded, `mean_ulp` of all that are numbers; NaN on one side
-alone is counted apart. `--draw` prints the first random inputs.
+alone is counted apart. Ops with few inputs come first; `--skip-done` leaves out what the FILE of an earlier run has with
+as many inputs. `--draw` prints the first random inputs.
 """
 
 import argparse
@@ -361,11 +363,29 @@ class Stats:
         }
 
 
+def inputs_of(name, kind, options):
+    """How many inputs an op is run on in a type."""
+    if name in ONE:
+        step = options.step if kind == "f32" else 1
+        return -(-(1 << (8 * TYPES[kind][0].itemsize)) // step)
+    random = options.pairs if kind == "f32" else min(options.pairs, 1 << 28)
+    if name in THREE:
+        return len(GRID) ** 3 + random // 4
+    return len(GRID) ** 2 + random
+
+
+def is_done(name, kind, options, done):
+    """Whether an earlier run has the op in the type, on as many inputs."""
+    row = done.get((name, kind))
+    tried = max(row.get("inputs", 0), row["compared"]) if row else 0
+    return tried >= inputs_of(name, kind, options)
+
+
 def sweep_one(name, kind, options):
     op, reference = ONE[name]
     dtype = TYPES[kind][0]
     step = options.step if kind == "f32" else 1
-    total = -(-(1 << (8 * dtype.itemsize)) // step)
+    total = inputs_of(name, kind, options)
     stats = Stats(kind, options.device)
     for start in range(0, total, options.chunk):
         codes = torch.arange(start, min(start + options.chunk, total), dtype=torch.int64, device=options.device) * step
@@ -374,15 +394,14 @@ def sweep_one(name, kind, options):
         wide = x.double()
         exact = (reference or op)(wide) if name != "nan_to_num" else nan_to_num(wide, dtype)
         stats.add(op(x), exact, [x])
-    return stats.row() | {"operands": 1, "all": step == 1}
+    return stats.row() | {"inputs": total, "operands": 1, "all": step == 1}
 
 
 def sweep_several(name, kind, options):
     op, reference = SEVERAL[name]
     operands = 0 if name == "where" else 3 if name in THREE else 2
     dtype = TYPES[kind][0]
-    random = options.pairs if kind == "f32" else min(options.pairs, 1 << 28)
-    total = len(GRID) ** (operands or 3) + (random if operands == 2 else random // 4)
+    total = inputs_of(name, kind, options)
     stats = Stats(kind, options.device)
     for start in range(0, total, options.chunk):
         inputs = tuples(operands, start, min(start + options.chunk, total), dtype, options.device)
@@ -393,7 +412,7 @@ def sweep_several(name, kind, options):
         if kind != "f32" and name not in NOT_EXACT and not name.endswith("_backward") and exact.dtype == torch.float64:
             exact = f32(exact)
         stats.add(op(*inputs), exact, inputs, keep)
-    return stats.row() | {"operands": operands or 3, "all": False}
+    return stats.row() | {"inputs": total, "operands": operands or 3, "all": False}
 
 
 def count(text):
@@ -404,6 +423,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json")
     parser.add_argument("--op", default=".*")
+    parser.add_argument("--ops", type=lambda text: text.split(","))
+    parser.add_argument("--skip-done", action="append", default=[], metavar="FILE")
     parser.add_argument("--pairs", type=count, default=1 << 26)
     parser.add_argument("--chunk", type=count, default=1 << 26)
     parser.add_argument("--budget-s", type=float, default=math.inf)
@@ -419,14 +440,25 @@ def main():
         return
     device = torch.cuda.get_device_name(0) if options.device == "cuda" else options.device
     print(f"torch {torch.__version__}, {device}", file=sys.stderr)
-    begun, rows = time.time(), []
+    if unknown := set(options.ops or []) - {*ONE, *SEVERAL}:
+        parser.error(f"no op {', '.join(sorted(unknown))}")
+    done = {}
+    for path in options.skip_done:
+        with open(path) as file:
+            done |= {(row["op"], row["dtype"]): row for row in json.load(file)["rows"]}
+    jobs = []
     for name in [*ONE, *SEVERAL]:
-        if not re.fullmatch(options.op, name):
-            continue
+        if re.fullmatch(options.op, name) and (options.ops is None or name in options.ops):
+            kinds = [kind for kind in TYPES if not is_done(name, kind, options, done)]
+            if kinds:
+                jobs.append((sum(inputs_of(name, kind, options) for kind in kinds), name, kinds))
+    jobs.sort(key=lambda job: job[0])
+    begun, rows, spent, whole = time.time(), [], 0, sum(cost for cost, _, _ in jobs)
+    for at, (cost, name, kinds) in enumerate(jobs):
         if time.time() - begun > options.budget_s:
             print(f"left out, the time being spent: {name}", file=sys.stderr)
             continue
-        for kind in TYPES:
+        for kind in kinds:
             start = time.time()
             row = (sweep_one if name in ONE else sweep_several)(name, kind, options)
             row = {"op": name, "dtype": kind} | row | {"seconds": time.time() - start}
@@ -437,6 +469,10 @@ def main():
                 f"{row['wrong_nan']} other NaN, at {' '.join(row['worst'])}, {row['seconds']:.1f} s",
                 flush=True,
             )
+        spent += cost
+        seconds = time.time() - begun
+        more = seconds * (whole - spent) / spent
+        print(f"{at + 1} of {len(jobs)} ops, {seconds:.0f} s, about {more:.0f} s more", file=sys.stderr, flush=True)
         if options.json:
             with open(options.json, "w") as file:
                 json.dump({"torch": torch.__version__, "device": device, "rows": rows}, file, indent=1)

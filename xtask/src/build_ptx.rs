@@ -56,7 +56,8 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-fn size(folder: &std::path::Path) -> Result<u64> {
+/// Bytes of the files in a folder.
+pub(crate) fn size(folder: &std::path::Path) -> Result<u64> {
     let mut total = 0;
     for file in std::fs::read_dir(folder)? {
         total += file?.metadata()?.len();

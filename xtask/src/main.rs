@@ -9,6 +9,7 @@ mod family;
 mod package;
 mod setup;
 mod shell;
+mod sizes;
 mod test;
 
 use std::process::ExitCode;
@@ -41,6 +42,8 @@ enum Command {
     },
     /// Read the assembly of the CPU executor: its loops must be vector code, without calls
     CpuLoops,
+    /// Build a user's programs with and without the kernels, from nothing; say how large they are and how long it took
+    Sizes,
     /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
     Package,
 }
@@ -67,6 +70,7 @@ fn run() -> Result<()> {
         Command::GpuBundle => bundle::run(),
         Command::Compare { arguments } => compare::run(&arguments),
         Command::CpuLoops => cpu_loops::check(),
+        Command::Sizes => sizes::run(),
         Command::Package => package::run(),
     }
 }

@@ -1,11 +1,13 @@
 //! The accuracy of every op that has float types, against f64.
 //!
-//! `accuracy [--device D] [--op RE]... [--pairs 2^N] [--budget-s S] [--sample] [--json FILE]` runs the ops: those of one
-//! operand over all 2^32 f32 inputs (`--sample`: every 257th), all 65,536 of f16 and bf16 and all 256 of fp8; those of
-//! several over the grid of special values and 2^N random tuples (2^26 unless told; a quarter of three operands), and in
-//! fp8 over all tuples. It says where a bound is not kept, and fails.
+//! `accuracy [--device D] [--op RE]... [--ops NAME,NAME] [--skip-done FILE]... [--pairs 2^N] [--budget-s S] [--sample]
+//! [--json FILE]` runs the ops: those of one operand over all 2^32 f32 inputs (`--sample`: every 257th), all 65,536 of
+//! f16 and bf16 and all 256 of fp8; those of several over the grid of special values and 2^N random tuples (2^26 unless
+//! told; a quarter of three operands), and in fp8 over all tuples. Ops that may be off come before exact ones, quick
+//! ones before slow ones; `--skip-done` leaves out what an earlier run has. It says where a bound is not kept, and fails.
 //!
-//! `accuracy --table OURS.json [--peers TORCH.json] [--figure FILE.svg]` prints the tables of docs/accuracy.md.
+//! `accuracy --table OURS.json... [--peers TORCH.json]... [--figure FILE.svg] [--json MERGED.json]` prints the tables of
+//! docs/accuracy.md; rows of later files take the place of those of earlier ones.
 
 mod figure;
 mod options;
@@ -16,15 +18,55 @@ use std::error::Error;
 use std::time::Instant;
 
 use options::{Options, Run, Table};
-use pointwise::DType;
+use pointwise::{Accuracy, DType};
 use record::{Record, Row};
-use tests::accuracy::{Inputs, subjects, sweep};
+use tests::accuracy::{Inputs, Subject, subjects, sweep};
 
 fn main() -> Result<(), Box<dyn Error>> {
     match options::parse(std::env::args().skip(1))? {
         Options::Run(options) => run(&options),
         Options::Table(options) => print_tables(&options),
     }
+}
+
+/// An op, and in which types it is to be run on what.
+struct Job {
+    subject: Subject,
+    sweeps: Vec<(DType, Inputs)>,
+}
+
+impl Job {
+    /// What the op costs, in inputs of one operand in f32: random ones are drawn and compared one by one.
+    fn cost(&self) -> u64 {
+        let of = |inputs: &Inputs| if matches!(inputs, Inputs::Codes { .. }) { 1 } else { DRAWN } * inputs.count();
+        self.sweeps.iter().map(|(_, inputs)| of(inputs)).sum()
+    }
+}
+
+/// What a tuple costs beside a code, as measured.
+const DRAWN: u64 = 4;
+
+/// What is asked for and not done, the most telling first.
+fn jobs(options: &Run) -> Result<Vec<Job>, Box<dyn Error>> {
+    let done = Record::merged(&options.done)?;
+    let mut jobs = Vec::new();
+    for subject in subjects().filter(|subject| options.takes(subject.info().name)) {
+        let info = subject.info();
+        let inputs = |dtype: DType| {
+            // 2^28 pairs are a sixteenth of all there are of a 16-bit type.
+            let random = if dtype == DType::F32 { options.random } else { options.random.min(1 << 28) };
+            (dtype, Inputs::of(subject, dtype, options.step, random))
+        };
+        let is_left =
+            |(dtype, inputs): &(DType, Inputs)| done.as_ref().is_none_or(|done| !done.has(info.name, *dtype, *inputs));
+        let sweeps: Vec<_> =
+            info.types.iter().copied().filter(|dtype| dtype.is_float()).map(inputs).filter(is_left).collect();
+        if !sweeps.is_empty() {
+            jobs.push(Job { subject, sweeps });
+        }
+    }
+    jobs.sort_by_key(|job| (job.subject.info().accuracy == Accuracy::Exact, job.cost()));
+    Ok(jobs)
 }
 
 fn run(options: &Run) -> Result<(), Box<dyn Error>> {
@@ -35,27 +77,33 @@ fn run(options: &Run) -> Result<(), Box<dyn Error>> {
         rows: Vec::new(),
     };
     eprintln!("device {device}: {}", record.device);
+    let jobs = jobs(options)?;
+    if jobs.is_empty() {
+        return Err("no such op, or all are done".into());
+    }
+    let all: u64 = jobs.iter().map(Job::cost).sum();
     let start = Instant::now();
-    let (mut above, mut left_out) = (Vec::new(), Vec::new());
-    for subject in subjects().filter(|subject| options.takes(subject.info().name)) {
-        let info = subject.info();
+    let (mut above, mut left_out, mut spent) = (Vec::new(), Vec::new(), 0);
+    for (at, job) in jobs.iter().enumerate() {
+        let info = job.subject.info();
         if options.budget.is_some_and(|budget| start.elapsed() > budget) {
             left_out.push(info.name);
             continue;
         }
-        for &dtype in info.types.iter().filter(|dtype| dtype.is_float()) {
+        for &(dtype, inputs) in &job.sweeps {
             let began = Instant::now();
-            // 2^28 pairs are a sixteenth of all there are of a 16-bit type.
-            let random = if dtype == DType::F32 { options.random } else { options.random.min(1 << 28) };
-            let inputs = Inputs::of(subject, dtype, options.step, random);
-            let report = sweep(&device, subject, dtype, inputs)?;
-            let row = Row::new(subject, dtype, inputs, &report, began.elapsed());
+            let report = sweep(&device, job.subject, dtype, inputs)?;
+            let row = Row::new(job.subject, dtype, inputs, &report, began.elapsed());
             println!("{row}");
             if !row.kept {
                 above.push(format!("{} {dtype}", info.name));
             }
             record.rows.push(row);
         }
+        spent += job.cost();
+        let seconds = start.elapsed().as_secs_f64();
+        let more = seconds * (all - spent) as f64 / spent as f64;
+        eprintln!("{} of {} ops, {seconds:.0} s, about {more:.0} s more", at + 1, jobs.len());
         if let Some(path) = &options.json {
             // After every op: what is done stays if the time is cut short.
             record.write(path)?;
@@ -63,7 +111,7 @@ fn run(options: &Run) -> Result<(), Box<dyn Error>> {
     }
     eprintln!("{} rows, {:.0} s", record.rows.len(), start.elapsed().as_secs_f64());
     if !left_out.is_empty() {
-        eprintln!("left out, the time being spent: {}", left_out.join(" "));
+        eprintln!("left out, the time being spent (--skip-done goes on from here): {}", left_out.join(" "));
     }
     if !above.is_empty() {
         return Err(format!("above the bound: {}", above.join(", ")).into());
@@ -72,11 +120,11 @@ fn run(options: &Run) -> Result<(), Box<dyn Error>> {
 }
 
 fn print_tables(options: &Table) -> Result<(), Box<dyn Error>> {
-    let ours = Record::read(&options.ours)?;
-    let peers = options.peers.as_deref().map(Record::read).transpose()?;
+    let ours = Record::merged(&options.ours)?.ok_or("no results")?;
+    let peers = Record::merged(&options.peers)?;
     print!("{}", table::markdown(&ours, peers.as_ref()));
     if let Some(path) = &options.figure {
         figure::write(path, &ours, peers.as_ref())?;
     }
-    Ok(())
+    options.json.as_ref().map_or(Ok(()), |path| ours.write(path))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pointwise::Device;
 use regex_lite::Regex;
+use tests::accuracy::subjects;
 
 /// What to do.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Run {
     pub(crate) device: Device,
     /// Which ops: all if none is given.
     ops: Vec<Regex>,
+    /// Results of earlier runs: ops that are whole there are left out.
+    pub(crate) done: Vec<PathBuf>,
     /// Random tuples of an op of two operands.
     pub(crate) random: u64,
     /// From one f32 code to the next.
@@ -33,12 +36,14 @@ pub(crate) struct Run {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Files of results.
+/// Files of results, rows of later ones in place of earlier ones.
 #[derive(Debug)]
 pub(crate) struct Table {
-    pub(crate) ours: PathBuf,
-    pub(crate) peers: Option<PathBuf>,
+    pub(crate) ours: Vec<PathBuf>,
+    pub(crate) peers: Vec<PathBuf>,
     pub(crate) figure: Option<PathBuf>,
+    /// Where ours go as one file.
+    pub(crate) json: Option<PathBuf>,
 }
 
 impl Run {
@@ -51,28 +56,38 @@ impl Run {
 /// Reads the arguments.
 pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
     let (mut device, mut ops, mut random, mut step) = (None, Vec::new(), 1 << 26, 1);
-    let (mut budget, mut json, mut table, mut peers, mut figure) = (None, None, None, None, None);
+    let (mut budget, mut json, mut figure) = (None, None, None);
+    let (mut done, mut table, mut peers) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
         match argument.as_str() {
             "--device" => device = Some(Device::parse(&value()?)?),
             // A whole name: `exp` is not `expm1`.
             "--op" => ops.push(Regex::new(&format!("^(?:{})$", value()?))?),
+            "--ops" => {
+                for name in value()?.split(',') {
+                    if !subjects().any(|subject| subject.info().name == name) {
+                        return Err(format!("no op {name:?} with float types").into());
+                    }
+                    ops.push(Regex::new(&format!("^{name}$"))?);
+                }
+            }
+            "--skip-done" => done.push(PathBuf::from(value()?)),
             "--pairs" => random = count(&value()?)?,
             "--sample" => step = 257,
             "--budget-s" => budget = Some(Duration::from_secs(value()?.parse()?)),
             "--json" => json = Some(PathBuf::from(value()?)),
-            "--table" => table = Some(PathBuf::from(value()?)),
-            "--peers" => peers = Some(PathBuf::from(value()?)),
+            "--table" => table.push(PathBuf::from(value()?)),
+            "--peers" => peers.push(PathBuf::from(value()?)),
             "--figure" => figure = Some(PathBuf::from(value()?)),
             other => return Err(format!("unknown argument {other}").into()),
         }
     }
-    if let Some(ours) = table {
-        return Ok(Options::Table(Table { ours, peers, figure }));
+    if !table.is_empty() {
+        return Ok(Options::Table(Table { ours: table, peers, figure, json }));
     }
     let device = device.map_or_else(Device::best, Ok)?;
-    Ok(Options::Run(Run { device, ops, random, step, budget, json }))
+    Ok(Options::Run(Run { device, ops, done, random, step, budget, json }))
 }
 
 /// `2^26`, or a plain number.

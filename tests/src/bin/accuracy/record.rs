@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pointwise::DType;
 use serde::{Deserialize, Serialize};
-use tests::accuracy::{Inputs, Subject};
+use tests::accuracy::{Inputs, Subject, subjects};
 use tests::judge::Report;
 
 /// The results of a run.
@@ -29,6 +29,9 @@ pub(crate) struct Row {
     pub(crate) dtype: String,
     /// Results compared.
     pub(crate) compared: u64,
+    /// Inputs tried, of which some have no exact result to compare with; 0 in files of before this was kept.
+    #[serde(default)]
+    pub(crate) inputs: u64,
     /// Whether these are the results of all inputs there are.
     pub(crate) all: bool,
     /// Operands of the op.
@@ -62,6 +65,7 @@ impl Row {
             op: info.name.to_owned(),
             dtype: dtype.to_string(),
             compared: report.compared,
+            inputs: inputs.count(),
             all: inputs.is_all(),
             operands: info.operands.len(),
             max_ulp: report.worst_ulp.is_finite().then_some(report.worst_ulp),
@@ -73,6 +77,11 @@ impl Row {
             kept: !subject.is_bounded() || report.keeps(info.accuracy, result, all_codes),
             seconds: time.as_secs_f64(),
         }
+    }
+
+    /// Inputs tried.
+    fn tried(&self) -> u64 {
+        self.inputs.max(self.compared)
     }
 
     /// The share of correctly rounded results.
@@ -102,6 +111,40 @@ impl Record {
 
     pub(crate) fn write(&self, path: &Path) -> Result<(), Box<dyn Error>> {
         Ok(fs::write(path, serde_json::to_string_pretty(self)? + "\n")?)
+    }
+
+    /// The results of several runs as one: rows of a later run in place of those of an earlier one, in the order of the
+    /// tables of ops.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is of another device or PyTorch.
+    pub(crate) fn merged(paths: &[PathBuf]) -> Result<Option<Self>, Box<dyn Error>> {
+        let mut merged: Option<Record> = None;
+        for path in paths {
+            let later = Record::read(path)?;
+            let Some(all) = &mut merged else {
+                merged = Some(later);
+                continue;
+            };
+            if (&all.device, &all.torch) != (&later.device, &later.torch) {
+                let what = |record: &Record| format!("{} {}", record.device, record.torch.as_deref().unwrap_or(""));
+                return Err(format!("{} is of {}, not of {}", path.display(), what(&later), what(all)).into());
+            }
+            all.rows.retain(|row| later.row(&row.op, &row.dtype).is_none());
+            all.rows.extend(later.rows);
+        }
+        if let Some(all) = &mut merged {
+            let names: Vec<&str> = subjects().map(|subject| subject.info().name).collect();
+            // Stable: the types of an op stay as they were. Ops that are no longer there come last.
+            all.rows.sort_by_key(|row| names.iter().position(|name| *name == row.op).unwrap_or(names.len()));
+        }
+        Ok(merged)
+    }
+
+    /// Whether an op is there in a type, with as many inputs or more.
+    pub(crate) fn has(&self, op: &str, dtype: DType, inputs: Inputs) -> bool {
+        let enough = |row: &Row| row.all || !inputs.is_all() && row.tried() >= inputs.count();
+        self.row(op, dtype.name()).is_some_and(enough)
     }
 
     /// The row of an op in a type.
