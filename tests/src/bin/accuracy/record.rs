@@ -127,7 +127,8 @@ impl Record {
                 continue;
             };
             if (&all.device, &all.torch) != (&later.device, &later.torch) {
-                let what = |record: &Record| format!("{} {}", record.device, record.torch.as_deref().unwrap_or(""));
+                let torch = |record: &Record| record.torch.as_ref().map_or(String::new(), |torch| format!(", {torch}"));
+                let what = |record: &Record| format!("{}{}", record.device, torch(record));
                 return Err(format!("{} is of {}, not of {}", path.display(), what(&later), what(all)).into());
             }
             all.rows.retain(|row| later.row(&row.op, &row.dtype).is_none());
@@ -150,5 +151,47 @@ impl Record {
     /// The row of an op in a type.
     pub(crate) fn row(&self, op: &str, dtype: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.op == op && row.dtype == dtype)
+    }
+}
+
+// Not `tests`, which is the crate.
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    fn row(op: &str, dtype: &str, compared: u64, all: bool) -> Row {
+        let text = format!(
+            r#"{{"op": {op:?}, "dtype": {dtype:?}, "compared": {compared}, "all": {all}, "max_ulp": 0.0,
+            "mean_ulp": 0.0, "not_rounded": 0, "worst": []}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn write(name: &str, device: &str, rows: Vec<Row>) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("pointwise-accuracy-{}-{name}", std::process::id()));
+        Record { device: device.to_owned(), torch: None, rows }.write(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn later_rows_take_the_place_of_earlier_ones() {
+        let first = write("1", "G", vec![row("add", "f32", 7, false), row("exp", "f32", 5, false)]);
+        let second = write("2", "G", vec![row("exp", "f32", 9, true), row("exp", "f16", 9, true)]);
+        let other = write("3", "another G", Vec::new());
+        let merged = Record::merged(&[first.clone(), second.clone()]).unwrap().unwrap();
+        let rows: Vec<_> = merged.rows.iter().map(|row| (&*row.op, &*row.dtype, row.compared)).collect();
+        // In the order of the tables of ops.
+        assert_eq!(rows, [("exp", "f32", 9), ("exp", "f16", 9), ("add", "f32", 7)]);
+        let all = Inputs::Codes { step: 1 };
+        assert!(merged.has("exp", DType::F32, all) && !merged.has("exp", DType::BF16, all));
+        assert!(merged.has("exp", DType::F32, Inputs::Codes { step: 257 }), "all are more than some");
+        let pairs = |count| Inputs::Random { operands: 0, count };
+        assert!(merged.has("add", DType::F32, pairs(6)) && !merged.has("add", DType::F32, pairs(7)), "1 of the grid");
+        assert!(Record::merged(&[]).unwrap().is_none());
+        let fault = Record::merged(&[first.clone(), other.clone()]).unwrap_err().to_string();
+        assert!(fault.contains("is of another G, not of G"), "{fault}");
+        for path in [first, second, other] {
+            fs::remove_file(path).unwrap();
+        }
     }
 }

@@ -1,0 +1,116 @@
+//! `benches/peers/compare.py`, which `cargo xtask compare` and the bundle run, with programs that only write down how they
+//! were called: no GPU, no PyTorch. Without a Python 3 there is nothing to run.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder with the script, a `peers.py` and a `pointwise` that write their arguments into the files they are told to
+/// make, and a `torch` with or without a GPU.
+struct Scene(PathBuf);
+
+const POINTWISE: &str = "#!/bin/sh
+echo \"a table\"
+while [ $# -gt 0 ]; do
+  [ \"$1\" = --json ] && echo \"$all\" > \"$2\"
+  all=\"$all $1\"
+  shift
+done
+";
+const PEERS: &str = "import sys
+with open(sys.argv[sys.argv.index('--out') + 1], 'w') as out:
+    print(*sys.argv[1:], file=out)
+sys.exit(1)
+";
+const TORCH: &str = "__version__ = '2.0'
+class version:
+    cuda = '13.0'
+class cuda:
+    is_available = staticmethod(lambda: HAS_GPU)
+    get_device_name = staticmethod(lambda index: 'a GPU')
+";
+
+impl Scene {
+    /// None where there is no Python.
+    fn new(name: &str, has_gpu: bool) -> Option<Scene> {
+        Command::new("python3").arg("--version").output().ok().filter(|output| output.status.success())?;
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("peers")).unwrap();
+        fs::create_dir_all(folder.join("packages/nvidia/cu13/lib")).unwrap();
+        let scene = Scene(folder);
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/peers/compare.py");
+        fs::copy(script, scene.path("peers/compare.py")).unwrap();
+        fs::write(scene.path("peers/peers.py"), PEERS).unwrap();
+        let has_gpu = if has_gpu { "True" } else { "False" };
+        fs::write(scene.path("packages/torch.py"), TORCH.replace("HAS_GPU", has_gpu)).unwrap();
+        fs::write(scene.path("packages/nvidia/cu13/lib/libcupti.so.13"), "").unwrap();
+        fs::write(scene.path("pointwise"), POINTWISE).unwrap();
+        fs::set_permissions(scene.path("pointwise"), fs::Permissions::from_mode(0o755)).unwrap();
+        Some(scene)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Runs the script in the folder, with no packages but its own.
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut python = Command::new("python3");
+        python.current_dir(&self.0).args(["-S", "peers/compare.py"]).args(arguments);
+        python.env("PYTHONPATH", self.path("packages")).output().unwrap()
+    }
+
+    fn fails(&self, arguments: &[&str], words: &[&str]) {
+        let output = self.run(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?} succeeded");
+        assert!(words.iter().all(|word| stderr.contains(word)), "{arguments:?}: no {words:?} in {stderr}");
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn both_sides_are_timed_and_joined() {
+    let Some(scene) = Scene::new("compare", true) else { return };
+    // The peers of this scene end with 1: what they wrote is joined all the same.
+    scene.fails(&["--set", "reference", "--out", "results"], &["error: peers.py ended with 1"]);
+    let read = |name: &str| fs::read_to_string(scene.path("results").join(name)).unwrap();
+    let ours = read("ours.json");
+    assert!(ours.contains("bench --device cuda --set reference"), "{ours}");
+    let peers = read("peers.jsonl");
+    assert!(peers.contains("--set reference --out results/peers.jsonl --clock cupti --budget-s 460"), "{peers}");
+    assert!(read("joined.json").contains("bench --from results/ours.json --peers results/peers.jsonl"));
+    assert_eq!(read("joined.txt"), "a table\n");
+
+    let output = scene.run(&["--steps", "join", "--out", "results", "--clock", "events"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("joined.json"), "{text}");
+    scene.fails(&["--steps", "join", "--out", "elsewhere"], &["elsewhere/ours.json is not there"]);
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let Some(scene) = Scene::new("compare-missing", true) else { return };
+    let text = String::from_utf8_lossy(&scene.run(&["--check"]).stdout).into_owned();
+    for words in ["PyTorch 2.0 on a GPU", "libcupti.so.13", "liger is missing", "pip install liger-kernel", "tileops"] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    fs::remove_file(scene.path("packages/nvidia/cu13/lib/libcupti.so.13")).unwrap();
+    let text = String::from_utf8_lossy(&scene.run(&["--check"]).stdout).into_owned();
+    assert!(text.contains("no busy times") && text.contains("pip install nvidia-cuda-cupti"), "{text}");
+    scene.fails(&["--steps", "ours,tea"], &["no step tea"]);
+    fs::remove_file(scene.path("pointwise")).unwrap();
+    scene.fails(&[], &["no program pointwise", "cargo build --release -p pointwise-cli"]);
+    fs::remove_file(scene.path("packages/torch.py")).unwrap();
+    scene.fails(&["--check"], &["PyTorch is missing", "pip install torch"]);
+    let Some(scene) = Scene::new("compare-no-gpu", false) else { return };
+    scene.fails(&["--check"], &["sees no GPU", "built for CUDA 13.0", "nvidia-smi"]);
+}
