@@ -49,8 +49,8 @@ def check_python(steps):
                  "and CUPTI")
     if not torch.cuda.is_available():
         built = f"is built for CUDA {torch.version.cuda}" if torch.version.cuda else "is built without CUDA"
-        sys.exit(f"error: PyTorch {torch.__version__} sees no GPU: it {built}; there must be an NVIDIA GPU with a driver "
-                 "as new (`nvidia-smi`)")
+        sys.exit(f"error: PyTorch {torch.__version__} sees no GPU: it {built}; there must be an NVIDIA GPU with a "
+                 "driver as new (`nvidia-smi`)")
     print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name(0)}")
     for peer, (module, package) in PACKAGES.items():
         if importlib.util.find_spec(module) is None:
