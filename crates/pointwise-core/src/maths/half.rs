@@ -35,7 +35,7 @@ const LARGE_ANGLE: f32 = 1e5;
 pub trait Approx {
     /// `2^x`, relative error `2^-22`; subnormal results are kept.
     fn ex2(x: f32) -> f32;
-    /// As [`Approx::ex2`], but a subnormal result may become zero.
+    /// As [`Approx::ex2`], but a subnormal result becomes zero.
     fn ex2_flush(x: f32) -> f32;
     /// `log2 x`, absolute error `2^-22` between 1/2 and 2, relative error `2^-22` elsewhere; subnormal arguments count.
     fn lg2(x: f32) -> f32;
@@ -404,7 +404,9 @@ impl Approx for Native {
     }
     #[inline(always)]
     fn ex2_flush(x: f32) -> f32 {
-        super::exp2(x)
+        // Zero where the GPU's is: a tail that an infinity is multiplied with.
+        let y = super::exp2(x);
+        if y < f32::MIN_POSITIVE { 0.0 } else { y }
     }
     #[inline(always)]
     fn lg2(x: f32) -> f32 {
