@@ -10,7 +10,7 @@ use pointwise_core::launch::{ITEMS, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, 
 use pointwise_core::map::{Map, absent};
 use pointwise_core::{Draw, Element, Value, Word};
 
-use crate::memory;
+use crate::memory::{self, VectorOrOne};
 use crate::packed::{self, Packed, unroll};
 use crate::random;
 use crate::thread;
@@ -43,7 +43,7 @@ impl<M: Map> Inputs<M> {
 /// waits for one.
 #[derive(Clone, Copy)]
 pub(crate) struct Loaded {
-    bits: [u64; 2],
+    bits: VectorOrOne,
     /// The operand came with the call.
     word: bool,
     /// One element for all lanes.
@@ -52,7 +52,7 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// Of an operand that is not there.
-    pub(crate) const NONE: Loaded = Loaded { bits: [0, 0], word: false, one: false };
+    pub(crate) const NONE: Loaded = Loaded { bits: VectorOrOne { vector: [0, 0], one: 0 }, word: false, one: false };
 }
 
 /// # Safety
@@ -67,10 +67,9 @@ pub(crate) unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: 
         if V > 1 {
             let how = memory::How { nothing, one, passing: mode & (ONCE << (STREAM_SHIFT + k)) };
             memory::load_as(p.cast(), V * size_of::<E>(), size_of::<E>(), how)
-        } else if nothing == 0 {
-            memory::load(p.cast(), size_of::<E>())
         } else {
-            [0, 0]
+            let vector = if nothing == 0 { memory::load(p.cast(), size_of::<E>()) } else { [0, 0] };
+            VectorOrOne { vector, one: 0 }
         }
     };
     Loaded { bits, word: nothing != 0, one: V > 1 && one != 0 }
@@ -92,7 +91,7 @@ impl Loaded {
     /// The vector's bits, of an operand that did not come with the call.
     #[inline(always)]
     fn spread<E: Element>(self) -> [u64; 2] {
-        if self.one { splat::<E>(self.bits[0]) } else { self.bits }
+        if self.one { splat::<E>(self.bits.one) } else { self.bits.vector }
     }
 }
 

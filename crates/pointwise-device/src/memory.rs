@@ -60,63 +60,73 @@ pub struct How {
     pub passing: u32,
 }
 
+/// What [`load_as`] has read, the one or the other.
+#[derive(Clone, Copy)]
+pub struct VectorOrOne {
+    /// The vector, lowest bytes first.
+    pub vector: [u64; 2],
+    /// The one element, in the lowest bits.
+    pub one: u64,
+}
+
 /// A load for each way, of which one runs, without a branch: those of all operands are under way before one is waited for.
+/// Not `pure`, or LLVM would move a load into a branch behind the wait for another. The one element has registers of its
+/// own: a load into those of another waits for that one, also if it does not run.
 macro_rules! one_of {
-    ($how:ident, $vector:literal, $one:literal, $address:ident, $($lane:ident)*) => {
-        asm!("{{ .reg .pred v, o, p; .reg .b32 t; setp.ne.u32 o, {one}, 0; setp.ne.u32 p, {passing}, 0;",
-            "or.b32 t, {one}, {passing}; or.b32 t, t, {nothing}; setp.eq.u32 v, t, 0;",
-            concat!("@v ld.global", $vector, ", [{a}];"),
-            concat!("@p ld.global.cs", $vector, ", [{a}];"),
-            concat!("@o ld.global", $one, ", [{a}]; }}"),
-            $($lane = out(reg32) $lane,)* a = in(reg64) $address, one = in(reg32) $how.one,
-            passing = in(reg32) $how.passing, nothing = in(reg32) $how.nothing, options(pure, readonly, nostack))
+    ($how:ident, $address:ident, $vector:literal [$($lane:ident)*], $one:literal $class:ident) => {{
+        let one;
+        asm!("{{ .reg .pred v, o, p; .reg .b32 t; setp.ne.u32 o, {how_one}, 0; setp.ne.u32 p, {passing}, 0;",
+            "or.b32 t, {how_one}, {passing}; or.b32 t, t, {nothing}; setp.eq.u32 v, t, 0;",
+            concat!("@o ld.global.", $one, " {one}, [{a}];"),
+            concat!("@v ld.global.", $vector, ", [{a}];"),
+            concat!("@p ld.global.cs.", $vector, ", [{a}]; }}"),
+            $($lane = out(reg32) $lane,)* one = out($class) one, a = in(reg64) $address, how_one = in(reg32) $how.one,
+            passing = in(reg32) $how.passing, nothing = in(reg32) $how.nothing, options(readonly, nostack));
+        one
+    }};
+}
+
+macro_rules! vector_or_one {
+    ($bytes:ident, $how:ident, $address:ident, $one:literal $class:ident $type:ty) => {
+        match $bytes {
+            2 => {
+                let x: u32;
+                let one: $type = one_of!($how, $address, "u16 {x}" [x], $one $class);
+                VectorOrOne { vector: [x as u64, 0], one: one as u64 }
+            }
+            4 => {
+                let x: u32;
+                let one: $type = one_of!($how, $address, "u32 {x}" [x], $one $class);
+                VectorOrOne { vector: [x as u64, 0], one: one as u64 }
+            }
+            8 => {
+                let (x, y): (u32, u32);
+                let one: $type = one_of!($how, $address, "v2.u32 {{{x}, {y}}}" [x y], $one $class);
+                VectorOrOne { vector: [join(x, y), 0], one: one as u64 }
+            }
+            _ => {
+                let (x, y, z, w): (u32, u32, u32, u32);
+                let one: $type = one_of!($how, $address, "v4.u32 {{{x}, {y}, {z}, {w}}}" [x y z w], $one $class);
+                VectorOrOne { vector: [join(x, y), join(z, w)], one: one as u64 }
+            }
+        }
     };
 }
 
-macro_rules! word_or {
-    ($how:ident, $vector:literal, $one:literal, $address:ident) => {{
-        let x: u32;
-        one_of!($how, $vector, $one, $address, x);
-        [x as u64, 0]
-    }};
-}
-
-macro_rules! pair_or {
-    ($how:ident, $one:literal, $address:ident) => {{
-        let (x, y): (u32, u32);
-        one_of!($how, ".v2.u32 {{{x}, {y}}}", $one, $address, x y);
-        [join(x, y), 0]
-    }};
-}
-
-macro_rules! quad_or {
-    ($how:ident, $one:literal, $address:ident) => {{
-        let (x, y, z, w): (u32, u32, u32, u32);
-        one_of!($how, ".v4.u32 {{{x}, {y}, {z}, {w}}}", $one, $address, x y z w);
-        [join(x, y), join(z, w)]
-    }};
-}
-
-/// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, or one element of it, of `size` (1, 2, 4 or 8) bytes, into the lowest
-/// bits, the others being anything. `bytes` and `size` must fold to constants.
+/// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, or one element of it, of `size` (1, 2, 4 or 8) bytes; of the other the
+/// bits are anything. `bytes` and `size` must fold to constants.
 ///
 /// # Safety
 /// Unless `how` says nothing is read: `address` is valid for reading that many bytes of global memory and aligned to them.
 #[inline(always)]
-pub unsafe fn load_as(address: *const u8, bytes: usize, size: usize, how: How) -> [u64; 2] {
+pub unsafe fn load_as(address: *const u8, bytes: usize, size: usize, how: How) -> VectorOrOne {
     // SAFETY: the caller's contract.
     unsafe {
-        match (bytes, size) {
-            (2, _) => word_or!(how, ".u16 {x}", ".u8 {x}", address),
-            (4, 1) => word_or!(how, ".u32 {x}", ".u8 {x}", address),
-            (4, _) => word_or!(how, ".u32 {x}", ".u16 {x}", address),
-            (8, 1) => pair_or!(how, ".u8 {x}", address),
-            (8, 2) => pair_or!(how, ".u16 {x}", address),
-            (8, _) => pair_or!(how, ".u32 {x}", address),
-            (_, 1) => quad_or!(how, ".u8 {x}", address),
-            (_, 2) => quad_or!(how, ".u16 {x}", address),
-            (_, 4) => quad_or!(how, ".u32 {x}", address),
-            _ => quad_or!(how, ".v2.u32 {{{x}, {y}}}", address),
+        match size {
+            1 => vector_or_one!(bytes, how, address, "u8" reg32 u32),
+            2 => vector_or_one!(bytes, how, address, "u16" reg32 u32),
+            4 => vector_or_one!(bytes, how, address, "u32" reg32 u32),
+            _ => vector_or_one!(bytes, how, address, "u64" reg64 u64),
         }
     }
 }

@@ -103,7 +103,7 @@ where
         let load = |i: u32| {
             let vector = source.add(i as usize).cast();
             if narrows {
-                memory::load_as(vector, V * size_of::<E>(), size_of::<E>(), how)
+                memory::load_as(vector, V * size_of::<E>(), size_of::<E>(), how).vector
             } else {
                 memory::load(vector, V * size_of::<E>())
             }
