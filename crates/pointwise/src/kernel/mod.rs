@@ -15,6 +15,7 @@ mod power;
 mod promote;
 mod random;
 mod random_map;
+mod scalar;
 mod strategy;
 mod ternary;
 mod unary;
