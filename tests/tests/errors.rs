@@ -121,3 +121,16 @@ fn parameters_of_the_wrong_kind() {
     let error = ops::hardtanh(&x, 300, 400).unwrap_err();
     assert!(error.to_string().contains("min_val = 300"), "{error}");
 }
+
+#[test]
+fn vectors_per_thread_out_of_range() {
+    let (x, y) = (tensor(), tensor());
+    for vectors in [0, 65, u32::MAX] {
+        let kernel = kernels::relu().vectors_per_thread(vectors);
+        let error = kernel.plan(&x, &y).unwrap_err();
+        assert_eq!(error.to_string(), format!("vectors_per_thread = {vectors}: must be from 1 to 64"));
+    }
+    for vectors in [1, 64] {
+        assert!(kernels::relu().vectors_per_thread(vectors).plan(&x, &y).is_ok());
+    }
+}

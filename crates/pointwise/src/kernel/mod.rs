@@ -32,6 +32,7 @@ pub use gradients::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub(crate) use map::Call as MapCall;
 pub use map::{MapDef, MapPlan};
 pub use operand::Operand;
+pub(crate) use plan::MAX_STEPS;
 pub use promote::result_type;
 pub use random::DropoutKernel;
 pub(crate) use random::RandomDef;
