@@ -234,7 +234,7 @@ mod tests {
 
     fn choice(threads: u32) -> Choice {
         // With vectors, and without.
-        let vectors_per_thread = (threads % 64 == 0).then_some(threads / 64);
+        let vectors_per_thread = threads.is_multiple_of(64).then_some(threads / 64);
         Choice { strategy: Strategy::RegisterCopy, threads, vectors_per_thread, microseconds: 2.5 }
     }
 
