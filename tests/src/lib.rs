@@ -2,6 +2,7 @@
 
 pub mod accuracy;
 pub mod convert;
+pub mod copies;
 pub mod golden;
 pub mod gradients;
 pub mod inputs;

@@ -1,6 +1,7 @@
 //! Ops of several operands: inputs, what must come out, and calls by definition.
 
 use pointwise::{Accuracy, DType, MapDef, Number, OpInfo, Operand, Result, Strategy, Tensor, TensorViewMut};
+use pointwise_cli::formulas;
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 
@@ -209,7 +210,9 @@ pub fn check(
         for i in 0..n {
             let operand = |k: usize| if k < operands.len() { integer(dtype, at(k, i)) } else { 0 };
             let alpha = if set[0] == Number::Default { 1 } else { 3 };
-            let expected = integers(info.name, dtype, [operand(0), operand(1), operand(2)], alpha);
+            let x = [operand(0), operand(1), operand(2)];
+            let expected = formulas::integer(info.name, dtype, x, alpha)
+                .ok_or_else(|| format!("{} of {dtype} has nothing to be compared with", info.name))?;
             let got = integer(result, &y[i * result.size()..(i + 1) * result.size()]);
             if wrap(result, expected) != got {
                 return Err(format!("{} {dtype} {set:?} of {}: {got}, not {expected}", info.name, show(i)));
@@ -228,7 +231,7 @@ pub fn check(
             let x = [operand(0), operand(1), operand(2)];
             let got = judge::from_bytes::<R>(&y[i * size_of::<R>()..(i + 1) * size_of::<R>()]);
             let alpha = if set[0] == Number::Default { 1.0 } else { -2.5 };
-            let steps = steps(info.name, x.map(|x| x as f32), alpha).map(f64::from);
+            let steps = formulas::steps(info.name, x.map(|x| x as f32), alpha).map(f64::from);
             if info.kind == Kind::Gated {
                 // The activation is an f32: its overflow and underflow, and a tie that it is rounded to, are the formula's.
                 let activation = oracle([x[0], 1.0, 0.0]) as f32;
@@ -262,39 +265,6 @@ pub fn check(
     }))
 }
 
-/// The formulas that PyTorch rounds to f32 at every step, so that f64 gives other results.
-pub(crate) fn steps(name: &str, [a, b, c]: [f32; 3], alpha: f32) -> Option<f32> {
-    match name {
-        // With one rounding: f64 would make it two.
-        "add" => Some(b.mul_add(alpha, a)),
-        "sub" => Some((-b).mul_add(alpha, a)),
-        "div_trunc" => Some((a / b).trunc()),
-        "floor_divide" => Some({
-            // `%` of f32 is C's fmod, exact.
-            let m = a % b;
-            let mut q = (a - m) / b;
-            if m != 0.0 && (b < 0.0) != (m < 0.0) {
-                q -= 1.0;
-            }
-            let floor = if q - q.floor() > 0.5 { q.floor() + 1.0 } else { q.floor() };
-            if b == 0.0 {
-                a / b
-            } else if q == 0.0 {
-                0.0_f32.copysign(a / b)
-            } else {
-                floor
-            }
-        }),
-        "remainder" => Some({
-            let m = a % b;
-            if m != 0.0 && (b < 0.0) != (m < 0.0) { m + b } else { m }
-        }),
-        "lerp" => Some(if c.abs() < 0.5 { c.mul_add(b - a, a) } else { (-(b - a)).mul_add(1.0 - c, b) }),
-        "prelu" => Some(if a > 0.0 { a } else { b * a }),
-        _ => None,
-    }
-}
-
 fn integer(dtype: DType, bytes: &[u8]) -> i128 {
     let mut wide = [0_u8; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -309,53 +279,5 @@ fn wrap(dtype: DType, x: i128) -> i128 {
         DType::I64 => i128::from(x as i64),
         DType::U8 => i128::from(x as u8),
         _ => i128::from(x != 0),
-    }
-}
-
-/// The ops on integers and bool, before wrapping.
-fn integers(name: &str, dtype: DType, [a, b, c]: [i128; 3], alpha: i128) -> i128 {
-    let is_bool = dtype == DType::Bool;
-    match name {
-        "add" if is_bool => a | b,
-        "add" => a + alpha * b,
-        "sub" => a - alpha * b,
-        "mul" => a * b,
-        "div_trunc" => a.checked_div(b).unwrap_or(0),
-        "floor_divide" if b == 0 => 0,
-        "floor_divide" => a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0),
-        "remainder" if b == 0 => 0,
-        "remainder" => a - b * integers("floor_divide", dtype, [a, b, c], alpha),
-        "pow" if b < 0 => match a {
-            1 => 1,
-            -1 => 1 - 2 * (b & 1),
-            _ => 0,
-        },
-        // The low bits of a power depend on the low bits of the base alone.
-        "pow" => {
-            let (mut power, mut base, mut exponent) = (1_i64, a as i64, b as u64);
-            while exponent > 0 {
-                if exponent & 1 == 1 {
-                    power = power.wrapping_mul(base);
-                }
-                base = base.wrapping_mul(base);
-                exponent >>= 1;
-            }
-            i128::from(power)
-        }
-        "maximum" => a.max(b),
-        "minimum" => a.min(b),
-        "eq" => i128::from(a == b),
-        "ne" => i128::from(a != b),
-        "gt" => i128::from(a > b),
-        "lt" => i128::from(a < b),
-        "ge" => i128::from(a >= b),
-        "le" => i128::from(a <= b),
-        "logical_and" => i128::from(a != 0 && b != 0),
-        "logical_or" => i128::from(a != 0 || b != 0),
-        "bitwise_and" => a & b,
-        "bitwise_or" => a | b,
-        "bitwise_xor" => a ^ b,
-        "clamp_tensor" => a.max(b).min(c),
-        _ => unreachable!("{name} takes no {dtype}"),
     }
 }

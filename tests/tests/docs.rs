@@ -19,6 +19,11 @@ f32 first.
 Operands of different types are converted to the one that `torch.result_type` gives (`result_type`), but those of `prelu`,
 `lerp` and gated ops; numbers take the type of the tensors unless they are of a higher category (bool, integer, float). fp8
 types meet no other type. A result in place is converted to the type of its tensor where `torch.can_cast` allows it.
+
+A number as an operand is an f32, as in PyTorch's CUDA kernels, but an element of the tensors' type, rounded to it, in
+`remainder`, `pow`, comparisons and logical ops, and as what is divided in `div`, `div_trunc` and `floor_divide`. PyTorch
+divides by a number through its reciprocal; here it is a division. `alpha` of `add` and `sub` is of the category of the
+result: no float for integers and bool, a bool for bool alone.
 ";
 
 const TAIL: &str = "

@@ -26,9 +26,6 @@ const BY_F64: &[&str] = &[
     "div/u8/number",
     "div/i32/number",
     "div_trunc/f32/number",
-    // A number becomes an element first: 0.3 is another divisor in 16 bits.
-    "remainder/f16/number",
-    "remainder/bf16/number",
 ];
 
 /// Ops whose CPU kernels in PyTorch round otherwise than its CUDA kernels, or give zeros of the other sign: where the

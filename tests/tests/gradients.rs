@@ -303,6 +303,46 @@ fn kinks_of_several_operands_are_those_of_pytorch() {
     assert!(prelu.1[3].is_nan());
 }
 
+/// Which operand PyTorch's autograd gives the gradient of `clamp(x, min, max)`: x, l (min), h (max) or none. Rows by min,
+/// groups by max, letters by x: -inf, -1, 0, 2, inf, NaN.
+const CLAMP: &str = "
+    xhhhh- xxhhh- xxxhh- xxxxh- xxxxx- ------
+    hhhhhh -xhhh- lxxhh- lxxxh- lxxxx- ------
+    hhhhhh hhhhhh --xhh- llxxh- llxxx- ------
+    hhhhhh hhhhhh hhhhhh ---xh- lllxx- ------
+    hhhhhh hhhhhh hhhhhh hhhhhh ----x- ------
+    -hhhh- --hhh- ---hh- ----h- ------ ------
+";
+
+/// Ties, bounds in the wrong order, infinities and NaN, of x and of the bounds.
+#[test]
+fn bounds_get_the_gradients_of_pytorch() {
+    let values = [f32::NEG_INFINITY, -1.0, 0.0, 2.0, f32::INFINITY, f32::NAN];
+    let mut letters = CLAMP.chars().filter(|letter| !letter.is_whitespace());
+    let (mut inputs, mut expected) = ([const { Vec::new() }; 3], [const { Vec::new() }; 3]);
+    for at in 0..values.len().pow(3) {
+        let [min, max, x] = [at / 36, at / 6 % 6, at % 6].map(|at| values[at]);
+        let letter = letters.next().unwrap();
+        for (column, value) in inputs.iter_mut().zip([x, min, max]) {
+            column.push(value);
+        }
+        for (column, name) in expected.iter_mut().zip(['x', 'l', 'h']) {
+            column.push(if letter == name { 3.0 } else { 0.0 });
+        }
+    }
+    assert!(letters.next().is_none());
+    let device = Device::cpu();
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let of = |values: &[f32]| f32s(values).to_dtype(dtype).unwrap();
+        let [x, min, max] = inputs.each_ref().map(|values| of(values));
+        let grad = Tensor::full(&device, 3.0_f32, [values.len().pow(3)]).unwrap().to_dtype(dtype).unwrap();
+        let (of_x, of_min, of_max) = ops::clamp_tensor_backward(&grad, &x, &min, &max).unwrap();
+        for (k, (got, expected)) in [of_x, of_min, of_max].iter().zip(&expected).enumerate() {
+            assert_eq!(got.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap(), *expected, "{dtype}, gradient {k}");
+        }
+    }
+}
+
 #[test]
 fn gradients_have_the_broadcast_shape() {
     let device = Device::cpu();

@@ -5,7 +5,8 @@
 //! several alignments, with guard bytes around the output, and in place. Ops of several operands have a case for each class
 //! (`add::bf16::rows`): all pairs of 8-bit codes or special and mixed values against models, views of all kinds, and in
 //! place; gradients of several operands likewise. Every conversion between element types is a case
-//! (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them (`promoted::i32::f16`).
+//! (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them (`promoted::i32::f16`);
+//! copies of views of each type are `to_tensor::f16`.
 //! `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -13,7 +14,7 @@ use pointwise::{
     Accuracy, Class, DType, Device, GradientDef, MapDef, Number, Operand, Strategy, Tensor, UNARY, UnaryDef,
 };
 use pointwise_core::Kind;
-use tests::{convert, gradients, inputs, judge, layouts, map, params, promote};
+use tests::{convert, copies, gradients, inputs, judge, layouts, map, params, promote};
 
 const GUARD: u8 = 0xA5;
 
@@ -65,6 +66,10 @@ fn main() {
             trials.push(Trial::test(format!("to_dtype::{a}::{b}::{strategy}"), case));
         }
         trials.push(Trial::test(format!("promoted::{a}::{b}"), move || Ok(promote::check(&device, a, b)?)));
+    }
+    for dtype in DType::ALL {
+        let case = move || Ok(copies::check(&device, dtype)?);
+        trials.push(Trial::test(format!("to_tensor::{dtype}"), case));
     }
     if device.is_cuda() {
         for class in Class::ALL {

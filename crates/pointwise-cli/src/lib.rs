@@ -9,6 +9,7 @@ mod check;
 mod doctor;
 mod error;
 mod file;
+pub mod formulas;
 mod list;
 mod output;
 mod progress;

@@ -5,6 +5,7 @@ use pointwise_core::Kind;
 
 use crate::check::{self, Elements, Operands, Verdict};
 use crate::error::Result;
+use crate::formulas;
 use crate::tour::DEFAULTS;
 
 /// Compares results of type `result` of an op on operands of type `dtype` with what they must be.
@@ -28,7 +29,7 @@ pub(crate) fn compare(
             Some(Elements::Whole(values)) => i128::from(values[i]),
             _ => 0,
         };
-        let right = |i: usize| integer(name, dtype, [i128::from(a[i]), at(0, i), at(1, i)]);
+        let right = |i: usize| formulas::integer(name, dtype, [i128::from(a[i]), at(0, i), at(1, i)], 1);
         let wanted: Option<Vec<i64>> = (0..a.len()).map(|i| right(i).map(|value| check::wrap(result, value))).collect();
         return Ok(match (got, wanted) {
             (Elements::Whole(got), Some(wanted)) => check::compare_whole(got, &wanted, operands),
@@ -45,7 +46,7 @@ pub(crate) fn compare(
         let x = [at(0), at(1), at(2)];
         exact.push(if def.info.kind == Kind::Gated {
             gated(oracle([x[0], 1.0, 0.0]), x, got.number(i))
-        } else if let Some(value) = steps(name, x.map(|x| x as f32)) {
+        } else if let Some(value) = formulas::steps(name, x.map(|x| x as f32), 1.0) {
             accuracy = Accuracy::Exact;
             f64::from(value)
         } else if accuracy == Accuracy::Exact && result.is_float() {
@@ -149,91 +150,6 @@ fn chosen(got: &Elements, operands: &Operands<'_>) -> Verdict {
     check::compare_whole(&got, &wanted, operands)
 }
 
-/// The formulas that PyTorch rounds to f32 at every step, so that f64 gives other results; with default parameters.
-fn steps(name: &str, [a, b, c]: [f32; 3]) -> Option<f32> {
-    let remainder = a % b;
-    let opposed = remainder != 0.0 && (b < 0.0) != (remainder < 0.0);
-    Some(match name {
-        "add" => a + b,
-        "sub" => a - b,
-        "div_trunc" => (a / b).trunc(),
-        "remainder" if opposed => remainder + b,
-        "remainder" => remainder,
-        "floor_divide" if b == 0.0 => a / b,
-        "floor_divide" => {
-            let quotient = (a - remainder) / b - if opposed { 1.0 } else { 0.0 };
-            let floor = quotient.floor();
-            match quotient {
-                0.0 => 0.0_f32.copysign(a / b),
-                _ if quotient - floor > 0.5 => floor + 1.0,
-                _ => floor,
-            }
-        }
-        "lerp" if c.abs() < 0.5 => c.mul_add(b - a, a),
-        "lerp" => (-(b - a)).mul_add(1.0 - c, b),
-        "prelu" => {
-            if a > 0.0 {
-                a
-            } else {
-                b * a
-            }
-        }
-        _ => return None,
-    })
-}
-
-/// The ops on integers and bool, with default parameters, before wrapping; `None` for an op that is not known here.
-fn integer(name: &str, dtype: DType, [a, b, c]: [i128; 3]) -> Option<i128> {
-    let floor = || if b == 0 { 0 } else { a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0) };
-    Some(match name {
-        "add" if dtype == DType::Bool => a | b,
-        "add" => a + b,
-        "sub" => a - b,
-        "mul" => a * b,
-        // Division by zero is defined as 0.
-        "div_trunc" => a.checked_div(b).unwrap_or(0),
-        "floor_divide" => floor(),
-        "remainder" if b == 0 => 0,
-        "remainder" => a - b * floor(),
-        "pow" => power(a as i64, b),
-        "maximum" => a.max(b),
-        "minimum" => a.min(b),
-        "eq" => i128::from(a == b),
-        "ne" => i128::from(a != b),
-        "gt" => i128::from(a > b),
-        "lt" => i128::from(a < b),
-        "ge" => i128::from(a >= b),
-        "le" => i128::from(a <= b),
-        "logical_and" => i128::from(a != 0 && b != 0),
-        "logical_or" => i128::from(a != 0 || b != 0),
-        "bitwise_and" => a & b,
-        "bitwise_or" => a | b,
-        "bitwise_xor" => a ^ b,
-        "clamp_tensor" => a.max(b).min(c),
-        _ => return None,
-    })
-}
-
-/// Wraps: the low bits of a power depend on the low bits of the base alone.
-fn power(mut base: i64, exponent: i128) -> i128 {
-    let Ok(mut exponent) = u64::try_from(exponent) else {
-        return match base {
-            1 => 1,
-            -1 => 1 - 2 * (exponent & 1),
-            _ => 0,
-        };
-    };
-    let mut power = 1_i64;
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            power = power.wrapping_mul(base);
-        }
-        base = base.wrapping_mul(base);
-        exponent >>= 1;
-    }
-    i128::from(power)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,21 +179,5 @@ mod tests {
             assert_eq!(fault(&right), None, "{name}");
             assert!(fault(&wrong).is_some(), "{name}");
         }
-    }
-
-    #[test]
-    fn every_op_is_known() {
-        for def in pointwise::BINARY.iter().chain(pointwise::TERNARY) {
-            let whole = def.info.types.iter().any(|dtype| !dtype.is_float());
-            if whole && def.info.kind != Kind::Select {
-                assert!(integer(def.info.name, DType::I32, [3, 2, 1]).is_some(), "{}", def.info.name);
-            }
-        }
-    }
-
-    #[test]
-    fn powers() {
-        assert_eq!([power(3, 4), power(-1, -3), power(-1, -2), power(2, -1), power(0, 0)], [81, -1, 1, 0, 1]);
-        assert_eq!(check::wrap(DType::I8, power(2, 7)), -128);
     }
 }

@@ -263,7 +263,7 @@ fn faults() {
         ("add", "shapes", &[], 1, &["[2]", "[3]"]),
         ("lerp", "types", &["weight=0.5"], 1, &["operand b of lerp", "i32"]),
         ("silu", "types", &[], 1, &["has no tensor x"]),
-        ("add", "ints", &["b=1", "alpha=0.5"], 2, &["alpha = 0.5", "whole number"]),
+        ("add", "ints", &["b=1", "alpha=0.5"], 2, &["alpha = 0.5", "give an integer"]),
         ("add", "ints", &["b=x"], 2, &["b=x: not a number"]),
         ("add", "a", &["a=1", "b=2"], 2, &["add of numbers alone"]),
         ("add", "a", &["b=2", "b=3"], 2, &["b is given twice"]),

@@ -27,80 +27,44 @@ macro_rules! include_kernels {
 /// ```
 #[macro_export]
 macro_rules! host_unary {
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($x:ident: $bound:ident) -> $out:ident,
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The definitions of the ops, by name.
-        #[allow(non_upper_case_globals)]
-        pub mod definitions {
-            #[allow(unused_imports)]
-            use super::*;
-            $(
-                $(#[doc = $doc])*
-                pub static $name: $crate::UnaryDef = $crate::UnaryDef {
-                    info: $crate::__core::__info!($op $({ $($p),* })?),
-                    cpu: {
-                        fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::MapFn> {
-                            $crate::__core::for_types! { [$($set)*] ($crate::__cpu_type) (dtype $op [$($($p)*)?]) }
-                            None
-                        }
-                        cpu
-                    },
-                    entry: {
-                        fn entry(
-                            dtype: $crate::DType,
-                            variant: $crate::Variant,
-                        ) -> Option<&'static $crate::Entry> {
-                            $crate::__core::for_types! {
-                                [$($set)*] ($crate::__entry_type) (dtype variant $name $out)
-                            }
-                            None
-                        }
-                        entry
-                    },
-                    oracle: $crate::__oracle!($bound $op [$($($p)*)?]),
-                };
-            )*
-        }
-
-        /// Every op of the table, in its order.
-        pub static UNARY: &[&$crate::UnaryDef] = &[$(&definitions::$name),*];
-
-        /// The ops as kernel objects, whose strategy, threads and stream can be set.
-        pub mod kernels {
-            $(
-                $(#[doc = $doc])*
-                #[must_use]
-                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::UnaryKernel {
-                    let given = [$($($p.into()),*)?];
-                    super::definitions::$name.kernel_with($crate::__fill_params(given))
-                }
-            )*
-        }
-
-        /// The ops as functions. A parameter is any number, or `Number::Default`.
-        pub mod ops {
-            $( $crate::__ops! { [$($doc)*] $name $out [$($($p)*)?] } )*
+    ($($rows:tt)*) => {
+        $crate::__definitions! { (UNARY UnaryDef __unary_def ()) $($rows)* }
+        $crate::__functions! {
+            (UnaryKernel kernel_with __ops "The ops as functions. A parameter is any number, or `Number::Default`.")
+            $($rows)*
         }
     };
 }
 
-/// The parameters of a call, the rest being defaults.
 #[doc(hidden)]
-#[must_use]
-pub fn __fill_params<const N: usize>(given: [crate::Number; N]) -> [crate::Number; pointwise_core::op::MAX_PARAMS] {
-    const { assert!(N <= pointwise_core::op::MAX_PARAMS, "an op has at most four parameters") };
-    let mut params = [crate::Number::Default; pointwise_core::op::MAX_PARAMS];
-    params[..N].copy_from_slice(&given);
-    params
+#[macro_export]
+macro_rules! __unary_def {
+    (() $name:ident $op:ident $params:tt $x:tt $bound:ident $out:ident [$($set:ident)*]) => {
+        $crate::UnaryDef {
+            info: $crate::__op_info!($op $params),
+            cpu: {
+                fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::MapFn> {
+                    $crate::__core::for_types! { [$($set)*] ($crate::__cpu_type) (dtype $op $params) }
+                    None
+                }
+                cpu
+            },
+            entry: {
+                fn entry(dtype: $crate::DType, variant: $crate::Variant) -> Option<&'static $crate::Entry> {
+                    $crate::__core::for_types! { [$($set)*] ($crate::__entry_type) (dtype variant $name $out) }
+                    None
+                }
+                entry
+            },
+            oracle: $crate::__oracle!($bound $op $params),
+        }
+    };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __ops {
-    ([$($doc:literal)*] $name:ident $out:ident [$($p:ident)*]) => {
+    ([$($doc:literal)*] $name:ident $out:ident $x:tt [$($p:ident)*]) => {
         $crate::__pastey::paste! {
             $(#[doc = $doc])*
             ///
@@ -145,18 +109,6 @@ macro_rules! __ops_inplace {
         ) -> $crate::Result<()> {
             super::kernels::$name($($p),*).run_inplace(x)
         }
-    };
-}
-
-/// The op's type for the compute type of an element type.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __op_at {
-    ($compute:ty, $op:ident []) => {
-        $op
-    };
-    ($compute:ty, $op:ident [$($p:ident)+]) => {
-        $op<$compute>
     };
 }
 

@@ -8,8 +8,8 @@
 #[macro_export]
 macro_rules! host_gradients {
     ($($rows:tt)*) => {
-        $crate::__gradient_definitions! { same $($rows)* }
-        $crate::__gradient_functions! { $($rows)* }
+        $crate::__definitions! { (GRADIENTS GradientDef __gradient_def (same)) $($rows)* }
+        $crate::__several! { (GradientsKernel gradients_with __gradient_ops) $($rows)* }
     };
 }
 
@@ -17,8 +17,8 @@ macro_rules! host_gradients {
 #[macro_export]
 macro_rules! host_select_gradients {
     ($($rows:tt)*) => {
-        $crate::__gradient_definitions! { bool $($rows)* }
-        $crate::__gradient_functions! { $($rows)* }
+        $crate::__definitions! { (GRADIENTS GradientDef __gradient_def (bool)) $($rows)* }
+        $crate::__several! { (GradientsKernel gradients_with __gradient_ops) $($rows)* }
     };
 }
 
@@ -27,54 +27,38 @@ macro_rules! host_select_gradients {
 #[macro_export]
 macro_rules! host_gated_gradients {
     ($($rows:tt)*) => {
-        $crate::__gradient_definitions! { same $($rows)* }
-        $crate::__gated_gradient_functions! { $($rows)* }
+        $crate::__definitions! { (GRADIENTS GradientDef __gradient_def (same)) $($rows)* }
+        $crate::__functions! {
+            (GatedGradientsKernel gated_gradients_with __gated_gradient_ops "The ops as functions of `grad` of shape \
+             `(.., N)` and `x` of shape `(.., 2N)`, the gate in front.")
+            $($rows)*
+        }
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __gradient_definitions {
-    ($first:ident $(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> ($($y:ident),*),
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The definitions of the ops, by name.
-        #[allow(non_upper_case_globals)]
-        pub mod definitions {
-            #[allow(unused_imports)]
-            use super::*;
-            $(
-                $(#[doc = $doc])*
-                pub static $name: $crate::GradientDef = $crate::GradientDef {
-                    info: $crate::__map_info!($op [$($($p)*)?]),
-                    cpu: {
-                        fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::GradientsFn> {
-                            $crate::__core::for_types! {
-                                [$($set)*] ($crate::__gradient_cpu) (dtype $first $op [$($($p)*)?])
-                            }
-                            None
-                        }
-                        cpu
-                    },
-                    entry: {
-                        fn entry(dtype: $crate::DType, class: $crate::Class) -> Option<&'static $crate::Entry> {
-                            $crate::__core::for_types! {
-                                [$($set)*] ($crate::__map_entries) (dtype class gradients $name)
-                            }
-                            None
-                        }
-                        entry
-                    },
-                    oracle: $crate::__gradient_formula!($first f64 (f64) $op [$($($p)*)?]),
-                    steps: $crate::__gradient_formula!($first f32 ($crate::__core::Stepped) $op [$($($p)*)?]),
-                };
-            )*
+macro_rules! __gradient_def {
+    (($first:ident) $name:ident $op:ident $params:tt $x:tt $bound:ident $y:tt [$($set:ident)*]) => {
+        $crate::GradientDef {
+            info: $crate::__op_info!($op $params),
+            cpu: {
+                fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::GradientsFn> {
+                    $crate::__core::for_types! { [$($set)*] ($crate::__gradient_cpu) (dtype $first $op $params) }
+                    None
+                }
+                cpu
+            },
+            entry: {
+                fn entry(dtype: $crate::DType, class: $crate::Class) -> Option<&'static $crate::Entry> {
+                    $crate::__core::for_types! { [$($set)*] ($crate::__map_entries) (dtype class gradients $name) }
+                    None
+                }
+                entry
+            },
+            oracle: $crate::__gradient_formula!($first f64 (f64) $op $params),
+            steps: $crate::__gradient_formula!($first f32 ($crate::__core::Stepped) $op $params),
         }
-
-        /// Every op of the table, in its order.
-        pub static GRADIENTS: &[&$crate::GradientDef] = &[$(&definitions::$name),*];
     };
 }
 
@@ -164,35 +148,8 @@ impl Step for pointwise_core::Stepped {
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __gradient_functions {
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> ($($y:ident),*),
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The ops as kernel objects, whose strategy, threads and stream can be set.
-        pub mod kernels {
-            $(
-                $(#[doc = $doc])*
-                #[must_use]
-                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::GradientsKernel {
-                    let given = [$($($p.into()),*)?];
-                    super::definitions::$name.gradients_with($crate::__fill_params(given))
-                }
-            )*
-        }
-
-        /// The ops as functions. An operand is a tensor, a view or a number; a parameter any number, or `Number::Default`.
-        pub mod ops {
-            $( $crate::__gradient_ops! { [$($doc)*] $name ($($x)*) ($($y)*) [$($($p)*)?] } )*
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
 macro_rules! __gradient_ops {
-    ([$($doc:literal)*] $name:ident ($($x:ident)*) ($($y:ident)*) [$($p:ident)*]) => {
+    ([$($doc:literal)*] $name:ident ($($y:ident),*) ($($x:ident)*) [$($p:ident)*]) => {
         $crate::__pastey::paste! {
             $(#[doc = $doc])*
             ///
@@ -247,35 +204,8 @@ pub fn __no_result() -> crate::Error {
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __gated_gradient_functions {
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> ($($y:ident),*),
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The ops as kernel objects, whose strategy, threads and stream can be set.
-        pub mod kernels {
-            $(
-                $(#[doc = $doc])*
-                #[must_use]
-                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::GatedGradientsKernel {
-                    let given = [$($($p.into()),*)?];
-                    super::definitions::$name.gated_gradients_with($crate::__fill_params(given))
-                }
-            )*
-        }
-
-        /// The ops as functions of `grad` of shape `(.., N)` and `x` of shape `(.., 2N)`, the gate in front.
-        pub mod ops {
-            $( $crate::__gated_gradient_ops! { [$($doc)*] $name [$($($p)*)?] } )*
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
 macro_rules! __gated_gradient_ops {
-    ([$($doc:literal)*] $name:ident [$($p:ident)*]) => {
+    ([$($doc:literal)*] $name:ident $y:tt $x:tt [$($p:ident)*]) => {
         $crate::__pastey::paste! {
             $(#[doc = $doc])*
             ///

@@ -8,8 +8,8 @@
 #[macro_export]
 macro_rules! host_binary {
     ($($rows:tt)*) => {
-        $crate::__map_definitions! { (BINARY binary binary) $($rows)* }
-        $crate::__binary_functions! { $($rows)* }
+        $crate::__definitions! { (BINARY MapDef __map_def (binary binary)) $($rows)* }
+        $crate::__several! { (BinaryKernel binary_with __binary_ops) $($rows)* }
     };
 }
 
@@ -18,8 +18,8 @@ macro_rules! host_binary {
 #[macro_export]
 macro_rules! host_backward {
     ($($rows:tt)*) => {
-        $crate::__map_definitions! { (BACKWARD binary binary) $($rows)* }
-        $crate::__binary_functions! { $($rows)* }
+        $crate::__definitions! { (BACKWARD MapDef __map_def (binary binary)) $($rows)* }
+        $crate::__several! { (BinaryKernel binary_with __binary_ops) $($rows)* }
     };
 }
 
@@ -28,8 +28,12 @@ macro_rules! host_backward {
 #[macro_export]
 macro_rules! host_gated {
     ($($rows:tt)*) => {
-        $crate::__map_definitions! { (GATED binary binary) $($rows)* }
-        $crate::__gated_functions! { $($rows)* }
+        $crate::__definitions! { (GATED MapDef __map_def (binary binary)) $($rows)* }
+        $crate::__functions! {
+            (GatedKernel gated_with __gated_ops "The ops as functions of `x` of shape `(.., 2N)`, the gate in front. A \
+             parameter is any number, or `Number::Default`.")
+            $($rows)*
+        }
     };
 }
 
@@ -38,8 +42,8 @@ macro_rules! host_gated {
 #[macro_export]
 macro_rules! host_ternary {
     ($($rows:tt)*) => {
-        $crate::__map_definitions! { (TERNARY ternary ternary) $($rows)* }
-        $crate::__ternary_functions! { $($rows)* }
+        $crate::__definitions! { (TERNARY MapDef __map_def (ternary ternary)) $($rows)* }
+        $crate::__several! { (TernaryKernel ternary_with __ternary_ops) $($rows)* }
     };
 }
 
@@ -61,7 +65,7 @@ macro_rules! host_select {
                 $(
                     $(#[doc = $doc])*
                     pub static [<$name _>]: $crate::MapDef = $crate::__map_def! {
-                        (select select) $name $op [] ($($x)*) $bound [i8 i16 i32 i64]
+                        (select select) $name $op [] ($($x)*) $bound $out [i8 i16 i32 i64]
                     };
                 )*
             }
@@ -69,60 +73,38 @@ macro_rules! host_select {
             /// Every op of the table, in its order.
             pub static SELECT: &[&$crate::MapDef] = &[$(&definitions::[<$name _>]),*];
 
-            /// The ops as kernel objects, whose strategy, threads and stream can be set.
-            pub mod kernels {
-                $(
-                    $(#[doc = $doc])*
-                    #[must_use]
-                    pub fn [<$name _>]() -> $crate::TernaryKernel {
-                        super::definitions::[<$name _>].ternary_with($crate::__fill_params([]))
-                    }
-                )*
-            }
+            $crate::__kernels! { TernaryKernel ternary_with $( [<$name _>] [$($doc)*] [] )* }
 
             /// The ops as functions.
             pub mod ops {
-                $( $crate::__ternary_ops! { [$($doc)*] [<$name _>] $name ($($x)*) [] } )*
+                $( $crate::__ternary_pair! { [$($doc)*] [<$name _>] $name ($($x)*) [] } )*
             }
         }
     };
 }
 
+/// The functions of ops whose operands may be numbers.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __map_definitions {
-    (($LIST:ident $kind:ident $cpu:ident) $(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> $out:ident,
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The definitions of the ops, by name.
-        #[allow(non_upper_case_globals)]
-        pub mod definitions {
-            #[allow(unused_imports)]
-            use super::*;
-            $(
-                $(#[doc = $doc])*
-                pub static $name: $crate::MapDef = $crate::__map_def! {
-                    ($kind $cpu) $name $op [$($($p)*)?] ($($x)*) $bound [$($set)*]
-                };
-            )*
+macro_rules! __several {
+    (($Kernel:ident $with:ident $ops:ident) $($rows:tt)*) => {
+        $crate::__functions! {
+            ($Kernel $with $ops "The ops as functions. An operand is a tensor, a view or a number; a parameter any \
+             number, or `Number::Default`.")
+            $($rows)*
         }
-
-        /// Every op of the table, in its order.
-        pub static $LIST: &[&$crate::MapDef] = &[$(&definitions::$name),*];
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __map_def {
-    (($kind:ident $cpu:ident) $name:ident $op:ident [$($p:ident)*] $x:tt $bound:ident [$($set:ident)*]) => {
+    (($kind:ident $cpu:ident) $name:ident $op:ident $params:tt $x:tt $bound:ident $out:ident [$($set:ident)*]) => {
         $crate::MapDef {
-            info: $crate::__map_info!($op [$($p)*]),
+            info: $crate::__op_info!($op $params),
             cpu: {
                 fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::MapFn> {
-                    $crate::__core::for_types! { [$($set)*] ($crate::__map_cpu) (dtype $cpu $op [$($p)*]) }
+                    $crate::__core::for_types! { [$($set)*] ($crate::__map_cpu) (dtype $cpu $op $params) }
                     None
                 }
                 cpu
@@ -134,20 +116,9 @@ macro_rules! __map_def {
                 }
                 entry
             },
-            oracle: $crate::__map_oracle!($kind $bound $x $op [$($p)*]),
-            steps: $crate::__map_steps!($kind $bound $op [$($p)*]),
+            oracle: $crate::__map_oracle!($kind $bound $x $op $params),
+            steps: $crate::__map_steps!($kind $bound $op $params),
         }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_info {
-    ($op:ident []) => {
-        $crate::__core::__info!($op)
-    };
-    ($op:ident [$($p:ident)+]) => {
-        $crate::__core::__info!($op { $($p),* })
     };
 }
 
@@ -251,35 +222,8 @@ macro_rules! __map_steps {
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __binary_functions {
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($a:ident, $b:ident: $bound:ident) -> $out:ident,
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The ops as kernel objects, whose strategy, threads and stream can be set.
-        pub mod kernels {
-            $(
-                $(#[doc = $doc])*
-                #[must_use]
-                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::BinaryKernel {
-                    let given = [$($($p.into()),*)?];
-                    super::definitions::$name.binary_with($crate::__fill_params(given))
-                }
-            )*
-        }
-
-        /// The ops as functions. An operand is a tensor, a view or a number; a parameter any number, or `Number::Default`.
-        pub mod ops {
-            $( $crate::__binary_ops! { [$($doc)*] $name $out $a $b [$($($p)*)?] } )*
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
 macro_rules! __binary_ops {
-    ([$($doc:literal)*] $name:ident $out:ident $a:ident $b:ident [$($p:ident)*]) => {
+    ([$($doc:literal)*] $name:ident $out:ident ($a:ident $b:ident) [$($p:ident)*]) => {
         $crate::__pastey::paste! {
             $(#[doc = $doc])*
             ///
@@ -332,36 +276,8 @@ macro_rules! __binary_inplace {
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __gated_functions {
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($a:ident, $b:ident: $bound:ident) -> $out:ident,
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The ops as kernel objects, whose strategy, threads and stream can be set.
-        pub mod kernels {
-            $(
-                $(#[doc = $doc])*
-                #[must_use]
-                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::GatedKernel {
-                    let given = [$($($p.into()),*)?];
-                    super::definitions::$name.gated_with($crate::__fill_params(given))
-                }
-            )*
-        }
-
-        /// The ops as functions of `x` of shape `(.., 2N)`, the gate in front. A parameter is any number, or
-        /// `Number::Default`.
-        pub mod ops {
-            $( $crate::__gated_ops! { [$($doc)*] $name [$($($p)*)?] } )*
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
 macro_rules! __gated_ops {
-    ([$($doc:literal)*] $name:ident [$($p:ident)*]) => {
+    ([$($doc:literal)*] $name:ident $out:ident $x:tt [$($p:ident)*]) => {
         $crate::__pastey::paste! {
             $(#[doc = $doc])*
             ///
@@ -391,35 +307,17 @@ macro_rules! __gated_ops {
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __ternary_functions {
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> $out:ident,
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The ops as kernel objects, whose strategy, threads and stream can be set.
-        pub mod kernels {
-            $(
-                $(#[doc = $doc])*
-                #[must_use]
-                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::TernaryKernel {
-                    let given = [$($($p.into()),*)?];
-                    super::definitions::$name.ternary_with($crate::__fill_params(given))
-                }
-            )*
-        }
-
-        /// The ops as functions. An operand is a tensor, a view or a number; a parameter any number, or `Number::Default`.
-        pub mod ops {
-            $( $crate::__ternary_ops! { [$($doc)*] $name $name ($($x)*) [$($($p)*)?] } )*
-            $( $crate::__ternary_inplace! { $out $name ($($x)*) [$($($p)*)?] } )*
-        }
+macro_rules! __ternary_ops {
+    ($docs:tt $name:ident $out:ident $x:tt $params:tt) => {
+        $crate::__ternary_pair! { $docs $name $name $x $params }
+        $crate::__ternary_inplace! { $out $name $x $params }
     };
 }
 
+/// The functions of an op but for the one in place; `$base` names that into a tensor.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __ternary_ops {
+macro_rules! __ternary_pair {
     ([$($doc:literal)*] $name:ident $base:ident ($a:ident $b:ident $c:ident) [$($p:ident)*]) => {
         $crate::__pastey::paste! {
             $(#[doc = $doc])*

@@ -8,32 +8,9 @@
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 #[macro_export]
 macro_rules! host_random {
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> $out:ident,
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        $crate::__map_definitions! { (RANDOM random random_map) $(
-            $(#[doc = $doc])*
-            $name: $op $({ $($p = $default),* })? ($($x),*: $bound) -> $out, [$($set)*], $accuracy => $formula;
-        )* }
-
-        /// The ops as kernel objects, whose strategy, threads and stream can be set.
-        pub mod kernels {
-            $(
-                $(#[doc = $doc])*
-                #[must_use]
-                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::RandomKernel {
-                    let given = [$($($p.into()),*)?];
-                    super::definitions::$name.random_with($crate::__fill_params(given))
-                }
-            )*
-        }
-
-        /// The ops as functions. An operand is a tensor, a view or a number; a parameter any number, or `Number::Default`.
-        pub mod ops {
-            $( $crate::__random_ops! { [$($doc)*] $name ($($x)*) [$($($p)*)?] } )*
-        }
+    ($($rows:tt)*) => {
+        $crate::__definitions! { (RANDOM MapDef __map_def (random random_map)) $($rows)* }
+        $crate::__several! { (RandomKernel random_with __random_ops) $($rows)* }
     };
 }
 
@@ -41,13 +18,13 @@ macro_rules! host_random {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __random_ops {
-    ($docs:tt $name:ident ($a:ident $bits:ident) $params:tt) => {
+    ($docs:tt $name:ident $out:ident ($a:ident $bits:ident) $params:tt) => {
         $crate::__random_ops! { @ $docs $name $a [] $params }
     };
-    ($docs:tt $name:ident ($a:ident $b:ident $bits:ident) $params:tt) => {
+    ($docs:tt $name:ident $out:ident ($a:ident $b:ident $bits:ident) $params:tt) => {
         $crate::__random_ops! { @ $docs $name $a [$b] $params }
     };
-    ($docs:tt $name:ident ($a:ident $b:ident $c:ident $bits:ident) $params:tt) => {
+    ($docs:tt $name:ident $out:ident ($a:ident $b:ident $c:ident $bits:ident) $params:tt) => {
         $crate::__random_ops! { @ $docs $name $a [$b $c] $params }
     };
     (@ [$($doc:literal)*] $name:ident $a:ident [$($x:ident)*] [$($p:ident)*]) => {
@@ -137,17 +114,7 @@ macro_rules! host_generator {
         /// Every op of the table, in its order.
         pub static GENERATORS: &[&$crate::GeneratorDef] = &[$(&definitions::$name),*];
 
-        /// The ops as kernel objects, whose strategy, threads and stream can be set.
-        pub mod kernels {
-            $(
-                $(#[doc = $doc])*
-                #[must_use]
-                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::GeneratorKernel {
-                    let given = [$($($p.into()),*)?];
-                    super::definitions::$name.kernel_with($crate::__fill_params(given))
-                }
-            )*
-        }
+        $crate::__kernels! { GeneratorKernel kernel_with $( $name [$($doc)*] [$($($p)*)?] )* }
 
         /// The ops as functions. A parameter is any number, or `Number::Default`.
         pub mod ops {

@@ -25,6 +25,7 @@ mod host;
 mod host_gradients;
 mod host_map;
 mod host_special;
+mod host_table;
 pub mod interop;
 mod kernel;
 mod number;
@@ -42,9 +43,11 @@ pub use family::{
     map_op, op, ops,
 };
 #[doc(hidden)]
-pub use host::{__fill_params, OracleValue};
+pub use host::OracleValue;
 #[doc(hidden)]
 pub use host_gradients::{__no_result, Step};
+#[doc(hidden)]
+pub use host_table::__fill_params;
 pub use kernel::result_type;
 pub use kernel::{BinaryKernel, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};

@@ -313,6 +313,27 @@ fn copies_between_tensors() {
 }
 
 #[test]
+fn copies_of_views_that_do_not_fit() {
+    let (source, mut target) = (iota(&[2, 3]), iota(&[3, 2]));
+    let turned = source.view().transpose(0, 1).unwrap();
+    turned.copy_into(&mut target).unwrap();
+    assert_eq!(target.to_vec::<i32>().unwrap(), [0, 3, 1, 4, 2, 5]);
+    let error = source.view().copy_into(&mut target).unwrap_err();
+    assert!(error.is_shape());
+    assert!(error.to_string().contains("[2, 3]") && error.to_string().contains("[3, 2]"), "{error}");
+    let mut floats = Tensor::zeros(&CPU, DType::F32, [3, 2]).unwrap();
+    let error = turned.copy_into(&mut floats).unwrap_err();
+    assert_eq!(error.to_string(), "copy_into from i32 does not take f32: it takes i32");
+    let mut shared = iota(&[3, 3]);
+    let view = shared.view();
+    // SAFETY: the view outlives no tensor, and the call that would read and write it is refused.
+    let other = unsafe { TensorView::from_raw_parts(&CPU, view.as_ptr(), DType::I32, [3, 3], &[1, 3]) }.unwrap();
+    let error = other.copy_into(&mut shared).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
+    assert_eq!(shared.to_vec::<i32>().unwrap(), (0..9).collect::<Vec<_>>(), "nothing was written");
+}
+
+#[test]
 fn tensors_and_views_cross_threads() {
     let tensor = iota(&[8]);
     let view = tensor.view();

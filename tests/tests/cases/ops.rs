@@ -251,15 +251,20 @@ fn gradients(def: &'static GradientDef, dtype: DType) -> Case {
     }
 }
 
+/// One after another, and turned.
 fn convert(from: DType, to: DType) -> Case {
     Case {
         name: format!("to_dtype_{from}::{to}"),
         inputs: vec![mixed(from, &[N + 3], 36)],
-        outputs: vec![(to, vec![N + 3])],
+        outputs: vec![(to, vec![N + 3]), (to, vec![COLS, ROWS])],
         prepare: Box::new(|_, stream| {
             let kernel = kernels::to_dtype();
             let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
-            Ok(Box::new(move |x, y| kernel.run_into(&x[0], &mut y[0])))
+            Ok(Box::new(move |x, y| {
+                kernel.run_into(&x[0], &mut y[0])?;
+                let turned = x[0].view().narrow(0, 0, N)?.reshape([ROWS, COLS])?.transpose(0, 1)?;
+                kernel.run_into(turned, &mut y[1])
+            }))
         }),
         accuracy: Accuracy::Exact,
         floor: 0.0,

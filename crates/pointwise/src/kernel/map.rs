@@ -4,12 +4,12 @@ use std::ffi::c_void;
 
 use pointwise_core::launch::{ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::op::{MAX_PARAMS, Words};
-use pointwise_core::{DType, Kind, OpInfo, ParamInfo, Philox, ResultType};
+use pointwise_core::{DType, Kind, OpInfo, Philox, ResultType};
 
 use super::promote::{self, Converted};
 use super::unary::DEFAULT_THREADS;
 use super::walk::{Along, Class, Limit, Places, Walk, broadcast, strided_blocks};
-use super::{Entry, Operand, Strategy};
+use super::{Entry, Operand, Strategy, scalar};
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
 use crate::error::{Error, ErrorKind, Result};
@@ -88,10 +88,7 @@ impl MapDef {
         params: &[Number; MAX_PARAMS],
     ) -> Result<Option<impl Fn([f32; 2]) -> f32 + Copy + use<>>> {
         self.check_dtype(dtype)?;
-        let mut words = Words::default();
-        for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
-            *word = number.word(info, dtype)?;
-        }
+        let words = scalar::params(&self.info, params, dtype)?;
         Ok(self.steps.map(|steps| move |x| steps(x, words)))
     }
 
@@ -206,7 +203,7 @@ impl Call {
             device,
             views: [None; 3],
             given: [None; 3],
-            words: self.words(dtype)?,
+            words: scalar::params(info, &self.params, dtype)?,
         };
         let mut any = false;
         for (k, operand) in operands.iter().enumerate() {
@@ -237,33 +234,10 @@ impl Call {
                     any = true;
                     ready.views[k] = Some(*view);
                 }
-                Operand::Number(number) => ready.given[k] = Some(self.given(*number, name, dtype, is_condition(k))?),
+                Operand::Number(number) => ready.given[k] = Some(scalar::operand(info, k, *number, dtype)?),
             }
         }
         Ok(ready)
-    }
-
-    /// A number as an operand: its word.
-    fn given(&self, number: Number, name: &'static str, dtype: DType, is_condition: bool) -> Result<u64> {
-        let info = &self.def.info;
-        let scalar = ParamInfo { name, default: 0.0 };
-        if number == Number::Default {
-            return Err(ErrorKind::Parameter {
-                name,
-                value: number.to_string(),
-                why: "an operand has no default".to_owned(),
-            }
-            .into());
-        }
-        if is_condition {
-            return number.word(&scalar, DType::Bool);
-        }
-        match info.kind {
-            Kind::Select => number.bits(&scalar, dtype),
-            // As PyTorch: a comparison converts the number to the tensor's type, arithmetic to the type it computes in.
-            _ if info.result == ResultType::Bool => number.rounded_word(&scalar, dtype),
-            _ => number.word(&scalar, dtype),
-        }
     }
 
     /// The element type that a call runs in: that in which its operands meet.
@@ -576,14 +550,6 @@ impl Call {
         let result = self.def.info.result.of(dtype).size();
         let first = if self.def.info.kind == Kind::Select { 1 } else { dtype.size() };
         [result, first, dtype.size(), dtype.size()]
-    }
-
-    fn words(&self, dtype: DType) -> Result<Words> {
-        let mut words = Words::default();
-        for ((word, number), info) in words.iter_mut().zip(&self.params).zip(self.def.info.params) {
-            *word = number.word(info, dtype)?;
-        }
-        Ok(words)
     }
 }
 

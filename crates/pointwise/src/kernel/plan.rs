@@ -11,7 +11,7 @@ const VECTOR: usize = 16;
 /// CUDA's limit on the x dimension of a grid.
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// The most vectors of a thread.
-pub(super) const MAX_STEPS: u32 = 64;
+pub(crate) const MAX_STEPS: u32 = 64;
 /// From this many vectors on a thread takes two, whose loads are under way together. With fewer, more threads were
 /// faster (H200).
 const TWO_VECTORS_MIN: u64 = 1 << 23;
@@ -29,8 +29,8 @@ pub(super) struct Call {
     pub(super) n: u64,
     pub(super) strategy: Strategy,
     pub(super) threads: u32,
-    /// Vectors of a thread of `register_copy`; 0 leaves it open.
-    pub(super) steps: u32,
+    /// Vectors of a thread of `register_copy`, from 1 to [`MAX_STEPS`]; `None` leaves it open.
+    pub(super) vectors: Option<u32>,
     /// Whether the result would stay in the level-2 cache.
     pub(super) stays: bool,
 }
@@ -66,12 +66,12 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     let vectors = body / lanes(call.dtype) as u64;
     let streams =
         strategy == Strategy::RegisterCopy && call.stays && call.result.of(call.dtype).size() < call.dtype.size();
-    let steps = match (strategy, call.steps) {
-        (Strategy::RegisterCopy, 0) => {
+    let steps = match (strategy, call.vectors) {
+        (Strategy::RegisterCopy, None) => {
             let narrow = !streams && 4 * call.result.of(call.dtype).size() <= call.dtype.size();
             1 + u32::from(vectors >= if narrow { TWO_NARROW_MIN } else { TWO_VECTORS_MIN })
         }
-        (Strategy::RegisterCopy, steps) => steps,
+        (Strategy::RegisterCopy, Some(vectors)) => vectors,
         _ => 1,
     };
     let (variant, blocks) = match strategy {
@@ -142,7 +142,8 @@ mod tests {
     use super::*;
 
     fn call(x: usize, y: usize, n: u64, strategy: Strategy) -> Call {
-        Call { x, y, dtype: DType::BF16, result: ResultType::Same, n, strategy, threads: 256, steps: 0, stays: true }
+        let (dtype, result) = (DType::BF16, ResultType::Same);
+        Call { x, y, dtype, result, n, strategy, threads: 256, vectors: None, stays: true }
     }
 
     #[test]
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!((two.steps, two.blocks), (2, (TWO_VECTORS_MIN / 512) as u32));
         assert_eq!(plan(&call(4096, 8192, large - 1, Strategy::Auto)).unwrap().steps, 1);
         let mut four = call(4096, 8192, 1 << 20, Strategy::Auto);
-        four.steps = 4;
+        four.vectors = Some(4);
         assert_eq!(plan(&four).unwrap().blocks, 128);
     }
 

@@ -9,7 +9,7 @@ use pointwise_core::{DType, OpInfo, Philox, Word};
 
 use super::plan::{Call, plan};
 use super::unary::DEFAULT_THREADS;
-use super::{Entry, Plan, Strategy, Variant};
+use super::{Entry, Plan, Strategy, Variant, promote};
 use crate::cpu::{self, RandomFn};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
@@ -154,7 +154,7 @@ impl DropoutKernel {
         if x.is_contiguous() {
             self.run_into(x, &mut y, place)?;
         } else {
-            self.run_into(&x.to_tensor()?, &mut y, place)?;
+            self.run_into(&promote::convert(&x, x.dtype(), self.stream.as_ref())?, &mut y, place)?;
         }
         Ok(y)
     }
@@ -171,7 +171,7 @@ impl DropoutKernel {
         if x.is_contiguous() {
             self.run_with_mask_into(x, &mut y, &mut mask, place)?;
         } else {
-            self.run_with_mask_into(&x.to_tensor()?, &mut y, &mut mask, place)?;
+            self.run_with_mask_into(&promote::convert(&x, x.dtype(), self.stream.as_ref())?, &mut y, &mut mask, place)?;
         }
         Ok((y, mask))
     }
@@ -317,7 +317,7 @@ impl DropoutKernel {
                 n: x.numel() as u64,
                 strategy,
                 threads,
-                steps: 1,
+                vectors: Some(1),
                 stays: false,
             })
         };

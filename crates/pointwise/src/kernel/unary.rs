@@ -15,7 +15,7 @@ use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
-use crate::tuner::{Choices, Lies};
+use crate::tuner::{Choices, Lies, Settings};
 use crate::{Number, Stream, Tuner};
 
 /// A unary op as the host knows it. Made by [`host_unary!`](crate::host_unary) from a row of an op table.
@@ -47,7 +47,7 @@ impl UnaryDef {
             params,
             strategy: Strategy::Auto,
             threads: DEFAULT_THREADS,
-            steps: 0,
+            vectors: None,
             stream: None,
             tuned: None,
         }
@@ -103,8 +103,8 @@ pub struct UnaryKernel {
     params: [Number; MAX_PARAMS],
     strategy: Strategy,
     threads: u32,
-    /// 0 where it is left open.
-    steps: u32,
+    /// `None` where it is left open; checked where it is used.
+    vectors: Option<u32>,
     stream: Option<Stream>,
     tuned: Option<Choices>,
 }
@@ -134,11 +134,7 @@ impl UnaryKernel {
     /// as was measured to be best for the size: one, and two for large tensors.
     #[must_use]
     pub fn vectors_per_thread(mut self, vectors: u32) -> Self {
-        self.steps = vectors;
-        // Zero would mean that it is open; the check refuses this.
-        if vectors == 0 {
-            self.steps = u32::MAX;
-        }
+        self.vectors = Some(vectors);
         self
     }
 
@@ -149,8 +145,8 @@ impl UnaryKernel {
         self
     }
 
-    /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
-    /// set holds all the same.
+    /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy or vectors
+    /// per thread that were set hold all the same.
     #[must_use]
     pub fn tuned(mut self, tuner: &Tuner) -> Self {
         self.tuned = Some(tuner.choices(&self.def.info));
@@ -159,7 +155,13 @@ impl UnaryKernel {
 
     /// The kernel with the default strategy, and no choices of a tuner.
     pub(crate) fn untuned(&self) -> UnaryKernel {
-        UnaryKernel { strategy: Strategy::Auto, threads: DEFAULT_THREADS, steps: 0, tuned: None, ..self.clone() }
+        UnaryKernel { strategy: Strategy::Auto, threads: DEFAULT_THREADS, vectors: None, tuned: None, ..self.clone() }
+    }
+
+    /// The kernel with settings that a tuner tries.
+    pub(crate) fn with(&self, settings: Settings) -> UnaryKernel {
+        let Settings { strategy, threads, vectors } = settings;
+        UnaryKernel { strategy, threads, vectors, ..self.clone() }
     }
 
     /// As [`UnaryKernel::on`], where there is one.
@@ -175,7 +177,8 @@ impl UnaryKernel {
 
     /// Whether 16-byte vectors fit both tensors.
     pub(crate) fn takes_vectors(&self, x: &TensorView<'_>, y: usize) -> Result<bool> {
-        let vectors = self.plan_as(x, y, Strategy::RegisterCopy, self.threads)?;
+        let settings = Settings { strategy: Strategy::RegisterCopy, threads: self.threads, vectors: self.vectors };
+        let vectors = self.plan_as(x, y, settings)?;
         Ok(vectors.strategy == Strategy::RegisterCopy)
     }
 
@@ -298,20 +301,25 @@ impl UnaryKernel {
         if let (Strategy::Auto, Some(tuned)) = (self.strategy, &self.tuned) {
             let aligned = self.takes_vectors(x, y)?;
             let lies = Lies::aligned(aligned);
-            if let Some((strategy, threads)) = tuned.find(x.device(), x.dtype(), lies, x.numel() as u64) {
-                return Ok(Plan { replaced: None, ..self.plan_as(x, y, strategy, threads)? });
+            if let Some(found) = tuned.settings(x.device(), x.dtype(), lies, x.numel() as u64) {
+                let settings = Settings { vectors: self.vectors.or(found.vectors), ..found };
+                return Ok(Plan { replaced: None, ..self.plan_as(x, y, settings)? });
             }
         }
-        self.plan_as(x, y, self.strategy, self.threads)
+        let settings = Settings { strategy: self.strategy, threads: self.threads, vectors: self.vectors };
+        self.plan_as(x, y, settings)
     }
 
     #[inline]
-    fn plan_as(&self, x: &TensorView<'_>, y: usize, strategy: Strategy, threads: u32) -> Result<Plan> {
+    fn plan_as(&self, x: &TensorView<'_>, y: usize, settings: Settings) -> Result<Plan> {
+        let Settings { strategy, threads, vectors } = settings;
         super::check_threads(threads)?;
-        if self.steps > MAX_STEPS {
+        if let Some(vectors) = vectors
+            && !(1..=MAX_STEPS).contains(&vectors)
+        {
             return Err(ErrorKind::Parameter {
                 name: "vectors_per_thread",
-                value: if self.steps == u32::MAX { 0 } else { self.steps }.to_string(),
+                value: vectors.to_string(),
                 why: format!("must be from 1 to {MAX_STEPS}"),
             }
             .into());
@@ -324,7 +332,7 @@ impl UnaryKernel {
             n: x.numel() as u64,
             strategy,
             threads,
-            steps: self.steps,
+            vectors,
             stays: super::result_stays(x.device(), x.numel() as u64 * self.def.info.result.of(x.dtype()).size() as u64),
         })
     }

@@ -2,7 +2,7 @@
 
 use pointwise_core::Scalar;
 
-use super::{Layout, Tensor, TensorView, byte_len, check_bools};
+use super::{Layout, Tensor, TensorView, TensorViewMut, byte_len, check_bools};
 use crate::cuda;
 use crate::error::{ErrorKind, Result};
 use crate::shape::MAX_RANK;
@@ -54,11 +54,11 @@ impl TensorView<'_> {
         Ok(bytes)
     }
 
-    /// A tensor of its own with the elements of this view, on the same device. Contiguous views are copied there;
-    /// others on a GPU travel through the host.
+    /// A tensor of its own with the elements of this view, on the same device. On a GPU a contiguous view is a copy of
+    /// memory, any other one launch of the kernel that [`TensorView::copy_into`] has.
     ///
     /// # Errors
-    /// Out of memory; the driver's.
+    /// Out of memory, a missing kernel, the driver's.
     pub fn to_tensor(&self) -> Result<Tensor> {
         let (device, dtype) = (self.device(), self.dtype());
         match device.context() {
@@ -71,8 +71,40 @@ impl TensorView<'_> {
                 }?;
                 Ok(tensor)
             }
-            _ => Tensor::from_bytes(device, dtype, &self.to_bytes()?, self.shape()),
+            _ => {
+                let mut tensor = Tensor::empty(device, dtype, self.shape())?;
+                self.settle()?;
+                self.copy_into(&mut tensor)?;
+                Ok(tensor)
+            }
         }
+    }
+
+    /// The elements of this view as those of `y`, of any strides, as [`ConvertKernel`](crate::ConvertKernel) copies them:
+    /// in one launch, on the device's own stream. Allocates nothing and waits for nothing. On another stream, where a CUDA
+    /// graph can capture it, `kernels::to_dtype().on(&stream).run_into(x, y)` does the same.
+    ///
+    /// ```
+    /// use pointwise::{DType, Device, Tensor};
+    ///
+    /// let x = Tensor::from_slice(&Device::cpu(), &[1, 2, 3, 4, 5, 6], [2, 3])?;
+    /// let mut y = Tensor::zeros(&Device::cpu(), DType::I32, [3, 4])?;
+    /// x.view().transpose(0, 1)?.copy_into(y.view_mut().narrow(1, 1, 2)?)?;
+    /// assert_eq!(y.to_vec::<i32>()?, [0, 1, 4, 0, 0, 2, 5, 0, 0, 3, 6, 0]);
+    /// # Ok::<(), pointwise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Another element type, shape or device of `y`; memory shared with it by another view; a missing kernel, the
+    /// driver's.
+    pub fn copy_into<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<()> {
+        let y = y.into();
+        if y.dtype() != self.dtype() {
+            // Without this it would be a conversion.
+            let op = format!("copy_into from {}", self.dtype());
+            return Err(ErrorKind::DType { op, got: y.dtype(), allowed: vec![self.dtype()] }.into());
+        }
+        crate::kernels::to_dtype().run_into(*self, y)
     }
 
     /// A copy of the bytes from the lowest to the highest element.

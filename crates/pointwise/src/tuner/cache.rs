@@ -1,9 +1,12 @@
 //! The tuner's file: JSON, shared by processes.
 //!
 //! ```json
-//! {"format": "pointwise tuner", "builds": {"0.1.0, rustc 1.96.0": {"DEVICE UUID, DRIVER, NAME": {
-//!     "unary silu bf16 aligned 2^24": {"strategy": "register_copy", "threads": 256, "microseconds": 17.2}}}}}
+//! {"format": "pointwise tuner 2", "builds": {"0.1.0, rustc 1.96.0": {"DEVICE UUID, DRIVER, NAME": {
+//!     "unary silu bf16 aligned 2^24": {"strategy": "register_copy", "threads": 256, "vectors_per_thread": 2,
+//!                                      "microseconds": 17.2}}}}}
 //! ```
+//!
+//! Format 1, `pointwise tuner`, had no vectors per thread.
 //!
 //! A result is written by reading the file again, adding the one entry and putting a new file in the old one's place by
 //! renaming it: a reader sees the one or the other, whole. A lock beside the file keeps writers one after another.
@@ -21,13 +24,16 @@ use serde_json::{Map, Value, json};
 use super::{Choice, Key, Lies, Place};
 use crate::Strategy;
 use crate::cuda::DeviceInfo;
+use crate::kernel::MAX_STEPS as MAX_VECTORS;
 
 /// The environment variable with the folder of the cache.
 pub const CACHE_VARIABLE: &str = "POINTWISE_CACHE";
 
 /// The file's name; its number is that of the format.
-const FILE: &str = "tuner-1.json";
-const FORMAT: &str = "pointwise tuner";
+const FILE: &str = "tuner-2.json";
+const FORMAT: &str = "pointwise tuner 2";
+/// What the name of every version's format starts with.
+const ANY_FORMAT: &str = "pointwise tuner";
 
 /// The user's file; `None` where the environment names no folder.
 pub(super) fn default_file() -> Option<PathBuf> {
@@ -79,10 +85,13 @@ fn contents(file: &Path) -> (Value, Vec<String>) {
     let ignored = |why: &str| (nothing(), vec![format!("ignoring {}: {why}", file.display())]);
     match serde_json::from_slice::<Value>(&text) {
         Err(error) => ignored(&format!("it is damaged ({error})")),
-        Ok(content) if content.get("format").and_then(Value::as_str) != Some(FORMAT) => {
-            ignored("it is not a file of this tuner")
-        }
-        Ok(content) => (content, Vec::new()),
+        Ok(content) => match content.get("format").and_then(Value::as_str) {
+            Some(FORMAT) => (content, Vec::new()),
+            Some(other) if other.starts_with(ANY_FORMAT) => {
+                ignored(&format!("its format is {other:?}, that of another version, not {FORMAT:?}"))
+            }
+            _ => ignored("it is not a file of this tuner"),
+        },
     }
 }
 
@@ -119,6 +128,9 @@ fn try_write(file: &Path, device: &str, entry: &str, choice: &Choice) -> io::Res
         "threads": choice.threads,
         "microseconds": choice.microseconds,
     });
+    if let Some(vectors) = choice.vectors_per_thread {
+        object[entry]["vectors_per_thread"] = json!(vectors);
+    }
     let new = beside(file, &format!("{}.new", std::process::id()));
     let written = File::create(&new).and_then(|mut out| {
         out.write_all(serde_json::to_string_pretty(&content)?.as_bytes())?;
@@ -167,9 +179,15 @@ fn parse(device: &str, name: &str, entry: &Value) -> Option<(Key, Choice)> {
     };
     let strategy = Strategy::from_name(entry.get("strategy")?.as_str()?).filter(|it| *it != Strategy::Auto)?;
     let threads = entry.get("threads")?.as_u64().and_then(|threads| u32::try_from(threads).ok())?;
+    let vectors_per_thread = match entry.get("vectors_per_thread") {
+        None => None,
+        Some(vectors) => Some(u32::try_from(vectors.as_u64()?).ok().filter(|it| (1..=MAX_VECTORS).contains(it))?),
+    };
     let usable = (32..=1024).contains(&threads) && threads.is_multiple_of(32);
     let microseconds = entry.get("microseconds")?.as_f64().filter(|time| time.is_finite() && *time >= 0.0)?;
-    usable.then(|| (Key { op: format!("{kind} {op}"), place }, Choice { strategy, threads, microseconds }))
+    usable.then(|| {
+        (Key { op: format!("{kind} {op}"), place }, Choice { strategy, threads, vectors_per_thread, microseconds })
+    })
 }
 
 fn uuid_of(text: &str) -> Option<[u8; 16]> {
@@ -215,7 +233,9 @@ mod tests {
     }
 
     fn choice(threads: u32) -> Choice {
-        Choice { strategy: Strategy::ExplicitParallel, threads, microseconds: 2.5 }
+        // With vectors, and without.
+        let vectors_per_thread = threads.is_multiple_of(64).then_some(threads / 64);
+        Choice { strategy: Strategy::RegisterCopy, threads, vectors_per_thread, microseconds: 2.5 }
     }
 
     fn put(file: &Path, key: &Key, choice: &Choice) -> Vec<String> {
@@ -295,6 +315,13 @@ mod tests {
             assert_eq!(put(&file, &key("exp", 3), &choice(64)).len(), 1);
             assert_eq!(read(&file), (HashMap::from([(key("exp", 3), choice(64))]), vec![]));
         }
+        // A file as the version before wrote it.
+        let old = String::from_utf8(whole).unwrap().replace(FORMAT, "pointwise tuner");
+        fs::write(&file, old).unwrap();
+        let warning = r#"its format is "pointwise tuner", that of another version, not "pointwise tuner 2""#;
+        assert_eq!(read(&file), (HashMap::new(), vec![format!("ignoring {}: {warning}", file.display())]));
+        assert_eq!(put(&file, &key("exp", 3), &choice(64)).len(), 1);
+        assert_eq!(read(&file).0.len(), 1);
         // The right format with nonsense inside: everything else is used.
         let (device, build) = (device_name(&key("exp", 3).place, "GPU"), build());
         for nonsense in [
@@ -322,6 +349,10 @@ mod tests {
             ("threads", json!(2048)),
             ("threads", json!(-32)),
             ("threads", json!(1_u64 << 33 | 64)),
+            ("vectors_per_thread", json!(0)),
+            ("vectors_per_thread", json!(65)),
+            ("vectors_per_thread", json!("2")),
+            ("vectors_per_thread", json!(1_u64 << 32 | 2)),
             ("microseconds", json!(-1.0)),
             ("microseconds", json!("quick")),
         ] {
@@ -374,9 +405,9 @@ mod tests {
             file_of(&|name| list.get(name).cloned())
         };
         let all = [(CACHE_VARIABLE, "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")];
-        assert_eq!(of(&all).unwrap(), Path::new("/a/tuner-1.json"));
-        assert_eq!(of(&all[1..]).unwrap(), Path::new("/b/pointwise/tuner-1.json"));
-        assert_eq!(of(&all[2..]).unwrap(), Path::new("/c/.cache/pointwise/tuner-1.json"));
+        assert_eq!(of(&all).unwrap(), Path::new("/a/tuner-2.json"));
+        assert_eq!(of(&all[1..]).unwrap(), Path::new("/b/pointwise/tuner-2.json"));
+        assert_eq!(of(&all[2..]).unwrap(), Path::new("/c/.cache/pointwise/tuner-2.json"));
         assert_eq!(of(&[("XDG_CACHE_HOME", "relative"), all[2]]).unwrap(), of(&all[2..]).unwrap());
         assert_eq!(of(&[]), None);
     }

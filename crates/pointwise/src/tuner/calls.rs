@@ -1,6 +1,6 @@
 //! Measuring ops of several operands, and random ones.
 
-use super::{Choice, Lies, Tuner, measure, op_name};
+use super::{Choice, Lies, Settings, Tuner, measure, op_name};
 use crate::error::Result;
 use crate::kernel::{DEFAULT_THREADS, MapCall};
 use crate::{
@@ -85,13 +85,14 @@ impl Tuner {
         let plan = |strategy: Strategy, threads: u32| {
             default.clone().strategy(strategy).threads(threads).plan(x, y.as_view(), None)
         };
-        let candidates = measure::candidates(DEFAULT_THREADS, |strategy, threads| {
-            let plan = plan(strategy, threads)?;
-            Ok((plan.strategy, plan.threads, plan.replaced.is_some()))
+        let candidates = measure::candidates(DEFAULT_THREADS, measure::NO_VECTORS, |wish| {
+            let plan = plan(wish.strategy, wish.threads)?;
+            Ok((Settings::new(plan.strategy, plan.threads), plan.replaced.is_some()))
         })?;
-        let lies = Lies::aligned(plan(Strategy::RegisterCopy, candidates[0].1)?.strategy == Strategy::RegisterCopy);
-        let choice = measure::fastest(x.device(), stream, &candidates, &mut |strategy, threads| {
-            default.clone().strategy(strategy).threads(threads).run_into(x, y.reborrow(), place)
+        let lies =
+            Lies::aligned(plan(Strategy::RegisterCopy, candidates[0].threads)?.strategy == Strategy::RegisterCopy);
+        let choice = measure::fastest(x.device(), stream, &candidates, &mut |settings| {
+            default.clone().strategy(settings.strategy).threads(settings.threads).run_into(x, y.reborrow(), place)
         })?;
         Ok(self.keep(op_name(kernel.info()), info, (x.dtype(), lies, x.numel()), choice))
     }
@@ -100,15 +101,15 @@ impl Tuner {
         let stream = call.stream.clone().unwrap_or_else(|| y.device().stream());
         let info = measure::measurable(&y.as_view(), &stream)?;
         let with = |strategy, threads| MapCall { strategy, threads, tuned: None, ..call.clone() };
-        let candidates = measure::candidates(DEFAULT_THREADS, |strategy, threads| {
-            let plan = with(strategy, threads).plan(operands, &y.as_view())?;
-            Ok((plan.strategy, plan.threads, plan.replaced.is_some()))
+        let candidates = measure::candidates(DEFAULT_THREADS, measure::NO_VECTORS, |wish| {
+            let plan = with(wish.strategy, wish.threads).plan(operands, &y.as_view())?;
+            Ok((Settings::new(plan.strategy, plan.threads), plan.replaced.is_some()))
         })?;
-        let default = with(Strategy::Auto, candidates[0].1);
+        let default = with(Strategy::Auto, candidates[0].threads);
         let (lies, dtype) = (Lies::Class(default.plan(operands, &y.as_view())?.class), call.dtype(operands)?);
         let (device, n) = (*y.device(), y.numel());
-        let choice = measure::fastest(&device, stream, &candidates, &mut |strategy, threads| {
-            with(strategy, threads).run_into(operands, y.reborrow())
+        let choice = measure::fastest(&device, stream, &candidates, &mut |settings| {
+            with(settings.strategy, settings.threads).run_into(operands, y.reborrow())
         })?;
         Ok(self.keep(op_name(&call.def.info), info, (dtype, lies, n), choice))
     }

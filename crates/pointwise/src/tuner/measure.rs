@@ -1,12 +1,16 @@
 //! Timing of launch settings by events on the device.
 
-use super::Choice;
+use super::{Choice, Settings};
 use crate::cuda::{DeviceInfo, Event};
 use crate::error::{ErrorKind, Result};
 use crate::{Device, Strategy, Stream, TensorView};
 
 /// Threads of a block to try. Smaller blocks and larger ones than these have been no faster anywhere.
 const THREADS: [u32; 4] = [128, 256, 512, 1024];
+/// Vectors of a thread to try, where the kernels have a choice: the next ones lie a block further on.
+pub(super) const VECTORS: &[Option<u32>] = &[Some(1), Some(2), Some(4)];
+/// Where they have none.
+pub(super) const NO_VECTORS: &[Option<u32>] = &[None];
 /// Times each candidate is measured, in turns, so that a change of the device's clock is no advantage.
 const ROUNDS: usize = 7;
 /// Device time of one measurement, in milliseconds: many steps of the events' clock.
@@ -33,20 +37,23 @@ pub(super) fn measurable(y: &TensorView<'_>, stream: &Stream) -> Result<&'static
     Ok(info)
 }
 
-/// The settings that can serve a call, the default ones, of so many threads, first. `plan` says which strategy and threads a wish comes to, and
-/// whether that stands in for the one asked for.
+/// The settings that can serve a call, the default ones, of so many threads, first. `plan` says which settings a wish comes
+/// to, and whether the strategy stands in for the one asked for.
 pub(super) fn candidates(
     default: u32,
-    plan: impl Fn(Strategy, u32) -> Result<(Strategy, u32, bool)>,
-) -> Result<Vec<(Strategy, u32)>> {
-    let (strategy, threads, _) = plan(Strategy::Auto, default)?;
-    let mut candidates = vec![(strategy, threads)];
+    vectors: &[Option<u32>],
+    plan: impl Fn(Settings) -> Result<(Settings, bool)>,
+) -> Result<Vec<Settings>> {
+    let (settings, _) = plan(Settings::new(Strategy::Auto, default))?;
+    let mut candidates = vec![settings];
     for strategy in Strategy::ALL {
         for threads in THREADS {
-            let (strategy, threads, replaced) = plan(strategy, threads)?;
-            // One that stands in for another, or has its own number of threads, is a candidate already.
-            if !replaced && !candidates.contains(&(strategy, threads)) {
-                candidates.push((strategy, threads));
+            for &vectors in vectors {
+                let (settings, replaced) = plan(Settings { strategy, threads, vectors })?;
+                // One that stands in for another, or has its own number of threads or vectors, is a candidate already.
+                if !replaced && !candidates.contains(&settings) {
+                    candidates.push(settings);
+                }
             }
         }
     }
@@ -57,28 +64,29 @@ pub(super) fn candidates(
 pub(super) fn fastest(
     device: &Device,
     stream: Stream,
-    candidates: &[(Strategy, u32)],
-    run: &mut dyn FnMut(Strategy, u32) -> Result<()>,
+    candidates: &[Settings],
+    run: &mut dyn FnMut(Settings) -> Result<()>,
 ) -> Result<Choice> {
     let mut timer = Timer { start: Event::new(device)?, end: Event::new(device)?, stream };
     let mut entries = Vec::with_capacity(candidates.len());
-    for &(strategy, threads) in candidates {
+    for &settings in candidates {
         // Loads the kernel, and fills the caches as the calls before the measured ones do.
-        timer.milliseconds(3, &mut || run(strategy, threads))?;
-        let once = timer.milliseconds(1, &mut || run(strategy, threads))?;
+        timer.milliseconds(3, &mut || run(settings))?;
+        let once = timer.milliseconds(1, &mut || run(settings))?;
         let calls = (SPAN / once.max(1e-4)).clamp(1.0, MOST_CALLS) as u32;
-        entries.push((strategy, threads, calls, Vec::with_capacity(ROUNDS)));
+        entries.push((settings, calls, Vec::with_capacity(ROUNDS)));
     }
     for _ in 0..ROUNDS {
-        for (strategy, threads, calls, times) in &mut entries {
-            let time = timer.milliseconds(*calls, &mut || run(*strategy, *threads))?;
+        for (settings, calls, times) in &mut entries {
+            let time = timer.milliseconds(*calls, &mut || run(*settings))?;
             times.push(f64::from(time) / f64::from(*calls));
         }
     }
     let mut best: Option<Choice> = None;
-    for (strategy, threads, _, mut times) in entries {
+    for (Settings { strategy, threads, vectors }, _, mut times) in entries {
         times.sort_by(f64::total_cmp);
-        let choice = Choice { strategy, threads, microseconds: times[ROUNDS / 2] * 1000.0 };
+        let microseconds = times[ROUNDS / 2] * 1000.0;
+        let choice = Choice { strategy, threads, vectors_per_thread: vectors, microseconds };
         if best.is_none_or(|best| choice.microseconds < best.microseconds * (1.0 - GAIN)) {
             best = Some(choice);
         }
@@ -114,24 +122,33 @@ mod tests {
     /// Wishes that come to the same settings are one candidate, and the default comes first.
     #[test]
     fn candidates_are_told_apart() {
-        let two = candidates(256, |strategy, threads| {
-            Ok(match strategy {
-                Strategy::Auto => (Strategy::RegisterCopy, threads, false),
-                Strategy::Table => (Strategy::Table, 128, false),
-                Strategy::ExplicitParallel => (Strategy::RegisterCopy, threads, true),
-                strategy => (strategy, threads, false),
-            })
-        });
-        let two = two.unwrap();
-        assert_eq!(two[0], (Strategy::RegisterCopy, 256));
-        assert_eq!(two.len(), 2 * THREADS.len() + 1, "{two:?}");
-        assert_eq!(two.iter().filter(|it| it.0 == Strategy::Table).count(), 1);
+        for (vectors, of_threads) in [(NO_VECTORS, 1), (VECTORS, VECTORS.len())] {
+            let found = candidates(256, vectors, |wish| {
+                let (strategy, threads, replaced) = match wish.strategy {
+                    Strategy::Auto => (Strategy::RegisterCopy, wish.threads, false),
+                    Strategy::Table => (Strategy::Table, 128, false),
+                    Strategy::ExplicitParallel => (Strategy::RegisterCopy, wish.threads, true),
+                    strategy => (strategy, wish.threads, false),
+                };
+                // Where it is left open it is the smallest there is.
+                let has_vectors = strategy == Strategy::RegisterCopy;
+                let vectors = wish.vectors.or(vectors[0]).filter(|_| has_vectors);
+                Ok((Settings { strategy, threads, vectors }, replaced))
+            });
+            let found = found.unwrap();
+            let first = Settings { strategy: Strategy::RegisterCopy, threads: 256, vectors: vectors[0] };
+            assert_eq!(found[0], first);
+            let count = |strategy| found.iter().filter(|it| it.strategy == strategy).count();
+            assert_eq!(count(Strategy::RegisterCopy), THREADS.len() * of_threads, "{found:?}");
+            assert_eq!((count(Strategy::Direct), count(Strategy::Table)), (THREADS.len(), 1), "{found:?}");
+            assert_eq!(found.len(), THREADS.len() * (of_threads + 1) + 1, "{found:?}");
+        }
     }
 
     /// What a call cannot be is an error before anything is measured.
     #[test]
     fn a_bad_call_is_no_candidate() {
-        let error = candidates(256, |_, _| Err(ErrorKind::Overlap { what: "x".to_owned() }.into())).unwrap_err();
+        let error = candidates(256, VECTORS, |_| Err(ErrorKind::Overlap { what: "x".to_owned() }.into())).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Overlap { .. }));
     }
 }

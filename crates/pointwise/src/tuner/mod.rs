@@ -1,4 +1,4 @@
-//! The autotuner: which strategy and how many threads are fastest on the user's device, measured once and kept.
+//! The autotuner: which strategy, how many threads and how many vectors of each are fastest on the user's device, measured once and kept.
 
 mod cache;
 mod calls;
@@ -24,8 +24,27 @@ pub struct Choice {
     pub strategy: Strategy,
     /// Threads of a block.
     pub threads: u32,
+    /// 16-byte vectors of a thread ([`UnaryKernel::vectors_per_thread`]), of a unary op with
+    /// [`Strategy::RegisterCopy`]; else `None`.
+    pub vectors_per_thread: Option<u32>,
     /// Device time of a call, measured, of many in a row.
     pub microseconds: f64,
+}
+
+/// Launch settings, as far as a tuner chooses them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) strategy: Strategy,
+    pub(crate) threads: u32,
+    /// `None` where it is left open, or is no choice.
+    pub(crate) vectors: Option<u32>,
+}
+
+impl Settings {
+    /// Of an op whose kernels have one vector a thread.
+    pub(crate) fn new(strategy: Strategy, threads: u32) -> Settings {
+        Settings { strategy, threads, vectors: None }
+    }
 }
 
 /// Measures which launch settings are fastest on a device, and keeps the results in a file.
@@ -122,16 +141,22 @@ impl Place {
 pub(crate) struct Choices(Arc<[(Place, Choice)]>);
 
 impl Choices {
-    /// Strategy and threads for a call, where there is a choice.
-    pub(crate) fn find(&self, device: &Device, dtype: DType, lies: Lies, n: u64) -> Option<(Strategy, u32)> {
+    /// The settings for a call, where there is a choice.
+    pub(crate) fn settings(&self, device: &Device, dtype: DType, lies: Lies, n: u64) -> Option<Settings> {
         let place = Place::new(device.info()?, dtype, lies, n);
         let (_, choice) = self.0.iter().find(|(at, _)| *at == place)?;
-        Some((choice.strategy, choice.threads))
+        let Choice { strategy, threads, vectors_per_thread: vectors, .. } = *choice;
+        Some(Settings { strategy, threads, vectors })
+    }
+
+    /// Strategy and threads for a call, where there is a choice.
+    pub(crate) fn find(&self, device: &Device, dtype: DType, lies: Lies, n: u64) -> Option<(Strategy, u32)> {
+        self.settings(device, dtype, lies, n).map(|found| (found.strategy, found.threads))
     }
 }
 
 impl Tuner {
-    /// The results in the user's cache folder: `tuner-1.json` in `$POINTWISE_CACHE`, `$XDG_CACHE_HOME/pointwise` or
+    /// The results in the user's cache folder: `tuner-2.json` in `$POINTWISE_CACHE`, `$XDG_CACHE_HOME/pointwise` or
     /// `~/.cache/pointwise`. Never fails: what cannot be used is told by [`Tuner::warnings`], and without a folder results
     /// are kept in memory alone.
     pub fn load() -> Tuner {
@@ -146,8 +171,8 @@ impl Tuner {
         }
     }
 
-    /// The results in a file, which need not be there yet. A file that is damaged or is something else is ignored, with a
-    /// warning, and replaced by the next result.
+    /// The results in a file, which need not be there yet. A file that is damaged, is something else or has the format of
+    /// another version is ignored, with a warning, and replaced by the next result.
     pub fn load_from(file: impl Into<PathBuf>) -> Tuner {
         let file = file.into();
         let (choices, warnings) = cache::read(&file);
@@ -169,8 +194,9 @@ impl Tuner {
         &self.warnings
     }
 
-    /// Measures `kernel` on these tensors with every strategy and number of threads that can serve them, keeps the fastest
-    /// for calls like this one, and writes the file. Takes some tens of milliseconds, and writes the op's results to `y`.
+    /// Measures `kernel` on these tensors with every strategy that can serve them, several numbers of threads and of vectors
+    /// of a thread, keeps the fastest for calls like this one, and writes the file. Takes some tens of milliseconds, and
+    /// writes the op's results to `y`.
     ///
     /// # Errors
     /// Those of [`UnaryKernel::run_into`]; tensors on the CPU, without elements, or not contiguous, a stream that is being
@@ -189,12 +215,14 @@ impl Tuner {
         let info = measure::measurable(&x, &stream)?;
         x.layout().require_contiguous("tune")?;
         let default = kernel.untuned();
-        let candidates = measure::candidates(DEFAULT_THREADS, |strategy, threads| {
-            let plan = default.clone().strategy(strategy).threads(threads).plan(x, y.as_view())?;
-            Ok((plan.strategy, plan.threads, plan.replaced.is_some()))
+        let candidates = measure::candidates(DEFAULT_THREADS, measure::VECTORS, |wish| {
+            let plan = default.with(wish).plan(x, y.as_view())?;
+            let vectors = (plan.strategy == Strategy::RegisterCopy).then_some(plan.steps);
+            let settings = Settings { strategy: plan.strategy, threads: plan.threads, vectors };
+            Ok((settings, plan.replaced.is_some()))
         })?;
-        let choice = measure::fastest(x.device(), stream, &candidates, &mut |strategy, threads| {
-            default.clone().strategy(strategy).threads(threads).run_into(x, y.reborrow())
+        let choice = measure::fastest(x.device(), stream, &candidates, &mut |settings| {
+            default.with(settings).run_into(x, y.reborrow())
         })?;
         let lies = Lies::aligned(kernel.takes_vectors(&x, y.address())?);
         Ok(self.keep(op_name(&kernel.def().info), info, (x.dtype(), lies, x.numel()), choice))

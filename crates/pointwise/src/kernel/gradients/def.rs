@@ -1,0 +1,97 @@
+//! The definitions of gradients.
+
+use pointwise_core::op::{MAX_OPERANDS, MAX_PARAMS, MAX_RESULTS, Words};
+use pointwise_core::{DType, OpInfo};
+
+use super::call::Call;
+use super::{GatedGradientsKernel, GradientsKernel};
+use crate::Number;
+use crate::cpu::GradientsFn;
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::{Class, Entry};
+
+/// The gradients of an op of several operands as the host knows them. Made by
+/// [`host_gradients!`](crate::host_gradients) and its siblings from a row of a table of gradients.
+#[derive(Debug)]
+pub struct GradientDef {
+    /// The row.
+    pub info: OpInfo,
+    /// The loop over elements of a type on the CPU; `None` for a type the op does not take.
+    pub cpu: fn(DType) -> Option<GradientsFn>,
+    /// The kernel of a class for elements of a type; `None` where there is none.
+    pub entry: fn(DType, Class) -> Option<&'static Entry>,
+    /// The formula in f64, a condition as 0 or 1.
+    pub oracle: fn([f64; MAX_OPERANDS], Words) -> [f64; MAX_RESULTS],
+    /// The formula with every step rounded to f32 once.
+    pub steps: fn([f32; MAX_OPERANDS], Words) -> [f32; MAX_RESULTS],
+}
+
+impl GradientDef {
+    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params).
+    pub fn gradients_with(&'static self, params: [Number; MAX_PARAMS]) -> GradientsKernel {
+        GradientsKernel(Call::new(self, params))
+    }
+
+    /// The gradients of a gated op with parameters.
+    pub fn gated_gradients_with(&'static self, params: [Number; MAX_PARAMS]) -> GatedGradientsKernel {
+        GatedGradientsKernel(Call::new(self, params))
+    }
+
+    /// The formula in f64, for elements of type `dtype`.
+    ///
+    /// # Errors
+    /// An element type or a parameter that the op does not take.
+    pub fn oracle_for(
+        &self,
+        dtype: DType,
+        params: &[Number; MAX_PARAMS],
+    ) -> Result<impl Fn([f64; MAX_OPERANDS]) -> [f64; MAX_RESULTS] + Copy + use<>> {
+        self.check_dtype(dtype)?;
+        let mut words = Words::default();
+        for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
+            *word = number.oracle(info, dtype)?.to_bits();
+        }
+        let oracle = self.oracle;
+        Ok(move |x| oracle(x, words))
+    }
+
+    /// The formula with every step rounded to f32 once, for elements of type `dtype`: what the bound is about.
+    ///
+    /// # Errors
+    /// As [`GradientDef::oracle_for`].
+    pub fn steps_for(
+        &self,
+        dtype: DType,
+        params: &[Number; MAX_PARAMS],
+    ) -> Result<impl Fn([f32; MAX_OPERANDS]) -> [f32; MAX_RESULTS] + Copy + use<>> {
+        self.check_dtype(dtype)?;
+        let words = words(&self.info, params, dtype)?;
+        let steps = self.steps;
+        Ok(move |x| steps(x, words))
+    }
+
+    pub(super) fn check_dtype(&self, dtype: DType) -> Result<()> {
+        if self.info.supports(dtype) {
+            return Ok(());
+        }
+        Err(ErrorKind::DType { op: self.info.name.to_owned(), got: dtype, allowed: self.info.types.to_vec() }.into())
+    }
+
+    #[cold]
+    pub(super) fn no_kernel(&self, dtype: DType) -> Error {
+        ErrorKind::NoKernel {
+            symbol: format!("{} of {dtype}", self.info.name),
+            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
+        }
+        .into()
+    }
+}
+
+/// Parameters as a kernel takes them.
+pub(super) fn words(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType) -> Result<Words> {
+    let mut words = Words::default();
+    for ((word, number), info) in words.iter_mut().zip(params).zip(info.params) {
+        *word = number.word(info, dtype)?;
+    }
+    Ok(words)
+}

@@ -1,0 +1,113 @@
+//! The kernel object of a gated op's gradients, in the halves of one tensor.
+
+use super::GradientDef;
+use super::call::{Call, Ready, Targets, overlapping};
+use crate::Stream;
+use crate::error::{ErrorKind, Result};
+use crate::kernel::{MapPlan, Operand, Strategy, settings};
+use crate::shape::Shape;
+use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
+
+/// The gradients of a gated op, with parameters and launch settings: those of both halves of `x` in one pass.
+///
+/// ```
+/// use pointwise::{Device, Tensor, ops};
+///
+/// let cpu = Device::cpu();
+/// let x = Tensor::from_slice(&cpu, &[0.0_f32, 3.0], [1, 2])?; // gate and value
+/// let grad = Tensor::full(&cpu, 2.0_f32, [1, 1])?;
+/// let y = ops::silu_and_mul_backward(&grad, &x)?;
+/// assert_eq!(y.to_vec::<f32>()?, [3.0, 0.0]); // grad value silu'(0), grad silu(0)
+/// # Ok::<(), pointwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GatedGradientsKernel(pub(super) Call);
+
+impl GatedGradientsKernel {
+    settings!(GradientDef);
+
+    /// The gradient of `x` of shape `(.., 2N)` for `grad` of shape `(.., N)`, in a new tensor of x's shape.
+    ///
+    /// # Errors
+    /// A last dimension that is odd or missing, a `grad` that does not broadcast to `(.., N)`, and those of
+    /// [`GradientsKernel::run`].
+    pub fn run<'a>(&self, grad: impl Into<Operand<'a>>, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
+        let x = x.into();
+        let ready = self.ready(grad.into(), &x)?;
+        let mut y = Tensor::empty(x.device(), x.dtype(), *x.shape())?;
+        let pointer = y.as_mut_ptr();
+        let targets = Targets::halves(pointer, &y.view())?;
+        // SAFETY: a new tensor of the result's type, shape and device.
+        unsafe { self.0.write(&ready, &targets) }?;
+        Ok(y)
+    }
+
+    /// The gradient of `x`, written to `y` of its shape, which may be `x` itself.
+    ///
+    /// # Errors
+    /// As [`GatedGradientsKernel::run`] and [`GradientsKernel::run_into`].
+    pub fn run_into<'a, 'b>(
+        &self,
+        grad: impl Into<Operand<'a>>,
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+    ) -> Result<()> {
+        let (grad, x, mut y) = (grad.into(), x.into(), y.into());
+        let ready = self.ready(grad, &x)?;
+        let pointer = y.as_mut_ptr();
+        self.check(&grad, &x, &y.as_view())?;
+        // SAFETY: `y` is exclusively borrowed, and checked.
+        unsafe { self.0.write(&ready, &Targets::halves(pointer, &y.as_view())?) }
+    }
+
+    /// What [`GatedGradientsKernel::run_into`] would launch on a CUDA device for these tensors.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn plan<'a>(
+        &self,
+        grad: impl Into<Operand<'a>>,
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorView<'a>>,
+    ) -> Result<MapPlan> {
+        let (grad, x, y) = (grad.into(), x.into(), y.into());
+        let ready = self.ready(grad, &x)?;
+        self.check(&grad, &x, &y)?;
+        self.0.plan(&ready, &Targets::halves(std::ptr::null_mut(), &y)?)
+    }
+
+    fn ready<'a>(&self, grad: Operand<'a>, x: &TensorView<'a>) -> Result<Ready<'a>> {
+        let info = &self.0.def.info;
+        let last = x.shape().rank().checked_sub(1);
+        let Some((last, size)) = last.map(|last| (last, x.shape()[last])).filter(|(_, size)| size % 2 == 0) else {
+            return Err(ErrorKind::Unsupported {
+                what: format!("{} of shape {}", info.name, x.shape()),
+                advice: "the last dimension holds gate and value, so it must be even".to_owned(),
+            }
+            .into());
+        };
+        let (gate, value) = (x.narrow(last, 0, size / 2)?, x.narrow(last, size / 2, size / 2)?);
+        let ready = self.0.ready(&[grad, Operand::View(gate), Operand::View(value)])?;
+        if &ready.shape != gate.shape() {
+            let got = match grad {
+                Operand::View(grad) => *grad.shape(),
+                Operand::Number(_) => Shape::SCALAR,
+            };
+            let what = format!("grad of {} of shape {}", info.name, x.shape());
+            return Err(ErrorKind::ShapeMismatch { what, expected: *gate.shape(), got }.into());
+        }
+        Ok(ready)
+    }
+
+    fn check(&self, grad: &Operand<'_>, x: &TensorView<'_>, y: &TensorView<'_>) -> Result<()> {
+        let info = &self.0.def.info;
+        self.0.check_result("y", y, x.dtype(), x.shape(), x.device())?;
+        if overlap(x, y) == Overlap::Partial {
+            return Err(overlapping(info, "x", "y"));
+        }
+        match grad {
+            Operand::View(grad) if overlap(grad, y) != Overlap::None => Err(overlapping(info, "grad", "y")),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Dropout and the position encodings, one named case each, on the device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`,
+//! `cuda:N`).
+//!
+//! Dropout is compared, bit for bit, with its definition applied to one element at a time; the encodings with f64. On a
+//! CUDA device every strategy is a case, and the encodings must have the CPU's bits, too.
+
+mod dropout;
+mod encodings;
+mod tuner;
+
+use dropout::{beyond_32_bits, dropout, dropout_errors, independence, settings, statistics, views};
+use encodings::{alibi, encoding_errors, into_views, sinusoidal, slopes};
+use libtest_mimic::{Arguments, Failed, Trial};
+use pointwise::{DType, Device, Philox, SinusoidalLayout, Strategy, Stream, Tensor, kernels, ops};
+use tests::inputs;
+use tuner::{nothing_to_measure, tune, tune_other_kinds};
+
+const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
+const GUARD: u8 = 0xA5;
+const LAYOUTS: [(&str, SinusoidalLayout); 2] =
+    [("interleaved", SinusoidalLayout::Interleaved), ("halves", SinusoidalLayout::Halves)];
+
+type Outcome = Result<(), Failed>;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let name = std::env::var("POINTWISE_DEVICE").unwrap_or_else(|_| "auto".to_owned());
+    let device = Device::parse(&name).unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        std::process::exit(2);
+    });
+    let mut trials = vec![
+        Trial::test("dropout::statistics", move || statistics(&device)),
+        Trial::test("dropout::independence", move || independence(&device)),
+        Trial::test("dropout::views", move || views(&device)),
+        Trial::test("dropout::errors", move || dropout_errors(&device)),
+        Trial::test("encodings::errors", move || encoding_errors(&device)),
+        Trial::test("encodings::into_views", move || into_views(&device)),
+        Trial::test("alibi::slopes", slopes),
+        Trial::test("tuner::nothing_to_measure", move || nothing_to_measure(&device)),
+    ];
+    let strategies: Vec<(&str, Strategy)> = if device.is_cpu() {
+        vec![("cpu", Strategy::Auto)]
+    } else {
+        Strategy::ALL.into_iter().filter(|s| *s != Strategy::Table).map(|s| (s.name(), s)).collect()
+    };
+    for dtype in FLOATS {
+        trials.push(Trial::test(format!("dropout::{dtype}::settings"), move || settings(&device, dtype)));
+        for &(name, strategy) in &strategies {
+            let test = move || dropout(&device, dtype, strategy);
+            trials.push(Trial::test(format!("dropout::{dtype}::{name}"), test));
+            if strategy == Strategy::ExplicitParallel {
+                continue;
+            }
+            for causal in [false, true] {
+                let test = move || alibi(&device, dtype, strategy, causal);
+                let kind = if causal { "causal" } else { "symmetric" };
+                trials.push(Trial::test(format!("alibi::{dtype}::{kind}::{name}"), test));
+            }
+            for (kind, layout) in LAYOUTS {
+                let test = move || sinusoidal(&device, dtype, strategy, layout);
+                trials.push(Trial::test(format!("sinusoidal::{dtype}::{kind}::{name}"), test));
+            }
+        }
+    }
+    if device.is_cuda() {
+        trials.push(Trial::test("graph_and_stream", move || graph_and_stream(&device)));
+        for (dtype, n) in [(DType::F32, 1000), (DType::BF16, 1 << 20), (DType::F8E4M3, 1 << 22)] {
+            let test = move || tune(&device, dtype, n);
+            trials.push(Trial::test(format!("tuner::{dtype}::{n}"), test));
+        }
+        trials.push(Trial::test("tuner::other_kinds", move || tune_other_kinds(&device)));
+        for &(name, strategy) in &strategies {
+            let test = move || beyond_32_bits(&device, strategy);
+            trials.push(Trial::test(format!("dropout::beyond_2_to_32::{name}"), test).with_ignored_flag(true));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// The first element that differs; all NaN are one.
+fn differs(dtype: DType, a: &[u8], b: &[u8]) -> Option<usize> {
+    tests::judge::same_bits(dtype, a, b)
+}
+
+fn same_on_the_cpu(y: &Tensor, cpu: &Tensor, what: &str) -> Outcome {
+    match differs(y.dtype(), &y.to_bytes()?, &cpu.to_bytes()?) {
+        None => Ok(()),
+        Some(at) => Err(format!("{what}: element {at} differs from the CPU's").into()),
+    }
+}
+
+/// Every `_into` call in one graph on a stream of its own, replayed into poisoned tensors.
+fn graph_and_stream(device: &Device) -> Outcome {
+    let stream = Stream::new(device)?;
+    let place = Philox::new(8);
+    let x = Tensor::from_bytes(device, DType::BF16, &inputs::mixed(DType::BF16, 5000, 3), [5000])?;
+    let mut y = Tensor::zeros(device, DType::BF16, [5000])?;
+    let mut z = Tensor::zeros(device, DType::BF16, [5000])?;
+    let mut mask = Tensor::zeros(device, DType::Bool, [5000])?;
+    let mut copy = Tensor::zeros(device, DType::BF16, [5000])?;
+    let mut bias = Tensor::zeros(device, DType::F16, [4, 64, 64])?;
+    let mut table = Tensor::zeros(device, DType::F32, [100, 64])?;
+    let kernel = kernels::dropout(0.3).on(&stream);
+    let mut run = || -> pointwise::Result<()> {
+        kernel.run_into(&x, &mut y, place)?;
+        kernel.run_with_mask_into(&x, &mut z, &mut mask, place)?;
+        kernels::dropout(0.0).on(&stream).run_into(&x, &mut copy, place)?;
+        kernels::alibi(true).on(&stream).run_into(&mut bias)?;
+        kernels::sinusoidal(SinusoidalLayout::Halves).on(&stream).run_into(&mut table)
+    };
+    // Loads the kernels, which a capture may not.
+    run()?;
+    stream.synchronize()?;
+    stream.begin_capture()?;
+    run()?;
+    let graph = stream.end_capture()?;
+    for tensor in [&mut y, &mut z, &mut copy, &mut bias, &mut table] {
+        let poison = vec![GUARD; tensor.byte_len()];
+        tensor.copy_from_bytes(&poison)?;
+    }
+    // SAFETY: every tensor of the graph lives, and nothing else uses them.
+    unsafe { graph.launch(&stream)? };
+    stream.synchronize()?;
+    let cpu = Device::cpu();
+    let (expected, kept) = ops::dropout_with_mask(&x.to_device(&cpu)?, 0.3, true, place)?;
+    same_on_the_cpu(&y, &expected, "dropout")?;
+    same_on_the_cpu(&z, &expected, "dropout with a mask")?;
+    same_on_the_cpu(&mask, &kept, "the mask")?;
+    assert_eq!(copy.to_bytes()?, x.to_bytes()?);
+    same_on_the_cpu(&bias, &ops::alibi(&cpu, DType::F16, 4, 64, true)?, "alibi")?;
+    same_on_the_cpu(&table, &ops::sinusoidal(&cpu, DType::F32, 100, 64, SinusoidalLayout::Halves)?, "sinusoidal")
+}
