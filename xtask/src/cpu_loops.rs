@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{cargo, root, run};
 
-/// The loops are those of this feature level: functions named so, made once for each op and element type.
-const SUFFIX: &str = "_avx2";
+/// The loops are those of these feature levels: functions named so, made once for each op and element type.
+const SUFFIXES: [&str; 2] = ["_avx2", "_avx512"];
 
 /// What any loop may call.
 const ALLOWED: [&str; 3] = ["memcpy", "memmove", "memset"];
@@ -48,7 +48,7 @@ pub(crate) fn check() -> Result<()> {
     let text = fs::read_to_string(&file).with_context(|| format!("no assembly in {}", file.display()))?;
     let loops = loops(&text);
     if loops.is_empty() {
-        bail!("no function of the assembly ends in {SUFFIX}");
+        bail!("no function of the assembly ends in {SUFFIXES:?}");
     }
     let faults: Vec<String> = loops.iter().filter_map(fault).collect();
     if !faults.is_empty() {
@@ -66,7 +66,7 @@ fn loops(text: &str) -> Vec<Loop> {
     for line in text.lines() {
         if let Some(label) = line.strip_suffix(':').filter(|label| label.starts_with("_R")) {
             let name = format!("{:#}", rustc_demangle::demangle(label));
-            let is_loop = name.starts_with("pointwise::cpu::") && name.contains(SUFFIX);
+            let is_loop = name.starts_with("pointwise::cpu::") && SUFFIXES.iter().any(|suffix| name.contains(suffix));
             open = is_loop.then(|| Loop { name, ..Loop::default() });
         } else if line.starts_with(".Lfunc_end") {
             all.extend(open.take());
@@ -86,7 +86,7 @@ impl Loop {
             }
             return;
         }
-        if is_arithmetic(mnemonic, ["ps", "pd"]) && operands.contains("%ymm") {
+        if is_arithmetic(mnemonic, ["ps", "pd"]) && ["%ymm", "%zmm"].iter().any(|register| operands.contains(register)) {
             self.packed += 1;
         }
         if is_arithmetic(mnemonic, ["ss", "sd"]) {

@@ -377,3 +377,18 @@ pub fn rarely<T: Copy>(condition: bool, slow: impl FnOnce() -> T, fast: T) -> T 
         if condition { slow } else { fast }
     }
 }
+
+/// `fast` where `condition` holds, as it does for most inputs, else `slow()`: [`rarely`] told the other way round, so that
+/// a compiler that has been told the condition finds it (see [`assume_small_angle`](super::assume_small_angle)).
+#[inline(always)]
+pub fn mostly<T: Copy>(condition: bool, fast: T, slow: impl FnOnce() -> T) -> T {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        if condition { fast } else { slow() }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let slow = slow();
+        if condition { fast } else { slow }
+    }
+}
