@@ -2,12 +2,14 @@
 
 use std::mem::MaybeUninit;
 
-use pointwise_core::cast;
+use pointwise_core::family::bitwise::{BitwiseAnd, BitwiseXor};
 use pointwise_core::map::{self, Map, absent};
-use pointwise_core::maths;
 use pointwise_core::op::Words;
 use pointwise_core::philox::BLOCK as WORDS;
-use pointwise_core::{BinaryOp, Draw, Element, Logic, Philox, RandomMapOp, Store, TableOp, TernaryOp, UnaryOp, Word};
+use pointwise_core::{
+    BinaryOp, DType, Draw, Element, Logic, OpInfo, Philox, RandomMapOp, ResultType, Store, TableOp, TernaryOp, UnaryOp,
+    Word, cast, maths,
+};
 
 #[cfg(target_arch = "x86_64")]
 use super::lanes::by_f16c;
@@ -62,9 +64,51 @@ macro_rules! arities {
     )* };
 }
 
+/// The unary op `O` on elements `E`.
+///
+/// # Safety
+/// As [`MapFn`].
+pub unsafe fn unary<E, O>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw)
+where
+    E: Element,
+    O: TableOp + UnaryOp<E::Compute, Output: Store<E>>,
+{
+    // What concerns the sign of 16 bits alone needs no conversion.
+    let bits = |word: u64| [operands[0], Source { word: Some(word), ..operands[0] }, operands[2]];
+    // SAFETY: the caller's contract; 16-bit floats are as large and aligned as integers, and the op gives such again.
+    unsafe {
+        match const { sign_op(&O::INFO, E::DTYPE) } {
+            Some(SignOp::Clear) => {
+                run::<map::Binary<i16, BitwiseAnd>>(&bits(0x7fff), y, step, n, words, draw);
+            }
+            Some(SignOp::Flip) => {
+                run::<map::Binary<i16, BitwiseXor>>(&bits(0x8000), y, step, n, words, draw);
+            }
+            None => run::<map::Unary<E, O>>(operands, y, step, n, words, draw),
+        }
+    }
+}
+
+/// What an op does that changes nothing but the sign.
+#[derive(Clone, Copy)]
+enum SignOp {
+    Clear,
+    Flip,
+}
+
+/// Whether an op on 16-bit floats changes nothing but the sign.
+const fn sign_op(info: &OpInfo, dtype: DType) -> Option<SignOp> {
+    if !matches!(dtype, DType::F16 | DType::BF16) || !matches!(info.result, ResultType::Same) {
+        return None;
+    }
+    match info.formula.as_bytes() {
+        b"x.abs()" => Some(SignOp::Clear),
+        b"-x" => Some(SignOp::Flip),
+        _ => None,
+    }
+}
+
 arities! {
-    /// The unary op `O` on elements `E`.
-    unary: Unary, [UnaryOp<E::Compute, Output: Store<E>>];
     /// The binary op `O` on elements `E`.
     binary: Binary, [BinaryOp<E::Compute, Output: Store<E>>];
     /// The ternary op `O` on elements `E`.
@@ -119,48 +163,59 @@ unsafe fn run_avx2<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: u
 unsafe fn run_avx512<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
     // SAFETY: the caller's contract.
     unsafe {
-        if const { goes_directly::<M>() } && lie_apart::<M>(operands, y, step, n) {
-            return direct::<M>(operands, y, n, words);
+        if const { goes_directly::<M>() } {
+            if M::OPERANDS == 2 && operands[1].is_uniform() && lie_apart::<M>(operands, 1, y, step, n) {
+                return direct::<M, true>(operands, y, n, words);
+            }
+            if lie_apart::<M>(operands, M::OPERANDS, y, step, n) {
+                return direct::<M, false>(operands, y, n, words);
+            }
         }
         blocks::<M, { level::AVX512 }>(operands, y, step, n, words, draw);
     }
 }
 
-/// Whether [`direct`] is worth its code: not where the maths dwarfs a copy, nor where conversions have loops of their own.
+/// Whether [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which loops of
+/// their own do faster, and not where the loop looks at its operands or draws random numbers.
 #[cfg(target_arch = "x86_64")]
 const fn goes_directly<M: Map>() -> bool {
-    let f16 = by_f16c::<M::A>(level::AVX512) || by_f16c::<M::B>(level::AVX512) || by_f16c::<M::R>(level::AVX512);
-    !f16 && !M::RANDOM && M::ANGLE.is_none()
+    let f16 = by_f16c::<M::A>(level::AVX512) || by_f16c::<M::B>(level::AVX512);
+    let rounds = M::R::DTYPE.is_float() && M::R::DTYPE.size() < 4;
+    !f16 && !rounds && !M::RANDOM && M::ANGLE.is_none()
 }
 
-/// Whether operands and result are all contiguous, and the result shares no memory with an operand.
+/// Whether the first `count` operands and the result are contiguous, and the result shares no memory with them.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn lie_apart<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize) -> bool {
+fn lie_apart<M: Map>(operands: &[Source; 3], count: usize, y: *mut u8, step: isize, n: usize) -> bool {
     let sizes = [size_of::<M::A>(), size_of::<M::B>(), size_of::<M::C>()];
     let (y, end) = (y.addr(), y.addr() + n * size_of::<M::R>());
     let apart = |(source, size): (&Source, usize)| {
         let x = source.pointer.addr();
         source.word.is_none() && source.step == 1 && (x + n * size <= y || end <= x)
     };
-    step == 1 && operands.iter().zip(sizes).take(M::OPERANDS).all(apart)
+    step == 1 && operands.iter().zip(sizes).take(count).all(apart)
 }
 
-/// `y[i] = op(a[i], ..)` in one loop.
+/// `y[i] = op(a[i], ..)` in one loop; the second operand may be uniform.
 ///
 /// # Safety
-/// As [`MapFn`]; [`lie_apart`].
+/// As [`MapFn`]; the other operands and the result [`lie_apart`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn direct<M: Map>(operands: &[Source; 3], y: *mut u8, n: usize, words: Words) {
+unsafe fn direct<M: Map, const UNIFORM: bool>(operands: &[Source; 3], y: *mut u8, n: usize, words: Words) {
     let map = M::from_words(words);
+    let mut second = [MaybeUninit::new(absent::<M::B>())];
+    if UNIFORM && n > 0 {
+        operands[1].spread::<M::B>(&mut second);
+    }
     let [a, b, c] = operands.each_ref().map(|source| source.pointer);
     let (a, b, c, y) = (a.cast::<M::A>(), b.cast::<M::B>(), c.cast::<M::C>(), y.cast::<M::R>());
     for i in 0..n {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller's contract; `second` was written when it was made.
         unsafe {
             let a = a.add(i).read().widen();
-            let b = if M::OPERANDS > 1 { b.add(i).read().widen() } else { absent::<M::B>() };
+            let b = if M::OPERANDS > 1 && !UNIFORM { b.add(i).read().widen() } else { second[0].assume_init() };
             let c = if M::OPERANDS > 2 { c.add(i).read().widen() } else { absent::<M::C>() };
             y.add(i).write(M::R::narrow(map.map(a, b, c)));
         }

@@ -21,3 +21,6 @@ pub(crate) use map::Run;
 pub(crate) use map::convert;
 pub use map::{MapFn, Source, binary, random_map, select, ternary, unary};
 pub(crate) use random::{RandomFn, random, run_random};
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;
