@@ -86,7 +86,8 @@ impl Loop {
             }
             return;
         }
-        if is_arithmetic(mnemonic, ["ps", "pd"]) && ["%ymm", "%zmm"].iter().any(|register| operands.contains(register)) {
+        if is_arithmetic(mnemonic, ["ps", "pd"]) && ["%ymm", "%zmm"].iter().any(|register| operands.contains(register))
+        {
             self.packed += 1;
         }
         if is_arithmetic(mnemonic, ["ss", "sd"]) {

@@ -7,7 +7,9 @@ use pointwise_core::op::{MAX_OPERANDS, MAX_RESULTS, Words};
 use pointwise_core::{Element, GradientOp, TableOp, Value};
 
 use super::lanes::store;
-use super::level::{self, BASELINE};
+#[cfg(target_arch = "x86_64")]
+use super::level;
+use super::level::BASELINE;
 use super::map::{BLOCK, Buffer, Source, buffer, fill, runs};
 use super::parallel::split;
 use crate::kernel::Walk;
@@ -78,9 +80,12 @@ unsafe fn blocks<F, E, O, const LEVEL: u8>(
     let mut values: [Buffer<E>; MAX_RESULTS] = [buffer::<E>(); MAX_RESULTS];
     let used = O::INFO.operands.len() - 1;
     let block = BLOCK.min(n);
-    operands[0].spread::<F>(&mut first[..block]);
-    for (other, source) in others[..used].iter_mut().zip(&operands[1..]) {
-        source.spread::<E>(&mut other[..block]);
+    // SAFETY: the caller's contract.
+    unsafe {
+        operands[0].spread::<F>(&mut first[..block]);
+        for (other, source) in others[..used].iter_mut().zip(&operands[1..]) {
+            source.spread::<E>(&mut other[..block]);
+        }
     }
     let mut start = 0;
     while start < n {

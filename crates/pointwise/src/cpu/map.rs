@@ -14,7 +14,9 @@ use pointwise_core::{
 #[cfg(target_arch = "x86_64")]
 use super::lanes::by_f16c;
 use super::lanes::{load, store};
-use super::level::{self, BASELINE};
+#[cfg(target_arch = "x86_64")]
+use super::level;
+use super::level::BASELINE;
 use super::parallel::split;
 use crate::kernel::{Places, Walk};
 
@@ -207,7 +209,8 @@ unsafe fn direct<M: Map, const UNIFORM: bool>(operands: &[Source; 3], y: *mut u8
     let map = M::from_words(words);
     let mut second = [MaybeUninit::new(absent::<M::B>())];
     if UNIFORM && n > 0 {
-        operands[1].spread::<M::B>(&mut second);
+        // SAFETY: the caller's contract.
+        unsafe { operands[1].spread::<M::B>(&mut second) };
     }
     let [a, b, c] = operands.each_ref().map(|source| source.pointer);
     let (a, b, c, y) = (a.cast::<M::A>(), b.cast::<M::B>(), c.cast::<M::C>(), y.cast::<M::R>());
@@ -245,14 +248,18 @@ unsafe fn blocks<M: Map, const LEVEL: u8>(
     let map = M::from_words(words);
     let y = y.cast::<M::R>();
     let [a, b, c] = operands;
-    let (mut av, mut bv, mut cv, mut results) = (buffer::<M::A>(), buffer::<M::B>(), buffer::<M::C>(), buffer::<M::R>());
+    let (mut av, mut bv, mut cv, mut results) =
+        (buffer::<M::A>(), buffer::<M::B>(), buffer::<M::C>(), buffer::<M::R>());
     let first = BLOCK.min(n);
-    a.spread::<M::A>(&mut av[..first]);
-    if M::OPERANDS > 1 {
-        b.spread::<M::B>(&mut bv[..first]);
-    }
-    if M::OPERANDS > 2 {
-        c.spread::<M::C>(&mut cv[..first]);
+    // SAFETY: the caller's contract.
+    unsafe {
+        a.spread::<M::A>(&mut av[..first]);
+        if M::OPERANDS > 1 {
+            b.spread::<M::B>(&mut bv[..first]);
+        }
+        if M::OPERANDS > 2 {
+            c.spread::<M::C>(&mut cv[..first]);
+        }
     }
     let mut start = 0;
     while start < n {
@@ -345,12 +352,15 @@ impl Source {
     }
 
     /// The value of a uniform operand to all of `values`; leaves them alone if it is not uniform.
+    ///
+    /// # Safety
+    /// If there are any values, the first element is valid for reading.
     #[inline(always)]
-    pub(super) fn spread<E: Element>(&self, values: &mut [MaybeUninit<E::Compute>]) {
+    pub(super) unsafe fn spread<E: Element>(&self, values: &mut [MaybeUninit<E::Compute>]) {
         if let Some(word) = self.word {
             values.fill(MaybeUninit::new(E::Compute::from_word(word)));
         } else if self.step == 0 && !values.is_empty() {
-            // SAFETY: an operand has an element if there is a value to be made of it.
+            // SAFETY: the caller's contract.
             values.fill(MaybeUninit::new(unsafe { self.pointer.cast::<E>().read() }.widen()));
         }
     }

@@ -5,7 +5,9 @@ use pointwise_core::philox::BLOCK as WORDS;
 use pointwise_core::{Element, Philox, RandomOp, TableOp};
 
 use super::lanes::{load, store};
-use super::level::{self, BASELINE};
+#[cfg(target_arch = "x86_64")]
+use super::level;
+use super::level::BASELINE;
 use super::map::{BLOCK, buffer};
 use super::parallel::{Shared, split};
 

@@ -10,7 +10,9 @@ use pointwise_core::{DType, Element, bf16, f16, maths};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::lanes::{load, store};
-use super::level::{self, BASELINE};
+#[cfg(target_arch = "x86_64")]
+use super::level;
+use super::level::BASELINE;
 use crate::rope::{Pointers, Source};
 
 /// Elements of a task: large enough that handing it out costs nothing.
@@ -87,7 +89,13 @@ unsafe fn range_avx512<E: RopeElement>(source: Source, pointers: &Pointers, walk
 /// # Safety
 /// As [`rope`]; tokens `start..end` exist.
 #[inline(always)]
-unsafe fn range<E: RopeElement, const LEVEL: u8>(source: Source, pointers: &Pointers, walk: &Walk, start: u32, end: u32) {
+unsafe fn range<E: RopeElement, const LEVEL: u8>(
+    source: Source,
+    pointers: &Pointers,
+    walk: &Walk,
+    start: u32,
+    end: u32,
+) {
     let half = walk.half as usize;
     let (mut cos, mut sin) = (vec![0.0_f32; half], vec![0.0_f32; half]);
     let (mut scaled_cos, mut scaled_sin) = (cos.clone(), sin.clone());
