@@ -79,7 +79,8 @@ fn angles_of_any_size_agree() {
 #[test]
 fn binary_ops_agree() {
     for dtype in TYPES {
-        for def in BINARY.iter().filter(|def| def.info.supports(dtype)) {
+        // The weight of prelu has a shape of its own.
+        for def in BINARY.iter().filter(|def| def.info.supports(dtype) && def.info.name != "prelu") {
             let kernel = def.binary_with(Default::default());
             let same = def.info.result.of(dtype) == dtype;
             for n in SIZES {
