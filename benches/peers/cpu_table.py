@@ -1,11 +1,12 @@
 """The CPU table of docs/performance.md, from what `cargo bench -p benches --bench cpu` left and the JSON of
 torch_cpu.py:
 
-    python3 cpu_table.py target/criterion torch.json [--worst N]
+    python3 cpu_table.py target/criterion torch.json.. [--threads 1] [--worst N]
 
 A cell is nanoseconds an element, 2^16 elements on one thread, and behind it PyTorch's time over ours: 2^16 elements on
-one thread and on two, 2^22 on one and on two. All from the fastest call. `--worst`: not the table but the N slowest beside
-PyTorch.
+one thread and on two, 2^22 on one and on two; with `--threads 1` on one alone, for a machine whose other cores are busy.
+All from the fastest call, of several runs of PyTorch the fastest of all. `--worst`: not the table but the N slowest
+beside PyTorch.
 """
 
 import argparse
@@ -32,12 +33,17 @@ def ours(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("criterion")
-    parser.add_argument("torch")
+    parser.add_argument("torch", nargs="+")
+    parser.add_argument("--threads", type=int, help="of this many threads alone")
     parser.add_argument("--worst", type=int)
     options = parser.parse_args()
     mine = ours(options.criterion)
-    theirs = {(r["op"], r["dtype"], r["n"], r["threads"]): r["ns"] for r in json.load(open(options.torch))["rows"]}
-    ratios = {key: theirs[key] / mine[key] for key in theirs if key in mine}
+    theirs = {}
+    for row in (row for file in options.torch for row in json.loads(Path(file).read_text())["rows"]):
+        key = row["op"], row["dtype"], row["n"], row["threads"]
+        theirs[key] = min(row["ns"], theirs.get(key, math.inf))
+    ways = [way for way in WAYS if options.threads in (None, way[1])]
+    ratios = {key: theirs[key] / mine[key] for key in theirs if key in mine and key[2:] in ways}
     if options.worst:
         for key, ratio in sorted(ratios.items(), key=lambda item: item[1])[: options.worst]:
             print(f"{ratio:5.2f}  {mine[key] / key[2]:7.4f} ns  {key[0]:16} {key[1]:5} {key[2]:8} {key[3]} threads")
@@ -48,12 +54,12 @@ def main():
         cells = []
         for dtype in TYPES:
             first = mine.get((op, dtype, *WAYS[0]))
-            behind = " ".join(f"{ratios[op, dtype, *way]:.2f}" for way in WAYS if (op, dtype, *way) in ratios)
+            behind = " ".join(f"{ratios[op, dtype, *way]:.2f}" for way in ways if (op, dtype, *way) in ratios)
             cells.append(f"{first / WAYS[0][0]:.3f}: {behind}" if first and behind else "")
         print(f"| {op} | " + " | ".join(cells) + " |")
     for dtype in TYPES:
         means = []
-        for way in WAYS:
+        for way in ways:
             logs = [math.log(ratio) for key, ratio in ratios.items() if key[1] == dtype and key[2:] == way]
             if logs:
                 lost = sum(log < 0 for log in logs)
