@@ -86,8 +86,9 @@ impl Loop {
             }
             return;
         }
-        if is_arithmetic(mnemonic, ["ps", "pd"]) && ["%ymm", "%zmm"].iter().any(|register| operands.contains(register))
-        {
+        // Comparisons of floats by their bits are vector code as much as those by value.
+        let counts = is_arithmetic(mnemonic, ["ps", "pd"]) || mnemonic.starts_with("vpcmp");
+        if counts && ["%ymm", "%zmm"].iter().any(|register| operands.contains(register)) {
             self.packed += 1;
         }
         if is_arithmetic(mnemonic, ["ss", "sd"]) {
@@ -115,7 +116,8 @@ fn is_arithmetic(mnemonic: &str, suffixes: [&str; 2]) -> bool {
     let Some(stem) = suffixes.iter().find_map(|suffix| mnemonic.strip_prefix('v')?.strip_suffix(suffix)) else {
         return false;
     };
-    let stems = ["add", "sub", "mul", "div", "sqrt", "max", "min", "round", "blendv", "and", "andn", "or", "xor"];
+    let stems =
+        ["add", "sub", "mul", "div", "sqrt", "max", "min", "round", "rndscale", "blendv", "and", "andn", "or", "xor"];
     stems.contains(&stem) || ["cmp", "fmadd", "fmsub", "fnmadd", "fnmsub"].iter().any(|start| stem.starts_with(start))
 }
 
@@ -156,6 +158,16 @@ mod tests {
 
     fn of(body: &str) -> Vec<Loop> {
         loops(&format!("{NAME}:\n{body}\n.Lfunc_end0:\n"))
+    }
+
+    #[test]
+    fn a_loop_for_avx512_is_read_too() {
+        let all = loops(&format!(
+            "{}:\n\tvrndscaleps\t$9, %zmm0, %zmm1\n\tvpcmpeqd\t%zmm0, %zmm1, %k1\n\tvroundss\t$9, %xmm0, %xmm0, %xmm1\n\
+             .Lfunc_end0:\n",
+            NAME.replace("8run_avx2", "10run_avx512")
+        ));
+        assert_eq!((all.len(), all[0].packed, all[0].scalar), (1, 2, 1));
     }
 
     #[test]
