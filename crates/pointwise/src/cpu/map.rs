@@ -311,11 +311,12 @@ unsafe fn blocks<M: Map, const LEVEL: u8>(
     }
 }
 
+/// The value of an operand.
+type Compute<E> = <E as Element>::Compute;
+
 /// The operand that [`Map::ANGLE`] names, which is of a float type.
 #[inline(always)]
-fn angle<M: Map>(
-    (a, b, c): (<M::A as Element>::Compute, <M::B as Element>::Compute, <M::C as Element>::Compute),
-) -> f32 {
+fn angle<M: Map>((a, b, c): (Compute<M::A>, Compute<M::B>, Compute<M::C>)) -> f32 {
     let word = match M::ANGLE {
         Some(1) => b.to_word(),
         Some(2) => c.to_word(),
