@@ -1,106 +1,162 @@
 //! The CPU executor, on one thread and on two: `cargo bench -p benches --bench cpu [-- FILTER]`.
 //!
-//! Benchmarks are named `OP/TYPE/THREADS`. Results go to tensors that are there; values lie between -8 and 8. PyTorch's
-//! times for the same work: `benches/peers/torch_cpu.py`, and both in one table: `benches/peers/cpu_table.py`.
+//! Benchmarks are named `OP/TYPE/ELEMENTS-THREADS`. Results go to tensors that are there; values lie between -8 and 8.
+//! Each sample is the fastest of its calls: what else the machine does makes a call longer, never shorter. PyTorch's times
+//! for the same work, measured in the same way: `benches/peers/torch_cpu.py`; both in one table:
+//! `benches/peers/cpu_table.py`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use benches::random;
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use pointwise::rope::{RopeAngles, RopeKernel, RopeLayout, RopePairs};
-use pointwise::{BINARY, DType, Device, GATED, Result, Tensor, TensorViewMut, UNARY};
+use pointwise::{BINARY, DType, Device, GATED, MapDef, Philox, Result, TERNARY, Tensor, TensorViewMut, UNARY, kernels};
 
-/// Elements of a result: 4 MB of f32.
-const ROWS: usize = 1024;
+/// Elements of a result: operands and result in the second-level cache, and in none.
+const SIZES: [usize; 2] = [1 << 16, 1 << 22];
+/// Elements of a row.
 const COLUMNS: usize = 1024;
-const TYPES: [DType; 2] = [DType::F32, DType::BF16];
+const TYPES: [DType; 4] = [DType::F32, DType::BF16, DType::F16, DType::I32];
 const THREADS: [usize; 2] = [1, 2];
 
-/// Tokens, heads of q and of k, lanes of a head: one prompt of Llama 3 8B.
-const ROPE: [usize; 4] = [128, 32, 8, 128];
+/// Heads of q and of k, lanes of a head, as in Llama 3.2 3B: 2^12 elements a token.
+const HEADS: [usize; 2] = [24, 8];
+const LANES: usize = 128;
 
-/// Benchmarks one piece of work in pools of one and two threads; `n` is the number of elements of its result.
-fn measure(criterion: &mut Criterion, op: &str, dtype: DType, n: usize, mut work: impl FnMut() -> Result<()> + Send) {
-    let mut group = criterion.benchmark_group(op);
-    group.throughput(Throughput::Elements(n as u64));
-    // Many short samples of few calls each: what else the machine does disturbs some of them, not all.
-    group.sampling_mode(SamplingMode::Flat);
-    for threads in THREADS {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of few threads");
-        group.bench_function(BenchmarkId::new(dtype.name(), threads), |bencher| {
-            pool.install(|| bencher.iter(|| work().expect("the op takes these operands")));
-        });
-    }
-    group.finish();
+/// What is measured in: the criterion, and pools of one and two threads.
+struct Bench {
+    criterion: Criterion,
+    pools: Vec<rayon::ThreadPool>,
 }
 
-fn unary(criterion: &mut Criterion) {
-    let device = Device::cpu();
-    for dtype in TYPES {
-        let x = random(&device, dtype, ROWS * COLUMNS).expect("memory");
+impl Bench {
+    /// Benchmarks one piece of work in each pool; `n` is the number of elements of its result.
+    fn measure(&mut self, op: &str, dtype: DType, n: usize, mut work: impl FnMut() -> Result<()> + Send) {
+        let mut group = self.criterion.benchmark_group(op);
+        group.throughput(Throughput::Elements(n as u64));
+        group.sampling_mode(SamplingMode::Flat);
+        for pool in &self.pools {
+            let id = BenchmarkId::new(dtype.name(), format!("{n}-{}", pool.current_num_threads()));
+            group.bench_function(id, |bencher| {
+                pool.install(|| {
+                    bencher.iter_custom(|calls| {
+                        let mut least = Duration::MAX;
+                        for _ in 0..calls {
+                            let start = Instant::now();
+                            work().expect("the op takes these operands");
+                            least = least.min(start.elapsed());
+                        }
+                        least * calls as u32
+                    });
+                });
+            });
+        }
+        group.finish();
+    }
+
+    fn unary(&mut self, dtype: DType, n: usize) {
+        let x = tensor(dtype, &[n]);
         for def in UNARY.iter().filter(|def| def.info.supports(dtype)) {
-            let mut y = Tensor::empty(&device, def.info.result.of(dtype), x.shape()).expect("memory");
+            let mut y = empty(def.info.result.of(dtype), &[n]);
             let kernel = def.kernel();
-            measure(criterion, def.info.name, dtype, x.shape().numel(), || kernel.run_into(&x, &mut y));
+            self.measure(def.info.name, dtype, n, || kernel.run_into(&x, &mut y));
         }
     }
-}
 
-/// A matrix and a row.
-fn broadcast(criterion: &mut Criterion) {
-    let device = Device::cpu();
-    for dtype in TYPES {
-        let a = random(&device, dtype, ROWS * COLUMNS).and_then(|a| a.reshape([ROWS, COLUMNS])).expect("memory");
-        let b = random(&device, dtype, COLUMNS).expect("memory");
-        let mut y = Tensor::empty(&device, dtype, a.shape()).expect("memory");
-        for def in BINARY.iter().filter(|def| ["add", "mul", "div"].contains(&def.info.name)) {
+    fn binary(&mut self, dtype: DType, n: usize) {
+        let (a, b) = (tensor(dtype, &[n]), tensor(dtype, &[n]));
+        for def in all(BINARY, &["add", "mul", "div", "maximum", "eq"], dtype) {
+            let mut y = empty(def.info.result.of(dtype), &[n]);
             let kernel = def.binary_with(Default::default());
-            measure(criterion, def.info.name, dtype, ROWS * COLUMNS, || kernel.run_into(&a, &b, &mut y));
+            self.measure(def.info.name, dtype, n, || kernel.run_into(&a, &b, &mut y));
         }
     }
-}
 
-fn gated(criterion: &mut Criterion) {
-    let device = Device::cpu();
-    for dtype in TYPES {
-        let x =
-            random(&device, dtype, 2 * ROWS * COLUMNS).and_then(|x| x.reshape([ROWS, 2 * COLUMNS])).expect("memory");
-        let mut y = Tensor::empty(&device, dtype, [ROWS, COLUMNS]).expect("memory");
-        for def in GATED.iter().filter(|def| def.info.name == "silu_and_mul") {
+    /// A matrix and a row.
+    fn broadcast(&mut self, dtype: DType, n: usize) {
+        let (a, b) = (tensor(dtype, &[n / COLUMNS, COLUMNS]), tensor(dtype, &[COLUMNS]));
+        let mut y = empty(dtype, &[n / COLUMNS, COLUMNS]);
+        let kernel = kernels::add(1.0);
+        self.measure("add_row", dtype, n, || kernel.run_into(&a, &b, &mut y));
+    }
+
+    fn ternary(&mut self, dtype: DType, n: usize) {
+        let (a, b, c) = (tensor(dtype, &[n]), tensor(dtype, &[n]), tensor(dtype, &[n]));
+        let condition = pointwise::ops::gt(&a, 0.0).expect("a comparison");
+        let mut y = empty(dtype, &[n]);
+        for def in all(TERNARY, &["where", "lerp"], dtype) {
+            let kernel = def.ternary_with(Default::default());
+            let first = if def.info.name == "where" { &condition } else { &a };
+            self.measure(def.info.name, dtype, n, || kernel.run_into(first, &b, &c, &mut y));
+        }
+    }
+
+    fn gated(&mut self, dtype: DType, n: usize) {
+        let x = tensor(dtype, &[n / COLUMNS, 2 * COLUMNS]);
+        let mut y = empty(dtype, &[n / COLUMNS, COLUMNS]);
+        for def in all(GATED, &["silu_and_mul"], dtype) {
             let kernel = def.gated_with(Default::default());
-            measure(criterion, def.info.name, dtype, ROWS * COLUMNS, || kernel.run_into(&x, &mut y));
+            self.measure(def.info.name, dtype, n, || kernel.run_into(&x, &mut y));
         }
     }
-}
 
-/// q and k in one call, cosines and sines given.
-fn rope(criterion: &mut Criterion) {
-    let device = Device::cpu();
-    let [tokens, q_heads, k_heads, lanes] = ROPE;
-    for dtype in TYPES {
-        let tensor = |shape: &[usize]| {
-            random(&device, dtype, shape.iter().product()).and_then(|x| x.reshape(shape)).expect("memory")
-        };
-        let (q, k) = (tensor(&[1, tokens, q_heads, lanes]), tensor(&[1, tokens, k_heads, lanes]));
-        let (mut q_out, mut k_out) = (tensor(&[1, tokens, q_heads, lanes]), tensor(&[1, tokens, k_heads, lanes]));
-        let (cos, sin) = (tensor(&[tokens, lanes / 2]), tensor(&[tokens, lanes / 2]));
+    fn dropout(&mut self, dtype: DType, n: usize) {
+        let x = tensor(dtype, &[n]);
+        let mut y = empty(dtype, &[n]);
+        let kernel = kernels::dropout(0.5);
+        self.measure("dropout", dtype, n, || kernel.run_into(&x, &mut y, Philox { seed: 1, offset: 0 }));
+    }
+
+    /// q and k in one call, cosines and sines given.
+    fn rope(&mut self, dtype: DType, n: usize) {
+        let tokens = n / ((HEADS[0] + HEADS[1]) * LANES);
+        let [q, k] = HEADS.map(|heads| tensor(dtype, &[1, tokens, heads, LANES]));
+        let [mut q_out, mut k_out] = HEADS.map(|heads| empty(dtype, &[1, tokens, heads, LANES]));
+        let [cos, sin] = [0; 2].map(|_| tensor(dtype, &[tokens, LANES / 2]));
         let angles = RopeAngles::Tables { cos: cos.view(), sin: sin.view() };
         let kernel = RopeKernel::new(angles, RopePairs::Half).layout(RopeLayout::Bshd);
-        let n = tokens * (q_heads + k_heads) * lanes;
-        measure(criterion, "rope", dtype, n, || {
+        self.measure("rope", dtype, n, || {
             kernel.run_into(&q, Some(k.view()), &mut q_out, Some(TensorViewMut::from(&mut k_out)))
         });
     }
 }
 
+/// The ops of a list by name, those that take a type.
+fn all(list: &'static [&'static MapDef], names: &[&str], dtype: DType) -> impl Iterator<Item = &'static MapDef> {
+    list.iter().copied().filter(move |def| names.contains(&def.info.name) && def.info.supports(dtype))
+}
+
+fn tensor(dtype: DType, shape: &[usize]) -> Tensor {
+    random(&Device::cpu(), dtype, shape.iter().product()).and_then(|x| x.reshape(shape)).expect("memory")
+}
+
+fn empty(dtype: DType, shape: &[usize]) -> Tensor {
+    Tensor::empty(&Device::cpu(), dtype, shape).expect("memory")
+}
+
 fn main() {
-    let mut criterion = Criterion::default()
-        .warm_up_time(Duration::from_millis(100))
-        .measurement_time(Duration::from_millis(300))
+    let criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(20))
+        .measurement_time(Duration::from_millis(150))
+        .sample_size(20)
+        // The table reads the samples themselves.
+        .nresamples(100)
+        .without_plots()
         .configure_from_args();
-    unary(&mut criterion);
-    broadcast(&mut criterion);
-    gated(&mut criterion);
-    rope(&mut criterion);
-    criterion.final_summary();
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of few threads");
+    let mut bench = Bench { criterion, pools: THREADS.map(pool).into() };
+    for dtype in TYPES {
+        for n in SIZES {
+            bench.unary(dtype, n);
+            bench.binary(dtype, n);
+            bench.broadcast(dtype, n);
+            bench.ternary(dtype, n);
+            if dtype.is_float() {
+                bench.gated(dtype, n);
+                bench.dropout(dtype, n);
+                bench.rope(dtype, n);
+            }
+        }
+    }
+    bench.criterion.final_summary();
 }

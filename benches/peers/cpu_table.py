@@ -1,41 +1,71 @@
 """The CPU table of docs/performance.md, from what `cargo bench -p benches --bench cpu` left and the JSON of
 torch_cpu.py:
 
-    python3 cpu_table.py [--fastest] target/criterion [torch.json]
+    python3 cpu_table.py target/criterion torch.json.. [--threads 1] [--worst N]
 
-Cells are microseconds on one thread and on two, medians; behind them PyTorch's time over ours on one thread.
-`--fastest`: of each the fastest sample, for a machine that does other work too.
+A cell is nanoseconds an element, 2^16 elements on one thread, and behind it PyTorch's time over ours: 2^16 elements on
+one thread and on two, 2^22 on one and on two; with `--threads 1` on one alone, for a machine whose other cores are busy.
+All from the fastest call, of several runs of PyTorch the fastest of all. `--worst`: not the table but the N slowest
+beside PyTorch.
 """
 
+import argparse
 import json
-import statistics
-import sys
+import math
 from pathlib import Path
+
+TYPES = ["f32", "bf16", "f16", "i32"]
+WAYS = [(n, threads) for n in (1 << 16, 1 << 22) for threads in (1, 2)]
+
+
+def ours(folder):
+    """Nanoseconds by op, type, elements and threads."""
+    times = {}
+    for file in Path(folder).glob("*/*/*/new/sample.json"):
+        op, dtype, way = file.parts[-5:-2]
+        n, _, threads = way.partition("-")
+        sample = json.loads(file.read_text())
+        fastest = min(time / count for time, count in zip(sample["times"], sample["iters"]))
+        times[op, dtype, int(n), int(threads or 0)] = fastest
+    return times
 
 
 def main():
-    files = [argument for argument in sys.argv[1:] if argument != "--fastest"]
-    fastest = len(files) < len(sys.argv) - 1
-    ours = {}
-    for file in Path(files[0]).glob("*/*/*/new/sample.json"):
-        op, dtype, threads = file.parts[-5:-2]
-        sample = json.loads(file.read_text())
-        times = [time / count for time, count in zip(sample["times"], sample["iters"])]
-        ours[op, dtype, int(threads)] = min(times) if fastest else statistics.median(times)
-    rows = json.load(open(files[1]))["rows"] if len(files) > 1 else []
-    theirs = {(row["op"], row["dtype"], row["threads"]): row["fastest_ns" if fastest else "ns"] for row in rows}
-    order = list(dict.fromkeys(row["op"] for row in rows)) + sorted({key[0] for key in ours})
-    print("| op | f32: 1 thread, 2 | PyTorch | its time over ours | bf16: 1 thread, 2 | PyTorch | its time over ours |")
-    print("|---|---|---|---|---|---|---|")
-    for op in dict.fromkeys(op for op in order if any(key[0] == op for key in ours)):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("criterion")
+    parser.add_argument("torch", nargs="+")
+    parser.add_argument("--threads", type=int, help="of this many threads alone")
+    parser.add_argument("--worst", type=int)
+    options = parser.parse_args()
+    mine = ours(options.criterion)
+    theirs = {}
+    for row in (row for file in options.torch for row in json.loads(Path(file).read_text())["rows"]):
+        key = row["op"], row["dtype"], row["n"], row["threads"]
+        theirs[key] = min(row["ns"], theirs.get(key, math.inf))
+    ways = [way for way in WAYS if options.threads in (None, way[1])]
+    ratios = {key: theirs[key] / mine[key] for key in theirs if key in mine and key[2:] in ways}
+    if options.worst:
+        for key, ratio in sorted(ratios.items(), key=lambda item: item[1])[: options.worst]:
+            print(f"{ratio:5.2f}  {mine[key] / key[2]:7.4f} ns  {key[0]:16} {key[1]:5} {key[2]:8} {key[3]} threads")
+        return
+    print("| op | " + " | ".join(TYPES) + " |")
+    print("|---|" + "---|" * len(TYPES))
+    for op in dict.fromkeys(key[0] for key in theirs if key in mine):
         cells = []
-        for dtype in ["f32", "bf16"]:
-            for times in (ours, theirs):
-                both = [times.get((op, dtype, threads)) for threads in (1, 2)]
-                cells.append(", ".join(f"{ns / 1e3:.0f}" for ns in both if ns is not None))
-            mine, peer = ours.get((op, dtype, 1)), theirs.get((op, dtype, 1))
-            cells.append(f"{peer / mine:.1f}" if mine and peer else "")
+        for dtype in TYPES:
+            first = mine.get((op, dtype, *WAYS[0]))
+            behind = " ".join(f"{ratios[op, dtype, *way]:.2f}" for way in ways if (op, dtype, *way) in ratios)
+            cells.append(f"{first / WAYS[0][0]:.3f}: {behind}" if first and behind else "")
         print(f"| {op} | " + " | ".join(cells) + " |")
+    for dtype in TYPES:
+        means = []
+        for way in ways:
+            logs = [math.log(ratio) for key, ratio in ratios.items() if key[1] == dtype and key[2:] == way]
+            if logs:
+                lost = sum(log < 0 for log in logs)
+                means.append(f"{math.exp(sum(logs) / len(logs)):.2f} ({lost} of {len(logs)} below 1)")
+        print(f"\n{dtype}: geometric means " + ", ".join(means), end="")
+    print()
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{cargo, root, run};
 
-/// The loops are those of this feature level: functions named so, made once for each op and element type.
-const SUFFIX: &str = "_avx2";
+/// The loops are those of these feature levels: functions named so, made once for each op and element type.
+const SUFFIXES: [&str; 2] = ["_avx2", "_avx512"];
 
 /// What any loop may call.
 const ALLOWED: [&str; 3] = ["memcpy", "memmove", "memset"];
@@ -48,7 +48,7 @@ pub(crate) fn check() -> Result<()> {
     let text = fs::read_to_string(&file).with_context(|| format!("no assembly in {}", file.display()))?;
     let loops = loops(&text);
     if loops.is_empty() {
-        bail!("no function of the assembly ends in {SUFFIX}");
+        bail!("no function of the assembly ends in {SUFFIXES:?}");
     }
     let faults: Vec<String> = loops.iter().filter_map(fault).collect();
     if !faults.is_empty() {
@@ -66,7 +66,7 @@ fn loops(text: &str) -> Vec<Loop> {
     for line in text.lines() {
         if let Some(label) = line.strip_suffix(':').filter(|label| label.starts_with("_R")) {
             let name = format!("{:#}", rustc_demangle::demangle(label));
-            let is_loop = name.starts_with("pointwise::cpu::") && name.contains(SUFFIX);
+            let is_loop = name.starts_with("pointwise::cpu::") && SUFFIXES.iter().any(|suffix| name.contains(suffix));
             open = is_loop.then(|| Loop { name, ..Loop::default() });
         } else if line.starts_with(".Lfunc_end") {
             all.extend(open.take());
@@ -86,7 +86,9 @@ impl Loop {
             }
             return;
         }
-        if is_arithmetic(mnemonic, ["ps", "pd"]) && operands.contains("%ymm") {
+        // Comparisons of floats by their bits are vector code as much as those by value.
+        let counts = is_arithmetic(mnemonic, ["ps", "pd"]) || mnemonic.starts_with("vpcmp");
+        if counts && ["%ymm", "%zmm"].iter().any(|register| operands.contains(register)) {
             self.packed += 1;
         }
         if is_arithmetic(mnemonic, ["ss", "sd"]) {
@@ -114,7 +116,8 @@ fn is_arithmetic(mnemonic: &str, suffixes: [&str; 2]) -> bool {
     let Some(stem) = suffixes.iter().find_map(|suffix| mnemonic.strip_prefix('v')?.strip_suffix(suffix)) else {
         return false;
     };
-    let stems = ["add", "sub", "mul", "div", "sqrt", "max", "min", "round", "blendv", "and", "andn", "or", "xor"];
+    let stems =
+        ["add", "sub", "mul", "div", "sqrt", "max", "min", "round", "rndscale", "blendv", "and", "andn", "or", "xor"];
     stems.contains(&stem) || ["cmp", "fmadd", "fmsub", "fnmadd", "fnmsub"].iter().any(|start| stem.starts_with(start))
 }
 
@@ -155,6 +158,16 @@ mod tests {
 
     fn of(body: &str) -> Vec<Loop> {
         loops(&format!("{NAME}:\n{body}\n.Lfunc_end0:\n"))
+    }
+
+    #[test]
+    fn a_loop_for_avx512_is_read_too() {
+        let all = loops(&format!(
+            "{}:\n\tvrndscaleps\t$9, %zmm0, %zmm1\n\tvpcmpeqd\t%zmm0, %zmm1, %k1\n\tvroundss\t$9, %xmm0, %xmm0, %xmm1\n\
+             .Lfunc_end0:\n",
+            NAME.replace("8run_avx2", "10run_avx512")
+        ));
+        assert_eq!((all.len(), all[0].packed, all[0].scalar), (1, 2, 1));
     }
 
     #[test]

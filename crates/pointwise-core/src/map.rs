@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 
 use crate::dtype::DType;
 use crate::element::{Bool, Element, Store};
+use crate::maths::angle_operand;
 use crate::num::{Logic, Value};
 use crate::op::{BinaryOp, RandomMapOp, TableOp, TernaryOp, UnaryOp, Words};
 
@@ -24,6 +25,9 @@ pub trait Map: Copy {
     /// Whether the result is a bool that depends on nothing but which operands are true: [`Map::map`] of zeros and ones
     /// then says everything.
     const LOGICAL: bool = false;
+    /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU executor
+    /// looks at to avoid the long reduction.
+    const ANGLE: Option<usize> = None;
     /// The formula with the parameters of a call.
     fn from_words(words: Words) -> Self;
     /// The formula with the random word of an element; without [`Map::RANDOM`] there is none.
@@ -93,6 +97,7 @@ macro_rules! arity {
             const OPERANDS: usize = $operands;
             const LOGICAL: bool = is_bool::<Self::R>()
                 && (is_bool::<Self::A>() && is_bool::<E>() || sees_truth_alone(O::INFO.formula, O::INFO.operands));
+            const ANGLE: Option<usize> = if E::DTYPE.is_float() { angle_operand(&O::INFO) } else { None };
             #[inline(always)]
             fn from_words(words: Words) -> Self {
                 $name(O::from_words(words), PhantomData)

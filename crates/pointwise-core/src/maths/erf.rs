@@ -1,7 +1,7 @@
 //! `erf`, `erfc`, the normal distribution function and `gelu`.
 
 use super::exp::{LN_2_HI, LN_2_LO, LOG2_E, Scaled, add_exponent, exp_poly, exp2_m1_poly, exp2_poly};
-use super::prim::{ROUND_MAGIC, at_least, at_most, fma, if_above, recip_estimate};
+use super::prim::{ROUND_MAGIC, at_least, at_most, fma, if_above, recip_normal};
 
 /// The error function, at most 2 ulp.
 #[inline(always)]
@@ -72,7 +72,7 @@ impl Product {
 fn tail_variable(a: f32, c: f32) -> (f32, f32) {
     let d = fma(a, c, 1.0);
     let d_low = fma(a, c, 1.0 - d);
-    let t = recip_estimate(d);
+    let t = recip_normal(d);
     (t, fma(-d_low, t, fma(-d, t, 1.0)))
 }
 
@@ -149,7 +149,7 @@ pub fn gelu(x: f32) -> f32 {
     let a = at_most(x, 14.8).abs();
     let d = fma(a, 0.281_25, 1.0);
     let d_low = fma(a, 0.281_25, 1.0 - d);
-    let t = recip_estimate(d);
+    let t = recip_normal(d);
     let error = fma(-d_low, t, fma(-d, t, 1.0));
     let v = t - T;
     let p = fma(v, -0.018_385_23, 0.047_153_194);

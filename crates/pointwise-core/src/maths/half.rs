@@ -16,7 +16,7 @@
 
 pub use super::single::{floor_divide, recip, remainder, trunc_divide};
 
-use super::prim::{self, ROUND_MAGIC, at_least, at_most, fma, rarely};
+use super::prim::{self, ROUND_MAGIC, at_least, at_most, fma, mostly, rarely};
 use core::f32::consts::{LN_2, LOG2_E};
 
 /// pi = PI + PI_LOW, to 48 bits, both positive: of -0 a reduction by `0 * pi` then leaves -0.
@@ -27,7 +27,13 @@ const INV_PI: f32 = core::f32::consts::FRAC_1_PI;
 const LOG2_E_LOW: f32 = 1.925_963e-8;
 
 /// Beyond this magnitude the two terms of pi no longer reduce an angle well enough. Above every finite f16.
-const LARGE_ANGLE: f32 = 1e5;
+pub(super) const LARGE_ANGLE: f32 = 1e5;
+
+/// Whether the magnitude of `x` is at most [`LARGE_ANGLE`]; of NaN it is not.
+#[inline(always)]
+pub(super) fn is_small(x: f32) -> bool {
+    x.abs() < LARGE_ANGLE.next_up()
+}
 
 /// The operations that a GPU approximates, with the largest errors of the PTX ISA, and the functions made of them.
 ///
@@ -101,7 +107,7 @@ pub trait Approx {
         let r = fma(-k, PI_LOW, r);
         // An odd k turns the sign.
         let fast = f32::from_bits(sin_half_turn(r).to_bits() ^ (t.to_bits() << 31));
-        rarely(x.abs() > LARGE_ANGLE, || super::sin(x), fast)
+        mostly(is_small(x), fast, || super::sin(x))
     }
 
     /// `cos x` of an angle in radians.
@@ -113,7 +119,7 @@ pub trait Approx {
         let r = fma(k, PI, -x);
         let r = fma(k, PI_LOW, r);
         let fast = f32::from_bits(sin_half_turn(r).to_bits() ^ (t.to_bits() << 31));
-        rarely(x.abs() > LARGE_ANGLE, || super::cos(x), fast)
+        mostly(is_small(x), fast, || super::cos(x))
     }
 
     /// `tanh x`.
@@ -396,6 +402,17 @@ impl Approx for Native {
     }
 }
 
+/// What costs a CPU, for which nothing is approximate, less in its accurate form.
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! accurate {
+    ($($name:ident)*) => { $(
+        #[inline(always)]
+        fn $name(x: f32) -> f32 {
+            super::single::$name(x)
+        }
+    )* };
+}
+
 #[cfg(not(target_arch = "nvptx64"))]
 impl Approx for Native {
     #[inline(always)]
@@ -420,6 +437,7 @@ impl Approx for Native {
     fn rsq(x: f32) -> f32 {
         1.0 / prim::sqrt(x)
     }
+    accurate!(exp expm1 expm1_negative ln log1p tanh silu softplus mish);
 }
 
 macro_rules! native {

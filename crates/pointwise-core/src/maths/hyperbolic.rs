@@ -1,7 +1,7 @@
 //! `tanh`, the logistic function and the activations made of them.
 
 use super::exp::{Scaled, add_exponent, exp_scaled, exp_times_power, exp2_poly, expm1_moderate};
-use super::prim::{ROUND_MAGIC, at_least, at_most, fast_div_wide, fma, recip_estimate};
+use super::prim::{ROUND_MAGIC, at_least, at_most, fast_div_wide, fma, recip_normal};
 
 /// The hyperbolic tangent, at most 2 ulp.
 #[inline(always)]
@@ -41,7 +41,7 @@ impl Gate {
     /// The denominator is rounded for the estimate only: the remainder is taken with its two parts.
     #[inline(always)]
     fn apply(self, n: f32, c: f32, m: f32) -> f32 {
-        let r = recip_estimate(c + m);
+        let r = recip_normal(c + m);
         let q = n * r;
         let q = fma(fma(-m, q, fma(-c, q, n)), r, q);
         fma(self.inside * q, GATE_DOWN, self.above)

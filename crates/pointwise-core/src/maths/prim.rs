@@ -271,6 +271,19 @@ pub fn recip_estimate(b: f32) -> f32 {
     }
 }
 
+/// [`recip_estimate`] where the result is normal or does not count: on the CPU without a look at it.
+#[inline(always)]
+pub fn recip_normal(b: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        recip_estimate(b)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        1.0 / b
+    }
+}
+
 /// About `2^x`, relative error below `2^-22.5`; subnormal results may become zero.
 #[inline(always)]
 pub fn exp2_estimate(x: f32) -> f32 {
@@ -356,7 +369,7 @@ pub fn fast_div(a: f32, b: f32) -> f32 {
 /// The correction enters through the remainder, so that the rounding made in forming `b` costs no accuracy.
 #[inline(always)]
 pub fn fast_div_wide(a: f32, b: f32, b_low: f32) -> f32 {
-    let r = recip_estimate(b);
+    let r = recip_normal(b);
     let q = a * r;
     fma(fma(-b_low, q, fma(-b, q, a)), r, q)
 }
@@ -375,5 +388,20 @@ pub fn rarely<T: Copy>(condition: bool, slow: impl FnOnce() -> T, fast: T) -> T 
     {
         let slow = slow();
         if condition { slow } else { fast }
+    }
+}
+
+/// `fast` where `condition` holds, as it does for most inputs, else `slow()`: [`rarely`] told the other way round, so that
+/// a compiler that has been told the condition finds it (see [`assume_small_angle`](super::assume_small_angle)).
+#[inline(always)]
+pub fn mostly<T: Copy>(condition: bool, fast: T, slow: impl FnOnce() -> T) -> T {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        if condition { fast } else { slow() }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let slow = slow();
+        if condition { fast } else { slow }
     }
 }

@@ -1,15 +1,15 @@
 //! `sin`, `cos`, both at once, and both of a multiple of pi.
 
-use super::prim::{ROUND_MAGIC, fma, rarely};
+use super::prim::{ROUND_MAGIC, fma, mostly, rarely};
 
 const TWO_OVER_PI: f32 = core::f32::consts::FRAC_2_PI;
 /// pi/2 in three parts of 24 bits, all positive: of -0 a reduction by `0 * pi/2` then leaves -0.
 const PIO2_HI: f32 = f32::from_bits(0x3fc9_0fda);
 const PIO2_MID: f32 = 7.549_789_4e-8;
 const PIO2_LO: f32 = 5.390_303e-15;
-/// Below this the three parts of pi/2 suffice: the multiple stays below `2^15`, its products with the first part are
+/// Up to this the three parts of pi/2 suffice: the multiple stays below `2^15`, its products with the first part are
 /// exact to the last bit that counts, and what the three parts leave of pi/2 is below `2^-28` of any remainder.
-const LARGE: f32 = 50_000.0;
+pub(super) const LARGE: f32 = 50_000.0;
 
 /// `sin r` for `|r| <= pi/4 + 0.002`: `r + r^3 S(r^2)`, S of degree 2, minimax relative error `2^-26.9`.
 #[inline(always)]
@@ -99,6 +99,12 @@ fn reduce_large(x: f32) -> (f32, f32, u32) {
     (f32::from_bits(r.to_bits() ^ sign), f32::from_bits(low.to_bits() ^ sign), quadrant)
 }
 
+/// Whether the magnitude of `x` is at most [`LARGE`]; of NaN it is not.
+#[inline(always)]
+pub(super) fn is_small(x: f32) -> bool {
+    x.abs() < LARGE.next_up()
+}
+
 /// The remainder of `x` by pi/2 and the quadrant, for any `x`.
 #[inline(always)]
 fn reduce(x: f32) -> (f32, u32) {
@@ -106,7 +112,7 @@ fn reduce(x: f32) -> (f32, u32) {
         let (r, _, n) = reduce_large(x);
         (r, n)
     };
-    let (r, n) = rarely(x.abs() > LARGE, large, reduce_small(x));
+    let (r, n) = mostly(is_small(x), reduce_small(x), large);
     // The integer path has no infinities.
     let r = if x.abs() < f32::INFINITY { r } else { f32::NAN };
     (r, n)

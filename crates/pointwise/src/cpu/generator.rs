@@ -4,6 +4,8 @@ use pointwise_core::op::Words;
 use pointwise_core::{Element, GeneratorOp, TableOp, Word};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+#[cfg(target_arch = "x86_64")]
+use super::level;
 use super::parallel::{Shared, TASK};
 
 /// `(y, plane, row, rows, columns, parameters)`: rows `row .. row + rows` of a plane, written to `y`.
@@ -25,8 +27,8 @@ where
     O: TableOp + GeneratorOp,
 {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-        // SAFETY: the features are there; the caller's contract.
+    if level::level() >= level::AVX2 {
+        // SAFETY: the processor has the level; the caller's contract.
         return unsafe { generator_avx2::<E, O>(y, plane, row, rows, columns, words) };
     }
     // SAFETY: the caller's contract.

@@ -6,7 +6,11 @@ use pointwise_core::launch::GRADIENT_TENSORS;
 use pointwise_core::op::{MAX_OPERANDS, MAX_RESULTS, Words};
 use pointwise_core::{Element, GradientOp, TableOp, Value};
 
-use super::map::{BLOCK, Buffer, Source, fill, runs};
+use super::lanes::store;
+#[cfg(target_arch = "x86_64")]
+use super::level;
+use super::level::BASELINE;
+use super::map::{BLOCK, Buffer, Source, buffer, fill, runs};
 use super::parallel::split;
 use crate::kernel::Walk;
 
@@ -31,18 +35,18 @@ pub unsafe fn gradients<F, E, O>(
     O: TableOp + GradientOp<E::Compute, F::Compute>,
 {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-        // SAFETY: the features are there; the caller's contract.
+    if level::level() >= level::AVX2 {
+        // SAFETY: the processor has the level; the caller's contract.
         return unsafe { run_avx2::<F, E, O>(operands, results, n, words) };
     }
     // SAFETY: the caller's contract.
-    unsafe { blocks::<F, E, O>(operands, results, n, words) }
+    unsafe { blocks::<F, E, O, BASELINE>(operands, results, n, words) }
 }
 
 /// # Safety
-/// As [`GradientsFn`]; the processor has AVX2 and FMA.
+/// As [`GradientsFn`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn run_avx2<F, E, O>(
     operands: &[Source; MAX_OPERANDS],
     results: &[(*mut u8, isize); MAX_RESULTS],
@@ -54,13 +58,13 @@ unsafe fn run_avx2<F, E, O>(
     O: TableOp + GradientOp<E::Compute, F::Compute>,
 {
     // SAFETY: the caller's contract.
-    unsafe { blocks::<F, E, O>(operands, results, n, words) }
+    unsafe { blocks::<F, E, O, { level::AVX2 }>(operands, results, n, words) }
 }
 
 /// # Safety
-/// As [`GradientsFn`].
+/// As [`GradientsFn`]; the processor has `LEVEL`.
 #[inline(always)]
-unsafe fn blocks<F, E, O>(
+unsafe fn blocks<F, E, O, const LEVEL: u8>(
     operands: &[Source; MAX_OPERANDS],
     results: &[(*mut u8, isize); MAX_RESULTS],
     n: usize,
@@ -71,18 +75,27 @@ unsafe fn blocks<F, E, O>(
     O: TableOp + GradientOp<E::Compute, F::Compute>,
 {
     let op = O::from_words(words);
-    let mut first: Buffer<F> = [MaybeUninit::uninit(); BLOCK];
+    let mut first = buffer::<F>();
     let mut others: [Buffer<E>; MAX_OPERANDS - 1] = [[MaybeUninit::new(E::Compute::ZERO); BLOCK]; MAX_OPERANDS - 1];
-    let mut values: [Buffer<E>; MAX_RESULTS] = [[MaybeUninit::uninit(); BLOCK]; MAX_RESULTS];
+    let mut values: [Buffer<E>; MAX_RESULTS] = [buffer::<E>(); MAX_RESULTS];
+    let used = O::INFO.operands.len() - 1;
+    let block = BLOCK.min(n);
+    // SAFETY: the caller's contract.
+    unsafe {
+        operands[0].spread::<F>(&mut first[..block]);
+        for (other, source) in others[..used].iter_mut().zip(&operands[1..]) {
+            source.spread::<E>(&mut other[..block]);
+        }
+    }
     let mut start = 0;
     while start < n {
         let len = BLOCK.min(n - start);
         // Loads, maths and stores are loops of their own, as in `map`.
         // SAFETY: start + len <= n; the caller's contract. Every value read was written before.
         unsafe {
-            fill::<F>(&operands[0], start, &mut first[..len]);
-            for (other, source) in others.iter_mut().zip(&operands[1..O::INFO.operands.len()]) {
-                fill::<E>(source, start, &mut other[..len]);
+            fill::<F, LEVEL>(&operands[0], start, &mut first[..len]);
+            for (other, source) in others[..used].iter_mut().zip(&operands[1..]) {
+                fill::<E, LEVEL>(source, start, &mut other[..len]);
             }
             let [b, c, d] = &others;
             let [y0, y1, y2] = &mut values;
@@ -95,6 +108,10 @@ unsafe fn blocks<F, E, O>(
             }
             for (values, &(y, step)) in values.iter().zip(&results[..O::INFO.results.len()]) {
                 let y = y.cast::<E>().offset(start as isize * step);
+                if step == 1 {
+                    store::<E, LEVEL>(&values[..len], y);
+                    continue;
+                }
                 for (i, value) in values[..len].iter().enumerate() {
                     y.offset(i as isize * step).write(E::narrow(value.assume_init()));
                 }

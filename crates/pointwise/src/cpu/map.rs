@@ -2,12 +2,21 @@
 
 use std::mem::MaybeUninit;
 
-use pointwise_core::cast;
+use pointwise_core::family::bitwise::{BitwiseAnd, BitwiseXor};
 use pointwise_core::map::{self, Map, absent};
 use pointwise_core::op::Words;
 use pointwise_core::philox::BLOCK as WORDS;
-use pointwise_core::{BinaryOp, Draw, Element, Logic, Philox, RandomMapOp, Store, TableOp, TernaryOp, UnaryOp, Word};
+use pointwise_core::{
+    BinaryOp, DType, Draw, Element, Logic, OpInfo, Philox, RandomMapOp, ResultType, Store, TableOp, TernaryOp, UnaryOp,
+    Word, cast, maths,
+};
 
+#[cfg(target_arch = "x86_64")]
+use super::lanes::by_f16c;
+use super::lanes::{load, store};
+#[cfg(target_arch = "x86_64")]
+use super::level;
+use super::level::BASELINE;
 use super::parallel::split;
 use crate::kernel::{Places, Walk};
 
@@ -57,9 +66,51 @@ macro_rules! arities {
     )* };
 }
 
+/// The unary op `O` on elements `E`.
+///
+/// # Safety
+/// As [`MapFn`].
+pub unsafe fn unary<E, O>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw)
+where
+    E: Element,
+    O: TableOp + UnaryOp<E::Compute, Output: Store<E>>,
+{
+    // What concerns the sign of 16 bits alone needs no conversion.
+    let bits = |word: u64| [operands[0], Source { word: Some(word), ..operands[0] }, operands[2]];
+    // SAFETY: the caller's contract; 16-bit floats are as large and aligned as integers, and the op gives such again.
+    unsafe {
+        match const { sign_op(&O::INFO, E::DTYPE) } {
+            Some(SignOp::Clear) => {
+                run::<map::Binary<i16, BitwiseAnd>>(&bits(0x7fff), y, step, n, words, draw);
+            }
+            Some(SignOp::Flip) => {
+                run::<map::Binary<i16, BitwiseXor>>(&bits(0x8000), y, step, n, words, draw);
+            }
+            None => run::<map::Unary<E, O>>(operands, y, step, n, words, draw),
+        }
+    }
+}
+
+/// What an op does that changes nothing but the sign.
+#[derive(Clone, Copy)]
+enum SignOp {
+    Clear,
+    Flip,
+}
+
+/// Whether an op on 16-bit floats changes nothing but the sign.
+const fn sign_op(info: &OpInfo, dtype: DType) -> Option<SignOp> {
+    if !matches!(dtype, DType::F16 | DType::BF16) || !matches!(info.result, ResultType::Same) {
+        return None;
+    }
+    match info.formula.as_bytes() {
+        b"x.abs()" => Some(SignOp::Clear),
+        b"-x" => Some(SignOp::Flip),
+        _ => None,
+    }
+}
+
 arities! {
-    /// The unary op `O` on elements `E`.
-    unary: Unary, [UnaryOp<E::Compute, Output: Store<E>>];
     /// The binary op `O` on elements `E`.
     binary: Binary, [BinaryOp<E::Compute, Output: Store<E>>];
     /// The ternary op `O` on elements `E`.
@@ -87,67 +138,168 @@ where
 /// As [`MapFn`].
 unsafe fn run<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-        // SAFETY: the features are there; the caller's contract.
-        return unsafe { run_avx2::<M>(operands, y, step, n, words, draw) };
+    match level::level() {
+        // SAFETY: the processor has the level; the caller's contract.
+        level::AVX512 => return unsafe { run_avx512::<M>(operands, y, step, n, words, draw) },
+        // SAFETY: as above.
+        level::AVX2 => return unsafe { run_avx2::<M>(operands, y, step, n, words, draw) },
+        _ => {}
     }
     // SAFETY: the caller's contract.
-    unsafe { blocks::<M>(operands, y, step, n, words, draw) }
+    unsafe { blocks::<M, BASELINE>(operands, y, step, n, words, draw) }
 }
 
 /// # Safety
-/// As [`MapFn`]; the processor has AVX2 and FMA.
+/// As [`MapFn`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn run_avx2<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
     // SAFETY: the caller's contract.
-    unsafe { blocks::<M>(operands, y, step, n, words, draw) }
+    unsafe { blocks::<M, { level::AVX2 }>(operands, y, step, n, words, draw) }
+}
+
+/// # Safety
+/// As [`MapFn`]; the processor has the features.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn run_avx512<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if const { goes_directly::<M>() } {
+            if M::OPERANDS == 2 && operands[1].is_uniform() && lie_apart::<M>(operands, 1, y, step, n) {
+                return direct::<M, true>(operands, y, n, words);
+            }
+            if lie_apart::<M>(operands, M::OPERANDS, y, step, n) {
+                return direct::<M, false>(operands, y, n, words);
+            }
+        }
+        blocks::<M, { level::AVX512 }>(operands, y, step, n, words, draw);
+    }
+}
+
+/// Whether [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which loops of
+/// their own do faster, and not where the loop looks at its operands or draws random numbers.
+#[cfg(target_arch = "x86_64")]
+const fn goes_directly<M: Map>() -> bool {
+    let f16 = by_f16c::<M::A>(level::AVX512) || by_f16c::<M::B>(level::AVX512);
+    let rounds = M::R::DTYPE.is_float() && M::R::DTYPE.size() < 4;
+    !f16 && !rounds && !M::RANDOM && M::ANGLE.is_none()
+}
+
+/// Whether the first `count` operands and the result are contiguous, and the result shares no memory with them.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn lie_apart<M: Map>(operands: &[Source; 3], count: usize, y: *mut u8, step: isize, n: usize) -> bool {
+    let sizes = [size_of::<M::A>(), size_of::<M::B>(), size_of::<M::C>()];
+    let (y, end) = (y.addr(), y.addr() + n * size_of::<M::R>());
+    let apart = |(source, size): (&Source, usize)| {
+        let x = source.pointer.addr();
+        source.word.is_none() && source.step == 1 && (x + n * size <= y || end <= x)
+    };
+    step == 1 && operands.iter().zip(sizes).take(count).all(apart)
+}
+
+/// `y[i] = op(a[i], ..)` in one loop; the second operand may be uniform.
+///
+/// # Safety
+/// As [`MapFn`]; the other operands and the result [`lie_apart`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn direct<M: Map, const UNIFORM: bool>(operands: &[Source; 3], y: *mut u8, n: usize, words: Words) {
+    let map = M::from_words(words);
+    let mut second = [MaybeUninit::new(absent::<M::B>())];
+    if UNIFORM && n > 0 {
+        // SAFETY: the caller's contract.
+        unsafe { operands[1].spread::<M::B>(&mut second) };
+    }
+    let [a, b, c] = operands.each_ref().map(|source| source.pointer);
+    let (a, b, c, y) = (a.cast::<M::A>(), b.cast::<M::B>(), c.cast::<M::C>(), y.cast::<M::R>());
+    for i in 0..n {
+        // SAFETY: the caller's contract; `second` was written when it was made.
+        unsafe {
+            let a = a.add(i).read().widen();
+            let b = if M::OPERANDS > 1 && !UNIFORM { b.add(i).read().widen() } else { second[0].assume_init() };
+            let c = if M::OPERANDS > 2 { c.add(i).read().widen() } else { absent::<M::C>() };
+            y.add(i).write(M::R::narrow(map.map(a, b, c)));
+        }
+    }
 }
 
 /// Values of a compute type, written up to some length.
 pub(super) type Buffer<E> = [MaybeUninit<<E as Element>::Compute>; BLOCK];
 
-/// # Safety
-/// As [`MapFn`].
+/// An empty buffer.
 #[inline(always)]
-unsafe fn blocks<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
+pub(super) const fn buffer<E: Element>() -> Buffer<E> {
+    [const { MaybeUninit::uninit() }; BLOCK]
+}
+
+/// # Safety
+/// As [`MapFn`]; the processor has `LEVEL`.
+#[inline(always)]
+unsafe fn blocks<M: Map, const LEVEL: u8>(
+    operands: &[Source; 3],
+    y: *mut u8,
+    step: isize,
+    n: usize,
+    words: Words,
+    draw: Draw,
+) {
     let map = M::from_words(words);
     let y = y.cast::<M::R>();
     let [a, b, c] = operands;
+    let (mut av, mut bv, mut cv, mut results) =
+        (buffer::<M::A>(), buffer::<M::B>(), buffer::<M::C>(), buffer::<M::R>());
+    let first = BLOCK.min(n);
+    // SAFETY: the caller's contract.
+    unsafe {
+        a.spread::<M::A>(&mut av[..first]);
+        if M::OPERANDS > 1 {
+            b.spread::<M::B>(&mut bv[..first]);
+        }
+        if M::OPERANDS > 2 {
+            c.spread::<M::C>(&mut cv[..first]);
+        }
+    }
     let mut start = 0;
     while start < n {
         let len = BLOCK.min(n - start);
-        let mut av: Buffer<M::A> = [MaybeUninit::uninit(); BLOCK];
-        let mut bv: Buffer<M::B> = [MaybeUninit::new(absent::<M::B>()); BLOCK];
-        let mut cv: Buffer<M::C> = [MaybeUninit::new(absent::<M::C>()); BLOCK];
-        let mut results: Buffer<M::R> = [MaybeUninit::uninit(); BLOCK];
         // Loads, maths and stores are loops of their own: an operand may be y, and a loop that reads and writes it at
         // once would not be vectorised.
         // SAFETY: start + len <= n; the caller's contract. Every value read was written before.
         unsafe {
-            fill::<M::A>(a, start, &mut av[..len]);
+            fill::<M::A, LEVEL>(a, start, &mut av[..len]);
             if M::OPERANDS > 1 {
-                fill::<M::B>(b, start, &mut bv[..len]);
+                fill::<M::B, LEVEL>(b, start, &mut bv[..len]);
             }
             if M::OPERANDS > 2 {
-                fill::<M::C>(c, start, &mut cv[..len]);
+                fill::<M::C, LEVEL>(c, start, &mut cv[..len]);
             }
-            let values = av[..len].iter().zip(&bv[..len]).zip(&cv[..len]).zip(&mut results[..len]);
+            let values = |i: usize| {
+                let b = if M::OPERANDS > 1 { bv[i].assume_init() } else { absent::<M::B>() };
+                let c = if M::OPERANDS > 2 { cv[i].assume_init() } else { absent::<M::C>() };
+                (av[i].assume_init(), b, c)
+            };
             if M::RANDOM {
                 let bits = bits(draw.place, draw.first + start as u64);
-                for ((((a, b), c), result), &bits) in values.zip(&bits) {
-                    result.write(map.with_bits(bits).map(a.assume_init(), b.assume_init(), c.assume_init()));
+                for (i, (result, &bits)) in results[..len].iter_mut().zip(&bits).enumerate() {
+                    let (a, b, c) = values(i);
+                    result.write(map.with_bits(bits).map(a, b, c));
+                }
+            } else if const { M::ANGLE.is_some() } && are_small(|i| angle::<M>(values(i)), len) {
+                for (i, result) in results[..len].iter_mut().enumerate() {
+                    let (a, b, c) = values(i);
+                    maths::assume_small_angle(angle::<M>((a, b, c)));
+                    result.write(map.map(a, b, c));
                 }
             } else {
-                for (((a, b), c), result) in values {
-                    result.write(map.map(a.assume_init(), b.assume_init(), c.assume_init()));
+                for (i, result) in results[..len].iter_mut().enumerate() {
+                    let (a, b, c) = values(i);
+                    result.write(map.map(a, b, c));
                 }
             }
             if step == 1 {
-                let y = y.add(start);
-                for (i, result) in results[..len].iter().enumerate() {
-                    y.add(i).write(M::R::narrow(result.assume_init()));
-                }
+                store::<M::R, LEVEL>(&results[..len], y.add(start));
             } else {
                 let y = y.offset(start as isize * step);
                 for (i, result) in results[..len].iter().enumerate() {
@@ -157,6 +309,29 @@ unsafe fn blocks<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usi
         }
         start += len;
     }
+}
+
+/// The value of an operand.
+type Compute<E> = <E as Element>::Compute;
+
+/// The operand that [`Map::ANGLE`] names, which is of a float type.
+#[inline(always)]
+fn angle<M: Map>((a, b, c): (Compute<M::A>, Compute<M::B>, Compute<M::C>)) -> f32 {
+    let word = match M::ANGLE {
+        Some(1) => b.to_word(),
+        Some(2) => c.to_word(),
+        _ => a.to_word(),
+    };
+    f32::from_bits(word as u32)
+}
+
+/// Whether none of some angles is large, infinite or NaN: sine and cosine then need no long reduction, which vector code
+/// would otherwise work out for all of them.
+#[inline(always)]
+fn are_small(angle: impl Fn(usize) -> f32, len: usize) -> bool {
+    // Magnitudes are ordered as their bits are.
+    let largest = (0..len).fold(0, |largest, i| largest.max(angle(i).abs().to_bits()));
+    largest <= maths::SMALL_ANGLE.to_bits()
 }
 
 /// The random words of the elements from `first` on.
@@ -170,33 +345,50 @@ fn bits(place: Philox, first: u64) -> [u32; BLOCK] {
     std::array::from_fn(|i| all[i + skip])
 }
 
-/// Elements `start ..` of an operand.
+impl Source {
+    /// Whether every element is the same.
+    #[inline(always)]
+    fn is_uniform(&self) -> bool {
+        self.word.is_some() || self.step == 0
+    }
+
+    /// The value of a uniform operand to all of `values`; leaves them alone if it is not uniform.
+    ///
+    /// # Safety
+    /// If there are any values, the first element is valid for reading.
+    #[inline(always)]
+    pub(super) unsafe fn spread<E: Element>(&self, values: &mut [MaybeUninit<E::Compute>]) {
+        if let Some(word) = self.word {
+            values.fill(MaybeUninit::new(E::Compute::from_word(word)));
+        } else if self.step == 0 && !values.is_empty() {
+            // SAFETY: the caller's contract.
+            values.fill(MaybeUninit::new(unsafe { self.pointer.cast::<E>().read() }.widen()));
+        }
+    }
+}
+
+/// Elements `start ..` of an operand, unless it is uniform: see [`Source::spread`].
 ///
 /// # Safety
-/// They are valid for reading, and aligned.
+/// They are valid for reading, and aligned; the processor has `LEVEL`.
 #[inline(always)]
-pub(super) unsafe fn fill<E: Element>(source: &Source, start: usize, values: &mut [MaybeUninit<E::Compute>]) {
-    if let Some(word) = source.word {
-        values.fill(MaybeUninit::new(E::Compute::from_word(word)));
+pub(super) unsafe fn fill<E: Element, const LEVEL: u8>(
+    source: &Source,
+    start: usize,
+    values: &mut [MaybeUninit<E::Compute>],
+) {
+    if source.is_uniform() {
         return;
     }
-    let x = source.pointer.cast::<E>();
+    let (x, step) = (source.pointer.cast::<E>(), source.step);
     // SAFETY: the caller's contract.
     unsafe {
-        match source.step {
-            0 => values.fill(MaybeUninit::new(x.read().widen())),
-            1 => {
-                let x = x.add(start);
-                for (i, value) in values.iter_mut().enumerate() {
-                    value.write(x.add(i).read().widen());
-                }
-            }
-            step => {
-                let x = x.offset(start as isize * step);
-                for (i, value) in values.iter_mut().enumerate() {
-                    value.write(x.offset(i as isize * step).read().widen());
-                }
-            }
+        let x = x.offset(start as isize * step);
+        if step == 1 {
+            return load::<E, LEVEL>(x, values);
+        }
+        for (i, value) in values.iter_mut().enumerate() {
+            value.write(x.offset(i as isize * step).read().widen());
         }
     }
 }

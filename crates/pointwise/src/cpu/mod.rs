@@ -1,11 +1,13 @@
 //! The CPU executor: the formulas of the op table over slices, vectorised and in parallel.
 //!
-//! An op and an element type are one function pointer ([`MapFn`]): the loops are compiled once for the baseline of the
-//! target and once with AVX2 and FMA, chosen when the call runs. Without FMA a fused multiply-add is a library call, so
-//! the baseline is right but slow.
+//! An op and an element type are one function pointer ([`MapFn`]): the loops are compiled for the baseline of the target,
+//! with AVX2 and FMA, and with AVX-512; which one runs is chosen when the call does (`level`). Without FMA a fused
+//! multiply-add is a library call, so the baseline is right but slow. All give the same bits.
 
 mod generator;
 mod gradients;
+mod lanes;
+mod level;
 mod map;
 mod parallel;
 mod random;
@@ -19,3 +21,6 @@ pub(crate) use map::Run;
 pub(crate) use map::convert;
 pub use map::{MapFn, Source, binary, random_map, select, ternary, unary};
 pub(crate) use random::{RandomFn, random, run_random};
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;

@@ -4,6 +4,11 @@ use pointwise_core::op::Words;
 use pointwise_core::philox::BLOCK as WORDS;
 use pointwise_core::{Element, Philox, RandomOp, TableOp};
 
+use super::lanes::{load, store};
+#[cfg(target_arch = "x86_64")]
+use super::level;
+use super::level::BASELINE;
+use super::map::{BLOCK, buffer};
 use super::parallel::{Shared, split};
 
 /// `(x, y, mask, start, n, place, parameters)`: an op in one element type. The pointers are to element `start` of their
@@ -13,9 +18,6 @@ use super::parallel::{Shared, split};
 /// `start` is a multiple of four. `x` and `y` are aligned to their elements, valid for `n` of them, and equal or
 /// disjoint; `mask` is null, or valid for `n` bytes and disjoint from both.
 pub(crate) type RandomFn = unsafe fn(*const u8, *mut u8, *mut u8, u64, usize, Philox, Words);
-
-/// Elements whose words are drawn at a time.
-const BLOCK: usize = 256;
 
 /// The op `O` on elements `E`.
 ///
@@ -34,32 +36,62 @@ pub(crate) unsafe fn random<E, O>(
     O: TableOp + RandomOp<E::Compute>,
 {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the feature is there; the caller's contract.
-        return unsafe { random_avx2::<E, O>(x, y, mask, start, n, philox, words) };
+    match level::level() {
+        // SAFETY: the processor has the level; the caller's contract.
+        level::AVX512 => return unsafe { random_avx512::<E, O>(x, y, mask, start, n, philox, words) },
+        // SAFETY: as above.
+        level::AVX2 => return unsafe { random_avx2::<E, O>(x, y, mask, start, n, philox, words) },
+        _ => {}
     }
     // SAFETY: the caller's contract.
-    unsafe { blocks::<E, O>(x, y, mask, start, n, philox, words) }
+    unsafe { blocks::<E, O, BASELINE>(x, y, mask, start, n, philox, words) }
 }
 
 /// # Safety
-/// As [`RandomFn`]; the processor has AVX2.
+/// As [`RandomFn`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,f16c")]
 unsafe fn random_avx2<E, O>(x: *const u8, y: *mut u8, mask: *mut u8, start: u64, n: usize, philox: Philox, words: Words)
 where
     E: Element,
     O: TableOp + RandomOp<E::Compute>,
 {
     // SAFETY: the caller's contract.
-    unsafe { blocks::<E, O>(x, y, mask, start, n, philox, words) }
+    unsafe { blocks::<E, O, { level::AVX2 }>(x, y, mask, start, n, philox, words) }
 }
 
 /// # Safety
-/// As [`RandomFn`].
+/// As [`RandomFn`]; the processor has the features.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn random_avx512<E, O>(
+    x: *const u8,
+    y: *mut u8,
+    mask: *mut u8,
+    start: u64,
+    n: usize,
+    philox: Philox,
+    words: Words,
+) where
+    E: Element,
+    O: TableOp + RandomOp<E::Compute>,
+{
+    // SAFETY: the caller's contract.
+    unsafe { blocks::<E, O, { level::AVX512 }>(x, y, mask, start, n, philox, words) }
+}
+
+/// # Safety
+/// As [`RandomFn`]; the processor has `LEVEL`.
 #[inline(always)]
-unsafe fn blocks<E, O>(x: *const u8, y: *mut u8, mask: *mut u8, start: u64, n: usize, philox: Philox, words: Words)
-where
+unsafe fn blocks<E, O, const LEVEL: u8>(
+    x: *const u8,
+    y: *mut u8,
+    mask: *mut u8,
+    start: u64,
+    n: usize,
+    philox: Philox,
+    words: Words,
+) where
     E: Element,
     O: TableOp + RandomOp<E::Compute>,
 {
@@ -73,13 +105,18 @@ where
         for (block, four) in bits[..len.next_multiple_of(WORDS)].chunks_exact_mut(WORDS).enumerate() {
             four.copy_from_slice(&philox.block(first + block as u64));
         }
-        for (i, &bits) in bits[..len].iter().enumerate() {
-            // SAFETY: done + i < n; the caller's contract.
-            unsafe { y.add(done + i).write(E::narrow(op.apply(x.add(done + i).read().widen(), bits))) };
+        let mut values = buffer::<E>();
+        // SAFETY: done + len <= n; the caller's contract. Every value is written by the first loop.
+        unsafe {
+            load::<E, LEVEL>(x.add(done), &mut values[..len]);
+            for (value, &bits) in values[..len].iter_mut().zip(&bits[..len]) {
+                value.write(op.apply(value.assume_init(), bits));
+            }
+            store::<E, LEVEL>(&values[..len], y.add(done));
         }
         if !mask.is_null() {
             for (i, &bits) in bits[..len].iter().enumerate() {
-                // SAFETY: as above.
+                // SAFETY: done + i < n; the caller's contract.
                 unsafe { mask.add(done + i).write(u8::from(op.keeps(bits))) };
             }
         }

@@ -1,18 +1,30 @@
 //! Rotary embedding on the CPU: the kernel's formula, a token at a time.
 
+use std::mem::MaybeUninit;
+
 use pointwise_core::rope::{
     AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, RopeElement, SEQUENCES, Side, WIDE_IDS,
     Walk, axis, rotate, sincos_exact, sincos_hf,
 };
-use pointwise_core::{DType, bf16, f16, maths};
+use pointwise_core::{DType, Element, bf16, f16, maths};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+use super::lanes::{load, store};
+#[cfg(target_arch = "x86_64")]
+use super::level;
+use super::level::BASELINE;
 use crate::rope::{Pointers, Source};
 
 /// Elements of a task: large enough that handing it out costs nothing.
 const TASK: usize = 1 << 15;
 /// Pairs converted, rotated and stored at a time: loops of their own over buffers in the first-level cache.
 const BLOCK: usize = 64;
+
+/// As many values of the compute type, none of them written.
+#[inline(always)]
+const fn values<E: Element>() -> [MaybeUninit<E::Compute>; BLOCK] {
+    [const { MaybeUninit::uninit() }; BLOCK]
+}
 
 /// Rotates q and k as `walk` says, for vectors of one element.
 ///
@@ -38,12 +50,15 @@ unsafe fn tokens<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Wal
     let run = |start: u32| {
         let end = start.saturating_add(task).min(walk.tokens);
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-            // SAFETY: the features are there; the caller's contract.
-            return unsafe { range_avx2::<E>(source, pointers, walk, start, end) };
+        match level::level() {
+            // SAFETY: the processor has the level; the caller's contract.
+            level::AVX512 => return unsafe { range_avx512::<E>(source, pointers, walk, start, end) },
+            // SAFETY: as above.
+            level::AVX2 => return unsafe { range_avx2::<E>(source, pointers, walk, start, end) },
+            _ => {}
         }
         // SAFETY: the caller's contract; the tokens of two tasks are different ones.
-        unsafe { range::<E>(source, pointers, walk, start, end) }
+        unsafe { range::<E, BASELINE>(source, pointers, walk, start, end) }
     };
     let tasks = walk.tokens.div_ceil(task);
     if tasks <= 1 {
@@ -54,18 +69,33 @@ unsafe fn tokens<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Wal
 }
 
 /// # Safety
-/// As [`rope`]; the processor has AVX2 and FMA.
+/// As [`rope`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn range_avx2<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk, start: u32, end: u32) {
     // SAFETY: the caller's contract.
-    unsafe { range::<E>(source, pointers, walk, start, end) }
+    unsafe { range::<E, { level::AVX2 }>(source, pointers, walk, start, end) }
+}
+
+/// # Safety
+/// As [`rope`]; the processor has the features.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn range_avx512<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk, start: u32, end: u32) {
+    // SAFETY: the caller's contract.
+    unsafe { range::<E, { level::AVX512 }>(source, pointers, walk, start, end) }
 }
 
 /// # Safety
 /// As [`rope`]; tokens `start..end` exist.
 #[inline(always)]
-unsafe fn range<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk, start: u32, end: u32) {
+unsafe fn range<E: RopeElement, const LEVEL: u8>(
+    source: Source,
+    pointers: &Pointers,
+    walk: &Walk,
+    start: u32,
+    end: u32,
+) {
     let half = walk.half as usize;
     let (mut cos, mut sin) = (vec![0.0_f32; half], vec![0.0_f32; half]);
     let (mut scaled_cos, mut scaled_sin) = (cos.clone(), sin.clone());
@@ -93,7 +123,7 @@ unsafe fn range<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk
                     scaled_sin[i] = sin[i] * side.scale;
                 }
                 let (x, y) = (x.cast::<E>(), y.cast::<E>());
-                heads(side, walk, (batch, row), x, y, &scaled_cos, &scaled_sin);
+                heads::<E, LEVEL>(side, walk, (batch, row), x, y, &scaled_cos, &scaled_sin);
             }
         }
     }
@@ -132,7 +162,7 @@ unsafe fn angles<E: RopeElement>(
 /// # Safety
 /// As [`rope`].
 #[inline(always)]
-unsafe fn heads<E: RopeElement>(
+unsafe fn heads<E: RopeElement, const LEVEL: u8>(
     side: &Side,
     walk: &Walk,
     (batch, row): (i64, i64),
@@ -155,20 +185,34 @@ unsafe fn heads<E: RopeElement>(
             let mut start = 0;
             while start < cos.len() {
                 let len = BLOCK.min(cos.len() - start);
-                let (mut a, mut b) = ([0.0_f32; BLOCK], [0.0_f32; BLOCK]);
-                for (i, (a, b)) in a[..len].iter_mut().zip(&mut b[..len]).enumerate() {
-                    let near = rotated_x.add((start + i) * from.1);
-                    *a = E::to_f32(near.read().widen());
-                    *b = E::to_f32(near.add(from.0).read().widen());
+                let (mut a, mut b) = (values::<E>(), values::<E>());
+                let near = rotated_x.add(start * from.1);
+                if from.1 == 1 {
+                    load::<E, LEVEL>(near, &mut a[..len]);
+                    load::<E, LEVEL>(near.add(from.0), &mut b[..len]);
+                } else {
+                    for (i, (a, b)) in a[..len].iter_mut().zip(&mut b[..len]).enumerate() {
+                        let near = near.add(i * from.1);
+                        a.write(near.read().widen());
+                        b.write(near.add(from.0).read().widen());
+                    }
                 }
                 let angles = cos[start..start + len].iter().zip(&sin[start..start + len]);
                 for ((a, b), (cos, sin)) in a[..len].iter_mut().zip(&mut b[..len]).zip(angles) {
-                    (*a, *b) = rotate(*a, *b, *cos, *sin);
+                    let (near, far) = rotate(E::to_f32(a.assume_init()), E::to_f32(b.assume_init()), *cos, *sin);
+                    a.write(E::from_f32(near));
+                    b.write(E::from_f32(far));
                 }
-                for (i, (a, b)) in a[..len].iter().zip(&b[..len]).enumerate() {
-                    let near = rotated_y.add((start + i) * to.1);
-                    near.write(E::narrow(E::from_f32(*a)));
-                    near.add(to.0).write(E::narrow(E::from_f32(*b)));
+                let near = rotated_y.add(start * to.1);
+                if to.1 == 1 {
+                    store::<E, LEVEL>(&a[..len], near);
+                    store::<E, LEVEL>(&b[..len], near.add(to.0));
+                } else {
+                    for (i, (a, b)) in a[..len].iter().zip(&b[..len]).enumerate() {
+                        let near = near.add(i * to.1);
+                        near.write(E::narrow(a.assume_init()));
+                        near.add(to.0).write(E::narrow(b.assume_init()));
+                    }
                 }
                 start += len;
             }

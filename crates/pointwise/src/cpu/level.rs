@@ -1,0 +1,69 @@
+//! Which of a loop's versions runs.
+
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// The instructions that every processor of the target has.
+pub(super) const BASELINE: u8 = 1;
+/// AVX2, FMA and F16C: every x86-64 processor since 2015 or so.
+#[cfg(target_arch = "x86_64")]
+pub(super) const AVX2: u8 = 2;
+/// AVX-512 F, BW, DQ and VL beside them.
+#[cfg(target_arch = "x86_64")]
+pub(super) const AVX512: u8 = 3;
+
+/// The best level of this processor, 0 before the first call asks.
+#[cfg(target_arch = "x86_64")]
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+/// The level at which loops run: the best that the processor has, or the one that `POINTWISE_CPU` names (`baseline`,
+/// `avx2`), if that is lower.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(super) fn level() -> u8 {
+    // Nothing else is published with it, and all threads find the same.
+    match LEVEL.load(Ordering::Relaxed) {
+        0 => {
+            let level = find().min(allowed());
+            LEVEL.store(level, Ordering::Relaxed);
+            level
+        }
+        level => level,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn find() -> u8 {
+    macro_rules! has {
+        ($($feature:tt)*) => { $(std::arch::is_x86_feature_detected!($feature))&&* };
+    }
+    if !has!("avx2" "fma" "f16c") {
+        BASELINE
+    } else if has!("avx512f" "avx512bw" "avx512dq" "avx512vl") {
+        AVX512
+    } else {
+        AVX2
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn allowed() -> u8 {
+    match std::env::var("POINTWISE_CPU").as_deref() {
+        Ok("baseline") => BASELINE,
+        Ok("avx2") => AVX2,
+        _ => AVX512,
+    }
+}
+
+/// Runs `work` at each level that the processor has. Tests that run beside it may run at any of them meanwhile, which
+/// changes no result.
+#[cfg(all(test, target_arch = "x86_64"))]
+pub(super) fn at_each(mut work: impl FnMut(u8)) {
+    let best = find();
+    for level in BASELINE..=best {
+        LEVEL.store(level, Ordering::Relaxed);
+        work(level);
+    }
+    LEVEL.store(best.min(allowed()), Ordering::Relaxed);
+}
