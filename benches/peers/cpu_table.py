@@ -4,8 +4,8 @@ torch_cpu.py:
     python3 cpu_table.py target/criterion torch.json.. [--threads 1] [--worst N]
 
 A cell is nanoseconds an element, 2^16 elements on one thread, and behind it PyTorch's time over ours: 2^16 elements on
-one thread and on two, 2^22 on one and on two; with `--threads 1` on one alone, for a machine whose other cores are busy.
-All from the fastest call, of several runs of PyTorch the fastest of all. `--worst`: not the table but the N slowest
+one thread and on two, 2^22 on one and on two; with `--threads 1` on one alone, for a machine whose other cores are
+busy. All from the fastest call, of several runs of PyTorch the fastest of all. `--worst`: not the table but the N slowest
 beside PyTorch.
 """
 

@@ -177,8 +177,8 @@ unsafe fn run_avx512<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n:
     }
 }
 
-/// Whether [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which loops of
-/// their own do faster, and not where the loop looks at its operands or draws random numbers.
+/// Whether [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which loops
+/// of their own do faster, and not where the loop looks at its operands or draws random numbers.
 #[cfg(target_arch = "x86_64")]
 const fn goes_directly<M: Map>() -> bool {
     let f16 = by_f16c::<M::A>(level::AVX512) || by_f16c::<M::B>(level::AVX512);
@@ -280,16 +280,20 @@ unsafe fn blocks<M: Map, const LEVEL: u8>(
                 let c = if M::OPERANDS > 2 { cv[i].assume_init() } else { absent::<M::C>() };
                 (av[i].assume_init(), b, c)
             };
+            let angle_of = |i: usize| {
+                let (a, b, c) = values(i);
+                angle::<M>(a, b, c)
+            };
             if M::RANDOM {
                 let bits = bits(draw.place, draw.first + start as u64);
                 for (i, (result, &bits)) in results[..len].iter_mut().zip(&bits).enumerate() {
                     let (a, b, c) = values(i);
                     result.write(map.with_bits(bits).map(a, b, c));
                 }
-            } else if const { M::ANGLE.is_some() } && are_small(|i| angle::<M>(values(i)), len) {
+            } else if const { M::ANGLE.is_some() } && are_small(angle_of, len) {
                 for (i, result) in results[..len].iter_mut().enumerate() {
                     let (a, b, c) = values(i);
-                    maths::assume_small_angle(angle::<M>((a, b, c)));
+                    maths::assume_small_angle(angle::<M>(a, b, c));
                     result.write(map.map(a, b, c));
                 }
             } else {
@@ -316,7 +320,7 @@ type Compute<E> = <E as Element>::Compute;
 
 /// The operand that [`Map::ANGLE`] names, which is of a float type.
 #[inline(always)]
-fn angle<M: Map>((a, b, c): (Compute<M::A>, Compute<M::B>, Compute<M::C>)) -> f32 {
+fn angle<M: Map>(a: Compute<M::A>, b: Compute<M::B>, c: Compute<M::C>) -> f32 {
     let word = match M::ANGLE {
         Some(1) => b.to_word(),
         Some(2) => c.to_word(),
@@ -325,8 +329,8 @@ fn angle<M: Map>((a, b, c): (Compute<M::A>, Compute<M::B>, Compute<M::C>)) -> f3
     f32::from_bits(word as u32)
 }
 
-/// Whether none of some angles is large, infinite or NaN: sine and cosine then need no long reduction, which vector code
-/// would otherwise work out for all of them.
+/// Whether none of some angles is large, infinite or NaN: sine and cosine then need no long reduction, which vector
+/// code would otherwise work out for all of them.
 #[inline(always)]
 fn are_small(angle: impl Fn(usize) -> f32, len: usize) -> bool {
     // Magnitudes are ordered as their bits are.

@@ -1,8 +1,8 @@
 //! The CPU executor: the formulas of the op table over slices, vectorised and in parallel.
 //!
-//! An op and an element type are one function pointer ([`MapFn`]): the loops are compiled for the baseline of the target,
-//! with AVX2 and FMA, and with AVX-512; which one runs is chosen when the call does (`level`). Without FMA a fused
-//! multiply-add is a library call, so the baseline is right but slow. All give the same bits.
+//! An op and an element type are one function pointer ([`MapFn`]): the loops are compiled for the baseline of the
+//! target, with AVX2 and FMA, and with AVX-512; which one runs is chosen when the call does (`level`). Without FMA a
+//! fused multiply-add is a library call, so the baseline is right but slow. All give the same bits.
 
 mod generator;
 mod gradients;
