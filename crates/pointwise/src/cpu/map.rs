@@ -177,8 +177,8 @@ unsafe fn run_avx512<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n:
     }
 }
 
-/// Whether [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which loops
-/// of their own do faster, and not where the loop looks at its operands or draws random numbers.
+/// Whether [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which
+/// loops of their own do faster, and not where the loop looks at its operands or draws random numbers.
 #[cfg(target_arch = "x86_64")]
 const fn goes_directly<M: Map>() -> bool {
     let f16 = by_f16c::<M::A>(level::AVX512) || by_f16c::<M::B>(level::AVX512);
