@@ -3,7 +3,7 @@
 //! `x` and `y` may be the same address: a thread loads all its inputs before its first store, and no load takes the
 //! read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::maths::has_rare_path;
+use pointwise_core::maths::{SMALL_ANGLE, angle_operand, assume_small_angle, has_rare_path};
 use pointwise_core::{Element, Store, TableOp, UnaryOp, Value};
 
 use crate::memory;
@@ -110,6 +110,22 @@ where
         };
         let finish = |i: u32, bits: [u64; 2]| {
             let inputs = packed::unpack::<E, V>(bits);
+            if const { is_of_an_angle::<E, O>() } {
+                let mut small = true;
+                unroll!(k < V => { small &= angle(inputs[k]).abs() <= SMALL_ANGLE; });
+                if !small {
+                    // One by one, which is one copy of the long path, not one for each lane: each would cost the driver
+                    // milliseconds to compile. Nothing of the vector is stored yet, also if y is x.
+                    let mut one = head as u64 + i as u64 * V as u64;
+                    let end = one + V as u64;
+                    while one < end {
+                        element(x, y, one, op);
+                        one += 1;
+                    }
+                    return;
+                }
+                unroll!(k < V => { assume_small_angle(angle(inputs[k])); });
+            }
             let mut results = [<Out<O, E> as Element>::Compute::ZERO; V];
             unroll!(k < V => { results[k] = op.apply(inputs[k]).lane(); });
             packed::store::<Out<O, E>, V>(target.add(i as usize).cast(), results);
@@ -142,6 +158,21 @@ where
             }
         }
     }
+}
+
+/// Whether the formula is of a float's sine or cosine.
+const fn is_of_an_angle<E, O>() -> bool
+where
+    E: Element,
+    O: TableOp,
+{
+    E::DTYPE.is_float() && angle_operand(&O::INFO).is_some()
+}
+
+/// The number in a float's compute type.
+#[inline(always)]
+fn angle<T: Value>(x: T) -> f32 {
+    f32::from_bits(x.to_word() as u32)
 }
 
 /// 8-bit to 8-bit by a table of all 256 results in shared memory, filled by each block; a thread [`TABLE_VECTORS`]

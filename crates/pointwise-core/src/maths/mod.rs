@@ -95,11 +95,10 @@ pub const fn angle_operand(info: &crate::OpInfo) -> Option<usize> {
 pub const SMALL_ANGLE: f32 = if trig::LARGE < half::LARGE_ANGLE { trig::LARGE } else { half::LARGE_ANGLE };
 
 /// Tells the compiler that an angle needs no long reduction. That it is worked out for no element is worth a loop of its
-/// own on the CPU, where [`prim::rarely`] works out both.
+/// own on the CPU, where [`prim::rarely`] works out both, and on a GPU saves the code of it for each lane of a vector.
 ///
 /// # Safety
 /// The magnitude is at most [`SMALL_ANGLE`].
-#[cfg(not(target_arch = "nvptx64"))]
 #[inline(always)]
 pub unsafe fn assume_small_angle(angle: f32) {
     // As the conditions stand in `sin` and `cos`: in another form they are not recognised.
