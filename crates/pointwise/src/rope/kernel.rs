@@ -131,7 +131,7 @@ impl<'a> RopeKernel<'a> {
 
     /// Whether the threads of a block share cosines and sines on CUDA devices, or each finds its own, which saves waiting
     /// for the others. Sharing serves every call; by default calls share that the other way does not serve (sequences, axes,
-    /// pairs that move, misaligned tensors or tables).
+    /// pairs that move, misaligned tensors or tables), and large ones with position ids.
     #[must_use]
     pub fn shared_angles(mut self, shared: bool) -> Self {
         self.launch.shared_angles = Some(shared);

@@ -1,7 +1,7 @@
 //! How a call is launched: the template, the width of accesses, what a block does, which kernel.
 
 use pointwise_core::DType;
-use pointwise_core::rope::{AXES, CHUNK, Count, NEIGHBOURS, SEQUENCES, Solo, TABLE, TOKENS_INNER, Tile, Walk};
+use pointwise_core::rope::{AXES, CHUNK, Count, IDS, NEIGHBOURS, SEQUENCES, Solo, TABLE, TOKENS_INNER, Tile, Walk};
 
 use super::options::TYPES;
 use super::{Pointers, Source};
@@ -37,6 +37,8 @@ const MOST_THREADS: u32 = 512;
 const INNER_TOKENS: u32 = 8;
 /// Threads a multiprocessor that find their own angles: fewer get less work each, so that there are as many.
 const SOLO_ENOUGH: u64 = 256;
+/// So many times [`SOLO_ENOUGH`] with a position for each token: sharing was faster then by 5 to 7 % in 16 bits (H200).
+const MANY_IDS: u64 = 8;
 
 /// A launch.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +99,8 @@ fn group(walk: &mut Walk, share: u32) {
 }
 
 /// The plan of a call whose threads find their own angles, where that can serve and no other is asked for: on an H200 it
-/// was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/tuning.md`).
+/// was the faster one, or slower by less than 2 %, for all models, layouts and sizes, but for large calls with position
+/// ids (`docs/tuning.md`).
 fn plan_solo(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Plan> {
     let widest = 16 / call.dtype.size() as u32;
     let serves = |vector: u32| vectors_fit(vector, call, walk) && angles_fit(vector, call, walk);
@@ -110,7 +113,8 @@ fn plan_solo(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Pla
     let lanes = u64::from((2 * walk.half + walk.rest_lanes).div_ceil(2 * widest)) * u64::from(walk.tokens);
     let work = lanes.saturating_mul(u64::from(heads));
     let enough = u64::from(call.multiprocessors) * SOLO_ENOUGH;
-    if settings.shared_angles == Some(true) {
+    let many_ids = walk.flags & IDS != 0 && work >= enough.saturating_mul(MANY_IDS);
+    if settings.shared_angles.unwrap_or(many_ids) {
         return None;
     }
     let (strategy, vector) = match settings.strategy {
