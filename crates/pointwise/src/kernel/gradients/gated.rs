@@ -30,7 +30,7 @@ impl GatedGradientsKernel {
     ///
     /// # Errors
     /// A last dimension that is odd or missing, a `grad` that does not broadcast to `(.., N)`, and those of
-    /// [`GradientsKernel::run`].
+    /// [`GradientsKernel::run`](super::GradientsKernel::run).
     pub fn run<'a>(&self, grad: impl Into<Operand<'a>>, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
         let x = x.into();
         let ready = self.ready(grad.into(), &x)?;
@@ -45,7 +45,7 @@ impl GatedGradientsKernel {
     /// The gradient of `x`, written to `y` of its shape, which may be `x` itself.
     ///
     /// # Errors
-    /// As [`GatedGradientsKernel::run`] and [`GradientsKernel::run_into`].
+    /// As [`GatedGradientsKernel::run`] and [`GradientsKernel::run_into`](super::GradientsKernel::run_into).
     pub fn run_into<'a, 'b>(
         &self,
         grad: impl Into<Operand<'a>>,
