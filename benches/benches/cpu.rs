@@ -76,7 +76,7 @@ impl Bench {
     fn broadcast(&mut self, dtype: DType, n: usize) {
         let (a, b) = (tensor(dtype, &[n / COLUMNS, COLUMNS]), tensor(dtype, &[COLUMNS]));
         let mut y = empty(dtype, &[n / COLUMNS, COLUMNS]);
-        let kernel = kernels::add(1.0);
+        let kernel = kernels::add(1);
         self.measure("add_row", dtype, n, || kernel.run_into(&a, &b, &mut y));
     }
 
