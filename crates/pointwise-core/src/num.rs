@@ -106,6 +106,8 @@ pub trait Real: Num + Div<Output = Self> {
     /// The normal distribution function, `erfc(-x / sqrt 2) / 2`: accurate in the far negative tail, where
     /// `1 + erf(x / sqrt 2)` cancels.
     fn normal_cdf(self) -> Self;
+    /// The normal distribution's density, `e^(-x^2 / 2) / sqrt(2 pi)`.
+    fn normal_density(self) -> Self;
     /// `1 / (1 + e^-x)`, accurate in the far negative tail.
     fn sigmoid(self) -> Self;
     /// `ln(1 + e^x)` without overflow.
@@ -273,7 +275,7 @@ macro_rules! f32_like {
             f32_like!(@real $functions, $wrap, |$x| $get;
                 sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_m1 expm1,
                 exp_m1_negative expm1_negative, ln ln, ln_1p log1p, sin sin, cos cos,
-                tanh tanh, erf erf, normal_cdf normal_cdf, sigmoid sigmoid, softplus softplus, silu silu, mish mish,
+                tanh tanh, erf erf, normal_cdf normal_cdf, normal_density normal_density, sigmoid sigmoid, softplus softplus, silu silu, mish mish,
                 gelu gelu, gelu_tanh gelu_tanh);
         }
     };
@@ -350,7 +352,7 @@ mod stepped {
             )* };
         }
         rounded!(sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, expm1 exp_m1, expm1_negative exp_m1_negative, ln ln,
-            log1p ln_1p, sin sin, cos cos, tanh tanh, erf erf, normal_cdf normal_cdf, sigmoid sigmoid,
+            log1p ln_1p, sin sin, cos cos, tanh tanh, erf erf, normal_cdf normal_cdf, normal_density normal_density, sigmoid sigmoid,
             softplus softplus, silu silu, mish mish, gelu gelu, gelu_tanh gelu_tanh);
 
         pub(super) fn pow(a: f32, b: f32) -> f32 {
@@ -545,7 +547,7 @@ mod oracle {
     //! `f64`: what every kernel is checked against.
 
     use super::{Num, Real, Value};
-    use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
+    use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_2_SQRT_PI};
 
     impl Value for f64 {
         const ZERO: Self = 0.0;
@@ -682,6 +684,9 @@ mod oracle {
         }
         fn normal_cdf(self) -> Self {
             0.5 * libm::erfc(-self * FRAC_1_SQRT_2)
+        }
+        fn normal_density(self) -> Self {
+            (-0.5 * self * self).exp() * (FRAC_2_SQRT_PI * FRAC_1_SQRT_2 / 2.0)
         }
         fn sigmoid(self) -> Self {
             1.0 / (1.0 + (-self).exp())

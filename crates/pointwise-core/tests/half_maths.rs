@@ -136,6 +136,7 @@ fn functions<A: Approx>() -> Vec<Function> {
         ("silu", A::silu, |x| x * sigmoid(x)),
         ("erf", A::erf, libm::erf),
         ("normal_cdf", A::normal_cdf, normal_cdf),
+        ("normal_density", A::normal_density, |x| (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt()),
         ("gelu", A::gelu, |x| x * normal_cdf(x)),
         ("gelu_tanh", A::gelu_tanh, |x| {
             x * sigmoid(2.0 * std::f64::consts::FRAC_2_PI.sqrt() * (x + 0.044_715 * x * x * x))

@@ -92,6 +92,7 @@ functions! {
     erf, 2.0, |x| maths::erf(x), |x| libm::erf(x);
     erfc, 3.0, |x| maths::erfc(x), |x| libm::erfc(x);
     normal_cdf, 3.0, |x| maths::normal_cdf(x), |x| normal_cdf_exact(x);
+    normal_density, 3.0, |x| maths::normal_density(x), |x| normal_density_exact(x);
     gelu, 3.0, |x| maths::gelu(x), |x| x * normal_cdf_exact(x);
     gelu_tanh, 3.0, |x| maths::gelu_tanh(x), |x| {
         x * sigmoid_exact(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x))
@@ -118,6 +119,10 @@ fn sigmoid_exact(x: f64) -> f64 {
 fn softplus_exact(x: f64) -> f64 {
     let tail = (-x.abs()).exp().ln_1p();
     if x > 0.0 { x + tail } else { tail }
+}
+
+fn normal_density_exact(x: f64) -> f64 {
+    (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt()
 }
 
 fn normal_cdf_exact(x: f64) -> f64 {

@@ -183,6 +183,7 @@ fn functions_of_one_operand() {
         Approx tanh tanh;
         Approx erf erf;
         Approx normal_cdf normal_cdf;
+        Approx normal_density normal_density;
         Approx sigmoid sigmoid;
         Approx softplus softplus;
         Approx mish mish;

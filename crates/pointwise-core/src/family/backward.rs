@@ -49,7 +49,7 @@ crate::backward_ops! { backward_family;
     trunc_backward: TruncBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => T::ZERO;
     /// `grad 2 / sqrt(pi) e^(-x^2)`.
     erf_backward: ErfBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(5.0) => {
-        grad * (derivatives::exp_neg_square(x, 1.0) * T::constant(core::f64::consts::FRAC_2_SQRT_PI))
+        grad * (derivatives::exp_neg_square(x) * T::constant(core::f64::consts::FRAC_2_SQRT_PI))
     };
     /// `grad / (1 + x)`.
     log1p_backward: Log1pBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => grad / (x + T::ONE);

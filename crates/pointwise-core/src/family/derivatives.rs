@@ -10,15 +10,15 @@ pub(super) fn sigmoids<T: Real>(x: T) -> (T, T) {
     if x > T::ZERO { (large, small) } else { (small, large) }
 }
 
-/// `e^(-d x^2)`, for `d` 1 or 1/2. The rounding of `x^2` would be a relative error `x^2` times as large: it is put back.
+/// `e^(-x^2)`. The rounding of `x^2` would be a relative error `x^2` times as large: it is put back.
 #[inline(always)]
-pub(super) fn exp_neg_square<T: Real>(x: T, d: f64) -> T {
+pub(super) fn exp_neg_square<T: Real>(x: T) -> T {
     // Beyond, there is nothing left; infinity would be a NaN.
     let a = x.abs().minimum(T::constant(16.0));
     let square = a * a;
     let lost = a.mul_add(a, -square);
-    let e = (square * T::constant(-d)).exp();
-    e.mul_add(lost * T::constant(-d), e)
+    let e = (-square).exp();
+    e.mul_add(-lost, e)
 }
 
 /// `silu` and its derivative.
@@ -32,8 +32,7 @@ pub(super) fn silu<T: Real>(x: T) -> (T, T) {
 #[inline(always)]
 pub(super) fn gelu<T: Real>(x: T) -> (T, T) {
     let cdf = x.normal_cdf();
-    let density = exp_neg_square(x, 0.5) * T::constant(0.398_942_280_401_432_7);
-    (x * cdf, x.mul_add(density, cdf))
+    (x * cdf, x.mul_add(x.normal_density(), cdf))
 }
 
 /// `gelu` by the hyperbolic tangent, and its derivative.

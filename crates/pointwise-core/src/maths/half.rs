@@ -188,6 +188,12 @@ pub trait Approx {
         if x > 0.0 { 1.0 - tail } else { tail }
     }
 
+    /// The density of the normal distribution, `e^(-x^2 / 2) / sqrt(2 pi)`: the exponential is that of `normal_cdf`.
+    #[inline(always)]
+    fn normal_density(x: f32) -> f32 {
+        Self::ex2(x * x * (-0.5 * LOG2_E)) * 0.398_942_3
+    }
+
     /// `x (1 + erf(x / sqrt 2)) / 2`.
     #[inline(always)]
     fn gelu(x: f32) -> f32 {
@@ -477,6 +483,8 @@ native! {
     erf(x);
     /// `erfc(-x / sqrt 2) / 2`, accurate in the far negative tail.
     normal_cdf(x);
+    /// `e^(-x^2 / 2) / sqrt(2 pi)`.
+    normal_density(x);
     /// `x normal_cdf(x)`; NaN at -Inf.
     gelu(x);
     /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`; NaN at -Inf.

@@ -25,7 +25,7 @@ pub mod rough;
 pub mod single;
 mod trig;
 
-pub use erf::{erf, erfc, gelu, normal_cdf};
+pub use erf::{erf, erfc, gelu, normal_cdf, normal_density};
 pub use exp::{exp, exp2, expm1};
 pub use fmod::{floor_divide, fmod, remainder};
 pub use hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};

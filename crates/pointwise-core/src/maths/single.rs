@@ -1,7 +1,7 @@
 //! The functions of [`crate::Real`] for results kept in f32. Same names as in [`super::half`], so that a compute type
 //! names one of the two modules and nothing else.
 
-pub use super::erf::{erf, gelu, normal_cdf};
+pub use super::erf::{erf, gelu, normal_cdf, normal_density};
 pub use super::exp::{exp, expm1, expm1_negative};
 pub use super::fmod::{floor_divide, remainder};
 pub use super::hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
