@@ -1,7 +1,7 @@
 //! What the benchmarks share.
 
 use pointwise::{DType, Device, Tensor};
-pub use pointwise_cli::timing::{median, times};
+pub use pointwise_cli::timing::{median, times, times_after};
 
 /// `n` elements of a float type between -8 and 8, no two neighbours alike: never zeros, which run faster. i32: 2^20 times
 /// that.

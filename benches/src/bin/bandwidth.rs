@@ -2,10 +2,10 @@
 //! `bandwidth [--n ELEMENTS] [--strategies] [--vectors] [--op NAME]... [--dtype TYPE]... [--json FILE]`, with `--strategies`
 //! by every strategy there is, with `--vectors` by one, two and four vectors a thread of `register_copy`.
 //!
-//! Times are medians of events around single launches, cold by size (2^28 elements are far beyond the level-2 cache). The
-//! copy is timed before and after each op; an op's share is its bytes per second over the copy's.
+//! Times are medians of events around single launches, twice the level-2 cache written before each. The copy is timed
+//! before and after each op; an op's share is its bytes per second over the copy's.
 
-use benches::{median, random, times};
+use benches::{median, random, times_after};
 use pointwise::{DType, Device, Strategy, Tensor, UNARY};
 use serde_json::json;
 
@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::cuda(0)?;
     let info = device.info().ok_or("no device information")?;
     println!("# {}, CUDA {}.{}, {n} elements, cold", info.name, info.driver.0, info.driver.1);
+    let mut flush = Tensor::empty(&device, DType::U8, [2 * info.l2_bytes])?;
     let mut rows = Vec::new();
     for dtype in [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2] {
         if !types.is_empty() && !types.iter().any(|name| name == dtype.name()) {
@@ -57,9 +58,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 if let Some(vectors) = vectors {
                     kernel = kernel.vectors_per_thread(vectors);
                 }
-                let before = copy(&device, &x)?;
-                let op = median(times(&device, 2, 9, || kernel.run_into(&x, &mut *out))?);
-                let after = copy(&device, &x)?;
+                kernel.run_into(&x, &mut *out)?;
+                let before = copy(&device, &x, &mut flush)?;
+                let op = median(times_after(&device, 21, || flush.set_zero(), || kernel.run_into(&x, &mut *out))?);
+                let after = copy(&device, &x, &mut flush)?;
                 let copied = (2 * n * dtype.size()) as f64 / ((before + after) / 2.0) / 1e6;
                 let moved = (n * (dtype.size() + result.size())) as f64 / op / 1e6;
                 let ran = kernel.plan(&x, &*out)?.strategy;
@@ -86,7 +88,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Milliseconds of a copy of `x`.
-fn copy(device: &Device, x: &Tensor) -> pointwise::Result<f64> {
+fn copy(device: &Device, x: &Tensor, flush: &mut Tensor) -> pointwise::Result<f64> {
     let mut target = Tensor::empty(device, x.dtype(), x.shape())?;
-    Ok(median(times(device, 1, 5, || target.copy_from(x))?))
+    target.copy_from(x)?;
+    Ok(median(times_after(device, 11, || flush.set_zero(), || target.copy_from(x))?))
 }
