@@ -30,7 +30,7 @@ const TAIL: &str = "
 ## Beside the tables
 
 `to_dtype` converts elements, of any type to any. `clamp_bounds` (clamp by tensors, either of which may be missing) is built
-on `clamp_tensor`. `pow` with the numbers 1, 2, 0.5, -0.5 and -1 as exponents is a copy, `mul`, `sqrt`, `rsqrt` and
+on `clamp_tensor`, `clamp_bounds_backward` on its gradients. `pow` with the numbers 1, 2, 0.5, -0.5 and -1 as exponents is a copy, `mul`, `sqrt`, `rsqrt` and
 `reciprocal`, with their special values, as in PyTorch. `dropout`, `alibi` and `sinusoidal` take a place in a random sequence or a shape, see their documentation; the
 rotary embedding has [a page of its own](rope.md).
 ";

@@ -343,6 +343,37 @@ fn bounds_get_the_gradients_of_pytorch() {
     }
 }
 
+/// Which operand PyTorch's autograd gives the gradient of `clamp` with one bound: x, b (the bound) or none. Rows by the
+/// bound, letters by x, both as in [`CLAMP`]; `clamp(x, min)` first, then `clamp(x, max=max)`.
+const CLAMP_ONE: [&str; 2] = ["xxxxx- bxxxx- bbxxx- bbbxx- bbbbx- ------", "xbbbb- xxbbb- xxxbb- xxxxb- xxxxx- ------"];
+
+#[test]
+fn a_bound_alone_gets_the_gradients_of_pytorch() {
+    let values = [f32::NEG_INFINITY, -1.0, 0.0, 2.0, f32::INFINITY, f32::NAN];
+    let count = values.len().pow(2);
+    let bounds = f32s(&(0..count).map(|at| values[at / 6]).collect::<Vec<_>>());
+    let x = f32s(&(0..count).map(|at| values[at % 6]).collect::<Vec<_>>());
+    let grad = Tensor::full(&Device::cpu(), 3.0_f32, [count]).unwrap();
+    for (letters, is_min) in CLAMP_ONE.into_iter().zip([true, false]) {
+        let letters: Vec<char> = letters.chars().filter(|letter| *letter != ' ').collect();
+        let expected =
+            |name| letters.iter().map(|&letter| if letter == name { 3.0 } else { 0.0 }).collect::<Vec<f32>>();
+        let bound = Some(Operand::from(&bounds));
+        let (min, max) = if is_min { (bound, None) } else { (None, bound) };
+        let (of_x, of_min, of_max) = ops::clamp_bounds_backward(&grad, &x, min, max).unwrap();
+        assert_eq!((of_min.is_some(), of_max.is_some()), (is_min, !is_min));
+        assert_eq!(of_x.to_vec::<f32>().unwrap(), expected('x'), "x, min: {is_min}");
+        assert_eq!(of_min.or(of_max).unwrap().to_vec::<f32>().unwrap(), expected('b'), "the bound, min: {is_min}");
+    }
+    let both = ops::clamp_bounds_backward(&grad, &x, Some((&bounds).into()), Some((&bounds).into())).unwrap();
+    let (of_x, of_min, of_max) = ops::clamp_tensor_backward(&grad, &x, &bounds, &bounds).unwrap();
+    for (a, b) in [(both.0, of_x), (both.1.unwrap(), of_min), (both.2.unwrap(), of_max)] {
+        assert_eq!(a.to_bytes().unwrap(), b.to_bytes().unwrap());
+    }
+    let error = ops::clamp_bounds_backward(&grad, &x, None, None).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Parameter { .. }), "{error}");
+}
+
 #[test]
 fn gradients_have_the_broadcast_shape() {
     let device = Device::cpu();

@@ -116,6 +116,42 @@ pub struct ParamInfo {
     pub default: f64,
 }
 
+/// What a row says of its formula beside the formula itself: words in its column of element types
+/// ([`unary_ops`](crate::unary_ops)). Without them every op is right; with them templates choose faster code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Properties {
+    /// The word `long_path`: it uses a function with a long path for few arguments (`sin`, `cos`, `pow`, `remainder`,
+    /// `floor_divide`), which is code wherever the formula is written out.
+    pub long_path: bool,
+    /// The word `angle`: that function is the sine or cosine of the last operand itself. Where all of some elements are
+    /// small, loops and kernels leave its long path out.
+    pub angle: bool,
+    /// The word `truths`: the result is a bool that depends on nothing but which operands are true
+    /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of one byte kernels ask the formula for zeros
+    /// and ones alone.
+    pub truths: bool,
+    /// The words `clears_sign` and `flips_sign`: what the op does to the sign of a float, and nothing else to it. **A
+    /// promise**: 16-bit floats are then changed as bits.
+    pub sign: Option<SignChange>,
+    /// The word `constant`: the result depends on no operand, none of which kernels then read.
+    pub constant: bool,
+}
+
+impl Properties {
+    /// Those of a row that says nothing.
+    pub const NONE: Properties =
+        Properties { long_path: false, angle: false, truths: false, sign: None, constant: false };
+}
+
+/// See [`Properties::sign`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignChange {
+    /// The sign becomes plus.
+    Clear,
+    /// The sign becomes the other.
+    Flip,
+}
+
 /// One op of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInfo {
@@ -141,6 +177,8 @@ pub struct OpInfo {
     pub doc: &'static str,
     /// The formula as it stands in the table.
     pub formula: &'static str,
+    /// What the row says of it.
+    pub properties: Properties,
 }
 
 impl OpInfo {

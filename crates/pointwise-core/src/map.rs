@@ -4,7 +4,6 @@ use core::marker::PhantomData;
 
 use crate::dtype::DType;
 use crate::element::{Bool, Element, Store};
-use crate::maths::angle_operand;
 use crate::num::{Logic, Value};
 use crate::op::{BinaryOp, RandomMapOp, TableOp, TernaryOp, UnaryOp, Words};
 
@@ -49,39 +48,6 @@ const fn is_bool<E: Element>() -> bool {
     matches!(E::DTYPE, DType::Bool)
 }
 
-/// Whether each mention of an operand in a formula, as an [`OpInfo`](crate::OpInfo) has them, is one of its truth.
-const fn sees_truth_alone(formula: &str, operands: &[&str]) -> bool {
-    let text = formula.as_bytes();
-    let mut at = 0;
-    while at < text.len() {
-        let mut end = at;
-        while end < text.len() && (text[end].is_ascii_alphanumeric() || text[end] == b'_') {
-            end += 1;
-        }
-        let mut k = 0;
-        while k < operands.len() {
-            let name = operands[k].as_bytes();
-            if end - at == name.len() && starts_with(text, at, name) && !starts_with(text, end, b".truth()") {
-                return false;
-            }
-            k += 1;
-        }
-        at = if end > at { end } else { at + 1 };
-    }
-    true
-}
-
-const fn starts_with(text: &[u8], at: usize, with: &[u8]) -> bool {
-    let mut k = 0;
-    while k < with.len() {
-        if at + k >= text.len() || text[at + k] != with[k] {
-            return false;
-        }
-        k += 1;
-    }
-    true
-}
-
 macro_rules! arity {
     ($(#[doc = $doc:literal])* $name:ident, $operands:literal, $first:ident, [$($bound:tt)*],
         |$op:ident, $a:ident, $b:ident, $c:ident| $value:expr) => {
@@ -96,8 +62,9 @@ macro_rules! arity {
             type R = <O::Output as Store<E>>::Storage;
             const OPERANDS: usize = $operands;
             const LOGICAL: bool = is_bool::<Self::R>()
-                && (is_bool::<Self::A>() && is_bool::<E>() || sees_truth_alone(O::INFO.formula, O::INFO.operands));
-            const ANGLE: Option<usize> = if E::DTYPE.is_float() { angle_operand(&O::INFO) } else { None };
+                && (is_bool::<Self::A>() && is_bool::<E>() || O::INFO.properties.truths);
+            const ANGLE: Option<usize> =
+                if E::DTYPE.is_float() && O::INFO.properties.angle { Some($operands - 1) } else { None };
             #[inline(always)]
             fn from_words(words: Words) -> Self {
                 $name(O::from_words(words), PhantomData)
@@ -176,13 +143,6 @@ mod tests {
     use crate::F8E4M3;
     use crate::family::binary::Maximum;
     use crate::family::comparison::{Equal, LogicalAnd, LogicalOr};
-
-    #[test]
-    fn what_a_formula_sees() {
-        let sees = |formula| sees_truth_alone(formula, &["a", "b"]);
-        assert!(sees("a.truth() & b.truth()") && sees("{ let x = a.truth(); x }") && sees("alpha & !b.truth()"));
-        assert!(!sees("a.truth() & b") && !sees("a") && !sees("a.truth() & (a == b)") && !sees("b.truth_of()"));
-    }
 
     // At compile time, as the templates choose by it.
     const _: () = {

@@ -11,7 +11,7 @@
 ///     /// `max(x, 0)^2`.
 ///     squared_relu: SquaredRelu (x: Num) -> T, [floats ints], Ulp(1.0) => { let r = x.maximum(T::ZERO); r * r };
 ///     /// `x + sin^2(a x) / a` (Ziyin et al. 2020).
-///     snake: Snake { a = 1.0 } (x: Real) -> T, [f32 bf16], Ulp(4.0) => { let s = (a * x).sin(); x + s * s / a };
+///     snake: Snake { a = 1.0 } (x: Real) -> T, [f32 bf16 long_path], Ulp(4.0) => { let s = (a * x).sin(); x + s * s / a };
 /// }
 /// # fn main() {}
 /// ```
@@ -19,7 +19,7 @@
 /// A row is: documentation; the op's name; the name of its Rust type; its parameters with their defaults; the operand
 /// and what the formula asks of the compute type `T` (`Real`, `Num`, `Bits` or `Value`); the result, `T` or `bool`; the
 /// element types, singly or as the sets of [`for_types`](crate::for_types), with the word `int_to_float` where integers and
-/// bool are converted to f32 first; the error bound ([`Accuracy`](crate::Accuracy)); the formula, over the operand, the
+/// bool are converted to f32 first, and, for speed alone, those of [`Properties`](crate::Properties); the error bound ([`Accuracy`](crate::Accuracy)); the formula, over the operand, the
 /// parameters and `T`.
 ///
 /// A table takes one module: it also defines `OPS`, the list of its [`OpInfo`](crate::OpInfo)s.
@@ -311,19 +311,23 @@ macro_rules! __op_info {
         { $($p:ident = $default:expr),* } $formula:expr) => {{
         #[allow(unused_imports)]
         use $crate::Accuracy::*;
-        $crate::OpInfo {
+        #[allow(unused_mut)] // without words there is nothing to set
+        let mut info = $crate::OpInfo {
             name: stringify!($name),
             kind: $crate::Kind::$kind,
             operands: &[$(stringify!($x)),*],
             results: &["y"],
             params: &[$($crate::ParamInfo { name: stringify!($p), default: $default as f64 }),*],
             types: $crate::__dtypes!([$($set)*] []),
-            int_to_float: $crate::__int_to_float!($($set)*),
+            int_to_float: false,
             result: $crate::__result_type!($out),
             accuracy: $accuracy,
             doc: concat!($($doc, "\n"),*),
             formula: stringify!($formula),
-        }
+            properties: $crate::Properties::NONE,
+        };
+        $($crate::__set_word!(info $set);)*
+        info
     }};
     ($($row:tt)*) => {
         $crate::__op_info!(@ $($row)*)
@@ -341,28 +345,46 @@ macro_rules! __result_type {
     };
 }
 
-/// Whether `int_to_float` is among the words of a table's column.
+/// Sets what a word of a table's column of element types says; nothing for a type.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __int_to_float {
-    () => {
-        false
+macro_rules! __set_word {
+    ($info:ident int_to_float) => {
+        $info.int_to_float = true
     };
-    (int_to_float $($rest:ident)*) => {
-        true
+    ($info:ident long_path) => {
+        $info.properties.long_path = true
     };
-    ($set:ident $($rest:ident)*) => {
-        $crate::__int_to_float!($($rest)*)
+    ($info:ident angle) => {
+        $info.properties.angle = true;
+        $info.properties.long_path = true
     };
+    ($info:ident truths) => {
+        $info.properties.truths = true
+    };
+    ($info:ident clears_sign) => {
+        $info.properties.sign = Some($crate::SignChange::Clear)
+    };
+    ($info:ident flips_sign) => {
+        $info.properties.sign = Some($crate::SignChange::Flip)
+    };
+    ($info:ident constant) => {
+        $info.properties.constant = true
+    };
+    ($info:ident $type:ident) => {};
 }
 
 /// The element types of a table's column, as an array of [`DType`](crate::DType).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __dtypes {
-    ([int_to_float $($rest:tt)*] $found:tt) => {
-        $crate::__dtypes!([$($rest)*] $found)
-    };
+    ([int_to_float $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([long_path $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([angle $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([truths $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([clears_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([flips_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([constant $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([floats $($rest:tt)*] [$($t:ident)*]) => {
         $crate::__dtypes!([$($rest)*] [$($t)* F32 F16 BF16 F8E4M3 F8E5M2])
     };
@@ -393,6 +415,12 @@ macro_rules! for_types {
         $($crate::for_types! { @$set $visitor $args })*
     };
     (@int_to_float $v:tt $args:tt) => {};
+    (@long_path $v:tt $args:tt) => {};
+    (@angle $v:tt $args:tt) => {};
+    (@truths $v:tt $args:tt) => {};
+    (@clears_sign $v:tt $args:tt) => {};
+    (@flips_sign $v:tt $args:tt) => {};
+    (@constant $v:tt $args:tt) => {};
     (@floats $v:tt $args:tt) => {
         $crate::for_types! { @each $v $args f32 f16 bf16 f8e4m3 f8e5m2 }
     };

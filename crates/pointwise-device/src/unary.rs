@@ -3,7 +3,7 @@
 //! `x` and `y` may be the same address: a thread loads all its inputs before its first store, and no load takes the
 //! read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::maths::{SMALL_ANGLE, angle_operand, assume_small_angle, has_rare_path};
+use pointwise_core::maths::{SMALL_ANGLE, assume_small_angle};
 use pointwise_core::{Element, Store, TableOp, UnaryOp, Value};
 
 use crate::memory;
@@ -132,7 +132,7 @@ where
         };
         // Short vectors leave the registers for two at once; of long ones, and of long code, which would take the driver
         // three times as long to compile, a loop does one after another.
-        if V <= 4 && const { !has_rare_path(O::INFO.formula) } && steps == 2 && first + width < vectors {
+        if V <= 4 && const { !O::INFO.properties.long_path } && steps == 2 && first + width < vectors {
             let (a, b) = (load(first), load(first + width));
             finish(first, a);
             finish(first + width, b);
@@ -166,7 +166,7 @@ where
     E: Element,
     O: TableOp,
 {
-    E::DTYPE.is_float() && angle_operand(&O::INFO).is_some()
+    E::DTYPE.is_float() && O::INFO.properties.angle
 }
 
 /// The number in a float's compute type.

@@ -95,9 +95,9 @@ fn vectors(name: &str) -> Vectors {
     let is_bool = |op: &&OpInfo| op.result == ResultType::Bool;
     let is_predicate = unary::OPS.iter().filter(is_bool).any(|op| of("unary_", op));
     let is_comparison = MAP_OPS.iter().copied().flatten().filter(is_bool).any(|op| of("binary_", op));
-    let is_zero = |op: &&OpInfo| matches!(op.formula, "T::ZERO" | "{ [T::ZERO, T::ZERO] }" | "[T::ZERO, T::ZERO]");
+    let is_constant = |op: &&OpInfo| op.properties.constant;
     let reads_nothing =
-        MAP_OPS.iter().copied().flatten().filter(is_zero).any(|op| of("binary_", op) || of("gradients_", op));
+        MAP_OPS.iter().copied().flatten().filter(is_constant).any(|op| of("binary_", op) || of("gradients_", op));
     let strategy = Vectors::of_strategy(name);
     let vectors = name.ends_with("_flat") || name.ends_with("_rows");
     Vectors {

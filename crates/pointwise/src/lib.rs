@@ -58,7 +58,9 @@ pub use number::Number;
 pub use pastey as __pastey;
 #[doc(hidden)]
 pub use pointwise_core as __core;
-pub use pointwise_core::{Accuracy, DType, F8E4M3, F8E5M2, OpInfo, ParamInfo, Philox, Scalar, bf16, f16};
+pub use pointwise_core::{
+    Accuracy, DType, F8E4M3, F8E5M2, OpInfo, ParamInfo, Philox, Properties, Scalar, SignChange, bf16, f16,
+};
 pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
 pub use stream::Stream;
 pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};

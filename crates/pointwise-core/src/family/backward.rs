@@ -32,21 +32,21 @@ crate::backward_ops! { backward_family;
         -grad * y * y
     };
     /// 0.
-    sign_backward: SignBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => T::ZERO;
+    sign_backward: SignBackward (grad, x: Real) -> T, [f32 f16 bf16 constant], Exact => T::ZERO;
     /// `grad cos(x)`.
-    sin_backward: SinBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(4.0) => grad * x.cos();
+    sin_backward: SinBackward (grad, x: Real) -> T, [f32 f16 bf16 angle], Ulp(4.0) => grad * x.cos();
     /// `-grad sin(x)`.
-    cos_backward: CosBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(4.0) => grad * -x.sin();
+    cos_backward: CosBackward (grad, x: Real) -> T, [f32 f16 bf16 angle], Ulp(4.0) => grad * -x.sin();
     /// 0.
-    floor_backward: FloorBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => T::ZERO;
+    floor_backward: FloorBackward (grad, x: Real) -> T, [f32 f16 bf16 constant], Exact => T::ZERO;
     /// 0.
-    ceil_backward: CeilBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => T::ZERO;
+    ceil_backward: CeilBackward (grad, x: Real) -> T, [f32 f16 bf16 constant], Exact => T::ZERO;
     /// 0.
-    round_backward: RoundBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => T::ZERO;
+    round_backward: RoundBackward (grad, x: Real) -> T, [f32 f16 bf16 constant], Exact => T::ZERO;
     /// 0, whatever the decimals.
-    round_decimals_backward: RoundDecimalsBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => T::ZERO;
+    round_decimals_backward: RoundDecimalsBackward (grad, x: Real) -> T, [f32 f16 bf16 constant], Exact => T::ZERO;
     /// 0.
-    trunc_backward: TruncBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => T::ZERO;
+    trunc_backward: TruncBackward (grad, x: Real) -> T, [f32 f16 bf16 constant], Exact => T::ZERO;
     /// `grad 2 / sqrt(pi) e^(-x^2)`.
     erf_backward: ErfBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(5.0) => {
         grad * (derivatives::exp_neg_square(x) * T::constant(core::f64::consts::FRAC_2_SQRT_PI))

@@ -14,7 +14,7 @@ crate::binary_ops! { comparison_family;
     /// `a <= b`; false with NaN.
     le: LessEqual (a, b: Value) -> bool, [floats ints bool], Exact => a <= b;
     /// Neither is zero; NaN counts as true.
-    logical_and: LogicalAnd (a, b: Value) -> bool, [floats ints bool], Exact => a.truth() & b.truth();
+    logical_and: LogicalAnd (a, b: Value) -> bool, [floats ints bool truths], Exact => a.truth() & b.truth();
     /// Not both are zero; NaN counts as true.
-    logical_or: LogicalOr (a, b: Value) -> bool, [floats ints bool], Exact => a.truth() | b.truth();
+    logical_or: LogicalOr (a, b: Value) -> bool, [floats ints bool truths], Exact => a.truth() | b.truth();
 }

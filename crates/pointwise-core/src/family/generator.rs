@@ -2,7 +2,7 @@
 
 use crate::maths::phase::{exp2_f64, phase_of_exp2, sincos_phase};
 use crate::op::{GeneratorOp, TableOp, Words};
-use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, ResultType};
+use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
 
 /// The types of this table.
 const TYPES: &[DType] = crate::__dtypes!([floats] []);
@@ -100,6 +100,7 @@ impl TableOp for Alibi {
         accuracy: Accuracy::Ulp(1.0),
         doc: "ALiBi's bias, (num_heads, seq_len, seq_len): `-slope(h) |i - j|`, with `causal` -inf for `j > i`.\n",
         formula: "-slope(h) * |i - j|",
+        properties: Properties::NONE,
     };
     #[inline(always)]
     fn from_words([power, ..]: Words) -> Self {
@@ -206,6 +207,7 @@ impl TableOp for Sinusoidal {
         accuracy: Accuracy::Ulp(3.0),
         doc: "Sine and cosine position encoding, (seq_len, d_model): interleaved, or with `halves` all sines first.\n",
         formula: "sin(p * 10000^(-2 i / d_model)), cos(p * 10000^(-2 i / d_model))",
+        properties: Properties::NONE,
     };
     #[inline(always)]
     fn from_words([step, ..]: Words) -> Self {

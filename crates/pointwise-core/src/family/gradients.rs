@@ -21,18 +21,18 @@ crate::gradient_ops! { gradients_family; Gradients;
         [grad / b, -grad * (a / b / b)]
     };
     /// 0 and 0.
-    div_trunc_backward: DivTruncBackward (grad: Real) -> (grad_a, grad_b), [f32 f16 bf16], Exact => [T::ZERO, T::ZERO];
+    div_trunc_backward: DivTruncBackward (grad: Real) -> (grad_a, grad_b), [f32 f16 bf16 constant], Exact => [T::ZERO, T::ZERO];
     /// 0 and 0.
-    floor_divide_backward: FloorDivideBackward (grad: Real) -> (grad_a, grad_b), [f32 f16 bf16], Exact => {
+    floor_divide_backward: FloorDivideBackward (grad: Real) -> (grad_a, grad_b), [f32 f16 bf16 constant], Exact => {
         [T::ZERO, T::ZERO]
     };
     /// `grad` and `-grad floor(a / b)`.
-    remainder_backward: RemainderBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16], Exact => {
+    remainder_backward: RemainderBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16 long_path], Exact => {
         [grad, -grad * a.floor_divide(b)]
     };
     /// `grad b a^(b - 1)`, 0 for `b = 0`; and `grad a^b ln(a)`, `grad * 0` for `a = 0` and `b >= 0`. In 16 bits exponents of
     /// magnitude 2^16 and more count as even.
-    pow_backward: PowBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16], Ulp(6.0) => {
+    pow_backward: PowBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16 long_path], Ulp(6.0) => {
         let base = grad * (b * a.pow(b - T::ONE));
         let exponent = a.pow(b) * a.ln();
         [
@@ -54,8 +54,8 @@ crate::gradient_ops! { gradients_family; Gradients;
     lerp_backward: LerpBackward (grad, a, b, weight: Real) -> (grad_a, grad_b, grad_weight), [f32 f16 bf16], Exact => {
         [grad * (T::ONE - weight), grad * weight, grad * (b - a)]
     };
-    /// `grad` to x where `min <= x <= max`, to min where `x < min < max`, to max where `x > max` or `max < min`; else 0. A
-    /// bound that was left out is an infinity.
+    /// `grad` to x where `min <= x <= max`, to min where `x < min < max`, to max where `x > max` or `max < min`; else 0.
+    /// For a bound that was left out there is `ops::clamp_bounds_backward`.
     clamp_tensor_backward: ClampTensorBackward (grad, x, min, max: Real) -> (grad_x, grad_min, grad_max), [f32 f16 bf16],
         Exact => {
             let below = (x < min) & (min < max);

@@ -2,7 +2,7 @@
 
 use crate::num::Value;
 use crate::op::{RandomOp, TableOp, Word, Words};
-use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, ResultType};
+use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
 
 /// The types of this table.
 const TYPES: &[DType] = crate::__dtypes!([floats] []);
@@ -61,6 +61,7 @@ impl<T: Word> TableOp for Dropout<T> {
         accuracy: Accuracy::Exact,
         doc: "Each element times `1 / (1 - p)`, or +0 with probability p (Philox4x32-10).\n",
         formula: "if u < 1 - p { x * (1 / (1 - p)) } else { 0 }",
+        properties: Properties::NONE,
     };
     #[inline(always)]
     fn from_words([last_kept, scale, ..]: Words) -> Self {

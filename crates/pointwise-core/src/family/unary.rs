@@ -13,17 +13,17 @@ crate::unary_ops! { unary_family;
     /// `1 / sqrt(x)`; infinite with the sign of x at 0.
     rsqrt: Rsqrt (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.rsqrt();
     /// Magnitude; the smallest signed integer wraps to itself.
-    abs: Abs (x: Num) -> T, [floats ints bool], Exact => x.abs();
+    abs: Abs (x: Num) -> T, [floats ints bool clears_sign], Exact => x.abs();
     /// `-x`; integers wrap.
-    neg: Neg (x: Num) -> T, [floats ints], Exact => -x;
+    neg: Neg (x: Num) -> T, [floats ints flips_sign], Exact => -x;
     /// `1 / x`.
     reciprocal: Reciprocal (x: Real) -> T, [floats int_to_float], Ulp(0.5) => x.recip();
     /// -1, 0 or 1; 0 for NaN and -0.
     sign: Sign (x: Num) -> T, [floats ints bool], Exact => if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO };
     /// Sine of x radians, the argument reduced exactly whatever its size.
-    sin: Sin (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.sin();
+    sin: Sin (x: Real) -> T, [floats int_to_float angle], Ulp(2.0) => x.sin();
     /// Cosine of x radians, the argument reduced exactly whatever its size.
-    cos: Cos (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.cos();
+    cos: Cos (x: Real) -> T, [floats int_to_float angle], Ulp(2.0) => x.cos();
     /// Towards minus infinity; integers unchanged.
     floor: Floor (x: Num) -> T, [floats ints], Exact => x.floor();
     /// Towards plus infinity; integers unchanged.
@@ -84,7 +84,7 @@ crate::unary_ops! { unary_family;
     mish: Mish (x: Real) -> T, [floats], Ulp(3.0) => x.mish();
 
     /// `x == 0`; false for NaN.
-    logical_not: LogicalNot (x: Value) -> bool, [floats ints bool], Exact => !x.truth();
+    logical_not: LogicalNot (x: Value) -> bool, [floats ints bool truths], Exact => !x.truth();
     /// Every bit flipped; bool: not.
     bitwise_not: BitwiseNot (x: Bits) -> T, [ints bool], Exact => !x;
     /// Whether x is NaN; false for integers and bool.

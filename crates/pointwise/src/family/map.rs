@@ -1,11 +1,11 @@
 //! The ops of several operands: a module for each table, and what PyTorch has beside them.
 
 use crate::Number;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{GradientDef, MapDef, Operand};
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
-use pointwise_core::{Accuracy, DType, Kind, OpInfo, ParamInfo, ResultType};
+use pointwise_core::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
 
 macro_rules! tables {
     ($($(#[doc = $doc:literal])* $module:ident $table:ident $visitor:ident;)*) => { $(
@@ -132,7 +132,8 @@ pub(super) mod ops {
         select_gradients::ops::*, ternary::ops::*,
     };
     pub use super::{
-        clamp_bounds, clamp_bounds_into, masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into,
+        clamp_bounds, clamp_bounds_backward, clamp_bounds_into, masked_fill, masked_fill_backward, masked_fill_inplace,
+        masked_fill_into,
     };
 }
 
@@ -147,13 +148,18 @@ fn bounded<'a>(min: Option<Operand<'a>>, max: Option<Operand<'a>>) -> Result<Bou
         (Some(min), Some(max)) => Ok(Bounded::Both(min, max)),
         (Some(min), None) => Ok(Bounded::One(&binary::definitions::maximum, min)),
         (None, Some(max)) => Ok(Bounded::One(&binary::definitions::minimum, max)),
-        (None, None) => Err(ErrorKind::Parameter {
-            name: "min, max",
-            value: "None, None".to_owned(),
-            why: "clamp needs at least one bound".to_owned(),
-        }
-        .into()),
+        (None, None) => Err(no_bound()),
     }
+}
+
+#[cold]
+fn no_bound() -> Error {
+    ErrorKind::Parameter {
+        name: "min, max",
+        value: "None, None".to_owned(),
+        why: "clamp needs at least one bound".to_owned(),
+    }
+    .into()
 }
 
 const DEFAULTS: [Number; pointwise_core::op::MAX_PARAMS] = [Number::Default; pointwise_core::op::MAX_PARAMS];
@@ -190,6 +196,47 @@ pub fn clamp_bounds_into<'a, 'b>(
     }
 }
 
+/// The gradients of [`clamp_bounds`]: of x, of min and of max, each of the shape that all are broadcast to; `None` for a
+/// bound that is left out. As PyTorch's autograd: a tie is x's, NaN anywhere leaves 0 to all.
+///
+/// # Errors
+/// No bound at all, and those of [`GradientsKernel::run`](crate::GradientsKernel::run).
+pub fn clamp_bounds_backward<'a>(
+    grad: impl Into<Operand<'a>>,
+    x: impl Into<Operand<'a>>,
+    min: Option<Operand<'a>>,
+    max: Option<Operand<'a>>,
+) -> Result<(Tensor, Option<Tensor>, Option<Tensor>)> {
+    let (grad, x) = (grad.into(), x.into());
+    let run = |x, min, max| {
+        let results = kernels::clamp_tensor_backward().run(&[grad, x, min, max])?;
+        <[Tensor; 3]>::try_from(results).map_err(|results| {
+            Error::from(ErrorKind::Unsupported {
+                what: format!("clamp_tensor_backward with {} results", results.len()),
+                advice: "it has three; please report this".to_owned(),
+            })
+        })
+    };
+    let open = Operand::Number(Number::Float(f64::NEG_INFINITY));
+    match (min, max) {
+        (Some(min), Some(max)) => {
+            let [of_x, of_min, of_max] = run(x, min, max)?;
+            Ok((of_x, Some(of_min), Some(of_max)))
+        }
+        (None, Some(max)) => {
+            let [of_x, _, of_max] = run(x, open, max)?;
+            Ok((of_x, None, Some(of_max)))
+        }
+        (Some(min), None) => {
+            // With infinity as the other bound a min that is infinite too would give nothing to either. But max(x, min)
+            // is also min's, bounded by x: where `min <= x` the gradient is x's, where it is above the bound's.
+            let [of_x, _, of_min] = run(min, open, x)?;
+            Ok((of_x, Some(of_min), None))
+        }
+        (None, None) => Err(no_bound()),
+    }
+}
+
 /// `masked_fill`, which runs the kernels of `where`, as data.
 pub static MASKED_FILL: OpInfo = OpInfo {
     name: "masked_fill",
@@ -203,6 +250,7 @@ pub static MASKED_FILL: OpInfo = OpInfo {
     accuracy: Accuracy::Exact,
     doc: "`mask ? value : x`, x and mask broadcast both ways; the value is converted to x's type, which must hold it.\n",
     formula: "if mask { value } else { x }",
+    properties: Properties::NONE,
 };
 
 /// A fill value as an element of type `dtype`, by PyTorch's rules: a float must be in the range if it is finite; an integer

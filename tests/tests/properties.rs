@@ -1,0 +1,91 @@
+//! What rows say of their formulas, against the formulas.
+
+use pointwise::{BACKWARD, BINARY, DType, GATED, GRADIENTS, Number, OpInfo, TERNARY, UNARY};
+use pointwise_core::op::MAX_PARAMS;
+use pointwise_core::{ResultType, SignChange};
+
+const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
+
+const VALUES: [f64; 9] = [0.0, -0.0, 1.0, -1.0, 2.5, -7.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+
+fn infos() -> impl Iterator<Item = &'static OpInfo> {
+    let unary = UNARY.iter().map(|def| &def.info);
+    let several = BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).map(|def| &def.info);
+    unary.chain(several).chain(GRADIENTS.iter().map(|def| &def.info))
+}
+
+#[test]
+fn rows_that_have_a_long_path_say_so() {
+    for info in infos() {
+        let has = |function: &str| info.formula.contains(function);
+        let long = [".sin()", ".cos()", ".pow(", ".remainder(", ".floor_divide("].into_iter().any(has);
+        assert_eq!(info.properties.long_path, long, "{}: {}", info.name, info.formula);
+        // Every sine or cosine of the family is that of the last operand.
+        let last = info.operands.last().unwrap();
+        let angle = [".sin()", ".cos()"].iter().any(|function| has(&format!("{last}{function}")));
+        assert_eq!(info.properties.angle, angle, "{}: {}", info.name, info.formula);
+        assert!(info.properties.long_path || !info.properties.angle);
+    }
+    assert_eq!(infos().filter(|info| info.properties.angle).count(), 4);
+}
+
+/// The op's formula in f64 on up to three operands.
+type Oracle = Box<dyn Fn([f64; 3]) -> f64>;
+
+/// Ops that have one, with their formula.
+fn oracles() -> Vec<(&'static OpInfo, Oracle)> {
+    let mut all: Vec<(&OpInfo, Oracle)> = Vec::new();
+    for def in UNARY.iter().filter(|def| def.info.supports(DType::F32)) {
+        let oracle = def.oracle_for(DType::F32, &DEFAULTS).unwrap().unwrap();
+        all.push((&def.info, Box::new(move |x| oracle(x[0]))));
+    }
+    for def in BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).filter(|def| def.info.supports(DType::F32)) {
+        let oracle = def.oracle_for(DType::F32, &DEFAULTS).unwrap().unwrap();
+        all.push((&def.info, Box::new(oracle)));
+    }
+    all
+}
+
+fn tuples() -> impl Iterator<Item = [f64; 3]> {
+    (0..VALUES.len().pow(3)).map(|at| [at / 81, at / 9 % 9, at % 9].map(|k| VALUES[k]))
+}
+
+#[test]
+fn what_rows_promise_is_what_their_formulas_do() {
+    let mut promises = [0; 3];
+    for (info, oracle) in oracles() {
+        let as_truth = |x: f64| if x == 0.0 { 0.0 } else { 1.0 };
+        let by_truths = tuples().all(|x| oracle(x) == oracle(x.map(as_truth)));
+        assert_eq!(
+            info.properties.truths,
+            info.result == ResultType::Bool && by_truths,
+            "{}: by the truth of its operands alone",
+            info.name
+        );
+        let first = oracle([0.0; 3]).to_bits();
+        let constant = tuples().all(|x| oracle(x).to_bits() == first);
+        assert_eq!(info.properties.constant, constant, "{}: depends on no operand", info.name);
+        let changes = |sign: fn(f64) -> f64| tuples().all(|x| oracle(x).to_bits() == sign(x[0]).to_bits());
+        let sign = match () {
+            () if info.operands.len() > 1 => None,
+            () if changes(f64::abs) => Some(SignChange::Clear),
+            () if changes(|x| -x) => Some(SignChange::Flip),
+            () => None,
+        };
+        assert_eq!(info.properties.sign, sign, "{}: what it does to the sign", info.name);
+        promises[0] += usize::from(by_truths && info.properties.truths);
+        promises[1] += usize::from(constant);
+        promises[2] += usize::from(sign.is_some());
+    }
+    assert_eq!(promises, [3, 6, 2], "truths, constant, sign");
+}
+
+#[test]
+fn gradients_that_read_nothing_say_so() {
+    for def in GRADIENTS {
+        let oracle = def.oracle_for(DType::F32, &DEFAULTS).unwrap();
+        let first = oracle([0.0; 4]).map(f64::to_bits);
+        let constant = tuples().all(|[a, b, c]| oracle([a, b, c, a]).map(f64::to_bits) == first);
+        assert_eq!(def.info.properties.constant, constant, "{}", def.info.name);
+    }
+}
