@@ -5,7 +5,8 @@ and the same measures.
                               [--budget-s S] [--sample] [--device cuda|cpu]
 
 Ops of one operand run over all 2^32 f32 inputs and all 65,536 of f16 and bf16; those of several over the grid of
-special values and 2^N random tuples (a quarter of three operands; at most 2^28 in 16 bits). Everything stays on the
+special values and 2^N random tuples (a quarter of more operands; at most 2^28 in 16 bits); gradients of ops of one
+operand in 16 bits over every code of x with 16 grads before the random ones, and with 2^32 over all pairs. Everything stays on the
 GPU: results are compared there with a float64 reference, which is the same op of PyTorch in float64, but for
 
 - gelu, gelu_tanh, softplus, silu, mish, leaky_relu, hardswish, nan_to_num: formulas in `ONE` below, by erfc and
@@ -14,8 +15,9 @@ GPU: results are compared there with a float64 reference, which is the same op o
 - div_trunc, floor_divide, lerp: their steps, each rounded to f32, as PyTorch documents and compiles them;
 - gated ops: the activation rounded to f32, times the value; left out where that activation is subnormal;
 - exact ops of several operands in 16 bits: float64 rounded to f32 first, where their arithmetic is done;
-- gradients (`NAME_backward`, by autograd): autograd of these references for gelu and gelu_tanh, and for tanh and
-  sigmoid their derivatives in a form that does not cancel.
+- gradients (`NAME_backward`, by autograd; each of several has a row, `mul_backward/grad_a`): the formulas of
+  `gradient_steps.py`, every step rounded to f32. Those that are a copy or a constant (add, sub, where, masked_fill,
+  div_trunc, floor_divide) are left out.
 
 A distance is in units in the last place (ULP) of the correctly rounded result; infinity counts as the number after the
 largest. `max_ulp` is of results that are not correctly rounded, `mean_ulp` of all that are numbers; NaN on one side
@@ -32,6 +34,9 @@ import time
 
 import torch
 import torch.nn.functional as F
+
+import gradient_steps
+from gradient_steps import Step, f32
 
 # Stored digits, least exponent, largest number.
 TYPES = {
@@ -85,12 +90,13 @@ GRID = [
     1e-7,
     33.0,
 ]
+# What all codes of x are multiplied with in gradients of 16 bits: the list of tests/src/accuracy/draw.rs.
+GRADS = [
+    0.0, 1.0, -1.0, 0.7, -1.6, 3.0, 100.0, -0.01, 1e-7, 65504.0, 1.1754944e-38, -3.3895314e38, math.inf, -math.inf, math.nan,
+    -0.0,
+]
+CODES = 1 << 16
 SLOPE = torch.tensor(0.01, dtype=torch.float32).item()
-
-
-def f32(x):
-    """Rounded to f32, as float64."""
-    return x.float().double()
 
 
 def softplus(x):
@@ -223,37 +229,38 @@ THREE = {"lerp", "clamp_tensor", "where"}
 NOT_EXACT = {"floor_divide", "pow", "silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul"}
 
 
-def gradient(op):
-    """`op`'s gradient by autograd."""
+def gradients(op):
+    """`op`'s gradients by autograd, of every operand."""
 
-    def backward(grad, x):
+    def backward(grad, *operands):
         with torch.enable_grad():
-            leaf = x.detach().requires_grad_()
-            return torch.autograd.grad(op(leaf), leaf, grad)[0]
+            leaves = [x.detach().requires_grad_() for x in operands]
+            return torch.autograd.grad(op(*leaves), leaves, grad)
 
     return backward
 
 
-def logistic_gradient(scale, factor):
-    """`grad factor s (1 - s)` with `s = sigmoid(-scale |x|)`."""
+# name: (PyTorch's gradients, the formulas, the names of several results, their bound)
+GRADIENTS = {}
+for _name, (_formula, _bound) in gradient_steps.ONE.items():
+    _steps = lambda grad, x, formula=_formula: (formula(grad, x),)  # noqa: E731
+    GRADIENTS[f"{_name}_backward"] = gradients(ONE[_name][0]), _steps, None, _bound
+for _name, (_formula, _results, _bound) in gradient_steps.several(floor_divide).items():
+    GRADIENTS[f"{_name}_backward"] = gradients(SEVERAL[_name][0]), _formula, _results, _bound
 
-    def backward(grad, x):
-        s = torch.sigmoid(-scale * x.abs())
-        return grad * (factor * s * (1 - s))
 
-    return backward
+def results_of(name):
+    """The names of an op's rows."""
+    results = GRADIENTS[name][2] if name in GRADIENTS else None
+    return [f"{name}/{result}" for result in results] if results else [name]
 
 
-GRADIENT_REFERENCES = {
-    "sigmoid": logistic_gradient(1, 1),
-    "tanh": logistic_gradient(2, 4),
-    "gelu": gradient(gelu),
-    "gelu_tanh": gradient(gelu_tanh),
-    "leaky_relu": gradient(lambda x: F.leaky_relu(x, SLOPE)),
-}
-for _name, (_op, _) in ONE.items():
-    if _name not in ("logical_not", "isnan", "isinf", "isfinite"):
-        SEVERAL[f"{_name}_backward"] = gradient(_op), GRADIENT_REFERENCES.get(_name)
+def operands_of(name):
+    """How many operands an op has."""
+    if name in GRADIENTS:
+        name = name.removesuffix("_backward")
+        return 1 + (1 if name in ONE else 3 if name in THREE else 2)
+    return 1 if name in ONE else 3 if name in THREE else 2
 
 
 def signed(x):
@@ -289,23 +296,38 @@ def drawn(start, end, operand, dtype, device):
     return torch.where(even, bits, near.float().to(dtype))
 
 
-def tuples(operands, start, end, dtype, device):
+def with_codes(start, end, dtype, device, grads):
+    """Pairs `start..end` of a grad and every code of x: of the grads that are given, or of every code too."""
+    i = torch.arange(start, end, dtype=torch.int64, device=device)
+
+    def element(code):
+        return code.view(torch.int16)[::4].contiguous().view(dtype)
+
+    first = element(i // CODES) if grads is None else grads[i // CODES]
+    return [first, element(i % CODES)]
+
+
+def tuples(name, kind, start, end, options):
     """Inputs `start..end`: the grid's tuples, then random ones."""
-    side, first_is_bool = len(GRID), operands == 0
-    operands = operands or 3
-    grid = side**operands
-    inputs = []
-    for k in range(operands):
-        kind = torch.bool if first_is_bool and k == 0 else dtype
-        parts = []
-        if start < grid:
-            i = torch.arange(start, min(end, grid), device=device)
-            values = torch.tensor(GRID, dtype=torch.float32, device=device).to(kind)
-            parts.append(values[i // side ** (operands - 1 - k) % side])
-        if end > grid:
-            parts.append(drawn(max(start, grid) - grid, end - grid, k, kind, device))
-        inputs.append(torch.cat(parts))
-    return inputs
+    operands, side, dtype, device = operands_of(name), len(GRID), TYPES[kind][0], options.device
+    of_codes = name in GRADIENTS and operands == 2 and kind != "f32"
+    if of_codes and options.pairs >= 1 << 32:
+        return with_codes(start, end, dtype, device, None)
+    grid = len(GRADS) * CODES if of_codes else side**operands
+    parts = []
+    if start < grid and of_codes:
+        grads = torch.tensor(GRADS, dtype=torch.float32, device=device).to(dtype)
+        parts.append(with_codes(start, min(end, grid), dtype, device, grads))
+    elif start < grid:
+        i = torch.arange(start, min(end, grid), device=device)
+        values = torch.tensor(GRID, dtype=torch.float32, device=device)
+        kinds = [torch.bool if name == "where" and k == 0 else dtype for k in range(operands)]
+        parts.append([values.to(kinds[k])[i // side ** (operands - 1 - k) % side] for k in range(operands)])
+    if end > grid:
+        begin = max(start, grid) - grid
+        kinds = [torch.bool if name == "where" and k == 0 else dtype for k in range(operands)]
+        parts.append([drawn(begin, end - grid, k, kinds[k], device) for k in range(operands)])
+    return [torch.cat(part) for part in zip(*parts)]
 
 
 def ulp_at(value, digits, least, largest):
@@ -323,7 +345,7 @@ class Stats:
         self.compared, self.measured, self.wrong, self.wrong_nan = (zero.long() for _ in range(4))
         self.at = None
 
-    def add(self, got, exact, inputs, keep=None):
+    def add(self, got, exact, inputs, keep=None, allowed=None):
         keep = torch.ones_like(got, dtype=torch.bool) if keep is None else keep
         self.compared += keep.sum()
         if got.dtype == torch.bool:
@@ -346,7 +368,10 @@ class Stats:
         self.sum += torch.where(valid, distance, 0.0).sum()
         self.wrong += (~right & keep).sum()
         self.wrong_nan += ((nan != got_nan) & keep).sum()
-        largest, index = torch.where(valid & ~right, distance, 0.0).max(0)
+        counts = valid & ~right
+        if allowed is not None:
+            counts &= ~((got - exact).abs() <= allowed)
+        largest, index = torch.where(counts, distance, 0.0).max(0)
         at = torch.stack([x[index].double() for x in inputs])
         self.at = at if self.at is None else torch.where(largest > self.worst, at, self.at)
         self.worst = torch.maximum(self.worst, largest)
@@ -369,16 +394,17 @@ def inputs_of(name, kind, options):
         step = options.step if kind == "f32" else 1
         return -(-(1 << (8 * TYPES[kind][0].itemsize)) // step)
     random = options.pairs if kind == "f32" else min(options.pairs, 1 << 28)
-    if name in THREE:
-        return len(GRID) ** 3 + random // 4
-    return len(GRID) ** 2 + random
+    operands = operands_of(name)
+    if name in GRADIENTS and operands == 2 and kind != "f32":
+        return 1 << 32 if options.pairs >= 1 << 32 else len(GRADS) * CODES + random
+    return len(GRID) ** operands + (random if operands == 2 else random // 4)
 
 
 def is_done(name, kind, options, done):
     """Whether an earlier run has the op in the type, on as many inputs."""
-    row = done.get((name, kind))
-    tried = max(row.get("inputs", 0), row["compared"]) if row else 0
-    return tried >= inputs_of(name, kind, options)
+    rows = [done.get((result, kind)) for result in results_of(name)]
+    tried = [max(row.get("inputs", 0), row["compared"]) if row else 0 for row in rows]
+    return min(tried) >= inputs_of(name, kind, options)
 
 
 def sweep_one(name, kind, options):
@@ -399,20 +425,41 @@ def sweep_one(name, kind, options):
 
 def sweep_several(name, kind, options):
     op, reference = SEVERAL[name]
-    operands = 0 if name == "where" else 3 if name in THREE else 2
-    dtype = TYPES[kind][0]
     total = inputs_of(name, kind, options)
     stats = Stats(kind, options.device)
     for start in range(0, total, options.chunk):
-        inputs = tuples(operands, start, min(start + options.chunk, total), dtype, options.device)
+        inputs = tuples(name, kind, start, min(start + options.chunk, total), options)
         wide = [x if x.dtype == torch.bool else x.double() for x in inputs]
         exact, keep = (reference or op)(*wide), None
         if isinstance(exact, tuple):
             exact, keep = exact
-        if kind != "f32" and name not in NOT_EXACT and not name.endswith("_backward") and exact.dtype == torch.float64:
+        if kind != "f32" and name not in NOT_EXACT and exact.dtype == torch.float64:
             exact = f32(exact)
         stats.add(op(*inputs), exact, inputs, keep)
-    return stats.row() | {"inputs": total, "operands": operands or 3, "all": False}
+    return stats.row() | {"inputs": total, "operands": operands_of(name), "all": False}
+
+
+def sweep_gradients(name, kind, options):
+    """A row for each gradient."""
+    op, formula, _, bound = GRADIENTS[name]
+    total, names = inputs_of(name, kind, options), results_of(name)
+    stats = [Stats(kind, options.device) for _ in names]
+    # Of several results more is in memory at a time.
+    chunk = options.chunk // (2 * len(names))
+    for start in range(0, total, chunk):
+        inputs = tuples(name, kind, start, min(start + chunk, total), options)
+        wide = [x.double() for x in inputs]
+        keep = None
+        if name == "pow_backward" and kind != "f32":
+            # pointwise counts such exponents as even, and leaves them out.
+            keep = ~((wide[2].abs() >= 65536) & torch.signbit(wide[1]))
+        exact = formula(*(Step(x) for x in wide))
+        for result, (got, exact) in enumerate(zip(op(*inputs), exact)):
+            allowed = gradient_steps.allowed(name.removesuffix("_backward"), result, bound, kind, wide)
+            exact = exact.value.expand_as(got)
+            stats[result].add(got, exact, inputs[:3], keep, allowed)
+    more = {"inputs": total, "operands": operands_of(name), "all": total == 1 << 32}
+    return [{"op": row} | one.row() | more for row, one in zip(names, stats)]
 
 
 def count(text):
@@ -440,14 +487,14 @@ def main():
         return
     device = torch.cuda.get_device_name(0) if options.device == "cuda" else options.device
     print(f"torch {torch.__version__}, {device}", file=sys.stderr)
-    if unknown := set(options.ops or []) - {*ONE, *SEVERAL}:
+    if unknown := set(options.ops or []) - {*ONE, *SEVERAL, *GRADIENTS}:
         parser.error(f"no op {', '.join(sorted(unknown))}")
     done = {}
     for path in options.skip_done:
         with open(path) as file:
             done |= {(row["op"], row["dtype"]): row for row in json.load(file)["rows"]}
     jobs = []
-    for name in [*ONE, *SEVERAL]:
+    for name in [*ONE, *SEVERAL, *GRADIENTS]:
         if re.fullmatch(options.op, name) and (options.ops is None or name in options.ops):
             kinds = [kind for kind in TYPES if not is_done(name, kind, options, done)]
             if kinds:
@@ -460,15 +507,20 @@ def main():
             continue
         for kind in kinds:
             start = time.time()
-            row = (sweep_one if name in ONE else sweep_several)(name, kind, options)
-            row = {"op": name, "dtype": kind} | row | {"seconds": time.time() - start}
-            rows.append(row)
-            share = 1 - row["not_rounded"] / max(row["compared"], 1)
-            print(
-                f"{name:23} {kind:5} max {row['max_ulp']:.4f} ULP, mean {row['mean_ulp']:.4f}, {100 * share:.4f} % rounded, "
-                f"{row['wrong_nan']} other NaN, at {' '.join(row['worst'])}, {row['seconds']:.1f} s",
-                flush=True,
-            )
+            if name in GRADIENTS:
+                found = sweep_gradients(name, kind, options)
+            else:
+                found = [(sweep_one if name in ONE else sweep_several)(name, kind, options)]
+            for row in found:
+                row = {"op": name, "dtype": kind} | row | {"seconds": time.time() - start}
+                rows.append(row)
+                share = 1 - row["not_rounded"] / max(row["compared"], 1)
+                print(
+                    f"{row['op']:23} {kind:5} max {row['max_ulp']:.4f} ULP, mean {row['mean_ulp']:.4f}, "
+                    f"{100 * share:.4f} % rounded, {row['wrong_nan']} other NaN, at {' '.join(row['worst'])}, "
+                    f"{row['seconds']:.1f} s",
+                    flush=True,
+                )
         spent += cost
         seconds = time.time() - begun
         more = seconds * (whole - spent) / spent

@@ -12,6 +12,32 @@ use crate::{map, with_element};
 /// Values whose pairs and triples come before the random ones.
 pub const GRID: &[f32] = map::SPECIAL;
 
+/// What all codes of `x` are multiplied with in gradients of 16 bits: signs, magnitudes, ends of the ranges.
+pub const GRADS: &[f32] = &[
+    0.0,
+    1.0,
+    -1.0,
+    0.7,
+    -1.6,
+    3.0,
+    100.0,
+    -0.01,
+    1e-7,
+    65504.0,
+    1.1754944e-38,
+    -3.3895314e38,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    f32::NAN,
+    -0.0,
+];
+
+/// Codes of a 16-bit type.
+const CODES: u64 = 1 << 16;
+
+/// Tuples of which all are tried where there are no more.
+const FEW: u64 = 1 << 24;
+
 /// The inputs of an op in an element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inputs {
@@ -23,7 +49,12 @@ pub enum Inputs {
     /// Of small types: every code, or every pair or triple of codes.
     Tuples {
         /// Codes of each operand.
-        codes: [u64; 3],
+        codes: [u64; 4],
+    },
+    /// Of the gradient of an op of one operand in 16 bits: every code of `x` with each of [`GRADS`], then random pairs.
+    Grads {
+        /// Random pairs.
+        count: u64,
     },
     /// All tuples of [`GRID`], then random ones: random bit patterns and near-normal values by turns.
     Random {
@@ -38,18 +69,25 @@ impl Inputs {
     /// What there is to try in an element type; `random` tuples where all would be too many.
     #[must_use]
     pub fn of(subject: Subject, dtype: DType, step: u64, random: u64) -> Self {
-        let operands = subject.info().operands.len();
+        let operands = subject.operands().len();
         if operands == 1 && dtype == DType::F32 {
             return Inputs::Codes { step };
         }
-        if operands == 1 || dtype.size() == 1 {
-            let codes = |k| match subject.operand_type(dtype, k) {
-                DType::Bool => 2,
-                dtype => 1 << (8 * dtype.size()),
-            };
-            return Inputs::Tuples { codes: std::array::from_fn(|k| if k < operands { codes(k) } else { 1 }) };
+        let codes = std::array::from_fn(|k| match (k < operands).then(|| subject.operand_type(dtype, k)) {
+            None => 1,
+            Some(DType::Bool) => 2,
+            Some(dtype) => 1 << (8 * dtype.size()),
+        });
+        let all = codes.iter().fold(1_u64, |all, &codes: &u64| all.saturating_mul(codes));
+        if all <= FEW || dtype != DType::F32 && all <= random {
+            return Inputs::Tuples { codes };
         }
-        // Three operands cost more, and there are a quarter of them.
+        // In 16 bits 2^28 pairs are a sixteenth of all there are.
+        let random = if dtype == DType::F32 { random } else { random.min(1 << 28) };
+        if subject.is_backward() && dtype != DType::F32 {
+            return Inputs::Grads { count: random };
+        }
+        // More operands cost more, and there are a quarter of them.
         Inputs::Random { operands: operands as u32, count: if operands == 2 { random } else { random / 4 } }
     }
 
@@ -59,6 +97,7 @@ impl Inputs {
         match self {
             Inputs::Codes { step } => (1_u64 << 32).div_ceil(step),
             Inputs::Tuples { codes } => codes.iter().product(),
+            Inputs::Grads { count } => GRADS.len() as u64 * CODES + count,
             Inputs::Random { operands, count } => (GRID.len() as u64).pow(operands) + count,
         }
     }
@@ -69,7 +108,7 @@ impl Inputs {
         match self {
             Inputs::Codes { step } => step == 1,
             Inputs::Tuples { .. } => true,
-            Inputs::Random { .. } => false,
+            Inputs::Grads { .. } | Inputs::Random { .. } => false,
         }
     }
 
@@ -89,27 +128,46 @@ impl Inputs {
                     slot.copy_from_slice(&code.to_le_bytes()[..slot.len()]);
                 }
             }
+            Inputs::Grads { .. } => {
+                let grid = GRADS.len() as u64 * CODES;
+                with_element!(dtype, E => for (i, slot) in slots {
+                    if i >= grid {
+                        draw::<E>(i - grid, k, slot);
+                    } else if k == 0 {
+                        put::<E>(GRADS[(i / CODES) as usize], slot);
+                    } else {
+                        slot.copy_from_slice(&i.to_le_bytes()[..slot.len()]);
+                    }
+                });
+            }
             Inputs::Random { operands, .. } => {
                 let side = GRID.len() as u64;
                 let (grid, below) = (side.pow(operands), side.pow(operands - 1 - k as u32));
                 with_element!(dtype, E => for (i, slot) in slots {
-                    let put = |slot: &mut [u8], value: f32| {
-                        slot.copy_from_slice(as_bytes(&<E as Element>::from_f64(f64::from(value))));
-                    };
                     if i < grid {
-                        put(slot, GRID[(i / below % side) as usize]);
-                        continue;
-                    }
-                    let word = word(i - grid, k);
-                    match dtype {
-                        DType::Bool => slot[0] = (word & 1) as u8,
-                        _ if (i - grid).is_multiple_of(2) => slot.copy_from_slice(&word.to_le_bytes()[..slot.len()]),
-                        _ => put(slot, near_normal(word)),
+                        put::<E>(GRID[(i / below % side) as usize], slot);
+                    } else {
+                        draw::<E>(i - grid, k, slot);
                     }
                 });
             }
         }
         bytes
+    }
+}
+
+/// A value as an element.
+fn put<E: Element>(value: f32, slot: &mut [u8]) {
+    slot.copy_from_slice(as_bytes(&E::from_f64(f64::from(value))));
+}
+
+/// Operand `k` of random tuple `i`: bit patterns and near-normal values by turns.
+fn draw<E: Element>(i: u64, k: usize, slot: &mut [u8]) {
+    let word = word(i, k);
+    match E::DTYPE {
+        DType::Bool => slot[0] = (word & 1) as u8,
+        _ if i.is_multiple_of(2) => slot.copy_from_slice(&word.to_le_bytes()[..slot.len()]),
+        _ => put::<E>(near_normal(word), slot),
     }
 }
 
@@ -161,13 +219,37 @@ mod tests {
 
     #[test]
     fn tuples_are_all_there_are() {
-        let pairs = Inputs::Tuples { codes: [256, 256, 1] };
+        let pairs = Inputs::Tuples { codes: [256, 256, 1, 1] };
         assert_eq!(pairs.count(), 1 << 16);
         let (a, b) = (pairs.operand(DType::F8E4M3, 0, 0, 1 << 16), pairs.operand(DType::F8E4M3, 1, 0, 1 << 16));
         let mut seen: Vec<(u8, u8)> = a.into_iter().zip(b).collect();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), 1 << 16);
+    }
+
+    #[test]
+    fn gradients_of_16_bits_have_every_code_of_x() {
+        let pairs = Inputs::Grads { count: 3 };
+        let all = GRADS.len() << 16;
+        assert_eq!(pairs.count(), all as u64 + 3);
+        let read = |k| pairs.operand(DType::BF16, k, 0, all);
+        let (grads, x) = (read(0), read(1));
+        let last = |bytes: &[u8]| u16::from_le_bytes([bytes[2 * all - 2], bytes[2 * all - 1]]);
+        assert_eq!((last(&grads), last(&x)), (0x8000, 0xffff));
+        assert_eq!(x[..4], [0, 0, 1, 0]);
+        assert_eq!(grads[1 << 17..][..2], pointwise::bf16::ONE.to_le_bytes());
+    }
+
+    #[test]
+    fn what_is_little_is_tried_whole() {
+        let find = |name: &str| super::super::subjects().find(|subject| subject.info().name == name).unwrap();
+        let of = |name, dtype, random| Inputs::of(find(name), dtype, 1, random);
+        assert!(of("masked_fill", DType::F16, 1).is_all() && of("where", DType::F8E5M2, 1).is_all());
+        assert!(of("mul_backward", DType::F16, 1 << 32) == Inputs::Random { operands: 3, count: 1 << 26 });
+        assert!(of("exp_backward", DType::F16, 1 << 26) == Inputs::Grads { count: 1 << 26 });
+        assert!(of("exp_backward", DType::F16, 1 << 32).is_all() && !of("exp_backward", DType::F32, 1 << 32).is_all());
+        assert!(of("exp", DType::F32, 1) == Inputs::Codes { step: 1 });
     }
 
     #[test]

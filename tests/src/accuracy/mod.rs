@@ -4,6 +4,6 @@ mod draw;
 mod subject;
 mod sweep;
 
-pub use draw::{GRID, Inputs};
+pub use draw::{GRADS, GRID, Inputs};
 pub use subject::{Subject, subjects};
 pub use sweep::sweep;

@@ -1,12 +1,14 @@
 //! An op of any table, as the sweep sees it.
 
-use pointwise::{Accuracy, DType, Device, MapDef, Number, OpInfo, Result, Strategy, Tensor, UnaryDef};
+use pointwise::{
+    Accuracy, DType, Device, GradientDef, MASKED_FILL, MapDef, Number, OpInfo, Result, Strategy, Tensor, UnaryDef, ops,
+};
 use pointwise_cli::formulas;
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 
 use crate::judge::{self, Report};
-use crate::{map, with_element};
+use crate::{gradients, map, with_element};
 
 /// Parameters have their defaults.
 const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
@@ -15,19 +17,28 @@ const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
 /// what their results are compared with.
 const BY_STEPS: [&str; 3] = ["div_trunc", "floor_divide", "lerp"];
 
-/// An op, whatever its number of operands.
+/// What `masked_fill` fills with: a value that no type but f64 holds, so that its rounding is seen.
+const FILL: f64 = 0.3;
+
+/// An op, whatever its number of operands and results.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject {
     /// Of one operand.
     Unary(&'static UnaryDef),
-    /// Of two or three.
+    /// Of two or three; gradients of ops of one operand are of two.
     Several(&'static MapDef),
+    /// The gradients of an op of several operands.
+    Gradients(&'static GradientDef),
+    /// `masked_fill` with a number.
+    Fill,
 }
 
 /// Every op that has float types, of every table.
 pub fn subjects() -> impl Iterator<Item = Subject> {
     let unary = pointwise::UNARY.iter().copied().map(Subject::Unary);
-    unary.chain(map::all().map(Subject::Several)).filter(|subject| subject.info().supports(DType::F32))
+    let several = map::all().map(Subject::Several).chain([Subject::Fill]);
+    let all = unary.chain(several).chain(gradients::all().map(Subject::Gradients));
+    all.filter(|subject| subject.info().supports(DType::F32))
 }
 
 impl Subject {
@@ -37,45 +48,94 @@ impl Subject {
         match self {
             Subject::Unary(def) => &def.info,
             Subject::Several(def) => &def.info,
+            Subject::Gradients(def) => &def.info,
+            Subject::Fill => &MASKED_FILL,
+        }
+    }
+
+    /// A name for each result: the op's, behind which `/grad_a` and the like stand for gradients of several operands.
+    #[must_use]
+    pub fn results(self) -> Vec<String> {
+        let info = self.info();
+        match self {
+            Subject::Gradients(_) => info.results.iter().map(|result| format!("{}/{result}", info.name)).collect(),
+            _ => vec![info.name.to_owned()],
+        }
+    }
+
+    /// The operands that are tensors.
+    #[must_use]
+    pub fn operands(self) -> &'static [&'static str] {
+        match self {
+            Subject::Fill => &["x", "mask"],
+            _ => self.info().operands,
         }
     }
 
     /// The element type of operand `k` of a call on `dtype`.
     #[must_use]
     pub fn operand_type(self, dtype: DType, k: usize) -> DType {
-        map::operand_type(self.info(), dtype, k)
+        match self {
+            Subject::Fill if k == 1 => DType::Bool,
+            Subject::Fill => dtype,
+            _ => map::operand_type(self.info(), dtype, k),
+        }
     }
 
-    /// Runs the op on elements given as bytes.
+    /// Whether the op is the gradient of one of one operand: of `grad` and `x`.
+    #[must_use]
+    pub fn is_backward(self) -> bool {
+        self.info().kind == Kind::Backward
+    }
+
+    /// Runs the op on elements given as bytes; each result as bytes.
     ///
     /// # Errors
     /// Those of the library.
-    pub fn run(self, device: &Device, dtype: DType, operands: &[Vec<u8>]) -> Result<Vec<u8>> {
+    pub fn run(self, device: &Device, dtype: DType, operands: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
         let tensors = operands.iter().enumerate().map(|(k, bytes)| {
             let dtype = self.operand_type(dtype, k);
             Tensor::from_bytes(device, dtype, bytes, [bytes.len() / dtype.size()])
         });
         let tensors = tensors.collect::<Result<Vec<_>>>()?;
+        let one = |y: Tensor| Ok(vec![y.to_bytes()?]);
         match self {
-            Subject::Unary(def) => def.kernel().run(&tensors[0])?.to_bytes(),
-            Subject::Several(def) => map::run(def, &DEFAULTS, Strategy::Auto, &tensors)?.to_bytes(),
+            Subject::Unary(def) => one(def.kernel().run(&tensors[0])?),
+            Subject::Several(def) => one(map::run(def, &DEFAULTS, Strategy::Auto, &tensors)?),
+            Subject::Fill => one(ops::masked_fill(&tensors[0], &tensors[1], FILL)?),
+            Subject::Gradients(def) => {
+                gradients::run(def, &DEFAULTS, Strategy::Auto, &tensors)?.iter().map(Tensor::to_bytes).collect()
+            }
         }
     }
 
-    /// Whether the op's bound is one from the exact value. A gradient's is from PyTorch's formula with every step in f32.
+    /// Compares each result with the exact ones; gradients with their formula, every step rounded to f32, as their bounds
+    /// are about.
     #[must_use]
-    pub fn is_bounded(self) -> bool {
-        self.info().kind != Kind::Backward
-    }
-
-    /// Compares the results `y` with the exact ones.
-    #[must_use]
-    pub fn judge(self, dtype: DType, operands: &[Vec<u8>], y: &[u8]) -> Report {
+    pub fn judge(self, dtype: DType, operands: &[Vec<u8>], results: &[Vec<u8>]) -> Vec<Report> {
         match self {
-            Subject::Unary(def) => judge::unary(def, dtype, &DEFAULTS, &operands[0], y),
-            Subject::Several(def) => several(def, dtype, operands, y),
+            Subject::Unary(def) => vec![judge::unary(def, dtype, &DEFAULTS, &operands[0], &results[0])],
+            Subject::Several(def) if self.is_backward() => {
+                vec![gradients::backward_report(def, dtype, &DEFAULTS, operands, &results[0])]
+            }
+            Subject::Several(def) => vec![several(def, dtype, operands, &results[0])],
+            Subject::Fill => vec![filled(dtype, operands, &results[0])],
+            Subject::Gradients(def) => gradients::reports(def, dtype, &DEFAULTS, operands, results),
         }
     }
+}
+
+fn filled(dtype: DType, operands: &[Vec<u8>], y: &[u8]) -> Report {
+    with_element!(dtype, E => {
+        let mut report = Report::default();
+        let value = <E as Element>::from_f64(FILL).to_f64();
+        for (i, (x, y)) in operands[0].chunks_exact(size_of::<E>()).zip(y.chunks_exact(size_of::<E>())).enumerate() {
+            let (x, mask) = (judge::from_bytes::<E>(x).to_f64(), operands[1][i] != 0);
+            let exact = if mask { value } else { x };
+            report.add_at([x, f64::from(u8::from(mask)), 0.0], exact, judge::from_bytes::<E>(y), dtype);
+        }
+        report
+    })
 }
 
 fn several(def: &MapDef, dtype: DType, operands: &[Vec<u8>], y: &[u8]) -> Report {
@@ -83,7 +143,7 @@ fn several(def: &MapDef, dtype: DType, operands: &[Vec<u8>], y: &[u8]) -> Report
     let result = info.result.of(dtype);
     let oracle = def.oracle_for(dtype, &DEFAULTS).expect("the defaults are valid").expect("floats have an oracle");
     let by_steps = BY_STEPS.contains(&info.name);
-    let is_narrow = dtype != DType::F32 && info.accuracy == Accuracy::Exact && info.kind != Kind::Backward;
+    let is_narrow = dtype != DType::F32 && info.accuracy == Accuracy::Exact;
     with_element!(dtype, E => with_element!(result, R => {
         let mut report = Report::default();
         for (i, y) in y.chunks_exact(size_of::<R>()).enumerate() {

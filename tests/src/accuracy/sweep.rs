@@ -9,20 +9,23 @@ use crate::judge::Report;
 /// Inputs of a call.
 const CHUNK: u64 = 1 << 21;
 
-/// Runs the op over all inputs, a chunk a thread: each goes to the device and back by itself.
+/// Runs the op over all inputs, a chunk a thread: each goes to the device and back by itself. How each of its results
+/// compares.
 ///
 /// # Errors
 /// Those of the library.
-pub fn sweep(device: &Device, subject: Subject, dtype: DType, inputs: Inputs) -> Result<Report> {
+pub fn sweep(device: &Device, subject: Subject, dtype: DType, inputs: Inputs) -> Result<Vec<Report>> {
     let count = inputs.count();
     let chunk = |at: u64| {
         let start = at * CHUNK;
         let len = CHUNK.min(count - start) as usize;
-        let operands: Vec<Vec<u8>> = (0..subject.info().operands.len())
+        let operands: Vec<Vec<u8>> = (0..subject.operands().len())
             .map(|k| inputs.operand(subject.operand_type(dtype, k), k, start, len))
             .collect();
-        let y = subject.run(device, dtype, &operands)?;
-        Ok(subject.judge(dtype, &operands, &y))
+        let results = subject.run(device, dtype, &operands)?;
+        Ok(subject.judge(dtype, &operands, &results))
     };
-    (0..count.div_ceil(CHUNK)).into_par_iter().map(chunk).try_reduce(Report::default, |a, b| Ok(a.merge(b)))
+    let none = || vec![Report::default(); subject.results().len()];
+    let merge = |a: Vec<Report>, b: Vec<Report>| Ok(a.into_iter().zip(b).map(|(a, b)| a.merge(b)).collect());
+    (0..count.div_ceil(CHUNK)).into_par_iter().map(chunk).try_reduce(none, merge)
 }

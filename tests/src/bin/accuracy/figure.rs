@@ -30,7 +30,7 @@ pub(crate) fn write(path: &Path, ours: &Record, peers: Option<&Record>) -> Resul
     // Ops that are exact on both sides have no bar; gradients have a table alone.
     let theirs = |row: &Row| peers.and_then(|peers| peers.row(&row.op, &row.dtype));
     let is_off = |row: &Row| row.not_rounded > 0;
-    let has_bar = |row: &Row| row.bound.is_some() && (is_off(row) || theirs(row).is_some_and(is_off));
+    let has_bar = |row: &Row| !row.is_gradient() && (is_off(row) || theirs(row).is_some_and(is_off));
     let rows: Vec<&Row> = ours.rows.iter().filter(|row| row.dtype == "f32" && has_bar(row)).collect();
     let height = TOP + ROW * rows.len() as i32 + BOTTOM;
     let root = SVGBackend::new(path, (WIDTH as u32, height as u32)).into_drawing_area();

@@ -22,9 +22,10 @@ pub(crate) struct Record {
     pub(crate) rows: Vec<Row>,
 }
 
-/// One op in one element type.
+/// One result of an op in one element type.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Row {
+    /// The op's name; of gradients of several operands the gradient's behind it, `mul_backward/grad_a`.
     pub(crate) op: String,
     pub(crate) dtype: String,
     /// Results compared.
@@ -46,7 +47,7 @@ pub(crate) struct Row {
     pub(crate) wrong_nan: u64,
     /// The input of the largest distance.
     pub(crate) worst: Vec<String>,
-    /// The op's bound, in ULP; none where it is not one from the exact value.
+    /// The op's bound, in ULP; of PyTorch's results none.
     #[serde(default)]
     pub(crate) bound: Option<f32>,
     #[serde(default)]
@@ -56,27 +57,41 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(subject: Subject, dtype: DType, inputs: Inputs, report: &Report, time: Duration) -> Self {
+    /// Result `op` of a subject.
+    pub(crate) fn new(
+        op: String,
+        subject: Subject,
+        dtype: DType,
+        inputs: Inputs,
+        report: &Report,
+        time: Duration,
+    ) -> Self {
         let info = subject.info();
         let result = info.result.of(dtype);
+        let operands = subject.operands().len();
         // Of one operand alone every code of a 16-bit type is there, on which a share is promised.
-        let all_codes = info.operands.len() == 1 && inputs.is_all();
+        let all_codes = operands == 1 && inputs.is_all();
         Row {
-            op: info.name.to_owned(),
+            op,
             dtype: dtype.to_string(),
             compared: report.compared,
             inputs: inputs.count(),
             all: inputs.is_all(),
-            operands: info.operands.len(),
+            operands,
             max_ulp: report.worst_ulp.is_finite().then_some(report.worst_ulp),
             mean_ulp: report.mean_ulp(),
             not_rounded: report.not_rounded,
             wrong_nan: 0,
-            worst: report.worst_at[..info.operands.len()].iter().map(|x| format!("{x:e}")).collect(),
-            bound: subject.is_bounded().then(|| info.accuracy.bound(result)),
-            kept: !subject.is_bounded() || report.keeps(info.accuracy, result, all_codes),
+            worst: report.worst_at.iter().take(operands).map(|x| format!("{x:e}")).collect(),
+            bound: Some(info.accuracy.bound(result)),
+            kept: report.keeps(info.accuracy, result, all_codes),
             seconds: time.as_secs_f64(),
         }
+    }
+
+    /// Whether it is a gradient, of an op of one operand or of several.
+    pub(crate) fn is_gradient(&self) -> bool {
+        self.op.contains("_backward")
     }
 
     /// Inputs tried.
@@ -135,14 +150,14 @@ impl Record {
             all.rows.extend(later.rows);
         }
         if let Some(all) = &mut merged {
-            let names: Vec<&str> = subjects().map(|subject| subject.info().name).collect();
+            let names: Vec<String> = subjects().flat_map(Subject::results).collect();
             // Stable: the types of an op stay as they were. Ops that are no longer there come last.
             all.rows.sort_by_key(|row| names.iter().position(|name| *name == row.op).unwrap_or(names.len()));
         }
         Ok(merged)
     }
 
-    /// Whether an op is there in a type, with as many inputs or more.
+    /// Whether a result of an op is there in a type, of as many inputs or more.
     pub(crate) fn has(&self, op: &str, dtype: DType, inputs: Inputs) -> bool {
         let enough = |row: &Row| row.all || !inputs.is_all() && row.tried() >= inputs.count();
         self.row(op, dtype.name()).is_some_and(enough)
@@ -175,13 +190,15 @@ mod checks {
 
     #[test]
     fn later_rows_take_the_place_of_earlier_ones() {
-        let first = write("1", "G", vec![row("add", "f32", 7, false), row("exp", "f32", 5, false)]);
+        let gradient = row("mul_backward/grad_b", "f32", 3, false);
+        let first = write("1", "G", vec![gradient, row("add", "f32", 7, false), row("exp", "f32", 5, false)]);
         let second = write("2", "G", vec![row("exp", "f32", 9, true), row("exp", "f16", 9, true)]);
         let other = write("3", "another G", Vec::new());
         let merged = Record::merged(&[first.clone(), second.clone()]).unwrap().unwrap();
         let rows: Vec<_> = merged.rows.iter().map(|row| (&*row.op, &*row.dtype, row.compared)).collect();
         // In the order of the tables of ops.
-        assert_eq!(rows, [("exp", "f32", 9), ("exp", "f16", 9), ("add", "f32", 7)]);
+        let gradient = ("mul_backward/grad_b", "f32", 3);
+        assert_eq!(rows, [("exp", "f32", 9), ("exp", "f16", 9), ("add", "f32", 7), gradient]);
         let all = Inputs::Codes { step: 1 };
         assert!(merged.has("exp", DType::F32, all) && !merged.has("exp", DType::BF16, all));
         assert!(merged.has("exp", DType::F32, Inputs::Codes { step: 257 }), "all are more than some");

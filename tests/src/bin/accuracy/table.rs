@@ -7,7 +7,7 @@ use crate::record::{Record, Row};
 /// Results as Markdown, PyTorch's beside them where there are any.
 pub(crate) fn markdown(ours: &Record, peers: Option<&Record>) -> String {
     let mut out = String::new();
-    for what in ["One operand", "Several operands", "Gradients"] {
+    for what in ["One operand", "Several operands", GRADIENTS[0], GRADIENTS[1]] {
         let rows = || ours.rows.iter().filter(|row| group(row) == what);
         if rows().next().is_none() {
             continue;
@@ -60,10 +60,13 @@ pub(crate) fn markdown(ours: &Record, peers: Option<&Record>) -> String {
     out
 }
 
+/// The headings of gradients.
+const GRADIENTS: [&str; 2] = ["Gradients of ops of one operand", "Gradients of ops of several operands"];
+
 fn group(row: &Row) -> &'static str {
-    match (row.bound, row.operands) {
-        (None, _) => "Gradients",
-        (_, 1) => "One operand",
+    match row.operands {
+        _ if row.is_gradient() => GRADIENTS[usize::from(row.op.contains('/'))],
+        1 => "One operand",
         _ => "Several operands",
     }
 }
