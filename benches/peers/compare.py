@@ -7,7 +7,8 @@
 PROGRAM is the command `pointwise`; unless it is named, the one in the folder above this script (the bundle's) or the
 workspace's target/release. DIR (`compare`) gets ours.json, peers.jsonl, joined.json, joined.txt and figures/. `--clock
 cupti`, the default, times kernels with CUPTI too, on both sides; without its library events alone. `--budget-s` is for
-the peers. `--steps` leaves out steps whose files are there. `--check` only says whether everything is there.
+the peers. `--steps` leaves out steps whose files are there. `--check` only says whether everything is there. A peer may
+also lie unpacked in a folder of PYTHONPATH, with what it needs (Liger: `packaging`).
 """
 import argparse
 import importlib.util
@@ -52,9 +53,21 @@ def check_python(steps):
         sys.exit(f"error: PyTorch {torch.__version__} sees no GPU: it {built}; there must be an NVIDIA GPU with a "
                  "driver as new (`nvidia-smi`)")
     print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name(0)}")
+    for peer, why in missing_peers().items():
+        print(f"  {peer} is missing: {why}")
+
+
+def missing_peers():
+    """The peers that cannot run, and why. By importing them: a package may be there and lack what it needs."""
+    import other_ops
+
+    reasons = other_ops.missing()
+    if importlib.util.find_spec("triton") is None:
+        reasons["triton"] = "No module named 'triton'"
     for peer, (module, package) in PACKAGES.items():
-        if importlib.util.find_spec(module) is None:
-            print(f"  {peer} is missing: `{sys.executable} -m pip install {package}` brings it")
+        if peer in reasons and importlib.util.find_spec(module) is None:
+            reasons[peer] = f"`{sys.executable} -m pip install {package}` brings it"
+    return reasons
 
 
 def find_cupti():

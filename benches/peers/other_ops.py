@@ -72,7 +72,8 @@ def liger(row, tensors):
     if row.op == "gelu_tanh_and_mul" and not isinstance(geglu := module("liger_kernel.ops.geglu"), str):
         gate, value = (half.contiguous() for half in tensors[0].chunk(2, dim=-1))
         return lambda: geglu.geglu_forward(gate, value)[2], None, "gate and value in tensors of their own"
-    if row.op in ("rope_neox", "rope_llama31", "rope_yarn", "rope_longrope") and len(row.shapes[0]) == 4:
+    ropes = ("rope_neox", "rope_llama31", "rope_yarn", "rope_longrope")
+    if row.op in ropes and len(row.shapes[0]) == 4 and row.shapes[0][2] % 2 == 0:
         rope = module("liger_kernel.ops.rope")
         if isinstance(rope, str):
             return None

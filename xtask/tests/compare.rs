@@ -41,8 +41,10 @@ impl Scene {
         fs::create_dir_all(folder.join("peers")).unwrap();
         fs::create_dir_all(folder.join("packages/nvidia/cu13/lib")).unwrap();
         let scene = Scene(folder);
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/peers/compare.py");
-        fs::copy(script, scene.path("peers/compare.py")).unwrap();
+        for script in ["compare.py", "other_ops.py"] {
+            let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/peers").join(script);
+            fs::copy(from, scene.path("peers").join(script)).unwrap();
+        }
         fs::write(scene.path("peers/peers.py"), PEERS).unwrap();
         let has_gpu = if has_gpu { "True" } else { "False" };
         fs::write(scene.path("packages/torch.py"), TORCH.replace("HAS_GPU", has_gpu)).unwrap();
@@ -103,6 +105,11 @@ fn what_is_missing_is_said() {
     for words in ["PyTorch 2.0 on a GPU", "libcupti.so.13", "liger is missing", "pip install liger-kernel", "tileops"] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
+    // A package that is there, but not what it needs.
+    fs::create_dir_all(scene.path("packages/liger_kernel")).unwrap();
+    fs::write(scene.path("packages/liger_kernel/__init__.py"), "import some_other_package").unwrap();
+    let text = String::from_utf8_lossy(&scene.run(&["--check"]).stdout).into_owned();
+    assert!(text.contains("liger is missing: ModuleNotFoundError: No module named 'some_other_package'"), "{text}");
     fs::remove_file(scene.path("packages/nvidia/cu13/lib/libcupti.so.13")).unwrap();
     let text = String::from_utf8_lossy(&scene.run(&["--check"]).stdout).into_owned();
     assert!(text.contains("no busy times") && text.contains("pip install nvidia-cuda-cupti"), "{text}");

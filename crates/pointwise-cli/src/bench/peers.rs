@@ -154,13 +154,22 @@ impl Peers {
     /// What the peers' run did not give: rows where one failed, and rows not reached.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        if let Some((peer, error)) = self.failed.first() {
-            faults.push(format!("{} calls failed, the first of {peer}: {error}", self.failed.len()));
+        for (peer, errors) in self.errors() {
+            faults.push(format!("{} calls of {peer} failed, the first: {}", errors.len(), errors[0]));
         }
         if self.unreached > 0 {
             faults.push(format!("{} rows were not reached in time", self.unreached));
         }
         faults
+    }
+
+    /// The errors of each peer that has any.
+    fn errors(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut errors: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (peer, error) in &self.failed {
+            errors.entry(peer).or_default().push(error);
+        }
+        errors
     }
 
     /// Each peer with a time for some row, and ours over its for each.
@@ -181,8 +190,15 @@ impl Peers {
     pub(crate) fn missing(&self) -> Vec<(String, String)> {
         let there = |name: &str| self.times.values().flatten().any(|line| line.peer == name);
         let mut missing: Vec<_> = self.meta.missing.iter().map(|(name, why)| (name.clone(), why.clone())).collect();
+        let errors = self.errors();
         let unsaid = PEERS.iter().filter(|name| !there(name) && !self.meta.missing.contains_key(**name));
-        missing.extend(unsaid.map(|name| ((*name).to_owned(), "no row of it in the file".to_owned())));
+        missing.extend(unsaid.map(|name| {
+            let why = match errors.get(name) {
+                Some(errors) => format!("all its calls failed, the first: {}", errors[0]),
+                None => "no row of it in the file".to_owned(),
+            };
+            ((*name).to_owned(), why)
+        }));
         missing
     }
 }
@@ -218,7 +234,7 @@ mod tests {
             [r#"{"row": 2, "peer": "cupy", "error": "no nvcc"}"#, r#"{"end": {"seconds": 1, "unreached": [7]}}"#];
         let peers = peers(&[&lines[..], &more].concat()).unwrap();
         let faults = peers.faults();
-        assert!(faults[0].contains("1 calls failed, the first of cupy: no nvcc"), "{faults:?}");
+        assert!(faults[0].contains("1 calls of cupy failed, the first: no nvcc"), "{faults:?}");
         assert!(faults[1].contains("1 rows were not reached"), "{faults:?}");
         let mut report = synthetic::report();
         report.rows[0].times.cold.as_mut().unwrap().us = 10.0;
@@ -232,7 +248,9 @@ mod tests {
         assert_eq!(ratios["torch"].len(), 2);
         let missing = peers.missing();
         assert_eq!(missing[0], ("tileops".to_owned(), "no wheel".to_owned()));
-        assert!(missing.iter().any(|(name, _)| name == "liger") && !missing.iter().any(|(name, _)| name == "torch"));
+        let why = |peer: &str| missing.iter().find(|(name, _)| name == peer).map(|(_, why)| why.as_str());
+        assert_eq!([why("liger"), why("torch")], [Some("no row of it in the file"), None]);
+        assert_eq!(why("cupy"), Some("all its calls failed, the first: no nvcc"));
     }
 
     #[test]
