@@ -1,7 +1,7 @@
 //! `tanh`, the logistic function and the activations made of them.
 
 use super::exp::{Scaled, add_exponent, exp_scaled, exp_times_power, exp2_poly, expm1_moderate};
-use super::prim::{ROUND_MAGIC, at_least, at_most, fast_div_wide, fma, recip_normal};
+use super::prim::{ON_GPU, ROUND_MAGIC, at_least, at_most, fast_div_wide, fma, recip_normal};
 
 /// The hyperbolic tangent, at most 2 ulp.
 #[inline(always)]
@@ -48,22 +48,24 @@ impl Gate {
     }
 }
 
-/// `z / (1 + z)` for negative `x` and `1 / (1 + z)` else, `z <= 1`: what a logistic function of `x` comes down to. The
-/// first is `2^100` too large, as `z` is.
-#[inline(always)]
-fn logistic(x: f32, z: Scaled) -> f32 {
-    let n = if x < 0.0 { z.0 } else { 1.0 };
-    let w = z.plain();
-    let d = 1.0 + w;
-    fast_div_wide(n, d, w - (d - 1.0))
-}
-
 /// The logistic function `1 / (1 + e^-x)`, at most 2 ulp, in the negative tail down to subnormal results too.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
+    // z / (1 + z) for negative x and 1 / (1 + z) else, z = e^-|x|.
     let z = exp_scaled(at_least(-x.abs(), -120.0));
+    let n = if x < 0.0 { z.0 } else { 1.0 };
+    let w = z.plain();
+    let d = 1.0 + w;
+    let d_low = w - (d - 1.0);
+    let q = if ON_GPU {
+        fast_div_wide(n, d, d_low)
+    } else {
+        // A division costs less here than its correction would: d_low alone is put back, d being next to 1 where it tells.
+        let q = n / d;
+        fma(-q, d_low, q)
+    };
     let scale = if x < 0.0 { Scaled::DOWN } else { 1.0 };
-    let y = logistic(x, z) * scale;
+    let y = q * scale;
     if x.is_nan() { x } else { y }
 }
 

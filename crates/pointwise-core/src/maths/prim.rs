@@ -146,6 +146,10 @@ forward! {
 /// `rint(x 10^d) / 10^d` or `rint(x / 10^-d) 10^-d`.
 #[inline(always)]
 pub fn round_decimals(x: f32, decimals: f32) -> f32 {
+    // The default. The same for all elements of a call: on the CPU the compiler makes a loop of its own of it.
+    if !ON_GPU && decimals == 0.0 {
+        return round_ties_even(x);
+    }
     // 10^|d| by the bits of |d|: exact as far as f32 holds powers of ten, which `pow` does not promise.
     let d = decimals.abs() as u32;
     let factor = |bit: u32, power: f32| if d & bit != 0 { power } else { 1.0 };
