@@ -89,12 +89,12 @@ def where(condition, yes, no):
     return Step(torch.where(condition, tensor(yes), tensor(no)))
 
 
-def exp_neg_square(x, d):
+def exp_neg_square(x):
     a = x.abs().at_most(16.0)
     square = a * a
     lost = a.fma(a, -square)
-    e = (square * -d).exp()
-    return e.fma(lost * -d, e)
+    e = (-square).exp()
+    return e.fma(-lost, e)
 
 
 def sigmoids(x):
@@ -110,7 +110,8 @@ def silu(x):
 
 def gelu(x):
     cdf = x.of(lambda x: 0.5 * torch.special.erfc(-x * math.sqrt(0.5)))
-    return x * cdf, x.fma(exp_neg_square(x, 0.5) * 0.3989422804014327, cdf)
+    density = x.of(lambda x: torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi))
+    return x * cdf, x.fma(density, cdf)
 
 
 def gelu_tanh(x):
@@ -188,7 +189,7 @@ ONE = {
     "round": (zero, 0),
     "round_decimals": (zero, 0),
     "trunc": (zero, 0),
-    "erf": (lambda grad, x: grad * (exp_neg_square(x, 1.0) * (2 / math.sqrt(math.pi))), 5),
+    "erf": (lambda grad, x: grad * (exp_neg_square(x) * (2 / math.sqrt(math.pi))), 5),
     "log1p": (lambda grad, x: grad / (x + 1.0), 0),
     "expm1": (lambda grad, x: grad * x.exp(), 3),
     "relu": (lambda grad, x: where(x <= 0.0, 0.0, grad), 0),
