@@ -89,6 +89,10 @@ pub const SEQUENCES: u32 = 64;
 pub const AXES: u32 = 128;
 /// Pairs take the positions of [`AXES`] in turn, not section by section.
 pub const AXES_IN_TURN: u32 = 256;
+/// Of [`Solo`]: neighbouring blocks take neighbouring tokens.
+pub const RUNS_INNER: u32 = 512;
+/// Of [`Solo`]: nothing multiplies cosines and sines.
+pub const PLAIN: u32 = 1024;
 
 /// Cosines, and as many sines, that a block of threads can hold.
 pub const TABLE: u32 = 1024;
@@ -137,17 +141,29 @@ impl Count {
     #[must_use]
     pub const fn new(size: u32) -> Count {
         let size = if size == 0 { 1 } else { size };
-        // ceil(2^shift / size) with shift = 31 + ceil(log2 size) is below 2^32, and too large by less than one part in
+        // ceil(2^(31 + shift) / size) with shift = ceil(log2 size) is below 2^32, and too large by less than one part in
         // 2^31.
-        let shift = 31 + 32 - (size - 1).leading_zeros();
-        Count { size, multiplier: (1_u64 << shift).div_ceil(size as u64) as u32, shift }
+        let shift = 32 - (size - 1).leading_zeros();
+        Count { size, multiplier: (1_u64 << (31 + shift)).div_ceil(size as u64) as u32, shift }
+    }
+
+    /// The one or the other, number by number: as a whole a GPU's compiler would put them together from 64-bit halves.
+    #[inline(always)]
+    fn either(first: bool, one: &Count, other: &Count) -> Count {
+        let pick = |one: u32, other: u32| if first { one } else { other };
+        Count {
+            size: pick(one.size, other.size),
+            multiplier: pick(one.multiplier, other.multiplier),
+            shift: pick(one.shift, other.shift),
+        }
     }
 
     /// `(n / size, n % size)` for `n < 2^31`.
     #[inline(always)]
     #[must_use]
-    pub const fn divide(self, n: u32) -> (u32, u32) {
-        let quotient = ((n as u64 * self.multiplier as u64) >> self.shift) as u32;
+    pub fn divide(self, n: u32) -> (u32, u32) {
+        // The upper half of a product of 32 bits, and a shift of 32 bits: what a GPU has instructions for.
+        let quotient = maths::prim::upper_half(2 * n, self.multiplier) >> (self.shift & 31);
         (quotient, n.wrapping_sub(quotient.wrapping_mul(self.size)))
     }
 }
@@ -251,52 +267,83 @@ pub struct Walk {
     pub second: [i64; 2],
 }
 
+/// One tensor of a launch of [`Solo`]. Strides are in vectors, of batch, token and head.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct SoloSide {
+    /// What the block's number is divided by. The quotient counts runs of tokens, the rest parts of the groups, or with
+    /// [`RUNS_INNER`] the reverse.
+    pub parts: Count,
+    /// Strides of the input.
+    pub input: [u32; 3],
+    /// Strides of the output.
+    pub output: [u32; 3],
+    /// Heads; 0 where the tensor is absent.
+    pub heads: u32,
+    /// Groups of heads: group `g` has heads `g`, `g + groups`, ...
+    pub groups: u32,
+    /// From one head of a thread to its next, in input and output.
+    pub step: [u32; 2],
+    /// Multiplies every lane.
+    pub scale: f32,
+}
+
 /// What a launch of the kernel does whose threads each find their own cosines and sines, but for the addresses. A thread
 /// has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads take slots,
 /// each a token and a group of q's or of k's heads; the threads for pairs come first.
+///
+/// Offsets have 32 bits, in vectors, and what most launches need stands first: a small launch waits for each line of its
+/// parameters.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Solo {
+    /// Threads of a block for pairs, and all that have work.
+    pub threads: [u32; 2],
     /// Threads for the pairs of a slot.
     pub pair_lanes: Count,
     /// Threads for the lanes of a slot that pass through.
     pub rest_lanes: Count,
+    /// The first lane that passes through, in vectors.
+    pub rest_at: u32,
+    /// Vectors of such lanes. Where they are odd in number, one thread has no second.
+    pub rest: u32,
     /// Blocks of q; those of k follow. Which it is, a block knows before its threads know anything.
     pub q_blocks: u32,
-    /// Groups of heads of q and of k.
-    pub groups: [Count; 2],
-    /// Slots of a block.
-    pub slots: u32,
-    /// Threads of a block for pairs, and all that have work.
-    pub threads: [u32; 2],
+    /// The flags of this module; without [`SEQUENCES`] and [`AXES`].
+    pub flags: u32,
+    /// Of a block's slots the number is `slot`: its lowest so many bits are a token's,
+    pub token_bits: u32,
+    /// the others are added, where this mask has bits, to `block_slots` times the block's number before it is divided,
+    /// else to the group's number.
+    pub slot_mask: u32,
+    /// See [`Solo::slot_mask`].
+    pub block_slots: u32,
+    /// Groups from one block to the next, with tokens inner; else 1.
+    pub part_groups: u32,
     /// Batch entries times tokens of each.
     pub tokens: u32,
     /// Tokens of a batch entry.
     pub seq: Count,
-    /// The flags of this module; without [`SEQUENCES`] and [`AXES`].
-    pub flags: u32,
-    /// The first rotated lane, and the first that passes through.
-    pub start: [u32; 2],
-    /// Lanes between a thread's two vectors: half those that rotate, and about half those that pass.
-    pub apart: [u32; 2],
-    /// Lanes that pass through.
-    pub rest: u32,
-    /// Multiplies cosine and sine.
+    /// The first rotated lane, in vectors. A thread's two are as far apart as it has fellows for the same slot.
+    pub rotated_at: u32,
+    /// From a thread's first pair to the next thread's, and from the first pair of its first vector to that of its second.
+    pub pairs: [u32; 2],
+    /// Strides of the first and the second table, in elements: of batch and row.
+    pub tables: [[u32; 2]; 2],
+    /// Rows of the table; a position outside of it leaves the token unrotated.
+    pub rows: i64,
+    /// Added to every position.
+    pub offset: i64,
+    /// Strides of the positions: of batch and token.
+    pub ids: [u32; 2],
+    /// Multiplies cosine and sine, unless [`PLAIN`].
     pub factor: f32,
     /// 1, or -1 for the backward pass.
     pub sin_sign: f32,
-    /// Strides of the positions: of batch and token.
-    pub ids: [i64; 2],
-    /// Added to every position.
-    pub offset: i64,
-    /// Rows of the table; a position outside of it leaves the token unrotated.
-    pub rows: i64,
-    /// Strides of the first and the second table, in elements: of batch and row.
-    pub tables: [[i64; 2]; 2],
     /// The first tensor.
-    pub q: Side,
+    pub q: SoloSide,
     /// The second tensor.
-    pub k: Side,
+    pub k: SoloSide,
 }
 
 /// What a thread of the kernel of [`Solo`] does.
@@ -314,6 +361,8 @@ pub struct SoloPlace {
     pub group: u32,
     /// Its number among the threads for a head's pairs, or among those for the lanes that pass through.
     pub lane: u32,
+    /// Vectors from its first one to its second.
+    pub apart: u32,
 }
 
 impl Solo {
@@ -323,19 +372,21 @@ impl Solo {
     pub fn place(&self, block: u32, thread: u32) -> SoloPlace {
         let [pair_threads, threads] = self.threads;
         let is_k = block >= self.q_blocks;
-        let (groups, block) = if is_k { (self.groups[1], block - self.q_blocks) } else { (self.groups[0], block) };
-        let rotates = thread < pair_threads;
-        let (lanes, n) =
-            if rotates { (self.pair_lanes, thread) } else { (self.rest_lanes, thread.wrapping_sub(pair_threads)) };
-        let (slot, lane) = lanes.divide(n);
-        let (token, group) = if self.flags & TOKENS_INNER != 0 {
-            // A block has tokens of one group; its neighbour has the same tokens, whose tables are near then.
-            let (run, group) = groups.divide(block);
-            (run * self.slots + slot, group)
-        } else {
-            groups.divide(block * self.slots + slot)
+        let (parts, groups, block) = match is_k {
+            true => (self.k.parts, self.k.groups, block - self.q_blocks),
+            false => (self.q.parts, self.q.groups, block),
         };
-        SoloPlace { works: thread < threads && token < self.tokens, rotates, is_k, token, group, lane }
+        let rotates = thread < pair_threads;
+        let lanes = Count::either(rotates, &self.pair_lanes, &self.rest_lanes);
+        let n = if rotates { thread } else { thread.wrapping_sub(pair_threads) };
+        let (slot, lane) = lanes.divide(n);
+        let (token_bits, slot_group) = (self.token_bits & 31, slot >> (self.token_bits & 31));
+        let (far, near) = parts.divide(block * self.block_slots + (slot_group & self.slot_mask));
+        let (run, part) = if self.flags & RUNS_INNER != 0 { (near, far) } else { (far, near) };
+        let token = (run << token_bits) + (slot & !(u32::MAX << token_bits));
+        let group = part * self.part_groups + (slot_group & !self.slot_mask);
+        let works = thread < threads && token < self.tokens && group < groups;
+        SoloPlace { works, rotates, is_k, token, group, lane, apart: lanes.size }
     }
 }
 

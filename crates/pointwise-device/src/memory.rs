@@ -131,6 +131,36 @@ pub unsafe fn load_as(address: *const u8, bytes: usize, size: usize, how: How) -
     }
 }
 
+/// Reads `bytes` (4 or 8) bytes at each of two addresses; by one load where they are `joined`, the same in all threads:
+/// the second follows the first, which is aligned for both. `bytes` must fold to a constant.
+///
+/// # Safety
+/// Both addresses are valid for reading that many bytes of global memory, and aligned to them.
+#[inline(always)]
+pub unsafe fn load_halves(near: *const u8, far: *const u8, bytes: usize, joined: bool) -> [u64; 2] {
+    let (x, y, z, w): (u32, u32, u32, u32);
+    // SAFETY: the caller's contract.
+    unsafe {
+        match bytes {
+            4 => {
+                asm!("{{ .reg .pred j; setp.ne.u32 j, {joined}, 0; @j ld.global.v2.u32 {{{x}, {z}}}, [{near}];",
+                    "@!j ld.global.u32 {x}, [{near}]; @!j ld.global.u32 {z}, [{far}]; }}",
+                    x = out(reg32) x, z = out(reg32) z, near = in(reg64) near, far = in(reg64) far,
+                    joined = in(reg32) joined as u32, options(pure, readonly, nostack));
+                [x as u64, z as u64]
+            }
+            _ => {
+                asm!("{{ .reg .pred j; setp.ne.u32 j, {joined}, 0;",
+                    "@j ld.global.v4.u32 {{{x}, {y}, {z}, {w}}}, [{near}];",
+                    "@!j ld.global.v2.u32 {{{x}, {y}}}, [{near}]; @!j ld.global.v2.u32 {{{z}, {w}}}, [{far}]; }}",
+                    x = out(reg32) x, y = out(reg32) y, z = out(reg32) z, w = out(reg32) w, near = in(reg64) near,
+                    far = in(reg64) far, joined = in(reg32) joined as u32, options(pure, readonly, nostack));
+                [join(x, y), join(z, w)]
+            }
+        }
+    }
+}
+
 /// The inverse of [`load`].
 ///
 /// # Safety

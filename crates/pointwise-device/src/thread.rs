@@ -60,3 +60,12 @@ pub fn opaque(value: u32) -> u32 {
     }
     out
 }
+
+/// A number that nobody reads: what a register happens to hold, where writing one would take an instruction.
+#[inline(always)]
+pub fn anything() -> f32 {
+    let any;
+    // SAFETY: no instruction; the register is given out as it is.
+    unsafe { core::arch::asm!("// {o}", o = out(reg32) any, options(pure, nomem, nostack)) }
+    any
+}

@@ -56,21 +56,24 @@ pub(crate) const DTYPES: &[DType] = &[DType::BF16, DType::F16, DType::F32];
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
     /// `hf` and `exact` on the fly, tables of `angles`, of cosines and sines in f32 (`tables`) or the tensor's type
-    /// (`own_tables`).
+    /// (`own_tables`), the latter twice as wide as needed (`hf_tables`).
     pub(crate) source: &'static str,
     pub(crate) layout: RopeLayout,
     pub(crate) direction: RopeDirection,
     pub(crate) inplace: bool,
+    /// Whether tokens have position ids, out of order.
+    pub(crate) ids: bool,
 }
 
 impl Way {
     pub(crate) const PLAIN: Way =
-        Way { source: "hf", layout: RopeLayout::Bshd, direction: RopeDirection::Forward, inplace: false };
+        Way { source: "hf", layout: RopeLayout::Bshd, direction: RopeDirection::Forward, inplace: false, ids: false };
 
     pub(crate) fn name(&self) -> String {
         let layout = format!("{:?}", self.layout).to_lowercase();
         let direction = if self.direction == RopeDirection::Forward { "forward" } else { "backward" };
-        format!("{} {layout} {direction} {}", self.source, if self.inplace { "in place" } else { "out" })
+        let ids = if self.ids { " ids" } else { "" };
+        format!("{} {layout} {direction} {}{ids}", self.source, if self.inplace { "in place" } else { "out" })
     }
 
     /// Every way of the given sources.
@@ -79,7 +82,7 @@ impl Way {
         for &source in sources {
             for layout in [RopeLayout::Bshd, RopeLayout::Bhsd, RopeLayout::Thd] {
                 for direction in [RopeDirection::Forward, RopeDirection::Backward] {
-                    ways.extend([false, true].map(|inplace| Way { source, layout, direction, inplace }));
+                    ways.extend([false, true].map(|inplace| Way { source, layout, direction, inplace, ids: false }));
                 }
             }
         }

@@ -5,7 +5,7 @@
 //!
 //! The first tries every layout, direction, in place and not, by every source of angles, and the reference workloads;
 //! `--lines` prints each way, not the plain and the slowest alone. `--sweep` tries ways to launch on shapes of each kind:
-//! angles shared by a block or not, the width of accesses, threads, heads a thread.
+//! angles shared by a block or not, the width of accesses, threads, heads a thread, tokens a block.
 //!
 //! Bytes are 2 (q + k), read and written. Times are medians of events around single launches, cold (the level-2 cache
 //! overwritten before each) and warm, on the device alone: it is kept busy while the host queues. The share is the copy's
@@ -42,7 +42,7 @@ fn main() -> Outcome<()> {
         }
     }
     let tokens = if tokens.is_empty() { TOKENS.to_vec() } else { tokens };
-    let known = ["hf", "exact", "angles", "tables", "own_tables"];
+    let known = ["hf", "exact", "angles", "tables", "own_tables", "hf_tables"];
     let sources: Vec<&str> = match sources.is_empty() {
         true => vec!["hf", "tables", "angles"],
         false => known.into_iter().filter(|known| sources.iter().any(|source| source == known)).collect(),
@@ -60,7 +60,7 @@ fn main() -> Outcome<()> {
     let most = tokens.iter().copied().max().unwrap_or(1);
     let bytes = models.iter().map(|model| 4 * model.elements(most)).max().unwrap_or(0);
     let bench =
-        if sweeps { Bench::new(2 << 30, 32_768 * 64)? } else { Bench::new(bytes.max(1 << 28), most.max(8192) * 128)? };
+        if sweeps { Bench::new(2 << 30, 32_768 * 128)? } else { Bench::new(bytes.max(1 << 28), most.max(8192) * 128)? };
     let info = bench.device.info().ok_or("no device information")?;
     println!("# {}, CUDA {}.{}", info.name, info.driver.0, info.driver.1);
     let empty = bench.launch()?;
@@ -137,12 +137,15 @@ struct Setting {
     strategy: Strategy,
     threads: u32,
     heads: u32,
+    /// Tokens of a block at most, of BHSD.
+    tokens: Option<u32>,
 }
 
 impl Setting {
     fn name(&self) -> String {
-        let Setting { shared, strategy, threads, heads } = self;
-        format!("{} {strategy} {threads} threads {heads} heads", if *shared { "shared" } else { "solo" })
+        let Setting { shared, strategy, threads, heads, tokens } = self;
+        let tokens = tokens.map_or_else(String::new, |tokens| format!(" {tokens} tokens"));
+        format!("{} {strategy} {threads} threads {heads} heads{tokens}", if *shared { "shared" } else { "solo" })
     }
 }
 
@@ -164,6 +167,11 @@ fn measure(
         "exact" => RopeAngles::Frequencies(&on_device, RopePrecision::Exact),
         "angles" => RopeAngles::Raw(table(0, DType::F32)?),
         "tables" => RopeAngles::Tables { cos: table(0, DType::F32)?, sin: table(1, DType::F32)? },
+        // As HF has them: as wide as what rotates, of which half is needed.
+        "hf_tables" => {
+            let table = |i: usize| view(bench, &bench.tables[i], 0, dtype, &[tokens, model.rotary_dim]);
+            RopeAngles::Tables { cos: table(0)?, sin: table(1)? }
+        }
         _ => RopeAngles::Tables { cos: table(0, dtype)?, sin: table(1, dtype)? },
     };
     let mut kernel = RopeKernel::new(angles, model.pairs)
@@ -171,8 +179,15 @@ fn measure(
         .rotary_dim(model.rotary_dim)
         .rotated_lanes(model.lanes)
         .direction(way.direction);
-    if let Some(Setting { shared, strategy, threads, heads }) = setting {
+    if let Some(Setting { shared, strategy, threads, heads, tokens }) = setting {
         kernel = kernel.shared_angles(shared).strategy(strategy).threads(threads).heads_per_thread(heads);
+        if let Some(tokens) = tokens {
+            kernel = kernel.tokens_per_block(tokens);
+        }
+    }
+    let ids = if way.ids { Some(position_ids(bench, tokens)?) } else { None };
+    if let Some(ids) = &ids {
+        kernel = kernel.positions(RopePositions::Ids(ids.view()));
     }
     let shape = |heads: usize| match way.layout {
         RopeLayout::Bhsd => vec![1, heads, tokens, model.head_dim],
@@ -202,12 +217,11 @@ fn workloads(bench: &Bench, empty: Times) -> Outcome<Vec<Value>> {
         let on_device = RopeFrequencies::new(&bench.device, &frequencies)?;
         let by_ids = *batch == 0;
         let dims = if by_ids { vec![*seq, *heads, *head_dim] } else { vec![*batch, *seq, *heads, *head_dim] };
-        // Position ids out of order, as a server has them.
-        let ids: Vec<i32> = (0..*seq as i32).map(|i| i.wrapping_mul(1_103).rem_euclid(*seq as i32)).collect();
-        let ids = Tensor::from_slice(&bench.device, &ids, [*seq])?;
+        let ids = position_ids(bench, *seq)?;
         let best = peers.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-        for source in ["hf", "tables"] {
-            let table = |i: usize| view(bench, &bench.tables[i], 0, DType::F32, &[*seq, head_dim / 2]);
+        for source in ["hf", "tables", "own_tables"] {
+            let of = if source == "own_tables" { *dtype } else { DType::F32 };
+            let table = |i: usize| view(bench, &bench.tables[i], 0, of, &[*seq, head_dim / 2]);
             let angles = match source {
                 "hf" => RopeAngles::Frequencies(&on_device, RopePrecision::Hf),
                 _ => RopeAngles::Tables { cos: table(0)?, sin: table(1)? },
@@ -235,6 +249,32 @@ fn workloads(bench: &Bench, empty: Times) -> Outcome<Vec<Value>> {
     Ok(rows)
 }
 
+/// Ways to launch a case.
+fn settings(model: &Model, tokens: usize, way: Way) -> Vec<Setting> {
+    let most_heads = model.q.max(model.k) as u32;
+    let small = tokens * (model.q + model.k) <= 1 << 15;
+    let mut settings = Vec::new();
+    for shared in [true, false] {
+        let strategies: &[Strategy] = match small && !shared {
+            true => &[Strategy::RegisterCopy, Strategy::ExplicitParallel],
+            false => &[Strategy::RegisterCopy],
+        };
+        let at_once: &[Option<u32>] = match way.layout == RopeLayout::Bhsd && !shared {
+            true => &[Some(1), Some(2), Some(4), Some(8), Some(512)],
+            false => &[None],
+        };
+        let threads: &[u32] = if shared { &[96, 160, 256] } else { &[64, 96, 128, 192, 256] };
+        for &strategy in strategies {
+            for &threads in threads {
+                for heads in [1, 2, 4, 8].into_iter().filter(|heads| *heads <= most_heads) {
+                    settings.extend(at_once.iter().map(|&tokens| Setting { shared, strategy, threads, heads, tokens }));
+                }
+            }
+        }
+    }
+    settings
+}
+
 /// Ways to launch, tried on shapes of each kind: a line each, the fastest first.
 fn sweep(bench: &Bench) -> Outcome<Vec<Value>> {
     let find = |name: &str| MODELS.iter().find(|model| model.name == name).ok_or("no such model");
@@ -242,6 +282,8 @@ fn sweep(bench: &Bench) -> Outcome<Vec<Value>> {
     let tables = Way { source: "tables", ..bshd };
     let (bhsd, bhsd_tables) = (Way { layout: RopeLayout::Bhsd, ..bshd }, Way { layout: RopeLayout::Bhsd, ..tables });
     let own = Way { source: "own_tables", inplace: true, ..bhsd };
+    let hf = |way: Way| Way { source: "hf_tables", ..way };
+    let ids = Way { layout: RopeLayout::Thd, ids: true, ..bshd };
     let mut cases = Vec::new();
     // Decoding, a few tokens, prefill.
     cases.extend([1, 16, 128, 512, 2048, 8192].map(|tokens| ("llama-8b", tokens, DType::BF16, bshd)));
@@ -250,35 +292,28 @@ fn sweep(bench: &Bench) -> Outcome<Vec<Value>> {
     cases.extend([1, 512, 8192].map(|tokens| ("llama-8b", tokens, DType::BF16, tables)));
     cases.extend([512, 8192].map(|tokens| ("llama-8b", tokens, DType::BF16, bhsd_tables)));
     cases.extend([("llama-8b", 8192, DType::BF16, own), ("llama-8b", 8192, DType::F32, bhsd)]);
+    cases.extend([("llama-8b", 8192, DType::F32, bhsd_tables), ("llama-8b", 8192, DType::BF16, hf(bshd))]);
     cases.extend([1, 512, 8192].map(|tokens| ("gpt-j", tokens, DType::BF16, bshd)));
     cases.extend([("gpt-j", 8192, DType::BF16, bhsd), ("gpt-j", 8192, DType::F32, bshd)]);
     cases.extend([1, 512, 8192].map(|tokens| ("deepseek-v3", tokens, DType::BF16, bshd)));
     cases.push(("phi-3.5", 8192, DType::BF16, bshd));
-    // One tensor, of a head or of 32.
+    // One tensor, of a head or of 32, on the fly and by tables as HF makes them.
     cases.extend([2048, 4096, 8192].map(|tokens| ("rows-128", tokens, DType::BF16, bshd)));
     cases.extend([("rows-128", 8192, DType::BF16, tables), ("rows-64", 2048, DType::F16, bshd)]);
+    cases.extend([4096, 8192].map(|tokens| ("rows-128", tokens, DType::BF16, hf(bshd))));
+    cases.push(("rows-64", 2048, DType::F16, hf(bshd)));
     cases.extend([2048, 4096, 8192].map(|tokens| ("heads-32", tokens, DType::F16, bshd)));
+    cases.extend([4096, 8192].map(|tokens| ("heads-32", tokens, DType::F16, hf(bshd))));
+    // Position ids.
+    cases.extend([2048, 4096, 32_768].map(|tokens| ("heads-32", tokens, DType::F16, hf(ids))));
+    cases.extend([4096, 32_768].map(|tokens| ("heads-32", tokens, DType::F16, ids)));
     let mut rows = Vec::new();
     for (name, tokens, dtype, way) in cases {
         let model = find(name)?;
         let copy = bench.copy(model.elements(tokens) * dtype.size())?;
         let mut tried = vec![("default".to_owned(), measure(bench, model, tokens, dtype, way, None)?)];
-        let most_heads = model.q.max(model.k) as u32;
-        for shared in [true, false] {
-            let small = tokens * (model.q + model.k) <= 1 << 15;
-            let strategies: &[Strategy] = match small && !shared {
-                true => &[Strategy::RegisterCopy, Strategy::ExplicitParallel],
-                false => &[Strategy::RegisterCopy],
-            };
-            for &strategy in strategies {
-                for threads in [64, 96, 128, 160, 256] {
-                    for heads in [1, 2, 4, 8, 16].into_iter().filter(|heads| *heads <= most_heads) {
-                        let setting = Setting { shared, strategy, threads, heads };
-                        let time = measure(bench, model, tokens, dtype, way, Some(setting))?;
-                        tried.push((setting.name(), time));
-                    }
-                }
-            }
+        for setting in settings(model, tokens, way) {
+            tried.push((setting.name(), measure(bench, model, tokens, dtype, way, Some(setting))?));
         }
         println!("{name:11} {tokens:6} {dtype:4} {:28} copy {:.2} {:.2} us", way.name(), copy.cold, copy.warm);
         let (_, default) = tried[0];
@@ -306,6 +341,12 @@ fn sweep(bench: &Bench) -> Outcome<Vec<Value>> {
         }
     }
     Ok(rows)
+}
+
+/// Position ids out of order, as a server has them.
+fn position_ids(bench: &Bench, tokens: usize) -> pointwise::Result<Tensor> {
+    let ids: Vec<i32> = (0..tokens as i32).map(|i| i.wrapping_mul(1_103).rem_euclid(tokens as i32)).collect();
+    Tensor::from_slice(&bench.device, &ids, [tokens])
 }
 
 /// A contiguous view of a buffer from a byte on.

@@ -58,6 +58,27 @@ pub fn fma64(a: f64, b: f64, c: f64) -> f64 {
     }
 }
 
+/// The upper half of the product.
+///
+/// GPU: one instruction, of which LLVM makes several where it finds a product of 64 bits.
+#[inline(always)]
+pub fn upper_half(a: u32, b: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let upper;
+        // SAFETY: one instruction from registers to a register.
+        unsafe {
+            core::arch::asm!("{{ .reg .b64 t; .reg .b32 l; mul.wide.u32 t, {}, {}; mov.b64 {{l, {}}}, t; }}", in(reg32) a,
+                in(reg32) b, out(reg32) upper, options(pure, nomem, nostack));
+        }
+        upper
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        ((u64::from(a) * u64::from(b)) >> 32) as u32
+    }
+}
+
 /// The largest integer not above `a b`, added to [`ROUND_MAGIC`]: it is in the low bits of the sum.
 ///
 /// GPU: one instruction. CPU: of the rounded product, which may be the next integer.

@@ -2,8 +2,8 @@
 
 use pointwise_core::maths;
 use pointwise_core::rope::{
-    AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, RopeElement, SEQUENCES, Solo, TABLE, WIDE_IDS, Walk, axis, pair_of,
-    sincos_exact, sincos_hf,
+    AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, NEIGHBOURS, PLAIN, RopeElement, SEQUENCES, Solo, TABLE, WIDE_IDS, Walk,
+    axis, pair_of, sincos_exact, sincos_hf,
 };
 
 use super::heads::Words;
@@ -21,31 +21,40 @@ pub trait Source {
     /// The tables have the row, with more than `pair` entries.
     unsafe fn cos_sin(tables: [*const u8; 2], strides: Strides, batch: i64, position: i64, pair: u32) -> (f32, f32);
 
-    /// What `V / 2` pairs from each of two on need of memory before the position is known.
+    /// What `V` pairs need of memory before the position is known.
     ///
     /// # Safety
-    /// The list has as many entries, aligned for a load of `V / 2` of them.
+    /// The list has them, aligned as [`Pairs`] says.
     #[inline(always)]
-    unsafe fn early<const V: usize>(_: [*const u8; 2], _: [u32; 2]) -> [Words; 4] {
+    unsafe fn early<const V: usize>(_: [*const u8; 2], _: Pairs) -> [Words; 4] {
         [[0; 2]; 4]
     }
 
-    /// Cosines and sines of those pairs, `V` of each.
+    /// Cosines and sines of those pairs. Offsets into the tables have 32 bits.
     ///
     /// # Safety
-    /// As [`Source::cos_sin`], of all the pairs, aligned for loads of `V / 2` entries.
+    /// As [`Source::cos_sin`], of all the pairs, aligned as [`Pairs`] says.
     unsafe fn late<const V: usize>(
         early: [Words; 4],
         tables: [*const u8; 2],
-        strides: Strides,
-        batch: i64,
+        strides: [[u32; 2]; 2],
+        batch: u32,
         position: i64,
-        pairs: [u32; 2],
+        pairs: Pairs,
     ) -> ([f32; V], [f32; V]);
 }
 
 /// The strides of two tables, each of batch and row, in elements.
 pub type Strides = [[i64; 2]; 2];
+
+/// The pairs of a thread: half of them from `near` on, the others `apart` from those. Where they are `joined` all follow
+/// each other, aligned for a load of all; else for loads of half.
+#[derive(Clone, Copy)]
+pub struct Pairs {
+    near: u32,
+    apart: u32,
+    joined: bool,
+}
 
 /// The f32 product of position and `inv_freq`.
 pub struct Hf;
@@ -68,7 +77,7 @@ impl Source for Hf {
     }
 
     #[inline(always)]
-    unsafe fn early<const V: usize>([list, _]: [*const u8; 2], pairs: [u32; 2]) -> [Words; 4] {
+    unsafe fn early<const V: usize>([list, _]: [*const u8; 2], pairs: Pairs) -> [Words; 4] {
         // SAFETY: the caller's contract.
         let [near, far] = unsafe { runs::<f32, V>(list, 0, pairs) };
         [near, far, [0; 2], [0; 2]]
@@ -78,10 +87,10 @@ impl Source for Hf {
     unsafe fn late<const V: usize>(
         [near, far, ..]: [Words; 4],
         _: [*const u8; 2],
-        _: Strides,
-        _: i64,
+        _: [[u32; 2]; 2],
+        _: u32,
         position: i64,
-        _: [u32; 2],
+        _: Pairs,
     ) -> ([f32; V], [f32; V]) {
         let mut angles = spread::<f32, V>([near, far]);
         let position = position as f32;
@@ -102,12 +111,12 @@ impl Source for Exact {
     }
 
     #[inline(always)]
-    unsafe fn early<const V: usize>([list, _]: [*const u8; 2], pairs: [u32; 2]) -> [Words; 4] {
+    unsafe fn early<const V: usize>([list, _]: [*const u8; 2], pairs: Pairs) -> [Words; 4] {
         let mut words = [[0; 2]; 4];
         // Of each run, two entries a word pair, or one.
         let (each, parts) = if V > 2 { (2, V / 4) } else { (1, 1) };
         unroll!(at most 4: n < 2 * parts => {
-            let at = pairs[n / parts] as usize + n % parts * each;
+            let at = (pairs.near + (n / parts) as u32 * pairs.apart) as usize + n % parts * each;
             // SAFETY: the caller's contract.
             words[n] = unsafe { memory::load(list.cast::<u64>().add(at).cast(), 8 * each) };
         });
@@ -118,10 +127,10 @@ impl Source for Exact {
     unsafe fn late<const V: usize>(
         turns: [Words; 4],
         _: [*const u8; 2],
-        _: Strides,
-        _: i64,
+        _: [[u32; 2]; 2],
+        _: u32,
         position: i64,
-        _: [u32; 2],
+        _: Pairs,
     ) -> ([f32; V], [f32; V]) {
         let (mut cos, mut sin) = ([0.0; V], [0.0; V]);
         let each = if V > 2 { 2 } else { 1 };
@@ -145,13 +154,13 @@ impl Source for Angles {
     unsafe fn late<const V: usize>(
         _: [Words; 4],
         [table, _]: [*const u8; 2],
-        strides: Strides,
-        batch: i64,
+        strides: [[u32; 2]; 2],
+        batch: u32,
         row: i64,
-        pairs: [u32; 2],
+        pairs: Pairs,
     ) -> ([f32; V], [f32; V]) {
         // SAFETY: the caller's contract.
-        let angles = unsafe { runs::<f32, V>(table, at(strides[0], batch, row), pairs) };
+        let angles = unsafe { runs::<f32, V>(table, near(strides[0], batch, row), pairs) };
         cosines_sines(&spread::<f32, V>(angles))
     }
 }
@@ -173,15 +182,15 @@ impl<T: Packed + RopeElement> Source for Tables<T> {
     unsafe fn late<const V: usize>(
         _: [Words; 4],
         [cos, sin]: [*const u8; 2],
-        strides: Strides,
-        batch: i64,
+        strides: [[u32; 2]; 2],
+        batch: u32,
         row: i64,
-        pairs: [u32; 2],
+        pairs: Pairs,
     ) -> ([f32; V], [f32; V]) {
         // SAFETY: the caller's contract.
         unsafe {
-            let cos = runs::<T, V>(cos, at(strides[0], batch, row), pairs);
-            let sin = runs::<T, V>(sin, at(strides[1], batch, row), pairs);
+            let cos = runs::<T, V>(cos, near(strides[0], batch, row), pairs);
+            let sin = runs::<T, V>(sin, near(strides[1], batch, row), pairs);
             (spread::<T, V>(cos), spread::<T, V>(sin))
         }
     }
@@ -204,17 +213,27 @@ unsafe fn entry<T: Packed + RopeElement>(table: *const u8, at: i64) -> f32 {
     T::to_f32(entry)
 }
 
-/// `V / 2` entries from each of two on, of the row that begins at `row`.
+/// Where a row of a table begins, of one whose offsets have 32 bits. The kernel of [`Solo`] has checked the row.
+#[inline(always)]
+fn near([batch_stride, row_stride]: [u32; 2], batch: u32, row: i64) -> u32 {
+    batch * batch_stride + row as u32 * row_stride
+}
+
+/// The entries of a thread's pairs, of the row that begins at `row`: half of them in each part.
 ///
 /// # Safety
-/// The table has them, aligned for such loads.
+/// The table has them, aligned as [`Pairs`] says.
 #[inline(always)]
-unsafe fn runs<T, const V: usize>(table: *const u8, row: i64, [near, far]: [u32; 2]) -> [Words; 2] {
-    let table = table.cast::<T>().wrapping_offset(row as isize);
+unsafe fn runs<T, const V: usize>(table: *const u8, row: u32, pairs: Pairs) -> [Words; 2] {
+    let near = table.cast::<T>().wrapping_add((row + pairs.near) as usize);
+    let far = near.wrapping_add(pairs.apart as usize);
     let bytes = V / 2 * size_of::<T>();
     // SAFETY: the caller's contract.
     unsafe {
-        [memory::load(table.add(near as usize).cast(), bytes), memory::load(table.add(far as usize).cast(), bytes)]
+        match bytes {
+            4 | 8 => memory::load_halves(near.cast(), far.cast(), bytes, pairs.joined).map(|half| [half, 0]),
+            _ => [memory::load(near.cast(), bytes), memory::load(far.cast(), bytes)],
+        }
     }
 }
 
@@ -360,35 +379,49 @@ unsafe fn given(list: *const u8, at: i64, flags: u32) -> i64 {
     }
 }
 
-/// Cosines and sines of a thread's pairs, those of two runs, for the kernel of [`Solo`].
+/// The position of a token, given by its batch entry and its row, for the kernel of [`Solo`].
 ///
 /// # Safety
-/// Positions and tables are as `walk` describes them, aligned for loads of `V / 2` entries.
+/// The positions are as `walk` describes them.
+#[inline(always)]
+pub(super) unsafe fn solo_position(ids: *const u8, walk: &Solo, (batch, row): (u32, u32)) -> i64 {
+    let mut position = i64::from(row);
+    if walk.flags & (IDS | BATCH_OFFSETS) != 0 {
+        // SAFETY: the caller's contract.
+        let given = unsafe { given(ids, i64::from(batch * walk.ids[0] + row * walk.ids[1]), walk.flags) };
+        position = given + if walk.flags & IDS != 0 { 0 } else { position };
+    }
+    walk.offset + position
+}
+
+/// Cosines and sines of the pairs of a thread's two vectors, for the kernel of [`Solo`], times `scale`.
+///
+/// # Safety
+/// The tables are as `walk` describes them, aligned for loads of `V / 2` entries, or of `V` unless pairs are neighbours.
 #[inline(always)]
 pub(super) unsafe fn solo<S: Source, const V: usize>(
-    ids: *const u8,
     tables: [*const u8; 2],
     walk: &Solo,
-    [batch, row]: [u32; 2],
-    pairs: [u32; 2],
+    scale: f32,
+    (batch, position): (u32, i64),
+    lane: u32,
 ) -> ([f32; V], [f32; V]) {
+    let near = lane * walk.pairs[0];
+    let pairs = Pairs { near, apart: walk.pairs[1], joined: walk.flags & NEIGHBOURS == 0 };
     // SAFETY: the caller's contract.
     let early = unsafe { S::early::<V>(tables, pairs) };
-    let (batch, row) = (i64::from(batch), i64::from(row));
-    let mut position = walk.offset + row;
-    if walk.flags & (IDS | BATCH_OFFSETS) != 0 {
-        // SAFETY: as above.
-        let given = unsafe { given(ids, batch * walk.ids[0] + row * walk.ids[1], walk.flags) };
-        position = walk.offset + given + if walk.flags & IDS != 0 { 0 } else { row };
-    }
     // Where no table has the position, the token is not rotated.
     let (mut cos, mut sin) = ([1.0; V], [0.0; V]);
-    if !S::TABLE || (position as u64) < walk.rows as u64 {
+    let known = !S::TABLE || (position as u64) < walk.rows as u64;
+    if known {
         // SAFETY: as above.
         (cos, sin) = unsafe { S::late::<V>(early, tables, walk.tables, batch, position, pairs) };
+    }
+    if walk.flags & PLAIN == 0 {
+        let factors = if known { [walk.factor, walk.factor * walk.sin_sign] } else { [1.0; 2] };
         unroll!(i < V => {
-            cos[i] *= walk.factor;
-            sin[i] *= walk.factor * walk.sin_sign;
+            cos[i] = cos[i] * factors[0] * scale;
+            sin[i] = sin[i] * factors[1] * scale;
         });
     }
     (cos, sin)

@@ -1,21 +1,21 @@
 //! The template whose threads find their own cosines and sines.
 
-use pointwise_core::rope::{NEIGHBOURS, RopeElement, Solo, SoloPlace, pair_of};
+use core::marker::PhantomData;
+
+use pointwise_core::rope::{NEIGHBOURS, RopeElement, Solo, SoloPlace};
 
 use super::angles::{self, Source};
-use super::heads::{Heads, rotated, scaled};
-use crate::packed::{Packed, unroll};
-use crate::thread;
+use super::heads::{Words, rotated, scaled};
+use crate::packed::Packed;
+use crate::{memory, thread};
 
-/// Heads that are loaded at once, while those before them are rotated and stored.
-const AHEAD: usize = 2;
-
-/// Rotates the tokens and heads that fall to this block, by two vectors of `V` elements a thread and head.
+/// Rotates the tokens and heads that fall to this block, by two vectors of `V` elements a thread and head. Two heads are
+/// loaded ahead: the next but one while the last is rotated.
 ///
 /// # Safety
 /// The tensors have the elements that `walk` reaches, aligned for vectors of `V`; outputs are disjoint from inputs, or
-/// the very same; positions and tables are as `walk` describes them, and aligned for loads of `V / 2` entries; pairs are
-/// halves, or neighbours before and after.
+/// the very same; positions and tables are as `walk` describes them, and aligned for loads of `V / 2` entries, or of `V`
+/// unless pairs are neighbours; pairs are halves, or neighbours before and after.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
@@ -28,58 +28,139 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
     second: *const u8,
     walk: &Solo,
 ) {
-    let SoloPlace { works, rotates, is_k, token, group, lane } =
+    let SoloPlace { works, rotates, is_k, token, group, lane, apart } =
         walk.place(thread::block_idx_x(), thread::thread_idx_x());
     if !works {
         return;
     }
-    let (batch, row) = walk.seq.divide(token);
+    let place = walk.seq.divide(token);
+    // First of all, as others wait for it.
+    // SAFETY: the caller's contract.
+    let position = unsafe { angles::solo_position(ids, walk, place) };
     let (x, y) = if is_k { (kx, ky) } else { (qx, qy) };
-    let side = if is_k { walk.k } else { walk.q };
-    let mut heads = Heads::<E, V>::new(x, y, side, [batch, row, group]);
-
-    let slot = lane * V as u32;
-    let [half, rest_apart] = walk.apart;
-    let (start, apart) = if rotates { (walk.start[0], half) } else { (walk.start[1], rest_apart) };
-    // The vectors that pass through may be odd in number.
-    let both = rotates || slot + apart < walk.rest;
-    let at = ((start + slot) as usize, (start + slot + apart) as usize);
+    let side = if is_k { &walk.k } else { &walk.q };
+    let (start, both) = if rotates { (walk.rotated_at, true) } else { (walk.rest_at, lane + apart < walk.rest) };
+    let (batch, row) = place;
+    let at = |[batch_stride, row_stride, head]: [u32; 3]| {
+        bytes::<E, V>(batch * batch_stride + row * row_stride + group * head + start + lane)
+    };
+    let mut heads = Heads::<E, V> {
+        x: x.cast::<u8>().wrapping_add(at(side.input)),
+        y: y.cast::<u8>().wrapping_add(at(side.output)),
+        // Number by number, or they go through memory.
+        step: [side.step[0], side.step[1]],
+        apart,
+        both,
+        left: side.heads - group,
+        groups: side.groups,
+        of: PhantomData,
+    };
     // SAFETY: the lanes are inside the head; the caller's contract.
-    let mut chunk = unsafe { heads.load::<AHEAD>(0, at, both) };
-    let (mut cos, mut sin) = ([1.0; V], [0.0; V]);
-    if rotates {
-        let pairs = [0, V as u32 / 2].map(|i| pair_of(slot + i, V as u32, half, walk.flags));
-        // SAFETY: the pairs are the head's; the caller's contract.
-        (cos, sin) = unsafe { angles::solo::<S, V>(ids, [first, second], walk, [batch, row], pairs) };
-        unroll!(i < V => {
-            cos[i] *= heads.scale;
-            sin[i] *= heads.scale;
-        });
-    }
-    loop {
-        let more = heads.has(AHEAD);
-        let mut next = [([0; 2], [0; 2]); AHEAD];
-        if more {
-            // SAFETY: as above.
-            next = unsafe { heads.load::<AHEAD>(AHEAD, at, both) };
+    unsafe {
+        let mut near = heads.load(0);
+        let mut far = if heads.has(1) { heads.load(1) } else { Default::default() };
+        // One flow for both kinds of threads: where they part no instruction can be one for the whole warp.
+        let (mut cos, mut sin) = ([thread::anything(); V], [thread::anything(); V]);
+        if rotates {
+            (cos, sin) = angles::solo::<S, V>([first, second], walk, side.scale, (batch, position), lane);
         }
-        unroll!(at most 4: j < AHEAD => {
-            if heads.has(j) {
-                let (near, far) = if !rotates {
-                    (scaled::<E, V>(chunk[j].0, heads.scale), scaled::<E, V>(chunk[j].1, heads.scale))
-                } else if walk.flags & NEIGHBOURS == 0 {
-                    rotated::<E, V>(chunk[j], &cos, &sin, 0)
-                } else {
-                    rotated::<E, V>(chunk[j], &cos, &sin, NEIGHBOURS)
-                };
-                // SAFETY: as above.
-                unsafe { heads.store(j, at, near, far, both) };
+        let turn = |heads: &Heads<E, V>, n: u32, (near, far): (Words, Words)| {
+            let (a, b) = if !rotates {
+                (scaled::<E, V>(near, side.scale), scaled::<E, V>(far, side.scale))
+            } else if walk.flags & NEIGHBOURS == 0 {
+                rotated::<E, V>((near, far), &cos, &sin, 0)
+            } else {
+                rotated::<E, V>((near, far), &cos, &sin, NEIGHBOURS)
+            };
+            heads.store(n, a, b);
+        };
+        loop {
+            turn(&heads, 0, near);
+            if !heads.has(1) {
+                return;
             }
-        });
-        if !more {
-            return;
+            let more = heads.has(2);
+            if more {
+                near = heads.load(2);
+            }
+            turn(&heads, 1, far);
+            if !more {
+                return;
+            }
+            if heads.has(3) {
+                far = heads.load(3);
+            }
+            heads.advance();
         }
-        heads.advance(AHEAD);
-        chunk = next;
+    }
+}
+
+/// Bytes of so many vectors.
+#[inline(always)]
+fn bytes<E, const V: usize>(vectors: u32) -> usize {
+    vectors as usize * (V * size_of::<E>())
+}
+
+/// The heads that are left to a thread, and where its vectors of the first of them are.
+struct Heads<E, const V: usize> {
+    x: *const u8,
+    y: *mut u8,
+    /// From one to the next, in vectors of input and output.
+    step: [u32; 2],
+    /// From a head's first vector to its second, in vectors, if it has `both`.
+    apart: u32,
+    both: bool,
+    /// Heads of the tensor from the first one on, of which each `groups`th is the thread's.
+    left: u32,
+    groups: u32,
+    of: PhantomData<E>,
+}
+
+impl<E: Packed, const V: usize> Heads<E, V> {
+    /// Whether the thread has a head `n` places on.
+    #[inline(always)]
+    fn has(&self, n: u32) -> bool {
+        n * self.groups < self.left
+    }
+
+    /// The vectors of the head `n` places on.
+    ///
+    /// # Safety
+    /// The kernel's, and the thread has that head.
+    #[inline(always)]
+    unsafe fn load(&self, n: u32) -> (Words, Words) {
+        let x = self.x.wrapping_add(n as usize * bytes::<E, V>(self.step[0]));
+        let one = bytes::<E, V>(1);
+        // SAFETY: the caller's contract.
+        unsafe {
+            let near = memory::load(x, one);
+            let far = if self.both { memory::load(x.wrapping_add(bytes::<E, V>(self.apart)), one) } else { [0; 2] };
+            (near, far)
+        }
+    }
+
+    /// The inverse.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn store(&self, n: u32, near: Words, far: Words) {
+        let y = self.y.wrapping_add(n as usize * bytes::<E, V>(self.step[1]));
+        let one = bytes::<E, V>(1);
+        // SAFETY: the caller's contract.
+        unsafe {
+            memory::store(y, near, one);
+            if self.both {
+                memory::store(y.wrapping_add(bytes::<E, V>(self.apart)), far, one);
+            }
+        }
+    }
+
+    /// On by two heads.
+    #[inline(always)]
+    fn advance(&mut self) {
+        self.x = self.x.wrapping_add(2 * bytes::<E, V>(self.step[0]));
+        self.y = self.y.wrapping_add(2 * bytes::<E, V>(self.step[1]));
+        self.left -= 2 * self.groups;
     }
 }

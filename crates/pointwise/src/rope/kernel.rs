@@ -153,6 +153,15 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
+    /// Tokens of a block on CUDA devices, at most, of layouts whose heads lie far apart (BHSD) and where angles are not
+    /// shared: with fewer, heads of the same tokens share what a block has read of the tables. A power of two, or the
+    /// next below. By default 4 with tables, else as many as the block has threads for.
+    #[must_use]
+    pub fn tokens_per_block(mut self, tokens: u32) -> Self {
+        self.launch.tokens = Some(tokens.max(1));
+        self
+    }
+
     /// The stream to launch on; without one it is the device's own.
     #[must_use]
     pub fn on(mut self, stream: &Stream) -> Self {

@@ -1,7 +1,10 @@
 //! How a call is launched: the template, the width of accesses, what a block does, which kernel.
 
 use pointwise_core::DType;
-use pointwise_core::rope::{AXES, CHUNK, Count, IDS, NEIGHBOURS, SEQUENCES, Solo, TABLE, TOKENS_INNER, Tile, Walk};
+use pointwise_core::rope::{
+    AXES, CHUNK, Count, IDS, NEIGHBOURS, PLAIN, RUNS_INNER, SEQUENCES, Side, Solo, SoloSide, TABLE, TOKENS_INNER, Tile,
+    Walk,
+};
 
 use super::options::TYPES;
 use super::{Pointers, Source};
@@ -18,11 +21,13 @@ pub(super) struct Settings {
     pub(super) heads_per_thread: Option<u32>,
     /// Whether the threads of a block share cosines and sines.
     pub(super) shared_angles: Option<bool>,
+    /// At most as many tokens a block, where heads lie far apart and threads find their own angles.
+    pub(super) tokens: Option<u32>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { strategy: Strategy::Auto, threads: None, heads_per_thread: None, shared_angles: None }
+        Settings { strategy: Strategy::Auto, threads: None, heads_per_thread: None, shared_angles: None, tokens: None }
     }
 }
 
@@ -37,6 +42,8 @@ const MOST_THREADS: u32 = 512;
 const INNER_TOKENS: u32 = 8;
 /// Threads a multiprocessor that find their own angles: fewer get less work each, so that there are as many.
 const SOLO_ENOUGH: u64 = 256;
+/// Tokens of a block where heads lie far apart and angles come from tables: the block's heads share their rows.
+const TABLE_TOKENS: u32 = 4;
 /// So many times [`SOLO_ENOUGH`] with a position for each token: sharing was faster then by 5 to 7 % in 16 bits (H200).
 const MANY_IDS: u64 = 8;
 
@@ -113,7 +120,8 @@ fn plan_solo(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Pla
     let lanes = u64::from((2 * walk.half + walk.rest_lanes).div_ceil(2 * widest)) * u64::from(walk.tokens);
     let work = lanes.saturating_mul(u64::from(heads));
     let enough = u64::from(call.multiprocessors) * SOLO_ENOUGH;
-    let many_ids = walk.flags & IDS != 0 && work >= enough.saturating_mul(MANY_IDS);
+    let on_the_fly = matches!(call.source, Source::Hf | Source::Exact);
+    let many_ids = on_the_fly && walk.flags & IDS != 0 && work >= enough.saturating_mul(MANY_IDS);
     if settings.shared_angles.unwrap_or(many_ids) {
         return None;
     }
@@ -126,71 +134,142 @@ fn plan_solo(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Pla
     };
     let share = settings.heads_per_thread.unwrap_or_else(|| {
         let threads = |share: u32| lanes.saturating_mul(u64::from(heads.div_ceil(share)));
-        if threads(CHUNK / 2) >= enough { CHUNK / 2 } else { 1 }
+        if call.source != Source::OwnTables && threads(2) >= enough { 2 } else { 1 }
     });
     let mut walk = *walk;
     group(&mut walk, share);
-    let (solo, blocks, threads) = solo(settings.threads.unwrap_or(SOLO_THREADS).min(MOST_THREADS), vector, &walk)?;
+    let most = settings.threads.unwrap_or(SOLO_THREADS).min(MOST_THREADS);
+    let tokens = settings.tokens.unwrap_or(if on_the_fly { u32::MAX } else { TABLE_TOKENS });
+    let (mut solo, blocks, threads) = solo(most, tokens, vector, &walk)?;
+    if !on_the_fly {
+        solo.tables = table_offsets(&walk)?;
+    }
     Some(Plan { strategy, blocks, threads, solo: Some(solo) })
 }
 
 /// What blocks of at most `most` threads do whose threads find their own angles, how many they are, and the threads of
-/// each. None where a token's lanes are more, or the slots too many to count. The walk counts elements.
-fn solo(most: u32, vector: u32, walk: &Walk) -> Option<(Solo, u32, u32)> {
-    let pairs = walk.half / vector;
-    let rest = (walk.rest_lanes / vector).div_ceil(2);
-    let (lanes, groups) = (pairs + rest, [walk.q.groups, walk.k.groups]);
-    let inner = walk.flags & TOKENS_INNER != 0;
+/// each; of at most so many tokens where heads lie far apart. None where a token's lanes are more than the threads, or
+/// offsets have more than 32 bits. The walk counts elements. The tables' strides are left out.
+fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, u32, u32)> {
+    let (pairs, rest) = (walk.half / vector, walk.rest_lanes / vector);
+    let rest_threads = rest.div_ceil(2);
+    let (lanes, groups) = (pairs + rest_threads, [walk.q.groups, walk.k.groups]);
     let all = u64::from(walk.tokens) * u64::from(groups[0] + groups[1]);
-    let most_slots = u64::from(most / lanes).min(u64::from(walk.tokens) * if inner { 1 } else { u64::from(groups[0]) });
+    let most_slots = most / lanes;
     if most_slots == 0 || all >= 1 << 30 {
         return None;
     }
-    let most_slots = most_slots as u32;
-    // As few idle threads as can be.
     let threads = |slots: u32| (slots * lanes).next_multiple_of(32);
-    let used = |slots: u32| u64::from(slots * lanes) * 1024 / u64::from(threads(slots));
-    let slots = (most_slots / 2 + 1..=most_slots).max_by_key(|slots| used(*slots)).unwrap_or(1);
-    let blocks = groups.map(|groups| match inner {
-        true => walk.tokens.div_ceil(slots) * groups,
-        false => (walk.tokens * groups).div_ceil(slots),
-    });
-    let solo = Solo {
+    let mut solo = Solo {
         pair_lanes: Count::new(pairs),
-        rest_lanes: Count::new(rest),
-        q_blocks: blocks[0],
-        groups: groups.map(Count::new),
-        slots,
-        threads: [slots * pairs, slots * lanes],
+        rest_lanes: Count::new(rest_threads),
         tokens: walk.tokens,
         seq: walk.seq,
         flags: walk.flags,
-        start: [walk.rotated_at, walk.rest_at],
-        apart: [walk.half, rest * vector],
-        rest: walk.rest_lanes,
+        rotated_at: walk.rotated_at / vector,
+        rest_at: walk.rest_at / vector,
+        rest,
+        pairs: if walk.flags & NEIGHBOURS == 0 { [vector, vector / 2] } else { [vector / 2, walk.half / 2] },
         factor: walk.factor,
         sin_sign: walk.sin_sign,
-        ids: walk.ids,
+        ids: offsets([walk.tokens / walk.seq.size, walk.seq.size], walk.ids, 1, 0)?,
         offset: walk.offset,
         rows: walk.rows,
-        tables: [walk.first, walk.second],
-        q: walk.q,
-        k: walk.k,
+        q: solo_side(&walk.q, vector, walk)?,
+        k: solo_side(&walk.k, vector, walk)?,
+        ..Solo::default()
     };
+    let scales = [walk.factor, walk.sin_sign, walk.q.scale, if walk.k.heads > 0 { walk.k.scale } else { 1.0 }];
+    if scales == [1.0; 4] {
+        solo.flags |= PLAIN;
+    }
+    let (slots, blocks);
+    if walk.flags & TOKENS_INNER != 0 {
+        let most_tokens = most_tokens.min(most_slots).min(walk.tokens.next_power_of_two()).max(1);
+        solo.token_bits = most_tokens.ilog2();
+        let tokens = 1 << solo.token_bits;
+        solo.part_groups = (most_slots / tokens).min(groups[0]).max(1);
+        slots = tokens * solo.part_groups;
+        let (runs, parts) = (walk.tokens.div_ceil(tokens), groups.map(|groups| groups.div_ceil(solo.part_groups)));
+        blocks = parts.map(|parts| parts * runs);
+        solo.block_slots = 1;
+        // Blocks one after another along the memory; but where they could share a table's rows, along the heads.
+        let along = if solo.part_groups == 1 {
+            solo.flags |= RUNS_INNER;
+            [runs; 2]
+        } else {
+            parts
+        };
+        (solo.q.parts, solo.k.parts) = (Count::new(along[0]), Count::new(along[1]));
+    } else {
+        let most_slots = u64::from(most_slots).min(u64::from(walk.tokens) * u64::from(groups[0])) as u32;
+        // As few idle threads as can be.
+        let used = |slots: u32| u64::from(slots * lanes) * 1024 / u64::from(threads(slots));
+        slots = (most_slots / 2 + 1..=most_slots).max_by_key(|slots| used(*slots)).unwrap_or(1);
+        blocks = groups.map(|groups| (walk.tokens * groups).div_ceil(slots));
+        (solo.slot_mask, solo.block_slots, solo.part_groups) = (u32::MAX, slots, 1);
+        (solo.q.parts, solo.k.parts) = (Count::new(groups[0]), Count::new(groups[1]));
+    }
+    solo.q_blocks = blocks[0];
+    solo.threads = [slots * pairs, slots * lanes];
     Some((solo, blocks[0] + blocks[1], threads(slots)))
 }
 
-/// Whether every load of half a vector's number of angles is aligned.
+/// A tensor whose strides count vectors; None where an offset into it has more than 32 bits.
+fn solo_side(side: &Side, vector: u32, walk: &Walk) -> Option<SoloSide> {
+    let dims = [walk.tokens / walk.seq.size, walk.seq.size, side.heads];
+    let lanes = (walk.rotated_at + 2 * walk.half).max(walk.rest_at + walk.rest_lanes);
+    let strides = |strides| offsets(dims, strides, vector, lanes);
+    let (input, output) = (strides(side.input)?, strides(side.output)?);
+    // Beyond 32 bits only where no thread has another head.
+    let step = [input[2], output[2]].map(|stride| stride.wrapping_mul(side.groups));
+    Some(SoloSide {
+        input,
+        output,
+        heads: side.heads,
+        groups: side.groups,
+        step,
+        scale: side.scale,
+        ..Default::default()
+    })
+}
+
+/// Strides of the two tables.
+fn table_offsets(walk: &Walk) -> Option<[[u32; 2]; 2]> {
+    // Without a number of rows there is one for each token.
+    let rows = if walk.rows == i64::MAX { walk.seq.size } else { u32::try_from(walk.rows).ok()? };
+    let dims = [walk.tokens / walk.seq.size, rows];
+    let strides = |strides| offsets(dims, strides, 1, walk.half);
+    Some([strides(walk.first)?, strides(walk.second)?])
+}
+
+/// Strides in vectors; None where one is negative, or an offset, `last` elements into the last row, has more than 32 bits.
+fn offsets<const N: usize>(dims: [u32; N], strides: [i64; N], vector: u32, last: u32) -> Option<[u32; N]> {
+    let (mut narrow, mut farthest) = ([0; N], u64::from(last / vector));
+    for ((dim, stride), narrow) in dims.into_iter().zip(strides).zip(&mut narrow) {
+        // A stride that is never taken can be anything.
+        if dim > 1 {
+            let stride = u64::try_from(stride).ok()? / u64::from(vector);
+            farthest = farthest.checked_add(stride.checked_mul(u64::from(dim - 1))?)?;
+            *narrow = u32::try_from(stride).ok()?;
+        }
+    }
+    (farthest <= u64::from(u32::MAX)).then_some(narrow)
+}
+
+/// Whether every load of a thread's angles is aligned: those of its two vectors by one where that is enough, unless pairs
+/// are neighbours.
 fn angles_fit(vector: u32, call: &Planned<'_>, walk: &Walk) -> bool {
     let size = match call.source {
         Source::Hf | Source::Angles | Source::Tables => 4,
         Source::Exact => 8,
         Source::OwnTables => call.dtype.size(),
     };
-    let entries = i64::from(vector / 2);
-    let bytes = (entries as usize * size).min(16);
+    let half = vector as usize / 2 * size;
+    let joined = walk.flags & NEIGHBOURS == 0 && call.source != Source::Exact && half < 16;
+    let (entries, bytes) = if joined { (vector, 2 * half) } else { (vector / 2, half.min(16)) };
     [call.pointers.first, call.pointers.second].iter().all(|table| table.addr().is_multiple_of(bytes))
-        && [walk.first, walk.second].iter().flatten().all(|stride| stride % entries == 0)
+        && [walk.first, walk.second].iter().flatten().all(|stride| stride % i64::from(entries) == 0)
 }
 
 /// Heads of a thread: as many as it loads at once, as finding its place costs as much as rotating three, and twice as many
@@ -318,7 +397,7 @@ pub(super) fn entry(plan: &Plan, source: Source, dtype: DType) -> Option<&'stati
 mod tests {
     use std::collections::HashSet;
 
-    use pointwise_core::rope::{AXES, CHUNK, Side, TABLE, TOKENS_INNER, Walk};
+    use pointwise_core::rope::{AXES, CHUNK, Count, Side, TABLE, TOKENS_INNER, Walk};
 
     use super::{solo, tile};
 
@@ -346,20 +425,23 @@ mod tests {
     fn solo_covers_all() {
         for (tokens, q, k, half, rest_lanes, vector) in SHAPES.into_iter().filter(|shape| shape.5 > 1) {
             for most in [32, 64, 96, 128, 256, 512] {
-                for (share, flags) in [(1, 0), (CHUNK, 0), (1, TOKENS_INNER), (3, TOKENS_INNER)] {
+                let ways =
+                    [(1, 0, 1), (CHUNK, 0, 1), (1, TOKENS_INNER, 4), (3, TOKENS_INNER, u32::MAX), (2, TOKENS_INNER, 1)];
+                for (share, flags, at_once) in ways {
                     let walk = Walk {
                         q: side(q, share),
                         k: side(k, share),
                         tokens,
+                        seq: Count::new(tokens),
                         rest_lanes,
                         half,
                         flags,
                         ..Walk::default()
                     };
                     let what =
-                        format!("{tokens} {q} {k} {half} {rest_lanes} {vector}, {most} threads, {share}, {flags}");
+                        format!("{tokens} {q} {k} {half} {rest_lanes} {vector}, {most}, {share}, {flags}, {at_once}");
                     let lanes = half / vector + (rest_lanes / vector).div_ceil(2);
-                    let Some((solo, blocks, threads)) = solo(most, vector, &walk) else {
+                    let Some((solo, blocks, threads)) = solo(most, at_once, vector, &walk) else {
                         assert!(lanes > most, "{what}: no plan");
                         continue;
                     };
@@ -367,14 +449,13 @@ mod tests {
                     let mut seen = HashSet::new();
                     for block in 0..blocks {
                         for place in (0..threads).map(|thread| solo.place(block, thread)).filter(|place| place.works) {
-                            let (at, apart) = (place.lane * vector, solo.apart[usize::from(!place.rotates)]);
                             let groups = if place.is_k { walk.k.groups } else { walk.q.groups };
                             assert!(place.group < groups, "{what}: {place:?}");
-                            for at in [at, at + apart] {
-                                let last = if place.rotates { 2 * half } else { rest_lanes };
+                            for at in [place.lane, place.lane + place.apart] {
+                                let last = if place.rotates { 2 * half } else { rest_lanes } / vector;
                                 // The kernel's own rule for a second vector of lanes that pass through.
                                 if at < last {
-                                    let vector = (place.rotates, place.is_k, place.token, place.group, at / vector);
+                                    let vector = (place.rotates, place.is_k, place.token, place.group, at);
                                     assert!(seen.insert(vector), "{what}: {vector:?} twice");
                                 }
                             }
