@@ -289,11 +289,11 @@ pub struct SoloSide {
 }
 
 /// What a launch of the kernel does whose threads each find their own cosines and sines, but for the addresses. A thread
-/// has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads take slots,
-/// each a token and a group of q's or of k's heads; the threads for pairs come first.
+/// has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads take
+/// slots, each a token and a group of q's or of k's heads; the threads for pairs come first.
 ///
-/// Offsets have 32 bits, in vectors, and what most launches need stands first: a small launch waits for each line of its
-/// parameters.
+/// Offsets have 32 bits, in vectors, and what most launches need stands first: a small launch waits for each line of
+/// its parameters.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Solo {
@@ -326,7 +326,8 @@ pub struct Solo {
     pub seq: Count,
     /// The first rotated lane, in vectors. A thread's two are as far apart as it has fellows for the same slot.
     pub rotated_at: u32,
-    /// From a thread's first pair to the next thread's, and from the first pair of its first vector to that of its second.
+    /// From a thread's first pair to the next thread's, and from the first pair of its first vector to that of its
+    /// second.
     pub pairs: [u32; 2],
     /// Strides of the first and the second table, in elements: of batch and row.
     pub tables: [[u32; 2]; 2],

@@ -4,8 +4,8 @@
 //!     rope_bandwidth --sweep [--json FILE]
 //!
 //! The first tries every layout, direction, in place and not, by every source of angles, and the reference workloads;
-//! `--lines` prints each way, not the plain and the slowest alone. `--sweep` tries ways to launch on shapes of each kind:
-//! angles shared by a block or not, the width of accesses, threads, heads a thread, tokens a block.
+//! `--lines` prints each way, not the plain and the slowest alone. `--sweep` tries ways to launch on shapes of each
+//! kind: angles shared by a block or not, the width of accesses, threads, heads a thread, tokens a block.
 //!
 //! Bytes are 2 (q + k), read and written. Times are medians of events around single launches, cold (the level-2 cache
 //! overwritten before each) and warm, on the device alone: it is kept busy while the host queues. The share is the copy's

@@ -68,8 +68,8 @@ pub fn upper_half(a: u32, b: u32) -> u32 {
         let upper;
         // SAFETY: one instruction from registers to a register.
         unsafe {
-            core::arch::asm!("{{ .reg .b64 t; .reg .b32 l; mul.wide.u32 t, {}, {}; mov.b64 {{l, {}}}, t; }}", in(reg32) a,
-                in(reg32) b, out(reg32) upper, options(pure, nomem, nostack));
+            core::arch::asm!("mul.hi.u32 {}, {}, {};", out(reg32) upper, in(reg32) a, in(reg32) b,
+                options(pure, nomem, nostack));
         }
         upper
     }

@@ -47,8 +47,8 @@ pub trait Source {
 /// The strides of two tables, each of batch and row, in elements.
 pub type Strides = [[i64; 2]; 2];
 
-/// The pairs of a thread: half of them from `near` on, the others `apart` from those. Where they are `joined` all follow
-/// each other, aligned for a load of all; else for loads of half.
+/// The pairs of a thread: half of them from `near` on, the others `apart` from those. Where they are `joined` all
+/// follow each other, aligned for a load of all; else for loads of half.
 #[derive(Clone, Copy)]
 pub struct Pairs {
     near: u32,
@@ -397,7 +397,8 @@ pub(super) unsafe fn solo_position(ids: *const u8, walk: &Solo, (batch, row): (u
 /// Cosines and sines of the pairs of a thread's two vectors, for the kernel of [`Solo`], times `scale`.
 ///
 /// # Safety
-/// The tables are as `walk` describes them, aligned for loads of `V / 2` entries, or of `V` unless pairs are neighbours.
+/// The tables are as `walk` describes them, aligned for loads of `V / 2` entries, or of `V` unless pairs are
+/// neighbours.
 #[inline(always)]
 pub(super) unsafe fn solo<S: Source, const V: usize>(
     tables: [*const u8; 2],

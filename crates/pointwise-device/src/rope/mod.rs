@@ -1,12 +1,12 @@
 //! RopeKernel: rotary embedding of q and k in one launch.
 //!
-//! There are two templates. Of [`rope`] a block computes the cosines and sines of its tokens once, in shared memory, for all of its heads. A thread owns both
-//! halves of its pairs, so that in place works without a race. All loads of a chunk of heads are in flight before the
-//! first store, those of the first chunk before the cosines; none takes the read-only path. The lanes that do not rotate
-//! are copied, times the scale, by threads of their own.
+//! There are two templates. Of [`rope`] a block computes the cosines and sines of its tokens once, in shared memory,
+//! for all of its heads. A thread owns both halves of its pairs, so that in place works without a race. All loads of a
+//! chunk of heads are in flight before the first store, those of the first chunk before the cosines; none takes the
+//! read-only path. The lanes that do not rotate are copied, times the scale, by threads of their own.
 //!
-//! Of [`solo::solo`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. It is for small
-//! calls, which are over before sharing pays, and for layouts where no other thread of the block has the same token.
+//! Of [`solo()`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. Its parameters
+//! are few and its offsets have 32 bits, as most of a short call is the way to its first load.
 
 mod angles;
 mod heads;

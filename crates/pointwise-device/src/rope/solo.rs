@@ -9,13 +9,13 @@ use super::heads::{Words, rotated, scaled};
 use crate::packed::Packed;
 use crate::{memory, thread};
 
-/// Rotates the tokens and heads that fall to this block, by two vectors of `V` elements a thread and head. Two heads are
-/// loaded ahead: the next but one while the last is rotated.
+/// Rotates the tokens and heads that fall to this block, by two vectors of `V` elements a thread and head. Two heads
+/// are loaded ahead: the next but one while the last is rotated.
 ///
 /// # Safety
 /// The tensors have the elements that `walk` reaches, aligned for vectors of `V`; outputs are disjoint from inputs, or
-/// the very same; positions and tables are as `walk` describes them, and aligned for loads of `V / 2` entries, or of `V`
-/// unless pairs are neighbours; pairs are halves, or neighbours before and after.
+/// the very same; positions and tables are as `walk` describes them, and aligned for loads of `V / 2` entries, or of
+/// `V` unless pairs are neighbours; pairs are halves, or neighbours before and after.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(

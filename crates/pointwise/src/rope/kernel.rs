@@ -130,8 +130,9 @@ impl<'a> RopeKernel<'a> {
     }
 
     /// Whether the threads of a block share cosines and sines on CUDA devices, or each finds its own, which saves waiting
-    /// for the others. Sharing serves every call; by default calls share that the other way does not serve (sequences, axes,
-    /// pairs that move, misaligned tensors or tables), and large ones with position ids.
+    /// for the others. Sharing serves every call; by default calls share that the other way does not serve (sequences,
+    /// axes, pairs that move, misaligned tensors or tables, more than 2^32 vectors, strides below 0), and large ones with
+    /// position ids and angles on the fly.
     #[must_use]
     pub fn shared_angles(mut self, shared: bool) -> Self {
         self.launch.shared_angles = Some(shared);
@@ -146,7 +147,8 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// How many heads a thread rotates on CUDA devices. Default: one to eight, by the amount of work.
+    /// How many heads a thread rotates on CUDA devices. Default: one to eight, by the amount of work and where angles
+    /// come from.
     #[must_use]
     pub fn heads_per_thread(mut self, heads: u32) -> Self {
         self.launch.heads_per_thread = Some(heads.max(1));

@@ -243,7 +243,8 @@ fn table_offsets(walk: &Walk) -> Option<[[u32; 2]; 2]> {
     Some([strides(walk.first)?, strides(walk.second)?])
 }
 
-/// Strides in vectors; None where one is negative, or an offset, `last` elements into the last row, has more than 32 bits.
+/// Strides in vectors; None where one is negative, or an offset, `last` elements into the last row, has more than 32
+/// bits.
 fn offsets<const N: usize>(dims: [u32; N], strides: [i64; N], vector: u32, last: u32) -> Option<[u32; N]> {
     let (mut narrow, mut farthest) = ([0; N], u64::from(last / vector));
     for ((dim, stride), narrow) in dims.into_iter().zip(strides).zip(&mut narrow) {
@@ -257,8 +258,8 @@ fn offsets<const N: usize>(dims: [u32; N], strides: [i64; N], vector: u32, last:
     (farthest <= u64::from(u32::MAX)).then_some(narrow)
 }
 
-/// Whether every load of a thread's angles is aligned: those of its two vectors by one where that is enough, unless pairs
-/// are neighbours.
+/// Whether every load of a thread's angles is aligned: those of its two vectors by one where that is enough, unless
+/// pairs are neighbours.
 fn angles_fit(vector: u32, call: &Planned<'_>, walk: &Walk) -> bool {
     let size = match call.source {
         Source::Hf | Source::Angles | Source::Tables => 4,
