@@ -5,7 +5,7 @@
 //!
 //! The first tries every layout, direction, in place and not, by every source of angles, and the reference workloads;
 //! `--lines` prints each way, not the plain and the slowest alone. `--sweep` tries ways to launch on shapes of each
-//! kind: angles shared by a block or not, the width of accesses, threads, heads a thread, tokens a block.
+//! kind: angles shared by a block or not, the width of accesses, threads, heads a thread.
 //!
 //! Bytes are 2 (q + k), read and written. Times are medians of events around single launches, cold (the level-2 cache
 //! overwritten before each) and warm, on the device alone: it is kept busy while the host queues. The share is the copy's
@@ -137,15 +137,12 @@ struct Setting {
     strategy: Strategy,
     threads: u32,
     heads: u32,
-    /// Tokens of a block at most, of BHSD.
-    tokens: Option<u32>,
 }
 
 impl Setting {
     fn name(&self) -> String {
-        let Setting { shared, strategy, threads, heads, tokens } = self;
-        let tokens = tokens.map_or_else(String::new, |tokens| format!(" {tokens} tokens"));
-        format!("{} {strategy} {threads} threads {heads} heads{tokens}", if *shared { "shared" } else { "solo" })
+        let Setting { shared, strategy, threads, heads } = self;
+        format!("{} {strategy} {threads} threads {heads} heads", if *shared { "shared" } else { "solo" })
     }
 }
 
@@ -179,11 +176,8 @@ fn measure(
         .rotary_dim(model.rotary_dim)
         .rotated_lanes(model.lanes)
         .direction(way.direction);
-    if let Some(Setting { shared, strategy, threads, heads, tokens }) = setting {
+    if let Some(Setting { shared, strategy, threads, heads }) = setting {
         kernel = kernel.shared_angles(shared).strategy(strategy).threads(threads).heads_per_thread(heads);
-        if let Some(tokens) = tokens {
-            kernel = kernel.tokens_per_block(tokens);
-        }
     }
     let ids = if way.ids { Some(position_ids(bench, tokens)?) } else { None };
     if let Some(ids) = &ids {
@@ -250,7 +244,7 @@ fn workloads(bench: &Bench, empty: Times) -> Outcome<Vec<Value>> {
 }
 
 /// Ways to launch a case.
-fn settings(model: &Model, tokens: usize, way: Way) -> Vec<Setting> {
+fn settings(model: &Model, tokens: usize) -> Vec<Setting> {
     let most_heads = model.q.max(model.k) as u32;
     let small = tokens * (model.q + model.k) <= 1 << 15;
     let mut settings = Vec::new();
@@ -259,16 +253,11 @@ fn settings(model: &Model, tokens: usize, way: Way) -> Vec<Setting> {
             true => &[Strategy::RegisterCopy, Strategy::ExplicitParallel],
             false => &[Strategy::RegisterCopy],
         };
-        let at_once: &[Option<u32>] = match way.layout == RopeLayout::Bhsd && !shared {
-            true => &[Some(1), Some(2), Some(4), Some(8), Some(512)],
-            false => &[None],
-        };
         let threads: &[u32] = if shared { &[96, 160, 256] } else { &[64, 96, 128, 192, 256] };
         for &strategy in strategies {
             for &threads in threads {
-                for heads in [1, 2, 4, 8].into_iter().filter(|heads| *heads <= most_heads) {
-                    settings.extend(at_once.iter().map(|&tokens| Setting { shared, strategy, threads, heads, tokens }));
-                }
+                let heads = [1, 2, 4, 8].into_iter().filter(|heads| *heads <= most_heads);
+                settings.extend(heads.map(|heads| Setting { shared, strategy, threads, heads }));
             }
         }
     }
@@ -312,7 +301,7 @@ fn sweep(bench: &Bench) -> Outcome<Vec<Value>> {
         let model = find(name)?;
         let copy = bench.copy(model.elements(tokens) * dtype.size())?;
         let mut tried = vec![("default".to_owned(), measure(bench, model, tokens, dtype, way, None)?)];
-        for setting in settings(model, tokens, way) {
+        for setting in settings(model, tokens) {
             tried.push((setting.name(), measure(bench, model, tokens, dtype, way, Some(setting))?));
         }
         println!("{name:11} {tokens:6} {dtype:4} {:28} copy {:.2} {:.2} us", way.name(), copy.cold, copy.warm);

@@ -131,8 +131,7 @@ impl<'a> RopeKernel<'a> {
 
     /// Whether the threads of a block share cosines and sines on CUDA devices, or each finds its own, which saves waiting
     /// for the others. Sharing serves every call; by default calls share that the other way does not serve (sequences,
-    /// axes, pairs that move, misaligned tensors or tables, more than 2^32 vectors, strides below 0), and large ones with
-    /// position ids and angles on the fly.
+    /// axes, pairs that move, misaligned tensors or tables, more than 2^32 vectors, strides below 0).
     #[must_use]
     pub fn shared_angles(mut self, shared: bool) -> Self {
         self.launch.shared_angles = Some(shared);
@@ -147,20 +146,11 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// How many heads a thread rotates on CUDA devices. Default: one to eight, by the amount of work and where angles
-    /// come from.
+    /// How many heads a thread rotates on CUDA devices. Default: one or two by the amount of work, up to eight where angles
+    /// are shared.
     #[must_use]
     pub fn heads_per_thread(mut self, heads: u32) -> Self {
         self.launch.heads_per_thread = Some(heads.max(1));
-        self
-    }
-
-    /// Tokens of a block on CUDA devices, at most, of layouts whose heads lie far apart (BHSD) and where angles are not
-    /// shared: with fewer, heads of the same tokens share what a block has read of the tables. A power of two, or the
-    /// next below. By default 4 with tables, else as many as the block has threads for.
-    #[must_use]
-    pub fn tokens_per_block(mut self, tokens: u32) -> Self {
-        self.launch.tokens = Some(tokens.max(1));
         self
     }
 

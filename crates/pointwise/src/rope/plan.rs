@@ -2,8 +2,7 @@
 
 use pointwise_core::DType;
 use pointwise_core::rope::{
-    AXES, CHUNK, Count, IDS, NEIGHBOURS, PLAIN, RUNS_INNER, SEQUENCES, Side, Solo, SoloSide, TABLE, TOKENS_INNER, Tile,
-    Walk,
+    AXES, CHUNK, Count, NEIGHBOURS, PLAIN, RUNS_INNER, SEQUENCES, Side, Solo, SoloSide, TABLE, TOKENS_INNER, Tile, Walk,
 };
 
 use super::options::TYPES;
@@ -21,13 +20,11 @@ pub(super) struct Settings {
     pub(super) heads_per_thread: Option<u32>,
     /// Whether the threads of a block share cosines and sines.
     pub(super) shared_angles: Option<bool>,
-    /// At most as many tokens a block, where heads lie far apart and threads find their own angles.
-    pub(super) tokens: Option<u32>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { strategy: Strategy::Auto, threads: None, heads_per_thread: None, shared_angles: None, tokens: None }
+        Settings { strategy: Strategy::Auto, threads: None, heads_per_thread: None, shared_angles: None }
     }
 }
 
@@ -42,10 +39,6 @@ const MOST_THREADS: u32 = 512;
 const INNER_TOKENS: u32 = 8;
 /// Threads a multiprocessor that find their own angles: fewer get less work each, so that there are as many.
 const SOLO_ENOUGH: u64 = 256;
-/// Tokens of a block where heads lie far apart and angles come from tables: the block's heads share their rows.
-const TABLE_TOKENS: u32 = 4;
-/// So many times [`SOLO_ENOUGH`] with a position for each token: sharing was faster then by 5 to 7 % in 16 bits (H200).
-const MANY_IDS: u64 = 8;
 
 /// A launch.
 #[derive(Debug, Clone, Copy)]
@@ -106,13 +99,13 @@ fn group(walk: &mut Walk, share: u32) {
 }
 
 /// The plan of a call whose threads find their own angles, where that can serve and no other is asked for: on an H200 it
-/// was the faster one, or slower by less than 2 %, for all models, layouts and sizes, but for large calls with position
-/// ids (`docs/tuning.md`).
+/// was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/tuning.md`).
 fn plan_solo(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Plan> {
     let widest = 16 / call.dtype.size() as u32;
     let serves = |vector: u32| vectors_fit(vector, call, walk) && angles_fit(vector, call, walk);
     let pairing = walk.flags & NEIGHBOURS;
-    if walk.flags & (SEQUENCES | AXES) != 0 || !(pairing == 0 || pairing == NEIGHBOURS) {
+    let refused = walk.flags & (SEQUENCES | AXES) != 0 || !(pairing == 0 || pairing == NEIGHBOURS);
+    if refused || settings.shared_angles == Some(true) {
         return None;
     }
     let heads = walk.q.heads + walk.k.heads;
@@ -120,11 +113,6 @@ fn plan_solo(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Pla
     let lanes = u64::from((2 * walk.half + walk.rest_lanes).div_ceil(2 * widest)) * u64::from(walk.tokens);
     let work = lanes.saturating_mul(u64::from(heads));
     let enough = u64::from(call.multiprocessors) * SOLO_ENOUGH;
-    let on_the_fly = matches!(call.source, Source::Hf | Source::Exact);
-    let many_ids = on_the_fly && walk.flags & IDS != 0 && work >= enough.saturating_mul(MANY_IDS);
-    if settings.shared_angles.unwrap_or(many_ids) {
-        return None;
-    }
     let (strategy, vector) = match settings.strategy {
         Strategy::ExplicitParallel if serves(widest / 2) => (Strategy::ExplicitParallel, widest / 2),
         Strategy::Auto if work < enough && serves(widest / 2) => (Strategy::ExplicitParallel, widest / 2),
@@ -134,23 +122,22 @@ fn plan_solo(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Pla
     };
     let share = settings.heads_per_thread.unwrap_or_else(|| {
         let threads = |share: u32| lanes.saturating_mul(u64::from(heads.div_ceil(share)));
-        if call.source != Source::OwnTables && threads(2) >= enough { 2 } else { 1 }
+        if threads(2) >= enough { 2 } else { 1 }
     });
     let mut walk = *walk;
     group(&mut walk, share);
     let most = settings.threads.unwrap_or(SOLO_THREADS).min(MOST_THREADS);
-    let tokens = settings.tokens.unwrap_or(if on_the_fly { u32::MAX } else { TABLE_TOKENS });
-    let (mut solo, blocks, threads) = solo(most, tokens, vector, &walk)?;
-    if !on_the_fly {
+    let (mut solo, blocks, threads) = solo(most, vector, &walk)?;
+    if !matches!(call.source, Source::Hf | Source::Exact) {
         solo.tables = table_offsets(&walk)?;
     }
     Some(Plan { strategy, blocks, threads, solo: Some(solo) })
 }
 
 /// What blocks of at most `most` threads do whose threads find their own angles, how many they are, and the threads of
-/// each; of at most so many tokens where heads lie far apart. None where a token's lanes are more than the threads, or
-/// offsets have more than 32 bits. The walk counts elements. The tables' strides are left out.
-fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, u32, u32)> {
+/// each. None where a token's lanes are more than the threads, or offsets have more than 32 bits. The walk counts elements.
+/// The tables' strides are left out.
+fn solo(most: u32, vector: u32, walk: &Walk) -> Option<(Solo, u32, u32)> {
     let (pairs, rest) = (walk.half / vector, walk.rest_lanes / vector);
     let rest_threads = rest.div_ceil(2);
     let (lanes, groups) = (pairs + rest_threads, [walk.q.groups, walk.k.groups]);
@@ -185,15 +172,15 @@ fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, 
     }
     let (slots, blocks);
     if walk.flags & TOKENS_INNER != 0 {
-        let most_tokens = most_tokens.min(most_slots).min(walk.tokens.next_power_of_two()).max(1);
-        solo.token_bits = most_tokens.ilog2();
+        // One head's tokens, which lie together; of more than one head where these are too few.
+        solo.token_bits = most_slots.min(walk.tokens.next_power_of_two()).ilog2();
         let tokens = 1 << solo.token_bits;
         solo.part_groups = (most_slots / tokens).min(groups[0]).max(1);
         slots = tokens * solo.part_groups;
         let (runs, parts) = (walk.tokens.div_ceil(tokens), groups.map(|groups| groups.div_ceil(solo.part_groups)));
         blocks = parts.map(|parts| parts * runs);
         solo.block_slots = 1;
-        // Blocks one after another along the memory; but where they could share a table's rows, along the heads.
+        // Blocks one after another along the memory.
         let along = if solo.part_groups == 1 {
             solo.flags |= RUNS_INNER;
             [runs; 2]
@@ -426,9 +413,7 @@ mod tests {
     fn solo_covers_all() {
         for (tokens, q, k, half, rest_lanes, vector) in SHAPES.into_iter().filter(|shape| shape.5 > 1) {
             for most in [32, 64, 96, 128, 256, 512] {
-                let ways =
-                    [(1, 0, 1), (CHUNK, 0, 1), (1, TOKENS_INNER, 4), (3, TOKENS_INNER, u32::MAX), (2, TOKENS_INNER, 1)];
-                for (share, flags, at_once) in ways {
+                for (share, flags) in [(1, 0), (CHUNK, 0), (1, TOKENS_INNER), (3, TOKENS_INNER)] {
                     let walk = Walk {
                         q: side(q, share),
                         k: side(k, share),
@@ -439,10 +424,9 @@ mod tests {
                         flags,
                         ..Walk::default()
                     };
-                    let what =
-                        format!("{tokens} {q} {k} {half} {rest_lanes} {vector}, {most}, {share}, {flags}, {at_once}");
+                    let what = format!("{tokens} {q} {k} {half} {rest_lanes} {vector}, {most}, {share}, {flags}");
                     let lanes = half / vector + (rest_lanes / vector).div_ceil(2);
-                    let Some((solo, blocks, threads)) = solo(most, at_once, vector, &walk) else {
+                    let Some((solo, blocks, threads)) = solo(most, vector, &walk) else {
                         assert!(lanes > most, "{what}: no plan");
                         continue;
                     };
