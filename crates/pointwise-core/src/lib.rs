@@ -39,4 +39,4 @@ pub use info::{Accuracy, Kind, OpInfo, ParamInfo, Properties, ResultType, SignCh
 pub use num::Stepped;
 pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Value};
 pub use op::{BinaryOp, GeneratorOp, GradientOp, RandomMapOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
-pub use philox::{Draw, Philox};
+pub use philox::{Blocks, Draw, Philox, RandomWord};

@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::element::{Bool, Element, Store};
 use crate::num::{Logic, Value};
 use crate::op::{BinaryOp, RandomMapOp, TableOp, TernaryOp, UnaryOp, Words};
+use crate::philox::RandomWord;
 
 /// A formula on elements: `(a, b, c) -> y` in compute types, of which the first [`Map::OPERANDS`] count.
 pub trait Map: Copy {
@@ -29,19 +30,25 @@ pub trait Map: Copy {
     const ANGLE: Option<usize> = None;
     /// The formula with the parameters of a call.
     fn from_words(words: Words) -> Self;
-    /// The formula with the random word of an element; without [`Map::RANDOM`] there is none.
-    #[inline(always)]
-    fn with_bits(self, bits: u32) -> Self {
-        let _ = bits;
-        self
-    }
-    /// The result, not yet rounded.
+    /// The result, not yet rounded; with [`Map::RANDOM`], at the word 0.
     fn map(
         self,
         a: <Self::A as Element>::Compute,
         b: <Self::B as Element>::Compute,
         c: <Self::C as Element>::Compute,
     ) -> <Self::R as Element>::Compute;
+    /// The result at the random word of the element, which counts with [`Map::RANDOM`] alone.
+    #[inline(always)]
+    fn map_drawn(
+        self,
+        a: <Self::A as Element>::Compute,
+        b: <Self::B as Element>::Compute,
+        c: <Self::C as Element>::Compute,
+        bits: RandomWord<'_>,
+    ) -> <Self::R as Element>::Compute {
+        let _ = bits;
+        self.map(a, b, c)
+    }
 }
 
 const fn is_bool<E: Element>() -> bool {
@@ -104,11 +111,7 @@ arity! {
 
 /// `(up to three operands, random bits) -> y`.
 #[derive(Clone, Copy, Debug)]
-pub struct Random<E, O> {
-    op: O,
-    bits: u32,
-    element: PhantomData<E>,
-}
+pub struct Random<E, O>(O, PhantomData<E>);
 
 impl<E: Element, O: TableOp + RandomMapOp<E::Compute>> Map for Random<E, O> {
     type A = E;
@@ -119,15 +122,15 @@ impl<E: Element, O: TableOp + RandomMapOp<E::Compute>> Map for Random<E, O> {
     const RANDOM: bool = true;
     #[inline(always)]
     fn from_words(words: Words) -> Self {
-        Random { op: O::from_words(words), bits: 0, element: PhantomData }
-    }
-    #[inline(always)]
-    fn with_bits(self, bits: u32) -> Self {
-        Random { bits, ..self }
+        Random(O::from_words(words), PhantomData)
     }
     #[inline(always)]
     fn map(self, a: E::Compute, b: E::Compute, c: E::Compute) -> E::Compute {
-        self.op.apply([a, b, c], self.bits)
+        self.map_drawn(a, b, c, RandomWord::from(0))
+    }
+    #[inline(always)]
+    fn map_drawn(self, a: E::Compute, b: E::Compute, c: E::Compute, bits: RandomWord<'_>) -> E::Compute {
+        self.0.apply([a, b, c], bits)
     }
 }
 

@@ -140,14 +140,15 @@ pub trait Real: Num + Div<Output = Self> {
     /// PyTorch's dropout with probability `p` of an element that has the random word `bits`: `self / (1 - p)`, or +0
     /// (also for NaN and infinities) with probability `p`. It keeps what `ops::dropout` keeps at the same place.
     #[inline(always)]
-    fn dropout(self, p: Self, bits: u32) -> Self {
+    fn dropout(self, p: Self, bits: crate::RandomWord<'_>) -> Self {
         // Threshold and factor are the same for all elements of a thread: one division, exact for every type.
         let scale = (Self::ONE - p).recip();
-        if (bits as u64) < crate::philox::words_kept(p.to_f64()) { self * scale } else { Self::ZERO }
+        let kept = crate::philox::words_kept(p.to_f64());
+        if kept != 0 && bits.is_at_most((kept - 1) as u32) { self * scale } else { Self::ZERO }
     }
     /// A random word as a number, uniform over the multiples of 2^-24 in `0 .. 1`.
     #[inline(always)]
-    fn uniform(bits: u32) -> Self {
-        Self::constant(crate::philox::uniform(bits) as f64)
+    fn uniform(bits: crate::RandomWord<'_>) -> Self {
+        Self::constant(crate::philox::uniform(bits.bits()) as f64)
     }
 }

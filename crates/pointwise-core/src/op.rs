@@ -20,6 +20,7 @@ use core::num::Wrapping;
 
 use crate::info::OpInfo;
 use crate::num::Logic;
+use crate::philox::RandomWord;
 
 #[cfg(doc)]
 use crate::num::{Bits, Num, Real, Value};
@@ -68,24 +69,24 @@ pub fn padded<T: crate::num::Value, const N: usize>(results: [T; N]) -> [T; MAX_
     [at(0), at(1), at(2)]
 }
 
-/// `(x, random bits) -> y`: dropout, noise.
+/// `(x, random word) -> y` by a threshold: dropout. An element with a larger word is dropped: +0.
 ///
-/// The bits of an element are a function of seed, offset and the element's index alone ([`crate::philox::Philox`]), so
+/// The word of an element is a function of seed, offset and the element's index alone ([`crate::philox::Philox`]), so
 /// that every kernel, element type and device gives the same result.
 pub trait RandomOp<T>: Copy {
-    /// The mask: what the bits, uniform over all `u32`, say of the element.
-    fn keeps(self, bits: u32) -> bool;
-    /// The formula.
-    fn apply(self, x: T, bits: u32) -> T;
+    /// The largest word that keeps its element.
+    fn last_kept(self) -> u32;
+    /// What becomes of an element that is kept.
+    fn kept(self, x: T) -> T;
 }
 
 /// `(up to three operands, random bits) -> y`: dropout or noise inside of a formula. What
-/// [`random_ops!`](crate::random_ops) implements; the bits are as in [`RandomOp`].
+/// [`random_ops!`](crate::random_ops) implements; the word is as in [`RandomOp`].
 pub trait RandomMapOp<T>: Copy {
     /// How many operands there are, from 1 to 3; the others are zeros.
     const OPERANDS: usize;
     /// The formula.
-    fn apply(self, operands: [T; 3], bits: u32) -> T;
+    fn apply(self, operands: [T; 3], bits: RandomWord<'_>) -> T;
 }
 
 /// `index -> y`: planes of rows and columns made of nothing but their indices, evaluated in f32 and rounded once.

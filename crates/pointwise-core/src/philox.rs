@@ -4,28 +4,58 @@
 //! Counter-based: the random word of an element is a function of seed, offset and the element's index, so it does not
 //! matter which thread computes it, in which order, or on which device.
 
+use core::cell::Cell;
+
+use crate::maths::prim::wide_product;
+
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 
-/// Words of one block.
-pub const BLOCK: usize = 4;
+/// Elements that a block of four words serves: 16 bits each.
+pub const BLOCK: usize = 8;
+
+/// The counter's last word: of the blocks of upper halves, and of those of lower ones.
+const UPPER: u32 = 0;
+const LOWER: u32 = 1;
+/// The upper half of a word.
+const UPPER_BITS: u32 = 0xFFFF_0000;
 
 /// The block of a counter under a key.
 #[inline(always)]
-pub const fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+pub fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+    rounds(counter, &Keys::new(key))
+}
+
+/// The ten keys of a seed. A kernel is given them with the call: each is then an operand in constant memory, where a sum
+/// for each round would cost as much as the round's products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+struct Keys([[u32; 2]; ROUNDS]);
+
+impl Keys {
+    #[inline(always)]
+    const fn new(key: [u32; 2]) -> Keys {
+        let mut keys = [key; ROUNDS];
+        let mut round = 1;
+        while round < ROUNDS {
+            let [k0, k1] = keys[round - 1];
+            keys[round] = [k0.wrapping_add(WEYL[0]), k1.wrapping_add(WEYL[1])];
+            round += 1;
+        }
+        Keys(keys)
+    }
+}
+
+#[inline(always)]
+fn rounds(counter: [u32; 4], keys: &Keys) -> [u32; 4] {
     let [mut c0, mut c1, mut c2, mut c3] = counter;
-    let [mut k0, mut k1] = key;
     let mut round = 0;
     while round < ROUNDS {
-        let a = MULTIPLIERS[0] as u64 * c0 as u64;
-        let b = MULTIPLIERS[1] as u64 * c2 as u64;
-        c0 = (b >> 32) as u32 ^ c1 ^ k0;
-        c1 = b as u32;
-        c2 = (a >> 32) as u32 ^ c3 ^ k1;
-        c3 = a as u32;
-        k0 = k0.wrapping_add(WEYL[0]);
-        k1 = k1.wrapping_add(WEYL[1]);
+        let [k0, k1] = keys.0[round];
+        let a = wide_product(MULTIPLIERS[0], c0);
+        let b = wide_product(MULTIPLIERS[1], c2);
+        [c0, c1, c2, c3] = [b[1] ^ c1 ^ k0, b[0], a[1] ^ c3 ^ k1, a[0]];
         round += 1;
     }
     [c0, c1, c2, c3]
@@ -49,36 +79,128 @@ pub const fn uniform(bits: u32) -> f32 {
 
 /// What an element of a call draws from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Draw {
     /// The place of the call.
-    pub place: Philox,
+    pub blocks: Blocks,
     /// The index, in the call, of the first element at hand.
     pub first: u64,
 }
 
 impl Draw {
     /// Of an op that draws nothing.
-    pub const NONE: Draw = Draw { place: Philox::new(0), first: 0 };
+    pub const NONE: Draw = Draw { blocks: Philox::new(0).blocks(), first: 0 };
+}
+
+/// A place in the random sequence of a seed, whose round keys are worked out: what kernels take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Blocks {
+    offset: u64,
+    keys: Keys,
+}
+
+impl Blocks {
+    /// The upper halves of the words of elements `8 index ..= 8 index + 7`, two a word, the first in the lower 16 bits.
+    #[inline(always)]
+    pub fn upper_halves(&self, index: u64) -> [u32; 4] {
+        rounds(self.counter(index, UPPER), &self.keys)
+    }
+
+    /// The lower halves, as [`Blocks::upper_halves`] has the upper ones. They are hardly ever needed, so the round keys are
+    /// worked out again: a kernel need not keep them.
+    #[inline(always)]
+    pub fn lower_halves(&self, index: u64) -> [u32; 4] {
+        rounds(self.counter(index, LOWER), &Keys::new(self.keys.0[0]))
+    }
+
+    #[inline(always)]
+    fn counter(&self, index: u64, part: u32) -> [u32; 4] {
+        let counter = self.offset.wrapping_add(index);
+        [counter as u32, (counter >> 32) as u32, 0, part]
+    }
+}
+
+/// Of two halves in a word the first or the second, in the upper 16 bits; those below mean nothing.
+#[inline(always)]
+pub const fn half(two: u32, second: bool) -> u32 {
+    if second { two } else { two << 16 }
+}
+
+/// A word of two halves, each in the upper 16 bits of its own.
+#[inline(always)]
+pub const fn whole(upper: u32, lower: u32) -> u32 {
+    upper & UPPER_BITS | lower >> 16
+}
+
+/// The random word of an element: 32 bits, uniform over all `u32`.
+///
+/// Most decisions need but the upper half: a comparison with a threshold, unless the threshold begins with the same 16 bits.
+/// So a kernel makes the upper halves, eight elements a block, and lets the formula say whether it needs more.
+#[derive(Clone, Copy, Debug)]
+pub struct RandomWord<'a> {
+    word: u32,
+    /// Where only the upper half is known: set when that does not answer a question.
+    asked: Option<&'a Cell<bool>>,
+}
+
+impl From<u32> for RandomWord<'_> {
+    /// The whole word.
+    #[inline(always)]
+    fn from(word: u32) -> Self {
+        RandomWord { word, asked: None }
+    }
+}
+
+impl<'a> RandomWord<'a> {
+    /// A word of which the upper 16 bits are known. `asked` becomes true where an answer depends on the others: it is then
+    /// void.
+    #[inline(always)]
+    pub const fn upper(word: u32, asked: &'a Cell<bool>) -> Self {
+        RandomWord { word, asked: Some(asked) }
+    }
+
+    /// All 32 bits.
+    #[inline(always)]
+    pub fn bits(self) -> u32 {
+        if let Some(asked) = self.asked {
+            asked.set(true);
+        }
+        self.word
+    }
+
+    /// Whether the word is at most `last`.
+    #[inline(always)]
+    pub fn is_at_most(self, last: u32) -> bool {
+        if let Some(asked) = self.asked {
+            asked.set(asked.get() | ((self.word ^ last) & UPPER_BITS == 0));
+        }
+        self.word <= last
+    }
 }
 
 /// A place in the random sequence of a seed.
 ///
-/// A call on `n` elements takes the blocks `offset .. offset + ceil(n / 4)`, four words each: element `i` has word
-/// `i % 4` of block `offset + i / 4`. The same seed and offset give the same mask again, which is how a backward pass
-/// repeats it. For a fresh mask go on to [`Philox::after`] the call, or take another seed.
+/// A call on `n` elements takes the offsets `offset .. offset + ceil(n / 8)`, eight elements each. The counter of a Philox
+/// block is an offset in 64 bits, then 0, then 0 or 1. Its 128 bits are eight halves, the lowest first: element `i` of the
+/// call takes half `i % 8` of block `(offset + i / 8, 0)` as the upper 16 bits of its word, and the same half of block
+/// `(offset + i / 8, 1)` as the lower. No two elements share a bit.
+///
+/// The same seed and offset give the same mask again, which is how a backward pass repeats it. For a fresh mask go on to
+/// [`Philox::after`] the call, or take another seed.
 ///
 /// ```
 /// use pointwise_core::Philox;
 ///
 /// let first = Philox::new(42);
 /// let second = first.after(1_000);
-/// assert_eq!((second.seed, second.offset), (42, 250));
+/// assert_eq!((second.seed, second.offset), (42, 125));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Philox {
     /// The key.
     pub seed: u64,
-    /// The block of the first element.
+    /// The offset of the first eight elements.
     pub offset: u64,
 }
 
@@ -89,32 +211,30 @@ impl Philox {
         Philox { seed, offset: 0 }
     }
 
-    /// The same seed at another offset, in blocks of four words.
+    /// The same seed at another offset, in blocks of eight elements.
     #[inline(always)]
     pub const fn at(self, offset: u64) -> Philox {
         Philox { offset, ..self }
     }
 
     /// Behind what a call on `n` elements takes: the first place whose words that call did not use. Wraps after 2^64
-    /// blocks.
+    /// offsets.
     #[inline(always)]
     pub const fn after(self, n: u64) -> Philox {
         self.at(self.offset.wrapping_add(n.div_ceil(BLOCK as u64)))
     }
 
-    /// The words of elements `4 index ..= 4 index + 3`.
+    /// The place with its round keys.
     #[inline(always)]
-    pub const fn block(self, index: u64) -> [u32; BLOCK] {
-        let counter = self.offset.wrapping_add(index);
-        philox4x32_10([counter as u32, (counter >> 32) as u32, 0, 0], [self.seed as u32, (self.seed >> 32) as u32])
+    pub const fn blocks(self) -> Blocks {
+        Blocks { offset: self.offset, keys: Keys::new([self.seed as u32, (self.seed >> 32) as u32]) }
     }
 
     /// The word of element `i`.
     #[inline(always)]
-    pub const fn word(self, i: u64) -> u32 {
-        let [a, b, c, d] = self.block(i / BLOCK as u64);
-        let low = if i & 1 == 0 { a } else { b };
-        let high = if i & 1 == 0 { c } else { d };
-        if i & 2 == 0 { low } else { high }
+    pub fn word(self, i: u64) -> u32 {
+        let (blocks, index, lane) = (self.blocks(), i / BLOCK as u64, i as usize % BLOCK);
+        let of = |two: [u32; 4]| half(two[lane / 2], lane % 2 != 0);
+        whole(of(blocks.upper_halves(index)), of(blocks.lower_halves(index)))
     }
 }

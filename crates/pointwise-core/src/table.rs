@@ -97,7 +97,8 @@ macro_rules! select_ops {
 }
 
 /// Declares ops of one to three operands and a random word for each element, one row each: the last name of the operands
-/// is that of the word, a `u32` that is uniform over all of them.
+/// is that of the word, a [`RandomWord`](crate::RandomWord): 32 uniform bits, for `dropout(p, bits)`, `T::uniform(bits)` or
+/// what `bits.bits()` and `bits.is_at_most(last)` say.
 ///
 /// ```
 /// pointwise_core::random_ops! { my_random_ops;
@@ -276,7 +277,7 @@ macro_rules! __impl_op {
         impl<T: $crate::$bound> $crate::RandomMapOp<T> for $type {
             const OPERANDS: usize = $operands;
             #[inline(always)]
-            fn apply(self, [$a, $b, $c]: [T; 3], $bits: u32) -> T {
+            fn apply(self, [$a, $b, $c]: [T; 3], $bits: $crate::RandomWord<'_>) -> T {
                 $(let $p = self.$p;)*
                 $formula
             }

@@ -1,7 +1,9 @@
 //! The random generator against the known answers of Random123, the library of its authors.
 
+use std::cell::Cell;
+
 use pointwise_core::philox::philox4x32_10;
-use pointwise_core::{Philox, family::random};
+use pointwise_core::{Philox, RandomWord, family::random};
 
 #[test]
 fn known_answers() {
@@ -24,18 +26,68 @@ fn known_answers() {
 fn words_blocks_and_places_agree() {
     let philox = Philox::new(0x0123_4567_89ab_cdef).at(u64::MAX - 1);
     for i in 0..64 {
-        assert_eq!(philox.word(i), philox.block(i / 4)[i as usize % 4]);
-        // The counter is 64 bits and wraps.
-        let counter = (u64::MAX - 1).wrapping_add(i / 4);
-        let block = philox4x32_10([counter as u32, (counter >> 32) as u32, 0, 0], [0x89ab_cdef, 0x0123_4567]);
-        assert_eq!(philox.block(i / 4), block);
+        // The counter is 64 bits and wraps; behind it lies which half of the word it is.
+        let counter = (u64::MAX - 1).wrapping_add(i / 8);
+        let half = |part| {
+            let block = philox4x32_10([counter as u32, (counter >> 32) as u32, 0, part], [0x89ab_cdef, 0x0123_4567]);
+            let bytes = block.map(u32::to_le_bytes).concat();
+            u16::from_le_bytes([bytes[i as usize % 8 * 2], bytes[i as usize % 8 * 2 + 1]])
+        };
+        assert_eq!(philox.word(i), u32::from(half(0)) << 16 | u32::from(half(1)));
     }
     // The second call starts where the first ends.
     let first = Philox::new(7);
-    for n in [1, 4, 5, 1000] {
-        let blocks = first.after(n).offset;
-        assert_eq!(blocks, n.div_ceil(4));
-        assert_eq!(first.after(n).word(0), first.word(4 * blocks));
+    for n in [1, 8, 9, 1000] {
+        let offset = first.after(n).offset;
+        assert_eq!(offset, n.div_ceil(8));
+        assert_eq!(first.after(n).word(0), first.word(8 * offset));
+    }
+}
+
+/// With half a word, an answer is either that of the whole word, or void and said to be.
+#[test]
+fn half_a_word_answers_or_asks() {
+    let (mut asked, mut answered) = (0, 0);
+    for i in 0..1000 {
+        let word = Philox::new(3).word(i);
+        let near = [word, word.wrapping_sub(1), word.wrapping_add(1), word ^ 0x8000, word & 0xFFFF_0000, word | 0xFFFF];
+        for last in near.into_iter().chain([word ^ 1 << 16, word ^ 1 << 31, 0, u32::MAX, 1 << 31]) {
+            let more = Cell::new(false);
+            // What lies below the upper half means nothing.
+            let half = RandomWord::upper(word & 0xFFFF_0000 | Philox::new(4).word(i) >> 16, &more);
+            let answer = half.is_at_most(last);
+            assert_eq!(more.get(), word >> 16 == last >> 16);
+            if more.get() {
+                asked += 1;
+            } else {
+                assert_eq!(answer, word <= last);
+                answered += 1;
+            }
+            assert_eq!(RandomWord::from(word).is_at_most(last), word <= last);
+        }
+        let more = Cell::new(false);
+        _ = RandomWord::upper(word, &more).bits();
+        assert!(more.get());
+    }
+    assert!(asked > 5000 && answered > 3000, "{asked} and {answered}");
+}
+
+/// Both halves of a word, and those of its neighbours, are uncorrelated: each bit of 2^16 words with each other.
+#[test]
+fn bits_are_independent() {
+    let n = 1 << 16;
+    let words: Vec<u32> = (0..n).map(|i| Philox::new(5).word(i)).collect();
+    for lag in [0, 1, 2, 7, 8] {
+        for a in 0..32 {
+            for b in (0..32).filter(|b| lag > 0 || *b < a) {
+                let pairs = words.iter().zip(&words[lag..]);
+                let same = pairs.filter(|(x, y)| (*x >> a ^ *y >> b) & 1 == 0).count() as f64;
+                let m = (words.len() - lag) as f64;
+                let deviation = (2.0 * same - m) / m.sqrt();
+                // The largest of 4,592 fair deviations exceeds this once in 400 tries; the seed is fixed.
+                assert!(deviation.abs() < 5.0, "bits {a} and {b} at lag {lag}: {deviation:.1} standard deviations");
+            }
+        }
     }
 }
 

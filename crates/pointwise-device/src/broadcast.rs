@@ -146,8 +146,10 @@ where
     let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
     let mut results = [<M::R as Element>::Compute::ZERO; V];
     if M::RANDOM {
-        let words = random::words::<V>(inputs.draw.place, inputs.draw.first + place as u64);
-        unroll!(i < V => { results[i] = map.with_bits(words[i]).map(a[i], b[i], c[i]); });
+        let first = inputs.draw.first + place as u64;
+        // Of this evaluation, nothing remains but what it asks of the words.
+        let words = random::words::<V>(&inputs.draw.blocks, first, |i, bits| _ = map.map_drawn(a[i], b[i], c[i], bits));
+        unroll!(i < V => { results[i] = map.map_drawn(a[i], b[i], c[i], words[i].into()); });
     } else {
         unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
     }

@@ -109,6 +109,8 @@ macro_rules! __random_body {
     (flat $name:ident $type:ident) => {
         /// # Safety
         /// That of `pointwise_device::broadcast::flat`; the host checks it before the launch.
+        // By value, and without a pointer in it: its fields are read where they lie, as those of scalars are.
+        #[allow(improper_gpu_kernel_arg)]
         #[unsafe(export_name = $crate::symbol!(random, $name, $type, flat))]
         unsafe extern "gpu-kernel" fn entry(
             a: *const E,
@@ -125,11 +127,8 @@ macro_rules! __random_body {
             p1: u64,
             p2: u64,
             p3: u64,
-            seed: u64,
-            offset: u64,
-            first: u64,
+            draw: $crate::Draw,
         ) {
-            let draw = $crate::Draw { place: $crate::Philox { seed, offset }, first };
             let inputs = $crate::broadcast::Inputs::<M> { a, b, c, words: [wa, wb, wc], mode, draw };
             let map = <M as $crate::map::Map>::from_words([p0, p1, p2, p3]);
             // SAFETY: this entry's own contract.
@@ -163,11 +162,8 @@ macro_rules! __random_body {
             p1: u64,
             p2: u64,
             p3: u64,
-            seed: u64,
-            offset: u64,
-            first: u64,
+            draw: $crate::Draw,
         ) {
-            let draw = $crate::Draw { place: $crate::Philox { seed, offset }, first };
             let inputs = $crate::broadcast::Inputs::<M> { a, b, c, words: [wa, wb, wc], mode, draw };
             let map = <M as $crate::map::Map>::from_words([p0, p1, p2, p3]);
             // SAFETY: this entry's own contract.

@@ -49,15 +49,16 @@ macro_rules! __random_entry {
 
             /// # Safety
             /// The strategy's, in `pointwise_device::random`; the host checks it before the launch.
+            // By value, and without a pointer in it: its fields are read where they lie, as those of scalars are.
+            #[allow(improper_gpu_kernel_arg)]
             #[unsafe(export_name = $crate::symbol!($kind, $name, $type, $strategy))]
             unsafe extern "gpu-kernel" fn entry(
-                x: *const E, y: *mut E, mask: *mut $crate::element::Bool, n: u64, head: u32, seed: u64, offset: u64,
+                x: *const E, y: *mut E, mask: *mut $crate::element::Bool, n: u64, head: u32, blocks: $crate::Blocks,
                 p0: u64, p1: u64,
             ) {
                 let op = <O as $crate::TableOp>::from_words([p0, p1, 0, 0]);
-                let philox = $crate::Philox { seed, offset };
                 // SAFETY: this entry's own contract.
-                unsafe { $crate::random::$strategy::<E, O, $($with)*>(x, y, mask, n, head, philox, op) }
+                unsafe { $crate::random::$strategy::<E, O, $($with)*>(x, y, mask, n, head, &blocks, op) }
             }
         };
     };

@@ -198,3 +198,15 @@ pub fn repeat<const BYTES: u32>(word: u32) -> u64 {
     }
     twice
 }
+
+/// The signs of bytes of `a` and `b`, each over a byte: `BYTES` selects in the manner of `prmt`, with 8 added to each.
+#[inline(always)]
+pub fn signs<const BYTES: u32>(a: u32, b: u32) -> u32 {
+    let signs: u32;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!("prmt.b32 {d}, {a}, {b}, {s};", a = in(reg32) a, b = in(reg32) b, s = const BYTES, d = out(reg32) signs,
+            options(pure, nomem, nostack));
+    }
+    signs
+}

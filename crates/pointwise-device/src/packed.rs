@@ -18,6 +18,9 @@ macro_rules! unroll {
     (at most 8: $i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7)
     };
+    (at most 10: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9)
+    };
     (@ $i:ident, $len:expr, $body:block, $($k:literal)*) => {
         $(if $k < $len {
             let $i: usize = $k;
@@ -68,6 +71,14 @@ pub fn unpack<E: Packed, const V: usize>(bits: [u64; 2]) -> [E::Compute; V] {
     let halves = [E::unpack(bits[0]), E::unpack(bits[1])];
     unroll!(i < V => { lanes[i] = halves[i / per_word::<E>()][i % per_word::<E>()]; });
     lanes
+}
+
+/// `V` elements of 16 bytes or less, as [`memory::store`] takes them.
+#[inline(always)]
+pub fn pack<E: Packed, const V: usize>(lanes: [E::Compute; V]) -> [u64; 2] {
+    let mut halves = [[E::Compute::ZERO; 8]; 2];
+    unroll!(i < V => { halves[i / per_word::<E>()][i % per_word::<E>()] = lanes[i]; });
+    [E::pack(halves[0]), E::pack(halves[1])]
 }
 
 /// Which of the four elements of one byte are true: bit 7 of each byte. The other bits are anything.

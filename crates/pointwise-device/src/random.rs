@@ -1,18 +1,27 @@
-//! RandomKernel: `y[i] = op(x[i], bits[i])`, and `mask[i]` where one is asked for.
+//! RandomKernel: `y[i] = word[i] <= last_kept ? op(x[i]) : 0`, and `mask[i]` where one is asked for.
 //!
-//! `bits[i]` is a function of seed, offset and `i` alone; what the strategies differ in is how many elements share one
-//! computation of a block of four words. In place and aliasing: as in [`crate::unary`].
+//! `word[i]` is a function of seed, offset and `i` alone; what the strategies differ in is how many elements share one
+//! computation of a block of eight halves. In place and aliasing: as in [`crate::unary`].
+//!
+//! A thread makes the upper halves of its words, and the lower ones where they matter: where an upper half is that of
+//! `last_kept`, which happens to one element in 2^16.
+
+use core::arch::asm;
+use core::cell::Cell;
 
 use pointwise_core::num::Logic;
-use pointwise_core::philox::BLOCK;
-use pointwise_core::{Philox, RandomOp, Value};
+use pointwise_core::philox::{BLOCK, half, whole};
+use pointwise_core::{Blocks, RandomOp, RandomWord, Value};
 
 use crate::element::Bool;
+use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
 
 /// The most elements of a vector.
 const MOST: usize = 16;
+/// Words that a block has: two halves each.
+const TWOS: usize = BLOCK / 2;
 
 /// A thread an element, which computes a block for one word of it.
 ///
@@ -26,7 +35,7 @@ pub unsafe fn direct<E, O, const MASK: bool>(
     mask: *mut Bool,
     n: u64,
     _head: u32,
-    philox: Philox,
+    blocks: &Blocks,
     op: O,
 ) where
     E: Packed,
@@ -35,11 +44,14 @@ pub unsafe fn direct<E, O, const MASK: bool>(
     let i = thread::index_1d_wide();
     if i < n {
         // SAFETY: i < n; the caller's contract.
-        unsafe { element::<E, O, MASK>(x, y, mask, i, philox, op) }
+        unsafe { element::<E, O, MASK>(x, y, mask, i, blocks, op) }
     }
 }
 
-/// A thread the four elements of a block, loaded one by one: any alignment, any size.
+/// Elements of a thread of [`explicit_parallel`].
+const NEIGHBOURS: usize = 4;
+
+/// A thread four neighbours, which are of one block, loaded one by one: any alignment, any size.
 ///
 /// # Safety
 /// As [`direct`].
@@ -50,32 +62,34 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
     mask: *mut Bool,
     n: u64,
     _head: u32,
-    philox: Philox,
+    blocks: &Blocks,
     op: O,
 ) where
     E: Packed,
     O: RandomOp<E::Compute>,
 {
-    let block = thread::index_1d_wide();
-    let first = block * BLOCK as u64;
-    if first + BLOCK as u64 <= n {
-        let words = philox.block(block);
-        let mut inputs = [E::Compute::ZERO; BLOCK];
+    let first = thread::index_1d_wide() * NEIGHBOURS as u64;
+    if first + NEIGHBOURS as u64 <= n {
+        let kept = kept::<NEIGHBOURS>(blocks, first, op.last_kept());
+        let mut inputs = [E::Compute::ZERO; NEIGHBOURS];
         // SAFETY: the run ends at or before n; the caller's contract.
         unsafe {
             let (x, y, mask) = (x.add(first as usize), y.add(first as usize), mask.wrapping_add(first as usize));
-            unroll!(at most 4: i < BLOCK => { [inputs[i]] = packed::load::<E, 1>(x.add(i)); });
-            unroll!(at most 4: i < BLOCK => { packed::store::<E, 1>(y.add(i), [op.apply(inputs[i], words[i])]); });
+            unroll!(at most 4: i < NEIGHBOURS => { [inputs[i]] = packed::load::<E, 1>(x.add(i)); });
+            unroll!(at most 4: i < NEIGHBOURS => {
+                let result = if is_kept(&kept, i) { op.kept(inputs[i]) } else { E::Compute::ZERO };
+                packed::store::<E, 1>(y.add(i), [result]);
+            });
             if MASK {
-                unroll!(at most 4: i < BLOCK => {
-                    packed::store::<Bool, 1>(mask.add(i), [Logic(op.keeps(words[i]))]);
+                unroll!(at most 4: i < NEIGHBOURS => {
+                    packed::store::<Bool, 1>(mask.add(i), [Logic(is_kept(&kept, i))]);
                 });
             }
         }
     } else {
         for i in first..n {
             // SAFETY: i < n; the caller's contract.
-            unsafe { element::<E, O, MASK>(x, y, mask, i, philox, op) }
+            unsafe { element::<E, O, MASK>(x, y, mask, i, blocks, op) }
         }
     }
 }
@@ -92,7 +106,7 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize>(
     mask: *mut Bool,
     n: u64,
     head: u32,
-    philox: Philox,
+    blocks: &Blocks,
     op: O,
 ) where
     E: Packed,
@@ -106,15 +120,16 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize>(
         // SAFETY: vector i lies inside the body; the caller's contract.
         unsafe {
             // The load is in flight while the words are computed.
-            let inputs = packed::load::<E, V>(x.add(first as usize));
-            let words = words::<V>(philox, first);
+            let loaded = memory::load(x.add(first as usize).cast(), 16);
+            let kept = kept::<V>(blocks, first, op.last_kept());
+            let inputs = packed::unpack::<E, V>(loaded);
             let mut results = [E::Compute::ZERO; V];
-            unroll!(i < V => { results[i] = op.apply(inputs[i], words[i]); });
-            packed::store::<E, V>(y.add(first as usize), results);
+            unroll!(i < V => { results[i] = op.kept(inputs[i]); });
+            memory::store(y.add(first as usize).cast(), only_kept::<E>(packed::pack::<E, V>(results), &kept), 16);
             if MASK {
-                let mut kept = [Logic(false); V];
-                unroll!(i < V => { kept[i] = Logic(op.keeps(words[i])); });
-                packed::store::<Bool, V>(mask.add(first as usize), kept);
+                let mut lanes = [Logic(false); V];
+                unroll!(i < V => { lanes[i] = Logic(is_kept(&kept, i)); });
+                packed::store::<Bool, V>(mask.add(first as usize), lanes);
             }
         }
     }
@@ -123,54 +138,154 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize>(
         let at = if t < head as u64 { t } else { t + vectors as u64 * V as u64 };
         if at < n {
             // SAFETY: at < n.
-            unsafe { element::<E, O, MASK>(x, y, mask, at, philox, op) }
+            unsafe { element::<E, O, MASK>(x, y, mask, at, blocks, op) }
         }
     }
 }
 
-/// The words of elements `first .. first + V`, at the start of the array.
+/// The words of elements `first .. first + V`. `ask` puts to the word of an element, of which it gets the upper half, the
+/// questions that follow; the lower halves are right if one of them took more.
 #[inline(always)]
-pub(crate) fn words<const V: usize>(philox: Philox, first: u64) -> [u32; MOST + BLOCK] {
-    let block = first / BLOCK as u64;
-    let mut words = [0; MOST + BLOCK];
-    if V == 1 {
-        words[0] = philox.word(first);
-        return words;
-    }
-    let blocks = V.div_ceil(BLOCK);
-    unroll!(at most 4: b < blocks => {
-        let four = philox.block(block + b as u64);
-        unroll!(at most 4: k < BLOCK => { words[b * BLOCK + k] = four[k]; });
-    });
-    // The same for all threads: where the head is no multiple of a block, or a vector shorter, it straddles blocks.
-    let skip = first as u32 % BLOCK as u32;
-    if skip != 0 {
-        let four = philox.block(block + blocks as u64);
-        unroll!(at most 4: k < BLOCK => { words[blocks * BLOCK + k] = four[k]; });
-        let by = |distance: u32| skip & distance != 0;
-        unroll!(i < V => { words[i] = if by(1) { words[i + 1] } else { words[i] }; });
-        words[V] = if by(1) { words[V + 1] } else { words[V] };
-        words[V + 1] = if by(1) { words[V + 2] } else { words[V + 1] };
-        unroll!(i < V => { words[i] = if by(2) { words[i + 2] } else { words[i] }; });
+pub(crate) fn words<const V: usize>(blocks: &Blocks, first: u64, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; V] {
+    let asked = Cell::new(false);
+    let of = |twos: [u32; MOST / 2]| {
+        let mut halves = [0; V];
+        unroll!(i < V => { halves[i] = half(twos[i / 2], i % 2 != 0); });
+        halves
+    };
+    let mut words = of(halves::<V>(first, |index| blocks.upper_halves(index)));
+    unroll!(i < V => { ask(i, RandomWord::upper(words[i], &asked)); });
+    if asked.get() {
+        let lower = of(halves::<V>(first, |index| blocks.lower_halves(index)));
+        unroll!(i < V => { words[i] = whole(words[i], lower[i]); });
     }
     words
+}
+
+/// The highest bit of each half of a word.
+const HIGHEST: u32 = 0x8000_8000;
+/// One in each half.
+const ONES: u32 = 0x0001_0001;
+
+/// Which of the elements `first .. first + V` have words up to `last`, two a word: in the highest bit of their half. The
+/// other bits mean nothing.
+#[inline(always)]
+fn kept<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST / 2] {
+    let upper = halves::<V>(first, |index| blocks.upper_halves(index));
+    let (most, rest) = ((last >> 16) * ONES, (last & 0xFFFF) * ONES);
+    let (mut kept, mut close) = ([0; MOST / 2], 0);
+    unroll!(at most 8: i < V.div_ceil(2) => {
+        let difference = differences(upper[i], most);
+        kept[i] = less(upper[i], most, difference);
+        // One less changes the highest bit where all others are 0.
+        close |= difference ^ difference.wrapping_sub(ONES);
+    });
+    if close & HIGHEST != 0 {
+        let lower = halves::<V>(first, |index| blocks.lower_halves(index));
+        unroll!(at most 8: i < V.div_ceil(2) => {
+            let unlike = upper[i] ^ most;
+            let equal = !(unlike | (unlike & !HIGHEST).wrapping_add(!HIGHEST));
+            kept[i] |= equal & !less(rest, lower[i], differences(rest, lower[i]));
+        });
+    }
+    kept
+}
+
+/// `a - b` of the lower 15 bits of each half, plus 2^15: no half borrows of the other.
+#[inline(always)]
+fn differences(a: u32, b: u32) -> u32 {
+    (a | HIGHEST).wrapping_sub(b & !HIGHEST)
+}
+
+/// Whether `a < b`, half by half, in its highest bit: where those bits differ, `a`'s is 0, else the difference says it.
+#[inline(always)]
+fn less(a: u32, b: u32, difference: u32) -> u32 {
+    let less: u32;
+    // SAFETY: arithmetic on registers, (!a & b) | (!(a ^ b) & !difference). The compiler would share parts of it with the
+    // branch that is hardly ever taken, and make three instructions of one.
+    unsafe {
+        asm!("lop3.b32 {l}, {a}, {b}, {d}, 0x4D;", a = in(reg32) a, b = in(reg32) b, d = in(reg32) difference,
+            l = out(reg32) less, options(pure, nomem, nostack));
+    }
+    less
+}
+
+/// What [`kept`] says of lane `i`.
+#[inline(always)]
+fn is_kept(kept: &[u32; MOST / 2], i: usize) -> bool {
+    kept[i / 2] & (0x8000 << (16 * (i % 2))) != 0
+}
+
+/// Zeros for the elements of a vector of 16 bytes that are not [`kept`].
+#[inline(always)]
+fn only_kept<E: Packed>(vector: [u64; 2], kept: &[u32; MOST / 2]) -> [u64; 2] {
+    let mask = |i: usize| match size_of::<E>() {
+        1 => memory::signs::<0xFDB9>(kept[2 * i], kept[2 * i + 1]),
+        2 => memory::signs::<0xBB99>(kept[i], 0),
+        _ if i % 2 == 0 => memory::signs::<0x9999>(kept[i / 2], 0),
+        _ => memory::signs::<0xBBBB>(kept[i / 2], 0),
+    };
+    let two = |word: u64, i: usize| {
+        let (low, high) = (word as u32 & mask(i), (word >> 32) as u32 & mask(i + 1));
+        low as u64 | (high as u64) << 32
+    };
+    [two(vector[0], 0), two(vector[1], 2)]
+}
+
+/// Half a word for each of the elements `first .. first + V`, two a word, the first in the lower 16 bits.
+#[inline(always)]
+fn halves<const V: usize>(first: u64, block: impl Fn(u64) -> [u32; TWOS]) -> [u32; MOST / 2] {
+    let (index, skip) = (first / BLOCK as u64, first as u32 % BLOCK as u32);
+    let skips = |distance: u32| skip & distance != 0;
+    let blocks = V.div_ceil(BLOCK);
+    let mut all = [0; MOST / 2 + TWOS];
+    let mut put = |b: usize| {
+        let twos = block(index + b as u64);
+        unroll!(at most 4: k < TWOS => { all[b * TWOS + k] = twos[k]; });
+    };
+    put(0);
+    if blocks > 1 {
+        put(1);
+    }
+    // Of whole blocks, all threads skip as many: where the head is no multiple of a block, vectors straddle blocks.
+    if V < BLOCK || skip != 0 {
+        if skip as usize + V > blocks * BLOCK {
+            put(blocks);
+        }
+        // Each moves as many as those behind it need.
+        let moves = |all: &mut [u32; MOST / 2 + TWOS], by: usize, count: usize| {
+            unroll!(at most 10: i < count => { all[i] = if skips(2 * by as u32) { all[i + by] } else { all[i] }; });
+        };
+        moves(&mut all, 2, V.div_ceil(2) + 2);
+        if skip % 4 != 0 {
+            moves(&mut all, 1, V.div_ceil(2) + 1);
+            unroll!(at most 8: i < V.div_ceil(2) => {
+                all[i] = if skips(1) { all[i] >> 16 | all[i + 1] << 16 } else { all[i] };
+            });
+        }
+    }
+    let mut halves = [0; MOST / 2];
+    unroll!(at most 8: i < V.div_ceil(2) => { halves[i] = all[i]; });
+    halves
 }
 
 /// # Safety
 /// `x`, `y` and, with `MASK`, `mask` are valid at `i`.
 #[inline(always)]
-unsafe fn element<E, O, const MASK: bool>(x: *const E, y: *mut E, mask: *mut Bool, i: u64, philox: Philox, op: O)
+unsafe fn element<E, O, const MASK: bool>(x: *const E, y: *mut E, mask: *mut Bool, i: u64, blocks: &Blocks, op: O)
 where
     E: Packed,
     O: RandomOp<E::Compute>,
 {
-    let word = philox.word(i);
+    let last = op.last_kept();
+    let [word] = words::<1>(blocks, i, |_, word| _ = word.is_at_most(last));
     // SAFETY: the caller's contract.
     unsafe {
         let [input] = packed::load::<E, 1>(x.add(i as usize));
-        packed::store::<E, 1>(y.add(i as usize), [op.apply(input, word)]);
+        let result = if word <= last { op.kept(input) } else { E::Compute::ZERO };
+        packed::store::<E, 1>(y.add(i as usize), [result]);
         if MASK {
-            packed::store::<Bool, 1>(mask.add(i as usize), [Logic(op.keeps(word))]);
+            packed::store::<Bool, 1>(mask.add(i as usize), [Logic(word <= last)]);
         }
     }
 }

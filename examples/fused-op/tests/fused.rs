@@ -23,7 +23,7 @@ const PLACE: Philox = Philox { seed: 0x0123_4567_89AB_CDEF, offset: (1 << 32) - 
 /// `silu_dropout_add` of one element in f64, and the size of its summands.
 fn exact(p: f32, [r, g, v]: [f32; 3], index: usize) -> (f64, f64) {
     let operands = [r, g, v].map(f64::from);
-    let exact = SiluDropoutAdd { p: f64::from(p) }.apply(operands, PLACE.word(index as u64));
+    let exact = SiluDropoutAdd { p: f64::from(p) }.apply(operands, PLACE.word(index as u64).into());
     (exact, operands[0].abs() + (exact - operands[0]).abs())
 }
 
@@ -113,6 +113,29 @@ fn it_drops_what_dropout_drops() {
     }
 }
 
+/// Thresholds on both sides of an element's word: what lies below its upper half counts, too.
+#[test]
+fn all_bits_of_a_word_count() {
+    let n = 48;
+    for device in devices() {
+        let ones = Tensor::full(&device, 1.0_f32, [n]).unwrap();
+        for i in 0..n {
+            // The numbers of 24 bits around it, of which 1 - p is one: at most a half, so that p is one, too.
+            let below = PLACE.word(i as u64) >> 8;
+            if below >= 1 << 23 {
+                continue;
+            }
+            for (k, is_kept) in [(below, false), (below + 1, true)] {
+                let p = 1.0 - k as f32 / (1 << 24) as f32;
+                let y = ops::silu_dropout_add(0.0, 20.0, &ones, p, PLACE).unwrap().to_vec::<f32>().unwrap();
+                assert_eq!(y[i] != 0.0, is_kept, "{device}, element {i}, p {p}");
+                let kept = |j: usize| f64::from(PLACE.word(j as u64)) < f64::from(k) * 256.0;
+                assert!((0..n).all(|j| (y[j] != 0.0) == kept(j)), "{device}, p {p}");
+            }
+        }
+    }
+}
+
 #[test]
 fn one_kernel_is_three_ops() {
     let n = 70_001;
@@ -151,7 +174,7 @@ fn noise_of_narrow_types_is_rounded_once() {
             ops::jitter_inplace(target, 0.5, PLACE).unwrap();
             let y16 = y16.to_vec::<bf16>().unwrap();
             for i in 0..n - at {
-                let bits = PLACE.word(i as u64);
+                let bits = PLACE.word(i as u64).into();
                 let exact = Jitter { width: 0.5_f32 }.apply([x[at + i], 0.0, 0.0], bits);
                 assert_eq!(y8[i], F8E4M3::from_f32(exact).to_bits(), "{device}, f8e4m3, element {i} from {at}");
                 assert_eq!(y16[at + i], bf16::from_f32(exact), "{device}, bf16, element {i} from {at}");

@@ -99,6 +99,40 @@ pub(crate) fn dropout(device: &Device, dtype: DType, strategy: Strategy) -> Outc
     Ok(())
 }
 
+/// Thresholds that are an element's very word, and one less: all 32 bits count, in every lane.
+pub(crate) fn thresholds(device: &Device, dtype: DType, strategy: Strategy) -> Outcome {
+    let (size, n) = (dtype.size(), 61);
+    let x_bytes = inputs::mixed(dtype, n + 3, 5);
+    let x = Tensor::from_bytes(device, dtype, &x_bytes, [n + 3])?;
+    let place = Philox::new(77).at(1 << 40);
+    for i in 0..40 {
+        let word = place.word(i as u64);
+        for last in [word, word - 1] {
+            // Exact: 32 bits and a power of two.
+            let p = 1.0 - (f64::from(last) + 1.0) / 2.0_f64.powi(32);
+            for at in [0, 3] {
+                let (exact, kept) = expected(dtype, &x_bytes[at * size..(at + n) * size], p, place, 0);
+                assert_eq!(kept[i], u8::from(last == word));
+                let kernel = kernels::dropout(p).strategy(strategy);
+                let mut y = x.try_clone()?;
+                let mut mask = Tensor::zeros(device, DType::Bool, [n + 3])?;
+                let source = x.view().narrow(0, at, n)?;
+                kernel.run_into(source, y.view_mut().narrow(0, at, n)?, place)?;
+                let plain = y.to_bytes()?;
+                let target = y.view_mut().narrow(0, at, n)?;
+                kernel.run_with_mask_into(source, target, mask.view_mut().narrow(0, at, n)?, place)?;
+                for bytes in [plain, y.to_bytes()?] {
+                    if let Some(wrong) = differs(dtype, &bytes[at * size..(at + n) * size], &exact) {
+                        return Err(format!("the word of {i}, from {at}: element {wrong} is wrong").into());
+                    }
+                }
+                assert_eq!(mask.to_bytes()?[at..at + n], kept, "the word of {i}, from {at}");
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The ends of the range of p, training off, and the gradient.
 pub(crate) fn settings(device: &Device, dtype: DType) -> Outcome {
     let n = 1000;
@@ -158,7 +192,7 @@ pub(crate) fn statistics(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Neighbours at many lags, words of a block, seeds and offsets are uncorrelated.
+/// Neighbours at many lags, lanes of a block, seeds and offsets are uncorrelated.
 pub(crate) fn independence(device: &Device) -> Outcome {
     let p = 0.4;
     let centred = |place| -> Result<Vec<f64>, Failed> {
@@ -177,10 +211,10 @@ pub(crate) fn independence(device: &Device) -> Outcome {
     for lag in [1, 2, 3, 4, 5, 8, 16, 31, 32, 64, 128, 1000, 1024, 4096, 1 << 16] {
         check(format!("lag {lag}"), &first, &first[lag..])?;
     }
-    // Pairs of words within blocks alone.
-    for (i, j) in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)] {
-        let word = |k: usize| first.iter().skip(k).step_by(4).copied().collect::<Vec<_>>();
-        check(format!("words {i} and {j}"), &word(i), &word(j))?;
+    // Pairs of lanes of a block alone.
+    for (i, j) in (0..8).flat_map(|i| (0..i).map(move |j| (i, j))) {
+        let lane = |k: usize| first.iter().skip(k).step_by(8).copied().collect::<Vec<_>>();
+        check(format!("lanes {i} and {j}"), &lane(i), &lane(j))?;
     }
     for other in [Philox::new(12), Philox::new(11 | 1 << 63), base.after(N as u64), base.at(1 << 32)] {
         let second = centred(other)?;

@@ -8,7 +8,7 @@ mod dropout;
 mod encodings;
 mod tuner;
 
-use dropout::{beyond_32_bits, dropout, dropout_errors, independence, settings, statistics, views};
+use dropout::{beyond_32_bits, dropout, dropout_errors, independence, settings, statistics, thresholds, views};
 use encodings::{alibi, encoding_errors, into_views, sinusoidal, slopes};
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{DType, Device, Philox, SinusoidalLayout, Strategy, Stream, Tensor, kernels, ops};
@@ -49,6 +49,8 @@ fn main() {
         for &(name, strategy) in &strategies {
             let test = move || dropout(&device, dtype, strategy);
             trials.push(Trial::test(format!("dropout::{dtype}::{name}"), test));
+            let test = move || thresholds(&device, dtype, strategy);
+            trials.push(Trial::test(format!("dropout::{dtype}::thresholds::{name}"), test));
             if strategy == Strategy::ExplicitParallel {
                 continue;
             }

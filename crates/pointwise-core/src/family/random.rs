@@ -38,13 +38,12 @@ pub fn last_kept(p: f64) -> u32 {
 
 impl<T: Value + core::ops::Mul<Output = T>> RandomOp<T> for Dropout<T> {
     #[inline(always)]
-    fn keeps(self, bits: u32) -> bool {
-        bits <= self.last_kept
+    fn last_kept(self) -> u32 {
+        self.last_kept
     }
     #[inline(always)]
-    fn apply(self, x: T, bits: u32) -> T {
-        // A selection, not a product with 0: a dropped infinity or NaN is 0, too.
-        if self.keeps(bits) { x * self.scale } else { T::ZERO }
+    fn kept(self, x: T) -> T {
+        x * self.scale
     }
 }
 

@@ -32,6 +32,26 @@ macro_rules! ptx {
     }};
 }
 
+/// `a * b` in 64 bits: the lower word, then the upper.
+#[inline(always)]
+pub fn wide_product(a: u32, b: u32) -> [u32; 2] {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let (low, high);
+        // SAFETY: arithmetic on registers. LLVM makes a product of two 64-bit numbers of a widened one.
+        unsafe {
+            core::arch::asm!("{{ .reg .b64 p; mul.wide.u32 p, {a}, {b}; mov.b64 {{{l}, {h}}}, p; }}", a = in(reg32) a,
+                b = in(reg32) b, l = out(reg32) low, h = out(reg32) high, options(pure, nomem, nostack));
+        }
+        [low, high]
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let product = a as u64 * b as u64;
+        [product as u32, (product >> 32) as u32]
+    }
+}
+
 /// `a * b + c`, rounded once.
 #[inline(always)]
 pub fn fma(a: f32, b: f32, c: f32) -> f32 {

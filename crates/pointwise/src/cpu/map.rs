@@ -5,12 +5,12 @@ use std::mem::MaybeUninit;
 use pointwise_core::family::bitwise::{BitwiseAnd, BitwiseXor};
 use pointwise_core::map::{self, Map, absent};
 use pointwise_core::op::Words;
-use pointwise_core::philox::BLOCK as WORDS;
 use pointwise_core::{
     BinaryOp, DType, Draw, Element, Logic, OpInfo, Philox, RandomMapOp, ResultType, SignChange, Store, TableOp,
     TernaryOp, UnaryOp, Value, Word, cast, maths,
 };
 
+use super::draw::drawn;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::by_f16c;
 use super::lanes::{load, store};
@@ -26,7 +26,7 @@ use crate::kernel::{Places, Walk};
 /// # Safety
 /// Operands and `y` are aligned to their elements, and valid for `n` of them at their steps. Element `i` of an operand
 /// shares memory with no element of `y` but `i`.
-pub type MapFn = unsafe fn(&[Source; 3], *mut u8, isize, usize, Words, Draw);
+pub type MapFn = unsafe fn(&[Source; 3], *mut u8, isize, usize, Words, &Draw);
 
 /// One operand along a run.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ macro_rules! arities {
             step: isize,
             n: usize,
             words: Words,
-            draw: Draw,
+            draw: &Draw,
         )
         where
             E: Element,
@@ -99,7 +99,7 @@ macro_rules! arities {
 ///
 /// # Safety
 /// As [`MapFn`].
-pub unsafe fn unary<E, O>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw)
+pub unsafe fn unary<E, O>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: &Draw)
 where
     E: Element,
     O: TableOp + UnaryOp<E::Compute, Output: Store<E>>,
@@ -143,7 +143,7 @@ arities! {
 ///
 /// # Safety
 /// As [`MapFn`].
-pub(crate) unsafe fn convert<A, B>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw)
+pub(crate) unsafe fn convert<A, B>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: &Draw)
 where
     A: Element<Compute: cast::Source>,
     B: Element<Compute: cast::Target>,
@@ -154,7 +154,7 @@ where
 
 /// # Safety
 /// As [`MapFn`].
-unsafe fn run<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
+unsafe fn run<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: &Draw) {
     #[cfg(target_arch = "x86_64")]
     match level::level() {
         // SAFETY: the processor has the level; the caller's contract.
@@ -171,7 +171,7 @@ unsafe fn run<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize,
 /// As [`MapFn`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn run_avx2<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
+unsafe fn run_avx2<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: &Draw) {
     // SAFETY: the caller's contract.
     unsafe { blocks::<M, { level::AVX2 }>(operands, y, step, n, words, draw) }
 }
@@ -180,7 +180,7 @@ unsafe fn run_avx2<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: u
 /// As [`MapFn`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn run_avx512<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: Draw) {
+unsafe fn run_avx512<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: &Draw) {
     // SAFETY: the caller's contract.
     unsafe {
         if const { goes_directly::<M>() } {
@@ -261,7 +261,7 @@ unsafe fn blocks<M: Map, const LEVEL: u8>(
     step: isize,
     n: usize,
     words: Words,
-    draw: Draw,
+    draw: &Draw,
 ) {
     let map = M::from_words(words);
     let y = y.cast::<M::R>();
@@ -304,10 +304,15 @@ unsafe fn blocks<M: Map, const LEVEL: u8>(
                 angle::<M>(a, b, c)
             };
             if M::RANDOM {
-                let bits = bits(draw.place, draw.first + start as u64);
-                for (i, (result, &bits)) in results[..len].iter_mut().zip(&bits).enumerate() {
+                // Of the first evaluation, nothing remains but what it asks of the words.
+                let draw = Draw { first: draw.first + start as u64, ..*draw };
+                let words = drawn(&draw, len, |i, bits| {
                     let (a, b, c) = values(i);
-                    result.write(map.with_bits(bits).map(a, b, c));
+                    _ = map.map_drawn(a, b, c, bits);
+                });
+                for (i, (result, &word)) in results[..len].iter_mut().zip(&words).enumerate() {
+                    let (a, b, c) = values(i);
+                    result.write(map.map_drawn(a, b, c, word.into()));
                 }
             } else if const { M::ANGLE.is_some() } && are_small(angle_of, len) {
                 each(len, |i| {
@@ -356,17 +361,6 @@ fn are_small(angle: impl Fn(usize) -> f32, len: usize) -> bool {
     // Magnitudes are ordered as their bits are.
     let largest = (0..len).fold(0, |largest, i| largest.max(angle(i).abs().to_bits()));
     largest <= maths::SMALL_ANGLE.to_bits()
-}
-
-/// The random words of the elements from `first` on.
-#[inline(always)]
-fn bits(place: Philox, first: u64) -> [u32; BLOCK] {
-    let (block, skip) = (first / WORDS as u64, first as usize % WORDS);
-    let mut all = [0; BLOCK + WORDS];
-    for (i, four) in all.chunks_exact_mut(WORDS).enumerate() {
-        four.copy_from_slice(&place.block(block + i as u64));
-    }
-    std::array::from_fn(|i| all[i + skip])
 }
 
 impl Source {
@@ -464,10 +458,8 @@ impl Run<'_> {
     /// # Safety
     /// As [`Run::run`].
     unsafe fn part(&self, start: usize, len: usize) {
-        let mut at = start as u64;
+        let mut draw = Draw { blocks: self.place.blocks(), first: start as u64 };
         runs(self.walk, start, len, |first, step, n| {
-            let draw = Draw { place: self.place, first: at };
-            at += n as u64;
             // SAFETY: the caller's contract.
             unsafe {
                 let sources = std::array::from_fn(|k| Source {
@@ -476,8 +468,9 @@ impl Run<'_> {
                     word: self.given[k],
                 });
                 let y = self.y.offset(first[0] as isize * self.sizes[0] as isize);
-                (self.op)(&sources, y, step[0] as isize, n, self.words, draw);
+                (self.op)(&sources, y, step[0] as isize, n, self.words, &draw);
             }
+            draw.first += n as u64;
         });
     }
 }

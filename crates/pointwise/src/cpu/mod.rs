@@ -4,6 +4,7 @@
 //! target, with AVX2 and FMA, and with AVX-512; which one runs is chosen when the call does (`level`). Without FMA a
 //! fused multiply-add is a library call, so the baseline is right but slow. All give the same bits.
 
+mod draw;
 mod generator;
 mod gradients;
 mod lanes;

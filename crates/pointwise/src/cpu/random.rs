@@ -1,9 +1,9 @@
 //! `y[i] = op(x[i], bits[i])`, and the mask.
 
 use pointwise_core::op::Words;
-use pointwise_core::philox::BLOCK as WORDS;
-use pointwise_core::{Element, Philox, RandomOp, TableOp};
+use pointwise_core::{Draw, Element, Philox, RandomOp, TableOp, Value};
 
+use super::draw::drawn;
 use super::lanes::{load, store};
 #[cfg(target_arch = "x86_64")]
 use super::level;
@@ -15,7 +15,7 @@ use super::parallel::{Shared, split};
 /// tensors; a null mask is not written.
 ///
 /// # Safety
-/// `start` is a multiple of four. `x` and `y` are aligned to their elements, valid for `n` of them, and equal or
+/// `x` and `y` are aligned to their elements, valid for `n` of them, and equal or
 /// disjoint; `mask` is null, or valid for `n` bytes and disjoint from both.
 pub(crate) type RandomFn = unsafe fn(*const u8, *mut u8, *mut u8, u64, usize, Philox, Words);
 
@@ -96,28 +96,28 @@ unsafe fn blocks<E, O, const LEVEL: u8>(
     O: TableOp + RandomOp<E::Compute>,
 {
     let op = O::from_words(words);
+    let (blocks, last) = (philox.blocks(), op.last_kept());
     let (x, y) = (x.cast::<E>(), y.cast::<E>());
     let mut done = 0;
     while done < n {
         let len = BLOCK.min(n - done);
-        let first = (start + done as u64) / WORDS as u64;
-        let mut bits = [0; BLOCK];
-        for (block, four) in bits[..len.next_multiple_of(WORDS)].chunks_exact_mut(WORDS).enumerate() {
-            four.copy_from_slice(&philox.block(first + block as u64));
-        }
+        let draw = Draw { blocks, first: start + done as u64 };
+        let words = drawn(&draw, len, |_, word| _ = word.is_at_most(last));
         let mut values = buffer::<E>();
         // SAFETY: done + len <= n; the caller's contract. Every value is written by the first loop.
         unsafe {
             load::<E, LEVEL>(x.add(done), &mut values[..len]);
-            for (value, &bits) in values[..len].iter_mut().zip(&bits[..len]) {
-                value.write(op.apply(value.assume_init(), bits));
+            for (value, &word) in values[..len].iter_mut().zip(&words[..len]) {
+                let kept = op.kept(value.assume_init());
+                // A selection, not a product with 0: a dropped infinity or NaN is 0, too.
+                value.write(if word <= last { kept } else { E::Compute::ZERO });
             }
             store::<E, LEVEL>(&values[..len], y.add(done));
         }
         if !mask.is_null() {
-            for (i, &bits) in bits[..len].iter().enumerate() {
+            for (i, &word) in words[..len].iter().enumerate() {
                 // SAFETY: done + i < n; the caller's contract.
-                unsafe { mask.add(done + i).write(u8::from(op.keeps(bits))) };
+                unsafe { mask.add(done + i).write(u8::from(word <= last)) };
             }
         }
         done += len;
@@ -138,7 +138,6 @@ pub(crate) unsafe fn run_random(
 ) {
     // Addresses cross threads; the parts written are disjoint.
     let (x, y, bytes) = (Shared(x.cast_mut()), Shared(y), Shared(mask));
-    // A part starts at a multiple of its size, which is one of four.
     split(n, |start, len| {
         // SAFETY: start + len <= n; the caller's contract.
         unsafe {

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use pointwise_core::launch::{ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::op::{MAX_PARAMS, Words};
-use pointwise_core::{DType, Kind, OpInfo, Philox, ResultType};
+use pointwise_core::{DType, Draw, Kind, OpInfo, Philox, ResultType};
 
 use super::promote::{self, Converted};
 use super::unary::DEFAULT_THREADS;
@@ -470,7 +470,7 @@ impl Call {
                 words: ready.words,
                 mode: choice.mode,
                 count,
-                draw: is_random.then_some([self.place.seed, self.place.offset, place[0] as u64]),
+                draw: is_random.then(|| Draw { blocks: self.place.blocks(), first: place[0] as u64 }),
             };
             let queue = |items: u64, params: &mut [*mut c_void]| {
                 let blocks = match choice.class {
@@ -589,13 +589,13 @@ struct Launch {
     words: Words,
     mode: u32,
     count: usize,
-    /// Seed, offset and the index of the first element, for a random op.
-    draw: Option<[u64; 3]>,
+    /// What a random op draws from.
+    draw: Option<Draw>,
 }
 
 /// Pointers to arguments, in order.
 struct Params {
-    pointers: [*mut c_void; 17],
+    pointers: [*mut c_void; 15],
     len: usize,
 }
 
@@ -609,14 +609,14 @@ impl Params {
 impl Launch {
     /// Operands, result, and what `middle` puts behind them; then mode, numbers and parameters.
     fn params(&self, middle: impl FnOnce(&mut Params)) -> Params {
-        let mut params = Params { pointers: [std::ptr::null_mut(); 17], len: 0 };
+        let mut params = Params { pointers: [std::ptr::null_mut(); 15], len: 0 };
         self.addresses[1..=self.count].iter().for_each(|address| params.push(address));
         params.push(&self.addresses[0]);
         middle(&mut params);
         params.push(&self.mode);
         self.given[..self.count].iter().for_each(|word| params.push(word));
         self.words.iter().for_each(|word| params.push(word));
-        self.draw.iter().flatten().for_each(|word| params.push(word));
+        self.draw.iter().for_each(|draw| params.push(draw));
         params
     }
 

@@ -443,16 +443,15 @@ impl DropoutKernel {
         let (mut source, mut target) = (x.device_ptr(), y.addr() as u64);
         let mut flags = mask.map_or(0, |mask| mask.addr() as u64);
         let (mut n, mut head) = (plan.n, plan.head);
-        let Philox { mut seed, mut offset } = place;
+        let mut blocks = place.blocks();
         let [mut p0, mut p1, ..] = *words;
-        let mut params: [*mut c_void; 9] = [
+        let mut params: [*mut c_void; 8] = [
             (&raw mut source).cast(),
             (&raw mut target).cast(),
             (&raw mut flags).cast(),
             (&raw mut n).cast(),
             (&raw mut head).cast(),
-            (&raw mut seed).cast(),
-            (&raw mut offset).cast(),
+            (&raw mut blocks).cast(),
             (&raw mut p0).cast(),
             (&raw mut p1).cast(),
         ];

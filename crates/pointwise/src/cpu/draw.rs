@@ -1,0 +1,48 @@
+//! The random words of a block of elements.
+
+use std::cell::Cell;
+
+use pointwise_core::philox::{BLOCK as EACH, half, whole};
+use pointwise_core::{Draw, RandomWord};
+
+use super::map::BLOCK;
+
+/// Philox blocks of a block of elements that need not begin with one.
+const BLOCKS: usize = BLOCK / EACH + 1;
+
+/// The words of the first `len` elements. `ask` puts to the word of an element, of which it gets the upper half, the
+/// questions that follow; the lower halves are right if one of them took more.
+#[inline(always)]
+pub(super) fn drawn(draw: &Draw, len: usize, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; BLOCK] {
+    let asked = Cell::new(false);
+    let mut words = halves(draw.first, |index| draw.blocks.upper_halves(index));
+    for (i, &word) in words[..len].iter().enumerate() {
+        ask(i, RandomWord::upper(word, &asked));
+    }
+    if asked.get() {
+        let lower = halves(draw.first, |index| draw.blocks.lower_halves(index));
+        for (word, lower) in words.iter_mut().zip(lower) {
+            *word = whole(*word, lower);
+        }
+    }
+    words
+}
+
+/// Half a word for each element from `first` on, in its upper 16 bits; those below mean nothing.
+#[inline(always)]
+fn halves(first: u64, four: impl Fn(u64) -> [u32; EACH / 2]) -> [u32; BLOCK] {
+    let (block, skip) = (first / EACH as u64, first as usize % EACH);
+    // Word `k` of all blocks side by side, so that the loop over blocks is vector code.
+    let mut words = [[0; BLOCKS]; EACH / 2];
+    for b in 0..BLOCKS {
+        let [w0, w1, w2, w3] = four(block + b as u64);
+        (words[0][b], words[1][b], words[2][b], words[3][b]) = (w0, w1, w2, w3);
+    }
+    let mut all = [0; BLOCKS * EACH];
+    for (b, eight) in all.chunks_exact_mut(EACH).enumerate() {
+        for (k, word) in eight.iter_mut().enumerate() {
+            *word = half(words[k / 2][b], k % 2 != 0);
+        }
+    }
+    std::array::from_fn(|i| all[i + skip])
+}
