@@ -97,6 +97,11 @@ pub trait GeneratorOp: Copy {
     fn column(self, plane: u32, column: u32) -> Self::Column;
     /// The element of a row.
     fn element(self, column: Self::Column, row: u32) -> f32;
+    /// The element for a result of 16 bits or less, where a shorter computation survives the rounding.
+    #[inline(always)]
+    fn coarse(self, column: Self::Column, row: u32) -> f32 {
+        self.element(column, row)
+    }
 }
 
 /// Kernel parameters travel as 64-bit words, so that all kernels of a template have one signature.

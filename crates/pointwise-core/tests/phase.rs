@@ -1,7 +1,9 @@
 //! Angles in fixed point, and the position encodings made of them, against f64.
 
 use pointwise_core::family::generator::{Alibi, AlibiCausal, Sinusoidal, SinusoidalHalves, alibi_slope};
-use pointwise_core::maths::phase::{exp2_f64, phase_of_exp2, sincos_phase};
+use pointwise_core::maths::phase::{
+    exp2_f64, multiple, phase_of_exp2, sin_phase_coarse, sincos_phase, sincos_phase_coarse,
+};
 use pointwise_core::{GeneratorOp, TableOp};
 
 fn ulp(x: f64) -> f64 {
@@ -34,6 +36,8 @@ fn phases_of_frequencies() {
 #[test]
 fn sine_and_cosine_of_a_phase() {
     let mut worst = 0.0_f64;
+    // Of the coarse ones, beyond a fixed part.
+    let mut coarse = [0.0_f64; 2];
     let mut check = |phase: u64| {
         // The nearest quarter turn taken off exactly, as the sine of 2^64 turns' fraction has no f64.
         let quarter = phase.wrapping_add(1 << 61) >> 62;
@@ -44,6 +48,12 @@ fn sine_and_cosine_of_a_phase() {
         for (got, exact) in [(sin, s), (cos, c)] {
             worst = worst.max((f64::from(got) - exact).abs() / ulp(exact));
         }
+        let (sin, cos) = sincos_phase_coarse(phase);
+        let alone = [sin_phase_coarse(phase), sin_phase_coarse(phase.wrapping_add(1 << 62))];
+        for (got, exact, kind) in [(sin, s, 0), (cos, c, 0), (alone[0], s, 1), (alone[1], c, 1)] {
+            let rest = (f64::from(got) - exact).abs() - [2.0_f64.powi(-31), 2.0_f64.powi(-29)][kind];
+            coarse[kind] = coarse[kind].max(rest / exact.abs());
+        }
     };
     for i in 0..200_000_u64 {
         check(i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -51,21 +61,32 @@ fn sine_and_cosine_of_a_phase() {
         check(((i % 8) << 61).wrapping_add(i * i).wrapping_sub(1 << 30));
         check(((i % 8) << 61).wrapping_add(i << 40));
     }
-    println!("worst error: {worst:.2} ulp");
+    let [pair, alone] = coarse.map(f64::log2);
+    println!("worst error: {worst:.2} ulp; coarse 2^{pair:.2}, alone 2^{alone:.2}");
+    assert!(pair <= -18.0 && alone <= -18.0, "2^{pair}, 2^{alone}");
     assert!(worst <= 3.0, "{worst} ulp");
     assert_eq!(sincos_phase(0), (0.0, 1.0));
     assert_eq!(sincos_phase(1 << 62).0, 1.0);
     assert_eq!(sincos_phase(1 << 63).1, -1.0);
+    assert_eq!((sincos_phase_coarse(0), sin_phase_coarse(0)), ((0.0, 1.0), 0.0));
 }
 
 #[test]
-fn sinusoidal_against_f64_up_to_a_million() {
+fn multiples_wrap() {
+    for i in 0..10_000_u64 {
+        let (a, b) = (i.wrapping_mul(0x9E37_79B9) as u32, i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        assert_eq!(multiple(a, b), u64::from(a).wrapping_mul(b));
+    }
+}
+
+#[test]
+fn sinusoidal_against_f64_up_to_two_to_the_31() {
     for d_model in [2_u32, 6, 64, 512, 4096] {
         let op = Sinusoidal::new(d_model);
         let halves = SinusoidalHalves::from_words(op.words(d_model));
         for pair in (0..d_model / 2).step_by((d_model as usize / 64).max(1)) {
             let w = 10_000_f64.powf(-2.0 * f64::from(pair) / f64::from(d_model));
-            for p in [0, 1, 2, 3, 100, 4095, 65_537, 131_071, 1_000_003] {
+            for p in [0, 1, 2, 3, 100, 4095, 65_537, 131_071, 1_000_003, 1 << 24, (1 << 24) + 1, (1 << 31) - 1] {
                 let angle = f64::from(p) * w;
                 // f64 rounds the angle, and our frequency has its own error.
                 let slack = angle * 2.0_f64.powi(-46);
@@ -76,6 +97,11 @@ fn sinusoidal_against_f64_up_to_a_million() {
                     let error = (f64::from(got) - exact).abs();
                     assert!(error <= 3.0 * ulp(exact) + slack, "{p} of {pair} in {d_model}: {got}, {exact}");
                     assert_eq!(halves.element(halves.column(0, split), p), got);
+                    let slack = slack + 2.0_f64.powi(-29) + exact.abs() * 2.0_f64.powi(-18);
+                    for coarse in [op.coarse(op.column(0, column), p), halves.coarse(halves.column(0, split), p)] {
+                        let error = (f64::from(coarse) - exact).abs();
+                        assert!(error <= slack, "{p} of {pair} in {d_model}, coarse: {coarse}, {exact}");
+                    }
                 }
             }
         }

@@ -56,7 +56,10 @@ where
             return;
         }
         let mut lanes = [E::Compute::ZERO; V];
-        unroll!(i < V => { lanes[i] = lane::<E>(op.element(columns[i], row)); });
+        unroll!(i < V => {
+            let value = if size_of::<E>() < 4 { op.coarse(columns[i], row) } else { op.element(columns[i], row) };
+            lanes[i] = lane::<E>(value);
+        });
         // SAFETY: plane, row and column are inside the tensor; the caller's contract.
         unsafe { packed::store::<E, V>(y, lanes) }
         row += height;

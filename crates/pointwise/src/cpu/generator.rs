@@ -69,7 +69,9 @@ where
             let at = line as usize * columns as usize + start as usize;
             for (i, &column) in common[..len as usize].iter().enumerate() {
                 // An f32 as the compute type, which for floats is one of the same bits.
-                let value = E::Compute::from_word(op.element(column, row + line).to_word());
+                let row = row + line;
+                let value = if size_of::<E>() < 4 { op.coarse(column, row) } else { op.element(column, row) };
+                let value = E::Compute::from_word(value.to_word());
                 // SAFETY: the element lies in the rows given; the caller's contract.
                 unsafe { y.add(at + i).write(E::narrow(value)) };
             }

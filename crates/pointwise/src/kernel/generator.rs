@@ -84,7 +84,7 @@ struct Cover {
 /// The most rows or columns: indices, and the block behind the last, fit 32 bits.
 const MAX_SIZE: usize = 1 << 31;
 /// The most rows of a thread.
-const MAX_EACH: u64 = 16;
+const MAX_EACH: u64 = 32;
 /// CUDA's limit on the x dimension of a grid.
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// Threads that keep a device busy, where it is not known: a large one's.
