@@ -89,6 +89,9 @@ pub trait RandomMapOp<T>: Copy {
     fn apply(self, operands: [T; 3], bits: RandomWord<'_>) -> T;
 }
 
+/// Rows of a run of [`GeneratorOp::next`].
+pub const RUN: u32 = 32;
+
 /// `index -> y`: planes of rows and columns made of nothing but their indices, evaluated in f32 and rounded once.
 pub trait GeneratorOp: Copy {
     /// What the elements of a column have in common. A thread computes it once for all its rows.
@@ -97,10 +100,22 @@ pub trait GeneratorOp: Copy {
     fn column(self, plane: u32, column: u32) -> Self::Column;
     /// The element of a row.
     fn element(self, column: Self::Column, row: u32) -> f32;
-    /// The element for a result of 16 bits or less, where a shorter computation survives the rounding.
+    /// The element for a result of 16 bits, where a shorter computation survives the rounding.
     #[inline(always)]
     fn coarse(self, column: Self::Column, row: u32) -> f32 {
         self.element(column, row)
+    }
+    /// For a result of 8 bits: the column, ready for the rows from `row` on, a multiple of [`RUN`].
+    #[inline(always)]
+    fn begin(self, column: Self::Column, row: u32) -> Self::Column {
+        let _ = row;
+        column
+    }
+    /// For a result of 8 bits: the element, and the column ready for the next row. The rows of a run come in order; behind
+    /// [`RUN`] of them another begins, so that an element is the same whoever computes it.
+    #[inline(always)]
+    fn next(self, column: Self::Column, row: u32) -> (f32, Self::Column) {
+        (self.element(column, row), column)
     }
 }
 

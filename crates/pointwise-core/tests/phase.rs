@@ -4,6 +4,7 @@ use pointwise_core::family::generator::{Alibi, AlibiCausal, Sinusoidal, Sinusoid
 use pointwise_core::maths::phase::{
     exp2_f64, multiple, phase_of_exp2, sin_phase_coarse, sincos_phase, sincos_phase_coarse,
 };
+use pointwise_core::op::RUN;
 use pointwise_core::{GeneratorOp, TableOp};
 
 fn ulp(x: f64) -> f64 {
@@ -106,6 +107,35 @@ fn sinusoidal_against_f64_up_to_two_to_the_31() {
             }
         }
     }
+}
+
+/// A row of 8 bits is made of the one before: what gathers over a run stays far below their rounding.
+#[test]
+fn runs_of_rows_keep_their_bound() {
+    let mut worst = 0.0_f64;
+    for d_model in [2_u32, 16, 512] {
+        let op = Sinusoidal::new(d_model);
+        let halves = SinusoidalHalves::from_words(op.words(d_model));
+        for pair in 0..d_model / 2 {
+            let w = 10_000_f64.powf(-2.0 * f64::from(pair) / f64::from(d_model));
+            for begin in (0..2_000).chain([(1 << 24) / RUN, (1 << 30) / RUN]).map(|run| run * RUN) {
+                let mut columns = [op.column(0, 2 * pair), op.column(0, 2 * pair + 1)].map(|c| op.begin(c, begin));
+                let mut apart = [pair, pair + d_model / 2].map(|c| halves.begin(halves.column(0, c), begin));
+                for row in begin..begin + RUN {
+                    let angle = f64::from(row) * w;
+                    for (k, exact) in [angle.sin(), angle.cos()].into_iter().enumerate() {
+                        let (got, other);
+                        (got, columns[k]) = op.next(columns[k], row);
+                        (other, apart[k]) = halves.next(apart[k], row);
+                        assert_eq!(got, other);
+                        worst = worst.max((f64::from(got) - exact).abs() - angle * 2.0_f64.powi(-46));
+                    }
+                }
+            }
+        }
+    }
+    println!("worst error in a run: 2^{:.2}", worst.log2());
+    assert!(worst <= 2.0_f64.powi(-18), "2^{}", worst.log2());
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! A thread has `V` neighbouring columns, whose common part it computes once, and several rows. A block is `2^shift`
 //! threads wide and as many high as it has threads left; its rows lie one below another, so that the stores of a warp
-//! are neighbours.
+//! are neighbours. Of 8 bits a thread's own rows do: see [`GeneratorOp::next`].
 
+use pointwise_core::op::RUN;
 use pointwise_core::{GeneratorOp, Value, Word};
 
 use crate::packed::{self, Packed, unroll};
@@ -22,7 +23,7 @@ pub struct Grid {
     pub down: u32,
     /// log2 of the threads of a block side by side.
     pub shift: u32,
-    /// Rows of a thread.
+    /// Rows of a thread; of 8 bits a power of two up to [`RUN`].
     pub each: u32,
 }
 
@@ -48,7 +49,18 @@ where
     let mut columns = [op.column(plane, column); V];
     unroll!(i < V => { columns[i] = op.column(plane, column + i as u32); });
     let height = thread::block_dim_x() >> grid.shift;
-    let mut row = down * height * grid.each + line;
+    // Rows of 16 bits and more lie a block's height apart; those of 8 bits come one from the other.
+    let in_runs = const { size_of::<E>() == 1 };
+    let apart = if in_runs { 1 } else { height };
+    let mut row = if in_runs { (down * height + line) * grid.each } else { down * height * grid.each + line };
+    if in_runs && row < grid.rows {
+        let mut before = row & !(RUN - 1);
+        unroll!(i < V => { columns[i] = op.begin(columns[i], before); });
+        while before < row {
+            unroll!(i < V => { (_, columns[i]) = op.next(columns[i], before); });
+            before += 1;
+        }
+    }
     let start = (plane as u64 * grid.rows as u64 + row as u64) * grid.columns as u64 + column as u64;
     let mut y = y.wrapping_add(start as usize);
     for _ in 0..grid.each {
@@ -57,13 +69,20 @@ where
         }
         let mut lanes = [E::Compute::ZERO; V];
         unroll!(i < V => {
-            let value = if size_of::<E>() < 4 { op.coarse(columns[i], row) } else { op.element(columns[i], row) };
+            let value;
+            if in_runs {
+                (value, columns[i]) = op.next(columns[i], row);
+            } else if size_of::<E>() == 2 {
+                value = op.coarse(columns[i], row);
+            } else {
+                value = op.element(columns[i], row);
+            }
             lanes[i] = lane::<E>(value);
         });
         // SAFETY: plane, row and column are inside the tensor; the caller's contract.
         unsafe { packed::store::<E, V>(y, lanes) }
-        row += height;
-        y = y.wrapping_add(height as usize * grid.columns as usize);
+        row += apart;
+        y = y.wrapping_add(apart as usize * grid.columns as usize);
     }
 }
 

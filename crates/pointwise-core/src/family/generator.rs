@@ -1,6 +1,7 @@
 //! Tensors made of their indices: position encodings.
 
 use crate::maths::phase::{exp2_f64, multiple, phase_of_exp2, sin_phase_coarse, sincos_phase, sincos_phase_coarse};
+use crate::maths::prim::fma;
 use crate::op::{GeneratorOp, TableOp, Words};
 use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
 
@@ -79,7 +80,7 @@ impl GeneratorOp for Alibi {
     fn element(self, column: AlibiColumn, row: u32) -> f32 {
         let distance = Alibi::distance(column, row);
         // The low part makes it one rounding; subtracted from 0, the diagonal is +0.
-        0.0 - crate::maths::prim::fma(column.high, distance, column.low * distance)
+        0.0 - fma(column.high, distance, column.low * distance)
     }
 }
 
@@ -140,7 +141,7 @@ impl TableOp for AlibiCausal {
 ///
 /// The angle is kept in 2^-64 turns, so that a multiple of it is exact modulo a turn: the error is 3 ulp of the result
 /// and `p 2^-46 w` radians, where f32 angles have `p 2^-24 w`. What 16 bits and less are rounded from is within `2^-18` of
-/// the result, `2^-29` and `p 2^-46 w`.
+/// the result, `2^-29` and `p 2^-46 w`; 8 bits, made of the row before, from within `2^-18`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sinusoidal {
     /// log2 of the ratio of a frequency to the one before.
@@ -164,14 +165,40 @@ impl Sinusoidal {
     }
 }
 
-/// A column of [`Sinusoidal`]: its frequency in 2^-64 turns, and whether it is a cosine.
+/// A column of [`Sinusoidal`]: its frequency in 2^-64 turns, and whether it is a cosine; in a run, also what the next rows
+/// are made of.
 #[derive(Clone, Copy, Debug)]
 pub struct SinusoidalColumn {
     frequency: u64,
     is_cosine: bool,
+    /// The element of the row at hand.
+    value: f32,
+    /// By how much the next row's is larger.
+    change: f32,
+    /// What times an element is the change's loss: `4 sin^2(w / 2)`.
+    bend: f32,
 }
 
 impl SinusoidalColumn {
+    #[inline(always)]
+    const fn new(frequency: u64, is_cosine: bool) -> Self {
+        SinusoidalColumn { frequency, is_cosine, value: 0.0, change: 0.0, bend: 0.0 }
+    }
+    #[inline(always)]
+    fn begin(self, row: u32) -> Self {
+        let phase = self.phase(row);
+        // sin(p + w) - sin p = 2 sin(w / 2) cos(p + w / 2), and so on: small frequencies lose no digits.
+        let half = self.frequency / 2;
+        let chord = 2.0 * sincos_phase(half).0;
+        let (sin, cos) = sincos_phase(phase.wrapping_add(half));
+        let change = chord * if self.is_cosine { -sin } else { cos };
+        SinusoidalColumn { value: self.at(row), change, bend: chord * chord, ..self }
+    }
+    #[inline(always)]
+    fn next(self) -> (f32, Self) {
+        let value = self.value + self.change;
+        (self.value, SinusoidalColumn { value, change: fma(-self.bend, value, self.change), ..self })
+    }
     #[inline(always)]
     fn at(self, row: u32) -> f32 {
         self.of(sincos_phase(self.phase(row)))
@@ -190,7 +217,7 @@ impl GeneratorOp for Sinusoidal {
     type Column = SinusoidalColumn;
     #[inline(always)]
     fn column(self, _: u32, column: u32) -> SinusoidalColumn {
-        SinusoidalColumn { frequency: self.frequency(column / 2), is_cosine: column & 1 != 0 }
+        SinusoidalColumn::new(self.frequency(column / 2), column & 1 != 0)
     }
     #[inline(always)]
     fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
@@ -200,6 +227,14 @@ impl GeneratorOp for Sinusoidal {
     fn coarse(self, column: SinusoidalColumn, row: u32) -> f32 {
         // The column beside it shares what is the same in both.
         column.of(sincos_phase_coarse(column.phase(row)))
+    }
+    #[inline(always)]
+    fn begin(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
+        column.begin(row)
+    }
+    #[inline(always)]
+    fn next(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
+        column.next()
     }
 }
 
@@ -241,7 +276,7 @@ impl GeneratorOp for SinusoidalHalves {
     fn column(self, _: u32, column: u32) -> SinusoidalColumn {
         let is_cosine = column >= self.pairs;
         let pair = if is_cosine { column - self.pairs } else { column };
-        SinusoidalColumn { frequency: self.frequencies.frequency(pair), is_cosine }
+        SinusoidalColumn::new(self.frequencies.frequency(pair), is_cosine)
     }
     #[inline(always)]
     fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
@@ -251,6 +286,14 @@ impl GeneratorOp for SinusoidalHalves {
     fn coarse(self, column: SinusoidalColumn, row: u32) -> f32 {
         let quarter = if column.is_cosine { 1 << 62 } else { 0 };
         sin_phase_coarse(column.phase(row).wrapping_add(quarter))
+    }
+    #[inline(always)]
+    fn begin(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
+        column.begin(row)
+    }
+    #[inline(always)]
+    fn next(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
+        column.next()
     }
 }
 

@@ -34,9 +34,9 @@ fn halves(first: u64, four: impl Fn(u64) -> [u32; EACH / 2]) -> [u32; BLOCK] {
     let (block, skip) = (first / EACH as u64, first as usize % EACH);
     // Word `k` of all blocks side by side, so that the loop over blocks is vector code.
     let mut words = [[0; BLOCKS]; EACH / 2];
-    for b in 0..BLOCKS {
-        let [w0, w1, w2, w3] = four(block + b as u64);
-        (words[0][b], words[1][b], words[2][b], words[3][b]) = (w0, w1, w2, w3);
+    let [w0, w1, w2, w3] = &mut words;
+    for (b, (((w0, w1), w2), w3)) in w0.iter_mut().zip(w1).zip(w2).zip(w3).enumerate() {
+        [*w0, *w1, *w2, *w3] = four(block + b as u64);
     }
     let mut all = [0; BLOCKS * EACH];
     for (b, eight) in all.chunks_exact_mut(EACH).enumerate() {

@@ -1,6 +1,6 @@
 //! `y[plane, row, column] = op(plane, row, column)`.
 
-use pointwise_core::op::Words;
+use pointwise_core::op::{RUN, Words};
 use pointwise_core::{Element, GeneratorOp, TableOp, Word};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -65,15 +65,32 @@ where
         for (i, column) in common[..len as usize].iter_mut().enumerate() {
             *column = op.column(plane, start + i as u32);
         }
-        for line in 0..rows {
-            let at = line as usize * columns as usize + start as usize;
-            for (i, &column) in common[..len as usize].iter().enumerate() {
-                // An f32 as the compute type, which for floats is one of the same bits.
-                let row = row + line;
-                let value = if size_of::<E>() < 4 { op.coarse(column, row) } else { op.element(column, row) };
-                let value = E::Compute::from_word(value.to_word());
-                // SAFETY: the element lies in the rows given; the caller's contract.
-                unsafe { y.add(at + i).write(E::narrow(value)) };
+        let write = |at: u32, i: usize, value: f32| {
+            let place = (at - row) as usize * columns as usize + start as usize + i;
+            // An f32 as the compute type, which for floats is one of the same bits.
+            let value = E::narrow(E::Compute::from_word(value.to_word()));
+            // SAFETY: the element lies in the rows given; the caller's contract.
+            unsafe { y.add(place).write(value) };
+        };
+        let common = &mut common[..len as usize];
+        if size_of::<E>() == 1 {
+            for at in row & !(RUN - 1)..row + rows {
+                if at % RUN == 0 {
+                    common.iter_mut().for_each(|column| *column = op.begin(*column, at));
+                }
+                for (i, column) in common.iter_mut().enumerate() {
+                    let value;
+                    (value, *column) = op.next(*column, at);
+                    if at >= row {
+                        write(at, i, value);
+                    }
+                }
+            }
+        } else {
+            for at in row..row + rows {
+                for (i, &column) in common.iter().enumerate() {
+                    write(at, i, if size_of::<E>() == 2 { op.coarse(column, at) } else { op.element(column, at) });
+                }
             }
         }
         start += len;

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::family::generator::{Alibi, Sinusoidal};
-use pointwise_core::op::{MAX_PARAMS, Words};
+use pointwise_core::op::{MAX_PARAMS, RUN, Words};
 use pointwise_core::{DType, OpInfo};
 
 use super::unary::DEFAULT_THREADS;
@@ -85,6 +85,8 @@ struct Cover {
 const MAX_SIZE: usize = 1 << 31;
 /// The most rows of a thread.
 const MAX_EACH: u64 = 32;
+/// The least of a run: a thread begins it, and walks to its rows.
+const MIN_OF_A_RUN: u32 = 4;
 /// CUDA's limit on the x dimension of a grid.
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// Threads that keep a device busy, where it is not known: a large one's.
@@ -308,7 +310,11 @@ impl GeneratorKernel {
         let height = self.threads >> shift;
         let threads = padded(shift) * u64::from(rows) * u64::from(planes);
         let deepest = u64::from(rows.div_ceil(height)).clamp(1, MAX_EACH);
-        let each = (threads / (4 * busy).max(1)).clamp(1, deepest) as u32;
+        let mut each = (threads / (4 * busy).max(1)).clamp(1, deepest) as u32;
+        if dtype.size() == 1 {
+            // A part of a run, of which the beginning costs more than the rows: see GeneratorOp::next.
+            each = (2 * each).next_power_of_two().clamp(MIN_OF_A_RUN, RUN);
+        }
         let (across, down) = (lanes.div_ceil(1 << shift), rows.div_ceil(height * each));
         let blocks = u64::from(across) * u64::from(down) * u64::from(planes);
         if blocks > MAX_BLOCKS {
@@ -332,10 +338,13 @@ mod tests {
     fn a_cover_is_complete() {
         for columns in [1_u32, 2, 3, 8, 31, 32, 33, 96, 100, 768, 1000, 4096] {
             for rows in [1_u32, 2, 7, 100] {
-                for (threads, busy) in [(32, 1), (96, 1), (256, 1), (1024, 100_000)] {
+                let settings = [(32, 1), (96, 1), (256, 1), (1024, 100_000)];
+                for ((threads, busy), dtype) in settings.into_iter().flat_map(|s| [(s, DType::F32), (s, DType::F8E4M3)])
+                {
                     let kernel = kernels::alibi(false).threads(threads).strategy(Strategy::Direct);
                     let call = Call { sizes: [2, rows, columns], words: Words::default() };
-                    let cover = kernel.cover(&call, DType::F32, 4096, busy).unwrap();
+                    let cover = kernel.cover(&call, dtype, 4096, busy).unwrap();
+                    assert!(dtype == DType::F32 || cover.each.is_power_of_two() && cover.each <= RUN);
                     let height = threads >> cover.shift;
                     assert_eq!(height << cover.shift, threads, "a block is a rectangle");
                     let mut seen = vec![0_u8; (2 * rows * columns) as usize];
@@ -345,7 +354,12 @@ mod tests {
                         for thread in 0..threads {
                             let column = (across << cover.shift) + (thread & ((1 << cover.shift) - 1));
                             for k in 0..cover.each {
-                                let row = down * height * cover.each + (thread >> cover.shift) + k * height;
+                                let line = thread >> cover.shift;
+                                let row = if dtype == DType::F32 {
+                                    down * height * cover.each + line + k * height
+                                } else {
+                                    (down * height + line) * cover.each + k
+                                };
                                 if column < columns && row < rows {
                                     seen[((plane * rows + row) * columns + column) as usize] += 1;
                                 }
