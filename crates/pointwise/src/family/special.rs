@@ -142,7 +142,8 @@ pub(super) mod ops {
     /// `1 / (1 - p)`, or becomes +0 (also where it is NaN or infinite). Without `training`, or with `p = 0`, a copy.
     ///
     /// Which elements are kept is a function of `place` and their row-major index alone: the same for every element
-    /// type, shape of the same number of elements, strategy and device. It is another choice than PyTorch's.
+    /// type, shape of the same number of elements, strategy and device. It is another choice than PyTorch's. The next call
+    /// goes on at [`place.after(n)`](Philox::after), `n` elements later.
     ///
     /// ```
     /// use pointwise::{Device, Philox, Tensor, ops};
@@ -283,7 +284,8 @@ pub(super) mod ops {
     /// `p w_i`, `w_i = 10000^(-2 i / d_model)`, rounded once.
     ///
     /// The error of an f32 is at most 3 ULP and `2^-46 p w_i` radians of the angle, at every position: angles are
-    /// reduced exactly, in fixed point.
+    /// reduced exactly, in fixed point. Elements of 16 bits are rounded from a number within `2^-18` of itself and `2^-29`,
+    /// those of 8 bits within `2^-18`, and `2^-46 p w_i` likewise.
     ///
     /// # Errors
     /// As [`GeneratorKernel::run`](crate::GeneratorKernel::run).
