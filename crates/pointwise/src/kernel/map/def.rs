@@ -1,0 +1,87 @@
+//! The definitions of ops of several operands.
+
+use pointwise_core::op::{MAX_PARAMS, Words};
+use pointwise_core::{DType, Kind, OpInfo};
+
+use crate::Number;
+use crate::cpu::MapFn;
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::{Class, Entry, scalar};
+
+/// An op of two or three operands as the host knows it. Made by [`host_binary!`](crate::host_binary) and its siblings from
+/// a row of an op table.
+#[derive(Debug)]
+pub struct MapDef {
+    /// The row.
+    pub info: OpInfo,
+    /// The loop over elements of a type on the CPU; `None` for a type the op does not take.
+    pub cpu: fn(DType) -> Option<MapFn>,
+    /// The kernel of a class for elements of a type; `None` where there is none.
+    pub entry: fn(DType, Class) -> Option<&'static Entry>,
+    /// The formula in f64 (a bool result as 0 or 1); `None` for ops on bits alone.
+    pub oracle: Option<fn([f64; 3], Words) -> f64>,
+    /// The formula with every step rounded to f32 once, of binary ops on floats alone: what the bound of a gradient is
+    /// about.
+    pub steps: Option<fn([f32; 2], Words) -> f32>,
+}
+
+impl MapDef {
+    /// The formula in f64, for elements of a tensor of type `dtype`: the exact result to f64's accuracy, not yet rounded
+    /// to the result's type, a bool as 0 or 1. `None` for ops on bits alone.
+    ///
+    /// # Errors
+    /// An element type or a parameter that the op does not take.
+    pub fn oracle_for(
+        &self,
+        dtype: DType,
+        params: &[Number; MAX_PARAMS],
+    ) -> Result<Option<impl Fn([f64; 3]) -> f64 + Copy + use<>>> {
+        self.check_dtype(dtype)?;
+        let mut words = Words::default();
+        for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
+            *word = number.oracle(info, dtype)?.to_bits();
+        }
+        Ok(self.oracle.map(|oracle| move |x| oracle(x, words)))
+    }
+
+    /// [`MapDef::steps`] with parameters, for elements of a tensor of type `dtype`.
+    ///
+    /// # Errors
+    /// As [`MapDef::oracle_for`].
+    pub fn steps_for(
+        &self,
+        dtype: DType,
+        params: &[Number; MAX_PARAMS],
+    ) -> Result<Option<impl Fn([f32; 2]) -> f32 + Copy + use<>>> {
+        self.check_dtype(dtype)?;
+        let words = scalar::params(&self.info, params, dtype)?;
+        Ok(self.steps.map(|steps| move |x| steps(x, words)))
+    }
+
+    pub(super) fn check_dtype(&self, dtype: DType) -> Result<()> {
+        if self.info.supports(dtype) {
+            return Ok(());
+        }
+        Err(ErrorKind::DType { op: self.info.name.to_owned(), got: dtype, allowed: self.info.types.to_vec() }.into())
+    }
+
+    /// The element type whose kernels and loops serve `dtype`: another of the same width where bits are but moved.
+    pub(super) fn carrier(&self, dtype: DType) -> DType {
+        match (self.info.kind, dtype.size()) {
+            (Kind::Select, 1) => DType::I8,
+            (Kind::Select, 2) => DType::I16,
+            (Kind::Select, 4) => DType::I32,
+            (Kind::Select, _) => DType::I64,
+            _ => dtype,
+        }
+    }
+
+    #[cold]
+    pub(super) fn no_kernel(&self, dtype: DType) -> Error {
+        ErrorKind::NoKernel {
+            symbol: format!("{} of {dtype}", self.info.name),
+            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
+        }
+        .into()
+    }
+}
