@@ -6,7 +6,7 @@
 //! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
 //! the read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::launch::{ITEMS, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::launch::{ITEMS, LEADS, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::{Draw, Element, Value, Word};
 
@@ -68,8 +68,7 @@ pub(crate) unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: 
             let how = memory::How { nothing, one, passing: mode & (ONCE << (STREAM_SHIFT + k)) };
             memory::load_as(p.cast(), V * size_of::<E>(), size_of::<E>(), how)
         } else {
-            let vector = if nothing == 0 { memory::load(p.cast(), size_of::<E>()) } else { [0, 0] };
-            VectorOrOne { vector, one: 0 }
+            VectorOrOne { vector: [memory::load_unless(p.cast(), size_of::<E>(), nothing), 0], one: 0 }
         }
     };
     Loaded { bits, word: nothing != 0, one: V > 1 && one != 0 }
@@ -131,7 +130,7 @@ where
 {
     // SAFETY: the caller's contract.
     let target = unsafe { y.offset(place as isize) };
-    if const { M::LOGICAL && all_are_bytes::<M>() } {
+    if const { M::LOGICAL && by_words::<M>() } {
         let truths = [
             truths::<M::A>(a, inputs.words[0]),
             truths::<M::B>(b, inputs.words[1]),
@@ -170,15 +169,13 @@ where
     unsafe { finish::<M, V>(inputs, fetch::<M, V>(inputs, at), at[0], y, map) }
 }
 
-/// Whether all operands and the result are types of one byte.
-const fn all_are_bytes<M: Map>() -> bool {
-    size_of::<M::R>() == 1
-        && size_of::<M::A>() == 1
-        && (M::OPERANDS < 2 || size_of::<M::B>() == 1)
-        && (M::OPERANDS < 3 || size_of::<M::C>() == 1)
+/// Whether the truth of all operands is worked out by words: they have elements of one size, of which a word has several.
+const fn by_words<M: Map>() -> bool {
+    let size = size_of::<M::A>();
+    size <= 2 && (M::OPERANDS < 2 || size_of::<M::B>() == size) && (M::OPERANDS < 3 || size_of::<M::C>() == size)
 }
 
-/// Which of sixteen elements of one byte are true, in bit 7 of each byte.
+/// Which of a vector's elements are true, in the highest bit of each.
 #[inline(always)]
 fn truths<E: Packed>(loaded: Loaded, word: u64) -> [u32; 4] {
     let [low, high] = loaded.spread::<E>();
@@ -189,22 +186,21 @@ fn truths<E: Packed>(loaded: Loaded, word: u64) -> [u32; 4] {
     truths
 }
 
-/// Sixteen bools by the truth table of [`Map::LOGICAL`], four in a word: the compiler folds the formula of constants, and
-/// what remains are a few operations on words.
+/// Bools by the truth table of [`Map::LOGICAL`], as many at a time as a word has elements: the compiler folds the formula of
+/// constants, and what remains are a few operations on words.
 #[inline(always)]
 fn logical<M: Map>(truths: [[u32; 4]; 3], map: M) -> [u64; 2] {
     let mut words = [0_u32; 4];
     unroll!(at most 8: row < 1 << M::OPERANDS => {
         let is = |k: usize| row >> k & 1 != 0;
         let result = map.map(one_or_zero(is(0)), one_or_zero(is(1)), one_or_zero(is(2)));
-        let mask = if result.truth() { 0x8080_8080 } else { 0 };
+        let mask = if result.truth() { packed::highest::<M::A>() } else { 0 };
         unroll!(at most 4: i < 4 => {
             let fits = |k: usize| if is(k) { truths[k][i] } else if k < M::OPERANDS { !truths[k][i] } else { u32::MAX };
             words[i] |= mask & fits(0) & fits(1) & fits(2);
         });
     });
-    let [a, b, c, d] = words.map(|word| (word >> 7) as u64);
-    [a | b << 32, c | d << 32]
+    packed::bools::<M::A>(words)
 }
 
 #[inline(always)]
@@ -247,10 +243,10 @@ where
 }
 
 /// A thread one item of `V` elements of the innermost dimension, found by `steps`, which has the strides of the result
-/// and, behind them, of the operands. Where there are fewer threads than items, a thread has [`ITEMS`] of one element.
+/// and, behind them, of the operands; or [`ITEMS`] of one element, a block's width apart.
 ///
 /// # Safety
-/// With vectors, `steps` has at most [`MAX_ROW_DIMS`] dimensions, and there is a thread for each item. For each of
+/// With vectors, `steps` has at most [`MAX_ROW_DIMS`] dimensions. There are threads enough for all items. For each of
 /// `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V` elements and aligned to them, that in
 /// each operand likewise for reading, or for one element where `mode` says that it is one for all `V`. No element of `y`
 /// belongs to two items, and one that is also an operand's belongs to the same item there.
@@ -268,53 +264,135 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
         let item = thread::index_1d();
         if item < items {
             // SAFETY: item < items; the caller's contract.
-            unsafe { vector::<M, V>(inputs, place::<{ MAX_ROW_DIMS }, N, 4>(steps, item), y, map) }
+            unsafe { row::<M, V, N>(inputs, steps, item, y, map) }
         }
         return;
     }
     let width = thread::block_dim_x();
-    let each = if thread::grid_dim_x() * width >= items { 1 } else { ITEMS };
-    let first = thread::block_idx_x() * (width * each) + thread::thread_idx_x();
-    let (mut item, mut left) = (first, each);
-    while left > 0 && item < items {
+    let mut item = thread::block_idx_x() * (width * ITEMS) + thread::thread_idx_x();
+    if item >= items {
+        return;
+    }
+    // For an item that there is not, the first is loaded again.
+    let mut all = [item; ITEMS as usize];
+    unroll!(at most 4: k < ITEMS as usize => {
+        let next = item + k as u32 * width;
+        if next < items {
+            all[k] = next;
+        }
+    });
+    let at = places(steps, all);
+    // SAFETY: every item is below `items`; the caller's contract.
+    unsafe {
+        // All under way at once: loads of one element are too short for one to fill the time.
         let mut loaded = [[Loaded::NONE; 3]; ITEMS as usize];
         let mut results = [0; ITEMS as usize];
-        let mut count = 1;
-        // SAFETY: every item is below `items`; the caller's contract.
-        unsafe {
-            if left == ITEMS && steps.splits < FEW_DIMS as u32 && item + (ITEMS - 1) * width < items {
-                // All under way at once: loads of one element are too short for one to fill the time.
-                count = ITEMS;
-                unroll!(at most 4: k < ITEMS as usize => {
-                    let at: [i64; 4] = place::<FEW_DIMS, N, 4>(steps, item + k as u32 * width);
-                    loaded[k] = fetch::<M, 1>(inputs, at);
-                    results[k] = at[0];
-                });
-            } else {
-                let at: [i64; 4] = place::<MAX_DIMS, N, 4>(steps, item);
-                loaded[0] = fetch::<M, 1>(inputs, at);
-                results[0] = at[0];
+        unroll!(at most 4: k < ITEMS as usize => {
+            loaded[k] = fetch::<M, 1>(inputs, at[k]);
+            results[k] = at[k][0];
+        });
+        let end = items.min(item + ITEMS * width);
+        // One copy of the formula; what is loaded moves up, for an index would be one into local memory.
+        loop {
+            thread::no_unrolling();
+            finish::<M, 1>(inputs, loaded[0], results[0], y, map);
+            item += width;
+            if item >= end {
+                break;
             }
-            left -= count;
-            item += count * width;
-            // One copy of the formula; what is loaded moves up, for an index would be one into local memory.
-            loop {
-                finish::<M, 1>(inputs, loaded[0], results[0], y, map);
-                count -= 1;
-                if count == 0 {
-                    break;
-                }
-                unroll!(at most 4: k < ITEMS as usize - 1 => {
-                    loaded[k] = loaded[k + 1];
-                    results[k] = results[k + 1];
-                });
-            }
+            unroll!(at most 4: k < ITEMS as usize - 1 => {
+                loaded[k] = loaded[k + 1];
+                results[k] = results[k + 1];
+            });
         }
     }
 }
 
-/// The most dimensions of which a thread finds several places at a time.
-const FEW_DIMS: usize = 3;
+/// A vector of a row. Where the first operand lies item after item, its load is under way before the others' places are
+/// found.
+///
+/// # Safety
+/// As [`tiled`].
+#[inline(always)]
+unsafe fn row<M, const V: usize, const N: usize>(inputs: &Inputs<M>, steps: &Steps<N>, item: u32, y: *mut M::R, map: M)
+where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
+    let mode = inputs.mode;
+    let [mut a, mut b, mut c] = [Loaded::NONE; 3];
+    // SAFETY: the caller's contract.
+    unsafe {
+        if mode & LEADS != 0 {
+            let first = inputs.a.add(item as usize * V);
+            a.bits.vector = memory::load_passing(first.cast(), V * size_of::<M::A>(), mode & (ONCE << STREAM_SHIFT));
+        }
+        let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, N, 4>(steps, item);
+        // Opaque, or the compiler would make two copies of what is between the branches.
+        if thread::opaque(mode) & LEADS == 0 {
+            // Those that pass are whole, and lead.
+            a = load::<M::A, V>(inputs.a.offset(at[1] as isize), mode & !(ONCE << STREAM_SHIFT), 0);
+        }
+        if M::OPERANDS > 1 {
+            b = load::<M::B, V>(inputs.b.offset(at[2] as isize), mode, 1);
+        }
+        if M::OPERANDS > 2 {
+            c = load::<M::C, V>(inputs.c.offset(at[3] as isize), mode, 2);
+        }
+        finish::<M, V>(inputs, [a, b, c], at[0], y, map);
+    }
+}
+
+/// Dimensions in which the places of all items of a thread are found at once.
+const FEW_SPLITS: usize = 2;
+
+/// Offsets of items in `N` tensors, zeros behind them. Every index is a constant, so that
+/// nothing goes to local memory: for dimensions that few calls have, the items take turns in one copy of the code.
+#[inline(always)]
+fn places<const N: usize>(steps: &Steps<N>, items: [u32; ITEMS as usize]) -> [[i64; 4]; ITEMS as usize] {
+    let mut rest = items;
+    let mut at = [[0_i32; 4]; ITEMS as usize];
+    split::<0, FEW_SPLITS, N, _>(steps, &mut rest, &mut at);
+    if steps.splits > FEW_SPLITS as u32 {
+        let mut left = thread::opaque(ITEMS);
+        while left > 0 {
+            thread::no_unrolling();
+            left -= 1;
+            let (mut first, mut place) = ([rest[0]], [at[0]]);
+            split::<FEW_SPLITS, { MAX_DIMS - 1 }, N, 1>(steps, &mut first, &mut place);
+            unroll!(at most 4: i < ITEMS as usize - 1 => {
+                rest[i] = rest[i + 1];
+                at[i] = at[i + 1];
+            });
+            rest[ITEMS as usize - 1] = first[0];
+            at[ITEMS as usize - 1] = place[0];
+        }
+    }
+    unroll!(at most 4: i < ITEMS as usize => { outermost(steps, rest[i], &mut at[i]); });
+    at.map(|at| at.map(i64::from))
+}
+
+/// Takes the dimensions `FROM .. TO`, of those there are, from what is left of items.
+#[inline(always)]
+fn split<const FROM: usize, const TO: usize, const N: usize, const ITEMS: usize>(
+    steps: &Steps<N>,
+    rest: &mut [u32; ITEMS],
+    at: &mut [[i32; 4]; ITEMS],
+) {
+    unroll!(at most 8: d < MAX_DIMS - 1 => {
+        if d >= FROM && d < TO && (d as u32) < steps.splits {
+            unroll!(at most 4: i < ITEMS => {
+                let (next, index) = steps.sizes[d].divide(rest[i]);
+                unroll!(at most 4: k < N => { at[i][k] += index as i32 * steps.strides[d][k]; });
+                rest[i] = next;
+            });
+        }
+    });
+}
+
+#[inline(always)]
+fn outermost<const N: usize>(steps: &Steps<N>, rest: u32, at: &mut [i32; 4]) {
+    unroll!(at most 4: k < N => { at[k] += rest as i32 * steps.outer[k]; });
+}
 
 /// Offsets of an item in `N` tensors, zeros behind them; `steps` has at most `DIMS` dimensions. Every index is a constant,
 /// so that nothing goes to local memory.

@@ -49,6 +49,32 @@ pub unsafe fn load(address: *const u8, bytes: usize) -> [u64; 2] {
     }
 }
 
+/// As [`load`], of 1, 2, 4 or 8 bytes; where `nothing` is not zero, nothing is read, and the bits are anything. No branch,
+/// and not `pure`: see [`load_as`].
+///
+/// # Safety
+/// As [`load`], where `nothing` is zero.
+#[inline(always)]
+pub unsafe fn load_unless(address: *const u8, bytes: usize, nothing: u32) -> u64 {
+    macro_rules! unless {
+        ($load:literal $class:ident $type:ty) => {{
+            let v: $type;
+            asm!("{{ .reg .pred p; setp.eq.u32 p, {nothing}, 0;", concat!("@p ld.global.", $load, " {v}, [{a}]; }}"),
+                v = out($class) v, a = in(reg64) address, nothing = in(reg32) nothing, options(readonly, nostack));
+            v as u64
+        }};
+    }
+    // SAFETY: the caller's contract.
+    unsafe {
+        match bytes {
+            1 => unless!("u8" reg32 u32),
+            2 => unless!("u16" reg16 u16),
+            4 => unless!("u32" reg32 u32),
+            _ => unless!("u64" reg64 u64),
+        }
+    }
+}
+
 /// What a vector's load is to do; at most one bit is set, by the host, so that the choice is the same in all threads.
 #[derive(Clone, Copy)]
 pub struct How {
@@ -77,8 +103,8 @@ macro_rules! one_of {
         let one;
         asm!("{{ .reg .pred v, o, p; .reg .b32 t; setp.ne.u32 o, {how_one}, 0; setp.ne.u32 p, {passing}, 0;",
             "or.b32 t, {how_one}, {passing}; or.b32 t, t, {nothing}; setp.eq.u32 v, t, 0;",
-            concat!("@o ld.global.", $one, " {one}, [{a}];"),
             concat!("@v ld.global.", $vector, ", [{a}];"),
+            concat!("@o ld.global.", $one, " {one}, [{a}];"),
             concat!("@p ld.global.cs.", $vector, ", [{a}]; }}"),
             $($lane = out(reg32) $lane,)* one = out($class) one, a = in(reg64) $address, how_one = in(reg32) $how.one,
             passing = in(reg32) $how.passing, nothing = in(reg32) $how.nothing, options(readonly, nostack));
@@ -161,6 +187,51 @@ pub unsafe fn load_halves(near: *const u8, far: *const u8, bytes: usize, joined:
     }
 }
 
+/// Of two loads one runs: by a predicate and its complement, so that neither waits for the other's registers.
+macro_rules! either {
+    ($passing:ident, $address:ident, $load:literal [$($lane:ident)*]) => {
+        asm!("{{ .reg .pred p; setp.ne.u32 p, {passing}, 0;",
+            concat!("@p ld.global.cs.", $load, ", [{a}];"),
+            concat!("@!p ld.global.", $load, ", [{a}]; }}"),
+            $($lane = out(reg32) $lane,)* a = in(reg64) $address, passing = in(reg32) $passing,
+            options(readonly, nostack))
+    };
+}
+
+/// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, whose lines the level-2 cache is to give up first where `passing` is
+/// not zero. `bytes` must fold to a constant, and `passing` be the same in all threads.
+///
+/// # Safety
+/// As [`load`].
+#[inline(always)]
+pub unsafe fn load_passing(address: *const u8, bytes: usize, passing: u32) -> [u64; 2] {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match bytes {
+            2 => {
+                let x: u32;
+                either!(passing, address, "u16 {x}"[x]);
+                [x as u64, 0]
+            }
+            4 => {
+                let x: u32;
+                either!(passing, address, "u32 {x}"[x]);
+                [x as u64, 0]
+            }
+            8 => {
+                let (x, y): (u32, u32);
+                either!(passing, address, "v2.u32 {{{x}, {y}}}" [x y]);
+                [join(x, y), 0]
+            }
+            _ => {
+                let (x, y, z, w): (u32, u32, u32, u32);
+                either!(passing, address, "v4.u32 {{{x}, {y}, {z}, {w}}}" [x y z w]);
+                [join(x, y), join(z, w)]
+            }
+        }
+    }
+}
+
 /// The inverse of [`load`].
 ///
 /// # Safety
@@ -202,11 +273,17 @@ pub fn repeat<const BYTES: u32>(word: u32) -> u64 {
 /// The signs of bytes of `a` and `b`, each over a byte: `BYTES` selects in the manner of `prmt`, with 8 added to each.
 #[inline(always)]
 pub fn signs<const BYTES: u32>(a: u32, b: u32) -> u32 {
-    let signs: u32;
+    choose::<BYTES>(a, b)
+}
+
+/// The bytes of two words that `BYTES` selects, in the manner of `prmt`.
+#[inline(always)]
+pub fn choose<const BYTES: u32>(a: u32, b: u32) -> u32 {
+    let chosen;
     // SAFETY: arithmetic on registers.
     unsafe {
-        asm!("prmt.b32 {d}, {a}, {b}, {s};", a = in(reg32) a, b = in(reg32) b, s = const BYTES, d = out(reg32) signs,
+        asm!("prmt.b32 {d}, {a}, {b}, {s};", a = in(reg32) a, b = in(reg32) b, s = const BYTES, d = out(reg32) chosen,
             options(pure, nomem, nostack));
     }
-    signs
+    chosen
 }

@@ -81,12 +81,30 @@ pub fn pack<E: Packed, const V: usize>(lanes: [E::Compute; V]) -> [u64; 2] {
     [E::pack(halves[0]), E::pack(halves[1])]
 }
 
-/// Which of the four elements of one byte are true: bit 7 of each byte. The other bits are anything.
+/// Which of a word's elements of one or two bytes are true: the highest bit of each. The other bits are anything.
 #[inline(always)]
 pub fn truths<E: Element>(word: u32) -> u32 {
-    let low = (word & 0x7F7F_7F7F) + 0x7F7F_7F7F;
+    let below = !highest::<E>();
+    let low = (word & below) + below;
     // Of a float, the sign says nothing.
     if E::DTYPE.is_float() { low } else { low | word }
+}
+
+/// The highest bit of each element of one or two bytes in a word.
+#[inline(always)]
+pub const fn highest<E>() -> u32 {
+    if size_of::<E>() == 1 { 0x8080_8080 } else { 0x8000_8000 }
+}
+
+/// The bools of a vector of `E`s, from words that have the [`highest`] bit of each alone.
+#[inline(always)]
+pub fn bools<E>([a, b, c, d]: [u32; 4]) -> [u64; 2] {
+    let bytes = |word: u32| (word >> 7) as u64;
+    if size_of::<E>() == 1 {
+        return [bytes(a) | bytes(b) << 32, bytes(c) | bytes(d) << 32];
+    }
+    let pair = |a, b| bytes(memory::choose::<0x7531>(a, b));
+    [pair(a, b) | pair(c, d) << 32, 0]
 }
 
 /// Stores `V` elements.

@@ -69,3 +69,10 @@ pub fn anything() -> f32 {
     unsafe { core::arch::asm!("// {o}", o = out(reg32) any, options(pure, nomem, nostack)) }
     any
 }
+
+/// Where it stands in a loop, the assembler makes one copy of the loop's body.
+#[inline(always)]
+pub fn no_unrolling() {
+    // SAFETY: no instruction, a note to the assembler.
+    unsafe { core::arch::asm!(".pragma \"nounroll\";", options(nomem, nostack)) }
+}

@@ -4,6 +4,7 @@
 //! one launch. On the CPU the last three are one function pointer.
 
 mod binary;
+mod choice;
 mod convert;
 mod entry;
 mod generator;
@@ -22,6 +23,7 @@ mod unary;
 mod walk;
 
 pub use binary::{BinaryKernel, GatedKernel};
+pub use choice::MapPlan;
 pub(crate) use convert::ConvertDef;
 pub use convert::ConvertKernel;
 #[cfg(test)]
@@ -30,7 +32,7 @@ pub use entry::Entry;
 pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
 pub use gradients::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub(crate) use map::Call as MapCall;
-pub use map::{MapDef, MapPlan};
+pub use map::MapDef;
 pub use operand::Operand;
 pub(crate) use plan::MAX_STEPS;
 pub use promote::result_type;

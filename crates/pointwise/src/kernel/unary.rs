@@ -6,10 +6,10 @@ use pointwise_core::launch::{MAX_ITEMS, STREAM_STEPS};
 use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, OpInfo, Philox};
 
-use super::map::launch_strided_unary;
+use super::choice::{Arguments, Choice, Queue, Tensors};
 use super::plan::{Call, MAX_STEPS, plan};
 use super::promote;
-use super::walk::{Along, Walk, broadcast, strided_blocks};
+use super::walk::{Along, TENSORS, Walk, broadcast, strided_blocks};
 use super::{Entry, Plan, Strategy, Variant};
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
@@ -404,9 +404,12 @@ impl UnaryKernel {
                         let entry =
                             (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| self.no_kernel(x.dtype()))?;
                         let function = entry.function(context)?;
-                        let call = ([target.addr(), x.address()], sizes, words);
+                        let queue = Queue { context, function, stream, threads: plan.threads, several: true };
+                        let at = [target.addr(), x.address(), 0, 0];
+                        let tensors = Tensors { at, sizes: [sizes[0], sizes[1], 0, 0], results: 1, numbers: 0 };
+                        let arguments = Arguments { tensors: [&[1], &[0]], words: [&[0], &words], place: None };
                         // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
-                        unsafe { launch_strided_unary(context, function, stream, plan.threads, &walk, call) }
+                        unsafe { queue.run::<TENSORS, 2>(&Choice::strided(&walk, tensors), arguments) }
                     }
                 }
             }

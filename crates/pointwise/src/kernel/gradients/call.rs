@@ -184,7 +184,8 @@ impl Call {
             }
         };
         check_threads(self.threads)?;
-        self.launch(context, stream, ready, &walk, addresses(ready, targets))
+        // SAFETY: walk and addresses are those of the views; the caller's contract.
+        unsafe { self.launch(context, stream, ready, &walk, addresses(ready, targets)) }
     }
 }
 

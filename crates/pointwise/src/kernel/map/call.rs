@@ -161,7 +161,8 @@ impl Call {
                     }
                 };
                 check_threads(self.threads)?;
-                self.launch(context, stream, ready, &walk, target.addr())
+                // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
+                unsafe { self.launch(context, stream, ready, &walk, target.addr()) }
             }
         }
     }

@@ -4,9 +4,6 @@ mod call;
 mod check;
 mod def;
 mod launch;
-mod params;
 
 pub(crate) use call::Call;
 pub use def::MapDef;
-pub use launch::MapPlan;
-pub(super) use params::launch_strided_unary;

@@ -1,0 +1,268 @@
+//! Which kernel serves a walk, what it is told of the tensors, and its launches: what all ops of several operands share.
+
+use std::ffi::c_void;
+
+use pointwise_core::launch::{LEADS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::{Draw, Philox};
+
+use super::Strategy;
+use super::walk::{Class, Limit, Places, Walk, strided_blocks};
+use crate::Stream;
+use crate::cuda::{self, Context};
+use crate::error::Result;
+
+/// What a launch of an op of several operands will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MapPlan {
+    /// The kernel's class: how operands and result lie.
+    pub class: Class,
+    /// The strategy that class stands for: [`Strategy::Direct`] for [`Class::Strided`], else [`Strategy::RegisterCopy`].
+    pub strategy: Strategy,
+    /// Why another strategy than the one asked for; `None` where it is the one asked for, or was left open.
+    pub replaced: Option<&'static str>,
+    /// Dimensions left after merging; one less is the number of divisions for each thread.
+    pub dims: usize,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Elements a thread has.
+    pub lanes: usize,
+    /// Elements before the first aligned vector of a flat call, done one by one.
+    pub head: u32,
+    /// Launches: one for fewer than 2^31 items.
+    pub launches: usize,
+    /// Elements of the result.
+    pub n: u64,
+}
+
+/// The tensors of a call: results, then operands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tensors<const N: usize> {
+    /// Addresses of their first elements; 0 for those that are not there, and for operands that are numbers.
+    pub(super) at: [usize; N],
+    /// Bytes of an element.
+    pub(super) sizes: [usize; N],
+    /// How many of them are results, or places of results.
+    pub(super) results: usize,
+    /// Bit `k`: operand `k` came as a number.
+    pub(super) numbers: u32,
+}
+
+/// A walk and the kernel for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice<const N: usize> {
+    pub(super) class: Class,
+    /// Of items: vectors where the class has them, but for [`Class::Flat`].
+    pub(super) walk: Walk<N>,
+    /// Elements of an item.
+    pub(super) lanes: usize,
+    /// What the kernel is told of the operands.
+    pub(super) mode: u32,
+    /// Why another strategy than the one asked for.
+    pub(super) replaced: Option<&'static str>,
+    pub(super) tensors: Tensors<N>,
+}
+
+/// Bit `k` for each number among operands.
+pub(super) fn numbers(given: &[Option<u64>]) -> u32 {
+    given.iter().enumerate().fold(0, |bits, (k, given)| bits | u32::from(given.is_some()) << k)
+}
+
+impl<const N: usize> Tensors<N> {
+    /// The kernel for `walk` by a strategy, vectors having `lanes` elements; `stays` says whether the results stay in the
+    /// level-2 cache.
+    pub(super) fn choose(self, walk: &Walk<N>, lanes: usize, strategy: Strategy, stays: bool) -> Choice<N> {
+        let mode = self.numbers << WORD_SHIFT;
+        let strided = |replaced| Choice { class: Class::Strided, walk: *walk, lanes: 1, mode, replaced, tensors: self };
+        let replaced = match strategy {
+            Strategy::Direct => return strided(None),
+            Strategy::ExplicitParallel | Strategy::Table => {
+                Some("ops of several operands have vectors or single elements")
+            }
+            _ => None,
+        };
+        let operands = |of: &dyn Fn(usize) -> bool| {
+            (0..N - self.results).fold(0, |bits, k| bits | (u32::from(of(self.results + k)) * (ONCE << k)))
+        };
+        let once = walk.once();
+        let mode = mode
+            | operands(&|k| once[k]) & !self.numbers
+            | operands(&|k| stays && self.at[k] != 0 && walk.meets_once(k)) << STREAM_SHIFT;
+        if walk.is_flat() && self.head(walk, lanes).is_some() {
+            return Choice { class: Class::Flat, walk: *walk, lanes, mode, replaced, tensors: self };
+        }
+        let aligned = |k: usize, step: i64| {
+            let vector = lanes * self.sizes[k];
+            self.at[k].wrapping_add_signed(step as isize * self.sizes[k] as isize).is_multiple_of(vector)
+        };
+        match walk.rows(lanes, aligned) {
+            Some(rows) => Choice { class: Class::Rows, walk: rows, lanes, mode, replaced, tensors: self },
+            None if strategy == Strategy::Auto => strided(None),
+            None => strided(Some("the tensors do not lie in aligned vectors")),
+        }
+    }
+
+    /// The number of elements before one that is aligned for vectors of `lanes` in all tensors that a flat walk steps
+    /// along; `None` where there is none.
+    fn head(&self, walk: &Walk<N>, lanes: usize) -> Option<u32> {
+        let (_, steps) = walk.inner();
+        let aligned = |head: usize, k: usize| {
+            steps[k] == 0 || (self.at[k] + head * self.sizes[k]).is_multiple_of(lanes * self.sizes[k])
+        };
+        (0..lanes).find(|&head| (0..N).all(|k| aligned(head, k))).map(|head| head as u32)
+    }
+
+    /// With the tensors' first elements elsewhere.
+    fn moved(mut self, place: Places<N>) -> Tensors<N> {
+        for ((address, place), size) in self.at.iter_mut().zip(place).zip(self.sizes) {
+            *address = address.wrapping_add_signed(place as isize * size as isize);
+        }
+        self
+    }
+}
+
+impl<const N: usize> Choice<N> {
+    /// Single elements, whatever the tensors are like.
+    pub(super) fn strided(walk: &Walk<N>, tensors: Tensors<N>) -> Choice<N> {
+        Choice { class: Class::Strided, walk: *walk, lanes: 1, mode: 0, replaced: None, tensors }
+    }
+
+    fn limit(&self) -> Limit {
+        Limit::of(self.class, self.lanes)
+    }
+
+    /// What the kernel is told of the operands in a part of the walk.
+    fn mode_of(&self, part: &Walk<N>) -> u32 {
+        let whole = self.mode & (ONCE | ONCE << WORD_SHIFT) == 0;
+        let leads = self.class == Class::Rows && whole && part.is_dense(self.tensors.results, self.lanes);
+        self.mode | if leads { LEADS } else { 0 }
+    }
+
+    /// What launches by blocks of `threads` will do; `dims` as [`MapPlan::dims`].
+    pub(super) fn plan(&self, dims: usize, threads: u32, n: u64) -> Result<MapPlan> {
+        let (mut launches, mut head) = (0, 0);
+        if n > 0 {
+            self.walk.parts(self.limit(), [0; N], &mut |_, _| -> Result<()> {
+                launches += 1;
+                Ok(())
+            })?;
+            if self.class == Class::Flat {
+                head = self.tensors.head(&self.walk, self.lanes).unwrap_or(0);
+            }
+        }
+        Ok(MapPlan {
+            class: self.class,
+            strategy: match self.class {
+                Class::Strided => Strategy::Direct,
+                Class::Flat | Class::Rows => Strategy::RegisterCopy,
+            },
+            replaced: self.replaced,
+            dims,
+            threads,
+            lanes: self.lanes,
+            head: u64::from(head).min(n) as u32,
+            launches,
+            n,
+        })
+    }
+}
+
+/// A kernel and where it runs.
+#[derive(Clone, Copy)]
+pub(super) struct Queue<'a> {
+    pub(super) context: &'static Context,
+    pub(super) function: cuda::Function,
+    pub(super) stream: &'a Stream,
+    pub(super) threads: u32,
+    /// Whether a thread of its strided class has several elements.
+    pub(super) several: bool,
+}
+
+/// What a kernel is given besides the walk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arguments<'a> {
+    /// The tensors in the order of the kernel's arguments.
+    pub(super) tensors: [&'a [usize]; 2],
+    /// Operands that came as numbers, zeros for others; then parameters.
+    pub(super) words: [&'a [u64]; 2],
+    /// Where a random op draws from.
+    pub(super) place: Option<Philox>,
+}
+
+impl Queue<'_> {
+    /// Launches the kernel for each part of a walk; with steps of the walk's first `K` tensors, but for [`Class::Flat`].
+    ///
+    /// # Safety
+    /// The function is of the choice's class, and takes these arguments; the walk's places are valid in the tensors, of
+    /// elements of their sizes, and one that is in a result and an operand has the same place in both; the stream is of the
+    /// context.
+    pub(super) unsafe fn run<const N: usize, const K: usize>(
+        &self,
+        choice: &Choice<N>,
+        arguments: Arguments<'_>,
+    ) -> Result<()> {
+        choice.walk.parts(choice.limit(), [0; N], &mut |part, place| {
+            let tensors = choice.tensors.moved(place);
+            let addresses = tensors.at.map(|address| address as u64);
+            let mut params = Params::default();
+            arguments.tensors.iter().copied().flatten().for_each(|&k| params.push(&addresses[k]));
+            let (n, head, steps, items, work): (u64, u32, Steps<K>, u32, u64);
+            if choice.class == Class::Flat {
+                n = part.numel();
+                head = tensors.head(part, choice.lanes).unwrap_or(0).min(n as u32);
+                let body = n - u64::from(head);
+                work = body / choice.lanes as u64 + body % choice.lanes as u64 + u64::from(head);
+                params.push(&n);
+                params.push(&head);
+            } else {
+                steps = part.steps();
+                work = part.numel();
+                items = work as u32;
+                params.push(&steps);
+                params.push(&items);
+            }
+            let mode = choice.mode_of(part);
+            params.push(&mode);
+            arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
+            let draw = arguments.place.map(|from| Draw { blocks: from.blocks(), first: place[0] as u64 });
+            draw.iter().for_each(|draw| params.push(draw));
+            let blocks = match choice.class {
+                Class::Strided if self.several => strided_blocks(work, self.threads),
+                _ => work.div_ceil(u64::from(self.threads)) as u32,
+            };
+            // SAFETY: the caller's contract.
+            unsafe {
+                cuda::launch(
+                    self.context,
+                    self.function,
+                    blocks,
+                    self.threads,
+                    self.stream,
+                    &mut params.pointers[..params.len],
+                )
+            }
+        })
+    }
+}
+
+/// Pointers to arguments, in order.
+struct Params {
+    pointers: [*mut c_void; Params::MOST],
+    len: usize,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { pointers: [std::ptr::null_mut(); Params::MOST], len: 0 }
+    }
+}
+
+impl Params {
+    /// Those of gradients: seven tensors, their walk, the mode, four numbers and four parameters.
+    const MOST: usize = 18;
+
+    fn push<T>(&mut self, value: &T) {
+        self.pointers[self.len] = std::ptr::from_ref(value).cast_mut().cast();
+        self.len += 1;
+    }
+}
