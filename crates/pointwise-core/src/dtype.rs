@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use half::{bf16, f16};
+use crate::float16::{bf16, f16};
 
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

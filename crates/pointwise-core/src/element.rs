@@ -2,7 +2,7 @@
 
 use core::num::Wrapping;
 
-use half::{bf16, f16};
+use crate::float16::{bf16, f16};
 
 use crate::convert;
 use crate::dtype::DType;
@@ -114,7 +114,7 @@ store_as_itself!(f32 f16 bf16 F8E4M3 F8E5M2 i8 i16 i32 i64 u8 Bool);
 #[allow(non_camel_case_types)]
 pub mod ty {
     pub use super::Bool as bool;
+    pub use crate::float16::{bf16, f16};
     pub use crate::fp8::{F8E4M3 as f8e4m3, F8E5M2 as f8e5m2};
     pub use core::primitive::{f32, i8, i16, i32, i64, u8};
-    pub use half::{bf16, f16};
 }

@@ -15,6 +15,7 @@ pub mod convert;
 pub mod dtype;
 pub mod element;
 pub mod family;
+mod float16;
 pub mod fp8;
 pub mod info;
 pub mod launch;
@@ -32,8 +33,8 @@ mod table_special;
 
 pub use dtype::{DType, Scalar};
 pub use element::{Element, Store};
+pub use float16::{bf16, f16};
 pub use fp8::{F8E4M3, F8E5M2};
-pub use half::{bf16, f16};
 pub use info::{Accuracy, Kind, OpInfo, ParamInfo, Properties, ResultType, SignChange};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use num::Stepped;

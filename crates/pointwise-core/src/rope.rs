@@ -64,7 +64,7 @@ macro_rules! coarse {
         }
     )* };
 }
-coarse!(half::f16 half::bf16);
+coarse!(crate::f16 crate::bf16);
 
 /// Heads whose loads a thread has in flight at once.
 pub const CHUNK: u32 = 4;
