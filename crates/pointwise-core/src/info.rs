@@ -127,8 +127,8 @@ pub struct Properties {
     /// small, loops and kernels leave its long path out.
     pub angle: bool,
     /// The word `truths`: the result is a bool that depends on nothing but which operands are true
-    /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of one byte kernels ask the formula for zeros
-    /// and ones alone.
+    /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels ask the formula for
+    /// zeros and ones alone.
     pub truths: bool,
     /// The words `clears_sign` and `flips_sign`: what the op does to the sign of a float, and nothing else to it. **A
     /// promise**: 16-bit floats are then changed as bits.
