@@ -10,7 +10,7 @@ use super::lanes::store;
 #[cfg(target_arch = "x86_64")]
 use super::level;
 use super::level::BASELINE;
-use super::map::{BLOCK, Buffer, Source, buffer, each, fill, padded, runs};
+use super::map::{BLOCK, Buffer, Source, buffer, fill, runs};
 use super::parallel::split;
 use crate::kernel::Walk;
 
@@ -79,7 +79,7 @@ unsafe fn blocks<F, E, O, const LEVEL: u8>(
     let mut others: [Buffer<E>; MAX_OPERANDS - 1] = [[MaybeUninit::new(E::Compute::ZERO); BLOCK]; MAX_OPERANDS - 1];
     let mut values: [Buffer<E>; MAX_RESULTS] = [buffer::<E>(); MAX_RESULTS];
     let used = O::INFO.operands.len() - 1;
-    let block = padded(BLOCK.min(n));
+    let block = BLOCK.min(n);
     // SAFETY: the caller's contract.
     unsafe {
         operands[0].spread::<F>(&mut first[..block]);
@@ -91,23 +91,21 @@ unsafe fn blocks<F, E, O, const LEVEL: u8>(
     while start < n {
         let len = BLOCK.min(n - start);
         // Loads, maths and stores are loops of their own, as in `map`.
-        // SAFETY: start + len <= n; the caller's contract. Every value read was written before, up to `padded(len)`, which
-        // is no more than `BLOCK`.
+        // SAFETY: start + len <= n; the caller's contract. Every value read was written before.
         unsafe {
-            fill::<F, LEVEL>(&operands[0], start, &mut first, len);
+            fill::<F, LEVEL>(&operands[0], start, &mut first[..len]);
             for (other, source) in others[..used].iter_mut().zip(&operands[1..]) {
-                fill::<E, LEVEL>(source, start, other, len);
+                fill::<E, LEVEL>(source, start, &mut other[..len]);
             }
             let [b, c, d] = &others;
             let [y0, y1, y2] = &mut values;
-            let value = |of: &Buffer<E>, i: usize| of.get_unchecked(i).assume_init();
-            each(len, |i| {
-                let others = [value(b, i), value(c, i), value(d, i)];
-                let [v0, v1, v2] = op.apply(first.get_unchecked(i).assume_init(), others);
-                y0.get_unchecked_mut(i).write(v0);
-                y1.get_unchecked_mut(i).write(v1);
-                y2.get_unchecked_mut(i).write(v2);
-            });
+            for i in 0..len {
+                let others = [b[i].assume_init(), c[i].assume_init(), d[i].assume_init()];
+                let [v0, v1, v2] = op.apply(first[i].assume_init(), others);
+                y0[i].write(v0);
+                y1[i].write(v1);
+                y2[i].write(v2);
+            }
             for (values, &(y, step)) in values.iter().zip(&results[..O::INFO.results.len()]) {
                 let y = y.cast::<E>().offset(start as isize * step);
                 if step == 1 {

@@ -7,7 +7,7 @@ use pointwise_core::map::{self, Map, absent};
 use pointwise_core::op::Words;
 use pointwise_core::{
     BinaryOp, DType, Draw, Element, Logic, OpInfo, Philox, RandomMapOp, ResultType, SignChange, Store, TableOp,
-    TernaryOp, UnaryOp, Value, Word, cast, maths,
+    TernaryOp, UnaryOp, Word, cast, maths,
 };
 
 use super::draw::drawn;
@@ -39,37 +39,8 @@ pub struct Source {
     pub word: Option<u64>,
 }
 
-/// Elements converted, computed and stored at a time: loops over buffers that stay in the first-level cache, of so few
-/// rounds that the processor foresees their ends.
-pub(super) const BLOCK: usize = 128;
-
-/// Elements of which the formula is worked out together: a loop of constant length has no rest of single elements.
-const GROUP: usize = 64;
-
-/// As many elements are done one by one.
-const FEW: usize = 8;
-
-/// How many values of a block of `len` elements the formula sees: those behind the last have to be there, and count for
-/// nothing.
-#[inline(always)]
-pub(super) const fn padded(len: usize) -> usize {
-    if len <= FEW { len } else { len.next_multiple_of(GROUP) }
-}
-
-/// Calls `work` with `0 .. padded(len)`.
-#[inline(always)]
-pub(super) fn each(len: usize, mut work: impl FnMut(usize)) {
-    if len <= FEW {
-        // The minimum says so to the compiler, which else makes vector code of it.
-        (0..len.min(FEW)).for_each(work);
-        return;
-    }
-    for group in 0..len.div_ceil(GROUP) {
-        for i in 0..GROUP {
-            work(group * GROUP + i);
-        }
-    }
-}
+/// Elements converted, computed and stored at a time: loops over buffers that stay in the first-level cache.
+pub(super) const BLOCK: usize = 256;
 
 macro_rules! arities {
     ($($(#[doc = $doc:literal])* $name:ident: $Map:ident, [$($bound:tt)*];)*) => { $(
@@ -268,7 +239,7 @@ unsafe fn blocks<M: Map, const LEVEL: u8>(
     let [a, b, c] = operands;
     let (mut av, mut bv, mut cv, mut results) =
         (buffer::<M::A>(), buffer::<M::B>(), buffer::<M::C>(), buffer::<M::R>());
-    let first = padded(BLOCK.min(n));
+    let first = BLOCK.min(n);
     // SAFETY: the caller's contract.
     unsafe {
         a.spread::<M::A>(&mut av[..first]);
@@ -284,20 +255,19 @@ unsafe fn blocks<M: Map, const LEVEL: u8>(
         let len = BLOCK.min(n - start);
         // Loads, maths and stores are loops of their own: an operand may be y, and a loop that reads and writes it at
         // once would not be vectorised.
-        // SAFETY: start + len <= n; the caller's contract. Every value read was written before, up to `padded(len)`, which
-        // is no more than `BLOCK`.
+        // SAFETY: start + len <= n; the caller's contract. Every value read was written before.
         unsafe {
-            fill::<M::A, LEVEL>(a, start, &mut av, len);
+            fill::<M::A, LEVEL>(a, start, &mut av[..len]);
             if M::OPERANDS > 1 {
-                fill::<M::B, LEVEL>(b, start, &mut bv, len);
+                fill::<M::B, LEVEL>(b, start, &mut bv[..len]);
             }
             if M::OPERANDS > 2 {
-                fill::<M::C, LEVEL>(c, start, &mut cv, len);
+                fill::<M::C, LEVEL>(c, start, &mut cv[..len]);
             }
             let values = |i: usize| {
-                let b = if M::OPERANDS > 1 { bv.get_unchecked(i).assume_init() } else { absent::<M::B>() };
-                let c = if M::OPERANDS > 2 { cv.get_unchecked(i).assume_init() } else { absent::<M::C>() };
-                (av.get_unchecked(i).assume_init(), b, c)
+                let b = if M::OPERANDS > 1 { bv[i].assume_init() } else { absent::<M::B>() };
+                let c = if M::OPERANDS > 2 { cv[i].assume_init() } else { absent::<M::C>() };
+                (av[i].assume_init(), b, c)
             };
             let angle_of = |i: usize| {
                 let (a, b, c) = values(i);
@@ -315,17 +285,16 @@ unsafe fn blocks<M: Map, const LEVEL: u8>(
                     result.write(map.map_drawn(a, b, c, word.into()));
                 }
             } else if const { M::ANGLE.is_some() } && are_small(angle_of, len) {
-                each(len, |i| {
+                for (i, result) in results[..len].iter_mut().enumerate() {
                     let (a, b, c) = values(i);
-                    // Also of what stands behind the last: zeros, or the value that all have.
                     maths::assume_small_angle(angle::<M>(a, b, c));
-                    results.get_unchecked_mut(i).write(map.map(a, b, c));
-                });
+                    result.write(map.map(a, b, c));
+                }
             } else {
-                each(len, |i| {
+                for (i, result) in results[..len].iter_mut().enumerate() {
                     let (a, b, c) = values(i);
-                    results.get_unchecked_mut(i).write(map.map(a, b, c));
-                });
+                    result.write(map.map(a, b, c));
+                }
             }
             if step == 1 {
                 store::<M::R, LEVEL>(&results[..len], y.add(start));
@@ -385,8 +354,7 @@ impl Source {
     }
 }
 
-/// Elements `start .. start + len` of an operand, unless it is uniform (see [`Source::spread`]), and zeros behind them, up
-/// to `padded(len)`.
+/// Elements `start ..` of an operand, unless it is uniform: see [`Source::spread`].
 ///
 /// # Safety
 /// They are valid for reading, and aligned; the processor has `LEVEL`.
@@ -394,17 +362,12 @@ impl Source {
 pub(super) unsafe fn fill<E: Element, const LEVEL: u8>(
     source: &Source,
     start: usize,
-    values: &mut Buffer<E>,
-    len: usize,
+    values: &mut [MaybeUninit<E::Compute>],
 ) {
     if source.is_uniform() {
         return;
     }
-    if len < padded(len) {
-        // Few, and only once a run: all of the last group, which the elements then replace.
-        values[padded(len) - GROUP..padded(len)].fill(MaybeUninit::new(E::Compute::ZERO));
-    }
-    let (x, step, values) = (source.pointer.cast::<E>(), source.step, &mut values[..len]);
+    let (x, step) = (source.pointer.cast::<E>(), source.step);
     // SAFETY: the caller's contract.
     unsafe {
         let x = x.offset(start as isize * step);
