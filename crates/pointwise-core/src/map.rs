@@ -25,6 +25,9 @@ pub trait Map: Copy {
     /// Whether the result is a bool that depends on nothing but which operands are true: [`Map::map`] of zeros and ones
     /// then says everything.
     const LOGICAL: bool = false;
+    /// Whether the result is the second or the third operand, bit for bit, and which of them is for the truth of the first
+    /// to say: [`Map::map`] of zeros and ones then says everything.
+    const SELECTS: bool = false;
     /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU executor
     /// looks at to avoid the long reduction.
     const ANGLE: Option<usize> = None;
@@ -70,6 +73,7 @@ macro_rules! arity {
             const OPERANDS: usize = $operands;
             const LOGICAL: bool = is_bool::<Self::R>()
                 && (is_bool::<Self::A>() && is_bool::<E>() || O::INFO.properties.truths);
+            const SELECTS: bool = arity!(@selects $first);
             const ANGLE: Option<usize> =
                 if E::DTYPE.is_float() && O::INFO.properties.angle { Some($operands - 1) } else { None };
             #[inline(always)]
@@ -90,6 +94,8 @@ macro_rules! arity {
     };
     (@first same $E:ident) => { $E };
     (@first bool $E:ident) => { Bool };
+    (@selects same) => { false };
+    (@selects bool) => { true };
 }
 
 arity! {
@@ -146,11 +152,13 @@ mod tests {
     use crate::F8E4M3;
     use crate::family::binary::Maximum;
     use crate::family::comparison::{Equal, LogicalAnd, LogicalOr};
+    use crate::family::select::Where;
 
     // At compile time, as the templates choose by it.
     const _: () = {
         assert!(Binary::<F8E4M3, LogicalAnd>::LOGICAL && Binary::<f32, LogicalOr>::LOGICAL);
         assert!(Binary::<Bool, Equal>::LOGICAL && Binary::<Bool, Maximum>::LOGICAL);
         assert!(!Binary::<u8, Equal>::LOGICAL && !Binary::<u8, Maximum>::LOGICAL);
+        assert!(Select::<i8, Where>::SELECTS && !Select::<i8, Where>::LOGICAL && !Binary::<Bool, Equal>::SELECTS);
     };
 }

@@ -87,7 +87,8 @@ macro_rules! ternary_ops {
 }
 
 /// Declares ops that move elements of any type by a condition, one row each, with the operands `(condition, a, b: Value)`.
-/// The first is bool; the others are bits, of which a formula may only select: it is instantiated by element width.
+/// The first is bool; the others are bits, of which a formula may only select, by the first: it is instantiated by element
+/// width, and evaluated for some widths once for each truth of the first.
 #[macro_export]
 macro_rules! select_ops {
     ($table:ident; $($rows:tt)*) => {

@@ -94,6 +94,14 @@ impl Loaded {
     }
 }
 
+impl Loaded {
+    /// The vector's bits, of any operand of an integer type: a number's word has those of an element.
+    #[inline(always)]
+    fn bits<E: Element>(self, word: u64) -> [u64; 2] {
+        if self.word { splat::<E>(word) } else { self.spread::<E>() }
+    }
+}
+
 /// The operand's elements. A number is a branch that all threads take alike, not a selection for each lane.
 #[inline(always)]
 pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
@@ -138,6 +146,13 @@ where
         ];
         // SAFETY: the caller's contract.
         unsafe { memory::store(target.cast(), logical(truths, map), V) };
+        return;
+    }
+    if const { M::SELECTS && all_are_bytes::<M>() } {
+        let truths = truths::<M::A>(a, inputs.words[0]);
+        let others = [b.bits::<M::B>(inputs.words[1]), c.bits::<M::C>(inputs.words[2])];
+        // SAFETY: the caller's contract.
+        unsafe { memory::store(target.cast(), selected(truths, others, map), V) };
         return;
     }
     let a = lanes::<M::A, V>(a, inputs.words[0]);
@@ -201,6 +216,21 @@ fn logical<M: Map>(truths: [[u32; 4]; 3], map: M) -> [u64; 2] {
         });
     });
     packed::bools::<M::A>(words)
+}
+
+/// Sixteen bytes of one or the other operand, by the truth in bit 7 of each byte of `truths`, four in a word.
+#[inline(always)]
+fn selected<M: Map>(truths: [u32; 4], [b, c]: [[u64; 2]; 2], map: M) -> [u64; 2] {
+    let takes_second = |truth: bool| map.map(one_or_zero(truth), one_or_zero(true), one_or_zero(false)).truth();
+    let (if_true, if_false) = (takes_second(true), takes_second(false));
+    let mut out = [0; 2];
+    unroll!(at most 4: i < 4 => {
+        let word = |pair: [u64; 2]| (pair[i / 2] >> (32 * (i % 2))) as u32;
+        let truth = memory::signs::<0xBA98>(truths[i], 0);
+        let mask = if if_true { truth } else { 0 } | if if_false { !truth } else { 0 };
+        out[i / 2] |= ((word(b) & mask | word(c) & !mask) as u64) << (32 * (i % 2));
+    });
+    out
 }
 
 #[inline(always)]
