@@ -36,6 +36,11 @@ mod convert {
     pointwise_device::export_convert!();
 }
 
+#[cfg(feature = "lookup")]
+mod lookup {
+    pointwise_device::export_lookup!();
+}
+
 #[cfg(feature = "binary")]
 mod binary {
     use pointwise_device::family::binary::*;

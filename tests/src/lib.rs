@@ -8,6 +8,7 @@ pub mod gradients;
 pub mod inputs;
 pub mod judge;
 pub mod layouts;
+pub mod lookup;
 pub mod map;
 pub mod params;
 pub mod promote;

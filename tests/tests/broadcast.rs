@@ -119,3 +119,34 @@ fn plans() {
     let plan = kernels::silu_and_mul().plan(&zeros(&[4, 64]), &zeros(&[4, 32])).unwrap();
     assert_eq!((plan.class, plan.lanes, plan.launches), (Class::Rows, 8, 1));
 }
+
+#[test]
+fn plans_of_tables() {
+    use pointwise::{Class, Number};
+    let device = Device::cpu();
+    let zeros = |dtype, shape: &[usize]| Tensor::zeros(&device, dtype, shape).unwrap();
+    let plan = |dtype, shape: &[usize], strategy| {
+        let x = zeros(dtype, shape);
+        kernels::pow().strategy(strategy).plan(&x, &x, &x).unwrap()
+    };
+    let large: &[usize] = &[1 << 24];
+    let (auto, table) = (Strategy::Auto, Strategy::Table);
+    let found = plan(DType::F8E4M3, large, auto);
+    assert_eq!((found.strategy, found.class, found.threads, found.replaced), (table, Class::Flat, 512, None));
+    assert_eq!(plan(DType::F8E4M3, &[(1 << 24) - 1], auto).strategy, Strategy::RegisterCopy);
+    assert_eq!(plan(DType::F8E4M3, large, Strategy::RegisterCopy).strategy, Strategy::RegisterCopy);
+    assert_eq!(plan(DType::F8E5M2, &[64], table).strategy, table);
+    assert!(plan(DType::BF16, &[64], table).replaced.is_some());
+    // Of a gated op the operands lie in rows, of other ops where they say so; a number is no element of a table.
+    let x = zeros(DType::F8E5M2, &[4, 64]);
+    let y = zeros(DType::F8E5M2, &[4, 32]);
+    let rows = kernels::silu_and_mul().strategy(table).plan(&x, &y).unwrap();
+    assert_eq!((rows.strategy, rows.class, rows.replaced), (table, Class::Rows, None));
+    let number = kernels::div().strategy(table).plan(&y, Number::Float(2.0), &y).unwrap();
+    assert_eq!((number.strategy, number.replaced.is_some()), (Strategy::RegisterCopy, true));
+    let scaled = kernels::add(1.0).strategy(table).plan(&y, &y, &y).unwrap();
+    assert_eq!((scaled.strategy, scaled.replaced.is_some()), (Strategy::RegisterCopy, true));
+    let turned = y.view().transpose(0, 1).unwrap();
+    let strided = kernels::div().strategy(table).plan(turned, turned, &zeros(DType::F8E5M2, &[32, 4])).unwrap();
+    assert_eq!((strided.strategy, strided.replaced.is_some()), (Strategy::Direct, true));
+}

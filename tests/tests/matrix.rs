@@ -4,7 +4,8 @@
 //! A case runs all codes (8 and 16 bits) or 65,536 mixed values against the CPU and the oracle, then sizes from 0 up at
 //! several alignments, with guard bytes around the output, and in place. Ops of several operands have a case for each class
 //! (`add::bf16::rows`): all pairs of 8-bit codes or special and mixed values against models, views of all kinds, and in
-//! place; gradients of several operands likewise. Every conversion between element types is a case
+//! place; those that have tables of all pairs of codes another by them (`pow::f8e4m3::table_rows`), and some one of so many
+//! elements that it is the default (`table_large`); gradients of several operands likewise. Every conversion between element types is a case
 //! (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them (`promoted::i32::f16`);
 //! copies of views of each type are `to_tensor::f16`.
 //! `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
@@ -14,7 +15,7 @@ use pointwise::{
     Accuracy, Class, DType, Device, GradientDef, MapDef, Number, Operand, Strategy, Tensor, UNARY, UnaryDef,
 };
 use pointwise_core::Kind;
-use tests::{convert, copies, gradients, inputs, judge, layouts, map, params, promote};
+use tests::{convert, copies, gradients, inputs, judge, layouts, lookup, map, params, promote};
 
 const GUARD: u8 = 0xA5;
 
@@ -46,7 +47,12 @@ fn main() {
         for &dtype in def.info.types {
             for class in Class::ALL {
                 let name = format!("{}::{dtype}::{class}", def.info.name);
-                trials.push(Trial::test(name, move || map_case(&device, def, dtype, class)));
+                let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
+                trials.push(Trial::test(name, move || map_case(&device, def, dtype, class, strategy)));
+                if device.is_cuda() && class != Class::Strided && Strategy::Table.serves_map(&def.info, dtype) {
+                    let name = format!("{}::{dtype}::table_{class}", def.info.name);
+                    trials.push(Trial::test(name, move || map_case(&device, def, dtype, class, Strategy::Table)));
+                }
             }
         }
     }
@@ -66,6 +72,10 @@ fn main() {
             trials.push(Trial::test(format!("to_dtype::{a}::{b}::{strategy}"), case));
         }
         trials.push(Trial::test(format!("promoted::{a}::{b}"), move || Ok(promote::check(&device, a, b)?)));
+    }
+    for (op, dtype) in lookup::OPS {
+        let case = move || Ok(lookup::check(&device, op, dtype)?);
+        trials.push(Trial::test(format!("{op}::{dtype}::table_large"), case));
     }
     for dtype in DType::ALL {
         let case = move || Ok(copies::check(&device, dtype)?);
@@ -209,9 +219,14 @@ fn unary_views(device: &Device, def: &'static UnaryDef, dtype: DType) -> Result<
     Ok(())
 }
 
-/// An op of several operands by the kernels of one class.
-fn map_case(device: &Device, def: &'static MapDef, dtype: DType, class: Class) -> Result<(), Failed> {
-    let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
+/// An op of several operands by the kernels of one class, as a strategy chooses them.
+fn map_case(
+    device: &Device,
+    def: &'static MapDef,
+    dtype: DType,
+    class: Class,
+    strategy: Strategy,
+) -> Result<(), Failed> {
     let operands = map::operands(&def.info, dtype, 2);
     let result = def.info.result.of(dtype);
     // Whole rows of vectors, with a gap behind each where the class is not to be flat.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pointwise::{Class, DType, Entry, UNARY, Variant, embedded};
+use pointwise::{Class, DType, Entry, Strategy, UNARY, Variant, embedded};
 
 /// Every op, element type and variant, with the kernel that the host asks for.
 fn cases() -> impl Iterator<Item = (&'static str, DType, Variant, Option<&'static Entry>)> {
@@ -36,6 +36,21 @@ fn gradients_have_a_kernel_for_every_class() {
             assert_eq!(entry.symbol(), format!("gradients_{}_{dtype}_{class}", def.info.name));
             assert!(embedded().is_empty() || entry.is_embedded(), "{entry:?}");
         }
+    }
+}
+
+/// Ops and types that have tables have a place for them, and no others.
+#[test]
+fn ops_of_pairs_of_bytes_have_tables() {
+    for def in tests::map::all() {
+        for &dtype in def.info.types {
+            let serves = Strategy::Table.serves_map(&def.info, dtype);
+            assert!(!serves || (def.lookup)(dtype).is_some(), "{} {dtype}", def.info.name);
+            assert!((def.lookup)(dtype).is_none() || dtype.size() == 1, "{} {dtype}", def.info.name);
+        }
+    }
+    for symbol in pointwise_core::launch::LOOKUPS {
+        assert!(embedded().is_empty() || embedded().contains(symbol), "{symbol}");
     }
 }
 

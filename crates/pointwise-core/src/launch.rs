@@ -9,6 +9,28 @@ pub const TABLE_THREADS: u32 = 128;
 /// 16-byte vectors of a thread of the `table` strategy.
 pub const TABLE_VECTORS: usize = 4;
 
+/// Entries of a table of all pairs of bytes.
+pub const PAIRS: usize = 1 << 16;
+/// Threads of a block that looks pairs up. Each block has a table of its own, and three of them fit a multiprocessor.
+pub const PAIRS_THREADS: u32 = 512;
+/// The bits of the second byte that [`pair_slot`] mixes with the first.
+pub const PAIRS_SHIFTED: u8 = 0b0111_1000;
+
+/// The symbols of the kernels that look pairs up: along flat tensors, and along rows.
+pub const LOOKUPS: [&str; 2] =
+    [crate::symbol!(binary, lookup, pairs, flat), crate::symbol!(binary, lookup, pairs, rows)];
+
+/// Where a table of pairs has the result of `a` and `b`.
+///
+/// Bits 2 to 6 say in which of the 32 banks of shared memory a byte lies. Of an 8-bit float they are exponent, which is
+/// nearly the same in most numbers; the low bits of the other operand, which differ, are mixed in, so that the threads of a
+/// warp seldom meet in a bank.
+#[inline(always)]
+#[must_use]
+pub const fn pair_slot(a: u8, b: u8) -> u16 {
+    (a as u16) << 8 | (b ^ (a << 3 & PAIRS_SHIFTED)) as u16
+}
+
 /// The most dimensions a strided kernel walks.
 pub const MAX_DIMS: usize = 8;
 /// The most dimensions that a kernel walks by vectors: real shapes, merged, have two or three.
@@ -82,7 +104,29 @@ pub struct Steps<const N: usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::Divisor;
+    use super::{Divisor, PAIRS, pair_slot};
+
+    #[test]
+    fn each_pair_has_a_slot_of_its_own() {
+        let mut seen = [false; PAIRS];
+        for (a, b) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
+            assert!(!std::mem::replace(&mut seen[usize::from(pair_slot(a, b))], true), "{a} {b}");
+        }
+    }
+
+    /// Of the numbers between 1/4 and 2 of both signs, as many as there are, every bank has about the same share.
+    #[test]
+    fn numbers_of_like_size_spread_over_the_banks() {
+        for (least, past) in [(0x28_u8, 0x40_u8), (0x34, 0x40)] {
+            let codes = || (least..past).flat_map(|code| [code, code | 0x80]);
+            let mut banks = [0_usize; 32];
+            codes().flat_map(|a| codes().map(move |b| (a, b))).for_each(|(a, b)| {
+                banks[usize::from(pair_slot(a, b) >> 2) % 32] += 1;
+            });
+            let mean = banks.iter().sum::<usize>() / 32;
+            assert!(banks.iter().all(|&count| count <= 2 * mean), "{banks:?}, {mean} on average");
+        }
+    }
 
     #[test]
     fn a_divisor_divides() {

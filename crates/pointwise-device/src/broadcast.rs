@@ -89,7 +89,7 @@ fn splat<E: Element>(element: u64) -> [u64; 2] {
 impl Loaded {
     /// The vector's bits, of an operand that did not come with the call.
     #[inline(always)]
-    fn spread<E: Element>(self) -> [u64; 2] {
+    pub(crate) fn spread<E: Element>(self) -> [u64; 2] {
         if self.one { splat::<E>(self.bits.one) } else { self.bits.vector }
     }
 }
@@ -240,7 +240,7 @@ fn one_or_zero<T: Value>(one: bool) -> T {
 
 /// Offsets of element `i` of tensors that all lie alike, but for operands that are one value.
 #[inline(always)]
-fn alike(i: u64, mode: u32) -> [i64; 4] {
+pub(crate) fn alike(i: u64, mode: u32) -> [i64; 4] {
     let of = |k: u32| if mode & (ONCE << k) != 0 { 0 } else { i as i64 };
     [i as i64, of(0), of(1), of(2)]
 }

@@ -28,12 +28,15 @@ pub mod broadcast;
 mod export;
 mod export_convert;
 mod export_gradients;
+mod export_lookup;
 mod export_map;
 mod export_special;
 #[cfg(target_arch = "nvptx64")]
 pub mod generator;
 #[cfg(target_arch = "nvptx64")]
 pub mod gradients;
+#[cfg(target_arch = "nvptx64")]
+pub mod lookup;
 #[cfg(target_arch = "nvptx64")]
 pub mod memory;
 #[cfg(target_arch = "nvptx64")]

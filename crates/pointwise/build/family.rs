@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pointwise_build::Kernels;
 use pointwise_build::lint::{Lint, Vectors};
-use pointwise_core::{DType, OpInfo, ResultType, family::unary, rope};
+use pointwise_core::{DType, OpInfo, ResultType, family::unary, launch, rope};
 
 mod symbols {
     pointwise_core::unary_family!(pointwise_core::unary_symbols);
@@ -59,7 +59,7 @@ tables! {
 pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
     Kernels::new(folder)
         .features(["unary"])
-        .features(["random", "generator"])
+        .features(["random", "generator", "lookup"])
         .features(["rope"])
         .features(["convert"])
         .features(["binary"])
@@ -74,6 +74,7 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
                 generator::symbols(),
                 rope::symbols(),
                 convert::symbols(),
+                launch::LOOKUPS.to_vec(),
             ]
             .concat(),
         )

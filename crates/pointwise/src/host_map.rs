@@ -116,6 +116,7 @@ macro_rules! __map_def {
                 }
                 entry
             },
+            lookup: $crate::__map_lookup!($kind [$($set)*]),
             oracle: $crate::__map_oracle!($kind $bound $x $op $params),
             steps: $crate::__map_steps!($kind $bound $op $params),
         }
@@ -157,6 +158,47 @@ macro_rules! __map_entry {
             $crate::Entry::new($crate::__core::symbol!($kind, $name, $type, $variant), &KERNELS);
         Some(&ENTRY)
     }};
+}
+
+/// Where the tables of an op of two operands of one byte are kept.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_lookup {
+    (binary [$($set:ident)*]) => {{
+        fn lookup(dtype: $crate::DType) -> Option<&'static $crate::Lookup> {
+            let _ = dtype;
+            $crate::__core::for_types! { [$($set)*] ($crate::__map_lookup_of) (dtype) }
+            None
+        }
+        lookup
+    }};
+    ($kind:ident $sets:tt) => {
+        |_| None
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __map_lookup_of {
+    (f8e4m3, $args:tt) => {
+        $crate::__map_lookup_of! { @ f8e4m3 $args }
+    };
+    (f8e5m2, $args:tt) => {
+        $crate::__map_lookup_of! { @ f8e5m2 $args }
+    };
+    (i8, $args:tt) => {
+        $crate::__map_lookup_of! { @ i8 $args }
+    };
+    (u8, $args:tt) => {
+        $crate::__map_lookup_of! { @ u8 $args }
+    };
+    (@ $type:ident ($dtype:ident)) => {
+        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
+            static LOOKUP: $crate::Lookup = $crate::Lookup::new();
+            return Some(&LOOKUP);
+        }
+    };
+    ($type:ident, $args:tt) => {};
 }
 
 /// The formula at f64. Ops on bits alone have none.

@@ -51,7 +51,7 @@ pub use host_table::__fill_params;
 pub use kernel::result_type;
 pub use kernel::{BinaryKernel, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};
-pub use kernel::{Entry, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
+pub use kernel::{Entry, Lookup, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
 pub use kernel::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use number::Number;
 #[doc(hidden)]

@@ -214,12 +214,13 @@ impl<'a> Module<'a> {
             self.entries.push(Entry { name: name(), text, line });
             return Ok(());
         }
-        let kind = if has(".extern") {
+        let kind = if has(".shared") {
+            // `.extern` there says that the launch gives its size.
+            Kind::Shared
+        } else if has(".extern") {
             Kind::Extern
         } else if has(".func") {
             Kind::Function
-        } else if has(".shared") {
-            Kind::Shared
         } else if has(".global") || has(".const") {
             Kind::Data
         } else {
@@ -242,7 +243,7 @@ mod tests {
 .target sm_90, debug
 .address_size 64
 
-.shared .align 16 .b8 pw_table[256]; .shared .align 4 .b32 pw_other;
+.shared .align 16 .b8 pw_table[256]; .shared .align 4 .b32 pw_other; .extern .shared .align 16 .b8 pw_open[];
 .global .align 1 .b8 anon[3] = {1, 2, 3};
 .extern .func (.param .b32 func_retval0) cbrtf
 (
@@ -277,8 +278,9 @@ $L__BB0_1:
         assert_eq!((module.version, module.target, module.address_size), ((7, 8), "sm_90", 64));
         let names: Vec<_> =
             module.declarations.iter().map(|declaration| (declaration.kind, declaration.name)).collect();
-        assert_eq!(names[..3], [(Kind::Shared, "pw_table"), (Kind::Shared, "pw_other"), (Kind::Data, "anon")]);
-        assert_eq!(names[3].0, Kind::Extern);
+        let shared = ["pw_table", "pw_other", "pw_open"].map(|name| (Kind::Shared, name));
+        assert_eq!((&names[..3], names[3]), (&shared[..], (Kind::Data, "anon")));
+        assert_eq!(names[4].0, Kind::Extern);
         assert_eq!(module.declarations[0].text, ".shared .align 16 .b8 pw_table[256];");
         let entries: Vec<_> = module.entries.iter().map(|entry| (entry.name, entry.line)).collect();
         assert_eq!(entries, [("a", 17), ("b", 30)]);

@@ -21,6 +21,8 @@ pub struct DeviceInfo {
     pub sm: u32,
     /// Streaming multiprocessors.
     pub multiprocessors: u32,
+    /// Bytes of shared memory of a multiprocessor.
+    pub shared_bytes: usize,
     /// Bytes of level 2 cache.
     pub l2_bytes: usize,
     /// Bytes of memory.
@@ -237,6 +239,7 @@ fn device_info(driver: &Driver, device: c_int) -> Result<DeviceInfo> {
             .map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned()),
         sm: get(attribute::CAPABILITY_MAJOR)? * 10 + get(attribute::CAPABILITY_MINOR)?,
         multiprocessors: get(attribute::MULTIPROCESSOR_COUNT)?,
+        shared_bytes: get(attribute::MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)? as usize,
         l2_bytes: get(attribute::L2_CACHE_SIZE)? as usize,
         memory_bytes,
         driver: driver.version,

@@ -27,12 +27,31 @@ pub(crate) unsafe fn launch(
     stream: &Stream,
     params: &mut [*mut c_void],
 ) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { launch_with_shared(context, function, [grid, block, 0], stream, params) }
+}
+
+/// [`launch`] of a grid of blocks of threads with so many bytes of shared memory each.
+///
+/// # Errors
+/// As there.
+///
+/// # Safety
+/// As there; the function was loaded for that much.
+#[inline]
+pub(crate) unsafe fn launch_with_shared(
+    context: &Context,
+    function: Function,
+    [grid, block, shared]: [u32; 3],
+    stream: &Stream,
+    params: &mut [*mut c_void],
+) -> Result<()> {
     context.make_current()?;
     // SAFETY: the caller's promise.
     unsafe {
         call!(
             context.api,
-            cuLaunchKernel(function.0, grid, 1, 1, block, 1, 1, 0, stream.raw(), params.as_mut_ptr(), null_mut())
+            cuLaunchKernel(function.0, grid, 1, 1, block, 1, 1, shared, stream.raw(), params.as_mut_ptr(), null_mut())
         )
     }
 }

@@ -1,6 +1,7 @@
 //! Device memory: allocation in stream order, copies, fills.
 
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -193,6 +194,23 @@ impl Drop for Block {
         // done.
         unsafe { self.context.free(self.address) };
     }
+}
+
+/// Copies `bytes` to memory of the device that stays until the process ends, and gives its address; `None` while the
+/// device's own stream is captured.
+///
+/// # Errors
+/// [`ErrorKind::OutOfMemory`], or the driver's.
+pub(crate) fn keep(context: &'static Context, bytes: &[u8]) -> Result<Option<DevicePointer>> {
+    if context.own_is_captured()? {
+        return Ok(None);
+    }
+    // Another stream may be under capture on this thread.
+    let _relaxed = Relaxed::new(context)?;
+    let block = Block::new(context, bytes.len())?;
+    // SAFETY: the block has room for the bytes, and nothing else knows it.
+    unsafe { copy_in(context, block.address, bytes) }?;
+    Ok(Some(ManuallyDrop::new(block).address))
 }
 
 /// Copies `from` to the device; done when this returns.

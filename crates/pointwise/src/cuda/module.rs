@@ -37,11 +37,11 @@ pub(crate) struct Image<'a> {
 
 const LOG_BYTES: usize = 8192;
 
-/// Loads `image` and finds `symbol` in it.
+/// Loads `image` and finds `symbol` in it, to be launched with up to `shared` bytes of shared memory.
 ///
 /// # Errors
 /// [`ErrorKind::Load`] with the driver's log; [`ErrorKind::NoKernel`] if the image has no such symbol.
-pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>) -> Result<Function> {
+pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>, shared: usize) -> Result<Function> {
     let is_ptx = image.ptx != (0, 0);
     if is_ptx && image.bytes.last() != Some(&0) {
         return Err(no_kernel(symbol, "its PTX does not end in a NUL byte: rebuild the kernels"));
@@ -87,6 +87,12 @@ pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>) -> Result
             symbol,
             &format!("it is not in the module embedded for it ({error}): rebuild the kernels"),
         ));
+    }
+    if shared > 0 {
+        // SAFETY: the function is loaded.
+        unsafe {
+            call!(context.api, cuFuncSetAttribute(function, sys::MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as c_int))
+        }?;
     }
     Ok(Function(function))
 }

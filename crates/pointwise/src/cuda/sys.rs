@@ -23,9 +23,12 @@ pub(crate) mod attribute {
     pub(crate) const L2_CACHE_SIZE: i32 = 38;
     pub(crate) const CAPABILITY_MAJOR: i32 = 75;
     pub(crate) const CAPABILITY_MINOR: i32 = 76;
+    pub(crate) const MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: i32 = 81;
     pub(crate) const MEMORY_POOLS_SUPPORTED: i32 = 115;
 }
 
+/// `CUfunction_attribute`: bytes of shared memory that a launch may give each block.
+pub(crate) const MAX_DYNAMIC_SHARED_SIZE_BYTES: i32 = 8;
 /// `CUmemPool_attribute`: bytes a pool keeps when it is idle.
 pub(crate) const POOL_RELEASE_THRESHOLD: i32 = 4;
 /// `CUpointer_attribute`: the context of an allocation.
@@ -107,6 +110,7 @@ driver! {
     cuModuleLoadDataEx(module: *mut Handle, image: *const c_void, count: c_uint, options: *mut c_int, values: *mut *mut c_void);
     cuModuleUnload(module: Handle);
     cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char);
+    cuFuncSetAttribute(function: Handle, attribute: c_int, value: c_int);
     cuLaunchKernel(
         function: Handle,
         grid_x: c_uint, grid_y: c_uint, grid_z: c_uint,

@@ -2,10 +2,10 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{LEADS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::launch::{LEADS, ONCE, PAIRS, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::{Draw, Philox};
 
-use super::Strategy;
+use super::{Strategy, lookup};
 use super::walk::{Class, Limit, Places, Walk, strided_blocks};
 use crate::Stream;
 use crate::cuda::{self, Context};
@@ -17,7 +17,7 @@ use crate::error::Result;
 pub struct MapPlan {
     /// The kernel's class: how operands and result lie.
     pub class: Class,
-    /// The strategy that class stands for: [`Strategy::Direct`] for [`Class::Strided`], else [`Strategy::RegisterCopy`].
+    /// [`Strategy::Direct`] for [`Class::Strided`], else [`Strategy::RegisterCopy`] or [`Strategy::Table`].
     pub strategy: Strategy,
     /// Why another strategy than the one asked for; `None` where it is the one asked for, or was left open.
     pub replaced: Option<&'static str>,
@@ -58,6 +58,8 @@ pub(super) struct Choice<const N: usize> {
     pub(super) lanes: usize,
     /// What the kernel is told of the operands.
     pub(super) mode: u32,
+    /// Whether results are looked up in a table.
+    pub(super) table: bool,
     /// Why another strategy than the one asked for.
     pub(super) replaced: Option<&'static str>,
     pub(super) tensors: Tensors<N>,
@@ -73,7 +75,7 @@ impl<const N: usize> Tensors<N> {
     /// level-2 cache.
     pub(super) fn choose(self, walk: &Walk<N>, lanes: usize, strategy: Strategy, stays: bool) -> Choice<N> {
         let mode = self.numbers << WORD_SHIFT;
-        let strided = |replaced| Choice { class: Class::Strided, walk: *walk, lanes: 1, mode, replaced, tensors: self };
+        let strided = |replaced| Choice { class: Class::Strided, walk: *walk, lanes: 1, mode, table: false, replaced, tensors: self };
         let replaced = match strategy {
             Strategy::Direct => return strided(None),
             Strategy::ExplicitParallel | Strategy::Table => {
@@ -89,14 +91,14 @@ impl<const N: usize> Tensors<N> {
             | operands(&|k| once[k]) & !self.numbers
             | operands(&|k| stays && self.at[k] != 0 && walk.meets_once(k)) << STREAM_SHIFT;
         if walk.is_flat() && self.head(walk, lanes).is_some() {
-            return Choice { class: Class::Flat, walk: *walk, lanes, mode, replaced, tensors: self };
+            return Choice { class: Class::Flat, walk: *walk, lanes, mode, table: false, replaced, tensors: self };
         }
         let aligned = |k: usize, step: i64| {
             let vector = lanes * self.sizes[k];
             self.at[k].wrapping_add_signed(step as isize * self.sizes[k] as isize).is_multiple_of(vector)
         };
         match walk.rows(lanes, aligned) {
-            Some(rows) => Choice { class: Class::Rows, walk: rows, lanes, mode, replaced, tensors: self },
+            Some(rows) => Choice { class: Class::Rows, walk: rows, lanes, mode, table: false, replaced, tensors: self },
             None if strategy == Strategy::Auto => strided(None),
             None => strided(Some("the tensors do not lie in aligned vectors")),
         }
@@ -124,7 +126,7 @@ impl<const N: usize> Tensors<N> {
 impl<const N: usize> Choice<N> {
     /// Single elements, whatever the tensors are like.
     pub(super) fn strided(walk: &Walk<N>, tensors: Tensors<N>) -> Choice<N> {
-        Choice { class: Class::Strided, walk: *walk, lanes: 1, mode: 0, replaced: None, tensors }
+        Choice { class: Class::Strided, walk: *walk, lanes: 1, mode: 0, table: false, replaced: None, tensors }
     }
 
     fn limit(&self) -> Limit {
@@ -154,6 +156,7 @@ impl<const N: usize> Choice<N> {
             class: self.class,
             strategy: match self.class {
                 Class::Strided => Strategy::Direct,
+                Class::Flat | Class::Rows if self.table => Strategy::Table,
                 Class::Flat | Class::Rows => Strategy::RegisterCopy,
             },
             replaced: self.replaced,
@@ -183,7 +186,7 @@ pub(super) struct Queue<'a> {
 pub(super) struct Arguments<'a> {
     /// The tensors in the order of the kernel's arguments.
     pub(super) tensors: [&'a [usize]; 2],
-    /// Operands that came as numbers, zeros for others; then parameters.
+    /// Operands that came as numbers, zeros for others, then parameters; or the table's address.
     pub(super) words: [&'a [u64]; 2],
     /// Where a random op draws from.
     pub(super) place: Option<Philox>,
@@ -226,17 +229,18 @@ impl Queue<'_> {
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
             let draw = arguments.place.map(|from| Draw { blocks: from.blocks(), first: place[0] as u64 });
             draw.iter().for_each(|draw| params.push(draw));
-            let blocks = match choice.class {
-                Class::Strided if self.several => strided_blocks(work, self.threads),
-                _ => work.div_ceil(u64::from(self.threads)) as u32,
+            let info = &self.context.info;
+            let (blocks, shared) = match choice.class {
+                _ if choice.table => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
+                Class::Strided if self.several => (strided_blocks(work, self.threads), 0),
+                _ => (work.div_ceil(u64::from(self.threads)) as u32, 0),
             };
             // SAFETY: the caller's contract.
             unsafe {
-                cuda::launch(
+                cuda::launch_with_shared(
                     self.context,
                     self.function,
-                    blocks,
-                    self.threads,
+                    [blocks, self.threads, shared],
                     self.stream,
                     &mut params.pointers[..params.len],
                 )

@@ -13,13 +13,20 @@ use crate::error::Result;
 pub struct Entry {
     symbol: &'static str,
     kernels: &'static Kernels,
+    /// Bytes of shared memory that a launch gives each block.
+    shared: usize,
     loaded: [AtomicPtr<c_void>; MAX_DEVICES],
 }
 
 impl Entry {
     /// The kernel `symbol` of `kernels`. Whether it is there is known when it is first used.
     pub const fn new(symbol: &'static str, kernels: &'static Kernels) -> Entry {
-        Entry { symbol, kernels, loaded: [const { AtomicPtr::new(null_mut()) }; MAX_DEVICES] }
+        Entry::with_shared(symbol, kernels, 0)
+    }
+
+    /// [`Entry::new`] of a kernel that is launched with so many bytes of shared memory.
+    pub(crate) const fn with_shared(symbol: &'static str, kernels: &'static Kernels, shared: usize) -> Entry {
+        Entry { symbol, kernels, shared, loaded: [const { AtomicPtr::new(null_mut()) }; MAX_DEVICES] }
     }
 
     /// The kernel's name.
@@ -57,7 +64,7 @@ impl Entry {
         }
         let image = self.kernels.image(self.symbol, context.info.sm)?;
         let image = Image { bytes: &image.bytes, sm: image.sm, ptx: image.ptx };
-        let function = cuda::load(context, self.symbol, &image)?;
+        let function = cuda::load(context, self.symbol, &image, self.shared)?;
         slot.store(function.into_raw(), Ordering::Release);
         Ok(function)
     }

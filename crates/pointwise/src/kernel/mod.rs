@@ -9,6 +9,7 @@ mod convert;
 mod entry;
 mod generator;
 mod gradients;
+mod lookup;
 mod map;
 mod operand;
 mod plan;
@@ -31,6 +32,7 @@ pub(crate) use convert::bits_of;
 pub use entry::Entry;
 pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
 pub use gradients::{GatedGradientsKernel, GradientDef, GradientsKernel};
+pub use lookup::Lookup;
 pub(crate) use map::Call as MapCall;
 pub use map::MapDef;
 pub use operand::Operand;
@@ -62,8 +64,9 @@ macro_rules! settings {
             self.0.def
         }
 
-        /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]) or single elements ([`Strategy::Direct`]). One
-        /// that cannot serve a call is replaced by one that can; the plan says so.
+        /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]), single elements ([`Strategy::Direct`]) or, of
+        /// some ops, a table ([`Strategy::Table`]). One that cannot serve a call is replaced by one that can; the plan says
+        /// so.
         #[must_use]
         pub fn strategy(mut self, strategy: Strategy) -> Self {
             self.0.strategy = strategy;

@@ -1,6 +1,6 @@
 //! Strategies, and the plan of a launch: which entry, how many threads.
 
-use pointwise_core::{DType, ResultType};
+use pointwise_core::{DType, OpInfo, ResultType};
 
 /// How a kernel spreads its elements over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -14,7 +14,9 @@ pub enum Strategy {
     ExplicitParallel,
     /// A thread one 16-byte vector or a few: loaded whole, computed in registers, stored whole.
     RegisterCopy,
-    /// A table of all 256 results in shared memory: unary ops from fp8 to the same type.
+    /// A table of all results in shared memory: 256 of unary ops from fp8 to the same type; 65,536 of ops without
+    /// parameters of two tensors of fp8, i8 or u8. That of an op's pairs is made by the first call that takes it, on the
+    /// CPU; where that cannot be, as a stream is captured, the call runs by the formula.
     Table,
 }
 
@@ -43,6 +45,14 @@ impl Strategy {
     pub fn serves_unary(self, dtype: DType, result: ResultType) -> bool {
         let table = matches!(dtype, DType::F8E4M3 | DType::F8E5M2) && result == ResultType::Same;
         self != Strategy::Table || table
+    }
+
+    /// Whether an op of several operands has kernels of this strategy for tensors of type `dtype`.
+    pub fn serves_map(self, info: &OpInfo, dtype: DType) -> bool {
+        match self {
+            Strategy::Table => super::lookup::serves(info, dtype),
+            strategy => strategy != Strategy::ExplicitParallel,
+        }
     }
 }
 

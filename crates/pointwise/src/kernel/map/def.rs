@@ -6,7 +6,7 @@ use pointwise_core::{DType, Kind, OpInfo};
 use crate::Number;
 use crate::cpu::MapFn;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Class, Entry, scalar};
+use crate::kernel::{Class, Entry, Lookup, scalar};
 
 /// An op of two or three operands as the host knows it. Made by [`host_binary!`](crate::host_binary) and its siblings from
 /// a row of an op table.
@@ -18,6 +18,8 @@ pub struct MapDef {
     pub cpu: fn(DType) -> Option<MapFn>,
     /// The kernel of a class for elements of a type; `None` where there is none.
     pub entry: fn(DType, Class) -> Option<&'static Entry>,
+    /// Where the table of all results is kept, of two operands of a type of one byte.
+    pub lookup: fn(DType) -> Option<&'static Lookup>,
     /// The formula in f64 (a bool result as 0 or 1); `None` for ops on bits alone.
     pub oracle: Option<fn([f64; 3], Words) -> f64>,
     /// The formula with every step rounded to f32 once, of binary ops on floats alone: what the bound of a gradient is

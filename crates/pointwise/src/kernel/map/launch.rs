@@ -1,5 +1,6 @@
 //! From checked operands to a kernel, a plan and launches.
 
+use pointwise_core::launch::PAIRS_THREADS;
 use pointwise_core::{DType, Kind};
 
 use super::call::Call;
@@ -9,7 +10,7 @@ use crate::cuda::Context;
 use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
 use crate::kernel::walk::{Along, TENSORS, Walk, broadcast};
-use crate::kernel::{MapPlan, Operand, Strategy, check_threads, promote, result_stays};
+use crate::kernel::{Class, MapPlan, Operand, Strategy, check_threads, lookup, promote, result_stays};
 use crate::tensor::TensorView;
 use crate::tuner::Lies;
 
@@ -41,18 +42,29 @@ impl Call {
         walk: &Walk,
         target: usize,
     ) -> Result<()> {
-        let (choice, threads) = self.settle(ready, walk, target);
-        let entry = (self.def.entry)(self.def.carrier(ready.dtype), choice.class)
-            .ok_or_else(|| self.def.no_kernel(ready.dtype))?;
+        let (mut choice, mut threads) = self.settle(ready, walk, target);
+        let table = match (self.def.lookup)(ready.dtype) {
+            Some(lookup) if choice.table => lookup.address(context, stream, (self.def, ready.dtype))?,
+            _ => None,
+        };
+        if choice.table && table.is_none() {
+            (choice, threads) = (self.choose(ready, walk, target, Strategy::RegisterCopy), self.threads);
+        }
+        let entry = match table {
+            Some(_) => lookup::entry(choice.class),
+            None => (self.def.entry)(self.def.carrier(ready.dtype), choice.class),
+        };
+        let entry = entry.ok_or_else(|| self.def.no_kernel(ready.dtype))?;
         let queue = Queue { context, function: entry.function(context)?, stream, threads, several: true };
         let is_random = self.def.info.kind == Kind::Random;
         // All entries of random ops take three operands.
         let count = if is_random { 3 } else { self.def.info.operands.len() };
         let given = ready.given.map(Option::unwrap_or_default);
         let order = [1, 2, 3];
+        let numbers_and_parameters = [&given[..count], &ready.words[..]];
         let arguments = Arguments {
             tensors: [&order[..count], &[0]],
-            words: [&given[..count], &ready.words],
+            words: table.as_ref().map_or(numbers_and_parameters, |table| [std::slice::from_ref(table), &[]]),
             place: is_random.then_some(self.place),
         };
         // SAFETY: the entry is of the class, its arguments are these; the caller's contract.
@@ -68,14 +80,16 @@ impl Call {
     /// such calls, and no strategy was set.
     fn settle(&self, ready: &Ready<'_>, walk: &Walk, target: usize) -> (Choice<TENSORS>, u32) {
         let choice = self.choose(ready, walk, target, self.strategy);
+        let threads = if choice.table { PAIRS_THREADS } else { self.threads };
         let (Strategy::Auto, Some(tuned)) = (self.strategy, &self.tuned) else {
-            return (choice, self.threads);
+            return (choice, threads);
         };
         let lies = Lies::Class(choice.class);
         match tuned.find(&ready.device, ready.dtype, lies, ready.shape.numel() as u64) {
-            None => (choice, self.threads),
-            Some((Strategy::Direct, threads)) => (self.choose(ready, walk, target, Strategy::Direct), threads),
-            Some((_, threads)) => (choice, threads),
+            None => (choice, threads),
+            Some((strategy, threads)) => {
+                (Choice { replaced: None, ..self.choose(ready, walk, target, strategy) }, threads)
+            }
         }
     }
 
@@ -84,7 +98,21 @@ impl Call {
         let sizes = self.sizes(ready.dtype);
         let tensors = Tensors { at: addresses(ready, target), sizes, results: 1, numbers: numbers(&ready.given) };
         let stays = result_stays(&ready.device, walk.numel() * sizes[0] as u64);
-        tensors.choose(walk, 16 / ready.dtype.size(), strategy, stays)
+        let (info, dtype) = (&self.def.info, ready.dtype);
+        let table = tensors.numbers == 0
+            && match strategy {
+                Strategy::Table => lookup::serves(info, dtype),
+                Strategy::Auto => lookup::pays_from(info, dtype).is_some_and(|least| walk.numel() >= least),
+                _ => false,
+            };
+        // The kernels of tables have vectors, too.
+        let vectors = if strategy == Strategy::Table { Strategy::RegisterCopy } else { strategy };
+        let mut choice = tensors.choose(walk, 16 / dtype.size(), vectors, stays);
+        choice.table = table && choice.class != Class::Strided;
+        if strategy == Strategy::Table && !table {
+            choice.replaced = Some("only ops without parameters of two tensors of fp8, i8 or u8 have a table");
+        }
+        choice
     }
 
     /// Bytes of an element of each tensor, the result first.

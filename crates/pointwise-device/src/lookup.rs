@@ -1,0 +1,188 @@
+//! Ops of two operands of one byte each, by a table of all 65,536 results in shared memory: one kernel for all ops and
+//! types, whatever their formulas cost.
+//!
+//! As in [`crate::broadcast`], an operand may be the result's very memory: a thread owns its vectors, and loads each before
+//! it stores it.
+
+use pointwise_core::launch::{MAX_ROW_DIMS, PAIRS, PAIRS_SHIFTED, PAIRS_THREADS, Steps};
+
+use crate::broadcast::{Loaded, alike, load, place};
+use crate::memory;
+use crate::thread;
+
+/// The tensors of a launch.
+pub struct Tensors {
+    /// The operands' first elements.
+    pub operands: [*const u8; 2],
+    /// The result's first element.
+    pub result: *mut u8,
+    /// Which operands are one value, and which are passed by, as in [`crate::broadcast::Inputs::mode`]. None came with the
+    /// call.
+    pub mode: u32,
+    /// The results, in global memory, where [`pointwise_core::launch::pair_slot`] says.
+    pub table: *const u8,
+}
+
+/// A vector of each operand.
+type Pair = [Loaded; 2];
+
+impl Tensors {
+    /// # Safety
+    /// The places are valid for reading `V` elements of each operand, or one where `mode` says so, and aligned to them.
+    #[inline(always)]
+    unsafe fn fetch<const V: usize>(&self, at: [i64; 4]) -> Pair {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let a = load::<u8, V>(self.operands[0].offset(at[1] as isize), self.mode, 0);
+            let b = load::<u8, V>(self.operands[1].offset(at[2] as isize), self.mode, 1);
+            [a, b]
+        }
+    }
+
+    /// # Safety
+    /// The result is valid there for writing `V` elements, and aligned to them.
+    #[inline(always)]
+    unsafe fn finish<const V: usize>(&self, [a, b]: Pair, at: [i64; 4]) {
+        let [a, b] = [a.spread::<u8>(), b.spread::<u8>()];
+        let out = if V > 1 { [look_up(a[0], b[0]), look_up(a[1], b[1])] } else { [one(a[0], b[0]), 0] };
+        // SAFETY: the caller's contract.
+        unsafe { memory::store(self.result.offset(at[0] as isize), out, V) }
+    }
+
+    /// Fills the table, and runs `items` vectors at the places that `at` finds, a grid's width apart: the next one is on
+    /// its way while the last is looked up.
+    ///
+    /// # Safety
+    /// Every place is as [`Tensors::fetch`] and [`Tensors::finish`] ask; `items < 2^31`, and the grid has fewer threads than
+    /// that, [`PAIRS_THREADS`] a block, with [`PAIRS`] bytes of shared memory.
+    #[inline(always)]
+    unsafe fn run(&self, items: u32, at: impl Fn(u32) -> [i64; 4]) {
+        let width = thread::grid_dim_x() * thread::block_dim_x();
+        let mut item = thread::index_1d();
+        // SAFETY: every item is below `items`; the caller's contract.
+        unsafe {
+            let mut coming = [Loaded::NONE; 2];
+            if item < items {
+                coming = self.fetch::<16>(at(item));
+            }
+            shared::fill(self.table);
+            while item < items {
+                let (now, pair) = (at(item), coming);
+                item += width;
+                if item < items {
+                    coming = self.fetch::<16>(at(item));
+                }
+                self.finish::<16>(pair, now);
+            }
+        }
+    }
+}
+
+/// Tensors that all lie alike, or are one value: vectors, and by the first threads the `head` elements before the first
+/// aligned one and those after the last whole vector.
+///
+/// # Safety
+/// As `pointwise_device::broadcast::flat` for vectors of 16, and `Tensors::run` of the grid.
+#[inline(always)]
+pub unsafe fn flat(tensors: &Tensors, n: u64, head: u32) {
+    let vectors = ((n - head as u64) / 16) as u32;
+    // SAFETY: vectors end at or before n; the caller's contract.
+    unsafe { tensors.run(vectors, |item| alike(head as u64 + item as u64 * 16, tensors.mode)) }
+    let i = thread::index_1d();
+    let single = if i < head { i as u64 } else { i as u64 + vectors as u64 * 16 };
+    if i < 2 * 16 && single < n {
+        let at = alike(single, tensors.mode);
+        // SAFETY: single < n; the caller's contract.
+        unsafe { tensors.finish::<1>(tensors.fetch::<1>(at), at) }
+    }
+}
+
+/// Vectors along rows.
+///
+/// # Safety
+/// As `pointwise_device::broadcast::tiled` for vectors of 16, and `Tensors::run` of the grid.
+#[inline(always)]
+pub unsafe fn rows(tensors: &Tensors, steps: &Steps<3>, items: u32) {
+    // SAFETY: the caller's contract.
+    unsafe { tensors.run(items, |item| place::<{ MAX_ROW_DIMS }, 3, 4>(steps, item)) }
+}
+
+/// The results of eight pairs.
+#[inline(always)]
+fn look_up(a: u64, b: u64) -> u64 {
+    let four = |a: u32, b: u32| {
+        let low = mixed(a, b);
+        let [first, second] = [bytes::<0x5140>(low, a), bytes::<0x7362>(low, a)];
+        let [r0, r1] = [shared::read(first & 0xFFFF), shared::read(first >> 16)];
+        let [r2, r3] = [shared::read(second & 0xFFFF), shared::read(second >> 16)];
+        bytes::<0x5410>(bytes::<0x0040>(r0, r1), bytes::<0x0040>(r2, r3)) as u64
+    };
+    four(a as u32, b as u32) | four((a >> 32) as u32, (b >> 32) as u32) << 32
+}
+
+/// The result of the lowest pair.
+#[inline(always)]
+fn one(a: u64, b: u64) -> u64 {
+    let (a, b) = (a as u32, b as u32);
+    shared::read(bytes::<0x5140>(mixed(a, b), a) & 0xFFFF) as u64
+}
+
+/// The lower bytes of the slots of four pairs.
+#[inline(always)]
+fn mixed(a: u32, b: u32) -> u32 {
+    b ^ ((a << 3) & (PAIRS_SHIFTED as u32 * 0x0101_0101))
+}
+
+/// Four of the eight bytes of two words, the second above the first, by `prmt`.
+#[inline(always)]
+fn bytes<const SELECT: u32>(low: u32, high: u32) -> u32 {
+    let out;
+    // SAFETY: one instruction from registers to a register.
+    unsafe {
+        core::arch::asm!("prmt.b32 {o}, {l}, {h}, {s};", o = out(reg32) out, l = in(reg32) low, h = in(reg32) high,
+            s = const SELECT, options(pure, nomem, nostack));
+    }
+    out
+}
+
+/// The table in shared memory, whose size the launch gives. There is one a module, declared by `kernel_crate!`.
+mod shared {
+    use core::arch::asm;
+
+    use super::{PAIRS, PAIRS_THREADS, thread};
+
+    /// Copies the whole table, 16 bytes a thread at a time, past the registers; every thread of the block gets here, and
+    /// leaves when all of it is there.
+    ///
+    /// # Safety
+    /// `table` is valid for reading [`PAIRS`] bytes, and aligned to 16.
+    #[inline(always)]
+    pub(super) unsafe fn fill(table: *const u8) {
+        let first = thread::thread_idx_x() * 16;
+        let mut at = 0;
+        while at < PAIRS as u32 {
+            let from = table.wrapping_add((first + at) as usize);
+            // SAFETY: both stay inside the table, as the block has PAIRS_THREADS threads.
+            unsafe {
+                asm!("{{ .reg .u32 s; mov.u32 s, pointwise_pairs; add.u32 s, s, {i};",
+                    "cp.async.cg.shared.global [s], [{a}], 16; }}",
+                    i = in(reg32) first + at, a = in(reg64) from, options(nostack));
+            }
+            at += PAIRS_THREADS * 16;
+        }
+        // SAFETY: waits for what this thread has copied; the barrier then is for the others'.
+        unsafe { asm!("cp.async.wait_all;", options(nostack)) }
+        thread::sync_threads();
+    }
+
+    #[inline(always)]
+    pub(super) fn read(index: u32) -> u32 {
+        let v: u32;
+        // SAFETY: index has 16 bits. Not `pure`: it must stay behind the barrier.
+        unsafe {
+            asm!("{{ .reg .u32 a; mov.u32 a, pointwise_pairs; add.u32 a, a, {i}; ld.shared.u8 {v}, [a]; }}",
+                i = in(reg32) index, v = out(reg32) v, options(nostack));
+        }
+        v
+    }
+}

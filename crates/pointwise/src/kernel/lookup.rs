@@ -1,0 +1,179 @@
+//! Tables of all results of an op of two operands of one byte each: which calls take one, and how it is made.
+
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pointwise_core::launch::{LOOKUPS, PAIRS, PAIRS_THREADS, pair_slot};
+use pointwise_core::op::Words;
+use pointwise_core::{DType, Draw, Kind, OpInfo};
+
+use super::{Class, Entry, MapDef};
+use crate::Stream;
+use crate::cpu::Source;
+use crate::cuda::{self, Context, MAX_DEVICES};
+use crate::error::Result;
+
+/// The kernels, which serve every op.
+static FLAT: Entry = Entry::with_shared(LOOKUPS[0], crate::embedded(), PAIRS);
+static ROWS: Entry = Entry::with_shared(LOOKUPS[1], crate::embedded(), PAIRS);
+
+/// What a block's shared memory takes beside the table.
+const RESERVED: usize = 1024;
+/// Threads of a multiprocessor.
+const MOST_THREADS: u32 = 2048;
+
+/// The table of an op in one element type, on each device. Made when it is first asked for, it stays until the process
+/// ends: graphs may hold its address.
+#[derive(Debug)]
+pub struct Lookup {
+    tables: [AtomicU64; MAX_DEVICES],
+}
+
+impl Lookup {
+    /// No table yet.
+    #[must_use]
+    pub const fn new() -> Lookup {
+        Lookup { tables: [const { AtomicU64::new(0) }; MAX_DEVICES] }
+    }
+
+    /// The table's address; `None` where there is none and it is not the time to make one: while a stream is captured.
+    ///
+    /// # Errors
+    /// Out of memory, or the driver's.
+    #[inline]
+    pub(super) fn address(
+        &self,
+        context: &'static Context,
+        stream: &Stream,
+        (def, dtype): (&MapDef, DType),
+    ) -> Result<Option<u64>> {
+        match self.tables[context.ordinal].load(Ordering::Acquire) {
+            0 => self.make(context, stream, (def, dtype)),
+            address => Ok(Some(address)),
+        }
+    }
+
+    #[cold]
+    fn make(&self, context: &'static Context, stream: &Stream, (def, dtype): (&MapDef, DType)) -> Result<Option<u64>> {
+        if !FLAT.is_embedded() || stream.is_capturing()? {
+            return Ok(None);
+        }
+        let Some(table) = results(def, dtype) else {
+            return Ok(None);
+        };
+        let _loading = context.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = &self.tables[context.ordinal];
+        match slot.load(Ordering::Acquire) {
+            0 => {}
+            address => return Ok(Some(address)),
+        }
+        let kept = cuda::keep(context, &table)?;
+        slot.store(kept.unwrap_or(0), Ordering::Release);
+        Ok(kept)
+    }
+}
+
+impl Default for Lookup {
+    fn default() -> Self {
+        Lookup::new()
+    }
+}
+
+/// The results of all pairs by the CPU's loop, each where the kernels look for it; `None` where there is no loop.
+fn results(def: &MapDef, dtype: DType) -> Option<Vec<u8>> {
+    let op = (def.cpu)(dtype)?;
+    let codes: [u8; 256] = std::array::from_fn(|code| code as u8);
+    let mut row = [0_u8; 256];
+    let mut table = vec![0; PAIRS];
+    for a in 0..=u8::MAX {
+        let of = |pointer, step| Source { pointer, step, word: None };
+        let operands = [of(&raw const a, 0), of(codes.as_ptr(), 1), of(std::ptr::null(), 0)];
+        // SAFETY: elements of one byte: one `a`, 256 codes, 256 results, none of them in another; the op has two operands.
+        unsafe { op(&operands, row.as_mut_ptr(), 1, row.len(), Words::default(), Draw::NONE) };
+        for (b, &result) in codes.iter().zip(&row) {
+            table[usize::from(pair_slot(a, *b))] = result;
+        }
+    }
+    Some(table)
+}
+
+/// The kernel of a class.
+pub(super) fn entry(class: Class) -> Option<&'static Entry> {
+    match class {
+        Class::Flat => Some(&FLAT),
+        Class::Rows => Some(&ROWS),
+        Class::Strided => None,
+    }
+}
+
+/// Whether an op has tables of the results in elements of type `dtype`: of two operands, without parameters, of a type
+/// whose bytes may be anything.
+pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
+    matches!(info.kind, Kind::Binary | Kind::Channel | Kind::Gated)
+        && info.operands.len() == 2
+        && info.params.is_empty()
+        && matches!(dtype, DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8)
+}
+
+/// From how many elements on a table is faster than the formula, of the ops of which it is at all. Filling the blocks'
+/// tables costs as much as about 2^24 elements take to move; an op gains by it what its formula costs more than the memory
+/// does (`docs/tuning.md`).
+pub(super) fn pays_from(info: &OpInfo, dtype: DType) -> Option<u64> {
+    match (info.name, dtype) {
+        _ if !serves(info, dtype) => None,
+        ("pow", _) => Some(1 << 24),
+        ("floor_divide" | "remainder", DType::I8) => Some(1 << 24),
+        ("div_trunc", DType::I8) => Some(1 << 25),
+        ("remainder", DType::F8E4M3 | DType::F8E5M2) => Some(1 << 25),
+        ("gelu_and_mul", _) => Some(1 << 25),
+        ("floor_divide", DType::F8E4M3 | DType::F8E5M2) => Some(1 << 27),
+        _ => None,
+    }
+}
+
+/// Blocks of a launch of so many vectors: as many as the device has room for at a time, so that each fills its table once.
+pub(super) fn blocks(multiprocessors: u32, shared_bytes: usize, vectors: u64) -> u32 {
+    let together = (shared_bytes / (PAIRS + RESERVED)).clamp(1, (MOST_THREADS / PAIRS_THREADS) as usize) as u64;
+    vectors.div_ceil(u64::from(PAIRS_THREADS)).clamp(1, u64::from(multiprocessors.max(1)) * together) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, Tensor, map_op};
+
+    #[test]
+    fn a_table_has_the_results_of_all_pairs() {
+        let device = Device::cpu();
+        for (name, dtype) in [("pow", DType::F8E4M3), ("gelu_and_mul", DType::F8E5M2), ("floor_divide", DType::I8)] {
+            let def = map_op(name).unwrap();
+            assert!(serves(&def.info, dtype) && (def.lookup)(dtype).is_some());
+            let table = results(def, dtype).unwrap();
+            let codes: Vec<u8> = (0..=255).collect();
+            let a = Tensor::from_bytes(&device, dtype, &codes, [256, 1]).unwrap();
+            let b = Tensor::from_bytes(&device, dtype, &codes, [256]).unwrap();
+            let expected = def.gated_with(Default::default()).run_pair(&a, &b).unwrap().to_bytes().unwrap();
+            for (a, b) in (0..=255_u8).flat_map(|a| (0..=255_u8).map(move |b| (a, b))) {
+                let at = usize::from(a) * 256 + usize::from(b);
+                assert_eq!(table[usize::from(pair_slot(a, b))], expected[at], "{name} of {a} and {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn ops_with_parameters_and_wider_types_have_none() {
+        let of = |name| &map_op(name).unwrap().info;
+        assert!(!serves(of("add"), DType::F8E4M3) && !serves(of("pow"), DType::F16) && !serves(of("mul"), DType::Bool));
+        assert!(!serves(of("lerp"), DType::F8E4M3) && (map_op("pow").unwrap().lookup)(DType::BF16).is_none());
+        assert_eq!(pays_from(of("mul"), DType::F8E4M3), None);
+    }
+
+    #[test]
+    fn a_multiprocessor_has_as_many_blocks_as_tables_fit() {
+        let many = 1 << 24;
+        assert_eq!(blocks(132, 228 << 10, many), 3 * 132);
+        assert_eq!(blocks(108, 164 << 10, many), 2 * 108);
+        assert_eq!(blocks(84, 100 << 10, many), 84);
+        assert_eq!((blocks(132, 228 << 10, 0), blocks(132, 228 << 10, 513)), (1, 2));
+    }
+}
