@@ -98,6 +98,11 @@ pub trait Real: Num + Div<Output = Self> {
     fn rsqrt(self) -> Self;
     /// `1 / x`.
     fn recip(self) -> Self;
+    /// `self / (2 sqrt(x))`, every step rounded: the gradient of a square root.
+    #[inline(always)]
+    fn over_twice_sqrt(self, x: Self) -> Self {
+        self / (x.sqrt() * Self::constant(2.0))
+    }
     /// `e^x`.
     fn exp(self) -> Self;
     /// `e^x - 1`, accurate near 0.

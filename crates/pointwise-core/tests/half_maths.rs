@@ -220,3 +220,35 @@ fn pow_with_approximations_off() {
     powers::<Off<true>>("up");
     powers::<Off<false>>("down");
 }
+
+/// Quotients of random operands and of all perfect squares are those of correctly rounded steps, once they are rounded.
+fn quotients_by_roots<A: Approx>(operations: &str) {
+    for ty in TYPES {
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u32
+        };
+        let squares = (0..=u16::MAX).filter(|&code| {
+            let x = (ty.widen)(code);
+            x >= 0.0 && x.sqrt() * x.sqrt() == x
+        });
+        let squares: Vec<u16> = squares.collect();
+        assert!(squares.len() > 64, "{}", ty.name);
+        for i in 0..1 << 22 {
+            let (a, x) = (next() as u16, next());
+            let x = if i % 4 == 0 { squares[x as usize % squares.len()] } else { x as u16 };
+            let (a, x) = ((ty.widen)(a), (ty.widen)(x));
+            let (got, expected) = (A::over_twice_sqrt(a, x), a / (x.sqrt() * 2.0));
+            let same = (ty.round)(got) == (ty.round)(expected) || got.is_nan() && expected.is_nan();
+            assert!(same, "{operations}, {}: {a:e} over the root of {x:e} is {got:e}, not {expected:e}", ty.name);
+        }
+    }
+}
+
+#[test]
+fn quotients_by_roots_are_those_of_the_steps() {
+    quotients_by_roots::<Native>("native");
+    quotients_by_roots::<Off<true>>("too large");
+    quotients_by_roots::<Off<false>>("too small");
+}

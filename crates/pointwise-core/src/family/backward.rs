@@ -14,7 +14,7 @@ crate::backward_ops! { backward_family;
     /// `grad / x`.
     log_backward: LogBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => grad / x;
     /// `grad / (2 sqrt(x))`.
-    sqrt_backward: SqrtBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => grad / (x.sqrt() * T::constant(2.0));
+    sqrt_backward: SqrtBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => grad.over_twice_sqrt(x);
     /// `-grad / (2 x sqrt(x))`.
     rsqrt_backward: RsqrtBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(9.0) => {
         let y = x.rsqrt();

@@ -32,7 +32,7 @@ pub struct Alibi {
     power: u32,
 }
 
-/// A column of [`Alibi`]: the head's slope in two parts, and the column.
+/// A column of [`Alibi`]: the head's slope, negative, in two parts, and the column.
 #[derive(Clone, Copy, Debug)]
 pub struct AlibiColumn {
     high: f32,
@@ -72,15 +72,15 @@ impl GeneratorOp for Alibi {
     type Column = AlibiColumn;
     #[inline(always)]
     fn column(self, plane: u32, column: u32) -> AlibiColumn {
-        let slope = self.slope(plane);
+        let slope = -self.slope(plane);
         let high = slope as f32;
         AlibiColumn { high, low: (slope - high as f64) as f32, index: column }
     }
     #[inline(always)]
     fn element(self, column: AlibiColumn, row: u32) -> f32 {
         let distance = Alibi::distance(column, row);
-        // The low part makes it one rounding; subtracted from 0, the diagonal is +0.
-        0.0 - fma(column.high, distance, column.low * distance)
+        // The low part makes it one rounding; added to 0, the diagonal is +0.
+        fma(column.high, distance, fma(column.low, distance, 0.0))
     }
 }
 

@@ -245,6 +245,17 @@ pub trait Approx {
         Self::rsq(x)
     }
 
+    /// `a / (2 sqrt(x))`: rounded to 16 bits, the same as by steps that are rounded correctly.
+    #[inline(always)]
+    fn over_twice_sqrt(a: f32, x: f32) -> f32 {
+        // Six units in the last place at most from the result of the steps.
+        let estimate = a * 0.5 * Self::rsq(x);
+        // What is half way between two results ends in twelve zeros: next to such a number, it is for the steps to say.
+        const NEAR: u32 = 8;
+        let near = estimate.to_bits().wrapping_add(NEAR) & 0xFFF <= 2 * NEAR;
+        rarely(near & !estimate.is_nan(), || super::single::over_twice_sqrt(a, x), estimate)
+    }
+
     /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers, as all of them are in 16 bits.
     #[inline(always)]
     fn pow(a: f32, b: f32) -> f32 {
@@ -443,6 +454,10 @@ impl Approx for Native {
     fn rsq(x: f32) -> f32 {
         1.0 / prim::sqrt(x)
     }
+    #[inline(always)]
+    fn over_twice_sqrt(a: f32, x: f32) -> f32 {
+        super::single::over_twice_sqrt(a, x)
+    }
     accurate!(exp expm1 expm1_negative ln log1p tanh silu softplus mish);
 }
 
@@ -495,6 +510,8 @@ native! {
     mish(x);
     /// `1 / sqrt(x)`; `-0` gives -Inf.
     rsqrt(x);
+    /// `a / (2 sqrt(x))`.
+    over_twice_sqrt(a, x);
     /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers.
     pow(a, b);
 }

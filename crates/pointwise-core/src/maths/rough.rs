@@ -10,8 +10,8 @@
 //! Subnormal f32 count as zeros: what an 8-bit number is made of lies far above.
 
 pub use super::half::{
-    Native, cos, erf, exp, expm1, expm1_negative, ln, log1p, mish, normal_cdf, normal_density, sigmoid, sin, softplus,
-    sqrt, tanh,
+    Native, cos, erf, exp, expm1, expm1_negative, ln, log1p, mish, normal_cdf, normal_density, over_twice_sqrt,
+    sigmoid, sin, softplus, sqrt, tanh,
 };
 pub use super::single::{recip, rsqrt};
 

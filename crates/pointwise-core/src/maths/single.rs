@@ -17,6 +17,12 @@ pub fn recip(x: f32) -> f32 {
     1.0 / x
 }
 
+/// `a / (2 sqrt(x))`, every step correctly rounded.
+#[inline(always)]
+pub fn over_twice_sqrt(a: f32, x: f32) -> f32 {
+    a / (sqrt(x) * 2.0)
+}
+
 /// The quotient, rounded to f32, cut towards zero.
 #[inline(always)]
 pub fn trunc_divide(a: f32, b: f32) -> f32 {

@@ -109,6 +109,7 @@ macro_rules! f32_like {
                 };
                 $wrap(maths::prim::if_above(get(self), get(limit), get(yes), get(no)))
             }
+            f32_like!(@two $functions, $wrap, |$x| $get; over_twice_sqrt);
             f32_like!(@real $functions, $wrap, |$x| $get;
                 sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_m1 expm1,
                 exp_m1_negative expm1_negative, ln ln, ln_1p log1p, sin sin, cos cos,

@@ -24,7 +24,7 @@ f32_like!(Stepped, Stepped, |x| x.0, self::functions);
 /// The oracle's functions, rounded to f32.
 mod functions {
     use super::{Num, Real};
-    pub(super) use crate::maths::single::{floor_divide, remainder, trunc_divide};
+    pub(super) use crate::maths::single::{floor_divide, over_twice_sqrt, remainder, trunc_divide};
 
     macro_rules! rounded {
         ($($name:ident $of:ident),*) => { $(
