@@ -98,6 +98,11 @@ pub trait Real: Num + Div<Output = Self> {
     fn rsqrt(self) -> Self;
     /// `1 / x`.
     fn recip(self) -> Self;
+    /// `b a^(b - 1)` and `a^b ln(a)`, of `self` as `a` and the exponent `b`: the derivatives of a power.
+    #[inline(always)]
+    fn pow_gradients(self, exponent: Self) -> (Self, Self) {
+        (exponent * self.pow(exponent - Self::ONE), self.pow(exponent) * self.ln())
+    }
     /// `self / (2 sqrt(x))`, every step rounded: the gradient of a square root.
     #[inline(always)]
     fn over_twice_sqrt(self, x: Self) -> Self {

@@ -33,10 +33,9 @@ crate::gradient_ops! { gradients_family; Gradients;
     /// `grad b a^(b - 1)`, 0 for `b = 0`; and `grad a^b ln(a)`, `grad * 0` for `a = 0` and `b >= 0`. In 16 bits exponents of
     /// magnitude 2^16 and more count as even.
     pow_backward: PowBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16 long_path], Ulp(6.0) => {
-        let base = grad * (b * a.pow(b - T::ONE));
-        let exponent = a.pow(b) * a.ln();
+        let (base, exponent) = a.pow_gradients(b);
         [
-            if b == T::ZERO { T::ZERO } else { base },
+            if b == T::ZERO { T::ZERO } else { grad * base },
             grad * if (a == T::ZERO) & (b >= T::ZERO) { T::ZERO } else { exponent },
         ]
     };

@@ -260,12 +260,8 @@ pub trait Approx {
     #[inline(always)]
     fn pow(a: f32, b: f32) -> f32 {
         let abs = a.abs();
-        // |a| = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
         let bits = abs.to_bits();
-        let exponent = bits.wrapping_sub(0x3F35_04F3) & 0xFF80_0000;
-        let f = f32::from_bits(bits.wrapping_sub(exponent)) - 1.0;
-        let log = f * fma(f, log2_1p_poly(f), LOG2_E);
-        let t = b * fma(exponent as i32 as f32, f32::from_bits((127 - 23) << 23), log);
+        let t = b * log2_normal(abs);
         let power = Self::ex2_flush(t);
         // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it.
         let within = t.abs() < 126.0;
@@ -285,6 +281,43 @@ pub trait Approx {
             },
             power,
         )
+    }
+
+    /// `b a^(b - 1)` and `a^b ln(a)`, by one logarithm. Exponents as in [`Approx::pow`].
+    #[inline(always)]
+    fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
+        let (abs, less) = (a.abs(), b - 1.0);
+        let log = log2_normal(abs);
+        let (t, t_less) = (b * log, less * log);
+        // Powers that are normal numbers, of normal numbers of either sign; NaN is in no bound.
+        let in_bounds = (t.abs() < 126.0) & (t_less.abs() < 126.0) & (less.abs() < 65536.0);
+        let powers = (Self::ex2_flush(t), Self::ex2_flush(t_less));
+        rarely(
+            not_positive_normal(abs) | !in_bounds,
+            || Self::pow_gradients_special(a, b),
+            pow_gradients_of(a, b, less, log, powers),
+        )
+    }
+
+    /// [`Approx::pow_gradients`] of anything.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn pow_gradients_special(a: f32, b: f32) -> (f32, f32) {
+        let abs = a.abs();
+        let is_small = abs < f32::MIN_POSITIVE;
+        let (scaled, scale) = if is_small { (abs * 16_777_216.0, 24.0) } else { (abs, 0.0) };
+        let log = log2_normal(scaled) - scale;
+        // Infinity and NaN are their own logarithms.
+        let log = if abs < f32::INFINITY { log } else { abs };
+        let log = if abs == 0.0 { f32::NEG_INFINITY } else { log };
+        // As in `pow_magnitude`; the bound removes infinities.
+        let [c, less] = [b, b - 1.0].map(|c| at_least(at_most(c, 65536.0), -65536.0));
+        let power = |c: f32| if c == 0.0 { 1.0 } else { Self::ex2(c * log) };
+        // The one power of a number with a sign that has a logarithm is that of -0.
+        let signed = f32::from_bits(power(c).to_bits() | (odd_sign(c) & a.to_bits()));
+        let (base, exponent) = pow_gradients_of(a, b, less, log, (signed, power(less)));
+        // Every power of 1 is 1, also by NaN.
+        (base, if a == 1.0 { 0.0 } else { exponent })
     }
 
     /// [`Approx::pow`] of any `a` without a sign; `is_one` is whether `a` had none and is 1.
@@ -345,6 +378,36 @@ fn ln_1p_over_x(x: f32) -> f32 {
 #[inline(always)]
 fn not_positive_normal(x: f32) -> bool {
     x.to_bits().wrapping_sub(0x0080_0000) >= 0x7F00_0000
+}
+
+/// `log2 a` of a positive normal number.
+#[inline(always)]
+fn log2_normal(a: f32) -> f32 {
+    // a = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
+    let bits = a.to_bits();
+    let exponent = bits.wrapping_sub(0x3F35_04F3) & 0xFF80_0000;
+    let f = f32::from_bits(bits.wrapping_sub(exponent)) - 1.0;
+    let log = f * fma(f, log2_1p_poly(f), LOG2_E);
+    fma(exponent as i32 as f32, f32::from_bits((127 - 23) << 23), log)
+}
+
+/// The sign bit of an odd integer's power of a negative number; `c` has a magnitude of 2^16 at most.
+#[inline(always)]
+fn odd_sign(c: f32) -> u32 {
+    // The low bit of the sum is that of the integer.
+    let t = c + ROUND_MAGIC;
+    if t - ROUND_MAGIC == c { t.to_bits() << 31 } else { 0 }
+}
+
+/// `b a^(b - 1)` and `a^b ln(a)` with signs and NaN, where `log` is the binary logarithm of the magnitude of `a` and
+/// `powers` are those of the magnitude by `b` and `less`, which is `b - 1` of magnitude 2^16 at most.
+#[inline(always)]
+fn pow_gradients_of(a: f32, b: f32, less: f32, log: f32, powers: (f32, f32)) -> (f32, f32) {
+    let whole = less + ROUND_MAGIC - ROUND_MAGIC == less;
+    let invalid = (a < 0.0) & !whole & (a != f32::NEG_INFINITY);
+    let signed = f32::from_bits(powers.1.to_bits() | (odd_sign(less) & a.to_bits()));
+    let power = if invalid { f32::NAN } else { signed };
+    (b * power, if a < 0.0 { f32::NAN } else { powers.0 * (log * LN_2) })
 }
 
 /// `(log2(1 + f) - f log2(e)) / f^2` for `1 + f` between `sqrt(1/2)` and `sqrt(2)`; adds a relative error of `2^-24.5` to
@@ -520,6 +583,12 @@ native! {
 #[inline(always)]
 pub fn sqrt(x: f32) -> f32 {
     prim::sqrt(x)
+}
+
+/// `b a^(b - 1)` and `a^b ln(a)`. Exponents of magnitude 2^16 and more count as even integers.
+#[inline(always)]
+pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
+    Native::pow_gradients(a, b)
 }
 
 /// `a / b`, correctly rounded in f32.

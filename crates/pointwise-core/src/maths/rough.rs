@@ -11,7 +11,7 @@
 
 pub use super::half::{
     Native, cos, erf, exp, expm1, expm1_negative, ln, log1p, mish, normal_cdf, normal_density, over_twice_sqrt,
-    sigmoid, sin, softplus, sqrt, tanh,
+    pow_gradients, sigmoid, sin, softplus, sqrt, tanh,
 };
 pub use super::single::{recip, rsqrt};
 

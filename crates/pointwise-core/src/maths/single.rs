@@ -17,6 +17,12 @@ pub fn recip(x: f32) -> f32 {
     1.0 / x
 }
 
+/// `b a^(b - 1)` and `a^b ln(a)`.
+#[inline(always)]
+pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
+    (b * pow(a, b - 1.0), pow(a, b) * ln(a))
+}
+
 /// `a / (2 sqrt(x))`, every step correctly rounded.
 #[inline(always)]
 pub fn over_twice_sqrt(a: f32, x: f32) -> f32 {

@@ -102,6 +102,16 @@ macro_rules! f32_like {
                 $wrap(maths::prim::fma(x, y, z))
             }
             #[inline(always)]
+            fn pow_gradients(self, exponent: Self) -> (Self, Self) {
+                use $functions as functions;
+                let (a, b) = (
+                    { let $x = self; $get },
+                    { let $x = exponent; $get },
+                );
+                let (base, power) = functions::pow_gradients(a, b);
+                ($wrap(base), $wrap(power))
+            }
+            #[inline(always)]
             fn if_above(self, limit: Self, yes: Self, no: Self) -> Self {
                 let get = |v: Self| {
                     let $x = v;

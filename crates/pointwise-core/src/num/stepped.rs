@@ -41,4 +41,8 @@ mod functions {
     pub(super) fn pow(a: f32, b: f32) -> f32 {
         Num::pow(f64::from(a), f64::from(b)) as f32
     }
+
+    pub(super) fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
+        (b * pow(a, b - 1.0), pow(a, b) * ln(a))
+    }
 }
