@@ -21,7 +21,7 @@ const N: usize = (1 << 25) + 37;
 type Outcome = std::result::Result<(), String>;
 
 /// The op with elements in front of the first aligned vector, over its first operand, with one element for all as the
-/// second, along rows, and during a capture.
+/// second, and along rows.
 ///
 /// # Errors
 /// What is wrong, or those of the library, in words.
@@ -31,8 +31,22 @@ pub fn check(device: &Device, op: &str, dtype: DType) -> Outcome {
     let pairs = Pairs::new(def, dtype).map_err(wrong)?;
     let (a, b) = (bytes(N + 3, 1), bytes(N + 3, 2));
     pairs.flat(device, &a, &b).map_err(wrong)??;
-    pairs.rows(device, &a, &b).map_err(wrong)??;
-    if device.is_cuda() { pairs.captured(device, &a, &b).map_err(wrong)? } else { Ok(()) }
+    pairs.rows(device, &a, &b).map_err(wrong)?
+}
+
+/// The op captured and replayed on a CUDA device while its table cannot be made, then with the table that a call in between
+/// has made. Copies to the host by other threads would end the captures.
+///
+/// # Errors
+/// What is wrong, or those of the library, in words.
+pub fn check_captured(device: &Device, op: &str, dtype: DType) -> Outcome {
+    let def = map_op(op).ok_or("no such op")?;
+    let wrong = |error: pointwise::Error| error.to_string();
+    let pairs = Pairs::new(def, dtype).map_err(wrong)?;
+    let (a, b) = (bytes(1 << 16, 3), bytes(1 << 16, 4));
+    pairs.captured(device, &a, &b).map_err(wrong)??;
+    pairs.called(device, &a, &b).map_err(wrong)??;
+    pairs.captured(device, &a, &b).map_err(wrong)?
 }
 
 fn bytes(n: usize, seed: u64) -> Vec<u8> {
@@ -118,11 +132,16 @@ impl Pairs {
         Ok(self.judge("rows", &y.to_bytes()?, |i| (a[i], b[i])))
     }
 
-    /// Captured and replayed: the table, or the formula where there is no table yet.
+    fn called(&self, device: &Device, a: &[u8], b: &[u8]) -> Result<Outcome> {
+        let of = |bytes: &[u8]| Tensor::from_bytes(device, self.dtype, bytes, [bytes.len()]);
+        let kernel = self.def.gated_with(Default::default()).strategy(Strategy::Table);
+        let y = kernel.run_pair(&of(a)?, &of(b)?)?;
+        Ok(self.judge("called", &y.to_bytes()?, |i| (a[i], b[i])))
+    }
+
     fn captured(&self, device: &Device, a: &[u8], b: &[u8]) -> Result<Outcome> {
-        let n = 1 << 16;
-        let of = |bytes: &[u8]| Tensor::from_bytes(device, self.dtype, &bytes[..n], [n]);
-        let (x, other, mut y) = (of(a)?, of(b)?, Tensor::zeros(device, self.dtype, [n])?);
+        let of = |bytes: &[u8]| Tensor::from_bytes(device, self.dtype, bytes, [bytes.len()]);
+        let (x, other, mut y) = (of(a)?, of(b)?, Tensor::zeros(device, self.dtype, [a.len()])?);
         let stream = Stream::new(device)?;
         let kernel = self.def.gated_with(Default::default()).strategy(Strategy::Table).on(&stream);
         let operands = [Operand::from(&x), Operand::from(&other)];

@@ -15,6 +15,7 @@ use cases::ops::{self, Case};
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::rope::{RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopePairs, RopePrecision};
 use pointwise::{DType, Device, ErrorKind, Philox, Stream, Tensor, kernels};
+use tests::lookup;
 
 type Outcome = Result<(), Failed>;
 
@@ -45,6 +46,10 @@ fn main() {
     let mut trials = Vec::new();
     for case in ops::all() {
         trials.push(Trial::test(case.name.clone(), move || replay(&device, &case)));
+    }
+    for (op, dtype) in lookup::OPS {
+        let case = move || Ok(lookup::check_captured(&device, op, dtype)?);
+        trials.push(Trial::test(format!("{op}::{dtype}::table"), case));
     }
     trials.push(Trial::test("threads_and_streams::first_use", move || first_use(&name)));
     trials.push(Trial::test("devices::cpu_and_cuda", move || mixed(&device, &Device::cpu())));

@@ -93,7 +93,8 @@ impl Op {
     pub(crate) fn serves(self, strategy: Strategy, dtype: DType) -> bool {
         match self {
             Op::Unary(def) => strategy.serves_unary(dtype, def.info.result),
-            Op::Map(_) | Op::Gradients(_) => matches!(strategy, Strategy::Direct | Strategy::RegisterCopy),
+            Op::Map(def) => strategy.serves_map(&def.info, dtype),
+            Op::Gradients(_) => matches!(strategy, Strategy::Direct | Strategy::RegisterCopy),
         }
     }
 
