@@ -148,7 +148,7 @@ where
         unsafe { memory::store(target.cast(), logical(truths, map), V) };
         return;
     }
-    if const { M::SELECTS && all_are_bytes::<M>() } {
+    if const { M::SELECTS && by_words::<M>() } {
         let truths = truths::<M::A>(a, inputs.words[0]);
         let others = [b.bits::<M::B>(inputs.words[1]), c.bits::<M::C>(inputs.words[2])];
         // SAFETY: the caller's contract.

@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use pointwise_core::launch::{LEADS, ONCE, PAIRS, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::{Draw, Philox};
 
-use super::{Strategy, lookup};
 use super::walk::{Class, Limit, Places, Walk, strided_blocks};
+use super::{Strategy, lookup};
 use crate::Stream;
 use crate::cuda::{self, Context};
 use crate::error::Result;
@@ -75,7 +75,15 @@ impl<const N: usize> Tensors<N> {
     /// level-2 cache.
     pub(super) fn choose(self, walk: &Walk<N>, lanes: usize, strategy: Strategy, stays: bool) -> Choice<N> {
         let mode = self.numbers << WORD_SHIFT;
-        let strided = |replaced| Choice { class: Class::Strided, walk: *walk, lanes: 1, mode, table: false, replaced, tensors: self };
+        let strided = |replaced| Choice {
+            class: Class::Strided,
+            walk: *walk,
+            lanes: 1,
+            mode,
+            table: false,
+            replaced,
+            tensors: self,
+        };
         let replaced = match strategy {
             Strategy::Direct => return strided(None),
             Strategy::ExplicitParallel | Strategy::Table => {
