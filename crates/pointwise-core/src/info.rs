@@ -120,8 +120,9 @@ pub struct ParamInfo {
 /// ([`unary_ops`](crate::unary_ops)). Without them every op is right; with them templates choose faster code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
-    /// The word `long_path`: it uses a function with a long path for few arguments (`sin`, `cos`, `pow`, `remainder`,
-    /// `floor_divide`), which is code wherever the formula is written out.
+    /// The word `long_path`: its code is long wherever the formula is written out, for it uses a function with a long path for
+    /// few arguments (`sin`, `cos`, `pow`, `remainder`, `floor_divide`), or one of many steps (`gelu`, `gelu_tanh`,
+    /// `softplus` of one operand). Unary kernels write it out for one vector, and a thread takes several sooner.
     pub long_path: bool,
     /// The word `angle`: that function is the sine or cosine of the last operand itself. Where all of some elements are
     /// small, loops and kernels leave its long path out.

@@ -30,7 +30,9 @@ macro_rules! __random_type {
 #[macro_export]
 macro_rules! __random_strategy {
     ($kind:ident $mask:literal register_copy, ($type:ident ($name:ident $op:ident))) => {
-        $crate::__random_entry! { $kind $type $name $op register_copy ($mask, { $crate::vector_len!($type) }) }
+        $crate::__random_entry! { $kind $type $name $op register_copy ($mask, {
+            $crate::random::elements($crate::vector_len!($type))
+        }, { $crate::vector_len!($type) }) }
     };
     ($kind:ident $mask:literal $strategy:ident, ($type:ident ($name:ident $op:ident))) => {
         $crate::__random_entry! { $kind $type $name $op $strategy ($mask) }

@@ -48,6 +48,12 @@ pub unsafe fn direct<E, O, const MASK: bool>(
     }
 }
 
+/// Elements of a thread of [`register_copy`] whose vectors are of `lanes`.
+#[must_use]
+pub const fn elements(lanes: usize) -> usize {
+    if lanes < BLOCK { BLOCK } else { lanes }
+}
+
 /// Elements of a thread of [`explicit_parallel`].
 const NEIGHBOURS: usize = 4;
 
@@ -94,13 +100,13 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
     }
 }
 
-/// A thread one vector of `V` elements by 16-byte accesses, and `V` bytes of the mask at once; head and rest as in
-/// [`crate::unary::register_copy`].
+/// A thread `V` neighbouring elements, one or two vectors of `L` by 16-byte accesses, so that no block of random bits is
+/// made twice; and `V` bytes of the mask at once. Head and rest as in [`crate::unary::register_copy`].
 ///
 /// # Safety
 /// As [`direct`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V` with `MASK`.
 #[inline(always)]
-pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize>(
+pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usize>(
     x: *const E,
     y: *mut E,
     mask: *mut Bool,
@@ -119,13 +125,18 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize>(
         let first = head as u64 + i as u64 * V as u64;
         // SAFETY: vector i lies inside the body; the caller's contract.
         unsafe {
-            // The load is in flight while the words are computed.
-            let loaded = memory::load(x.add(first as usize).cast(), 16);
+            // The loads are in flight while the words are computed.
+            let (x, y) = (x.add(first as usize), y.add(first as usize));
+            let mut loaded = [[0; 2]; 2];
+            unroll!(at most 2: part < V / L => { loaded[part] = memory::load(x.add(part * L).cast(), 16); });
             let kept = kept::<V>(blocks, first, op.last_kept());
-            let inputs = packed::unpack::<E, V>(loaded);
-            let mut results = [E::Compute::ZERO; V];
-            unroll!(i < V => { results[i] = op.kept(inputs[i]); });
-            memory::store(y.add(first as usize).cast(), only_kept::<E>(packed::pack::<E, V>(results), &kept), 16);
+            unroll!(at most 2: part < V / L => {
+                let inputs = packed::unpack::<E, L>(loaded[part]);
+                let mut results = [E::Compute::ZERO; L];
+                unroll!(i < L => { results[i] = op.kept(inputs[i]); });
+                let results = only_kept::<E>(packed::pack::<E, L>(results), &kept, part * L / 2);
+                memory::store(y.add(part * L).cast(), results, 16);
+            });
             if MASK {
                 let mut lanes = [Logic(false); V];
                 unroll!(i < V => { lanes[i] = Logic(is_kept(&kept, i)); });
@@ -216,14 +227,14 @@ fn is_kept(kept: &[u32; MOST / 2], i: usize) -> bool {
     kept[i / 2] & (0x8000 << (16 * (i % 2))) != 0
 }
 
-/// Zeros for the elements of a vector of 16 bytes that are not [`kept`].
+/// Zeros for the elements of a vector of 16 bytes that are not [`kept`], of which the first two are word `from`.
 #[inline(always)]
-fn only_kept<E: Packed>(vector: [u64; 2], kept: &[u32; MOST / 2]) -> [u64; 2] {
+fn only_kept<E: Packed>(vector: [u64; 2], kept: &[u32; MOST / 2], from: usize) -> [u64; 2] {
     let mask = |i: usize| match size_of::<E>() {
         1 => memory::signs::<0xFDB9>(kept[2 * i], kept[2 * i + 1]),
         2 => memory::signs::<0xBB99>(kept[i], 0),
-        _ if i % 2 == 0 => memory::signs::<0x9999>(kept[i / 2], 0),
-        _ => memory::signs::<0xBBBB>(kept[i / 2], 0),
+        _ if i % 2 == 0 => memory::signs::<0x9999>(kept[from + i / 2], 0),
+        _ => memory::signs::<0xBBBB>(kept[from + i / 2], 0),
     };
     let two = |word: u64, i: usize| {
         let (low, high) = (word as u32 & mask(i), (word >> 32) as u32 & mask(i + 1));

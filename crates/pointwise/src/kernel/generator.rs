@@ -84,7 +84,7 @@ struct Cover {
 /// The most rows or columns: indices, and the block behind the last, fit 32 bits.
 const MAX_SIZE: usize = 1 << 31;
 /// The most rows of a thread.
-const MAX_EACH: u64 = 32;
+const MAX_EACH: u64 = 16;
 /// The least of a run: a thread begins it, and walks to its rows.
 const MIN_OF_A_RUN: u32 = 4;
 /// CUDA's limit on the x dimension of a grid.

@@ -17,6 +17,11 @@ pub(crate) const MAX_STEPS: u32 = 64;
 const TWO_VECTORS_MIN: u64 = 1 << 23;
 /// The same where the result's vector is a quarter of the operand's, and the operand does not pass through the cache.
 const TWO_NARROW_MIN: u64 = 1 << 16;
+/// From this many vectors on a thread takes two of f32, and four from [`TWO_VECTORS_MIN`] on, where the formula is long: it
+/// waits for memory while it computes.
+const TWO_LONG_MIN: u64 = 1 << 19;
+/// As [`TWO_LONG_MIN`], of 16 bits.
+const TWO_LONG_HALF_MIN: u64 = 1 << 22;
 /// Fewer elements than this do not pay for a table in each block.
 const TABLE_MIN: u64 = 1 << 14;
 
@@ -31,6 +36,8 @@ pub(super) struct Call {
     pub(super) threads: u32,
     /// Vectors of a thread of `register_copy`, from 1 to [`MAX_STEPS`]; `None` leaves it open.
     pub(super) vectors: Option<u32>,
+    /// Whether the formula is long ([`Properties::long_path`](pointwise_core::Properties)).
+    pub(super) long: bool,
     /// Whether the result would stay in the level-2 cache.
     pub(super) stays: bool,
 }
@@ -69,7 +76,14 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     let steps = match (strategy, call.vectors) {
         (Strategy::RegisterCopy, None) => {
             let narrow = !streams && 4 * call.result.of(call.dtype).size() <= call.dtype.size();
-            1 + u32::from(vectors >= if narrow { TWO_NARROW_MIN } else { TWO_VECTORS_MIN })
+            let two = match call.dtype.size() {
+                _ if narrow => TWO_NARROW_MIN,
+                4 if call.long => TWO_LONG_MIN,
+                2 if call.long => TWO_LONG_HALF_MIN,
+                _ => TWO_VECTORS_MIN,
+            };
+            let four = call.long && call.dtype.size() == 4 && vectors >= TWO_VECTORS_MIN;
+            if four { 4 } else { 1 + u32::from(vectors >= two) }
         }
         (Strategy::RegisterCopy, Some(vectors)) => vectors,
         _ => 1,
@@ -143,7 +157,7 @@ mod tests {
 
     fn call(x: usize, y: usize, n: u64, strategy: Strategy) -> Call {
         let (dtype, result) = (DType::BF16, ResultType::Same);
-        Call { x, y, dtype, result, n, strategy, threads: 256, vectors: None, stays: true }
+        Call { x, y, dtype, result, n, strategy, threads: 256, vectors: None, long: false, stays: true }
     }
 
     #[test]
@@ -200,6 +214,12 @@ mod tests {
         let two = plan(&call(4096, 8192, large, Strategy::Auto)).unwrap();
         assert_eq!((two.steps, two.blocks), (2, (TWO_VECTORS_MIN / 512) as u32));
         assert_eq!(plan(&call(4096, 8192, large - 1, Strategy::Auto)).unwrap().steps, 1);
+        let long = |dtype, n| {
+            let call = Call { dtype, long: true, ..call(4096, 8192, n, Strategy::Auto) };
+            plan(&call).unwrap().steps
+        };
+        assert_eq!([1 << 20, 1 << 21, 1 << 25].map(|n| long(DType::F32, n)), [1, 2, 4]);
+        assert_eq!([1 << 24, 1 << 25, 1 << 28].map(|n| long(DType::BF16, n)), [1, 2, 2]);
         let mut four = call(4096, 8192, 1 << 20, Strategy::Auto);
         four.vectors = Some(4);
         assert_eq!(plan(&four).unwrap().blocks, 128);

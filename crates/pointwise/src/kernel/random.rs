@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 
 use pointwise_core::family::random::last_kept;
 use pointwise_core::op::Words;
+use pointwise_core::philox::BLOCK;
 use pointwise_core::{DType, OpInfo, Philox, Word};
 
 use super::plan::{Call, plan};
@@ -307,7 +308,8 @@ impl DropoutKernel {
 
     fn plan_for(&self, x: &TensorView<'_>, y: usize, mask: Option<usize>) -> Result<Plan> {
         super::check_threads(self.threads)?;
-        let lanes = 16 / x.dtype().size();
+        // No fewer than a block of random bits serves.
+        let lanes = (16 / x.dtype().size()).max(BLOCK);
         let wish = |strategy, threads| {
             plan(&Call {
                 x: x.address(),
@@ -317,7 +319,8 @@ impl DropoutKernel {
                 n: x.numel() as u64,
                 strategy,
                 threads,
-                vectors: Some(1),
+                vectors: Some((lanes * x.dtype().size() / 16) as u32),
+                long: false,
                 stays: false,
             })
         };
