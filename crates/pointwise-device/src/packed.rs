@@ -12,6 +12,9 @@ macro_rules! unroll {
         unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
     };
     // For arrays of a known length, whose indices the compiler checks in branches that are never taken, too.
+    (at most 2: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ $i, $len, $body, 0 1)
+    };
     (at most 4: $i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1 2 3)
     };
