@@ -183,15 +183,15 @@ pub trait Approx {
         // constant term in y = 1 / (1 + 0.3 |x|): 2^-19.0 for |x| <= 5.75, 2^-15.0 up to 13.7, where bf16 ends.
         let y = Self::rcp(fma(x.abs(), 0.3, 1.0));
         let p = normal_tail_poly(y);
-        // The square of a 16-bit number is exact. 2^16 times too large, so that subnormal results are rounded once.
-        let tail = Self::ex2_flush(fma(x * x, -0.5 * LOG2_E, 16.0)) * (y * p) * f32::from_bits((127 - 16) << 23);
+        // The square of a 16-bit number is exact. 2^32 times too large, so that subnormal results are rounded once.
+        let tail = Self::ex2_flush(fma(x * x, -0.5 * LOG2_E, 32.0)) * (y * p) * f32::from_bits((127 - 32) << 23);
         if x > 0.0 { 1.0 - tail } else { tail }
     }
 
     /// The density of the normal distribution, `e^(-x^2 / 2) / sqrt(2 pi)`: the exponential is that of `normal_cdf`.
     #[inline(always)]
     fn normal_density(x: f32) -> f32 {
-        Self::ex2_flush(fma(x * x, -0.5 * LOG2_E, 16.0)) * (0.398_942_3 * f32::from_bits((127 - 16) << 23))
+        Self::ex2_flush(fma(x * x, -0.5 * LOG2_E, 32.0)) * (0.398_942_3 * f32::from_bits((127 - 32) << 23))
     }
 
     /// `x (1 + erf(x / sqrt 2)) / 2`.
