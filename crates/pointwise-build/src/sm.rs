@@ -30,7 +30,12 @@ impl Sm {
     /// The flags for the compiler: the target, and the cfg by which kernel crates know that the fp8 conversion
     /// instructions exist.
     pub(crate) fn rustflags(self) -> Vec<String> {
-        let mut flags = vec![format!("-Ctarget-cpu={self}"), "--check-cfg=cfg(pointwise_fp8_cvt)".to_owned()];
+        let mut flags = vec![
+            format!("-Ctarget-cpu={self}"),
+            "--check-cfg=cfg(pointwise_fp8_cvt)".to_owned(),
+            // It copies what stands behind a join, a whole formula, into each way that leads there.
+            "-Zmir-enable-passes=-JumpThreading".to_owned(),
+        ];
         if self.0 >= 89 {
             flags.push("--cfg=pointwise_fp8_cvt".to_owned());
         }

@@ -6,8 +6,9 @@
 //! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
 //! the read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::launch::{ITEMS, LEADS, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::launch::{ITEMS, MAX_DIMS, MAX_ROW_DIMS, ONCE, PLAIN, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::map::{Map, absent};
+use pointwise_core::op::MAX_OPERANDS;
 use pointwise_core::{Draw, Element, Value, Word};
 
 use crate::memory::{self, VectorOrOne};
@@ -74,6 +75,17 @@ pub(crate) unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: 
     Loaded { bits, word: nothing != 0, one: V > 1 && one != 0 }
 }
 
+/// A vector that operand `k` has.
+///
+/// # Safety
+/// `p` is valid for reading and aligned to its size.
+#[inline(always)]
+unsafe fn whole<E: Packed, const V: usize>(p: *const [E; V], mode: u32, k: u32) -> Loaded {
+    // SAFETY: the caller's contract.
+    let vector = unsafe { memory::load_passing(p.cast(), V * size_of::<E>(), mode & (ONCE << (STREAM_SHIFT + k))) };
+    Loaded { bits: VectorOrOne { vector, one: 0 }, word: false, one: false }
+}
+
 /// The lowest element in every lane of a vector.
 #[inline(always)]
 fn splat<E: Element>(element: u64) -> [u64; 2] {
@@ -113,54 +125,90 @@ pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E:
 /// # Safety
 /// `inputs` as [`load`] asks.
 #[inline(always)]
-unsafe fn fetch<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4]) -> [Loaded; 3]
+unsafe fn fetch<M, const V: usize>(inputs: &Inputs<M>, mode: u32, at: [i64; 4]) -> [Loaded; 3]
 where
     M: Map<A: Packed, B: Packed, C: Packed>,
 {
     let none = Loaded::NONE;
     // SAFETY: the caller's contract.
     unsafe {
-        let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), inputs.mode, 0);
-        let b = if M::OPERANDS > 1 { load::<M::B, V>(inputs.b.offset(at[2] as isize), inputs.mode, 1) } else { none };
-        let c = if M::OPERANDS > 2 { load::<M::C, V>(inputs.c.offset(at[3] as isize), inputs.mode, 2) } else { none };
+        let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), mode, 0);
+        let b = if M::OPERANDS > 1 { load::<M::B, V>(inputs.b.offset(at[2] as isize), mode, 1) } else { none };
+        let c = if M::OPERANDS > 2 { load::<M::C, V>(inputs.c.offset(at[3] as isize), mode, 2) } else { none };
         [a, b, c]
     }
 }
 
-/// Formulas and store of a vector whose first result is `y[place]`.
+/// A vector of each operand, converted. Those past [`Map::OPERANDS`] are not looked at.
+struct Lanes<M: Map, const V: usize> {
+    a: [<M::A as Element>::Compute; V],
+    b: [<M::B as Element>::Compute; V],
+    c: [<M::C as Element>::Compute; V],
+}
+
+impl<M, const V: usize> Lanes<M, V>
+where
+    M: Map<A: Packed, B: Packed, C: Packed>,
+{
+    #[inline(always)]
+    fn new(inputs: &Inputs<M>, [a, b, c]: [Loaded; 3]) -> Self {
+        Lanes {
+            a: lanes::<M::A, V>(a, inputs.words[0]),
+            b: if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] },
+            c: if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] },
+        }
+    }
+}
+
+/// Whether results are worked out by words, of several elements each.
+const fn whole_words<M: Map>() -> bool {
+    (M::LOGICAL || M::SELECTS) && by_words::<M>()
+}
+
+/// Formulas and store of an op for which [`whole_words`].
 ///
 /// # Safety
-/// `y` is valid there for writing `V` elements and aligned to them.
+/// `y` is valid for writing at the place, and aligned to what is written there.
 #[inline(always)]
-unsafe fn finish<M, const V: usize>(inputs: &Inputs<M>, [a, b, c]: [Loaded; 3], place: i64, y: *mut M::R, map: M)
-where
+unsafe fn finish_words<M, const V: usize>(
+    inputs: &Inputs<M>,
+    [a, b, c]: [Loaded; 3],
+    place: Place,
+    y: *mut M::R,
+    map: M,
+) where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
+    let first = truths::<M::A>(a, inputs.words[0]);
+    let results = if M::LOGICAL {
+        logical([first, truths::<M::B>(b, inputs.words[1]), truths::<M::C>(c, inputs.words[2])], map)
+    } else {
+        selected(first, [b.bits::<M::B>(inputs.words[1]), c.bits::<M::C>(inputs.words[2])], map)
+    };
     // SAFETY: the caller's contract.
-    let target = unsafe { y.offset(place as isize) };
-    if const { M::LOGICAL && by_words::<M>() } {
-        let truths = [
-            truths::<M::A>(a, inputs.words[0]),
-            truths::<M::B>(b, inputs.words[1]),
-            truths::<M::C>(c, inputs.words[2]),
-        ];
-        // SAFETY: the caller's contract.
-        unsafe { memory::store(target.cast(), logical(truths, map), V) };
-        return;
+    unsafe {
+        let target = y.offset(place.first as isize).cast();
+        if place.is_vector { memory::store(target, results, V) } else { memory::store(target, results, 1) }
     }
-    if const { M::SELECTS && by_words::<M>() } {
-        let truths = truths::<M::A>(a, inputs.words[0]);
-        let others = [b.bits::<M::B>(inputs.words[1]), c.bits::<M::C>(inputs.words[2])];
-        // SAFETY: the caller's contract.
-        unsafe { memory::store(target.cast(), selected(truths, others, map), V) };
-        return;
-    }
-    let a = lanes::<M::A, V>(a, inputs.words[0]);
-    let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
-    let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
+}
+
+/// Formulas and store.
+///
+/// # Safety
+/// As [`finish_words`].
+#[inline(always)]
+unsafe fn finish_lanes<M, const V: usize>(
+    inputs: &Inputs<M>,
+    Lanes { a, b, c }: Lanes<M, V>,
+    place: Place,
+    y: *mut M::R,
+    map: M,
+) where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
     let mut results = [<M::R as Element>::Compute::ZERO; V];
     if M::RANDOM {
-        let first = inputs.draw.first + place as u64;
+        let first = inputs.draw.first + place.first as u64;
         // Of this evaluation, nothing remains but what it asks of the words.
         let words = random::words::<V>(&inputs.draw.blocks, first, |i, bits| _ = map.map_drawn(a[i], b[i], c[i], bits));
         unroll!(i < V => { results[i] = map.map_drawn(a[i], b[i], c[i], words[i].into()); });
@@ -168,20 +216,49 @@ where
         unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
     }
     // SAFETY: the caller's contract.
-    unsafe { packed::store::<M::R, V>(target, results) }
+    unsafe {
+        let target = y.offset(place.first as isize);
+        if place.is_vector {
+            packed::store::<M::R, V>(target, results);
+        } else {
+            packed::store::<M::R, 1>(target, [results[0]]);
+        }
+    }
 }
 
-/// One vector: loads, formulas, store.
+/// Formulas and store behind one of two ways to operands and place. They meet behind the conversion, so that the formula is
+/// there once, and neither way copies registers for the other.
 ///
 /// # Safety
-/// Those of [`fetch`] and [`finish`].
+/// `y` is valid for writing at the place that the way finds, and aligned to what is written there.
 #[inline(always)]
-unsafe fn vector<M, const V: usize>(inputs: &Inputs<M>, at: [i64; 4], y: *mut M::R, map: M)
-where
+unsafe fn either_way<M, const V: usize>(
+    inputs: &Inputs<M>,
+    is_plain: bool,
+    plain: impl FnOnce() -> ([Loaded; 3], Place),
+    any: impl FnOnce() -> ([Loaded; 3], Place),
+    y: *mut M::R,
+    map: M,
+) where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
     // SAFETY: the caller's contract.
-    unsafe { finish::<M, V>(inputs, fetch::<M, V>(inputs, at), at[0], y, map) }
+    unsafe {
+        if const { whole_words::<M>() } {
+            // Short enough to be there twice.
+            if is_plain {
+                let (loaded, place) = plain();
+                finish_words::<M, V>(inputs, loaded, place, y, map);
+            } else {
+                let (loaded, place) = any();
+                finish_words::<M, V>(inputs, loaded, place, y, map);
+            }
+        } else {
+            let convert = |(loaded, place)| (Lanes::<M, V>::new(inputs, loaded), place);
+            let (lanes, place) = if is_plain { convert(plain()) } else { convert(any()) };
+            finish_lanes(inputs, lanes, place, y, map);
+        }
+    }
 }
 
 /// Whether the truth of all operands is worked out by words: they have elements of one size, of which a word has several.
@@ -256,20 +333,59 @@ pub unsafe fn flat<M, const V: usize>(inputs: &Inputs<M>, y: *mut M::R, n: u64, 
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    let i = thread::index_1d();
+    let (i, mode) = (thread::index_1d(), inputs.mode);
     let vectors = ((n - head as u64) / V as u64) as u32;
-    if i < vectors {
-        let first = head as u64 + i as u64 * V as u64;
-        // SAFETY: the vector ends at or before n; the caller's contract.
-        unsafe { vector::<M, V>(inputs, alike(first, inputs.mode), y, map) }
-    } else {
-        let rest = i - vectors;
-        let single = if rest < head { rest as u64 } else { rest as u64 + vectors as u64 * V as u64 };
-        if single < n {
-            // SAFETY: single < n; the caller's contract.
-            unsafe { vector::<M, 1>(inputs, alike(single, inputs.mode), y, map) }
-        }
+    let singles = (n - vectors as u64 * V as u64) as u32;
+    if i >= vectors + singles {
+        return;
     }
+    let is_vector = i < vectors;
+    let plain = || {
+        let first = head as u64 + i as u64 * V as u64;
+        // SAFETY: every operand has this vector; the caller's contract.
+        unsafe {
+            let a = whole(inputs.a.add(first as usize).cast::<[M::A; V]>(), mode, 0);
+            let [mut b, mut c] = [Loaded::NONE; 2];
+            if M::OPERANDS > 1 {
+                b = whole(inputs.b.add(first as usize).cast::<[M::B; V]>(), mode, 1);
+            }
+            if M::OPERANDS > 2 {
+                c = whole(inputs.c.add(first as usize).cast::<[M::C; V]>(), mode, 2);
+            }
+            ([a, b, c], Place { first: first as i64, is_vector })
+        }
+    };
+    let any = || {
+        let first = if is_vector { head as u64 + i as u64 * V as u64 } else { single::<V>(i - vectors, head, vectors) };
+        let how = if is_vector { mode } else { one_each(mode) };
+        // SAFETY: the vector ends at or before n, the single element is below; the caller's contract.
+        let loaded = unsafe { fetch::<M, V>(inputs, how, alike(first, mode)) };
+        (loaded, Place { first: first as i64, is_vector })
+    };
+    // SAFETY: as above.
+    unsafe { either_way::<M, V>(inputs, is_vector && mode & PLAIN != 0, plain, any, y, map) }
+}
+
+/// Where results go.
+struct Place {
+    /// The first one's.
+    first: i64,
+    /// Whether there is a vector of them, or this one alone.
+    is_vector: bool,
+}
+
+/// Element `i` of those that lie before and behind whole vectors, `head` of them before.
+#[inline(always)]
+pub(crate) fn single<const V: usize>(i: u32, head: u32, vectors: u32) -> u64 {
+    if i < head { i as u64 } else { i as u64 + vectors as u64 * V as u64 }
+}
+
+/// The `mode` that reads one element of each operand that did not come with the call.
+#[inline(always)]
+pub(crate) fn one_each(mode: u32) -> u32 {
+    const ALL: u32 = (ONCE << MAX_OPERANDS) - ONCE;
+    let numbers = mode & ALL << WORD_SHIFT;
+    numbers | ALL & !(numbers >> WORD_SHIFT)
 }
 
 /// A thread one item of `V` elements of the innermost dimension, found by `steps`, which has the strides of the result
@@ -318,14 +434,19 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
         let mut loaded = [[Loaded::NONE; 3]; ITEMS as usize];
         let mut results = [0; ITEMS as usize];
         unroll!(at most 4: k < ITEMS as usize => {
-            loaded[k] = fetch::<M, 1>(inputs, at[k]);
+            loaded[k] = fetch::<M, 1>(inputs, inputs.mode, at[k]);
             results[k] = at[k][0];
         });
         let end = items.min(item + ITEMS * width);
         // One copy of the formula; what is loaded moves up, for an index would be one into local memory.
         loop {
             thread::no_unrolling();
-            finish::<M, 1>(inputs, loaded[0], results[0], y, map);
+            let place = Place { first: results[0], is_vector: true };
+            if const { whole_words::<M>() } {
+                finish_words::<M, 1>(inputs, loaded[0], place, y, map);
+            } else {
+                finish_lanes(inputs, Lanes::<M, 1>::new(inputs, loaded[0]), place, y, map);
+            }
             item += width;
             if item >= end {
                 break;
@@ -338,8 +459,8 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
     }
 }
 
-/// A vector of a row. Where the first operand lies item after item, its load is under way before the others' places are
-/// found.
+/// A vector of a row. Where result and first operand lie item after item, the places of the others alone are searched, behind
+/// the first one's load.
 ///
 /// # Safety
 /// As [`tiled`].
@@ -348,28 +469,31 @@ unsafe fn row<M, const V: usize, const N: usize>(inputs: &Inputs<M>, steps: &Ste
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    let mode = inputs.mode;
-    let [mut a, mut b, mut c] = [Loaded::NONE; 3];
+    let plain = || {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, 2, N, 4>(steps, item);
+            let a = whole(inputs.a.cast::<[M::A; V]>().add(item as usize), inputs.mode, 0);
+            let [mut b, mut c] = [Loaded::NONE; 2];
+            // None of them passes, or came with the call.
+            let mode = inputs.mode & (ONCE << 1 | ONCE << 2);
+            if M::OPERANDS > 1 {
+                b = load::<M::B, V>(inputs.b.offset(at[2] as isize), mode, 1);
+            }
+            if M::OPERANDS > 2 {
+                c = load::<M::C, V>(inputs.c.offset(at[3] as isize), mode, 2);
+            }
+            ([a, b, c], Place { first: item as i64 * V as i64, is_vector: true })
+        }
+    };
+    let any = || {
+        let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, 0, N, 4>(steps, item);
+        // SAFETY: the caller's contract.
+        let loaded = unsafe { fetch::<M, V>(inputs, inputs.mode, at) };
+        (loaded, Place { first: at[0], is_vector: true })
+    };
     // SAFETY: the caller's contract.
-    unsafe {
-        if mode & LEADS != 0 {
-            let first = inputs.a.add(item as usize * V);
-            a.bits.vector = memory::load_passing(first.cast(), V * size_of::<M::A>(), mode & (ONCE << STREAM_SHIFT));
-        }
-        let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, N, 4>(steps, item);
-        // Opaque, or the compiler would make two copies of what is between the branches.
-        if thread::opaque(mode) & LEADS == 0 {
-            // Those that pass are whole, and lead.
-            a = load::<M::A, V>(inputs.a.offset(at[1] as isize), mode & !(ONCE << STREAM_SHIFT), 0);
-        }
-        if M::OPERANDS > 1 {
-            b = load::<M::B, V>(inputs.b.offset(at[2] as isize), mode, 1);
-        }
-        if M::OPERANDS > 2 {
-            c = load::<M::C, V>(inputs.c.offset(at[3] as isize), mode, 2);
-        }
-        finish::<M, V>(inputs, [a, b, c], at[0], y, map);
-    }
+    unsafe { either_way::<M, V>(inputs, inputs.mode & PLAIN != 0, plain, any, y, map) }
 }
 
 /// Dimensions in which the places of all items of a thread are found at once.
@@ -424,19 +548,30 @@ fn outermost<const N: usize>(steps: &Steps<N>, rest: u32, at: &mut [i32; 4]) {
     unroll!(at most 4: k < N => { at[k] += rest as i32 * steps.outer[k]; });
 }
 
-/// Offsets of an item in `N` tensors, zeros behind them; `steps` has at most `DIMS` dimensions. Every index is a constant,
-/// so that nothing goes to local memory.
+/// Offsets of an item in the tensors `FROM .. N`, zeros for others; `steps` has at most `DIMS` dimensions. Every index is a
+/// constant, so that nothing goes to local memory.
 #[inline(always)]
-pub(crate) fn place<const DIMS: usize, const N: usize, const T: usize>(steps: &Steps<N>, item: u32) -> [i64; T] {
+pub(crate) fn place<const DIMS: usize, const FROM: usize, const N: usize, const T: usize>(
+    steps: &Steps<N>,
+    item: u32,
+) -> [i64; T] {
     let mut at = [0_i32; T];
     let mut rest = item;
     unroll!(at most 8: d < MAX_DIMS - 1 => {
         if d < DIMS - 1 && (d as u32) < steps.splits {
             let (next, index) = steps.sizes[d].divide(rest);
-            unroll!(at most 8: k < N => { at[k] += index as i32 * steps.strides[d][k]; });
+            unroll!(at most 8: k < N => {
+                if k >= FROM {
+                    at[k] += index as i32 * steps.strides[d][k];
+                }
+            });
             rest = next;
         }
     });
-    unroll!(at most 8: k < N => { at[k] += rest as i32 * steps.outer[k]; });
+    unroll!(at most 8: k < N => {
+        if k >= FROM {
+            at[k] += rest as i32 * steps.outer[k];
+        }
+    });
     at.map(i64::from)
 }

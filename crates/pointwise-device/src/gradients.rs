@@ -7,7 +7,7 @@ use pointwise_core::launch::{GRADIENT_TENSORS, MAX_DIMS, MAX_ROW_DIMS, ONCE, Ste
 use pointwise_core::op::{MAX_OPERANDS, MAX_RESULTS};
 use pointwise_core::{GradientOp, TableOp, Value};
 
-use crate::broadcast::{Loaded, lanes, load, place};
+use crate::broadcast::{Loaded, lanes, load, one_each, place, single};
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
 
@@ -28,12 +28,12 @@ pub struct Tensors<F, E> {
 /// Offsets in the tensors, in elements: the results, then the operands.
 type Places = [i64; GRADIENT_TENSORS];
 
-/// One vector: loads, formulas, stores.
+/// One vector: loads as `mode` says, formulas, stores of all elements or the first one.
 ///
 /// # Safety
-/// At the places, operands are as `load` asks, and results valid for writing `V` elements and aligned to them.
+/// At the places, operands are as `load` asks, and results valid for writing what `is_vector` says, and aligned to it.
 #[inline(always)]
-unsafe fn vector<F, E, O, const V: usize>(tensors: &Tensors<F, E>, at: Places, op: O)
+unsafe fn vector<F, E, O, const V: usize>(tensors: &Tensors<F, E>, mode: u32, at: Places, is_vector: bool, op: O)
 where
     F: Packed,
     E: Packed,
@@ -42,12 +42,12 @@ where
     let (operands, results) = const { (O::INFO.operands.len(), O::INFO.results.len()) };
     // SAFETY: the caller's contract.
     unsafe {
-        let first = load::<F, V>(tensors.first.offset(at[MAX_RESULTS] as isize), tensors.mode, 0);
+        let first = load::<F, V>(tensors.first.offset(at[MAX_RESULTS] as isize), mode, 0);
         let mut loaded = [Loaded::NONE; MAX_OPERANDS - 1];
         unroll!(at most 4: k < MAX_OPERANDS - 1 => {
             if k + 1 < operands {
                 let place = at[MAX_RESULTS + 1 + k] as isize;
-                loaded[k] = load::<E, V>(tensors.others[k].offset(place), tensors.mode, k as u32 + 1);
+                loaded[k] = load::<E, V>(tensors.others[k].offset(place), mode, k as u32 + 1);
             }
         });
         let first = lanes::<F, V>(first, tensors.words[0]);
@@ -66,7 +66,12 @@ where
         });
         unroll!(at most 4: k < MAX_RESULTS => {
             if k < results {
-                packed::store::<E, V>(tensors.results[k].offset(at[k] as isize), values[k]);
+                let target = tensors.results[k].offset(at[k] as isize);
+                if is_vector {
+                    packed::store::<E, V>(target, values[k]);
+                } else {
+                    packed::store::<E, 1>(target, [values[k][0]]);
+                }
             }
         });
     }
@@ -93,17 +98,13 @@ where
 {
     let i = thread::index_1d();
     let vectors = ((n - head as u64) / V as u64) as u32;
-    if i < vectors {
-        let first = head as u64 + i as u64 * V as u64;
-        // SAFETY: the vector ends at or before n; the caller's contract.
-        unsafe { vector::<F, E, O, V>(tensors, alike(first, tensors.mode), op) }
-    } else {
-        let rest = i - vectors;
-        let single = if rest < head { rest as u64 } else { rest as u64 + vectors as u64 * V as u64 };
-        if single < n {
-            // SAFETY: single < n; the caller's contract.
-            unsafe { vector::<F, E, O, 1>(tensors, alike(single, tensors.mode), op) }
-        }
+    let singles = (n - vectors as u64 * V as u64) as u32;
+    if i < vectors + singles {
+        let (mode, is_vector) = (tensors.mode, i < vectors);
+        let first = if is_vector { head as u64 + i as u64 * V as u64 } else { single::<V>(i - vectors, head, vectors) };
+        let how = if is_vector { mode } else { one_each(mode) };
+        // SAFETY: the vector ends at or before n, the single element is below; the caller's contract.
+        unsafe { vector::<F, E, O, V>(tensors, how, alike(first, mode), is_vector, op) }
     }
 }
 
@@ -127,11 +128,11 @@ pub unsafe fn tiled<F, E, O, const V: usize>(
         // SAFETY: item < items; the caller's contract.
         unsafe {
             let at = if V > 1 {
-                place::<{ MAX_ROW_DIMS }, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
+                place::<{ MAX_ROW_DIMS }, 0, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
             } else {
-                place::<{ MAX_DIMS }, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
+                place::<{ MAX_DIMS }, 0, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
             };
-            vector::<F, E, O, V>(tensors, at, op)
+            vector::<F, E, O, V>(tensors, tensors.mode, at, true, op)
         }
     }
 }

@@ -104,7 +104,7 @@ pub unsafe fn flat(tensors: &Tensors, n: u64, head: u32) {
 #[inline(always)]
 pub unsafe fn rows(tensors: &Tensors, steps: &Steps<3>, items: u32) {
     // SAFETY: the caller's contract.
-    unsafe { tensors.run(items, |item| place::<{ MAX_ROW_DIMS }, 3, 4>(steps, item)) }
+    unsafe { tensors.run(items, |item| place::<{ MAX_ROW_DIMS }, 0, 3, 4>(steps, item)) }
 }
 
 /// The results of eight pairs.
@@ -112,10 +112,10 @@ pub unsafe fn rows(tensors: &Tensors, steps: &Steps<3>, items: u32) {
 fn look_up(a: u64, b: u64) -> u64 {
     let four = |a: u32, b: u32| {
         let low = mixed(a, b);
-        let [first, second] = [bytes::<0x5140>(low, a), bytes::<0x7362>(low, a)];
+        let [first, second] = [memory::choose::<0x5140>(low, a), memory::choose::<0x7362>(low, a)];
         let [r0, r1] = [shared::read(first & 0xFFFF), shared::read(first >> 16)];
         let [r2, r3] = [shared::read(second & 0xFFFF), shared::read(second >> 16)];
-        bytes::<0x5410>(bytes::<0x0040>(r0, r1), bytes::<0x0040>(r2, r3)) as u64
+        memory::choose::<0x5410>(memory::choose::<0x0040>(r0, r1), memory::choose::<0x0040>(r2, r3)) as u64
     };
     four(a as u32, b as u32) | four((a >> 32) as u32, (b >> 32) as u32) << 32
 }
@@ -124,25 +124,13 @@ fn look_up(a: u64, b: u64) -> u64 {
 #[inline(always)]
 fn one(a: u64, b: u64) -> u64 {
     let (a, b) = (a as u32, b as u32);
-    shared::read(bytes::<0x5140>(mixed(a, b), a) & 0xFFFF) as u64
+    shared::read(memory::choose::<0x5140>(mixed(a, b), a) & 0xFFFF) as u64
 }
 
 /// The lower bytes of the slots of four pairs.
 #[inline(always)]
 fn mixed(a: u32, b: u32) -> u32 {
     b ^ ((a << 3) & (PAIRS_SHIFTED as u32 * 0x0101_0101))
-}
-
-/// Four of the eight bytes of two words, the second above the first, by `prmt`.
-#[inline(always)]
-fn bytes<const SELECT: u32>(low: u32, high: u32) -> u32 {
-    let out;
-    // SAFETY: one instruction from registers to a register.
-    unsafe {
-        core::arch::asm!("prmt.b32 {o}, {l}, {h}, {s};", o = out(reg32) out, l = in(reg32) low, h = in(reg32) high,
-            s = const SELECT, options(pure, nomem, nostack));
-    }
-    out
 }
 
 /// The table in shared memory, whose size the launch gives. There is one a module, declared by `kernel_crate!`.

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{LEADS, ONCE, PAIRS, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::launch::{ONCE, PAIRS, PLAIN, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::{Draw, Philox};
 
 use super::walk::{Class, Limit, Places, Walk, strided_blocks};
@@ -143,9 +143,16 @@ impl<const N: usize> Choice<N> {
 
     /// What the kernel is told of the operands in a part of the walk.
     fn mode_of(&self, part: &Walk<N>) -> u32 {
-        let whole = self.mode & (ONCE | ONCE << WORD_SHIFT) == 0;
-        let leads = self.class == Class::Rows && whole && part.is_dense(self.tensors.results, self.lanes);
-        self.mode | if leads { LEADS } else { 0 }
+        let Tensors { at, results, numbers, .. } = self.tensors;
+        // Operands that are not there have no steps either.
+        let is_vector = |k: usize| at[results + k] == 0 || self.mode & (ONCE << k) == 0;
+        let plain = numbers == 0
+            && match self.class {
+                Class::Flat => (0..N - results).all(is_vector),
+                Class::Rows => is_vector(0) && (0..=results).all(|k| part.is_dense(k, self.lanes)),
+                Class::Strided => false,
+            };
+        self.mode | if plain { PLAIN } else { 0 }
     }
 
     /// What launches by blocks of `threads` will do; `dims` as [`MapPlan::dims`].
