@@ -124,6 +124,9 @@ pub struct Properties {
     /// few arguments (`sin`, `cos`, `pow`, `remainder`, `floor_divide`), or one of many steps (`gelu`, `gelu_tanh`,
     /// `softplus` of one operand). Unary kernels write it out for one vector, and a thread takes several sooner.
     pub long_path: bool,
+    /// The word `long_half`: its formula for 16-bit floats is so long that a thread of a large call had better take two vectors:
+    /// one waits for memory while the other is worked on.
+    pub long_half: bool,
     /// The word `angle`: that function is the sine or cosine of the last operand itself. Where all of some elements are
     /// small, loops and kernels leave its long path out.
     pub angle: bool,
@@ -141,7 +144,7 @@ pub struct Properties {
 impl Properties {
     /// Those of a row that says nothing.
     pub const NONE: Properties =
-        Properties { long_path: false, angle: false, truths: false, sign: None, constant: false };
+        Properties { long_path: false, long_half: false, angle: false, truths: false, sign: None, constant: false };
 }
 
 /// See [`Properties::sign`].

@@ -52,9 +52,6 @@ pub const ONCE: u32 = 1;
 pub const WORD_SHIFT: u32 = 4;
 /// Bit `k` of a kernel's `mode`, shifted by this: operand `k` passes through the level-2 cache, the first to leave it.
 pub const STREAM_SHIFT: u32 = 8;
-/// A bit of a kernel's `mode`. In flat kernels: every operand lies like the result. In those by rows: the result and the first
-/// operand lie item after item, and the others are vectors or one element; none came with the call.
-pub const PLAIN: u32 = 1 << 12;
 /// The bit of [`STREAM_SHIFT`] for the operand of a unary kernel, in its `steps`.
 pub const STREAM_STEPS: u32 = 1 << 31;
 

@@ -357,6 +357,9 @@ macro_rules! __set_word {
     ($info:ident long_path) => {
         $info.properties.long_path = true
     };
+    ($info:ident long_half) => {
+        $info.properties.long_half = true
+    };
     ($info:ident angle) => {
         $info.properties.angle = true;
         $info.properties.long_path = true
@@ -382,6 +385,7 @@ macro_rules! __set_word {
 macro_rules! __dtypes {
     ([int_to_float $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([long_path $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([long_half $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([angle $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([truths $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([clears_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
@@ -418,6 +422,7 @@ macro_rules! for_types {
     };
     (@int_to_float $v:tt $args:tt) => {};
     (@long_path $v:tt $args:tt) => {};
+    (@long_half $v:tt $args:tt) => {};
     (@angle $v:tt $args:tt) => {};
     (@truths $v:tt $args:tt) => {};
     (@clears_sign $v:tt $args:tt) => {};

@@ -6,7 +6,7 @@
 //! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
 //! the read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::launch::{ITEMS, MAX_DIMS, MAX_ROW_DIMS, ONCE, PLAIN, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::launch::{ITEMS, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::op::MAX_OPERANDS;
 use pointwise_core::{Draw, Element, Value, Word};
@@ -75,17 +75,6 @@ pub(crate) unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: 
     Loaded { bits, word: nothing != 0, one: V > 1 && one != 0 }
 }
 
-/// A vector that operand `k` has.
-///
-/// # Safety
-/// `p` is valid for reading and aligned to its size.
-#[inline(always)]
-unsafe fn whole<E: Packed, const V: usize>(p: *const [E; V], mode: u32, k: u32) -> Loaded {
-    // SAFETY: the caller's contract.
-    let vector = unsafe { memory::load_passing(p.cast(), V * size_of::<E>(), mode & (ONCE << (STREAM_SHIFT + k))) };
-    Loaded { bits: VectorOrOne { vector, one: 0 }, word: false, one: false }
-}
-
 /// The lowest element in every lane of a vector.
 #[inline(always)]
 fn splat<E: Element>(element: u64) -> [u64; 2] {
@@ -139,27 +128,6 @@ where
     }
 }
 
-/// A vector of each operand, converted. Those past [`Map::OPERANDS`] are not looked at.
-struct Lanes<M: Map, const V: usize> {
-    a: [<M::A as Element>::Compute; V],
-    b: [<M::B as Element>::Compute; V],
-    c: [<M::C as Element>::Compute; V],
-}
-
-impl<M, const V: usize> Lanes<M, V>
-where
-    M: Map<A: Packed, B: Packed, C: Packed>,
-{
-    #[inline(always)]
-    fn new(inputs: &Inputs<M>, [a, b, c]: [Loaded; 3]) -> Self {
-        Lanes {
-            a: lanes::<M::A, V>(a, inputs.words[0]),
-            b: if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] },
-            c: if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] },
-        }
-    }
-}
-
 /// Whether results are worked out by words, of several elements each.
 const fn whole_words<M: Map>() -> bool {
     (M::LOGICAL || M::SELECTS) && by_words::<M>()
@@ -199,13 +167,16 @@ unsafe fn finish_words<M, const V: usize>(
 #[inline(always)]
 unsafe fn finish_lanes<M, const V: usize>(
     inputs: &Inputs<M>,
-    Lanes { a, b, c }: Lanes<M, V>,
+    [a, b, c]: [Loaded; 3],
     place: Place,
     y: *mut M::R,
     map: M,
 ) where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
+    let a = lanes::<M::A, V>(a, inputs.words[0]);
+    let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
+    let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
     let mut results = [<M::R as Element>::Compute::ZERO; V];
     if M::RANDOM {
         let first = inputs.draw.first + place.first as u64;
@@ -226,37 +197,21 @@ unsafe fn finish_lanes<M, const V: usize>(
     }
 }
 
-/// Formulas and store behind one of two ways to operands and place. They meet behind the conversion, so that the formula is
-/// there once, and neither way copies registers for the other.
+/// Formulas and store.
 ///
 /// # Safety
-/// `y` is valid for writing at the place that the way finds, and aligned to what is written there.
+/// As [`finish_words`].
 #[inline(always)]
-unsafe fn either_way<M, const V: usize>(
-    inputs: &Inputs<M>,
-    is_plain: bool,
-    plain: impl FnOnce() -> ([Loaded; 3], Place),
-    any: impl FnOnce() -> ([Loaded; 3], Place),
-    y: *mut M::R,
-    map: M,
-) where
+unsafe fn finish<M, const V: usize>(inputs: &Inputs<M>, loaded: [Loaded; 3], place: Place, y: *mut M::R, map: M)
+where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
     // SAFETY: the caller's contract.
     unsafe {
         if const { whole_words::<M>() } {
-            // Short enough to be there twice.
-            if is_plain {
-                let (loaded, place) = plain();
-                finish_words::<M, V>(inputs, loaded, place, y, map);
-            } else {
-                let (loaded, place) = any();
-                finish_words::<M, V>(inputs, loaded, place, y, map);
-            }
+            finish_words::<M, V>(inputs, loaded, place, y, map);
         } else {
-            let convert = |(loaded, place)| (Lanes::<M, V>::new(inputs, loaded), place);
-            let (lanes, place) = if is_plain { convert(plain()) } else { convert(any()) };
-            finish_lanes(inputs, lanes, place, y, map);
+            finish_lanes::<M, V>(inputs, loaded, place, y, map);
         }
     }
 }
@@ -336,34 +291,16 @@ where
     let (i, mode) = (thread::index_1d(), inputs.mode);
     let vectors = ((n - head as u64) / V as u64) as u32;
     let singles = (n - vectors as u64 * V as u64) as u32;
-    if i >= vectors + singles {
-        return;
-    }
-    let is_vector = i < vectors;
-    let plain = || {
-        let first = head as u64 + i as u64 * V as u64;
-        // SAFETY: every operand has this vector; the caller's contract.
-        unsafe {
-            let a = whole(inputs.a.add(first as usize).cast::<[M::A; V]>(), mode, 0);
-            let [mut b, mut c] = [Loaded::NONE; 2];
-            if M::OPERANDS > 1 {
-                b = whole(inputs.b.add(first as usize).cast::<[M::B; V]>(), mode, 1);
-            }
-            if M::OPERANDS > 2 {
-                c = whole(inputs.c.add(first as usize).cast::<[M::C; V]>(), mode, 2);
-            }
-            ([a, b, c], Place { first: first as i64, is_vector })
-        }
-    };
-    let any = || {
+    if i < vectors + singles {
+        let is_vector = i < vectors;
         let first = if is_vector { head as u64 + i as u64 * V as u64 } else { single::<V>(i - vectors, head, vectors) };
         let how = if is_vector { mode } else { one_each(mode) };
         // SAFETY: the vector ends at or before n, the single element is below; the caller's contract.
-        let loaded = unsafe { fetch::<M, V>(inputs, how, alike(first, mode)) };
-        (loaded, Place { first: first as i64, is_vector })
-    };
-    // SAFETY: as above.
-    unsafe { either_way::<M, V>(inputs, is_vector && mode & PLAIN != 0, plain, any, y, map) }
+        unsafe {
+            let loaded = fetch::<M, V>(inputs, how, alike(first, mode));
+            finish::<M, V>(inputs, loaded, Place { first: first as i64, is_vector }, y, map);
+        }
+    }
 }
 
 /// Where results go.
@@ -409,8 +346,12 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
     if V > 1 {
         let item = thread::index_1d();
         if item < items {
+            let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, N, 4>(steps, item);
             // SAFETY: item < items; the caller's contract.
-            unsafe { row::<M, V, N>(inputs, steps, item, y, map) }
+            unsafe {
+                let loaded = fetch::<M, V>(inputs, inputs.mode, at);
+                finish::<M, V>(inputs, loaded, Place { first: at[0], is_vector: true }, y, map);
+            }
         }
         return;
     }
@@ -442,11 +383,7 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
         loop {
             thread::no_unrolling();
             let place = Place { first: results[0], is_vector: true };
-            if const { whole_words::<M>() } {
-                finish_words::<M, 1>(inputs, loaded[0], place, y, map);
-            } else {
-                finish_lanes(inputs, Lanes::<M, 1>::new(inputs, loaded[0]), place, y, map);
-            }
+            finish::<M, 1>(inputs, loaded[0], place, y, map);
             item += width;
             if item >= end {
                 break;
@@ -457,43 +394,6 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
             });
         }
     }
-}
-
-/// A vector of a row. Where result and first operand lie item after item, the places of the others alone are searched, behind
-/// the first one's load.
-///
-/// # Safety
-/// As [`tiled`].
-#[inline(always)]
-unsafe fn row<M, const V: usize, const N: usize>(inputs: &Inputs<M>, steps: &Steps<N>, item: u32, y: *mut M::R, map: M)
-where
-    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
-{
-    let plain = || {
-        // SAFETY: the caller's contract.
-        unsafe {
-            let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, 2, N, 4>(steps, item);
-            let a = whole(inputs.a.cast::<[M::A; V]>().add(item as usize), inputs.mode, 0);
-            let [mut b, mut c] = [Loaded::NONE; 2];
-            // None of them passes, or came with the call.
-            let mode = inputs.mode & (ONCE << 1 | ONCE << 2);
-            if M::OPERANDS > 1 {
-                b = load::<M::B, V>(inputs.b.offset(at[2] as isize), mode, 1);
-            }
-            if M::OPERANDS > 2 {
-                c = load::<M::C, V>(inputs.c.offset(at[3] as isize), mode, 2);
-            }
-            ([a, b, c], Place { first: item as i64 * V as i64, is_vector: true })
-        }
-    };
-    let any = || {
-        let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, 0, N, 4>(steps, item);
-        // SAFETY: the caller's contract.
-        let loaded = unsafe { fetch::<M, V>(inputs, inputs.mode, at) };
-        (loaded, Place { first: at[0], is_vector: true })
-    };
-    // SAFETY: the caller's contract.
-    unsafe { either_way::<M, V>(inputs, inputs.mode & PLAIN != 0, plain, any, y, map) }
 }
 
 /// Dimensions in which the places of all items of a thread are found at once.
@@ -548,30 +448,19 @@ fn outermost<const N: usize>(steps: &Steps<N>, rest: u32, at: &mut [i32; 4]) {
     unroll!(at most 4: k < N => { at[k] += rest as i32 * steps.outer[k]; });
 }
 
-/// Offsets of an item in the tensors `FROM .. N`, zeros for others; `steps` has at most `DIMS` dimensions. Every index is a
-/// constant, so that nothing goes to local memory.
+/// Offsets of an item in `N` tensors, zeros behind them; `steps` has at most `DIMS` dimensions. Every index is a constant,
+/// so that nothing goes to local memory.
 #[inline(always)]
-pub(crate) fn place<const DIMS: usize, const FROM: usize, const N: usize, const T: usize>(
-    steps: &Steps<N>,
-    item: u32,
-) -> [i64; T] {
+pub(crate) fn place<const DIMS: usize, const N: usize, const T: usize>(steps: &Steps<N>, item: u32) -> [i64; T] {
     let mut at = [0_i32; T];
     let mut rest = item;
     unroll!(at most 8: d < MAX_DIMS - 1 => {
         if d < DIMS - 1 && (d as u32) < steps.splits {
             let (next, index) = steps.sizes[d].divide(rest);
-            unroll!(at most 8: k < N => {
-                if k >= FROM {
-                    at[k] += index as i32 * steps.strides[d][k];
-                }
-            });
+            unroll!(at most 8: k < N => { at[k] += index as i32 * steps.strides[d][k]; });
             rest = next;
         }
     });
-    unroll!(at most 8: k < N => {
-        if k >= FROM {
-            at[k] += rest as i32 * steps.outer[k];
-        }
-    });
+    unroll!(at most 8: k < N => { at[k] += rest as i32 * steps.outer[k]; });
     at.map(i64::from)
 }

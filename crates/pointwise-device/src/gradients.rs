@@ -128,9 +128,9 @@ pub unsafe fn tiled<F, E, O, const V: usize>(
         // SAFETY: item < items; the caller's contract.
         unsafe {
             let at = if V > 1 {
-                place::<{ MAX_ROW_DIMS }, 0, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
+                place::<{ MAX_ROW_DIMS }, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
             } else {
-                place::<{ MAX_DIMS }, 0, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
+                place::<{ MAX_DIMS }, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
             };
             vector::<F, E, O, V>(tensors, tensors.mode, at, true, op)
         }

@@ -104,7 +104,7 @@ pub unsafe fn flat(tensors: &Tensors, n: u64, head: u32) {
 #[inline(always)]
 pub unsafe fn rows(tensors: &Tensors, steps: &Steps<3>, items: u32) {
     // SAFETY: the caller's contract.
-    unsafe { tensors.run(items, |item| place::<{ MAX_ROW_DIMS }, 0, 3, 4>(steps, item)) }
+    unsafe { tensors.run(items, |item| place::<{ MAX_ROW_DIMS }, 3, 4>(steps, item)) }
 }
 
 /// The results of eight pairs.

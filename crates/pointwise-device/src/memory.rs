@@ -187,51 +187,6 @@ pub unsafe fn load_halves(near: *const u8, far: *const u8, bytes: usize, joined:
     }
 }
 
-/// Of two loads one runs: by a predicate and its complement, so that neither waits for the other's registers.
-macro_rules! either {
-    ($passing:ident, $address:ident, $load:literal [$($lane:ident)*]) => {
-        asm!("{{ .reg .pred p; setp.ne.u32 p, {passing}, 0;",
-            concat!("@p ld.global.cs.", $load, ", [{a}];"),
-            concat!("@!p ld.global.", $load, ", [{a}]; }}"),
-            $($lane = out(reg32) $lane,)* a = in(reg64) $address, passing = in(reg32) $passing,
-            options(readonly, nostack))
-    };
-}
-
-/// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, whose lines the level-2 cache is to give up first where `passing` is
-/// not zero. `bytes` must fold to a constant, and `passing` be the same in all threads.
-///
-/// # Safety
-/// As [`load`].
-#[inline(always)]
-pub unsafe fn load_passing(address: *const u8, bytes: usize, passing: u32) -> [u64; 2] {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match bytes {
-            2 => {
-                let x: u32;
-                either!(passing, address, "u16 {x}"[x]);
-                [x as u64, 0]
-            }
-            4 => {
-                let x: u32;
-                either!(passing, address, "u32 {x}"[x]);
-                [x as u64, 0]
-            }
-            8 => {
-                let (x, y): (u32, u32);
-                either!(passing, address, "v2.u32 {{{x}, {y}}}" [x y]);
-                [join(x, y), 0]
-            }
-            _ => {
-                let (x, y, z, w): (u32, u32, u32, u32);
-                either!(passing, address, "v4.u32 {{{x}, {y}, {z}, {w}}}" [x y z w]);
-                [join(x, y), join(z, w)]
-            }
-        }
-    }
-}
-
 /// The inverse of [`load`].
 ///
 /// # Safety

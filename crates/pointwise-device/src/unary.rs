@@ -58,19 +58,28 @@ where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
 {
-    let first = thread::index_1d_wide() * NEIGHBOURS as u64;
-    if first + NEIGHBOURS as u64 <= n {
-        // SAFETY: the run ends at or before n; the caller's contract.
-        unsafe {
-            let (x, y) = (x.add(first as usize), y.add(first as usize));
-            let mut inputs = [E::Compute::ZERO; NEIGHBOURS];
-            unroll!(i < NEIGHBOURS => { inputs[i] = load(x.add(i)); });
-            unroll!(i < NEIGHBOURS => { store(y.add(i), op.apply(inputs[i]).lane()); });
-        }
-    } else {
-        for i in first..n {
-            // SAFETY: i < n; the caller's contract.
-            unsafe { element(x, y, i, op) }
+    let mut i = thread::index_1d_wide() * NEIGHBOURS as u64;
+    if i >= n {
+        return;
+    }
+    let end = if i + NEIGHBOURS as u64 <= n { i + NEIGHBOURS as u64 } else { n };
+    // SAFETY: every place is below n; the caller's contract.
+    unsafe {
+        let mut inputs = [E::Compute::ZERO; NEIGHBOURS];
+        // All under way at once. For an element that there is not, the first is loaded again.
+        unroll!(at most 4: k < NEIGHBOURS => {
+            let there = i + (k as u64) < end;
+            inputs[k] = load(x.add(if there { i + k as u64 } else { i } as usize));
+        });
+        // One copy of the formula; what is loaded moves up, for an index would be one into local memory.
+        loop {
+            thread::no_unrolling();
+            store(y.add(i as usize), op.apply(inputs[0]).lane());
+            i += 1;
+            if i >= end {
+                break;
+            }
+            unroll!(at most 4: k < NEIGHBOURS - 1 => { inputs[k] = inputs[k + 1]; });
         }
     }
 }
@@ -130,9 +139,8 @@ where
             unroll!(k < V => { results[k] = op.apply(inputs[k]).lane(); });
             packed::store::<Out<O, E>, V>(target.add(i as usize).cast(), results);
         };
-        // Short vectors leave the registers for two at once; of long ones, and of long code, which would take the driver
-        // three times as long to compile, a loop does one after another.
-        if V <= 4 && const { !O::INFO.properties.long_path } && steps == 2 && first + width < vectors {
+        // Two at once where results are narrow, whose threads have two; else a loop does one after another.
+        if V <= 4 && narrows && steps == 2 && first + width < vectors {
             let (a, b) = (load(first), load(first + width));
             finish(first, a);
             finish(first + width, b);

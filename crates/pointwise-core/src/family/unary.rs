@@ -7,7 +7,7 @@ crate::unary_ops! { unary_family;
     /// `e^x`.
     exp: Exp (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.exp();
     /// Natural logarithm; `-inf` at 0, NaN below.
-    log: Log (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.ln();
+    log: Log (x: Real) -> T, [floats int_to_float long_half], Ulp(1.0) => x.ln();
     /// Square root; -0 stays -0.
     sqrt: Sqrt (x: Real) -> T, [floats int_to_float], Ulp(0.5) => x.sqrt();
     /// `1 / sqrt(x)`; infinite with the sign of x at 0.
@@ -32,13 +32,13 @@ crate::unary_ops! { unary_family;
     round: Round (x: Num) -> T, [floats ints], Exact => x.round_ties_even();
     /// `torch.round(x, decimals=d)`: at `decimals` digits behind the point (before it where negative), as
     /// `rint(x 10^decimals) / 10^decimals` in f32; integers unchanged.
-    round_decimals: RoundDecimals { decimals = 0.0 } (x: Num) -> T, [floats ints], Exact => x.round_decimals(decimals);
+    round_decimals: RoundDecimals { decimals = 0.0 } (x: Num) -> T, [floats ints long_half], Exact => x.round_decimals(decimals);
     /// Towards zero; integers unchanged.
     trunc: Trunc (x: Num) -> T, [floats ints], Exact => x.trunc();
     /// Error function.
-    erf: Erf (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.erf();
+    erf: Erf (x: Real) -> T, [floats int_to_float long_half], Ulp(2.0) => x.erf();
     /// `ln(1 + x)`, accurate near 0.
-    log1p: Log1p (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.ln_1p();
+    log1p: Log1p (x: Real) -> T, [floats int_to_float long_half], Ulp(1.0) => x.ln_1p();
     /// `e^x - 1`, accurate near 0.
     expm1: Expm1 (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.exp_m1();
 
@@ -59,7 +59,7 @@ crate::unary_ops! { unary_family;
     /// `x > 0 ? x : alpha (e^x - 1)`.
     elu: Elu { alpha = 1.0 } (x: Real) -> T, [floats], Ulp(3.0) => x.if_above(T::ZERO, x, alpha * x.exp_m1_negative());
     /// `s (x > 0 ? x : a (e^x - 1))` with the constants of Klambauer et al. 2017.
-    selu: Selu (x: Real) -> T, [floats], Ulp(3.0) => {
+    selu: Selu (x: Real) -> T, [floats long_half], Ulp(3.0) => {
         let (a, s) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
         x.if_above(T::ZERO, T::constant(s) * x, T::constant(a * s) * x.exp_m1_negative())
     };

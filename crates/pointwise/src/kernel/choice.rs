@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{ONCE, PAIRS, PLAIN, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::launch::{ONCE, PAIRS, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::{Draw, Philox};
 
 use super::walk::{Class, Limit, Places, Walk, strided_blocks};
@@ -141,20 +141,6 @@ impl<const N: usize> Choice<N> {
         Limit::of(self.class, self.lanes)
     }
 
-    /// What the kernel is told of the operands in a part of the walk.
-    fn mode_of(&self, part: &Walk<N>) -> u32 {
-        let Tensors { at, results, numbers, .. } = self.tensors;
-        // Operands that are not there have no steps either.
-        let is_vector = |k: usize| at[results + k] == 0 || self.mode & (ONCE << k) == 0;
-        let plain = numbers == 0
-            && match self.class {
-                Class::Flat => (0..N - results).all(is_vector),
-                Class::Rows => is_vector(0) && (0..=results).all(|k| part.is_dense(k, self.lanes)),
-                Class::Strided => false,
-            };
-        self.mode | if plain { PLAIN } else { 0 }
-    }
-
     /// What launches by blocks of `threads` will do; `dims` as [`MapPlan::dims`].
     pub(super) fn plan(&self, dims: usize, threads: u32, n: u64) -> Result<MapPlan> {
         let (mut launches, mut head) = (0, 0);
@@ -239,8 +225,7 @@ impl Queue<'_> {
                 params.push(&steps);
                 params.push(&items);
             }
-            let mode = choice.mode_of(part);
-            params.push(&mode);
+            params.push(&choice.mode);
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
             let draw = arguments.place.map(|from| Draw { blocks: from.blocks(), first: place[0] as u64 });
             draw.iter().for_each(|draw| params.push(draw));

@@ -1,7 +1,7 @@
 //! From addresses, types and a wish to a [`Plan`].
 
 use pointwise_core::launch::{NEIGHBOURS, TABLE_THREADS, TABLE_VECTORS};
-use pointwise_core::{DType, ResultType};
+use pointwise_core::{DType, Properties, ResultType};
 
 use super::strategy::{Plan, Strategy, Variant};
 use crate::error::{ErrorKind, Result};
@@ -12,13 +12,13 @@ const VECTOR: usize = 16;
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// The most vectors of a thread.
 pub(crate) const MAX_STEPS: u32 = 64;
-/// From this many vectors on a thread takes two, whose loads are under way together. With fewer, more threads were
-/// faster (H200).
-const TWO_VECTORS_MIN: u64 = 1 << 23;
-/// The same where the result's vector is a quarter of the operand's, and the operand does not pass through the cache.
+/// From this many vectors on a thread takes two where the result is narrower than the operand, or the formula long in 16
+/// bits, and four where it is long in f32. Else one is the fastest: more threads wait for memory at the same time (H200).
+const SEVERAL_MIN: u64 = 1 << 23;
+/// From this many on, where the result's vector is a quarter of the operand's, and the operand does not pass through the
+/// cache.
 const TWO_NARROW_MIN: u64 = 1 << 16;
-/// From this many vectors on a thread takes two of f32, and four from [`TWO_VECTORS_MIN`] on, where the formula is long: it
-/// waits for memory while it computes.
+/// From this many on two of f32 where the formula is long: a thread waits for memory while it computes.
 const TWO_LONG_MIN: u64 = 1 << 19;
 /// As [`TWO_LONG_MIN`], of 16 bits.
 const TWO_LONG_HALF_MIN: u64 = 1 << 22;
@@ -36,8 +36,8 @@ pub(super) struct Call {
     pub(super) threads: u32,
     /// Vectors of a thread of `register_copy`, from 1 to [`MAX_STEPS`]; `None` leaves it open.
     pub(super) vectors: Option<u32>,
-    /// Whether the formula is long ([`Properties::long_path`](pointwise_core::Properties)).
-    pub(super) long: bool,
+    /// What the op's row says of its formula.
+    pub(super) properties: Properties,
     /// Whether the result would stay in the level-2 cache.
     pub(super) stays: bool,
 }
@@ -74,17 +74,7 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     let streams =
         strategy == Strategy::RegisterCopy && call.stays && call.result.of(call.dtype).size() < call.dtype.size();
     let steps = match (strategy, call.vectors) {
-        (Strategy::RegisterCopy, None) => {
-            let narrow = !streams && 4 * call.result.of(call.dtype).size() <= call.dtype.size();
-            let two = match call.dtype.size() {
-                _ if narrow => TWO_NARROW_MIN,
-                4 if call.long => TWO_LONG_MIN,
-                2 if call.long => TWO_LONG_HALF_MIN,
-                _ => TWO_VECTORS_MIN,
-            };
-            let four = call.long && call.dtype.size() == 4 && vectors >= TWO_VECTORS_MIN;
-            if four { 4 } else { 1 + u32::from(vectors >= two) }
-        }
+        (Strategy::RegisterCopy, None) => steps(call, vectors, streams),
         (Strategy::RegisterCopy, Some(vectors)) => vectors,
         _ => 1,
     };
@@ -127,6 +117,22 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     })
 }
 
+/// Vectors of a thread, of so many; `streams` says whether the operand passes through the cache.
+fn steps(call: &Call, vectors: u64, streams: bool) -> u32 {
+    let (size, result) = (call.dtype.size(), call.result.of(call.dtype).size());
+    let Properties { long_path, long_half, .. } = call.properties;
+    let two = match size {
+        _ if 4 * result <= size && !streams => TWO_NARROW_MIN,
+        _ if result < size => SEVERAL_MIN,
+        4 if long_path && vectors >= SEVERAL_MIN => return 4,
+        4 if long_path => TWO_LONG_MIN,
+        2 if long_path => TWO_LONG_HALF_MIN,
+        2 if long_half => SEVERAL_MIN,
+        _ => return 1,
+    };
+    1 + u32::from(vectors >= two)
+}
+
 /// The measured defaults (H200, `docs/performance.md`): vectors, and for large fp8 tensors the table.
 fn automatic(call: &Call) -> Strategy {
     if call.n >= TABLE_MIN && Strategy::Table.serves_unary(call.dtype, call.result) {
@@ -157,7 +163,18 @@ mod tests {
 
     fn call(x: usize, y: usize, n: u64, strategy: Strategy) -> Call {
         let (dtype, result) = (DType::BF16, ResultType::Same);
-        Call { x, y, dtype, result, n, strategy, threads: 256, vectors: None, long: false, stays: true }
+        Call {
+            x,
+            y,
+            dtype,
+            result,
+            n,
+            strategy,
+            threads: 256,
+            vectors: None,
+            properties: Properties::NONE,
+            stays: true,
+        }
     }
 
     #[test]
@@ -209,17 +226,18 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_of_a_large_call_takes_two_vectors() {
-        let large = 8 * TWO_VECTORS_MIN;
-        let two = plan(&call(4096, 8192, large, Strategy::Auto)).unwrap();
-        assert_eq!((two.steps, two.blocks), (2, (TWO_VECTORS_MIN / 512) as u32));
-        assert_eq!(plan(&call(4096, 8192, large - 1, Strategy::Auto)).unwrap().steps, 1);
-        let long = |dtype, n| {
-            let call = Call { dtype, long: true, ..call(4096, 8192, n, Strategy::Auto) };
+    fn threads_of_large_calls_take_several_vectors_of_long_formulas() {
+        let steps = |dtype, properties, n| {
+            let call = Call { dtype, properties, ..call(4096, 8192, n, Strategy::Auto) };
             plan(&call).unwrap().steps
         };
-        assert_eq!([1 << 20, 1 << 21, 1 << 25].map(|n| long(DType::F32, n)), [1, 2, 4]);
-        assert_eq!([1 << 24, 1 << 25, 1 << 28].map(|n| long(DType::BF16, n)), [1, 2, 2]);
+        let [short, half] = [Properties::NONE, Properties { long_half: true, ..Properties::NONE }];
+        let long = Properties { long_path: true, ..Properties::NONE };
+        assert_eq!([DType::F32, DType::BF16].map(|dtype| steps(dtype, short, 1 << 32)), [1, 1]);
+        assert_eq!([1 << 25, 1 << 26].map(|n| steps(DType::BF16, half, n)), [1, 2]);
+        assert_eq!(steps(DType::F32, half, 1 << 32), 1);
+        assert_eq!([1 << 20, 1 << 21, 1 << 25].map(|n| steps(DType::F32, long, n)), [1, 2, 4]);
+        assert_eq!([1 << 24, 1 << 25, 1 << 28].map(|n| steps(DType::BF16, long, n)), [1, 2, 2]);
         let mut four = call(4096, 8192, 1 << 20, Strategy::Auto);
         four.vectors = Some(4);
         assert_eq!(plan(&four).unwrap().blocks, 128);

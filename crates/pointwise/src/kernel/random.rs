@@ -320,7 +320,7 @@ impl DropoutKernel {
                 strategy,
                 threads,
                 vectors: Some((lanes * x.dtype().size() / 16) as u32),
-                long: false,
+                properties: self.def.info.properties,
                 stays: false,
             })
         };

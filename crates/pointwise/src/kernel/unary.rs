@@ -333,7 +333,7 @@ impl UnaryKernel {
             strategy,
             threads,
             vectors,
-            long: self.def.info.properties.long_path,
+            properties: self.def.info.properties,
             stays: super::result_stays(x.device(), x.numel() as u64 * self.def.info.result.of(x.dtype()).size() as u64),
         })
     }

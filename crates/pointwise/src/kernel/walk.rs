@@ -201,16 +201,6 @@ impl<const N: usize> Walk<N> {
         self.steps[..self.rank].iter().all(|step| step[k] != 0)
     }
 
-    /// Whether tensor `k` has item after item, of `lanes` elements, in the walk's order.
-    pub(crate) fn is_dense(&self, k: usize, lanes: usize) -> bool {
-        let mut step = lanes as i64;
-        (0..self.rank).rev().all(|dim| {
-            let fits = self.steps[dim][k] == step;
-            step = step.saturating_mul(self.sizes[dim] as i64);
-            fits
-        })
-    }
-
     /// How far the steps along a dimension lead from where it begins, in the tensor where that is farthest.
     fn reach_along(&self, dim: usize) -> u64 {
         let farthest = self.steps[dim].iter().map(|step| step.unsigned_abs()).max().unwrap_or(0);
@@ -365,29 +355,6 @@ mod tests {
         assert!(bias.rows(8, |_, _| false).is_none());
         // One vector a row: the row is the item.
         assert_eq!(walk(&[4, 8], [&[4, 8], &[8], &[]]).rows(8, aligned).unwrap().dims().len(), 1);
-    }
-
-    #[test]
-    fn what_lies_item_after_item() {
-        let rows = walk(&[2, 3, 16], [&[2, 3, 16], &[3, 1], &[16]]).rows(8, |_, _| true).unwrap();
-        assert!(rows.is_dense(0, 8) && rows.is_dense(1, 8) && !rows.is_dense(2, 8) && !rows.is_dense(3, 8));
-        // A row is a vector, which leaves no dimension for it.
-        let rows = walk(&[4, 8], [&[4, 8], &[8], &[]]).rows(8, |_, _| true).unwrap();
-        assert!(rows.is_dense(1, 8) && !rows.is_dense(2, 8));
-        // Parts along an inner dimension are no runs of items.
-        let mut walk = Walk { rank: 2, sizes: [1; MAX_DIMS], steps: [[0; TENSORS]; MAX_DIMS] };
-        (walk.sizes[0], walk.sizes[1]) = (2, 4);
-        (walk.steps[0], walk.steps[1]) = ([32, 32, 1, 0], [8, 8, 1000, 0]);
-        assert!(walk.is_dense(1, 8));
-        let mut parts = 0;
-        let limit = Limit { items: MAX_ITEMS, reach: 2500 };
-        walk.parts(limit, Places::default(), &mut |part, _| {
-            parts += 1;
-            assert!(!part.is_dense(1, 8));
-            Ok::<(), ()>(())
-        })
-        .unwrap();
-        assert_eq!(parts, 2);
     }
 
     #[test]
