@@ -1,0 +1,62 @@
+//! Ops of two operands of one byte each, by their table of all pairs and by their formula, from 2^20 elements to 2^28:
+//! `table_bandwidth [--op NAME]... [--dtype TYPE]...`. Where the table is the faster one says what
+//! `crates/pointwise/src/kernel/lookup.rs` should have.
+//!
+//! Times are medians of events around single launches, twice the level-2 cache written before each; the operands have
+//! arbitrary bytes.
+
+use benches::{median, times_after};
+use pointwise::{BINARY, DType, Device, GATED, Kind, Operand, Strategy, Tensor};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (mut names, mut types): (Vec<String>, Vec<String>) = Default::default();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--op" => names.extend(arguments.next()),
+            "--dtype" => types.extend(arguments.next()),
+            other => return Err(format!("unknown argument {other}").into()),
+        }
+    }
+    let chosen = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+    let device = Device::cuda(0)?;
+    let info = device.info().ok_or("no device information")?;
+    println!("# {}, CUDA {}.{}, cold; microseconds of the table over those of the formula", info.name, info.driver.0, info.driver.1);
+    let mut flush = Tensor::empty(&device, DType::U8, [2 * info.l2_bytes])?;
+    for dtype in [DType::F8E4M3, DType::F8E5M2, DType::I8, DType::U8] {
+        if !chosen(&types, dtype.name()) {
+            continue;
+        }
+        for def in BINARY.iter().chain(GATED) {
+            if !(def.info.supports(dtype) && def.info.result.of(dtype) == dtype && chosen(&names, def.info.name)) {
+                continue;
+            }
+            let mut line = String::new();
+            for log in 20..=28 {
+                let n = 1_usize << log;
+                let bytes = |n: usize| -> pointwise::Result<Tensor> {
+                    let bytes: Vec<u8> = (0..n as u32).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 21) as u8).collect();
+                    Tensor::from_bytes(&device, dtype, &bytes, [n])
+                };
+                let mut y = Tensor::empty(&device, dtype, [n])?;
+                // Gated ops have both operands in one tensor.
+                let gated = def.info.kind == Kind::Gated;
+                let (a, b) = if gated { (bytes(2 * n)?.reshape([1, 2 * n])?, None) } else { (bytes(n)?, Some(bytes(n)?)) };
+                if gated {
+                    y = y.reshape([1, n])?;
+                }
+                let mut us = |strategy| -> pointwise::Result<f64> {
+                    let kernel = def.kernel().strategy(strategy);
+                    let mut operands = vec![Operand::from(&a)];
+                    operands.extend(b.as_ref().map(Operand::from));
+                    kernel.run_into(&operands, &mut y)?;
+                    Ok(1e3 * median(times_after(&device, 21, || flush.set_zero(), || kernel.run_into(&operands, &mut y))?))
+                };
+                let (table, formula) = (us(Strategy::Table)?, us(Strategy::RegisterCopy)?);
+                line += &format!(" 2^{log} {table:.1}/{formula:.1}={:.2}", table / formula);
+            }
+            println!("{:14} {:7}{line}", def.info.name, dtype.name());
+        }
+    }
+    Ok(())
+}
