@@ -3,7 +3,7 @@
 //! This crate is compiled three times: for the GPU (`nvptx64`), for the CPU executor, and at `f64` as the oracle that
 //! tests both. It allocates nothing; its only `unsafe` and its only target-specific code are in [`maths`].
 #![no_std]
-#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, asm_experimental_arch, core_float_math))]
+#![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch, core_float_math))]
 #![deny(unsafe_code)]
 
 #[cfg(not(target_arch = "nvptx64"))]

@@ -15,6 +15,8 @@ use crate::op::Word;
 
 #[macro_use]
 mod float;
+#[macro_use]
+mod whole;
 mod coarse;
 mod integer;
 mod logic;

@@ -56,88 +56,47 @@ macro_rules! __first_type {
     };
 }
 
-/// One entry. All of a variant have one signature.
+/// What distinguishes the entries of an op: the template with its size, and where the elements are.
 #[doc(hidden)]
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! __gradient_entry {
-    (flat, ($name:ident $type:ident)) => {
-        const _: () = {
-            /// # Safety
-            /// That of `pointwise_device::gradients::flat`; the host checks it before the launch.
-            #[unsafe(export_name = $crate::symbol!(gradients, $name, $type, flat))]
-            unsafe extern "gpu-kernel" fn entry(
-                y0: *mut E,
-                y1: *mut E,
-                y2: *mut E,
-                a: *const F,
-                b: *const E,
-                c: *const E,
-                d: *const E,
-                n: u64,
-                head: u32,
-                mode: u32,
-                wa: u64,
-                wb: u64,
-                wc: u64,
-                wd: u64,
-                p0: u64,
-                p1: u64,
-                p2: u64,
-                p3: u64,
-            ) {
-                let (results, others, words) = ([y0, y1, y2], [b, c, d], [wa, wb, wc, wd]);
-                let tensors = $crate::gradients::Tensors { results, first: a, others, words, mode };
-                let op = <O as $crate::TableOp>::from_words([p0, p1, p2, p3]);
-                // SAFETY: this entry's own contract.
-                unsafe { $crate::gradients::flat::<F, E, O, { $crate::vector_len!($type) }>(&tensors, n, head, op) }
-            }
-        };
+    (flat, $ids:tt) => {
+        $crate::__gradient_function! { flat $ids (flat::<F, E, O, { 16 / size_of::<E>() }>)
+        [n: u64, head: u32] [n, head] }
     };
     (rows, $ids:tt) => {
-        $crate::__gradient_tiled! { rows { 16 / size_of::<E>() } $ids }
+        $crate::__gradient_function! { rows $ids (tiled::<F, E, O, { 16 / size_of::<E>() }>)
+        [steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }>, items: u32] [&steps, items] }
     };
     (strided, $ids:tt) => {
-        $crate::__gradient_tiled! { strided 1 $ids }
+        $crate::__gradient_function! { strided $ids (tiled::<F, E, O, 1>)
+        [steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }>, items: u32] [&steps, items] }
     };
 }
 
+/// The function of an entry: all of a template have one signature.
 #[doc(hidden)]
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
-macro_rules! __gradient_tiled {
-    ($variant:ident $len:tt ($name:ident $type:ident)) => {
+macro_rules! __gradient_function {
+    ($variant:ident ($name:ident $type:ident) ($($template:tt)*) [$($place:ident: $Place:ty),*] [$($passed:expr),*]) => {
         const _: () = {
             /// # Safety
-            /// That of `pointwise_device::gradients::tiled`; the host checks it before the launch.
+            /// That of the template, in `pointwise_device::gradients`; the host checks it before the launch.
             // By value, and without a pointer in it: its fields are read where they lie, as those of scalars are.
             #[allow(improper_gpu_kernel_arg)]
             #[unsafe(export_name = $crate::symbol!(gradients, $name, $type, $variant))]
             unsafe extern "gpu-kernel" fn entry(
-                y0: *mut E,
-                y1: *mut E,
-                y2: *mut E,
-                a: *const F,
-                b: *const E,
-                c: *const E,
-                d: *const E,
-                steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }>,
-                items: u32,
-                mode: u32,
-                wa: u64,
-                wb: u64,
-                wc: u64,
-                wd: u64,
-                p0: u64,
-                p1: u64,
-                p2: u64,
-                p3: u64,
+                y0: *mut E, y1: *mut E, y2: *mut E, a: *const F, b: *const E, c: *const E, d: *const E,
+                $($place: $Place,)* mode: u32,
+                wa: u64, wb: u64, wc: u64, wd: u64, p0: u64, p1: u64, p2: u64, p3: u64,
             ) {
                 let (results, others, words) = ([y0, y1, y2], [b, c, d], [wa, wb, wc, wd]);
                 let tensors = $crate::gradients::Tensors { results, first: a, others, words, mode };
                 let op = <O as $crate::TableOp>::from_words([p0, p1, p2, p3]);
                 // SAFETY: this entry's own contract.
-                unsafe { $crate::gradients::tiled::<F, E, O, $len>(&tensors, &steps, items, op) }
+                unsafe { $crate::gradients::$($template)*(&tensors, $($passed,)* op) }
             }
         };
     };

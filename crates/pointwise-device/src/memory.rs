@@ -5,6 +5,41 @@
 
 use core::arch::asm;
 
+/// The words of a vector of 2, 4, 8 or 16 bytes, which `$load` reads into the registers it is given.
+macro_rules! vector {
+    ($bytes:ident, $load:ident($($args:tt)*)) => {
+        match $bytes {
+            2 => {
+                let x: u32;
+                $load!($($args)*, "u16 {x}" [x]);
+                [x as u64, 0]
+            }
+            4 => {
+                let x: u32;
+                $load!($($args)*, "u32 {x}" [x]);
+                [x as u64, 0]
+            }
+            8 => {
+                let (x, y): (u32, u32);
+                $load!($($args)*, "v2.u32 {{{x}, {y}}}" [x y]);
+                [join(x, y), 0]
+            }
+            _ => {
+                let (x, y, z, w): (u32, u32, u32, u32);
+                $load!($($args)*, "v4.u32 {{{x}, {y}, {z}, {w}}}" [x y z w]);
+                [join(x, y), join(z, w)]
+            }
+        }
+    };
+}
+
+macro_rules! plain {
+    ($address:ident, $load:literal [$($lane:ident)*]) => {
+        asm!(concat!("ld.global.", $load, ", [{a}];"), $($lane = out(reg32) $lane,)* a = in(reg64) $address,
+            options(pure, readonly, nostack))
+    };
+}
+
 /// Reads `bytes` (1, 2, 4, 8 or 16) bytes, zero-extended. `bytes` must fold to a constant.
 ///
 /// # Safety
@@ -26,25 +61,7 @@ pub unsafe fn load(address: *const u8, bytes: usize) -> [u64; 2] {
                     options(pure, readonly, nostack));
                 [v as u64, 0]
             }
-            4 => {
-                let v: u32;
-                asm!("ld.global.u32 {v}, [{a}];", v = out(reg32) v, a = in(reg64) address,
-                    options(pure, readonly, nostack));
-                [v as u64, 0]
-            }
-            8 => {
-                let (x, y): (u32, u32);
-                asm!("ld.global.v2.u32 {{{x}, {y}}}, [{a}];", x = out(reg32) x, y = out(reg32) y,
-                    a = in(reg64) address, options(pure, readonly, nostack));
-                [join(x, y), 0]
-            }
-            _ => {
-                let (x, y, z, w): (u32, u32, u32, u32);
-                asm!("ld.global.v4.u32 {{{x}, {y}, {z}, {w}}}, [{a}];", x = out(reg32) x, y = out(reg32) y,
-                    z = out(reg32) z, w = out(reg32) w, a = in(reg64) address,
-                    options(pure, readonly, nostack));
-                [join(x, y), join(z, w)]
-            }
+            _ => vector!(bytes, plain(address)),
         }
     }
 }
@@ -99,44 +116,23 @@ pub struct VectorOrOne {
 /// Not `pure`, or LLVM would move a load into a branch behind the wait for another. The one element has registers of its
 /// own: a load into those of another waits for that one, also if it does not run.
 macro_rules! one_of {
-    ($how:ident, $address:ident, $vector:literal [$($lane:ident)*], $one:literal $class:ident) => {{
-        let one;
+    ($how:ident, $address:ident, $one:ident $element:literal $class:ident, $vector:literal [$($lane:ident)*]) => {
         asm!("{{ .reg .pred v, o, p; .reg .b32 t; setp.ne.u32 o, {how_one}, 0; setp.ne.u32 p, {passing}, 0;",
             "or.b32 t, {how_one}, {passing}; or.b32 t, t, {nothing}; setp.eq.u32 v, t, 0;",
             concat!("@v ld.global.", $vector, ", [{a}];"),
-            concat!("@o ld.global.", $one, " {one}, [{a}];"),
+            concat!("@o ld.global.", $element, " {one}, [{a}];"),
             concat!("@p ld.global.cs.", $vector, ", [{a}]; }}"),
-            $($lane = out(reg32) $lane,)* one = out($class) one, a = in(reg64) $address, how_one = in(reg32) $how.one,
-            passing = in(reg32) $how.passing, nothing = in(reg32) $how.nothing, options(readonly, nostack));
-        one
-    }};
+            $($lane = out(reg32) $lane,)* one = out($class) $one, a = in(reg64) $address, how_one = in(reg32) $how.one,
+            passing = in(reg32) $how.passing, nothing = in(reg32) $how.nothing, options(readonly, nostack))
+    };
 }
 
 macro_rules! vector_or_one {
-    ($bytes:ident, $how:ident, $address:ident, $one:literal $class:ident $type:ty) => {
-        match $bytes {
-            2 => {
-                let x: u32;
-                let one: $type = one_of!($how, $address, "u16 {x}" [x], $one $class);
-                VectorOrOne { vector: [x as u64, 0], one: one as u64 }
-            }
-            4 => {
-                let x: u32;
-                let one: $type = one_of!($how, $address, "u32 {x}" [x], $one $class);
-                VectorOrOne { vector: [x as u64, 0], one: one as u64 }
-            }
-            8 => {
-                let (x, y): (u32, u32);
-                let one: $type = one_of!($how, $address, "v2.u32 {{{x}, {y}}}" [x y], $one $class);
-                VectorOrOne { vector: [join(x, y), 0], one: one as u64 }
-            }
-            _ => {
-                let (x, y, z, w): (u32, u32, u32, u32);
-                let one: $type = one_of!($how, $address, "v4.u32 {{{x}, {y}, {z}, {w}}}" [x y z w], $one $class);
-                VectorOrOne { vector: [join(x, y), join(z, w)], one: one as u64 }
-            }
-        }
-    };
+    ($bytes:ident, $how:ident, $address:ident, $element:literal $class:ident $type:ty) => {{
+        let one: $type;
+        let vector = vector!($bytes, one_of($how, $address, one $element $class));
+        VectorOrOne { vector, one: one as u64 }
+    }};
 }
 
 /// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, or one element of it, of `size` (1, 2, 4 or 8) bytes; of the other the
@@ -225,13 +221,14 @@ pub fn repeat<const BYTES: u32>(word: u32) -> u64 {
     twice
 }
 
-/// The signs of bytes of `a` and `b`, each over a byte: `BYTES` selects in the manner of `prmt`, with 8 added to each.
+/// [`choose`] of signs.
 #[inline(always)]
 pub fn signs<const BYTES: u32>(a: u32, b: u32) -> u32 {
     choose::<BYTES>(a, b)
 }
 
-/// The bytes of two words that `BYTES` selects, in the manner of `prmt`.
+/// The bytes of two words that `BYTES` selects, in the manner of `prmt`: 8 added to a selector takes the byte's sign, all over
+/// the byte.
 #[inline(always)]
 pub fn choose<const BYTES: u32>(a: u32, b: u32) -> u32 {
     let chosen;

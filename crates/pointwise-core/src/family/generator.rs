@@ -213,28 +213,35 @@ impl SinusoidalColumn {
     }
 }
 
+/// What the order of columns does not change.
+macro_rules! sinusoidal_rows {
+    () => {
+        type Column = SinusoidalColumn;
+        #[inline(always)]
+        fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
+            column.at(row)
+        }
+        #[inline(always)]
+        fn begin(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
+            column.begin(row)
+        }
+        #[inline(always)]
+        fn next(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
+            column.next()
+        }
+    };
+}
+
 impl GeneratorOp for Sinusoidal {
-    type Column = SinusoidalColumn;
+    sinusoidal_rows!();
     #[inline(always)]
     fn column(self, _: u32, column: u32) -> SinusoidalColumn {
         SinusoidalColumn::new(self.frequency(column / 2), column & 1 != 0)
     }
     #[inline(always)]
-    fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
-        column.at(row)
-    }
-    #[inline(always)]
     fn coarse(self, column: SinusoidalColumn, row: u32) -> f32 {
         // The column beside it shares what is the same in both.
         column.of(sincos_phase_coarse(column.phase(row)))
-    }
-    #[inline(always)]
-    fn begin(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
-        column.begin(row)
-    }
-    #[inline(always)]
-    fn next(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
-        column.next()
     }
 }
 
@@ -271,7 +278,7 @@ pub struct SinusoidalHalves {
 }
 
 impl GeneratorOp for SinusoidalHalves {
-    type Column = SinusoidalColumn;
+    sinusoidal_rows!();
     #[inline(always)]
     fn column(self, _: u32, column: u32) -> SinusoidalColumn {
         let is_cosine = column >= self.pairs;
@@ -279,21 +286,9 @@ impl GeneratorOp for SinusoidalHalves {
         SinusoidalColumn::new(self.frequencies.frequency(pair), is_cosine)
     }
     #[inline(always)]
-    fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
-        column.at(row)
-    }
-    #[inline(always)]
     fn coarse(self, column: SinusoidalColumn, row: u32) -> f32 {
         let quarter = if column.is_cosine { 1 << 62 } else { 0 };
         sin_phase_coarse(column.phase(row).wrapping_add(quarter))
-    }
-    #[inline(always)]
-    fn begin(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
-        column.begin(row)
-    }
-    #[inline(always)]
-    fn next(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
-        column.next()
     }
 }
 

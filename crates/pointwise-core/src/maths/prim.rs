@@ -11,6 +11,7 @@ extern crate std;
 use core::f32::math;
 
 /// The bits of the NaN that PTX instructions return, used on the CPU too so that results compare as bits.
+#[cfg(not(target_arch = "nvptx64"))]
 const CANONICAL_NAN: u32 = 0x7fff_ffff;
 
 /// `1.5 * 2^23`: adding it to a number of magnitude below `2^22` rounds that to an integer, ties to even, and leaves

@@ -1,32 +1,11 @@
 //! Integers, which wrap.
+#![allow(unused_comparisons)] // one body for signed and unsigned
 
 use core::num::Wrapping;
 
-use super::{Bits, Num, Value};
-
 macro_rules! integers {
-    ($($t:ident: $abs:ident),*) => { $(
-        impl Value for Wrapping<$t> {
-            const ZERO: Self = Wrapping(0);
-            const ONE: Self = Wrapping(1);
-            #[inline(always)]
-            fn truth(self) -> bool {
-                self.0 != 0
-            }
-            #[inline(always)]
-            fn is_nan(self) -> bool {
-                false
-            }
-            #[inline(always)]
-            fn is_infinite(self) -> bool {
-                false
-            }
-        }
-
-        impl Bits for Wrapping<$t> {}
-
-        #[allow(unused_comparisons)] // one body for signed and unsigned
-        impl Num for Wrapping<$t> {
+    ($($t:ident)*) => { $(
+        whole! { Wrapping<$t>, Wrapping(0), Wrapping(1), {
             #[inline(always)]
             fn abs(self) -> Self {
                 if self.0 < 0 { -self } else { self }
@@ -38,26 +17,6 @@ macro_rules! integers {
             #[inline(always)]
             fn minimum(self, other: Self) -> Self {
                 if self.0 < other.0 { self } else { other }
-            }
-            #[inline(always)]
-            fn floor(self) -> Self {
-                self
-            }
-            #[inline(always)]
-            fn ceil(self) -> Self {
-                self
-            }
-            #[inline(always)]
-            fn trunc(self) -> Self {
-                self
-            }
-            #[inline(always)]
-            fn round_ties_even(self) -> Self {
-                self
-            }
-            #[inline(always)]
-            fn round_decimals(self, _: Self) -> Self {
-                self
             }
             #[inline(always)]
             fn remainder(self, divisor: Self) -> Self {
@@ -98,11 +57,7 @@ macro_rules! integers {
                 }
                 result
             }
-            #[inline(always)]
-            fn scaled_add(self, scale: Self, addend: Self) -> Self {
-                self * scale + addend
-            }
-        }
+        } }
     )* };
 }
-integers!(i8: wrapping_abs, i16: wrapping_abs, i32: wrapping_abs, i64: wrapping_abs, u8: abs);
+integers!(i8 i16 i32 i64 u8);

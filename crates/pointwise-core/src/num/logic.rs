@@ -2,8 +2,6 @@
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Mul, Neg, Not, Sub};
 
-use super::{Bits, Num, Value};
-
 /// The compute type of bool: addition and maximum are or, multiplication and minimum are and. PyTorch refuses `sub`
 /// and `neg` on bool, so no table lists them; here they are exclusive or and the identity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,44 +38,20 @@ impl Neg for Logic {
     }
 }
 
-impl Value for Logic {
-    const ZERO: Self = Logic(false);
-    const ONE: Self = Logic(true);
-    #[inline(always)]
-    fn truth(self) -> bool {
-        self.0
-    }
-    #[inline(always)]
-    fn is_nan(self) -> bool {
-        false
-    }
-    #[inline(always)]
-    fn is_infinite(self) -> bool {
-        false
-    }
-}
-
-impl Bits for Logic {}
-
 macro_rules! logic_num {
-    (same: $($same:ident),*; $($method:ident: |$a:ident, $b:ident| $value:expr),*) => {
-        impl Num for Logic {
-            $(#[inline(always)]
-            fn $same(self) -> Self {
+    ($($method:ident: |$a:ident, $b:ident| $value:expr),*) => {
+        whole! { Logic, Logic(false), Logic(true), {
+            #[inline(always)]
+            fn abs(self) -> Self {
                 self
-            })*
+            }
             $(#[inline(always)]
             fn $method(self, other: Self) -> Self {
                 let ($a, $b) = (self.0, other.0);
                 Logic($value)
             })*
-            #[inline(always)]
-            fn scaled_add(self, scale: Self, addend: Self) -> Self {
-                self * scale + addend
-            }
-        }
+        } }
     };
 }
-logic_num!(same: abs, floor, ceil, trunc, round_ties_even;
-    round_decimals: |a, _b| a, maximum: |a, b| a | b, minimum: |a, b| a & b, remainder: |_a, _b| false,
-    floor_divide: |a, b| a & b, trunc_divide: |a, b| a & b, pow: |a, b| a | !b);
+logic_num!(maximum: |a, b| a | b, minimum: |a, b| a & b, remainder: |_a, _b| false, floor_divide: |a, b| a & b,
+    trunc_divide: |a, b| a & b, pow: |a, b| a | !b);
