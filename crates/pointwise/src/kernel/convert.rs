@@ -6,9 +6,8 @@ use pointwise_core::DType;
 use pointwise_core::launch::Steps;
 use pointwise_core::op::MAX_PARAMS;
 
-use super::unary::DEFAULT_THREADS;
 use super::walk::{Along, Class, Limit, Places, Walk, broadcast, strided_blocks};
-use super::{Entry, Strategy};
+use super::{Entry, LaunchSettings, Strategy, check, launch_settings};
 use crate::Stream;
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
@@ -26,7 +25,7 @@ pub(crate) struct ConvertDef {
 
 impl ConvertDef {
     pub(crate) const fn kernel(&'static self) -> ConvertKernel {
-        ConvertKernel { def: self, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
+        ConvertKernel { def: self, settings: LaunchSettings::new() }
     }
 }
 
@@ -66,37 +65,18 @@ pub(crate) const fn bits_of(dtype: DType) -> DType {
 #[derive(Clone, Debug)]
 pub struct ConvertKernel {
     def: &'static ConvertDef,
-    strategy: Strategy,
-    threads: u32,
-    stream: Option<Stream>,
+    settings: LaunchSettings,
 }
 
 impl ConvertKernel {
-    /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`], where they fit) or single elements
-    /// ([`Strategy::Direct`]); another is taken as [`Strategy::Auto`].
-    #[must_use]
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
-        self
-    }
-
-    /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024.
-    #[must_use]
-    pub fn threads(mut self, threads: u32) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// The stream to launch on; without one it is the device's own.
-    #[must_use]
-    pub fn on(mut self, stream: &Stream) -> Self {
-        self.stream = Some(stream.clone());
-        self
+    launch_settings! { settings;
+        /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`], where they fit) or single elements
+        /// ([`Strategy::Direct`]); another is taken as [`Strategy::Auto`].
     }
 
     /// As [`ConvertKernel::on`], where there is one.
     pub(super) fn on_maybe(mut self, stream: Option<&Stream>) -> Self {
-        self.stream = stream.cloned();
+        self.settings.stream = stream.cloned();
         self
     }
 
@@ -119,12 +99,7 @@ impl ConvertKernel {
     pub fn run_into<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
         let (x, mut y) = (x.into(), y.into());
         let what = || format!("the output of a conversion to {}", y.dtype());
-        if y.shape() != x.shape() {
-            return Err(ErrorKind::ShapeMismatch { what: what(), expected: *x.shape(), got: *y.shape() }.into());
-        }
-        if y.device() != x.device() {
-            return Err(ErrorKind::DeviceMismatch { what: what(), expected: *x.device(), got: *y.device() }.into());
-        }
+        check::output(what, &y.as_view(), (x.dtype(), y.dtype()), x.shape(), x.device())?;
         if overlap(&x, &y.as_view()) == Overlap::Partial {
             let what = format!("input and output of a conversion to {}", y.dtype());
             return Err(ErrorKind::Overlap { what }.into());
@@ -166,20 +141,9 @@ impl ConvertKernel {
                 Ok(())
             }
             Some(context) => {
-                let own;
-                let stream = match &self.stream {
-                    Some(stream) => {
-                        super::check_stream(stream, x.device())?;
-                        x.use_on(stream)?;
-                        y.use_on(stream)?;
-                        stream
-                    }
-                    None => {
-                        own = x.device().stream();
-                        &own
-                    }
-                };
-                super::check_threads(self.threads)?;
+                let mut own = None;
+                let stream = self.settings.stream(x.device(), [x, y], &mut own)?;
+                check::threads(self.settings.threads)?;
                 // SAFETY: as above.
                 unsafe { self.launch(context, stream, (from, to), &walk, [target.addr(), x.address()]) }
             }
@@ -204,7 +168,7 @@ impl ConvertKernel {
             (0..lanes)
                 .find(|head| at.iter().zip(sizes).all(|(at, size)| (at + head * size).is_multiple_of(lanes * size)))
         };
-        let is_flat = is_dense && self.strategy != Strategy::Direct && head(addresses).is_some();
+        let is_flat = is_dense && self.settings.strategy != Strategy::Direct && head(addresses).is_some();
         let class = if is_flat { Class::Flat } else { Class::Strided };
         let function = (self.def.entry)(from, to, class).ok_or_else(|| no_kernel(from, to))?.function(context)?;
         walk.parts(Limit::of(class, lanes), Places::default(), &mut |part, place| {
@@ -214,18 +178,22 @@ impl ConvertKernel {
             let mut queue = |blocks: u32, third: *mut c_void, fourth: *mut c_void| {
                 let mut params = [(&raw mut source).cast(), (&raw mut target).cast(), third, fourth];
                 // SAFETY: the parameters are those of the entry's class; walk and caller vouch for the memory.
-                unsafe { cuda::launch(context, function, blocks, self.threads, stream, &mut params) }
+                unsafe { cuda::launch(context, function, blocks, self.settings.threads, stream, &mut params) }
             };
             if is_flat {
                 let mut n = part.numel();
                 let mut head = head(at).map_or(0, |head| head as u32).min(n as u32);
                 let body = n - u64::from(head);
                 let threads = body / lanes as u64 + body % lanes as u64 + u64::from(head);
-                queue(threads.div_ceil(u64::from(self.threads)) as u32, (&raw mut n).cast(), (&raw mut head).cast())
+                queue(
+                    threads.div_ceil(u64::from(self.settings.threads)) as u32,
+                    (&raw mut n).cast(),
+                    (&raw mut head).cast(),
+                )
             } else {
                 let mut steps: Steps<2> = part.steps();
                 let mut items = part.numel() as u32;
-                let blocks = strided_blocks(u64::from(items), self.threads);
+                let blocks = strided_blocks(u64::from(items), self.settings.threads);
                 queue(blocks, (&raw mut steps).cast(), (&raw mut items).cast())
             }
         })

@@ -6,8 +6,7 @@ use pointwise_core::family::generator::{Alibi, Sinusoidal};
 use pointwise_core::op::{MAX_PARAMS, RUN, Words};
 use pointwise_core::{DType, OpInfo};
 
-use super::unary::DEFAULT_THREADS;
-use super::{Entry, Plan, Strategy, Variant};
+use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings, scalar};
 use crate::cpu::{self, GeneratorFn};
 use crate::cuda;
 use crate::error::{ErrorKind, Result};
@@ -59,9 +58,7 @@ enum Encoding {
 pub struct GeneratorKernel {
     def: &'static GeneratorDef,
     encoding: Encoding,
-    strategy: Strategy,
-    threads: u32,
-    stream: Option<Stream>,
+    settings: LaunchSettings,
 }
 
 /// The call of a generator: planes, rows and columns, and the op's parameters.
@@ -110,7 +107,7 @@ impl GeneratorDef {
     }
 
     fn kernel(&'static self, encoding: Encoding) -> GeneratorKernel {
-        GeneratorKernel { def: self, encoding, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
+        GeneratorKernel { def: self, encoding, settings: LaunchSettings::new() }
     }
 }
 
@@ -120,25 +117,8 @@ impl GeneratorKernel {
         &self.def.info
     }
 
-    /// The strategy on CUDA devices: `direct` or `register_copy`, which takes rows that are whole vectors.
-    #[must_use]
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
-        self
-    }
-
-    /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024.
-    #[must_use]
-    pub fn threads(mut self, threads: u32) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// The stream to launch on; without one it is the device's own.
-    #[must_use]
-    pub fn on(mut self, stream: &Stream) -> Self {
-        self.stream = Some(stream.clone());
-        self
+    launch_settings! { settings;
+        /// The strategy on CUDA devices: `direct` or `register_copy`, which takes rows that are whole vectors.
     }
 
     /// A new tensor of the encoding: ALiBi's shape is (num_heads, seq_len, seq_len), the sinusoidal one's
@@ -170,28 +150,15 @@ impl GeneratorKernel {
         }
         let target = y.as_mut_ptr();
         let (dtype, device) = (y.dtype(), *y.device());
-        let no_kernel = || ErrorKind::NoKernel {
-            symbol: format!("{} of {dtype}", self.def.info.name),
-            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
-        };
+        let no_kernel = || check::no_kernel(&self.def.info, dtype);
         let Some(context) = device.context() else {
             let run = (self.def.cpu)(dtype).ok_or_else(no_kernel)?;
             // SAFETY: the tensor is exclusively borrowed, contiguous and of these sizes.
             unsafe { cpu::run_generator(run, target, call.sizes, dtype.size(), call.words) };
             return Ok(());
         };
-        let own;
-        let stream = match &self.stream {
-            Some(stream) => {
-                super::check_stream(stream, &device)?;
-                y.as_view().use_on(stream)?;
-                stream
-            }
-            None => {
-                own = device.stream();
-                &own
-            }
-        };
+        let mut own = None;
+        let stream = self.settings.stream(&device, [&y.as_view()], &mut own)?;
         let cover = self.cover(&call, dtype, target.addr(), u64::from(context.info.multiprocessors) * 2048)?;
         let function = (self.def.entry)(dtype, cover.variant).ok_or_else(no_kernel)?.function(context)?;
         let mut target = target.addr() as u64;
@@ -211,7 +178,7 @@ impl GeneratorKernel {
         ];
         // SAFETY: the parameters are those of every generator's entry; the cover is one of this tensor, which is
         // borrowed until the call is queued, and noted as used on its stream.
-        unsafe { cuda::launch(context, function, cover.blocks, self.threads, stream, &mut params) }
+        unsafe { cuda::launch(context, function, cover.blocks, self.settings.threads, stream, &mut params) }
     }
 
     /// What [`GeneratorKernel::run_into`] would launch on a CUDA device for this tensor.
@@ -223,7 +190,7 @@ impl GeneratorKernel {
         let call = self.call(y.dtype(), y.shape())?;
         let busy = y.device().info().map_or(BUSY, |info| u64::from(info.multiprocessors) * 2048);
         let cover = self.cover(&call, y.dtype(), y.address(), busy)?;
-        let replaced = match self.strategy {
+        let replaced = match self.settings.strategy {
             Strategy::ExplicitParallel | Strategy::Table => Some("a generator has no such kernel"),
             Strategy::RegisterCopy if cover.variant == Variant::Direct => Some("rows are no whole, aligned vectors"),
             _ => None,
@@ -232,7 +199,7 @@ impl GeneratorKernel {
             strategy: cover.variant.strategy(),
             replaced,
             variant: cover.variant,
-            threads: self.threads,
+            threads: self.settings.threads,
             blocks: cover.blocks,
             head: 0,
             steps: 1,
@@ -244,9 +211,7 @@ impl GeneratorKernel {
     /// Checks type and shape.
     fn call(&self, dtype: DType, shape: &Shape) -> Result<Call> {
         let info = &self.def.info;
-        if !info.supports(dtype) {
-            return Err(ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into());
-        }
+        check::dtype(info, dtype)?;
         let wrong = |why: &str| -> crate::Error {
             ErrorKind::Parameter { name: "shape", value: shape.to_string(), why: why.to_owned() }.into()
         };
@@ -276,13 +241,7 @@ impl GeneratorKernel {
         let words = match self.encoding {
             Encoding::Alibi => Alibi::new(sizes[0]).words(),
             Encoding::Sinusoidal => Sinusoidal::new(sizes[2].max(2)).words(sizes[2]),
-            Encoding::Planes(params) => {
-                let mut words = Words::default();
-                for ((word, number), info) in words.iter_mut().zip(params).zip(info.params) {
-                    *word = number.word(info, DType::F32)?;
-                }
-                words
-            }
+            Encoding::Planes(params) => scalar::params(info, &params, DType::F32)?,
         };
         Ok(Call { sizes, words })
     }
@@ -290,24 +249,24 @@ impl GeneratorKernel {
     /// A grid that covers the tensor. `busy` threads keep the device busy: with more of them to have, each thread takes
     /// more rows.
     fn cover(&self, call: &Call, dtype: DType, address: usize, busy: u64) -> Result<Cover> {
-        super::check_threads(self.threads)?;
+        check::threads(self.settings.threads)?;
         let [planes, rows, columns] = call.sizes;
         let vector = 16 / dtype.size() as u32;
         let vectors = columns.is_multiple_of(vector) && address.is_multiple_of(16);
-        let (variant, lanes) = match self.strategy {
+        let (variant, lanes) = match self.settings.strategy {
             Strategy::Auto | Strategy::RegisterCopy if vectors => (Variant::RegisterCopy, columns / vector),
             _ => (Variant::Direct, columns),
         };
         // As wide as a row, if that is a divisor of the block; narrower where it wastes an eighth less of the threads.
         let padded = |shift: u32| u64::from(lanes.div_ceil(1 << shift)) << shift;
-        let widest = self.threads.trailing_zeros().min(lanes.next_power_of_two().trailing_zeros());
+        let widest = self.settings.threads.trailing_zeros().min(lanes.next_power_of_two().trailing_zeros());
         let shift = (3..widest).rev().fold(
             widest,
             |best, shift| {
                 if padded(shift) * 8 < padded(best) * 7 { shift } else { best }
             },
         );
-        let height = self.threads >> shift;
+        let height = self.settings.threads >> shift;
         let threads = padded(shift) * u64::from(rows) * u64::from(planes);
         let deepest = u64::from(rows.div_ceil(height)).clamp(1, MAX_EACH);
         let mut each = (threads / (4 * busy).max(1)).clamp(1, deepest) as u32;

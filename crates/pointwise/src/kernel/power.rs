@@ -49,7 +49,11 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
         .into());
     }
     let function = |def: &'static UnaryDef| {
-        let kernel = def.kernel().strategy(call.strategy).threads(call.threads).on_maybe(call.stream.as_ref());
+        let kernel = def
+            .kernel()
+            .strategy(call.settings.strategy)
+            .threads(call.settings.threads)
+            .on_maybe(call.settings.stream.as_ref());
         Ok(Some(Power::Function(kernel)))
     };
     let is_float_power = !is_whole || matches!(exponent, Number::Float(_));
@@ -60,7 +64,8 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
     };
     match value {
         1.0 if is_same_type => {
-            let kernel = crate::kernels::to_dtype().threads(call.threads).on_maybe(call.stream.as_ref());
+            let kernel =
+                crate::kernels::to_dtype().threads(call.settings.threads).on_maybe(call.settings.stream.as_ref());
             Ok(Some(Power::Copy(kernel)))
         }
         2.0 if is_same_type => {

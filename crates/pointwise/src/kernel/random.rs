@@ -10,7 +10,7 @@ use pointwise_core::{DType, OpInfo, Philox, Word};
 
 use super::plan::{Call, plan};
 use super::unary::DEFAULT_THREADS;
-use super::{Entry, Plan, Strategy, Variant, promote};
+use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings, promote};
 use crate::cpu::{self, RandomFn};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
@@ -48,9 +48,7 @@ pub struct DropoutKernel {
     def: &'static RandomDef,
     p: f64,
     training: bool,
-    strategy: Strategy,
-    threads: u32,
-    stream: Option<Stream>,
+    settings: LaunchSettings,
     tuned: Option<Choices>,
 }
 
@@ -66,15 +64,7 @@ enum Mode {
 impl RandomDef {
     /// Dropout with probability `p`.
     pub(crate) fn dropout(&'static self, p: f64) -> DropoutKernel {
-        DropoutKernel {
-            def: self,
-            p,
-            training: true,
-            strategy: Strategy::Auto,
-            threads: DEFAULT_THREADS,
-            stream: None,
-            tuned: None,
-        }
+        DropoutKernel { def: self, p, training: true, settings: LaunchSettings::new(), tuned: None }
     }
 }
 
@@ -91,25 +81,8 @@ impl DropoutKernel {
         self
     }
 
-    /// The strategy on CUDA devices: `direct`, `explicit_parallel` or `register_copy`. No result depends on it.
-    #[must_use]
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
-        self
-    }
-
-    /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024.
-    #[must_use]
-    pub fn threads(mut self, threads: u32) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// The stream to launch on; without one it is the device's own.
-    #[must_use]
-    pub fn on(mut self, stream: &Stream) -> Self {
-        self.stream = Some(stream.clone());
-        self
+    launch_settings! { settings;
+        /// The strategy on CUDA devices: `direct`, `explicit_parallel` or `register_copy`. No result depends on it.
     }
 
     /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
@@ -122,12 +95,13 @@ impl DropoutKernel {
 
     /// The kernel with the default settings, and no choices of a tuner.
     pub(crate) fn untuned(&self) -> DropoutKernel {
-        DropoutKernel { strategy: Strategy::Auto, threads: DEFAULT_THREADS, tuned: None, ..self.clone() }
+        let settings = self.settings.with(Strategy::Auto, DEFAULT_THREADS);
+        DropoutKernel { settings, tuned: None, ..self.clone() }
     }
 
     /// The stream that was set.
     pub(crate) fn stream(&self) -> Option<&Stream> {
-        self.stream.as_ref()
+        self.settings.stream.as_ref()
     }
 
     /// That a call launches dropout's kernel.
@@ -152,11 +126,8 @@ impl DropoutKernel {
         let x = x.into();
         self.mode(x.dtype())?;
         let mut y = Tensor::empty(x.device(), x.dtype(), x.shape())?;
-        if x.is_contiguous() {
-            self.run_into(x, &mut y, place)?;
-        } else {
-            self.run_into(&promote::convert(&x, x.dtype(), self.stream.as_ref())?, &mut y, place)?;
-        }
+        let mut copy = None;
+        self.run_into(self.in_order(x, &mut copy)?, &mut y, place)?;
         Ok(y)
     }
 
@@ -169,11 +140,8 @@ impl DropoutKernel {
         self.mode(x.dtype())?;
         let mut y = Tensor::empty(x.device(), x.dtype(), x.shape())?;
         let mut mask = Tensor::empty(x.device(), DType::Bool, x.shape())?;
-        if x.is_contiguous() {
-            self.run_with_mask_into(x, &mut y, &mut mask, place)?;
-        } else {
-            self.run_with_mask_into(&promote::convert(&x, x.dtype(), self.stream.as_ref())?, &mut y, &mut mask, place)?;
-        }
+        let mut copy = None;
+        self.run_with_mask_into(self.in_order(x, &mut copy)?, &mut y, &mut mask, place)?;
         Ok((y, mask))
     }
 
@@ -236,12 +204,18 @@ impl DropoutKernel {
         self.plan_for(&x, y.address(), mask.map(|mask| mask.address()))
     }
 
+    /// `x`, or its elements one after another in `copy`.
+    fn in_order<'a>(&self, x: TensorView<'a>, copy: &'a mut Option<Tensor>) -> Result<TensorView<'a>> {
+        if x.is_contiguous() {
+            return Ok(x);
+        }
+        Ok(copy.insert(promote::convert(&x, x.dtype(), self.settings.stream.as_ref())?).view())
+    }
+
     /// Checks type and probability.
     fn mode(&self, dtype: DType) -> Result<Mode> {
         let info = &self.def.info;
-        if !info.supports(dtype) {
-            return Err(ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into());
-        }
+        check::dtype(info, dtype)?;
         // NaN is in no range.
         if !(0.0..=1.0).contains(&self.p) {
             return Err(ErrorKind::Parameter {
@@ -290,15 +264,7 @@ impl DropoutKernel {
 
     fn check_output(&self, which: &str, x: &TensorView<'_>, y: &TensorView<'_>, dtype: DType) -> Result<()> {
         let what = || format!("the {which} of {}", self.def.info.name);
-        if y.dtype() != dtype {
-            return Err(ErrorKind::DType { op: what(), got: y.dtype(), allowed: vec![dtype] }.into());
-        }
-        if y.shape() != x.shape() {
-            return Err(ErrorKind::ShapeMismatch { what: what(), expected: *x.shape(), got: *y.shape() }.into());
-        }
-        if y.device() != x.device() {
-            return Err(ErrorKind::DeviceMismatch { what: what(), expected: *x.device(), got: *y.device() }.into());
-        }
+        check::output(what, y, (x.dtype(), dtype), x.shape(), x.device())?;
         y.layout().require_contiguous("run_into")
     }
 
@@ -307,7 +273,7 @@ impl DropoutKernel {
     }
 
     fn plan_for(&self, x: &TensorView<'_>, y: usize, mask: Option<usize>) -> Result<Plan> {
-        super::check_threads(self.threads)?;
+        check::threads(self.settings.threads)?;
         // No fewer than a block of random bits serves.
         let lanes = (16 / x.dtype().size()).max(BLOCK);
         let wish = |strategy, threads| {
@@ -324,8 +290,8 @@ impl DropoutKernel {
                 stays: false,
             })
         };
-        if let (Strategy::Auto, Some(tuned), None) = (self.strategy, &self.tuned, mask) {
-            let vectors = wish(Strategy::RegisterCopy, self.threads)?.strategy == Strategy::RegisterCopy;
+        if let (Strategy::Auto, Some(tuned), None) = (self.settings.strategy, &self.tuned, mask) {
+            let vectors = wish(Strategy::RegisterCopy, self.settings.threads)?.strategy == Strategy::RegisterCopy;
             let lies = Lies::aligned(vectors);
             if let Some((strategy, threads)) = tuned.find(x.device(), x.dtype(), lies, x.numel() as u64)
                 // A file may name any; a random op has no table.
@@ -334,19 +300,19 @@ impl DropoutKernel {
                 return Ok(Plan { replaced: None, ..wish(strategy, threads)? });
             }
         }
-        let (strategy, table) = match self.strategy {
+        let (strategy, table) = match self.settings.strategy {
             Strategy::Auto => (Strategy::RegisterCopy, None),
             // A random op is no function of its operand alone.
             Strategy::Table => (Strategy::RegisterCopy, Some("a random op has no table")),
             strategy => (strategy, None),
         };
-        let mut plan = wish(strategy, self.threads)?;
+        let mut plan = wish(strategy, self.settings.threads)?;
         let masked = |mask: usize| (mask + plan.head as usize).is_multiple_of(lanes);
         if plan.variant == Variant::RegisterCopy && !mask.is_none_or(masked) {
-            plan = wish(Strategy::ExplicitParallel, self.threads)?;
+            plan = wish(Strategy::ExplicitParallel, self.settings.threads)?;
             plan.replaced = Some("the mask is not aligned as the operand is");
         }
-        plan.replaced = plan.replaced.or(table).filter(|_| self.strategy != Strategy::Auto);
+        plan.replaced = plan.replaced.or(table).filter(|_| self.settings.strategy != Strategy::Auto);
         Ok(plan)
     }
 
@@ -370,22 +336,9 @@ impl DropoutKernel {
             // SAFETY: the caller's contract.
             return unsafe { self.on_cpu(mode, x, y, mask_pointer, place) };
         };
-        let own;
-        let stream = match &self.stream {
-            Some(stream) => {
-                super::check_stream(stream, x.device())?;
-                x.use_on(stream)?;
-                result.use_on(stream)?;
-                if let Some((_, mask)) = &mask {
-                    mask.use_on(stream)?;
-                }
-                stream
-            }
-            None => {
-                own = x.device().stream();
-                &own
-            }
-        };
+        let views = [x, result].into_iter().chain(mask.as_ref().map(|(_, mask)| mask));
+        let mut own = None;
+        let stream = self.settings.stream(x.device(), views, &mut own)?;
         let (to, flags) = (y.addr() as u64, mask_pointer.addr() as u64);
         let bytes = n * x.dtype().size();
         // SAFETY: the caller's contract; the copy is one of disjoint memory.
@@ -411,7 +364,7 @@ impl DropoutKernel {
         unsafe {
             match mode {
                 Mode::Draw(words) => {
-                    let run = (self.def.cpu)(x.dtype()).ok_or_else(|| self.no_kernel(x.dtype()))?;
+                    let run = (self.def.cpu)(x.dtype()).ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
                     cpu::run_random(run, (x.as_ptr(), y, mask), n, size, place, *words);
                     return Ok(());
                 }
@@ -440,8 +393,8 @@ impl DropoutKernel {
     ) -> Result<()> {
         let mask = (!mask.is_null()).then_some(mask);
         let plan = self.plan_for(x, y.addr(), mask.map(|mask| mask.addr()))?;
-        let entry =
-            (self.def.entry)(x.dtype(), plan.variant, mask.is_some()).ok_or_else(|| self.no_kernel(x.dtype()))?;
+        let entry = (self.def.entry)(x.dtype(), plan.variant, mask.is_some())
+            .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
         let function = entry.function(context)?;
         let (mut source, mut target) = (x.device_ptr(), y.addr() as u64);
         let mut flags = mask.map_or(0, |mask| mask.addr() as u64);
@@ -460,13 +413,5 @@ impl DropoutKernel {
         ];
         // SAFETY: the parameters are those of every random entry; plan and caller vouch for the memory.
         unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
-    }
-
-    #[cold]
-    fn no_kernel(&self, dtype: DType) -> ErrorKind {
-        ErrorKind::NoKernel {
-            symbol: format!("{} of {dtype}", self.def.info.name),
-            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
-        }
     }
 }

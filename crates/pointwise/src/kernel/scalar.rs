@@ -3,6 +3,7 @@
 use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, Kind, OpInfo, ParamInfo, ResultType};
 
+use super::ready::is_condition;
 use crate::Number;
 use crate::error::{ErrorKind, Result};
 
@@ -21,8 +22,11 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
         }
         .into());
     }
+    if is_condition(info, k) {
+        return number.word(&scalar, DType::Bool);
+    }
     if info.kind == Kind::Select {
-        return if k == 0 { number.word(&scalar, DType::Bool) } else { number.bits(&scalar, dtype) };
+        return number.bits(&scalar, dtype);
     }
     if !is_element(info, k) {
         return number.word(&scalar, dtype);
@@ -61,6 +65,18 @@ pub(super) fn params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType)
         let is_alpha = info.kind == Kind::Binary && param.name == "alpha" && matches!(info.name, "add" | "sub");
         let number = if is_alpha { alpha(number, dtype)? } else { number };
         *word = number.word(param, dtype)?;
+    }
+    Ok(words)
+}
+
+/// The parameters of a call on `dtype` for the formula in f64.
+///
+/// # Errors
+/// As [`params`].
+pub(super) fn oracle_params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType) -> Result<Words> {
+    let mut words = Words::default();
+    for ((word, number), param) in words.iter_mut().zip(params).zip(info.params) {
+        *word = number.oracle(param, dtype)?.to_bits();
     }
     Ok(words)
 }

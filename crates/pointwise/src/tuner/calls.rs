@@ -98,9 +98,13 @@ impl Tuner {
     }
 
     fn tune_call(&mut self, call: &MapCall, operands: &[Operand<'_>], mut y: TensorViewMut<'_>) -> Result<Choice> {
-        let stream = call.stream.clone().unwrap_or_else(|| y.device().stream());
+        let stream = call.settings.stream.clone().unwrap_or_else(|| y.device().stream());
         let info = measure::measurable(&y.as_view(), &stream)?;
-        let with = |strategy, threads| MapCall { strategy, threads, tuned: None, ..call.clone() };
+        let with = |strategy, threads| MapCall {
+            settings: call.settings.with(strategy, threads),
+            tuned: None,
+            ..call.clone()
+        };
         let candidates = measure::candidates(DEFAULT_THREADS, measure::NO_VECTORS, |wish| {
             let plan = with(wish.strategy, wish.threads).plan(operands, &y.as_view())?;
             Ok((Settings::new(plan.strategy, plan.threads), plan.replaced.is_some()))

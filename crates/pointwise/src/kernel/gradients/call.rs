@@ -1,38 +1,27 @@
 //! A call: its operands and results checked, and run.
 
-use pointwise_core::op::{MAX_OPERANDS, MAX_PARAMS, MAX_RESULTS, Words};
-use pointwise_core::{DType, Kind, OpInfo, ParamInfo};
+use pointwise_core::op::{MAX_OPERANDS, MAX_PARAMS, MAX_RESULTS};
+use pointwise_core::{DType, OpInfo};
 
 use super::GradientDef;
-use super::def::words;
 use super::launch::{addresses, walk};
 use crate::cpu::GradientsRun;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::unary::DEFAULT_THREADS;
-use crate::kernel::{Operand, Strategy, check_stream, check_threads};
+use crate::kernel::{LaunchSettings, Operand, check, ready};
 use crate::shape::Shape;
 use crate::tensor::TensorView;
-use crate::{Device, Number, Stream};
+use crate::{Device, Number};
 
 /// An op with its parameters and launch settings.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) def: &'static GradientDef,
     pub(super) params: [Number; MAX_PARAMS],
-    pub(super) strategy: Strategy,
-    pub(super) threads: u32,
-    pub(super) stream: Option<Stream>,
+    pub(super) settings: LaunchSettings,
 }
 
-/// Operands whose types, shapes and devices go together.
-pub(super) struct Ready<'a> {
-    pub(super) dtype: DType,
-    pub(super) shape: Shape,
-    pub(super) device: Device,
-    pub(super) views: [Option<TensorView<'a>>; MAX_OPERANDS],
-    pub(super) given: [Option<u64>; MAX_OPERANDS],
-    pub(super) words: Words,
-}
+/// Checked operands.
+pub(super) type Ready<'a> = ready::Ready<'a, MAX_OPERANDS>;
 
 /// Where results go.
 pub(super) struct Targets<'a> {
@@ -60,68 +49,15 @@ impl<'a> Targets<'a> {
 
 impl Call {
     pub(super) fn new(def: &'static GradientDef, params: [Number; MAX_PARAMS]) -> Call {
-        Call { def, params, strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
-    }
-
-    pub(super) fn is_condition(&self, k: usize) -> bool {
-        self.def.info.kind == Kind::SelectGradients && k == 0
+        Call { def, params, settings: LaunchSettings::new() }
     }
 
     /// Checks operands, by the rules of [`crate::kernel::map`].
     pub(super) fn ready<'a>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a>> {
-        let info = &self.def.info;
-        if operands.len() != info.operands.len() {
-            return Err(count(info, "operands", info.operands, operands.len()));
-        }
-        let leader = operands.iter().enumerate().find_map(|(k, operand)| match operand {
-            Operand::View(view) if !self.is_condition(k) => Some((info.operands[k], *view)),
-            _ => None,
-        });
-        let Some((leader, first)) = leader else {
-            return Err(ErrorKind::Unsupported {
-                what: format!("{} of numbers alone", info.name),
-                advice: "give at least one operand as a tensor, which decides type and device".to_owned(),
-            }
-            .into());
-        };
-        let (dtype, device) = (first.dtype(), *first.device());
-        self.def.check_dtype(dtype)?;
-        let mut shape = *first.shape();
-        let (mut views, mut given) = ([None; MAX_OPERANDS], [None; MAX_OPERANDS]);
-        for (k, (operand, &name)) in operands.iter().zip(info.operands).enumerate() {
-            let expected = if self.is_condition(k) { DType::Bool } else { dtype };
-            match operand {
-                Operand::View(view) => {
-                    if view.dtype() != expected {
-                        let op = match self.is_condition(k) {
-                            true => format!("operand {name} of {}", info.name),
-                            false => format!("operand {name} of {} (convert one: {leader} is {dtype})", info.name),
-                        };
-                        return Err(ErrorKind::DType { op, got: view.dtype(), allowed: vec![expected] }.into());
-                    }
-                    if view.device() != &device {
-                        let what = format!("operand {name} of {}", info.name);
-                        return Err(ErrorKind::DeviceMismatch { what, expected: device, got: *view.device() }.into());
-                    }
-                    shape = shape.broadcast_with(view.shape())?;
-                    views[k] = Some(*view);
-                }
-                Operand::Number(Number::Default) => {
-                    return Err(ErrorKind::Parameter {
-                        name,
-                        value: Number::Default.to_string(),
-                        why: "an operand has no default".to_owned(),
-                    }
-                    .into());
-                }
-                Operand::Number(number) => {
-                    given[k] = Some(number.word(&ParamInfo { name, default: 0.0 }, expected)?);
-                }
-            }
-        }
-        Ok(Ready { dtype, shape, device, views, given, words: words(info, &self.params, dtype)? })
+        Ready::new(&self.def.info, &self.params, operands)
     }
 
+    /// Checks the tensor that gradient `name` of operands of type `dtype` is to be written to.
     pub(super) fn check_result(
         &self,
         name: &str,
@@ -130,18 +66,8 @@ impl Call {
         shape: &Shape,
         device: &Device,
     ) -> Result<()> {
-        let what = format!("the output {name} of {}", self.def.info.name);
-        if view.dtype() != dtype {
-            let op = format!("{what} of {dtype}");
-            return Err(ErrorKind::DType { op, got: view.dtype(), allowed: vec![dtype] }.into());
-        }
-        if view.shape() != shape {
-            return Err(ErrorKind::ShapeMismatch { what, expected: *shape, got: *view.shape() }.into());
-        }
-        if view.device() != device {
-            return Err(ErrorKind::DeviceMismatch { what, expected: *device, got: *view.device() }.into());
-        }
-        Ok(())
+        let what = || format!("the output {name} of {}", self.def.info.name);
+        check::output(what, view, (dtype, dtype), shape, device)
     }
 
     /// Runs the op.
@@ -155,7 +81,7 @@ impl Call {
         }
         let walk = walk(ready, targets);
         let Some(context) = ready.device.context() else {
-            let op = (self.def.cpu)(ready.dtype).ok_or_else(|| self.def.no_kernel(ready.dtype))?;
+            let op = (self.def.cpu)(ready.dtype).ok_or_else(|| check::no_kernel(&self.def.info, ready.dtype))?;
             let run = GradientsRun {
                 op,
                 walk: &walk,
@@ -169,21 +95,10 @@ impl Call {
             unsafe { run.run() };
             return Ok(());
         };
-        let own;
-        let stream = match &self.stream {
-            Some(stream) => {
-                check_stream(stream, &ready.device)?;
-                for view in ready.views.iter().chain(&targets.views).flatten() {
-                    view.use_on(stream)?;
-                }
-                stream
-            }
-            None => {
-                own = ready.device.stream();
-                &own
-            }
-        };
-        check_threads(self.threads)?;
+        let mut own = None;
+        let views = ready.views.iter().chain(&targets.views).flatten();
+        let stream = self.settings.stream(&ready.device, views, &mut own)?;
+        check::threads(self.settings.threads)?;
         // SAFETY: walk and addresses are those of the views; the caller's contract.
         unsafe { self.launch(context, stream, ready, &walk, addresses(ready, targets)) }
     }
@@ -192,13 +107,4 @@ impl Call {
 #[cold]
 pub(super) fn overlapping(info: &OpInfo, a: &str, b: &str) -> Error {
     ErrorKind::Overlap { what: format!("{a} and the output {b} of {}", info.name) }.into()
-}
-
-#[cold]
-pub(super) fn count(info: &OpInfo, what: &str, names: &[&str], got: usize) -> Error {
-    ErrorKind::Unsupported {
-        what: format!("{} with {got} {what}", info.name),
-        advice: format!("they are {}", names.join(", ")),
-    }
-    .into()
 }

@@ -7,8 +7,8 @@ use super::call::Call;
 use super::{GatedGradientsKernel, GradientsKernel};
 use crate::Number;
 use crate::cpu::GradientsFn;
-use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Class, Entry};
+use crate::error::Result;
+use crate::kernel::{Class, Entry, check, scalar};
 
 /// The gradients of an op of several operands as the host knows them. Made by
 /// [`host_gradients!`](crate::host_gradients) and its siblings from a row of a table of gradients.
@@ -46,11 +46,8 @@ impl GradientDef {
         dtype: DType,
         params: &[Number; MAX_PARAMS],
     ) -> Result<impl Fn([f64; MAX_OPERANDS]) -> [f64; MAX_RESULTS] + Copy + use<>> {
-        self.check_dtype(dtype)?;
-        let mut words = Words::default();
-        for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
-            *word = number.oracle(info, dtype)?.to_bits();
-        }
+        check::dtype(&self.info, dtype)?;
+        let words = scalar::oracle_params(&self.info, params, dtype)?;
         let oracle = self.oracle;
         Ok(move |x| oracle(x, words))
     }
@@ -64,34 +61,9 @@ impl GradientDef {
         dtype: DType,
         params: &[Number; MAX_PARAMS],
     ) -> Result<impl Fn([f32; MAX_OPERANDS]) -> [f32; MAX_RESULTS] + Copy + use<>> {
-        self.check_dtype(dtype)?;
-        let words = words(&self.info, params, dtype)?;
+        check::dtype(&self.info, dtype)?;
+        let words = scalar::params(&self.info, params, dtype)?;
         let steps = self.steps;
         Ok(move |x| steps(x, words))
     }
-
-    pub(super) fn check_dtype(&self, dtype: DType) -> Result<()> {
-        if self.info.supports(dtype) {
-            return Ok(());
-        }
-        Err(ErrorKind::DType { op: self.info.name.to_owned(), got: dtype, allowed: self.info.types.to_vec() }.into())
-    }
-
-    #[cold]
-    pub(super) fn no_kernel(&self, dtype: DType) -> Error {
-        ErrorKind::NoKernel {
-            symbol: format!("{} of {dtype}", self.info.name),
-            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
-        }
-        .into()
-    }
-}
-
-/// Parameters as a kernel takes them.
-pub(super) fn words(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType) -> Result<Words> {
-    let mut words = Words::default();
-    for ((word, number), info) in words.iter_mut().zip(params).zip(info.params) {
-        *word = number.word(info, dtype)?;
-    }
-    Ok(words)
 }

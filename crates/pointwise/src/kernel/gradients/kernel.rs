@@ -3,11 +3,11 @@
 use pointwise_core::Kind;
 
 use super::GradientDef;
-use super::call::{Call, Ready, Targets, count, overlapping};
+use super::call::{Call, Ready, Targets, overlapping};
 use crate::Stream;
 use crate::error::Result;
 use crate::kernel::binary::channel;
-use crate::kernel::{MapPlan, Operand, Strategy, settings};
+use crate::kernel::{MapPlan, Operand, Strategy, check, settings};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 
 /// The gradients of an op of several operands, with parameters and launch settings: all of them in one pass over
@@ -70,7 +70,7 @@ impl GradientsKernel {
         let info = &self.0.def.info;
         let ready = self.ready(operands)?;
         if results.len() != info.results.len() {
-            return Err(count(info, "results", info.results, results.len()));
+            return Err(check::wrong_count(info, "results", info.results, results.len()));
         }
         let mut targets = Targets::default();
         for (target, result) in targets.pointers.iter_mut().zip(&mut *results) {
@@ -92,7 +92,7 @@ impl GradientsKernel {
         let info = &self.0.def.info;
         let ready = self.ready(operands)?;
         if results.len() != info.results.len() {
-            return Err(count(info, "results", info.results, results.len()));
+            return Err(check::wrong_count(info, "results", info.results, results.len()));
         }
         let mut targets = Targets::default();
         for (view, result) in targets.views.iter_mut().zip(results) {

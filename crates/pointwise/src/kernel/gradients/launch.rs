@@ -9,8 +9,9 @@ use crate::Stream;
 use crate::cuda::Context;
 use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
+use crate::kernel::ready::is_condition;
 use crate::kernel::walk::{Along, Walk, broadcast};
-use crate::kernel::{MapPlan, check_threads, result_stays};
+use crate::kernel::{MapPlan, check, result_stays};
 use crate::tensor::TensorView;
 
 type All<T> = [T; GRADIENT_TENSORS];
@@ -28,9 +29,10 @@ impl Call {
         start: All<usize>,
     ) -> Result<()> {
         let choice = self.choose(ready, walk, start);
-        let entry = (self.def.entry)(ready.dtype, choice.class).ok_or_else(|| self.def.no_kernel(ready.dtype))?;
+        let entry =
+            (self.def.entry)(ready.dtype, choice.class).ok_or_else(|| check::no_kernel(&self.def.info, ready.dtype))?;
         let function = entry.function(context)?;
-        let queue = Queue { context, function, stream, threads: self.threads, several: false };
+        let queue = Queue { context, function, stream, threads: self.settings.threads, several: false };
         let given = ready.given.map(Option::unwrap_or_default);
         let order: All<usize> = std::array::from_fn(|k| k);
         let arguments = Arguments { tensors: [&order, &[]], words: [&given, &ready.words], place: None };
@@ -40,10 +42,10 @@ impl Call {
 
     /// What [`Call::write`] would launch on a CUDA device.
     pub(super) fn plan(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<MapPlan> {
-        check_threads(self.threads)?;
+        check::threads(self.settings.threads)?;
         let walk = walk(ready, targets);
         let choice = self.choose(ready, &walk, addresses(ready, targets));
-        choice.plan(walk.dims().len(), self.threads, ready.shape.numel() as u64)
+        choice.plan(walk.dims().len(), self.settings.threads, ready.shape.numel() as u64)
     }
 
     /// The kernel for a walk whose tensors start at `at`.
@@ -52,13 +54,13 @@ impl Call {
         let tensors = Tensors { at, sizes, results: MAX_RESULTS, numbers: numbers(&ready.given) };
         let results = self.def.info.results.len() * ready.dtype.size();
         let stays = result_stays(&ready.device, walk.numel() * results as u64);
-        tensors.choose(walk, 16 / ready.dtype.size(), self.strategy, stays)
+        tensors.choose(walk, 16 / ready.dtype.size(), self.settings.strategy, stays)
     }
 
     /// Bytes of an element of each tensor.
     pub(super) fn sizes(&self, dtype: DType) -> All<usize> {
         let mut sizes = [dtype.size(); GRADIENT_TENSORS];
-        if self.is_condition(0) {
+        if is_condition(&self.def.info, 0) {
             sizes[MAX_RESULTS] = 1;
         }
         sizes

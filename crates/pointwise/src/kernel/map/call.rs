@@ -1,28 +1,27 @@
 //! A call: its operands brought together, and run on one device or the other.
 
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_core::{DType, Philox, ResultType};
+use pointwise_core::{DType, Kind, Philox, ResultType};
 
 use super::MapDef;
-use super::check::Ready;
 use super::launch::walk;
+use crate::Number;
 use crate::cpu::Run;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::promote::{self, Converted};
-use crate::kernel::unary::DEFAULT_THREADS;
-use crate::kernel::{Operand, Strategy, check_stream, check_threads};
-use crate::tensor::{Tensor, TensorView, TensorViewMut};
+use crate::kernel::{LaunchSettings, Operand, check, ready};
+use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::Choices;
-use crate::{Number, Stream};
+
+/// Checked operands.
+pub(super) type Ready<'a> = ready::Ready<'a, 3>;
 
 /// An op with its parameters and launch settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) def: &'static MapDef,
     pub(crate) params: [Number; MAX_PARAMS],
-    pub(crate) strategy: Strategy,
-    pub(crate) threads: u32,
-    pub(crate) stream: Option<Stream>,
+    pub(crate) settings: LaunchSettings,
     pub(crate) tuned: Option<Choices>,
     /// Where a random op draws from.
     pub(crate) place: Philox,
@@ -31,15 +30,7 @@ pub(crate) struct Call {
 impl Call {
     /// The op with parameters, and launch settings as they are where nothing else is asked for.
     pub(in crate::kernel) fn new(def: &'static MapDef, params: [Number; MAX_PARAMS]) -> Call {
-        Call {
-            def,
-            params,
-            strategy: Strategy::Auto,
-            threads: DEFAULT_THREADS,
-            stream: None,
-            tuned: None,
-            place: Philox::default(),
-        }
+        Call { def, params, settings: LaunchSettings::new(), tuned: None, place: Philox::default() }
     }
 
     /// The result in a new tensor.
@@ -73,7 +64,7 @@ impl Call {
         let Some(dtype) = promote::map_type(info, operands)? else {
             return Ok(None);
         };
-        promote::convert_all(info, operands, dtype, self.stream.as_ref(), converted).map(Some)
+        promote::convert_all(info, operands, dtype, self.settings.stream.as_ref(), converted).map(Some)
     }
 
     /// The result over `y`, which is operand `at`, whatever `operands` has there. Operands of another type are converted;
@@ -113,7 +104,7 @@ impl Call {
                 return Err(ErrorKind::Cast { op: info.name.to_owned(), result, got: view.dtype() }.into());
             }
             let made = self.run(&operands)?;
-            return crate::kernels::to_dtype().on_maybe(self.stream.as_ref()).run_into(&made, y);
+            return crate::kernels::to_dtype().on_maybe(self.settings.stream.as_ref()).run_into(&made, y);
         }
         let mut converted = Converted::default();
         let promoted = self.promoted(&operands, &mut converted)?;
@@ -122,6 +113,39 @@ impl Call {
         self.check_output(&ready, &view)?;
         // SAFETY: `y` is exclusively borrowed, and checked.
         unsafe { self.write(&ready, target, &view) }
+    }
+
+    /// Checks operands.
+    pub(super) fn ready<'a>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a>> {
+        Ready::new(&self.def.info, &self.params, operands)
+    }
+
+    /// The element type that a call runs in: that in which its operands meet.
+    pub(crate) fn dtype(&self, operands: &[Operand<'_>]) -> Result<DType> {
+        match promote::map_type(&self.def.info, operands)? {
+            Some(dtype) => Ok(dtype),
+            None => Ok(self.ready(operands)?.dtype),
+        }
+    }
+
+    /// Checks the tensor that a result is to be written to.
+    pub(super) fn check_output(&self, ready: &Ready<'_>, y: &TensorView<'_>) -> Result<()> {
+        let info = &self.def.info;
+        let types = (ready.dtype, info.result.of(ready.dtype));
+        check::output(|| format!("the output of {}", info.name), y, types, &ready.shape, &ready.device)?;
+        if info.kind == Kind::Random {
+            // An element's place is its index.
+            y.layout().require_contiguous("run_into")?;
+        }
+        for (k, view) in ready.views.iter().enumerate() {
+            if let Some(view) = view
+                && overlap(view, y) == Overlap::Partial
+            {
+                let what = format!("operand {} and the output of {}", info.operands[k], info.name);
+                return Err(ErrorKind::Overlap { what }.into());
+            }
+        }
+        Ok(())
     }
 
     /// Runs the op.
@@ -137,7 +161,7 @@ impl Call {
         match ready.device.context() {
             None => {
                 let dtype = self.def.carrier(ready.dtype);
-                let op = (self.def.cpu)(dtype).ok_or_else(|| self.def.no_kernel(ready.dtype))?;
+                let op = (self.def.cpu)(dtype).ok_or_else(|| check::no_kernel(&self.def.info, ready.dtype))?;
                 let operands = ready.views.map(|view| view.map_or(std::ptr::null(), |view| view.as_ptr()));
                 let (given, sizes, words) = (ready.given, self.sizes(ready.dtype), ready.words);
                 let run = Run { op, walk: &walk, operands, given, y: target, sizes, words, place: self.place };
@@ -146,21 +170,10 @@ impl Call {
                 Ok(())
             }
             Some(context) => {
-                let own;
-                let stream = match &self.stream {
-                    Some(stream) => {
-                        check_stream(stream, &ready.device)?;
-                        for view in ready.views.iter().flatten().chain([y]) {
-                            view.use_on(stream)?;
-                        }
-                        stream
-                    }
-                    None => {
-                        own = ready.device.stream();
-                        &own
-                    }
-                };
-                check_threads(self.threads)?;
+                let mut own = None;
+                let views = ready.views.iter().flatten().chain([y]);
+                let stream = self.settings.stream(&ready.device, views, &mut own)?;
+                check::threads(self.settings.threads)?;
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                 unsafe { self.launch(context, stream, ready, &walk, target.addr()) }
             }

@@ -5,8 +5,8 @@ use pointwise_core::{DType, Kind, OpInfo};
 
 use crate::Number;
 use crate::cpu::MapFn;
-use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Class, Entry, Lookup, scalar};
+use crate::error::Result;
+use crate::kernel::{Class, Entry, Lookup, check, scalar};
 
 /// An op of two or three operands as the host knows it. Made by [`host_binary!`](crate::host_binary) and its siblings from
 /// a row of an op table.
@@ -38,11 +38,8 @@ impl MapDef {
         dtype: DType,
         params: &[Number; MAX_PARAMS],
     ) -> Result<Option<impl Fn([f64; 3]) -> f64 + Copy + use<>>> {
-        self.check_dtype(dtype)?;
-        let mut words = Words::default();
-        for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
-            *word = number.oracle(info, dtype)?.to_bits();
-        }
+        check::dtype(&self.info, dtype)?;
+        let words = scalar::oracle_params(&self.info, params, dtype)?;
         Ok(self.oracle.map(|oracle| move |x| oracle(x, words)))
     }
 
@@ -55,16 +52,9 @@ impl MapDef {
         dtype: DType,
         params: &[Number; MAX_PARAMS],
     ) -> Result<Option<impl Fn([f32; 2]) -> f32 + Copy + use<>>> {
-        self.check_dtype(dtype)?;
+        check::dtype(&self.info, dtype)?;
         let words = scalar::params(&self.info, params, dtype)?;
         Ok(self.steps.map(|steps| move |x| steps(x, words)))
-    }
-
-    pub(super) fn check_dtype(&self, dtype: DType) -> Result<()> {
-        if self.info.supports(dtype) {
-            return Ok(());
-        }
-        Err(ErrorKind::DType { op: self.info.name.to_owned(), got: dtype, allowed: self.info.types.to_vec() }.into())
     }
 
     /// The element type whose kernels and loops serve `dtype`: another of the same width where bits are but moved.
@@ -76,14 +66,5 @@ impl MapDef {
             (Kind::Select, _) => DType::I64,
             _ => dtype,
         }
-    }
-
-    #[cold]
-    pub(super) fn no_kernel(&self, dtype: DType) -> Error {
-        ErrorKind::NoKernel {
-            symbol: format!("{} of {dtype}", self.info.name),
-            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
-        }
-        .into()
     }
 }

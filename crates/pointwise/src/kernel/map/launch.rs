@@ -3,14 +3,13 @@
 use pointwise_core::launch::PAIRS_THREADS;
 use pointwise_core::{DType, Kind};
 
-use super::call::Call;
-use super::check::Ready;
+use super::call::{Call, Ready};
 use crate::Stream;
 use crate::cuda::Context;
 use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
 use crate::kernel::walk::{Along, TENSORS, Walk, broadcast};
-use crate::kernel::{Class, MapPlan, Operand, Strategy, check_threads, lookup, promote, result_stays};
+use crate::kernel::{Class, MapPlan, Operand, Strategy, check, lookup, promote, result_stays};
 use crate::tensor::TensorView;
 use crate::tuner::Lies;
 
@@ -25,7 +24,7 @@ impl Call {
         let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
         self.check_output(&ready, y)?;
-        check_threads(self.threads)?;
+        check::threads(self.settings.threads)?;
         let walk = walk(&ready, y);
         let (choice, threads) = self.settle(&ready, &walk, y.address());
         choice.plan(walk.dims().len(), threads, ready.shape.numel() as u64)
@@ -48,13 +47,13 @@ impl Call {
             _ => None,
         };
         if choice.table && table.is_none() {
-            (choice, threads) = (self.choose(ready, walk, target, Strategy::RegisterCopy), self.threads);
+            (choice, threads) = (self.choose(ready, walk, target, Strategy::RegisterCopy), self.settings.threads);
         }
         let entry = match table {
             Some(_) => lookup::entry(choice.class),
             None => (self.def.entry)(self.def.carrier(ready.dtype), choice.class),
         };
-        let entry = entry.ok_or_else(|| self.def.no_kernel(ready.dtype))?;
+        let entry = entry.ok_or_else(|| check::no_kernel(&self.def.info, ready.dtype))?;
         let queue = Queue { context, function: entry.function(context)?, stream, threads, several: true };
         let is_random = self.def.info.kind == Kind::Random;
         // All entries of random ops take three operands.
@@ -79,9 +78,9 @@ impl Call {
     /// The kernel and the threads of a block for a walk whose result starts at `target`: a tuner's where it has some for
     /// such calls, and no strategy was set.
     fn settle(&self, ready: &Ready<'_>, walk: &Walk, target: usize) -> (Choice<TENSORS>, u32) {
-        let choice = self.choose(ready, walk, target, self.strategy);
-        let threads = if choice.table { PAIRS_THREADS } else { self.threads };
-        let (Strategy::Auto, Some(tuned)) = (self.strategy, &self.tuned) else {
+        let choice = self.choose(ready, walk, target, self.settings.strategy);
+        let threads = if choice.table { PAIRS_THREADS } else { self.settings.threads };
+        let (Strategy::Auto, Some(tuned)) = (self.settings.strategy, &self.tuned) else {
             return (choice, threads);
         };
         let lies = Lies::Class(choice.class);

@@ -1,7 +1,6 @@
 //! Ops of several operands: their definitions, and the way of a call from operands to launches.
 
 mod call;
-mod check;
 mod def;
 mod launch;
 

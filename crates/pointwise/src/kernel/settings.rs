@@ -1,0 +1,108 @@
+//! The launch settings that kernel objects have.
+
+use super::{DEFAULT_THREADS, Strategy, check};
+use crate::error::Result;
+use crate::tensor::TensorView;
+use crate::{Device, Stream};
+
+/// How a kernel object launches on CUDA devices.
+#[derive(Clone, Debug)]
+pub(crate) struct LaunchSettings {
+    pub(crate) strategy: Strategy,
+    pub(crate) threads: u32,
+    /// `None` for the device's own.
+    pub(crate) stream: Option<Stream>,
+}
+
+impl LaunchSettings {
+    /// Where nothing is asked for.
+    pub(crate) const fn new() -> Self {
+        LaunchSettings { strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
+    }
+
+    /// The same stream with another strategy and number of threads.
+    pub(crate) fn with(&self, strategy: Strategy, threads: u32) -> Self {
+        LaunchSettings { strategy, threads, stream: self.stream.clone() }
+    }
+
+    /// The stream of a call on `device`: the one that was set, which is to wait for what else uses the views' memory, or the
+    /// device's own, kept in `own`.
+    ///
+    /// # Errors
+    /// A stream of another device, the driver's.
+    #[inline]
+    pub(super) fn stream<'s, 'a, 'v: 'a>(
+        &'s self,
+        device: &Device,
+        views: impl IntoIterator<Item = &'a TensorView<'v>>,
+        own: &'s mut Option<Stream>,
+    ) -> Result<&'s Stream> {
+        let Some(stream) = &self.stream else {
+            return Ok(own.insert(device.stream()));
+        };
+        check::stream(stream, device)?;
+        for view in views {
+            view.use_on(stream)?;
+        }
+        Ok(stream)
+    }
+}
+
+/// The builder methods of a kernel object whose [`LaunchSettings`] are at `self.$at`; the attributes are the documentation
+/// of `strategy`.
+macro_rules! launch_settings {
+    ($($at:tt).+; $(#[$strategy:meta])*) => {
+        $(#[$strategy])*
+        #[must_use]
+        pub fn strategy(mut self, strategy: Strategy) -> Self {
+            self.$($at).+.strategy = strategy;
+            self
+        }
+
+        /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024.
+        #[must_use]
+        pub fn threads(mut self, threads: u32) -> Self {
+            self.$($at).+.threads = threads;
+            self
+        }
+
+        /// The stream to launch on; without one it is the device's own.
+        #[must_use]
+        pub fn on(mut self, stream: &Stream) -> Self {
+            self.$($at).+.stream = Some(stream.clone());
+            self
+        }
+    };
+}
+pub(super) use launch_settings;
+
+/// What kernel objects have in common that wrap a call of an op of several operands, of definition `$Def`.
+macro_rules! settings {
+    ($Def:ident) => {
+        /// The op.
+        pub fn def(&self) -> &'static $Def {
+            self.0.def
+        }
+
+        $crate::kernel::settings::launch_settings! { 0.settings;
+            /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]), single elements ([`Strategy::Direct`]) or,
+            /// of some ops, a table ([`Strategy::Table`]). One that cannot serve a call is replaced by one that can; the plan
+            /// says so.
+        }
+    };
+}
+pub(super) use settings;
+
+/// The tuner's setting of a kernel object that wraps a [`map::Call`](super::map::Call).
+macro_rules! tuned {
+    () => {
+        /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
+        /// set holds all the same.
+        #[must_use]
+        pub fn tuned(mut self, tuner: &crate::Tuner) -> Self {
+            self.0.tuned = Some(tuner.choices(&self.0.def.info));
+            self
+        }
+    };
+}
+pub(super) use tuned;
