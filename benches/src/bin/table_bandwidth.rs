@@ -21,7 +21,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let chosen = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
     let device = Device::cuda(0)?;
     let info = device.info().ok_or("no device information")?;
-    println!("# {}, CUDA {}.{}, cold; microseconds of the table over those of the formula", info.name, info.driver.0, info.driver.1);
+    println!(
+        "# {}, CUDA {}.{}, cold; microseconds of the table over those of the formula",
+        info.name, info.driver.0, info.driver.1
+    );
     let mut flush = Tensor::empty(&device, DType::U8, [2 * info.l2_bytes])?;
     for dtype in [DType::F8E4M3, DType::F8E5M2, DType::I8, DType::U8] {
         if !chosen(&types, dtype.name()) {
@@ -41,7 +44,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let mut y = Tensor::empty(&device, dtype, [n])?;
                 // Gated ops have both operands in one tensor.
                 let gated = def.info.kind == Kind::Gated;
-                let (a, b) = if gated { (bytes(2 * n)?.reshape([1, 2 * n])?, None) } else { (bytes(n)?, Some(bytes(n)?)) };
+                let (a, b) =
+                    if gated { (bytes(2 * n)?.reshape([1, 2 * n])?, None) } else { (bytes(n)?, Some(bytes(n)?)) };
                 if gated {
                     y = y.reshape([1, n])?;
                 }
@@ -50,7 +54,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     let mut operands = vec![Operand::from(&a)];
                     operands.extend(b.as_ref().map(Operand::from));
                     kernel.run_into(&operands, &mut y)?;
-                    Ok(1e3 * median(times_after(&device, 21, || flush.set_zero(), || kernel.run_into(&operands, &mut y))?))
+                    Ok(1e3
+                        * median(times_after(&device, 21, || flush.set_zero(), || kernel.run_into(&operands, &mut y))?))
                 };
                 let (table, formula) = (us(Strategy::Table)?, us(Strategy::RegisterCopy)?);
                 line += &format!(" 2^{log} {table:.1}/{formula:.1}={:.2}", table / formula);

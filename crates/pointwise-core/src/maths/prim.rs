@@ -205,8 +205,8 @@ pub fn round_decimals(x: f32, decimals: f32) -> f32 {
     div_uniform(whole * from, into).copysign(x)
 }
 
-/// `a / b` for a `b` that is the same for all elements of a call, at least 1 or infinite; correctly rounded, but for the
-/// sign of a zero and for subnormal quotients.
+/// `a / b` for a `b` that is the same for all elements of a call, at least 1 or infinite; correctly rounded, but for
+/// the sign of a zero and for subnormal quotients.
 ///
 /// The correction of Markstein (1990): from the correctly rounded `1 / b`, which is worked out once, it makes the
 /// correctly rounded quotient.
@@ -343,8 +343,8 @@ pub fn exp2_estimate(x: f32) -> f32 {
     }
 }
 
-/// The logarithm where it is no number: of zeros -Inf, of negative numbers NaN, of infinity and NaN themselves. Of other
-/// numbers anything.
+/// The logarithm where it is no number: of zeros -Inf, of negative numbers NaN, of infinity and NaN themselves. Of
+/// other numbers anything.
 #[inline(always)]
 pub fn log2_special(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -437,8 +437,8 @@ pub fn rarely<T: Copy>(condition: bool, slow: impl FnOnce() -> T, fast: T) -> T 
     }
 }
 
-/// `fast` where `condition` holds, as it does for most inputs, else `slow()`: [`rarely`] told the other way round, so that
-/// a compiler that has been told the condition finds it (see [`assume_small_angle`](super::assume_small_angle)).
+/// `fast` where `condition` holds, as it does for most inputs, else `slow()`: [`rarely`] told the other way round, so
+/// that a compiler that has been told the condition finds it (see [`assume_small_angle`](super::assume_small_angle)).
 #[inline(always)]
 pub fn mostly<T: Copy>(condition: bool, fast: T, slow: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "nvptx64")]

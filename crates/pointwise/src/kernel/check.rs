@@ -2,10 +2,10 @@
 
 use pointwise_core::{DType, OpInfo};
 
+use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::Shape;
 use crate::tensor::TensorView;
-use crate::{Device, Stream};
 
 /// An op must take the element type.
 pub(super) fn dtype(info: &OpInfo, dtype: DType) -> Result<()> {
@@ -34,14 +34,6 @@ pub(super) fn output(
         return Err(ErrorKind::DeviceMismatch { what: what(), expected: *device, got: *y.device() }.into());
     }
     Ok(())
-}
-
-/// A stream must be of the tensors' device.
-pub(super) fn stream(stream: &Stream, device: &Device) -> Result<()> {
-    if stream.device() == device {
-        return Ok(());
-    }
-    Err(ErrorKind::DeviceMismatch { what: "the stream".to_owned(), expected: *device, got: *stream.device() }.into())
 }
 
 /// Threads of a block that CUDA has, in whole warps.

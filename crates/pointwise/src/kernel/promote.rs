@@ -11,8 +11,8 @@ use crate::{Number, Stream};
 /// The element type in which operands meet, as `torch.result_type` has it.
 ///
 /// Bool is below integers, and they are below floats. Of tensors with dimensions the types are promoted
-/// ([`DType::promote_types`]); a tensor without dimensions, and then a number, changes the result only if it is of a higher
-/// one of these three categories. A number is f32, i64 or bool.
+/// ([`DType::promote_types`]); a tensor without dimensions, and then a number, changes the result only if it is of a
+/// higher one of these three categories. A number is f32, i64 or bool.
 ///
 /// ```
 /// use pointwise::{DType, Device, Operand, Tensor, result_type};

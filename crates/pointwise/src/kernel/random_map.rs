@@ -10,8 +10,9 @@ use crate::{Number, Philox, Stream};
 
 /// An op of [`random_ops!`](pointwise_core::random_ops) with its parameters and launch settings.
 ///
-/// The random word of an element is a function of the call's place and of its row-major index in the result alone, whatever
-/// the element type, the strategy, the operands' strides and the device: a later call at the same place draws the same.
+/// The random word of an element is a function of the call's place and of its row-major index in the result alone,
+/// whatever the element type, the strategy, the operands' strides and the device: a later call at the same place draws
+/// the same.
 #[derive(Clone, Debug)]
 pub struct RandomKernel(Call);
 
@@ -34,11 +35,12 @@ impl RandomKernel {
         self.at(operands.len(), place)?.run(operands)
     }
 
-    /// The op on its operands, broadcast, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can
-    /// capture it (with seed and offset as they are now). `y` may be an operand's very memory.
+    /// The op on its operands, broadcast, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph
+    /// can capture it (with seed and offset as they are now). `y` may be an operand's very memory.
     ///
     /// # Errors
-    /// As [`RandomKernel::run`] and [`BinaryKernel::run_into`](crate::BinaryKernel::run_into); a `y` that is not contiguous.
+    /// As [`RandomKernel::run`] and [`BinaryKernel::run_into`](crate::BinaryKernel::run_into); a `y` that is not
+    /// contiguous.
     pub fn run_into<'b>(&self, operands: &[Operand<'_>], y: impl Into<TensorViewMut<'b>>, place: Philox) -> Result<()> {
         self.at(operands.len(), place)?.run_into(operands, y.into())
     }
