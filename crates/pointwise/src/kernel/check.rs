@@ -12,7 +12,13 @@ pub(super) fn dtype(info: &OpInfo, dtype: DType) -> Result<()> {
     if info.supports(dtype) {
         return Ok(());
     }
-    Err(ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into())
+    Err(wrong_dtype(info, dtype))
+}
+
+/// Elements of a type that the op does not take.
+#[cold]
+pub(super) fn wrong_dtype(info: &OpInfo, got: DType) -> Error {
+    ErrorKind::DType { op: info.name.to_owned(), got, allowed: info.types.to_vec() }.into()
 }
 
 /// A tensor that a result is to be written to, `what`: `expected` is the result's type for operands of type `of`.

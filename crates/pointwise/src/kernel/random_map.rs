@@ -3,8 +3,8 @@
 use pointwise_core::op::MAX_PARAMS;
 
 use super::map::Call;
-use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
-use crate::error::{ErrorKind, Result};
+use super::{MapDef, MapPlan, Operand, Strategy, check, settings, tuned};
+use crate::error::Result;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Number, Philox, Stream};
 
@@ -76,11 +76,7 @@ impl RandomKernel {
     pub(crate) fn at(&self, given: usize, place: Philox) -> Result<Call> {
         let info = &self.0.def.info;
         if given != info.operands.len() {
-            return Err(ErrorKind::Unsupported {
-                what: format!("{} of {given} operands", info.name),
-                advice: format!("it has {}: {}", info.operands.len(), info.operands.join(", ")),
-            }
-            .into());
+            return Err(check::wrong_count(info, "operands", info.operands, given));
         }
         Ok(Call { place, ..self.0.clone() })
     }
