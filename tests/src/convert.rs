@@ -76,8 +76,8 @@ pub fn expected(from: DType, to: DType, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Elements to convert: all codes of 8 and 16 bits; of others ends, neighbours of powers of two, ties of every float type
-/// between values of all magnitudes.
+/// Elements to convert: all codes of 8 and 16 bits; of others ends, neighbours of powers of two, ties of every float
+/// type between values of all magnitudes.
 #[must_use]
 pub fn operands(dtype: DType) -> Vec<u8> {
     if dtype.size() <= 2 {

@@ -13,8 +13,8 @@ pub struct Report {
     pub compared: u64,
     /// Results that are not the exact value correctly rounded.
     pub not_rounded: u64,
-    /// The largest distance from the exact value of a result that is not correctly rounded, in ULP of its type; 0 if all
-    /// are.
+    /// The largest distance from the exact value of a result that is not correctly rounded, in ULP of its type; 0 if
+    /// all are.
     pub worst_ulp: f64,
     /// The operands of that.
     pub worst_at: [f64; 3],
@@ -42,12 +42,6 @@ impl Report {
     #[must_use]
     pub fn mean_ulp(&self) -> f64 {
         self.ulp_sum / self.measured.max(1) as f64
-    }
-
-    /// The share of correctly rounded results; 1 of no result.
-    #[must_use]
-    pub fn rounded_share(&self) -> f64 {
-        1.0 - self.not_rounded as f64 / self.compared.max(1) as f64
     }
 
     /// Whether the op's bound is kept. `all_codes` says that every code of a 16-bit type was compared, so that the
@@ -221,8 +215,8 @@ fn ulp_at(value: f64, dtype: DType) -> f64 {
 #[must_use]
 pub fn from_bytes<E: Element>(bytes: &[u8]) -> E {
     assert_eq!(bytes.len(), size_of::<E>());
-    // SAFETY: an element type is a plain number, valid for every bit pattern (`Bool` reads any byte), and as long as the
-    // slice.
+    // SAFETY: an element type is a plain number, valid for every bit pattern (`Bool` reads any byte), and as long as
+    // the slice.
     unsafe { bytes.as_ptr().cast::<E>().read_unaligned() }
 }
 

@@ -1,7 +1,8 @@
 //! Views of all shapes and strides, and the model that ops on them are checked with.
 
 use pointwise::{
-    DType, Device, GradientDef, MapDef, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut, UnaryDef,
+    DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
+    UnaryDef,
 };
 use pointwise_core::op::MAX_PARAMS;
 
@@ -102,8 +103,8 @@ pub struct Case {
 /// Bytes around and between the elements of a result.
 const GUARD: u8 = 0xA5;
 
-/// Runs the case and compares with the same op on copies of whole shape, element by element; what is not the result's must
-/// stay as it was.
+/// Runs the case and compares with the same op on copies of whole shape, element by element; what is not the result's
+/// must stay as it was.
 ///
 /// # Errors
 /// What differs, and the library's.
@@ -144,6 +145,27 @@ fn run_unary(
         .map(|done| done.map_err(|what| format!("{} {dtype} {case:?}: {what}", def.info.name)))
 }
 
+/// The operands' memory.
+fn tensors(device: &Device, info: &OpInfo, dtype: DType, case: &Case, shaped: &[&Shaped]) -> Result<Vec<Tensor>> {
+    let one = |(k, shaped): (usize, &&Shaped)| {
+        shaped.tensor(device, map::operand_type(info, dtype, k), &case.shape, case.seed + 2 * k as u64)
+    };
+    shaped.iter().enumerate().map(one).collect()
+}
+
+fn views<'a>(shaped: &[&Shaped], tensors: &'a [Tensor], shape: &[usize]) -> Result<Vec<TensorView<'a>>> {
+    shaped.iter().zip(tensors).map(|(shaped, tensor)| shaped.view(tensor, shape)).collect()
+}
+
+/// The operands at full size; `None` where every one is broadcast along some dimension, and the shape is not theirs.
+fn copies(views: &[TensorView<'_>], shape: &[usize]) -> Result<Option<Vec<Tensor>>> {
+    let shapes: Vec<&pointwise::Shape> = views.iter().map(TensorView::shape).collect();
+    if &*pointwise::Shape::broadcast(&shapes)? != shape {
+        return Ok(None);
+    }
+    views.iter().map(|view| view.expand(shape)?.to_tensor()).collect::<Result<_>>().map(Some)
+}
+
 fn run(
     device: &Device,
     def: &'static MapDef,
@@ -152,25 +174,13 @@ fn run(
     case: &Case,
 ) -> Result<std::result::Result<(), String>> {
     let set = [Number::Default; MAX_PARAMS];
-    let count = def.info.operands.len();
     let shape = &*case.shape;
-    let mut tensors = Vec::new();
-    for (k, shaped) in case.operands[..count].iter().enumerate() {
-        tensors.push(shaped.tensor(device, map::operand_type(&def.info, dtype, k), shape, case.seed + 2 * k as u64)?);
-    }
-    let mut views = Vec::new();
-    for (shaped, tensor) in case.operands.iter().zip(&tensors) {
-        views.push(shaped.view(tensor, shape)?);
-    }
-    let shapes: Vec<&pointwise::Shape> = views.iter().map(TensorView::shape).collect();
-    if &*pointwise::Shape::broadcast(&shapes)? != shape {
-        // Every operand is broadcast along some dimension: this shape is not theirs.
+    let shaped: Vec<&Shaped> = case.operands[..def.info.operands.len()].iter().collect();
+    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
+    let views = views(&shaped, &tensors, shape)?;
+    let Some(copies) = copies(&views, shape)? else {
         return Ok(Ok(()));
-    }
-    let mut copies = Vec::new();
-    for view in &views {
-        copies.push(view.expand(shape)?.to_tensor()?);
-    }
+    };
     let expected = map::run(def, &set, Strategy::Auto, &copies)?.to_bytes()?;
 
     let operands: Vec<Operand<'_>> = views.iter().map(Operand::from).collect();
@@ -205,22 +215,11 @@ fn run_gradients(
     let count = def.info.operands.len();
     let shape = &*case.shape;
     let shaped: Vec<&Shaped> = case.operands.iter().chain([&Shaped::WHOLE]).take(count).collect();
-    let mut tensors = Vec::new();
-    for (k, shaped) in shaped.iter().enumerate() {
-        tensors.push(shaped.tensor(device, map::operand_type(&def.info, dtype, k), shape, case.seed + 2 * k as u64)?);
-    }
-    let mut views = Vec::new();
-    for (shaped, tensor) in shaped.iter().zip(&tensors) {
-        views.push(shaped.view(tensor, shape)?);
-    }
-    let shapes: Vec<&pointwise::Shape> = views.iter().map(TensorView::shape).collect();
-    if &*pointwise::Shape::broadcast(&shapes)? != shape {
+    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
+    let views = views(&shaped, &tensors, shape)?;
+    let Some(copies) = copies(&views, shape)? else {
         return Ok(Ok(()));
-    }
-    let mut copies = Vec::new();
-    for view in &views {
-        copies.push(view.expand(shape)?.to_tensor()?);
-    }
+    };
     let expected = gradients::run(def, &set, Strategy::Auto, &copies)?;
     let mut results = Vec::new();
     for _ in &expected {

@@ -13,6 +13,17 @@ pub mod map;
 pub mod params;
 pub mod promote;
 
+/// The device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), for the `main` of a test program: it ends the
+/// program where there is no such device.
+#[must_use]
+pub fn device() -> pointwise::Device {
+    let name = std::env::var("POINTWISE_DEVICE").unwrap_or_else(|_| "auto".to_owned());
+    pointwise::Device::parse(&name).unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        std::process::exit(2);
+    })
+}
+
 /// Runs `$body` with `$E` as the Rust type of the element type `$dtype`.
 #[macro_export]
 macro_rules! with_element {

@@ -1,5 +1,5 @@
-//! Ops of pairs of bytes on so many elements that the default is a table of all results, against the results of each pair
-//! on the CPU.
+//! Ops of pairs of bytes on so many elements that the default is a table of all results, against the results of each
+//! pair on the CPU.
 
 use pointwise::{DType, Device, MapDef, Operand, Result, Strategy, Stream, Tensor, TensorView, map_op};
 use pointwise_core::Kind;
@@ -34,8 +34,8 @@ pub fn check(device: &Device, op: &str, dtype: DType) -> Outcome {
     pairs.rows(device, &a, &b).map_err(wrong)?
 }
 
-/// The op captured and replayed on a CUDA device while its table cannot be made, then with the table that a call in between
-/// has made. Copies to the host by other threads would end the captures.
+/// The op captured and replayed on a CUDA device while its table cannot be made, then with the table that a call in
+/// between has made. Copies to the host by other threads would end the captures.
 ///
 /// # Errors
 /// What is wrong, or those of the library, in words.

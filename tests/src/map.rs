@@ -90,8 +90,8 @@ fn values(dtype: DType, random: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Operands: all pairs of 8-bit codes, of other types all pairs of special values and 2^14 random ones; of another number
-/// of operands 2^16 random choices of the values.
+/// Operands: all pairs of 8-bit codes, of other types all pairs of special values and 2^14 random ones; of another
+/// number of operands 2^16 random choices of the values.
 #[must_use]
 pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
     let count = info.operands.len();
@@ -233,7 +233,8 @@ pub fn check(
             let alpha = if set[0] == Number::Default { 1.0 } else { -2.5 };
             let steps = formulas::steps(info.name, x.map(|x| x as f32), alpha).map(f64::from);
             if info.kind == Kind::Gated {
-                // The activation is an f32: its overflow and underflow, and a tie that it is rounded to, are the formula's.
+                // The activation is an f32: its overflow and underflow, and a tie that it is rounded to, are the
+                // formula's.
                 let activation = oracle([x[0], 1.0, 0.0]) as f32;
                 let is_tiny = activation.is_subnormal() || activation == 0.0 && x[0] != 0.0;
                 // Of a subnormal activation few digits are left, which the value may blow up.

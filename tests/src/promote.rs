@@ -25,8 +25,8 @@ fn by_hand(x: TensorView<'_>, to: DType) -> pointwise::Result<Tensor> {
     Tensor::from_bytes(x.device(), to, &bytes, x.shape())
 }
 
-/// Ops of a matrix of type `a` and a row of type `b`, both ways, on whole tensors and on views, into a new tensor and in
-/// place.
+/// Ops of a matrix of type `a` and a row of type `b`, both ways, on whole tensors and on views, into a new tensor and
+/// in place.
 ///
 /// # Errors
 /// The first result that is wrong, in words; those of the library.

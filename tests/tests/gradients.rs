@@ -1,5 +1,5 @@
-//! Gradients on the CPU: against their formula in f32 steps, against central differences of the ops at f64, and PyTorch's
-//! conventions at kinks.
+//! Gradients on the CPU: against their formula in f32 steps, against central differences of the ops at f64, and
+//! PyTorch's conventions at kinks.
 
 use pointwise::{
     BACKWARD, BINARY, DType, Device, ErrorKind, GATED, Number, OpInfo, Operand, Strategy, TERNARY, Tensor, UNARY, ops,
@@ -303,8 +303,8 @@ fn kinks_of_several_operands_are_those_of_pytorch() {
     assert!(prelu.1[3].is_nan());
 }
 
-/// Which operand PyTorch's autograd gives the gradient of `clamp(x, min, max)`: x, l (min), h (max) or none. Rows by min,
-/// groups by max, letters by x: -inf, -1, 0, 2, inf, NaN.
+/// Which operand PyTorch's autograd gives the gradient of `clamp(x, min, max)`: x, l (min), h (max) or none. Rows by
+/// min, groups by max, letters by x: -inf, -1, 0, 2, inf, NaN.
 const CLAMP: &str = "
     xhhhh- xxhhh- xxxhh- xxxxh- xxxxx- ------
     hhhhhh -xhhh- lxxhh- lxxxh- lxxxx- ------

@@ -1,7 +1,7 @@
-//! Every op of the registry captured in a CUDA graph and replayed on other inputs, one named case each
-//! (`gelu::bf16`), against the CPU; all ops from eight threads on streams of their own, which all use each kernel for the
-//! first time at once; and operands on several devices. On the CUDA device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without
-//! one all but a check of the inputs is ignored, and the first line says why.
+//! Every op of the registry captured in a CUDA graph and replayed on other inputs, one named case each (`gelu::bf16`),
+//! against the CPU; all ops from eight threads on streams of their own, which all use each kernel for the first time at
+//! once; and operands on several devices. On the CUDA device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without one all
+//! but a check of the inputs is ignored, and the first line says why.
 
 mod cases {
     pub(crate) mod check;
@@ -63,9 +63,9 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// The two sets of inputs give different results on the CPU, poison is no result, and a result is one of its own: without
-/// this a replay of old inputs, or none at all, would pass. Predicates may be
-/// false for all inputs, and the gradients of steps are 0.
+/// The two sets of inputs give different results on the CPU, poison is no result, and a result is one of its own:
+/// without this a replay of old inputs, or none at all, would pass. Predicates may be false for all inputs, and the
+/// gradients of steps are 0.
 fn inputs_differ() -> Outcome {
     for case in ops::all() {
         let results = [0, 1].map(|set| Expected::run(&case, set));
@@ -91,8 +91,8 @@ fn inputs_differ() -> Outcome {
     Ok(())
 }
 
-/// Captured on the first inputs, replayed on the second and on the first again. The capture is also the kernel's first use,
-/// unless another case has used it.
+/// Captured on the first inputs, replayed on the second and on the first again. The capture is also the kernel's first
+/// use, unless another case has used it.
 fn replay(device: &Device, case: &Case) -> Outcome {
     let expected = [Expected::new(case, 0)?, Expected::new(case, 1)?];
     let stream = Stream::new(device)?;

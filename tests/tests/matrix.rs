@@ -1,18 +1,18 @@
-//! Every op in every element type by every strategy, one named case each (`silu::bf16::register_copy`), on the device of
-//! `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`). On the CPU a case is the executor's.
+//! Every op in every element type by every strategy, one named case each (`silu::bf16::register_copy`), on the device
+//! of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`). On the CPU a case is the executor's.
 //!
 //! A case runs all codes (8 and 16 bits) or 65,536 mixed values against the CPU and the oracle, then sizes from 0 up at
-//! several alignments, with guard bytes around the output, and in place. Ops of several operands have a case for each class
-//! (`add::bf16::rows`): all pairs of 8-bit codes or special and mixed values against models, views of all kinds, and in
-//! place; those that have tables of all pairs of codes another by them (`pow::f8e4m3::table_rows`), and some one of so many
-//! elements that it is the default (`table_large`); gradients of several operands likewise. Every conversion between element types is a case
-//! (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them (`promoted::i32::f16`);
-//! copies of views of each type are `to_tensor::f16`.
-//! `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
+//! several alignments, with guard bytes around the output, and in place. Ops of several operands have a case for each
+//! class (`add::bf16::rows`): all pairs of 8-bit codes or special and mixed values against models, views of all kinds,
+//! and in place; those that have tables of all pairs of codes another by them (`pow::f8e4m3::table_rows`), and some one
+//! of so many elements that it is the default (`table_large`); gradients of several operands likewise. Every conversion
+//! between element types is a case (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them
+//! (`promoted::i32::f16`); copies of views of each type are `to_tensor::f16`. `POINTWISE_MATRIX=quick` takes fewer
+//! sizes, for a memory checker.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{
-    Accuracy, Class, DType, Device, GradientDef, MapDef, Number, Operand, Strategy, Tensor, UNARY, UnaryDef,
+    Accuracy, Class, DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, Tensor, UNARY, UnaryDef,
 };
 use pointwise_core::Kind;
 use tests::{convert, copies, gradients, inputs, judge, layouts, lookup, map, params, promote};
@@ -21,11 +21,7 @@ const GUARD: u8 = 0xA5;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let name = std::env::var("POINTWISE_DEVICE").unwrap_or_else(|_| "auto".to_owned());
-    let device = Device::parse(&name).unwrap_or_else(|error| {
-        eprintln!("error: {error}");
-        std::process::exit(2);
-    });
+    let device = tests::device();
     let mut trials = Vec::new();
     for def in UNARY {
         for &dtype in def.info.types {
@@ -229,24 +225,7 @@ fn map_case(
 ) -> Result<(), Failed> {
     let operands = map::operands(&def.info, dtype, 2);
     let result = def.info.result.of(dtype);
-    // Whole rows of vectors, with a gap behind each where the class is not to be flat.
-    let (cols, gap) = (64, if class == Class::Flat { 0 } else { 16 });
-    let rows = operands[operands.len() - 1].len() / dtype.size() / cols;
-    let mut tensors = Vec::new();
-    for (k, bytes) in operands.iter().enumerate() {
-        let dtype = map::operand_type(&def.info, dtype, k);
-        let mut padded = vec![0; rows * (cols + gap) * dtype.size()];
-        let (from, to) = (cols * dtype.size(), (cols + gap) * dtype.size());
-        for (row, source) in padded.chunks_exact_mut(to).zip(bytes.chunks_exact(from)) {
-            row[..from].copy_from_slice(source);
-        }
-        tensors.push(Tensor::from_bytes(device, dtype, &padded, [rows, cols + gap])?);
-    }
-    let inside: Vec<Vec<u8>> = operands
-        .iter()
-        .enumerate()
-        .map(|(k, bytes)| bytes[..rows * cols * map::operand_type(&def.info, dtype, k).size()].to_vec())
-        .collect();
+    let Rows { tensors, inside, shape: [rows, cols] } = Rows::new(device, &def.info, dtype, &operands, class)?;
     for set in map::sets(&def.info, dtype) {
         let mut views = Vec::new();
         for tensor in &tensors {
@@ -303,24 +282,45 @@ fn map_case(
     Ok(())
 }
 
+/// Operands as rows of whole vectors, with a gap behind each where the class is not to be flat.
+struct Rows {
+    tensors: Vec<Tensor>,
+    /// The elements outside of the gaps.
+    inside: Vec<Vec<u8>>,
+    shape: [usize; 2],
+}
+
+impl Rows {
+    fn new(
+        device: &Device,
+        info: &OpInfo,
+        dtype: DType,
+        operands: &[Vec<u8>],
+        class: Class,
+    ) -> Result<Rows, pointwise::Error> {
+        let (cols, gap) = (64, if class == Class::Flat { 0 } else { 16 });
+        let rows = operands[operands.len() - 1].len() / dtype.size() / cols;
+        let (mut tensors, mut inside) = (Vec::new(), Vec::new());
+        for (k, bytes) in operands.iter().enumerate() {
+            let dtype = map::operand_type(info, dtype, k);
+            let mut padded = vec![0; rows * (cols + gap) * dtype.size()];
+            let (from, to) = (cols * dtype.size(), (cols + gap) * dtype.size());
+            for (row, source) in padded.chunks_exact_mut(to).zip(bytes.chunks_exact(from)) {
+                row[..from].copy_from_slice(source);
+            }
+            tensors.push(Tensor::from_bytes(device, dtype, &padded, [rows, cols + gap])?);
+            inside.push(bytes[..rows * from].to_vec());
+        }
+        Ok(Rows { tensors, inside, shape: [rows, cols] })
+    }
+}
+
 /// Gradients of several operands by the kernels of one class.
 fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, class: Class) -> Result<(), Failed> {
     let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
     let info = &def.info;
     let operands = map::operands(info, dtype, 2);
-    let (cols, gap) = (64, if class == Class::Flat { 0 } else { 16 });
-    let rows = operands[operands.len() - 1].len() / dtype.size() / cols;
-    let (mut tensors, mut inside) = (Vec::new(), Vec::new());
-    for (k, bytes) in operands.iter().enumerate() {
-        let dtype = map::operand_type(info, dtype, k);
-        let mut padded = vec![0; rows * (cols + gap) * dtype.size()];
-        let (from, to) = (cols * dtype.size(), (cols + gap) * dtype.size());
-        for (row, source) in padded.chunks_exact_mut(to).zip(bytes.chunks_exact(from)) {
-            row[..from].copy_from_slice(source);
-        }
-        tensors.push(Tensor::from_bytes(device, dtype, &padded, [rows, cols + gap])?);
-        inside.push(bytes[..rows * from].to_vec());
-    }
+    let Rows { tensors, inside, shape: [rows, cols] } = Rows::new(device, info, dtype, &operands, class)?;
     for set in params::sets(info, dtype) {
         let mut views = Vec::new();
         for tensor in &tensors {

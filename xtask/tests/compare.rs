@@ -1,5 +1,5 @@
-//! `benches/peers/compare.py`, which `cargo xtask compare` and the bundle run, with programs that only write down how they
-//! were called: no GPU, no PyTorch. Without a Python 3 there is nothing to run.
+//! `benches/peers/compare.py`, which `cargo xtask compare` and the bundle run, with programs that only write down how
+//! they were called: no GPU, no PyTorch. Without a Python 3 there is nothing to run.
 #![cfg(unix)]
 
 use std::fs;

@@ -24,14 +24,6 @@ pub fn report() -> Report {
     Report { toolchain: toolchain::find(), ptxas: ptxas::find() }
 }
 
-impl Report {
-    /// Whether kernels can be built.
-    #[must_use]
-    pub fn can_build(&self) -> bool {
-        self.toolchain.is_ok()
-    }
-}
-
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.toolchain {
@@ -55,7 +47,6 @@ mod tests {
             toolchain: Err(Error::SwitchedOff),
             ptxas: Ok(Ptxas { path: "/opt/ptxas".into(), version: "release 13.0".to_owned() }),
         };
-        assert!(!report.can_build());
         assert_eq!(
             report.to_string(),
             "device compiler: POINTWISE_DEVICE_RUSTC=none: no GPU code is built\n\

@@ -3,8 +3,8 @@
 
 use pointwise::DType;
 
-/// The op named `name` of up to three f32, every step rounded to f32; `None` for an op whose exact value is what counts.
-/// `alpha` is that of `add` and `sub`, which round once.
+/// The op named `name` of up to three f32, every step rounded to f32; `None` for an op whose exact value is what
+/// counts. `alpha` is that of `add` and `sub`, which round once.
 #[must_use]
 pub fn steps(name: &str, [a, b, c]: [f32; 3], alpha: f32) -> Option<f32> {
     // `%` of f32 is C's fmod, exact.

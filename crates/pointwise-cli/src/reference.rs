@@ -110,8 +110,8 @@ pub(crate) fn gradients(def: &GradientDef, dtype: DType, got: &[Elements], opera
     Ok(all)
 }
 
-/// The exact value, or the result where it is within what is allowed beside the bound: a part of `scale`, with which the
-/// derivative at `x` is multiplied, where its terms cancel; and what is lost where a factor is subnormal.
+/// The exact value, or the result where it is within what is allowed beside the bound: a part of `scale`, with which
+/// the derivative at `x` is multiplied, where its terms cancel; and what is lost where a factor is subnormal.
 fn settled(info: &OpInfo, dtype: DType, exact: f64, got: f64, scale: f64, x: f64) -> f64 {
     let smallest = f64::from(f32::from_bits(1));
     let lost = match info.accuracy {

@@ -18,8 +18,9 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Up to so many events, less one, are recorded ahead of a timed run. Where its commands lie in the device's queue changes
-/// the time between two events by 0.6 us (H200), for all runs of a list alike; so the runs of a list take turns.
+/// Up to so many events, less one, are recorded ahead of a timed run. Where its commands lie in the device's queue
+/// changes the time between two events by 0.6 us (H200), for all runs of a list alike; so the runs of a list take
+/// turns.
 const PLACES: usize = 8;
 
 /// Milliseconds of each of `repeats` runs of `work` on the device's own stream, by events around each. What `before`

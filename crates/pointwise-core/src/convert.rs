@@ -284,17 +284,6 @@ pub fn pack_e4m3x2(lo: f32, hi: f32) -> u16 {
     }
 }
 
-/// Widens two e5m2: (lower byte, upper byte).
-#[inline(always)]
-pub fn unpack_e5m2x2(bits: u16) -> (f32, f32) {
-    #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
-    return unpack_f16x2(cvt!("cvt.rn.f16x2.e5m2x2", reg32: u32, bits => reg16));
-    #[cfg(not(all(target_arch = "nvptx64", pointwise_fp8_cvt)))]
-    {
-        (soft::e5m2_to_f32(bits as u8), soft::e5m2_to_f32((bits >> 8) as u8))
-    }
-}
-
 /// Rounds two values to e5m2 (overflow to infinity, as [`f32_to_e5m2`]), `lo` into the lower byte.
 #[inline(always)]
 pub fn pack_e5m2x2(lo: f32, hi: f32) -> u16 {

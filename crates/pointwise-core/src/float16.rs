@@ -1,4 +1,5 @@
-//! The 16-bit floats: those of `half` on the host. Kernels convert by [`crate::convert`], so that on the device they are bits.
+//! The 16-bit floats: those of `half` on the host. Kernels convert by [`crate::convert`], so that on the device they
+//! are bits.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use half::{bf16, f16};

@@ -29,7 +29,8 @@ pub enum Kind {
     SelectGradients,
     /// `(grad, x, weight) -> (grad_x, grad_weight)`: the weight as in [`Kind::Channel`].
     ChannelGradients,
-    /// `(grad, gate, value) -> (grad_gate, grad_value)`: the last four are the halves of the last dimension of two tensors.
+    /// `(grad, gate, value) -> (grad_gate, grad_value)`: the last four are the halves of the last dimension of two
+    /// tensors.
     GatedGradients,
 }
 
@@ -120,19 +121,19 @@ pub struct ParamInfo {
 /// ([`unary_ops`](crate::unary_ops)). Without them every op is right; with them templates choose faster code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
-    /// The word `long_path`: its code is long wherever the formula is written out, for it uses a function with a long path for
-    /// few arguments (`sin`, `cos`, `pow`, `remainder`, `floor_divide`), or one of many steps (`gelu`, `gelu_tanh`,
-    /// `softplus` of one operand). Unary kernels write it out for one vector, and a thread takes several sooner.
+    /// The word `long_path`: its code is long, for it uses a function with a long path for few arguments (`sin`, `cos`,
+    /// `pow`, `remainder`, `floor_divide`), or one of many steps (`gelu`, `gelu_tanh`, `softplus` of one operand). A
+    /// thread of a unary kernel takes several vectors sooner.
     pub long_path: bool,
-    /// The word `long_half`: its formula for 16-bit floats is so long that a thread of a large call had better take two vectors:
-    /// one waits for memory while the other is worked on.
+    /// The word `long_half`: its formula for 16-bit floats is so long that a thread of a large call had better take two
+    /// vectors: one waits for memory while the other is worked on.
     pub long_half: bool,
     /// The word `angle`: that function is the sine or cosine of the last operand itself. Where all of some elements are
     /// small, loops and kernels leave its long path out.
     pub angle: bool,
     /// The word `truths`: the result is a bool that depends on nothing but which operands are true
-    /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels ask the formula for
-    /// zeros and ones alone.
+    /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels ask the formula
+    /// for zeros and ones alone.
     pub truths: bool,
     /// The words `clears_sign` and `flips_sign`: what the op does to the sign of a float, and nothing else to it. **A
     /// promise**: 16-bit floats are then changed as bits.

@@ -23,8 +23,8 @@ pub const LOOKUPS: [&str; 2] =
 /// Where a table of pairs has the result of `a` and `b`.
 ///
 /// Bits 2 to 6 say in which of the 32 banks of shared memory a byte lies. Of an 8-bit float they are exponent, which is
-/// nearly the same in most numbers; the low bits of the other operand, which differ, are mixed in, so that the threads of a
-/// warp seldom meet in a bank.
+/// nearly the same in most numbers; the low bits of the other operand, which differ, are mixed in, so that the threads
+/// of a warp seldom meet in a bank.
 #[inline(always)]
 #[must_use]
 pub const fn pair_slot(a: u8, b: u8) -> u16 {
@@ -45,8 +45,8 @@ pub const ITEMS: u32 = 4;
 /// stays below this: offsets have 32 bits.
 pub const MAX_REACH: u64 = 1 << 31;
 
-/// Bit `k` of a kernel's `mode`: operand `k` is one element for a whole vector, and read once. An operand has one of these
-/// three bits at most.
+/// Bit `k` of a kernel's `mode`: operand `k` is one element for a whole vector, and read once. An operand has one of
+/// these three bits at most.
 pub const ONCE: u32 = 1;
 /// Bit `k` of a kernel's `mode`, shifted by this: operand `k` is the word that came with the call.
 pub const WORD_SHIFT: u32 = 4;
@@ -85,7 +85,8 @@ impl Divisor {
 }
 
 /// How a strided kernel finds item `i` of `N` tensors, the result first: `i` is taken apart into indices, innermost
-/// first, each of which moves every tensor by a stride of its own. Scalars only, for kernels take no pointers in structs.
+/// first, each of which moves every tensor by a stride of its own. Scalars only, for kernels take no pointers in
+/// structs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Steps<const N: usize> {

@@ -30,6 +30,7 @@ mod table;
 mod table_convert;
 mod table_gradients;
 mod table_special;
+mod table_visitors;
 
 pub use dtype::{DType, Scalar};
 pub use element::{Element, Store};

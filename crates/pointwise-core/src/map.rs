@@ -25,11 +25,11 @@ pub trait Map: Copy {
     /// Whether the result is a bool that depends on nothing but which operands are true: [`Map::map`] of zeros and ones
     /// then says everything.
     const LOGICAL: bool = false;
-    /// Whether the result is the second or the third operand, bit for bit, and which of them is for the truth of the first
-    /// to say: [`Map::map`] of zeros and ones then says everything.
+    /// Whether the result is the second or the third operand, bit for bit, and which of them is for the truth of the
+    /// first to say: [`Map::map`] of zeros and ones then says everything.
     const SELECTS: bool = false;
-    /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU executor
-    /// looks at to avoid the long reduction.
+    /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU
+    /// executor looks at to avoid the long reduction.
     const ANGLE: Option<usize> = None;
     /// The formula with the parameters of a call.
     fn from_words(words: Words) -> Self;

@@ -84,8 +84,8 @@ pub trait Bits:
 
 /// Floats: what an activation's formula is written in.
 ///
-/// Every method is branch-free, covers the whole range of the type and keeps NaN, infinities, subnormals and the sign of
-/// zero as C99 has them. `/` and [`Real::sqrt`] are correctly rounded for `f32`.
+/// Every method is branch-free, covers the whole range of the type and keeps NaN, infinities, subnormals and the sign
+/// of zero as C99 has them. `/` and [`Real::sqrt`] are correctly rounded for `f32`.
 pub trait Real: Num + Div<Output = Self> {
     /// A constant of the formula, rounded once to the compute type.
     fn constant(value: f64) -> Self;

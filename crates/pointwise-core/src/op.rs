@@ -54,8 +54,8 @@ pub const MAX_OPERANDS: usize = 4;
 /// See [`MAX_OPERANDS`].
 pub const MAX_RESULTS: usize = 3;
 
-/// `(grad, a, ..) -> (grad_a, ..)`: the gradients of an op of several operands; `C` is the type of the first (`bool` for
-/// `where`, whose condition stands there).
+/// `(grad, a, ..) -> (grad_a, ..)`: the gradients of an op of several operands; `C` is the type of the first (`bool`
+/// for `where`, whose condition stands there).
 pub trait GradientOp<T, C = T>: Copy {
     /// The formula; operands and results that are not there are zeros.
     fn apply(self, first: C, others: [T; MAX_OPERANDS - 1]) -> [T; MAX_RESULTS];
@@ -111,8 +111,8 @@ pub trait GeneratorOp: Copy {
         let _ = row;
         column
     }
-    /// For a result of 8 bits: the element, and the column ready for the next row. The rows of a run come in order; behind
-    /// [`RUN`] of them another begins, so that an element is the same whoever computes it.
+    /// For a result of 8 bits: the element, and the column ready for the next row. The rows of a run come in order;
+    /// behind [`RUN`] of them another begins, so that an element is the same whoever computes it.
     #[inline(always)]
     fn next(self, column: Self::Column, row: u32) -> (f32, Self::Column) {
         (self.element(column, row), column)

@@ -27,8 +27,8 @@ pub fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     rounds(counter, &Keys::new(key))
 }
 
-/// The ten keys of a seed. A kernel is given them with the call: each is then an operand in constant memory, where a sum
-/// for each round would cost as much as the round's products.
+/// The ten keys of a seed. A kernel is given them with the call: each is then an operand in constant memory, where a
+/// sum for each round would cost as much as the round's products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 struct Keys([[u32; 2]; ROUNDS]);
@@ -107,8 +107,8 @@ impl Blocks {
         rounds(self.counter(index, UPPER), &self.keys)
     }
 
-    /// The lower halves, as [`Blocks::upper_halves`] has the upper ones. They are hardly ever needed, so the round keys are
-    /// worked out again: a kernel need not keep them.
+    /// The lower halves, as [`Blocks::upper_halves`] has the upper ones. They are hardly ever needed, so the round keys
+    /// are worked out again: a kernel need not keep them.
     #[inline(always)]
     pub fn lower_halves(&self, index: u64) -> [u32; 4] {
         rounds(self.counter(index, LOWER), &Keys::new(self.keys.0[0]))
@@ -135,8 +135,8 @@ pub const fn whole(upper: u32, lower: u32) -> u32 {
 
 /// The random word of an element: 32 bits, uniform over all `u32`.
 ///
-/// Most decisions need but the upper half: a comparison with a threshold, unless the threshold begins with the same 16 bits.
-/// So a kernel makes the upper halves, eight elements a block, and lets the formula say whether it needs more.
+/// Most decisions need but the upper half: a comparison with a threshold, unless the threshold begins with the same 16
+/// bits. So a kernel makes the upper halves, eight elements a block, and lets the formula say whether it needs more.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomWord<'a> {
     word: u32,
@@ -153,8 +153,8 @@ impl From<u32> for RandomWord<'_> {
 }
 
 impl<'a> RandomWord<'a> {
-    /// A word of which the upper 16 bits are known. `asked` becomes true where an answer depends on the others: it is then
-    /// void.
+    /// A word of which the upper 16 bits are known. `asked` becomes true where an answer depends on the others: it is
+    /// then void.
     #[inline(always)]
     pub const fn upper(word: u32, asked: &'a Cell<bool>) -> Self {
         RandomWord { word, asked: Some(asked) }
@@ -181,13 +181,13 @@ impl<'a> RandomWord<'a> {
 
 /// A place in the random sequence of a seed.
 ///
-/// A call on `n` elements takes the offsets `offset .. offset + ceil(n / 8)`, eight elements each. The counter of a Philox
-/// block is an offset in 64 bits, then 0, then 0 or 1. Its 128 bits are eight halves, the lowest first: element `i` of the
-/// call takes half `i % 8` of block `(offset + i / 8, 0)` as the upper 16 bits of its word, and the same half of block
-/// `(offset + i / 8, 1)` as the lower. No two elements share a bit.
+/// A call on `n` elements takes the offsets `offset .. offset + ceil(n / 8)`, eight elements each. The counter of a
+/// Philox block is an offset in 64 bits, then 0, then 0 or 1. Its 128 bits are eight halves, the lowest first: element
+/// `i` of the call takes half `i % 8` of block `(offset + i / 8, 0)` as the upper 16 bits of its word, and the same
+/// half of block `(offset + i / 8, 1)` as the lower. No two elements share a bit.
 ///
-/// The same seed and offset give the same mask again, which is how a backward pass repeats it. For a fresh mask go on to
-/// [`Philox::after`] the call, or take another seed.
+/// The same seed and offset give the same mask again, which is how a backward pass repeats it. For a fresh mask go on
+/// to [`Philox::after`] the call, or take another seed.
 ///
 /// ```
 /// use pointwise_core::Philox;

@@ -141,8 +141,8 @@ impl Count {
     #[must_use]
     pub const fn new(size: u32) -> Count {
         let size = if size == 0 { 1 } else { size };
-        // ceil(2^(31 + shift) / size) with shift = ceil(log2 size) is below 2^32, and too large by less than one part in
-        // 2^31.
+        // ceil(2^(31 + shift) / size) with shift = ceil(log2 size) is below 2^32, and too large by less than one part
+        // in 2^31.
         let shift = 32 - (size - 1).leading_zeros();
         Count { size, multiplier: (1_u64 << (31 + shift)).div_ceil(size as u64) as u32, shift }
     }
@@ -207,8 +207,8 @@ pub struct Tile {
     pub rest_lanes: Count,
     /// Pairs of a token: those of its threads for pairs.
     pub pairs: u32,
-    /// Threads that compute a token's cosines and sines: thread `t` those of pair `t`, `t + sharers`, ...; with [`AXES`]
-    /// as many as pairs.
+    /// Threads that compute a token's cosines and sines: thread `t` those of pair `t`, `t + sharers`, ...; with
+    /// [`AXES`] as many as pairs.
     pub sharers: Count,
     /// The groups, or with [`TOKENS_INNER`] the tokens: what neighbouring threads take, after the lanes.
     pub inner: Count,
@@ -288,9 +288,9 @@ pub struct SoloSide {
     pub scale: f32,
 }
 
-/// What a launch of the kernel does whose threads each find their own cosines and sines, but for the addresses. A thread
-/// has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads take
-/// slots, each a token and a group of q's or of k's heads; the threads for pairs come first.
+/// What a launch of the kernel does whose threads each find their own cosines and sines, but for the addresses. A
+/// thread has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads
+/// take slots, each a token and a group of q's or of k's heads; the threads for pairs come first.
 ///
 /// Offsets have 32 bits, in vectors, and what most launches need stands first: a small launch waits for each line of
 /// its parameters.
@@ -441,9 +441,9 @@ impl Walk {
     }
 }
 
-/// Calls a macro, its path in parentheses, for each template, angle source, element type and strategy that has a kernel:
-/// `visitor! { template source type strategy, args }`. The template is `rope`, whose blocks share cosines and sines, or
-/// `rope_solo`, whose threads find their own. The only place where they are listed.
+/// Calls a macro, its path in parentheses, for each template, angle source, element type and strategy that has a
+/// kernel: `visitor! { template source type strategy, args }`. The template is `rope`, whose blocks share cosines and
+/// sines, or `rope_solo`, whose threads find their own. The only place where they are listed.
 #[macro_export]
 macro_rules! rope_entries {
     ($visitor:tt $args:tt) => {
@@ -483,7 +483,8 @@ pub fn symbols() -> std::vec::Vec<&'static str> {
 mod tests {
     use super::{Count, INTERLEAVED_IN, NEIGHBOURS, pair_of};
 
-    /// Where pairs are neighbours the slots of a thread are the pairs of its two vectors, in order; else nothing changes.
+    /// Where pairs are neighbours the slots of a thread are the pairs of its two vectors, in order; else nothing
+    /// changes.
     #[test]
     fn slots_are_pairs_of_vectors() {
         for (half, vector) in [(32, 8), (40, 8), (64, 4), (4, 4), (6, 2), (2, 2)] {

@@ -1,8 +1,9 @@
 //! The macros by which ops are declared, in the family and in a user's crate alike.
 //!
-//! A table is declared once and read by visitors: `unary_ops! { my_ops; rows }` defines the op types, their formulas and
-//! their [`OpInfo`](crate::OpInfo)s, and a macro `my_ops!` that hands the rows to a visitor. `pointwise_device::export`
-//! is the visitor that makes kernel entries of them, `pointwise::host_ops` the one that makes host functions.
+//! A table is declared once and read by visitors: `unary_ops! { my_ops; rows }` defines the op types, their formulas
+//! and their [`OpInfo`](crate::OpInfo)s, and a macro `my_ops!` that hands the rows to a visitor.
+//! `pointwise_device::export_unary` is the visitor that makes kernel entries of them, `pointwise::host_unary` the one
+//! that makes host functions.
 
 /// Declares unary ops, one row each.
 ///
@@ -18,9 +19,9 @@
 ///
 /// A row is: documentation; the op's name; the name of its Rust type; its parameters with their defaults; the operand
 /// and what the formula asks of the compute type `T` (`Real`, `Num`, `Bits` or `Value`); the result, `T` or `bool`; the
-/// element types, singly or as the sets of [`for_types`](crate::for_types), with the word `int_to_float` where integers and
-/// bool are converted to f32 first, and, for speed alone, those of [`Properties`](crate::Properties); the error bound ([`Accuracy`](crate::Accuracy)); the formula, over the operand, the
-/// parameters and `T`.
+/// element types, singly or as the sets of [`for_types`](crate::for_types), with the word `int_to_float` where integers
+/// and bool are converted to f32 first, and, for speed alone, those of [`Properties`](crate::Properties); the error
+/// bound ([`Accuracy`](crate::Accuracy)); the formula, over the operand, the parameters and `T`.
 ///
 /// A table takes one module: it also defines `OPS`, the list of its [`OpInfo`](crate::OpInfo)s.
 #[macro_export]
@@ -77,7 +78,8 @@ macro_rules! gated_ops {
     };
 }
 
-/// Declares ternary ops, one row each; rows as in [`unary_ops`](crate::unary_ops) with three operands, `(a, b, c: Real)`.
+/// Declares ternary ops, one row each; rows as in [`unary_ops`](crate::unary_ops) with three operands,
+/// `(a, b, c: Real)`.
 #[macro_export]
 macro_rules! ternary_ops {
     ($table:ident; $($rows:tt)*) => {
@@ -86,9 +88,9 @@ macro_rules! ternary_ops {
     };
 }
 
-/// Declares ops that move elements of any type by a condition, one row each, with the operands `(condition, a, b: Value)`.
-/// The first is bool; the others are bits, of which a formula may only select, by the first: it is instantiated by element
-/// width, and evaluated for some widths once for each truth of the first.
+/// Declares ops that move elements of any type by a condition, one row each, with the operands
+/// `(condition, a, b: Value)`. The first is bool; the others are bits, of which a formula may only select, by the
+/// first: it is instantiated by element width, and evaluated for some widths once for each truth of the first.
 #[macro_export]
 macro_rules! select_ops {
     ($table:ident; $($rows:tt)*) => {
@@ -97,9 +99,9 @@ macro_rules! select_ops {
     };
 }
 
-/// Declares ops of one to three operands and a random word for each element, one row each: the last name of the operands
-/// is that of the word, a [`RandomWord`](crate::RandomWord): 32 uniform bits, for `dropout(p, bits)`, `T::uniform(bits)` or
-/// what `bits.bits()` and `bits.is_at_most(last)` say.
+/// Declares ops of one to three operands and a random word for each element, one row each: the last name of the
+/// operands is that of the word, a [`RandomWord`](crate::RandomWord): 32 uniform bits, for `dropout(p, bits)`,
+/// `T::uniform(bits)` or what `bits.bits()` and `bits.is_at_most(last)` say.
 ///
 /// ```
 /// pointwise_core::random_ops! { my_random_ops;
@@ -113,8 +115,8 @@ macro_rules! select_ops {
 /// # fn main() {}
 /// ```
 ///
-/// The word is a function of the call's place ([`Philox`](crate::Philox)) and the element's row-major index in the result
-/// alone; results have the operands' element type. The accuracy is that of the formula with the same word.
+/// The word is a function of the call's place ([`Philox`](crate::Philox)) and the element's row-major index in the
+/// result alone; results have the operands' element type. The accuracy is that of the formula with the same word.
 #[macro_export]
 macro_rules! random_ops {
     ($table:ident; $($rows:tt)*) => {
@@ -410,173 +412,5 @@ macro_rules! __dtypes {
     ([bool $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* Bool]) };
     ([] [$($t:ident)*]) => {
         &[$($crate::DType::$t),*]
-    };
-}
-
-/// Calls a macro, its path in parentheses, once for each element type of a table's column: `visitor! { type, args }`. The sets are `floats` (f32
-/// f16 bf16 f8e4m3 f8e5m2) and `ints` (i8 i16 i32 i64 u8); single types stand by their names.
-#[macro_export]
-macro_rules! for_types {
-    ([$($set:ident)*] $visitor:tt $args:tt) => {
-        $($crate::for_types! { @$set $visitor $args })*
-    };
-    (@int_to_float $v:tt $args:tt) => {};
-    (@long_path $v:tt $args:tt) => {};
-    (@long_half $v:tt $args:tt) => {};
-    (@angle $v:tt $args:tt) => {};
-    (@truths $v:tt $args:tt) => {};
-    (@clears_sign $v:tt $args:tt) => {};
-    (@flips_sign $v:tt $args:tt) => {};
-    (@constant $v:tt $args:tt) => {};
-    (@floats $v:tt $args:tt) => {
-        $crate::for_types! { @each $v $args f32 f16 bf16 f8e4m3 f8e5m2 }
-    };
-    (@ints $v:tt $args:tt) => {
-        $crate::for_types! { @each $v $args i8 i16 i32 i64 u8 }
-    };
-    (@each $v:tt $args:tt $($t:ident)*) => {
-        $($crate::for_types! { @$t $v $args })*
-    };
-    (@$t:ident ($($visitor:tt)*) $args:tt) => {
-        $($visitor)*! { $t, $args }
-    };
-}
-
-/// Calls a macro, its path in parentheses, once for each kernel that a unary op of one element type and result (`T` or
-/// `bool`) has: `visitor! { strategy, args }`. The only place where the strategies are listed for kernels.
-#[macro_export]
-macro_rules! unary_strategies {
-    (f8e4m3 T $visitor:tt $args:tt) => {
-        $crate::unary_strategies! { @each $visitor $args direct direct_wide direct_strided explicit_parallel register_copy table }
-    };
-    (f8e5m2 T $visitor:tt $args:tt) => {
-        $crate::unary_strategies! { @each $visitor $args direct direct_wide direct_strided explicit_parallel register_copy table }
-    };
-    (@each $visitor:tt $args:tt $($strategy:ident)*) => {
-        $($crate::unary_strategies! { @call $visitor $strategy $args })*
-    };
-    (@call ($($visitor:tt)*) $strategy:ident $args:tt) => {
-        $($visitor)*! { $strategy, $args }
-    };
-    ($type:ident $out:ident $visitor:tt $args:tt) => {
-        $crate::unary_strategies! { @each $visitor $args direct direct_wide direct_strided explicit_parallel register_copy }
-    };
-}
-
-/// The visitor that lists the kernels of a table of unary ops: a function `symbols`, for build scripts to check that all
-/// were made.
-#[macro_export]
-macro_rules! unary_symbols {
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($x:ident: $bound:ident) -> $out:ident,
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The symbol of every kernel of the table.
-        #[must_use]
-        pub fn symbols() -> Vec<&'static str> {
-            let mut symbols = Vec::new();
-            $( $crate::for_types! { [$($set)*] ($crate::__unary_symbols) (symbols $name $out) } )*
-            symbols
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __unary_symbols {
-    ($type:ident, ($symbols:ident $name:ident $out:ident)) => {
-        $crate::unary_strategies! { $type $out ($crate::__unary_symbol) ($symbols $name $type) }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __unary_symbol {
-    ($strategy:ident, ($symbols:ident $name:ident $type:ident)) => {
-        $symbols.push($crate::symbol!(unary, $name, $type, $strategy));
-    };
-}
-
-/// Calls a macro, its path in parentheses, once for each kernel that an op of several operands has in one element type:
-/// `visitor! { variant, args }`. The only place where these are listed for kernels.
-#[macro_export]
-macro_rules! map_variants {
-    (($($visitor:tt)*) $args:tt) => {
-        $($visitor)*! { flat, $args }
-        $($visitor)*! { rows, $args }
-        $($visitor)*! { strided, $args }
-    };
-}
-
-/// The visitors that list the kernels of a table of ops of several operands, as [`unary_symbols`](crate::unary_symbols).
-#[macro_export]
-macro_rules! binary_symbols {
-    ($($rows:tt)*) => {
-        $crate::__map_symbols! { binary $($rows)* }
-    };
-}
-
-/// See [`binary_symbols`](crate::binary_symbols).
-#[macro_export]
-macro_rules! ternary_symbols {
-    ($($rows:tt)*) => {
-        $crate::__map_symbols! { ternary $($rows)* }
-    };
-}
-
-/// See [`binary_symbols`](crate::binary_symbols); the element types stand for all of their width.
-#[macro_export]
-macro_rules! select_symbols {
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident ($($x:ident),*: $bound:ident) -> $out:ident,
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        $crate::__map_symbols! { select $(
-            $name: $op ($($x),*: $bound) -> $out, [i8 i16 i32 i64], $accuracy => $formula;
-        )* }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_symbols {
-    ($kind:ident $(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> $out:ident,
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The symbol of every kernel of the table.
-        #[must_use]
-        pub fn symbols() -> Vec<&'static str> {
-            let mut symbols = Vec::new();
-            $( $crate::for_types! { [$($set)*] ($crate::__map_symbols_of) (symbols $kind $name) } )*
-            symbols
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_symbols_of {
-    ($type:ident, ($symbols:ident $kind:ident $name:ident)) => {
-        $crate::map_variants! { ($crate::__map_symbol) ($symbols $kind $name $type) }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_symbol {
-    ($variant:ident, ($symbols:ident $kind:ident $name:ident $type:ident)) => {
-        $symbols.push($crate::symbol!($kind, $name, $type, $variant));
-    };
-}
-
-/// The symbol of a kernel entry. The only place where one is formed: the kernels export it, the host asks for it.
-#[macro_export]
-macro_rules! symbol {
-    ($kind:ident, $op:ident, $type:ident, $strategy:ident) => {
-        concat!(stringify!($kind), "_", stringify!($op), "_", stringify!($type), "_", stringify!($strategy))
     };
 }

@@ -1,7 +1,7 @@
 //! The conversions between element types, and the macros that walk them.
 
-/// Calls a macro, its path in parentheses, once for each conversion that has kernels: `visitor! { from, to, args }`. These
-/// are all pairs of different types, and an integer to itself for each width, which copies elements of any type.
+/// Calls a macro, its path in parentheses, once for each conversion that has kernels: `visitor! { from, to, args }`.
+/// These are all pairs of different types, and an integer to itself for each width, which copies elements of any type.
 #[macro_export]
 macro_rules! convert_pairs {
     ($visitor:tt $args:tt) => {

@@ -26,8 +26,8 @@ macro_rules! random_strategies {
 /// # fn main() {}
 /// ```
 ///
-/// The operands are the indices, each a `u32`; the shape of a call is (planes, rows, columns), or (rows, columns) for one
-/// plane. There are at most two parameters, each an `f32`.
+/// The operands are the indices, each a `u32`; the shape of a call is (planes, rows, columns), or (rows, columns) for
+/// one plane. There are at most two parameters, each an `f32`.
 ///
 /// A table takes one module: it also defines `OPS`, the list of its [`OpInfo`](crate::OpInfo)s.
 #[macro_export]

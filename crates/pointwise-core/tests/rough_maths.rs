@@ -1,5 +1,5 @@
-//! The functions of [`pointwise_core::maths::rough`] for all operands of f8e4m3 and of f8e5m2: rounded to that type, each
-//! result is the exact one correctly rounded.
+//! The functions of [`pointwise_core::maths::rough`] for all operands of f8e4m3 and of f8e5m2: rounded to that type,
+//! each result is the exact one correctly rounded.
 //!
 //! That holds for the machine's own operations and for approximate ones that err by as much as the PTX ISA allows, all
 //! up or all down; only the reciprocals of powers of two are taken to be exact.

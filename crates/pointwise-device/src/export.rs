@@ -6,8 +6,8 @@
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(asm_experimental_arch))]
 macro_rules! kernel_crate {
     () => {
-        // 256 bytes for the `table` strategy of unary ops, and a table of pairs, whose size the launch gives; an entry that
-        // does not use them is loaded without them.
+        // 256 bytes for the `table` strategy of unary ops, and a table of pairs, whose size the launch gives; an entry
+        // that does not use them is loaded without them.
         #[cfg(target_arch = "nvptx64")]
         core::arch::global_asm!(
             ".shared .align 16 .b8 pointwise_table[256];",

@@ -22,8 +22,8 @@ macro_rules! __convert_entries {
             type B = $crate::element::ty::$to;
             type M = $crate::cast::Convert<A, B>;
             type Steps = $crate::launch::Steps<2>;
-            // The wider of the two has vectors of 16 bytes: neighbouring threads then make neighbouring accesses on both
-            // sides.
+            // The wider of the two has vectors of 16 bytes: neighbouring threads then make neighbouring accesses on
+            // both sides.
             const LANES: usize = 16 / if size_of::<A>() > size_of::<B>() { size_of::<A>() } else { size_of::<B>() };
 
             /// # Safety

@@ -1,7 +1,7 @@
 //! The macro that makes the kernel entries of tables of pairs.
 
-/// Exports the entries that look results up, which serve every op of two operands of one byte. Expands to nothing on the
-/// host.
+/// Exports the entries that look results up, which serve every op of two operands of one byte. Expands to nothing on
+/// the host.
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! export_lookup {

@@ -71,7 +71,8 @@ macro_rules! __map_entry {
     ($variant:ident, (select $($row:tt)*)) => {
         $crate::__map_entry! { @ $variant Select select ($($row)*) [a: A, b: B, c: C] [wa wb wc] [] 4 }
     };
-    // Those of every number of operands have one signature, with three operands and, behind the parameters, what is drawn.
+    // Those of every number of operands have one signature, with three operands and, behind the parameters, what is
+    // drawn.
     ($variant:ident, (random $($row:tt)*)) => {
         $crate::__map_entry! { @ $variant Random random ($($row)*) [a: A, b: B, c: C] [wa wb wc] [draw] 4 }
     };

@@ -1,10 +1,10 @@
 //! The visitors that make kernel entries of the tables of random ops and generators.
 
-/// The visitor that exports the entries of a table of random ops ([`random_ops!`](crate::random_ops)). Expands to nothing on
-/// the host.
+/// The visitor that exports the entries of a table of random ops ([`random_ops!`](crate::random_ops)). Expands to
+/// nothing on the host.
 ///
-/// Of a table of [`RandomOp`](crate::RandomOp)s (`name: Type [element types];`): every op in every type by every strategy,
-/// without and with a mask.
+/// Of a table of [`RandomOp`](crate::RandomOp)s (`name: Type [element types];`): every op in every type by every
+/// strategy, without and with a mask.
 #[macro_export]
 macro_rules! export_random {
     ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(

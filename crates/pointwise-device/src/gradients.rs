@@ -1,5 +1,5 @@
-//! GradientsKernel: `y0[i], y1[i], .. = op(first[i], b[i], ..)`, by the templates of [`crate::broadcast`] with up to four
-//! operands and three results.
+//! GradientsKernel: `y0[i], y1[i], .. = op(first[i], b[i], ..)`, by the templates of [`crate::broadcast`] with up to
+//! four operands and three results.
 //!
 //! A result may be an operand's very memory; tensors are otherwise disjoint, the results from each other too.
 

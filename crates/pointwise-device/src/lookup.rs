@@ -1,8 +1,8 @@
 //! Ops of two operands of one byte each, by a table of all 65,536 results in shared memory: one kernel for all ops and
 //! types, whatever their formulas cost.
 //!
-//! As in [`crate::broadcast`], an operand may be the result's very memory: a thread owns its vectors, and loads each before
-//! it stores it.
+//! As in [`crate::broadcast`], an operand may be the result's very memory: a thread owns its vectors, and loads each
+//! before it stores it.
 
 use pointwise_core::launch::{MAX_ROW_DIMS, PAIRS, PAIRS_SHIFTED, PAIRS_THREADS, Steps};
 
@@ -16,8 +16,8 @@ pub struct Tensors {
     pub operands: [*const u8; 2],
     /// The result's first element.
     pub result: *mut u8,
-    /// Which operands are one value, and which are passed by, as in [`crate::broadcast::Inputs::mode`]. None came with the
-    /// call.
+    /// Which operands are one value, and which are passed by, as in [`crate::broadcast::Inputs::mode`]. None came with
+    /// the call.
     pub mode: u32,
     /// The results, in global memory, where [`pointwise_core::launch::pair_slot`] says.
     pub table: *const u8,
@@ -49,12 +49,12 @@ impl Tensors {
         unsafe { memory::store(self.result.offset(at[0] as isize), out, V) }
     }
 
-    /// Fills the table, and runs `items` vectors at the places that `at` finds, a grid's width apart: the next one is on
-    /// its way while the last is looked up.
+    /// Fills the table, and runs `items` vectors at the places that `at` finds, a grid's width apart: the next one is
+    /// on its way while the last is looked up.
     ///
     /// # Safety
-    /// Every place is as [`Tensors::fetch`] and [`Tensors::finish`] ask; `items < 2^31`, and the grid has fewer threads than
-    /// that, [`PAIRS_THREADS`] a block, with [`PAIRS`] bytes of shared memory.
+    /// Every place is as [`Tensors::fetch`] and [`Tensors::finish`] ask; `items < 2^31`, and the grid has fewer threads
+    /// than that, [`PAIRS_THREADS`] a block, with [`PAIRS`] bytes of shared memory.
     #[inline(always)]
     unsafe fn run(&self, items: u32, at: impl Fn(u32) -> [i64; 4]) {
         let width = thread::grid_dim_x() * thread::block_dim_x();
@@ -139,8 +139,8 @@ mod shared {
 
     use super::{PAIRS, PAIRS_THREADS, thread};
 
-    /// Copies the whole table, 16 bytes a thread at a time, past the registers; every thread of the block gets here, and
-    /// leaves when all of it is there.
+    /// Copies the whole table, 16 bytes a thread at a time, past the registers; every thread of the block gets here,
+    /// and leaves when all of it is there.
     ///
     /// # Safety
     /// `table` is valid for reading [`PAIRS`] bytes, and aligned to 16.

@@ -66,8 +66,8 @@ pub unsafe fn load(address: *const u8, bytes: usize) -> [u64; 2] {
     }
 }
 
-/// As [`load`], of 1, 2, 4 or 8 bytes; where `nothing` is not zero, nothing is read, and the bits are anything. No branch,
-/// and not `pure`: see [`load_as`].
+/// As [`load`], of 1, 2, 4 or 8 bytes; where `nothing` is not zero, nothing is read, and the bits are anything. No
+/// branch, and not `pure`: see [`load_as`].
 ///
 /// # Safety
 /// As [`load`], where `nothing` is zero.
@@ -112,9 +112,9 @@ pub struct VectorOrOne {
     pub one: u64,
 }
 
-/// A load for each way, of which one runs, without a branch: those of all operands are under way before one is waited for.
-/// Not `pure`, or LLVM would move a load into a branch behind the wait for another. The one element has registers of its
-/// own: a load into those of another waits for that one, also if it does not run.
+/// A load for each way, of which one runs, without a branch: those of all operands are under way before one is waited
+/// for. Not `pure`, or LLVM would move a load into a branch behind the wait for another. The one element has registers
+/// of its own: a load into those of another waits for that one, also if it does not run.
 macro_rules! one_of {
     ($how:ident, $address:ident, $one:ident $element:literal $class:ident, $vector:literal [$($lane:ident)*]) => {
         asm!("{{ .reg .pred v, o, p; .reg .b32 t; setp.ne.u32 o, {how_one}, 0; setp.ne.u32 p, {passing}, 0;",
@@ -135,11 +135,12 @@ macro_rules! vector_or_one {
     }};
 }
 
-/// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, or one element of it, of `size` (1, 2, 4 or 8) bytes; of the other the
-/// bits are anything. `bytes` and `size` must fold to constants.
+/// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, or one element of it, of `size` (1, 2, 4 or 8) bytes; of the other
+/// the bits are anything. `bytes` and `size` must fold to constants.
 ///
 /// # Safety
-/// Unless `how` says nothing is read: `address` is valid for reading that many bytes of global memory and aligned to them.
+/// Unless `how` says nothing is read: `address` is valid for reading that many bytes of global memory and aligned to
+/// them.
 #[inline(always)]
 pub unsafe fn load_as(address: *const u8, bytes: usize, size: usize, how: How) -> VectorOrOne {
     // SAFETY: the caller's contract.
@@ -227,8 +228,8 @@ pub fn signs<const BYTES: u32>(a: u32, b: u32) -> u32 {
     choose::<BYTES>(a, b)
 }
 
-/// The bytes of two words that `BYTES` selects, in the manner of `prmt`: 8 added to a selector takes the byte's sign, all over
-/// the byte.
+/// The bytes of two words that `BYTES` selects, in the manner of `prmt`: 8 added to a selector takes the byte's sign,
+/// all over the byte.
 #[inline(always)]
 pub fn choose<const BYTES: u32>(a: u32, b: u32) -> u32 {
     let chosen;

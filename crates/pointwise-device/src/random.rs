@@ -100,8 +100,8 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
     }
 }
 
-/// A thread `V` neighbouring elements, one or two vectors of `L` by 16-byte accesses, so that no block of random bits is
-/// made twice; and `V` bytes of the mask at once. Head and rest as in [`crate::unary::register_copy`].
+/// A thread `V` neighbouring elements, one or two vectors of `L` by 16-byte accesses, so that no block of random bits
+/// is made twice; and `V` bytes of the mask at once. Head and rest as in [`crate::unary::register_copy`].
 ///
 /// # Safety
 /// As [`direct`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V` with `MASK`.
@@ -154,8 +154,8 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usi
     }
 }
 
-/// The words of elements `first .. first + V`. `ask` puts to the word of an element, of which it gets the upper half, the
-/// questions that follow; the lower halves are right if one of them took more.
+/// The words of elements `first .. first + V`. `ask` puts to the word of an element, of which it gets the upper half,
+/// the questions that follow; the lower halves are right if one of them took more.
 #[inline(always)]
 pub(crate) fn words<const V: usize>(blocks: &Blocks, first: u64, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; V] {
     let asked = Cell::new(false);
@@ -178,8 +178,8 @@ const HIGHEST: u32 = 0x8000_8000;
 /// One in each half.
 const ONES: u32 = 0x0001_0001;
 
-/// Which of the elements `first .. first + V` have words up to `last`, two a word: in the highest bit of their half. The
-/// other bits mean nothing.
+/// Which of the elements `first .. first + V` have words up to `last`, two a word: in the highest bit of their half.
+/// The other bits mean nothing.
 #[inline(always)]
 fn kept<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST / 2] {
     let upper = halves::<V>(first, |index| blocks.upper_halves(index));
@@ -212,8 +212,8 @@ fn differences(a: u32, b: u32) -> u32 {
 #[inline(always)]
 fn less(a: u32, b: u32, difference: u32) -> u32 {
     let less: u32;
-    // SAFETY: arithmetic on registers, (!a & b) | (!(a ^ b) & !difference). The compiler would share parts of it with the
-    // branch that is hardly ever taken, and make three instructions of one.
+    // SAFETY: arithmetic on registers, (!a & b) | (!(a ^ b) & !difference). The compiler would share parts of it with
+    // the branch that is hardly ever taken, and make three instructions of one.
     unsafe {
         asm!("lop3.b32 {l}, {a}, {b}, {d}, 0x4D;", a = in(reg32) a, b = in(reg32) b, d = in(reg32) difference,
             l = out(reg32) less, options(pure, nomem, nostack));

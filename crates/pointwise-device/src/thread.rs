@@ -43,7 +43,8 @@ pub fn index_1d_wide() -> u64 {
     block_idx_x() as u64 * block_dim_x() as u64 + thread_idx_x() as u64
 }
 
-/// Waits for every thread of the block (`bar.sync 0`, cuda_std's `sync_threads`). Each thread of the block must reach it.
+/// Waits for every thread of the block (`bar.sync 0`, cuda_std's `sync_threads`). Each thread of the block must reach
+/// it.
 #[inline(always)]
 pub fn sync_threads() {
     // SAFETY: a barrier; without `nomem`, so that no memory access moves across it.

@@ -81,7 +81,8 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
         .lint(Lint { vectors, ..Lint::default() })
 }
 
-/// What a kernel's name promises. Results that are bool are narrower than operands; gradients that are zero read nothing.
+/// What a kernel's name promises. Results that are bool are narrower than operands; gradients that are zero read
+/// nothing.
 fn vectors(name: &str) -> Vectors {
     if let Some(pair) = name.strip_prefix("convert_").and_then(|rest| rest.strip_suffix("_flat")) {
         // The wider type has vectors of 16 bytes, the other as many elements.

@@ -228,7 +228,8 @@ impl Error {
         &self.0
     }
 
-    /// Whether shapes were at fault: unequal, not broadcastable, of too many dimensions, or of another size than the data.
+    /// Whether shapes were at fault: unequal, not broadcastable, of too many dimensions, or of another size than the
+    /// data.
     pub fn is_shape(&self) -> bool {
         matches!(
             self.kind(),

@@ -17,7 +17,8 @@ macro_rules! include_kernels {
 /// has the operand's type), and the list `UNARY` of the [`UnaryDef`](crate::UnaryDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
-/// For the table `my_ops` of a kernel crate `my_kernels`, which the host crate depends on and its build script compiles:
+/// For the table `my_ops` of a kernel crate `my_kernels`, which the host crate depends on and its build script
+/// compiles:
 ///
 /// ```ignore
 /// use my_kernels::*;
@@ -64,12 +65,22 @@ macro_rules! __unary_def {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __ops {
-    ([$($doc:literal)*] $name:ident $out:ident $x:tt [$($p:ident)*]) => {
+    ($doc:tt $name:ident $out:ident $x:tt [$($p:ident)*]) => {
+        $crate::__ops_of_one! { UnaryKernel $doc $name [$($p)*] }
+        $crate::__pastey::paste! { $crate::__ops_inplace! { $out [<$name _inplace>] $name [$($p)*] } }
+    };
+}
+
+/// The functions of an op of one tensor that kernels of type `$Kernel` run, but for the one in place.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __ops_of_one {
+    ($Kernel:ident [$($doc:literal)*] $name:ident [$($p:ident)*]) => {
         $crate::__pastey::paste! {
             $(#[doc = $doc])*
             ///
             /// # Errors
-            /// As [`UnaryKernel::run`]($crate::UnaryKernel::run).
+            #[doc = concat!("As [`", stringify!($Kernel), "::run`]($crate::", stringify!($Kernel), "::run).")]
             pub fn $name<'a>(
                 x: impl Into<$crate::TensorView<'a>>,
                 $($p: impl Into<$crate::Number>,)*
@@ -80,7 +91,7 @@ macro_rules! __ops {
             #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
             ///
             /// # Errors
-            /// As [`UnaryKernel::run_into`]($crate::UnaryKernel::run_into).
+            #[doc = concat!("As [`", stringify!($Kernel), "::run_into`]($crate::", stringify!($Kernel), "::run_into).")]
             pub fn [<$name _into>]<'a, 'b>(
                 x: impl Into<$crate::TensorView<'a>>,
                 y: impl Into<$crate::TensorViewMut<'b>>,
@@ -88,8 +99,6 @@ macro_rules! __ops {
             ) -> $crate::Result<()> {
                 super::kernels::$name($($p),*).run_into(x, y)
             }
-
-            $crate::__ops_inplace! { $out [<$name _inplace>] $name [$($p)*] }
         }
     };
 }

@@ -1,8 +1,8 @@
 //! The visitors that make host functions of tables of gradients.
 
 /// The visitor that makes host functions of a table of gradients: the modules `kernels` (each op as a
-/// [`GradientsKernel`](crate::GradientsKernel)) and `ops` (functions `NAME`, whose result is the tuple of gradients, and
-/// `NAME_into`), and the list `GRADIENTS` of the [`GradientDef`](crate::GradientDef)s.
+/// [`GradientsKernel`](crate::GradientsKernel)) and `ops` (functions `NAME`, whose result is the tuple of gradients,
+/// and `NAME_into`), and the list `GRADIENTS` of the [`GradientDef`](crate::GradientDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 #[macro_export]

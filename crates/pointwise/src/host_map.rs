@@ -1,8 +1,8 @@
 //! The visitors that make host functions of tables of ops of several operands.
 
 /// The visitor that makes host functions of a table of binary or channel ops: the modules `kernels` (each op as a
-/// [`BinaryKernel`](crate::BinaryKernel)) and `ops` (functions `NAME`, `NAME_into`, and `NAME_inplace` where the result has
-/// the operands' type), and the list `BINARY` of the [`MapDef`](crate::MapDef)s.
+/// [`BinaryKernel`](crate::BinaryKernel)) and `ops` (functions `NAME`, `NAME_into`, and `NAME_inplace` where the result
+/// has the operands' type), and the list `BINARY` of the [`MapDef`](crate::MapDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 #[macro_export]
@@ -47,8 +47,8 @@ macro_rules! host_ternary {
     };
 }
 
-/// The visitor that makes host functions of a table of select ops: as [`host_ternary!`](crate::host_ternary), with the list
-/// `SELECT`. A function's name has an underscore at its end, for a keyword's sake: `where_`, but `where_into`.
+/// The visitor that makes host functions of a table of select ops: as [`host_ternary!`](crate::host_ternary), with the
+/// list `SELECT`. A function's name has an underscore at its end, for a keyword's sake: `where_`, but `where_into`.
 #[macro_export]
 macro_rules! host_select {
     ($(
@@ -319,31 +319,8 @@ macro_rules! __binary_inplace {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __gated_ops {
-    ([$($doc:literal)*] $name:ident $out:ident $x:tt [$($p:ident)*]) => {
-        $crate::__pastey::paste! {
-            $(#[doc = $doc])*
-            ///
-            /// # Errors
-            /// As [`GatedKernel::run`]($crate::GatedKernel::run).
-            pub fn $name<'a>(
-                x: impl Into<$crate::TensorView<'a>>,
-                $($p: impl Into<$crate::Number>,)*
-            ) -> $crate::Result<$crate::Tensor> {
-                super::kernels::$name($($p),*).run(x)
-            }
-
-            #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
-            ///
-            /// # Errors
-            /// As [`GatedKernel::run_into`]($crate::GatedKernel::run_into).
-            pub fn [<$name _into>]<'a, 'b>(
-                x: impl Into<$crate::TensorView<'a>>,
-                y: impl Into<$crate::TensorViewMut<'b>>,
-                $($p: impl Into<$crate::Number>,)*
-            ) -> $crate::Result<()> {
-                super::kernels::$name($($p),*).run_into(x, y)
-            }
-        }
+    ($doc:tt $name:ident $out:ident $x:tt $params:tt) => {
+        $crate::__ops_of_one! { GatedKernel $doc $name $params }
     };
 }
 

@@ -1,7 +1,7 @@
 //! The visitors that make host functions of tables of random ops and generators.
 
-/// The visitor that makes host functions of a table of random ops ([`random_ops!`](pointwise_core::random_ops)): the modules
-/// `kernels` (each op as a [`RandomKernel`](crate::RandomKernel)) and `ops` (functions `NAME`, `NAME_into` and
+/// The visitor that makes host functions of a table of random ops ([`random_ops!`](pointwise_core::random_ops)): the
+/// modules `kernels` (each op as a [`RandomKernel`](crate::RandomKernel)) and `ops` (functions `NAME`, `NAME_into` and
 /// `NAME_inplace`, whose last argument is the place they draw from), and the list `RANDOM` of the
 /// [`MapDef`](crate::MapDef)s.
 ///
@@ -72,8 +72,8 @@ macro_rules! __random_ops {
     };
 }
 
-/// The visitor that makes host functions of a table of generators ([`generator_ops!`](pointwise_core::generator_ops)): the
-/// modules `kernels` (each op as a [`GeneratorKernel`](crate::GeneratorKernel)) and `ops` (functions `NAME` and
+/// The visitor that makes host functions of a table of generators ([`generator_ops!`](pointwise_core::generator_ops)):
+/// the modules `kernels` (each op as a [`GeneratorKernel`](crate::GeneratorKernel)) and `ops` (functions `NAME` and
 /// `NAME_into`), and the list `GENERATORS` of the [`GeneratorDef`](crate::GeneratorDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.

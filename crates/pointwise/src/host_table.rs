@@ -1,5 +1,5 @@
-//! What the visitors that make host functions have in common: the definitions, kernel objects and functions of a table's
-//! rows.
+//! What the visitors that make host functions have in common: the definitions, kernel objects and functions of a
+//! table's rows.
 
 /// The module `definitions` of a table, and the list of them all. `$make` makes one of `$Def` of a row and of `$given`.
 #[doc(hidden)]
@@ -28,8 +28,8 @@ macro_rules! __definitions {
     };
 }
 
-/// The modules `kernels` and `ops` of a table: each op as a `$Kernel`, which the method `$with` of its definition makes, and
-/// as the functions that `$ops` makes of a row.
+/// The modules `kernels` and `ops` of a table: each op as a `$Kernel`, which the method `$with` of its definition
+/// makes, and as the functions that `$ops` makes of a row.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __functions {

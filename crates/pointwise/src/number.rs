@@ -85,8 +85,8 @@ impl Number {
     /// The kernel parameter for a call on `dtype`: the value in the type that maths on `dtype` runs in.
     ///
     /// # Errors
-    /// An integer type takes only whole numbers that it can hold; bool only 0 and 1. A bound that lies beyond the type on
-    /// the side on which it is open by default (`clamp`'s) is no error, since it cannot bind.
+    /// An integer type takes only whole numbers that it can hold; bool only 0 and 1. A bound that lies beyond the type
+    /// on the side on which it is open by default (`clamp`'s) is no error, since it cannot bind.
     pub(crate) fn word(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
         let refuse = |why: String| ErrorKind::Parameter { name: info.name, value: self.to_string(), why };
         match dtype {

@@ -47,6 +47,14 @@ impl Stream {
         Stream { device, raw: device.context().map_or(null_mut(), Context::stream), keep: None }
     }
 
+    /// Refuses to be used with what is on another device.
+    pub(crate) fn check_device(&self, device: &Device) -> Result<()> {
+        if self.device == *device {
+            return Ok(());
+        }
+        Err(ErrorKind::DeviceMismatch { what: "the stream".to_owned(), expected: *device, got: self.device }.into())
+    }
+
     /// A stream (`CUstream` or `cudaStream_t`) that other code made; null is CUDA's legacy default stream.
     ///
     /// # Errors

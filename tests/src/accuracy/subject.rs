@@ -109,8 +109,8 @@ impl Subject {
         }
     }
 
-    /// Compares each result with the exact ones; gradients with their formula, every step rounded to f32, as their bounds
-    /// are about.
+    /// Compares each result with the exact ones; gradients with their formula, every step rounded to f32, as their
+    /// bounds are about.
     #[must_use]
     pub fn judge(self, dtype: DType, operands: &[Vec<u8>], results: &[Vec<u8>]) -> Vec<Report> {
         match self {

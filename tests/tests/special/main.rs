@@ -24,11 +24,7 @@ type Outcome = Result<(), Failed>;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let name = std::env::var("POINTWISE_DEVICE").unwrap_or_else(|_| "auto".to_owned());
-    let device = Device::parse(&name).unwrap_or_else(|error| {
-        eprintln!("error: {error}");
-        std::process::exit(2);
-    });
+    let device = tests::device();
     let mut trials = vec![
         Trial::test("dropout::statistics", move || statistics(&device)),
         Trial::test("dropout::independence", move || independence(&device)),

@@ -101,8 +101,8 @@ pub fn erfc(x: f32) -> f32 {
     if x.is_nan() { x } else { y }
 }
 
-/// `(t, e, P)`: the normal distribution function of `-a` is `e^(-a^2 / 2) t P`, for `0 <= a <= 14.8`; `e` is the relative
-/// error of `t`, of which `t P` has `1 + 1.687 t` times as much.
+/// `(t, e, P)`: the normal distribution function of `-a` is `e^(-a^2 / 2) t P`, for `0 <= a <= 14.8`; `e` is the
+/// relative error of `t`, of which `t P` has `1 + 1.687 t` times as much.
 #[inline(always)]
 fn normal_factor(a: f32) -> (f32, f32, f32) {
     // P(t - T), t = 1 / (1 + 19/64 a); P of degree 9, minimax relative error 2^-27.7. As in `erfc`.
@@ -137,8 +137,8 @@ pub fn normal_cdf(x: f32) -> f32 {
     if x.is_nan() { x } else { y }
 }
 
-/// The density of the normal distribution, `e^(-x^2 / 2) / sqrt(2 pi)`, at most 3 ulp. Beside [`normal_cdf`] of the same
-/// argument it costs little: compilers work the exponential out once.
+/// The density of the normal distribution, `e^(-x^2 / 2) / sqrt(2 pi)`, at most 3 ulp. Beside [`normal_cdf`] of the
+/// same argument it costs little: compilers work the exponential out once.
 #[inline(always)]
 pub fn normal_density(x: f32) -> f32 {
     let (e, low) = exp_neg_square(x.abs().min(14.8), -0.5, 0.0);
@@ -179,8 +179,8 @@ pub fn gelu(x: f32) -> f32 {
     let n = n_magic - (ROUND_MAGIC + 100.0);
     let f = fma(low, -C, fma(h, -C, -n));
     let f = fma(fma(t, 1.836_976_8 * LOG2_E, LOG2_E), error, f);
-    // a P 2^n (1 + (2^f - 1)): the power of two enters where no number is small, and what the product loses is put back.
-    // The magnitude, as P may fall below 0 where a is far beyond its range.
+    // a P 2^n (1 + (2^f - 1)): the power of two enters where no number is small, and what the product loses is put
+    // back. The magnitude, as P may fall below 0 where a is far beyond its range.
     let power = add_exponent(p, n_magic).abs();
     let q = power * b;
     let lost = fma(power, b, -q);

@@ -410,8 +410,8 @@ fn pow_gradients_of(a: f32, b: f32, less: f32, log: f32, powers: (f32, f32)) -> 
     (b * power, if a < 0.0 { f32::NAN } else { powers.0 * (log * LN_2) })
 }
 
-/// `(log2(1 + f) - f log2(e)) / f^2` for `1 + f` between `sqrt(1/2)` and `sqrt(2)`; adds a relative error of `2^-24.5` to
-/// the logarithm.
+/// `(log2(1 + f) - f log2(e)) / f^2` for `1 + f` between `sqrt(1/2)` and `sqrt(2)`; adds a relative error of `2^-24.5`
+/// to the logarithm.
 #[inline(always)]
 fn log2_1p_poly(f: f32) -> f32 {
     let p = fma(f, 0.126_070_92, -0.206_426_84);

@@ -60,7 +60,8 @@ pub fn sigmoid(x: f32) -> f32 {
     let q = if ON_GPU {
         fast_div_wide(n, d, d_low)
     } else {
-        // A division costs less here than its correction would: d_low alone is put back, d being next to 1 where it tells.
+        // A division costs less here than its correction would: d_low alone is put back, d being next to 1 where it
+        // tells.
         let q = n / d;
         fma(-q, d_low, q)
     };

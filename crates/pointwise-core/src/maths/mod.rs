@@ -31,15 +31,16 @@ pub use fmod::{floor_divide, fmod, remainder};
 pub use hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
 pub use log::{ln, log1p, log2, softplus1};
 pub use pow::pow;
-pub use prim::{fast_div, maximum, minimum};
+pub use prim::{maximum, minimum};
 pub use root::{lerp, rsqrt};
 pub use trig::{cos, is_far, sin, sincos, sincos_tight, sincos_tight_far, sincos_tight_near, sincospi};
 
 /// The largest magnitude of an angle whose reduction is a short one, in all compute types.
 pub const SMALL_ANGLE: f32 = if trig::LARGE < half::LARGE_ANGLE { trig::LARGE } else { half::LARGE_ANGLE };
 
-/// Tells the compiler that an angle needs no long reduction. That it is worked out for no element is worth a loop of its
-/// own on the CPU, where [`prim::rarely`] works out both, and on a GPU saves the code of it for each lane of a vector.
+/// Tells the compiler that an angle needs no long reduction. That it is worked out for no element is worth a loop of
+/// its own on the CPU, where [`prim::rarely`] works out both, and on a GPU saves the code of it for each lane of a
+/// vector.
 ///
 /// # Safety
 /// The magnitude is at most [`SMALL_ANGLE`].

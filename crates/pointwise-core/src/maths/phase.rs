@@ -78,8 +78,8 @@ pub fn sincos_phase_coarse(phase: u64) -> (f32, f32) {
     turned(s, fma(r2, c, 1.0), phase)
 }
 
-/// Sine of an angle of `phase` 2^-64 turns, for results of 16 bits and less: within `2^-18` of itself and `2^-29`. Where
-/// the cosine beside it is of no use, half the work of [`sincos_phase_coarse`].
+/// Sine of an angle of `phase` 2^-64 turns, for results of 16 bits and less: within `2^-18` of itself and `2^-29`.
+/// Where the cosine beside it is of no use, half the work of [`sincos_phase_coarse`].
 #[inline(always)]
 pub fn sin_phase_coarse(phase: u64) -> f32 {
     let turn = (phase >> 32) as u32;

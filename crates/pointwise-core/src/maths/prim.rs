@@ -1,8 +1,8 @@
 //! The operations that have a different name, or a different price, on the GPU and on the CPU.
 //!
 //! This is the one place of the crate with target-specific code: PTX instructions by inline assembly and
-//! `core::f32::math` on `nvptx64`, the methods of `std` elsewhere. Everything above is written once and gives the
-//! same bits on both, but for what is made with an estimate (`_estimate`, [`fast_div`]), whose last bit may differ.
+//! `core::f32::math` on `nvptx64`, the methods of `std` elsewhere. Everything above is written once and gives the same
+//! bits on both, but for what is made with an estimate (`_estimate`, [`fast_div_wide`]), whose last bit may differ.
 
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
@@ -205,8 +205,8 @@ pub fn round_decimals(x: f32, decimals: f32) -> f32 {
     div_uniform(whole * from, into).copysign(x)
 }
 
-/// `a / b` for a `b` that is the same for all elements of a call, at least 1 or infinite; correctly rounded, but for the
-/// sign of a zero and for subnormal quotients.
+/// `a / b` for a `b` that is the same for all elements of a call, at least 1 or infinite; correctly rounded, but for
+/// the sign of a zero and for subnormal quotients.
 ///
 /// The correction of Markstein (1990): from the correctly rounded `1 / b`, which is worked out once, it makes the
 /// correctly rounded quotient.
@@ -343,8 +343,8 @@ pub fn exp2_estimate(x: f32) -> f32 {
     }
 }
 
-/// The logarithm where it is no number: of zeros -Inf, of negative numbers NaN, of infinity and NaN themselves. Of other
-/// numbers anything.
+/// The logarithm where it is no number: of zeros -Inf, of negative numbers NaN, of infinity and NaN themselves. Of
+/// other numbers anything.
 #[inline(always)]
 pub fn log2_special(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -389,28 +389,9 @@ pub fn fast_recip(b: f32) -> f32 {
     }
 }
 
-/// `a / b` for finite `a` and a finite normal `b` of magnitude in `2^-120 ..= 2^120`, within one ulp.
-///
-/// NaN in either operand gives NaN. An infinite operand gives NaN on the GPU: callers keep both finite.
-///
-/// GPU: `rcp.approx.ftz` (1 ulp) and one correction by the exact remainder. That leaves a relative error of about
-/// `2^-45` before the rounding, so that but for one input in a million the result is the correctly rounded one. CPU: a
-/// division.
-#[inline(always)]
-pub fn fast_div(a: f32, b: f32) -> f32 {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let r = recip_estimate(b);
-        let q = a * r;
-        fma(fma(-b, q, a), r, q)
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        a / b
-    }
-}
-
-/// `a / (b + b_low)` for operands as in [`fast_div`] and a `b_low` of at most an ulp of `b`.
+/// `a / (b + b_low)` for finite `a`, a finite normal `b` of magnitude in `2^-120 ..= 2^120` and a `b_low` of at most an
+/// ulp of `b`, within one ulp. NaN in an operand gives NaN. An infinite one gives NaN on the GPU: callers keep all
+/// finite.
 ///
 /// The correction enters through the remainder, so that the rounding made in forming `b` costs no accuracy.
 #[inline(always)]
@@ -437,8 +418,8 @@ pub fn rarely<T: Copy>(condition: bool, slow: impl FnOnce() -> T, fast: T) -> T 
     }
 }
 
-/// `fast` where `condition` holds, as it does for most inputs, else `slow()`: [`rarely`] told the other way round, so that
-/// a compiler that has been told the condition finds it (see [`assume_small_angle`](super::assume_small_angle)).
+/// `fast` where `condition` holds, as it does for most inputs, else `slow()`: [`rarely`] told the other way round, so
+/// that a compiler that has been told the condition finds it (see [`assume_small_angle`](super::assume_small_angle)).
 #[inline(always)]
 pub fn mostly<T: Copy>(condition: bool, fast: T, slow: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "nvptx64")]

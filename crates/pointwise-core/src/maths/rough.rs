@@ -2,10 +2,10 @@
 //! [`super::half`], and the accurate ones where speed does not show.
 //!
 //! Results of 8 bits leave much room: the quotient of two such numbers is either a number of few bits or further than
-//! `2^-9` of itself from every number half way between two results. What has few bits must come out exactly, as it may lie
-//! half way itself. So quotients and powers are made `2^-17` too large and cut to 17 bits, which removes any error below
-//! `2^-17`. `tests/rough_maths.rs` compares all pairs of operands with f64, with instructions that err by as much as the
-//! PTX ISA allows.
+//! `2^-9` of itself from every number half way between two results. What has few bits must come out exactly, as it may
+//! lie half way itself. So quotients and powers are made `2^-17` too large and cut to 17 bits, which removes any error
+//! below `2^-17`. `tests/rough_maths.rs` compares all pairs of operands with f64, with instructions that err by as much
+//! as the PTX ISA allows.
 //!
 //! Subnormal f32 count as zeros: what an 8-bit number is made of lies far above.
 
@@ -44,8 +44,8 @@ pub trait Estimate: Approx {
         trunc(Self::div(a, b))
     }
 
-    /// The quotient rounded down, as PyTorch has it: of an infinite `a` NaN, by an infinite `b` 0 or -1. Divisors beyond
-    /// 2^100 count as that.
+    /// The quotient rounded down, as PyTorch has it: of an infinite `a` NaN, by an infinite `b` 0 or -1. Divisors
+    /// beyond 2^100 count as that.
     #[inline(always)]
     fn floor_divide(a: f32, b: f32) -> f32 {
         let q = a * Self::rcp(bounded(b));
@@ -53,8 +53,8 @@ pub trait Estimate: Approx {
         if (a.abs() == f32::INFINITY) & (b != 0.0) { f32::NAN } else { floor }
     }
 
-    /// What rounding the quotient down leaves, with the sign of `b`, but a zero with that of `a`: for quotients below 2^36,
-    /// where those of 8-bit numbers are below 2^33. Divisors beyond 2^100 count as that.
+    /// What rounding the quotient down leaves, with the sign of `b`, but a zero with that of `a`: for quotients below
+    /// 2^36, where those of 8-bit numbers are below 2^33. Divisors beyond 2^100 count as that.
     #[inline(always)]
     fn remainder(a: f32, b: f32) -> f32 {
         const DOWN: f32 = f32::from_bits((127 - 16) << 23);
@@ -89,8 +89,8 @@ pub trait Estimate: Approx {
     fn gelu(x: f32) -> f32 {
         // max(x, 0) - |x| cdf(-|x|). The bound keeps +Inf from being multiplied with the zero of its tail.
         let b = at_most(x, 64.0).abs();
-        // The tail is e^(-b^2 / 2) times a polynomial without constant term in y = 1 / (1 + 0.475 b): 2^-13.2 for b <= 6.7,
-        // behind which every 8-bit result is zero.
+        // The tail is e^(-b^2 / 2) times a polynomial without constant term in y = 1 / (1 + 0.475 b): 2^-13.2 for b <=
+        // 6.7, behind which every 8-bit result is zero.
         let y = Self::rcp(fma(b, 0.475, 1.0));
         let p = fma(y, -0.122_640_096, 0.276_088_45);
         let p = fma(y, p, 0.153_478_41);
@@ -122,8 +122,8 @@ fn bounded(b: f32) -> f32 {
     at_least(at_most(b, LARGE), -LARGE)
 }
 
-/// `yes` where the numbers of one of the pairs are equal, else `no`: two comparisons and a selection, of which compilers
-/// make two selections.
+/// `yes` where the numbers of one of the pairs are equal, else `no`: two comparisons and a selection, of which
+/// compilers make two selections.
 #[inline(always)]
 fn if_either([(a, b), (c, d)]: [(f32, f32); 2], yes: f32, no: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]

@@ -54,7 +54,8 @@ fn reduce_small_wide(x: f32) -> (f32, f32, u32) {
     (r, lost - fma(n, PIO2_LO, product_low), t.to_bits())
 }
 
-/// Remainder, what its rounding lost, and quadrant, as [`reduce_small_wide`] for a magnitude of at least 64: the method of Payne and Hanek (1983).
+/// Remainder, what its rounding lost, and quadrant, as [`reduce_small_wide`] for a magnitude of at least 64: the method
+/// of Payne and Hanek (1983).
 ///
 /// The 24-bit significand is multiplied with those 96 bits of 2/pi that reach neither multiples of 4 nor below
 /// `2^-94`; the product modulo 4, with 62 bits of fraction, gives quadrant and remainder. The bits are picked by
@@ -146,8 +147,8 @@ pub fn sincos(x: f32) -> (f32, f32) {
     (in_quadrant(n, s, c), in_quadrant(n.wrapping_add(1), s, c))
 }
 
-/// [`sincos`], each at most 0.8 ulp, for angles that many lanes share: what the remainder's rounding lost is put back, and
-/// the sums are ordered so that the last one alone rounds. Of the sign of a zero sine nothing is promised.
+/// [`sincos`], each at most 0.8 ulp, for angles that many lanes share: what the remainder's rounding lost is put back,
+/// and the sums are ordered so that the last one alone rounds. Of the sign of a zero sine nothing is promised.
 #[inline(always)]
 pub fn sincos_tight(x: f32) -> (f32, f32) {
     let (r, low, n) = rarely(is_far(x), || reduce_large(x), reduce_small_wide(x));

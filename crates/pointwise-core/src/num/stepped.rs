@@ -5,8 +5,8 @@ use core::ops::{Add, Div, Mul, Neg, Sub};
 use super::{Num, Real, Value};
 use crate::maths;
 
-/// `f32` arithmetic with functions that are exact but for one rounding: the reference of formulas whose steps are rounded
-/// to f32 as PyTorch's are, which the oracle's are not.
+/// `f32` arithmetic with functions that are exact but for one rounding: the reference of formulas whose steps are
+/// rounded to f32 as PyTorch's are, which the oracle's are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Stepped(pub f32);
 

@@ -74,15 +74,7 @@ impl Event {
     /// # Errors
     /// A stream of another device, or the driver's.
     pub fn record(&self, stream: &Stream) -> Result<()> {
-        let device = Device::of(self.0.context);
-        if *stream.device() != device {
-            return Err(ErrorKind::DeviceMismatch {
-                what: "the stream".to_owned(),
-                expected: device,
-                got: *stream.device(),
-            }
-            .into());
-        }
+        stream.check_device(&Device::of(self.0.context))?;
         // SAFETY: the stream is live and, as its device says, of the event's context.
         unsafe { self.0.record(stream.raw()) }
     }

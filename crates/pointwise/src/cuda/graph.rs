@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::Context;
 use super::sys::{self, Handle, call};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::{Device, Stream};
 
 /// Work captured from a stream ([`Stream::begin_capture`], [`Stream::end_capture`]), ready to launch as one.
@@ -112,15 +112,7 @@ impl Graph {
     /// The graph holds addresses, not borrows: every tensor the captured calls used must still be there, and stay until
     /// the work is done; and what it writes must not be in use by work on another stream.
     pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
-        let device = Device::of(self.context);
-        if *stream.device() != device {
-            return Err(ErrorKind::DeviceMismatch {
-                what: "the stream".to_owned(),
-                expected: device,
-                got: *stream.device(),
-            }
-            .into());
-        }
+        stream.check_device(&Device::of(self.context))?;
         self.context.make_current()?;
         // SAFETY: graph and stream are live and of one context; the caller vouches for the memory.
         unsafe { call!(self.context.api, cuGraphLaunch(self.exec, stream.raw())) }

@@ -323,8 +323,8 @@ pub(crate) unsafe fn fill(context: &Context, to: DevicePointer, value: u8, bytes
 /// The driver's.
 ///
 /// # Safety
-/// `stream` is of the context; both addresses have `bytes` bytes, which do not overlap and which only work in order with
-/// the stream uses.
+/// `stream` is of the context; both addresses have `bytes` bytes, which do not overlap and which only work in order
+/// with the stream uses.
 pub(crate) unsafe fn copy_on(
     context: &Context,
     stream: &Stream,

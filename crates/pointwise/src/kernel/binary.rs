@@ -26,7 +26,8 @@ use crate::{Number, Stream};
 pub struct BinaryKernel(Call);
 
 impl MapDef {
-    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params). Of a ternary op it runs nothing.
+    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params). Of a ternary op it runs
+    /// nothing.
     pub fn binary_with(&'static self, params: [Number; MAX_PARAMS]) -> BinaryKernel {
         BinaryKernel(Call::new(self, params))
     }
@@ -43,14 +44,14 @@ impl BinaryKernel {
 
     /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
-    /// Operands of different types are converted to that of [`result_type`](crate::result_type) first, and integers and bool
-    /// to f32 where the op is a float function ([`OpInfo::int_to_float`](crate::OpInfo::int_to_float)): each takes another
-    /// pass and a tensor meanwhile. `prelu` and gated ops take one type, as in PyTorch.
+    /// Operands of different types are converted to that of [`result_type`](crate::result_type) first, and integers and
+    /// bool to f32 where the op is a float function ([`OpInfo::int_to_float`](crate::OpInfo::int_to_float)): each takes
+    /// another pass and a tensor meanwhile. `prelu` and gated ops take one type, as in PyTorch.
     ///
     /// # Errors
-    /// Operands whose types have no common one ([`result_type`](crate::result_type)) or that lie on different devices or
-    /// cannot be broadcast together, an element type, number or parameter that the op does not take, no tensor at all; a stream of another device, bad launch settings, a missing
-    /// kernel, out of memory, the driver's.
+    /// Operands whose types have no common one ([`result_type`](crate::result_type)) or that lie on different devices
+    /// or cannot be broadcast together, an element type, number or parameter that the op does not take, no tensor at
+    /// all; a stream of another device, bad launch settings, a missing kernel, out of memory, the driver's.
     pub fn run<'a>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
         let operands = self.operands(a.into(), b.into())?;
         match (power::simpler(&self.0, &operands)?, operands[0]) {
@@ -61,12 +62,12 @@ impl BinaryKernel {
         }
     }
 
-    /// The op on every pair of elements, written to `y`, of any strides. Allocates nothing and waits for nothing, so that a
-    /// CUDA graph can capture it, unless operands are converted first. `y` may be an operand's very memory.
+    /// The op on every pair of elements, written to `y`, of any strides. Allocates nothing and waits for nothing, so
+    /// that a CUDA graph can capture it, unless operands are converted first. `y` may be an operand's very memory.
     ///
     /// # Errors
-    /// As [`BinaryKernel::run`], and: another shape, device or element type of `y`, an operand that shares memory with it
-    /// but is not the same view.
+    /// As [`BinaryKernel::run`], and: another shape, device or element type of `y`, an operand that shares memory with
+    /// it but is not the same view.
     pub fn run_into<'a, 'b>(
         &self,
         a: impl Into<Operand<'a>>,
@@ -83,11 +84,12 @@ impl BinaryKernel {
         }
     }
 
-    /// The op, written back to `a`, whose shape the other operand must broadcast to. Where they meet in another type, the
-    /// result is converted to that of `a`, if [`DType::can_cast`](crate::DType::can_cast) allows it.
+    /// The op, written back to `a`, whose shape the other operand must broadcast to. Where they meet in another type,
+    /// the result is converted to that of `a`, if [`DType::can_cast`](crate::DType::can_cast) allows it.
     ///
     /// # Errors
-    /// As [`BinaryKernel::run_into`], and a result that cannot be converted so: of floats over integers, a comparison's.
+    /// As [`BinaryKernel::run_into`], and a result that cannot be converted so: of floats over integers, a
+    /// comparison's.
     pub fn run_inplace<'a, 'b>(&self, a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
         let a = a.into();
         let b = match b.into() {

@@ -2,17 +2,23 @@
 
 use pointwise_core::{DType, OpInfo};
 
+use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::Shape;
 use crate::tensor::TensorView;
-use crate::{Device, Stream};
 
 /// An op must take the element type.
 pub(super) fn dtype(info: &OpInfo, dtype: DType) -> Result<()> {
     if info.supports(dtype) {
         return Ok(());
     }
-    Err(ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into())
+    Err(wrong_dtype(info, dtype))
+}
+
+/// Elements of a type that the op does not take.
+#[cold]
+pub(super) fn wrong_dtype(info: &OpInfo, got: DType) -> Error {
+    ErrorKind::DType { op: info.name.to_owned(), got, allowed: info.types.to_vec() }.into()
 }
 
 /// A tensor that a result is to be written to, `what`: `expected` is the result's type for operands of type `of`.
@@ -34,14 +40,6 @@ pub(super) fn output(
         return Err(ErrorKind::DeviceMismatch { what: what(), expected: *device, got: *y.device() }.into());
     }
     Ok(())
-}
-
-/// A stream must be of the tensors' device.
-pub(super) fn stream(stream: &Stream, device: &Device) -> Result<()> {
-    if stream.device() == device {
-        return Ok(());
-    }
-    Err(ErrorKind::DeviceMismatch { what: "the stream".to_owned(), expected: *device, got: *stream.device() }.into())
 }
 
 /// Threads of a block that CUDA has, in whole warps.

@@ -1,4 +1,5 @@
-//! Which kernel serves a walk, what it is told of the tensors, and its launches: what all ops of several operands share.
+//! Which kernel serves a walk, what it is told of the tensors, and its launches: what all ops of several operands
+//! share.
 
 use std::ffi::c_void;
 
@@ -71,8 +72,8 @@ pub(super) fn numbers(given: &[Option<u64>]) -> u32 {
 }
 
 impl<const N: usize> Tensors<N> {
-    /// The kernel for `walk` by a strategy, vectors having `lanes` elements; `stays` says whether the results stay in the
-    /// level-2 cache.
+    /// The kernel for `walk` by a strategy, vectors having `lanes` elements; `stays` says whether the results stay in
+    /// the level-2 cache.
     pub(super) fn choose(self, walk: &Walk<N>, lanes: usize, strategy: Strategy, stays: bool) -> Choice<N> {
         let mode = self.numbers << WORD_SHIFT;
         let strided = |replaced| Choice {
@@ -194,12 +195,13 @@ pub(super) struct Arguments<'a> {
 }
 
 impl Queue<'_> {
-    /// Launches the kernel for each part of a walk; with steps of the walk's first `K` tensors, but for [`Class::Flat`].
+    /// Launches the kernel for each part of a walk; with steps of the walk's first `K` tensors, but for
+    /// [`Class::Flat`].
     ///
     /// # Safety
     /// The function is of the choice's class, and takes these arguments; the walk's places are valid in the tensors, of
-    /// elements of their sizes, and one that is in a result and an operand has the same place in both; the stream is of the
-    /// context.
+    /// elements of their sizes, and one that is in a result and an operand has the same place in both; the stream is of
+    /// the context.
     pub(super) unsafe fn run<const N: usize, const K: usize>(
         &self,
         choice: &Choice<N>,

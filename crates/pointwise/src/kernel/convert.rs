@@ -51,8 +51,8 @@ pub(crate) const fn bits_of(dtype: DType) -> DType {
 /// | any | bool | whether it is not 0; NaN is true |
 /// | bool | any | 0 or 1 |
 ///
-/// A type to itself copies the elements' bits. PyTorch leaves a float beyond a signed integer's range to the machine, and
-/// its f8e4m3 becomes NaN where this one saturates.
+/// A type to itself copies the elements' bits. PyTorch leaves a float beyond a signed integer's range to the machine,
+/// and its f8e4m3 becomes NaN where this one saturates.
 ///
 /// ```
 /// use pointwise::{DType, Device, Tensor, kernels};
@@ -91,8 +91,8 @@ impl ConvertKernel {
         Ok(y)
     }
 
-    /// The elements of `x` as those of `y`, of any strides. Allocates nothing and waits for nothing, so that a CUDA graph
-    /// can capture it.
+    /// The elements of `x` as those of `y`, of any strides. Allocates nothing and waits for nothing, so that a CUDA
+    /// graph can capture it.
     ///
     /// # Errors
     /// As [`ConvertKernel::run`], and: another shape or device of `y`, views that share memory but are not the same.
@@ -105,8 +105,8 @@ impl ConvertKernel {
             return Err(ErrorKind::Overlap { what }.into());
         }
         let target = y.as_mut_ptr();
-        // SAFETY: shapes, device and overlap are checked; both views are borrowed until the call is queued, and noted as
-        // used on its stream.
+        // SAFETY: shapes, device and overlap are checked; both views are borrowed until the call is queued, and noted
+        // as used on its stream.
         unsafe { self.execute(&x, target, &y.as_view()) }
     }
 

@@ -125,9 +125,9 @@ impl GeneratorKernel {
     /// (seq_len, d_model), another op's (planes, rows, columns) or (rows, columns).
     ///
     /// # Errors
-    /// An element type or a parameter that the op does not take, another number of dimensions, an ALiBi that is not square,
-    /// an odd `d_model`, a dimension beyond 2^31, a stream of another device, bad launch settings, a missing kernel, out of memory, the
-    /// driver's.
+    /// An element type or a parameter that the op does not take, another number of dimensions, an ALiBi that is not
+    /// square, an odd `d_model`, a dimension beyond 2^31, a stream of another device, bad launch settings, a missing
+    /// kernel, out of memory, the driver's.
     pub fn run(&self, device: &Device, dtype: DType, shape: impl IntoShape) -> Result<Tensor> {
         let shape = shape.into_shape()?;
         self.call(dtype, &shape)?;

@@ -88,7 +88,8 @@ fn results(def: &MapDef, dtype: DType) -> Option<Vec<u8>> {
     for a in 0..=u8::MAX {
         let of = |pointer, step| Source { pointer, step, word: None };
         let operands = [of(&raw const a, 0), of(codes.as_ptr(), 1), of(std::ptr::null(), 0)];
-        // SAFETY: elements of one byte: one `a`, 256 codes, 256 results, none of them in another; the op has two operands.
+        // SAFETY: elements of one byte: one `a`, 256 codes, 256 results, none of them in another; the op has two
+        // operands.
         unsafe { op(&operands, row.as_mut_ptr(), 1, row.len(), Words::default(), &Draw::NONE) };
         for (b, &result) in codes.iter().zip(&row) {
             table[usize::from(pair_slot(a, *b))] = result;
@@ -116,8 +117,8 @@ pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
 }
 
 /// From how many elements on a table is faster than the formula, of the ops of which it is at all. Filling the blocks'
-/// tables costs as much as about 2^24 elements take to move; an op gains by it what its formula costs more than the memory
-/// does (`docs/tuning.md`).
+/// tables costs as much as about 2^24 elements take to move; an op gains by it what its formula costs more than the
+/// memory does (`docs/tuning.md`).
 pub(super) fn pays_from(info: &OpInfo, dtype: DType) -> Option<u64> {
     match (info.name, dtype) {
         _ if !serves(info, dtype) => None,
@@ -131,7 +132,8 @@ pub(super) fn pays_from(info: &OpInfo, dtype: DType) -> Option<u64> {
     }
 }
 
-/// Blocks of a launch of so many vectors: as many as the device has room for at a time, so that each fills its table once.
+/// Blocks of a launch of so many vectors: as many as the device has room for at a time, so that each fills its table
+/// once.
 pub(super) fn blocks(multiprocessors: u32, shared_bytes: usize, vectors: u64) -> u32 {
     let together = (shared_bytes / (PAIRS + RESERVED)).clamp(1, (MOST_THREADS / PAIRS_THREADS) as usize) as u64;
     vectors.div_ceil(u64::from(PAIRS_THREADS)).clamp(1, u64::from(multiprocessors.max(1)) * together) as u32

@@ -27,7 +27,7 @@ mod unary;
 mod walk;
 
 pub use binary::{BinaryKernel, GatedKernel};
-use check::{stream as check_stream, threads as check_threads};
+use check::threads as check_threads;
 pub use choice::MapPlan;
 pub(crate) use convert::ConvertDef;
 pub use convert::ConvertKernel;
@@ -55,9 +55,14 @@ pub use walk::Class;
 pub(crate) use walk::{Places, Walk};
 
 /// Whether the level-2 cache of a device holds a result of so many bytes, if what is read passes through it. Cold calls
-/// with results of up to three fifths of the cache were faster so, by up to 9 % where results are narrow, and larger ones
-/// slower by 1 to 5 % (H200, `docs/tuning.md`).
+/// with results of up to three fifths of the cache were faster so, by up to 9 % where results are narrow, and larger
+/// ones slower by 1 to 5 % (H200, `docs/tuning.md`).
 #[inline]
 fn result_stays(device: &crate::Device, bytes: u64) -> bool {
     device.info().is_some_and(|info| bytes <= info.l2_bytes as u64 / 5 * 3)
+}
+
+/// A stream must be of the tensors' device.
+fn check_stream(stream: &crate::Stream, device: &crate::Device) -> crate::Result<()> {
+    stream.check_device(device)
 }

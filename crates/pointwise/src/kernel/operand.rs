@@ -9,8 +9,8 @@ pub enum Operand<'a> {
     /// Elements, broadcast.
     View(TensorView<'a>),
     /// One value for all elements. By PyTorch's rules it takes the type of the tensors, but that a float makes f32 of
-    /// integers and bool, and an integer i64 of bool. In 16 and 8 bits it is rounded to an element by `remainder`, `pow`,
-    /// comparisons and logical ops, and as what is divided; else it is an f32.
+    /// integers and bool, and an integer i64 of bool. In 16 and 8 bits it is rounded to an element by `remainder`,
+    /// `pow`, comparisons and logical ops, and as what is divided; else it is an f32.
     Number(Number),
 }
 

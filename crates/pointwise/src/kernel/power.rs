@@ -1,7 +1,7 @@
 //! `pow` with a number as exponent, as PyTorch has it: a product, a root or a reciprocal where there is one.
 //!
-//! These differ from `pow` in their special values: the square root of -0 is -0, of -inf NaN. Of PyTorch's list 0 is `pow`
-//! itself, which gives 1 for all, and 3 and -2 are `pow`, which rounds once where PyTorch rounds twice.
+//! These differ from `pow` in their special values: the square root of -0 is -0, of -inf NaN. Of PyTorch's list 0 is
+//! `pow` itself, which gives 1 for all, and 3 and -2 are `pow`, which rounds once where PyTorch rounds twice.
 
 use pointwise_core::DType;
 

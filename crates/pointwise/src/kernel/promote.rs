@@ -2,8 +2,8 @@
 
 use pointwise_core::{DType, Kind, OpInfo};
 
-use super::Operand;
 use super::ready::is_condition;
+use super::{Operand, check};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView};
 use crate::{Number, Stream};
@@ -11,8 +11,8 @@ use crate::{Number, Stream};
 /// The element type in which operands meet, as `torch.result_type` has it.
 ///
 /// Bool is below integers, and they are below floats. Of tensors with dimensions the types are promoted
-/// ([`DType::promote_types`]); a tensor without dimensions, and then a number, changes the result only if it is of a higher
-/// one of these three categories. A number is f32, i64 or bool.
+/// ([`DType::promote_types`]); a tensor without dimensions, and then a number, changes the result only if it is of a
+/// higher one of these three categories. A number is f32, i64 or bool.
 ///
 /// ```
 /// use pointwise::{DType, Device, Operand, Tensor, result_type};
@@ -93,10 +93,7 @@ pub(super) fn unary_type(info: &OpInfo, dtype: DType, params: &[Number]) -> Resu
             met = raised(met, *number);
         }
     }
-    match computed(info, met) {
-        Some(dtype) => Ok(dtype),
-        None => Err(ErrorKind::DType { op: info.name.to_owned(), got: met, allowed: info.types.to_vec() }.into()),
-    }
+    computed(info, met).ok_or_else(|| check::wrong_dtype(info, met))
 }
 
 /// What a number makes of the type of tensors.
@@ -135,17 +132,13 @@ pub(super) fn map_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option
     }
     // PyTorch refuses it whatever the other operand is.
     if has_bool && info.name == "sub" {
-        let op = info.name.to_owned();
-        return Err(ErrorKind::DType { op, got: DType::Bool, allowed: info.types.to_vec() }.into());
+        return Err(check::wrong_dtype(info, DType::Bool));
     }
     if (is_one && info.supports(first)) || !info.promotes() {
         return Ok(None);
     }
     let dtype = common(info.name, values)?;
-    match computed(info, dtype) {
-        Some(dtype) => Ok(Some(dtype)),
-        None => Err(ErrorKind::DType { op: info.name.to_owned(), got: dtype, allowed: info.types.to_vec() }.into()),
-    }
+    computed(info, dtype).map(Some).ok_or_else(|| check::wrong_dtype(info, dtype))
 }
 
 /// The tensors that operands of a call were converted to.

@@ -145,8 +145,8 @@ impl DropoutKernel {
         Ok((y, mask))
     }
 
-    /// Dropout of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can capture it (with
-    /// seed and offset as they are now).
+    /// Dropout of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can capture it
+    /// (with seed and offset as they are now).
     ///
     /// # Errors
     /// As [`DropoutKernel::run`], and: another shape, device or element type of `y`, views that are not contiguous or

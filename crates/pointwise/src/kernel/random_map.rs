@@ -3,15 +3,16 @@
 use pointwise_core::op::MAX_PARAMS;
 
 use super::map::Call;
-use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
-use crate::error::{ErrorKind, Result};
+use super::{MapDef, MapPlan, Operand, Strategy, check, settings, tuned};
+use crate::error::Result;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Number, Philox, Stream};
 
 /// An op of [`random_ops!`](pointwise_core::random_ops) with its parameters and launch settings.
 ///
-/// The random word of an element is a function of the call's place and of its row-major index in the result alone, whatever
-/// the element type, the strategy, the operands' strides and the device: a later call at the same place draws the same.
+/// The random word of an element is a function of the call's place and of its row-major index in the result alone,
+/// whatever the element type, the strategy, the operands' strides and the device: a later call at the same place draws
+/// the same.
 #[derive(Clone, Debug)]
 pub struct RandomKernel(Call);
 
@@ -34,11 +35,12 @@ impl RandomKernel {
         self.at(operands.len(), place)?.run(operands)
     }
 
-    /// The op on its operands, broadcast, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can
-    /// capture it (with seed and offset as they are now). `y` may be an operand's very memory.
+    /// The op on its operands, broadcast, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph
+    /// can capture it (with seed and offset as they are now). `y` may be an operand's very memory.
     ///
     /// # Errors
-    /// As [`RandomKernel::run`] and [`BinaryKernel::run_into`](crate::BinaryKernel::run_into); a `y` that is not contiguous.
+    /// As [`RandomKernel::run`] and [`BinaryKernel::run_into`](crate::BinaryKernel::run_into); a `y` that is not
+    /// contiguous.
     pub fn run_into<'b>(&self, operands: &[Operand<'_>], y: impl Into<TensorViewMut<'b>>, place: Philox) -> Result<()> {
         self.at(operands.len(), place)?.run_into(operands, y.into())
     }
@@ -74,11 +76,7 @@ impl RandomKernel {
     pub(crate) fn at(&self, given: usize, place: Philox) -> Result<Call> {
         let info = &self.0.def.info;
         if given != info.operands.len() {
-            return Err(ErrorKind::Unsupported {
-                what: format!("{} of {given} operands", info.name),
-                advice: format!("it has {}: {}", info.operands.len(), info.operands.join(", ")),
-            }
-            .into());
+            return Err(check::wrong_count(info, "operands", info.operands, given));
         }
         Ok(Call { place, ..self.0.clone() })
     }

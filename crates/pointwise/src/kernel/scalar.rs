@@ -43,8 +43,8 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
     number.rounded_word(&scalar, dtype)
 }
 
-/// Whether a number is rounded to the tensor's element type first, as PyTorch's CUDA kernels have it: their functions of
-/// `scalar_t` take it so, those of `opmath_t` in the type they compute in.
+/// Whether a number is rounded to the tensor's element type first, as PyTorch's CUDA kernels have it: their functions
+/// of `scalar_t` take it so, those of `opmath_t` in the type they compute in.
 fn is_element(info: &OpInfo, k: usize) -> bool {
     match info.name {
         _ if info.result == ResultType::Bool => true,

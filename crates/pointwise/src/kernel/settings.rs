@@ -1,6 +1,6 @@
 //! The launch settings that kernel objects have.
 
-use super::{DEFAULT_THREADS, Strategy, check};
+use super::{DEFAULT_THREADS, Strategy};
 use crate::error::Result;
 use crate::tensor::TensorView;
 use crate::{Device, Stream};
@@ -25,8 +25,8 @@ impl LaunchSettings {
         LaunchSettings { strategy, threads, stream: self.stream.clone() }
     }
 
-    /// The stream of a call on `device`: the one that was set, which is to wait for what else uses the views' memory, or the
-    /// device's own, kept in `own`.
+    /// The stream of a call on `device`: the one that was set, which is to wait for what else uses the views' memory,
+    /// or the device's own, kept in `own`.
     ///
     /// # Errors
     /// A stream of another device, the driver's.
@@ -40,7 +40,7 @@ impl LaunchSettings {
         let Some(stream) = &self.stream else {
             return Ok(own.insert(device.stream()));
         };
-        check::stream(stream, device)?;
+        stream.check_device(device)?;
         for view in views {
             view.use_on(stream)?;
         }
@@ -48,8 +48,8 @@ impl LaunchSettings {
     }
 }
 
-/// The builder methods of a kernel object whose [`LaunchSettings`] are at `self.$at`; the attributes are the documentation
-/// of `strategy`.
+/// The builder methods of a kernel object whose [`LaunchSettings`] are at `self.$at`; the attributes are the
+/// documentation of `strategy`.
 macro_rules! launch_settings {
     ($($at:tt).+; $(#[$strategy:meta])*) => {
         $(#[$strategy])*
@@ -85,9 +85,9 @@ macro_rules! settings {
         }
 
         $crate::kernel::settings::launch_settings! { 0.settings;
-            /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]), single elements ([`Strategy::Direct`]) or,
-            /// of some ops, a table ([`Strategy::Table`]). One that cannot serve a call is replaced by one that can; the plan
-            /// says so.
+            /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]), single elements
+            /// ([`Strategy::Direct`]) or, of some ops, a table ([`Strategy::Table`]). One that cannot serve a call is
+            /// replaced by one that can; the plan says so.
         }
     };
 }
@@ -96,8 +96,8 @@ pub(super) use settings;
 /// The tuner's setting of a kernel object that wraps a [`map::Call`](super::map::Call).
 macro_rules! tuned {
     () => {
-        /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
-        /// set holds all the same.
+        /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that
+        /// was set holds all the same.
         #[must_use]
         pub fn tuned(mut self, tuner: &crate::Tuner) -> Self {
             self.0.tuned = Some(tuner.choices(&self.0.def.info));

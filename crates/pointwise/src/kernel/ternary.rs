@@ -23,7 +23,8 @@ use crate::{Number, Stream};
 pub struct TernaryKernel(Call);
 
 impl MapDef {
-    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params). Of a binary op it runs nothing.
+    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params). Of a binary op it runs
+    /// nothing.
     pub fn ternary_with(&'static self, params: [Number; MAX_PARAMS]) -> TernaryKernel {
         TernaryKernel(Call::new(self, params))
     }
@@ -35,8 +36,8 @@ impl TernaryKernel {
 
     /// The op on every triple of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
-    /// Operands of different types are converted as [`BinaryKernel::run`](crate::BinaryKernel::run) does, a condition apart;
-    /// `lerp` takes one type, as in PyTorch.
+    /// Operands of different types are converted as [`BinaryKernel::run`](crate::BinaryKernel::run) does, a condition
+    /// apart; `lerp` takes one type, as in PyTorch.
     ///
     /// # Errors
     /// As [`BinaryKernel::run`](crate::BinaryKernel::run); a condition that is not bool.
@@ -49,8 +50,8 @@ impl TernaryKernel {
         self.0.run(&[a.into(), b.into(), c.into()])
     }
 
-    /// The op on every triple of elements, written to `y`, of any strides. Allocates nothing and waits for nothing, so that
-    /// a CUDA graph can capture it, unless operands are converted first. `y` may be an operand's very memory.
+    /// The op on every triple of elements, written to `y`, of any strides. Allocates nothing and waits for nothing, so
+    /// that a CUDA graph can capture it, unless operands are converted first. `y` may be an operand's very memory.
     ///
     /// # Errors
     /// As [`TernaryKernel::run`] and [`BinaryKernel::run_into`](crate::BinaryKernel::run_into).

@@ -14,8 +14,8 @@ pub(crate) type Places<const N: usize = TENSORS> = [i64; N];
 /// step along: an operand that is a number, or is not there.
 pub(crate) type Along = [i64; MAX_DIMS];
 
-/// A loop over the elements of a result, which is tensor 0, with every tensor's step along each dimension. Outermost dimension first; none
-/// has the size 1, and no two could be one.
+/// A loop over the elements of a result, which is tensor 0, with every tensor's step along each dimension. Outermost
+/// dimension first; none has the size 1, and no two could be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Walk<const N: usize = TENSORS> {
     rank: usize,
@@ -89,8 +89,9 @@ pub(crate) fn broadcast(shape: &Shape, strides: &[i64], result: &Shape) -> Along
 }
 
 impl<const N: usize> Walk<N> {
-    /// The loop over a result of shape `shape`, the strides of the tensors along it being `along`. Dimensions are put in
-    /// the order of the result's strides, so that stores come one after another, and merged where one step serves both.
+    /// The loop over a result of shape `shape`, the strides of the tensors along it being `along`. Dimensions are put
+    /// in the order of the result's strides, so that stores come one after another, and merged where one step serves
+    /// both.
     #[inline]
     pub(crate) fn new(shape: &Shape, along: &[Along; N]) -> Walk<N> {
         let mut walk = Walk { rank: 0, sizes: [1; MAX_DIMS], steps: [[0; N]; MAX_DIMS] };
@@ -167,8 +168,8 @@ impl<const N: usize> Walk<N> {
         self.rank <= 1 && self.is_inner_dense()
     }
 
-    /// The walk by vectors of `lanes` elements along the innermost dimension, if vectors never straddle rows and each lies
-    /// as `aligned` (addresses and steps in elements of a tensor) asks.
+    /// The walk by vectors of `lanes` elements along the innermost dimension, if vectors never straddle rows and each
+    /// lies as `aligned` (addresses and steps in elements of a tensor) asks.
     pub(crate) fn rows(&self, lanes: usize, aligned: impl Fn(usize, i64) -> bool) -> Option<Walk<N>> {
         let (size, steps) = self.inner();
         if self.rank == 0 || self.rank > MAX_ROW_DIMS || !self.is_inner_dense() || !size.is_multiple_of(lanes) {

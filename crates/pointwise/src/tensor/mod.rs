@@ -3,6 +3,7 @@
 mod gather;
 mod layout;
 mod overlap;
+mod raw;
 mod view;
 
 use std::fmt;
@@ -11,7 +12,8 @@ use pointwise_core::{DType, Scalar};
 
 pub use layout::Layout;
 pub use overlap::{Overlap, overlap};
-pub use view::{RawPointer, TensorView, TensorViewMut};
+pub use raw::RawPointer;
+pub use view::{TensorView, TensorViewMut};
 
 use crate::Device;
 use crate::error::{ErrorKind, Result};
@@ -186,8 +188,8 @@ impl Tensor {
     }
 
     #[inline]
-    fn raw(&self) -> view::Raw<'_> {
-        view::Raw {
+    fn raw(&self) -> raw::Raw<'_> {
+        raw::Raw {
             pointer: self.storage.pointer(),
             dtype: self.dtype,
             device: self.device,
@@ -227,7 +229,7 @@ impl Tensor {
     /// # Errors
     /// Another element type than `T`, a GPU tensor.
     pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
-        view::slice_mut(self.raw())
+        raw::slice_mut(self.raw())
     }
 
     /// A copy of the elements, in row-major order. Waits for the work that writes them.

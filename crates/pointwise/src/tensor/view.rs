@@ -2,109 +2,14 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr::{NonNull, without_provenance_mut};
 
 use pointwise_core::{DType, Scalar};
 
 use super::Layout;
+use super::raw::{Raw, RawPointer, slice_mut};
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
-use crate::storage::Usage;
 use crate::{Device, Stream, Tensor};
-
-/// A pointer into a device's memory: of the CPU's, as a pointer; of a GPU's, as an address.
-#[derive(Clone, Copy, Debug)]
-pub struct RawPointer(*mut u8);
-
-impl From<u64> for RawPointer {
-    fn from(address: u64) -> Self {
-        // GPU addresses have as many bits as the host's: CUDA's address space is unified.
-        RawPointer(without_provenance_mut(address as usize))
-    }
-}
-
-impl<T> From<*const T> for RawPointer {
-    fn from(pointer: *const T) -> Self {
-        RawPointer(pointer.cast_mut().cast())
-    }
-}
-
-impl<T> From<*mut T> for RawPointer {
-    fn from(pointer: *mut T) -> Self {
-        RawPointer(pointer.cast())
-    }
-}
-
-/// The fields both kinds of view have.
-#[derive(Clone, Copy)]
-pub(super) struct Raw<'a> {
-    pub(super) pointer: *mut u8,
-    pub(super) dtype: DType,
-    pub(super) device: Device,
-    pub(super) layout: Layout,
-    /// The storage's record of the streams that touch it; none for foreign memory.
-    pub(super) usage: Option<&'a Usage>,
-}
-
-impl Raw<'_> {
-    /// The same elements seen through `layout`.
-    fn with(self, layout: Layout) -> Self {
-        Raw { layout, ..self }
-    }
-
-    /// The elements of `layout`, `elements` past the first of this view.
-    fn moved(self, (layout, elements): (Layout, i64)) -> Self {
-        let bytes = elements as isize * self.dtype.size() as isize;
-        Raw { layout, pointer: self.pointer.wrapping_offset(bytes), ..self }
-    }
-
-    fn check_raw(pointer: RawPointer, dtype: DType, device: &Device, layout: &Layout) -> Result<()> {
-        let aligned = pointer.0.addr().is_multiple_of(dtype.size());
-        if layout.shape().numel() > 0 && (pointer.0.is_null() || !aligned) {
-            return Err(ErrorKind::Parameter {
-                name: "pointer",
-                value: format!("{:p}", pointer.0),
-                why: format!(
-                    "must not be null and must be a multiple of {}, the size of a {dtype} ({device})",
-                    dtype.size()
-                ),
-            }
-            .into());
-        }
-        Ok(())
-    }
-
-    /// A pointer for a slice of `T` over all elements.
-    fn slice_pointer<T: Scalar>(&self, what: &'static str) -> Result<NonNull<T>> {
-        if self.dtype != T::DTYPE {
-            return Err(ErrorKind::DType {
-                op: format!("{what}::<{}>", T::DTYPE),
-                got: self.dtype,
-                allowed: vec![T::DTYPE],
-            }
-            .into());
-        }
-        if !self.device.is_cpu() {
-            return Err(ErrorKind::Unsupported {
-                what: format!("{what} on {}", self.device),
-                advice: "the host cannot reach this memory; copy it with to_vec() or to_device(&Device::cpu())"
-                    .to_owned(),
-            }
-            .into());
-        }
-        self.layout.require_contiguous(what)?;
-        let pointer = if self.layout.shape().numel() == 0 { None } else { NonNull::new(self.pointer.cast::<T>()) };
-        Ok(pointer.unwrap_or(NonNull::dangling()))
-    }
-}
-
-/// The elements of memory that is exclusively borrowed for `'a`.
-pub(super) fn slice_mut<'a, T: Scalar>(raw: Raw<'a>) -> Result<&'a mut [T]> {
-    let pointer = raw.slice_pointer::<T>("as_mut_slice")?;
-    // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, and the callers have the
-    // only way to it; a pointer without elements behind it is dangling but aligned.
-    Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), raw.layout.shape().numel()) })
-}
 
 macro_rules! common {
     ($View:ident) => {
@@ -262,10 +167,7 @@ impl<'a> TensorView<'a> {
         shape: impl IntoShape,
         strides: &[i64],
     ) -> Result<Self> {
-        let layout = Layout::strided(shape.into_shape()?, strides)?;
-        let pointer = pointer.into();
-        Raw::check_raw(pointer, dtype, device, &layout)?;
-        Ok(TensorView::new(Raw { pointer: pointer.0, dtype, device: *device, layout, usage: None }))
+        Ok(TensorView::new(Raw::foreign(device, pointer, dtype, shape, strides)?))
     }
 
     /// The first element's address. On the CPU it may be read through, for `'a`.
@@ -381,21 +283,19 @@ impl<'a> TensorViewMut<'a> {
         shape: impl IntoShape,
         strides: &[i64],
     ) -> Result<Self> {
-        let layout = Layout::strided(shape.into_shape()?, strides)?;
-        let pointer = pointer.into();
-        Raw::check_raw(pointer, dtype, device, &layout)?;
-        if layout.may_repeat() {
+        let raw = Raw::foreign(device, pointer, dtype, shape, strides)?;
+        if raw.layout.may_repeat() {
             return Err(ErrorKind::Parameter {
                 name: "strides",
                 value: format!("{strides:?}"),
                 why: format!(
                     "two indices of shape {} would name the same element, which cannot be written",
-                    layout.shape()
+                    raw.layout.shape()
                 ),
             }
             .into());
         }
-        Ok(TensorViewMut::new(Raw { pointer: pointer.0, dtype, device: *device, layout, usage: None }))
+        Ok(TensorViewMut::new(raw))
     }
 
     /// This view to read.

@@ -37,8 +37,8 @@ pub(super) fn measurable(y: &TensorView<'_>, stream: &Stream) -> Result<&'static
     Ok(info)
 }
 
-/// The settings that can serve a call, the default ones, of so many threads, first. `plan` says which settings a wish comes
-/// to, and whether the strategy stands in for the one asked for.
+/// The settings that can serve a call, the default ones, of so many threads, first. `plan` says which settings a wish
+/// comes to, and whether the strategy stands in for the one asked for.
 pub(super) fn candidates(
     default: u32,
     vectors: &[Option<u32>],

@@ -1,4 +1,5 @@
-//! The autotuner: which strategy, how many threads and how many vectors of each are fastest on the user's device, measured once and kept.
+//! The autotuner: which strategy, how many threads and how many vectors of each are fastest on the user's device,
+//! measured once and kept.
 
 mod cache;
 mod calls;
@@ -51,8 +52,8 @@ impl Settings {
 ///
 /// A result is for calls like the one measured: of the same op, element type, size (within a power of two) and layout
 /// (unary ops and dropout: whether 16-byte vectors fit all tensors; ops of several operands: the [`Class`] of their
-/// broadcast) on the same device with the same driver, by a build of the same version and compiler of this crate. Calls of
-/// another kind run with the defaults.
+/// broadcast) on the same device with the same driver, by a build of the same version and compiler of this crate. Calls
+/// of another kind run with the defaults.
 ///
 /// ```no_run
 /// use pointwise::{Device, Tensor, Tuner, kernels};
@@ -157,8 +158,8 @@ impl Choices {
 
 impl Tuner {
     /// The results in the user's cache folder: `tuner-2.json` in `$POINTWISE_CACHE`, `$XDG_CACHE_HOME/pointwise` or
-    /// `~/.cache/pointwise`. Never fails: what cannot be used is told by [`Tuner::warnings`], and without a folder results
-    /// are kept in memory alone.
+    /// `~/.cache/pointwise`. Never fails: what cannot be used is told by [`Tuner::warnings`], and without a folder
+    /// results are kept in memory alone.
     pub fn load() -> Tuner {
         match cache::default_file() {
             Some(file) => Tuner::load_from(file),
@@ -171,8 +172,8 @@ impl Tuner {
         }
     }
 
-    /// The results in a file, which need not be there yet. A file that is damaged, is something else or has the format of
-    /// another version is ignored, with a warning, and replaced by the next result.
+    /// The results in a file, which need not be there yet. A file that is damaged, is something else or has the format
+    /// of another version is ignored, with a warning, and replaced by the next result.
     pub fn load_from(file: impl Into<PathBuf>) -> Tuner {
         let file = file.into();
         let (choices, warnings) = cache::read(&file);
@@ -194,13 +195,13 @@ impl Tuner {
         &self.warnings
     }
 
-    /// Measures `kernel` on these tensors with every strategy that can serve them, several numbers of threads and of vectors
-    /// of a thread, keeps the fastest for calls like this one, and writes the file. Takes some tens of milliseconds, and
-    /// writes the op's results to `y`.
+    /// Measures `kernel` on these tensors with every strategy that can serve them, several numbers of threads and of
+    /// vectors of a thread, keeps the fastest for calls like this one, and writes the file. Takes some tens of
+    /// milliseconds, and writes the op's results to `y`.
     ///
     /// # Errors
-    /// Those of [`UnaryKernel::run_into`]; tensors on the CPU, without elements, or not contiguous, a stream that is being
-    /// captured: there is nothing to measure.
+    /// Those of [`UnaryKernel::run_into`]; tensors on the CPU, without elements, or not contiguous, a stream that is
+    /// being captured: there is nothing to measure.
     ///
     /// Other ops: [`Tuner::tune_binary`], [`Tuner::tune_gated`], [`Tuner::tune_ternary`], [`Tuner::tune_random`],
     /// [`Tuner::tune_dropout`].

@@ -4,11 +4,12 @@
 //! [--json FILE]` runs the ops: those of one operand over all 2^32 f32 inputs (`--sample`: every 257th), all 65,536 of
 //! f16 and bf16 and all 256 of fp8; those of several over the grid of special values and 2^N random tuples (2^26 unless
 //! told; a quarter of more operands), and over all tuples where there are at most 2^24, as in fp8. Gradients of ops of
-//! one operand have in 16 bits every code of `x` with 16 grads before the random pairs; `--pairs 2^32` are all of them. Ops that may be off come before exact ones, quick
-//! ones before slow ones; `--skip-done` leaves out what an earlier run has. It says where a bound is not kept, and fails.
+//! one operand have in 16 bits every code of `x` with 16 grads before the random pairs; `--pairs 2^32` are all of them.
+//! Ops that may be off come before exact ones, quick ones before slow ones; `--skip-done` leaves out what an earlier
+//! run has. It says where a bound is not kept, and fails.
 //!
-//! `accuracy --table OURS.json... [--peers TORCH.json]... [--figure FILE.svg] [--json MERGED.json]` prints the tables of
-//! docs/accuracy.md; rows of later files take the place of those of earlier ones.
+//! `accuracy --table OURS.json... [--peers TORCH.json]... [--figure FILE.svg] [--json MERGED.json]` prints the tables
+//! of docs/accuracy.md; rows of later files take the place of those of earlier ones.
 
 mod figure;
 mod options;

@@ -73,8 +73,8 @@ impl Call {
     /// Runs the op.
     ///
     /// # Safety
-    /// The targets are of the op's number of results, of their type, shape and device, disjoint from each other, and each
-    /// operand equal to or disjoint from each; the pointers are their first elements, and may be written through.
+    /// The targets are of the op's number of results, of their type, shape and device, disjoint from each other, and
+    /// each operand equal to or disjoint from each; the pointers are their first elements, and may be written through.
     pub(super) unsafe fn write(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<()> {
         if ready.shape.contains(&0) {
             return Ok(());

@@ -13,8 +13,8 @@ use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 /// The gradients of an op of several operands, with parameters and launch settings: all of them in one pass over
 /// `grad` and the operands.
 ///
-/// Operands are broadcast together. Every gradient has the shape of the result: that of an operand which was broadcast is
-/// to be summed over the dimensions along which it was.
+/// Operands are broadcast together. Every gradient has the shape of the result: that of an operand which was broadcast
+/// is to be summed over the dimensions along which it was.
 ///
 /// ```
 /// use pointwise::{Device, Tensor, ops};
@@ -40,8 +40,8 @@ impl GradientsKernel {
     ///
     /// # Errors
     /// Another number of operands than the op has; operands of different element types or devices or that cannot be
-    /// broadcast together, an element type, number or parameter that the op does not take, no tensor at all; a stream of
-    /// another device, bad launch settings, a missing kernel, out of memory, the driver's.
+    /// broadcast together, an element type, number or parameter that the op does not take, no tensor at all; a stream
+    /// of another device, bad launch settings, a missing kernel, out of memory, the driver's.
     pub fn run(&self, operands: &[Operand<'_>]) -> Result<Vec<Tensor>> {
         let ready = self.ready(operands)?;
         let mut results = Vec::with_capacity(self.0.def.info.results.len());
@@ -60,12 +60,12 @@ impl GradientsKernel {
         Ok(results)
     }
 
-    /// The gradients into tensors that are there, of any strides. Allocates nothing and waits for nothing, so that a CUDA
-    /// graph can capture it. A result may be an operand's very memory.
+    /// The gradients into tensors that are there, of any strides. Allocates nothing and waits for nothing, so that a
+    /// CUDA graph can capture it. A result may be an operand's very memory.
     ///
     /// # Errors
-    /// As [`GradientsKernel::run`], and: another number of results than the op has; another shape, device or element type
-    /// of a result; one that shares memory with another, or with an operand but is not the same view.
+    /// As [`GradientsKernel::run`], and: another number of results than the op has; another shape, device or element
+    /// type of a result; one that shares memory with another, or with an operand but is not the same view.
     pub fn run_into(&self, operands: &[Operand<'_>], results: &mut [TensorViewMut<'_>]) -> Result<()> {
         let info = &self.0.def.info;
         let ready = self.ready(operands)?;

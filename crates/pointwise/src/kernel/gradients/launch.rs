@@ -18,8 +18,8 @@ type All<T> = [T; GRADIENT_TENSORS];
 
 impl Call {
     /// # Safety
-    /// The tensors at `start` are those of [`addresses`], the walk that of [`walk`]; operands are equal to or disjoint from the
-    /// results, which may be written; `stream` is of the context.
+    /// The tensors at `start` are those of [`addresses`], the walk that of [`walk`]; operands are equal to or disjoint
+    /// from the results, which may be written; `stream` is of the context.
     pub(super) unsafe fn launch(
         &self,
         context: &'static Context,

@@ -67,8 +67,9 @@ impl Call {
         promote::convert_all(info, operands, dtype, self.settings.stream.as_ref(), converted).map(Some)
     }
 
-    /// The result over `y`, which is operand `at`, whatever `operands` has there. Operands of another type are converted;
-    /// where they meet in another type than that of `y`, the result is, too, if PyTorch's `can_cast` allows it.
+    /// The result over `y`, which is operand `at`, whatever `operands` has there. Operands of another type are
+    /// converted; where they meet in another type than that of `y`, the result is, too, if PyTorch's `can_cast` allows
+    /// it.
     pub(in crate::kernel) fn run_inplace<const N: usize>(
         &self,
         y: TensorViewMut<'_>,
@@ -151,8 +152,8 @@ impl Call {
     /// Runs the op.
     ///
     /// # Safety
-    /// `y` is of the result's type, shape and device, and each operand equal to or disjoint from it; `target` is its first
-    /// element, and may be written through.
+    /// `y` is of the result's type, shape and device, and each operand equal to or disjoint from it; `target` is its
+    /// first element, and may be written through.
     unsafe fn write(&self, ready: &Ready<'_>, target: *mut u8, y: &TensorView<'_>) -> Result<()> {
         if ready.shape.contains(&0) {
             return Ok(());

@@ -8,8 +8,8 @@ use crate::cpu::MapFn;
 use crate::error::Result;
 use crate::kernel::{Class, Entry, Lookup, check, scalar};
 
-/// An op of two or three operands as the host knows it. Made by [`host_binary!`](crate::host_binary) and its siblings from
-/// a row of an op table.
+/// An op of two or three operands as the host knows it. Made by [`host_binary!`](crate::host_binary) and its siblings
+/// from a row of an op table.
 #[derive(Debug)]
 pub struct MapDef {
     /// The row.
@@ -28,8 +28,8 @@ pub struct MapDef {
 }
 
 impl MapDef {
-    /// The formula in f64, for elements of a tensor of type `dtype`: the exact result to f64's accuracy, not yet rounded
-    /// to the result's type, a bool as 0 or 1. `None` for ops on bits alone.
+    /// The formula in f64, for elements of a tensor of type `dtype`: the exact result to f64's accuracy, not yet
+    /// rounded to the result's type, a bool as 0 or 1. `None` for ops on bits alone.
     ///
     /// # Errors
     /// An element type or a parameter that the op does not take.

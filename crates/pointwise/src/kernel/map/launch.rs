@@ -31,8 +31,8 @@ impl Call {
     }
 
     /// # Safety
-    /// `target` is the first element of the result, which may be written; the walk is of the result's and the operands' shapes
-    /// and strides, the operands equal to or disjoint from the result; `stream` is of the context.
+    /// `target` is the first element of the result, which may be written; the walk is of the result's and the operands'
+    /// shapes and strides, the operands equal to or disjoint from the result; `stream` is of the context.
     pub(super) unsafe fn launch(
         &self,
         context: &'static Context,
@@ -75,8 +75,8 @@ impl Call {
         }
     }
 
-    /// The kernel and the threads of a block for a walk whose result starts at `target`: a tuner's where it has some for
-    /// such calls, and no strategy was set.
+    /// The kernel and the threads of a block for a walk whose result starts at `target`: a tuner's where it has some
+    /// for such calls, and no strategy was set.
     fn settle(&self, ready: &Ready<'_>, walk: &Walk, target: usize) -> (Choice<TENSORS>, u32) {
         let choice = self.choose(ready, walk, target, self.settings.strategy);
         let threads = if choice.table { PAIRS_THREADS } else { self.settings.threads };

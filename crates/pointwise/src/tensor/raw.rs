@@ -1,0 +1,117 @@
+//! What views of both kinds are: a place in memory, and how elements lie there.
+
+use std::ptr::{NonNull, without_provenance_mut};
+
+use pointwise_core::{DType, Scalar};
+
+use super::Layout;
+use crate::Device;
+use crate::error::{ErrorKind, Result};
+use crate::shape::IntoShape;
+use crate::storage::Usage;
+
+/// A pointer into a device's memory: of the CPU's, as a pointer; of a GPU's, as an address.
+#[derive(Clone, Copy, Debug)]
+pub struct RawPointer(*mut u8);
+
+impl From<u64> for RawPointer {
+    fn from(address: u64) -> Self {
+        // GPU addresses have as many bits as the host's: CUDA's address space is unified.
+        RawPointer(without_provenance_mut(address as usize))
+    }
+}
+
+impl<T> From<*const T> for RawPointer {
+    fn from(pointer: *const T) -> Self {
+        RawPointer(pointer.cast_mut().cast())
+    }
+}
+
+impl<T> From<*mut T> for RawPointer {
+    fn from(pointer: *mut T) -> Self {
+        RawPointer(pointer.cast())
+    }
+}
+
+/// The fields both kinds of view have.
+#[derive(Clone, Copy)]
+pub(super) struct Raw<'a> {
+    pub(super) pointer: *mut u8,
+    pub(super) dtype: DType,
+    pub(super) device: Device,
+    pub(super) layout: Layout,
+    /// The storage's record of the streams that touch it; none for foreign memory.
+    pub(super) usage: Option<&'a Usage>,
+}
+
+impl Raw<'_> {
+    /// The same elements seen through `layout`.
+    pub(super) fn with(self, layout: Layout) -> Self {
+        Raw { layout, ..self }
+    }
+
+    /// The elements of `layout`, `elements` past the first of this view.
+    pub(super) fn moved(self, (layout, elements): (Layout, i64)) -> Self {
+        let bytes = elements as isize * self.dtype.size() as isize;
+        Raw { layout, pointer: self.pointer.wrapping_offset(bytes), ..self }
+    }
+
+    /// Memory that other code owns.
+    ///
+    /// # Errors
+    /// Null or misaligned pointers, and strides that do not go with the shape.
+    pub(super) fn foreign(
+        device: &Device,
+        pointer: impl Into<RawPointer>,
+        dtype: DType,
+        shape: impl IntoShape,
+        strides: &[i64],
+    ) -> Result<Self> {
+        let layout = Layout::strided(shape.into_shape()?, strides)?;
+        let pointer = pointer.into();
+        let aligned = pointer.0.addr().is_multiple_of(dtype.size());
+        if layout.shape().numel() > 0 && (pointer.0.is_null() || !aligned) {
+            return Err(ErrorKind::Parameter {
+                name: "pointer",
+                value: format!("{:p}", pointer.0),
+                why: format!(
+                    "must not be null and must be a multiple of {}, the size of a {dtype} ({device})",
+                    dtype.size()
+                ),
+            }
+            .into());
+        }
+        Ok(Raw { pointer: pointer.0, dtype, device: *device, layout, usage: None })
+    }
+
+    /// A pointer for a slice of `T` over all elements.
+    pub(super) fn slice_pointer<T: Scalar>(&self, what: &'static str) -> Result<NonNull<T>> {
+        if self.dtype != T::DTYPE {
+            return Err(ErrorKind::DType {
+                op: format!("{what}::<{}>", T::DTYPE),
+                got: self.dtype,
+                allowed: vec![T::DTYPE],
+            }
+            .into());
+        }
+        if !self.device.is_cpu() {
+            return Err(ErrorKind::Unsupported {
+                what: format!("{what} on {}", self.device),
+                advice: "the host cannot reach this memory; copy it with to_vec() or to_device(&Device::cpu())"
+                    .to_owned(),
+            }
+            .into());
+        }
+        self.layout.require_contiguous(what)?;
+        let pointer = if self.layout.shape().numel() == 0 { None } else { NonNull::new(self.pointer.cast::<T>()) };
+        Ok(pointer.unwrap_or(NonNull::dangling()))
+    }
+}
+
+/// The elements of memory that is exclusively borrowed for `'a`.
+pub(super) fn slice_mut<'a, T: Scalar>(raw: Raw<'a>) -> Result<&'a mut [T]> {
+    let pointer = raw.slice_pointer::<T>("as_mut_slice")?;
+    // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, and the callers have the
+    // only way to it; a pointer without elements behind it is dangling but aligned.
+    Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), raw.layout.shape().numel()) })
+}
