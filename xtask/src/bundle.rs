@@ -22,6 +22,7 @@ golden      PyTorch's results against the CPU and the GPU: [POINTWISE_GOLDEN=DIR
 accuracy    every float op against f64, f32 over all 2^32 inputs: ./accuracy [--op RE] [--pairs 2^26] [--json FILE]
 bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json FILE]
 convert_bandwidth  every conversion between element types beside a copy: [--n N] [--from TYPE]
+table_bandwidth  ops of two bytes by a table of all pairs and by the formula: [--op NAME] [--dtype TYPE]
 rope_bandwidth  the rotary embedding beside a copy: ./rope_bandwidth [--lines] [--json FILE]; --sweep tries launch settings
 launch      host time of a call beside a bare launch
 first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16

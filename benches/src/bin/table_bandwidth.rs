@@ -6,7 +6,7 @@
 //! arbitrary bytes.
 
 use benches::{median, times_after};
-use pointwise::{BINARY, DType, Device, GATED, Kind, Operand, Strategy, Tensor};
+use pointwise::{BINARY, DType, Device, GATED, Number, Strategy, Tensor};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut names, mut types): (Vec<String>, Vec<String>) = Default::default();
@@ -30,32 +30,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if !chosen(&types, dtype.name()) {
             continue;
         }
-        for def in BINARY.iter().chain(GATED) {
-            if !(def.info.supports(dtype) && def.info.result.of(dtype) == dtype && chosen(&names, def.info.name)) {
+        let all = BINARY.iter().map(|def| (def, false)).chain(GATED.iter().map(|def| (def, true)));
+        for (def, gated) in all {
+            // Without parameters, and with two tensors of a size: the others have no table that could pay.
+            let has_table = def.info.params.is_empty() && !def.info.operands.contains(&"weight");
+            let gives = def.info.supports(dtype) && def.info.result.of(dtype) == dtype;
+            if !(has_table && gives && chosen(&names, def.info.name)) {
                 continue;
             }
             let mut line = String::new();
             for log in 20..=28 {
                 let n = 1_usize << log;
-                let bytes = |n: usize| -> pointwise::Result<Tensor> {
-                    let bytes: Vec<u8> = (0..n as u32).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 21) as u8).collect();
+                let operand = |seed: u32| {
+                    let bytes: Vec<u8> =
+                        (0..n as u32).map(|i| ((i ^ seed).wrapping_mul(0x9E37_79B1) >> 21) as u8).collect();
                     Tensor::from_bytes(&device, dtype, &bytes, [n])
                 };
-                let mut y = Tensor::empty(&device, dtype, [n])?;
-                // Gated ops have both operands in one tensor.
-                let gated = def.info.kind == Kind::Gated;
-                let (a, b) =
-                    if gated { (bytes(2 * n)?.reshape([1, 2 * n])?, None) } else { (bytes(n)?, Some(bytes(n)?)) };
-                if gated {
-                    y = y.reshape([1, n])?;
-                }
+                let (a, b, mut y) = (operand(0)?, operand(0x5555)?, Tensor::empty(&device, dtype, [n])?);
                 let mut us = |strategy| -> pointwise::Result<f64> {
-                    let kernel = def.kernel().strategy(strategy);
-                    let mut operands = vec![Operand::from(&a)];
-                    operands.extend(b.as_ref().map(Operand::from));
-                    kernel.run_into(&operands, &mut y)?;
-                    Ok(1e3
-                        * median(times_after(&device, 21, || flush.set_zero(), || kernel.run_into(&operands, &mut y))?))
+                    let mut call = || match gated {
+                        true => def.gated_with([Number::Default; _]).strategy(strategy).run_pair_into(&a, &b, &mut y),
+                        false => def.binary_with([Number::Default; _]).strategy(strategy).run_into(&a, &b, &mut y),
+                    };
+                    call()?;
+                    Ok(1e3 * median(times_after(&device, 21, || flush.set_zero(), call)?))
                 };
                 let (table, formula) = (us(Strategy::Table)?, us(Strategy::RegisterCopy)?);
                 line += &format!(" 2^{log} {table:.1}/{formula:.1}={:.2}", table / formula);

@@ -259,7 +259,7 @@ fn wrong_calls_are_typed_errors() {
         let x = Tensor::full(&device, 1.0_f32, [4, 6]).unwrap();
         let kernel = random::kernels::silu_dropout_add(0.5);
         let error = kernel.run(&[(&x).into(), (&x).into()], PLACE).unwrap_err();
-        assert_eq!(error.to_string(), "silu_dropout_add of 2 operands: it has 3: residual, gate, value",);
+        assert_eq!(error.to_string(), "silu_dropout_add with 2 operands: it has 3: residual, gate, value");
         let mut y = Tensor::zeros(&device, DType::F32, [6, 4]).unwrap();
         let turned = y.view_mut().transpose(0, 1).unwrap();
         let error = kernel.run_into(&[(&x).into(), (&x).into(), (&x).into()], turned, PLACE).unwrap_err();

@@ -3,8 +3,8 @@
 //! On a GPU: events around each single launch, cold and warm. *Cold*: before each launch twice the level-2 cache is
 //! written with a memset. That also keeps the device so busy that the host is ahead, and no wait for a launch is
 //! timed. *Warm*: calls follow one another, behind enough such memsets that all are queued before the first begins.
-//! The copy is timed in turns with the op (op, copy, copy, op). Events have steps of half a microsecond, and are apart
-//! around a kernel that does nothing too: see the launch floor of a report. CUPTI's busy times ([`Gauge::busy`]), which
+//! The copy is timed in turns with the op (op, copy, copy, op). Events are apart around a kernel that does nothing,
+//! too: see the launch floor of a report. CUPTI's busy times ([`Gauge::busy`]), which
 //! the published ones are, leave that out.
 
 use std::time::Instant;

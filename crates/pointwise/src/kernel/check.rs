@@ -60,7 +60,7 @@ pub(super) fn threads(threads: u32) -> Result<()> {
 pub(super) fn wrong_count(info: &OpInfo, what: &str, names: &[&str], got: usize) -> Error {
     ErrorKind::Unsupported {
         what: format!("{} with {got} {what}", info.name),
-        advice: format!("they are {}", names.join(", ")),
+        advice: format!("it has {}: {}", names.len(), names.join(", ")),
     }
     .into()
 }

@@ -116,18 +116,19 @@ pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
         && matches!(dtype, DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8)
 }
 
-/// From how many elements on a table is faster than the formula, of the ops of which it is at all. Filling the blocks'
-/// tables costs as much as about 2^24 elements take to move; an op gains by it what its formula costs more than the
-/// memory does (`docs/tuning.md`).
+/// From how many elements on a table is faster than the formula, of the ops of which it is at all (H200,
+/// `table_bandwidth`). Filling the blocks' tables costs as much as about 2^24 elements take to move; an op gains by it
+/// what its formula costs more than the memory does (`docs/tuning.md`).
 pub(super) fn pays_from(info: &OpInfo, dtype: DType) -> Option<u64> {
+    let float = matches!(dtype, DType::F8E4M3 | DType::F8E5M2);
     match (info.name, dtype) {
         _ if !serves(info, dtype) => None,
-        ("pow", _) => Some(1 << 24),
-        ("floor_divide" | "remainder", DType::I8) => Some(1 << 24),
+        ("pow", _) => Some(1 << 23),
+        ("remainder", _) if dtype != DType::U8 => Some(1 << 23),
+        ("floor_divide", DType::I8) => Some(1 << 24),
         ("div_trunc", DType::I8) => Some(1 << 25),
-        ("remainder", DType::F8E4M3 | DType::F8E5M2) => Some(1 << 25),
         ("gelu_and_mul", _) => Some(1 << 25),
-        ("floor_divide", DType::F8E4M3 | DType::F8E5M2) => Some(1 << 27),
+        ("floor_divide" | "div", _) if float => Some(1 << 26),
         _ => None,
     }
 }
