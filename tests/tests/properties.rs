@@ -21,12 +21,12 @@ fn rows_that_have_a_long_path_say_so() {
         let functions = [".sin()", ".cos()", ".pow(", ".pow_gradients(", ".remainder(", ".floor_divide("];
         let long = functions.into_iter().any(has)
             || info.kind == Kind::Unary && [".gelu()", ".gelu_tanh()", ".softplus()"].into_iter().any(has);
-        assert_eq!(info.properties.long_path, long, "{}: {}", info.name, info.formula);
+        assert_eq!(info.properties.long, long, "{}: {}", info.name, info.formula);
         // Every sine or cosine of the family is that of the last operand.
         let last = info.operands.last().unwrap();
         let angle = [".sin()", ".cos()"].iter().any(|function| has(&format!("{last}{function}")));
         assert_eq!(info.properties.angle, angle, "{}: {}", info.name, info.formula);
-        assert!(info.properties.long_path || !info.properties.angle);
+        assert!(info.properties.long || !info.properties.angle);
     }
     assert_eq!(infos().filter(|info| info.properties.angle).count(), 4);
 }

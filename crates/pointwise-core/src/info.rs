@@ -121,10 +121,10 @@ pub struct ParamInfo {
 /// ([`unary_ops`](crate::unary_ops)). Without them every op is right; with them templates choose faster code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
-    /// The word `long_path`: its code is long, for it uses a function with a long path for few arguments (`sin`, `cos`,
+    /// The word `long`: its code is long, for it uses a function with a long path for few arguments (`sin`, `cos`,
     /// `pow`, `remainder`, `floor_divide`), or one of many steps (`gelu`, `gelu_tanh`, `softplus` of one operand). A
     /// thread of a unary kernel takes several vectors sooner.
-    pub long_path: bool,
+    pub long: bool,
     /// The word `long_half`: its formula for 16-bit floats is so long that a thread of a large call had better take two
     /// vectors: one waits for memory while the other is worked on.
     pub long_half: bool,
@@ -145,7 +145,7 @@ pub struct Properties {
 impl Properties {
     /// Those of a row that says nothing.
     pub const NONE: Properties =
-        Properties { long_path: false, long_half: false, angle: false, truths: false, sign: None, constant: false };
+        Properties { long: false, long_half: false, angle: false, truths: false, sign: None, constant: false };
 }
 
 /// See [`Properties::sign`].

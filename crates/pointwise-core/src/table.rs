@@ -12,7 +12,7 @@
 ///     /// `max(x, 0)^2`.
 ///     squared_relu: SquaredRelu (x: Num) -> T, [floats ints], Ulp(1.0) => { let r = x.maximum(T::ZERO); r * r };
 ///     /// `x + sin^2(a x) / a` (Ziyin et al. 2020).
-///     snake: Snake { a = 1.0 } (x: Real) -> T, [f32 bf16 long_path], Ulp(4.0) => { let s = (a * x).sin(); x + s * s / a };
+///     snake: Snake { a = 1.0 } (x: Real) -> T, [f32 bf16 long], Ulp(4.0) => { let s = (a * x).sin(); x + s * s / a };
 /// }
 /// # fn main() {}
 /// ```
@@ -356,15 +356,15 @@ macro_rules! __set_word {
     ($info:ident int_to_float) => {
         $info.int_to_float = true
     };
-    ($info:ident long_path) => {
-        $info.properties.long_path = true
+    ($info:ident long) => {
+        $info.properties.long = true
     };
     ($info:ident long_half) => {
         $info.properties.long_half = true
     };
     ($info:ident angle) => {
         $info.properties.angle = true;
-        $info.properties.long_path = true
+        $info.properties.long = true
     };
     ($info:ident truths) => {
         $info.properties.truths = true
@@ -386,7 +386,7 @@ macro_rules! __set_word {
 #[macro_export]
 macro_rules! __dtypes {
     ([int_to_float $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([long_path $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([long $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([long_half $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([angle $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([truths $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };

@@ -9,7 +9,7 @@ macro_rules! for_types {
         $($crate::for_types! { @$set $visitor $args })*
     };
     (@int_to_float $v:tt $args:tt) => {};
-    (@long_path $v:tt $args:tt) => {};
+    (@long $v:tt $args:tt) => {};
     (@long_half $v:tt $args:tt) => {};
     (@angle $v:tt $args:tt) => {};
     (@truths $v:tt $args:tt) => {};

@@ -258,7 +258,7 @@ fn selected<M: Map>(truths: [u32; 4], [b, c]: [[u64; 2]; 2], map: M) -> [u64; 2]
     let mut out = [0; 2];
     unroll!(at most 4: i < 4 => {
         let word = |pair: [u64; 2]| (pair[i / 2] >> (32 * (i % 2))) as u32;
-        let truth = memory::signs::<0xBA98>(truths[i], 0);
+        let truth = memory::choose::<0xBA98>(truths[i], 0);
         let mask = if if_true { truth } else { 0 } | if if_false { !truth } else { 0 };
         out[i / 2] |= ((word(b) & mask | word(c) & !mask) as u64) << (32 * (i % 2));
     });

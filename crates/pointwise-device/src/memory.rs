@@ -222,12 +222,6 @@ pub fn repeat<const BYTES: u32>(word: u32) -> u64 {
     twice
 }
 
-/// [`choose`] of signs.
-#[inline(always)]
-pub fn signs<const BYTES: u32>(a: u32, b: u32) -> u32 {
-    choose::<BYTES>(a, b)
-}
-
 /// The bytes of two words that `BYTES` selects, in the manner of `prmt`: 8 added to a selector takes the byte's sign,
 /// all over the byte.
 #[inline(always)]

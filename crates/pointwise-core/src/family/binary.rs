@@ -16,11 +16,11 @@ crate::binary_ops! { binary_family;
     /// The quotient, rounded to f32, cut towards zero; integers: that of C, 0 for a zero divisor.
     div_trunc: DivTrunc (a, b: Num) -> T, [floats ints], Exact => a.trunc_divide(b);
     /// The quotient rounded down, through the exact remainder; integers: 0 for a zero divisor.
-    floor_divide: FloorDivide (a, b: Num) -> T, [floats ints long_path], Ulp(2.0) => a.floor_divide(b);
+    floor_divide: FloorDivide (a, b: Num) -> T, [floats ints long], Ulp(2.0) => a.floor_divide(b);
     /// What rounding the quotient down leaves, exact but for one rounding; the sign of b. Integers: 0 for a zero divisor.
-    remainder: Remainder (a, b: Num) -> T, [floats ints long_path], Exact => a.remainder(b);
+    remainder: Remainder (a, b: Num) -> T, [floats ints long], Exact => a.remainder(b);
     /// `a` to the power `b`, with the special cases of C99; integers wrap, and a negative exponent leaves 1, -1 or 0.
-    pow: Pow (a, b: Num) -> T, [floats ints long_path], Ulp(1.0) => a.pow(b);
+    pow: Pow (a, b: Num) -> T, [floats ints long], Ulp(1.0) => a.pow(b);
     /// The larger; NaN if either is NaN; +0 above -0; bool: or.
     maximum: Maximum (a, b: Num) -> T, [floats ints bool], Exact => a.maximum(b);
     /// The smaller; NaN if either is NaN; -0 below +0; bool: and.

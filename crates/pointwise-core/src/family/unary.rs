@@ -45,9 +45,9 @@ crate::unary_ops! { unary_family;
     /// `max(x, 0)`; NaN stays NaN.
     relu: Relu (x: Num) -> T, [floats ints], Exact => x.maximum(T::ZERO);
     /// `x (1 + erf(x / sqrt 2)) / 2` (Hendrycks and Gimpel 2016), accurate in the negative tail.
-    gelu: Gelu (x: Real) -> T, [floats long_path], Ulp(3.0) => x.gelu();
+    gelu: Gelu (x: Real) -> T, [floats long], Ulp(3.0) => x.gelu();
     /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`: `gelu(approximate='tanh')`.
-    gelu_tanh: GeluTanh (x: Real) -> T, [floats long_path], Ulp(3.0) => x.gelu_tanh();
+    gelu_tanh: GeluTanh (x: Real) -> T, [floats long], Ulp(3.0) => x.gelu_tanh();
     /// `x / (1 + e^-x)`.
     silu: Silu (x: Real) -> T, [floats], Ulp(3.0) => x.silu();
     /// `1 / (1 + e^-x)`.
@@ -76,7 +76,7 @@ crate::unary_ops! { unary_family;
     hardtanh: Hardtanh { min_val = -1.0, max_val = 1.0 } (x: Num) -> T, [floats ints], Exact => x.maximum(min_val).minimum(max_val);
     /// `beta x > threshold ? x : ln(1 + e^(beta x)) / beta`. The bound is for a `beta` that is a power of two: with another
     /// the rounding of `beta x` is added, as in PyTorch.
-    softplus: Softplus { beta = 1.0, threshold = 20.0 } (x: Real) -> T, [floats long_path], Ulp(3.0) => {
+    softplus: Softplus { beta = 1.0, threshold = 20.0 } (x: Real) -> T, [floats long], Ulp(3.0) => {
         let t = x * beta;
         t.if_above(threshold, x, t.softplus() * beta.recip())
     };

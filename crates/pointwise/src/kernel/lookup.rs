@@ -116,21 +116,28 @@ pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
         && matches!(dtype, DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8)
 }
 
-/// From how many elements on a table is faster than the formula, of the ops of which it is at all (H200,
-/// `table_bandwidth`). Filling the blocks' tables costs as much as about 2^24 elements take to move; an op gains by it
-/// what its formula costs more than the memory does (`docs/tuning.md`).
+/// From how many elements on a table is faster than the formula, of the ops of which it is at all, as `table_bandwidth`
+/// found on an H200. Filling the blocks' tables costs as much as about 2^24 elements take to move; an op gains by it what
+/// its formula costs more than the memory does (`docs/tuning.md`).
 pub(super) fn pays_from(info: &OpInfo, dtype: DType) -> Option<u64> {
-    let float = matches!(dtype, DType::F8E4M3 | DType::F8E5M2);
-    match (info.name, dtype) {
-        _ if !serves(info, dtype) => None,
-        ("pow", _) => Some(1 << 23),
-        ("remainder", _) if dtype != DType::U8 => Some(1 << 23),
-        ("floor_divide", DType::I8) => Some(1 << 24),
-        ("div_trunc", DType::I8) => Some(1 << 25),
-        ("gelu_and_mul", _) => Some(1 << 25),
-        ("floor_divide" | "div", _) if float => Some(1 << 26),
-        _ => None,
+    if !serves(info, dtype) {
+        return None;
     }
+    let power = match (dtype, info.name) {
+        (DType::F8E4M3, "pow" | "remainder") => 23,
+        (DType::F8E4M3, "gelu_and_mul") => 24,
+        (DType::F8E4M3, "floor_divide" | "div") => 26,
+        (DType::F8E5M2, "pow" | "remainder" | "gelu_and_mul") => 22,
+        (DType::F8E5M2, "floor_divide") => 23,
+        (DType::F8E5M2, "div" | "gelu_tanh_and_mul") => 25,
+        (DType::F8E5M2, "div_trunc" | "silu_and_mul") => 26,
+        (DType::I8, "pow" | "floor_divide" | "remainder" | "div_trunc") => 20,
+        (DType::I8, "maximum" | "minimum") => 26,
+        // Not measured: what i8's would bear with a formula half as long.
+        (DType::U8, "pow") => 23,
+        _ => return None,
+    };
+    Some(1 << power)
 }
 
 /// Blocks of a launch of so many vectors: as many as the device has room for at a time, so that each fills its table

@@ -27,7 +27,6 @@ mod unary;
 mod walk;
 
 pub use binary::{BinaryKernel, GatedKernel};
-use check::threads as check_threads;
 pub use choice::MapPlan;
 pub(crate) use convert::ConvertDef;
 pub use convert::ConvertKernel;
@@ -60,9 +59,4 @@ pub(crate) use walk::{Places, Walk};
 #[inline]
 fn result_stays(device: &crate::Device, bytes: u64) -> bool {
     device.info().is_some_and(|info| bytes <= info.l2_bytes as u64 / 5 * 3)
-}
-
-/// A stream must be of the tensors' device.
-fn check_stream(stream: &crate::Stream, device: &crate::Device) -> crate::Result<()> {
-    stream.check_device(device)
 }

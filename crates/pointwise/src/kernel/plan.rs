@@ -120,13 +120,13 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
 /// Vectors of a thread, of so many; `streams` says whether the operand passes through the cache.
 fn steps(call: &Call, vectors: u64, streams: bool) -> u32 {
     let (size, result) = (call.dtype.size(), call.result.of(call.dtype).size());
-    let Properties { long_path, long_half, .. } = call.properties;
+    let Properties { long, long_half, .. } = call.properties;
     let two = match size {
         _ if 4 * result <= size && !streams => TWO_NARROW_MIN,
         _ if result < size => SEVERAL_MIN,
-        4 if long_path && vectors >= SEVERAL_MIN => return 4,
-        4 if long_path => TWO_LONG_MIN,
-        2 if long_path => TWO_LONG_HALF_MIN,
+        4 if long && vectors >= SEVERAL_MIN => return 4,
+        4 if long => TWO_LONG_MIN,
+        2 if long => TWO_LONG_HALF_MIN,
         2 if long_half => SEVERAL_MIN,
         _ => return 1,
     };
@@ -232,7 +232,7 @@ mod tests {
             plan(&call).unwrap().steps
         };
         let [short, half] = [Properties::NONE, Properties { long_half: true, ..Properties::NONE }];
-        let long = Properties { long_path: true, ..Properties::NONE };
+        let long = Properties { long: true, ..Properties::NONE };
         assert_eq!([DType::F32, DType::BF16].map(|dtype| steps(dtype, short, 1 << 32)), [1, 1]);
         assert_eq!([1 << 25, 1 << 26].map(|n| steps(DType::BF16, half, n)), [1, 2]);
         assert_eq!(steps(DType::F32, half, 1 << 32), 1);

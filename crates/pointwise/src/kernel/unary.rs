@@ -10,7 +10,7 @@ use super::choice::{Arguments, Choice, Queue, Tensors};
 use super::plan::{Call, MAX_STEPS, plan};
 use super::promote;
 use super::walk::{Along, TENSORS, Walk, broadcast, strided_blocks};
-use super::{Entry, Plan, Strategy, Variant};
+use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings};
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
@@ -42,15 +42,7 @@ impl UnaryDef {
 
     /// The op with parameters, in the order of [`OpInfo::params`].
     pub fn kernel_with(&'static self, params: [Number; MAX_PARAMS]) -> UnaryKernel {
-        UnaryKernel {
-            def: self,
-            params,
-            strategy: Strategy::Auto,
-            threads: DEFAULT_THREADS,
-            vectors: None,
-            stream: None,
-            tuned: None,
-        }
+        UnaryKernel { def: self, params, settings: LaunchSettings::new(), vectors: None, tuned: None }
     }
 
     /// The formula in f64, for elements of a tensor of type `dtype`: the exact result to f64's accuracy, not yet rounded
@@ -63,7 +55,7 @@ impl UnaryDef {
         dtype: DType,
         params: &[Number; MAX_PARAMS],
     ) -> Result<Option<impl Fn(f64) -> f64 + Copy + use<>>> {
-        self.check_dtype(dtype)?;
+        check::dtype(&self.info, dtype)?;
         let mut words = Words::default();
         for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
             *word = number.oracle(info, dtype)?.to_bits();
@@ -77,13 +69,6 @@ impl UnaryDef {
     /// As there.
     pub fn oracle(&self, dtype: DType, params: &[Number; MAX_PARAMS], x: f64) -> Result<Option<f64>> {
         Ok(self.oracle_for(dtype, params)?.map(|oracle| oracle(x)))
-    }
-
-    fn check_dtype(&self, dtype: DType) -> Result<()> {
-        if self.info.supports(dtype) {
-            return Ok(());
-        }
-        Err(ErrorKind::DType { op: self.info.name.to_owned(), got: dtype, allowed: self.info.types.to_vec() }.into())
     }
 }
 
@@ -101,11 +86,9 @@ impl UnaryDef {
 pub struct UnaryKernel {
     def: &'static UnaryDef,
     params: [Number; MAX_PARAMS],
-    strategy: Strategy,
-    threads: u32,
+    settings: LaunchSettings,
     /// `None` where it is left open; checked where it is used.
     vectors: Option<u32>,
-    stream: Option<Stream>,
     tuned: Option<Choices>,
 }
 
@@ -115,33 +98,16 @@ impl UnaryKernel {
         self.def
     }
 
-    /// The strategy on CUDA devices. One that cannot serve a call is replaced by one that can; [`UnaryKernel::plan`] says
-    /// so.
-    #[must_use]
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
-        self
-    }
-
-    /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024. The `table` strategy has its own number.
-    #[must_use]
-    pub fn threads(mut self, threads: u32) -> Self {
-        self.threads = threads;
-        self
+    launch_settings! { settings;
+        /// The strategy on CUDA devices. One that cannot serve a call is replaced by one that can; [`UnaryKernel::plan`]
+        /// says so. `table` has its own number of threads.
     }
 
     /// 16-byte vectors of a thread of [`Strategy::RegisterCopy`] on CUDA devices, from 1 to 64. Without it there are as many
-    /// as was measured to be best for the size: one, and two for large tensors.
+    /// as was measured to be best for the op and the size: one, or for large tensors and long formulas two or four.
     #[must_use]
     pub fn vectors_per_thread(mut self, vectors: u32) -> Self {
         self.vectors = Some(vectors);
-        self
-    }
-
-    /// The stream to launch on; without one it is the device's own.
-    #[must_use]
-    pub fn on(mut self, stream: &Stream) -> Self {
-        self.stream = Some(stream.clone());
         self
     }
 
@@ -155,29 +121,30 @@ impl UnaryKernel {
 
     /// The kernel with the default strategy, and no choices of a tuner.
     pub(crate) fn untuned(&self) -> UnaryKernel {
-        UnaryKernel { strategy: Strategy::Auto, threads: DEFAULT_THREADS, vectors: None, tuned: None, ..self.clone() }
+        let settings = self.settings.with(Strategy::Auto, DEFAULT_THREADS);
+        UnaryKernel { settings, vectors: None, tuned: None, ..self.clone() }
     }
 
     /// The kernel with settings that a tuner tries.
     pub(crate) fn with(&self, settings: Settings) -> UnaryKernel {
         let Settings { strategy, threads, vectors } = settings;
-        UnaryKernel { strategy, threads, vectors, ..self.clone() }
+        UnaryKernel { settings: self.settings.with(strategy, threads), vectors, ..self.clone() }
     }
 
     /// As [`UnaryKernel::on`], where there is one.
     pub(super) fn on_maybe(mut self, stream: Option<&Stream>) -> Self {
-        self.stream = stream.cloned();
+        self.settings.stream = stream.cloned();
         self
     }
 
     /// The stream that was set.
     pub(crate) fn stream(&self) -> Option<&Stream> {
-        self.stream.as_ref()
+        self.settings.stream.as_ref()
     }
 
     /// Whether 16-byte vectors fit both tensors.
     pub(crate) fn takes_vectors(&self, x: &TensorView<'_>, y: usize) -> Result<bool> {
-        let settings = Settings { strategy: Strategy::RegisterCopy, threads: self.threads, vectors: self.vectors };
+        let settings = Settings { strategy: Strategy::RegisterCopy, ..self.asked() };
         let vectors = self.plan_as(x, y, settings)?;
         Ok(vectors.strategy == Strategy::RegisterCopy)
     }
@@ -198,7 +165,7 @@ impl UnaryKernel {
         let x = x.into();
         let dtype = self.computed(x.dtype())?;
         if dtype != x.dtype() {
-            let converted = promote::convert(&x, dtype, self.stream.as_ref())?;
+            let converted = promote::convert(&x, dtype, self.stream())?;
             return self.run(&converted);
         }
         let mut y = Tensor::empty(x.device(), self.def.info.result.of(x.dtype()), x.shape())?;
@@ -216,36 +183,14 @@ impl UnaryKernel {
         let (x, mut y) = (x.into(), y.into());
         let info = &self.def.info;
         let dtype = self.computed(x.dtype())?;
-        let result = info.result.of(dtype);
-        if y.dtype() != result {
-            return Err(ErrorKind::DType {
-                op: format!("the output of {} of {}", info.name, x.dtype()),
-                got: y.dtype(),
-                allowed: vec![result],
-            }
-            .into());
-        }
-        if y.shape() != x.shape() {
-            return Err(ErrorKind::ShapeMismatch {
-                what: format!("the output of {}", info.name),
-                expected: *x.shape(),
-                got: *y.shape(),
-            }
-            .into());
-        }
-        if y.device() != x.device() {
-            return Err(ErrorKind::DeviceMismatch {
-                what: format!("the output of {}", info.name),
-                expected: *x.device(),
-                got: *y.device(),
-            }
-            .into());
-        }
+        let what = || format!("the output of {}", info.name);
+        let types = (x.dtype(), info.result.of(dtype));
+        check::output(what, &y.as_view(), types, x.shape(), x.device())?;
         if overlap(&x, &y.as_view()) == Overlap::Partial {
             return Err(ErrorKind::Overlap { what: format!("input and output of {}", info.name) }.into());
         }
         if dtype != x.dtype() {
-            let converted = promote::convert(&x, dtype, self.stream.as_ref())?;
+            let converted = promote::convert(&x, dtype, self.stream())?;
             return self.run_into(&converted, y);
         }
         let target = y.as_mut_ptr();
@@ -298,7 +243,7 @@ impl UnaryKernel {
 
     #[inline]
     fn plan_for(&self, x: &TensorView<'_>, y: usize) -> Result<Plan> {
-        if let (Strategy::Auto, Some(tuned)) = (self.strategy, &self.tuned) {
+        if let (Strategy::Auto, Some(tuned)) = (self.settings.strategy, &self.tuned) {
             let aligned = self.takes_vectors(x, y)?;
             let lies = Lies::aligned(aligned);
             if let Some(found) = tuned.settings(x.device(), x.dtype(), lies, x.numel() as u64) {
@@ -306,14 +251,19 @@ impl UnaryKernel {
                 return Ok(Plan { replaced: None, ..self.plan_as(x, y, settings)? });
             }
         }
-        let settings = Settings { strategy: self.strategy, threads: self.threads, vectors: self.vectors };
-        self.plan_as(x, y, settings)
+        self.plan_as(x, y, self.asked())
+    }
+
+    /// The settings that were asked for.
+    #[inline]
+    fn asked(&self) -> Settings {
+        Settings { strategy: self.settings.strategy, threads: self.settings.threads, vectors: self.vectors }
     }
 
     #[inline]
     fn plan_as(&self, x: &TensorView<'_>, y: usize, settings: Settings) -> Result<Plan> {
         let Settings { strategy, threads, vectors } = settings;
-        super::check_threads(threads)?;
+        check::threads(threads)?;
         if let Some(vectors) = vectors
             && !(1..=MAX_STEPS).contains(&vectors)
         {
@@ -339,15 +289,15 @@ impl UnaryKernel {
     }
 
     fn plan_strided(&self, x: &TensorView<'_>) -> Result<Plan> {
-        super::check_threads(self.threads)?;
+        check::threads(self.settings.threads)?;
         let items = (x.numel() as u64).min(MAX_ITEMS - 1);
         Ok(Plan {
             strategy: Strategy::Direct,
-            replaced: (!matches!(self.strategy, Strategy::Auto | Strategy::Direct))
+            replaced: (!matches!(self.settings.strategy, Strategy::Auto | Strategy::Direct))
                 .then_some("elements that do not lie one after another are read one by one"),
             variant: Variant::DirectStrided,
-            threads: self.threads,
-            blocks: strided_blocks(items, self.threads),
+            threads: self.settings.threads,
+            blocks: strided_blocks(items, self.settings.threads),
             head: 0,
             steps: 1,
             streams: false,
@@ -366,7 +316,7 @@ impl UnaryKernel {
         let sizes = [self.def.info.result.of(x.dtype()).size(), x.dtype().size()];
         match x.device().context() {
             None => {
-                let op = (self.def.cpu)(x.dtype()).ok_or_else(|| self.no_kernel(x.dtype()))?;
+                let op = (self.def.cpu)(x.dtype()).ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
                 let walk = walk(x, result);
                 let null = std::ptr::null();
                 let run = Run {
@@ -384,26 +334,15 @@ impl UnaryKernel {
                 Ok(())
             }
             Some(context) => {
-                let own;
-                let stream = match &self.stream {
-                    Some(stream) => {
-                        super::check_stream(stream, x.device())?;
-                        x.use_on(stream)?;
-                        result.use_on(stream)?;
-                        stream
-                    }
-                    None => {
-                        own = x.device().stream();
-                        &own
-                    }
-                };
+                let mut own = None;
+                let stream = self.settings.stream(x.device(), [x, result], &mut own)?;
                 match strides(x, result) {
                     // SAFETY: the caller's contract.
                     None => unsafe { self.launch(context, x, target, stream, words) },
                     Some(walk) => {
                         let plan = self.plan_strided(x)?;
-                        let entry =
-                            (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| self.no_kernel(x.dtype()))?;
+                        let entry = (self.def.entry)(x.dtype(), plan.variant)
+                            .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
                         let function = entry.function(context)?;
                         let queue = Queue { context, function, stream, threads: plan.threads, several: true };
                         let at = [target.addr(), x.address(), 0, 0];
@@ -429,7 +368,8 @@ impl UnaryKernel {
         words: Words,
     ) -> Result<()> {
         let plan = self.plan_for(x, target.addr())?;
-        let entry = (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| self.no_kernel(x.dtype()))?;
+        let entry =
+            (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
         let function = entry.function(context)?;
         let (mut source, mut target) = (x.device_ptr(), target.addr() as u64);
         let (mut n, mut head) = (plan.n, plan.head);
@@ -457,14 +397,6 @@ impl UnaryKernel {
             *word = number.word(info, dtype)?;
         }
         Ok(words)
-    }
-
-    #[cold]
-    fn no_kernel(&self, dtype: DType) -> ErrorKind {
-        ErrorKind::NoKernel {
-            symbol: format!("{} of {dtype}", self.def.info.name),
-            why: "its table lists the type, but no code was made for it; please report this".to_owned(),
-        }
     }
 }
 
