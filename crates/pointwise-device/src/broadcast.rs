@@ -128,9 +128,12 @@ where
     }
 }
 
-/// Whether results are worked out by words, of several elements each.
+/// Whether results are worked out by words: the op is one of truths or a choice, and its operands have elements of one
+/// size, of which a word has several.
 const fn whole_words<M: Map>() -> bool {
-    (M::LOGICAL || M::SELECTS) && by_words::<M>()
+    let size = size_of::<M::A>();
+    let alike = (M::OPERANDS < 2 || size_of::<M::B>() == size) && (M::OPERANDS < 3 || size_of::<M::C>() == size);
+    (M::LOGICAL || M::SELECTS) && size <= 2 && alike
 }
 
 /// Formulas and store of an op for which [`whole_words`].
@@ -214,12 +217,6 @@ where
             finish_lanes::<M, V>(inputs, loaded, place, y, map);
         }
     }
-}
-
-/// Whether the truth of all operands is worked out by words: they have elements of one size, of which a word has several.
-const fn by_words<M: Map>() -> bool {
-    let size = size_of::<M::A>();
-    size <= 2 && (M::OPERANDS < 2 || size_of::<M::B>() == size) && (M::OPERANDS < 3 || size_of::<M::C>() == size)
 }
 
 /// Which of a vector's elements are true, in the highest bit of each.

@@ -10,7 +10,7 @@ use super::choice::{Arguments, Choice, Queue, Tensors};
 use super::plan::{Call, MAX_STEPS, plan};
 use super::promote;
 use super::walk::{Along, TENSORS, Walk, broadcast, strided_blocks};
-use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings};
+use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings, scalar};
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
@@ -56,10 +56,7 @@ impl UnaryDef {
         params: &[Number; MAX_PARAMS],
     ) -> Result<Option<impl Fn(f64) -> f64 + Copy + use<>>> {
         check::dtype(&self.info, dtype)?;
-        let mut words = Words::default();
-        for ((word, number), info) in words.iter_mut().zip(params).zip(self.info.params) {
-            *word = number.oracle(info, dtype)?.to_bits();
-        }
+        let words = scalar::oracle_params(&self.info, params, dtype)?;
         Ok(self.oracle.map(|oracle| move |x| oracle(x, words)))
     }
 
@@ -309,7 +306,7 @@ impl UnaryKernel {
     /// `target` is the first element of `result`, which has the shape of `x` and the result's type, on the same device, may
     /// be written, and is equal to or disjoint from `x`.
     unsafe fn execute(&self, x: &TensorView<'_>, target: *mut u8, result: &TensorView<'_>) -> Result<()> {
-        let words = self.words(x.dtype())?;
+        let words = scalar::params(&self.def.info, &self.params, x.dtype())?;
         if x.numel() == 0 {
             return Ok(());
         }
@@ -388,15 +385,6 @@ impl UnaryKernel {
         ];
         // SAFETY: the parameters are those of every unary entry; plan and caller vouch for the memory.
         unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
-    }
-
-    #[inline]
-    fn words(&self, dtype: DType) -> Result<Words> {
-        let mut words = Words::default();
-        for ((word, number), info) in words.iter_mut().zip(&self.params).zip(self.def.info.params) {
-            *word = number.word(info, dtype)?;
-        }
-        Ok(words)
     }
 }
 
