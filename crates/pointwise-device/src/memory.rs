@@ -66,6 +66,24 @@ pub unsafe fn load(address: *const u8, bytes: usize) -> [u64; 2] {
     }
 }
 
+macro_rules! here {
+    ($address:ident, $load:literal [$($lane:ident)*]) => {
+        asm!(concat!("ld.global.", $load, ", [{a}];"), $($lane = out(reg32) $lane,)* a = in(reg64) $address,
+            options(readonly, nostack))
+    };
+}
+
+/// As [`load`], of 4, 8 or 16 bytes. It stays where it stands: the compiler may not move it to where the bits are needed,
+/// behind what others wait for.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn load_here(address: *const u8, bytes: usize) -> [u64; 2] {
+    // SAFETY: the caller's contract.
+    unsafe { vector!(bytes, here(address)) }
+}
+
 /// As [`load`], of 1, 2, 4 or 8 bytes; where `nothing` is not zero, nothing is read, and the bits are anything. No
 /// branch, and not `pure`: see [`load_as`].
 ///

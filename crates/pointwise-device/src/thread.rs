@@ -1,6 +1,8 @@
 //! Thread indices, under cuda_std's names.
 
-use core::arch::nvptx::{_block_dim_x, _block_idx_x, _grid_dim_x, _thread_idx_x};
+use core::arch::nvptx::{
+    _block_dim_x, _block_idx_x, _block_idx_y, _grid_dim_x, _thread_idx_x, _thread_idx_y, _thread_idx_z,
+};
 
 /// `threadIdx.x`.
 #[inline(always)]
@@ -9,11 +11,32 @@ pub fn thread_idx_x() -> u32 {
     unsafe { _thread_idx_x() as u32 }
 }
 
+/// `threadIdx.y`.
+#[inline(always)]
+pub fn thread_idx_y() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { _thread_idx_y() as u32 }
+}
+
+/// `threadIdx.z`.
+#[inline(always)]
+pub fn thread_idx_z() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { _thread_idx_z() as u32 }
+}
+
 /// `blockIdx.x`.
 #[inline(always)]
 pub fn block_idx_x() -> u32 {
     // SAFETY: reads a special register.
     unsafe { _block_idx_x() as u32 }
+}
+
+/// `blockIdx.y`.
+#[inline(always)]
+pub fn block_idx_y() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { _block_idx_y() as u32 }
 }
 
 /// `blockDim.x`.

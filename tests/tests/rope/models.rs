@@ -49,7 +49,7 @@ pub(crate) fn every_way(device: &Device, model: &Model, dtype: DType) -> Outcome
                             .direction(if backward { RopeDirection::Backward } else { RopeDirection::Forward })
                             .strategy(strategy)
                             .shared_angles(shared)
-                            .heads_per_thread([1, 4, 7, 9][round % 4])
+                            .heads_per_thread([1, 2, 7, 9][round % 4])
                             .threads([256, 32, 1024, 96, 512][round % 5])
                     };
                     let what =

@@ -11,9 +11,18 @@ use crate::oracle::{Angles, SOURCES, Turn, compare, oracle, run};
 
 /// Every way to give positions, near and far, by every source.
 pub(crate) fn positions(device: &Device, dtype: DType) -> Outcome {
+    every_position(device, dtype, 16, RopeLayout::Bhsd)?;
+    // All lanes: another kernel, which has each layout in a way of its own.
+    [RopeLayout::Bshd, RopeLayout::Bhsd, RopeLayout::Sbhd]
+        .into_iter()
+        .try_for_each(|layout| every_position(device, dtype, 32, layout))
+}
+
+/// Of heads of 32 lanes of which so many rotate.
+fn every_position(device: &Device, dtype: DType, rotary_dim: usize, batched: RopeLayout) -> Outcome {
     let (batch, seq) = (3_usize, 6_usize);
-    let model = half("positions", 3, 2, 32, 16);
-    let angles = Angles::new(device, dtype, 16, 50);
+    let model = half("positions", 3, 2, 32, rotary_dim);
+    let angles = Angles::new(device, dtype, rotary_dim, 50);
     let far = [
         0,
         1,
@@ -83,7 +92,7 @@ pub(crate) fn positions(device: &Device, dtype: DType) -> Outcome {
     for (name, positions, place) in &given {
         for (source, shared) in sources.clone() {
             let sequences = name.starts_with("sequences");
-            let layout = if sequences { RopeLayout::Thd } else { RopeLayout::Bhsd };
+            let layout = if sequences { RopeLayout::Thd } else { batched };
             let angle = |b: usize, s: usize, i: usize| match place(b, s) {
                 Some(position) => angles.at(source, dtype, position, i),
                 None => (1.0, 0.0),
@@ -92,31 +101,47 @@ pub(crate) fn positions(device: &Device, dtype: DType) -> Outcome {
             let kernel = RopeKernel::new(angles.of(source), RopePairs::Half)
                 .layout(layout)
                 .positions(*positions)
-                .rotary_dim(16)
+                .rotary_dim(rotary_dim)
                 .shared_angles(shared)
+                // Of q one each, as its heads are odd in number.
+                .heads_per_thread(if shared { 1 } else { 2 })
                 .out_of_range(OutOfRange::Identity);
             let tensors = [&q, &k].map(|x| x.tensor(device, dtype, layout));
             let outputs = run(&kernel, &tensors[0], Some(&tensors[1]), false)?;
             for (output, x) in outputs.iter().flatten().zip([&q, &k]) {
                 let got = Logical::read(x.dims, layout, &output.view());
-                compare(&format!("{name} {source}, shared {shared}"), dtype, &got, &oracle(x, &turn))?;
+                compare(
+                    &format!("{name} {source} {layout:?}, {rotary_dim} lanes, shared {shared}"),
+                    dtype,
+                    &got,
+                    &oracle(x, &turn),
+                )?;
             }
         }
     }
     // A table with a row for each token: HF's cos and sin of [batch, sequence, head_dim].
-    let rows: Vec<f32> = (0..batch * seq * 16).map(|i| (i as f32).sin()).collect();
-    let (cos, sin) =
-        (Tensor::from_slice(device, &rows, [batch, seq, 16])?, Tensor::from_slice(device, &rows, [batch, seq, 16])?);
+    let rows: Vec<f32> = (0..batch * seq * rotary_dim).map(|i| (i as f32).sin()).collect();
+    let (cos, sin) = (
+        Tensor::from_slice(device, &rows, [batch, seq, rotary_dim])?,
+        Tensor::from_slice(device, &rows, [batch, seq, rotary_dim])?,
+    );
     let angle = |b: usize, s: usize, i: usize| {
-        let value = f64::from(rows[(b * seq + s) * 16 + i]);
+        let value = f64::from(rows[(b * seq + s) * rotary_dim + i]);
         (value, value)
     };
     let turn = Turn { model, angle: &angle, backward: false, scale: 1.0, factor: 1.0 };
     let tables = RopeAngles::Tables { cos: cos.view(), sin: sin.view() };
-    let kernel = RopeKernel::new(tables, RopePairs::Half).rotary_dim(16);
+    let kernel = RopeKernel::new(tables, RopePairs::Half).rotary_dim(rotary_dim);
     let (output, _) = kernel.run(&q.tensor(device, dtype, RopeLayout::Bshd), None)?;
     let got = Logical::read(q.dims, RopeLayout::Bshd, &output.view());
-    compare("a row a token", dtype, &got, &oracle(&q, &turn))
+    compare("a row a token", dtype, &got, &oracle(&q, &turn))?;
+    // A table that knows no position.
+    let none = Tensor::from_slice::<f32>(device, &[], [0, rotary_dim])?;
+    let tables = RopeAngles::Tables { cos: none.view(), sin: none.view() };
+    let kernel = RopeKernel::new(tables, RopePairs::Half).rotary_dim(rotary_dim).out_of_range(OutOfRange::Identity);
+    let (output, _) = kernel.run(&q.tensor(device, dtype, RopeLayout::Bshd), None)?;
+    let turned = Logical::read(q.dims, RopeLayout::Bshd, &output.view()) != q;
+    if turned { Err("tokens turned by a table without rows".into()) } else { Ok(()) }
 }
 
 /// Three positions a token, of which each pair takes one: by sections and in turn, of every source.

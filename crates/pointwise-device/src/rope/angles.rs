@@ -2,8 +2,8 @@
 
 use pointwise_core::maths;
 use pointwise_core::rope::{
-    AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, NEIGHBOURS, PLAIN, RopeElement, SEQUENCES, Solo, TABLE, WIDE_IDS, Walk,
-    axis, pair_of, sincos_exact, sincos_hf,
+    AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, NEIGHBOURS, OwnAngles, PLAIN, RopeElement, SEQUENCES, TABLE, WIDE_IDS,
+    Walk, axis, pair_of, sincos_exact, sincos_hf,
 };
 
 use super::heads::Words;
@@ -213,7 +213,7 @@ unsafe fn entry<T: Packed + RopeElement>(table: *const u8, at: i64) -> f32 {
     T::to_f32(entry)
 }
 
-/// Where a row of a table begins, of one whose offsets have 32 bits. The kernel of [`Solo`] has checked the row.
+/// Where a row of a table begins, of one whose offsets have 32 bits. The row has been checked.
 #[inline(always)]
 fn near([batch_stride, row_stride]: [u32; 2], batch: u32, row: i64) -> u32 {
     batch * batch_stride + row as u32 * row_stride
@@ -379,50 +379,69 @@ unsafe fn given(list: *const u8, at: i64, flags: u32) -> i64 {
     }
 }
 
-/// The position of a token, given by its batch entry and its row, for the kernel of [`Solo`].
+/// What a list of positions has for a token: 64 bits, or the lower 32 of them, or, without a list, zeros.
+#[derive(Clone, Copy)]
+pub(super) struct Given([u32; 2]);
+
+/// What the list of positions has for a token, given by its batch entry and its row, for a thread that finds its own
+/// angles. It is not looked at here, so that nothing waits for it yet; and without a list no load is there to wait for.
 ///
 /// # Safety
-/// The positions are as `walk` describes them.
+/// The positions are as `angles` describes them.
 #[inline(always)]
-pub(super) unsafe fn solo_position(ids: *const u8, walk: &Solo, (batch, row): (u32, u32)) -> i64 {
-    let mut position = i64::from(row);
-    if walk.flags & (IDS | BATCH_OFFSETS) != 0 {
-        // SAFETY: the caller's contract.
-        let given = unsafe { given(ids, i64::from(batch * walk.ids[0] + row * walk.ids[1]), walk.flags) };
-        position = given + if walk.flags & IDS != 0 { 0 } else { position };
+pub(super) unsafe fn own_given(ids: *const u8, flags: u32, angles: &OwnAngles, (batch, row): (u32, u32)) -> Given {
+    if flags & (IDS | BATCH_OFFSETS) == 0 {
+        return Given([0, 0]);
     }
-    walk.offset + position
+    let at = (batch * angles.ids[0] + row * angles.ids[1]) as usize;
+    // SAFETY: the caller's contract.
+    let [word, _] = unsafe {
+        if flags & WIDE_IDS != 0 {
+            memory::load_here(ids.cast::<u64>().wrapping_add(at).cast(), 8)
+        } else {
+            memory::load_here(ids.cast::<u32>().wrapping_add(at).cast(), 4)
+        }
+    };
+    Given([word as u32, (word >> 32) as u32])
 }
 
-/// Cosines and sines of the pairs of a thread's two vectors, for the kernel of [`Solo`], times `scale`.
+/// The position of a token, with what [`own_given`] read for it.
+#[inline(always)]
+pub(super) fn own_position(Given([low, high]): Given, flags: u32, angles: &OwnAngles, row: u32) -> i64 {
+    let sign = (low as i32 >> 31) as u32;
+    let given = (u64::from(if flags & WIDE_IDS != 0 { high } else { sign }) << 32 | u64::from(low)) as i64;
+    angles.offset + given + i64::from(if flags & IDS != 0 { 0 } else { row })
+}
+
+/// Cosines and sines of the pairs of a thread's two vectors, for a thread that finds its own, times `scale`.
 ///
 /// # Safety
-/// The tables are as `walk` describes them, aligned for loads of `V / 2` entries, or of `V` unless pairs are
+/// The tables are as `angles` describes them, aligned for loads of `V / 2` entries, or of `V` unless pairs are
 /// neighbours.
 #[inline(always)]
-pub(super) unsafe fn solo<S: Source, const V: usize>(
+pub(super) unsafe fn own<S: Source, const V: usize>(
     tables: [*const u8; 2],
-    walk: &Solo,
+    flags: u32,
+    angles: &OwnAngles,
     scale: f32,
     (batch, position): (u32, i64),
     lane: u32,
 ) -> ([f32; V], [f32; V]) {
-    let near = lane * walk.pairs[0];
-    let pairs = Pairs { near, apart: walk.pairs[1], joined: walk.flags & NEIGHBOURS == 0 };
+    let near = lane * angles.pairs[0];
+    let pairs = Pairs { near, apart: angles.pairs[1], joined: flags & NEIGHBOURS == 0 };
     // SAFETY: the caller's contract.
     let early = unsafe { S::early::<V>(tables, pairs) };
-    // Where no table has the position, the token is not rotated.
-    let (mut cos, mut sin) = ([1.0; V], [0.0; V]);
-    let known = !S::TABLE || (position as u64) < walk.rows as u64;
-    if known {
-        // SAFETY: as above.
-        (cos, sin) = unsafe { S::late::<V>(early, tables, walk.tables, batch, position, pairs) };
-    }
-    if walk.flags & PLAIN == 0 {
-        let factors = if known { [walk.factor, walk.factor * walk.sin_sign] } else { [1.0; 2] };
+    let known = !S::TABLE || (position as u64) < angles.rows as u64;
+    // Of a position that no table has, the first row is read, and nothing made of it.
+    let row = if known { position } else { 0 };
+    // SAFETY: as above; a table has a row.
+    let (mut cos, mut sin) = unsafe { S::late::<V>(early, tables, angles.tables, batch, row, pairs) };
+    if flags & PLAIN == 0 || !known {
+        let factors = [angles.factor, angles.factor * angles.sin_sign];
         unroll!(i < V => {
-            cos[i] = cos[i] * factors[0] * scale;
-            sin[i] = sin[i] * factors[1] * scale;
+            // Without a position the token is not rotated.
+            cos[i] = if known { cos[i] * factors[0] } else { 1.0 } * scale;
+            sin[i] = if known { sin[i] * factors[1] * scale } else { 0.0 };
         });
     }
     (cos, sin)

@@ -7,15 +7,19 @@
 //!
 //! Of [`solo()`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. Its parameters
 //! are few and its offsets have 32 bits, as most of a short call is the way to its first load.
+//!
+//! Of [`whole()`] likewise, for heads all of whose lanes rotate, in tensors of two dimensions above them: most calls.
 
 mod angles;
 mod heads;
 mod solo;
+mod whole;
 
 pub use angles::{Angles, Exact, Hf, Source, Strides, Tables};
 use pointwise_core::rope::{CHUNK, INTERLEAVED_IN, INTERLEAVED_OUT, NEIGHBOURS, Place, RopeElement, TABLE};
-pub use pointwise_core::rope::{Solo, Walk};
+pub use pointwise_core::rope::{Solo, Walk, Whole};
 pub use solo::solo;
+pub use whole::whole;
 
 use crate::packed::{Packed, unroll};
 use crate::thread;
@@ -111,6 +115,9 @@ macro_rules! __rope_entry {
     };
     (rope_solo $source:ident $type:ident $strategy:ident, ()) => {
         $crate::__rope_entry! { @ rope_solo, solo, Solo, [], $source $type $strategy }
+    };
+    (rope_whole $source:ident $type:ident $strategy:ident, ()) => {
+        $crate::__rope_entry! { @ rope_whole, whole, Whole, [], $source $type $strategy }
     };
     (@ $template:ident, $function:ident, $walk:ident, [$($starts:ident: $pointer:ty)?],
         $source:ident $type:ident $strategy:ident) => {

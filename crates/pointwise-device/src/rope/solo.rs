@@ -36,7 +36,7 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
     let place = walk.seq.divide(token);
     // First of all, as others wait for it.
     // SAFETY: the caller's contract.
-    let position = unsafe { angles::solo_position(ids, walk, place) };
+    let given = unsafe { angles::own_given(ids, walk.flags, &walk.angles, place) };
     let (x, y) = if is_k { (kx, ky) } else { (qx, qy) };
     let side = if is_k { &walk.k } else { &walk.q };
     let (start, both) = if rotates { (walk.rotated_at, true) } else { (walk.rest_at, lane + apart < walk.rest) };
@@ -62,7 +62,9 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
         // One flow for both kinds of threads: where they part no instruction can be one for the whole warp.
         let (mut cos, mut sin) = ([thread::anything(); V], [thread::anything(); V]);
         if rotates {
-            (cos, sin) = angles::solo::<S, V>([first, second], walk, side.scale, (batch, position), lane);
+            let position = angles::own_position(given, walk.flags, &walk.angles, row);
+            (cos, sin) =
+                angles::own::<S, V>([first, second], walk.flags, &walk.angles, side.scale, (batch, position), lane);
         }
         let turn = |heads: &Heads<E, V>, n: u32, (near, far): (Words, Words)| {
             let (a, b) = if !rotates {

@@ -27,31 +27,41 @@ pub(crate) unsafe fn launch(
     stream: &Stream,
     params: &mut [*mut c_void],
 ) -> Result<()> {
+    let grid = Grid { blocks: [grid, 1], threads: [block, 1, 1], shared: 0 };
     // SAFETY: the caller's promise.
-    unsafe { launch_with_shared(context, function, [grid, block, 0], stream, params) }
+    unsafe { launch_grid(context, function, grid, stream, params) }
 }
 
-/// [`launch`] of a grid of blocks of threads with so many bytes of shared memory each.
+/// Blocks, the threads of each, and the bytes of shared memory that each is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid {
+    pub(crate) blocks: [u32; 2],
+    pub(crate) threads: [u32; 3],
+    pub(crate) shared: u32,
+}
+
+/// [`launch`] of a grid of any shape.
 ///
 /// # Errors
 /// As there.
 ///
 /// # Safety
-/// As there; the function was loaded for that much.
+/// As there; the function was loaded for that much shared memory.
 #[inline]
-pub(crate) unsafe fn launch_with_shared(
+pub(crate) unsafe fn launch_grid(
     context: &Context,
     function: Function,
-    [grid, block, shared]: [u32; 3],
+    Grid { blocks: [columns, rows], threads: [x, y, z], shared }: Grid,
     stream: &Stream,
     params: &mut [*mut c_void],
 ) -> Result<()> {
     context.make_current()?;
+    let params = params.as_mut_ptr();
     // SAFETY: the caller's promise.
     unsafe {
         call!(
             context.api,
-            cuLaunchKernel(function.0, grid, 1, 1, block, 1, 1, shared, stream.raw(), params.as_mut_ptr(), null_mut())
+            cuLaunchKernel(function.0, columns, rows, 1, x, y, z, shared, stream.raw(), params, null_mut())
         )
     }
 }

@@ -9,7 +9,7 @@ use pointwise_core::{Draw, Philox};
 use super::walk::{Class, Limit, Places, Walk, strided_blocks};
 use super::{Strategy, lookup};
 use crate::Stream;
-use crate::cuda::{self, Context};
+use crate::cuda::{self, Context, Grid};
 use crate::error::Result;
 
 /// What a launch of an op of several operands will do.
@@ -237,16 +237,10 @@ impl Queue<'_> {
                 Class::Strided if self.several => (strided_blocks(work, self.threads), 0),
                 _ => (work.div_ceil(u64::from(self.threads)) as u32, 0),
             };
+            let grid = Grid { blocks: [blocks, 1], threads: [self.threads, 1, 1], shared };
+            let params = &mut params.pointers[..params.len];
             // SAFETY: the caller's contract.
-            unsafe {
-                cuda::launch_with_shared(
-                    self.context,
-                    self.function,
-                    [blocks, self.threads, shared],
-                    self.stream,
-                    &mut params.pointers[..params.len],
-                )
-            }
+            unsafe { cuda::launch_grid(self.context, self.function, grid, self.stream, params) }
         })
     }
 }

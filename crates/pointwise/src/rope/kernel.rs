@@ -5,9 +5,9 @@ use std::ptr::null_mut;
 
 use super::call::Call;
 use super::check;
-use super::plan::{Settings, entry};
+use super::plan::{Settings, Template, entry};
 use super::{OutOfRange, RopeAngles, RopeDirection, RopeLayout, RopePairs, RopePositions, RotatedLanes};
-use crate::cuda::{self, Context};
+use crate::cuda::{self, Context, Grid};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Strategy, Stream};
@@ -284,11 +284,12 @@ impl<'a> RopeKernel<'a> {
         };
         let function = entry.function(context)?;
         let p = &call.pointers;
-        let (mut walk, mut solo) = (call.walk, plan.solo);
+        let (mut walk, mut template) = (call.walk, plan.template);
         // The kernels whose threads find their own angles take no sequences.
-        let (starts, what): (&[*const u8], *mut c_void) = match &mut solo {
-            Some(solo) => (&[], (&raw mut *solo).cast()),
-            None => (&[p.starts], (&raw mut walk).cast()),
+        let (starts, what): (&[*const u8], *mut c_void) = match &mut template {
+            Template::Shared => (&[p.starts], (&raw mut walk).cast()),
+            Template::Solo(solo) => (&[], (&raw mut *solo).cast()),
+            Template::Whole(whole) => (&[], (&raw mut *whole).cast()),
         };
         let mut addresses = [0_u64; 8];
         let pointers = [p.qx, p.qy.cast_const(), p.kx, p.ky.cast_const(), p.ids].into_iter();
@@ -301,7 +302,8 @@ impl<'a> RopeKernel<'a> {
             count += 1;
         }
         params[count] = what;
+        let grid = Grid { blocks: plan.blocks, threads: plan.threads, shared: 0 };
         // SAFETY: the parameters are those of the plan's entry; the caller vouches for the memory.
-        unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params[..=count]) }
+        unsafe { cuda::launch_grid(context, function, grid, stream, &mut params[..=count]) }
     }
 }

@@ -1,5 +1,13 @@
 //! Rotary position embedding: the rotation, the two ways to an angle, and what kernels and host must agree on.
 
+mod shared;
+mod solo;
+mod whole;
+
+pub use shared::{Place, Side, Tile, Walk};
+pub use solo::{Solo, SoloPlace, SoloSide};
+pub use whole::{Whole, WholePlace, WholeSide};
+
 use crate::element::Element;
 use crate::maths;
 use crate::num::{Coarse, Num};
@@ -89,9 +97,9 @@ pub const SEQUENCES: u32 = 64;
 pub const AXES: u32 = 128;
 /// Pairs take the positions of [`AXES`] in turn, not section by section.
 pub const AXES_IN_TURN: u32 = 256;
-/// Of [`Solo`]: neighbouring blocks take neighbouring tokens.
+/// Of [`Solo`] and [`Whole`]: neighbouring blocks take neighbouring tokens.
 pub const RUNS_INNER: u32 = 512;
-/// Of [`Solo`]: nothing multiplies cosines and sines.
+/// Of [`Solo`] and [`Whole`]: nothing multiplies cosines and sines.
 pub const PLAIN: u32 = 1024;
 
 /// Cosines, and as many sines, that a block of threads can hold.
@@ -174,158 +182,10 @@ impl Default for Count {
     }
 }
 
-/// One tensor of a launch, q or k. Strides are in elements, of batch, token and head.
+/// Where a thread finds its own angles. Offsets have 32 bits.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Side {
-    /// Heads; 0 where the tensor is absent.
-    pub heads: u32,
-    /// Groups of heads, a thread each for every lane: group `g` has heads `g`, `g + groups`, ...
-    pub groups: u32,
-    /// Strides of the input.
-    pub input: [i64; 3],
-    /// Strides of the output.
-    pub output: [i64; 3],
-    /// From one head of a thread to its next, in input and output.
-    pub step: [i64; 2],
-    /// Multiplies every lane.
-    pub scale: f32,
-}
-
-/// What a block of threads does: some tokens, some groups of heads, some lanes. Its threads for pairs come first, then
-/// those for the lanes that pass through; each kind counts lanes, then tokens and groups.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Tile {
-    /// Tokens.
-    pub tokens: u32,
-    /// Groups of heads.
-    pub groups: u32,
-    /// Threads for pairs, of a token and group.
-    pub pair_lanes: Count,
-    /// Threads for lanes that pass through, of a token and group.
-    pub rest_lanes: Count,
-    /// Pairs of a token: those of its threads for pairs.
-    pub pairs: u32,
-    /// Threads that compute a token's cosines and sines: thread `t` those of pair `t`, `t + sharers`, ...; with
-    /// [`AXES`] as many as pairs.
-    pub sharers: Count,
-    /// The groups, or with [`TOKENS_INNER`] the tokens: what neighbouring threads take, after the lanes.
-    pub inner: Count,
-    /// Blocks for the groups and lanes of a token, or with [`TOKENS_INNER`] for all tokens: what neighbouring blocks
-    /// take.
-    pub blocks: Count,
-    /// Blocks for the lanes of a token and group.
-    pub lane_blocks: Count,
-}
-
-/// What a launch does, but for the addresses: kernels take no pointers in structs.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Walk {
-    /// The first tensor.
-    pub q: Side,
-    /// The second tensor.
-    pub k: Side,
-    /// Batch entries times tokens of each.
-    pub tokens: u32,
-    /// Tokens of a batch entry.
-    pub seq: Count,
-    /// What a block does. The CPU has no blocks.
-    pub tile: Tile,
-    /// Threads for the pairs of a head.
-    pub pair_lanes: u32,
-    /// Threads for the lanes of a head that pass through.
-    pub rest_lanes: u32,
-    /// The first rotated lane.
-    pub rotated_at: u32,
-    /// Half the rotated lanes.
-    pub half: u32,
-    /// The first lane that passes through.
-    pub rest_at: u32,
-    /// The flags of this module.
-    pub flags: u32,
-    /// Sequences of [`SEQUENCES`].
-    pub sequences: u32,
-    /// Multiplies cosine and sine.
-    pub factor: f32,
-    /// 1, or -1 for the backward pass.
-    pub sin_sign: f32,
-    /// Strides of the positions: of batch and token.
-    pub ids: [i64; 2],
-    /// Stride of the positions from axis to axis, with [`AXES`].
-    pub axis: i64,
-    /// Pairs of each axis, with [`AXES`].
-    pub sections: [u32; 3],
-    /// Added to every position.
-    pub offset: i64,
-    /// Rows of the table; a position outside of it leaves the token unrotated. `i64::MAX` without a table.
-    pub rows: i64,
-    /// Strides of the first table, in elements: of batch and row.
-    pub first: [i64; 2],
-    /// Strides of the second table.
-    pub second: [i64; 2],
-}
-
-/// One tensor of a launch of [`Solo`]. Strides are in vectors, of batch, token and head.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct SoloSide {
-    /// What the block's number is divided by. The quotient counts runs of tokens, the rest parts of the groups, or with
-    /// [`RUNS_INNER`] the reverse.
-    pub parts: Count,
-    /// Strides of the input.
-    pub input: [u32; 3],
-    /// Strides of the output.
-    pub output: [u32; 3],
-    /// Heads; 0 where the tensor is absent.
-    pub heads: u32,
-    /// Groups of heads: group `g` has heads `g`, `g + groups`, ...
-    pub groups: u32,
-    /// From one head of a thread to its next, in input and output.
-    pub step: [u32; 2],
-    /// Multiplies every lane.
-    pub scale: f32,
-}
-
-/// What a launch of the kernel does whose threads each find their own cosines and sines, but for the addresses. A
-/// thread has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads
-/// take slots, each a token and a group of q's or of k's heads; the threads for pairs come first.
-///
-/// Offsets have 32 bits, in vectors, and what most launches need stands first: a small launch waits for each line of
-/// its parameters.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Solo {
-    /// Threads of a block for pairs, and all that have work.
-    pub threads: [u32; 2],
-    /// Threads for the pairs of a slot.
-    pub pair_lanes: Count,
-    /// Threads for the lanes of a slot that pass through.
-    pub rest_lanes: Count,
-    /// The first lane that passes through, in vectors.
-    pub rest_at: u32,
-    /// Vectors of such lanes. Where they are odd in number, one thread has no second.
-    pub rest: u32,
-    /// Blocks of q; those of k follow. Which it is, a block knows before its threads know anything.
-    pub q_blocks: u32,
-    /// The flags of this module; without [`SEQUENCES`] and [`AXES`].
-    pub flags: u32,
-    /// Of a block's slots the number is `slot`: its lowest so many bits are a token's,
-    pub token_bits: u32,
-    /// the others are added, where this mask has bits, to `block_slots` times the block's number before it is divided,
-    /// else to the group's number.
-    pub slot_mask: u32,
-    /// See [`Solo::slot_mask`].
-    pub block_slots: u32,
-    /// Groups from one block to the next, with tokens inner; else 1.
-    pub part_groups: u32,
-    /// Batch entries times tokens of each.
-    pub tokens: u32,
-    /// Tokens of a batch entry.
-    pub seq: Count,
-    /// The first rotated lane, in vectors. A thread's two are as far apart as it has fellows for the same slot.
-    pub rotated_at: u32,
+pub struct OwnAngles {
     /// From a thread's first pair to the next thread's, and from the first pair of its first vector to that of its
     /// second.
     pub pairs: [u32; 2],
@@ -341,109 +201,12 @@ pub struct Solo {
     pub factor: f32,
     /// 1, or -1 for the backward pass.
     pub sin_sign: f32,
-    /// The first tensor.
-    pub q: SoloSide,
-    /// The second tensor.
-    pub k: SoloSide,
-}
-
-/// What a thread of the kernel of [`Solo`] does.
-#[derive(Clone, Copy, Debug)]
-pub struct SoloPlace {
-    /// Whether it has anything to load and store.
-    pub works: bool,
-    /// Whether its lanes rotate, or pass through.
-    pub rotates: bool,
-    /// Whether its heads are k's.
-    pub is_k: bool,
-    /// Its token.
-    pub token: u32,
-    /// Its group of heads.
-    pub group: u32,
-    /// Its number among the threads for a head's pairs, or among those for the lanes that pass through.
-    pub lane: u32,
-    /// Vectors from its first one to its second.
-    pub apart: u32,
-}
-
-impl Solo {
-    /// What a thread of a block does.
-    #[inline(always)]
-    #[must_use]
-    pub fn place(&self, block: u32, thread: u32) -> SoloPlace {
-        let [pair_threads, threads] = self.threads;
-        let is_k = block >= self.q_blocks;
-        let (parts, groups, block) = match is_k {
-            true => (self.k.parts, self.k.groups, block - self.q_blocks),
-            false => (self.q.parts, self.q.groups, block),
-        };
-        let rotates = thread < pair_threads;
-        let lanes = Count::either(rotates, &self.pair_lanes, &self.rest_lanes);
-        let n = if rotates { thread } else { thread.wrapping_sub(pair_threads) };
-        let (slot, lane) = lanes.divide(n);
-        let (token_bits, slot_group) = (self.token_bits & 31, slot >> (self.token_bits & 31));
-        let (far, near) = parts.divide(block * self.block_slots + (slot_group & self.slot_mask));
-        let (run, part) = if self.flags & RUNS_INNER != 0 { (near, far) } else { (far, near) };
-        let token = (run << token_bits) + (slot & !(u32::MAX << token_bits));
-        let group = part * self.part_groups + (slot_group & !self.slot_mask);
-        let works = thread < threads && token < self.tokens && group < groups;
-        SoloPlace { works, rotates, is_k, token, group, lane, apart: lanes.size }
-    }
-}
-
-/// What a thread does.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Whether it has anything to load and store.
-    pub works: bool,
-    /// Whether its lanes rotate, or pass through.
-    pub rotates: bool,
-    /// Its token.
-    pub token: u32,
-    /// Its group of heads: q's, then k's.
-    pub group: u32,
-    /// Its number among the threads for a head's pairs, or among those for the lanes that pass through.
-    pub lane: u32,
-    /// The first token of its block.
-    pub first_token: u32,
-    /// The first pair of its block, in vectors.
-    pub first_lane: u32,
-}
-
-impl Walk {
-    /// What a thread of a block does.
-    #[inline(always)]
-    #[must_use]
-    pub fn place(&self, block: u32, thread: u32) -> Place {
-        let tile = &self.tile;
-        // Which tokens, groups of heads and lanes are the block's.
-        let tokens_inner = self.flags & TOKENS_INNER != 0;
-        let (far, near) = tile.blocks.divide(block);
-        let (part, run) = if tokens_inner { (far, near) } else { (near, far) };
-        let (group_block, lane_block) = tile.lane_blocks.divide(part);
-        let first_token = run * tile.tokens;
-        // Which are the thread's.
-        let pair_threads = tile.tokens * tile.groups * tile.pair_lanes.size;
-        let rotates = thread < pair_threads;
-        let (lanes, n) =
-            if rotates { (tile.pair_lanes, thread) } else { (tile.rest_lanes, thread.wrapping_sub(pair_threads)) };
-        let (slot, lane) = lanes.divide(n);
-        let first_lane = lane_block * lanes.size;
-        let (far, near) = tile.inner.divide(slot);
-        let (token, group) = if tokens_inner { (near, far) } else { (far, near) };
-        let inside = token < tile.tokens && group < tile.groups;
-        let (token, group, lane) = (first_token + token, group_block * tile.groups + group, first_lane + lane);
-        let works = inside
-            && token < self.tokens
-            && group < self.q.groups + self.k.groups
-            && lane < if rotates { self.pair_lanes } else { self.rest_lanes };
-        Place { works, rotates, token, group, lane, first_token, first_lane: lane_block * tile.pair_lanes.size }
-    }
 }
 
 /// Calls a macro, its path in parentheses, for each template, angle source, element type and strategy that has a
 /// kernel: `visitor! { template source type strategy, args }`. The template is `rope`, whose blocks share cosines and
-/// sines, or `rope_solo`, whose threads find their own. The only place where they are listed.
+/// sines, `rope_solo`, whose threads find their own, or `rope_whole`, likewise for heads all of whose lanes rotate. The only
+/// place where they are listed.
 #[macro_export]
 macro_rules! rope_entries {
     ($visitor:tt $args:tt) => {
@@ -456,6 +219,7 @@ macro_rules! rope_entries {
     (@types $visitor:tt $args:tt $source:ident $($type:ident)*) => { $(
         $crate::rope_entries! { @strategies $visitor $args rope $source $type direct explicit_parallel register_copy }
         $crate::rope_entries! { @strategies $visitor $args rope_solo $source $type explicit_parallel register_copy }
+        $crate::rope_entries! { @strategies $visitor $args rope_whole $source $type explicit_parallel register_copy }
     )* };
     (@strategies $visitor:tt $args:tt $template:ident $source:ident $type:ident $($strategy:ident)*) => { $(
         $crate::rope_entries! { @call $visitor $args $template $source $type $strategy }

@@ -1,0 +1,116 @@
+//! What the kernel is told whose threads each find their own cosines and sines, for any heads.
+
+#[allow(unused_imports)] // for the docs
+use super::{AXES, RUNS_INNER, SEQUENCES};
+use super::{Count, OwnAngles};
+
+/// One tensor of a launch of [`Solo`]. Strides are in vectors, of batch, token and head.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct SoloSide {
+    /// What the block's number is divided by. The quotient counts runs of tokens, the rest parts of the groups, or with
+    /// [`RUNS_INNER`] the reverse.
+    pub parts: Count,
+    /// Strides of the input.
+    pub input: [u32; 3],
+    /// Strides of the output.
+    pub output: [u32; 3],
+    /// Heads; 0 where the tensor is absent.
+    pub heads: u32,
+    /// Groups of heads: group `g` has heads `g`, `g + groups`, ...
+    pub groups: u32,
+    /// From one head of a thread to its next, in input and output.
+    pub step: [u32; 2],
+    /// Multiplies every lane.
+    pub scale: f32,
+}
+
+/// What a launch of the kernel does whose threads each find their own cosines and sines, but for the addresses. A
+/// thread has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads
+/// take slots, each a token and a group of q's or of k's heads; the threads for pairs come first.
+///
+/// Offsets have 32 bits, in vectors, and what most launches need stands first: a small launch waits for each line of
+/// its parameters.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Solo {
+    /// Threads of a block for pairs, and all that have work.
+    pub threads: [u32; 2],
+    /// Threads for the pairs of a slot.
+    pub pair_lanes: Count,
+    /// Threads for the lanes of a slot that pass through.
+    pub rest_lanes: Count,
+    /// The first lane that passes through, in vectors.
+    pub rest_at: u32,
+    /// Vectors of such lanes. Where they are odd in number, one thread has no second.
+    pub rest: u32,
+    /// Blocks of q; those of k follow. Which it is, a block knows before its threads know anything.
+    pub q_blocks: u32,
+    /// The flags of this module; without [`SEQUENCES`] and [`AXES`].
+    pub flags: u32,
+    /// Of a block's slots the number is `slot`: its lowest so many bits are a token's,
+    pub token_bits: u32,
+    /// the others are added, where this mask has bits, to `block_slots` times the block's number before it is divided,
+    /// else to the group's number.
+    pub slot_mask: u32,
+    /// See [`Solo::slot_mask`].
+    pub block_slots: u32,
+    /// Groups from one block to the next, with tokens inner; else 1.
+    pub part_groups: u32,
+    /// Batch entries times tokens of each.
+    pub tokens: u32,
+    /// Tokens of a batch entry.
+    pub seq: Count,
+    /// The first rotated lane, in vectors. A thread's two are as far apart as it has fellows for the same slot.
+    pub rotated_at: u32,
+    /// Where a thread finds its angles.
+    pub angles: OwnAngles,
+    /// The first tensor.
+    pub q: SoloSide,
+    /// The second tensor.
+    pub k: SoloSide,
+}
+
+/// What a thread of the kernel of [`Solo`] does.
+#[derive(Clone, Copy, Debug)]
+pub struct SoloPlace {
+    /// Whether it has anything to load and store.
+    pub works: bool,
+    /// Whether its lanes rotate, or pass through.
+    pub rotates: bool,
+    /// Whether its heads are k's.
+    pub is_k: bool,
+    /// Its token.
+    pub token: u32,
+    /// Its group of heads.
+    pub group: u32,
+    /// Its number among the threads for a head's pairs, or among those for the lanes that pass through.
+    pub lane: u32,
+    /// Vectors from its first one to its second.
+    pub apart: u32,
+}
+
+impl Solo {
+    /// What a thread of a block does.
+    #[inline(always)]
+    #[must_use]
+    pub fn place(&self, block: u32, thread: u32) -> SoloPlace {
+        let [pair_threads, threads] = self.threads;
+        let is_k = block >= self.q_blocks;
+        let (parts, groups, block) = match is_k {
+            true => (self.k.parts, self.k.groups, block - self.q_blocks),
+            false => (self.q.parts, self.q.groups, block),
+        };
+        let rotates = thread < pair_threads;
+        let lanes = Count::either(rotates, &self.pair_lanes, &self.rest_lanes);
+        let n = if rotates { thread } else { thread.wrapping_sub(pair_threads) };
+        let (slot, lane) = lanes.divide(n);
+        let (token_bits, slot_group) = (self.token_bits & 31, slot >> (self.token_bits & 31));
+        let (far, near) = parts.divide(block * self.block_slots + (slot_group & self.slot_mask));
+        let (run, part) = if self.flags & RUNS_INNER != 0 { (near, far) } else { (far, near) };
+        let token = (run << token_bits) + (slot & !(u32::MAX << token_bits));
+        let group = part * self.part_groups + (slot_group & !self.slot_mask);
+        let works = thread < threads && token < self.tokens && group < groups;
+        SoloPlace { works, rotates, is_k, token, group, lane, apart: lanes.size }
+    }
+}

@@ -1,0 +1,274 @@
+//! How a call is launched: the template, the width of accesses, what a block does, which kernel.
+
+mod shared;
+mod solo;
+mod whole;
+
+use pointwise_core::DType;
+use pointwise_core::rope::{AXES, NEIGHBOURS, OwnAngles, SEQUENCES, Solo, TOKENS_INNER, Walk, Whole};
+
+use super::options::TYPES;
+use super::{Pointers, Source};
+use crate::Strategy;
+use crate::error::Result;
+use crate::kernel::Entry;
+
+/// What a user may ask for.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) strategy: Strategy,
+    /// At most as many threads a block.
+    pub(super) threads: Option<u32>,
+    pub(super) heads_per_thread: Option<u32>,
+    /// Whether the threads of a block share cosines and sines.
+    pub(super) shared_angles: Option<bool>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { strategy: Strategy::Auto, threads: None, heads_per_thread: None, shared_angles: None }
+    }
+}
+
+/// At most so many threads a block whose threads find their own angles, where nothing else is asked for.
+const OWN_THREADS: u32 = 128;
+/// More have not enough registers.
+const MOST_THREADS: u32 = 512;
+/// Threads a multiprocessor that find their own angles: fewer get less work each, so that there are as many.
+const OWN_ENOUGH: u64 = 256;
+
+/// A launch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    pub(super) strategy: Strategy,
+    pub(super) blocks: [u32; 2],
+    pub(super) threads: [u32; 3],
+    pub(super) template: Template,
+}
+
+/// A template, and what its kernel is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Template {
+    /// Blocks share cosines and sines; the call's walk says the rest.
+    Shared,
+    /// Threads find their own.
+    Solo(Solo),
+    /// Likewise, of heads that rotate whole.
+    Whole(Whole),
+}
+
+/// A call to plan.
+pub(super) struct Planned<'a> {
+    pub(super) multiprocessors: u32,
+    pub(super) dtype: DType,
+    pub(super) source: Source,
+    pub(super) pointers: &'a Pointers,
+}
+
+/// Plans a call whose walk counts elements: from here on it counts vectors.
+pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> Result<Plan> {
+    let [_, token, head] = walk.q.input;
+    if token < head {
+        walk.flags |= TOKENS_INNER;
+    }
+    if let Some(plan) = whole::plan(settings, call, walk).or_else(|| solo::plan(settings, call, walk)) {
+        return Ok(plan);
+    }
+    shared::plan(settings, call, walk)
+}
+
+/// Gives each thread `share` heads.
+fn group(walk: &mut Walk, share: u32) {
+    for side in [&mut walk.q, &mut walk.k] {
+        side.groups = side.heads.div_ceil(share);
+        side.step = [side.input[2], side.output[2]].map(|stride| stride.saturating_mul(i64::from(side.groups)));
+    }
+}
+
+/// Whether kernels can serve whose threads find their own angles, and no other is asked for.
+fn may_be_own(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> bool {
+    let pairing = walk.flags & NEIGHBOURS;
+    settings.shared_angles != Some(true)
+        && walk.flags & (SEQUENCES | AXES) == 0
+        && (pairing == 0 || pairing == NEIGHBOURS)
+        // Of a table the first row is read even where no position is in it.
+        && (is_on_the_fly(call.source) || walk.rows > 0)
+}
+
+/// Whether angles are worked out from frequencies.
+fn is_on_the_fly(source: Source) -> bool {
+    matches!(source, Source::Hf | Source::Exact)
+}
+
+/// Threads of the widest vectors, two each, of one head of all tokens.
+fn lanes_of_a_head(call: &Planned<'_>, walk: &Walk) -> u64 {
+    let widest = 16 / call.dtype.size() as u32;
+    u64::from((2 * walk.half + walk.rest_lanes).div_ceil(2 * widest)) * u64::from(walk.tokens)
+}
+
+/// The strategy, and elements of a vector, of a kernel whose threads find their own angles.
+fn own_vector(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<(Strategy, u32)> {
+    let widest = 16 / call.dtype.size() as u32;
+    let serves = |vector: u32| vectors_fit(vector, call, walk) && angles_fit(vector, call, walk);
+    let work = lanes_of_a_head(call, walk).saturating_mul(u64::from(walk.q.heads + walk.k.heads));
+    let is_little = work < u64::from(call.multiprocessors) * OWN_ENOUGH;
+    match settings.strategy {
+        Strategy::ExplicitParallel if serves(widest / 2) => Some((Strategy::ExplicitParallel, widest / 2)),
+        Strategy::Auto if is_little && serves(widest / 2) => Some((Strategy::ExplicitParallel, widest / 2)),
+        Strategy::Auto | Strategy::RegisterCopy if serves(widest) => Some((Strategy::RegisterCopy, widest)),
+        Strategy::Auto | Strategy::RegisterCopy if serves(widest / 2) => Some((Strategy::ExplicitParallel, widest / 2)),
+        _ => None,
+    }
+}
+
+/// Whether nothing multiplies cosines and sines.
+fn is_plain(walk: &Walk) -> bool {
+    [walk.factor, walk.sin_sign, walk.q.scale, if walk.k.heads > 0 { walk.k.scale } else { 1.0 }] == [1.0; 4]
+}
+
+/// Where threads find their own angles, with vectors of so many elements; the tables' strides are left out.
+fn own_angles(vector: u32, walk: &Walk) -> Option<OwnAngles> {
+    Some(OwnAngles {
+        pairs: if walk.flags & NEIGHBOURS == 0 { [vector, vector / 2] } else { [vector / 2, walk.half / 2] },
+        factor: walk.factor,
+        sin_sign: walk.sin_sign,
+        ids: offsets([walk.tokens / walk.seq.size, walk.seq.size], walk.ids, 1, 0)?,
+        offset: walk.offset,
+        rows: walk.rows,
+        ..OwnAngles::default()
+    })
+}
+
+/// Strides of the two tables.
+fn table_offsets(walk: &Walk) -> Option<[[u32; 2]; 2]> {
+    // Without a number of rows there is one for each token.
+    let rows = if walk.rows == i64::MAX { walk.seq.size } else { u32::try_from(walk.rows).ok()? };
+    let dims = [walk.tokens / walk.seq.size, rows];
+    let strides = |strides| offsets(dims, strides, 1, walk.half);
+    Some([strides(walk.first)?, strides(walk.second)?])
+}
+
+/// Strides in vectors; None where one is negative, or an offset, `last` elements into the last row, has more than 32
+/// bits.
+fn offsets<const N: usize>(dims: [u32; N], strides: [i64; N], vector: u32, last: u32) -> Option<[u32; N]> {
+    let (mut narrow, mut farthest) = ([0; N], u64::from(last / vector));
+    for ((dim, stride), narrow) in dims.into_iter().zip(strides).zip(&mut narrow) {
+        // A stride that is never taken can be anything.
+        if dim > 1 {
+            let stride = u64::try_from(stride).ok()? / u64::from(vector);
+            farthest = farthest.checked_add(stride.checked_mul(u64::from(dim - 1))?)?;
+            *narrow = u32::try_from(stride).ok()?;
+        }
+    }
+    (farthest <= u64::from(u32::MAX)).then_some(narrow)
+}
+
+/// Whether every load of a thread's angles is aligned: those of its two vectors by one where that is enough, unless
+/// pairs are neighbours.
+fn angles_fit(vector: u32, call: &Planned<'_>, walk: &Walk) -> bool {
+    let size = match call.source {
+        Source::Hf | Source::Angles | Source::Tables => 4,
+        Source::Exact => 8,
+        Source::OwnTables => call.dtype.size(),
+    };
+    let half = vector as usize / 2 * size;
+    let joined = walk.flags & NEIGHBOURS == 0 && call.source != Source::Exact && half < 16;
+    let (entries, bytes) = if joined { (vector, 2 * half) } else { (vector / 2, half.min(16)) };
+    [call.pointers.first, call.pointers.second].iter().all(|table| table.addr().is_multiple_of(bytes))
+        && [walk.first, walk.second].iter().flatten().all(|stride| stride % i64::from(entries) == 0)
+}
+
+/// Whether every access of vectors of `vector` elements is aligned and whole.
+fn vectors_fit(vector: u32, &Planned { dtype, pointers, .. }: &Planned<'_>, walk: &Walk) -> bool {
+    let rest = walk.rest_lanes;
+    let lanes = [walk.half, walk.rotated_at, rest, if rest > 0 { walk.rest_at } else { 0 }];
+    let strides = [walk.q.input, walk.q.output, walk.k.input, walk.k.output];
+    let bytes = vector as usize * dtype.size();
+    let tensors = [pointers.qx, pointers.qy.cast_const(), pointers.kx, pointers.ky.cast_const()];
+    lanes.iter().all(|lane| lane.is_multiple_of(vector))
+        && strides.iter().flatten().all(|stride| stride % i64::from(vector) == 0)
+        && tensors.iter().all(|tensor| tensor.addr().is_multiple_of(bytes))
+}
+
+/// The kernel of a plan, a source and an element type.
+pub(super) fn entry(plan: &Plan, source: Source, dtype: DType) -> Option<&'static Entry> {
+    macro_rules! is {
+        ($template:ident rope) => {
+            matches!($template, Template::Shared)
+        };
+        ($template:ident rope_solo) => {
+            matches!($template, Template::Solo(_))
+        };
+        ($template:ident rope_whole) => {
+            matches!($template, Template::Whole(_))
+        };
+    }
+    macro_rules! source {
+        (hf) => {
+            Source::Hf
+        };
+        (exact) => {
+            Source::Exact
+        };
+        (angles) => {
+            Source::Angles
+        };
+        (tables) => {
+            Source::Tables
+        };
+        (own_tables) => {
+            Source::OwnTables
+        };
+    }
+    macro_rules! strategy {
+        (direct) => {
+            Strategy::Direct
+        };
+        (explicit_parallel) => {
+            Strategy::ExplicitParallel
+        };
+        (register_copy) => {
+            Strategy::RegisterCopy
+        };
+    }
+    macro_rules! look {
+        ($template:ident $source:ident $type:ident $strategy:ident, ($s:ident $d:ident $v:ident $t:ident)) => {
+            let of = <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE;
+            if is!($t $template) && $s == source!($source) && $d == of && $v == strategy!($strategy) {
+                static ENTRY: Entry = Entry::new(
+                    pointwise_core::symbol!($template, $source, $type, $strategy),
+                    crate::family::embedded(),
+                );
+                return Some(&ENTRY);
+            }
+        };
+    }
+    debug_assert!(TYPES.contains(&dtype));
+    let (strategy, template) = (plan.strategy, plan.template);
+    pointwise_core::rope_entries! { (look) (source dtype strategy template) }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use pointwise_core::rope::Side;
+
+    /// Tokens, heads of q and of k, lanes that rotate (half) and that do not, elements of a vector.
+    pub(super) const SHAPES: [(u32, u32, u32, u32, u32, u32); 11] = [
+        (1, 32, 8, 64, 0, 8),
+        (7, 64, 8, 64, 0, 4),
+        (5, 128, 128, 32, 128, 8),
+        (33, 3, 0, 48, 0, 4),
+        (19, 1, 0, 32, 0, 8),
+        (600, 1, 0, 64, 0, 8),
+        (3, 71, 1, 32, 0, 1),
+        (2, 5, 3, 2048, 64, 8),
+        (2, 3, 2, 1500, 700, 1),
+        (4, 2, 1, 1, 5, 1),
+        (9, 5, 1, 16, 24, 8),
+    ];
+
+    pub(super) fn side(heads: u32, share: u32) -> Side {
+        Side { heads, groups: heads.div_ceil(share), ..Side::default() }
+    }
+}

@@ -1,0 +1,182 @@
+//! Threads that find their own cosines and sines, of any heads.
+
+use pointwise_core::rope::{Count, PLAIN, RUNS_INNER, Side, Solo, SoloSide, TOKENS_INNER, Walk};
+
+use super::{
+    MOST_THREADS, OWN_ENOUGH, OWN_THREADS, Plan, Planned, Settings, Template, group, is_on_the_fly, is_plain,
+    lanes_of_a_head, may_be_own, offsets, own_angles, own_vector, table_offsets,
+};
+
+/// Tokens of a block where heads lie far apart and angles come from tables, at most: blocks of other heads read the same
+/// rows then, before the next run's push them out of the caches. A head after another, 32,768 tokens of Llama 3 8B in bf16
+/// took 231 us instead of 183 (H200, f32 tables).
+const TABLE_TOKENS: u32 = 8;
+
+/// The plan of a call whose threads find their own angles, where that can serve and no other is asked for: on an H200 it
+/// was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/tuning.md`).
+pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Plan> {
+    if !may_be_own(settings, call, walk) {
+        return None;
+    }
+    let (strategy, vector) = own_vector(settings, call, walk)?;
+    let share = settings.heads_per_thread.unwrap_or_else(|| {
+        let heads = (walk.q.heads + walk.k.heads).div_ceil(2);
+        let threads = lanes_of_a_head(call, walk).saturating_mul(u64::from(heads));
+        if threads >= u64::from(call.multiprocessors) * OWN_ENOUGH { 2 } else { 1 }
+    });
+    let mut walk = *walk;
+    group(&mut walk, share);
+    let most = settings.threads.unwrap_or(OWN_THREADS).min(MOST_THREADS);
+    let on_the_fly = is_on_the_fly(call.source);
+    let tokens = if on_the_fly { u32::MAX } else { TABLE_TOKENS };
+    let (mut solo, blocks, threads) = solo(most, tokens, vector, &walk)?;
+    if !on_the_fly {
+        solo.angles.tables = table_offsets(&walk)?;
+    }
+    Some(Plan { strategy, blocks: [blocks, 1], threads: [threads, 1, 1], template: Template::Solo(solo) })
+}
+
+/// What blocks of at most `most` threads do whose threads find their own angles, how many they are, and the threads of
+/// each; of at most so many tokens where heads lie far apart. None where a token's lanes are more than the threads, or
+/// offsets have more than 32 bits. The walk counts elements. The tables' strides are left out.
+fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, u32, u32)> {
+    let (pairs, rest) = (walk.half / vector, walk.rest_lanes / vector);
+    let rest_threads = rest.div_ceil(2);
+    let (lanes, groups) = (pairs + rest_threads, [walk.q.groups, walk.k.groups]);
+    let all = u64::from(walk.tokens) * u64::from(groups[0] + groups[1]);
+    let most_slots = most / lanes;
+    if most_slots == 0 || all >= 1 << 30 {
+        return None;
+    }
+    let threads = |slots: u32| (slots * lanes).next_multiple_of(32);
+    let mut solo = Solo {
+        pair_lanes: Count::new(pairs),
+        rest_lanes: Count::new(rest_threads),
+        tokens: walk.tokens,
+        seq: walk.seq,
+        flags: walk.flags,
+        rotated_at: walk.rotated_at / vector,
+        rest_at: walk.rest_at / vector,
+        rest,
+        angles: own_angles(vector, walk)?,
+        q: solo_side(&walk.q, vector, walk)?,
+        k: solo_side(&walk.k, vector, walk)?,
+        ..Solo::default()
+    };
+    if is_plain(walk) {
+        solo.flags |= PLAIN;
+    }
+    let (slots, blocks);
+    if walk.flags & TOKENS_INNER != 0 {
+        // Tokens of a head lie together; those of more than one head where they are too few.
+        solo.token_bits = most_tokens.min(most_slots).min(walk.tokens.next_power_of_two()).ilog2();
+        let tokens = 1 << solo.token_bits;
+        solo.part_groups = (most_slots / tokens).min(groups[0]).max(1);
+        slots = tokens * solo.part_groups;
+        let (runs, parts) = (walk.tokens.div_ceil(tokens), groups.map(|groups| groups.div_ceil(solo.part_groups)));
+        blocks = parts.map(|parts| parts * runs);
+        solo.block_slots = 1;
+        // Blocks one after another along the memory; but where they share a table's rows, along the heads.
+        let along = if most_tokens == u32::MAX && solo.part_groups == 1 {
+            solo.flags |= RUNS_INNER;
+            [runs; 2]
+        } else {
+            parts
+        };
+        (solo.q.parts, solo.k.parts) = (Count::new(along[0]), Count::new(along[1]));
+    } else {
+        let most_slots = u64::from(most_slots).min(u64::from(walk.tokens) * u64::from(groups[0])) as u32;
+        // As few idle threads as can be.
+        let used = |slots: u32| u64::from(slots * lanes) * 1024 / u64::from(threads(slots));
+        slots = (most_slots / 2 + 1..=most_slots).max_by_key(|slots| used(*slots)).unwrap_or(1);
+        blocks = groups.map(|groups| (walk.tokens * groups).div_ceil(slots));
+        (solo.slot_mask, solo.block_slots, solo.part_groups) = (u32::MAX, slots, 1);
+        (solo.q.parts, solo.k.parts) = (Count::new(groups[0]), Count::new(groups[1]));
+    }
+    solo.q_blocks = blocks[0];
+    solo.threads = [slots * pairs, slots * lanes];
+    Some((solo, blocks[0] + blocks[1], threads(slots)))
+}
+
+/// A tensor whose strides count vectors; None where an offset into it has more than 32 bits.
+fn solo_side(side: &Side, vector: u32, walk: &Walk) -> Option<SoloSide> {
+    let dims = [walk.tokens / walk.seq.size, walk.seq.size, side.heads];
+    let lanes = (walk.rotated_at + 2 * walk.half).max(walk.rest_at + walk.rest_lanes);
+    let strides = |strides| offsets(dims, strides, vector, lanes);
+    let (input, output) = (strides(side.input)?, strides(side.output)?);
+    // Beyond 32 bits only where no thread has another head.
+    let step = [input[2], output[2]].map(|stride| stride.wrapping_mul(side.groups));
+    Some(SoloSide {
+        input,
+        output,
+        heads: side.heads,
+        groups: side.groups,
+        step,
+        scale: side.scale,
+        ..Default::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use pointwise_core::rope::{CHUNK, Count, TOKENS_INNER, Walk};
+
+    use super::super::tests::{SHAPES, side};
+    use super::{TABLE_TOKENS, solo};
+
+    /// Of threads that find their own angles, too: each vector of a token and group has one.
+    #[test]
+    fn solo_covers_all() {
+        for (tokens, q, k, half, rest_lanes, vector) in SHAPES.into_iter().filter(|shape| shape.5 > 1) {
+            for most in [32, 64, 96, 128, 256, 512] {
+                let ways = [
+                    (1, 0, u32::MAX),
+                    (CHUNK, 0, u32::MAX),
+                    (1, TOKENS_INNER, TABLE_TOKENS),
+                    (3, TOKENS_INNER, u32::MAX),
+                    (2, TOKENS_INNER, 1),
+                ];
+                for (share, flags, tokens_at_once) in ways {
+                    let walk = Walk {
+                        q: side(q, share),
+                        k: side(k, share),
+                        tokens,
+                        seq: Count::new(tokens),
+                        rest_lanes,
+                        half,
+                        flags,
+                        ..Walk::default()
+                    };
+                    let what = format!(
+                        "{tokens} {q} {k} {half} {rest_lanes} {vector}, {most}, {share}, {flags}, {tokens_at_once}"
+                    );
+                    let lanes = half / vector + (rest_lanes / vector).div_ceil(2);
+                    let Some((solo, blocks, threads)) = solo(most, tokens_at_once, vector, &walk) else {
+                        assert!(lanes > most, "{what}: no plan");
+                        continue;
+                    };
+                    assert!(threads <= most && threads % 32 == 0 && threads > 0, "{what}: {threads} threads");
+                    let mut seen = HashSet::new();
+                    for block in 0..blocks {
+                        for place in (0..threads).map(|thread| solo.place(block, thread)).filter(|place| place.works) {
+                            let groups = if place.is_k { walk.k.groups } else { walk.q.groups };
+                            assert!(place.group < groups, "{what}: {place:?}");
+                            for at in [place.lane, place.lane + place.apart] {
+                                let last = if place.rotates { 2 * half } else { rest_lanes } / vector;
+                                // The kernel's own rule for a second vector of lanes that pass through.
+                                if at < last {
+                                    let vector = (place.rotates, place.is_k, place.token, place.group, at);
+                                    assert!(seen.insert(vector), "{what}: {vector:?} twice");
+                                }
+                            }
+                        }
+                    }
+                    let groups = walk.q.groups + walk.k.groups;
+                    assert_eq!(seen.len() as u32, tokens * groups * (2 * half + rest_lanes) / vector, "{what}");
+                }
+            }
+        }
+    }
+}
