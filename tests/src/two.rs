@@ -59,8 +59,8 @@ pub fn check_unary(device: &Device, def: &'static UnaryDef, dtype: DType) -> Che
     Ok(())
 }
 
-/// An op of several operands with two vectors a thread: flat, along rows with a gap behind each, and with the last operand
-/// one row for all.
+/// An op of several operands with two vectors a thread: flat, along rows with a gap behind each, and with the last
+/// operand one row for all.
 ///
 /// # Errors
 /// The first difference, and those of the library.

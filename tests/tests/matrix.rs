@@ -7,8 +7,8 @@
 //! and in place; those that have tables of all pairs of codes another by them (`pow::f8e4m3::table_rows`), and some one
 //! of so many elements that it is the default (`table_large`); gradients of several operands likewise. Every conversion
 //! between element types is a case (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them
-//! (`promoted::i32::f16`); copies of views of each type are `to_tensor::f16`. Where a thread may have several vectors that
-//! are loaded at once, that is a case on a GPU (`mul::f16::two_at_once`). `POINTWISE_MATRIX=quick` takes fewer
+//! (`promoted::i32::f16`); copies of views of each type are `to_tensor::f16`. Where a thread may have several vectors
+//! that are loaded at once, that is a case on a GPU (`mul::f16::two_at_once`). `POINTWISE_MATRIX=quick` takes fewer
 //! sizes, for a memory checker.
 
 use libtest_mimic::{Arguments, Failed, Trial};

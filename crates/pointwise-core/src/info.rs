@@ -196,10 +196,10 @@ pub struct OpInfo {
 }
 
 impl OpInfo {
-    /// Whether kernels for elements of type `dtype` have a way for two vectors a thread that are loaded before the first is
-    /// worked on, beside the one for a single vector. The row has the word `two_at_once`: with both vectors the formula for
-    /// 16 and 32 bits keeps to the 32 registers with which as many threads as can be are resident, and its code is so short
-    /// that a first call does not suffer from two more copies.
+    /// Whether kernels for elements of type `dtype` have a way for two vectors a thread that are loaded before the
+    /// first is worked on, beside the one for a single vector. The row has the word `two_at_once`: with both vectors
+    /// the formula for 16 and 32 bits keeps to the 32 registers with which as many threads as can be are resident, and
+    /// its code is so short that a first call does not suffer from two more copies.
     pub const fn two_at_once(&self, dtype: DType) -> bool {
         self.properties.two_at_once && dtype.size() > 1 && (dtype.is_float() || matches!(self.kind, Kind::Select))
     }

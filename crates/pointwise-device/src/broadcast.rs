@@ -287,12 +287,13 @@ fn item_behind(two: u32) -> u32 {
     (thread::block_idx_x() + two) * thread::block_dim_x() + thread::thread_idx_x()
 }
 
-/// Two vectors, a block's width apart, where `at` says. Both are loaded before the first is worked on, and no operand is
-/// a number, one element, or passes through the cache: what tells these apart would take more registers than there are.
+/// Two vectors, a block's width apart, where `at` says. Both are loaded before the first is worked on, and no operand
+/// is a number, one element, or passes through the cache: what tells these apart would take more registers than there
+/// are.
 ///
 /// # Safety
-/// Both places are valid for reading a vector of each operand and for writing one of the result, and aligned to them; an
-/// element of the one that is also an operand's belongs to the same place there.
+/// Both places are valid for reading a vector of each operand and for writing one of the result, and aligned to them;
+/// an element of the one that is also an operand's belongs to the same place there.
 #[inline(always)]
 unsafe fn two_at_once<M, const V: usize>(
     inputs: &Inputs<M>,
@@ -313,13 +314,13 @@ unsafe fn two_at_once<M, const V: usize>(
     }
 }
 
-/// A thread one vector of `V` elements, or two of the first blocks, as [`TWO_SHIFT`] says; the `head` elements before the first aligned one and those after the last whole
-/// vector are done one by one by the threads that follow.
+/// A thread one vector of `V` elements, or two in the first blocks, as [`TWO_SHIFT`] says; the `head` elements before
+/// the first aligned one and those after the last whole vector are done one by one by the threads that follow.
 ///
 /// # Safety
 /// Each operand is one value, as `mode` says, or valid for `n` elements and equal to `y` or disjoint from it; `y` is valid
-/// for `n` elements. `head <= n`, and from there on all that are not one value are aligned to `V` of their elements. Blocks
-/// that have two vectors a thread have no thread without, and no operand is one value then.
+/// for `n` elements. `head <= n`, and from there on all that are not one value are aligned to `V` of their elements.
+/// Blocks that have two vectors a thread have no thread without, and no operand is one value then.
 #[inline(always)]
 pub unsafe fn flat<M, const V: usize>(inputs: &Inputs<M>, y: *mut M::R, n: u64, head: u32, map: M)
 where
@@ -370,7 +371,7 @@ pub(crate) fn one_each(mode: u32) -> u32 {
 }
 
 /// A thread one item of `V` elements of the innermost dimension, found by `steps`, which has the strides of the result
-/// and, behind them, of the operands, or two items of the first blocks, as [`TWO_SHIFT`] says; or [`ITEMS`] of one
+/// and, behind them, of the operands, or two items in the first blocks, as [`TWO_SHIFT`] says; or [`ITEMS`] of one
 /// element, a block's width apart.
 ///
 /// # Safety
@@ -451,7 +452,8 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
 #[inline(always)]
 fn few_places<const N: usize, const ITEMS: usize>(steps: &Steps<N>, mut items: [u32; ITEMS]) -> [[i64; 4]; ITEMS] {
     let mut at = [[0_i32; 4]; ITEMS];
-    split::<0, { MAX_ROW_DIMS - 1 }, N, ITEMS>(steps, &mut items, &mut at);
+    take(steps, 0, &mut items, &mut at);
+    split::<1, { MAX_ROW_DIMS - 1 }, N, ITEMS>(steps, &mut items, &mut at);
     unroll!(at most 4: i < ITEMS => { outermost(steps, items[i], &mut at[i]); });
     at.map(|at| at.map(i64::from))
 }
@@ -494,12 +496,23 @@ fn split<const FROM: usize, const TO: usize, const N: usize, const ITEMS: usize>
 ) {
     unroll!(at most 8: d < MAX_DIMS - 1 => {
         if d >= FROM && d < TO && (d as u32) < steps.splits {
-            unroll!(at most 4: i < ITEMS => {
-                let (next, index) = steps.sizes[d].divide(rest[i]);
-                unroll!(at most 4: k < N => { at[i][k] += index as i32 * steps.strides[d][k]; });
-                rest[i] = next;
-            });
+            take(steps, d, rest, at);
         }
+    });
+}
+
+/// Takes dimension `d`, a constant.
+#[inline(always)]
+fn take<const N: usize, const ITEMS: usize>(
+    steps: &Steps<N>,
+    d: usize,
+    rest: &mut [u32; ITEMS],
+    at: &mut [[i32; 4]; ITEMS],
+) {
+    unroll!(at most 4: i < ITEMS => {
+        let (next, index) = steps.sizes[d].divide(rest[i]);
+        unroll!(at most 4: k < N => { at[i][k] += index as i32 * steps.strides[d][k]; });
+        rest[i] = next;
     });
 }
 
@@ -515,7 +528,7 @@ pub(crate) fn place<const DIMS: usize, const N: usize, const T: usize>(steps: &S
     let mut at = [0_i32; T];
     let mut rest = item;
     unroll!(at most 8: d < MAX_DIMS - 1 => {
-        if d < DIMS - 1 && (d as u32) < steps.splits {
+        if d < DIMS - 1 && (d == 0 || (d as u32) < steps.splits) {
             let (next, index) = steps.sizes[d].divide(rest);
             unroll!(at most 8: k < N => { at[k] += index as i32 * steps.strides[d][k]; });
             rest = next;

@@ -84,10 +84,10 @@ where
     }
 }
 
-/// A thread `steps` vectors of `V` elements by 16-byte accesses, a block's width apart, by twos that are loaded together
-/// ([`two_at_once`]) or the next one on its way while the last is worked on; the `head` elements before the first aligned one and those after the last whole vector are done one
-/// by one by the first threads of the grid. Where results are narrower than operands, [`STREAM_STEPS`] in `steps` has the
-/// operands pass through the level-2 cache.
+/// A thread `steps` vectors of `V` elements by 16-byte accesses, a block's width apart, by twos that are loaded
+/// together ([`two_at_once`]) or the next one on its way while the last is worked on; the `head` elements before the
+/// first aligned one and those after the last whole vector are done one by one by the first threads of the grid. Where
+/// results are narrower than operands, [`STREAM_STEPS`] in `steps` has the operands pass through the level-2 cache.
 ///
 /// # Safety
 /// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `steps` is not 0 apart from that
@@ -179,8 +179,8 @@ where
     }
 }
 
-/// Whether both of two vectors are loaded before the first is worked on: where the formula is short, and where results are
-/// narrow, whose threads often have two.
+/// Whether both of two vectors are loaded before the first is worked on: where the formula is short, and where results
+/// are narrow, whose threads often have two.
 const fn two_at_once<E, O, const V: usize>() -> bool
 where
     E: Element,

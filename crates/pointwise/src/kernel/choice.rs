@@ -154,8 +154,8 @@ impl<const N: usize> Choice<N> {
         }
     }
 
-    /// With two vectors a thread where the kernel has a way for that, every operand being a vector; `wanted` says whether
-    /// so many threads, a vector each, had better have two.
+    /// With two vectors a thread where the kernel has a way for that, every operand being a vector; `wanted` says
+    /// whether so many threads, a vector each, had better have two.
     pub(super) fn with_two(mut self, wanted: impl FnOnce(u64) -> bool) -> Choice<N> {
         let Tensors { at, results, numbers, .. } = self.tensors;
         let is_one = |k: usize| at[results + k] != 0 && self.mode & (ONCE << k) != 0;

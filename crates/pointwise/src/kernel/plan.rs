@@ -22,7 +22,7 @@ const TWO_NARROW_MIN: u64 = 1 << 16;
 const TWO_LONG_MIN: u64 = 1 << 19;
 /// As [`TWO_LONG_MIN`], of 16 bits.
 const TWO_LONG_HALF_MIN: u64 = 1 << 22;
-/// Threads that are resident on a multiprocessor, of kernels with at most 32 registers.
+/// Threads that are resident on a multiprocessor of sm_80, sm_90 or sm_100, of kernels with at most 32 registers.
 const RESIDENT: u64 = 2048;
 /// Fewer elements than this do not pay for a table in each block.
 const TABLE_MIN: u64 = 1 << 14;
@@ -139,9 +139,9 @@ fn steps(call: &Call, vectors: u64, streams: bool) -> u32 {
     1 + u32::from(vectors >= two)
 }
 
-/// Whether a device runs so many threads in more than one wave of blocks, and no more than two. With two vectors a thread,
-/// both loaded before the first is worked on, one wave does: 5 to 9 % faster for formulas that wait for memory (H200,
-/// `docs/tuning.md`).
+/// Whether a device runs so many threads in more than one wave of blocks, and no more than two. With two vectors a
+/// thread, both loaded before the first is worked on, one wave does: 5 to 9 % faster for formulas that wait for memory
+/// (H200, `docs/tuning.md`).
 pub(super) fn second_wave(multiprocessors: u32, threads: u64) -> bool {
     let wave = u64::from(multiprocessors) * RESIDENT;
     threads > wave && threads <= 2 * wave

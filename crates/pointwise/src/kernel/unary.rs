@@ -100,9 +100,9 @@ impl UnaryKernel {
         /// says so. `table` has its own number of threads.
     }
 
-    /// 16-byte vectors of a thread of [`Strategy::RegisterCopy`] on CUDA devices, from 1 to 64. Without it there are as many
-    /// as was measured to be best for the op and the size: one; for large tensors and long formulas two or four; two where
-    /// the threads of one vector would be a second wave on the device.
+    /// 16-byte vectors of a thread of [`Strategy::RegisterCopy`] on CUDA devices, from 1 to 64. Without it there are as
+    /// many as was measured to be best for the op and the size: one; for large tensors and long formulas two or four;
+    /// two where the threads of one vector would be a second wave on the device.
     #[must_use]
     pub fn vectors_per_thread(mut self, vectors: u32) -> Self {
         self.vectors = Some(vectors);
