@@ -19,7 +19,7 @@ crate::unary_ops! { unary_family;
     /// `1 / x`.
     reciprocal: Reciprocal (x: Real) -> T, [floats int_to_float], Ulp(0.5) => x.recip();
     /// -1, 0 or 1; 0 for NaN and -0.
-    sign: Sign (x: Num) -> T, [floats ints bool two_at_once], Exact => if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO };
+    sign: Sign (x: Num) -> T, [floats ints bool], Exact => if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO };
     /// Sine of x radians, the argument reduced exactly whatever its size.
     sin: Sin (x: Real) -> T, [floats int_to_float angle], Ulp(2.0) => x.sin();
     /// Cosine of x radians, the argument reduced exactly whatever its size.
