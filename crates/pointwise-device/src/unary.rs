@@ -85,7 +85,7 @@ where
 }
 
 /// A thread `steps` vectors of `V` elements by 16-byte accesses, a block's width apart, by twos that are loaded
-/// together ([`two_at_once`]) or the next one on its way while the last is worked on; the `head` elements before the
+/// together (`two_at_once`) or the next one on its way while the last is worked on; the `head` elements before the
 /// first aligned one and those after the last whole vector are done one by one by the first threads of the grid. Where
 /// results are narrower than operands, [`STREAM_STEPS`] in `steps` has the operands pass through the level-2 cache.
 ///
