@@ -12,6 +12,7 @@ pub mod lookup;
 pub mod map;
 pub mod params;
 pub mod promote;
+pub mod two;
 
 /// The device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), for the `main` of a test program: it ends the
 /// program where there is no such device.

@@ -7,7 +7,8 @@
 //! and in place; those that have tables of all pairs of codes another by them (`pow::f8e4m3::table_rows`), and some one
 //! of so many elements that it is the default (`table_large`); gradients of several operands likewise. Every conversion
 //! between element types is a case (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them
-//! (`promoted::i32::f16`); copies of views of each type are `to_tensor::f16`. `POINTWISE_MATRIX=quick` takes fewer
+//! (`promoted::i32::f16`); copies of views of each type are `to_tensor::f16`. Where a thread may have several vectors
+//! that are loaded at once, that is a case on a GPU (`mul::f16::two_at_once`). `POINTWISE_MATRIX=quick` takes fewer
 //! sizes, for a memory checker.
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -15,7 +16,7 @@ use pointwise::{
     Accuracy, Class, DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, Tensor, UNARY, UnaryDef,
 };
 use pointwise_core::Kind;
-use tests::{convert, copies, gradients, inputs, judge, layouts, lookup, map, params, promote};
+use tests::{convert, copies, gradients, inputs, judge, layouts, lookup, map, params, promote, two};
 
 const GUARD: u8 = 0xA5;
 
@@ -78,6 +79,17 @@ fn main() {
         trials.push(Trial::test(format!("to_tensor::{dtype}"), case));
     }
     if device.is_cuda() {
+        for def in UNARY {
+            for &dtype in def.info.types.iter().filter(|&&dtype| def.info.two_at_once(dtype)) {
+                trials.push(trial(def, dtype, "two_at_once", move || Ok(two::check_unary(&device, def, dtype)?)));
+            }
+        }
+        for def in map::all() {
+            for &dtype in def.info.types.iter().filter(|&&dtype| def.info.two_at_once(dtype)) {
+                let name = format!("{}::{dtype}::two_at_once", def.info.name);
+                trials.push(Trial::test(name, move || Ok(two::check_map(&device, def, dtype)?)));
+            }
+        }
         for class in Class::ALL {
             let name = format!("beyond_2_to_32::u8::{class}");
             trials.push(Trial::test(name, move || map_beyond_32_bits(&device, class)).with_ignored_flag(true));

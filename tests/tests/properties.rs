@@ -31,6 +31,19 @@ fn rows_that_have_a_long_path_say_so() {
     assert_eq!(infos().filter(|info| info.properties.angle).count(), 4);
 }
 
+#[test]
+fn rows_of_two_vectors_at_once_have_short_formulas() {
+    let rows: Vec<_> = infos().filter(|info| info.properties.two_at_once).collect();
+    for info in &rows {
+        // Kernels of several results have no such way, and narrow results have it by themselves.
+        assert!(info.results.len() == 1 && info.result == ResultType::Same, "{}", info.name);
+        assert!(!info.properties.long && !info.properties.long_half, "{}", info.name);
+        assert!(info.two_at_once(DType::F16) && !info.two_at_once(DType::F8E4M3), "{}", info.name);
+        assert_eq!(info.two_at_once(DType::I32), info.kind == Kind::Select, "{}", info.name);
+    }
+    assert_eq!(rows.len(), 27);
+}
+
 /// The op's formula in f64 on up to three operands.
 type Oracle = Box<dyn Fn([f64; 3]) -> f64>;
 

@@ -375,6 +375,9 @@ macro_rules! __set_word {
     ($info:ident flips_sign) => {
         $info.properties.sign = Some($crate::SignChange::Flip)
     };
+    ($info:ident two_at_once) => {
+        $info.properties.two_at_once = true
+    };
     ($info:ident constant) => {
         $info.properties.constant = true
     };
@@ -392,6 +395,7 @@ macro_rules! __dtypes {
     ([truths $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([clears_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([flips_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([two_at_once $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([constant $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([floats $($rest:tt)*] [$($t:ident)*]) => {
         $crate::__dtypes!([$($rest)*] [$($t)* F32 F16 BF16 F8E4M3 F8E5M2])

@@ -15,6 +15,7 @@ macro_rules! for_types {
     (@truths $v:tt $args:tt) => {};
     (@clears_sign $v:tt $args:tt) => {};
     (@flips_sign $v:tt $args:tt) => {};
+    (@two_at_once $v:tt $args:tt) => {};
     (@constant $v:tt $args:tt) => {};
     (@floats $v:tt $args:tt) => {
         $crate::for_types! { @each $v $args f32 f16 bf16 f8e4m3 f8e5m2 }

@@ -6,7 +6,7 @@
 //! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
 //! the read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::launch::{ITEMS, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::launch::{ITEMS, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::op::MAX_OPERANDS;
 use pointwise_core::{Draw, Element, Value, Word};
@@ -26,7 +26,8 @@ pub struct Inputs<M: Map> {
     pub c: *const M::C,
     /// Operands that came with the call.
     pub words: [u64; 3],
-    /// Which operands are one value, and which are passed by: [`ONCE`], [`WORD_SHIFT`], [`STREAM_SHIFT`].
+    /// Which operands are one value, and which are passed by: [`ONCE`], [`WORD_SHIFT`], [`STREAM_SHIFT`]; and how many
+    /// blocks have two vectors a thread: [`TWO_SHIFT`].
     pub mode: u32,
     /// Where the random words of `y`'s first element are, and of those behind it; read with [`Map::RANDOM`] alone.
     pub draw: Draw,
@@ -274,18 +275,65 @@ pub(crate) fn alike(i: u64, mode: u32) -> [i64; 4] {
     [i as i64, of(0), of(1), of(2)]
 }
 
-/// A thread one vector of `V` elements; the `head` elements before the first aligned one and those after the last whole
-/// vector are done one by one by the threads that follow.
+/// How many blocks, the first of the grid, have two vectors a thread.
+#[inline(always)]
+fn blocks_of_two<M: Map>(inputs: &Inputs<M>) -> u32 {
+    if M::TWO_AT_ONCE { inputs.mode >> TWO_SHIFT } else { 0 }
+}
+
+/// The item of a thread behind the first `two` blocks, which have two a thread.
+#[inline(always)]
+fn item_behind(two: u32) -> u32 {
+    (thread::block_idx_x() + two) * thread::block_dim_x() + thread::thread_idx_x()
+}
+
+/// Two vectors, a block's width apart, where `at` says. Both are loaded before the first is worked on, and no operand
+/// is a number, one element, or passes through the cache: what tells these apart would take more registers than there
+/// are.
+///
+/// # Safety
+/// Both places are valid for reading a vector of each operand and for writing one of the result, and aligned to them;
+/// an element of the one that is also an operand's belongs to the same place there.
+#[inline(always)]
+unsafe fn two_at_once<M, const V: usize>(
+    inputs: &Inputs<M>,
+    y: *mut M::R,
+    map: M,
+    at: impl FnOnce([u32; 2]) -> [[i64; 4]; 2],
+) where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
+    let width = thread::block_dim_x();
+    let first = thread::block_idx_x() * (2 * width) + thread::thread_idx_x();
+    let [near, far] = at([first, first + width]);
+    // SAFETY: the caller's contract.
+    unsafe {
+        let loaded = [fetch::<M, V>(inputs, 0, near), fetch::<M, V>(inputs, 0, far)];
+        finish::<M, V>(inputs, loaded[0], Place { first: near[0], is_vector: true }, y, map);
+        finish::<M, V>(inputs, loaded[1], Place { first: far[0], is_vector: true }, y, map);
+    }
+}
+
+/// A thread one vector of `V` elements, or two in the first blocks, as [`TWO_SHIFT`] says; the `head` elements before
+/// the first aligned one and those after the last whole vector are done one by one by the threads that follow.
 ///
 /// # Safety
 /// Each operand is one value, as `mode` says, or valid for `n` elements and equal to `y` or disjoint from it; `y` is valid
 /// for `n` elements. `head <= n`, and from there on all that are not one value are aligned to `V` of their elements.
+/// Blocks that have two vectors a thread have no thread without, and no operand is one value then.
 #[inline(always)]
 pub unsafe fn flat<M, const V: usize>(inputs: &Inputs<M>, y: *mut M::R, n: u64, head: u32, map: M)
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    let (i, mode) = (thread::index_1d(), inputs.mode);
+    let two = blocks_of_two(inputs);
+    if thread::block_idx_x() < two {
+        // SAFETY: there are as many vectors, behind the head; the caller's contract.
+        return unsafe {
+            two_at_once::<M, V>(inputs, y, map, |items| items.map(|i| alike(head as u64 + i as u64 * V as u64, 0)))
+        };
+    }
+    let (i, mode) = (item_behind(two), inputs.mode);
     let vectors = ((n - head as u64) / V as u64) as u32;
     let singles = (n - vectors as u64 * V as u64) as u32;
     if i < vectors + singles {
@@ -323,10 +371,12 @@ pub(crate) fn one_each(mode: u32) -> u32 {
 }
 
 /// A thread one item of `V` elements of the innermost dimension, found by `steps`, which has the strides of the result
-/// and, behind them, of the operands; or [`ITEMS`] of one element, a block's width apart.
+/// and, behind them, of the operands, or two items in the first blocks, as [`TWO_SHIFT`] says; or [`ITEMS`] of one
+/// element, a block's width apart.
 ///
 /// # Safety
-/// With vectors, `steps` has at most [`MAX_ROW_DIMS`] dimensions. There are threads enough for all items. For each of
+/// With vectors, `steps` has at most [`MAX_ROW_DIMS`] dimensions; blocks that have two items a thread have no thread
+/// without, and no operand is one value then. There are threads enough for all items. For each of
 /// `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V` elements and aligned to them, that in
 /// each operand likewise for reading, or for one element where `mode` says that it is one for all `V`. No element of `y`
 /// belongs to two items, and one that is also an operand's belongs to the same item there.
@@ -341,7 +391,12 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
     if V > 1 {
-        let item = thread::index_1d();
+        let two = blocks_of_two(inputs);
+        if thread::block_idx_x() < two {
+            // SAFETY: there are as many items; the caller's contract.
+            return unsafe { two_at_once::<M, V>(inputs, y, map, |items| few_places(steps, items)) };
+        }
+        let item = item_behind(two);
         if item < items {
             let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, N, 4>(steps, item);
             // SAFETY: item < items; the caller's contract.
@@ -393,6 +448,16 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
     }
 }
 
+/// Offsets of items in `N` tensors, zeros behind them; `steps` has at most [`MAX_ROW_DIMS`] dimensions.
+#[inline(always)]
+fn few_places<const N: usize, const ITEMS: usize>(steps: &Steps<N>, mut items: [u32; ITEMS]) -> [[i64; 4]; ITEMS] {
+    let mut at = [[0_i32; 4]; ITEMS];
+    take(steps, 0, &mut items, &mut at);
+    split::<1, { MAX_ROW_DIMS - 1 }, N, ITEMS>(steps, &mut items, &mut at);
+    unroll!(at most 4: i < ITEMS => { outermost(steps, items[i], &mut at[i]); });
+    at.map(|at| at.map(i64::from))
+}
+
 /// Dimensions in which the places of all items of a thread are found at once.
 const FEW_SPLITS: usize = 2;
 
@@ -431,12 +496,23 @@ fn split<const FROM: usize, const TO: usize, const N: usize, const ITEMS: usize>
 ) {
     unroll!(at most 8: d < MAX_DIMS - 1 => {
         if d >= FROM && d < TO && (d as u32) < steps.splits {
-            unroll!(at most 4: i < ITEMS => {
-                let (next, index) = steps.sizes[d].divide(rest[i]);
-                unroll!(at most 4: k < N => { at[i][k] += index as i32 * steps.strides[d][k]; });
-                rest[i] = next;
-            });
+            take(steps, d, rest, at);
         }
+    });
+}
+
+/// Takes dimension `d`, a constant.
+#[inline(always)]
+fn take<const N: usize, const ITEMS: usize>(
+    steps: &Steps<N>,
+    d: usize,
+    rest: &mut [u32; ITEMS],
+    at: &mut [[i32; 4]; ITEMS],
+) {
+    unroll!(at most 4: i < ITEMS => {
+        let (next, index) = steps.sizes[d].divide(rest[i]);
+        unroll!(at most 4: k < N => { at[i][k] += index as i32 * steps.strides[d][k]; });
+        rest[i] = next;
     });
 }
 
@@ -452,7 +528,7 @@ pub(crate) fn place<const DIMS: usize, const N: usize, const T: usize>(steps: &S
     let mut at = [0_i32; T];
     let mut rest = item;
     unroll!(at most 8: d < MAX_DIMS - 1 => {
-        if d < DIMS - 1 && (d as u32) < steps.splits {
+        if d < DIMS - 1 && (d == 0 || (d as u32) < steps.splits) {
             let (next, index) = steps.sizes[d].divide(rest);
             unroll!(at most 8: k < N => { at[k] += index as i32 * steps.strides[d][k]; });
             rest = next;

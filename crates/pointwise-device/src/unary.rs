@@ -84,10 +84,10 @@ where
     }
 }
 
-/// A thread `steps` vectors of `V` elements by 16-byte accesses, a block's width apart, the next one on its way while the
-/// last is worked on; the `head` elements before the first aligned one and those after the last whole vector are done one
-/// by one by the first threads of the grid. Where results are narrower than operands, [`STREAM_STEPS`] in `steps` has the
-/// operands pass through the level-2 cache.
+/// A thread `steps` vectors of `V` elements by 16-byte accesses, a block's width apart, by twos that are loaded
+/// together (`two_at_once`) or the next one on its way while the last is worked on; the `head` elements before the
+/// first aligned one and those after the last whole vector are done one by one by the first threads of the grid. Where
+/// results are narrower than operands, [`STREAM_STEPS`] in `steps` has the operands pass through the level-2 cache.
 ///
 /// # Safety
 /// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `steps` is not 0 apart from that
@@ -139,13 +139,24 @@ where
             unroll!(k < V => { results[k] = op.apply(inputs[k]).lane(); });
             packed::store::<Out<O, E>, V>(target.add(i as usize).cast(), results);
         };
-        // Two at once where results are narrow, whose threads have two; else a loop does one after another.
-        if V <= 4 && narrows && steps == 2 && first + width < vectors {
-            let (a, b) = (load(first), load(first + width));
-            finish(first, a);
-            finish(first + width, b);
-        } else if first < vectors {
-            let (mut at, mut left, mut bits) = (first, steps, load(first));
+        let (mut at, mut left) = (first, steps);
+        if const { two_at_once::<E, O, V>() } {
+            while left > 1 && at + width < vectors {
+                thread::no_unrolling();
+                let (near, far) = (load(at), load(at + width));
+                finish(at, near);
+                finish(at + width, far);
+                at += 2 * width;
+                left -= 2;
+            }
+            while left > 0 && at < vectors {
+                thread::no_unrolling();
+                finish(at, load(at));
+                at += width;
+                left -= 1;
+            }
+        } else if at < vectors {
+            let mut bits = load(at);
             loop {
                 left -= 1;
                 let next = at + width;
@@ -166,6 +177,16 @@ where
             }
         }
     }
+}
+
+/// Whether both of two vectors are loaded before the first is worked on: where the formula is short, and where results
+/// are narrow, whose threads often have two.
+const fn two_at_once<E, O, const V: usize>() -> bool
+where
+    E: Element,
+    O: TableOp + UnaryOp<E::Compute, Output: Store<E>>,
+{
+    O::INFO.two_at_once(E::DTYPE) || V <= 4 && size_of::<Out<O, E>>() < size_of::<E>()
 }
 
 /// Whether the formula is of a float's sine or cosine.

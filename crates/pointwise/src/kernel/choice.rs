@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{ONCE, PAIRS, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::launch::{MAX_TWO_BLOCKS, ONCE, PAIRS, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT};
 use pointwise_core::{Draw, Philox};
 
 use super::walk::{Class, Limit, Places, Walk, strided_blocks};
@@ -26,8 +26,10 @@ pub struct MapPlan {
     pub dims: usize,
     /// Threads of a block.
     pub threads: u32,
-    /// Elements a thread has.
+    /// Elements of a vector; 1 for [`Class::Strided`].
     pub lanes: usize,
+    /// Vectors a thread has; of [`Class::Strided`], whose threads have single elements, 1.
+    pub vectors: u32,
     /// Elements before the first aligned vector of a flat call, done one by one.
     pub head: u32,
     /// Launches: one for fewer than 2^31 items.
@@ -61,6 +63,8 @@ pub(super) struct Choice<const N: usize> {
     pub(super) mode: u32,
     /// Whether results are looked up in a table.
     pub(super) table: bool,
+    /// Whether a thread has two vectors, both loaded before the first is worked on.
+    pub(super) two: bool,
     /// Why another strategy than the one asked for.
     pub(super) replaced: Option<&'static str>,
     pub(super) tensors: Tensors<N>,
@@ -82,6 +86,7 @@ impl<const N: usize> Tensors<N> {
             lanes: 1,
             mode,
             table: false,
+            two: false,
             replaced,
             tensors: self,
         };
@@ -99,15 +104,17 @@ impl<const N: usize> Tensors<N> {
         let mode = mode
             | operands(&|k| once[k]) & !self.numbers
             | operands(&|k| stays && self.at[k] != 0 && walk.meets_once(k)) << STREAM_SHIFT;
+        let vectors =
+            |class, walk| Choice { class, walk, lanes, mode, table: false, two: false, replaced, tensors: self };
         if walk.is_flat() && self.head(walk, lanes).is_some() {
-            return Choice { class: Class::Flat, walk: *walk, lanes, mode, table: false, replaced, tensors: self };
+            return vectors(Class::Flat, *walk);
         }
         let aligned = |k: usize, step: i64| {
             let vector = lanes * self.sizes[k];
             self.at[k].wrapping_add_signed(step as isize * self.sizes[k] as isize).is_multiple_of(vector)
         };
         match walk.rows(lanes, aligned) {
-            Some(rows) => Choice { class: Class::Rows, walk: rows, lanes, mode, table: false, replaced, tensors: self },
+            Some(rows) => vectors(Class::Rows, rows),
             None if strategy == Strategy::Auto => strided(None),
             None => strided(Some("the tensors do not lie in aligned vectors")),
         }
@@ -135,7 +142,30 @@ impl<const N: usize> Tensors<N> {
 impl<const N: usize> Choice<N> {
     /// Single elements, whatever the tensors are like.
     pub(super) fn strided(walk: &Walk<N>, tensors: Tensors<N>) -> Choice<N> {
-        Choice { class: Class::Strided, walk: *walk, lanes: 1, mode: 0, table: false, replaced: None, tensors }
+        Choice {
+            class: Class::Strided,
+            walk: *walk,
+            lanes: 1,
+            mode: 0,
+            table: false,
+            two: false,
+            replaced: None,
+            tensors,
+        }
+    }
+
+    /// With two vectors a thread where the kernel has a way for that, every operand being a vector; `wanted` says
+    /// whether so many threads, a vector each, had better have two.
+    pub(super) fn with_two(mut self, wanted: impl FnOnce(u64) -> bool) -> Choice<N> {
+        let Tensors { at, results, numbers, .. } = self.tensors;
+        let is_one = |k: usize| at[results + k] != 0 && self.mode & (ONCE << k) != 0;
+        let vectors = match self.class {
+            Class::Strided => return self,
+            Class::Flat => self.walk.numel() / self.lanes as u64,
+            Class::Rows => self.walk.numel(),
+        };
+        self.two = !self.table && numbers == 0 && !(0..N - results).any(is_one) && wanted(vectors);
+        self
     }
 
     fn limit(&self) -> Limit {
@@ -165,6 +195,7 @@ impl<const N: usize> Choice<N> {
             dims,
             threads,
             lanes: self.lanes,
+            vectors: 1 + u32::from(self.two),
             head: u64::from(head).min(n) as u32,
             launches,
             n,
@@ -212,22 +243,25 @@ impl Queue<'_> {
             let addresses = tensors.at.map(|address| address as u64);
             let mut params = Params::default();
             arguments.tensors.iter().copied().flatten().for_each(|&k| params.push(&addresses[k]));
-            let (n, head, steps, items, work): (u64, u32, Steps<K>, u32, u64);
+            let (n, head, steps, items, work, vectors): (u64, u32, Steps<K>, u32, u64, u64);
             if choice.class == Class::Flat {
                 n = part.numel();
                 head = tensors.head(part, choice.lanes).unwrap_or(0).min(n as u32);
                 let body = n - u64::from(head);
-                work = body / choice.lanes as u64 + body % choice.lanes as u64 + u64::from(head);
+                vectors = body / choice.lanes as u64;
+                work = vectors + body % choice.lanes as u64 + u64::from(head);
                 params.push(&n);
                 params.push(&head);
             } else {
                 steps = part.steps();
                 work = part.numel();
-                items = work as u32;
+                (vectors, items) = (work, work as u32);
                 params.push(&steps);
                 params.push(&items);
             }
-            params.push(&choice.mode);
+            let two = if choice.two { blocks_of_two(vectors, self.threads) } else { 0 };
+            let mode = choice.mode | two << TWO_SHIFT;
+            params.push(&mode);
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
             let draw = arguments.place.map(|from| Draw { blocks: from.blocks(), first: place[0] as u64 });
             draw.iter().for_each(|draw| params.push(draw));
@@ -235,7 +269,10 @@ impl Queue<'_> {
             let (blocks, shared) = match choice.class {
                 _ if choice.table => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
                 Class::Strided if self.several => (strided_blocks(work, self.threads), 0),
-                _ => (work.div_ceil(u64::from(self.threads)) as u32, 0),
+                _ => {
+                    let behind = work - u64::from(two) * 2 * u64::from(self.threads);
+                    (two + behind.div_ceil(u64::from(self.threads)) as u32, 0)
+                }
             };
             let grid = Grid { blocks: [blocks, 1], threads: [self.threads, 1, 1], shared };
             let params = &mut params.pointers[..params.len];
@@ -243,6 +280,11 @@ impl Queue<'_> {
             unsafe { cuda::launch_grid(self.context, self.function, grid, self.stream, params) }
         })
     }
+}
+
+/// Blocks whose threads have two vectors each, of so many vectors: whole ones alone.
+fn blocks_of_two(vectors: u64, threads: u32) -> u32 {
+    (vectors / (2 * u64::from(threads))).min(u64::from(MAX_TWO_BLOCKS)) as u32
 }
 
 /// Pointers to arguments, in order.
@@ -264,5 +306,16 @@ impl Params {
     fn push<T>(&mut self, value: &T) {
         self.pointers[self.len] = std::ptr::from_ref(value).cast_mut().cast();
         self.len += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_two_vectors_a_thread_are_whole_ones() {
+        assert_eq!([0, 255, 256, 511, 512].map(|vectors| blocks_of_two(vectors, 128)), [0, 0, 1, 1, 2]);
+        assert_eq!(blocks_of_two(1 << 31, 32), MAX_TWO_BLOCKS);
     }
 }

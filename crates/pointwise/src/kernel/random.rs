@@ -288,6 +288,8 @@ impl DropoutKernel {
                 vectors: Some((lanes * x.dtype().size() / 16) as u32),
                 properties: self.def.info.properties,
                 stays: false,
+                multiprocessors: 0,
+                two_at_once: false,
             })
         };
         if let (Strategy::Auto, Some(tuned), None) = (self.settings.strategy, &self.tuned, mask) {

@@ -3,7 +3,7 @@
 use pointwise_core::op::MAX_PARAMS;
 
 use super::map::Call;
-use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
+use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned, vectors_per_thread};
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Number, Stream};
@@ -33,6 +33,7 @@ impl MapDef {
 impl TernaryKernel {
     settings!(MapDef);
     tuned!();
+    vectors_per_thread!();
 
     /// The op on every triple of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///

@@ -100,8 +100,9 @@ impl UnaryKernel {
         /// says so. `table` has its own number of threads.
     }
 
-    /// 16-byte vectors of a thread of [`Strategy::RegisterCopy`] on CUDA devices, from 1 to 64. Without it there are as many
-    /// as was measured to be best for the op and the size: one, or for large tensors and long formulas two or four.
+    /// 16-byte vectors of a thread of [`Strategy::RegisterCopy`] on CUDA devices, from 1 to 64. Without it there are as
+    /// many as was measured to be best for the op and the size: one; for large tensors and long formulas two or four;
+    /// two where the threads of one vector would be a second wave on the device.
     #[must_use]
     pub fn vectors_per_thread(mut self, vectors: u32) -> Self {
         self.vectors = Some(vectors);
@@ -261,16 +262,7 @@ impl UnaryKernel {
     fn plan_as(&self, x: &TensorView<'_>, y: usize, settings: Settings) -> Result<Plan> {
         let Settings { strategy, threads, vectors } = settings;
         check::threads(threads)?;
-        if let Some(vectors) = vectors
-            && !(1..=MAX_STEPS).contains(&vectors)
-        {
-            return Err(ErrorKind::Parameter {
-                name: "vectors_per_thread",
-                value: vectors.to_string(),
-                why: format!("must be from 1 to {MAX_STEPS}"),
-            }
-            .into());
-        }
+        check::vectors(vectors, MAX_STEPS)?;
         plan(&Call {
             x: x.address(),
             y,
@@ -282,6 +274,8 @@ impl UnaryKernel {
             vectors,
             properties: self.def.info.properties,
             stays: super::result_stays(x.device(), x.numel() as u64 * self.def.info.result.of(x.dtype()).size() as u64),
+            multiprocessors: x.device().info().map_or(0, |info| info.multiprocessors),
+            two_at_once: self.def.info.two_at_once(x.dtype()),
         })
     }
 

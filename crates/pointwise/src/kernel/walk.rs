@@ -257,7 +257,12 @@ impl<const N: usize> Walk<N> {
         let outer = if self.rank == 0 { [0; K] } else { of(&self.steps[0]) };
         let splits = self.rank.saturating_sub(1);
         let mut steps =
-            Steps { splits: splits as u32, sizes: Default::default(), strides: [[0; K]; MAX_DIMS - 1], outer };
+            Steps { splits: splits.max(1) as u32, sizes: Default::default(), strides: [[0; K]; MAX_DIMS - 1], outer };
+        if splits == 0 {
+            // The one dimension as the innermost: no item is so large that something would be left for the outermost.
+            steps.sizes[0] = Divisor::new(MAX_ITEMS as u32);
+            steps.strides[0] = outer;
+        }
         for slot in 0..splits {
             let dim = self.rank - 1 - slot;
             steps.sizes[slot] = Divisor::new(self.sizes[dim] as u32);
@@ -280,6 +285,7 @@ mod tests {
 
     /// What a kernel does with its steps.
     fn place(steps: &Steps<TENSORS>, item: u32) -> Places {
+        assert!(steps.splits > 0, "which kernels do not ask");
         let mut at = [0; TENSORS];
         let mut rest = item;
         for d in 0..steps.splits as usize {

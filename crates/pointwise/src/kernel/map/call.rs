@@ -13,6 +13,9 @@ use crate::kernel::{LaunchSettings, Operand, check, ready};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::Choices;
 
+/// The most vectors of a thread.
+pub(super) const MAX_VECTORS: u32 = 2;
+
 /// Checked operands.
 pub(super) type Ready<'a> = ready::Ready<'a, 3>;
 
@@ -23,6 +26,8 @@ pub(crate) struct Call {
     pub(crate) params: [Number; MAX_PARAMS],
     pub(crate) settings: LaunchSettings,
     pub(crate) tuned: Option<Choices>,
+    /// Vectors of a thread, 1 or 2, where the op has the choice; `None` leaves it open. Checked where it is used.
+    pub(crate) vectors: Option<u32>,
     /// Where a random op draws from.
     pub(crate) place: Philox,
 }
@@ -30,7 +35,13 @@ pub(crate) struct Call {
 impl Call {
     /// The op with parameters, and launch settings as they are where nothing else is asked for.
     pub(in crate::kernel) fn new(def: &'static MapDef, params: [Number; MAX_PARAMS]) -> Call {
-        Call { def, params, settings: LaunchSettings::new(), tuned: None, place: Philox::default() }
+        Call { def, params, settings: LaunchSettings::new(), tuned: None, vectors: None, place: Philox::default() }
+    }
+
+    /// Checks launch settings.
+    pub(super) fn check_settings(&self) -> Result<()> {
+        check::threads(self.settings.threads)?;
+        check::vectors(self.vectors, MAX_VECTORS)
     }
 
     /// The result in a new tensor.
@@ -174,7 +185,7 @@ impl Call {
                 let mut own = None;
                 let views = ready.views.iter().flatten().chain([y]);
                 let stream = self.settings.stream(&ready.device, views, &mut own)?;
-                check::threads(self.settings.threads)?;
+                self.check_settings()?;
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                 unsafe { self.launch(context, stream, ready, &walk, target.addr()) }
             }

@@ -3,11 +3,12 @@
 use pointwise_core::launch::PAIRS_THREADS;
 use pointwise_core::{DType, Kind};
 
-use super::call::{Call, Ready};
+use super::call::{Call, MAX_VECTORS, Ready};
 use crate::Stream;
 use crate::cuda::Context;
 use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
+use crate::kernel::plan::second_wave;
 use crate::kernel::walk::{Along, TENSORS, Walk, broadcast};
 use crate::kernel::{Class, MapPlan, Operand, Strategy, check, lookup, promote, result_stays};
 use crate::tensor::TensorView;
@@ -24,7 +25,7 @@ impl Call {
         let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
         self.check_output(&ready, y)?;
-        check::threads(self.settings.threads)?;
+        self.check_settings()?;
         let walk = walk(&ready, y);
         let (choice, threads) = self.settle(&ready, &walk, y.address());
         choice.plan(walk.dims().len(), threads, ready.shape.numel() as u64)
@@ -108,6 +109,12 @@ impl Call {
         let vectors = if strategy == Strategy::Table { Strategy::RegisterCopy } else { strategy };
         let mut choice = tensors.choose(walk, 16 / dtype.size(), vectors, stays);
         choice.table = table && choice.class != Class::Strided;
+        if info.two_at_once(dtype) {
+            choice = choice.with_two(|vectors| match self.vectors {
+                Some(wished) => wished == MAX_VECTORS,
+                None => second_wave(ready.device.info().map_or(0, |info| info.multiprocessors), vectors),
+            });
+        }
         if strategy == Strategy::Table && !table {
             choice.replaced = Some("only ops without parameters of two tensors of fp8, i8 or u8 have a table");
         }
