@@ -252,3 +252,50 @@ fn quotients_by_roots_are_those_of_the_steps() {
     quotients_by_roots::<Off<true>>("too large");
     quotients_by_roots::<Off<false>>("too small");
 }
+
+/// Quotients by 16-bit divisors are those of f32, bit for bit where they are normal: of every two significands, of random
+/// codes, special values and subnormal results among them, and of f32 dividends. What is half way between two subnormal f32
+/// may be rounded either way, but not so that a quotient of 16-bit numbers rounded to 16 bits is another.
+fn quotients<A: Approx>(operations: &str) {
+    for ty in TYPES {
+        let check = |a: f32, b: f32| {
+            let (got, expected) = (A::div(a, b), a / b);
+            let near = expected.is_subnormal() && got.to_bits().abs_diff(expected.to_bits()) <= 1;
+            let same = near || got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
+            assert!(same, "{operations}, {}: {a:e} / {b:e} is {got:e}, not {expected:e}", ty.name);
+        };
+        let check_rounded = |a: f32, b: f32| {
+            check(a, b);
+            let (got, expected) = ((ty.round)(A::div(a, b)), (ty.round)(a / b));
+            assert!(got == expected || (a / b).is_nan(), "{operations}, {}: {a:e} / {b:e}, rounded", ty.name);
+        };
+        let significands = 1_u16 << (ty.digits - 1);
+        let [one, small] = [1.0, 2_f32.powi(ty.least)].map(|x| (ty.round)(x));
+        for (i, j) in (0..significands).flat_map(|i| (0..significands).map(move |j| (i, j))) {
+            // Subnormal results of the type among the second ones, by turns.
+            let shift = 2_f32.powi((i32::from(i) * 3 + i32::from(j)) % 16 - 4);
+            check_rounded((ty.widen)(one + i), (ty.widen)(one + j));
+            check_rounded((ty.widen)(small + i), (ty.widen)(one + j) * shift);
+        }
+        let ends = [ty.least, ty.least + 1 - ty.digits].map(|e| 2_f32.powi(e));
+        let largest = (ty.widen)((ty.round)(f32::INFINITY) - 1);
+        let special = [0.0, -0.0, 1.0, -1.0, ends[0], ends[1], largest, -largest, f32::INFINITY, -f32::INFINITY, f32::NAN];
+        for (a, b) in special.into_iter().flat_map(|a| special.map(|b| (a, b))) {
+            check_rounded(a, b);
+        }
+        let mut state = 3_u64;
+        for _ in 0..1 << 22 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (x, b) = ((state >> 32) as u32, (ty.widen)((state >> 16) as u16));
+            check_rounded((ty.widen)(x as u16), b);
+            check(f32::from_bits(x), b);
+        }
+    }
+}
+
+#[test]
+fn quotients_are_those_of_f32() {
+    quotients::<Native>("native");
+    quotients::<Off<true>>("too large");
+    quotients::<Off<false>>("too small");
+}
