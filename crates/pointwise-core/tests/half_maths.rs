@@ -37,6 +37,10 @@ impl<const UP: bool> Approx for Off<UP> {
         if (0.5..2.0).contains(&x) { (exact + Self::ERROR) as f32 } else { Self::relative(exact) }
     }
 
+    fn lg2_flush(x: f32) -> f32 {
+        Self::lg2(Self::flush(x))
+    }
+
     fn rcp(x: f32) -> f32 {
         Self::flush(Self::relative(1.0 / f64::from(Self::flush(x))))
     }
@@ -279,7 +283,8 @@ fn quotients<A: Approx>(operations: &str) {
         }
         let ends = [ty.least, ty.least + 1 - ty.digits].map(|e| 2_f32.powi(e));
         let largest = (ty.widen)((ty.round)(f32::INFINITY) - 1);
-        let special = [0.0, -0.0, 1.0, -1.0, ends[0], ends[1], largest, -largest, f32::INFINITY, -f32::INFINITY, f32::NAN];
+        let special =
+            [0.0, -0.0, 1.0, -1.0, ends[0], ends[1], largest, -largest, f32::INFINITY, -f32::INFINITY, f32::NAN];
         for (a, b) in special.into_iter().flat_map(|a| special.map(|b| (a, b))) {
             check_rounded(a, b);
         }

@@ -49,6 +49,8 @@ pub trait Approx {
     fn ex2_flush(x: f32) -> f32;
     /// `log2 x`, absolute error `2^-22` between 1/2 and 2, relative error `2^-22` elsewhere; subnormal arguments count.
     fn lg2(x: f32) -> f32;
+    /// As [`Approx::lg2`], but a subnormal argument may count as zero.
+    fn lg2_flush(x: f32) -> f32;
     /// `1 / x`, relative error `2^-22`; subnormal arguments and results may become zero.
     fn rcp(x: f32) -> f32;
     /// `1 / sqrt(x)`, relative error `2^-22`; subnormal arguments count.
@@ -92,6 +94,21 @@ pub trait Approx {
         let f = x - 1.0;
         let far = Self::lg2(x) * LN_2;
         if f.abs() < 0.25 { f * ln_1p_over_x(f) } else { far }
+    }
+
+    /// `log2 x`, near 1 too; a subnormal argument may count as zero.
+    #[inline(always)]
+    fn log2(x: f32) -> f32 {
+        let f = x - 1.0;
+        // log2(1 + f) / f for |f| <= 1/4: 2^-22.7.
+        let p = fma(f, 0.226_992_61, -0.261_384_37);
+        let p = fma(f, p, 0.287_750_24);
+        let p = fma(f, p, -0.360_012_92);
+        let p = fma(f, p, 0.480_906_87);
+        let p = fma(f, p, -0.721_352_6);
+        let near = f * fma(f, p, LOG2_E);
+        let far = Self::lg2_flush(x);
+        if f.abs() < 0.25 { near } else { far }
     }
 
     /// `ln(1 + x)`.
@@ -243,6 +260,21 @@ pub trait Approx {
         x * (n * Self::rcp(n + 2.0))
     }
 
+    /// The derivative of [`Approx::mish`]; NaN at both infinities.
+    #[inline(always)]
+    fn mish_derivative(x: f32) -> f32 {
+        // With w and n as there it is n / (n + 2) + 4 x (n - w) / (n + 2)^2, here with n / 4 for n. From 20 on that is 1.
+        let c = at_most(x, 20.0);
+        // The root of w, so that subnormal w come out without instructions for them.
+        let root = Self::ex2_flush(c * (0.5 * LOG2_E));
+        let w = root * root;
+        let n = w * fma(w, 0.25, 0.5);
+        let inverse = Self::rcp(n + 0.5);
+        let sum = fma(c, inverse * fma(w, -0.25, n), n);
+        // And of infinity NaN, as PyTorch has it.
+        fma(sum, inverse, x * 0.0)
+    }
+
     /// `a / b`, correctly rounded for a `b` of 16 bits; of other divisors one quotient in a million may be off by an ulp.
     ///
     /// Without the branch of `div.rn`, which makes the elements of a thread wait for one another.
@@ -304,20 +336,18 @@ pub trait Approx {
         )
     }
 
-    /// `b a^(b - 1)` and `a^b ln(a)`, by one logarithm. Exponents as in [`Approx::pow`].
+    /// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm. Exponents as in [`Approx::pow`].
     #[inline(always)]
     fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
-        let (abs, less) = (a.abs(), b - 1.0);
-        let log = log2_normal(abs);
+        let less = b - 1.0;
+        let log = Self::log2(a.abs());
         let (t, t_less) = (b * log, less * log);
-        // Powers that are normal numbers, of normal numbers of either sign; NaN is in no bound.
+        // Powers that are normal numbers. Where the logarithm is none, no product with it is in the bounds.
         let in_bounds = (t.abs() < 126.0) & (t_less.abs() < 126.0) & (less.abs() < 65536.0);
         let powers = (Self::ex2_flush(t), Self::ex2_flush(t_less));
-        rarely(
-            not_positive_normal(abs) | !in_bounds,
-            || Self::pow_gradients_special(a, b),
-            pow_gradients_of(a, b, less, log, powers),
-        )
+        let (odd, whole) = parity(less);
+        let fast = pow_gradients_of(a, b, odd, (a < 0.0) & !whole, log, powers);
+        rarely(!in_bounds, || Self::pow_gradients_special(a, b), fast)
     }
 
     /// [`Approx::pow_gradients`] of anything.
@@ -335,10 +365,13 @@ pub trait Approx {
         let [c, less] = [b, b - 1.0].map(|c| at_least(at_most(c, 65536.0), -65536.0));
         let power = |c: f32| if c == 0.0 { 1.0 } else { Self::ex2(c * log) };
         // The one power of a number with a sign that has a logarithm is that of -0.
-        let signed = f32::from_bits(power(c).to_bits() | (odd_sign(c) & a.to_bits()));
-        let (base, exponent) = pow_gradients_of(a, b, less, log, (signed, power(less)));
+        let odd_sign = |(odd, whole): (u32, bool)| if whole { odd } else { 0 };
+        let signed = f32::from_bits(power(c).to_bits() | (odd_sign(parity(c)) & a.to_bits()));
+        let (odd, whole) = parity(less);
+        let invalid = (a < 0.0) & !whole & (a != f32::NEG_INFINITY);
+        let (base, exponent) = pow_gradients_of(a, b, odd_sign((odd, whole)), invalid, log, (signed, power(less)));
         // Every power of 1 is 1, also by NaN.
-        (base, if a == 1.0 { 0.0 } else { exponent })
+        (base, if (a == 1.0) | ((a == 0.0) & (b >= 0.0)) { 0.0 } else { exponent })
     }
 
     /// [`Approx::pow`] of any `a` without a sign; `is_one` is whether `a` had none and is 1.
@@ -412,21 +445,21 @@ fn log2_normal(a: f32) -> f32 {
     fma(exponent as i32 as f32, f32::from_bits((127 - 23) << 23), log)
 }
 
-/// The sign bit of an odd integer's power of a negative number; `c` has a magnitude of 2^16 at most.
+/// Of an integer the sign bit of its power of a negative number, of others some bit there; and whether it is one. `c` has
+/// a magnitude of 2^16 at most.
 #[inline(always)]
-fn odd_sign(c: f32) -> u32 {
+fn parity(c: f32) -> (u32, bool) {
     // The low bit of the sum is that of the integer.
     let t = c + ROUND_MAGIC;
-    if t - ROUND_MAGIC == c { t.to_bits() << 31 } else { 0 }
+    (t.to_bits() << 31, t - ROUND_MAGIC == c)
 }
 
 /// `b a^(b - 1)` and `a^b ln(a)` with signs and NaN, where `log` is the binary logarithm of the magnitude of `a` and
-/// `powers` are those of the magnitude by `b` and `less`, which is `b - 1` of magnitude 2^16 at most.
+/// `powers` are those of the magnitude by `b` and `b - 1`: the latter's sign is that of `odd` and `a`, and it is NaN where
+/// `invalid`.
 #[inline(always)]
-fn pow_gradients_of(a: f32, b: f32, less: f32, log: f32, powers: (f32, f32)) -> (f32, f32) {
-    let whole = less + ROUND_MAGIC - ROUND_MAGIC == less;
-    let invalid = (a < 0.0) & !whole & (a != f32::NEG_INFINITY);
-    let signed = f32::from_bits(powers.1.to_bits() | (odd_sign(less) & a.to_bits()));
+fn pow_gradients_of(a: f32, b: f32, odd: u32, invalid: bool, log: f32, powers: (f32, f32)) -> (f32, f32) {
+    let signed = f32::from_bits(powers.1.to_bits() | (odd & a.to_bits()));
     let power = if invalid { f32::NAN } else { signed };
     (b * power, if a < 0.0 { f32::NAN } else { powers.0 * (log * LN_2) })
 }
@@ -494,6 +527,10 @@ impl Approx for Native {
         ptx!("lg2.approx.f32 {}, {};", x)
     }
     #[inline(always)]
+    fn lg2_flush(x: f32) -> f32 {
+        ptx!("lg2.approx.ftz.f32 {}, {};", x)
+    }
+    #[inline(always)]
     fn rcp(x: f32) -> f32 {
         ptx!("rcp.approx.ftz.f32 {}, {};", x)
     }
@@ -528,6 +565,14 @@ impl Approx for Native {
     }
     #[inline(always)]
     fn lg2(x: f32) -> f32 {
+        super::log2(x)
+    }
+    #[inline(always)]
+    fn lg2_flush(x: f32) -> f32 {
+        super::log2(x)
+    }
+    #[inline(always)]
+    fn log2(x: f32) -> f32 {
         super::log2(x)
     }
     #[inline(always)]
@@ -596,6 +641,8 @@ native! {
     softplus(x);
     /// `x tanh(ln(1 + e^x))`; NaN at -Inf.
     mish(x);
+    /// The derivative of `mish`; NaN at both infinities.
+    mish_derivative(x);
     /// `1 / sqrt(x)`; `-0` gives -Inf.
     rsqrt(x);
     /// `a / b`, correctly rounded in f32 for a `b` of 16 bits.
@@ -612,7 +659,8 @@ pub fn sqrt(x: f32) -> f32 {
     prim::sqrt(x)
 }
 
-/// `b a^(b - 1)` and `a^b ln(a)`. Exponents of magnitude 2^16 and more count as even integers.
+/// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`. Exponents of magnitude 2^16 and more count as even
+/// integers.
 #[inline(always)]
 pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
     Native::pow_gradients(a, b)
