@@ -151,8 +151,30 @@ fn functions<A: Approx>() -> Vec<Function> {
             let n = w * (w + 2.0);
             if x.is_nan() { x } else { x * (n / (n + 2.0)) }
         }),
+        (
+            "mish_derivative",
+            |x| if is_cancelled(x.into()) { 0.0 } else { A::mish_derivative(x) },
+            |x| {
+                let w = x.min(100.0).exp();
+                let n = w * (w + 2.0);
+                let y = n / (n + 2.0) + x * (4.0 * w * (w + 1.0) / (n + 2.0).powi(2));
+                if x.is_infinite() {
+                    f64::NAN
+                } else if is_cancelled(x) {
+                    0.0
+                } else {
+                    y
+                }
+            },
+        ),
         ("rsqrt", A::rsqrt, |x| 1.0 / x.sqrt()),
     ]
+}
+
+/// Where the two terms of the derivative of mish leave nothing: the two numbers next to its zero, and below -98, where its
+/// zeros have either sign.
+fn is_cancelled(x: f64) -> bool {
+    (x + 1.1924).abs() < 0.001 || (x < -98.0 && x.is_finite())
 }
 
 fn sigmoid(x: f64) -> f64 {
@@ -223,6 +245,52 @@ fn pow_native() {
 fn pow_with_approximations_off() {
     powers::<Off<true>>("up");
     powers::<Off<false>>("down");
+}
+
+/// Both gradients of a power on the grid of [`powers`], where the power is a normal f32, zero, infinite or NaN.
+fn power_gradients<A: Approx>(operations: &str) {
+    let mut failures = Vec::new();
+    for t in &TYPES {
+        let mut tallies = [Tally::default(), Tally::default()];
+        let special = [0.0, -0.0, 1.0, -1.0, 2.0, 3.0, 0.5, -0.5, 1.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+        let near_one = (-40..=40).map(|i| (t.widen)(((t.round)(1.0) as i32 + i) as u16));
+        for a in (0..=u16::MAX).step_by(97).map(t.widen).chain(near_one).chain(special) {
+            let small = (-120..=120).map(|i| (t.widen)((t.round)(i as f32 * 0.37)));
+            let whole = (-40..=40).map(|i| i as f32);
+            let far = (0..=u16::MAX).step_by(641).map(t.widen);
+            for b in far.chain(small).chain(whole).chain(special) {
+                // From there on exponents count as even, which one less than them need not be.
+                if a.is_sign_negative() && b.abs() >= 65536.0 {
+                    continue;
+                }
+                let power = |by: f32| f64::from(f64::from(a).powf(f64::from(by)) as f32);
+                let is_zero = a == 0.0 && b >= 0.0;
+                let by_exponent = if is_zero { 0.0 } else { power(b) * f64::from(a).ln() };
+                let exact = [(power(b - 1.0), f64::from(b) * power(b - 1.0)), (power(b), by_exponent)];
+                let got = A::pow_gradients(a, b);
+                for ((tally, got), (power, exact)) in tallies.iter_mut().zip([got.0, got.1]).zip(exact) {
+                    if !(power as f32).is_subnormal() {
+                        tally.add(t, got, exact, || format!("at {a:e}, {b:e}"));
+                    }
+                }
+            }
+        }
+        for (name, tally) in ["base", "exponent"].iter().zip(&tallies) {
+            tally.check(&format!("power by {name} {} {operations}", t.name), &mut failures);
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn power_gradients_native() {
+    power_gradients::<Native>("native");
+}
+
+#[test]
+fn power_gradients_with_approximations_off() {
+    power_gradients::<Off<true>>("up");
+    power_gradients::<Off<false>>("down");
 }
 
 /// Quotients of random operands and of all perfect squares are those of correctly rounded steps, once they are rounded.
