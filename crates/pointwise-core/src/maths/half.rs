@@ -312,12 +312,13 @@ pub trait Approx {
     fn pow(a: f32, b: f32) -> f32 {
         let abs = a.abs();
         let bits = abs.to_bits();
-        let t = b * log2_normal(abs);
+        let t = b * Self::log2(abs);
         let power = Self::ex2_flush(t);
-        // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it.
+        // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it, and every product with
+        // a logarithm that is no number.
         let within = t.abs() < 126.0;
         rarely(
-            not_positive_normal(a) | !within,
+            !((a > 0.0) & within),
             || {
                 let general = || Self::pow_magnitude(abs, b, a == 1.0);
                 let power = rarely(not_positive_normal(abs) | !within, general, power);

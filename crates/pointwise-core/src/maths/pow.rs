@@ -43,7 +43,8 @@ fn times(y: f32, (h, l): (f32, f32)) -> (f32, f32) {
 /// `2^(p + p_low)`, a normal number.
 #[inline(always)]
 fn exp2_wide((p, p_low): (f32, f32)) -> f32 {
-    let t = (p + p_low) + ROUND_MAGIC;
+    // The low part, of 2^-17 at most, need not be rounded along.
+    let t = p + ROUND_MAGIC;
     let n = t - ROUND_MAGIC;
     add_exponent(exp2_poly((p - n) + p_low), t)
 }
