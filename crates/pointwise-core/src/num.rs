@@ -100,10 +100,13 @@ pub trait Real: Num + Div<Output = Self> {
     fn rsqrt(self) -> Self;
     /// `1 / x`.
     fn recip(self) -> Self;
-    /// `b a^(b - 1)` and `a^b ln(a)`, of `self` as `a` and the exponent `b`: the derivatives of a power.
+    /// `b a^(b - 1)` and `a^b ln(a)`, of `self` as `a` and the exponent `b`: the derivatives of a power. The second is 0
+    /// for `a = 0` and `b >= 0`.
     #[inline(always)]
     fn pow_gradients(self, exponent: Self) -> (Self, Self) {
-        (exponent * self.pow(exponent - Self::ONE), self.pow(exponent) * self.ln())
+        let is_zero = (self == Self::ZERO) & (exponent >= Self::ZERO);
+        let by_exponent = if is_zero { Self::ZERO } else { self.pow(exponent) * self.ln() };
+        (exponent * self.pow(exponent - Self::ONE), by_exponent)
     }
     /// `self / (2 sqrt(x))`, every step rounded: the gradient of a square root.
     #[inline(always)]
@@ -143,6 +146,11 @@ pub trait Real: Num + Div<Output = Self> {
     fn silu(self) -> Self;
     /// `x tanh(ln(1 + e^x))`.
     fn mish(self) -> Self;
+    /// The derivative of [`Real::mish`].
+    #[inline(always)]
+    fn mish_derivative(self) -> Self {
+        mish_derivative(self)
+    }
     /// `x (1 + erf(x / sqrt 2)) / 2`.
     fn gelu(self) -> Self;
     /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`.
@@ -163,4 +171,17 @@ pub trait Real: Num + Div<Output = Self> {
     fn uniform(bits: crate::RandomWord<'_>) -> Self {
         Self::constant(crate::philox::uniform(bits.bits()) as f64)
     }
+}
+
+/// The derivative of `mish` in plain steps.
+#[inline(always)]
+pub(crate) fn mish_derivative<T: Real>(x: T) -> T {
+    // With w = e^x and n = w (w + 2): tanh(softplus x) is n / (n + 2), its derivative 4 w (w + 1) / (n + 2)^2. From 20 on
+    // that is too small to count, and the square would overflow.
+    let top = T::constant(20.0);
+    let w = x.minimum(top).exp();
+    let n = w * (w + T::constant(2.0));
+    let inverse = (n + T::constant(2.0)).recip();
+    let slope = x.if_above(top, T::ZERO, T::constant(4.0) * w * inverse * ((w + T::ONE) * inverse));
+    x.mul_add(slope, n * inverse)
 }

@@ -37,6 +37,10 @@ impl<const UP: bool> Approx for Off<UP> {
         if (0.5..2.0).contains(&x) { (exact + Self::ERROR) as f32 } else { Self::relative(exact) }
     }
 
+    fn lg2_flush(x: f32) -> f32 {
+        Self::lg2(Self::flush(x))
+    }
+
     fn rcp(x: f32) -> f32 {
         Self::flush(Self::relative(1.0 / f64::from(Self::flush(x))))
     }
@@ -147,8 +151,30 @@ fn functions<A: Approx>() -> Vec<Function> {
             let n = w * (w + 2.0);
             if x.is_nan() { x } else { x * (n / (n + 2.0)) }
         }),
+        (
+            "mish_derivative",
+            |x| if is_cancelled(x.into()) { 0.0 } else { A::mish_derivative(x) },
+            |x| {
+                let w = x.min(100.0).exp();
+                let n = w * (w + 2.0);
+                let y = n / (n + 2.0) + x * (4.0 * w * (w + 1.0) / (n + 2.0).powi(2));
+                if x.is_infinite() {
+                    f64::NAN
+                } else if is_cancelled(x) {
+                    0.0
+                } else {
+                    y
+                }
+            },
+        ),
         ("rsqrt", A::rsqrt, |x| 1.0 / x.sqrt()),
     ]
+}
+
+/// Where the two terms of the derivative of mish leave nothing: the two numbers next to its zero, and below -98, where its
+/// zeros have either sign.
+fn is_cancelled(x: f64) -> bool {
+    (x + 1.1924).abs() < 0.001 || (x < -98.0 && x.is_finite())
 }
 
 fn sigmoid(x: f64) -> f64 {
@@ -221,6 +247,52 @@ fn pow_with_approximations_off() {
     powers::<Off<false>>("down");
 }
 
+/// Both gradients of a power on the grid of [`powers`], where the power is a normal f32, zero, infinite or NaN.
+fn power_gradients<A: Approx>(operations: &str) {
+    let mut failures = Vec::new();
+    for t in &TYPES {
+        let mut tallies = [Tally::default(), Tally::default()];
+        let special = [0.0, -0.0, 1.0, -1.0, 2.0, 3.0, 0.5, -0.5, 1.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+        let near_one = (-40..=40).map(|i| (t.widen)(((t.round)(1.0) as i32 + i) as u16));
+        for a in (0..=u16::MAX).step_by(97).map(t.widen).chain(near_one).chain(special) {
+            let small = (-120..=120).map(|i| (t.widen)((t.round)(i as f32 * 0.37)));
+            let whole = (-40..=40).map(|i| i as f32);
+            let far = (0..=u16::MAX).step_by(641).map(t.widen);
+            for b in far.chain(small).chain(whole).chain(special) {
+                // From there on exponents count as even, which one less than them need not be.
+                if a.is_sign_negative() && b.abs() >= 65536.0 {
+                    continue;
+                }
+                let power = |by: f32| f64::from(f64::from(a).powf(f64::from(by)) as f32);
+                let is_zero = a == 0.0 && b >= 0.0;
+                let by_exponent = if is_zero { 0.0 } else { power(b) * f64::from(a).ln() };
+                let exact = [(power(b - 1.0), f64::from(b) * power(b - 1.0)), (power(b), by_exponent)];
+                let got = A::pow_gradients(a, b);
+                for ((tally, got), (power, exact)) in tallies.iter_mut().zip([got.0, got.1]).zip(exact) {
+                    if !(power as f32).is_subnormal() {
+                        tally.add(t, got, exact, || format!("at {a:e}, {b:e}"));
+                    }
+                }
+            }
+        }
+        for (name, tally) in ["base", "exponent"].iter().zip(&tallies) {
+            tally.check(&format!("power by {name} {} {operations}", t.name), &mut failures);
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn power_gradients_native() {
+    power_gradients::<Native>("native");
+}
+
+#[test]
+fn power_gradients_with_approximations_off() {
+    power_gradients::<Off<true>>("up");
+    power_gradients::<Off<false>>("down");
+}
+
 /// Quotients of random operands and of all perfect squares are those of correctly rounded steps, once they are rounded.
 fn quotients_by_roots<A: Approx>(operations: &str) {
     for ty in TYPES {
@@ -251,4 +323,52 @@ fn quotients_by_roots_are_those_of_the_steps() {
     quotients_by_roots::<Native>("native");
     quotients_by_roots::<Off<true>>("too large");
     quotients_by_roots::<Off<false>>("too small");
+}
+
+/// Quotients by 16-bit divisors are those of f32, bit for bit where they are normal: of every two significands, of random
+/// codes, special values and subnormal results among them, and of f32 dividends. What is half way between two subnormal f32
+/// may be rounded either way, but not so that a quotient of 16-bit numbers rounded to 16 bits is another.
+fn quotients<A: Approx>(operations: &str) {
+    for ty in TYPES {
+        let check = |a: f32, b: f32| {
+            let (got, expected) = (A::div(a, b), a / b);
+            let near = expected.is_subnormal() && got.to_bits().abs_diff(expected.to_bits()) <= 1;
+            let same = near || got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
+            assert!(same, "{operations}, {}: {a:e} / {b:e} is {got:e}, not {expected:e}", ty.name);
+        };
+        let check_rounded = |a: f32, b: f32| {
+            check(a, b);
+            let (got, expected) = ((ty.round)(A::div(a, b)), (ty.round)(a / b));
+            assert!(got == expected || (a / b).is_nan(), "{operations}, {}: {a:e} / {b:e}, rounded", ty.name);
+        };
+        let significands = 1_u16 << (ty.digits - 1);
+        let [one, small] = [1.0, 2_f32.powi(ty.least)].map(|x| (ty.round)(x));
+        for (i, j) in (0..significands).flat_map(|i| (0..significands).map(move |j| (i, j))) {
+            // Subnormal results of the type among the second ones, by turns.
+            let shift = 2_f32.powi((i32::from(i) * 3 + i32::from(j)) % 16 - 4);
+            check_rounded((ty.widen)(one + i), (ty.widen)(one + j));
+            check_rounded((ty.widen)(small + i), (ty.widen)(one + j) * shift);
+        }
+        let ends = [ty.least, ty.least + 1 - ty.digits].map(|e| 2_f32.powi(e));
+        let largest = (ty.widen)((ty.round)(f32::INFINITY) - 1);
+        let special =
+            [0.0, -0.0, 1.0, -1.0, ends[0], ends[1], largest, -largest, f32::INFINITY, -f32::INFINITY, f32::NAN];
+        for (a, b) in special.into_iter().flat_map(|a| special.map(|b| (a, b))) {
+            check_rounded(a, b);
+        }
+        let mut state = 3_u64;
+        for _ in 0..1 << 22 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (x, b) = ((state >> 32) as u32, (ty.widen)((state >> 16) as u16));
+            check_rounded((ty.widen)(x as u16), b);
+            check(f32::from_bits(x), b);
+        }
+    }
+}
+
+#[test]
+fn quotients_are_those_of_f32() {
+    quotients::<Native>("native");
+    quotients::<Off<true>>("too large");
+    quotients::<Off<false>>("too small");
 }

@@ -35,6 +35,9 @@ impl<const UP: bool> Approx for Off<UP> {
         let exact = f64::from(x).log2();
         if (0.5..2.0).contains(&x) { (exact + Self::ERROR) as f32 } else { Self::relative(exact) }
     }
+    fn lg2_flush(x: f32) -> f32 {
+        Self::lg2(Self::flush(x))
+    }
     fn rcp(x: f32) -> f32 {
         let exact = 1.0 / f64::from(Self::flush(x));
         let is_power_of_two = x.to_bits() & 0x007F_FFFF == 0;
@@ -48,9 +51,6 @@ impl<const UP: bool> Approx for Off<UP> {
 impl<const UP: bool> Estimate for Off<UP> {
     fn quotient(a: f32, b: f32) -> f32 {
         Self::flush(Self::relative(f64::from(Self::flush(a)) / f64::from(Self::flush(b))))
-    }
-    fn lg2_flush(x: f32) -> f32 {
-        Self::lg2(Self::flush(x))
     }
 }
 

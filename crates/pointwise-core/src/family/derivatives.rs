@@ -47,16 +47,3 @@ pub(super) fn gelu_tanh<T: Real>(x: T) -> (T, T) {
     // Of `s` and `rest` one is 0 long before x^2 overflows: times `x * slope`, which is then infinite, it would be NaN.
     (x * s, (x * (s * rest)).mul_add(slope, s))
 }
-
-/// The derivative of `mish`.
-#[inline(always)]
-pub(super) fn mish<T: Real>(x: T) -> T {
-    // With w = e^x and n = w (w + 2): tanh(softplus x) is n / (n + 2), its derivative 4 w (w + 1) / (n + 2)^2. From 20 on
-    // that is too small to count, and the square would overflow.
-    let top = T::constant(20.0);
-    let w = x.minimum(top).exp();
-    let n = w * (w + T::constant(2.0));
-    let inverse = (n + T::constant(2.0)).recip();
-    let slope = x.if_above(top, T::ZERO, T::constant(4.0) * w * inverse * ((w + T::ONE) * inverse));
-    x.mul_add(slope, n * inverse)
-}

@@ -36,7 +36,7 @@ crate::gradient_ops! { gradients_family; Gradients;
         let (base, exponent) = a.pow_gradients(b);
         [
             if b == T::ZERO { T::ZERO } else { grad * base },
-            grad * if (a == T::ZERO) & (b >= T::ZERO) { T::ZERO } else { exponent },
+            grad * exponent,
         ]
     };
     /// `grad` to the larger and 0 to the other, halves where they are equal; `grad` to both for NaN.

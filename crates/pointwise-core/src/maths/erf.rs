@@ -131,19 +131,18 @@ fn normal_tail(a: f32) -> (Product, (Scaled, f32)) {
 /// The normal distribution function `erfc(-x / sqrt 2) / 2`, at most 3 ulp.
 #[inline(always)]
 pub fn normal_cdf(x: f32) -> f32 {
-    let (factor, e) = normal_tail(x.abs().min(14.8));
+    let (factor, e) = normal_tail(at_most(x.abs(), 14.8));
     let tail = factor.times_exp(e).plain();
-    let y = if x < 0.0 { tail } else { 1.0 - tail };
-    if x.is_nan() { x } else { y }
+    if x < 0.0 { tail } else { 1.0 - tail }
 }
 
 /// The density of the normal distribution, `e^(-x^2 / 2) / sqrt(2 pi)`, at most 3 ulp. Beside [`normal_cdf`] of the
 /// same argument it costs little: compilers work the exponential out once.
 #[inline(always)]
 pub fn normal_density(x: f32) -> f32 {
-    let (e, low) = exp_neg_square(x.abs().min(14.8), -0.5, 0.0);
-    let y = Scaled(fma(e.0, low, e.0) * 0.398_942_3).plain();
-    if x.is_nan() { x } else { y }
+    // A NaN is in `low`, if nowhere else.
+    let (e, low) = exp_neg_square(at_most(x.abs(), 14.8), -0.5, 0.0);
+    fma(e.0, low, e.0) * (0.398_942_3 * Scaled::DOWN)
 }
 
 /// `x` times the normal distribution function, at most 3 ulp, with the relative accuracy kept in the negative tail;

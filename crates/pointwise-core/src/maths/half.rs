@@ -11,8 +11,8 @@
 //! error that the PTX ISA allows. Polynomials are minimax fits made for this crate (weighted least squares iterated
 //! after Lawson, coefficients rounded to f32 one after the other); the error stated at each is its relative one.
 //!
-//! `div`, `recip` and `sqrt` are correctly rounded in f32: results of f16 and bf16 are then correctly rounded too
-//! (24 >= 2 * 11 + 2; Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995).
+//! `div` (by divisors of 16 bits), `recip` and `sqrt` are correctly rounded in f32: results of f16 and bf16 are then
+//! correctly rounded too (24 >= 2 * 11 + 2; Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995).
 
 pub use super::single::{floor_divide, recip, remainder, trunc_divide};
 
@@ -25,6 +25,10 @@ const PI_LOW: f32 = 1.509_957_9e-7;
 const INV_PI: f32 = core::f32::consts::FRAC_1_PI;
 /// log2(e) = LOG2_E + LOG2_E_LOW, to 48 bits.
 const LOG2_E_LOW: f32 = 1.925_963e-8;
+
+/// See [`Approx::div`]: `2^90`, and `2^32`.
+const LARGE_OPERAND: f32 = f32::from_bits((127 + 90) << 23);
+const SCALE_UP: f32 = f32::from_bits((127 + 32) << 23);
 
 /// Beyond this magnitude the two terms of pi no longer reduce an angle well enough. Above every finite f16.
 pub(super) const LARGE_ANGLE: f32 = 1e5;
@@ -45,6 +49,8 @@ pub trait Approx {
     fn ex2_flush(x: f32) -> f32;
     /// `log2 x`, absolute error `2^-22` between 1/2 and 2, relative error `2^-22` elsewhere; subnormal arguments count.
     fn lg2(x: f32) -> f32;
+    /// As [`Approx::lg2`], but a subnormal argument may count as zero.
+    fn lg2_flush(x: f32) -> f32;
     /// `1 / x`, relative error `2^-22`; subnormal arguments and results may become zero.
     fn rcp(x: f32) -> f32;
     /// `1 / sqrt(x)`, relative error `2^-22`; subnormal arguments count.
@@ -88,6 +94,19 @@ pub trait Approx {
         let f = x - 1.0;
         let far = Self::lg2(x) * LN_2;
         if f.abs() < 0.25 { f * ln_1p_over_x(f) } else { far }
+    }
+
+    /// `log2 x`, near 1 too; a subnormal argument may count as zero.
+    #[inline(always)]
+    fn log2(x: f32) -> f32 {
+        let f = x - 1.0;
+        // log2(1 + f) / f for |f| <= 1/8: 2^-21.5. Beyond, the error of the hardware's is 2^-19.4 at most.
+        let p = fma(f, 0.293_024_24, -0.365_389_05);
+        let p = fma(f, p, 0.480_878_5);
+        let p = fma(f, p, -0.721_329_4);
+        let near = f * fma(f, p, LOG2_E);
+        let far = Self::lg2_flush(x);
+        if f.abs() < 0.125 { near } else { far }
     }
 
     /// `ln(1 + x)`.
@@ -239,6 +258,38 @@ pub trait Approx {
         x * (n * Self::rcp(n + 2.0))
     }
 
+    /// The derivative of [`Approx::mish`]; NaN at both infinities.
+    #[inline(always)]
+    fn mish_derivative(x: f32) -> f32 {
+        // With w and n as there it is n / (n + 2) + 4 x (n - w) / (n + 2)^2, here with n / 4 for n. From 20 on that is 1.
+        let c = at_most(x, 20.0);
+        // The root of w, so that subnormal w come out without instructions for them.
+        let root = Self::ex2_flush(c * (0.5 * LOG2_E));
+        let w = root * root;
+        let n = w * fma(w, 0.25, 0.5);
+        let inverse = Self::rcp(n + 0.5);
+        let sum = fma(c, inverse * fma(w, -0.25, n), n);
+        // And of infinity NaN, as PyTorch has it.
+        fma(sum, inverse, x * 0.0)
+    }
+
+    /// `a / b`, correctly rounded for a `b` of 16 bits; of other divisors one quotient in a million may be off by an ulp.
+    ///
+    /// Without the branch of `div.rn`, which makes the elements of a thread wait for one another.
+    #[inline(always)]
+    fn div(a: f32, b: f32) -> f32 {
+        // One scale for both. Small operands become so large that the reciprocal is no infinity and the rest of a
+        // subnormal quotient no less than the smallest number; large ones small enough for the reciprocal to be normal.
+        let scale = if a.abs().max(b.abs()) < LARGE_OPERAND { SCALE_UP } else { 0.25 };
+        let (a, b) = (a * scale, b * scale);
+        let r = Self::rcp(b);
+        let q = a * r;
+        // Markstein's correction by what the estimate leaves, which is exact.
+        let corrected = fma(fma(-q, b, a), r, q);
+        // Infinities and zeros have no rest; nor must a zero lose its sign.
+        if (corrected < q) | (corrected > q) { corrected } else { q }
+    }
+
     /// `1 / sqrt(x)`.
     #[inline(always)]
     fn rsqrt(x: f32) -> f32 {
@@ -261,12 +312,13 @@ pub trait Approx {
     fn pow(a: f32, b: f32) -> f32 {
         let abs = a.abs();
         let bits = abs.to_bits();
-        let t = b * log2_normal(abs);
+        let t = b * Self::log2(abs);
         let power = Self::ex2_flush(t);
-        // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it.
+        // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it, and every product with
+        // a logarithm that is no number.
         let within = t.abs() < 126.0;
         rarely(
-            not_positive_normal(a) | !within,
+            !((a > 0.0) & within),
             || {
                 let general = || Self::pow_magnitude(abs, b, a == 1.0);
                 let power = rarely(not_positive_normal(abs) | !within, general, power);
@@ -283,20 +335,18 @@ pub trait Approx {
         )
     }
 
-    /// `b a^(b - 1)` and `a^b ln(a)`, by one logarithm. Exponents as in [`Approx::pow`].
+    /// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm. Exponents as in [`Approx::pow`].
     #[inline(always)]
     fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
-        let (abs, less) = (a.abs(), b - 1.0);
-        let log = log2_normal(abs);
+        let less = b - 1.0;
+        let log = Self::log2(a.abs());
         let (t, t_less) = (b * log, less * log);
-        // Powers that are normal numbers, of normal numbers of either sign; NaN is in no bound.
+        // Powers that are normal numbers. Where the logarithm is none, no product with it is in the bounds.
         let in_bounds = (t.abs() < 126.0) & (t_less.abs() < 126.0) & (less.abs() < 65536.0);
         let powers = (Self::ex2_flush(t), Self::ex2_flush(t_less));
-        rarely(
-            not_positive_normal(abs) | !in_bounds,
-            || Self::pow_gradients_special(a, b),
-            pow_gradients_of(a, b, less, log, powers),
-        )
+        let (odd, whole) = parity(less);
+        let fast = pow_gradients_of(a, b, odd, (a < 0.0) & !whole, log, powers);
+        rarely(!in_bounds, || Self::pow_gradients_special(a, b), fast)
     }
 
     /// [`Approx::pow_gradients`] of anything.
@@ -310,14 +360,20 @@ pub trait Approx {
         // Infinity and NaN are their own logarithms.
         let log = if abs < f32::INFINITY { log } else { abs };
         let log = if abs == 0.0 { f32::NEG_INFINITY } else { log };
-        // As in `pow_magnitude`; the bound removes infinities.
-        let [c, less] = [b, b - 1.0].map(|c| at_least(at_most(c, 65536.0), -65536.0));
-        let power = |c: f32| if c == 0.0 { 1.0 } else { Self::ex2(c * log) };
+        // The largest numbers stand for infinities, so that powers of 1 are 1.
+        let bounded = |c: f32, most: f32| at_least(at_most(c, most), -most);
+        let power = |c: f32| if c == 0.0 { 1.0 } else { Self::ex2(bounded(c, f32::MAX) * log) };
+        let odd_and_whole = |c: f32| {
+            let (odd, whole) = parity(bounded(c, 65536.0));
+            (if whole { odd } else { 0 }, whole)
+        };
         // The one power of a number with a sign that has a logarithm is that of -0.
-        let signed = f32::from_bits(power(c).to_bits() | (odd_sign(c) & a.to_bits()));
-        let (base, exponent) = pow_gradients_of(a, b, less, log, (signed, power(less)));
+        let signed = f32::from_bits(power(b).to_bits() | (odd_and_whole(b).0 & a.to_bits()));
+        let (odd, whole) = odd_and_whole(b - 1.0);
+        let invalid = (a < 0.0) & !whole & (a != f32::NEG_INFINITY);
+        let (base, exponent) = pow_gradients_of(a, b, odd, invalid, log, (signed, power(b - 1.0)));
         // Every power of 1 is 1, also by NaN.
-        (base, if a == 1.0 { 0.0 } else { exponent })
+        (base, if (a == 1.0) | ((a == 0.0) & (b >= 0.0)) { 0.0 } else { exponent })
     }
 
     /// [`Approx::pow`] of any `a` without a sign; `is_one` is whether `a` had none and is 1.
@@ -391,21 +447,21 @@ fn log2_normal(a: f32) -> f32 {
     fma(exponent as i32 as f32, f32::from_bits((127 - 23) << 23), log)
 }
 
-/// The sign bit of an odd integer's power of a negative number; `c` has a magnitude of 2^16 at most.
+/// Of an integer the sign bit of its power of a negative number, of others some bit there; and whether it is one. `c` has
+/// a magnitude of 2^16 at most.
 #[inline(always)]
-fn odd_sign(c: f32) -> u32 {
+fn parity(c: f32) -> (u32, bool) {
     // The low bit of the sum is that of the integer.
     let t = c + ROUND_MAGIC;
-    if t - ROUND_MAGIC == c { t.to_bits() << 31 } else { 0 }
+    (t.to_bits() << 31, t - ROUND_MAGIC == c)
 }
 
 /// `b a^(b - 1)` and `a^b ln(a)` with signs and NaN, where `log` is the binary logarithm of the magnitude of `a` and
-/// `powers` are those of the magnitude by `b` and `less`, which is `b - 1` of magnitude 2^16 at most.
+/// `powers` are those of the magnitude by `b` and `b - 1`: the latter's sign is that of `odd` and `a`, and it is NaN where
+/// `invalid`.
 #[inline(always)]
-fn pow_gradients_of(a: f32, b: f32, less: f32, log: f32, powers: (f32, f32)) -> (f32, f32) {
-    let whole = less + ROUND_MAGIC - ROUND_MAGIC == less;
-    let invalid = (a < 0.0) & !whole & (a != f32::NEG_INFINITY);
-    let signed = f32::from_bits(powers.1.to_bits() | (odd_sign(less) & a.to_bits()));
+fn pow_gradients_of(a: f32, b: f32, odd: u32, invalid: bool, log: f32, powers: (f32, f32)) -> (f32, f32) {
+    let signed = f32::from_bits(powers.1.to_bits() | (odd & a.to_bits()));
     let power = if invalid { f32::NAN } else { signed };
     (b * power, if a < 0.0 { f32::NAN } else { powers.0 * (log * LN_2) })
 }
@@ -473,6 +529,10 @@ impl Approx for Native {
         ptx!("lg2.approx.f32 {}, {};", x)
     }
     #[inline(always)]
+    fn lg2_flush(x: f32) -> f32 {
+        ptx!("lg2.approx.ftz.f32 {}, {};", x)
+    }
+    #[inline(always)]
     fn rcp(x: f32) -> f32 {
         ptx!("rcp.approx.ftz.f32 {}, {};", x)
     }
@@ -510,12 +570,24 @@ impl Approx for Native {
         super::log2(x)
     }
     #[inline(always)]
+    fn lg2_flush(x: f32) -> f32 {
+        super::log2(x)
+    }
+    #[inline(always)]
+    fn log2(x: f32) -> f32 {
+        super::log2(x)
+    }
+    #[inline(always)]
     fn rcp(x: f32) -> f32 {
         1.0 / x
     }
     #[inline(always)]
     fn rsq(x: f32) -> f32 {
         1.0 / prim::sqrt(x)
+    }
+    #[inline(always)]
+    fn div(a: f32, b: f32) -> f32 {
+        a / b
     }
     #[inline(always)]
     fn over_twice_sqrt(a: f32, x: f32) -> f32 {
@@ -571,8 +643,12 @@ native! {
     softplus(x);
     /// `x tanh(ln(1 + e^x))`; NaN at -Inf.
     mish(x);
+    /// The derivative of `mish`; NaN at both infinities.
+    mish_derivative(x);
     /// `1 / sqrt(x)`; `-0` gives -Inf.
     rsqrt(x);
+    /// `a / b`, correctly rounded in f32 for a `b` of 16 bits.
+    div(a, b);
     /// `a / (2 sqrt(x))`.
     over_twice_sqrt(a, x);
     /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers.
@@ -585,14 +661,9 @@ pub fn sqrt(x: f32) -> f32 {
     prim::sqrt(x)
 }
 
-/// `b a^(b - 1)` and `a^b ln(a)`. Exponents of magnitude 2^16 and more count as even integers.
+/// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`. Exponents of magnitude 2^16 and more count as even
+/// integers.
 #[inline(always)]
 pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
     Native::pow_gradients(a, b)
-}
-
-/// `a / b`, correctly rounded in f32.
-#[inline(always)]
-pub fn div(a: f32, b: f32) -> f32 {
-    a / b
 }

@@ -1,7 +1,7 @@
 //! `pow`: a logarithm and an exponential with about 10 bits to spare between them.
 
-use super::exp::{add_exponent, exp2_poly};
-use super::log::{log_split, log_split_normal};
+use super::exp::{LN_2_HI, LN_2_LO, add_exponent, exp2_poly};
+use super::log::{ln, log_split, log_split_normal};
 use super::prim::{ROUND_MAGIC, at_least, at_most, fma, rarely, recip_estimate, trunc};
 
 /// The logarithm to base 2 of a positive finite number, `2^e (1 + f)` as of [`log_split`], as the sum of two floats,
@@ -40,6 +40,15 @@ fn times(y: f32, (h, l): (f32, f32)) -> (f32, f32) {
     (p, fma(y, l, fma(y, h, -p)))
 }
 
+/// `2^(p + p_low)`, a normal number.
+#[inline(always)]
+fn exp2_wide((p, p_low): (f32, f32)) -> f32 {
+    // The low part, of 2^-17 at most, need not be rounded along.
+    let t = p + ROUND_MAGIC;
+    let n = t - ROUND_MAGIC;
+    add_exponent(exp2_poly((p - n) + p_low), t)
+}
+
 /// Whether a number, given by its bits, is other than positive and normal.
 #[inline(always)]
 fn unusual(bits: u32) -> bool {
@@ -52,9 +61,7 @@ pub fn pow(x: f32, y: f32) -> f32 {
     let a = x.abs();
     let (e, f) = log_split_normal(a);
     let (p, p_low) = times(y, log2_wide(e, f));
-    let t = (p + p_low) + ROUND_MAGIC;
-    let n = t - ROUND_MAGIC;
-    let power = add_exponent(exp2_poly((p - n) + p_low), t);
+    let power = exp2_wide((p, p_low));
     // Within the bound the power is a normal number, whatever p_low is. An infinite or NaN exponent is beyond it.
     let within = p.abs() < 125.0;
     rarely(
@@ -74,6 +81,29 @@ fn with_sign(x: f32, y: f32, power: f32) -> f32 {
     let signed = f32::from_bits(power.to_bits() ^ flip);
     let invalid = (x < 0.0) & (x > f32::NEG_INFINITY) & !whole;
     if invalid { f32::NAN } else { signed }
+}
+
+/// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm.
+#[inline(always)]
+pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
+    let (abs, less) = (a.abs(), b - 1.0);
+    let (e, f) = log_split_normal(abs);
+    let log = log2_wide(e, f);
+    let (t, t_less) = (times(b, log), times(less, log));
+    // Powers that are normal numbers, by exponents small enough for their parity to be in a sum.
+    let within = (t.0.abs() < 125.0) & (t_less.0.abs() < 125.0) & (less.abs() < 2_097_152.0);
+    let sum = less + ROUND_MAGIC;
+    // Of no integer, the sign does not matter: the power of a negative number is then NaN.
+    let signed = f32::from_bits(exp2_wide(t_less).to_bits() | (a.to_bits() & sum.to_bits() << 31));
+    let invalid = (a < 0.0) & (sum - ROUND_MAGIC != less);
+    let power = if invalid { f32::NAN } else { signed };
+    let ln_a = fma(log.0, LN_2_HI, fma(log.1, LN_2_HI, log.0 * LN_2_LO));
+    let product = exp2_wide(t) * ln_a;
+    rarely(
+        unusual(abs.to_bits()) | !within,
+        || (b * any_pow(a, less), if (a == 0.0) & (b >= 0.0) { 0.0 } else { any_pow(a, b) * ln(a) }),
+        (b * power, if a < 0.0 { f32::NAN } else { product }),
+    )
 }
 
 /// [`pow()`] of any two numbers.

@@ -10,8 +10,8 @@
 //! Subnormal f32 count as zeros: what an 8-bit number is made of lies far above.
 
 pub use super::half::{
-    Native, cos, erf, exp, expm1, expm1_negative, ln, log1p, mish, normal_cdf, normal_density, over_twice_sqrt,
-    pow_gradients, sigmoid, sin, softplus, sqrt, tanh,
+    Native, cos, erf, exp, expm1, expm1_negative, ln, log1p, mish, mish_derivative, normal_cdf, normal_density,
+    over_twice_sqrt, pow_gradients, sigmoid, sin, softplus, sqrt, tanh,
 };
 pub use super::single::{recip, rsqrt};
 
@@ -28,8 +28,6 @@ const EXCESS: f32 = f32::from_bits((127 - 17) << 23);
 pub trait Estimate: Approx {
     /// `a / b`, relative error `2^-22`; subnormal operands and results may become zero.
     fn quotient(a: f32, b: f32) -> f32;
-    /// As [`Approx::lg2`], but a subnormal argument may count as zero.
-    fn lg2_flush(x: f32) -> f32;
 
     /// `a / b`.
     #[inline(always)]
@@ -41,7 +39,7 @@ pub trait Estimate: Approx {
     /// The quotient, cut towards zero.
     #[inline(always)]
     fn trunc_divide(a: f32, b: f32) -> f32 {
-        trunc(Self::div(a, b))
+        trunc(<Self as Estimate>::div(a, b))
     }
 
     /// The quotient rounded down, as PyTorch has it: of an infinite `a` NaN, by an infinite `b` 0 or -1. Divisors
@@ -163,15 +161,6 @@ impl Estimate for Native {
         }
         y
     }
-    #[inline(always)]
-    fn lg2_flush(x: f32) -> f32 {
-        let y;
-        // SAFETY: one instruction from a register to a register.
-        unsafe {
-            core::arch::asm!("lg2.approx.ftz.f32 {}, {};", out(reg32) y, in(reg32) x, options(pure, nomem, nostack));
-        }
-        y
-    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -179,10 +168,6 @@ impl Estimate for Native {
     #[inline(always)]
     fn quotient(a: f32, b: f32) -> f32 {
         a / b
-    }
-    #[inline(always)]
-    fn lg2_flush(x: f32) -> f32 {
-        Self::lg2(x)
     }
 }
 

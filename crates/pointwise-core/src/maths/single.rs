@@ -6,7 +6,7 @@ pub use super::exp::{exp, expm1, expm1_negative};
 pub use super::fmod::{floor_divide, remainder};
 pub use super::hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
 pub use super::log::{ln, log1p, softplus1 as softplus};
-pub use super::pow::pow;
+pub use super::pow::{pow, pow_gradients};
 pub use super::prim::sqrt;
 pub use super::root::rsqrt;
 pub use super::trig::{cos, sin};
@@ -17,10 +17,10 @@ pub fn recip(x: f32) -> f32 {
     1.0 / x
 }
 
-/// `b a^(b - 1)` and `a^b ln(a)`.
+/// The derivative of [`mish`], every step rounded; NaN at both infinities.
 #[inline(always)]
-pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
-    (b * pow(a, b - 1.0), pow(a, b) * ln(a))
+pub fn mish_derivative(x: f32) -> f32 {
+    crate::num::mish_derivative(x)
 }
 
 /// `a / (2 sqrt(x))`, every step correctly rounded.

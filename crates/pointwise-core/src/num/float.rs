@@ -124,7 +124,7 @@ macro_rules! f32_like {
                 sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_m1 expm1,
                 exp_m1_negative expm1_negative, ln ln, ln_1p log1p, sin sin, cos cos,
                 tanh tanh, erf erf, normal_cdf normal_cdf, normal_density normal_density, sigmoid sigmoid,
-                softplus softplus, silu silu, mish mish,
+                softplus softplus, silu silu, mish mish, mish_derivative mish_derivative,
                 gelu gelu, gelu_tanh gelu_tanh);
         }
     };

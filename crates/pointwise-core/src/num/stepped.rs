@@ -43,6 +43,10 @@ mod functions {
     }
 
     pub(super) fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
-        (b * pow(a, b - 1.0), pow(a, b) * ln(a))
+        (b * pow(a, b - 1.0), if a == 0.0 && b >= 0.0 { 0.0 } else { pow(a, b) * ln(a) })
+    }
+
+    pub(super) fn mish_derivative(x: f32) -> f32 {
+        crate::num::mish_derivative(super::Stepped(x)).0
     }
 }
