@@ -98,12 +98,21 @@ impl Divisor {
 pub struct Steps<const N: usize> {
     /// How many dimensions there are besides the outermost: one at least, so that kernels need not ask for it.
     pub splits: u32,
-    /// Sizes of the dimensions besides the outermost.
-    pub sizes: [Divisor; MAX_DIMS - 1],
-    /// Strides of the dimensions besides the outermost, in elements: see [`MAX_REACH`].
-    pub strides: [[i32; N]; MAX_DIMS - 1],
-    /// Strides of the outermost dimension.
+    /// Strides of the outermost dimension, in elements: see [`MAX_REACH`].
     pub outer: [i32; N],
+    /// The dimensions besides the outermost. What calls of few dimensions need lies together, at the beginning: each line
+    /// of a kernel's parameters is waited for.
+    pub inner: [Dim<N>; MAX_DIMS - 1],
+}
+
+/// A dimension of [`Steps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Dim<const N: usize> {
+    /// Its size.
+    pub size: Divisor,
+    /// Its strides, in elements: see [`MAX_REACH`].
+    pub strides: [i32; N],
 }
 
 #[cfg(test)]

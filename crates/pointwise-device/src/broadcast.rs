@@ -510,8 +510,8 @@ fn take<const N: usize, const ITEMS: usize>(
     at: &mut [[i32; 4]; ITEMS],
 ) {
     unroll!(at most 4: i < ITEMS => {
-        let (next, index) = steps.sizes[d].divide(rest[i]);
-        unroll!(at most 4: k < N => { at[i][k] += index as i32 * steps.strides[d][k]; });
+        let (next, index) = steps.inner[d].size.divide(rest[i]);
+        unroll!(at most 4: k < N => { at[i][k] += index as i32 * steps.inner[d].strides[k]; });
         rest[i] = next;
     });
 }
@@ -529,8 +529,8 @@ pub(crate) fn place<const DIMS: usize, const N: usize, const T: usize>(steps: &S
     let mut rest = item;
     unroll!(at most 8: d < MAX_DIMS - 1 => {
         if d < DIMS - 1 && (d == 0 || (d as u32) < steps.splits) {
-            let (next, index) = steps.sizes[d].divide(rest);
-            unroll!(at most 8: k < N => { at[k] += index as i32 * steps.strides[d][k]; });
+            let (next, index) = steps.inner[d].size.divide(rest);
+            unroll!(at most 8: k < N => { at[k] += index as i32 * steps.inner[d].strides[k]; });
             rest = next;
         }
     });

@@ -63,15 +63,15 @@ macro_rules! __first_type {
 macro_rules! __gradient_entry {
     (flat, $ids:tt) => {
         $crate::__gradient_function! { flat $ids (flat::<F, E, O, { 16 / size_of::<E>() }>)
-        [n: u64, head: u32] [n, head] }
+        [n: u64, head: u32] [] [n, head] }
     };
     (rows, $ids:tt) => {
         $crate::__gradient_function! { rows $ids (tiled::<F, E, O, { 16 / size_of::<E>() }>)
-        [steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }>, items: u32] [&steps, items] }
+        [items: u32] [steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }>] [&steps, items] }
     };
     (strided, $ids:tt) => {
         $crate::__gradient_function! { strided $ids (tiled::<F, E, O, 1>)
-        [steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }>, items: u32] [&steps, items] }
+        [items: u32] [steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }>] [&steps, items] }
     };
 }
 
@@ -80,7 +80,8 @@ macro_rules! __gradient_entry {
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! __gradient_function {
-    ($variant:ident ($name:ident $type:ident) ($($template:tt)*) [$($place:ident: $Place:ty),*] [$($passed:expr),*]) => {
+    ($variant:ident ($name:ident $type:ident) ($($template:tt)*) [$($place:ident: $Place:ty),*] [$($steps:ident: $Steps:ty)?]
+        [$($passed:expr),*]) => {
         const _: () = {
             /// # Safety
             /// That of the template, in `pointwise_device::gradients`; the host checks it before the launch.
@@ -91,6 +92,7 @@ macro_rules! __gradient_function {
                 y0: *mut E, y1: *mut E, y2: *mut E, a: *const F, b: *const E, c: *const E, d: *const E,
                 $($place: $Place,)* mode: u32,
                 wa: u64, wb: u64, wc: u64, wd: u64, p0: u64, p1: u64, p2: u64, p3: u64,
+                $($steps: $Steps,)?
             ) {
                 let (results, others, words) = ([y0, y1, y2], [b, c, d], [wa, wb, wc, wd]);
                 let tensors = $crate::gradients::Tensors { results, first: a, others, words, mode };

@@ -34,10 +34,10 @@ macro_rules! export_lookup {
                 a: *const u8,
                 b: *const u8,
                 y: *mut u8,
-                steps: $crate::launch::Steps<3>,
                 items: u32,
                 mode: u32,
                 table: *const u8,
+                steps: $crate::launch::Steps<3>,
             ) {
                 let tensors = $crate::lookup::Tensors { operands: [a, b], result: y, mode, table };
                 // SAFETY: this entry's own contract.

@@ -93,15 +93,15 @@ macro_rules! __map_entry {
 macro_rules! __map_body {
     (flat $ids:tt $x:tt $words:tt $draw:tt $n:literal) => {
         $crate::__map_function! { flat $ids $x $words $draw (flat::<M, { 16 / size_of::<E>() }>)
-        [n: u64, head: u32] [n, head] }
+        [n: u64, head: u32] [] [n, head] }
     };
     (rows $ids:tt $x:tt $words:tt $draw:tt $n:literal) => {
         $crate::__map_function! { rows $ids $x $words $draw (tiled::<M, { 16 / size_of::<E>() }, $n>)
-        [steps: $crate::launch::Steps<$n>, items: u32] [&steps, items] }
+        [items: u32] [steps: $crate::launch::Steps<$n>] [&steps, items] }
     };
     ($strided:ident $ids:tt $x:tt $words:tt $draw:tt $n:literal) => {
         $crate::__map_function! { $strided $ids $x $words $draw (tiled::<M, 1, $n>)
-        [steps: $crate::launch::Steps<$n>, items: u32] [&steps, items] }
+        [items: u32] [steps: $crate::launch::Steps<$n>] [&steps, items] }
     };
 }
 
@@ -111,7 +111,7 @@ macro_rules! __map_body {
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! __map_function {
     ($variant:ident ($kind:ident $name:ident $type:ident) [$($x:ident: $X:ident),*] [$($word:ident)*] [$($draw:ident)?]
-        ($($template:tt)*) [$($place:ident: $Place:ty),*] [$($passed:expr),*]) => {
+        ($($template:tt)*) [$($place:ident: $Place:ty),*] [$($steps:ident: $Steps:ty)?] [$($passed:expr),*]) => {
         /// # Safety
         /// That of the template, in `pointwise_device::broadcast`; the host checks it before the launch.
         // By value, and without a pointer in it: its fields are read where they lie, as those of scalars are.
@@ -120,7 +120,7 @@ macro_rules! __map_function {
         unsafe extern "gpu-kernel" fn entry(
             $($x: *const <M as $crate::map::Map>::$X,)* y: *mut <M as $crate::map::Map>::R,
             $($place: $Place,)* mode: u32, $($word: u64,)* p0: u64, p1: u64, p2: u64, p3: u64,
-            $($draw: $crate::Draw,)?
+            $($steps: $Steps,)? $($draw: $crate::Draw,)?
         ) {
             let words = $crate::__three!($($word)*);
             let none = $crate::broadcast::Inputs::<M>::one(core::ptr::null());

@@ -243,7 +243,7 @@ impl Queue<'_> {
             let addresses = tensors.at.map(|address| address as u64);
             let mut params = Params::default();
             arguments.tensors.iter().copied().flatten().for_each(|&k| params.push(&addresses[k]));
-            let (n, head, steps, items, work, vectors): (u64, u32, Steps<K>, u32, u64, u64);
+            let (n, head, items, work, vectors): (u64, u32, u32, u64, u64);
             if choice.class == Class::Flat {
                 n = part.numel();
                 head = tensors.head(part, choice.lanes).unwrap_or(0).min(n as u32);
@@ -253,16 +253,16 @@ impl Queue<'_> {
                 params.push(&n);
                 params.push(&head);
             } else {
-                steps = part.steps();
                 work = part.numel();
                 (vectors, items) = (work, work as u32);
-                params.push(&steps);
                 params.push(&items);
             }
             let two = if choice.two { blocks_of_two(vectors, self.threads) } else { 0 };
             let mode = choice.mode | two << TWO_SHIFT;
             params.push(&mode);
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
+            let steps: Option<Steps<K>> = (choice.class != Class::Flat).then(|| part.steps());
+            steps.iter().for_each(|steps| params.push(steps));
             let draw = arguments.place.map(|from| Draw { blocks: from.blocks(), first: place[0] as u64 });
             draw.iter().for_each(|draw| params.push(draw));
             let info = &self.context.info;

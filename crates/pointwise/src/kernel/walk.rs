@@ -1,6 +1,6 @@
 //! The layout engine: from shapes and strides to the loop a kernel runs. Arithmetic only, no memory touched.
 
-use pointwise_core::launch::{Divisor, ITEMS, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, Steps};
+use pointwise_core::launch::{Dim, Divisor, ITEMS, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, Steps};
 
 use crate::shape::Shape;
 
@@ -256,17 +256,16 @@ impl<const N: usize> Walk<N> {
         // Of a single item there is no step.
         let outer = if self.rank == 0 { [0; K] } else { of(&self.steps[0]) };
         let splits = self.rank.saturating_sub(1);
-        let mut steps =
-            Steps { splits: splits.max(1) as u32, sizes: Default::default(), strides: [[0; K]; MAX_DIMS - 1], outer };
+        let none = Dim { size: Divisor::default(), strides: [0; K] };
+        let mut steps = Steps { splits: splits.max(1) as u32, outer, inner: [none; MAX_DIMS - 1] };
         if splits == 0 {
             // The one dimension as the innermost: no item is so large that something would be left for the outermost.
-            steps.sizes[0] = Divisor::new(MAX_ITEMS as u32);
-            steps.strides[0] = outer;
+            steps.inner[0] = Dim { size: Divisor::new(MAX_ITEMS as u32), strides: outer };
         }
         for slot in 0..splits {
             let dim = self.rank - 1 - slot;
-            steps.sizes[slot] = Divisor::new(self.sizes[dim] as u32);
-            steps.strides[slot] = of(&self.steps[dim]);
+            let size = Divisor::new(self.sizes[dim] as u32);
+            steps.inner[slot] = Dim { size, strides: of(&self.steps[dim]) };
         }
         steps
     }
@@ -289,8 +288,8 @@ mod tests {
         let mut at = [0; TENSORS];
         let mut rest = item;
         for d in 0..steps.splits as usize {
-            let (next, index) = steps.sizes[d].divide(rest);
-            (0..TENSORS).for_each(|k| at[k] += i64::from(index as i32 * steps.strides[d][k]));
+            let (next, index) = steps.inner[d].size.divide(rest);
+            (0..TENSORS).for_each(|k| at[k] += i64::from(index as i32 * steps.inner[d].strides[k]));
             rest = next;
         }
         std::array::from_fn(|k| at[k] + i64::from(rest as i32 * steps.outer[k]))
