@@ -11,8 +11,8 @@
 //! error that the PTX ISA allows. Polynomials are minimax fits made for this crate (weighted least squares iterated
 //! after Lawson, coefficients rounded to f32 one after the other); the error stated at each is its relative one.
 //!
-//! `div` (by divisors of 16 bits), `recip` and `sqrt` are correctly rounded in f32: results of f16 and bf16 are then
-//! correctly rounded too (24 >= 2 * 11 + 2; Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995).
+//! `div`, `recip` and `sqrt` are correctly rounded in f32: results of f16 and bf16 are then correctly rounded too
+//! (24 >= 2 * 11 + 2; Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995).
 
 pub use super::single::{floor_divide, recip, remainder, trunc_divide};
 
@@ -25,10 +25,6 @@ const PI_LOW: f32 = 1.509_957_9e-7;
 const INV_PI: f32 = core::f32::consts::FRAC_1_PI;
 /// log2(e) = LOG2_E + LOG2_E_LOW, to 48 bits.
 const LOG2_E_LOW: f32 = 1.925_963e-8;
-
-/// See [`Approx::div`]: `2^90`, and `2^32`.
-const LARGE_OPERAND: f32 = f32::from_bits((127 + 90) << 23);
-const SCALE_UP: f32 = f32::from_bits((127 + 32) << 23);
 
 /// Beyond this magnitude the two terms of pi no longer reduce an angle well enough. Above every finite f16.
 pub(super) const LARGE_ANGLE: f32 = 1e5;
@@ -271,23 +267,6 @@ pub trait Approx {
         let sum = fma(c, inverse * fma(w, -0.25, n), n);
         // And of infinity NaN, as PyTorch has it.
         fma(sum, inverse, x * 0.0)
-    }
-
-    /// `a / b`, correctly rounded for a `b` of 16 bits; of other divisors one quotient in a million may be off by an ulp.
-    ///
-    /// Without the branch of `div.rn`, which makes the elements of a thread wait for one another.
-    #[inline(always)]
-    fn div(a: f32, b: f32) -> f32 {
-        // One scale for both. Small operands become so large that the reciprocal is no infinity and the rest of a
-        // subnormal quotient no less than the smallest number; large ones small enough for the reciprocal to be normal.
-        let scale = if a.abs().max(b.abs()) < LARGE_OPERAND { SCALE_UP } else { 0.25 };
-        let (a, b) = (a * scale, b * scale);
-        let r = Self::rcp(b);
-        let q = a * r;
-        // Markstein's correction by what the estimate leaves, which is exact.
-        let corrected = fma(fma(-q, b, a), r, q);
-        // Infinities and zeros have no rest; nor must a zero lose its sign.
-        if (corrected < q) | (corrected > q) { corrected } else { q }
     }
 
     /// `1 / sqrt(x)`.
@@ -586,10 +565,6 @@ impl Approx for Native {
         1.0 / prim::sqrt(x)
     }
     #[inline(always)]
-    fn div(a: f32, b: f32) -> f32 {
-        a / b
-    }
-    #[inline(always)]
     fn over_twice_sqrt(a: f32, x: f32) -> f32 {
         super::single::over_twice_sqrt(a, x)
     }
@@ -647,8 +622,6 @@ native! {
     mish_derivative(x);
     /// `1 / sqrt(x)`; `-0` gives -Inf.
     rsqrt(x);
-    /// `a / b`, correctly rounded in f32 for a `b` of 16 bits.
-    div(a, b);
     /// `a / (2 sqrt(x))`.
     over_twice_sqrt(a, x);
     /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers.
@@ -666,4 +639,10 @@ pub fn sqrt(x: f32) -> f32 {
 #[inline(always)]
 pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
     Native::pow_gradients(a, b)
+}
+
+/// `a / b`, correctly rounded in f32.
+#[inline(always)]
+pub fn div(a: f32, b: f32) -> f32 {
+    a / b
 }

@@ -39,7 +39,7 @@ pub trait Estimate: Approx {
     /// The quotient, cut towards zero.
     #[inline(always)]
     fn trunc_divide(a: f32, b: f32) -> f32 {
-        trunc(<Self as Estimate>::div(a, b))
+        trunc(Self::div(a, b))
     }
 
     /// The quotient rounded down, as PyTorch has it: of an infinite `a` NaN, by an infinite `b` 0 or -1. Divisors
