@@ -2,7 +2,7 @@
 
 crate::gated_ops! { gated_family;
     /// `silu(gate) * value`: SwiGLU (Shazeer 2020).
-    silu_and_mul: SiluAndMul (gate, value: Real) -> T, [floats two_at_once], Ulp(4.0) => gate.silu() * value;
+    silu_and_mul: SiluAndMul (gate, value: Real) -> T, [floats], Ulp(4.0) => gate.silu() * value;
     /// `gelu(gate) * value`, by the error function: GEGLU (Shazeer 2020).
     gelu_and_mul: GeluAndMul (gate, value: Real) -> T, [floats], Ulp(4.0) => gate.gelu() * value;
     /// `gelu(gate, approximate='tanh') * value`.

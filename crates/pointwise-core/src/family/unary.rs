@@ -5,13 +5,13 @@
 
 crate::unary_ops! { unary_family;
     /// `e^x`.
-    exp: Exp (x: Real) -> T, [floats int_to_float two_at_once], Ulp(1.0) => x.exp();
+    exp: Exp (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.exp();
     /// Natural logarithm; `-inf` at 0, NaN below.
     log: Log (x: Real) -> T, [floats int_to_float long_half], Ulp(1.0) => x.ln();
     /// Square root; -0 stays -0.
     sqrt: Sqrt (x: Real) -> T, [floats int_to_float], Ulp(0.5) => x.sqrt();
     /// `1 / sqrt(x)`; infinite with the sign of x at 0.
-    rsqrt: Rsqrt (x: Real) -> T, [floats int_to_float two_at_once], Ulp(2.0) => x.rsqrt();
+    rsqrt: Rsqrt (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.rsqrt();
     /// Magnitude; the smallest signed integer wraps to itself.
     abs: Abs (x: Num) -> T, [floats ints bool clears_sign two_at_once], Exact => x.abs();
     /// `-x`; integers wrap.
@@ -49,15 +49,15 @@ crate::unary_ops! { unary_family;
     /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`: `gelu(approximate='tanh')`.
     gelu_tanh: GeluTanh (x: Real) -> T, [floats long], Ulp(3.0) => x.gelu_tanh();
     /// `x / (1 + e^-x)`.
-    silu: Silu (x: Real) -> T, [floats two_at_once], Ulp(3.0) => x.silu();
+    silu: Silu (x: Real) -> T, [floats], Ulp(3.0) => x.silu();
     /// `1 / (1 + e^-x)`.
-    sigmoid: Sigmoid (x: Real) -> T, [floats int_to_float two_at_once], Ulp(3.0) => x.sigmoid();
+    sigmoid: Sigmoid (x: Real) -> T, [floats int_to_float], Ulp(3.0) => x.sigmoid();
     /// Hyperbolic tangent.
     tanh: Tanh (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.tanh();
     /// `x > 0 ? x : x * negative_slope`.
     leaky_relu: LeakyRelu { negative_slope = 0.01 } (x: Real) -> T, [floats two_at_once], Ulp(0.5) => if x > T::ZERO { x } else { x * negative_slope };
     /// `x > 0 ? x : alpha (e^x - 1)`.
-    elu: Elu { alpha = 1.0 } (x: Real) -> T, [floats two_at_once], Ulp(3.0) => x.if_above(T::ZERO, x, alpha * x.exp_m1_negative());
+    elu: Elu { alpha = 1.0 } (x: Real) -> T, [floats], Ulp(3.0) => x.if_above(T::ZERO, x, alpha * x.exp_m1_negative());
     /// `s (x > 0 ? x : a (e^x - 1))` with the constants of Klambauer et al. 2017.
     selu: Selu (x: Real) -> T, [floats long_half], Ulp(3.0) => {
         let (a, s) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);

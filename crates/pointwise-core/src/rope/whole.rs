@@ -2,17 +2,17 @@
 
 use super::{Count, OwnAngles, RUNS_INNER};
 
-/// One tensor of a launch of [`Whole`]. Strides are in vectors, of token and head.
+/// One tensor of a launch of [`Whole`]. Strides are in vectors, of token and of heads that are a thread's first.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct WholeSide {
-    /// Heads that are a thread's first: all, or half of them. 0 where the tensor is absent.
+    /// Heads that are a thread's first: all, or every other one. 0 where the tensor is absent.
     pub heads: u32,
     /// Strides of the input.
     pub input: [u32; 2],
     /// Strides of the output.
     pub output: [u32; 2],
-    /// From a thread's first head to its second, in input and output.
+    /// From a thread's first head to its second, the next one, in input and output.
     pub second: [u32; 2],
     /// Heads of a thread, 1 or 2.
     pub share: u32,
@@ -25,8 +25,7 @@ pub struct WholeSide {
 ///
 /// A block has threads for a head's lanes, times those for some heads, times those for some tokens, in its three
 /// dimensions, and grids are blocks of heads times blocks of tokens, so that a thread knows its place without a division.
-/// With the addresses it has less than 240 bytes, of which k's are the last: a small launch waits for each line of its
-/// parameters, most of all for a further 256 bytes, and they begin 16 bytes behind such a border.
+/// What most launches need stands first: a small launch waits for each line of its parameters.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Whole {
@@ -83,7 +82,3 @@ impl Whole {
         WholePlace { works: token < self.tokens && head < heads, is_k, token, head, lane }
     }
 }
-
-/// Addresses of tensors that the kernel of [`Whole`] is given.
-const ADDRESSES: usize = 7;
-const _: () = assert!(ADDRESSES * size_of::<u64>() + size_of::<Whole>() < 240);

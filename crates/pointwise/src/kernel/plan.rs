@@ -134,17 +134,17 @@ fn steps(call: &Call, vectors: u64, streams: bool) -> u32 {
         4 if long => TWO_LONG_MIN,
         2 if long => TWO_LONG_HALF_MIN,
         2 if long_half => SEVERAL_MIN,
-        _ => return 1 + u32::from(call.two_at_once && second_wave(call.multiprocessors, vectors)),
+        _ => return 1 + u32::from(call.two_at_once && takes_waves(4, call.multiprocessors, vectors)),
     };
     1 + u32::from(vectors >= two)
 }
 
-/// Whether a device runs so many threads in more than one wave of blocks, and no more than two. With two vectors a
-/// thread, both loaded before the first is worked on, one wave does: 5 to 9 % faster for formulas that wait for memory
-/// (H200, `docs/tuning.md`).
-pub(super) fn second_wave(multiprocessors: u32, threads: u64) -> bool {
+/// Whether a device runs so many threads in more than one wave of blocks, and no more than `most`. With two vectors a
+/// thread, both loaded before the first is worked on, half the waves do: for formulas that only wait for memory 1 to 5 %
+/// faster up to four waves of one operand, and up to two of several (H200, `docs/tuning.md`).
+pub(super) fn takes_waves(most: u64, multiprocessors: u32, threads: u64) -> bool {
     let wave = u64::from(multiprocessors) * RESIDENT;
-    threads > wave && threads <= 2 * wave
+    threads > wave && threads <= most * wave
 }
 
 /// The measured defaults (H200, `docs/performance.md`): vectors, and for large fp8 tensors the table.
@@ -265,12 +265,13 @@ mod tests {
             plan(&Call { dtype, two_at_once, ..call(4096, 8192, n, Strategy::Auto) }).unwrap().steps
         };
         let wave = 132 * 2048;
-        let around = [wave, wave + 1, 2 * wave, 2 * wave + 1];
+        let around = [wave, wave + 1, 4 * wave, 4 * wave + 1];
         assert_eq!(around.map(|vectors| steps(DType::BF16, true, 8 * vectors)), [1, 2, 2, 1]);
         assert_eq!(around.map(|vectors| steps(DType::F32, true, 4 * vectors)), [1, 2, 2, 1]);
         assert_eq!(around.map(|vectors| steps(DType::BF16, false, 8 * vectors)), [1; 4]);
         // Without a device there are no waves.
-        assert_eq!(around.map(|vectors| second_wave(0, vectors)), [false; 4]);
+        assert_eq!(around.map(|vectors| takes_waves(2, 0, vectors)), [false; 4]);
+        assert_eq!(around.map(|vectors| takes_waves(2, 132, vectors)), [false, true, false, false]);
         let two = Call { two_at_once: true, ..call(4096, 8192, 1 << 22, Strategy::Auto) };
         assert_eq!(plan(&two).unwrap().blocks, (1 << 22) / 8 / 2 / 256);
         assert_eq!(plan(&Call { vectors: Some(1), ..two }).unwrap().steps, 1);

@@ -8,7 +8,7 @@ use crate::Stream;
 use crate::cuda::Context;
 use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
-use crate::kernel::plan::second_wave;
+use crate::kernel::plan::takes_waves;
 use crate::kernel::walk::{Along, TENSORS, Walk, broadcast};
 use crate::kernel::{Class, MapPlan, Operand, Strategy, check, lookup, promote, result_stays};
 use crate::tensor::TensorView;
@@ -112,7 +112,7 @@ impl Call {
         if info.two_at_once(dtype) {
             choice = choice.with_two(|vectors| match self.vectors {
                 Some(wished) => wished == MAX_VECTORS,
-                None => second_wave(ready.device.info().map_or(0, |info| info.multiprocessors), vectors),
+                None => takes_waves(2, ready.device.info().map_or(0, |info| info.multiprocessors), vectors),
             });
         }
         if strategy == Strategy::Table && !table {

@@ -1,10 +1,11 @@
 //! Threads that find their own cosines and sines, of heads all of whose lanes rotate.
 
+use pointwise_core::DType;
 use pointwise_core::rope::{BATCH_OFFSETS, IDS, PLAIN, RUNS_INNER, Side, TOKENS_INNER, Walk, Whole, WholeSide};
 
 use super::{
-    MOST_THREADS, OWN_ENOUGH, OWN_THREADS, Plan, Planned, Settings, Template, is_on_the_fly, is_plain, lanes_of_a_head,
-    may_be_own, offsets, own_angles, own_vector, table_offsets,
+    MOST_THREADS, OWN_ENOUGH, OWN_THREADS, Plan, Planned, Settings, Source, Template, is_on_the_fly, is_plain,
+    lanes_of_a_head, may_be_own, offsets, own_angles, own_vector, table_offsets,
 };
 
 /// CUDA's limit on the second dimension of a grid.
@@ -33,13 +34,16 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Opti
     Some(Plan { strategy, blocks, threads, template: Template::Whole(whole) })
 }
 
-/// Two where threads work out angles, or wait for positions before they can read them; else one, which is 1 to 3 % faster
-/// than two (H200). One, too, where there would not be threads enough.
+/// One where angles come from tables of the tensors' type, in the order of the tokens, and heads lie together: 1 to 3 %
+/// faster than two then (H200). Else two, which share what a thread works out or waits for, but where there would not be
+/// threads enough.
 fn heads_per_thread(call: &Planned<'_>, walk: &Walk) -> u32 {
-    let waits = walk.flags & (IDS | BATCH_OFFSETS) != 0;
+    let is_of_the_type = call.source == Source::OwnTables || call.source == Source::Tables && call.dtype == DType::F32;
+    if is_of_the_type && walk.flags & (IDS | BATCH_OFFSETS | TOKENS_INNER) == 0 {
+        return 1;
+    }
     let threads = lanes_of_a_head(call, walk).saturating_mul(u64::from((walk.q.heads + walk.k.heads).div_ceil(2)));
-    let enough = threads >= u64::from(call.multiprocessors) * OWN_ENOUGH;
-    if enough && (waits || is_on_the_fly(call.source)) { 2 } else { 1 }
+    if threads >= u64::from(call.multiprocessors) * OWN_ENOUGH { 2 } else { 1 }
 }
 
 /// The walk with the batch merged into tokens or heads, where its strides allow.
@@ -127,9 +131,16 @@ fn side(side: &Side, vector: u32, share: u32, walk: &Walk) -> Option<WholeSide> 
         offsets([walk.tokens, side.heads], [token, head], vector, walk.rotated_at + 2 * walk.half)
     };
     let (input, output) = (strides(side.input)?, strides(side.output)?);
-    let heads = side.heads / share;
-    let second = [input[1], output[1]].map(|stride| stride.wrapping_mul(heads));
-    Some(WholeSide { heads, input, output, second, share, scale: side.scale })
+    // A thread's heads are neighbours: what its block reads of a token is one piece of memory.
+    let apart = |[token, head]: [u32; 2]| [token, head.wrapping_mul(share)];
+    Some(WholeSide {
+        heads: side.heads / share,
+        input: apart(input),
+        output: apart(output),
+        second: [input[1], output[1]],
+        share,
+        scale: side.scale,
+    })
 }
 
 #[cfg(test)]
@@ -167,7 +178,7 @@ mod tests {
                                     continue;
                                 }
                                 let side = if place.is_k { &whole.k } else { &whole.q };
-                                for head in (0..side.share).map(|n| place.head + n * side.heads) {
+                                for head in (0..side.share).map(|n| place.head * side.share + n) {
                                     let vector = (place.is_k, place.token, head, place.lane);
                                     assert!(seen.insert(vector), "{what}: {vector:?} twice");
                                     assert!(head < if place.is_k { k } else { q }, "{what}: {vector:?}");
