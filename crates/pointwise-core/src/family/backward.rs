@@ -112,7 +112,7 @@ crate::backward_ops! { backward_family;
         t.if_above(threshold, grad, grad * t.sigmoid())
     };
     /// `grad (t + x s (1 - t^2))` with `t = tanh(ln(1 + e^x))` and `s = sigmoid(x)`.
-    mish_backward: MishBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(6.0) => grad * x.mish_derivative();
+    mish_backward: MishBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(8.0) => grad * x.mish_derivative();
 
     /// `grad` where x is finite, else `grad * 0`.
     nan_to_num_backward: NanToNumBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => {

@@ -24,7 +24,7 @@ pub struct WholeSide {
 /// and heads. One of them may have the batch merged into it. A thread has two vectors of one head of a token, or of two.
 ///
 /// A block has threads for a head's lanes, times those for some heads, times those for some tokens, in its three
-/// dimensions, and grids are blocks of heads times blocks of tokens, so that a thread knows its place without a division.
+/// dimensions, and grids are blocks of heads times blocks of tokens (see [`Whole::place`]), so that a thread knows its place without a division.
 /// What most launches need stands first: a small launch waits for each line of its parameters.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -70,10 +70,12 @@ pub struct WholePlace {
 }
 
 impl Whole {
-    /// What a thread of a block does, both by their indices.
+    /// What a thread of a block does, both by their indices, in a grid of so many `rows`: its third dimension continues the
+    /// second, which has an end.
     #[inline(always)]
     #[must_use]
-    pub fn place(&self, [x, y]: [u32; 2], [lane, head, token]: [u32; 3]) -> WholePlace {
+    pub fn place(&self, [x, y, z]: [u32; 3], rows: u32, [lane, head, token]: [u32; 3]) -> WholePlace {
+        let y = y + z * rows;
         let (head_block, run) = if self.flags & RUNS_INNER != 0 { (y, x) } else { (x, y) };
         let is_k = head_block >= self.q_blocks;
         let (heads, head_block) =

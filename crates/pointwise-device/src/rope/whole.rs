@@ -26,9 +26,9 @@ pub unsafe fn whole<E: Packed + RopeElement, S: Source, const V: usize>(
     second: *const u8,
     walk: &Whole,
 ) {
-    let block = [thread::block_idx_x(), thread::block_idx_y()];
+    let block = [thread::block_idx_x(), thread::block_idx_y(), thread::block_idx_z()];
     let thread = [thread::thread_idx_x(), thread::thread_idx_y(), thread::thread_idx_z()];
-    let WholePlace { works, is_k, token, head, lane } = walk.place(block, thread);
+    let WholePlace { works, is_k, token, head, lane } = walk.place(block, thread::grid_dim_y(), thread);
     if !works {
         return;
     }

@@ -27,7 +27,7 @@ pub(crate) unsafe fn launch(
     stream: &Stream,
     params: &mut [*mut c_void],
 ) -> Result<()> {
-    let grid = Grid { blocks: [grid, 1], threads: [block, 1, 1], shared: 0 };
+    let grid = Grid { blocks: [grid, 1, 1], threads: [block, 1, 1], shared: 0 };
     // SAFETY: the caller's promise.
     unsafe { launch_grid(context, function, grid, stream, params) }
 }
@@ -35,7 +35,7 @@ pub(crate) unsafe fn launch(
 /// Blocks, the threads of each, and the bytes of shared memory that each is given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
-    pub(crate) blocks: [u32; 2],
+    pub(crate) blocks: [u32; 3],
     pub(crate) threads: [u32; 3],
     pub(crate) shared: u32,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Grid {
 pub(crate) unsafe fn launch_grid(
     context: &Context,
     function: Function,
-    Grid { blocks: [columns, rows], threads: [x, y, z], shared }: Grid,
+    Grid { blocks: [columns, rows, layers], threads: [x, y, z], shared }: Grid,
     stream: &Stream,
     params: &mut [*mut c_void],
 ) -> Result<()> {
@@ -61,7 +61,7 @@ pub(crate) unsafe fn launch_grid(
     unsafe {
         call!(
             context.api,
-            cuLaunchKernel(function.0, columns, rows, 1, x, y, z, shared, stream.raw(), params, null_mut())
+            cuLaunchKernel(function.0, columns, rows, layers, x, y, z, shared, stream.raw(), params, null_mut())
         )
     }
 }

@@ -274,7 +274,7 @@ impl Queue<'_> {
                     (two + behind.div_ceil(u64::from(self.threads)) as u32, 0)
                 }
             };
-            let grid = Grid { blocks: [blocks, 1], threads: [self.threads, 1, 1], shared };
+            let grid = Grid { blocks: [blocks, 1, 1], threads: [self.threads, 1, 1], shared };
             let params = &mut params.pointers[..params.len];
             // SAFETY: the caller's contract.
             unsafe { cuda::launch_grid(self.context, self.function, grid, self.stream, params) }

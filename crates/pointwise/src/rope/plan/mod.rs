@@ -41,7 +41,7 @@ const OWN_ENOUGH: u64 = 256;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) strategy: Strategy,
-    pub(super) blocks: [u32; 2],
+    pub(super) blocks: [u32; 3],
     pub(super) threads: [u32; 3],
     pub(super) template: Template,
 }

@@ -34,7 +34,7 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> 
             what: "a tensor of this many tokens".to_owned(),
             advice: "rotate parts of it".to_owned(),
         })?;
-    Ok(Plan { strategy, blocks: [blocks, 1], threads: [threads, 1, 1], template: Template::Shared })
+    Ok(Plan { strategy, blocks: [blocks, 1, 1], threads: [threads, 1, 1], template: Template::Shared })
 }
 
 /// Heads of a thread: as many as it loads at once, as finding its place costs as much as rotating three, and twice as many

@@ -33,7 +33,7 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Opti
     if !on_the_fly {
         solo.angles.tables = table_offsets(&walk)?;
     }
-    Some(Plan { strategy, blocks: [blocks, 1], threads: [threads, 1, 1], template: Template::Solo(solo) })
+    Some(Plan { strategy, blocks: [blocks, 1, 1], threads: [threads, 1, 1], template: Template::Solo(solo) })
 }
 
 /// What blocks of at most `most` threads do whose threads find their own angles, how many they are, and the threads of

@@ -8,7 +8,7 @@ use super::{
     lanes_of_a_head, may_be_own, offsets, own_angles, own_vector, table_offsets,
 };
 
-/// CUDA's limit on the second dimension of a grid.
+/// CUDA's limit on the second dimension of a grid, and on the third.
 const MOST_ROWS: u32 = 65_535;
 /// CUDA's limit on the third dimension of a block.
 const MOST_TOKENS: u32 = 64;
@@ -69,7 +69,7 @@ fn merged(walk: &Walk) -> Option<Walk> {
 /// What blocks of at most `most` threads do, how many there are, and the threads of each. None where a head's lanes are
 /// more than the threads, offsets have more than 32 bits, or a thread cannot have `share` heads. The walk counts elements.
 /// The tables' strides are left out.
-fn whole(most: u32, vector: u32, share: u32, on_the_fly: bool, walk: &Walk) -> Option<(Whole, [u32; 2], [u32; 3])> {
+fn whole(most: u32, vector: u32, share: u32, on_the_fly: bool, walk: &Walk) -> Option<(Whole, [u32; 3], [u32; 3])> {
     let lanes = walk.half / vector;
     let slots = most / lanes;
     let all = u64::from(walk.tokens) * (u64::from(walk.q.heads) + u64::from(walk.k.heads));
@@ -91,11 +91,13 @@ fn whole(most: u32, vector: u32, share: u32, on_the_fly: bool, walk: &Walk) -> O
     let [q_blocks, k_blocks] = heads.map(|heads| heads.div_ceil(tile_heads));
     let (head_blocks, runs) = (q_blocks.checked_add(k_blocks)?, walk.tokens.div_ceil(tile_tokens));
     // Blocks one after another along the memory; but where they share a table's rows, along the heads.
-    let runs_inner = (inner && on_the_fly && head_blocks <= MOST_ROWS) || runs > MOST_ROWS;
-    let blocks = if runs_inner { [runs, head_blocks] } else { [head_blocks, runs] };
-    if blocks[1] > MOST_ROWS || blocks[0] >= 1 << 31 {
+    let runs_inner = inner && on_the_fly;
+    let [columns, rows] = if runs_inner { [runs, head_blocks] } else { [head_blocks, runs] };
+    let layers = rows.div_ceil(MOST_ROWS);
+    if columns >= 1 << 31 || layers > MOST_ROWS {
         return None;
     }
+    let blocks = [columns, rows.div_ceil(layers), layers];
     let mut flags = walk.flags & !TOKENS_INNER;
     flags |= if runs_inner { RUNS_INNER } else { 0 } | if is_plain(walk) { PLAIN } else { 0 };
     let whole = Whole {
@@ -150,7 +152,7 @@ mod tests {
     use pointwise_core::rope::{Count, TOKENS_INNER, Walk};
 
     use super::super::tests::{SHAPES, side};
-    use super::{merged, whole};
+    use super::{MOST_ROWS, merged, whole};
 
     /// Each vector of a token and head has one thread.
     #[test]
@@ -171,9 +173,11 @@ mod tests {
                     assert!(threads.iter().product::<u32>() <= most, "{what}: {threads:?}");
                     let mut seen = HashSet::new();
                     let each = |[a, b]: [u32; 2]| (0..a).flat_map(move |x| (0..b).map(move |y| [x, y]));
-                    for block in each(blocks) {
+                    let rows = blocks[1];
+                    assert_eq!(blocks[2], 1, "{what}");
+                    for block in each([blocks[0], rows]).map(|[x, y]| [x, y, 0]) {
                         for [lane, head] in each([threads[0], threads[1]]) {
-                            for place in (0..threads[2]).map(|token| whole.place(block, [lane, head, token])) {
+                            for place in (0..threads[2]).map(|token| whole.place(block, rows, [lane, head, token])) {
                                 if !place.works {
                                     continue;
                                 }
@@ -198,6 +202,19 @@ mod tests {
 
     fn vector_of(whole: &pointwise_core::rope::Whole, half: u32) -> u32 {
         half / whole.lanes
+    }
+
+    /// A grid's second dimension has an end, which blocks of tokens pass: they stay in the order of the memory.
+    #[test]
+    fn many_tokens_take_several_layers() {
+        let (tokens, half, vector) = (200_001, 64, 8);
+        let walk = Walk { q: side(32, 1), tokens, seq: Count::new(tokens), half, ..Walk::default() };
+        let (whole, [columns, rows, layers], threads) = whole(128, vector, 2, true, &walk).unwrap();
+        assert_eq!((columns, layers, threads), (1, 4, [8, 16, 1]));
+        assert!(rows <= MOST_ROWS && rows * layers >= tokens);
+        let token = |y, z| whole.place([0, y, z], rows, [0; 3]).token;
+        assert_eq!([token(0, 0), token(rows - 1, 0), token(0, 1), token(7, 3)], [0, rows - 1, rows, 3 * rows + 7]);
+        assert!(!whole.place([0, rows - 1, layers - 1], rows, [0; 3]).works);
     }
 
     #[test]
