@@ -97,7 +97,7 @@ pub const SEQUENCES: u32 = 64;
 pub const AXES: u32 = 128;
 /// Pairs take the positions of [`AXES`] in turn, not section by section.
 pub const AXES_IN_TURN: u32 = 256;
-/// Of [`Solo`] and [`Whole`]: neighbouring blocks take neighbouring tokens.
+/// Of [`Solo`]: neighbouring blocks take neighbouring tokens.
 pub const RUNS_INNER: u32 = 512;
 /// Of [`Solo`] and [`Whole`]: nothing multiplies cosines and sines.
 pub const PLAIN: u32 = 1024;
@@ -205,8 +205,8 @@ pub struct OwnAngles {
 
 /// Calls a macro, its path in parentheses, for each template, angle source, element type and strategy that has a
 /// kernel: `visitor! { template source type strategy, args }`. The template is `rope`, whose blocks share cosines and
-/// sines, `rope_solo`, whose threads find their own, or `rope_whole`, likewise for heads all of whose lanes rotate. The only
-/// place where they are listed.
+/// sines, `rope_solo`, whose threads find their own, or `rope_whole`, likewise by tables of the tensors' type, for heads all
+/// of whose lanes rotate. The only place where they are listed.
 #[macro_export]
 macro_rules! rope_entries {
     ($visitor:tt $args:tt) => {
@@ -215,11 +215,13 @@ macro_rules! rope_entries {
         $crate::rope_entries! { @types $visitor $args angles f32 f16 bf16 }
         $crate::rope_entries! { @types $visitor $args tables f32 f16 bf16 }
         $crate::rope_entries! { @types $visitor $args own_tables f16 bf16 }
+        $crate::rope_entries! { @strategies $visitor $args rope_whole tables f32 explicit_parallel register_copy }
+        $crate::rope_entries! { @strategies $visitor $args rope_whole own_tables f16 explicit_parallel register_copy }
+        $crate::rope_entries! { @strategies $visitor $args rope_whole own_tables bf16 explicit_parallel register_copy }
     };
     (@types $visitor:tt $args:tt $source:ident $($type:ident)*) => { $(
         $crate::rope_entries! { @strategies $visitor $args rope $source $type direct explicit_parallel register_copy }
         $crate::rope_entries! { @strategies $visitor $args rope_solo $source $type explicit_parallel register_copy }
-        $crate::rope_entries! { @strategies $visitor $args rope_whole $source $type explicit_parallel register_copy }
     )* };
     (@strategies $visitor:tt $args:tt $template:ident $source:ident $type:ident $($strategy:ident)*) => { $(
         $crate::rope_entries! { @call $visitor $args $template $source $type $strategy }

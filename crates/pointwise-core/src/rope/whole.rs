@@ -1,31 +1,28 @@
-//! What the kernel is told that rotates all lanes of regular heads.
+//! What the kernel is told that rotates all lanes of regular heads by tables.
 
-use super::{Count, OwnAngles, RUNS_INNER};
+use super::{Count, OwnAngles};
 
-/// One tensor of a launch of [`Whole`]. Strides are in vectors, of token and of heads that are a thread's first.
+/// One tensor of a launch of [`Whole`]. Strides are in vectors, of token and head.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct WholeSide {
-    /// Heads that are a thread's first: all, or every other one. 0 where the tensor is absent.
+    /// Heads; 0 where the tensor is absent.
     pub heads: u32,
     /// Strides of the input.
     pub input: [u32; 2],
     /// Strides of the output.
     pub output: [u32; 2],
-    /// From a thread's first head to its second, the next one, in input and output.
-    pub second: [u32; 2],
-    /// Heads of a thread, 1 or 2.
-    pub share: u32,
     /// Multiplies every lane.
     pub scale: f32,
 }
 
 /// What a launch of the kernel does for tensors that have two dimensions above a head's lanes, all of which rotate: tokens,
-/// and heads. One of them may have the batch merged into it. A thread has two vectors of one head of a token, or of two.
+/// each at the position of its number, and heads, which lie closer together. One of them may have the batch merged into
+/// it. A thread has two vectors of one head of a token.
 ///
 /// A block has threads for a head's lanes, times those for some heads, times those for some tokens, in its three
-/// dimensions, and grids are blocks of heads times blocks of tokens (see [`Whole::place`]), so that a thread knows its place without a division.
-/// What most launches need stands first: a small launch waits for each line of its parameters.
+/// dimensions, and grids are blocks of heads times blocks of tokens (see [`Whole::place`]), so that a thread knows its
+/// place without a division. What most launches need stands first: a small launch waits for each line of its parameters.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Whole {
@@ -37,8 +34,7 @@ pub struct Whole {
     pub tile_tokens: u32,
     /// Blocks of q's heads; those of k's follow.
     pub q_blocks: u32,
-    /// The flags of this module that say how lanes pair, where positions come from, whether a grid's first dimension is that
-    /// of tokens ([`RUNS_INNER`]), and whether nothing multiplies sines.
+    /// The flags of this module that say how lanes pair, and whether nothing multiplies sines.
     pub flags: u32,
     /// Tokens, all batch entries together where the batch is merged into them.
     pub tokens: u32,
@@ -48,7 +44,7 @@ pub struct Whole {
     pub q: WholeSide,
     /// What the token's number is divided by: the quotient is that of its batch entry, the rest the token's in it.
     pub seq: Count,
-    /// Where a thread finds its angles.
+    /// Where a thread finds its angles; no positions are given.
     pub angles: OwnAngles,
     /// The second tensor.
     pub k: WholeSide,
@@ -59,11 +55,11 @@ pub struct Whole {
 pub struct WholePlace {
     /// Whether it has anything to load and store.
     pub works: bool,
-    /// Whether its heads are k's.
+    /// Whether its head is k's.
     pub is_k: bool,
     /// Its token.
     pub token: u32,
-    /// Its first head.
+    /// Its head.
     pub head: u32,
     /// Its first vector of a head's lanes that rotate, and the number of its pairs.
     pub lane: u32,
@@ -74,13 +70,11 @@ impl Whole {
     /// second, which has an end.
     #[inline(always)]
     #[must_use]
-    pub fn place(&self, [x, y, z]: [u32; 3], rows: u32, [lane, head, token]: [u32; 3]) -> WholePlace {
-        let y = y + z * rows;
-        let (head_block, run) = if self.flags & RUNS_INNER != 0 { (y, x) } else { (x, y) };
+    pub fn place(&self, [head_block, y, z]: [u32; 3], rows: u32, [lane, head, token]: [u32; 3]) -> WholePlace {
         let is_k = head_block >= self.q_blocks;
         let (heads, head_block) =
             if is_k { (self.k.heads, head_block - self.q_blocks) } else { (self.q.heads, head_block) };
-        let (token, head) = (run * self.tile_tokens + token, head_block * self.tile_heads + head);
+        let (token, head) = ((y + z * rows) * self.tile_tokens + token, head_block * self.tile_heads + head);
         WholePlace { works: token < self.tokens && head < heads, is_k, token, head, lane }
     }
 }

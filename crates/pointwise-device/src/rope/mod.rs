@@ -8,7 +8,8 @@
 //! Of [`solo()`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. Its parameters
 //! are few and its offsets have 32 bits, as most of a short call is the way to its first load.
 //!
-//! Of [`whole()`] likewise, for heads all of whose lanes rotate, in tensors of two dimensions above them: most calls.
+//! Of [`whole()`] likewise, by tables of the tensors' type, for heads all of whose lanes rotate, in tensors of two dimensions
+//! above them.
 
 mod angles;
 mod heads;
