@@ -258,14 +258,15 @@ pub trait Approx {
     #[inline(always)]
     fn mish_derivative(x: f32) -> f32 {
         // With w and n as there it is n / (n + 2) + 4 x (n - w) / (n + 2)^2. From 20 on that is 1.
-        let c = at_most(4.0 * x, 80.0);
+        let c = at_most(x, 20.0);
         // The root of w, so that subnormal w come out without instructions for them.
-        let root = Self::ex2_flush(c * (0.125 * LOG2_E));
+        let root = Self::ex2_flush(c * (0.5 * LOG2_E));
         let w = root * root;
         let n = w * (w + 2.0);
         let inverse = Self::rcp(n + 2.0);
-        // Nothing is made smaller than w before the sum: of the smallest w nothing would be left.
-        let sum = fma(c * inverse, n - w, n);
+        // Nothing is made smaller than w before the sum, or of the smallest w nothing would be left; and no finite x larger, or
+        // it would be infinite.
+        let sum = fma(c * inverse, 4.0 * (n - w), n);
         // And of infinity NaN, as PyTorch has it.
         fma(sum, inverse, x * 0.0)
     }
