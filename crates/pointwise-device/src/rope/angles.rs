@@ -427,15 +427,45 @@ pub(super) unsafe fn own<S: Source, const V: usize>(
     (batch, position): (u32, i64),
     lane: u32,
 ) -> ([f32; V], [f32; V]) {
-    let near = lane * angles.pairs[0];
-    let pairs = Pairs { near, apart: angles.pairs[1], joined: flags & NEIGHBOURS == 0 };
+    let pairs = own_pairs(flags, angles, lane);
     // SAFETY: the caller's contract.
     let early = unsafe { S::early::<V>(tables, pairs) };
+    // Where no table has the position, the token is not rotated.
+    let (mut cos, mut sin) = ([1.0; V], [0.0; V]);
     let known = !S::TABLE || (position as u64) < angles.rows as u64;
+    if known {
+        // SAFETY: as above.
+        (cos, sin) = unsafe { S::late::<V>(early, tables, angles.tables, batch, position, pairs) };
+    }
+    if flags & PLAIN == 0 {
+        let factors = if known { [angles.factor, angles.factor * angles.sin_sign] } else { [1.0; 2] };
+        unroll!(i < V => {
+            cos[i] = cos[i] * factors[0] * scale;
+            sin[i] = sin[i] * factors[1] * scale;
+        });
+    }
+    (cos, sin)
+}
+
+/// As [`own`], of tables that have a row: without a branch to the loads. Where one works out what it reads, that is slower.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn own_read<S: Source, const V: usize>(
+    tables: [*const u8; 2],
+    flags: u32,
+    angles: &OwnAngles,
+    scale: f32,
+    (batch, position): (u32, i64),
+    lane: u32,
+) -> ([f32; V], [f32; V]) {
+    let known = (position as u64) < angles.rows as u64;
     // Of a position that no table has, the first row is read, and nothing made of it.
     let row = if known { position } else { 0 };
-    // SAFETY: as above; a table has a row.
-    let (mut cos, mut sin) = unsafe { S::late::<V>(early, tables, angles.tables, batch, row, pairs) };
+    let pairs = own_pairs(flags, angles, lane);
+    // SAFETY: the caller's contract.
+    let (mut cos, mut sin) = unsafe { S::late::<V>([[0; 2]; 4], tables, angles.tables, batch, row, pairs) };
     if flags & PLAIN == 0 || !known {
         let factors = [angles.factor, angles.factor * angles.sin_sign];
         unroll!(i < V => {
@@ -445,6 +475,12 @@ pub(super) unsafe fn own<S: Source, const V: usize>(
         });
     }
     (cos, sin)
+}
+
+/// The pairs of a thread that finds its own angles.
+#[inline(always)]
+fn own_pairs(flags: u32, angles: &OwnAngles, lane: u32) -> Pairs {
+    Pairs { near: lane * angles.pairs[0], apart: angles.pairs[1], joined: flags & NEIGHBOURS == 0 }
 }
 
 /// The table in shared memory. There is one a module, declared by `export_rope!`.

@@ -43,7 +43,7 @@ pub unsafe fn whole<E: Packed + RopeElement, S: Source, const V: usize>(
     unsafe {
         let vectors = (memory::load_here(x.cast(), bytes), memory::load_here(x.wrapping_add(apart).cast(), bytes));
         let place = (batch, walk.angles.offset + i64::from(row));
-        let (cos, sin) = angles::own::<S, V>([first, second], walk.flags, &walk.angles, side.scale, place, lane);
+        let (cos, sin) = angles::own_read::<S, V>([first, second], walk.flags, &walk.angles, side.scale, place, lane);
         let (near, far) = if walk.flags & NEIGHBOURS == 0 {
             rotated::<E, V>(vectors, &cos, &sin, 0)
         } else {

@@ -86,13 +86,11 @@ fn group(walk: &mut Walk, share: u32) {
 }
 
 /// Whether kernels can serve whose threads find their own angles, and no other is asked for.
-fn may_be_own(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> bool {
+fn may_be_own(settings: &Settings, walk: &Walk) -> bool {
     let pairing = walk.flags & NEIGHBOURS;
     settings.shared_angles != Some(true)
         && walk.flags & (SEQUENCES | AXES) == 0
         && (pairing == 0 || pairing == NEIGHBOURS)
-        // Of a table the first row is read even where no position is in it.
-        && (is_on_the_fly(call.source) || walk.rows > 0)
 }
 
 /// Whether angles are worked out from frequencies.

@@ -15,7 +15,7 @@ const TABLE_TOKENS: u32 = 8;
 /// The plan of a call whose threads find their own angles, where that can serve and no other is asked for: on an H200 it
 /// was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/tuning.md`).
 pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Plan> {
-    if !may_be_own(settings, call, walk) {
+    if !may_be_own(settings, walk) {
         return None;
     }
     let (strategy, vector) = own_vector(settings, call, walk)?;

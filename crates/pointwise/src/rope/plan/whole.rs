@@ -18,9 +18,10 @@ const MOST_TOKENS: u32 = 64;
 /// sources, given positions, or where heads lie far apart, it gains nothing (H200, `docs/tuning.md`).
 pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Plan> {
     let is_of_the_type = call.source == Source::OwnTables || call.source == Source::Tables && call.dtype == DType::F32;
-    let is_regular = walk.rest_lanes == 0 && walk.flags & (IDS | BATCH_OFFSETS | TOKENS_INNER) == 0;
+    // The first row is read even where no position is in the table.
+    let is_regular = walk.rest_lanes == 0 && walk.rows > 0 && walk.flags & (IDS | BATCH_OFFSETS | TOKENS_INNER) == 0;
     let is_asked_for = settings.heads_per_thread.is_none_or(|heads| heads == 1);
-    if !(is_of_the_type && is_regular && is_asked_for && may_be_own(settings, call, walk)) {
+    if !(is_of_the_type && is_regular && is_asked_for && may_be_own(settings, walk)) {
         return None;
     }
     let walk = merged(walk)?;
