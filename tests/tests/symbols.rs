@@ -127,7 +127,9 @@ fn the_ptx_of_an_entry_is_that_entry_alone() {
     for sm in embedded().targets() {
         for symbol in embedded().entries() {
             let text = embedded().ptx(symbol, sm).unwrap_or_else(|| panic!("{symbol} has no PTX for sm_{sm}"));
-            assert!(text.contains(&format!(".target sm_{sm}\n")), "{symbol}, sm_{sm}");
+            // Targets differ where there are conversion instructions: all else a newer one has from the oldest.
+            let of = if symbol.contains("f8e") { sm } else { embedded().targets()[0] };
+            assert!(text.contains(&format!(".target sm_{of}\n")), "{symbol}, sm_{sm}");
             let entries: Vec<&str> = text.split(".entry ").skip(1).filter_map(|rest| rest.split('(').next()).collect();
             assert_eq!(entries, [symbol], "sm_{sm}");
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use pointwise_build::{Artifacts, Sm, ptxas};
+use pointwise_build::{Artifacts, Sm, TargetArtifacts, ptxas};
 
 use crate::family;
 use crate::setup;
@@ -22,7 +22,7 @@ pub(crate) fn run() -> Result<()> {
         "{} entries for {}, {:.2} MB of PTX, {:.2} MB embedded, in {:.1} s; every check passed",
         artifacts.symbols().count(),
         artifacts.targets.iter().map(|target| target.sm.to_string()).collect::<Vec<_>>().join(" and "),
-        megabytes(artifacts.targets.iter().map(|target| target.whole().len() as u64).sum()),
+        megabytes(artifacts.targets.iter().flat_map(TargetArtifacts::own).map(|(_, it)| it.entry.len() as u64).sum()),
         megabytes(size(&folder)?),
         start.elapsed().as_secs_f64(),
     );

@@ -65,9 +65,7 @@ impl Bare {
     fn load(device: &Device, symbol: &str) -> Result<Bare, Box<dyn std::error::Error>> {
         let sm = device.info().ok_or("no device information")?.sm;
         let kernels = pointwise::embedded();
-        let target =
-            kernels.targets().into_iter().filter(|target| *target <= sm).max().ok_or("no PTX for the device")?;
-        let ptx = CString::new(kernels.ptx(symbol, target).ok_or("no such kernel")?)?;
+        let ptx = CString::new(kernels.ptx(symbol, sm).ok_or("no such kernel for the device")?)?;
         let name = CString::new(symbol)?;
         let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the context is current (a tensor was just made), the text ends in a NUL, the handles are live.

@@ -52,6 +52,8 @@ pub struct TargetArtifacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntryModule {
+    /// The compute capability that it was compiled for: that of the target, or of the older one that has it the same.
+    pub sm: Sm,
     /// The declarations that it mentions.
     pub declarations: Vec<String>,
     /// Its text, without comments.
@@ -71,6 +73,11 @@ impl TargetArtifacts {
     pub fn module<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> String {
         let modules: Vec<_> = names.into_iter().filter_map(|name| self.modules.get(name)).collect();
         self.text(&modules)
+    }
+
+    /// The entries that no older target has the same: those embedded for this one, in the order of their names.
+    pub fn own(&self) -> impl Iterator<Item = (&str, &EntryModule)> {
+        self.modules.iter().filter(|(_, module)| module.sm == self.sm).map(|(name, module)| (name.as_str(), module))
     }
 
     /// Every entry in one module.
@@ -105,9 +112,13 @@ impl Artifacts {
         }
     }
 
-    /// Takes in the modules of one target, which keep every rule.
-    pub(crate) fn add(&mut self, sm: Sm, texts: &[Module<'_>]) {
-        let mut modules = BTreeMap::new();
+    /// Takes in the modules of one target, which keep every rule. A light target has the other entries of the one before
+    /// it.
+    pub(crate) fn add(&mut self, sm: Sm, light: bool, texts: &[Module<'_>]) {
+        let mut modules = match self.targets.last() {
+            Some(older) if light => older.modules.clone(),
+            _ => BTreeMap::new(),
+        };
         let mut version = (0, 0);
         for text in texts {
             version = version.max(text.version);
@@ -118,7 +129,7 @@ impl Artifacts {
                     .filter(|it| it.kind == Kind::Shared && entry.mentions(it.name))
                     .map(|it| it.text.to_owned())
                     .collect();
-                modules.insert(entry.name.to_owned(), EntryModule { declarations, entry: entry.compact() });
+                modules.insert(entry.name.to_owned(), EntryModule { sm, declarations, entry: entry.compact() });
             }
         }
         self.targets.push(TargetArtifacts { sm, version, modules });
@@ -175,50 +186,58 @@ impl Artifacts {
         write_file(&folder.join(SYMBOLS), symbols.join("\n").as_bytes())?;
         let mut generated = format!("Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n", self.note);
         for target in &self.targets {
-            let texts: Vec<String> = target.modules.values().map(|module| target.text(&[module])).collect();
+            let (names, modules): (Vec<&str>, Vec<&EntryModule>) = target.own().unzip();
+            let texts: Vec<String> = modules.iter().map(|module| target.text(&[module])).collect();
             let groups = pack::texts(&texts, level)?;
-            write_target(
-                folder,
-                &mut generated,
-                target.sm,
-                target.version,
-                &format!("{}.ptx.zst", target.sm),
-                &groups,
-            )?;
+            let names = if names.len() == symbols.len() {
+                "None".to_owned()
+            } else {
+                let file = format!("{}.txt", target.sm);
+                write_file(&folder.join(&file), names.join("\n").as_bytes())?;
+                format!("Some(include_str!({file:?}))")
+            };
+            let target = Written { sm: target.sm, version: target.version, names, groups: &groups };
+            target.write(folder, &mut generated, &format!("{}.ptx.zst", target.sm))?;
         }
         for cubins in &self.cubins {
             let groups = parallel::map(&cubins.groups, |Assembly { cubin, figures }| {
                 pack::Group::compress(cubin, figures.len(), level)
             })?;
-            let file = format!("{}.cubin.zst", cubins.sm);
-            write_target(folder, &mut generated, cubins.sm, (0, 0), &file, &groups)?;
+            let target = Written { sm: cubins.sm, version: (0, 0), names: "None".to_owned(), groups: &groups };
+            target.write(folder, &mut generated, &format!("{}.cubin.zst", cubins.sm))?;
         }
         generated += "    ],\n)\n";
         write_file(&folder.join(GENERATED), generated.as_bytes())
     }
 }
 
-/// Writes one target's groups to `file` and appends the expression for them.
-fn write_target(
-    folder: &Path,
-    generated: &mut String,
+/// What a host crate embeds for one target.
+struct Written<'a> {
     sm: Sm,
-    (major, minor): (u32, u32),
-    file: &str,
-    groups: &[pack::Group],
-) -> Result<(), Error> {
-    let mut bytes = Vec::new();
-    let mut list = String::new();
-    for group in groups {
-        bytes.extend_from_slice(&group.bytes);
-        // Writing to a String cannot fail.
-        let _ = write!(list, "({}, {}, {}), ", group.entries, group.bytes.len(), group.size);
+    version: (u32, u32),
+    /// The expression for the names of the entries.
+    names: String,
+    groups: &'a [pack::Group],
+}
+
+impl Written<'_> {
+    /// Writes the groups to `file` and appends the expression for the target.
+    fn write(&self, folder: &Path, generated: &mut String, file: &str) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        let mut list = String::new();
+        for group in self.groups {
+            bytes.extend_from_slice(&group.bytes);
+            // Writing to a String cannot fail.
+            let _ = write!(list, "({}, {}, {}), ", group.entries, group.bytes.len(), group.size);
+        }
+        write_file(&folder.join(file), &bytes)?;
+        let (sm, (major, minor), names, list) = (self.sm.0, self.version, &self.names, list.trim_end_matches(", "));
+        let _ = writeln!(
+            generated,
+            "        Target::new({sm}, ({major}, {minor}), {names}, include_bytes!({file:?}), &[{list}]),"
+        );
+        Ok(())
     }
-    write_file(&folder.join(file), &bytes)?;
-    let list = list.trim_end_matches(", ");
-    let _ =
-        writeln!(generated, "        Target::new({}, ({major}, {minor}), include_bytes!({file:?}), &[{list}]),", sm.0);
-    Ok(())
 }
 
 /// Writes a file to include that has no kernels.

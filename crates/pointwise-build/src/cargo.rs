@@ -18,6 +18,8 @@ pub(crate) struct Job<'a> {
     /// Folder of the kernel crate, absolute.
     pub(crate) kernel_crate: &'a Path,
     pub(crate) sm: Sm,
+    /// The targets that are compiled beside it and are older.
+    pub(crate) older: &'a [Sm],
     /// A target directory that no other cargo uses: two would wait for each other's lock, and a build script for ever
     /// for that of the cargo that started it.
     pub(crate) target_dir: &'a Path,
@@ -55,7 +57,7 @@ impl Job<'_> {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(&cargo);
         clean_environment(&mut command);
-        let flags = self.sm.rustflags();
+        let flags = self.sm.rustflags(self.older);
         command
             .current_dir(self.kernel_crate)
             .env("RUSTC", &self.toolchain.rustc)

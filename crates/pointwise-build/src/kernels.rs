@@ -10,6 +10,7 @@ use crate::{
     Artifacts, Error, Sm,
     artifacts::{self, GENERATED},
     cargo::{self, Job},
+    lanes::{self, Run},
     lint::{self, Lint},
     pack::Level,
     parallel, ptx, ptxas,
@@ -128,35 +129,35 @@ impl Kernels {
         let target_dir = self.target_folder()?;
         cargo::ensure_lock(toolchain, &kernel_crate);
 
-        // What one cargo compiles after another shares a target directory, and with it the compiled `core`.
         let mut shards = self.shards.clone();
         if shards.is_empty() {
             shards.push(Vec::new());
         }
-        let lanes = (parallel::width() / targets.len()).clamp(1, shards.len());
-        let work: Vec<(Sm, usize)> = targets.iter().flat_map(|sm| (0..lanes).map(move |lane| (*sm, lane))).collect();
-        let outputs = parallel::map(&work, |&(sm, lane)| {
-            let target_dir = target_dir.join(format!("{sm}-{lane}"));
-            shards
-                .iter()
-                .skip(lane)
-                .step_by(lanes)
-                .map(|features| {
-                    Job { toolchain, kernel_crate: &kernel_crate, sm, target_dir: &target_dir, features }.run()
-                })
-                .collect::<Result<Vec<_>, Error>>()
+        let older = |target: usize| targets.get(..target).unwrap_or_default();
+        let light: Vec<bool> = targets.iter().enumerate().map(|(target, sm)| sm.is_light(older(target))).collect();
+        let lanes = lanes::deal(&light, shards.len(), parallel::width());
+        let numbered: Vec<_> = lanes.iter().enumerate().collect();
+        let outputs = parallel::map(&numbered, |&(number, lane)| {
+            let run = |run: &Run| {
+                let sm = targets[run.target];
+                // What one cargo compiles after another shares a target directory, and with it the compiled `core`.
+                let target_dir = target_dir.join(format!("{sm}-{number}"));
+                let (older, features) = (older(run.target), &shards[run.shard]);
+                Job { toolchain, kernel_crate: &kernel_crate, sm, older, target_dir: &target_dir, features }.run()
+            };
+            lane.iter().map(run).collect::<Result<Vec<_>, Error>>()
         })?;
 
         let mut found = Artifacts::new(toolchain);
-        for &sm in &targets {
-            let outputs = work.iter().zip(&outputs).filter(|((of, _), _)| *of == sm).flat_map(|(_, outputs)| outputs);
+        for (target, &sm) in targets.iter().enumerate() {
             let mut texts = Vec::new();
-            for output in outputs {
+            let outputs = lanes.iter().flatten().zip(outputs.iter().flatten());
+            for (_, output) in outputs.filter(|(run, _)| run.target == target) {
                 found.inputs.extend(output.inputs.iter().cloned());
                 found.log += &output.log;
                 texts.push(output.ptx.as_str());
             }
-            self.take(&mut found, sm, &texts)?;
+            self.take(&mut found, sm, light[target], &texts)?;
         }
         if !cubins.is_empty() {
             let ptxas = ptxas::find()?;
@@ -250,8 +251,9 @@ impl Kernels {
         Ok(sorted(&cubins))
     }
 
-    /// Checks what came out for one target and takes it in.
-    fn take(&self, found: &mut Artifacts, sm: Sm, texts: &[&str]) -> Result<(), Error> {
+    /// Checks what came out for one target and takes it in. A light target has from the one before it what did not come
+    /// out.
+    fn take(&self, found: &mut Artifacts, sm: Sm, light: bool, texts: &[&str]) -> Result<(), Error> {
         let mut violations = Vec::new();
         let mut modules = Vec::new();
         for text in texts {
@@ -263,16 +265,19 @@ impl Kernels {
         if modules.len() > 1 {
             violations.extend(lint::check_twice(names()));
         }
+        let older = found.targets.last().map(|target| &target.modules);
+        let inherited = older.filter(|_| light).into_iter().flat_map(|modules| modules.keys().map(String::as_str));
+        let all = names().chain(inherited);
         if let Some(expected) = &self.expected {
-            violations.extend(lint::check_entries(names(), expected));
-        } else if let Some(first) = found.targets.first() {
-            // What one target has every other has too: the host looks a name up once for all of them.
-            violations.extend(lint::check_entries(names(), &first.modules.keys().cloned().collect()));
+            violations.extend(lint::check_entries(all, expected));
+        } else if let Some(older) = older {
+            // What one target has every other has too.
+            violations.extend(lint::check_entries(all, &older.keys().cloned().collect()));
         }
         if !violations.is_empty() {
             return Err(Error::Lint { sm, violations });
         }
-        found.add(sm, &modules);
+        found.add(sm, light, &modules);
         Ok(())
     }
 }

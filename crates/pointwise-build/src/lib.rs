@@ -43,6 +43,7 @@ pub mod doctor;
 mod error;
 mod inputs;
 mod kernels;
+mod lanes;
 pub mod lint;
 mod pack;
 mod parallel;

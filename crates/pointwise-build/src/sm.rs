@@ -27,17 +27,50 @@ impl Sm {
         })
     }
 
-    /// The flags for the compiler: the target, and the cfg by which kernel crates know that the fp8 conversion
-    /// instructions exist.
-    pub(crate) fn rustflags(self) -> Vec<String> {
+    /// Whether there are fp8 conversion instructions.
+    fn has_fp8(self) -> bool {
+        self.0 >= 89
+    }
+
+    /// What the compiler makes the same for this target as for one of the `older` ones, as values of the cfg
+    /// `pointwise_inherits`, by which the macros that export entries know what not to make again.
+    ///
+    /// For targets from sm_100 on the compiler has instructions of its own for pairs of f32: those have all entries.
+    fn inherits(self, older: &[Sm]) -> Vec<&'static str> {
+        let mut values = Vec::new();
+        if self.0 < 100 && !older.is_empty() {
+            values.push("plain");
+            if older.iter().any(|sm| sm.has_fp8() == self.has_fp8()) {
+                values.push("fp8");
+            }
+        }
+        values
+    }
+
+    /// Whether an `older` target has most entries the same.
+    pub(crate) fn is_light(self, older: &[Sm]) -> bool {
+        !self.inherits(older).is_empty()
+    }
+
+    /// The flags for the compiler: the target, and the cfgs by which kernel crates know that the fp8 conversion
+    /// instructions exist, and what one of the `older` targets has the same.
+    pub(crate) fn rustflags(self, older: &[Sm]) -> Vec<String> {
         let mut flags = vec![
             format!("-Ctarget-cpu={self}"),
             "--check-cfg=cfg(pointwise_fp8_cvt)".to_owned(),
+            "--check-cfg=cfg(pointwise_inherits, values(\"plain\", \"fp8\"))".to_owned(),
             // It copies what stands behind a join, a whole formula, into each way that leads there.
             "-Zmir-enable-passes=-JumpThreading".to_owned(),
         ];
-        if self.0 >= 89 {
+        if self.has_fp8() {
             flags.push("--cfg=pointwise_fp8_cvt".to_owned());
+        }
+        for value in self.inherits(older) {
+            flags.push(format!("--cfg=pointwise_inherits=\"{value}\""));
+        }
+        if self.is_light(older) {
+            // Imports and functions that serve no entry here serve those of the older target.
+            flags.push("-Aunused".to_owned());
         }
         if self.0 == 89 {
             flags.push("-Ctarget-feature=+ptx81".to_owned());
@@ -76,7 +109,17 @@ mod tests {
 
     #[test]
     fn fp8_conversions_from_sm_89_on() {
-        let has = |sm: u32| Sm(sm).rustflags().iter().any(|flag| flag == "--cfg=pointwise_fp8_cvt");
+        let has = |sm: u32| Sm(sm).rustflags(&[]).iter().any(|flag| flag == "--cfg=pointwise_fp8_cvt");
         assert!(!has(80) && !has(86) && has(89) && has(90) && has(100));
+    }
+
+    #[test]
+    fn what_is_the_same_for_an_older_target() {
+        let inherits = |sm: u32, older: &[u32]| Sm(sm).inherits(&older.iter().map(|&sm| Sm(sm)).collect::<Vec<_>>());
+        assert!(inherits(80, &[]).is_empty() && inherits(90, &[]).is_empty());
+        assert_eq!(inherits(86, &[80]), ["plain", "fp8"]);
+        assert_eq!(inherits(90, &[80]), ["plain"]);
+        assert_eq!(inherits(90, &[80, 89]), ["plain", "fp8"]);
+        assert!(inherits(100, &[80, 90]).is_empty());
     }
 }

@@ -80,10 +80,20 @@ fn an_entry_is_a_module_with_what_it_needs() {
     let wait = target.module(["wait"]);
     assert!(wait.starts_with(".version 7.8\n.target sm_90\n.address_size 64\n.shared"), "{wait}");
     assert!(wait.contains(".visible .entry wait(") && !wait.contains("//"), "{wait}");
-    assert!(!target.module(["double"]).contains(".shared"));
+    let double = target.module(["double"]);
+    assert!(double.contains(".target sm_90\n") && !double.contains(".shared"), "{double}");
     let whole = target.whole();
     assert_eq!((whole.matches(".entry").count(), whole.matches("fixture_table[256]").count()), (3, 1));
     assert_eq!(pointwise_build::ptx::parse(&whole).unwrap().entries.len(), 3);
+}
+
+#[test]
+fn an_entry_that_an_older_target_has_the_same_is_that_one() {
+    let Some(artifacts) = artifacts() else { return };
+    let own = |target: usize| artifacts.targets[target].own().map(|(name, _)| name).collect::<Vec<_>>();
+    assert_eq!((own(0), own(1)), (NAMES.to_vec(), vec!["increment", "wait"]));
+    let double = |target: usize| &artifacts.targets[target].modules["double"];
+    assert_eq!((double(1), double(1).sm), (double(0), Sm(80)));
 }
 
 #[test]
@@ -98,8 +108,14 @@ fn what_is_written_holds_every_entry() {
         let file = format!("{}.ptx.zst", target.sm);
         assert!(generated.contains(&format!("include_bytes!({file:?})")), "{generated}");
         let bytes = zstd::decode_all(&std::fs::read(folder.join(file)).unwrap()[..]).unwrap();
-        let texts: Vec<String> = NAMES.iter().map(|name| target.module([*name]) + "\0").collect();
+        let (names, texts): (Vec<&str>, Vec<String>) =
+            target.own().map(|(name, _)| (name, target.module([name]) + "\0")).unzip();
         assert_eq!(String::from_utf8(bytes).unwrap(), texts.concat());
+        if names != NAMES {
+            let file = format!("{}.txt", target.sm);
+            assert!(generated.contains(&format!("Some(include_str!({file:?}))")), "{generated}");
+            assert_eq!(std::fs::read_to_string(folder.join(file)).unwrap(), names.join("\n"));
+        }
     }
 }
 

@@ -39,8 +39,8 @@ pub const MAX_ROW_DIMS: usize = 4;
 pub const GRADIENT_TENSORS: usize = 7;
 /// Items of one launch of a strided kernel stay below this: [`Divisor`] takes dividends of 31 bits.
 pub const MAX_ITEMS: u64 = 1 << 31;
-/// Items of a thread of a strided kernel that is launched with fewer threads than items; a block's width apart.
-pub const ITEMS: u32 = 4;
+/// Elements of a thread of a strided kernel, along one dimension.
+pub const GROUP: usize = 4;
 /// What all steps of one launch of a strided kernel take a tensor away from its first element, up and down together,
 /// stays below this: offsets have 32 bits.
 pub const MAX_REACH: u64 = 1 << 31;
@@ -113,6 +113,21 @@ pub struct Dim<const N: usize> {
     pub size: Divisor,
     /// Its strides, in elements: see [`MAX_REACH`].
     pub strides: [i32; N],
+}
+
+/// How a strided kernel finds the [`GROUP`] elements of a thread: one dimension is divided in groups of so many, and an
+/// item is a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Groups<const N: usize> {
+    /// The first element of each group.
+    pub steps: Steps<N>,
+    /// The place among [`Steps::inner`] of the dimension that is divided; one behind the last of them is the outermost.
+    pub divided: u32,
+    /// Strides from an element of a group to the next.
+    pub apart: [i32; N],
+    /// Element `k + 1` is there in the groups whose index along the dimension is below `ends[k]`.
+    pub ends: [u32; GROUP - 1],
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! MapKernel: `y[i] = op(a[i], b[i], c[i])` for one to three operands, broadcast, by three templates.
 //!
-//! [`flat`]: every operand lies like the result or is one value. [`tiled`] with vectors: the innermost dimension of each
-//! operand is contiguous or one value. [`tiled`] by single elements: anything.
+//! [`flat`]: every operand lies like the result or is one value. [`tiled`]: the innermost dimension of each operand is
+//! contiguous or one value. [`grouped`], by single elements: anything.
 //!
 //! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
 //! the read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::launch::{ITEMS, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT};
+use pointwise_core::launch::{GROUP, Groups, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::op::MAX_OPERANDS;
 use pointwise_core::{Draw, Element, Value, Word};
@@ -113,13 +113,14 @@ pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E:
 /// The loads of a vector: of the operands, from where `at` says, behind the result's place.
 ///
 /// # Safety
-/// `inputs` as [`load`] asks.
+/// `inputs` as [`load`] asks; operands do not come with the call where [`Map::NUMBERS`] says so.
 #[inline(always)]
 unsafe fn fetch<M, const V: usize>(inputs: &Inputs<M>, mode: u32, at: [i64; 4]) -> [Loaded; 3]
 where
     M: Map<A: Packed, B: Packed, C: Packed>,
 {
     let none = Loaded::NONE;
+    let mode = if M::NUMBERS { mode } else { mode & !(ALL << WORD_SHIFT) };
     // SAFETY: the caller's contract.
     unsafe {
         let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), mode, 0);
@@ -362,24 +363,25 @@ pub(crate) fn single<const V: usize>(i: u32, head: u32, vectors: u32) -> u64 {
     if i < head { i as u64 } else { i as u64 + vectors as u64 * V as u64 }
 }
 
+/// [`ONCE`] for each operand.
+const ALL: u32 = (ONCE << MAX_OPERANDS) - ONCE;
+
 /// The `mode` that reads one element of each operand that did not come with the call.
 #[inline(always)]
 pub(crate) fn one_each(mode: u32) -> u32 {
-    const ALL: u32 = (ONCE << MAX_OPERANDS) - ONCE;
     let numbers = mode & ALL << WORD_SHIFT;
     numbers | ALL & !(numbers >> WORD_SHIFT)
 }
 
 /// A thread one item of `V` elements of the innermost dimension, found by `steps`, which has the strides of the result
-/// and, behind them, of the operands, or two items in the first blocks, as [`TWO_SHIFT`] says; or [`ITEMS`] of one
-/// element, a block's width apart.
+/// and, behind them, of the operands, or two items in the first blocks, as [`TWO_SHIFT`] says.
 ///
 /// # Safety
-/// With vectors, `steps` has at most [`MAX_ROW_DIMS`] dimensions; blocks that have two items a thread have no thread
-/// without, and no operand is one value then. There are threads enough for all items. For each of
-/// `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V` elements and aligned to them, that in
-/// each operand likewise for reading, or for one element where `mode` says that it is one for all `V`. No element of `y`
-/// belongs to two items, and one that is also an operand's belongs to the same item there.
+/// `steps` has at most [`MAX_ROW_DIMS`] dimensions; blocks that have two items a thread have no thread without, and no
+/// operand is one value then. There are threads enough for all items. For each of `items < 2^31` items, the place that
+/// `steps` finds in `y` is valid for writing `V` elements and aligned to them, that in each operand likewise for reading,
+/// or for one element where `mode` says that it is one for all `V`. No element of `y` belongs to two items, and one that
+/// is also an operand's belongs to the same item there.
 #[inline(always)]
 pub unsafe fn tiled<M, const V: usize, const N: usize>(
     inputs: &Inputs<M>,
@@ -390,57 +392,58 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
 ) where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    if V > 1 {
-        let two = blocks_of_two(inputs);
-        if thread::block_idx_x() < two {
-            // SAFETY: there are as many items; the caller's contract.
-            return unsafe { two_at_once::<M, V>(inputs, y, map, |items| few_places(steps, items)) };
-        }
-        let item = item_behind(two);
-        if item < items {
-            let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, N, 4>(steps, item);
-            // SAFETY: item < items; the caller's contract.
-            unsafe {
-                let loaded = fetch::<M, V>(inputs, inputs.mode, at);
-                finish::<M, V>(inputs, loaded, Place { first: at[0], is_vector: true }, y, map);
-            }
-        }
-        return;
+    let two = blocks_of_two(inputs);
+    if thread::block_idx_x() < two {
+        // SAFETY: there are as many items; the caller's contract.
+        return unsafe { two_at_once::<M, V>(inputs, y, map, |items| few_places(steps, items)) };
     }
-    let width = thread::block_dim_x();
-    let mut item = thread::block_idx_x() * (width * ITEMS) + thread::thread_idx_x();
+    let item = item_behind(two);
+    if item < items {
+        let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, N, 4>(steps, item);
+        // SAFETY: item < items; the caller's contract.
+        unsafe {
+            let loaded = fetch::<M, V>(inputs, inputs.mode, at);
+            finish::<M, V>(inputs, loaded, Place { first: at[0], is_vector: true }, y, map);
+        }
+    }
+}
+
+/// A thread one item, which is a group of single elements, as `groups` says. Of one that ends early, the first element is
+/// worked out again in place of those that there are not.
+///
+/// # Safety
+/// There are threads enough for all items. The places of each of `items < 2^31` groups are valid in `y` for writing, and in
+/// each operand for reading, one element. No element of `y` belongs to two groups, and one that is also an operand's is the
+/// same of the same group there.
+#[inline(always)]
+pub unsafe fn grouped<M, const N: usize>(inputs: &Inputs<M>, y: *mut M::R, groups: &Groups<N>, items: u32, map: M)
+where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
+    let item = thread::index_1d();
     if item >= items {
         return;
     }
-    // For an item that there is not, the first is loaded again.
-    let mut all = [item; ITEMS as usize];
-    unroll!(at most 4: k < ITEMS as usize => {
-        let next = item + k as u32 * width;
-        if next < items {
-            all[k] = next;
-        }
-    });
-    let at = places(steps, all);
-    // SAFETY: every item is below `items`; the caller's contract.
+    let at = places(groups, item);
+    // SAFETY: item < items; the caller's contract.
     unsafe {
         // All under way at once: loads of one element are too short for one to fill the time.
-        let mut loaded = [[Loaded::NONE; 3]; ITEMS as usize];
-        let mut results = [0; ITEMS as usize];
-        unroll!(at most 4: k < ITEMS as usize => {
+        let mut loaded = [[Loaded::NONE; 3]; GROUP];
+        let mut results = [0; GROUP];
+        unroll!(at most 4: k < GROUP => {
             loaded[k] = fetch::<M, 1>(inputs, inputs.mode, at[k]);
             results[k] = at[k][0];
         });
-        let end = items.min(item + ITEMS * width);
-        // One copy of the formula; what is loaded moves up, for an index would be one into local memory.
+        // One copy of the formula, which the assembler, who sees the count, repeats if it is short; what is loaded moves
+        // up, for an index would be one into local memory.
+        let mut left = thread::opaque(GROUP as u32);
         loop {
-            thread::no_unrolling();
-            let place = Place { first: results[0], is_vector: true };
-            finish::<M, 1>(inputs, loaded[0], place, y, map);
-            item += width;
-            if item >= end {
+            finish::<M, 1>(inputs, loaded[0], Place { first: results[0], is_vector: true }, y, map);
+            left -= 1;
+            if left == 0 {
                 break;
             }
-            unroll!(at most 4: k < ITEMS as usize - 1 => {
+            unroll!(at most 4: k < GROUP - 1 => {
                 loaded[k] = loaded[k + 1];
                 results[k] = results[k + 1];
             });
@@ -458,32 +461,35 @@ fn few_places<const N: usize, const ITEMS: usize>(steps: &Steps<N>, mut items: [
     at.map(|at| at.map(i64::from))
 }
 
-/// Dimensions in which the places of all items of a thread are found at once.
-const FEW_SPLITS: usize = 2;
-
-/// Offsets of items in `N` tensors, zeros behind them. Every index is a constant, so that
-/// nothing goes to local memory: for dimensions that few calls have, the items take turns in one copy of the code.
+/// Offsets of the elements of a group in `N` tensors, zeros behind them. Every index is a constant, so that nothing goes
+/// to local memory.
 #[inline(always)]
-fn places<const N: usize>(steps: &Steps<N>, items: [u32; ITEMS as usize]) -> [[i64; 4]; ITEMS as usize] {
-    let mut rest = items;
-    let mut at = [[0_i32; 4]; ITEMS as usize];
-    split::<0, FEW_SPLITS, N, _>(steps, &mut rest, &mut at);
-    if steps.splits > FEW_SPLITS as u32 {
-        let mut left = thread::opaque(ITEMS);
-        while left > 0 {
-            thread::no_unrolling();
-            left -= 1;
-            let (mut first, mut place) = ([rest[0]], [at[0]]);
-            split::<FEW_SPLITS, { MAX_DIMS - 1 }, N, 1>(steps, &mut first, &mut place);
-            unroll!(at most 4: i < ITEMS as usize - 1 => {
-                rest[i] = rest[i + 1];
-                at[i] = at[i + 1];
-            });
-            rest[ITEMS as usize - 1] = first[0];
-            at[ITEMS as usize - 1] = place[0];
-        }
+fn places<const N: usize>(groups: &Groups<N>, item: u32) -> [[i64; 4]; GROUP] {
+    let steps = &groups.steps;
+    let (mut rest, mut first, mut along) = (item, [0_i32; 4], 0);
+    'dims: {
+        unroll!(at most 8: d < MAX_DIMS - 1 => {
+            // Few have more: those of them leave at the first question.
+            if d > 0 && d as u32 >= steps.splits {
+                break 'dims;
+            }
+            let (next, index) = steps.inner[d].size.divide(rest);
+            unroll!(at most 4: k < N => { first[k] += index as i32 * steps.inner[d].strides[k]; });
+            if groups.divided == d as u32 {
+                along = index;
+            }
+            rest = next;
+        });
     }
-    unroll!(at most 4: i < ITEMS as usize => { outermost(steps, rest[i], &mut at[i]); });
+    unroll!(at most 4: k < N => { first[k] += rest as i32 * steps.outer[k]; });
+    if groups.divided == steps.splits {
+        along = rest;
+    }
+    let mut at = [first; GROUP];
+    unroll!(at most 4: i < GROUP => {
+        let further = if i > 0 && along < groups.ends[i - 1] { i as i32 } else { 0 };
+        unroll!(at most 4: k < N => { at[i][k] += further * groups.apart[k]; });
+    });
     at.map(|at| at.map(i64::from))
 }
 

@@ -27,7 +27,7 @@ macro_rules! export_unary {
     )*) => { $(
         #[cfg(target_arch = "nvptx64")]
         const _: () = {
-            $crate::for_types! { [$($set)*] ($crate::__unary_type) (($name $op $out) [$($($p)*)?]) }
+            $crate::__export_types! { [$($set)*] ($crate::__unary_type) (($name $op $out) [$($($p)*)?]) }
         };
     )* };
 }

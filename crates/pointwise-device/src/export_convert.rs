@@ -16,12 +16,22 @@ macro_rules! export_convert {
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! __convert_entries {
+    // Conversions of fp8 to fp8 and to anything else, then those of anything else.
+    (f8e4m3, $to:ident, ()) => {
+        $crate::__unless_inherited! { f8e4m3 { $crate::__convert_entries! { @ f8e4m3 $to } } }
+    };
+    (f8e5m2, $to:ident, ()) => {
+        $crate::__unless_inherited! { f8e5m2 { $crate::__convert_entries! { @ f8e5m2 $to } } }
+    };
     ($from:ident, $to:ident, ()) => {
+        $crate::__unless_inherited! { $to { $crate::__convert_entries! { @ $from $to } } }
+    };
+    (@ $from:ident $to:ident) => {
         const _: () = {
             type A = $crate::element::ty::$from;
             type B = $crate::element::ty::$to;
             type M = $crate::cast::Convert<A, B>;
-            type Steps = $crate::launch::Steps<2>;
+            type Groups = $crate::launch::Groups<2>;
             // The wider of the two has vectors of 16 bytes: neighbouring threads then make neighbouring accesses on
             // both sides.
             const LANES: usize = 16 / if size_of::<A>() > size_of::<B>() { size_of::<A>() } else { size_of::<B>() };
@@ -37,14 +47,14 @@ macro_rules! __convert_entries {
             }
 
             /// # Safety
-            /// That of `pointwise_device::broadcast::tiled`; the host checks it before the launch.
+            /// That of `pointwise_device::broadcast::grouped`; the host checks it before the launch.
             #[allow(improper_gpu_kernel_arg)] // by value, and without a pointer in it
             #[unsafe(export_name = $crate::symbol!(convert, $from, $to, strided))]
-            unsafe extern "gpu-kernel" fn strided(x: *const A, y: *mut B, steps: Steps, items: u32) {
+            unsafe extern "gpu-kernel" fn strided(x: *const A, y: *mut B, groups: Groups, items: u32) {
                 let inputs = $crate::broadcast::Inputs::<M>::one(x);
                 let map = <M as $crate::map::Map>::from_words([0; 4]);
                 // SAFETY: this entry's own contract.
-                unsafe { $crate::broadcast::tiled::<M, 1, 2>(&inputs, y, &steps, items, map) }
+                unsafe { $crate::broadcast::grouped::<M, 2>(&inputs, y, &groups, items, map) }
             }
         };
     };

@@ -26,7 +26,7 @@ macro_rules! __export_gradients {
     )*) => { $(
         #[cfg(target_arch = "nvptx64")]
         const _: () = {
-            $crate::for_types! { [$($set)*] ($crate::__gradient_type) ($first $name $op [$($($p)*)?]) }
+            $crate::__export_types! { [$($set)*] ($crate::__gradient_type) ($first $name $op [$($($p)*)?]) }
         };
     )* };
 }

@@ -6,7 +6,7 @@
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! export_lookup {
     () => {
-        #[cfg(target_arch = "nvptx64")]
+        #[cfg(all(target_arch = "nvptx64", not(pointwise_inherits = "plain")))]
         const _: () = {
             /// # Safety
             /// That of `pointwise_device::lookup::flat`; the host checks it before the launch.

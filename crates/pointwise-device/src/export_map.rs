@@ -41,7 +41,7 @@ macro_rules! __export_map {
     )*) => { $(
         #[cfg(target_arch = "nvptx64")]
         const _: () = {
-            $crate::for_types! { [$($set)*] ($crate::__map_type) ($kind $name $op [$($($p)*)?]) }
+            $crate::__export_types! { [$($set)*] ($crate::__map_type) ($kind $name $op [$($($p)*)?]) }
         };
     )* };
 }
@@ -100,8 +100,8 @@ macro_rules! __map_body {
         [items: u32] [steps: $crate::launch::Steps<$n>] [&steps, items] }
     };
     ($strided:ident $ids:tt $x:tt $words:tt $draw:tt $n:literal) => {
-        $crate::__map_function! { $strided $ids $x $words $draw (tiled::<M, 1, $n>)
-        [items: u32] [steps: $crate::launch::Steps<$n>] [&steps, items] }
+        $crate::__map_function! { $strided $ids $x $words $draw (grouped::<M, $n>)
+        [items: u32] [groups: $crate::launch::Groups<$n>] [&groups, items] }
     };
 }
 

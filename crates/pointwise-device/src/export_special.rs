@@ -10,7 +10,7 @@ macro_rules! export_random {
     ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
         #[cfg(target_arch = "nvptx64")]
         const _: () = {
-            $crate::for_types! { [$($set)*] ($crate::__random_type) ($name $op) }
+            $crate::__export_types! { [$($set)*] ($crate::__random_type) ($name $op) }
         };
     )* };
     ($($rows:tt)*) => {
@@ -73,7 +73,7 @@ macro_rules! export_generator {
     ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
         #[cfg(target_arch = "nvptx64")]
         const _: () = {
-            $crate::for_types! { [$($set)*] ($crate::__generator_type) ($name $op) }
+            $crate::__export_types! { [$($set)*] ($crate::__generator_type) ($name $op) }
         };
     )* };
     ($(

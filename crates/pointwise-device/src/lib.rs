@@ -31,6 +31,7 @@ mod export_gradients;
 mod export_lookup;
 mod export_map;
 mod export_special;
+mod export_types;
 #[cfg(target_arch = "nvptx64")]
 pub mod generator;
 #[cfg(target_arch = "nvptx64")]

@@ -7,7 +7,8 @@
 //! static KERNELS: Kernels = include!(concat!(env!("OUT_DIR"), "/pointwise_kernels.rs"));
 //! ```
 //!
-//! An entry is loaded as a module of its own, so that the driver compiles what a program uses and nothing else.
+//! An entry is loaded as a module of its own, so that the driver compiles what a program uses and nothing else. A newer
+//! target embeds only what it has otherwise than an older one.
 
 use std::{io::Read, sync::OnceLock};
 
@@ -15,7 +16,7 @@ use ruzstd::decoding::StreamingDecoder;
 
 use crate::error::{ErrorKind, Result};
 
-/// A table of kernels, for one or several compute capabilities. All of them have the same entries.
+/// A table of kernels, for one or several compute capabilities.
 #[derive(Debug)]
 pub struct Kernels {
     note: &'static str,
@@ -31,6 +32,8 @@ pub struct Kernels {
 pub struct Target {
     sm: u32,
     ptx: (u32, u32),
+    /// The names of the entries, sorted, one a line; `None` where those are all there are.
+    names: Option<&'static str>,
     /// The compressed groups, one after another.
     bytes: &'static [u8],
     groups: &'static [Group],
@@ -42,15 +45,22 @@ type Group = (usize, usize, usize);
 impl Target {
     /// PTX of version `ptx`, or machine code where that is `(0, 0)`, for compute capability `sm` (90 is 9.0).
     ///
-    /// For the expression that `pointwise-build` writes. `bytes` holds one zstd frame for each of `groups`, whose
-    /// numbers are those of the entries in the group, of its bytes, and of its bytes when decompressed.
+    /// For the expression that `pointwise-build` writes. `names` are the entries' names, sorted, one a line, or `None`
+    /// if it has all those of the table. `bytes` holds one zstd frame for each of `groups`, whose numbers are those of
+    /// the entries in the group, of its bytes, and of its bytes when decompressed.
     pub const fn new(
         sm: u32,
         ptx: (u32, u32),
+        names: Option<&'static str>,
         bytes: &'static [u8],
         groups: &'static [(usize, usize, usize)],
     ) -> Target {
-        Target { sm, ptx, bytes, groups }
+        Target { sm, ptx, names, bytes, groups }
+    }
+
+    /// Where an entry, which is at `index` of all, stands among this target's.
+    fn place(&self, symbol: &str, index: usize) -> Option<usize> {
+        self.names.map_or(Some(index), |names| names.lines().position(|name| name == symbol))
     }
 
     fn is_machine_code(&self) -> bool {
@@ -63,7 +73,7 @@ impl Target {
         self.sm <= device && (!self.is_machine_code() || self.sm / 10 == device / 10)
     }
 
-    /// The image of the entry at `index` of the sorted list. The error is a sentence.
+    /// The image of the entry at `index` of its own sorted list. The error is a sentence.
     fn image(&self, index: usize, symbol: &str) -> Result<Vec<u8>, String> {
         let (mut first, mut at) = (0_usize, 0_usize);
         for &(entries, length, size) in self.groups {
@@ -85,6 +95,20 @@ impl Target {
         }
         Err("it is in no group".to_owned())
     }
+}
+
+/// The newest of the targets that the device runs and that have the entry, which is at `index` of all, machine code
+/// before PTX; and where the entry stands in it.
+fn newest<'a>(
+    targets: impl Iterator<Item = &'a Target>,
+    symbol: &str,
+    index: usize,
+    device: u32,
+) -> Option<(&'a Target, usize)> {
+    targets
+        .filter(|target| target.serves(device))
+        .filter_map(|target| target.place(symbol, index).map(|place| (target, place)))
+        .max_by_key(|(target, _)| (target.is_machine_code(), target.sm))
 }
 
 fn decompress(frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
@@ -162,10 +186,11 @@ impl Kernels {
         self.index(symbol).is_some()
     }
 
-    /// The PTX of one entry for exactly this compute capability.
+    /// The PTX of one entry for a device of this compute capability: the newest that is old enough.
     pub fn ptx(&self, symbol: &str, sm: u32) -> Option<String> {
-        let target = self.targets.iter().find(|target| target.sm == sm && !target.is_machine_code())?;
-        let mut bytes = target.image(self.index(symbol)?, symbol).ok()?;
+        let texts = self.targets.iter().filter(|target| !target.is_machine_code());
+        let (target, place) = newest(texts, symbol, self.index(symbol)?, sm)?;
+        let mut bytes = target.image(place, symbol).ok()?;
         bytes.pop();
         String::from_utf8(bytes).ok()
     }
@@ -190,19 +215,14 @@ impl Kernels {
         let Some(index) = self.index(symbol) else {
             return Err(format!("none of the {} embedded kernels has this name", self.symbols().len()));
         };
-        let target = self
-            .targets
-            .iter()
-            .filter(|target| target.serves(device))
-            .max_by_key(|target| (target.is_machine_code(), target.sm));
-        let Some(target) = target else {
+        let Some((target, place)) = newest(self.targets.iter(), symbol, index, device) else {
             let oldest = self.targets.iter().map(|target| target.sm).min().unwrap_or(0);
             return Err(format!(
                 "the device is sm_{device}, and the oldest kernels are for sm_{oldest}: build them for it too, or \
                  use the CPU (Device::cpu())"
             ));
         };
-        let bytes = target.image(index, symbol).map_err(|why| {
+        let bytes = target.image(place, symbol).map_err(|why| {
             format!("the kernels embedded for sm_{} are damaged: {why}; build the program again", target.sm)
         })?;
         Ok(OwnedImage { bytes, sm: target.sm, ptx: target.ptx })
@@ -238,9 +258,9 @@ mod tests {
         )
     }
 
-    /// Entries a, b in one group and c in another, for sm_80 and sm_90, and machine code for sm_90.
+    /// Entries a, b in one group and c in another for sm_80; a and c for sm_90; and machine code of all for sm_100.
     fn leak(damage: impl Fn(&mut Vec<u8>)) -> &'static Kernels {
-        let target = |sm: u32, ptx, groups: &[&[&str]]| {
+        let target = |sm: u32, ptx, names, groups: &[&[&str]]| {
             let (mut bytes, mut list) = (Vec::new(), Vec::new());
             for group in groups {
                 let content: String = group.iter().map(|name| text(name, sm)).collect();
@@ -249,11 +269,13 @@ mod tests {
                 bytes.extend(frame);
             }
             damage(&mut bytes);
-            Target::new(sm, ptx, bytes.leak(), list.leak())
+            Target::new(sm, ptx, names, bytes.leak(), list.leak())
         };
-        let groups: [&[&str]; 2] = [&["a", "b"], &["c"]];
-        let targets =
-            vec![target(80, (7, 0), &groups), target(90, (7, 8), &groups), target(100, (0, 0), &[&["a", "b", "c"]])];
+        let targets = vec![
+            target(80, (7, 0), None, &[&["a", "b"], &["c"]]),
+            target(90, (7, 8), Some("a\nc"), &[&["a"], &["c"]]),
+            target(100, (0, 0), None, &[&["a", "b", "c"]]),
+        ];
         Box::leak(Box::new(Kernels::new("rustc 1.96.0", "a\nb\nc", targets.leak())))
     }
 
@@ -264,16 +286,18 @@ mod tests {
         assert_eq!((kernels.note(), kernels.targets(), kernels.cubins()), ("rustc 1.96.0", vec![80, 90], vec![100]));
         assert_eq!(kernels.entries().collect::<Vec<_>>(), ["a", "b", "c"]);
         for symbol in ["a", "b", "c"] {
-            for (device, sm, ptx) in [(80, 80, (7, 0)), (89, 80, (7, 0)), (90, 90, (7, 8)), (120, 90, (7, 8))] {
+            for (device, newest) in [(80, 80), (89, 80), (90, 90), (120, 90)] {
                 let image = kernels.image(symbol, device).unwrap();
+                // What sm_90 does not have it has from sm_80.
+                let (sm, ptx) = if newest == 90 && symbol != "b" { (90, (7, 8)) } else { (80, (7, 0)) };
                 assert_eq!((image.sm, image.ptx), (sm, ptx), "{symbol} {device}");
                 assert_eq!(image.bytes, text(symbol, sm).into_bytes());
+                assert_eq!(kernels.ptx(symbol, device).unwrap(), text(symbol, sm).trim_end_matches('\0'));
             }
             let machine_code = kernels.image(symbol, 103).unwrap();
             assert_eq!((machine_code.sm, machine_code.ptx), (100, (0, 0)));
         }
-        assert_eq!(kernels.ptx("b", 90).unwrap(), text("b", 90).trim_end_matches('\0'));
-        assert_eq!((kernels.ptx("b", 100), kernels.ptx("d", 90)), (None, None));
+        assert_eq!((kernels.ptx("b", 75), kernels.ptx("d", 90)), (None, None));
         assert!(kernels.contains("c") && !kernels.contains("d") && !kernels.contains(""));
     }
 

@@ -101,9 +101,12 @@ fn runs<const V: usize>(walk: &Walk, lane: u32, interleaved: u32) -> (usize, usi
 macro_rules! export_rope {
     () => {
         // Cosines, then sines: `TABLE` f32 each.
-        #[cfg(target_arch = "nvptx64")]
+        #[cfg(not(pointwise_inherits = "plain"))]
         core::arch::global_asm!(".shared .align 16 .b8 pointwise_rope[8192];");
-        $crate::rope_entries! { ($crate::__rope_entry) () }
+        #[cfg(not(pointwise_inherits = "plain"))]
+        const _: () = {
+            $crate::rope_entries! { ($crate::__rope_entry) () }
+        };
     };
 }
 

@@ -3,10 +3,10 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{MAX_TWO_BLOCKS, ONCE, PAIRS, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT};
+use pointwise_core::launch::{Groups, MAX_TWO_BLOCKS, ONCE, PAIRS, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT};
 use pointwise_core::{Draw, Philox};
 
-use super::walk::{Class, Limit, Places, Walk, strided_blocks};
+use super::walk::{Class, Limit, Places, Walk};
 use super::{Strategy, lookup};
 use crate::Stream;
 use crate::cuda::{self, Context, Grid};
@@ -210,8 +210,8 @@ pub(super) struct Queue<'a> {
     pub(super) function: cuda::Function,
     pub(super) stream: &'a Stream,
     pub(super) threads: u32,
-    /// Whether a thread of its strided class has several elements.
-    pub(super) several: bool,
+    /// Whether threads of its strided class have groups of elements.
+    pub(super) groups: bool,
 }
 
 /// What a kernel is given besides the walk.
@@ -244,6 +244,8 @@ impl Queue<'_> {
             let mut params = Params::default();
             arguments.tensors.iter().copied().flatten().for_each(|&k| params.push(&addresses[k]));
             let (n, head, items, work, vectors): (u64, u32, u32, u64, u64);
+            let grouped: Option<(Groups<K>, u64)> =
+                (choice.class == Class::Strided && self.groups).then(|| part.groups());
             if choice.class == Class::Flat {
                 n = part.numel();
                 head = tensors.head(part, choice.lanes).unwrap_or(0).min(n as u32);
@@ -253,7 +255,7 @@ impl Queue<'_> {
                 params.push(&n);
                 params.push(&head);
             } else {
-                work = part.numel();
+                work = grouped.map_or_else(|| part.numel(), |(_, items)| items);
                 (vectors, items) = (work, work as u32);
                 params.push(&items);
             }
@@ -261,14 +263,14 @@ impl Queue<'_> {
             let mode = choice.mode | two << TWO_SHIFT;
             params.push(&mode);
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
-            let steps: Option<Steps<K>> = (choice.class != Class::Flat).then(|| part.steps());
+            let steps: Option<Steps<K>> = (choice.class != Class::Flat && grouped.is_none()).then(|| part.steps());
             steps.iter().for_each(|steps| params.push(steps));
+            grouped.iter().for_each(|(groups, _)| params.push(groups));
             let draw = arguments.place.map(|from| Draw { blocks: from.blocks(), first: place[0] as u64 });
             draw.iter().for_each(|draw| params.push(draw));
             let info = &self.context.info;
             let (blocks, shared) = match choice.class {
                 _ if choice.table => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
-                Class::Strided if self.several => (strided_blocks(work, self.threads), 0),
                 _ => {
                     let behind = work - u64::from(two) * 2 * u64::from(self.threads);
                     (two + behind.div_ceil(u64::from(self.threads)) as u32, 0)

@@ -3,10 +3,10 @@
 use std::ffi::c_void;
 
 use pointwise_core::DType;
-use pointwise_core::launch::Steps;
+use pointwise_core::launch::Groups;
 use pointwise_core::op::MAX_PARAMS;
 
-use super::walk::{Along, Class, Limit, Places, Walk, broadcast, strided_blocks};
+use super::walk::{Along, Class, Limit, Places, Walk, broadcast};
 use super::{Entry, LaunchSettings, Strategy, check, launch_settings};
 use crate::Stream;
 use crate::cpu::{MapFn, Run};
@@ -191,10 +191,10 @@ impl ConvertKernel {
                     (&raw mut head).cast(),
                 )
             } else {
-                let mut steps: Steps<2> = part.steps();
-                let mut items = part.numel() as u32;
-                let blocks = strided_blocks(u64::from(items), self.settings.threads);
-                queue(blocks, (&raw mut steps).cast(), (&raw mut items).cast())
+                let (mut groups, items): (Groups<2>, u64) = part.groups();
+                let mut items = items as u32;
+                let blocks = items.div_ceil(self.settings.threads);
+                queue(blocks, (&raw mut groups).cast(), (&raw mut items).cast())
             }
         })
     }

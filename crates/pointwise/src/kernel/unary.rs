@@ -2,14 +2,14 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{MAX_ITEMS, STREAM_STEPS};
+use pointwise_core::launch::STREAM_STEPS;
 use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, OpInfo, Philox};
 
 use super::choice::{Arguments, Choice, Queue, Tensors};
 use super::plan::{Call, MAX_STEPS, plan};
 use super::promote;
-use super::walk::{Along, TENSORS, Walk, broadcast, strided_blocks};
+use super::walk::{Along, Limit, Places, TENSORS, Walk, broadcast};
 use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings, scalar};
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
@@ -235,7 +235,7 @@ impl UnaryKernel {
         }
         match strides(&x, &y) {
             None => self.plan_for(&x, y.address()),
-            Some(_) => self.plan_strided(&x),
+            Some(walk) => self.plan_strided(&x, &walk),
         }
     }
 
@@ -279,16 +279,21 @@ impl UnaryKernel {
         })
     }
 
-    fn plan_strided(&self, x: &TensorView<'_>) -> Result<Plan> {
+    fn plan_strided(&self, x: &TensorView<'_>, walk: &Walk) -> Result<Plan> {
         check::threads(self.settings.threads)?;
-        let items = (x.numel() as u64).min(MAX_ITEMS - 1);
+        let threads = self.settings.threads;
+        let mut blocks = None;
+        walk.parts(Limit::STEPS, Places::default(), &mut |part, _| -> Result<()> {
+            blocks.get_or_insert_with(|| part.groups::<2>().1.div_ceil(u64::from(threads)) as u32);
+            Ok(())
+        })?;
         Ok(Plan {
             strategy: Strategy::Direct,
             replaced: (!matches!(self.settings.strategy, Strategy::Auto | Strategy::Direct))
                 .then_some("elements that do not lie one after another are read one by one"),
             variant: Variant::DirectStrided,
-            threads: self.settings.threads,
-            blocks: strided_blocks(items, self.settings.threads),
+            threads,
+            blocks: blocks.unwrap_or(0),
             head: 0,
             steps: 1,
             streams: false,
@@ -331,11 +336,11 @@ impl UnaryKernel {
                     // SAFETY: the caller's contract.
                     None => unsafe { self.launch(context, x, target, stream, words) },
                     Some(walk) => {
-                        let plan = self.plan_strided(x)?;
+                        let plan = self.plan_strided(x, &walk)?;
                         let entry = (self.def.entry)(x.dtype(), plan.variant)
                             .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
                         let function = entry.function(context)?;
-                        let queue = Queue { context, function, stream, threads: plan.threads, several: true };
+                        let queue = Queue { context, function, stream, threads: plan.threads, groups: true };
                         let at = [target.addr(), x.address(), 0, 0];
                         let tensors = Tensors { at, sizes: [sizes[0], sizes[1], 0, 0], results: 1, numbers: 0 };
                         let arguments = Arguments { tensors: [&[1], &[0]], words: [&[0], &words], place: None };

@@ -1,6 +1,6 @@
 //! The layout engine: from shapes and strides to the loop a kernel runs. Arithmetic only, no memory touched.
 
-use pointwise_core::launch::{Dim, Divisor, ITEMS, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, Steps};
+use pointwise_core::launch::{Dim, Divisor, GROUP, Groups, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, Steps};
 
 use crate::shape::Shape;
 
@@ -269,11 +269,50 @@ impl<const N: usize> Walk<N> {
         }
         steps
     }
-}
 
-/// Blocks of a launch of a kernel whose threads have [`ITEMS`] single elements each.
-pub(crate) fn strided_blocks(items: u64, threads: u32) -> u32 {
-    items.div_ceil(u64::from(threads) * u64::from(ITEMS)) as u32
+    /// The dimension that threads of a kernel of single elements have groups of: one of which groups leave little over.
+    /// Not the innermost if there is the choice, for neighbouring threads have neighbours there, but one along which an
+    /// operand's elements lie close together.
+    fn divided(&self) -> usize {
+        let cost = |dim: usize| {
+            let (size, steps) = (self.sizes[dim], &self.steps[dim]);
+            let waste = size.div_ceil(GROUP) * GROUP * 16 / size;
+            let closest = steps[1..].iter().map(|step| step.unsigned_abs()).filter(|&step| step > 0).min();
+            (waste, dim + 1 == self.rank, closest)
+        };
+        (0..self.rank).min_by_key(|&dim| cost(dim)).unwrap_or(0)
+    }
+
+    /// What a kernel of single elements of the first `K` tensors is given, and the number of its items. The walk keeps
+    /// to [`Limit::STEPS`].
+    pub(crate) fn groups<const K: usize>(&self) -> (Groups<K>, u64) {
+        let dim = self.divided();
+        let (size, is_innermost) = (self.sizes[dim], dim + 1 >= self.rank);
+        let count = size.div_ceil(GROUP);
+        // A group of neighbours; but along the innermost dimension neighbouring threads have these, so that a group's
+        // elements lie apart.
+        let (within, between) = if is_innermost { (count, 1) } else { (1, GROUP) };
+        let mut walk = *self;
+        walk.sizes[dim] = count;
+        walk.steps[dim] = self.steps[dim].map(|step| step * between as i64);
+        if count == 1 && self.rank > 0 {
+            walk.sizes[dim..self.rank].rotate_left(1);
+            walk.steps[dim..self.rank].rotate_left(1);
+            walk.rank -= 1;
+        }
+        let end = |k: usize| {
+            let end = size.saturating_sub((k + 1) * within).div_ceil(between);
+            // Where every group has the element their index does not matter, which of one group there is none.
+            if end >= count { u32::MAX } else { end as u32 }
+        };
+        let groups = Groups {
+            steps: walk.steps(),
+            divided: (self.rank.max(1) - 1 - dim) as u32,
+            apart: std::array::from_fn(|k| (self.steps[dim][k] * within as i64) as i32),
+            ends: std::array::from_fn(end),
+        };
+        (groups, walk.numel())
+    }
 }
 
 #[cfg(test)]
@@ -304,6 +343,34 @@ mod tests {
                 std::array::from_fn(|k| start[k] + at[k])
             })
             .collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// The places of all elements by groups, in order of size; those that take the place of others that there are not
+    /// left out.
+    fn places_of_groups(walk: &Walk, start: Places) -> Vec<Places> {
+        let (groups, items) = walk.groups::<TENSORS>();
+        let mut all = Vec::new();
+        for item in 0..items as u32 {
+            let (mut rest, mut along) = (item, 0);
+            for d in 0..groups.steps.splits {
+                let (next, index) = groups.steps.inner[d as usize].size.divide(rest);
+                if groups.divided == d {
+                    along = index;
+                }
+                rest = next;
+            }
+            if groups.divided == groups.steps.splits {
+                along = rest;
+            }
+            let first = place(&groups.steps, item);
+            for i in 0..GROUP {
+                if i == 0 || along < groups.ends[i - 1] {
+                    all.push(std::array::from_fn(|k| start[k] + first[k] + i64::from(i as i32 * groups.apart[k])));
+                }
+            }
+        }
         all.sort_unstable();
         all
     }
@@ -364,6 +431,33 @@ mod tests {
     }
 
     #[test]
+    fn groups_leave_little_over() {
+        let divided = |dims: &[usize]| {
+            let walk = walk(dims, [dims, &dims[dims.len() - 1..], &[]]);
+            let (groups, items) = walk.groups::<2>();
+            (groups.divided, groups.apart[0], groups.ends, items)
+        };
+        const ALL: u32 = u32::MAX;
+        // Neighbours of the outer dimension; quarters of the inner one; where neither divides, what wastes less.
+        assert_eq!(divided(&[8, 8]), (1, 8, [ALL; 3], 16));
+        assert_eq!(divided(&[3, 8]), (0, 2, [ALL; 3], 6));
+        assert_eq!(divided(&[5, 1023]), (0, 256, [ALL, ALL, 255], 5 * 256));
+        assert_eq!(divided(&[1023, 5]), (1, 5, [ALL, ALL, 255], 256 * 5));
+        assert_eq!(divided(&[3, 3]), (1, 3, [ALL, ALL, 0], 3));
+        assert_eq!(walk(&[], [&[], &[], &[]]).groups::<2>().0.ends, [0; 3]);
+    }
+
+    #[test]
+    fn a_transposed_operand_is_read_by_neighbours() {
+        let shape = Shape::new(&[4, 8, 16]).unwrap();
+        let mut x = Along::default();
+        (x[0], x[1], x[2]) = (128, 1, 8);
+        let walk = Walk::new(&shape, &[contiguous(&[4, 8, 16]), x, Along::default(), Along::default()]);
+        let (groups, _) = walk.groups::<2>();
+        assert_eq!((groups.divided, groups.apart), (1, [16, 1]));
+    }
+
+    #[test]
     fn the_result_decides_the_order() {
         let shape = Shape::new(&[6, 7]).unwrap();
         let (mut y, mut x) = (Along::default(), Along::default());
@@ -396,6 +490,7 @@ mod tests {
             let expected = model(&dims, &along);
             let walk = Walk::new(&Shape::new(&dims).unwrap(), &along);
             prop_assert_eq!(places(&walk, Places::default()), expected.clone());
+            prop_assert_eq!(places_of_groups(&walk, Places::default()), expected.clone());
             let mut found = Vec::new();
             let limit = Limit { items, reach };
             walk.parts(limit, Places::default(), &mut |part, start| {

@@ -40,10 +40,11 @@ mod base {
 
 #[cfg(feature = "more")]
 mod more {
-    /// Doubles each of `count` numbers.
+    /// Doubles each of `count` numbers, for every target the same.
     ///
     /// # Safety
     /// `data` points to `count` numbers in global memory.
+    #[cfg(not(pointwise_inherits = "plain"))]
     #[unsafe(no_mangle)]
     pub unsafe extern "gpu-kernel" fn double(data: *mut f32, count: usize) {
         let at = super::index();

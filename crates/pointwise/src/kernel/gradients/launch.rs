@@ -32,7 +32,7 @@ impl Call {
         let entry =
             (self.def.entry)(ready.dtype, choice.class).ok_or_else(|| check::no_kernel(&self.def.info, ready.dtype))?;
         let function = entry.function(context)?;
-        let queue = Queue { context, function, stream, threads: self.settings.threads, several: false };
+        let queue = Queue { context, function, stream, threads: self.settings.threads, groups: false };
         let given = ready.given.map(Option::unwrap_or_default);
         let order: All<usize> = std::array::from_fn(|k| k);
         let arguments = Arguments { tensors: [&order, &[]], words: [&given, &ready.words], place: None };

@@ -55,7 +55,7 @@ impl Call {
             None => (self.def.entry)(self.def.carrier(ready.dtype), choice.class),
         };
         let entry = entry.ok_or_else(|| check::no_kernel(&self.def.info, ready.dtype))?;
-        let queue = Queue { context, function: entry.function(context)?, stream, threads, several: true };
+        let queue = Queue { context, function: entry.function(context)?, stream, threads, groups: true };
         let is_random = self.def.info.kind == Kind::Random;
         // All entries of random ops take three operands.
         let count = if is_random { 3 } else { self.def.info.operands.len() };
