@@ -31,7 +31,7 @@ pub struct Artifacts {
     pub inputs: BTreeSet<PathBuf>,
     /// What cargo and the compiler wrote: their warnings.
     pub log: String,
-    /// One for each compute capability, the oldest first. All have the same entries.
+    /// One for each compute capability, the oldest first. All have entries of the same names.
     pub targets: Vec<TargetArtifacts>,
     cubins: Vec<Cubins>,
 }

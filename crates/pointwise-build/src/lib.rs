@@ -16,7 +16,9 @@
 //! The way of a kernel crate through this one:
 //!
 //! 1. [`toolchain`] finds a Rust compiler that comes with the source of its own library;
-//! 2. [`Kernels::compile`] runs cargo once a target, the targets in parallel, each in a target directory of its own;
+//! 2. [`Kernels::compile`] runs cargo once a target, the targets in parallel, each in a target directory of its own; a
+//!    newer target makes anew only what comes out otherwise than for an older one (entries with fp8 elements), if the
+//!    entries are made by the macros of `pointwise-device`;
 //! 3. [`ptx`] takes the assembly text apart and [`lint`] refuses what must not be in it;
 //! 4. [`Artifacts`] packs the entries in small compressed groups, beside a table that finds each by name, so that the
 //!    host loads one entry as one module;

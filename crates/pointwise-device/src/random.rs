@@ -121,6 +121,7 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usi
     let i = thread::index_1d();
     let body = n - head as u64;
     let vectors = (body / V as u64) as u32;
+    let singles = thread::asked_here(thread::block_idx_x() == 0 && vectors as u64 * V as u64 != n);
     if i < vectors {
         let first = head as u64 + i as u64 * V as u64;
         // SAFETY: vector i lies inside the body; the caller's contract.
@@ -144,7 +145,7 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usi
             }
         }
     }
-    if thread::block_idx_x() == 0 {
+    if singles {
         let t = i as u64;
         let at = if t < head as u64 { t } else { t + vectors as u64 * V as u64 };
         if at < n {

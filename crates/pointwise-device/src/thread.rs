@@ -100,6 +100,17 @@ pub fn opaque(value: u32) -> u32 {
     out
 }
 
+/// The answer, which the compiler works out where this stands, not where it is used.
+#[inline(always)]
+pub fn asked_here(answer: bool) -> bool {
+    let out: u32;
+    // SAFETY: copies a register.
+    unsafe {
+        core::arch::asm!("mov.b32 {o}, {i};", o = out(reg32) out, i = in(reg32) answer as u32, options(nomem, nostack))
+    }
+    out != 0
+}
+
 /// A number that nobody reads: what a register happens to hold, where writing one would take an instruction.
 #[inline(always)]
 pub fn anything() -> f32 {

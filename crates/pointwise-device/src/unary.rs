@@ -100,6 +100,9 @@ where
 {
     // 2^32 vectors are 64 GiB: the host splits nothing below that, and refuses above.
     let vectors = ((n - head as u64) / V as u64) as u32;
+    // Asked here, so that the first block, too, ends where others do if there are none: what follows there is code that
+    // would have to be fetched for it.
+    let singles = thread::asked_here(thread::block_idx_x() == 0 && vectors as u64 * V as u64 != n);
     let narrows = const { size_of::<Out<O, E>>() < size_of::<E>() };
     let how = memory::How { nothing: 0, one: 0, passing: if narrows { steps & STREAM_STEPS } else { 0 } };
     let steps = if narrows { steps & !STREAM_STEPS } else { steps };
@@ -169,7 +172,7 @@ where
                 (at, bits) = (next, coming);
             }
         }
-        if thread::block_idx_x() == 0 {
+        if singles {
             let t = thread::thread_idx_x() as u64;
             let single = if t < head as u64 { t } else { t + vectors as u64 * V as u64 };
             if single < n {
