@@ -152,7 +152,7 @@ where
     type C = A;
     type R = B;
     const OPERANDS: usize = 1;
-    const BROADCASTS: bool = false;
+    const NUMBERS: bool = false;
     #[inline(always)]
     fn from_words(_: Words) -> Self {
         Convert(PhantomData)

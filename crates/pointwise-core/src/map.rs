@@ -29,8 +29,8 @@ pub trait Map: Copy {
     /// Whether the result is the second or the third operand, bit for bit, and which of them is for the truth of the
     /// first to say: [`Map::map`] of zeros and ones then says everything.
     const SELECTS: bool = false;
-    /// Whether operands may be broadcast, or numbers that come with the call.
-    const BROADCASTS: bool = true;
+    /// Whether operands may come with the call, as numbers.
+    const NUMBERS: bool = true;
     /// Whether a thread may have two vectors at once: [`OpInfo::two_at_once`](crate::OpInfo::two_at_once).
     const TWO_AT_ONCE: bool = false;
     /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU
@@ -79,7 +79,7 @@ macro_rules! arity {
             const LOGICAL: bool = is_bool::<Self::R>()
                 && (is_bool::<Self::A>() && is_bool::<E>() || O::INFO.properties.truths);
             const SELECTS: bool = arity!(@selects $first);
-            const BROADCASTS: bool = !matches!(O::INFO.kind, Kind::Unary | Kind::Gated);
+            const NUMBERS: bool = !matches!(O::INFO.kind, Kind::Unary | Kind::Gated);
             const TWO_AT_ONCE: bool = O::INFO.two_at_once(E::DTYPE);
             const ANGLE: Option<usize> =
                 if E::DTYPE.is_float() && O::INFO.properties.angle { Some($operands - 1) } else { None };

@@ -113,14 +113,14 @@ pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E:
 /// The loads of a vector: of the operands, from where `at` says, behind the result's place.
 ///
 /// # Safety
-/// `inputs` as [`load`] asks; operands do not come with the call where [`Map::BROADCASTS`] says so.
+/// `inputs` as [`load`] asks; operands do not come with the call where [`Map::NUMBERS`] says so.
 #[inline(always)]
 unsafe fn fetch<M, const V: usize>(inputs: &Inputs<M>, mode: u32, at: [i64; 4]) -> [Loaded; 3]
 where
     M: Map<A: Packed, B: Packed, C: Packed>,
 {
     let none = Loaded::NONE;
-    let mode = if M::BROADCASTS { mode } else { mode & !(ALL << WORD_SHIFT) };
+    let mode = if M::NUMBERS { mode } else { mode & !(ALL << WORD_SHIFT) };
     // SAFETY: the caller's contract.
     unsafe {
         let a = load::<M::A, V>(inputs.a.offset(at[1] as isize), mode, 0);
@@ -402,8 +402,7 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
         let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, N, 4>(steps, item);
         // SAFETY: item < items; the caller's contract.
         unsafe {
-            let mode = if M::BROADCASTS { inputs.mode } else { inputs.mode & !ALL };
-            let loaded = fetch::<M, V>(inputs, mode, at);
+            let loaded = fetch::<M, V>(inputs, inputs.mode, at);
             finish::<M, V>(inputs, loaded, Place { first: at[0], is_vector: true }, y, map);
         }
     }
