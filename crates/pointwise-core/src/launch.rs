@@ -35,6 +35,10 @@ pub const fn pair_slot(a: u8, b: u8) -> u16 {
 pub const MAX_DIMS: usize = 8;
 /// The most dimensions that a kernel walks by vectors: real shapes, merged, have two or three.
 pub const MAX_ROW_DIMS: usize = 4;
+/// Dimensions besides the outermost, of kernels of single elements.
+pub const SPLITS: usize = MAX_DIMS - 1;
+/// The same, of kernels that walk by vectors: what they are given is half as long, and a launch waits for less.
+pub const ROW_SPLITS: usize = MAX_ROW_DIMS - 1;
 /// Tensors of a kernel of gradients: three results, then four operands. Those that an op has not are null.
 pub const GRADIENT_TENSORS: usize = 7;
 /// Items of one launch of a strided kernel stay below this: [`Divisor`] takes dividends of 31 bits.
@@ -90,19 +94,19 @@ impl Divisor {
     }
 }
 
-/// How a strided kernel finds item `i` of `N` tensors, the result first: `i` is taken apart into indices, innermost
+/// How a kernel finds item `i` of `N` tensors, the result first, along up to `D` dimensions and one more: `i` is taken apart into indices, innermost
 /// first, each of which moves every tensor by a stride of its own. Scalars only, for kernels take no pointers in
 /// structs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Steps<const N: usize> {
+pub struct Steps<const N: usize, const D: usize> {
     /// How many dimensions there are besides the outermost: one at least, so that kernels need not ask for it.
     pub splits: u32,
     /// Strides of the outermost dimension, in elements: see [`MAX_REACH`].
     pub outer: [i32; N],
     /// The dimensions besides the outermost. What calls of few dimensions need lies together, at the beginning: each line
     /// of a kernel's parameters is waited for.
-    pub inner: [Dim<N>; MAX_DIMS - 1],
+    pub inner: [Dim<N>; D],
 }
 
 /// A dimension of [`Steps`].
@@ -120,14 +124,14 @@ pub struct Dim<const N: usize> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Groups<const N: usize> {
-    /// The first element of each group.
-    pub steps: Steps<N>,
     /// The place among [`Steps::inner`] of the dimension that is divided; one behind the last of them is the outermost.
     pub divided: u32,
     /// Strides from an element of a group to the next.
     pub apart: [i32; N],
     /// Element `k + 1` is there in the groups whose index along the dimension is below `ends[k]`.
     pub ends: [u32; GROUP - 1],
+    /// The first element of each group.
+    pub steps: Steps<N, SPLITS>,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
 //! the read-only path. The host guarantees that they are otherwise disjoint.
 
-use pointwise_core::launch::{GROUP, Groups, MAX_DIMS, MAX_ROW_DIMS, ONCE, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT};
+use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, SPLITS, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::op::MAX_OPERANDS;
 use pointwise_core::{Draw, Element, Value, Word};
@@ -377,8 +377,7 @@ pub(crate) fn one_each(mode: u32) -> u32 {
 /// and, behind them, of the operands, or two items in the first blocks, as [`TWO_SHIFT`] says.
 ///
 /// # Safety
-/// `steps` has at most [`MAX_ROW_DIMS`] dimensions; blocks that have two items a thread have no thread without, and no
-/// operand is one value then. There are threads enough for all items. For each of `items < 2^31` items, the place that
+/// Blocks that have two items a thread have no thread without, and no operand is one value then. There are threads enough for all items. For each of `items < 2^31` items, the place that
 /// `steps` finds in `y` is valid for writing `V` elements and aligned to them, that in each operand likewise for reading,
 /// or for one element where `mode` says that it is one for all `V`. No element of `y` belongs to two items, and one that
 /// is also an operand's belongs to the same item there.
@@ -386,7 +385,7 @@ pub(crate) fn one_each(mode: u32) -> u32 {
 pub unsafe fn tiled<M, const V: usize, const N: usize>(
     inputs: &Inputs<M>,
     y: *mut M::R,
-    steps: &Steps<N>,
+    steps: &Steps<N, ROW_SPLITS>,
     items: u32,
     map: M,
 ) where
@@ -395,11 +394,11 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
     let two = blocks_of_two(inputs);
     if thread::block_idx_x() < two {
         // SAFETY: there are as many items; the caller's contract.
-        return unsafe { two_at_once::<M, V>(inputs, y, map, |items| few_places(steps, items)) };
+        return unsafe { two_at_once::<M, V>(inputs, y, map, |items| row_places(steps, items)) };
     }
     let item = item_behind(two);
     if item < items {
-        let at: [i64; 4] = place::<{ MAX_ROW_DIMS }, N, 4>(steps, item);
+        let at: [i64; 4] = place(steps, item);
         // SAFETY: item < items; the caller's contract.
         unsafe {
             let loaded = fetch::<M, V>(inputs, inputs.mode, at);
@@ -451,12 +450,19 @@ where
     }
 }
 
-/// Offsets of items in `N` tensors, zeros behind them; `steps` has at most [`MAX_ROW_DIMS`] dimensions.
+/// Offsets of items in `N` tensors, zeros behind them.
 #[inline(always)]
-fn few_places<const N: usize, const ITEMS: usize>(steps: &Steps<N>, mut items: [u32; ITEMS]) -> [[i64; 4]; ITEMS] {
+fn row_places<const N: usize, const D: usize, const ITEMS: usize>(
+    steps: &Steps<N, D>,
+    mut items: [u32; ITEMS],
+) -> [[i64; 4]; ITEMS] {
     let mut at = [[0_i32; 4]; ITEMS];
     take(steps, 0, &mut items, &mut at);
-    split::<1, { MAX_ROW_DIMS - 1 }, N, ITEMS>(steps, &mut items, &mut at);
+    unroll!(at most 8: d < D => {
+        if d > 0 && (d as u32) < steps.splits {
+            take(steps, d, &mut items, &mut at);
+        }
+    });
     unroll!(at most 4: i < ITEMS => { outermost(steps, items[i], &mut at[i]); });
     at.map(|at| at.map(i64::from))
 }
@@ -468,7 +474,7 @@ fn places<const N: usize>(groups: &Groups<N>, item: u32) -> [[i64; 4]; GROUP] {
     let steps = &groups.steps;
     let (mut rest, mut first, mut along) = (item, [0_i32; 4], 0);
     'dims: {
-        unroll!(at most 8: d < MAX_DIMS - 1 => {
+        unroll!(at most 8: d < SPLITS => {
             // Few have more: those of them leave at the first question.
             if d > 0 && d as u32 >= steps.splits {
                 break 'dims;
@@ -493,24 +499,10 @@ fn places<const N: usize>(groups: &Groups<N>, item: u32) -> [[i64; 4]; GROUP] {
     at.map(|at| at.map(i64::from))
 }
 
-/// Takes the dimensions `FROM .. TO`, of those there are, from what is left of items.
-#[inline(always)]
-fn split<const FROM: usize, const TO: usize, const N: usize, const ITEMS: usize>(
-    steps: &Steps<N>,
-    rest: &mut [u32; ITEMS],
-    at: &mut [[i32; 4]; ITEMS],
-) {
-    unroll!(at most 8: d < MAX_DIMS - 1 => {
-        if d >= FROM && d < TO && (d as u32) < steps.splits {
-            take(steps, d, rest, at);
-        }
-    });
-}
-
 /// Takes dimension `d`, a constant.
 #[inline(always)]
-fn take<const N: usize, const ITEMS: usize>(
-    steps: &Steps<N>,
+fn take<const N: usize, const D: usize, const ITEMS: usize>(
+    steps: &Steps<N, D>,
     d: usize,
     rest: &mut [u32; ITEMS],
     at: &mut [[i32; 4]; ITEMS],
@@ -523,18 +515,17 @@ fn take<const N: usize, const ITEMS: usize>(
 }
 
 #[inline(always)]
-fn outermost<const N: usize>(steps: &Steps<N>, rest: u32, at: &mut [i32; 4]) {
+fn outermost<const N: usize, const D: usize>(steps: &Steps<N, D>, rest: u32, at: &mut [i32; 4]) {
     unroll!(at most 4: k < N => { at[k] += rest as i32 * steps.outer[k]; });
 }
 
-/// Offsets of an item in `N` tensors, zeros behind them; `steps` has at most `DIMS` dimensions. Every index is a constant,
-/// so that nothing goes to local memory.
+/// Offsets of an item in `N` tensors, zeros behind them. Every index is a constant, so that nothing goes to local memory.
 #[inline(always)]
-pub(crate) fn place<const DIMS: usize, const N: usize, const T: usize>(steps: &Steps<N>, item: u32) -> [i64; T] {
+pub(crate) fn place<const N: usize, const D: usize, const T: usize>(steps: &Steps<N, D>, item: u32) -> [i64; T] {
     let mut at = [0_i32; T];
     let mut rest = item;
-    unroll!(at most 8: d < MAX_DIMS - 1 => {
-        if d < DIMS - 1 && (d == 0 || (d as u32) < steps.splits) {
+    unroll!(at most 8: d < D => {
+        if d == 0 || (d as u32) < steps.splits {
             let (next, index) = steps.inner[d].size.divide(rest);
             unroll!(at most 8: k < N => { at[k] += index as i32 * steps.inner[d].strides[k]; });
             rest = next;

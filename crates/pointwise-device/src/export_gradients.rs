@@ -66,12 +66,14 @@ macro_rules! __gradient_entry {
         [n: u64, head: u32] [] [n, head] }
     };
     (rows, $ids:tt) => {
-        $crate::__gradient_function! { rows $ids (tiled::<F, E, O, { 16 / size_of::<E>() }>)
-        [items: u32] [steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }>] [&steps, items] }
+        $crate::__gradient_function! { rows $ids (tiled::<F, E, O, { 16 / size_of::<E>() }, { $crate::launch::ROW_SPLITS }>)
+        [items: u32]
+        [steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }, { $crate::launch::ROW_SPLITS }>] [&steps, items] }
     };
     (strided, $ids:tt) => {
-        $crate::__gradient_function! { strided $ids (tiled::<F, E, O, 1>)
-        [items: u32] [steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }>] [&steps, items] }
+        $crate::__gradient_function! { strided $ids (tiled::<F, E, O, 1, { $crate::launch::SPLITS }>)
+        [items: u32]
+        [steps: $crate::launch::Steps<{ $crate::launch::GRADIENT_TENSORS }, { $crate::launch::SPLITS }>] [&steps, items] }
     };
 }
 

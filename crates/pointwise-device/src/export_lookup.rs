@@ -37,7 +37,7 @@ macro_rules! export_lookup {
                 items: u32,
                 mode: u32,
                 table: *const u8,
-                steps: $crate::launch::Steps<3>,
+                steps: $crate::launch::Steps<3, { $crate::launch::ROW_SPLITS }>,
             ) {
                 let tensors = $crate::lookup::Tensors { operands: [a, b], result: y, mode, table };
                 // SAFETY: this entry's own contract.

@@ -97,7 +97,7 @@ macro_rules! __map_body {
     };
     (rows $ids:tt $x:tt $words:tt $draw:tt $n:literal) => {
         $crate::__map_function! { rows $ids $x $words $draw (tiled::<M, { 16 / size_of::<E>() }, $n>)
-        [items: u32] [steps: $crate::launch::Steps<$n>] [&steps, items] }
+        [items: u32] [steps: $crate::launch::Steps<$n, { $crate::launch::ROW_SPLITS }>] [&steps, items] }
     };
     ($strided:ident $ids:tt $x:tt $words:tt $draw:tt $n:literal) => {
         $crate::__map_function! { $strided $ids $x $words $draw (grouped::<M, $n>)

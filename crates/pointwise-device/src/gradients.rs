@@ -3,7 +3,7 @@
 //!
 //! A result may be an operand's very memory; tensors are otherwise disjoint, the results from each other too.
 
-use pointwise_core::launch::{GRADIENT_TENSORS, MAX_DIMS, MAX_ROW_DIMS, ONCE, Steps};
+use pointwise_core::launch::{GRADIENT_TENSORS, ONCE, Steps};
 use pointwise_core::op::{MAX_OPERANDS, MAX_RESULTS};
 use pointwise_core::{GradientOp, TableOp, Value};
 
@@ -113,9 +113,9 @@ where
 /// # Safety
 /// As there, of every result.
 #[inline(always)]
-pub unsafe fn tiled<F, E, O, const V: usize>(
+pub unsafe fn tiled<F, E, O, const V: usize, const D: usize>(
     tensors: &Tensors<F, E>,
-    steps: &Steps<GRADIENT_TENSORS>,
+    steps: &Steps<GRADIENT_TENSORS, D>,
     items: u32,
     op: O,
 ) where
@@ -126,13 +126,6 @@ pub unsafe fn tiled<F, E, O, const V: usize>(
     let item = thread::index_1d();
     if item < items {
         // SAFETY: item < items; the caller's contract.
-        unsafe {
-            let at = if V > 1 {
-                place::<{ MAX_ROW_DIMS }, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
-            } else {
-                place::<{ MAX_DIMS }, GRADIENT_TENSORS, GRADIENT_TENSORS>(steps, item)
-            };
-            vector::<F, E, O, V>(tensors, tensors.mode, at, true, op)
-        }
+        unsafe { vector::<F, E, O, V>(tensors, tensors.mode, place(steps, item), true, op) }
     }
 }

@@ -4,7 +4,7 @@
 //! As in [`crate::broadcast`], an operand may be the result's very memory: a thread owns its vectors, and loads each
 //! before it stores it.
 
-use pointwise_core::launch::{MAX_ROW_DIMS, PAIRS, PAIRS_SHIFTED, PAIRS_THREADS, Steps};
+use pointwise_core::launch::{PAIRS, PAIRS_SHIFTED, PAIRS_THREADS, ROW_SPLITS, Steps};
 
 use crate::broadcast::{Loaded, alike, load, place};
 use crate::memory;
@@ -102,9 +102,9 @@ pub unsafe fn flat(tensors: &Tensors, n: u64, head: u32) {
 /// # Safety
 /// As `pointwise_device::broadcast::tiled` for vectors of 16, and `Tensors::run` of the grid.
 #[inline(always)]
-pub unsafe fn rows(tensors: &Tensors, steps: &Steps<3>, items: u32) {
+pub unsafe fn rows(tensors: &Tensors, steps: &Steps<3, ROW_SPLITS>, items: u32) {
     // SAFETY: the caller's contract.
-    unsafe { tensors.run(items, |item| place::<{ MAX_ROW_DIMS }, 3, 4>(steps, item)) }
+    unsafe { tensors.run(items, |item| place(steps, item)) }
 }
 
 /// The results of eight pairs.

@@ -3,7 +3,9 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{Groups, MAX_TWO_BLOCKS, ONCE, PAIRS, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT};
+use pointwise_core::launch::{
+    Groups, MAX_TWO_BLOCKS, ONCE, PAIRS, ROW_SPLITS, SPLITS, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT,
+};
 use pointwise_core::{Draw, Philox};
 
 use super::walk::{Class, Limit, Places, Walk};
@@ -263,8 +265,11 @@ impl Queue<'_> {
             let mode = choice.mode | two << TWO_SHIFT;
             params.push(&mode);
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
-            let steps: Option<Steps<K>> = (choice.class != Class::Flat && grouped.is_none()).then(|| part.steps());
-            steps.iter().for_each(|steps| params.push(steps));
+            let rows: Option<Steps<K, ROW_SPLITS>> = (choice.class == Class::Rows).then(|| part.steps());
+            rows.iter().for_each(|steps| params.push(steps));
+            let singles: Option<Steps<K, SPLITS>> =
+                (choice.class == Class::Strided && !self.groups).then(|| part.steps());
+            singles.iter().for_each(|steps| params.push(steps));
             grouped.iter().for_each(|(groups, _)| params.push(groups));
             let draw = arguments.place.map(|from| Draw { blocks: from.blocks(), first: place[0] as u64 });
             draw.iter().for_each(|draw| params.push(draw));

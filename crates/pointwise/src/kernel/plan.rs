@@ -4,6 +4,7 @@ use pointwise_core::launch::{NEIGHBOURS, TABLE_THREADS, TABLE_VECTORS};
 use pointwise_core::{DType, Properties, ResultType};
 
 use super::strategy::{Plan, Strategy, Variant};
+use super::unary::DEFAULT_THREADS;
 use crate::error::{ErrorKind, Result};
 
 /// Bytes of a vector.
@@ -24,10 +25,13 @@ const TWO_LONG_MIN: u64 = 1 << 19;
 const TWO_LONG_HALF_MIN: u64 = 1 << 22;
 /// Threads that are resident on a multiprocessor of sm_80, sm_90 or sm_100, of kernels with at most 32 registers.
 const RESIDENT: u64 = 2048;
+/// Threads of a block of single elements, where neither was asked for.
+const FEW_THREADS: u32 = 256;
 /// Fewer elements than this do not pay for a table in each block.
 const TABLE_MIN: u64 = 1 << 14;
 
 /// A unary call, as far as it decides the plan.
+#[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) x: usize,
     pub(super) y: usize,
@@ -74,7 +78,11 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
         strategy => (strategy, None),
     };
     let head = head.unwrap_or(0).min(call.n);
-    let threads = if strategy == Strategy::Table { TABLE_THREADS } else { call.threads };
+    let threads = match strategy {
+        Strategy::Table => TABLE_THREADS,
+        Strategy::Direct if call.strategy == Strategy::Auto && call.threads == DEFAULT_THREADS => FEW_THREADS,
+        _ => call.threads,
+    };
     let body = call.n - head;
     let vectors = body / lanes(call.dtype) as u64;
     let streams =
@@ -147,10 +155,17 @@ pub(super) fn takes_waves(most: u64, multiprocessors: u32, threads: u64) -> bool
     threads > wave && threads <= most * wave
 }
 
-/// The measured defaults (H200, `docs/performance.md`): vectors, and for large fp8 tensors the table.
+/// The measured defaults (H200, `docs/performance.md`): vectors, for large fp8 tensors the table, and for small tensors
+/// single elements, if the formula does more than wait for memory.
 fn automatic(call: &Call) -> Strategy {
     if call.n >= TABLE_MIN && Strategy::Table.serves_unary(call.dtype, call.result) {
-        Strategy::Table
+        return Strategy::Table;
+    }
+    let is_as_wide = call.result.of(call.dtype).size() == call.dtype.size();
+    let computes = call.dtype.is_float() && call.dtype.size() > 1 && is_as_wide && !call.two_at_once;
+    // A vector's formulas are so much code that a short call waits for it: of one element it is an eighth.
+    if computes && call.vectors.is_none() && 2 * call.n <= u64::from(call.multiprocessors) * RESIDENT {
+        Strategy::Direct
     } else {
         Strategy::RegisterCopy
     }
@@ -195,8 +210,29 @@ mod tests {
 
     #[test]
     fn aligned_tensors_take_vectors() {
-        let plan = plan(&call(4096, 8192, 1000, Strategy::Auto)).unwrap();
-        assert_eq!((plan.strategy, plan.head, plan.blocks), (Strategy::RegisterCopy, 0, 1));
+        let plan = plan(&call(4096, 8192, 1 << 20, Strategy::Auto)).unwrap();
+        assert_eq!((plan.strategy, plan.head, plan.blocks), (Strategy::RegisterCopy, 0, 512));
+    }
+
+    #[test]
+    fn short_calls_that_compute_take_single_elements() {
+        let few = Call { threads: DEFAULT_THREADS, ..call(4096, 8192, 132 * 1024, Strategy::Auto) };
+        let planned = plan(&few).unwrap();
+        assert_eq!((planned.strategy, planned.threads, planned.blocks), (Strategy::Direct, 256, 132 * 4));
+        let strategy = |call: &Call| plan(call).unwrap().strategy;
+        for vectors in [
+            Call { n: 132 * 1024 + 1, ..few },
+            Call { two_at_once: true, ..few },
+            Call { result: ResultType::Bool, ..few },
+            Call { dtype: DType::I32, ..few },
+            Call { vectors: Some(1), ..few },
+            Call { strategy: Strategy::RegisterCopy, ..few },
+            Call { multiprocessors: 0, ..few },
+        ] {
+            assert_eq!(strategy(&vectors), Strategy::RegisterCopy);
+        }
+        assert_eq!(plan(&Call { threads: 64, ..few }).unwrap().threads, 64);
+        assert_eq!(plan(&Call { strategy: Strategy::Direct, ..few }).unwrap().threads, DEFAULT_THREADS);
     }
 
     #[test]

@@ -249,15 +249,16 @@ impl<const N: usize> Walk<N> {
         })
     }
 
-    /// What a kernel of the first `K` tensors is given. The walk keeps to [`Limit::STEPS`].
-    pub(crate) fn steps<const K: usize>(&self) -> Steps<K> {
+    /// What a kernel of the first `K` tensors is given. The walk keeps to [`Limit::STEPS`], and has at most `D + 1`
+    /// dimensions.
+    pub(crate) fn steps<const K: usize, const D: usize>(&self) -> Steps<K, D> {
         debug_assert!(self.numel() < MAX_ITEMS);
         let of = |places: &Places<N>| -> [i32; K] { std::array::from_fn(|k| places[k] as i32) };
         // Of a single item there is no step.
         let outer = if self.rank == 0 { [0; K] } else { of(&self.steps[0]) };
         let splits = self.rank.saturating_sub(1);
         let none = Dim { size: Divisor::default(), strides: [0; K] };
-        let mut steps = Steps { splits: splits.max(1) as u32, outer, inner: [none; MAX_DIMS - 1] };
+        let mut steps = Steps { splits: splits.max(1) as u32, outer, inner: [none; D] };
         if splits == 0 {
             // The one dimension as the innermost: no item is so large that something would be left for the outermost.
             steps.inner[0] = Dim { size: Divisor::new(MAX_ITEMS as u32), strides: outer };
@@ -317,12 +318,13 @@ impl<const N: usize> Walk<N> {
 
 #[cfg(test)]
 mod tests {
+    use pointwise_core::launch::SPLITS;
     use proptest::prelude::*;
 
     use super::*;
 
     /// What a kernel does with its steps.
-    fn place(steps: &Steps<TENSORS>, item: u32) -> Places {
+    fn place<const D: usize>(steps: &Steps<TENSORS, D>, item: u32) -> Places {
         assert!(steps.splits > 0, "which kernels do not ask");
         let mut at = [0; TENSORS];
         let mut rest = item;
@@ -336,7 +338,7 @@ mod tests {
 
     /// The places of all items, in order of size.
     fn places(walk: &Walk, start: Places) -> Vec<Places> {
-        let steps = walk.steps();
+        let steps: Steps<TENSORS, SPLITS> = walk.steps();
         let mut all: Vec<Places> = (0..walk.numel() as u32)
             .map(|item| {
                 let at = place(&steps, item);
