@@ -8,7 +8,7 @@ pub enum Strategy {
     /// The one measured to be fastest for template, element type, size and alignment.
     #[default]
     Auto,
-    /// A thread an element.
+    /// Single elements: a thread one; of strided tensors and of ops of several operands, four along one dimension.
     Direct,
     /// A thread a run of four neighbouring elements, unrolled. Takes any alignment.
     ExplicitParallel,

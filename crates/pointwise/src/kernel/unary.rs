@@ -97,7 +97,8 @@ impl UnaryKernel {
 
     launch_settings! { settings;
         /// The strategy on CUDA devices. One that cannot serve a call is replaced by one that can; [`UnaryKernel::plan`]
-        /// says so. `table` has its own number of threads.
+        /// says so. `table` has its own number of threads, and so have single elements that were not asked for: floats
+        /// of 16 and 32 bits, if the formula computes and the device has twice the threads there are elements.
     }
 
     /// 16-byte vectors of a thread of [`Strategy::RegisterCopy`] on CUDA devices, from 1 to 64. Without it there are as
