@@ -1,5 +1,5 @@
-//! The first call of an op in a new process, once the context exists: `first_call [OP] [DTYPE]`. Run it with
-//! `CUDA_CACHE_DISABLE=1` for an empty PTX cache.
+//! The first call of an op in a new process, once the context exists: `first_call [OP] [DTYPE] [ELEMENTS]`. Few elements
+//! are done one by one, which is a shorter kernel. Run it with `CUDA_CACHE_DISABLE=1` for an empty PTX cache.
 
 use std::time::Instant;
 
@@ -11,10 +11,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = arguments.next().unwrap_or_else(|| "gelu".to_owned());
     let dtype = arguments.next().unwrap_or_else(|| "bf16".to_owned());
     let dtype = DType::from_name(&dtype).ok_or("unknown element type")?;
+    let n: usize = arguments.next().map_or(Ok(1 << 20), |n| n.parse())?;
     let def = pointwise::op(&name).ok_or("unknown op")?;
     let device = Device::cuda(0)?;
-    let x = random(&device, dtype, 1024)?;
-    let mut y = Tensor::empty(&device, def.info.result.of(dtype), [1024])?;
+    let x = random(&device, dtype, n)?;
+    let mut y = Tensor::empty(&device, def.info.result.of(dtype), [n])?;
     device.synchronize()?;
     let mut times = Vec::new();
     for _ in 0..3 {
@@ -23,6 +24,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         device.synchronize()?;
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
-    println!("{name} {dtype}: first call {:.3} ms, then {:.3} and {:.3} ms", times[0], times[1], times[2]);
+    println!("{name} {dtype}, {n} elements: first call {:.3} ms, then {:.3} and {:.3} ms", times[0], times[1], times[2]);
     Ok(())
 }
