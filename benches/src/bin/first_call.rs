@@ -24,6 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         device.synchronize()?;
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
-    println!("{name} {dtype}, {n} elements: first call {:.3} ms, then {:.3} and {:.3} ms", times[0], times[1], times[2]);
+    println!(
+        "{name} {dtype}, {n} elements: first call {:.3} ms, then {:.3} and {:.3} ms",
+        times[0], times[1], times[2]
+    );
     Ok(())
 }

@@ -112,7 +112,7 @@ fn with_a_compiler_cargo_is_told_every_input() {
         assert!(out.contains(&format!("cargo::rerun-if-changed={}\n", fixture.join(input).display())), "{out}");
     }
     let generated = package.generated();
-    for part in ["Target::new(80, (7, 0), include_bytes!(\"sm_80.ptx.zst\")", "Target::new(90, (7, 8), "] {
+    for part in ["Target::new(80, (7, 0), None, include_bytes!(\"sm_80.ptx.zst\")", "Target::new(90, (7, 8), "] {
         assert!(generated.contains(part), "{generated}");
     }
     assert!(package.0.join("out/sm_90.ptx.zst").is_file());

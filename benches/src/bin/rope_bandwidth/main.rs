@@ -1,7 +1,7 @@
 //! Rotary embedding of models' q and k, beside a copy of the same bytes and an empty launch:
 //!
 //!     rope_bandwidth [--model NAME]... [--tokens N]... [--dtype NAME]... [--source NAME]... [--lines] [--json FILE]
-//!     rope_bandwidth --sweep [--json FILE]
+//!     rope_bandwidth --sweep [--source NAME]... [--json FILE]
 //!
 //! The first tries every layout, direction, in place and not, by every source of angles, and the reference workloads;
 //! `--lines` prints each way, not the plain and the slowest alone. `--sweep` tries ways to launch on shapes of each
@@ -44,6 +44,7 @@ fn main() -> Outcome<()> {
     let tokens = if tokens.is_empty() { TOKENS.to_vec() } else { tokens };
     let known = ["hf", "exact", "angles", "tables", "own_tables", "hf_tables"];
     let sources: Vec<&str> = match sources.is_empty() {
+        true if sweeps => known.to_vec(),
         true => vec!["hf", "tables", "angles"],
         false => known.into_iter().filter(|known| sources.iter().any(|source| source == known)).collect(),
     };
@@ -66,7 +67,7 @@ fn main() -> Outcome<()> {
     let empty = bench.launch()?;
     println!("# an empty launch: cold {:.2} us, warm {:.2} us", empty.cold, empty.warm);
     let rows = if sweeps {
-        sweep(&bench)?
+        sweep(&bench, &sources)?
     } else {
         let mut rows = Vec::new();
         for model in &models {
@@ -265,7 +266,7 @@ fn settings(model: &Model, tokens: usize) -> Vec<Setting> {
 }
 
 /// Ways to launch, tried on shapes of each kind: a line each, the fastest first.
-fn sweep(bench: &Bench) -> Outcome<Vec<Value>> {
+fn sweep(bench: &Bench, sources: &[&str]) -> Outcome<Vec<Value>> {
     let find = |name: &str| MODELS.iter().find(|model| model.name == name).ok_or("no such model");
     let bshd = Way::PLAIN;
     let tables = Way { source: "tables", ..bshd };
@@ -296,8 +297,17 @@ fn sweep(bench: &Bench) -> Outcome<Vec<Value>> {
     // Position ids.
     cases.extend([2048, 4096, 32_768].map(|tokens| ("heads-32", tokens, DType::F16, hf(ids))));
     cases.extend([4096, 32_768].map(|tokens| ("heads-32", tokens, DType::F16, ids)));
+    // Angles that each thread reads and takes the sines of; tables where heads do not rotate whole, or pairs are
+    // neighbours.
+    let angles = Way { source: "angles", ..bshd };
+    let bhsd_angles = Way { source: "angles", ..bhsd };
+    cases.extend([16, 512, 8192, 32_768].map(|tokens| ("llama-8b", tokens, DType::BF16, angles)));
+    cases.extend([("llama-8b", 8192, DType::BF16, bhsd_angles), ("llama-8b", 8192, DType::F32, angles)]);
+    for model in ["phi-3.5", "deepseek-v3", "gpt-j"] {
+        cases.extend([angles, bhsd_angles, tables, bhsd_tables].map(|way| (model, 8192, DType::BF16, way)));
+    }
     let mut rows = Vec::new();
-    for (name, tokens, dtype, way) in cases {
+    for (name, tokens, dtype, way) in cases.into_iter().filter(|case| sources.contains(&case.3.source)) {
         let model = find(name)?;
         let copy = bench.copy(model.elements(tokens) * dtype.size())?;
         let mut tried = vec![("default".to_owned(), measure(bench, model, tokens, dtype, way, None)?)];
