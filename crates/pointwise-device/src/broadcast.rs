@@ -113,7 +113,7 @@ pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E:
 /// The loads of a vector: of the operands, from where `at` says, behind the result's place.
 ///
 /// # Safety
-/// `inputs` as [`load`] asks; operands do not come with the call where [`Map::NUMBERS`] says so.
+/// `inputs` as [`load`] asks; without [`Map::NUMBERS`] no operand came with the call.
 #[inline(always)]
 unsafe fn fetch<M, const V: usize>(inputs: &Inputs<M>, mode: u32, at: [i64; 4]) -> [Loaded; 3]
 where
