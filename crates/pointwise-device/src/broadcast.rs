@@ -377,10 +377,11 @@ pub(crate) fn one_each(mode: u32) -> u32 {
 /// and, behind them, of the operands, or two items in the first blocks, as [`TWO_SHIFT`] says.
 ///
 /// # Safety
-/// Blocks that have two items a thread have no thread without, and no operand is one value then. There are threads enough for all items. For each of `items < 2^31` items, the place that
-/// `steps` finds in `y` is valid for writing `V` elements and aligned to them, that in each operand likewise for reading,
-/// or for one element where `mode` says that it is one for all `V`. No element of `y` belongs to two items, and one that
-/// is also an operand's belongs to the same item there.
+/// Blocks that have two items a thread have no thread without, and no operand is one value then. There are threads
+/// enough for all items. For each of `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V`
+/// elements and aligned to them, that in each operand likewise for reading, or for one element where `mode` says that it
+/// is one for all `V`. No element of `y` belongs to two items, and one that is also an operand's belongs to the same item
+/// there.
 #[inline(always)]
 pub unsafe fn tiled<M, const V: usize, const N: usize>(
     inputs: &Inputs<M>,

@@ -25,7 +25,7 @@ const TWO_LONG_MIN: u64 = 1 << 19;
 const TWO_LONG_HALF_MIN: u64 = 1 << 22;
 /// Threads that are resident on a multiprocessor of sm_80, sm_90 or sm_100, of kernels with at most 32 registers.
 const RESIDENT: u64 = 2048;
-/// Threads of a block of single elements, where neither was asked for.
+/// Threads of a block of single elements, where neither these nor a number of threads was asked for.
 const FEW_THREADS: u32 = 256;
 /// Fewer elements than this do not pay for a table in each block.
 const TABLE_MIN: u64 = 1 << 14;

@@ -337,11 +337,12 @@ impl UnaryKernel {
                     // SAFETY: the caller's contract.
                     None => unsafe { self.launch(context, x, target, stream, words) },
                     Some(walk) => {
-                        let plan = self.plan_strided(x, &walk)?;
-                        let entry = (self.def.entry)(x.dtype(), plan.variant)
+                        let threads = self.settings.threads;
+                        check::threads(threads)?;
+                        let entry = (self.def.entry)(x.dtype(), Variant::DirectStrided)
                             .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
                         let function = entry.function(context)?;
-                        let queue = Queue { context, function, stream, threads: plan.threads, groups: true };
+                        let queue = Queue { context, function, stream, threads, groups: true };
                         let at = [target.addr(), x.address(), 0, 0];
                         let tensors = Tensors { at, sizes: [sizes[0], sizes[1], 0, 0], results: 1, numbers: 0 };
                         let arguments = Arguments { tensors: [&[1], &[0]], words: [&[0], &words], place: None };
