@@ -1,8 +1,8 @@
 //! Thread indices, under cuda_std's names.
 
 use core::arch::nvptx::{
-    _block_dim_x, _block_idx_x, _block_idx_y, _block_idx_z, _grid_dim_x, _grid_dim_y, _thread_idx_x, _thread_idx_y,
-    _thread_idx_z,
+    _block_dim_x, _block_dim_y, _block_dim_z, _block_idx_x, _block_idx_y, _block_idx_z, _grid_dim_x, _grid_dim_y,
+    _thread_idx_x, _thread_idx_y, _thread_idx_z,
 };
 
 /// `threadIdx.x`.
@@ -54,6 +54,20 @@ pub fn block_dim_x() -> u32 {
     unsafe { _block_dim_x() as u32 }
 }
 
+/// `blockDim.y`.
+#[inline(always)]
+pub fn block_dim_y() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { _block_dim_y() as u32 }
+}
+
+/// `blockDim.z`.
+#[inline(always)]
+pub fn block_dim_z() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { _block_dim_z() as u32 }
+}
+
 /// `gridDim.x`.
 #[inline(always)]
 pub fn grid_dim_x() -> u32 {
@@ -87,6 +101,14 @@ pub fn index_1d_wide() -> u64 {
 pub fn sync_threads() {
     // SAFETY: a barrier; without `nomem`, so that no memory access moves across it.
     unsafe { core::arch::asm!("bar.sync 0;", options(nostack)) }
+}
+
+/// Waits for the threads of the warp that have not ended (`bar.warp.sync`). No instruction where they are together, but
+/// neither compiler nor assembler moves an access to memory across.
+#[inline(always)]
+pub fn sync_warp() {
+    // SAFETY: a barrier that threads which have ended count for; without `nomem`.
+    unsafe { core::arch::asm!("bar.warp.sync 0xffffffff;", options(nostack)) }
 }
 
 /// The value, of which the compiler knows nothing any more.

@@ -60,7 +60,9 @@ pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: 
             add(rule, statement.line, statement.text);
         }
         let opcode = statement.opcode();
-        if opcode.starts_with("bar.") || opcode.starts_with("barrier.") {
+        // A warp's barrier waits for no other warp, so that one too many does no harm.
+        let is_of_a_warp = opcode.starts_with("bar.warp.");
+        if !is_of_a_warp && (opcode.starts_with("bar.") || opcode.starts_with("barrier.")) {
             barriers += 1;
         }
         let Some(access) = Access::of(opcode) else {

@@ -205,8 +205,9 @@ pub struct OwnAngles {
 
 /// Calls a macro, its path in parentheses, for each template, angle source, element type and strategy that has a
 /// kernel: `visitor! { template source type strategy, args }`. The template is `rope`, whose blocks share cosines and
-/// sines, `rope_solo`, whose threads find their own, or `rope_whole`, likewise by tables of the tensors' type, for heads all
-/// of whose lanes rotate. The only place where they are listed.
+/// sines, `rope_solo`, whose threads find their own, or `rope_whole`, likewise by tables of the tensors' type, for heads
+/// all of whose lanes rotate; `rope_whole_ids` takes positions, and of `rope_whole_pairs` pairs are neighbours. The only
+/// place where they are listed.
 #[macro_export]
 macro_rules! rope_entries {
     ($visitor:tt $args:tt) => {
@@ -215,9 +216,14 @@ macro_rules! rope_entries {
         $crate::rope_entries! { @types $visitor $args angles f32 f16 bf16 }
         $crate::rope_entries! { @types $visitor $args tables f32 f16 bf16 }
         $crate::rope_entries! { @types $visitor $args own_tables f16 bf16 }
-        $crate::rope_entries! { @strategies $visitor $args rope_whole tables f32 explicit_parallel register_copy }
-        $crate::rope_entries! { @strategies $visitor $args rope_whole own_tables f16 explicit_parallel register_copy }
-        $crate::rope_entries! { @strategies $visitor $args rope_whole own_tables bf16 explicit_parallel register_copy }
+        $crate::rope_entries! { @whole $visitor $args rope_whole }
+        $crate::rope_entries! { @whole $visitor $args rope_whole_ids }
+        $crate::rope_entries! { @whole $visitor $args rope_whole_pairs }
+    };
+    (@whole $visitor:tt $args:tt $template:ident) => {
+        $crate::rope_entries! { @strategies $visitor $args $template tables f32 explicit_parallel register_copy }
+        $crate::rope_entries! { @strategies $visitor $args $template own_tables f16 explicit_parallel register_copy }
+        $crate::rope_entries! { @strategies $visitor $args $template own_tables bf16 explicit_parallel register_copy }
     };
     (@types $visitor:tt $args:tt $source:ident $($type:ident)*) => { $(
         $crate::rope_entries! { @strategies $visitor $args rope $source $type direct explicit_parallel register_copy }

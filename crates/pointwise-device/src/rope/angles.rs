@@ -381,7 +381,7 @@ unsafe fn given(list: *const u8, at: i64, flags: u32) -> i64 {
 
 /// What a list of positions has for a token: 64 bits, or the lower 32 of them, or, without a list, zeros.
 #[derive(Clone, Copy)]
-pub(super) struct Given([u32; 2]);
+pub(super) struct Given(pub(super) [u32; 2]);
 
 /// What the list of positions has for a token, given by its batch entry and its row, for a thread that finds its own
 /// angles. It is not looked at here, so that nothing waits for it yet; and without a list no load is there to wait for.
@@ -405,12 +405,20 @@ pub(super) unsafe fn own_given(ids: *const u8, flags: u32, angles: &OwnAngles, (
     Given([word as u32, (word >> 32) as u32])
 }
 
+impl Given {
+    /// The number that was read, by the flags that it was read with.
+    #[inline(always)]
+    pub(super) fn number(self, flags: u32) -> i64 {
+        let Given([low, high]) = self;
+        let sign = (low as i32 >> 31) as u32;
+        (u64::from(if flags & WIDE_IDS != 0 { high } else { sign }) << 32 | u64::from(low)) as i64
+    }
+}
+
 /// The position of a token, with what [`own_given`] read for it.
 #[inline(always)]
-pub(super) fn own_position(Given([low, high]): Given, flags: u32, angles: &OwnAngles, row: u32) -> i64 {
-    let sign = (low as i32 >> 31) as u32;
-    let given = (u64::from(if flags & WIDE_IDS != 0 { high } else { sign }) << 32 | u64::from(low)) as i64;
-    angles.offset + given + i64::from(if flags & IDS != 0 { 0 } else { row })
+pub(super) fn own_position(given: Given, flags: u32, angles: &OwnAngles, row: u32) -> i64 {
+    angles.offset + given.number(flags) + i64::from(if flags & IDS != 0 { 0 } else { row })
 }
 
 /// Cosines and sines of the pairs of a thread's two vectors, for a thread that finds its own, times `scale`.
@@ -442,36 +450,6 @@ pub(super) unsafe fn own<S: Source, const V: usize>(
         unroll!(i < V => {
             cos[i] = cos[i] * factors[0] * scale;
             sin[i] = sin[i] * factors[1] * scale;
-        });
-    }
-    (cos, sin)
-}
-
-/// As [`own`], of tables that have a row: without a branch to the loads. Where one works out what it reads, that is slower.
-///
-/// # Safety
-/// As there.
-#[inline(always)]
-pub(super) unsafe fn own_read<S: Source, const V: usize>(
-    tables: [*const u8; 2],
-    flags: u32,
-    angles: &OwnAngles,
-    scale: f32,
-    (batch, position): (u32, i64),
-    lane: u32,
-) -> ([f32; V], [f32; V]) {
-    let known = (position as u64) < angles.rows as u64;
-    // Of a position that no table has, the first row is read, and nothing made of it.
-    let row = if known { position } else { 0 };
-    let pairs = own_pairs(flags, angles, lane);
-    // SAFETY: the caller's contract.
-    let (mut cos, mut sin) = unsafe { S::late::<V>([[0; 2]; 4], tables, angles.tables, batch, row, pairs) };
-    if flags & PLAIN == 0 || !known {
-        let factors = [angles.factor, angles.factor * angles.sin_sign];
-        unroll!(i < V => {
-            // Without a position the token is not rotated.
-            cos[i] = if known { cos[i] * factors[0] } else { 1.0 } * scale;
-            sin[i] = if known { sin[i] * factors[1] * scale } else { 0.0 };
         });
     }
     (cos, sin)

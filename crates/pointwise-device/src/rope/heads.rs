@@ -218,7 +218,7 @@ fn deal<const V: usize>((a, b): &([f32; V], [f32; V]), i: usize) -> f32 {
 
 /// The elements of a vector as f32.
 #[inline(always)]
-fn lanes<E: Packed + RopeElement, const V: usize>(words: Words) -> [f32; V] {
+pub(super) fn lanes<E: Packed + RopeElement, const V: usize>(words: Words) -> [f32; V] {
     let per_word = 8 / size_of::<E>();
     let halves = [E::unpack(words[0]), E::unpack(words[1])];
     let mut lanes = [0.0; V];
@@ -228,7 +228,7 @@ fn lanes<E: Packed + RopeElement, const V: usize>(words: Words) -> [f32; V] {
 
 /// The inverse of [`lanes`], each rounded once.
 #[inline(always)]
-fn words<E: Packed + RopeElement, const V: usize>(lanes: [f32; V]) -> Words {
+pub(super) fn words<E: Packed + RopeElement, const V: usize>(lanes: [f32; V]) -> Words {
     let per_word = 8 / size_of::<E>();
     let mut halves = [[E::Compute::ZERO; 8]; 2];
     unroll!(i < V => { halves[i / per_word][i % per_word] = E::from_f32(lanes[i]); });

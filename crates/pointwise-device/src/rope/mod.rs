@@ -8,8 +8,8 @@
 //! Of [`solo()`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. Its parameters
 //! are few and its offsets have 32 bits, as most of a short call is the way to its first load.
 //!
-//! Of [`whole()`] likewise, by tables of the tensors' type, for heads all of whose lanes rotate, in tensors of two dimensions
-//! above them.
+//! Of [`whole()`] likewise, by tables of the tensors' type, for heads all of whose lanes rotate. It has an entry for each
+//! kind of pairs and positions, and the host works out what it can: no call has less to do before its first load.
 
 mod angles;
 mod heads;
@@ -115,37 +115,45 @@ macro_rules! export_rope {
 #[allow_internal_unstable(abi_gpu_kernel)]
 macro_rules! __rope_entry {
     (rope $source:ident $type:ident $strategy:ident, ()) => {
-        $crate::__rope_entry! { @ rope, rope, Walk, [starts: *const u8], $source $type $strategy }
+        $crate::__rope_entry! { @entry rope $source $type $strategy, rope [$crate::__rope_source!($source)] [],
+            [qx: *const E, qy: *mut E, kx: *const E, ky: *mut E, ids: *const u8, starts: *const u8, first: *const u8,
+                second: *const u8, walk: $crate::rope::Walk],
+            [qx, qy, kx, ky, ids, starts, first, second, &walk] }
     };
     (rope_solo $source:ident $type:ident $strategy:ident, ()) => {
-        $crate::__rope_entry! { @ rope_solo, solo, Solo, [], $source $type $strategy }
+        $crate::__rope_entry! { @entry rope_solo $source $type $strategy, solo [$crate::__rope_source!($source)] [],
+            [qx: *const E, qy: *mut E, kx: *const E, ky: *mut E, ids: *const u8, first: *const u8, second: *const u8,
+                walk: $crate::rope::Solo],
+            [qx, qy, kx, ky, ids, first, second, &walk] }
     };
     (rope_whole $source:ident $type:ident $strategy:ident, ()) => {
-        $crate::__rope_entry! { @ rope_whole, whole, Whole, [], $source $type $strategy }
+        $crate::__rope_entry! { @whole rope_whole $source $type $strategy, [false, false] }
     };
-    (@ $template:ident, $function:ident, $walk:ident, [$($starts:ident: $pointer:ty)?],
-        $source:ident $type:ident $strategy:ident) => {
+    (rope_whole_ids $source:ident $type:ident $strategy:ident, ()) => {
+        $crate::__rope_entry! { @whole rope_whole_ids $source $type $strategy, [false, true] }
+    };
+    (rope_whole_pairs $source:ident $type:ident $strategy:ident, ()) => {
+        $crate::__rope_entry! { @whole rope_whole_pairs $source $type $strategy, [true, false] }
+    };
+    (@whole $template:ident $source:ident $type:ident $strategy:ident, $flags:tt) => {
+        $crate::__rope_entry! { @entry $template $source $type $strategy, whole [] $flags,
+            [qx: *const E, qy: *mut E, first: *const u8, second: *const u8, walk: $crate::rope::Whole, ids: *const u8,
+                kx: *const E, ky: *mut E],
+            [qx, qy, first, second, &walk, ids, kx, ky] }
+    };
+    (@entry $template:ident $source:ident $type:ident $strategy:ident, $function:ident [$($of:ty)?]
+        [$($flag:literal),*], [$($param:ident: $of_param:ty),*], [$($argument:expr),*]) => {
         const _: () = {
             type E = $crate::element::ty::$type;
 
             /// # Safety
             /// That of the template in `pointwise_device::rope`; the host checks it before the launch.
             #[unsafe(export_name = $crate::symbol!($template, $source, $type, $strategy))]
-            unsafe extern "gpu-kernel" fn entry(
-                qx: *const E,
-                qy: *mut E,
-                kx: *const E,
-                ky: *mut E,
-                ids: *const u8,
-                $($starts: $pointer,)?
-                first: *const u8,
-                second: *const u8,
-                walk: $crate::rope::$walk,
-            ) {
+            unsafe extern "gpu-kernel" fn entry($($param: $of_param),*) {
                 // SAFETY: this entry's own contract.
                 unsafe {
-                    $crate::rope::$function::<E, $crate::__rope_source!($source), { $crate::__rope_vector!($strategy) }>(
-                        qx, qy, kx, ky, ids, $($starts,)? first, second, &walk,
+                    $crate::rope::$function::<E, $($of,)? { $crate::__rope_vector!($strategy) } $(, $flag)*>(
+                        $($argument),*
                     )
                 }
             }

@@ -1,55 +1,141 @@
 //! The template for heads all of whose lanes rotate, by tables of the tensors' type.
 
-use pointwise_core::rope::{NEIGHBOURS, RopeElement, Whole, WholePlace};
+use pointwise_core::maths::prim::fma;
+use pointwise_core::rope::{PLAIN, RopeElement, WIDE_IDS, Whole, WholePlace, WholeSide, rotate};
 
-use super::angles::{self, Source};
-use super::heads::rotated;
-use crate::packed::Packed;
+use super::angles::Given;
+use super::heads::{Words, lanes, words};
+use crate::packed::{Packed, unroll};
 use crate::{memory, thread};
 
 /// Rotates the tokens and heads that fall to this block, by two vectors of `V` elements a thread. They are under way at
-/// once, with the entries of its tables. No positions are given, so that `_ids` is not read.
+/// once, with the entries of its tables. With `PAIRS` a pair is two neighbours of a vector, before and after, else a
+/// lane of each. With `IDS` the row of a token is given, else it is the token's number.
 ///
 /// # Safety
 /// The tensors have the elements that `walk` reaches, aligned for vectors of `V`; outputs are disjoint from inputs, or
-/// the very same; tables are as `walk` describes them, and aligned for loads of `V` entries, or of `V / 2` where pairs are
-/// neighbours; pairs are halves, or neighbours before and after.
+/// the very same; tables are as `walk` describes them, and aligned for loads of `V` entries, or of `V / 2` with
+/// `PAIRS`. With `IDS` they have a row; else they have one for each token.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn whole<E: Packed + RopeElement, S: Source, const V: usize>(
+pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, const IDS: bool>(
     qx: *const E,
     qy: *mut E,
-    kx: *const E,
-    ky: *mut E,
-    _ids: *const u8,
     first: *const u8,
     second: *const u8,
     walk: &Whole,
+    ids: *const u8,
+    kx: *const E,
+    ky: *mut E,
 ) {
-    let block = [thread::block_idx_x(), thread::block_idx_y(), thread::block_idx_z()];
-    let thread = [thread::thread_idx_x(), thread::thread_idx_y(), thread::thread_idx_z()];
-    let WholePlace { works, is_k, token, head, lane } = walk.place(block, thread::grid_dim_y(), thread);
-    if !works {
-        return;
-    }
-    let (batch, row) = walk.seq.divide(token);
-    let (side, (x, y)) = if is_k { (&walk.k, (kx, ky)) } else { (&walk.q, (qx, qy)) };
-    // No branch from here to the last load: the assembler would move no parameter's load across, and each is waited for.
-    let at = |[tokens, heads]: [u32; 2]| (token * tokens + head * heads + walk.start + lane) as usize;
-    let x = x.cast::<[E; V]>().wrapping_add(at(side.input));
-    let y = y.cast::<[E; V]>().wrapping_add(at(side.output));
-    let (apart, bytes) = (walk.lanes as usize, V * size_of::<E>());
+    let block @ [_, _, z] = [thread::block_idx_x(), thread::block_idx_y(), thread::block_idx_z()];
+    let thread @ [lane, ..] = [thread::thread_idx_x(), thread::thread_idx_y(), thread::thread_idx_z()];
+    let tile @ [width, ..] = [thread::block_dim_x(), thread::block_dim_y(), thread::block_dim_z()];
+    let WholePlace { works, is_k, token, head } = walk.place(block, tile, thread);
+    // The first head of the first token is loaded where there is none, so that no branch is before the loads: the
+    // assembler moves no parameter's load across, and each is waited for.
+    let (token, head) = if works { (token, head) } else { (0, 0) };
+    // First of all, as others wait for it.
+    // SAFETY: the caller's contract.
+    let given = IDS.then(|| unsafe { given(ids, z * walk.ids[0] + token * walk.ids[1], walk.flags) });
+    let (x, y) = if is_k { (kx, ky) } else { (qx, qy) };
+    // Number by number, and both of each, or they go through memory.
+    let pick = |of: fn(&WholeSide) -> u32| {
+        let (q, k) = (of(&walk.q), of(&walk.k));
+        if is_k { k } else { q }
+    };
+    let input = [pick(|side| side.input[0]), pick(|side| side.input[1]), pick(|side| side.input[2])];
+    let output = [pick(|side| side.output[0]), pick(|side| side.output[1]), pick(|side| side.output[2])];
+    let (q, k) = (walk.scales[0], walk.scales[1]);
+    let scale = if is_k { k } else { q };
+    let at = |[outer, tokens, heads]: [u32; 3]| (z * outer + token * tokens + head * heads + lane) as usize;
+    let x = x.cast::<[E; V]>().wrapping_add(at(input));
+    let y = y.cast::<[E; V]>().wrapping_add(at(output));
+    let (apart, bytes) = (width as usize, V * size_of::<E>());
     // SAFETY: the lanes are inside the head; the caller's contract.
     unsafe {
-        let vectors = (memory::load_here(x.cast(), bytes), memory::load_here(x.wrapping_add(apart).cast(), bytes));
-        let place = (batch, walk.angles.offset + i64::from(row));
-        let (cos, sin) = angles::own_read::<S, V>([first, second], walk.flags, &walk.angles, side.scale, place, lane);
-        let (near, far) = if walk.flags & NEIGHBOURS == 0 {
-            rotated::<E, V>(vectors, &cos, &sin, 0)
-        } else {
-            rotated::<E, V>(vectors, &cos, &sin, NEIGHBOURS)
+        let near = memory::load_here(x.cast(), bytes);
+        let far = memory::load_here(x.wrapping_add(apart).cast(), bytes);
+        // The assembler would have these loads wait for the position. It moves none across a barrier with a branch
+        // behind it, be it one that no thread takes.
+        if IDS {
+            thread::sync_warp();
+            if thread::opaque(width) == 0 {
+                return;
+            }
+        }
+        let position = given.map_or(i64::from(token), |given| walk.offset + given.number(walk.flags));
+        let known = !IDS || (position as u64) < walk.rows as u64;
+        // Of a position that no table has, the first row is read, and nothing made of it.
+        let row = if known { position as u32 } else { 0 };
+        let entries = |table: *const u8, outer: u32, rows: u32| {
+            let pairs = if PAIRS { V / 2 } else { V };
+            let table = table.cast::<E>().wrapping_add((z * outer + row * rows) as usize + lane as usize * pairs);
+            if PAIRS {
+                let far = table.wrapping_add(V / 2 * apart);
+                let ([near, _], [far, _]) =
+                    (memory::load(table.cast(), bytes / 2), memory::load(far.cast(), bytes / 2));
+                if bytes / 2 < 8 { [near | far << 32, 0] } else { [near, far] }
+            } else {
+                memory::load(table.cast(), bytes)
+            }
         };
-        memory::store(y.cast(), near, bytes);
-        memory::store(y.wrapping_add(apart).cast(), far, bytes);
+        let mut cos = lanes::<E, V>(entries(first, walk.tables[0][0], walk.tables[0][1]));
+        let mut sin = lanes::<E, V>(entries(second, walk.tables[1][0], walk.tables[1][1]));
+        if walk.flags & PLAIN == 0 || !known {
+            let factors = [walk.factor, walk.factor * walk.sin_sign];
+            unroll!(i < V => {
+                // Without a position the token is not rotated.
+                cos[i] = if known { cos[i] * factors[0] } else { 1.0 } * scale;
+                sin[i] = if known { sin[i] * factors[1] * scale } else { 0.0 };
+            });
+        }
+        let (near, far) = rotated::<E, V, PAIRS>(near, far, &cos, &sin);
+        if works {
+            memory::store(y.cast(), near, bytes);
+            memory::store(y.wrapping_add(apart).cast(), far, bytes);
+        }
     }
+}
+
+/// What a list of positions has at a place, in words of 32 bits. It is not looked at here, so that nothing waits for it
+/// yet. Two loads of 32 bits, where one of 32 and one of 64 would wait for each other: of positions of 32 bits the
+/// second reads the same again.
+///
+/// # Safety
+/// The list has it.
+#[inline(always)]
+unsafe fn given(ids: *const u8, at: u32, flags: u32) -> Given {
+    let low = ids.cast::<u32>().wrapping_add(at as usize);
+    let high = low.wrapping_add((flags & WIDE_IDS != 0) as usize);
+    // SAFETY: the caller's contract.
+    let ([low, _], [high, _]) = unsafe { (memory::load_here(low.cast(), 4), memory::load_here(high.cast(), 4)) };
+    Given([low as u32, high as u32])
+}
+
+/// Rotates the `V` pairs of two vectors.
+#[inline(always)]
+fn rotated<E: Packed + RopeElement, const V: usize, const PAIRS: bool>(
+    near: Words,
+    far: Words,
+    cos: &[f32; V],
+    sin: &[f32; V],
+) -> (Words, Words) {
+    let (mut a, mut b) = (lanes::<E, V>(near), lanes::<E, V>(far));
+    if PAIRS {
+        unroll!(i < V / 2 => {
+            let j = V / 2 + i;
+            (a[2 * i], a[2 * i + 1]) = turned::<E>(a[2 * i], a[2 * i + 1], cos[i], sin[i]);
+            (b[2 * i], b[2 * i + 1]) = turned::<E>(b[2 * i], b[2 * i + 1], cos[j], sin[j]);
+        });
+    } else {
+        unroll!(i < V => { (a[i], b[i]) = turned::<E>(a[i], b[i], cos[i], sin[i]); });
+    }
+    (words::<E, V>(a), words::<E, V>(b))
+}
+
+/// [`rotate`]. Products of two numbers of 16 bits are exact in f32, so that one instruction does for two.
+#[inline(always)]
+fn turned<E>(a: f32, b: f32, cos: f32, sin: f32) -> (f32, f32) {
+    if size_of::<E>() < 4 { (fma(a, cos, -(b * sin)), fma(b, cos, a * sin)) } else { rotate(a, b, cos, sin) }
 }

@@ -285,25 +285,27 @@ impl<'a> RopeKernel<'a> {
         let function = entry.function(context)?;
         let p = &call.pointers;
         let (mut walk, mut template) = (call.walk, plan.template);
-        // The kernels whose threads find their own angles take no sequences.
-        let (starts, what): (&[*const u8], *mut c_void) = match &mut template {
-            Template::Shared => (&[p.starts], (&raw mut walk).cast()),
-            Template::Solo(solo) => (&[], (&raw mut *solo).cast()),
-            Template::Whole(whole) => (&[], (&raw mut *whole).cast()),
-        };
-        let mut addresses = [0_u64; 8];
-        let pointers = [p.qx, p.qy.cast_const(), p.kx, p.ky.cast_const(), p.ids].into_iter();
-        let pointers = pointers.chain(starts.iter().copied()).chain([p.first, p.second]);
-        let mut params = [null_mut(); 9];
-        let mut count = 0;
-        for ((pointer, address), param) in pointers.zip(&mut addresses).zip(&mut params) {
-            *address = pointer.addr() as u64;
-            *param = (&raw mut *address).cast();
-            count += 1;
+        let mut addresses = [p.qx, p.qy.cast_const(), p.kx, p.ky.cast_const(), p.ids, p.starts, p.first, p.second]
+            .map(|pointer| pointer.addr() as u64);
+        if let Template::Whole(whole) = &template {
+            for tensor in &mut addresses[..4] {
+                *tensor += whole.lanes_before as u64;
+            }
+            for (table, before) in addresses[6..].iter_mut().zip(whole.rows_before) {
+                *table += before as u64;
+            }
         }
-        params[count] = what;
+        let [qx, qy, kx, ky, ids, starts, first, second] = addresses.each_mut().map(|a| (&raw mut *a).cast::<c_void>());
+        // As the templates' entries take them. The kernels whose threads find their own angles take no sequences.
+        let (mut params, count) = match &mut template {
+            Template::Shared => ([qx, qy, kx, ky, ids, starts, first, second, (&raw mut walk).cast()], 9),
+            Template::Solo(solo) => ([qx, qy, kx, ky, ids, first, second, (&raw mut *solo).cast(), null_mut()], 8),
+            Template::Whole(whole) => {
+                ([qx, qy, first, second, (&raw mut whole.walk).cast(), ids, kx, ky, null_mut()], 8)
+            }
+        };
         let grid = Grid { blocks: plan.blocks, threads: plan.threads, shared: 0 };
         // SAFETY: the parameters are those of the plan's entry; the caller vouches for the memory.
-        unsafe { cuda::launch_grid(context, function, grid, stream, &mut params[..=count]) }
+        unsafe { cuda::launch_grid(context, function, grid, stream, &mut params[..count]) }
     }
 }

@@ -5,9 +5,9 @@ mod solo;
 mod whole;
 
 use pointwise_core::DType;
-use pointwise_core::rope::{
-    AXES, BATCH_OFFSETS, IDS, NEIGHBOURS, OwnAngles, SEQUENCES, Solo, TOKENS_INNER, Walk, Whole,
-};
+use pointwise_core::rope::{AXES, BATCH_OFFSETS, IDS, NEIGHBOURS, OwnAngles, SEQUENCES, Solo, TOKENS_INNER, Walk};
+
+pub(super) use whole::{WholeKind, WholePlan};
 
 use super::options::TYPES;
 use super::{Pointers, Source};
@@ -56,7 +56,7 @@ pub(super) enum Template {
     /// Threads find their own.
     Solo(Solo),
     /// Likewise, of heads that rotate whole.
-    Whole(Whole),
+    Whole(WholePlan),
 }
 
 /// A call to plan.
@@ -132,17 +132,28 @@ fn lanes_of_a_head(call: &Planned<'_>, walk: &Walk) -> u64 {
     u64::from((2 * walk.half + walk.rest_lanes).div_ceil(2 * widest)) * u64::from(walk.tokens)
 }
 
-/// The strategy, and elements of a vector, of a kernel whose threads find their own angles.
+/// The strategy, and elements of a vector, of a kernel whose threads find their own angles: narrow ones for little work.
 fn own_vector(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<(Strategy, u32)> {
-    let widest = 16 / call.dtype.size() as u32;
-    let serves = |vector: u32| vectors_fit(vector, call, walk) && angles_fit(vector, call, walk);
     let work = lanes_of_a_head(call, walk).saturating_mul(u64::from(walk.q.heads + walk.k.heads));
     let is_little = work < u64::from(call.multiprocessors) * OWN_ENOUGH;
+    let narrow = || {
+        let strategy = Strategy::ExplicitParallel;
+        (settings.strategy == Strategy::Auto && is_little)
+            .then(|| widest_vector(&Settings { strategy, ..settings.clone() }, call, walk))
+            .flatten()
+    };
+    narrow().or_else(|| widest_vector(settings, call, walk))
+}
+
+/// The strategy, and elements of the widest vector that it allows and that fits.
+fn widest_vector(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<(Strategy, u32)> {
+    let widest = 16 / call.dtype.size() as u32;
+    let serves = |vector: u32| vectors_fit(vector, call, walk) && angles_fit(vector, call, walk);
     match settings.strategy {
-        Strategy::ExplicitParallel if serves(widest / 2) => Some((Strategy::ExplicitParallel, widest / 2)),
-        Strategy::Auto if is_little && serves(widest / 2) => Some((Strategy::ExplicitParallel, widest / 2)),
         Strategy::Auto | Strategy::RegisterCopy if serves(widest) => Some((Strategy::RegisterCopy, widest)),
-        Strategy::Auto | Strategy::RegisterCopy if serves(widest / 2) => Some((Strategy::ExplicitParallel, widest / 2)),
+        Strategy::Auto | Strategy::RegisterCopy | Strategy::ExplicitParallel if serves(widest / 2) => {
+            Some((Strategy::ExplicitParallel, widest / 2))
+        }
         _ => None,
     }
 }
@@ -226,7 +237,13 @@ pub(super) fn entry(plan: &Plan, source: Source, dtype: DType) -> Option<&'stati
             matches!($template, Template::Solo(_))
         };
         ($template:ident rope_whole) => {
-            matches!($template, Template::Whole(_))
+            matches!($template, Template::Whole(WholePlan { kind: WholeKind::Plain, .. }))
+        };
+        ($template:ident rope_whole_ids) => {
+            matches!($template, Template::Whole(WholePlan { kind: WholeKind::Ids, .. }))
+        };
+        ($template:ident rope_whole_pairs) => {
+            matches!($template, Template::Whole(WholePlan { kind: WholeKind::Pairs, .. }))
         };
     }
     macro_rules! source {
