@@ -41,8 +41,8 @@ makes only where the upper half is that of the threshold. A call on `n` elements
 does not take is that of `place.after(n)`.
 
 `alibi` and `sinusoidal` take a shape. `alibi` is rounded once. The angles of `sinusoidal` are exact at every position but for
-`2^-46` of themselves; beside that f32 has 3 ULP, and results of 16 bits are rounded from a number within `2^-18` of itself
-and `2^-29`, of 8 bits within `2^-18`.
+`2^-46` of themselves; beside that f32 has 3 ULP, and results of 16 bits are rounded from a number within `2^-22`, of 8 bits
+within `2^-18`.
 ";
 
 const GRADIENTS_HEAD: &str = "

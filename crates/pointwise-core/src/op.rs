@@ -89,6 +89,9 @@ pub trait RandomMapOp<T>: Copy {
     fn apply(self, operands: [T; 3], bits: RandomWord<'_>) -> T;
 }
 
+/// Rows that are made from the first of them in a result of 16 bits.
+pub const GROUP: u32 = 4;
+
 /// Rows of a run of [`GeneratorOp::next`].
 pub const RUN: u32 = 32;
 
@@ -100,10 +103,16 @@ pub trait GeneratorOp: Copy {
     fn column(self, plane: u32, column: u32) -> Self::Column;
     /// The element of a row.
     fn element(self, column: Self::Column, row: u32) -> f32;
-    /// The element for a result of 16 bits, where a shorter computation survives the rounding.
+    /// For a result of 16 bits: the column, ready for the [`GROUP`] rows from `row` on, a multiple of it.
     #[inline(always)]
-    fn coarse(self, column: Self::Column, row: u32) -> f32 {
-        self.element(column, row)
+    fn begin_group(self, column: Self::Column, row: u32) -> Self::Column {
+        let _ = row;
+        column
+    }
+    /// For a result of 16 bits: the element, and the column ready for the next row of the group.
+    #[inline(always)]
+    fn next_of_group(self, column: Self::Column, row: u32) -> (f32, Self::Column) {
+        (self.element(column, row), column)
     }
     /// For a result of 8 bits: the column, ready for the rows from `row` on, a multiple of [`RUN`].
     #[inline(always)]

@@ -2,9 +2,9 @@
 //!
 //! A thread has `V` neighbouring columns, whose common part it computes once, and several rows. A block is `2^shift`
 //! threads wide and as many high as it has threads left; its rows lie one below another, so that the stores of a warp
-//! are neighbours. Of 8 bits a thread's own rows do: see [`GeneratorOp::next`].
+//! are neighbours. Of 8 bits a thread's own rows do: see [`GeneratorOp::next`]; of 16 bits they come in groups.
 
-use pointwise_core::op::RUN;
+use pointwise_core::op::{GROUP, RUN};
 use pointwise_core::{GeneratorOp, Value, Word};
 
 use crate::packed::{self, Packed, unroll};
@@ -23,7 +23,7 @@ pub struct Grid {
     pub down: u32,
     /// log2 of the threads of a block side by side.
     pub shift: u32,
-    /// Rows of a thread; of 8 bits a power of two up to [`RUN`].
+    /// Rows of a thread; of 16 bits a multiple of [`GROUP`], of 8 bits a power of two up to [`RUN`].
     pub each: u32,
 }
 
@@ -49,10 +49,12 @@ where
     let mut columns = [op.column(plane, column); V];
     unroll!(i < V => { columns[i] = op.column(plane, column + i as u32); });
     let height = thread::block_dim_x() >> grid.shift;
-    // Rows of 16 bits and more lie a block's height apart; those of 8 bits come one from the other.
-    let in_runs = const { size_of::<E>() == 1 };
-    let apart = if in_runs { 1 } else { height };
-    let mut row = if in_runs { (down * height + line) * grid.each } else { down * height * grid.each + line };
+    // Rows of 32 bits lie a block's height apart, of 16 bits groups of rows; those of 8 bits come one from the other.
+    let (in_runs, in_groups) = const { (size_of::<E>() == 1, size_of::<E>() == 2) };
+    let at_once = if in_groups { GROUP } else { 1 };
+    let apart = if in_runs { 1 } else { at_once * height };
+    let start = if in_runs { line * grid.each } else { at_once * line };
+    let mut row = down * height * grid.each + start;
     if in_runs && row < grid.rows {
         let mut before = row & !(RUN - 1);
         unroll!(i < V => { columns[i] = op.begin(columns[i], before); });
@@ -63,24 +65,31 @@ where
     }
     let start = (plane as u64 * grid.rows as u64 + row as u64) * grid.columns as u64 + column as u64;
     let mut y = y.wrapping_add(start as usize);
-    for _ in 0..grid.each {
-        if row >= grid.rows {
-            return;
+    for _ in 0..grid.each / at_once {
+        if in_groups && row < grid.rows {
+            unroll!(i < V => { columns[i] = op.begin_group(columns[i], row); });
         }
-        let mut lanes = [E::Compute::ZERO; V];
-        unroll!(i < V => {
-            let value;
-            if in_runs {
-                (value, columns[i]) = op.next(columns[i], row);
-            } else if size_of::<E>() == 2 {
-                value = op.coarse(columns[i], row);
-            } else {
-                value = op.element(columns[i], row);
+        let mut below = y;
+        unroll!(at most 4: k < at_once as usize => {
+            if row + k as u32 >= grid.rows {
+                return;
             }
-            lanes[i] = lane::<E>(value);
+            let mut lanes = [E::Compute::ZERO; V];
+            unroll!(i < V => {
+                let value;
+                if in_runs {
+                    (value, columns[i]) = op.next(columns[i], row);
+                } else if in_groups {
+                    (value, columns[i]) = op.next_of_group(columns[i], row + k as u32);
+                } else {
+                    value = op.element(columns[i], row);
+                }
+                lanes[i] = lane::<E>(value);
+            });
+            // SAFETY: plane, row and column are inside the tensor; the caller's contract.
+            unsafe { packed::store::<E, V>(below, lanes) }
+            below = below.wrapping_add(grid.columns as usize);
         });
-        // SAFETY: plane, row and column are inside the tensor; the caller's contract.
-        unsafe { packed::store::<E, V>(y, lanes) }
         row += apart;
         y = y.wrapping_add(apart as usize * grid.columns as usize);
     }

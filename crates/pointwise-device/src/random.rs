@@ -10,6 +10,7 @@ use core::arch::asm;
 use core::cell::Cell;
 
 use pointwise_core::num::Logic;
+pub use pointwise_core::philox::elements;
 use pointwise_core::philox::{BLOCK, half, whole};
 use pointwise_core::{Blocks, RandomOp, RandomWord, Value};
 
@@ -46,12 +47,6 @@ pub unsafe fn direct<E, O, const MASK: bool>(
         // SAFETY: i < n; the caller's contract.
         unsafe { element::<E, O, MASK>(x, y, mask, i, blocks, op) }
     }
-}
-
-/// Elements of a thread of [`register_copy`] whose vectors are of `lanes`.
-#[must_use]
-pub const fn elements(lanes: usize) -> usize {
-    if lanes < BLOCK { BLOCK } else { lanes }
 }
 
 /// Elements of a thread of [`explicit_parallel`].

@@ -101,7 +101,7 @@ pub(crate) fn sinusoidal(device: &Device, dtype: DType, strategy: Strategy, layo
             // rounded.
             let within = match dtype.size() {
                 4 => 0.0,
-                2 => exact.abs() * 2.0_f64.powi(-18) + 2.0_f64.powi(-29),
+                2 => 2.0_f64.powi(-22),
                 _ => 2.0_f64.powi(-18),
             };
             if (got - exact).abs() > tolerance(dtype, exact, 3.0) + within + angle * 2.0_f64.powi(-46) {

@@ -1,6 +1,6 @@
 //! Tensors made of their indices: position encodings.
 
-use crate::maths::phase::{exp2_f64, multiple, phase_of_exp2, sin_phase_coarse, sincos_phase, sincos_phase_coarse};
+use crate::maths::phase::{exp2_f64, multiple, phase_of_exp2, sincos_phase, sincos_phase_coarse};
 use crate::maths::prim::fma;
 use crate::op::{GeneratorOp, TableOp, Words};
 use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
@@ -140,8 +140,8 @@ impl TableOp for AlibiCausal {
 /// `sin(p w)`, column `2 i + 1` is `cos(p w)`, with `w = 10000^(-2 i / d_model)`.
 ///
 /// The angle is kept in 2^-64 turns, so that a multiple of it is exact modulo a turn: the error is 3 ulp of the result
-/// and `p 2^-46 w` radians, where f32 angles have `p 2^-24 w`. What 16 bits and less are rounded from is within `2^-18` of
-/// the result, `2^-29` and `p 2^-46 w`; 8 bits, made of the row before, from within `2^-18`.
+/// and `p 2^-46 w` radians, where f32 angles have `p 2^-24 w`. What 16 bits are rounded from, four rows made of the first
+/// of them, is within `2^-22` and `p 2^-46 w` of the result; 8 bits, a run of rows made of its first, within `2^-18`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sinusoidal {
     /// log2 of the ratio of a frequency to the one before.
@@ -165,12 +165,16 @@ impl Sinusoidal {
     }
 }
 
-/// A column of [`Sinusoidal`]: its frequency in 2^-64 turns, and whether it is a cosine; in a run, also what the next rows
-/// are made of.
+/// A column of [`Sinusoidal`]: its frequency in 2^-64 turns, and whether it is a cosine; also what the next
+/// rows are made of, in groups and in runs.
 #[derive(Clone, Copy, Debug)]
 pub struct SinusoidalColumn {
     frequency: u64,
     is_cosine: bool,
+    /// Sine and cosine of the row at hand, in a group.
+    here: (f32, f32),
+    /// Those of the frequency.
+    turn: (f32, f32),
     /// The element of the row at hand.
     value: f32,
     /// By how much the next row's is larger.
@@ -181,8 +185,19 @@ pub struct SinusoidalColumn {
 
 impl SinusoidalColumn {
     #[inline(always)]
-    const fn new(frequency: u64, is_cosine: bool) -> Self {
-        SinusoidalColumn { frequency, is_cosine, value: 0.0, change: 0.0, bend: 0.0 }
+    fn new(frequency: u64, is_cosine: bool) -> Self {
+        let turn = sincos_phase_coarse(frequency);
+        SinusoidalColumn { frequency, is_cosine, here: (0.0, 0.0), turn, value: 0.0, change: 0.0, bend: 0.0 }
+    }
+    #[inline(always)]
+    fn begin_group(self, phase: u64) -> Self {
+        SinusoidalColumn { here: sincos_phase_coarse(phase), ..self }
+    }
+    #[inline(always)]
+    fn next_of_group(self) -> (f32, Self) {
+        let ((sin, cos), (turn_sin, turn_cos)) = (self.here, self.turn);
+        let here = (fma(cos, turn_sin, sin * turn_cos), fma(-sin, turn_sin, cos * turn_cos));
+        (self.of((sin, cos)), SinusoidalColumn { here, ..self })
     }
     #[inline(always)]
     fn begin(self, row: u32) -> Self {
@@ -226,6 +241,10 @@ macro_rules! sinusoidal_rows {
             column.begin(row)
         }
         #[inline(always)]
+        fn next_of_group(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
+            column.next_of_group()
+        }
+        #[inline(always)]
         fn next(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
             column.next()
         }
@@ -239,9 +258,9 @@ impl GeneratorOp for Sinusoidal {
         SinusoidalColumn::new(self.frequency(column / 2), column & 1 != 0)
     }
     #[inline(always)]
-    fn coarse(self, column: SinusoidalColumn, row: u32) -> f32 {
+    fn begin_group(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
         // The column beside it shares what is the same in both.
-        column.of(sincos_phase_coarse(column.phase(row)))
+        column.begin_group(column.phase(row))
     }
 }
 
@@ -286,9 +305,11 @@ impl GeneratorOp for SinusoidalHalves {
         SinusoidalColumn::new(self.frequencies.frequency(pair), is_cosine)
     }
     #[inline(always)]
-    fn coarse(self, column: SinusoidalColumn, row: u32) -> f32 {
+    fn begin_group(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
+        // A cosine as a sine a quarter turn on: one formula for all columns.
         let quarter = if column.is_cosine { 1 << 62 } else { 0 };
-        sin_phase_coarse(column.phase(row).wrapping_add(quarter))
+        let sine = SinusoidalColumn { is_cosine: false, ..column };
+        sine.begin_group(column.phase(row).wrapping_add(quarter))
     }
 }
 

@@ -65,31 +65,16 @@ pub fn sincos_phase(phase: u64) -> (f32, f32) {
     turned(sin_poly(r, r2), cos_poly(r2), phase)
 }
 
-/// The same for results of 16 bits and less: each within `2^-18` of itself and `2^-31`.
+/// The same for results of 16 bits: each within `2^-22` of itself and `2^-31`.
 ///
-/// The remainder has 32 bits, as a conversion of 64 costs the GPU four times as much, and the polynomials are shorter.
+/// The remainder has 32 bits, as a conversion of 64 costs the GPU four times as much, and the cosine a term less.
 #[inline(always)]
 pub fn sincos_phase_coarse(phase: u64) -> (f32, f32) {
     let r = (phase >> 30) as i32 as f32 * (TURN / 4.0);
     let r2 = r * r;
-    // Minimax relative errors 2^-19.0 and 2^-24.6.
-    let s = fma(fma(r2, 0.008_163_281, -0.166_633_9), r2 * r, r);
+    // Minimax relative error 2^-24.6.
     let c = fma(r2, fma(r2, -0.001_359_185_3, 0.041_655_777), -0.499_998_85);
-    turned(s, fma(r2, c, 1.0), phase)
-}
-
-/// Sine of an angle of `phase` 2^-64 turns, for results of 16 bits and less: within `2^-18` of itself and `2^-29`.
-/// Where the cosine beside it is of no use, half the work of [`sincos_phase_coarse`].
-#[inline(always)]
-pub fn sin_phase_coarse(phase: u64) -> f32 {
-    let turn = (phase >> 32) as u32;
-    // All ones in the half of the turn around the half turn, which is mirrored: half a turn less the angle.
-    let far = (turn.wrapping_add(0x4000_0000) as i32 >> 31) as u32;
-    let r = (turn ^ far & 0x7FFF_FFFF).wrapping_sub(far) as i32 as f32 * TURN;
-    let r2 = r * r;
-    // Minimax relative error 2^-19.8 up to a quarter turn.
-    let s = fma(r2, fma(r2, -0.000_185_422_22, 0.008_314_275), -0.166_658_53);
-    fma(s, r2 * r, r)
+    turned(sin_poly(r, r2), fma(r2, c, 1.0), phase)
 }
 
 /// Radians of 2^-32 turns.

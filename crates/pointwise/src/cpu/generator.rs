@@ -1,6 +1,6 @@
 //! `y[plane, row, column] = op(plane, row, column)`.
 
-use pointwise_core::op::{RUN, Words};
+use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{Element, GeneratorOp, TableOp, Word};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -86,10 +86,23 @@ where
                     }
                 }
             }
+        } else if size_of::<E>() == 2 {
+            for at in row & !(GROUP - 1)..row + rows {
+                if at % GROUP == 0 {
+                    common.iter_mut().for_each(|column| *column = op.begin_group(*column, at));
+                }
+                for (i, column) in common.iter_mut().enumerate() {
+                    let value;
+                    (value, *column) = op.next_of_group(*column, at);
+                    if at >= row {
+                        write(at, i, value);
+                    }
+                }
+            }
         } else {
             for at in row..row + rows {
                 for (i, &column) in common.iter().enumerate() {
-                    write(at, i, if size_of::<E>() == 2 { op.coarse(column, at) } else { op.element(column, at) });
+                    write(at, i, op.element(column, at));
                 }
             }
         }

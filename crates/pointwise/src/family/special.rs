@@ -284,8 +284,8 @@ pub(super) mod ops {
     /// `p w_i`, `w_i = 10000^(-2 i / d_model)`, rounded once.
     ///
     /// The error of an f32 is at most 3 ULP and `2^-46 p w_i` radians of the angle, at every position: angles are
-    /// reduced exactly, in fixed point. Elements of 16 bits are rounded from a number within `2^-18` of itself and `2^-29`,
-    /// those of 8 bits within `2^-18`, and `2^-46 p w_i` likewise.
+    /// reduced exactly, in fixed point. Elements of 16 bits are rounded from a number within `2^-22`, those of 8 bits
+    /// within `2^-18`, and `2^-46 p w_i` likewise.
     ///
     /// # Errors
     /// As [`GeneratorKernel::run`](crate::GeneratorKernel::run).

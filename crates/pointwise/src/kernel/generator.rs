@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::family::generator::{Alibi, Sinusoidal};
-use pointwise_core::op::{MAX_PARAMS, RUN, Words};
+use pointwise_core::op::{GROUP, MAX_PARAMS, RUN, Words};
 use pointwise_core::{DType, OpInfo};
 
 use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings, scalar};
@@ -273,6 +273,8 @@ impl GeneratorKernel {
         if dtype.size() == 1 {
             // A part of a run, of which the beginning costs more than the rows: see GeneratorOp::next.
             each = (2 * each).next_power_of_two().clamp(MIN_OF_A_RUN, RUN);
+        } else if dtype.size() == 2 {
+            each = each.next_multiple_of(GROUP);
         }
         let (across, down) = (lanes.div_ceil(1 << shift), rows.div_ceil(height * each));
         let blocks = u64::from(across) * u64::from(down) * u64::from(planes);
@@ -298,12 +300,13 @@ mod tests {
         for columns in [1_u32, 2, 3, 8, 31, 32, 33, 96, 100, 768, 1000, 4096] {
             for rows in [1_u32, 2, 7, 100] {
                 let settings = [(32, 1), (96, 1), (256, 1), (1024, 100_000)];
-                for ((threads, busy), dtype) in settings.into_iter().flat_map(|s| [(s, DType::F32), (s, DType::F8E4M3)])
-                {
+                let types = [DType::F32, DType::BF16, DType::F8E4M3];
+                for ((threads, busy), dtype) in settings.into_iter().flat_map(|s| types.map(|dtype| (s, dtype))) {
                     let kernel = kernels::alibi(false).threads(threads).strategy(Strategy::Direct);
                     let call = Call { sizes: [2, rows, columns], words: Words::default() };
                     let cover = kernel.cover(&call, dtype, 4096, busy).unwrap();
-                    assert!(dtype == DType::F32 || cover.each.is_power_of_two() && cover.each <= RUN);
+                    assert!(dtype != DType::BF16 || cover.each.is_multiple_of(GROUP));
+                    assert!(dtype != DType::F8E4M3 || cover.each.is_power_of_two() && cover.each <= RUN);
                     let height = threads >> cover.shift;
                     assert_eq!(height << cover.shift, threads, "a block is a rectangle");
                     let mut seen = vec![0_u8; (2 * rows * columns) as usize];
@@ -314,10 +317,12 @@ mod tests {
                             let column = (across << cover.shift) + (thread & ((1 << cover.shift) - 1));
                             for k in 0..cover.each {
                                 let line = thread >> cover.shift;
-                                let row = if dtype == DType::F32 {
-                                    down * height * cover.each + line + k * height
-                                } else {
-                                    (down * height + line) * cover.each + k
+                                let row = match dtype {
+                                    DType::F32 => down * height * cover.each + line + k * height,
+                                    DType::BF16 => {
+                                        down * height * cover.each + GROUP * (line + k / GROUP * height) + k % GROUP
+                                    }
+                                    _ => (down * height + line) * cover.each + k,
                                 };
                                 if column < columns && row < rows {
                                     seen[((plane * rows + row) * columns + column) as usize] += 1;

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use pointwise_core::family::random::last_kept;
 use pointwise_core::op::Words;
-use pointwise_core::philox::BLOCK;
+use pointwise_core::philox;
 use pointwise_core::{DType, OpInfo, Philox, Word};
 
 use super::plan::{Call, plan};
@@ -274,8 +274,7 @@ impl DropoutKernel {
 
     fn plan_for(&self, x: &TensorView<'_>, y: usize, mask: Option<usize>) -> Result<Plan> {
         check::threads(self.settings.threads)?;
-        // No fewer than a block of random bits serves.
-        let lanes = (16 / x.dtype().size()).max(BLOCK);
+        let lanes = philox::elements(16 / x.dtype().size());
         let wish = |strategy, threads| {
             plan(&Call {
                 x: x.address(),
