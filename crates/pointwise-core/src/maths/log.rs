@@ -26,16 +26,16 @@ fn log_poly(f: f32) -> f32 {
     fma(f, q, -0.499_999_85)
 }
 
-/// As [`log_poly`] for `-1/4 <= f <= 1/2`; the relative error it adds is below `2^-26.2`.
+/// As [`log_poly`] for `-1/4 <= f <= 1/2`; the relative error it adds is below `2^-26.3`.
 #[inline(always)]
 fn log1p_poly(f: f32) -> f32 {
-    let q = fma(f, -0.042_017_307, 0.101_037_7);
-    let q = fma(f, q, -0.130_718_8);
-    let q = fma(f, q, 0.145_109_09);
-    let q = fma(f, q, -0.166_598_36);
-    let q = fma(f, q, 0.199_896_47);
-    let q = fma(f, q, -0.249_995_95);
-    let q = fma(f, q, 0.333_334_83);
+    let q = fma(f, -0.042_754_64, 0.101_795_24);
+    let q = fma(f, q, -0.130_814_05);
+    let q = fma(f, q, 0.145_008_58);
+    let q = fma(f, q, -0.166_580_59);
+    let q = fma(f, q, 0.199_902_2);
+    let q = fma(f, q, -0.249_996_59);
+    let q = fma(f, q, 0.333_334_68);
     fma(f, q, -0.500_000_06)
 }
 
