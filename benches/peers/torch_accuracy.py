@@ -9,9 +9,9 @@ special values and 2^N random tuples (a quarter of more operands; at most 2^28 i
 operand in 16 bits over every code of x with 16 grads before the random ones, and with 2^32 over all pairs. Everything stays on the
 GPU: results are compared there with a float64 reference, which is the same op of PyTorch in float64, but for
 
-- gelu, gelu_tanh, softplus, silu, mish, leaky_relu, hardswish, nan_to_num: formulas in `ONE` below, by erfc and
-  logistic functions that keep the negative tail, with parameters as f32 holds them, and infinite where the product of
-  f32 is;
+- gelu, gelu_tanh, softplus, silu, mish, leaky_relu, hardswish, hardsigmoid, nan_to_num: formulas in `ONE` below, by
+  erfc and logistic functions that keep the negative tail, with parameters as f32 holds them, and infinite where the
+  product of f32 is;
 - div_trunc, floor_divide, lerp: their steps, each rounded to f32, as PyTorch documents and compiles them;
 - gated ops: the activation rounded to f32, times the value; left out where that activation is subnormal;
 - exact ops of several operands in 16 bits: float64 rounded to f32 first, where their arithmetic is done;
@@ -155,7 +155,8 @@ ONE = {
     "elu": (F.elu, None),
     "selu": (F.selu, None),
     "hardswish": (F.hardswish, hardswish),
-    "hardsigmoid": (F.hardsigmoid, None),
+    # PyTorch's kernel multiplies by 1/6 as f32 holds it, also in float64.
+    "hardsigmoid": (F.hardsigmoid, lambda x: (x + 3).clamp(0, 6) / 6),
     "hardtanh": (F.hardtanh, None),
     "softplus": (F.softplus, softplus),
     "mish": (F.mish, lambda x: x * torch.tanh(torch.log1p(torch.exp(x)))),

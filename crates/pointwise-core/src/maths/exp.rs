@@ -1,6 +1,6 @@
 //! `exp`, `exp2`, `expm1` and the parts of an exponential that the other functions are made of.
 
-use super::prim::{ROUND_MAGIC, at_least, at_most, exp2_estimate, fma, if_above};
+use super::prim::{ROUND_MAGIC, at_least, at_most, fma};
 
 /// log2 e rounded to f32.
 pub(super) const LOG2_E: f32 = core::f32::consts::LOG2_E;
@@ -131,20 +131,23 @@ fn expm1_poly(r: f32) -> f32 {
     fma(r * r, q, r)
 }
 
-/// `e^x - 1` for `x <= 0`, at most 2.5 ulp.
+/// `e^x - 1` for `x <= 0`, at most 1 ulp.
 #[inline(always)]
 pub fn expm1_negative(x: f32) -> f32 {
-    // x + x^2 Q(x) for -1 <= x, Q of degree 5, minimax relative error 2^-28.4.
-    let q = fma(x, 0.000_129_312_23, 0.001_301_710_7);
-    let q = fma(x, q, 0.008_276_925);
-    let q = fma(x, q, 0.041_647_88);
-    let q = fma(x, q, 0.166_663_77);
-    let q = fma(x, q, 0.499_999_85);
-    // Not x + x^2 q, which would lose the sign of -0.
-    let near = x * fma(x, q, 1.0);
-    // Below, what the estimate is off by is small beside the result.
-    let far = exp2_estimate(x * LOG2_E) - 1.0;
-    if_above(-1.0, x, far, near)
+    let c = at_least(x, -26.0);
+    let t = fma(c, LOG2_E, ROUND_MAGIC);
+    let n = t - ROUND_MAGIC;
+    // What LN_2_HI lacks is small beside 2^n - 1.
+    let r = fma(n, -LN_2_HI, c);
+    // e^r - 1 = r + r^2 Q(r), Q of degree 4, minimax relative error of the result 2^-27.1.
+    let q = fma(r, 0.001_369_951_5, 0.008_369_254);
+    let q = fma(r, q, 0.041_670_717);
+    let q = fma(r, q, 0.166_665_15);
+    let q = fma(r, q, 0.499_999_82);
+    let p = fma(r * r, q, r);
+    let s = add_exponent(1.0, t);
+    // The sign is that of -0, which the sums lose.
+    fma(s, p, s - 1.0).copysign(x)
 }
 
 /// `e^x - 1` for `0 <= x <= 80`, exact for subnormal `x`.

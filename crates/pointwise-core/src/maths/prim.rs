@@ -330,19 +330,6 @@ pub fn recip_normal(b: f32) -> f32 {
     }
 }
 
-/// About `2^x`, relative error below `2^-22.5`; subnormal results may become zero.
-#[inline(always)]
-pub fn exp2_estimate(x: f32) -> f32 {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        ptx!("ex2.approx.ftz.f32 {}, {};", x)
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        super::exp2(x)
-    }
-}
-
 /// The logarithm where it is no number: of zeros -Inf, of negative numbers NaN, of infinity and NaN themselves. Of
 /// other numbers anything.
 #[inline(always)]
