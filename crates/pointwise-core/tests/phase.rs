@@ -75,12 +75,13 @@ fn multiples_wrap() {
     }
 }
 
-/// The element of a row as it comes in a group, in a result of 16 bits.
+/// The element of a row as it comes in its group, behind another one, in a result of 16 bits.
 fn in_group<O: GeneratorOp>(op: O, column: u32, row: u32) -> f32 {
-    let begin = row & !(GROUP - 1);
-    let mut column = op.begin_group(op.column(0, column), begin);
-    let mut value = f32::NAN;
-    for at in begin..=row {
+    let (mut column, mut value) = (op.column(0, column), f32::NAN);
+    for at in (row & !(GROUP - 1)).saturating_sub(GROUP)..=row {
+        if at % GROUP == 0 {
+            column = op.begin_group(column, at);
+        }
         (value, column) = op.next_of_group(column, at);
     }
     value

@@ -194,10 +194,10 @@ impl SinusoidalColumn {
         SinusoidalColumn { here: sincos_phase_coarse(phase), ..self }
     }
     #[inline(always)]
-    fn next_of_group(self) -> (f32, Self) {
+    fn turned(self) -> Self {
         let ((sin, cos), (turn_sin, turn_cos)) = (self.here, self.turn);
         let here = (fma(cos, turn_sin, sin * turn_cos), fma(-sin, turn_sin, cos * turn_cos));
-        (self.of((sin, cos)), SinusoidalColumn { here, ..self })
+        SinusoidalColumn { here, ..self }
     }
     #[inline(always)]
     fn begin(self, row: u32) -> Self {
@@ -241,10 +241,6 @@ macro_rules! sinusoidal_rows {
             column.begin(row)
         }
         #[inline(always)]
-        fn next_of_group(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
-            column.next_of_group()
-        }
-        #[inline(always)]
         fn next(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
             column.next()
         }
@@ -261,6 +257,10 @@ impl GeneratorOp for Sinusoidal {
     fn begin_group(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
         // The column beside it shares what is the same in both.
         column.begin_group(column.phase(row))
+    }
+    #[inline(always)]
+    fn next_of_group(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
+        (column.of(column.here), column.turned())
     }
 }
 
@@ -308,8 +308,11 @@ impl GeneratorOp for SinusoidalHalves {
     fn begin_group(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
         // A cosine as a sine a quarter turn on: one formula for all columns.
         let quarter = if column.is_cosine { 1 << 62 } else { 0 };
-        let sine = SinusoidalColumn { is_cosine: false, ..column };
-        sine.begin_group(column.phase(row).wrapping_add(quarter))
+        column.begin_group(column.phase(row).wrapping_add(quarter))
+    }
+    #[inline(always)]
+    fn next_of_group(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
+        (column.here.0, column.turned())
     }
 }
 
