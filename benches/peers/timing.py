@@ -21,16 +21,27 @@ WAITS = ("Context Sync", "Event Sync", "Stream Sync", "Stream Wait Event")
 
 class Timer:
     """Before each timed call comes a sleep of the GPU, during which the host enqueues what follows: neither its own time
-    nor a launch's shows; then, if it is to be `cold`, a write of twice the L2, right before the call as in our runner."""
+    nor a launch's shows; then, if it is to be `cold`, a write of twice the L2, right before the call as in our runner.
+
+    Lines that a kernel has loaded with `evict_last`, as inductor's do, outlive any write of others: the next call, of
+    whatever peer, would find its operands there. So they are made ordinary ones first."""
 
     def __init__(self):
         self.l2 = torch.cuda.get_device_properties(0).L2_cache_size
         self.flush = torch.empty(2 * self.l2, dtype=torch.uint8, device="cuda")
         # The driver's memset, as our runner has it: what follows PyTorch's own fill is up to 3 % faster (H200).
-        self.memset = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1").cuMemsetD8Async
+        driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+        self.reset_persisting, self.memset = driver.cuCtxResetPersistingL2Cache, driver.cuMemsetD8Async
         self.memset.argtypes = [ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, ctypes.c_void_p]
         self.cycles_per_us = 1500.0
         self.cycles_per_us = 1e6 / max(self.once(lambda: torch.cuda._sleep(1_000_000)), 1.0)
+
+    def release(self):
+        """Waits for all calls, and lets the L2 lines go that they wanted to be kept."""
+        torch.cuda.synchronize()
+        code = self.reset_persisting()
+        if code != 0:
+            raise RuntimeError(f"cuCtxResetPersistingL2Cache: error {code}")
 
     def clear(self):
         """Fills the L2 with something else."""
@@ -47,6 +58,8 @@ class Timer:
         pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(repeats)]
         filler = torch.cuda.Event(enable_timing=True)
         for i, (start, end) in enumerate(pairs):
+            if cold:
+                self.release()
             torch.cuda._sleep(int(sleep_us * self.cycles_per_us))
             if cold:
                 self.clear()
@@ -87,6 +100,7 @@ class Timer:
         with profiler.profile(use_device="cuda", use_cpu=False, use_kineto=True) as trace:
             for name, (call, _) in calls.items():
                 for _ in range(repeats[name]):
+                    self.release()
                     self.clear()
                     torch.cuda._sleep(1)
                     call()

@@ -228,7 +228,7 @@ fn is_kept(kept: &[u32; MOST / 2], i: usize) -> bool {
 fn only_kept<E: Packed>(vector: [u64; 2], kept: &[u32; MOST / 2], from: usize) -> [u64; 2] {
     let mask = |i: usize| match size_of::<E>() {
         1 => memory::choose::<0xFDB9>(kept[2 * i], kept[2 * i + 1]),
-        2 => memory::choose::<0xBB99>(kept[i], 0),
+        2 => memory::choose::<0xBB99>(kept[from + i], 0),
         _ if i % 2 == 0 => memory::choose::<0x9999>(kept[from + i / 2], 0),
         _ => memory::choose::<0xBBBB>(kept[from + i / 2], 0),
     };
