@@ -75,6 +75,7 @@ struct Cover {
     shift: u32,
     each: u32,
     blocks: u32,
+    threads: u32,
     variant: Variant,
 }
 
@@ -84,6 +85,8 @@ const MAX_SIZE: usize = 1 << 31;
 const MAX_EACH: u64 = 16;
 /// The least of a run: a thread begins it, and walks to its rows.
 const MIN_OF_A_RUN: u32 = 4;
+/// At most so many threads a block with vectors: more have not enough registers.
+const MOST_THREADS: u32 = 512;
 /// CUDA's limit on the x dimension of a grid.
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// Threads that keep a device busy, where it is not known: a large one's.
@@ -178,7 +181,7 @@ impl GeneratorKernel {
         ];
         // SAFETY: the parameters are those of every generator's entry; the cover is one of this tensor, which is
         // borrowed until the call is queued, and noted as used on its stream.
-        unsafe { cuda::launch(context, function, cover.blocks, self.settings.threads, stream, &mut params) }
+        unsafe { cuda::launch(context, function, cover.blocks, cover.threads, stream, &mut params) }
     }
 
     /// What [`GeneratorKernel::run_into`] would launch on a CUDA device for this tensor.
@@ -199,7 +202,7 @@ impl GeneratorKernel {
             strategy: cover.variant.strategy(),
             replaced,
             variant: cover.variant,
-            threads: self.settings.threads,
+            threads: cover.threads,
             blocks: cover.blocks,
             head: 0,
             steps: 1,
@@ -257,16 +260,20 @@ impl GeneratorKernel {
             Strategy::Auto | Strategy::RegisterCopy if vectors => (Variant::RegisterCopy, columns / vector),
             _ => (Variant::Direct, columns),
         };
+        let block = match variant {
+            Variant::RegisterCopy => self.settings.threads.min(MOST_THREADS),
+            _ => self.settings.threads,
+        };
         // As wide as a row, if that is a divisor of the block; narrower where it wastes an eighth less of the threads.
         let padded = |shift: u32| u64::from(lanes.div_ceil(1 << shift)) << shift;
-        let widest = self.settings.threads.trailing_zeros().min(lanes.next_power_of_two().trailing_zeros());
+        let widest = block.trailing_zeros().min(lanes.next_power_of_two().trailing_zeros());
         let shift = (3..widest).rev().fold(
             widest,
             |best, shift| {
                 if padded(shift) * 8 < padded(best) * 7 { shift } else { best }
             },
         );
-        let height = self.settings.threads >> shift;
+        let height = block >> shift;
         let threads = padded(shift) * u64::from(rows) * u64::from(planes);
         let deepest = u64::from(rows.div_ceil(height)).clamp(1, MAX_EACH);
         let mut each = (threads / (4 * busy).max(1)).clamp(1, deepest) as u32;
@@ -285,7 +292,7 @@ impl GeneratorKernel {
             }
             .into());
         }
-        Ok(Cover { across, down, shift, each, blocks: blocks as u32, variant })
+        Ok(Cover { across, down, shift, each, blocks: blocks as u32, threads: block, variant })
     }
 }
 
@@ -346,6 +353,10 @@ mod tests {
         assert_eq!(cover(512, 4096).variant, Variant::RegisterCopy);
         assert_eq!(cover(516, 4096).variant, Variant::Direct);
         assert_eq!(cover(512, 4098).variant, Variant::Direct);
+        let wide = kernels::sinusoidal(SinusoidalLayout::Halves).threads(1024);
+        let call = Call { sizes: [1, 4096, 512], words: Words::default() };
+        assert_eq!(wide.cover(&call, DType::F16, 4096, BUSY).unwrap().threads, MOST_THREADS);
+        assert_eq!(wide.cover(&call, DType::F16, 4098, BUSY).unwrap().threads, 1024);
         // 96 vectors: three blocks of 32 side by side rather than one of 128.
         assert_eq!((cover(768, 4096).shift, cover(768, 4096).across), (5, 3));
     }

@@ -61,6 +61,9 @@ enum Mode {
     Draw(Words),
 }
 
+/// At most so many threads a block with vectors: more have not enough registers.
+const MOST_THREADS: u32 = 512;
+
 impl RandomDef {
     /// Dropout with probability `p`.
     pub(crate) fn dropout(&'static self, p: f64) -> DropoutKernel {
@@ -275,7 +278,8 @@ impl DropoutKernel {
     fn plan_for(&self, x: &TensorView<'_>, y: usize, mask: Option<usize>) -> Result<Plan> {
         check::threads(self.settings.threads)?;
         let lanes = philox::elements(16 / x.dtype().size());
-        let wish = |strategy, threads| {
+        let wish = |strategy, threads: u32| {
+            let threads = if strategy == Strategy::RegisterCopy { threads.min(MOST_THREADS) } else { threads };
             plan(&Call {
                 x: x.address(),
                 y,
