@@ -60,6 +60,7 @@ pub(crate) mod code {
     pub(crate) const INVALID_PTX: i32 = 218;
     pub(crate) const UNSUPPORTED_PTX_VERSION: i32 = 222;
     pub(crate) const ILLEGAL_ADDRESS: i32 = 700;
+    pub(crate) const LAUNCH_OUT_OF_RESOURCES: i32 = 701;
     pub(crate) const LAUNCH_TIMEOUT: i32 = 702;
     pub(crate) const ASSERT: i32 = 710;
     // From here to `LAUNCH_FAILED`, each says that the context is lost: illegal instruction, misaligned address,
@@ -285,6 +286,9 @@ fn driver_error(api: &Api, call: &'static str, code: i32) -> Error {
         | code::ASSERT
         | code::HARDWARE_STACK_ERROR..=code::LAUNCH_FAILED => {
             "; a kernel queued earlier did this and its device is lost to this process: start the program again"
+        }
+        code::LAUNCH_OUT_OF_RESOURCES => {
+            "; a block of so many threads needs more registers than there are: take fewer threads a block"
         }
         code::STREAM_CAPTURE_UNSUPPORTED..=code::STREAM_CAPTURE_WRONG_THREAD => {
             "; while a stream is captured, call only what can be captured: the `_into` functions, no copies to the host"
