@@ -40,7 +40,7 @@ word is half `i % 8` of block `(offset + i / 8, 0)`, the lower half the same one
 makes only where the upper half is that of the threshold. A call on `n` elements takes `ceil(n / 8)` offsets; the first that it
 does not take is that of `place.after(n)`.
 
-`alibi` and `sinusoidal` take a shape. `alibi` is rounded once. The angles of `sinusoidal` are exact at every position but for
+`alibi` and `sinusoidal` take a shape. `alibi` is rounded once, of 8 bits from an f32. The angles of `sinusoidal` are exact at every position but for
 `2^-46` of themselves; beside that f32 has 3 ULP, and results of 16 bits are rounded from a number within `2^-22`, of 8 bits
 within `2^-18`.
 ";

@@ -99,6 +99,8 @@ pub const RUN: u32 = 32;
 pub trait GeneratorOp: Copy {
     /// What the elements of a column have in common. A thread computes it once for all its rows.
     type Column: Copy;
+    /// Whether every element is a number that no type makes an infinity of: then no conversion looks for one.
+    const IS_BOUNDED: bool = false;
     /// The column of a plane.
     fn column(self, plane: u32, column: u32) -> Self::Column;
     /// The element of a row.

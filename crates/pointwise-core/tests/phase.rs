@@ -106,8 +106,7 @@ fn sinusoidal_against_f64_up_to_two_to_the_31() {
                     assert!(error <= 3.0 * ulp(exact) + slack, "{p} of {pair} in {d_model}: {got}, {exact}");
                     assert_eq!(halves.element(halves.column(0, split), p), got);
                     let slack = slack + 2.0_f64.powi(-22);
-                    let coarse = [in_group(op, column, p), in_group(halves, split, p)];
-                    for coarse in coarse {
+                    for coarse in [in_group(op, column, p), in_group(halves, split, p)] {
                         let error = (f64::from(coarse) - exact).abs();
                         assert!(error <= slack, "{p} of {pair} in {d_model}, coarse: {coarse}, {exact}");
                     }
@@ -174,6 +173,11 @@ fn alibi_is_rounded_once() {
                 assert!((f64::from(got) - exact).abs() <= 0.501 * ulp(exact), "{heads} {head} {i} {j}");
                 let expected = if j > i { f32::NEG_INFINITY } else { got };
                 assert_eq!(causal.element(causal.column(head, j), i), expected);
+                let (of_8_bits, _) = op.next(op.column(head, j), i);
+                assert!((f64::from(of_8_bits) - exact).abs() <= 1.001 * ulp(exact), "{heads} {head} {i} {j}, 8 bits");
+                assert!(of_8_bits.is_sign_negative() == (i != j), "{heads} {head} {i} {j}, 8 bits");
+                let expected = if j > i { f32::NEG_INFINITY } else { of_8_bits };
+                assert_eq!(causal.next(causal.column(head, j), i).0, expected);
             }
         }
     }

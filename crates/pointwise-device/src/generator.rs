@@ -87,7 +87,13 @@ where
                 lanes[i] = lane::<E>(value);
             });
             // SAFETY: plane, row and column are inside the tensor; the caller's contract.
-            unsafe { packed::store::<E, V>(below, lanes) }
+            unsafe {
+                if O::IS_BOUNDED {
+                    packed::store_by::<E, V>(below, lanes, E::pack_bounded);
+                } else {
+                    packed::store::<E, V>(below, lanes);
+                }
+            }
             below = below.wrapping_add(grid.columns as usize);
         });
         row += apart;

@@ -47,6 +47,11 @@ pub trait Packed: Element {
     fn unpack(word: u64) -> [Self::Compute; 8];
     /// The inverse, rounding each lane once.
     fn pack(lanes: [Self::Compute; 8]) -> u64;
+    /// As [`Packed::pack`], of numbers that are not rounded to an infinity.
+    #[inline(always)]
+    fn pack_bounded(lanes: [Self::Compute; 8]) -> u64 {
+        Self::pack(lanes)
+    }
 }
 
 /// Loads `V` elements.
@@ -116,6 +121,20 @@ pub fn bools<E>([a, b, c, d]: [u32; 4]) -> [u64; 2] {
 /// `p` is valid for writing `V` elements and aligned to the smaller of 16 bytes and the vector's size.
 #[inline(always)]
 pub unsafe fn store<E: Packed, const V: usize>(p: *mut E, lanes: [E::Compute; V]) {
+    // SAFETY: the caller's contract.
+    unsafe { store_by(p, lanes, E::pack) }
+}
+
+/// Stores `V` elements, with one of the two ways to pack them.
+///
+/// # Safety
+/// As [`store`].
+#[inline(always)]
+pub unsafe fn store_by<E: Packed, const V: usize>(
+    p: *mut E,
+    lanes: [E::Compute; V],
+    pack: impl Fn([E::Compute; 8]) -> u64,
+) {
     let run = run::<E>(V);
     unroll!(part < V / run => {
         let at = part * run;
@@ -123,7 +142,7 @@ pub unsafe fn store<E: Packed, const V: usize>(p: *mut E, lanes: [E::Compute; V]
         unroll!(i < run => { halves[i / per_word::<E>()][i % per_word::<E>()] = lanes[at + i]; });
         // SAFETY: as in `load`.
         unsafe {
-            memory::store(p.add(at).cast(), [E::pack(halves[0]), E::pack(halves[1])], run * size_of::<E>());
+            memory::store(p.add(at).cast(), [pack(halves[0]), pack(halves[1])], run * size_of::<E>());
         }
     });
 }
@@ -227,6 +246,10 @@ impl Packed for crate::F8E5M2 {
         } else {
             saturated
         }
+    }
+    #[inline(always)]
+    fn pack_bounded(lanes: [Self::Compute; 8]) -> u64 {
+        by_pairs(lanes, convert::pack_saturated_e5m2x2)
     }
 }
 

@@ -82,6 +82,11 @@ impl GeneratorOp for Alibi {
         // The low part makes it one rounding; added to 0, the diagonal is +0.
         fma(column.high, distance, fma(column.low, distance, 0.0))
     }
+    #[inline(always)]
+    fn next(self, column: AlibiColumn, row: u32) -> (f32, AlibiColumn) {
+        // The nearest f32 of 24 bits is near enough to round to 3 or 4 of them.
+        (fma(column.high, Alibi::distance(column, row), 0.0), column)
+    }
 }
 
 impl TableOp for Alibi {
@@ -125,6 +130,11 @@ impl GeneratorOp for AlibiCausal {
     #[inline(always)]
     fn element(self, column: AlibiColumn, row: u32) -> f32 {
         if column.index > row { f32::NEG_INFINITY } else { self.0.element(column, row) }
+    }
+    #[inline(always)]
+    fn next(self, column: AlibiColumn, row: u32) -> (f32, AlibiColumn) {
+        let (value, column) = self.0.next(column, row);
+        (if column.index > row { f32::NEG_INFINITY } else { value }, column)
     }
 }
 
@@ -232,6 +242,7 @@ impl SinusoidalColumn {
 macro_rules! sinusoidal_rows {
     () => {
         type Column = SinusoidalColumn;
+        const IS_BOUNDED: bool = true;
         #[inline(always)]
         fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
             column.at(row)

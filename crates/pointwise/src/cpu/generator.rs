@@ -73,40 +73,46 @@ where
             unsafe { y.add(place).write(value) };
         };
         let common = &mut common[..len as usize];
-        if size_of::<E>() == 1 {
-            for at in row & !(RUN - 1)..row + rows {
-                if at % RUN == 0 {
-                    common.iter_mut().for_each(|column| *column = op.begin(*column, at));
-                }
-                for (i, column) in common.iter_mut().enumerate() {
-                    let value;
-                    (value, *column) = op.next(*column, at);
-                    if at >= row {
-                        write(at, i, value);
-                    }
-                }
+        match size_of::<E>() {
+            1 => in_runs(RUN, common, row, rows, |c, at| op.begin(c, at), |c, at| op.next(c, at), write),
+            2 => {
+                in_runs(GROUP, common, row, rows, |c, at| op.begin_group(c, at), |c, at| op.next_of_group(c, at), write)
             }
-        } else if size_of::<E>() == 2 {
-            for at in row & !(GROUP - 1)..row + rows {
-                if at % GROUP == 0 {
-                    common.iter_mut().for_each(|column| *column = op.begin_group(*column, at));
-                }
-                for (i, column) in common.iter_mut().enumerate() {
-                    let value;
-                    (value, *column) = op.next_of_group(*column, at);
-                    if at >= row {
-                        write(at, i, value);
+            _ => {
+                for at in row..row + rows {
+                    for (i, &column) in common.iter().enumerate() {
+                        write(at, i, op.element(column, at));
                     }
-                }
-            }
-        } else {
-            for at in row..row + rows {
-                for (i, &column) in common.iter().enumerate() {
-                    write(at, i, op.element(column, at));
                 }
             }
         }
         start += len;
+    }
+}
+
+/// Writes rows that are made from the first of each run of `length`, a power of two: from the beginning of the run that
+/// the first row is in.
+#[inline(always)]
+fn in_runs<C: Copy>(
+    length: u32,
+    columns: &mut [C],
+    row: u32,
+    rows: u32,
+    begin: impl Fn(C, u32) -> C,
+    next: impl Fn(C, u32) -> (f32, C),
+    write: impl Fn(u32, usize, f32),
+) {
+    for at in row & !(length - 1)..row + rows {
+        if at % length == 0 {
+            columns.iter_mut().for_each(|column| *column = begin(*column, at));
+        }
+        for (i, column) in columns.iter_mut().enumerate() {
+            let value;
+            (value, *column) = next(*column, at);
+            if at >= row {
+                write(at, i, value);
+            }
+        }
     }
 }
 

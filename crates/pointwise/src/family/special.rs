@@ -242,8 +242,8 @@ pub(super) mod ops {
     }
 
     /// ALiBi's bias for attention scores (Press, Smith and Lewis 2022): a tensor (num_heads, seq_len, seq_len) of
-    /// `-slope(h) |i - j|`, rounded once; the slopes are those of [`alibi_slopes`]. With `causal`, -inf for `j > i`
-    /// (f8e4m3 has no infinity: -448).
+    /// `-slope(h) |i - j|`, rounded once (of 8 bits from an f32); the slopes are those of [`alibi_slopes`]. With
+    /// `causal`, -inf for `j > i` (f8e4m3 has no infinity: -448).
     ///
     /// # Errors
     /// As [`GeneratorKernel::run`](crate::GeneratorKernel::run).

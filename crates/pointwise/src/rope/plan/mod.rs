@@ -136,20 +136,18 @@ fn lanes_of_a_head(call: &Planned<'_>, walk: &Walk) -> u64 {
 fn own_vector(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<(Strategy, u32)> {
     let work = lanes_of_a_head(call, walk).saturating_mul(u64::from(walk.q.heads + walk.k.heads));
     let is_little = work < u64::from(call.multiprocessors) * OWN_ENOUGH;
-    let narrow = || {
-        let strategy = Strategy::ExplicitParallel;
-        (settings.strategy == Strategy::Auto && is_little)
-            .then(|| widest_vector(&Settings { strategy, ..settings.clone() }, call, walk))
-            .flatten()
-    };
-    narrow().or_else(|| widest_vector(settings, call, walk))
+    let narrow = settings.strategy == Strategy::Auto && is_little;
+    narrow
+        .then(|| widest_vector(Strategy::ExplicitParallel, call, walk))
+        .flatten()
+        .or_else(|| widest_vector(settings.strategy, call, walk))
 }
 
-/// The strategy, and elements of the widest vector that it allows and that fits.
-fn widest_vector(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<(Strategy, u32)> {
+/// Elements of the widest vector that a strategy allows and that fits, and the strategy that has it.
+fn widest_vector(strategy: Strategy, call: &Planned<'_>, walk: &Walk) -> Option<(Strategy, u32)> {
     let widest = 16 / call.dtype.size() as u32;
     let serves = |vector: u32| vectors_fit(vector, call, walk) && angles_fit(vector, call, walk);
-    match settings.strategy {
+    match strategy {
         Strategy::Auto | Strategy::RegisterCopy if serves(widest) => Some((Strategy::RegisterCopy, widest)),
         Strategy::Auto | Strategy::RegisterCopy | Strategy::ExplicitParallel if serves(widest / 2) => {
             Some((Strategy::ExplicitParallel, widest / 2))

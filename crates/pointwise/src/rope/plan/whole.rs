@@ -62,7 +62,7 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Opti
         return None;
     }
     let walk = merged(walk)?;
-    let (strategy, vector) = widest_vector(settings, call, &walk)?;
+    let (strategy, vector) = widest_vector(settings.strategy, call, &walk)?;
     let most = settings.threads.unwrap_or(OWN_THREADS).min(MOST_THREADS);
     let (mut whole, blocks, threads) = whole(most, vector, &walk)?;
     let size = call.dtype.size();
