@@ -45,6 +45,10 @@ impl<const UP: bool> Approx for Off<UP> {
         Self::flush(Self::relative(1.0 / f64::from(Self::flush(x))))
     }
 
+    fn recip(x: f32) -> f32 {
+        (1.0 / f64::from(x) * (1.0 + Self::ERROR / 2.0)) as f32
+    }
+
     fn rsq(x: f32) -> f32 {
         Self::relative(1.0 / f64::from(x).sqrt())
     }
@@ -168,6 +172,7 @@ fn functions<A: Approx>() -> Vec<Function> {
             },
         ),
         ("rsqrt", A::rsqrt, |x| 1.0 / x.sqrt()),
+        ("recip", A::recip, f64::recip),
     ]
 }
 
@@ -195,6 +200,7 @@ fn sweep<A: Approx>(operations: &str) {
                 tally.add(t, f(x), exact(f64::from(x)), || format!("at {x:e}"));
             }
             tally.check(&format!("{name} {} {operations}", t.name), &mut failures);
+            assert!(name != "recip" || tally.correct == tally.inputs, "{operations}: {} of {}", tally.correct, t.name);
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");

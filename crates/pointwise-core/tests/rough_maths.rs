@@ -43,6 +43,9 @@ impl<const UP: bool> Approx for Off<UP> {
         let is_power_of_two = x.to_bits() & 0x007F_FFFF == 0;
         Self::flush(if is_power_of_two { exact as f32 } else { Self::relative(exact) })
     }
+    fn recip(x: f32) -> f32 {
+        1.0 / x
+    }
     fn rsq(x: f32) -> f32 {
         Self::relative(1.0 / f64::from(x).sqrt())
     }

@@ -28,7 +28,7 @@ crate::backward_ops! { backward_family;
     neg_backward: NegBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => -grad;
     /// `-grad / x^2`.
     reciprocal_backward: ReciprocalBackward (grad, x: Real) -> T, [f32 f16 bf16], Exact => {
-        let y = x.recip();
+        let y = T::ONE / x;
         -grad * y * y
     };
     /// 0.

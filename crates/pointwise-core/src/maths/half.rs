@@ -11,10 +11,11 @@
 //! error that the PTX ISA allows. Polynomials are minimax fits made for this crate (weighted least squares iterated
 //! after Lawson, coefficients rounded to f32 one after the other); the error stated at each is its relative one.
 //!
-//! `div`, `recip` and `sqrt` are correctly rounded in f32: results of f16 and bf16 are then correctly rounded too
-//! (24 >= 2 * 11 + 2; Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995).
+//! `div` and `sqrt` are correctly rounded in f32: results of f16 and bf16 are then correctly rounded too
+//! (24 >= 2 * 11 + 2; Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995). `recip` is so for
+//! arguments of 16 bits: `1 - m x` with `m` half way between two results is a multiple of `2^-22` or more.
 
-pub use super::single::{floor_divide, recip, remainder, trunc_divide};
+pub use super::single::{floor_divide, remainder, trunc_divide};
 
 use super::prim::{self, ROUND_MAGIC, at_least, at_most, fma, mostly, rarely};
 use core::f32::consts::{LN_2, LOG2_E};
@@ -49,6 +50,8 @@ pub trait Approx {
     fn lg2_flush(x: f32) -> f32;
     /// `1 / x`, relative error `2^-22`; subnormal arguments and results may become zero.
     fn rcp(x: f32) -> f32;
+    /// `1 / x`, relative error `2^-23`; subnormal arguments and results count.
+    fn recip(x: f32) -> f32;
     /// `1 / sqrt(x)`, relative error `2^-22`; subnormal arguments count.
     fn rsq(x: f32) -> f32;
 
@@ -518,6 +521,10 @@ impl Approx for Native {
         ptx!("rcp.approx.ftz.f32 {}, {};", x)
     }
     #[inline(always)]
+    fn recip(x: f32) -> f32 {
+        ptx!("rcp.approx.f32 {}, {};", x)
+    }
+    #[inline(always)]
     fn rsq(x: f32) -> f32 {
         ptx!("rsqrt.approx.f32 {}, {};", x)
     }
@@ -563,6 +570,10 @@ impl Approx for Native {
         1.0 / x
     }
     #[inline(always)]
+    fn recip(x: f32) -> f32 {
+        1.0 / x
+    }
+    #[inline(always)]
     fn rsq(x: f32) -> f32 {
         1.0 / prim::sqrt(x)
     }
@@ -584,6 +595,8 @@ macro_rules! native {
 }
 
 native! {
+    /// `1 / x`.
+    recip(x);
     /// `e^x`.
     exp(x);
     /// `2^x`.
