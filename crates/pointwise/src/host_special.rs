@@ -93,6 +93,7 @@ macro_rules! host_generator {
                 $(#[doc = $doc])*
                 pub static $name: $crate::GeneratorDef = $crate::GeneratorDef {
                     info: <$op as $crate::__core::TableOp>::INFO,
+                    rows: <$op as $crate::__core::GeneratorOp>::ROWS,
                     cpu: {
                         fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::GeneratorFn> {
                             $crate::__core::for_types! { [$($set)*] ($crate::__generator_cpu) (dtype $op) }

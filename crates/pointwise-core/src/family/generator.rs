@@ -2,7 +2,7 @@
 
 use crate::maths::phase::{exp2_f64, multiple, phase_of_exp2, sincos_phase, sincos_phase_coarse};
 use crate::maths::prim::fma;
-use crate::op::{GeneratorOp, TableOp, Words};
+use crate::op::{GeneratorOp, RUN, TableOp, Words};
 use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
 
 /// The types of this table.
@@ -123,6 +123,7 @@ pub struct AlibiCausal(
 
 impl GeneratorOp for AlibiCausal {
     type Column = AlibiColumn;
+    const ROWS: [u32; 3] = [16, 8, 4];
     #[inline(always)]
     fn column(self, plane: u32, column: u32) -> AlibiColumn {
         self.0.column(plane, column)
@@ -259,6 +260,7 @@ macro_rules! sinusoidal_rows {
 }
 
 impl GeneratorOp for Sinusoidal {
+    const ROWS: [u32; 3] = [RUN, 8, 8];
     sinusoidal_rows!();
     #[inline(always)]
     fn column(self, _: u32, column: u32) -> SinusoidalColumn {
@@ -308,6 +310,7 @@ pub struct SinusoidalHalves {
 }
 
 impl GeneratorOp for SinusoidalHalves {
+    const ROWS: [u32; 3] = [RUN; 3];
     sinusoidal_rows!();
     #[inline(always)]
     fn column(self, _: u32, column: u32) -> SinusoidalColumn {

@@ -61,6 +61,7 @@ macro_rules! generator_definitions {
         #[allow(non_upper_case_globals)]
         pub(super) static $name: GeneratorDef = GeneratorDef {
             info: <$op as pointwise_core::TableOp>::INFO,
+            rows: <$op as pointwise_core::GeneratorOp>::ROWS,
             cpu: |dtype| {
                 pointwise_core::for_types! { [$($set)*] (generator_cpu) (dtype $op) }
                 None

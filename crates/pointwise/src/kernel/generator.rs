@@ -19,6 +19,8 @@ use crate::{Device, Number, Stream};
 pub struct GeneratorDef {
     /// Name, types, documentation.
     pub info: OpInfo,
+    /// The rows of a thread in a large tensor: [`GeneratorOp::ROWS`](pointwise_core::GeneratorOp::ROWS).
+    pub rows: [u32; 3],
     /// The loop over elements of a type on the CPU; `None` for a type the op does not have.
     pub cpu: fn(DType) -> Option<GeneratorFn>,
     /// The kernel for elements of a type, by elements or by vectors; `None` where there is none.
@@ -81,8 +83,10 @@ struct Cover {
 
 /// The most rows or columns: indices, and the block behind the last, fit 32 bits.
 const MAX_SIZE: usize = 1 << 31;
-/// The most rows of a thread.
-const MAX_EACH: u64 = 16;
+/// In a large tensor, a thread that has one column has at least so many rows.
+const ROWS_OF_SINGLES: u32 = 16;
+/// One in so many of the threads that a device has at once suffices for a thread to have all its rows.
+const SPARE: u64 = 16;
 /// The least of a run: a thread begins it, and walks to its rows.
 const MIN_OF_A_RUN: u32 = 4;
 /// At most so many threads a block with vectors: more have not enough registers.
@@ -249,8 +253,7 @@ impl GeneratorKernel {
         Ok(Call { sizes, words })
     }
 
-    /// A grid that covers the tensor. `busy` threads keep the device busy: with more of them to have, each thread takes
-    /// more rows.
+    /// A grid that covers the tensor, for a device with `busy` threads at once.
     fn cover(&self, call: &Call, dtype: DType, address: usize, busy: u64) -> Result<Cover> {
         check::threads(self.settings.threads)?;
         let [planes, rows, columns] = call.sizes;
@@ -275,11 +278,13 @@ impl GeneratorKernel {
         );
         let height = block >> shift;
         let threads = padded(shift) * u64::from(rows) * u64::from(planes);
-        let deepest = u64::from(rows.div_ceil(height)).clamp(1, MAX_EACH);
-        let mut each = (threads / (4 * busy).max(1)).clamp(1, deepest) as u32;
+        let wanted = self.def.rows[dtype.size().ilog2().min(2) as usize].min(RUN);
+        let wanted = if variant == Variant::Direct { wanted.max(ROWS_OF_SINGLES) } else { wanted };
+        let deepest = u64::from(rows.div_ceil(height)).clamp(1, u64::from(wanted));
+        let mut each = (threads / (busy / SPARE).max(1)).clamp(1, deepest) as u32;
         if dtype.size() == 1 {
             // A part of a run, of which the beginning costs more than the rows: see GeneratorOp::next.
-            each = (2 * each).next_power_of_two().clamp(MIN_OF_A_RUN, RUN);
+            each = each.next_power_of_two().clamp(MIN_OF_A_RUN, RUN);
         } else if dtype.size() == 2 {
             each = each.next_multiple_of(GROUP);
         }
