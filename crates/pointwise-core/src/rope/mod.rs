@@ -97,10 +97,8 @@ pub const SEQUENCES: u32 = 64;
 pub const AXES: u32 = 128;
 /// Pairs take the positions of [`AXES`] in turn, not section by section.
 pub const AXES_IN_TURN: u32 = 256;
-/// Of [`Solo`]: neighbouring blocks take neighbouring tokens.
-pub const RUNS_INNER: u32 = 512;
 /// Of [`Solo`] and [`Whole`]: nothing multiplies cosines and sines.
-pub const PLAIN: u32 = 1024;
+pub const PLAIN: u32 = 512;
 
 /// Cosines, and as many sines, that a block of threads can hold.
 pub const TABLE: u32 = 1024;

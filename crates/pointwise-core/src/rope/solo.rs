@@ -1,15 +1,15 @@
 //! What the kernel is told whose threads each find their own cosines and sines, for any heads.
 
 #[allow(unused_imports)] // for the docs
-use super::{AXES, RUNS_INNER, SEQUENCES};
-use super::{Count, OwnAngles};
+use super::{AXES, SEQUENCES};
+use super::{Count, OwnAngles, TOKENS_INNER};
 
 /// One tensor of a launch of [`Solo`]. Strides are in vectors, of batch, token and head.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct SoloSide {
-    /// What the block's number is divided by. The quotient counts runs of tokens, the rest parts of the groups, or with
-    /// [`RUNS_INNER`] the reverse.
+    /// What the block's number is divided by. The quotient counts runs of tokens, the rest parts of the groups; with
+    /// [`TOKENS_INNER`] it is the reverse, of the runs of a layer.
     pub parts: Count,
     /// Strides of the input.
     pub input: [u32; 3],
@@ -27,7 +27,8 @@ pub struct SoloSide {
 
 /// What a launch of the kernel does whose threads each find their own cosines and sines, but for the addresses. A
 /// thread has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads
-/// take slots, each a token and a group of q's or of k's heads; the threads for pairs come first.
+/// take slots, each a token and a group of q's or of k's heads; the threads for pairs come first. A grid's layers follow
+/// one another along the tokens.
 ///
 /// Offsets have 32 bits, in vectors, and what most launches need stands first: a small launch waits for each line of
 /// its parameters.
@@ -94,7 +95,7 @@ impl Solo {
     /// What a thread of a block does.
     #[inline(always)]
     #[must_use]
-    pub fn place(&self, block: u32, thread: u32) -> SoloPlace {
+    pub fn place(&self, [block, layer]: [u32; 2], thread: u32) -> SoloPlace {
         let [pair_threads, threads] = self.threads;
         let is_k = block >= self.q_blocks;
         let (parts, groups, block) = match is_k {
@@ -107,7 +108,8 @@ impl Solo {
         let (slot, lane) = lanes.divide(n);
         let (token_bits, slot_group) = (self.token_bits & 31, slot >> (self.token_bits & 31));
         let (far, near) = parts.divide(block * self.block_slots + (slot_group & self.slot_mask));
-        let (run, part) = if self.flags & RUNS_INNER != 0 { (near, far) } else { (far, near) };
+        let is_inner = self.flags & TOKENS_INNER != 0;
+        let (run, part) = if is_inner { (near + layer * parts.size, far) } else { (far, near) };
         let token = (run << token_bits) + (slot & !(u32::MAX << token_bits));
         let group = part * self.part_groups + (slot_group & !self.slot_mask);
         let works = thread < threads && token < self.tokens && group < groups;

@@ -29,7 +29,7 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
     walk: &Solo,
 ) {
     let SoloPlace { works, rotates, is_k, token, group, lane, apart } =
-        walk.place(thread::block_idx_x(), thread::thread_idx_x());
+        walk.place([thread::block_idx_x(), thread::block_idx_y()], thread::thread_idx_x());
     if !works {
         return;
     }

@@ -105,7 +105,8 @@ impl RopeKernel<'_> {
         }
         let plan = match device.info() {
             Some(info) => {
-                let planned = Planned { multiprocessors: info.multiprocessors, dtype, source, pointers: &pointers };
+                let (multiprocessors, l2_bytes) = (info.multiprocessors, info.l2_bytes as u64);
+                let planned = Planned { multiprocessors, l2_bytes, dtype, source, pointers: &pointers };
                 Some(plan(&self.launch, &planned, &mut walk)?)
             }
             None => None,

@@ -62,6 +62,7 @@ pub(super) enum Template {
 /// A call to plan.
 pub(super) struct Planned<'a> {
     pub(super) multiprocessors: u32,
+    pub(super) l2_bytes: u64,
     pub(super) dtype: DType,
     pub(super) source: Source,
     pub(super) pointers: &'a Pointers,
@@ -341,7 +342,7 @@ mod tests {
         let (from, to) = (std::ptr::null(), std::ptr::null_mut());
         let [ids, starts, first, second] = [from; 4];
         let pointers = &Pointers { qx: from, qy: to, kx: from, ky: to, ids, starts, first, second };
-        let call = Planned { multiprocessors: 132, dtype, source, pointers };
+        let call = Planned { multiprocessors: 132, l2_bytes: 60 << 20, dtype, source, pointers };
         match plan(&Settings::default(), &call, &mut walk).unwrap().template {
             Template::Shared => None,
             Template::Solo(solo) => Some(32 / solo.q.groups),

@@ -1,16 +1,18 @@
 //! Threads that find their own cosines and sines, of any heads.
 
-use pointwise_core::rope::{CHUNK, Count, PLAIN, RUNS_INNER, Side, Solo, SoloSide, TOKENS_INNER, Walk};
+use pointwise_core::rope::{CHUNK, Count, PLAIN, Side, Solo, SoloSide, TOKENS_INNER, Walk};
 
 use super::{
-    MOST_THREADS, OWN_THREADS, Plan, Planned, Settings, Template, group, is_enough, is_on_the_fly, is_plain,
+    MOST_THREADS, OWN_THREADS, Plan, Planned, Settings, Source, Template, group, is_enough, is_on_the_fly, is_plain,
     may_be_own, offsets, own_angles, own_vector, reads_much, table_offsets,
 };
 
-/// Tokens of a block where heads lie far apart and angles come from tables, at most: blocks of other heads read the same
-/// rows then, before the next run's push them out of the caches. A head after another, 32,768 tokens of Llama 3 8B in bf16
-/// took 231 us instead of 183 (H200, f32 tables).
-const TABLE_TOKENS: u32 = 8;
+/// Where heads lie far apart, blocks follow one another along the tokens of a head. The rows of a table that one head
+/// reads take at most the level-2 cache over this: the next head's blocks find them there, beside all that passes through.
+/// A head of all 32,768 tokens of Llama 3 8B in bf16 after another took 231 us, with fewer tokens 183 (H200, f32 tables).
+const TABLE_SHARE: u64 = 12;
+/// CUDA's limit on the y dimension of a grid.
+const MOST_LAYERS: u32 = 65_535;
 
 /// The plan of a call whose threads find their own angles, where that can serve and no other is asked for: on an H200 it
 /// was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/tuning.md`).
@@ -32,19 +34,29 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Opti
     let mut walk = *walk;
     group(&mut walk, share);
     let most = settings.threads.unwrap_or(OWN_THREADS).min(MOST_THREADS);
-    let on_the_fly = is_on_the_fly(call.source);
-    let tokens = if on_the_fly { u32::MAX } else { TABLE_TOKENS };
-    let (mut solo, blocks, threads) = solo(most, tokens, vector, &walk)?;
-    if !on_the_fly {
+    let (mut solo, [blocks, layers], threads) = solo(most, tokens_of_a_layer(call, &walk), vector, &walk)?;
+    if !is_on_the_fly(call.source) {
         solo.angles.tables = table_offsets(&walk)?;
     }
-    Some(Plan { strategy, blocks: [blocks, 1, 1], threads: [threads, 1, 1], template: Template::Solo(solo) })
+    Some(Plan { strategy, blocks: [blocks, layers, 1], threads: [threads, 1, 1], template: Template::Solo(solo) })
 }
 
-/// What blocks of at most `most` threads do whose threads find their own angles, how many they are, and the threads of
-/// each; of at most so many tokens where heads lie far apart. None where a token's lanes are more than the threads, or
-/// offsets have more than 32 bits. The walk counts elements. The tables' strides are left out.
-fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, u32, u32)> {
+/// Tokens of a head that follow one another before the next head's, where heads lie far apart.
+fn tokens_of_a_layer(call: &Planned<'_>, walk: &Walk) -> u32 {
+    let numbers = match call.source {
+        Source::Hf | Source::Exact => return u32::MAX,
+        Source::Angles => 4,
+        Source::Tables => 8,
+        Source::OwnTables => 2 * call.dtype.size() as u64,
+    };
+    let row = u64::from(walk.half.max(1)) * numbers;
+    u32::try_from((call.l2_bytes / TABLE_SHARE / row).max(1)).unwrap_or(u32::MAX)
+}
+
+/// What blocks of at most `most` threads do whose threads find their own angles, the grid's blocks and layers, and the
+/// threads of a block; a layer has about `most_tokens` at most where heads lie far apart. None where a token's lanes are
+/// more than the threads, or offsets have more than 32 bits. The walk counts elements. The tables' strides are left out.
+fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, [u32; 2], u32)> {
     let (pairs, rest) = (walk.half / vector, walk.rest_lanes / vector);
     let rest_threads = rest.div_ceil(2);
     let (lanes, groups) = (pairs + rest_threads, [walk.q.groups, walk.k.groups]);
@@ -72,23 +84,19 @@ fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, 
         solo.flags |= PLAIN;
     }
     let (slots, blocks);
+    let mut layers = 1;
     if walk.flags & TOKENS_INNER != 0 {
         // Tokens of a head lie together; those of more than one head where they are too few.
-        solo.token_bits = most_tokens.min(most_slots).min(walk.tokens.next_power_of_two()).ilog2();
+        solo.token_bits = most_slots.min(walk.tokens.next_power_of_two()).ilog2();
         let tokens = 1 << solo.token_bits;
         solo.part_groups = (most_slots / tokens).min(groups[0]).max(1);
         slots = tokens * solo.part_groups;
         let (runs, parts) = (walk.tokens.div_ceil(tokens), groups.map(|groups| groups.div_ceil(solo.part_groups)));
+        layers = runs.div_ceil((most_tokens / tokens).max(1)).min(MOST_LAYERS);
+        let runs = runs.div_ceil(layers);
         blocks = parts.map(|parts| parts * runs);
         solo.block_slots = 1;
-        // Blocks one after another along the memory; but where they share a table's rows, along the heads.
-        let along = if most_tokens == u32::MAX && solo.part_groups == 1 {
-            solo.flags |= RUNS_INNER;
-            [runs; 2]
-        } else {
-            parts
-        };
-        (solo.q.parts, solo.k.parts) = (Count::new(along[0]), Count::new(along[1]));
+        (solo.q.parts, solo.k.parts) = (Count::new(runs), Count::new(runs));
     } else {
         let most_slots = u64::from(most_slots).min(u64::from(walk.tokens) * u64::from(groups[0])) as u32;
         // As few idle threads as can be.
@@ -100,7 +108,7 @@ fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, 
     }
     solo.q_blocks = blocks[0];
     solo.threads = [slots * pairs, slots * lanes];
-    Some((solo, blocks[0] + blocks[1], threads(slots)))
+    Some((solo, [blocks[0] + blocks[1], layers], threads(slots)))
 }
 
 /// A tensor whose strides count vectors; None where an offset into it has more than 32 bits.
@@ -129,7 +137,7 @@ mod tests {
     use pointwise_core::rope::{Count, TOKENS_INNER, Walk};
 
     use super::super::tests::{SHAPES, side};
-    use super::{CHUNK, TABLE_TOKENS, solo};
+    use super::{CHUNK, solo};
 
     /// Of threads that find their own angles, too: each vector of a token and group has one.
     #[test]
@@ -139,7 +147,7 @@ mod tests {
                 let ways = [
                     (1, 0, u32::MAX),
                     (CHUNK, 0, u32::MAX),
-                    (1, TOKENS_INNER, TABLE_TOKENS),
+                    (1, TOKENS_INNER, 8),
                     (3, TOKENS_INNER, u32::MAX),
                     (2, TOKENS_INNER, 1),
                 ];
@@ -158,13 +166,13 @@ mod tests {
                         "{tokens} {q} {k} {half} {rest_lanes} {vector}, {most}, {share}, {flags}, {tokens_at_once}"
                     );
                     let lanes = half / vector + (rest_lanes / vector).div_ceil(2);
-                    let Some((solo, blocks, threads)) = solo(most, tokens_at_once, vector, &walk) else {
+                    let Some((solo, [blocks, layers], threads)) = solo(most, tokens_at_once, vector, &walk) else {
                         assert!(lanes > most, "{what}: no plan");
                         continue;
                     };
                     assert!(threads <= most && threads % 32 == 0 && threads > 0, "{what}: {threads} threads");
                     let mut seen = HashSet::new();
-                    for block in 0..blocks {
+                    for block in (0..layers).flat_map(|layer| (0..blocks).map(move |block| [block, layer])) {
                         for place in (0..threads).map(|thread| solo.place(block, thread)).filter(|place| place.works) {
                             let groups = if place.is_k { walk.k.groups } else { walk.q.groups };
                             assert!(place.group < groups, "{what}: {place:?}");
