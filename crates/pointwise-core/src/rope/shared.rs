@@ -1,7 +1,5 @@
 //! What the kernel is told whose blocks share cosines and sines, and the CPU.
 
-#[allow(unused_imports)] // for the docs
-use super::{AXES, SEQUENCES};
 use super::{Count, TOKENS_INNER};
 
 /// One tensor of a launch, q or k. Strides are in elements, of batch, token and head.
@@ -38,7 +36,7 @@ pub struct Tile {
     /// Pairs of a token: those of its threads for pairs.
     pub pairs: u32,
     /// Threads that compute a token's cosines and sines: thread `t` those of pair `t`, `t + sharers`, ...; with
-    /// [`AXES`] as many as pairs.
+    /// [`AXES`](super::AXES) as many as pairs.
     pub sharers: Count,
     /// The groups, or with [`TOKENS_INNER`] the tokens: what neighbouring threads take, after the lanes.
     pub inner: Count,
@@ -75,7 +73,7 @@ pub struct Walk {
     pub rest_at: u32,
     /// The flags of this module.
     pub flags: u32,
-    /// Sequences of [`SEQUENCES`].
+    /// Sequences of [`SEQUENCES`](super::SEQUENCES).
     pub sequences: u32,
     /// Multiplies cosine and sine.
     pub factor: f32,
@@ -83,9 +81,9 @@ pub struct Walk {
     pub sin_sign: f32,
     /// Strides of the positions: of batch and token.
     pub ids: [i64; 2],
-    /// Stride of the positions from axis to axis, with [`AXES`].
+    /// Stride of the positions from axis to axis, with [`AXES`](super::AXES).
     pub axis: i64,
-    /// Pairs of each axis, with [`AXES`].
+    /// Pairs of each axis, with [`AXES`](super::AXES).
     pub sections: [u32; 3],
     /// Added to every position.
     pub offset: i64,

@@ -1,7 +1,5 @@
 //! What the kernel is told whose threads each find their own cosines and sines, for any heads.
 
-#[allow(unused_imports)] // for the docs
-use super::{AXES, SEQUENCES};
 use super::{Count, OwnAngles, TOKENS_INNER};
 
 /// One tensor of a launch of [`Solo`]. Strides are in vectors, of batch, token and head.
@@ -47,7 +45,8 @@ pub struct Solo {
     pub rest: u32,
     /// Blocks of q; those of k follow. Which it is, a block knows before its threads know anything.
     pub q_blocks: u32,
-    /// The flags of this module; without [`SEQUENCES`] and [`AXES`].
+    /// The flags of this module; without [`SEQUENCES`](super::SEQUENCES) and
+    /// [`AXES`](super::AXES).
     pub flags: u32,
     /// Of a block's slots the number is `slot`: its lowest so many bits are a token's,
     pub token_bits: u32,
