@@ -278,7 +278,7 @@ impl GeneratorKernel {
         );
         let height = block >> shift;
         let threads = padded(shift) * u64::from(rows) * u64::from(planes);
-        let wanted = self.def.rows[dtype.size().ilog2().min(2) as usize].min(RUN);
+        let wanted = self.def.rows[dtype.size().ilog2().min(2) as usize].clamp(1, RUN);
         let wanted = if variant == Variant::Direct { wanted.max(ROWS_OF_SINGLES) } else { wanted };
         let deepest = u64::from(rows.div_ceil(height)).clamp(1, u64::from(wanted));
         let mut each = (threads / (busy / SPARE).max(1)).clamp(1, deepest) as u32;
