@@ -1,6 +1,6 @@
 //! Every op of the registry captured in a CUDA graph and replayed on other inputs, one named case each (`gelu::bf16`),
-//! against the CPU; all ops from eight threads on streams of their own, which all use each kernel for the first time at
-//! once; and operands on several devices. On the CUDA device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without one all
+//! against the CPU; calls that depend on each other, in one stream and several; all ops from eight threads on streams of
+//! their own, which all use each kernel for the first time at once; and operands on several devices. On the CUDA device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without one all
 //! but a check of the inputs is ignored, and the first line says why.
 
 mod cases {
@@ -16,6 +16,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::rope::{RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopePairs, RopePrecision};
 use pointwise::{DType, Device, ErrorKind, Philox, Stream, Tensor, kernels};
 use tests::lookup;
+use tests::order::{self, Way};
 
 type Outcome = Result<(), Failed>;
 
@@ -50,6 +51,9 @@ fn main() {
     for (op, dtype) in lookup::OPS {
         let case = move || Ok(lookup::check_captured(&device, op, dtype)?);
         trials.push(Trial::test(format!("{op}::{dtype}::table"), case));
+    }
+    for (name, way) in [("own", Way::Own), ("one", Way::One), ("two", Way::Two), ("graph", Way::Graph)] {
+        trials.push(Trial::test(format!("order::{name}"), move || Ok(order::check(&device, way)?)));
     }
     trials.push(Trial::test("threads_and_streams::first_use", move || first_use(&name)));
     trials.push(Trial::test("devices::cpu_and_cuda", move || mixed(&device, &Device::cpu())));

@@ -11,7 +11,7 @@ use crate::{
     Error, Sm, Toolchain,
     pack::{self, Level},
     parallel,
-    ptx::{Kind, Module},
+    ptx::{Kind, Module, wait},
     ptxas::{Assembly, Figures, Ptxas},
 };
 
@@ -56,7 +56,7 @@ pub struct EntryModule {
     pub sm: Sm,
     /// The declarations that it mentions.
     pub declarations: Vec<String>,
-    /// Its text, without comments.
+    /// Its text, without comments but one: where it waits for the kernels before it, from sm_90 on.
     pub entry: String,
 }
 
@@ -72,7 +72,7 @@ impl TargetArtifacts {
     #[must_use]
     pub fn module<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> String {
         let modules: Vec<_> = names.into_iter().filter_map(|name| self.modules.get(name)).collect();
-        self.text(&modules)
+        self.text(&modules, self.sm)
     }
 
     /// The entries that no older target has the same: those embedded for this one, in the order of their names.
@@ -83,12 +83,13 @@ impl TargetArtifacts {
     /// Every entry in one module.
     #[must_use]
     pub fn whole(&self) -> String {
-        self.text(&self.modules.values().collect::<Vec<_>>())
+        self.text(&self.modules.values().collect::<Vec<_>>(), self.sm)
     }
 
-    fn text(&self, modules: &[&EntryModule]) -> String {
-        let (major, minor) = self.version;
-        let mut text = format!(".version {major}.{minor}\n.target {}\n.address_size 64\n", self.sm);
+    /// The text of a module for a device, which may be newer than the target.
+    fn text(&self, modules: &[&EntryModule], device: Sm) -> String {
+        let (target, (major, minor), waits) = wait::header(self.sm, self.version, device);
+        let mut text = format!(".version {major}.{minor}\n.target {target}\n.address_size 64\n");
         let declarations: BTreeSet<&String> = modules.iter().flat_map(|module| &module.declarations).collect();
         for declaration in declarations {
             text += declaration;
@@ -97,7 +98,7 @@ impl TargetArtifacts {
         for module in modules {
             text += &module.entry;
         }
-        text
+        if waits { wait::with_instruction(&text) } else { text }
     }
 }
 
@@ -129,7 +130,8 @@ impl Artifacts {
                     .filter(|it| it.kind == Kind::Shared && entry.mentions(it.name))
                     .map(|it| it.text.to_owned())
                     .collect();
-                modules.insert(entry.name.to_owned(), EntryModule { sm, declarations, entry: entry.compact() });
+                let entry_text = wait::with_comment(&entry.compact());
+                modules.insert(entry.name.to_owned(), EntryModule { sm, declarations, entry: entry_text });
             }
         }
         self.targets.push(TargetArtifacts { sm, version, modules });
@@ -169,7 +171,7 @@ impl Artifacts {
         };
         let modules: Vec<&EntryModule> = target.modules.values().collect();
         let groups: Vec<_> = modules.chunks(pack::CUBIN_ENTRIES).collect();
-        parallel::map(&groups, |group| ptxas.assemble(&target.text(group), sm))
+        parallel::map(&groups, |group| ptxas.assemble(&target.text(group, sm), sm))
     }
 
     /// Writes the file to include, [`GENERATED`], and those it includes in turn, to `folder`, as
@@ -187,7 +189,7 @@ impl Artifacts {
         let mut generated = format!("Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n", self.note);
         for target in &self.targets {
             let (names, modules): (Vec<&str>, Vec<&EntryModule>) = target.own().unzip();
-            let texts: Vec<String> = modules.iter().map(|module| target.text(&[module])).collect();
+            let texts: Vec<String> = modules.iter().map(|module| target.text(&[module], target.sm)).collect();
             let groups = pack::texts(&texts, level)?;
             let names = if names.len() == symbols.len() {
                 "None".to_owned()

@@ -84,7 +84,15 @@ fn an_entry_is_a_module_with_what_it_needs() {
     assert!(double.contains(".target sm_90\n") && !double.contains(".shared"), "{double}");
     let whole = target.whole();
     assert_eq!((whole.matches(".entry").count(), whole.matches("fixture_table[256]").count()), (3, 1));
-    assert_eq!(pointwise_build::ptx::parse(&whole).unwrap().entries.len(), 3);
+    let module = pointwise_build::ptx::parse(&whole).unwrap();
+    assert_eq!(module.entries.len(), 3);
+    for entry in &module.entries {
+        let first = entry.statements().find(|statement| !statement.text.starts_with('.')).map(|it| it.text);
+        assert_eq!(first, Some("griddepcontrol.wait"), "{}", entry.text);
+    }
+    // What sm_80 does not know is a comment there.
+    let older = artifacts.targets[0].whole();
+    assert_eq!((older.matches("//griddepcontrol.wait;").count(), older.matches("griddepcontrol").count()), (3, 3));
 }
 
 #[test]

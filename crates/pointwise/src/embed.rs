@@ -8,7 +8,9 @@
 //! ```
 //!
 //! An entry is loaded as a module of its own, so that the driver compiles what a program uses and nothing else. A newer
-//! target embeds only what it has otherwise than an older one.
+//! target embeds only what it has otherwise than an older one. All kernels wait for those before them in their stream
+//! by an instruction that sm_90 brought, so that they may be launched early there; in PTX for an older target it is a
+//! comment, until a device asks that knows it.
 
 use std::{io::Read, sync::OnceLock};
 
@@ -73,8 +75,13 @@ impl Target {
         self.sm <= device && (!self.is_machine_code() || self.sm / 10 == device / 10)
     }
 
-    /// The image of the entry at `index` of its own sorted list. The error is a sentence.
-    fn image(&self, index: usize, symbol: &str) -> Result<Vec<u8>, String> {
+    /// What a device of compute capability `device` is to load for the entry at `index` of the target's own sorted list.
+    /// The error is a sentence.
+    fn image(&self, index: usize, symbol: &str, device: u32) -> Result<OwnedImage, String> {
+        OwnedImage { bytes: self.bytes(index, symbol)?, sm: self.sm, ptx: self.ptx }.on(device)
+    }
+
+    fn bytes(&self, index: usize, symbol: &str) -> Result<Vec<u8>, String> {
         let (mut first, mut at) = (0_usize, 0_usize);
         for &(entries, length, size) in self.groups {
             let end = at.saturating_add(length);
@@ -140,6 +147,37 @@ pub(crate) struct OwnedImage {
     pub(crate) ptx: (u32, u32),
 }
 
+/// The oldest device that has the instruction.
+pub(crate) const WAITS_SINCE: u32 = 90;
+/// The oldest PTX that has it.
+const WAITS_SINCE_PTX: (u32, u32) = (7, 8);
+/// The instruction as a comment, and as itself.
+const WAITS: [&[u8]; 2] = [b"//griddepcontrol.wait;", b"  griddepcontrol.wait;"];
+
+impl OwnedImage {
+    /// For a device of compute capability `device`: with the wait for the kernels before it as an instruction, where
+    /// there is that. The error is a sentence.
+    fn on(mut self, device: u32) -> Result<OwnedImage, String> {
+        if device < WAITS_SINCE || self.ptx == (0, 0) {
+            return Ok(self);
+        }
+        let old = || "it does not say where it waits for other kernels".to_owned();
+        let find = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).position(|window| window == part);
+        if self.sm >= WAITS_SINCE {
+            return find(&self.bytes, &WAITS[1][2..]).map(|_| self).ok_or_else(old);
+        }
+        let header = |sm: u32, (major, minor): (u32, u32)| format!(".version {major}.{minor}\n.target sm_{sm}\n");
+        let before = header(self.sm, self.ptx);
+        (self.sm, self.ptx) = (WAITS_SINCE, self.ptx.max(WAITS_SINCE_PTX));
+        let after = header(self.sm, self.ptx);
+        for (from, to) in [(before.as_bytes(), after.as_bytes()), (WAITS[0], WAITS[1])] {
+            let at = find(&self.bytes, from).ok_or_else(old)?;
+            self.bytes.splice(at..at + from.len(), to.iter().copied());
+        }
+        Ok(self)
+    }
+}
+
 impl Kernels {
     /// For the expression that `pointwise-build` writes. `names` are the entries' names, sorted, one a line; `targets`
     /// hold the entries in the order of their names.
@@ -190,7 +228,7 @@ impl Kernels {
     pub fn ptx(&self, symbol: &str, sm: u32) -> Option<String> {
         let texts = self.targets.iter().filter(|target| !target.is_machine_code());
         let (target, place) = newest(texts, symbol, self.index(symbol)?, sm)?;
-        let mut bytes = target.image(place, symbol).ok()?;
+        let mut bytes = target.image(place, symbol, sm).ok()?.bytes;
         bytes.pop();
         String::from_utf8(bytes).ok()
     }
@@ -222,10 +260,9 @@ impl Kernels {
                  use the CPU (Device::cpu())"
             ));
         };
-        let bytes = target.image(place, symbol).map_err(|why| {
+        target.image(place, symbol, device).map_err(|why| {
             format!("the kernels embedded for sm_{} are damaged: {why}; build the program again", target.sm)
-        })?;
-        Ok(OwnedImage { bytes, sm: target.sm, ptx: target.ptx })
+        })
     }
 
     fn symbols(&self) -> &[&'static str] {
@@ -252,8 +289,9 @@ mod tests {
     }
 
     fn text(symbol: &str, sm: u32) -> String {
+        let (version, comment) = if sm < 90 { ("7.0", "//") } else { ("7.8", "") };
         format!(
-            ".version 7.0\n.target sm_{sm}\n{}\n.visible .entry {symbol}(\n)\n{{\n\tret;\n}}\n\0",
+            ".version {version}\n.target sm_{sm}\n{}\n.visible .entry {symbol}(\n)\n{{\n{comment}griddepcontrol.wait;\n\tret;\n}}\n\0",
             "// x".repeat(50)
         )
     }
@@ -288,17 +326,40 @@ mod tests {
         for symbol in ["a", "b", "c"] {
             for (device, newest) in [(80, 80), (89, 80), (90, 90), (120, 90)] {
                 let image = kernels.image(symbol, device).unwrap();
-                // What sm_90 does not have it has from sm_80.
-                let (sm, ptx) = if newest == 90 && symbol != "b" { (90, (7, 8)) } else { (80, (7, 0)) };
-                assert_eq!((image.sm, image.ptx), (sm, ptx), "{symbol} {device}");
-                assert_eq!(image.bytes, text(symbol, sm).into_bytes());
-                assert_eq!(kernels.ptx(symbol, device).unwrap(), text(symbol, sm).trim_end_matches('\0'));
+                let ptx = if newest == 90 { (7, 8) } else { (7, 0) };
+                assert_eq!((image.sm, image.ptx), (newest, ptx), "{symbol} {device}");
+                let mut expected = text(symbol, newest);
+                // What sm_90 does not have it has from sm_80, where the instruction is a comment.
+                if (newest, symbol) == (90, "b") {
+                    expected = expected.replace("griddep", "  griddep");
+                }
+                assert_eq!(image.bytes, expected.as_bytes());
+                assert_eq!(kernels.ptx(symbol, device).unwrap(), expected.trim_end_matches('\0'));
             }
             let machine_code = kernels.image(symbol, 103).unwrap();
             assert_eq!((machine_code.sm, machine_code.ptx), (100, (0, 0)));
         }
         assert_eq!((kernels.ptx("b", 75), kernels.ptx("d", 90)), (None, None));
         assert!(kernels.contains("c") && !kernels.contains("d") && !kernels.contains(""));
+    }
+
+    #[test]
+    fn kernels_that_do_not_wait_are_refused() {
+        let why = |sm, text: &str| {
+            let image = OwnedImage { bytes: text.as_bytes().to_vec(), sm, ptx: (7, 0) };
+            assert_eq!(image.clone().on(89), Ok(image.clone()));
+            image.on(90).unwrap_err()
+        };
+        for (sm, text) in [
+            (80, ".version 7.0\n.target sm_80\n{\nret;\n}\n\0"),
+            (80, ".version 7.1\n.target sm_80\n{\n//griddepcontrol.wait;\n}\n\0"),
+            (90, ".version 7.8\n.target sm_90\n{\nret;\n}\n\0"),
+            (80, ""),
+        ] {
+            assert_eq!(why(sm, text), "it does not say where it waits for other kernels");
+        }
+        let cubin = OwnedImage { bytes: vec![1], sm: 90, ptx: (0, 0) };
+        assert_eq!(cubin.clone().on(90), Ok(cubin));
     }
 
     #[test]

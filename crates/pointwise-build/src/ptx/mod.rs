@@ -4,6 +4,7 @@
 //! instruction a line or several separated by `;`, `//` comments, no `/* */` comments.
 
 mod statements;
+pub(crate) mod wait;
 
 use std::fmt;
 

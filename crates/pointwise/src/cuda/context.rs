@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::sys::{self, Api, Driver, Handle, attribute, call};
+use crate::embed::WAITS_SINCE;
 use crate::error::{ErrorKind, Result};
 
 /// The most devices of one process; the size of the tables that cache kernels.
@@ -43,6 +44,9 @@ pub(crate) struct Context {
     pub(super) pool: Handle,
     pub(crate) ordinal: usize,
     pub(crate) info: DeviceInfo,
+    /// The driver's function for kernels that may be launched before the one before them in the stream has ended;
+    /// `None` where device or driver cannot.
+    pub(super) launch_early: Option<sys::LaunchKernelEx>,
     /// Held while a kernel is loaded.
     pub(crate) loading: Mutex<()>,
     /// Streams this crate is capturing. A capture forbids waiting for the device.
@@ -109,6 +113,7 @@ impl Context {
             stream: null_mut(),
             pool: null_mut(),
             ordinal,
+            launch_early: driver.launch_early.filter(|_| info.sm >= WAITS_SINCE),
             info,
             loading: Mutex::new(()),
             captures: AtomicUsize::new(0),

@@ -5,9 +5,12 @@ use std::ptr::null_mut;
 
 use super::Context;
 use super::module::Function;
-use super::sys::call;
+use super::sys::{self, LaunchAttribute, LaunchConfig, call};
 use crate::Stream;
 use crate::error::Result;
+
+/// The kernel may be launched while the one before it in the stream ends: it waits for that one by itself.
+static EARLY: LaunchAttribute = LaunchAttribute::new(sys::PROGRAMMATIC_STREAM_SERIALIZATION, 1);
 
 /// Queues `function` on `stream`: `grid` blocks of `block` threads. `params` points to the arguments, which are read
 /// before this returns.
@@ -57,6 +60,20 @@ pub(crate) unsafe fn launch_grid(
 ) -> Result<()> {
     context.make_current()?;
     let params = params.as_mut_ptr();
+    if let Some(launch_early) = context.launch_early {
+        let config = LaunchConfig {
+            blocks: [columns, rows, layers],
+            threads: [x, y, z],
+            shared,
+            stream: stream.raw(),
+            attributes: &raw const EARLY,
+            count: 1,
+        };
+        // SAFETY: the caller's promise; `config` is the header's, and all embedded kernels wait for those before them
+        // in the stream before they touch memory.
+        let code = unsafe { launch_early(&config, function.0, params, null_mut()) };
+        return sys::check(context.api, "cuLaunchKernelEx", code);
+    }
     // SAFETY: the caller's promise.
     unsafe {
         call!(

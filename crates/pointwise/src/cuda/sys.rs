@@ -17,6 +17,9 @@ pub(crate) type DevicePointer = u64;
 /// The oldest driver that has every function below: CUDA 11.4, in the driver's way of counting.
 const OLDEST: c_int = 11040;
 
+/// The oldest driver that captures launches before the kernel before has ended: CUDA 12.3.
+const EARLY_LAUNCHES: (u32, u32) = (12, 3);
+
 /// `CUdevice_attribute` values.
 pub(crate) mod attribute {
     pub(crate) const MULTIPROCESSOR_COUNT: i32 = 16;
@@ -152,6 +155,40 @@ driver! {
     cuEventElapsedTime(milliseconds: *mut f32, start: Handle, end: Handle);
 }
 
+/// `CUlaunchAttributeID`: the kernel may start before the one before it in the stream has ended.
+pub(crate) const PROGRAMMATIC_STREAM_SERIALIZATION: c_int = 6;
+
+/// `CUlaunchAttribute`, of an attribute whose value is a number.
+#[repr(C, align(8))]
+pub(crate) struct LaunchAttribute {
+    pub(crate) id: c_int,
+    padding: c_int,
+    pub(crate) value: c_int,
+    /// The rest of a union of 64 bytes.
+    rest: [c_int; 15],
+}
+
+impl LaunchAttribute {
+    pub(crate) const fn new(id: c_int, value: c_int) -> LaunchAttribute {
+        LaunchAttribute { id, padding: 0, value, rest: [0; 15] }
+    }
+}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+pub(crate) struct LaunchConfig {
+    pub(crate) blocks: [c_uint; 3],
+    pub(crate) threads: [c_uint; 3],
+    pub(crate) shared: c_uint,
+    pub(crate) stream: Handle,
+    pub(crate) attributes: *const LaunchAttribute,
+    pub(crate) count: c_uint,
+}
+
+/// `cuLaunchKernelEx`, of drivers since CUDA 11.8.
+pub(crate) type LaunchKernelEx =
+    unsafe extern "C" fn(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void) -> i32;
+
 /// A driver function by name.
 ///
 /// # Safety
@@ -175,6 +212,9 @@ pub(crate) struct Driver {
     /// The newest CUDA version it serves, major and minor.
     pub(crate) version: (u32, u32),
     pub(crate) devices: usize,
+    /// For launches before the kernel before has ended, of drivers that also capture them in graphs, unless
+    /// `POINTWISE_DEPENDENT_LAUNCH` is 0.
+    pub(crate) launch_early: Option<LaunchKernelEx>,
 }
 
 impl Driver {
@@ -236,7 +276,10 @@ impl Driver {
             }
             _ => return Err(format!("cuInit failed: {}", describe(&api, code))),
         }
-        Ok(Driver { api, version, devices: usize::try_from(count).unwrap_or(0) })
+        let early = version >= EARLY_LAUNCHES && std::env::var("POINTWISE_DEPENDENT_LAUNCH").as_deref() != Ok("0");
+        // SAFETY: the driver's header declares the function with this signature; the library is there.
+        let launch_early = if early { unsafe { symbol("cuLaunchKernelEx") } } else { None };
+        Ok(Driver { api, version, devices: usize::try_from(count).unwrap_or(0), launch_early })
     }
 }
 
@@ -311,6 +354,13 @@ pub(crate) use call;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn structs_are_the_headers() {
+        assert_eq!((size_of::<LaunchAttribute>(), std::mem::offset_of!(LaunchAttribute, value)), (72, 8));
+        assert_eq!((size_of::<LaunchConfig>(), std::mem::offset_of!(LaunchConfig, stream)), (56, 32));
+        assert_eq!(std::mem::offset_of!(LaunchConfig, count), 48);
+    }
 
     #[test]
     fn versions_split() {

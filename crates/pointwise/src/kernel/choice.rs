@@ -78,9 +78,8 @@ pub(super) fn numbers(given: &[Option<u64>]) -> u32 {
 }
 
 impl<const N: usize> Tensors<N> {
-    /// The kernel for `walk` by a strategy, vectors having `lanes` elements; `stays` says whether the results stay in
-    /// the level-2 cache.
-    pub(super) fn choose(self, walk: &Walk<N>, lanes: usize, strategy: Strategy, stays: bool) -> Choice<N> {
+    /// The kernel for `walk` by a strategy, vectors having `lanes` elements; `room` is that of [`super::cache_room`].
+    pub(super) fn choose(self, walk: &Walk<N>, lanes: usize, strategy: Strategy, room: u64) -> Choice<N> {
         let mode = self.numbers << WORD_SHIFT;
         let strided = |replaced| Choice {
             class: Class::Strided,
@@ -103,9 +102,8 @@ impl<const N: usize> Tensors<N> {
             (0..N - self.results).fold(0, |bits, k| bits | (u32::from(of(self.results + k)) * (ONCE << k)))
         };
         let once = walk.once();
-        let mode = mode
-            | operands(&|k| once[k]) & !self.numbers
-            | operands(&|k| stays && self.at[k] != 0 && walk.meets_once(k)) << STREAM_SHIFT;
+        let passing = self.passing(walk, room);
+        let mode = mode | operands(&|k| once[k]) & !self.numbers | operands(&|k| passing[k]) << STREAM_SHIFT;
         let vectors =
             |class, walk| Choice { class, walk, lanes, mode, table: false, two: false, replaced, tensors: self };
         if walk.is_flat() && self.head(walk, lanes).is_some() {
@@ -120,6 +118,24 @@ impl<const N: usize> Tensors<N> {
             None if strategy == Strategy::Auto => strided(None),
             None => strided(Some("the tensors do not lie in aligned vectors")),
         }
+    }
+
+    /// Which operands pass through the level-2 cache: one after another, until the results and the rest have `room`;
+    /// none, if the results alone have not. Of those only that are read once.
+    fn passing(&self, walk: &Walk<N>, room: u64) -> [bool; N] {
+        let mut passing = [false; N];
+        let bytes = |k: usize| if self.at[k] == 0 { 0 } else { walk.numel().saturating_mul(self.sizes[k] as u64) };
+        let results: u64 = (0..self.results).map(bytes).sum();
+        if results > room {
+            return passing;
+        }
+        let read_once = |k: &usize| self.at[*k] != 0 && walk.meets_once(*k);
+        let mut staying = results + (self.results..N).filter(read_once).map(bytes).sum::<u64>();
+        for k in (self.results..N).filter(read_once) {
+            passing[k] = staying > room;
+            staying -= if passing[k] { bytes(k) } else { 0 };
+        }
+        passing
     }
 
     /// The number of elements before one that is aligned for vectors of `lanes` in all tensors that a flat walk steps
@@ -319,6 +335,30 @@ impl Params {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Shape;
+    use crate::kernel::walk::Along;
+
+    #[test]
+    fn operands_pass_until_the_rest_has_room() {
+        // A condition and two operands of 16 bits, one of them broadcast.
+        let tensors = Tensors { at: [64, 128, 192, 256], sizes: [2, 1, 2, 2], results: 1, numbers: 0 };
+        let passing = |last: i64, room| {
+            let along = |step| {
+                let mut along = Along::default();
+                along[0] = step;
+                along
+            };
+            let shape = Shape::new(&[1000]).unwrap();
+            let walk = Walk::new(&shape, &[along(1), along(1), along(1), along(last)]);
+            tensors.passing(&walk, room)
+        };
+        assert_eq!(passing(1, 7000), [false; 4]);
+        assert_eq!(passing(1, 6999), [false, true, false, false]);
+        assert_eq!(passing(1, 5999), [false, true, true, false]);
+        assert_eq!(passing(1, 2000), [false, true, true, true]);
+        assert_eq!(passing(1, 1999), [false; 4]);
+        assert_eq!((passing(0, 5000), passing(0, 2000)), ([false; 4], [false, true, true, false]));
+    }
 
     #[test]
     fn blocks_of_two_vectors_a_thread_are_whole_ones() {

@@ -53,10 +53,11 @@ pub use unary::{UnaryDef, UnaryKernel};
 pub use walk::Class;
 pub(crate) use walk::{Places, Walk};
 
-/// Whether the level-2 cache of a device holds a result of so many bytes, if what is read passes through it. Cold calls
-/// with results of up to three fifths of the cache were faster so, by up to 9 % where results are narrow, and larger
-/// ones slower by 1 to 5 % (H200, `docs/tuning.md`).
+/// Bytes of a device's level-2 cache that a call may fill with what it leaves there: results, and operands beside them
+/// as far as they fit. Other operands pass through, unless the results alone are larger. That is faster by up to 9 %
+/// cold, and by up to 14 % where the operands were just written; of smaller calls it would push out what the next one
+/// may read (H200, `docs/tuning.md`).
 #[inline]
-fn result_stays(device: &crate::Device, bytes: u64) -> bool {
-    device.info().is_some_and(|info| bytes <= info.l2_bytes as u64 / 5 * 3)
+fn cache_room(device: &crate::Device) -> u64 {
+    device.info().map_or(0, |info| info.l2_bytes as u64 / 5 * 3)
 }

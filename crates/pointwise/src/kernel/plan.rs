@@ -44,8 +44,8 @@ pub(super) struct Call {
     pub(super) vectors: Option<u32>,
     /// What the op's row says of its formula.
     pub(super) properties: Properties,
-    /// Whether the result would stay in the level-2 cache.
-    pub(super) stays: bool,
+    /// Bytes, as [`super::cache_room`] has it.
+    pub(super) room: u64,
     /// Of the device; 0 for none.
     pub(super) multiprocessors: u32,
     /// Whether the kernel loads two vectors of a thread at once: `OpInfo::two_at_once`.
@@ -85,8 +85,7 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     };
     let body = call.n - head;
     let vectors = body / lanes(call.dtype) as u64;
-    let streams =
-        strategy == Strategy::RegisterCopy && call.stays && call.result.of(call.dtype).size() < call.dtype.size();
+    let streams = strategy == Strategy::RegisterCopy && passes(call);
     let steps = match (strategy, call.vectors) {
         (Strategy::RegisterCopy, None) => steps(call, vectors, streams),
         (Strategy::RegisterCopy, Some(vectors)) => vectors,
@@ -129,6 +128,12 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
         streams,
         n: call.n,
     })
+}
+
+/// Whether the operand passes through the level-2 cache: it is wider than the result, which has room there, alone.
+fn passes(call: &Call) -> bool {
+    let (size, result) = (call.dtype.size() as u64, call.result.of(call.dtype).size() as u64);
+    result < size && (call.n.saturating_mul(result)..call.n.saturating_mul(result + size)).contains(&call.room)
 }
 
 /// Vectors of a thread, of so many; `streams` says whether the operand passes through the cache.
@@ -202,7 +207,7 @@ mod tests {
             threads: 256,
             vectors: None,
             properties: Properties::NONE,
-            stays: true,
+            room: 36 << 20,
             multiprocessors: 132,
             two_at_once: false,
         }
@@ -260,15 +265,18 @@ mod tests {
     }
 
     #[test]
-    fn the_operand_of_a_predicate_passes_by_a_result_that_stays() {
-        let mut predicate = call(4096, 8192, 1 << 22, Strategy::Auto);
-        assert!(!plan(&predicate).unwrap().streams);
-        (predicate.dtype, predicate.result) = (DType::F32, ResultType::Bool);
-        let stays = plan(&predicate).unwrap();
-        assert_eq!((stays.streams, stays.steps), (true, 1));
-        predicate.stays = false;
-        let leaves = plan(&predicate).unwrap();
-        assert_eq!((leaves.streams, leaves.steps), (false, 2));
+    fn the_operand_of_a_predicate_passes_by_a_result_that_has_room_alone() {
+        let same = call(4096, 8192, 1 << 23, Strategy::Auto);
+        assert!(!plan(&same).unwrap().streams);
+        let with = |n, room| {
+            let call = Call { dtype: DType::F32, result: ResultType::Bool, n, room, ..same };
+            let Plan { streams, steps, .. } = plan(&call).unwrap();
+            (streams, steps)
+        };
+        let n = 1 << 23;
+        assert_eq!([n - 1, n, 5 * n - 1, 5 * n].map(|room| with(n, room).0), [false, true, true, false]);
+        // What passes has a thread for each vector.
+        assert_eq!((with(n, n).1, with(n, 0).1), (1, 2));
     }
 
     #[test]

@@ -290,7 +290,7 @@ impl DropoutKernel {
                 threads,
                 vectors: Some((lanes * x.dtype().size() / 16) as u32),
                 properties: self.def.info.properties,
-                stays: false,
+                room: 0,
                 multiprocessors: 0,
                 two_at_once: false,
             })

@@ -274,7 +274,7 @@ impl UnaryKernel {
             threads,
             vectors,
             properties: self.def.info.properties,
-            stays: super::result_stays(x.device(), x.numel() as u64 * self.def.info.result.of(x.dtype()).size() as u64),
+            room: super::cache_room(x.device()),
             multiprocessors: x.device().info().map_or(0, |info| info.multiprocessors),
             two_at_once: self.def.info.two_at_once(x.dtype()),
         })

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
 use crate::kernel::ready::is_condition;
 use crate::kernel::walk::{Along, Walk, broadcast};
-use crate::kernel::{MapPlan, check, result_stays};
+use crate::kernel::{MapPlan, cache_room, check};
 use crate::tensor::TensorView;
 
 type All<T> = [T; GRADIENT_TENSORS];
@@ -52,9 +52,7 @@ impl Call {
     fn choose(&self, ready: &Ready<'_>, walk: &Walk<GRADIENT_TENSORS>, at: All<usize>) -> Choice<GRADIENT_TENSORS> {
         let sizes = self.sizes(ready.dtype);
         let tensors = Tensors { at, sizes, results: MAX_RESULTS, numbers: numbers(&ready.given) };
-        let results = self.def.info.results.len() * ready.dtype.size();
-        let stays = result_stays(&ready.device, walk.numel() * results as u64);
-        tensors.choose(walk, 16 / ready.dtype.size(), self.settings.strategy, stays)
+        tensors.choose(walk, 16 / ready.dtype.size(), self.settings.strategy, cache_room(&ready.device))
     }
 
     /// Bytes of an element of each tensor.

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
 use crate::kernel::plan::takes_waves;
 use crate::kernel::walk::{Along, TENSORS, Walk, broadcast};
-use crate::kernel::{Class, MapPlan, Operand, Strategy, check, lookup, promote, result_stays};
+use crate::kernel::{Class, MapPlan, Operand, Strategy, cache_room, check, lookup, promote};
 use crate::tensor::TensorView;
 use crate::tuner::Lies;
 
@@ -97,7 +97,6 @@ impl Call {
     fn choose(&self, ready: &Ready<'_>, walk: &Walk, target: usize, strategy: Strategy) -> Choice<TENSORS> {
         let sizes = self.sizes(ready.dtype);
         let tensors = Tensors { at: addresses(ready, target), sizes, results: 1, numbers: numbers(&ready.given) };
-        let stays = result_stays(&ready.device, walk.numel() * sizes[0] as u64);
         let (info, dtype) = (&self.def.info, ready.dtype);
         let table = tensors.numbers == 0
             && match strategy {
@@ -107,7 +106,7 @@ impl Call {
             };
         // The kernels of tables have vectors, too.
         let vectors = if strategy == Strategy::Table { Strategy::RegisterCopy } else { strategy };
-        let mut choice = tensors.choose(walk, 16 / dtype.size(), vectors, stays);
+        let mut choice = tensors.choose(walk, 16 / dtype.size(), vectors, cache_room(&ready.device));
         choice.table = table && choice.class != Class::Strided;
         if info.two_at_once(dtype) {
             choice = choice.with_two(|vectors| match self.vectors {

@@ -1,0 +1,123 @@
+//! Calls of which each reads what the one before wrote, or writes what it read: kernels are launched before those in
+//! front of them have ended, so that what keeps them in order is theirs. In one stream, in two, and in a graph, against
+//! the same calls on the CPU, which are done one after another.
+
+use pointwise::{Device, Result, Stream, Tensor, kernels};
+
+/// Elements of the large tensors: a launch of many blocks, then of some, of one, and of fewer than a vector's elements.
+const SIZES: [usize; 4] = [(1 << 22) + 5, 70_001, 300, 3];
+/// Elements of the small tensor, whose calls follow those of the large ones: the last of theirs.
+const FEW: usize = 3;
+/// Repetitions of the calls.
+const ROUNDS: i32 = 40;
+
+/// Which streams the calls go to.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// The device's own.
+    Own,
+    /// One.
+    One,
+    /// Two, which wait for each other.
+    Two,
+    /// As [`Way::Two`], captured and replayed.
+    Graph,
+}
+
+/// The bytes of each tensor that calls write.
+type Bytes = Vec<Vec<u8>>;
+
+/// The tensors of the calls.
+struct State {
+    x: Tensor,
+    y: Tensor,
+    few: Tensor,
+    one: Tensor,
+}
+
+impl State {
+    fn new(device: &Device, n: usize) -> Result<State> {
+        let numbers: Vec<i32> = (0..n as i32).map(|i| i.wrapping_mul(0x9e37)).collect();
+        Ok(State {
+            x: Tensor::from_slice(device, &numbers, [n])?,
+            y: Tensor::zeros(device, pointwise::DType::I32, [n])?,
+            few: Tensor::full(device, 7, [FEW])?,
+            one: Tensor::full(device, 1, [1])?,
+        })
+    }
+
+    /// Each tensor is read right after it was written, and written right after it was read, by calls of other sizes.
+    fn round(&mut self, streams: Option<[&Stream; 2]>) -> Result<()> {
+        let State { x, y, few, one } = self;
+        let last = x.numel() - FEW;
+        let add = || match streams {
+            Some([stream, _]) => kernels::add(1.0).on(stream),
+            None => kernels::add(1.0),
+        };
+        add().run_into(&*x, &*one, &mut *y)?;
+        let mul = match streams {
+            Some([first, second]) => {
+                second.wait_for(first)?;
+                kernels::mul().on(second)
+            }
+            None => kernels::mul(),
+        };
+        mul.run_inplace(&mut *few, y.view().narrow(0, last, FEW)?)?;
+        if let Some([first, second]) = streams {
+            first.wait_for(second)?;
+        }
+        add().run_inplace(x.view_mut().narrow(0, last, FEW)?, &*few)?;
+        add().run_inplace(y.view_mut().narrow(0, 0, FEW)?, x.view().narrow(0, last, FEW)?)?;
+        add().run_inplace(&mut *x, &*y)?;
+        add().run_into(&*few, y.view().narrow(0, 0, FEW)?, x.view_mut().narrow(0, 0, FEW)?)
+    }
+
+    fn bytes(&self) -> Result<Bytes> {
+        [&self.x, &self.y, &self.few].map(Tensor::to_bytes).into_iter().collect()
+    }
+}
+
+/// All sizes, one way.
+///
+/// # Errors
+/// What is wrong, or those of the library, in words.
+pub fn check(device: &Device, way: Way) -> std::result::Result<(), String> {
+    for n in SIZES {
+        let (got, expected) = run(device, way, n).map_err(|error| error.to_string())?;
+        for (name, (got, expected)) in ["x", "y", "few"].iter().zip(got.iter().zip(&expected)) {
+            let wrong = got.chunks(4).zip(expected.chunks(4)).position(|(got, expected)| got != expected);
+            if let Some(i) = wrong {
+                return Err(format!("{n} elements: {name}[{i}] is not what the calls make of it one after another"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run(device: &Device, way: Way, n: usize) -> Result<(Bytes, Bytes)> {
+    let mut expected = State::new(&Device::cpu(), n)?;
+    for _ in 0..ROUNDS {
+        expected.round(None)?;
+    }
+    let mut state = State::new(device, n)?;
+    let (first, second) = (Stream::new(device)?, Stream::new(device)?);
+    match way {
+        Way::Own => (0..ROUNDS).try_for_each(|_| state.round(None))?,
+        Way::One => (0..ROUNDS).try_for_each(|_| state.round(Some([&first, &first])))?,
+        Way::Two => (0..ROUNDS).try_for_each(|_| state.round(Some([&first, &second])))?,
+        Way::Graph => {
+            const CAPTURED: i32 = 8;
+            first.begin_capture()?;
+            let captured = (0..CAPTURED).try_for_each(|_| state.round(Some([&first, &second])));
+            let graph = first.end_capture();
+            captured?;
+            let graph = graph?;
+            for _ in 0..ROUNDS / CAPTURED {
+                // SAFETY: every tensor of the graph lives, and nothing else uses them.
+                unsafe { graph.launch(&first)? };
+            }
+        }
+    }
+    first.synchronize()?;
+    Ok((state.bytes()?, expected.bytes()?))
+}
