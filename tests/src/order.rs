@@ -51,8 +51,8 @@ impl State {
         let State { x, y, few, one } = self;
         let last = x.numel() - FEW;
         let add = || match streams {
-            Some([stream, _]) => kernels::add(1.0).on(stream),
-            None => kernels::add(1.0),
+            Some([stream, _]) => kernels::add(1).on(stream),
+            None => kernels::add(1),
         };
         add().run_into(&*x, &*one, &mut *y)?;
         let mul = match streams {
@@ -95,20 +95,28 @@ pub fn check(device: &Device, way: Way) -> std::result::Result<(), String> {
 }
 
 fn run(device: &Device, way: Way, n: usize) -> Result<(Bytes, Bytes)> {
-    let mut expected = State::new(&Device::cpu(), n)?;
-    for _ in 0..ROUNDS {
-        expected.round(None)?;
+    let (mut state, mut expected) = (State::new(device, n)?, State::new(&Device::cpu(), n)?);
+    rounds(&mut expected, None, ROUNDS)?;
+    calls(device, way, &mut state)?;
+    Ok((state.bytes()?, expected.bytes()?))
+}
+
+fn rounds(state: &mut State, streams: Option<[&Stream; 2]>, count: i32) -> Result<()> {
+    (0..count).try_for_each(|_| state.round(streams))
+}
+
+fn calls(device: &Device, way: Way, state: &mut State) -> Result<()> {
+    if let Way::Own = way {
+        return rounds(state, None, ROUNDS);
     }
-    let mut state = State::new(device, n)?;
     let (first, second) = (Stream::new(device)?, Stream::new(device)?);
     match way {
-        Way::Own => (0..ROUNDS).try_for_each(|_| state.round(None))?,
-        Way::One => (0..ROUNDS).try_for_each(|_| state.round(Some([&first, &first])))?,
-        Way::Two => (0..ROUNDS).try_for_each(|_| state.round(Some([&first, &second])))?,
+        Way::One => rounds(state, Some([&first, &first]), ROUNDS)?,
+        Way::Own | Way::Two => rounds(state, Some([&first, &second]), ROUNDS)?,
         Way::Graph => {
             const CAPTURED: i32 = 8;
             first.begin_capture()?;
-            let captured = (0..CAPTURED).try_for_each(|_| state.round(Some([&first, &second])));
+            let captured = rounds(state, Some([&first, &second]), CAPTURED);
             let graph = first.end_capture();
             captured?;
             let graph = graph?;
@@ -118,6 +126,5 @@ fn run(device: &Device, way: Way, n: usize) -> Result<(Bytes, Bytes)> {
             }
         }
     }
-    first.synchronize()?;
-    Ok((state.bytes()?, expected.bytes()?))
+    first.synchronize()
 }

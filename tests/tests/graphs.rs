@@ -1,7 +1,8 @@
 //! Every op of the registry captured in a CUDA graph and replayed on other inputs, one named case each (`gelu::bf16`),
 //! against the CPU; calls that depend on each other, in one stream and several; all ops from eight threads on streams of
-//! their own, which all use each kernel for the first time at once; and operands on several devices. On the CUDA device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without one all
-//! but a check of the inputs is ignored, and the first line says why.
+//! their own, which all use each kernel for the first time at once; and operands on several devices. On the CUDA device
+//! of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without one all but the checks of the inputs are ignored, and the first line
+//! says why.
 
 mod cases {
     pub(crate) mod check;
@@ -64,6 +65,7 @@ fn main() {
         trials = trials.into_iter().map(|trial| trial.with_ignored_flag(true)).collect();
     }
     trials.push(Trial::test("inputs_tell_replays_apart", inputs_differ));
+    trials.push(Trial::test("order::cpu", || Ok(order::check(&Device::cpu(), Way::Own)?)));
     libtest_mimic::run(&arguments, trials).exit();
 }
 

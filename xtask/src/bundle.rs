@@ -25,6 +25,7 @@ convert_bandwidth  every conversion between element types beside a copy: [--n N]
 table_bandwidth  ops of two bytes by a table of all pairs and by the formula: [--op NAME] [--dtype TYPE]
 rope_bandwidth  the rotary embedding beside a copy: ./rope_bandwidth [--lines] [--json FILE]; --sweep tries launch settings
 launch      host time of a call beside a bare launch
+chain       calls that follow one another, in a stream and in a graph: ./chain [--dtype TYPE]; PyTorch: peers/chain.py
 first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16
 cpu         the CPU executor on one thread and two: CRITERION_HOME=criterion ./cpu --bench [FILTER]
 pointwise   the command; ./pointwise bench --set all --json ours.json times every op beside a copy

@@ -9,6 +9,7 @@
 
 use std::time::Instant;
 
+use pointwise::cuda::Event;
 use pointwise::{DType, Device, Stream, Tensor};
 
 use super::call::Call;
@@ -106,9 +107,12 @@ impl Gauge {
         call()?;
         self.device.synchronize()?;
         let count = ((COLD_BUDGET / (us + CLEARING)) as usize).clamp(FEWEST, BUSY_LAUNCHES);
+        let (mark, stream) = (Event::new(&self.device)?, self.device.stream());
         let work = || {
             for _ in 0..count {
                 flush.set_zero()?;
+                // A kernel that follows a fill, which is one, too, would start while that ends, and its time begin.
+                mark.record(&stream)?;
                 call()?;
             }
             Ok(self.device.synchronize()?)

@@ -42,12 +42,13 @@ pub(crate) struct Meta {
     pub(crate) empty_us: Option<f64>,
 }
 
-/// A peer's cold times of a row.
+/// A peer's times of a row.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) peer: String,
     events: Spread,
     busy: Option<Spread>,
+    warm: Option<Spread>,
 }
 
 impl Line {
@@ -55,6 +56,7 @@ impl Line {
         match clock {
             Clock::Events => Some(&self.events),
             Clock::Busy => self.busy.as_ref(),
+            Clock::Warm => self.warm.as_ref(),
         }
     }
 }
@@ -64,7 +66,7 @@ impl Line {
 #[serde(untagged)]
 enum Entry {
     End { end: End },
-    Time { row: RowId, peer: String, cold_us: f64, p10_us: Option<f64>, p90_us: Option<f64> },
+    Time { row: RowId, peer: String, cold_us: f64, p10_us: Option<f64>, p90_us: Option<f64>, warm_us: Option<f64> },
     Busy { row: RowId, peer: String, busy_us: f64, busy_p10_us: Option<f64>, busy_p90_us: Option<f64> },
     Failed { peer: String, error: String },
 }
@@ -100,14 +102,15 @@ impl Peers {
             match serde_json::from_str(line).map_err(expected)? {
                 Entry::End { end } => peers.unreached += end.unreached.len(),
                 Entry::Failed { peer, error } => peers.failed.push((peer, error)),
-                Entry::Time { row, peer, cold_us, p10_us, p90_us } => {
+                Entry::Time { row, peer, cold_us, p10_us, p90_us, warm_us } => {
                     let events =
                         spread(cold_us, p10_us, p90_us).ok_or(format!("line {at}: cold_us must be above 0"))?;
                     let of_row = peers.times.entry(row.clone()).or_default();
                     if of_row.iter().any(|other| other.peer == peer) {
                         return Err(format!("line {at}: {peer} again for row {row:?}"));
                     }
-                    of_row.push(Line { peer, events, busy: None });
+                    let warm = warm_us.and_then(|us| spread(us, None, None));
+                    of_row.push(Line { peer, events, busy: None, warm });
                 }
                 Entry::Busy { row, peer, busy_us, busy_p10_us, busy_p90_us } => {
                     let busy = spread(busy_us, busy_p10_us, busy_p90_us);
@@ -139,6 +142,7 @@ impl Peers {
     pub(crate) fn join_row(&self, row: &mut Measured) {
         row.best_peer = self.best(row, Clock::Events);
         row.best_busy = self.best(row, Clock::Busy);
+        row.best_warm = self.best(row, Clock::Warm);
     }
 
     /// Puts the best peer into each row.
@@ -241,6 +245,9 @@ mod tests {
         peers.join(&mut report);
         let best = Best { peer: "triton".to_owned(), us: 8.0, ratio: 1.25, tie: false };
         assert_eq!(report.rows[0].best_peer, Some(best));
+        let warm = report.rows[0].times.warm.as_ref().unwrap().us;
+        let best = report.rows[0].best(Clock::Warm).unwrap();
+        assert_eq!((best.peer.as_str(), best.ratio), ("triton", warm / 6.5));
         assert_eq!(report.rows[1].best_peer, None);
         assert_eq!(peers.unmatched(&report), 1);
         let ratios = peers.ratios(&report, Clock::Events);

@@ -59,6 +59,9 @@ pub(crate) struct Measured {
     /// The fastest peer by busy time, likewise.
     #[serde(default)]
     pub(crate) best_busy: Option<Best>,
+    /// The fastest peer warm, by events.
+    #[serde(default)]
+    pub(crate) best_warm: Option<Best>,
 }
 
 /// The times of a call, in microseconds.
@@ -125,6 +128,8 @@ pub(crate) enum Clock {
     Events,
     /// Cold, by CUPTI: what its kernels take.
     Busy,
+    /// Warm, by events.
+    Warm,
 }
 
 /// A peer's time beside ours.
@@ -152,13 +157,14 @@ impl Measured {
         self.times.cold.as_ref().or(self.times.warm.as_ref())
     }
 
-    /// The cold times of a clock; none on the CPU.
+    /// The times of a clock; none on the CPU.
     pub(crate) fn spread(&self, clock: Clock) -> Option<Spread> {
+        let Times { cold, warm, busy, .. } = &self.times;
+        let spread = |of: &Timing| Spread { us: of.us, p10_us: of.p10_us, p90_us: of.p90_us };
         match clock {
-            Clock::Events => {
-                self.times.cold.as_ref().map(|cold| Spread { us: cold.us, p10_us: cold.p10_us, p90_us: cold.p90_us })
-            }
-            Clock::Busy => self.times.busy.as_ref().map(|busy| busy.spread),
+            Clock::Events => cold.as_ref().map(spread),
+            Clock::Busy => busy.as_ref().map(|busy| busy.spread),
+            Clock::Warm => cold.as_ref().and(warm.as_ref()).map(spread),
         }
     }
 
@@ -167,6 +173,7 @@ impl Measured {
         match clock {
             Clock::Events => self.best_peer.as_ref(),
             Clock::Busy => self.best_busy.as_ref(),
+            Clock::Warm => self.best_warm.as_ref(),
         }
     }
 

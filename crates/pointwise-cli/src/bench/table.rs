@@ -176,7 +176,7 @@ fn of_set<'a>(out: &mut impl Write, set: &str, rows: &[&'a Measured], table: Tab
         let by = if table.busy { "busy times" } else { "events over busy times" };
         line(out, format!("  over the best published time, fair rows, {by}: {text}"))?;
     }
-    for (clock, by) in [(Clock::Events, ""), (Clock::Busy, ", busy times")] {
+    for (clock, by) in [(Clock::Events, ""), (Clock::Busy, ", busy times"), (Clock::Warm, ", warm")] {
         let best: Vec<&Best> = measured.iter().filter_map(|row| row.best(clock)).collect();
         let all: Vec<f64> = best.iter().map(|best| best.ratio).collect();
         if let Some(text) = ratios(&all) {
