@@ -18,6 +18,8 @@ pub enum Way {
     Own,
     /// One.
     One,
+    /// CUDA's legacy default stream.
+    Legacy,
     /// Two, which wait for each other.
     Two,
     /// As [`Way::Two`], captured and replayed.
@@ -112,6 +114,12 @@ fn calls(device: &Device, way: Way, state: &mut State) -> Result<()> {
     let (first, second) = (Stream::new(device)?, Stream::new(device)?);
     match way {
         Way::One => rounds(state, Some([&first, &first]), ROUNDS)?,
+        Way::Legacy => {
+            // SAFETY: null is a stream of every context.
+            let legacy = unsafe { Stream::from_raw(device, std::ptr::null_mut())? };
+            rounds(state, Some([&legacy, &legacy]), ROUNDS)?;
+            legacy.synchronize()?;
+        }
         Way::Own | Way::Two => rounds(state, Some([&first, &second]), ROUNDS)?,
         Way::Graph => {
             const CAPTURED: i32 = 8;

@@ -53,8 +53,9 @@ fn main() {
         let case = move || Ok(lookup::check_captured(&device, op, dtype)?);
         trials.push(Trial::test(format!("{op}::{dtype}::table"), case));
     }
-    for (name, way) in [("own", Way::Own), ("one", Way::One), ("two", Way::Two), ("graph", Way::Graph)] {
-        trials.push(Trial::test(format!("order::{name}"), move || Ok(order::check(&device, way)?)));
+    for way in [Way::Own, Way::One, Way::Legacy, Way::Two, Way::Graph] {
+        let name = format!("order::{way:?}").to_lowercase();
+        trials.push(Trial::test(name, move || Ok(order::check(&device, way)?)));
     }
     trials.push(Trial::test("threads_and_streams::first_use", move || first_use(&name)));
     trials.push(Trial::test("devices::cpu_and_cuda", move || mixed(&device, &Device::cpu())));

@@ -12,7 +12,10 @@ use crate::error::{ErrorKind, Result};
 
 /// A queue of work on a device. On the CPU, where a call's work is done when it returns, a stream does nothing.
 ///
-/// Work on one stream is done in order. Work on two streams is not, unless [`Stream::wait_for`] says so: whoever uses a
+/// Work on one stream is done in order. On devices from sm_90 on, with a driver for CUDA 12.3 or newer, kernels are
+/// launched while the one before them on the stream ends (CUDA's programmatic dependent launch), and wait for it
+/// themselves before they touch memory: a chain of short calls takes half the time. Nothing else differs; CUDA's default
+/// streams do without, and with `POINTWISE_DEPENDENT_LAUNCH=0` in the environment all do. Work on two streams is not, unless [`Stream::wait_for`] says so: whoever uses a
 /// tensor on a second stream orders the two. The first use of a tensor away from its device's own stream, its drop, and
 /// copies to the host are ordered by the crate.
 #[derive(Clone)]
@@ -105,6 +108,13 @@ impl Stream {
     #[inline]
     pub fn is_own(&self) -> bool {
         self.device.context().is_none_or(|context| context.stream() == self.raw)
+    }
+
+    /// Whether this is one of CUDA's default streams, of which the legacy one waits for the others.
+    #[inline]
+    pub(crate) fn is_default(&self) -> bool {
+        // `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` are the two numbers above null.
+        self.raw.addr() <= 2
     }
 
     /// Waits for the stream's work.

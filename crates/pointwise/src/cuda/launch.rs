@@ -60,7 +60,7 @@ pub(crate) unsafe fn launch_grid(
 ) -> Result<()> {
     context.make_current()?;
     let params = params.as_mut_ptr();
-    if let Some(launch_early) = context.launch_early {
+    if let Some(launch_early) = context.launch_early.filter(|_| !stream.is_default()) {
         let config = LaunchConfig {
             blocks: [columns, rows, layers],
             threads: [x, y, z],
