@@ -257,3 +257,23 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     }
     fs::write(path, bytes).map_err(Error::io("cannot write", path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_code_of_older_ptx_waits_where_the_device_can() {
+        let entry = ".visible .entry a(\n)\n{\n//griddepcontrol.wait;\n\tret;\n}\n".to_owned();
+        let module = EntryModule { sm: Sm(80), declarations: Vec::new(), entry };
+        let target = TargetArtifacts { sm: Sm(80), version: (7, 0), modules: BTreeMap::new() };
+        let text = |device| target.text(&[&module], Sm(device));
+        for device in [80, 89] {
+            assert!(text(device).starts_with(".version 7.0\n.target sm_80\n") && text(device).contains("//griddep"));
+        }
+        for device in [90, 120] {
+            assert!(text(device).starts_with(".version 7.8\n.target sm_90\n") && !text(device).contains("//"));
+            assert_eq!(text(device).matches("griddepcontrol.wait;").count(), 1);
+        }
+    }
+}
