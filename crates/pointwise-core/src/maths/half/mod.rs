@@ -15,6 +15,10 @@
 //! (24 >= 2 * 11 + 2; Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995). `recip` is so for
 //! arguments of 16 bits: `1 - m x` with `m` half way between two results is a multiple of `2^-22` or more.
 
+mod native;
+mod power;
+
+pub use self::native::*;
 pub use super::single::{floor_divide, remainder, trunc_divide};
 
 use super::prim::{self, ROUND_MAGIC, at_least, at_most, fma, mostly, rarely};
@@ -24,8 +28,6 @@ use core::f32::consts::{LN_2, LOG2_E};
 const PI: f32 = 3.141_592_5;
 const PI_LOW: f32 = 1.509_957_9e-7;
 const INV_PI: f32 = core::f32::consts::FRAC_1_PI;
-/// log2(e) = LOG2_E + LOG2_E_LOW, to 48 bits.
-const LOG2_E_LOW: f32 = 1.925_963e-8;
 
 /// Beyond this magnitude the two terms of pi no longer reduce an angle well enough. Above every finite f16.
 pub(super) const LARGE_ANGLE: f32 = 1e5;
@@ -39,7 +41,7 @@ pub(super) fn is_small(x: f32) -> bool {
 /// The operations that a GPU approximates, with the largest errors of the PTX ISA, and the functions made of them.
 ///
 /// An implementation must treat infinities, zeros, NaN and negative numbers as the exact function does.
-pub trait Approx {
+pub trait Approx: Sized {
     /// `2^x`, relative error `2^-22`; subnormal results are kept.
     fn ex2(x: f32) -> f32;
     /// As [`Approx::ex2`], but a subnormal result becomes zero.
@@ -294,112 +296,13 @@ pub trait Approx {
     /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers, as all of them are in 16 bits.
     #[inline(always)]
     fn pow(a: f32, b: f32) -> f32 {
-        let abs = a.abs();
-        let bits = abs.to_bits();
-        let t = b * Self::log2(abs);
-        let power = Self::ex2_flush(t);
-        // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it, and every product with
-        // a logarithm that is no number.
-        let within = t.abs() < 126.0;
-        rarely(
-            !((a > 0.0) & within),
-            || {
-                let general = || Self::pow_magnitude(abs, b, a == 1.0);
-                let power = rarely(not_positive_normal(abs) | !within, general, power);
-                // The low bit of the sum is that of the integer.
-                let c = at_least(at_most(b, 65536.0), -65536.0);
-                let t = c + ROUND_MAGIC;
-                let whole = t - ROUND_MAGIC == c;
-                let odd = if whole { t.to_bits() << 31 } else { 0 };
-                let invalid = (a < 0.0) & !whole & (bits != 0x7F80_0000) & !b.is_nan();
-                let signed = f32::from_bits(power.to_bits() | (odd & a.to_bits()));
-                if invalid { f32::NAN } else { signed }
-            },
-            power,
-        )
+        power::pow::<Self>(a, b)
     }
 
     /// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm. Exponents as in [`Approx::pow`].
     #[inline(always)]
     fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
-        let less = b - 1.0;
-        let log = Self::log2(a.abs());
-        let (t, t_less) = (b * log, less * log);
-        // Powers that are normal numbers. Where the logarithm is none, no product with it is in the bounds.
-        let in_bounds = (t.abs() < 126.0) & (t_less.abs() < 126.0) & (less.abs() < 65536.0);
-        let powers = (Self::ex2_flush(t), Self::ex2_flush(t_less));
-        let (odd, whole) = parity(less);
-        let fast = pow_gradients_of(a, b, odd, (a < 0.0) & !whole, log, powers);
-        rarely(!in_bounds, || Self::pow_gradients_special(a, b), fast)
-    }
-
-    /// [`Approx::pow_gradients`] of anything.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn pow_gradients_special(a: f32, b: f32) -> (f32, f32) {
-        let abs = a.abs();
-        let is_small = abs < f32::MIN_POSITIVE;
-        let (scaled, scale) = if is_small { (abs * 16_777_216.0, 24.0) } else { (abs, 0.0) };
-        let log = log2_normal(scaled) - scale;
-        // Infinity and NaN are their own logarithms.
-        let log = if abs < f32::INFINITY { log } else { abs };
-        let log = if abs == 0.0 { f32::NEG_INFINITY } else { log };
-        // The largest numbers stand for infinities, so that powers of 1 are 1.
-        let bounded = |c: f32, most: f32| at_least(at_most(c, most), -most);
-        let power = |c: f32| if c == 0.0 { 1.0 } else { Self::ex2(bounded(c, f32::MAX) * log) };
-        let odd_and_whole = |c: f32| {
-            let (odd, whole) = parity(bounded(c, 65536.0));
-            (if whole { odd } else { 0 }, whole)
-        };
-        // The one power of a number with a sign that has a logarithm is that of -0.
-        let signed = f32::from_bits(power(b).to_bits() | (odd_and_whole(b).0 & a.to_bits()));
-        let (odd, whole) = odd_and_whole(b - 1.0);
-        let invalid = (a < 0.0) & !whole & (a != f32::NEG_INFINITY);
-        let (base, exponent) = pow_gradients_of(a, b, odd, invalid, log, (signed, power(b - 1.0)));
-        // Every power of 1 is 1, also by NaN.
-        (base, if (a == 1.0) | ((a == 0.0) & (b >= 0.0)) { 0.0 } else { exponent })
-    }
-
-    /// [`Approx::pow`] of any `a` without a sign; `is_one` is whether `a` had none and is 1.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn pow_magnitude(a: f32, b: f32, is_one: bool) -> f32 {
-        // Beyond 2^16 every 16-bit base but 1 has long overflowed or vanished; the bound removes infinities.
-        let c = at_least(at_most(b, 65536.0), -65536.0);
-        let special = not_positive_normal(a) | b.is_nan();
-        rarely(special, || Self::pow_special(a, c, is_one), Self::pow_normal(a, c, 0.0))
-    }
-
-    /// `(a 2^scale)^c` for positive normal `a`, finite `c` of magnitude up to `2^16`.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn pow_normal(a: f32, c: f32, scale: f32) -> f32 {
-        // a = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
-        let bits = a.to_bits();
-        let exponent = bits.wrapping_sub(0x3F35_04F3) & 0xFF80_0000;
-        let f = f32::from_bits(bits.wrapping_sub(exponent)) - 1.0;
-        let e = (exponent as i32 >> 23) as f32 + scale;
-        let p = log2_1p_poly(f);
-        // The logarithm, in two parts: a result near 2^128 takes 7 bits more than an f32 has.
-        let hi = fma(f, LOG2_E, e);
-        let lo = fma(f, fma(f, p, LOG2_E_LOW), fma(f, LOG2_E, e - hi));
-        let t_hi = c * hi;
-        let t_lo = fma(c, lo, fma(c, hi, -t_hi));
-        let t = t_hi + t_lo;
-        let rest = (t_hi - t) + t_lo;
-        Self::ex2(t) * fma(rest, LN_2, 1.0)
-    }
-
-    /// [`Approx::pow`] of the magnitude where the base is not normal or the exponent is NaN.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn pow_special(a: f32, c: f32, is_one: bool) -> f32 {
-        let subnormal = Self::pow_normal(a * 16_777_216.0, c, -24.0);
-        // Zero, infinity and NaN: what a power of them is follows from the sign of the exponent.
-        let log = if a == 0.0 { f32::NEG_INFINITY } else { a };
-        let limit = Self::ex2(c * log);
-        let power = if (a > 0.0) & (a < f32::MIN_POSITIVE) { subnormal } else { limit };
-        if is_one | (c == 0.0) { 1.0 } else { power }
+        power::pow_gradients::<Self>(a, b)
     }
 }
 
@@ -412,55 +315,6 @@ fn ln_1p_over_x(x: f32) -> f32 {
     let p = fma(x, p, 0.333_339_24);
     let p = fma(x, p, -0.500_003_5);
     fma(x, p, 1.0)
-}
-
-/// Whether a number is negative, zero, subnormal, infinite or NaN.
-#[inline(always)]
-fn not_positive_normal(x: f32) -> bool {
-    x.to_bits().wrapping_sub(0x0080_0000) >= 0x7F00_0000
-}
-
-/// `log2 a` of a positive normal number.
-#[inline(always)]
-fn log2_normal(a: f32) -> f32 {
-    // a = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
-    let bits = a.to_bits();
-    let exponent = bits.wrapping_sub(0x3F35_04F3) & 0xFF80_0000;
-    let f = f32::from_bits(bits.wrapping_sub(exponent)) - 1.0;
-    let log = f * fma(f, log2_1p_poly(f), LOG2_E);
-    fma(exponent as i32 as f32, f32::from_bits((127 - 23) << 23), log)
-}
-
-/// Of an integer the sign bit of its power of a negative number, of others some bit there; and whether it is one. `c` has
-/// a magnitude of 2^16 at most.
-#[inline(always)]
-fn parity(c: f32) -> (u32, bool) {
-    // The low bit of the sum is that of the integer.
-    let t = c + ROUND_MAGIC;
-    (t.to_bits() << 31, t - ROUND_MAGIC == c)
-}
-
-/// `b a^(b - 1)` and `a^b ln(a)` with signs and NaN, where `log` is the binary logarithm of the magnitude of `a` and
-/// `powers` are those of the magnitude by `b` and `b - 1`: the latter's sign is that of `odd` and `a`, and it is NaN where
-/// `invalid`.
-#[inline(always)]
-fn pow_gradients_of(a: f32, b: f32, odd: u32, invalid: bool, log: f32, powers: (f32, f32)) -> (f32, f32) {
-    let signed = f32::from_bits(powers.1.to_bits() | (odd & a.to_bits()));
-    let power = if invalid { f32::NAN } else { signed };
-    (b * power, if a < 0.0 { f32::NAN } else { powers.0 * (log * LN_2) })
-}
-
-/// `(log2(1 + f) - f log2(e)) / f^2` for `1 + f` between `sqrt(1/2)` and `sqrt(2)`; adds a relative error of `2^-24.5`
-/// to the logarithm.
-#[inline(always)]
-fn log2_1p_poly(f: f32) -> f32 {
-    let p = fma(f, 0.126_070_92, -0.206_426_84);
-    let p = fma(f, p, 0.215_203_6);
-    let p = fma(f, p, -0.239_057_91);
-    let p = fma(f, p, 0.287_993_43);
-    let p = fma(f, p, -0.360_699_42);
-    let p = fma(f, p, 0.480_907_2);
-    fma(f, p, -0.721_347_4)
 }
 
 /// The polynomial of [`Approx::normal_cdf`], but for its factor `y`.
@@ -480,184 +334,4 @@ fn sin_half_turn(r: f32) -> f32 {
     let p = fma(w, -0.000_185_407_29, 0.008_314_231);
     let p = fma(w, p, -0.166_658_5);
     r * fma(w, p, 1.0)
-}
-
-/// The operations of the machine: approximate instructions on the GPU, the accurate functions on the CPU.
-#[derive(Clone, Copy, Debug)]
-pub struct Native;
-
-#[cfg(target_arch = "nvptx64")]
-macro_rules! ptx {
-    ($text:literal, $x:expr) => {{
-        let y: f32;
-        // SAFETY: one instruction from a register to a register.
-        unsafe {
-            core::arch::asm!($text, out(reg32) y, in(reg32) $x, options(pure, nomem, nostack));
-        }
-        y
-    }};
-}
-
-#[cfg(target_arch = "nvptx64")]
-impl Approx for Native {
-    #[inline(always)]
-    fn ex2(x: f32) -> f32 {
-        ptx!("ex2.approx.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn ex2_flush(x: f32) -> f32 {
-        ptx!("ex2.approx.ftz.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn lg2(x: f32) -> f32 {
-        ptx!("lg2.approx.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn lg2_flush(x: f32) -> f32 {
-        ptx!("lg2.approx.ftz.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn rcp(x: f32) -> f32 {
-        ptx!("rcp.approx.ftz.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn recip(x: f32) -> f32 {
-        ptx!("rcp.approx.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn rsq(x: f32) -> f32 {
-        ptx!("rsqrt.approx.f32 {}, {};", x)
-    }
-}
-
-/// What costs a CPU, for which nothing is approximate, less in its accurate form.
-#[cfg(not(target_arch = "nvptx64"))]
-macro_rules! accurate {
-    ($($name:ident)*) => { $(
-        #[inline(always)]
-        fn $name(x: f32) -> f32 {
-            super::single::$name(x)
-        }
-    )* };
-}
-
-#[cfg(not(target_arch = "nvptx64"))]
-impl Approx for Native {
-    #[inline(always)]
-    fn ex2(x: f32) -> f32 {
-        super::exp2(x)
-    }
-    #[inline(always)]
-    fn ex2_flush(x: f32) -> f32 {
-        // Zero where the GPU's is: a tail that an infinity is multiplied with.
-        let y = super::exp2(x);
-        if y < f32::MIN_POSITIVE { 0.0 } else { y }
-    }
-    #[inline(always)]
-    fn lg2(x: f32) -> f32 {
-        super::log2(x)
-    }
-    #[inline(always)]
-    fn lg2_flush(x: f32) -> f32 {
-        super::log2(x)
-    }
-    #[inline(always)]
-    fn log2(x: f32) -> f32 {
-        super::log2(x)
-    }
-    #[inline(always)]
-    fn rcp(x: f32) -> f32 {
-        1.0 / x
-    }
-    #[inline(always)]
-    fn recip(x: f32) -> f32 {
-        1.0 / x
-    }
-    #[inline(always)]
-    fn rsq(x: f32) -> f32 {
-        1.0 / prim::sqrt(x)
-    }
-    #[inline(always)]
-    fn over_twice_sqrt(a: f32, x: f32) -> f32 {
-        super::single::over_twice_sqrt(a, x)
-    }
-    accurate!(exp expm1 expm1_negative ln log1p tanh silu softplus mish);
-}
-
-macro_rules! native {
-    ($($(#[$doc:meta])* $name:ident($($x:ident),+);)*) => { $(
-        $(#[$doc])*
-        #[inline(always)]
-        pub fn $name($($x: f32),+) -> f32 {
-            Native::$name($($x),+)
-        }
-    )* };
-}
-
-native! {
-    /// `1 / x`.
-    recip(x);
-    /// `e^x`.
-    exp(x);
-    /// `2^x`.
-    exp2(x);
-    /// `e^x - 1`, accurate near 0.
-    expm1(x);
-    /// `e^x - 1` for `x <= 0`, accurate near 0.
-    expm1_negative(x);
-    /// Natural logarithm, accurate near 1.
-    ln(x);
-    /// `ln(1 + x)`, accurate near 0.
-    log1p(x);
-    /// Sine of an angle in radians, for every angle.
-    sin(x);
-    /// Cosine of an angle in radians, for every angle.
-    cos(x);
-    /// Hyperbolic tangent.
-    tanh(x);
-    /// `1 / (1 + e^-x)`, accurate in the far negative tail.
-    sigmoid(x);
-    /// `x / (1 + e^-x)`; NaN at -Inf.
-    silu(x);
-    /// Error function.
-    erf(x);
-    /// `erfc(-x / sqrt 2) / 2`, accurate in the far negative tail.
-    normal_cdf(x);
-    /// `e^(-x^2 / 2) / sqrt(2 pi)`.
-    normal_density(x);
-    /// `x normal_cdf(x)`; NaN at -Inf.
-    gelu(x);
-    /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`; NaN at -Inf.
-    gelu_tanh(x);
-    /// `ln(1 + e^x)` without overflow.
-    softplus(x);
-    /// `x tanh(ln(1 + e^x))`; NaN at -Inf.
-    mish(x);
-    /// The derivative of `mish`; NaN at both infinities.
-    mish_derivative(x);
-    /// `1 / sqrt(x)`; `-0` gives -Inf.
-    rsqrt(x);
-    /// `a / (2 sqrt(x))`.
-    over_twice_sqrt(a, x);
-    /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers.
-    pow(a, b);
-}
-
-/// Square root, correctly rounded in f32.
-#[inline(always)]
-pub fn sqrt(x: f32) -> f32 {
-    prim::sqrt(x)
-}
-
-/// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`. Exponents of magnitude 2^16 and more count as even
-/// integers.
-#[inline(always)]
-pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
-    Native::pow_gradients(a, b)
-}
-
-/// `a / b`, correctly rounded in f32.
-#[inline(always)]
-pub fn div(a: f32, b: f32) -> f32 {
-    a / b
 }

@@ -1,0 +1,164 @@
+//! Powers, and the gradients of powers.
+
+use core::f32::consts::{LN_2, LOG2_E};
+
+use super::Approx;
+use crate::maths::prim::{ROUND_MAGIC, at_least, at_most, fma, rarely};
+
+/// log2(e) = LOG2_E + LOG2_E_LOW, to 48 bits.
+const LOG2_E_LOW: f32 = 1.925_963e-8;
+
+/// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers, as all of them are in 16 bits.
+#[inline(always)]
+pub(super) fn pow<A: Approx>(a: f32, b: f32) -> f32 {
+    let abs = a.abs();
+    let bits = abs.to_bits();
+    let t = b * A::log2(abs);
+    let power = A::ex2_flush(t);
+    // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it, and every product with
+    // a logarithm that is no number.
+    let within = t.abs() < 126.0;
+    rarely(
+        !((a > 0.0) & within),
+        || {
+            let general = || magnitude::<A>(abs, b, a == 1.0);
+            let power = rarely(not_positive_normal(abs) | !within, general, power);
+            // The low bit of the sum is that of the integer.
+            let c = at_least(at_most(b, 65536.0), -65536.0);
+            let t = c + ROUND_MAGIC;
+            let whole = t - ROUND_MAGIC == c;
+            let odd = if whole { t.to_bits() << 31 } else { 0 };
+            let invalid = (a < 0.0) & !whole & (bits != 0x7F80_0000) & !b.is_nan();
+            let signed = f32::from_bits(power.to_bits() | (odd & a.to_bits()));
+            if invalid { f32::NAN } else { signed }
+        },
+        power,
+    )
+}
+
+/// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm. Exponents as in [`pow`].
+#[inline(always)]
+pub(super) fn pow_gradients<A: Approx>(a: f32, b: f32) -> (f32, f32) {
+    let less = b - 1.0;
+    let log = A::log2(a.abs());
+    let (t, t_less) = (b * log, less * log);
+    // Powers that are normal numbers. Where the logarithm is none, no product with it is in the bounds.
+    let in_bounds = (t.abs() < 126.0) & (t_less.abs() < 126.0) & (less.abs() < 65536.0);
+    let powers = (A::ex2_flush(t), A::ex2_flush(t_less));
+    let (odd, whole) = parity(less);
+    let fast = gradients_of(a, b, odd, (a < 0.0) & !whole, log, powers);
+    rarely(!in_bounds, || gradients_special::<A>(a, b), fast)
+}
+
+/// [`pow_gradients`] of anything.
+#[inline(always)]
+fn gradients_special<A: Approx>(a: f32, b: f32) -> (f32, f32) {
+    let abs = a.abs();
+    let is_small = abs < f32::MIN_POSITIVE;
+    let (scaled, scale) = if is_small { (abs * 16_777_216.0, 24.0) } else { (abs, 0.0) };
+    let log = log2_normal(scaled) - scale;
+    // Infinity and NaN are their own logarithms.
+    let log = if abs < f32::INFINITY { log } else { abs };
+    let log = if abs == 0.0 { f32::NEG_INFINITY } else { log };
+    // The largest numbers stand for infinities, so that powers of 1 are 1.
+    let bounded = |c: f32, most: f32| at_least(at_most(c, most), -most);
+    let power = |c: f32| if c == 0.0 { 1.0 } else { A::ex2(bounded(c, f32::MAX) * log) };
+    let odd_and_whole = |c: f32| {
+        let (odd, whole) = parity(bounded(c, 65536.0));
+        (if whole { odd } else { 0 }, whole)
+    };
+    // The one power of a number with a sign that has a logarithm is that of -0.
+    let signed = f32::from_bits(power(b).to_bits() | (odd_and_whole(b).0 & a.to_bits()));
+    let (odd, whole) = odd_and_whole(b - 1.0);
+    let invalid = (a < 0.0) & !whole & (a != f32::NEG_INFINITY);
+    let (base, exponent) = gradients_of(a, b, odd, invalid, log, (signed, power(b - 1.0)));
+    // Every power of 1 is 1, also by NaN.
+    (base, if (a == 1.0) | ((a == 0.0) & (b >= 0.0)) { 0.0 } else { exponent })
+}
+
+/// [`pow`] of any `a` without a sign; `is_one` is whether `a` had none and is 1.
+#[inline(always)]
+fn magnitude<A: Approx>(a: f32, b: f32, is_one: bool) -> f32 {
+    // Beyond 2^16 every 16-bit base but 1 has long overflowed or vanished; the bound removes infinities.
+    let c = at_least(at_most(b, 65536.0), -65536.0);
+    rarely(not_positive_normal(a) | b.is_nan(), || special::<A>(a, c, is_one), normal::<A>(a, c, 0.0))
+}
+
+/// `(a 2^scale)^c` for positive normal `a`, finite `c` of magnitude up to `2^16`.
+#[inline(always)]
+fn normal<A: Approx>(a: f32, c: f32, scale: f32) -> f32 {
+    // a = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
+    let bits = a.to_bits();
+    let exponent = bits.wrapping_sub(0x3F35_04F3) & 0xFF80_0000;
+    let f = f32::from_bits(bits.wrapping_sub(exponent)) - 1.0;
+    let e = (exponent as i32 >> 23) as f32 + scale;
+    let p = log2_1p_poly(f);
+    // The logarithm, in two parts: a result near 2^128 takes 7 bits more than an f32 has.
+    let hi = fma(f, LOG2_E, e);
+    let lo = fma(f, fma(f, p, LOG2_E_LOW), fma(f, LOG2_E, e - hi));
+    let t_hi = c * hi;
+    let t_lo = fma(c, lo, fma(c, hi, -t_hi));
+    let t = t_hi + t_lo;
+    let rest = (t_hi - t) + t_lo;
+    A::ex2(t) * fma(rest, LN_2, 1.0)
+}
+
+/// [`pow`] of the magnitude where the base is not normal or the exponent is NaN.
+#[inline(always)]
+fn special<A: Approx>(a: f32, c: f32, is_one: bool) -> f32 {
+    let subnormal = normal::<A>(a * 16_777_216.0, c, -24.0);
+    // Zero, infinity and NaN: what a power of them is follows from the sign of the exponent.
+    let log = if a == 0.0 { f32::NEG_INFINITY } else { a };
+    let limit = A::ex2(c * log);
+    let power = if (a > 0.0) & (a < f32::MIN_POSITIVE) { subnormal } else { limit };
+    if is_one | (c == 0.0) { 1.0 } else { power }
+}
+
+/// Whether a number is negative, zero, subnormal, infinite or NaN.
+#[inline(always)]
+fn not_positive_normal(x: f32) -> bool {
+    x.to_bits().wrapping_sub(0x0080_0000) >= 0x7F00_0000
+}
+
+/// `log2 a` of a positive normal number.
+#[inline(always)]
+fn log2_normal(a: f32) -> f32 {
+    // a = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
+    let bits = a.to_bits();
+    let exponent = bits.wrapping_sub(0x3F35_04F3) & 0xFF80_0000;
+    let f = f32::from_bits(bits.wrapping_sub(exponent)) - 1.0;
+    let log = f * fma(f, log2_1p_poly(f), LOG2_E);
+    fma(exponent as i32 as f32, f32::from_bits((127 - 23) << 23), log)
+}
+
+/// Of an integer the sign bit of its power of a negative number, of others some bit there; and whether it is one. `c` has
+/// a magnitude of 2^16 at most.
+#[inline(always)]
+fn parity(c: f32) -> (u32, bool) {
+    // The low bit of the sum is that of the integer.
+    let t = c + ROUND_MAGIC;
+    (t.to_bits() << 31, t - ROUND_MAGIC == c)
+}
+
+/// `b a^(b - 1)` and `a^b ln(a)` with signs and NaN, where `log` is the binary logarithm of the magnitude of `a` and
+/// `powers` are those of the magnitude by `b` and `b - 1`: the latter's sign is that of `odd` and `a`, and it is NaN where
+/// `invalid`.
+#[inline(always)]
+fn gradients_of(a: f32, b: f32, odd: u32, invalid: bool, log: f32, powers: (f32, f32)) -> (f32, f32) {
+    let signed = f32::from_bits(powers.1.to_bits() | (odd & a.to_bits()));
+    let power = if invalid { f32::NAN } else { signed };
+    (b * power, if a < 0.0 { f32::NAN } else { powers.0 * (log * LN_2) })
+}
+
+/// `(log2(1 + f) - f log2(e)) / f^2` for `1 + f` between `sqrt(1/2)` and `sqrt(2)`; adds a relative error of `2^-24.5`
+/// to the logarithm.
+#[inline(always)]
+fn log2_1p_poly(f: f32) -> f32 {
+    let p = fma(f, 0.126_070_92, -0.206_426_84);
+    let p = fma(f, p, 0.215_203_6);
+    let p = fma(f, p, -0.239_057_91);
+    let p = fma(f, p, 0.287_993_43);
+    let p = fma(f, p, -0.360_699_42);
+    let p = fma(f, p, 0.480_907_2);
+    fma(f, p, -0.721_347_4)
+}
