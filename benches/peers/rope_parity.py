@@ -4,8 +4,8 @@
     python3 benches/peers/rope_parity.py ./pointwise [cuda|cpu]
 
 For six models: q, k and position ids, the first and last of each power of two below 1,048,576 and 2,000 drawn from all,
-go through a safetensors file and the command, with the model's config.json. In f32 the result must lie within one unit
-in the last place of HF's, measured at the size of what is summed, |x1| + |x2| times the attention factor: a rotation
+go through a safetensors file and the command, with the model's config.json. In f32 the result must lie within three units
+in the last place of HF's (docs/rope.md says why not one), measured at the size of what is summed, |x1| + |x2| times the attention factor: a rotation
 cancels, and HF's own result is no closer to the exact one. In f16 and bf16, where HF rounds thrice and the command
 once, the command's distance from float64 may not be larger than HF's.
 
@@ -28,6 +28,8 @@ from rope_golden import APPLY, config_of, rotary_of
 DIGITS = {torch.float32: 23, torch.float16: 10, torch.bfloat16: 7}
 OPS = {"half": "rope_neox", "interleaved": "rope_non_neox", "interleaved_to_half": "rope_neox"}
 REACH = 1 << 20
+# Units in the last place between results in f32.
+APART = 3.0
 
 
 def positions():
@@ -106,7 +108,7 @@ def main():
                     apart = ulps(our - their, size, dtype)
                     our_error, their_error = (ulps(y - reference, size, dtype) for y in (our, their))
                     equal = (our == their).double().mean().item()
-                    wrong = apart > 1.0 if dtype == torch.float32 else our_error > their_error
+                    wrong = apart > APART if dtype == torch.float32 else our_error > their_error
                     label = f"{name:13} {str(dtype)[6:]:8} {key}"
                     checked += 1
                     failures += [label] * wrong

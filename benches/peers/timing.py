@@ -60,9 +60,12 @@ class Timer:
         self.release()
         pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(repeats)]
         filler = torch.cuda.Event(enable_timing=True)
+        if not cold:
+            # All calls are queued behind one wait: what each finds in the cache the one before it has left there.
+            torch.cuda._sleep(int(repeats * sleep_us * self.cycles_per_us))
         for i, (start, end) in enumerate(pairs):
-            torch.cuda._sleep(int(sleep_us * self.cycles_per_us))
             if cold:
+                torch.cuda._sleep(int(sleep_us * self.cycles_per_us))
                 self.clear()
             for _ in range(3 * i % PLACES):
                 filler.record()

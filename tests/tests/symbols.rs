@@ -127,11 +127,29 @@ fn the_ptx_of_an_entry_is_that_entry_alone() {
     for sm in embedded().targets() {
         for symbol in embedded().entries() {
             let text = embedded().ptx(symbol, sm).unwrap_or_else(|| panic!("{symbol} has no PTX for sm_{sm}"));
-            // Targets differ where there are conversion instructions: all else a newer one has from the oldest.
-            let of = if symbol.contains("f8e") { sm } else { embedded().targets()[0] };
-            assert!(text.contains(&format!(".target sm_{of}\n")), "{symbol}, sm_{sm}");
+            assert!(text.contains(&format!(".target sm_{sm}\n")), "{symbol}, sm_{sm}");
             let entries: Vec<&str> = text.split(".entry ").skip(1).filter_map(|rest| rest.split('(').next()).collect();
             assert_eq!(entries, [symbol], "sm_{sm}");
+        }
+    }
+}
+
+/// Kernels are launched before those in front of them have ended where the device can wait for them: all do, before
+/// anything else.
+#[test]
+fn every_kernel_waits_first_where_the_device_can() {
+    if !has_kernels() {
+        return;
+    }
+    let code = |line: &&str| !line.is_empty() && !line.starts_with(['.', '{']);
+    for symbol in embedded().entries() {
+        for sm in [80, 89, 90, 100, 120] {
+            let text = embedded().ptx(symbol, sm).unwrap_or_else(|| panic!("{symbol} has no PTX for sm_{sm}"));
+            let body = text.split_once("\n{").map_or("", |(_, body)| body);
+            let first = body.lines().map(str::trim).find(code);
+            let expected = if sm < 90 { "//griddepcontrol.wait;" } else { "griddepcontrol.wait;" };
+            assert_eq!(first, Some(expected), "{symbol}, sm_{sm}");
+            assert_eq!(text.matches("griddepcontrol").count(), 1, "{symbol}, sm_{sm}");
         }
     }
 }

@@ -36,6 +36,7 @@
 //! | `POINTWISE_CUBINS` | compute capabilities to embed machine code for, such as `90` or `80,90` (needs ptxas) |
 //! | `POINTWISE_PTXAS` | where ptxas is |
 //! | `POINTWISE_VENV` | a Python virtual environment whose `nvidia-cuda-nvcc` package has ptxas |
+//! | `CUDA_HOME`, `CUDA_PATH` | CUDA toolkits, where ptxas is looked for after the `PATH` |
 #![warn(missing_docs)]
 
 mod artifacts;

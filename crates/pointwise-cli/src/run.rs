@@ -90,28 +90,21 @@ pub(crate) fn note(asked: Strategy, replaced: Option<Replaced>) {
     }
 }
 
-/// The device of a name. `auto` is the CPU in a build without GPU kernels, since no GPU could do anything there.
+/// The device of a name. A GPU in a build without kernels is an error: no op could do anything there.
 ///
 /// # Errors
 /// No driver or no such device.
 pub(crate) fn device(name: &str) -> Result<Device> {
-    let embedded = pointwise::embedded();
-    if !embedded.is_empty() {
-        return parse(name);
-    }
-    if name == "auto" || name == "cpu" {
-        return Ok(Device::cpu());
-    }
-    let device = parse(name)?;
-    Err(Error::Failed(format!("this build has no kernels for {device} ({}): use --device cpu", embedded.note())))
-}
-
-/// As [`Device::parse`], with advice for this command.
-fn parse(name: &str) -> Result<Device> {
-    Device::parse(name).map_err(|error| match error.kind() {
+    let device = Device::parse(name).map_err(|error| match error.kind() {
         ErrorKind::NoDriver { tried } => {
             Error::Failed(format!("no usable NVIDIA driver ({tried}): install the driver, or use --device cpu"))
         }
         _ => error.into(),
-    })
+    })?;
+    let embedded = pointwise::embedded();
+    if device.is_cuda() && embedded.is_empty() {
+        let note = embedded.note();
+        return Err(Error::Failed(format!("this build has no kernels for {device} ({note}): use --device cpu")));
+    }
+    Ok(device)
 }

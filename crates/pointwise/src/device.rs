@@ -25,13 +25,19 @@ impl Device {
         Ok(Device(Some(Context::get(ordinal)?)))
     }
 
-    /// `cuda:0` if there is a driver with a device, else the CPU.
+    /// `cuda:0` if there is a driver with a device, and this build has kernels for it (see [`embedded`]); else the CPU.
     ///
     /// # Errors
     /// A device that is there but cannot be initialised: it is not passed over in silence.
+    ///
+    /// [`embedded`]: crate::embedded
     pub fn best() -> Result<Device> {
+        let Some(oldest) = crate::embedded().oldest() else {
+            return Ok(Device::cpu());
+        };
         match Device::cuda(0) {
             Err(error) if error.is_no_device() => Ok(Device::cpu()),
+            Ok(device) if device.info().is_some_and(|info| info.sm < oldest) => Ok(Device::cpu()),
             result => result,
         }
     }

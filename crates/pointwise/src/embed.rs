@@ -161,20 +161,20 @@ impl OwnedImage {
         if device < WAITS_SINCE || self.ptx == (0, 0) {
             return Ok(self);
         }
-        let old = || "it does not say where it waits for other kernels".to_owned();
+        let old = || "they do not wait for other kernels, as those of this version do".to_owned();
         let find = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).position(|window| window == part);
-        if self.sm >= WAITS_SINCE {
-            return find(&self.bytes, &WAITS[1][2..]).map(|_| self).ok_or_else(old);
+        if self.sm < WAITS_SINCE {
+            let header = |sm: u32, (major, minor): (u32, u32)| format!(".version {major}.{minor}\n.target sm_{sm}\n");
+            let before = header(self.sm, self.ptx);
+            (self.sm, self.ptx) = (WAITS_SINCE, self.ptx.max(WAITS_SINCE_PTX));
+            let after = header(self.sm, self.ptx);
+            for (from, to) in [(before.as_bytes(), after.as_bytes()), (WAITS[0], WAITS[1])] {
+                let at = find(&self.bytes, from).ok_or_else(old)?;
+                self.bytes.splice(at..at + from.len(), to.iter().copied());
+            }
         }
-        let header = |sm: u32, (major, minor): (u32, u32)| format!(".version {major}.{minor}\n.target sm_{sm}\n");
-        let before = header(self.sm, self.ptx);
-        (self.sm, self.ptx) = (WAITS_SINCE, self.ptx.max(WAITS_SINCE_PTX));
-        let after = header(self.sm, self.ptx);
-        for (from, to) in [(before.as_bytes(), after.as_bytes()), (WAITS[0], WAITS[1])] {
-            let at = find(&self.bytes, from).ok_or_else(old)?;
-            self.bytes.splice(at..at + from.len(), to.iter().copied());
-        }
-        Ok(self)
+        let waits = find(&self.bytes, &WAITS[1][2..]).is_some() && find(&self.bytes, WAITS[0]).is_none();
+        if waits { Ok(self) } else { Err(old()) }
     }
 }
 
@@ -193,6 +193,11 @@ impl Kernels {
     /// Whether there are no kernels, because the program was built without a compiler for GPU code.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty() || self.names.is_empty()
+    }
+
+    /// The oldest compute capability that there are kernels for; `None` if there are none.
+    pub(crate) fn oldest(&self) -> Option<u32> {
+        self.targets.iter().map(|target| target.sm).min().filter(|_| !self.is_empty())
     }
 
     /// The compiler that built the kernels, or why there are none.
@@ -254,7 +259,7 @@ impl Kernels {
             return Err(format!("none of the {} embedded kernels has this name", self.symbols().len()));
         };
         let Some((target, place)) = newest(self.targets.iter(), symbol, index, device) else {
-            let oldest = self.targets.iter().map(|target| target.sm).min().unwrap_or(0);
+            let oldest = self.oldest().unwrap_or(0);
             return Err(format!(
                 "the device is sm_{device}, and the oldest kernels are for sm_{oldest}: build them for it too, or \
                  use the CPU (Device::cpu())"
@@ -354,9 +359,11 @@ mod tests {
             (80, ".version 7.0\n.target sm_80\n{\nret;\n}\n\0"),
             (80, ".version 7.1\n.target sm_80\n{\n//griddepcontrol.wait;\n}\n\0"),
             (90, ".version 7.8\n.target sm_90\n{\nret;\n}\n\0"),
+            (90, ".version 7.8\n.target sm_90\n{\n//griddepcontrol.wait;\nret;\n}\n\0"),
+            (80, ".version 7.0\n.target sm_80\n{\n//griddepcontrol.wait;\n//griddepcontrol.wait;\n}\n\0"),
             (80, ""),
         ] {
-            assert_eq!(why(sm, text), "it does not say where it waits for other kernels");
+            assert_eq!(why(sm, text), "they do not wait for other kernels, as those of this version do");
         }
         let cubin = OwnedImage { bytes: vec![1], sm: 90, ptx: (0, 0) };
         assert_eq!(cubin.clone().on(90), Ok(cubin));

@@ -40,7 +40,9 @@ pub const fn embedded() -> &'static crate::embed::Kernels {
     &KERNELS
 }
 
-/// The op of a name, as PyTorch has it.
+/// The unary op of a name. [`map_op`] has those of several operands, [`gradient_op`] gradients, [`rope_op`] rotary ones.
+///
+/// [`rope_op`]: crate::rope::rope_op
 pub fn op(name: &str) -> Option<&'static crate::UnaryDef> {
     UNARY.iter().copied().find(|def| def.info.name == name)
 }

@@ -11,9 +11,19 @@
 //! ```
 //!
 //! [`ops`] has every op as functions: `NAME` allocates its result, `NAME_into` writes to a tensor that is there,
-//! `NAME_inplace` to its operand. [`kernels`] has them as objects with launch settings. [`UNARY`] lists them as data.
+//! `NAME_inplace` to its operand. [`kernels`] has them as objects with launch settings. [`UNARY`], [`BINARY`],
+//! [`TERNARY`], [`GATED`], [`BACKWARD`], [`GRADIENTS`] and [`rope::ROPE`] list them as data, but for dropout and the
+//! position encodings.
 //!
 //! A crate with ops of its own reads its table with [`host_unary!`].
+//!
+//! # Environment
+//!
+//! | Variable | Meaning |
+//! |---|---|
+//! | `POINTWISE_CPU` | `baseline` or `avx2`: the most that CPU loops use |
+//! | `POINTWISE_DEPENDENT_LAUNCH` | `0`: kernels wait for those before them as ever; see [`Stream`] |
+//! | `POINTWISE_CACHE` | the folder of what a [`Tuner`] has measured |
 
 pub mod cpu;
 pub mod cuda;

@@ -12,16 +12,22 @@ use crate::error::{ErrorKind, Result};
 
 /// A queue of work on a device. On the CPU, where a call's work is done when it returns, a stream does nothing.
 ///
-/// Work on one stream is done in order. On devices from sm_90 on, with a driver for CUDA 12.3 or newer, kernels are
-/// launched while the one before them on the stream ends (CUDA's programmatic dependent launch), and wait for it
-/// themselves before they touch memory: a chain of short calls takes half the time. Nothing else differs; CUDA's default
-/// streams do without, and with `POINTWISE_DEPENDENT_LAUNCH=0` in the environment all do. Work on two streams is not, unless [`Stream::wait_for`] says so: whoever uses a
+/// Work on one stream is done in order. Work on two streams is not, unless [`Stream::wait_for`] says so: whoever uses a
 /// tensor on a second stream orders the two. The first use of a tensor away from its device's own stream, its drop, and
 /// copies to the host are ordered by the crate.
+///
+/// On devices from sm_90 on, with a driver for CUDA 12.3 or newer, kernels are launched while the one before them on the
+/// stream ends (CUDA's programmatic dependent launch), and wait for it themselves before they touch memory: a chain of
+/// short calls takes half the time, in the same order. Graphs have programmatic edges then, which is for code that reads
+/// their edges to know, and a profiler's time of a kernel may begin before the one before it ends. Streams that wait for
+/// CUDA's legacy default stream, as that itself and those made without `CU_STREAM_NON_BLOCKING` do, launch as ever, and
+/// all do with `POINTWISE_DEPENDENT_LAUNCH=0` in the environment when the driver is first used.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
     raw: *mut c_void,
+    /// Whether it waits for no work but its own: kernels may then be launched early.
+    non_blocking: bool,
     /// What keeps the handle alive: one of ours, or the object it came from.
     keep: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -41,13 +47,14 @@ impl Stream {
             return Ok(Stream::own(*device));
         };
         let owned = OwnedStream::new(context)?;
-        Ok(Stream { device: *device, raw: owned.raw(), keep: Some(Arc::new(owned)) })
+        Ok(Stream { device: *device, raw: owned.raw(), non_blocking: true, keep: Some(Arc::new(owned)) })
     }
 
     /// The device's own stream.
     #[inline]
     pub(crate) fn own(device: Device) -> Stream {
-        Stream { device, raw: device.context().map_or(null_mut(), Context::stream), keep: None }
+        let raw = device.context().map_or(null_mut(), Context::stream);
+        Stream { device, raw, non_blocking: true, keep: None }
     }
 
     /// Refuses to be used with what is on another device.
@@ -88,8 +95,8 @@ impl Stream {
             .into());
         };
         // SAFETY: the caller's promise.
-        unsafe { cuda::check_foreign(context, raw) }?;
-        Ok(Stream { device: *device, raw, keep })
+        let non_blocking = unsafe { cuda::check_foreign(context, raw) }?;
+        Ok(Stream { device: *device, raw, non_blocking, keep })
     }
 
     /// The device.
@@ -110,11 +117,10 @@ impl Stream {
         self.device.context().is_none_or(|context| context.stream() == self.raw)
     }
 
-    /// Whether this is one of CUDA's default streams, of which the legacy one waits for the others.
+    /// Whether it waits for no work but its own.
     #[inline]
-    pub(crate) fn is_default(&self) -> bool {
-        // `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` are the two numbers above null.
-        self.raw.addr() <= 2
+    pub(crate) fn is_non_blocking(&self) -> bool {
+        self.non_blocking
     }
 
     /// Waits for the stream's work.

@@ -200,7 +200,8 @@ impl Report {
         let report: Report = serde_json::from_str(&text)
             .map_err(|error| Error::Failed(format!("{} is no report of `bench --json`: {error}", path.display())))?;
         let bad = |timing: &Timing| !(timing.us.is_finite() && timing.us > 0.0 && timing.share.is_finite());
-        match report.rows.iter().find(|row| row.timing().is_some_and(bad)) {
+        let is_bad = |row: &&Measured| [&row.times.cold, &row.times.warm].into_iter().flatten().any(bad);
+        match report.rows.iter().find(is_bad) {
             Some(row) => Err(Error::Failed(format!("{}: row {:?} has no time above 0", path.display(), row.row))),
             None => Ok(report),
         }

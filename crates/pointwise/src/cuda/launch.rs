@@ -60,7 +60,7 @@ pub(crate) unsafe fn launch_grid(
 ) -> Result<()> {
     context.make_current()?;
     let params = params.as_mut_ptr();
-    if let Some(launch_early) = context.launch_early.filter(|_| !stream.is_default()) {
+    if let Some(launch_early) = context.launch_early.filter(|_| stream.is_non_blocking()) {
         let config = LaunchConfig {
             blocks: [columns, rows, layers],
             threads: [x, y, z],
@@ -69,7 +69,7 @@ pub(crate) unsafe fn launch_grid(
             attributes: &raw const EARLY,
             count: 1,
         };
-        // SAFETY: the caller's promise; `config` is the header's, and all embedded kernels wait for those before them
+        // SAFETY: the caller's promise; `config` is the header's, and the embedded kernels wait for those before them
         // in the stream before they touch memory.
         let code = unsafe { launch_early(&config, function.0, params, null_mut()) };
         return sys::check(context.api, "cuLaunchKernelEx", code);

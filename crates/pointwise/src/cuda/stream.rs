@@ -47,20 +47,24 @@ impl Drop for OwnedStream {
     }
 }
 
-/// Refuses a stream of another context than the device's primary one.
+/// Refuses a stream of another context than the device's primary one, and says whether the stream waits for no work but
+/// its own.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`], or the driver's.
 ///
 /// # Safety
 /// `raw` is a live stream, or null for the legacy default stream.
-pub(crate) unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<()> {
+pub(crate) unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<bool> {
     context.make_current()?;
-    let mut of = null_mut();
-    // SAFETY: the caller's promise; the pointer is to a live handle.
-    unsafe { call!(context.api, cuStreamGetCtx(raw, &mut of)) }?;
+    let (mut of, mut flags) = (null_mut(), 0);
+    // SAFETY: the caller's promise; the pointers are to a live handle and an integer.
+    unsafe {
+        call!(context.api, cuStreamGetCtx(raw, &mut of))?;
+        call!(context.api, cuStreamGetFlags(raw, &mut flags))?;
+    }
     if of == context.raw {
-        return Ok(());
+        return Ok(flags & sys::STREAM_NON_BLOCKING != 0);
     }
     Err(ErrorKind::Unsupported {
         what: format!("a stream that is not of the primary context of cuda:{}", context.ordinal),

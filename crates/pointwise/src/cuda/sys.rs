@@ -139,6 +139,7 @@ driver! {
     cuStreamDestroy_v2(stream: Handle);
     cuStreamSynchronize(stream: Handle);
     cuStreamGetCtx(stream: Handle, context: *mut Handle);
+    cuStreamGetFlags(stream: Handle, flags: *mut c_uint);
     cuStreamIsCapturing(stream: Handle, status: *mut c_int);
     cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint);
     cuStreamBeginCapture_v2(stream: Handle, mode: c_int);
@@ -359,7 +360,10 @@ mod tests {
     fn structs_are_the_headers() {
         assert_eq!((size_of::<LaunchAttribute>(), std::mem::offset_of!(LaunchAttribute, value)), (72, 8));
         assert_eq!((size_of::<LaunchConfig>(), std::mem::offset_of!(LaunchConfig, stream)), (56, 32));
-        assert_eq!(std::mem::offset_of!(LaunchConfig, count), 48);
+        assert_eq!(
+            (std::mem::offset_of!(LaunchConfig, attributes), std::mem::offset_of!(LaunchConfig, count)),
+            (40, 48)
+        );
     }
 
     #[test]

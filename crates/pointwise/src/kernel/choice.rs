@@ -121,19 +121,19 @@ impl<const N: usize> Tensors<N> {
     }
 
     /// Which operands pass through the level-2 cache: one after another, until the results and the rest have `room`;
-    /// none, if the results alone have not. Of those only that are read once.
+    /// none, if the results alone have not. Of those only that are read once and lie in memory of their own.
     fn passing(&self, walk: &Walk<N>, room: u64) -> [bool; N] {
         let mut passing = [false; N];
         let bytes = |k: usize| if self.at[k] == 0 { 0 } else { walk.numel().saturating_mul(self.sizes[k] as u64) };
-        let results: u64 = (0..self.results).map(bytes).sum();
+        let results = (0..self.results).map(bytes).fold(0, u64::saturating_add);
         if results > room {
             return passing;
         }
-        let read_once = |k: &usize| self.at[*k] != 0 && walk.meets_once(*k);
-        let mut staying = results + (self.results..N).filter(read_once).map(bytes).sum::<u64>();
-        for k in (self.results..N).filter(read_once) {
+        let may_pass = |k: &usize| self.at[*k] != 0 && walk.meets_once(*k) && !self.at[..*k].contains(&self.at[*k]);
+        let mut staying = (self.results..N).filter(may_pass).map(bytes).fold(results, u64::saturating_add);
+        for k in (self.results..N).filter(may_pass) {
             passing[k] = staying > room;
-            staying -= if passing[k] { bytes(k) } else { 0 };
+            staying = if passing[k] { staying.saturating_sub(bytes(k)) } else { staying };
         }
         passing
     }
@@ -341,8 +341,8 @@ mod tests {
     #[test]
     fn operands_pass_until_the_rest_has_room() {
         // A condition and two operands of 16 bits, one of them broadcast.
-        let tensors = Tensors { at: [64, 128, 192, 256], sizes: [2, 1, 2, 2], results: 1, numbers: 0 };
-        let passing = |last: i64, room| {
+        let apart = Tensors { at: [64, 128, 192, 256], sizes: [2, 1, 2, 2], results: 1, numbers: 0 };
+        let passing_of = |tensors: Tensors<4>, last: i64, room| {
             let along = |step| {
                 let mut along = Along::default();
                 along[0] = step;
@@ -352,12 +352,20 @@ mod tests {
             let walk = Walk::new(&shape, &[along(1), along(1), along(1), along(last)]);
             tensors.passing(&walk, room)
         };
+        let passing = |last, room| passing_of(apart, last, room);
         assert_eq!(passing(1, 7000), [false; 4]);
         assert_eq!(passing(1, 6999), [false, true, false, false]);
         assert_eq!(passing(1, 5999), [false, true, true, false]);
         assert_eq!(passing(1, 2000), [false, true, true, true]);
         assert_eq!(passing(1, 1999), [false; 4]);
         assert_eq!((passing(0, 5000), passing(0, 2000)), ([false; 4], [false, true, true, false]));
+        // In place, and an operand that is there twice.
+        let in_place = Tensors { at: [64, 128, 64, 256], ..apart };
+        assert_eq!(passing_of(in_place, 1, 5000), [false; 4]);
+        assert_eq!(passing_of(in_place, 1, 2000), [false, true, false, true]);
+        let twice = Tensors { at: [64, 128, 192, 192], ..apart };
+        assert_eq!(passing_of(twice, 1, 5000), [false; 4]);
+        assert_eq!(passing_of(twice, 1, 4999), [false, true, false, false]);
     }
 
     #[test]

@@ -119,8 +119,8 @@ pub struct Plan {
     pub head: u32,
     /// Vectors of a thread of [`Strategy::RegisterCopy`], else 1.
     pub steps: u32,
-    /// Whether the operand passes through the level-2 cache, which then holds the result: where that is narrower, and not
-    /// too large.
+    /// Whether the operand passes through the level-2 cache, which then holds the result: where that is narrower, and has
+    /// room there, but not both.
     pub streams: bool,
     /// Elements.
     pub n: u64,

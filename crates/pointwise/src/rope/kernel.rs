@@ -146,8 +146,8 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// How many heads a thread rotates on CUDA devices. Default: one or two by the amount of work, up to eight where angles
-    /// are shared.
+    /// How many heads a thread rotates on CUDA devices. Default: one, two or four by the amount of work and what is read
+    /// for an angle, up to eight where angles are shared.
     #[must_use]
     pub fn heads_per_thread(mut self, heads: u32) -> Self {
         self.launch.heads_per_thread = Some(heads.max(1));

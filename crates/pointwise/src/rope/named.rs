@@ -90,18 +90,18 @@ pub const ROPE_SETTINGS: &[(&str, &str, &str)] = &[
 /// The tensors of a call of a named op.
 #[derive(Debug, Clone, Copy)]
 pub struct RopeOperands<'a> {
-    /// To be rotated.
+    /// To be rotated: `[batch, sequence, heads, head_dim]`, or as the layout says; f32, f16 or bf16.
     pub q: TensorView<'a>,
-    /// To be rotated too; may have other heads.
+    /// To be rotated too: as q, but for the number of heads.
     pub k: Option<TensorView<'a>>,
     /// i32 or i64: see [`RopePositions::Ids`], and where the configuration has an `mrope_section`
     /// [`RopePositions::Axes`].
     pub position_ids: Option<TensorView<'a>>,
-    /// A table of cosines instead of the op's frequencies; with `sin`.
+    /// A table of cosines instead of the op's frequencies, with `sin`: see [`RopeAngles::Tables`].
     pub cos: Option<TensorView<'a>>,
     /// A table of sines.
     pub sin: Option<TensorView<'a>>,
-    /// A table of angles instead of the op's frequencies.
+    /// A table of angles instead of the op's frequencies: see [`RopeAngles::Raw`].
     pub freqs: Option<TensorView<'a>>,
 }
 

@@ -287,7 +287,8 @@ impl Tensor {
         unsafe { self.storage.set_zero(bytes) }
     }
 
-    /// Overwrites the elements with those of a tensor of the same shape and type, on any device.
+    /// Overwrites the elements with those of a tensor of the same shape and type, on any device. On one GPU the copy is
+    /// queued on the device's own stream, as ops are; to or from the host, and between GPUs, it is done when this returns.
     ///
     /// # Errors
     /// Another shape or element type; the driver's.
@@ -314,7 +315,7 @@ impl Tensor {
         unsafe { self.storage.copy_from(&source.storage, bytes) }
     }
 
-    /// A copy on `device`.
+    /// A copy on `device`, made as by [`Tensor::copy_from`].
     ///
     /// # Errors
     /// Out of memory; the driver's.
@@ -324,7 +325,7 @@ impl Tensor {
         Ok(copy)
     }
 
-    /// A copy on the same device.
+    /// A copy on the same device, made as by [`Tensor::copy_from`].
     ///
     /// # Errors
     /// Out of memory; the driver's.

@@ -199,12 +199,12 @@ impl Tuner {
     /// vectors of a thread, keeps the fastest for calls like this one, and writes the file. Takes some tens of
     /// milliseconds, and writes the op's results to `y`.
     ///
+    /// Other ops: [`Tuner::tune_binary`], [`Tuner::tune_gated`], [`Tuner::tune_ternary`], [`Tuner::tune_random`],
+    /// [`Tuner::tune_dropout`].
+    ///
     /// # Errors
     /// Those of [`UnaryKernel::run_into`]; tensors on the CPU, without elements, or not contiguous, a stream that is
     /// being captured: there is nothing to measure.
-    ///
-    /// Other ops: [`Tuner::tune_binary`], [`Tuner::tune_gated`], [`Tuner::tune_ternary`], [`Tuner::tune_random`],
-    /// [`Tuner::tune_dropout`].
     pub fn tune<'a, 'b>(
         &mut self,
         kernel: &UnaryKernel,
