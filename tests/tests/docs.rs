@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointwise::{Accuracy, BACKWARD, BINARY, DType, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY};
+use pointwise::SinusoidalLayout::Interleaved;
+use pointwise::{Accuracy, BACKWARD, BINARY, DType, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY, kernels};
 
 const HEAD: &str = "\
 # The ops
@@ -78,6 +79,9 @@ fn page() -> String {
         page += &format!("\n## {title}\n\n{COLUMNS}");
         page.extend(infos.into_iter().map(row));
     }
+    let beside = [kernels::dropout(0.5).info(), kernels::alibi(false).info(), kernels::sinusoidal(Interleaved).info()];
+    page += &format!("\n## Random, and position encodings\n\n{COLUMNS}");
+    page.extend(beside.map(row));
     page += GRADIENTS_HEAD;
     page += GRADIENT_COLUMNS;
     page.extend(BACKWARD.iter().map(|def| gradient_row(&def.info)));

@@ -43,7 +43,8 @@ pub(crate) enum Command {
     /// Run one op on tensors of a safetensors file
     #[command(after_help = "The operands are the file's tensors of the names that `pointwise list` shows; others are \
                       ignored. Any operand of\nan op of several may be a number instead: --set b=2. OUT gets \
-                      the tensor `y`, and is replaced only when\nit is complete. OUT may be IN.\n\nExamples:\n  \
+                      the tensor `y` (rotary ops: `q`\nand `k`; gradients of several operands: each by its name), and is \
+                      replaced only when it is complete.\nOUT may be IN.\n\nExamples:\n  \
                       pointwise run silu in.safetensors -o out.safetensors\n  \
                       pointwise run leaky_relu in.safetensors -o out.safetensors --set negative_slope=0.1\n  \
                       pointwise run gelu in.safetensors -o out.safetensors --set approximate=tanh --device cpu\n  \
