@@ -94,6 +94,13 @@ fn gpus(out: &mut impl Write, kernels: bool, works: &mut Vec<String>, advice: &m
         if let Some(info) = device.info() {
             let ((major, minor), sm) = (info.driver, info.sm);
             lines.push(format!("{}, sm_{sm}, driver for CUDA {major}.{minor}", info.name));
+            lines.push(if info.dependent_launch {
+                "kernels are launched while those before them end".to_owned()
+            } else {
+                "kernels are launched when those before them have ended: earlier takes sm_90, a driver for CUDA 12.3 and no \
+                 POINTWISE_DEPENDENT_LAUNCH=0"
+                    .to_owned()
+            });
         }
         if let Ok(Some((free, total))) = device.memory() {
             let gib = |bytes: usize| bytes as f64 / (1_u64 << 30) as f64;

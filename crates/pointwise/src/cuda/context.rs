@@ -30,6 +30,8 @@ pub struct DeviceInfo {
     pub memory_bytes: usize,
     /// The newest CUDA version the driver serves, major and minor.
     pub driver: (u32, u32),
+    /// Whether kernels are launched while those before them on a stream end: see [`Stream`](crate::Stream).
+    pub dependent_launch: bool,
     /// The device's identity, the same in every process.
     pub uuid: [u8; 16],
 }
@@ -113,7 +115,7 @@ impl Context {
             stream: null_mut(),
             pool: null_mut(),
             ordinal,
-            launch_early: driver.launch_early.filter(|_| info.sm >= WAITS_SINCE),
+            launch_early: driver.launch_early.filter(|_| info.dependent_launch),
             info,
             loading: Mutex::new(()),
             captures: AtomicUsize::new(0),
@@ -239,15 +241,17 @@ fn device_info(driver: &Driver, device: c_int) -> Result<DeviceInfo> {
         call!(api, cuDeviceTotalMem_v2(&mut memory_bytes, device))?;
     }
     let get = |attribute| get_attribute(api, device, attribute);
+    let sm = get(attribute::CAPABILITY_MAJOR)? * 10 + get(attribute::CAPABILITY_MINOR)?;
     Ok(DeviceInfo {
         name: CStr::from_bytes_until_nul(&name)
             .map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned()),
-        sm: get(attribute::CAPABILITY_MAJOR)? * 10 + get(attribute::CAPABILITY_MINOR)?,
+        sm,
         multiprocessors: get(attribute::MULTIPROCESSOR_COUNT)?,
         shared_bytes: get(attribute::MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)? as usize,
         l2_bytes: get(attribute::L2_CACHE_SIZE)? as usize,
         memory_bytes,
         driver: driver.version,
+        dependent_launch: driver.launch_early.is_some() && sm >= WAITS_SINCE,
         uuid,
     })
 }
