@@ -198,8 +198,9 @@ impl Artifacts {
                 write_file(&folder.join(&file), names.join("\n").as_bytes())?;
                 format!("Some(include_str!({file:?}))")
             };
-            let target = Written { sm: target.sm, version: target.version, names, groups: &groups };
-            target.write(folder, &mut generated, &format!("{}.ptx.zst", target.sm))?;
+            let (sm, version, _) = wait::header(target.sm, target.version, target.sm);
+            let target = Written { sm, version, names, groups: &groups };
+            target.write(folder, &mut generated, &format!("{sm}.ptx.zst"))?;
         }
         for cubins in &self.cubins {
             let groups = parallel::map(&cubins.groups, |Assembly { cubin, figures }| {
