@@ -4,10 +4,10 @@
     python3 benches/peers/rope_parity.py ./pointwise [cuda|cpu]
 
 For six models: q, k and position ids, the first and last of each power of two below 1,048,576 and 2,000 drawn from all,
-go through a safetensors file and the command, with the model's config.json. In f32 the result must lie within three units
-in the last place of HF's (docs/rope.md says why not one), measured at the size of what is summed, |x1| + |x2| times the attention factor: a rotation
-cancels, and HF's own result is no closer to the exact one. In f16 and bf16, where HF rounds thrice and the command
-once, the command's distance from float64 may not be larger than HF's.
+go through a safetensors file and the command, with the model's config.json. In f32 the result must lie within three
+units in the last place of HF's (docs/rope.md says why not one), measured at the size of what is summed, |x1| + |x2|
+times the attention factor: a rotation cancels, and HF's own result is no closer to the exact one. In f16 and bf16, where
+HF rounds thrice and the command once, the command's distance from float64 may not be larger than HF's.
 
 HF's tables are made on the CPU, whose frequencies the command has bit for bit; the rotation runs on the device. Needs
 torch, transformers 5.17, safetensors.
