@@ -1,6 +1,6 @@
 //! Calls of which each reads what the one before wrote, or writes what it read: kernels are launched before those in
-//! front of them have ended, so that it is the kernels themselves that keep the order. In one stream, in two, and in a graph, against
-//! the same calls on the CPU, which are done one after another.
+//! front of them have ended, so that it is the kernels themselves that keep the order. In one stream, in two, and in a
+//! graph, against the same calls on the CPU, which are done one after another.
 
 use pointwise::{Device, Result, Stream, Tensor, kernels};
 
