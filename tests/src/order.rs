@@ -49,25 +49,14 @@ impl State {
     }
 
     /// Each tensor is read right after it was written, and written right after it was read, by calls of other sizes.
-    fn round(&mut self, streams: Option<[&Stream; 2]>) -> Result<()> {
+    fn round(&mut self, [first, second]: [&Stream; 2]) -> Result<()> {
         let State { x, y, few, one } = self;
         let last = x.numel() - FEW;
-        let add = || match streams {
-            Some([stream, _]) => kernels::add(1).on(stream),
-            None => kernels::add(1),
-        };
+        let add = || kernels::add(1).on(first);
         add().run_into(&*x, &*one, &mut *y)?;
-        let mul = match streams {
-            Some([first, second]) => {
-                apart(first, second)?;
-                kernels::mul().on(second)
-            }
-            None => kernels::mul(),
-        };
-        mul.run_inplace(&mut *few, y.view().narrow(0, last, FEW)?)?;
-        if let Some([first, second]) = streams {
-            apart(second, first)?;
-        }
+        apart(first, second)?;
+        kernels::mul().on(second).run_inplace(&mut *few, y.view().narrow(0, last, FEW)?)?;
+        apart(second, first)?;
         add().run_inplace(x.view_mut().narrow(0, last, FEW)?, &*few)?;
         add().run_inplace(y.view_mut().narrow(0, 0, FEW)?, x.view().narrow(0, last, FEW)?)?;
         add().run_inplace(&mut *x, &*y)?;
@@ -103,33 +92,31 @@ pub fn check(device: &Device, way: Way) -> std::result::Result<(), String> {
 
 fn run(device: &Device, way: Way, n: usize) -> Result<(Bytes, Bytes)> {
     let (mut state, mut expected) = (State::new(device, n)?, State::new(&Device::cpu(), n)?);
-    rounds(&mut expected, None, ROUNDS)?;
+    let none = Device::cpu().stream();
+    rounds(&mut expected, [&none, &none], ROUNDS)?;
     calls(device, way, &mut state)?;
     Ok((state.bytes()?, expected.bytes()?))
 }
 
-fn rounds(state: &mut State, streams: Option<[&Stream; 2]>, count: i32) -> Result<()> {
+fn rounds(state: &mut State, streams: [&Stream; 2], count: i32) -> Result<()> {
     (0..count).try_for_each(|_| state.round(streams))
 }
 
 fn calls(device: &Device, way: Way, state: &mut State) -> Result<()> {
-    if let Way::Own = way {
-        return rounds(state, None, ROUNDS);
-    }
-    let (first, second) = (Stream::new(device)?, Stream::new(device)?);
+    let first = match way {
+        Way::Own => device.stream(),
+        // SAFETY: null is a stream of every context.
+        Way::Legacy => unsafe { Stream::from_raw(device, std::ptr::null_mut())? },
+        Way::One | Way::Two | Way::Graph => Stream::new(device)?,
+    };
     match way {
-        Way::One => rounds(state, Some([&first, &first]), ROUNDS)?,
-        Way::Legacy => {
-            // SAFETY: null is a stream of every context.
-            let legacy = unsafe { Stream::from_raw(device, std::ptr::null_mut())? };
-            rounds(state, Some([&legacy, &legacy]), ROUNDS)?;
-            legacy.synchronize()?;
-        }
-        Way::Own | Way::Two => rounds(state, Some([&first, &second]), ROUNDS)?,
+        Way::Own | Way::One | Way::Legacy => rounds(state, [&first, &first], ROUNDS)?,
+        Way::Two => rounds(state, [&first, &Stream::new(device)?], ROUNDS)?,
         Way::Graph => {
             const CAPTURED: i32 = 8;
+            let second = Stream::new(device)?;
             first.begin_capture()?;
-            let captured = rounds(state, Some([&first, &second]), CAPTURED);
+            let captured = rounds(state, [&first, &second], CAPTURED);
             let graph = first.end_capture();
             captured?;
             let graph = graph?;
