@@ -13,13 +13,16 @@
 
 mod angles;
 mod heads;
+mod position;
+mod shared;
 mod solo;
+mod source;
 mod whole;
 
-pub use angles::{Angles, Exact, Hf, Source, Strides, Tables};
 use pointwise_core::rope::{CHUNK, INTERLEAVED_IN, INTERLEAVED_OUT, NEIGHBOURS, Place, RopeElement, TABLE};
 pub use pointwise_core::rope::{Solo, Walk, Whole};
 pub use solo::solo;
+pub use source::{Angles, Exact, Hf, Source, Strides, Tables};
 pub use whole::whole;
 
 use crate::packed::{Packed, unroll};
@@ -69,7 +72,7 @@ pub unsafe fn rope<E: Packed + RopeElement, S: Source, const V: usize>(
         return unsafe { heads.pass(chunk, pass_at) };
     }
     let at = (token - first_token) * walk.tile.pairs + (lane - first_lane) * V as u32;
-    let (mut cos, mut sin) = (angles::shared::read::<V>(at), angles::shared::read::<V>(TABLE + at));
+    let (mut cos, mut sin) = (shared::read::<V>(at), shared::read::<V>(TABLE + at));
     unroll!(i < V => {
         cos[i] *= heads.scale;
         sin[i] *= heads.scale;

@@ -4,8 +4,9 @@ use core::marker::PhantomData;
 
 use pointwise_core::rope::{NEIGHBOURS, RopeElement, Solo, SoloPlace};
 
-use super::angles::{self, Source};
 use super::heads::{Words, rotated, scaled};
+use super::source::Source;
+use super::{angles, position};
 use crate::packed::Packed;
 use crate::{memory, thread};
 
@@ -36,7 +37,7 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
     let place = walk.seq.divide(token);
     // First of all, as others wait for it.
     // SAFETY: the caller's contract.
-    let given = unsafe { angles::own_given(ids, walk.flags, &walk.angles, place) };
+    let given = unsafe { position::own_given(ids, walk.flags, &walk.angles, place) };
     let (x, y) = if is_k { (kx, ky) } else { (qx, qy) };
     let side = if is_k { &walk.k } else { &walk.q };
     let (start, both) = if rotates { (walk.rotated_at, true) } else { (walk.rest_at, lane + apart < walk.rest) };
@@ -62,7 +63,7 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
         // One flow for both kinds of threads: where they part no instruction can be one for the whole warp.
         let (mut cos, mut sin) = ([thread::anything(); V], [thread::anything(); V]);
         if rotates {
-            let position = angles::own_position(given, walk.flags, &walk.angles, row);
+            let position = position::own_position(given, walk.flags, &walk.angles, row);
             (cos, sin) =
                 angles::own::<S, V>([first, second], walk.flags, &walk.angles, side.scale, (batch, position), lane);
         }

@@ -3,8 +3,8 @@
 use pointwise_core::maths::prim::fma;
 use pointwise_core::rope::{PLAIN, RopeElement, WIDE_IDS, Whole, WholePlace, WholeSide, rotate};
 
-use super::angles::Given;
 use super::heads::{Words, lanes, words};
+use super::position::Given;
 use crate::packed::{Packed, unroll};
 use crate::{memory, thread};
 
