@@ -5,7 +5,7 @@ use std::cell::Cell;
 use pointwise_core::philox::{BLOCK as EACH, half, whole};
 use pointwise_core::{Draw, RandomWord};
 
-use super::map::BLOCK;
+use super::operand::BLOCK;
 
 /// Philox blocks of a block of elements that need not begin with one.
 const BLOCKS: usize = BLOCK / EACH + 1;

@@ -10,8 +10,9 @@ use super::lanes::store;
 #[cfg(target_arch = "x86_64")]
 use super::level;
 use super::level::BASELINE;
-use super::map::{BLOCK, Buffer, Source, buffer, fill, runs};
+use super::operand::{BLOCK, Buffer, Source, buffer, fill};
 use super::parallel::split;
+use super::runs::runs;
 use crate::kernel::Walk;
 
 /// `(operands, results with their steps in elements, n, parameters)`: gradients in one element type, along a run.

@@ -1,4 +1,4 @@
-//! `y[i] = op(a[i], b[i], c[i])` along a run of elements, and over all runs of a walk.
+//! `y[i] = op(a[i], b[i], c[i])` along a run of elements.
 
 use std::mem::MaybeUninit;
 
@@ -6,19 +6,18 @@ use pointwise_core::family::bitwise::{BitwiseAnd, BitwiseXor};
 use pointwise_core::map::{self, Map, absent};
 use pointwise_core::op::Words;
 use pointwise_core::{
-    BinaryOp, DType, Draw, Element, Logic, OpInfo, Philox, RandomMapOp, ResultType, SignChange, Store, TableOp,
-    TernaryOp, UnaryOp, Word, cast, maths,
+    BinaryOp, DType, Draw, Element, Logic, OpInfo, RandomMapOp, ResultType, SignChange, Store, TableOp, TernaryOp,
+    UnaryOp, Word, cast, maths,
 };
 
 use super::draw::drawn;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::by_f16c;
-use super::lanes::{load, store};
+use super::lanes::store;
 #[cfg(target_arch = "x86_64")]
 use super::level;
 use super::level::BASELINE;
-use super::parallel::split;
-use crate::kernel::{Places, Walk};
+use super::operand::{BLOCK, Source, buffer, fill};
 
 /// `(operands, y, step of y in elements, n, parameters, what the first element draws from)`: an op in one element type,
 /// along a run.
@@ -27,20 +26,6 @@ use crate::kernel::{Places, Walk};
 /// Operands and `y` are aligned to their elements, and valid for `n` of them at their steps. Element `i` of an operand
 /// shares memory with no element of `y` but `i`.
 pub type MapFn = unsafe fn(&[Source; 3], *mut u8, isize, usize, Words, &Draw);
-
-/// One operand along a run.
-#[derive(Clone, Copy, Debug)]
-pub struct Source {
-    /// The first element; not read where there is a word.
-    pub pointer: *const u8,
-    /// From one element to the next, in elements; 0 for a value that is the same for all.
-    pub step: isize,
-    /// A value that came with the call, in the compute type.
-    pub word: Option<u64>,
-}
-
-/// Elements converted, computed and stored at a time: loops over buffers that stay in the first-level cache.
-pub(super) const BLOCK: usize = 256;
 
 macro_rules! arities {
     ($($(#[doc = $doc:literal])* $name:ident: $Map:ident, [$($bound:tt)*];)*) => { $(
@@ -214,15 +199,6 @@ unsafe fn direct<M: Map, const UNIFORM: bool>(operands: &[Source; 3], y: *mut u8
     }
 }
 
-/// Values of a compute type, written up to some length.
-pub(super) type Buffer<E> = [MaybeUninit<<E as Element>::Compute>; BLOCK];
-
-/// An empty buffer.
-#[inline(always)]
-pub(super) const fn buffer<E: Element>() -> Buffer<E> {
-    [const { MaybeUninit::uninit() }; BLOCK]
-}
-
 /// # Safety
 /// As [`MapFn`]; the processor has `LEVEL`.
 #[inline(always)]
@@ -330,155 +306,4 @@ fn are_small(angle: impl Fn(usize) -> f32, len: usize) -> bool {
     // Magnitudes are ordered as their bits are.
     let largest = (0..len).fold(0, |largest, i| largest.max(angle(i).abs().to_bits()));
     largest <= maths::SMALL_ANGLE.to_bits()
-}
-
-impl Source {
-    /// Whether every element is the same.
-    #[inline(always)]
-    fn is_uniform(&self) -> bool {
-        self.word.is_some() || self.step == 0
-    }
-
-    /// The value of a uniform operand to all of `values`; leaves them alone if it is not uniform.
-    ///
-    /// # Safety
-    /// If there are any values, the first element is valid for reading.
-    #[inline(always)]
-    pub(super) unsafe fn spread<E: Element>(&self, values: &mut [MaybeUninit<E::Compute>]) {
-        if let Some(word) = self.word {
-            values.fill(MaybeUninit::new(E::Compute::from_word(word)));
-        } else if self.step == 0 && !values.is_empty() {
-            // SAFETY: the caller's contract.
-            values.fill(MaybeUninit::new(unsafe { self.pointer.cast::<E>().read() }.widen()));
-        }
-    }
-}
-
-/// Elements `start ..` of an operand, unless it is uniform: see [`Source::spread`].
-///
-/// # Safety
-/// They are valid for reading, and aligned; the processor has `LEVEL`.
-#[inline(always)]
-pub(super) unsafe fn fill<E: Element, const LEVEL: u8>(
-    source: &Source,
-    start: usize,
-    values: &mut [MaybeUninit<E::Compute>],
-) {
-    if source.is_uniform() {
-        return;
-    }
-    let (x, step) = (source.pointer.cast::<E>(), source.step);
-    // SAFETY: the caller's contract.
-    unsafe {
-        let x = x.offset(start as isize * step);
-        if step == 1 {
-            return load::<E, LEVEL>(x, values);
-        }
-        for (i, value) in values.iter_mut().enumerate() {
-            value.write(x.offset(i as isize * step).read().widen());
-        }
-    }
-}
-
-/// A call on the CPU.
-pub(crate) struct Run<'a> {
-    /// The op.
-    pub(crate) op: MapFn,
-    /// The loop; tensor 0 is the result.
-    pub(crate) walk: &'a Walk,
-    /// First elements of the operands.
-    pub(crate) operands: [*const u8; 3],
-    /// Operands that came with the call.
-    pub(crate) given: [Option<u64>; 3],
-    /// The result's first element.
-    pub(crate) y: *mut u8,
-    /// Bytes of an element of each tensor.
-    pub(crate) sizes: [usize; 4],
-    /// Parameters.
-    pub(crate) words: Words,
-    /// Where a random op draws from; its result is contiguous, so that the walk's order is that of the elements.
-    pub(crate) place: Philox,
-}
-
-// SAFETY: the pointers are of memory that is borrowed for the call, of which each thread writes its own part.
-unsafe impl Sync for Run<'_> {}
-
-impl Run<'_> {
-    /// Runs the op over the whole walk, in parallel.
-    ///
-    /// # Safety
-    /// Every place of the walk is valid in its tensor, as [`MapFn`] asks.
-    pub(crate) unsafe fn run(&self) {
-        let this = self;
-        split(this.walk.numel() as usize, |start, len| {
-            // SAFETY: the caller's contract; parts are disjoint in y.
-            unsafe { this.part(start, len) }
-        });
-    }
-
-    /// Elements `start .. start + len` in the walk's order.
-    ///
-    /// # Safety
-    /// As [`Run::run`].
-    unsafe fn part(&self, start: usize, len: usize) {
-        let mut draw = Draw { blocks: self.place.blocks(), first: start as u64 };
-        runs(self.walk, start, len, |first, step, n| {
-            // SAFETY: the caller's contract.
-            unsafe {
-                let sources = std::array::from_fn(|k| Source {
-                    pointer: self.operands[k].wrapping_offset(first[k + 1] as isize * self.sizes[k + 1] as isize),
-                    step: step[k + 1] as isize,
-                    word: self.given[k],
-                });
-                let y = self.y.offset(first[0] as isize * self.sizes[0] as isize);
-                (self.op)(&sources, y, step[0] as isize, n, self.words, &draw);
-            }
-            draw.first += n as u64;
-        });
-    }
-}
-
-/// Calls `run` with the place of the first element, the step to the next and the number of elements, for each run along
-/// the innermost dimension that has any of the elements `start .. start + len` in the walk's order.
-pub(super) fn runs<const N: usize>(
-    walk: &Walk<N>,
-    start: usize,
-    len: usize,
-    mut run: impl FnMut(&Places<N>, &Places<N>, usize),
-) {
-    let (inner, step) = walk.inner();
-    let outer = walk.dims().len().saturating_sub(1);
-    let mut along = start % inner;
-    // The row's index along each outer dimension, the last first, and its place in every tensor.
-    let mut index = [0_usize; pointwise_core::launch::MAX_DIMS];
-    let mut place = [0; N];
-    let mut rest = start / inner;
-    for (slot, (size, step)) in index.iter_mut().zip(walk.dims().take(outer).rev()) {
-        *slot = rest % size;
-        rest /= size;
-        move_by(&mut place, step, *slot as i64);
-    }
-    let mut left = len;
-    while left > 0 {
-        let n = left.min(inner - along);
-        let mut first = place;
-        move_by(&mut first, &step, along as i64);
-        run(&first, &step, n);
-        (left, along) = (left - n, 0);
-        for (slot, (size, step)) in index.iter_mut().zip(walk.dims().take(outer).rev()) {
-            *slot += 1;
-            move_by(&mut place, step, 1);
-            if *slot < size {
-                break;
-            }
-            move_by(&mut place, step, -(size as i64));
-            *slot = 0;
-        }
-    }
-}
-
-fn move_by<const N: usize>(place: &mut Places<N>, step: &Places<N>, times: i64) {
-    for (place, step) in place.iter_mut().zip(step) {
-        *place += step * times;
-    }
 }

@@ -10,18 +10,21 @@ mod gradients;
 mod lanes;
 mod level;
 mod map;
+mod operand;
 mod parallel;
 mod random;
 pub(crate) mod rope;
+mod runs;
 
 pub(crate) use generator::run_generator;
 pub use generator::{GeneratorFn, generator};
 pub(crate) use gradients::GradientsRun;
 pub use gradients::{GradientsFn, gradients};
-pub(crate) use map::Run;
 pub(crate) use map::convert;
-pub use map::{MapFn, Source, binary, random_map, select, ternary, unary};
+pub use map::{MapFn, binary, random_map, select, ternary, unary};
+pub use operand::Source;
 pub(crate) use random::{RandomFn, random, run_random};
+pub(crate) use runs::Run;
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;

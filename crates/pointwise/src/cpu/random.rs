@@ -8,7 +8,7 @@ use super::lanes::{load, store};
 #[cfg(target_arch = "x86_64")]
 use super::level;
 use super::level::BASELINE;
-use super::map::{BLOCK, buffer};
+use super::operand::{BLOCK, buffer};
 use super::parallel::{Shared, split};
 
 /// `(x, y, mask, start, n, place, parameters)`: an op in one element type. The pointers are to element `start` of their
