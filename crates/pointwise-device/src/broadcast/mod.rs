@@ -156,9 +156,9 @@ unsafe fn two_at_once<M, const V: usize>(
 /// the first aligned one and those after the last whole vector are done one by one by the threads that follow.
 ///
 /// # Safety
-/// Each operand is one value, as `mode` says, or valid for `n` elements and equal to `y` or disjoint from it; `y` is valid
-/// for `n` elements. `head <= n`, and from there on all that are not one value are aligned to `V` of their elements.
-/// Blocks that have two vectors a thread have no thread without, and no operand is one value then.
+/// Each operand is one value, as `mode` says, or valid for `n` elements and equal to `y` or disjoint from it; `y` is
+/// valid for `n` elements. `head <= n`, and from there on all that are not one value are aligned to `V` of their
+/// elements. Blocks that have two vectors a thread have no thread without, and no operand is one value then.
 #[inline(always)]
 pub unsafe fn flat<M, const V: usize>(inputs: &Inputs<M>, y: *mut M::R, n: u64, head: u32, map: M)
 where
@@ -192,9 +192,9 @@ where
 /// # Safety
 /// Blocks that have two items a thread have no thread without, and no operand is one value then. There are threads
 /// enough for all items. For each of `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V`
-/// elements and aligned to them, that in each operand likewise for reading, or for one element where `mode` says that it
-/// is one for all `V`. No element of `y` belongs to two items, and one that is also an operand's belongs to the same item
-/// there.
+/// elements and aligned to them, that in each operand likewise for reading, or for one element where `mode` says that
+/// it is one for all `V`. No element of `y` belongs to two items, and one that is also an operand's belongs to the same
+/// item there.
 #[inline(always)]
 pub unsafe fn tiled<M, const V: usize, const N: usize>(
     inputs: &Inputs<M>,
@@ -221,13 +221,13 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
     }
 }
 
-/// A thread one item, which is a group of single elements, as `groups` says. Of one that ends early, the first element is
-/// worked out again in place of those that there are not.
+/// A thread one item, which is a group of single elements, as `groups` says. Of one that ends early, the first element
+/// is worked out again in place of those that there are not.
 ///
 /// # Safety
-/// There are threads enough for all items. The places of each of `items < 2^31` groups are valid in `y` for writing, and in
-/// each operand for reading, one element. No element of `y` belongs to two groups, and one that is also an operand's is the
-/// same of the same group there.
+/// There are threads enough for all items. The places of each of `items < 2^31` groups are valid in `y` for writing,
+/// and in each operand for reading, one element. No element of `y` belongs to two groups, and one that is also an
+/// operand's is the same of the same group there.
 #[inline(always)]
 pub unsafe fn grouped<M, const N: usize>(inputs: &Inputs<M>, y: *mut M::R, groups: &Groups<N>, items: u32, map: M)
 where
@@ -247,8 +247,8 @@ where
             loaded[k] = fetch::<M, 1>(inputs, inputs.mode, at[k]);
             results[k] = at[k][0];
         });
-        // One copy of the formula, which the assembler, who sees the count, repeats if it is short; what is loaded moves
-        // up, for an index would be one into local memory.
+        // One copy of the formula, which the assembler, who sees the count, repeats if it is short; what is loaded
+        // moves up, for an index would be one into local memory.
         let mut left = thread::opaque(GROUP as u32);
         loop {
             finish::<M, 1>(inputs, loaded[0], Place { first: results[0], is_vector: true }, y, map);

@@ -26,8 +26,8 @@ impl Loaded {
 }
 
 /// # Safety
-/// Where `mode` does not say that operand `k` came with the call, `p` is valid for reading, and aligned to, `V` elements,
-/// or one where it is to be read once.
+/// Where `mode` does not say that operand `k` came with the call, `p` is valid for reading, and aligned to, `V`
+/// elements, or one where it is to be read once.
 #[inline(always)]
 pub(crate) unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: u32) -> Loaded {
     let nothing = mode & (ONCE << (WORD_SHIFT + k));

@@ -34,8 +34,8 @@ pub(super) fn row_places<const N: usize, const D: usize, const ITEMS: usize>(
     at.map(|at| at.map(i64::from))
 }
 
-/// Offsets of the elements of a group in `N` tensors, zeros behind them. Every index is a constant, so that nothing goes
-/// to local memory.
+/// Offsets of the elements of a group in `N` tensors, zeros behind them. Every index is a constant, so that nothing
+/// goes to local memory.
 #[inline(always)]
 pub(super) fn group_places<const N: usize>(groups: &Groups<N>, item: u32) -> [[i64; 4]; GROUP] {
     let steps = &groups.steps;
@@ -86,7 +86,8 @@ fn outermost<const N: usize, const D: usize>(steps: &Steps<N, D>, rest: u32, at:
     unroll!(at most 4: k < N => { at[k] += rest as i32 * steps.outer[k]; });
 }
 
-/// Offsets of an item in `N` tensors, zeros behind them. Every index is a constant, so that nothing goes to local memory.
+/// Offsets of an item in `N` tensors, zeros behind them. Every index is a constant, so that nothing goes to local
+/// memory.
 #[inline(always)]
 pub(crate) fn place<const N: usize, const D: usize, const T: usize>(steps: &Steps<N, D>, item: u32) -> [i64; T] {
     let mut at = [0_i32; T];

@@ -54,8 +54,8 @@ fn truths<E: Packed>(loaded: Loaded, word: u64) -> [u32; 4] {
     truths
 }
 
-/// Bools by the truth table of [`Map::LOGICAL`], as many at a time as a word has elements: the compiler folds the formula of
-/// constants, and what remains are a few operations on words.
+/// Bools by the truth table of [`Map::LOGICAL`], as many at a time as a word has elements: the compiler folds the
+/// formula of constants, and what remains are a few operations on words.
 #[inline(always)]
 fn logical<M: Map>(truths: [[u32; 4]; 3], map: M) -> [u64; 2] {
     let mut words = [0_u32; 4];

@@ -249,8 +249,8 @@ fn spread<T: Packed + RopeElement, const V: usize>(runs: [Words; 2]) -> [f32; V]
     entries
 }
 
-/// Cosines and sines of a thread's angles. Those near zero overlap; the others are rare, and their long reduction stands
-/// here once.
+/// Cosines and sines of a thread's angles. Those near zero overlap; the others are rare, and their long reduction
+/// stands here once.
 #[inline(always)]
 fn cosines_sines<const V: usize>(angles: &[f32; V]) -> ([f32; V], [f32; V]) {
     let (mut cos, mut sin, mut far) = ([0.0; V], [0.0; V], false);
