@@ -32,6 +32,8 @@ pub trait Map: Copy {
     /// Whether a kernel asks which operands came with the call, as numbers. Where none ever do, as in unary and gated ops,
     /// it need not; but gated ops in f32 gain nothing by that, and gelu's formula, scheduled otherwise, loses 6 % (H200).
     const NUMBERS: bool = true;
+    /// Whether the second operand mostly is one value for all of a vector: the weight of a channel.
+    const CHANNEL: bool = false;
     /// Whether a thread may have two vectors at once: [`OpInfo::two_at_once`](crate::OpInfo::two_at_once).
     const TWO_AT_ONCE: bool = false;
     /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU
@@ -85,6 +87,7 @@ macro_rules! arity {
                 Kind::Gated => size_of::<E>() == 4,
                 _ => true,
             };
+            const CHANNEL: bool = matches!(O::INFO.kind, Kind::Channel);
             const TWO_AT_ONCE: bool = O::INFO.two_at_once(E::DTYPE);
             const ANGLE: Option<usize> =
                 if E::DTYPE.is_float() && O::INFO.properties.angle { Some($operands - 1) } else { None };

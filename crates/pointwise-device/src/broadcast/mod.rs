@@ -20,7 +20,7 @@ use pointwise_core::{Draw, Element, Value};
 use crate::packed::{self, Packed, unroll};
 use crate::random;
 use crate::thread;
-use operand::fetch;
+use operand::{fetch, uniform};
 use places::{group_places, row_places};
 use words::{finish_words, whole_words};
 
@@ -72,8 +72,34 @@ unsafe fn finish_lanes<M, const V: usize>(
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
     let a = lanes::<M::A, V>(a, inputs.words[0]);
+    if M::CHANNEL
+        && let Some(weight) = uniform::<M::B>(b, inputs.words[1])
+    {
+        // SAFETY: the caller's contract.
+        return unsafe { finish_operands(inputs, a, [weight; V], [absent::<M::C>(); V], place, y, map) };
+    }
     let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
     let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
+    // SAFETY: the caller's contract.
+    unsafe { finish_operands(inputs, a, b, c, place, y, map) }
+}
+
+/// [`finish_lanes`] of operands that are there.
+///
+/// # Safety
+/// As [`finish_words`].
+#[inline(always)]
+unsafe fn finish_operands<M, const V: usize>(
+    inputs: &Inputs<M>,
+    a: [<M::A as Element>::Compute; V],
+    b: [<M::B as Element>::Compute; V],
+    c: [<M::C as Element>::Compute; V],
+    place: Place,
+    y: *mut M::R,
+    map: M,
+) where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
     let mut results = [<M::R as Element>::Compute::ZERO; V];
     if M::RANDOM {
         let first = inputs.draw.first + place.first as u64;

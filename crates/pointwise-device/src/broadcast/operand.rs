@@ -100,6 +100,18 @@ impl Loaded {
     }
 }
 
+/// The one value of an operand that is a number or one element for all lanes.
+#[inline(always)]
+pub(super) fn uniform<E: Packed>(loaded: Loaded, word: u64) -> Option<E::Compute> {
+    if loaded.word {
+        Some(E::Compute::from_word(word))
+    } else if loaded.one {
+        Some(packed::unpack::<E, 1>([loaded.bits.one, 0])[0])
+    } else {
+        None
+    }
+}
+
 /// The operand's elements. A number is a branch that all threads take alike, not a selection for each lane.
 #[inline(always)]
 pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
