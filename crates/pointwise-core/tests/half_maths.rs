@@ -135,6 +135,7 @@ fn functions<A: Approx>() -> Vec<Function> {
         ("exp", A::exp, f64::exp),
         ("exp2", A::exp2, f64::exp2),
         ("expm1", A::expm1, f64::exp_m1),
+        ("expm1_negative", |x| A::expm1_negative(-x.abs()), |x| (-x.abs()).exp_m1()),
         ("ln", A::ln, f64::ln),
         ("log1p", A::log1p, f64::ln_1p),
         ("sin", A::sin, f64::sin),

@@ -89,19 +89,15 @@ pub trait Approx: Sized {
     fn expm1(x: f32) -> f32 {
         let [large, small] = Self::exp_factors(x);
         let far = fma(large, small, -1.0);
-        // (e^x - 1) / x for |x| <= 1/2: 2^-23.0.
-        let p = fma(x, 0.001_387_245_6, 0.008_402_264);
-        let p = fma(x, p, 0.041_669_104);
-        let p = fma(x, p, 0.166_661_38);
-        let p = fma(x, p, 0.499_999_82);
-        let near = x * fma(x, p, 1.0);
-        if x.abs() < 0.5 { near } else { far }
+        if x.abs() < 0.5 { expm1_near(x) } else { far }
     }
 
     /// `e^x - 1` for `x <= 0`.
     #[inline(always)]
     fn expm1_negative(x: f32) -> f32 {
-        Self::expm1(x)
+        // The power of 2 is at most 1, and what its argument's rounding loses is little beside the result.
+        let far = Self::ex2_flush(x * LOG2_E) - 1.0;
+        if x > -0.5 { expm1_near(x) } else { far }
     }
 
     /// `ln x`.
@@ -321,6 +317,16 @@ pub trait Approx: Sized {
     fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
         power::pow_gradients::<Self>(a, b)
     }
+}
+
+/// `e^x - 1` for `|x| <= 1/2`: `2^-23.0`.
+#[inline(always)]
+fn expm1_near(x: f32) -> f32 {
+    let p = fma(x, 0.001_387_245_6, 0.008_402_264);
+    let p = fma(x, p, 0.041_669_104);
+    let p = fma(x, p, 0.166_661_38);
+    let p = fma(x, p, 0.499_999_82);
+    x * fma(x, p, 1.0)
 }
 
 /// `ln(1 + x) / x` for `|x| <= 1/4`: `2^-22.0`.
