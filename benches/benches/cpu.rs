@@ -1,8 +1,8 @@
 //! The CPU executor, on one thread and on two: `cargo bench -p benches --bench cpu [-- FILTER]`.
 //!
 //! Benchmarks are named `OP/TYPE/ELEMENTS-THREADS`. Results go to tensors that are there; values lie between -8 and 8.
-//! Each sample is the fastest of its calls: what else the machine does makes a call longer, never shorter. PyTorch's times
-//! for the same work, measured in the same way: `benches/peers/torch_cpu.py`; both in one table:
+//! Each sample is the fastest of its calls: what else the machine does makes a call longer, never shorter. PyTorch's
+//! times for the same work, measured in the same way: `benches/peers/torch_cpu.py`; both in one table:
 //! `benches/peers/cpu_table.py`.
 
 use std::time::{Duration, Instant};

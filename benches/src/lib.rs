@@ -3,8 +3,8 @@
 use pointwise::{DType, Device, Tensor};
 pub use pointwise_cli::timing::{median, times, times_after};
 
-/// `n` elements of a float type between -8 and 8, no two neighbours alike: never zeros, which run faster. i32: 2^20 times
-/// that.
+/// `n` elements of a float type between -8 and 8, no two neighbours alike: never zeros, which run faster. i32: 2^20
+/// times that.
 ///
 /// # Errors
 /// Out of memory, the driver's.

@@ -1,8 +1,8 @@
 //! Every op of the registry captured in a CUDA graph and replayed on other inputs, one named case each (`gelu::bf16`),
-//! against the CPU; calls that depend on each other, in one stream and several; all ops from eight threads on streams of
-//! their own, which all use each kernel for the first time at once; and operands on several devices. On the CUDA device
-//! of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without one all but the checks of the inputs are ignored, and the first line
-//! says why.
+//! against the CPU; calls that depend on each other, in one stream and several; all ops from eight threads on streams
+//! of their own, which all use each kernel for the first time at once; and operands on several devices. On the CUDA
+//! device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without one all but the checks of the inputs are ignored, and the
+//! first line says why.
 
 mod cases {
     pub(crate) mod check;

@@ -1,6 +1,6 @@
 //! Every unary op on large tensors, beside a device-to-device copy of the same bytes:
-//! `bandwidth [--n ELEMENTS] [--strategies] [--vectors] [--op NAME]... [--dtype TYPE]... [--json FILE]`, with `--strategies`
-//! by every strategy there is, with `--vectors` by one, two and four vectors a thread of `register_copy`.
+//! `bandwidth [--n ELEMENTS] [--strategies] [--vectors] [--op NAME]... [--dtype TYPE]... [--json FILE]`, with
+//! `--strategies` by every strategy there is, with `--vectors` by one, two and four vectors a thread of `register_copy`.
 //!
 //! Times are medians of events around single launches, twice the level-2 cache written before each. The copy is timed
 //! before and after each op; an op's share is its bytes per second over the copy's.

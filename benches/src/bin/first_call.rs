@@ -1,5 +1,5 @@
-//! The first call of an op in a new process, once the context exists: `first_call [OP] [DTYPE] [ELEMENTS]`. Few elements
-//! are done one by one, which is a shorter kernel. Run it with `CUDA_CACHE_DISABLE=1` for an empty PTX cache.
+//! The first call of an op in a new process, once the context exists: `first_call [OP] [DTYPE] [ELEMENTS]`. Few
+//! elements are done one by one, which is a shorter kernel. Run it with `CUDA_CACHE_DISABLE=1` for an empty PTX cache.
 
 use std::time::Instant;
 

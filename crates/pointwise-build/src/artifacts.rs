@@ -113,8 +113,8 @@ impl Artifacts {
         }
     }
 
-    /// Takes in the modules of one target, which keep every rule. A light target has the other entries of the one before
-    /// it.
+    /// Takes in the modules of one target, which keep every rule. A light target has the other entries of the one
+    /// before it.
     pub(crate) fn add(&mut self, sm: Sm, light: bool, texts: &[Module<'_>]) {
         let mut modules = match self.targets.last() {
             Some(older) if light => older.modules.clone(),

@@ -94,9 +94,9 @@ impl Divisor {
     }
 }
 
-/// How a kernel finds item `i` of `N` tensors, the result first, along up to `D` dimensions and one more: `i` is taken apart into indices, innermost
-/// first, each of which moves every tensor by a stride of its own. Scalars only, for kernels take no pointers in
-/// structs.
+/// How a kernel finds item `i` of `N` tensors, the result first, along up to `D` dimensions and one more: `i` is taken
+/// apart into indices, innermost first, each of which moves every tensor by a stride of its own. Scalars only, for
+/// kernels take no pointers in structs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Steps<const N: usize, const D: usize> {
@@ -104,8 +104,8 @@ pub struct Steps<const N: usize, const D: usize> {
     pub splits: u32,
     /// Strides of the outermost dimension, in elements: see [`MAX_REACH`].
     pub outer: [i32; N],
-    /// The dimensions besides the outermost. What calls of few dimensions need lies together, at the beginning: each line
-    /// of a kernel's parameters is waited for.
+    /// The dimensions besides the outermost. What calls of few dimensions need lies together, at the beginning: each
+    /// line of a kernel's parameters is waited for.
     pub inner: [Dim<N>; D],
 }
 

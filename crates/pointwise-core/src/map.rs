@@ -29,8 +29,9 @@ pub trait Map: Copy {
     /// Whether the result is the second or the third operand, bit for bit, and which of them is for the truth of the
     /// first to say: [`Map::map`] of zeros and ones then says everything.
     const SELECTS: bool = false;
-    /// Whether a kernel asks which operands came with the call, as numbers. Where none ever do, as in unary and gated ops,
-    /// it need not; but gated ops in f32 gain nothing by that, and gelu's formula, scheduled otherwise, loses 6 % (H200).
+    /// Whether a kernel asks which operands came with the call, as numbers. Where none ever do, as in unary and gated
+    /// ops, it need not; but gated ops in f32 gain nothing by that, and gelu's formula, scheduled otherwise, loses 6 %
+    /// (H200).
     const NUMBERS: bool = true;
     /// Whether the second operand mostly is one value for all of a vector: the weight of a channel.
     const CHANNEL: bool = false;

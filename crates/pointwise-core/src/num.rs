@@ -100,8 +100,8 @@ pub trait Real: Num + Div<Output = Self> {
     fn rsqrt(self) -> Self;
     /// `1 / x`.
     fn recip(self) -> Self;
-    /// `b a^(b - 1)` and `a^b ln(a)`, of `self` as `a` and the exponent `b`: the derivatives of a power. The second is 0
-    /// for `a = 0` and `b >= 0`.
+    /// `b a^(b - 1)` and `a^b ln(a)`, of `self` as `a` and the exponent `b`: the derivatives of a power. The second is
+    /// 0 for `a = 0` and `b >= 0`.
     #[inline(always)]
     fn pow_gradients(self, exponent: Self) -> (Self, Self) {
         let is_zero = (self == Self::ZERO) & (exponent >= Self::ZERO);
@@ -176,8 +176,8 @@ pub trait Real: Num + Div<Output = Self> {
 /// The derivative of `mish` in plain steps.
 #[inline(always)]
 pub(crate) fn mish_derivative<T: Real>(x: T) -> T {
-    // With w = e^x and n = w (w + 2): tanh(softplus x) is n / (n + 2), its derivative 4 w (w + 1) / (n + 2)^2. From 20 on
-    // that is too small to count, and the square would overflow.
+    // With w = e^x and n = w (w + 2): tanh(softplus x) is n / (n + 2), its derivative 4 w (w + 1) / (n + 2)^2. From 20
+    // on that is too small to count, and the square would overflow.
     let top = T::constant(20.0);
     let w = x.minimum(top).exp();
     let n = w * (w + T::constant(2.0));

@@ -101,8 +101,8 @@ pub trait GeneratorOp: Copy {
     type Column: Copy;
     /// Whether every element is a number that no type makes an infinity of: then no conversion looks for one.
     const IS_BOUNDED: bool = false;
-    /// The rows of a thread in a large tensor of 8, 16 and 32 bits, powers of two up to [`RUN`]: the fewest that make up
-    /// for what a column costs, as the stores of many rows lie far apart.
+    /// The rows of a thread in a large tensor of 8, 16 and 32 bits, powers of two up to [`RUN`]: the fewest that make
+    /// up for what a column costs, as the stores of many rows lie far apart.
     const ROWS: [u32; 3] = [8, 4, 4];
     /// The column of a plane.
     fn column(self, plane: u32, column: u32) -> Self::Column;

@@ -15,8 +15,8 @@ const ROUNDS: usize = 10;
 /// Elements that a block of four words serves: 16 bits each.
 pub const BLOCK: usize = 8;
 
-/// Elements of a thread of a kernel with random words, whose vectors are of `lanes`: two vectors, which are whole blocks,
-/// or one of 16 elements.
+/// Elements of a thread of a kernel with random words, whose vectors are of `lanes`: two vectors, which are whole
+/// blocks, or one of 16 elements.
 #[must_use]
 pub const fn elements(lanes: usize) -> usize {
     if lanes < 2 * BLOCK { 2 * lanes } else { lanes }

@@ -177,8 +177,8 @@ fn functions<A: Approx>() -> Vec<Function> {
     ]
 }
 
-/// Where the two terms of the derivative of mish leave nothing: the two numbers next to its zero, and below -98, where its
-/// zeros have either sign.
+/// Where the two terms of the derivative of mish leave nothing: the two numbers next to its zero, and below -98, where
+/// its zeros have either sign.
 fn is_cancelled(x: f64) -> bool {
     (x + 1.1924).abs() < 0.001 || (x < -98.0 && x.is_finite())
 }

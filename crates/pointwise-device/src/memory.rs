@@ -73,8 +73,8 @@ macro_rules! here {
     };
 }
 
-/// As [`load`], of 4, 8 or 16 bytes. It stays where it stands: the compiler may not move it to where the bits are needed,
-/// behind what others wait for.
+/// As [`load`], of 4, 8 or 16 bytes. It stays where it stands: the compiler may not move it to where the bits are
+/// needed, behind what others wait for.
 ///
 /// # Safety
 /// As there.

@@ -90,8 +90,8 @@ where
 /// results are narrower than operands, [`STREAM_STEPS`] in `steps` has the operands pass through the level-2 cache.
 ///
 /// # Safety
-/// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `steps` is not 0 apart from that
-/// bit; a block has `2 V` threads and more.
+/// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `steps` is not 0 apart from
+/// that bit; a block has `2 V` threads and more.
 #[inline(always)]
 pub unsafe fn register_copy<E, O, const V: usize>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, steps: u32, op: O)
 where

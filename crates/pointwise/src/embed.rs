@@ -75,8 +75,8 @@ impl Target {
         self.sm <= device && (!self.is_machine_code() || self.sm / 10 == device / 10)
     }
 
-    /// What a device of compute capability `device` is to load for the entry at `index` of the target's own sorted list.
-    /// The error is a sentence.
+    /// What a device of compute capability `device` is to load for the entry at `index` of the target's own sorted
+    /// list. The error is a sentence.
     fn image(&self, index: usize, symbol: &str, device: u32) -> Result<OwnedImage, String> {
         OwnedImage { bytes: self.bytes(index, symbol)?, sm: self.sm, ptx: self.ptx }.on(device)
     }

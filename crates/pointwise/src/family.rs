@@ -40,7 +40,8 @@ pub const fn embedded() -> &'static crate::embed::Kernels {
     &KERNELS
 }
 
-/// The unary op of a name. [`map_op`] has those of several operands, [`gradient_op`] gradients, [`rope_op`] rotary ones.
+/// The unary op of a name. [`map_op`] has those of several operands, [`gradient_op`] gradients, [`rope_op`] rotary
+/// ones.
 ///
 /// [`rope_op`]: crate::rope::rope_op
 pub fn op(name: &str) -> Option<&'static crate::UnaryDef> {

@@ -16,12 +16,12 @@ use crate::error::{ErrorKind, Result};
 /// tensor on a second stream orders the two. The first use of a tensor away from its device's own stream, its drop, and
 /// copies to the host are ordered by the crate.
 ///
-/// On devices from sm_90 on, with a driver for CUDA 12.3 or newer, kernels are launched while the one before them on the
-/// stream ends (CUDA's programmatic dependent launch), and wait for it themselves before they touch memory: a chain of
-/// short calls takes half the time, in the same order. Graphs have programmatic edges then, which is for code that reads
-/// their edges to know, and a profiler's time of a kernel may begin before the one before it ends. Streams that wait for
-/// CUDA's legacy default stream, as that itself and those made without `CU_STREAM_NON_BLOCKING` do, launch as ever, and
-/// all do with `POINTWISE_DEPENDENT_LAUNCH=0` in the environment when the driver is first used.
+/// On devices from sm_90 on, with a driver for CUDA 12.3 or newer, kernels are launched while the one before them on
+/// the stream ends (CUDA's programmatic dependent launch), and wait for it themselves before they touch memory: a chain
+/// of short calls takes half the time, in the same order. Graphs have programmatic edges then, which is for code that
+/// reads their edges to know, and a profiler's time of a kernel may begin before the one before it ends. Streams that
+/// wait for CUDA's legacy default stream, as that itself and those made without `CU_STREAM_NON_BLOCKING` do, launch as
+/// ever, and all do with `POINTWISE_DEPENDENT_LAUNCH=0` in the environment when the driver is first used.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,

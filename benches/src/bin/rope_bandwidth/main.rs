@@ -8,8 +8,8 @@
 //! kind: angles shared by a block or not, the width of accesses, threads, heads a thread.
 //!
 //! Bytes are 2 (q + k), read and written. Times are medians of events around single launches, cold (the level-2 cache
-//! overwritten before each) and warm, on the device alone: it is kept busy while the host queues. The share is the copy's
-//! time over the kernel's. The copy goes from buffer to buffer, also where the kernel works in place.
+//! overwritten before each) and warm, on the device alone: it is kept busy while the host queues. The share is the
+//! copy's time over the kernel's. The copy goes from buffer to buffer, also where the kernel works in place.
 
 mod cases;
 mod timing;

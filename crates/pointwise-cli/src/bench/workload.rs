@@ -139,8 +139,8 @@ impl Row {
         self.params.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(";")
     }
 
-    /// The row with no dimension longer than `most`, a power of two: dimensions that belong together stay alike, one that is
-    /// twice another stays so.
+    /// The row with no dimension longer than `most`, a power of two: dimensions that belong together stay alike, one
+    /// that is twice another stays so.
     pub(crate) fn shrunk(&self, most: usize) -> Row {
         let mut row = self.clone();
         row.shapes.iter_mut().flatten().for_each(|size| *size = (*size).min(most));

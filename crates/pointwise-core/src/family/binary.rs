@@ -1,8 +1,8 @@
 //! Arithmetic of two operands.
 //!
 //! Formulas and special values: PyTorch's (`torch.*`). `div` is `div(rounding_mode=None)`, `div_trunc` is
-//! `div(rounding_mode='trunc')`, and `floor_divide` also `div(rounding_mode='floor')`. An integer divided by zero gives 0,
-//! as does its remainder.
+//! `div(rounding_mode='trunc')`, and `floor_divide` also `div(rounding_mode='floor')`. An integer divided by zero gives
+//! 0, as does its remainder.
 
 crate::binary_ops! { binary_family;
     /// `a + alpha b`, with one rounding; bool: or.
@@ -17,7 +17,8 @@ crate::binary_ops! { binary_family;
     div_trunc: DivTrunc (a, b: Num) -> T, [floats ints], Exact => a.trunc_divide(b);
     /// The quotient rounded down, through the exact remainder; integers: 0 for a zero divisor.
     floor_divide: FloorDivide (a, b: Num) -> T, [floats ints long], Ulp(2.0) => a.floor_divide(b);
-    /// What rounding the quotient down leaves, exact but for one rounding; the sign of b. Integers: 0 for a zero divisor.
+    /// What rounding the quotient down leaves, exact but for one rounding; the sign of b. Integers: 0 for a zero
+    /// divisor.
     remainder: Remainder (a, b: Num) -> T, [floats ints long], Exact => a.remainder(b);
     /// `a` to the power `b`, with the special cases of C99; integers wrap, and a negative exponent leaves 1, -1 or 0.
     pow: Pow (a, b: Num) -> T, [floats ints long], Ulp(1.0) => a.pow(b);

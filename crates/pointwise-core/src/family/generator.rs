@@ -151,8 +151,9 @@ impl TableOp for AlibiCausal {
 /// `sin(p w)`, column `2 i + 1` is `cos(p w)`, with `w = 10000^(-2 i / d_model)`.
 ///
 /// The angle is kept in 2^-64 turns, so that a multiple of it is exact modulo a turn: the error is 3 ulp of the result
-/// and `p 2^-46 w` radians, where f32 angles have `p 2^-24 w`. What 16 bits are rounded from, four rows made of the first
-/// of them, is within `2^-22` and `p 2^-46 w` of the result; 8 bits, a run of rows made of its first, within `2^-18`.
+/// and `p 2^-46 w` radians, where f32 angles have `p 2^-24 w`. What 16 bits are rounded from, four rows made of the
+/// first of them, is within `2^-22` and `p 2^-46 w` of the result; 8 bits, a run of rows made of its first, within
+/// `2^-18`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sinusoidal {
     /// log2 of the ratio of a frequency to the one before.

@@ -2,8 +2,8 @@
 //!
 //! Operands are broadcast together, and every gradient has the shape they broadcast to: that of `grad` and of the op's
 //! result. The gradient of an operand that was broadcast is the sum over the dimensions along which it was; that sum is
-//! the caller's, as in PyTorch's autograd, where it follows the pointwise kernel. Ops whose gradients do not depend on the
-//! operands' values take `grad` alone. Element types and special values are those of [`super::backward`].
+//! the caller's, as in PyTorch's autograd, where it follows the pointwise kernel. Ops whose gradients do not depend on
+//! the operands' values take `grad` alone. Element types and special values are those of [`super::backward`].
 
 crate::gradient_ops! { gradients_family; Gradients;
     /// `grad` and `alpha grad`.
@@ -30,8 +30,8 @@ crate::gradient_ops! { gradients_family; Gradients;
     remainder_backward: RemainderBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16 long], Exact => {
         [grad, -grad * a.floor_divide(b)]
     };
-    /// `grad b a^(b - 1)`, 0 for `b = 0`; and `grad a^b ln(a)`, `grad * 0` for `a = 0` and `b >= 0`. In 16 bits exponents of
-    /// magnitude 2^16 and more count as even.
+    /// `grad b a^(b - 1)`, 0 for `b = 0`; and `grad a^b ln(a)`, `grad * 0` for `a = 0` and `b >= 0`. In 16 bits
+    /// exponents of magnitude 2^16 and more count as even.
     pow_backward: PowBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16 long], Ulp(6.0) => {
         let (base, exponent) = a.pow_gradients(b);
         [
@@ -53,8 +53,8 @@ crate::gradient_ops! { gradients_family; Gradients;
     lerp_backward: LerpBackward (grad, a, b, weight: Real) -> (grad_a, grad_b, grad_weight), [f32 f16 bf16], Exact => {
         [grad * (T::ONE - weight), grad * weight, grad * (b - a)]
     };
-    /// `grad` to x where `min <= x <= max`, to min where `x < min < max`, to max where `x > max` or `max < min`; else 0.
-    /// For a bound that was left out there is `ops::clamp_bounds_backward`.
+    /// `grad` to x where `min <= x <= max`, to min where `x < min < max`, to max where `x > max` or `max < min`; else
+    /// 0. For a bound that was left out there is `ops::clamp_bounds_backward`.
     clamp_tensor_backward: ClampTensorBackward (grad, x, min, max: Real) -> (grad_x, grad_min, grad_max), [f32 f16 bf16],
         Exact => {
             let below = (x < min) & (min < max);

@@ -1,8 +1,8 @@
 //! Ops of three operands.
 
 crate::ternary_ops! { ternary_family;
-    /// From a to b: `weight < 1/2 ? a + weight (b - a) : b - (b - a) (1 - weight)` by magnitude of the weight, with fused
-    /// multiply-adds in f32.
+    /// From a to b: `weight < 1/2 ? a + weight (b - a) : b - (b - a) (1 - weight)` by magnitude of the weight, with
+    /// fused multiply-adds in f32.
     lerp: Lerp (a, b, weight: Real) -> T, [floats two_at_once], Exact => {
         let distance = b - a;
         if weight.abs() < T::constant(0.5) {
@@ -11,6 +11,7 @@ crate::ternary_ops! { ternary_family;
             (-distance).mul_add(T::ONE - weight, b)
         }
     };
-    /// `clamp` with a bound for each element: `min(max(x, min), max)`, so `max` where `min > max`; NaN in any gives NaN.
+    /// `clamp` with a bound for each element: `min(max(x, min), max)`, so `max` where `min > max`; NaN in any gives
+    /// NaN.
     clamp_tensor: ClampTensor (x, min, max: Num) -> T, [floats ints two_at_once], Exact => x.maximum(min).minimum(max);
 }

@@ -74,8 +74,8 @@ crate::unary_ops! { unary_family;
     };
     /// `min(max(x, min_val), max_val)`; NaN stays NaN.
     hardtanh: Hardtanh { min_val = -1.0, max_val = 1.0 } (x: Num) -> T, [floats ints two_at_once], Exact => x.maximum(min_val).minimum(max_val);
-    /// `beta x > threshold ? x : ln(1 + e^(beta x)) / beta`. The bound is for a `beta` that is a power of two: with another
-    /// the rounding of `beta x` is added, as in PyTorch.
+    /// `beta x > threshold ? x : ln(1 + e^(beta x)) / beta`. The bound is for a `beta` that is a power of two: with
+    /// another the rounding of `beta x` is added, as in PyTorch.
     softplus: Softplus { beta = 1.0, threshold = 20.0 } (x: Real) -> T, [floats long], Ulp(3.0) => {
         let t = x * beta;
         t.if_above(threshold, x, t.softplus() * beta.recip())

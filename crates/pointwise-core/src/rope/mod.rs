@@ -203,9 +203,9 @@ pub struct OwnAngles {
 
 /// Calls a macro, its path in parentheses, for each template, angle source, element type and strategy that has a
 /// kernel: `visitor! { template source type strategy, args }`. The template is `rope`, whose blocks share cosines and
-/// sines, `rope_solo`, whose threads find their own, or `rope_whole`, likewise by tables of the tensors' type, for heads
-/// all of whose lanes rotate; `rope_whole_ids` takes positions, and of `rope_whole_pairs` pairs are neighbours. The only
-/// place where they are listed.
+/// sines, `rope_solo`, whose threads find their own, or `rope_whole`, likewise by tables of the tensors' type, for
+/// heads all of whose lanes rotate; `rope_whole_ids` takes positions, and of `rope_whole_pairs` pairs are neighbours.
+/// The only place where they are listed.
 #[macro_export]
 macro_rules! rope_entries {
     ($visitor:tt $args:tt) => {

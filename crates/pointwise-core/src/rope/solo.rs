@@ -25,8 +25,8 @@ pub struct SoloSide {
 
 /// What a launch of the kernel does whose threads each find their own cosines and sines, but for the addresses. A
 /// thread has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads
-/// take slots, each a token and a group of q's or of k's heads; the threads for pairs come first. A grid's layers follow
-/// one another along the tokens.
+/// take slots, each a token and a group of q's or of k's heads; the threads for pairs come first. A grid's layers
+/// follow one another along the tokens.
 ///
 /// Offsets have 32 bits, in vectors, and what most launches need stands first: a small launch waits for each line of
 /// its parameters.

@@ -169,8 +169,8 @@ pub(super) fn scaled<E: Packed + RopeElement, const V: usize>(vector: Words, sca
     words::<E, V>(lanes)
 }
 
-/// Rotates the `V` pairs of two vectors. Without flags a pair has a lane of each; with both flags it is two neighbours of
-/// one vector; with one of them its lanes are neighbours, in two vectors that follow each other, before or after.
+/// Rotates the `V` pairs of two vectors. Without flags a pair has a lane of each; with both flags it is two neighbours
+/// of one vector; with one of them its lanes are neighbours, in two vectors that follow each other, before or after.
 #[inline(always)]
 pub(super) fn rotated<E: Packed + RopeElement, const V: usize>(
     (a, b): (Words, Words),

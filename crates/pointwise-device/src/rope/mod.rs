@@ -8,8 +8,8 @@
 //! Of [`solo()`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. Its parameters
 //! are few and its offsets have 32 bits, as most of a short call is the way to its first load.
 //!
-//! Of [`whole()`] likewise, by tables of the tensors' type, for heads all of whose lanes rotate. It has an entry for each
-//! kind of pairs and positions, and the host works out what it can: no call has less to do before its first load.
+//! Of [`whole()`] likewise, by tables of the tensors' type, for heads all of whose lanes rotate. It has an entry for
+//! each kind of pairs and positions, and the host works out what it can: no call has less to do before its first load.
 
 mod angles;
 mod heads;

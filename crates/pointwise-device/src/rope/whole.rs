@@ -33,8 +33,8 @@ pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, 
     let tile @ [width, ..] = [thread::block_dim_x(), thread::block_dim_y(), thread::block_dim_z()];
     let WholePlace { works, is_k, token, head } = walk.place(block, tile, thread);
     // The first head of the first token is loaded where there is none, so that no branch is before the loads: the
-    // assembler moves no parameter's load across, and each is waited for. Nobody uses what such a thread has read, which
-    // in place may have been written already.
+    // assembler moves no parameter's load across, and each is waited for. Nobody uses what such a thread has read,
+    // which in place may have been written already.
     let (token, head) = if works { (token, head) } else { (0, 0) };
     // First of all, as others wait for it.
     // SAFETY: the caller's contract.

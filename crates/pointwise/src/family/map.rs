@@ -164,8 +164,8 @@ fn no_bound() -> Error {
 
 const DEFAULTS: [Number; pointwise_core::op::MAX_PARAMS] = [Number::Default; pointwise_core::op::MAX_PARAMS];
 
-/// `clamp` with tensors as bounds, of which either may be missing: `min(max(x, min), max)`, or `maximum` or `minimum` of x
-/// and the bound there is. NaN in any gives NaN.
+/// `clamp` with tensors as bounds, of which either may be missing: `min(max(x, min), max)`, or `maximum` or `minimum`
+/// of x and the bound there is. NaN in any gives NaN.
 ///
 /// # Errors
 /// No bound at all, and those of [`TernaryKernel::run`](crate::TernaryKernel::run).
@@ -196,8 +196,8 @@ pub fn clamp_bounds_into<'a, 'b>(
     }
 }
 
-/// The gradients of [`clamp_bounds`]: of x, of min and of max, each of the shape that all are broadcast to; `None` for a
-/// bound that is left out. As PyTorch's autograd: a tie is x's, NaN anywhere leaves 0 to all.
+/// The gradients of [`clamp_bounds`]: of x, of min and of max, each of the shape that all are broadcast to; `None` for
+/// a bound that is left out. As PyTorch's autograd: a tie is x's, NaN anywhere leaves 0 to all.
 ///
 /// # Errors
 /// No bound at all, and those of [`GradientsKernel::run`](crate::GradientsKernel::run).
@@ -253,8 +253,8 @@ pub static MASKED_FILL: OpInfo = OpInfo {
     properties: Properties::NONE,
 };
 
-/// A fill value as an element of type `dtype`, by PyTorch's rules: a float must be in the range if it is finite; an integer
-/// takes a float towards zero, u8 also -255 to -1, which wrap; bool is whether it is not 0.
+/// A fill value as an element of type `dtype`, by PyTorch's rules: a float must be in the range if it is finite; an
+/// integer takes a float towards zero, u8 also -255 to -1, which wrap; bool is whether it is not 0.
 fn fill_number(value: Number, dtype: DType) -> Result<Number> {
     let refuse = |why: String| ErrorKind::Parameter { name: "value", value: value.to_string(), why }.into();
     let info = ParamInfo { name: "value", default: 0.0 };
@@ -280,8 +280,8 @@ fn fill_number(value: Number, dtype: DType) -> Result<Number> {
     })
 }
 
-/// What a call of `masked_fill` fills with: a number, or a tensor without dimensions, which is converted to `dtype` and kept
-/// in `converted`.
+/// What a call of `masked_fill` fills with: a number, or a tensor without dimensions, which is converted to `dtype` and
+/// kept in `converted`.
 fn fill_value<'a>(value: Operand<'a>, dtype: DType, converted: &'a mut Option<Tensor>) -> Result<Operand<'a>> {
     match value {
         Operand::Number(number) => Ok(Operand::Number(fill_number(number, dtype)?)),
@@ -297,11 +297,12 @@ fn fill_value<'a>(value: Operand<'a>, dtype: DType, converted: &'a mut Option<Te
 }
 
 /// `mask ? value : x`, x and mask broadcast both ways; bits of x pass through. The value, a number or a tensor without
-/// dimensions, is converted to x's type. Of a number the type must hold what is left of it: floats infinities and NaN, and
-/// what is finite in their range; integers a number cut towards zero, u8 also -255 to -1, which wrap; bool any.
+/// dimensions, is converted to x's type. Of a number the type must hold what is left of it: floats infinities and NaN,
+/// and what is finite in their range; integers a number cut towards zero, u8 also -255 to -1, which wrap; bool any.
 ///
 /// # Errors
-/// A mask that is not bool, a value of dimensions or that the type cannot hold, and those of [`TernaryKernel::run`](crate::TernaryKernel::run).
+/// A mask that is not bool, a value of dimensions or that the type cannot hold, and those of
+/// [`TernaryKernel::run`](crate::TernaryKernel::run).
 pub fn masked_fill<'a>(
     x: impl Into<TensorView<'a>>,
     mask: impl Into<TensorView<'a>>,

@@ -143,8 +143,8 @@ pub(super) mod ops {
     /// `1 / (1 - p)`, or becomes +0 (also where it is NaN or infinite). Without `training`, or with `p = 0`, a copy.
     ///
     /// Which elements are kept is a function of `place` and their row-major index alone: the same for every element
-    /// type, shape of the same number of elements, strategy and device. It is another choice than PyTorch's. The next call
-    /// goes on at [`place.after(n)`](Philox::after), `n` elements later.
+    /// type, shape of the same number of elements, strategy and device. It is another choice than PyTorch's. The next
+    /// call goes on at [`place.after(n)`](Philox::after), `n` elements later.
     ///
     /// ```
     /// use pointwise::{Device, Philox, Tensor, ops};

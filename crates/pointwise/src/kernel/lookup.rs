@@ -117,8 +117,8 @@ pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
 }
 
 /// From how many elements on a table is faster than the formula, of the ops of which it is at all, as `table_bandwidth`
-/// found on an H200. Filling the blocks' tables costs as much as about 2^24 elements take to move; an op gains by it what
-/// its formula costs more than the memory does (`docs/tuning.md`).
+/// found on an H200. Filling the blocks' tables costs as much as about 2^24 elements take to move; an op gains by it
+/// what its formula costs more than the memory does (`docs/tuning.md`).
 pub(super) fn pays_from(info: &OpInfo, dtype: DType) -> Option<u64> {
     if !serves(info, dtype) {
         return None;

@@ -13,11 +13,12 @@ const VECTOR: usize = 16;
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// The most vectors of a thread.
 pub(crate) const MAX_STEPS: u32 = 64;
-/// From this many vectors on a thread takes two where the result is narrower than the operand, or the formula long in 16
-/// bits, and four where it is long in f32. Else one is the fastest: more threads wait for memory at the same time (H200).
+/// From this many vectors on a thread takes two where the result is narrower than the operand, or the formula long in
+/// 16 bits, and four where it is long in f32. Else one is the fastest: more threads wait for memory at the same time
+/// (H200).
 const SEVERAL_MIN: u64 = 1 << 23;
-/// From this many on, where the result's vector is a quarter of the operand's, and the operand does not pass through the
-/// cache.
+/// From this many on, where the result's vector is a quarter of the operand's, and the operand does not pass through
+/// the cache.
 const TWO_NARROW_MIN: u64 = 1 << 16;
 /// From this many on two of f32 where the formula is long: a thread waits for memory while it computes.
 const TWO_LONG_MIN: u64 = 1 << 19;
@@ -153,8 +154,8 @@ fn steps(call: &Call, vectors: u64, streams: bool) -> u32 {
 }
 
 /// Whether a device runs so many threads in more than one wave of blocks, and no more than `most`. With two vectors a
-/// thread, both loaded before the first is worked on, half the waves do: for formulas that only wait for memory 1 to 5 %
-/// faster up to four waves of one operand, and up to two of several (H200, `docs/tuning.md`).
+/// thread, both loaded before the first is worked on, half the waves do: for formulas that only wait for memory
+/// 1 to 5 % faster up to four waves of one operand, and up to two of several (H200, `docs/tuning.md`).
 pub(super) fn takes_waves(most: u64, multiprocessors: u32, threads: u64) -> bool {
     let wave = u64::from(multiprocessors) * RESIDENT;
     threads > wave && threads <= most * wave

@@ -15,8 +15,8 @@ pub enum Strategy {
     /// A thread one 16-byte vector or a few: loaded whole, computed in registers, stored whole.
     RegisterCopy,
     /// A table of all results in shared memory: 256 of unary ops from fp8 to the same type; 65,536 of ops without
-    /// parameters of two tensors of fp8, i8 or u8. That of an op's pairs is made by the first call that takes it, on the
-    /// CPU; where that cannot be, as a stream is captured, the call runs by the formula.
+    /// parameters of two tensors of fp8, i8 or u8. That of an op's pairs is made by the first call that takes it, on
+    /// the CPU; where that cannot be, as a stream is captured, the call runs by the formula.
     Table,
 }
 
@@ -119,8 +119,8 @@ pub struct Plan {
     pub head: u32,
     /// Vectors of a thread of [`Strategy::RegisterCopy`], else 1.
     pub steps: u32,
-    /// Whether the operand passes through the level-2 cache, which then holds the result: where that is narrower, and has
-    /// room there, but not both.
+    /// Whether the operand passes through the level-2 cache, which then holds the result: where that is narrower, and
+    /// has room there, but not both.
     pub streams: bool,
     /// Elements.
     pub n: u64,

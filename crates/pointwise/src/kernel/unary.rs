@@ -45,8 +45,8 @@ impl UnaryDef {
         UnaryKernel { def: self, params, settings: LaunchSettings::new(), vectors: None, tuned: None }
     }
 
-    /// The formula in f64, for elements of a tensor of type `dtype`: the exact result to f64's accuracy, not yet rounded
-    /// to the result's type, a bool as 0 or 1. `None` for ops on bits alone.
+    /// The formula in f64, for elements of a tensor of type `dtype`: the exact result to f64's accuracy, not yet
+    /// rounded to the result's type, a bool as 0 or 1. `None` for ops on bits alone.
     ///
     /// # Errors
     /// As [`UnaryKernel::run`] for element type and parameters.
@@ -96,9 +96,10 @@ impl UnaryKernel {
     }
 
     launch_settings! { settings;
-        /// The strategy on CUDA devices. One that cannot serve a call is replaced by one that can; [`UnaryKernel::plan`]
-        /// says so. `table` has its own number of threads, and so have single elements that were not asked for: floats
-        /// of 16 and 32 bits, if the formula computes and the device has twice the threads there are elements.
+        /// The strategy on CUDA devices. One that cannot serve a call is replaced by one that can;
+        /// [`UnaryKernel::plan`] says so. `table` has its own number of threads, and so have single elements that were
+        /// not asked for: floats of 16 and 32 bits, if the formula computes and the device has twice the threads there
+        /// are elements.
     }
 
     /// 16-byte vectors of a thread of [`Strategy::RegisterCopy`] on CUDA devices, from 1 to 64. Without it there are as
@@ -110,8 +111,8 @@ impl UnaryKernel {
         self
     }
 
-    /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy or vectors
-    /// per thread that were set hold all the same.
+    /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy or
+    /// vectors per thread that were set hold all the same.
     #[must_use]
     pub fn tuned(mut self, tuner: &Tuner) -> Self {
         self.tuned = Some(tuner.choices(&self.def.info));
@@ -154,8 +155,8 @@ impl UnaryKernel {
         promote::unary_type(&self.def.info, dtype, &self.params)
     }
 
-    /// The op on every element of `x`, in a new tensor of its shape. Integers and bool are converted to f32 first where the
-    /// op is a float function ([`OpInfo::int_to_float`]), which takes another pass and a tensor meanwhile.
+    /// The op on every element of `x`, in a new tensor of its shape. Integers and bool are converted to f32 first where
+    /// the op is a float function ([`OpInfo::int_to_float`]), which takes another pass and a tensor meanwhile.
     ///
     /// # Errors
     /// An element type or a parameter that the op does not take, a stream of another device, bad launch settings, a
@@ -172,12 +173,12 @@ impl UnaryKernel {
         Ok(y)
     }
 
-    /// The op on every element of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can
-    /// capture it, unless `x` is converted first.
+    /// The op on every element of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph
+    /// can capture it, unless `x` is converted first.
     ///
     /// # Errors
-    /// As [`UnaryKernel::run`], and: another shape, device or element type of `y`, views that share memory but are not the
-    /// same.
+    /// As [`UnaryKernel::run`], and: another shape, device or element type of `y`, views that share memory but are not
+    /// the same.
     pub fn run_into<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
         let (x, mut y) = (x.into(), y.into());
         let info = &self.def.info;
@@ -303,8 +304,8 @@ impl UnaryKernel {
     }
 
     /// # Safety
-    /// `target` is the first element of `result`, which has the shape of `x` and the result's type, on the same device, may
-    /// be written, and is equal to or disjoint from `x`.
+    /// `target` is the first element of `result`, which has the shape of `x` and the result's type, on the same device,
+    /// may be written, and is equal to or disjoint from `x`.
     unsafe fn execute(&self, x: &TensorView<'_>, target: *mut u8, result: &TensorView<'_>) -> Result<()> {
         let words = scalar::params(&self.def.info, &self.params, x.dtype())?;
         if x.numel() == 0 {
@@ -355,7 +356,8 @@ impl UnaryKernel {
     }
 
     /// # Safety
-    /// As [`UnaryKernel::execute`], the elements of both lying one after another in one order; `stream` is of the context.
+    /// As [`UnaryKernel::execute`], the elements of both lying one after another in one order; `stream` is of the
+    /// context.
     #[inline]
     unsafe fn launch(
         &self,

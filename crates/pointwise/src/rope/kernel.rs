@@ -129,9 +129,9 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// Whether the threads of a block share cosines and sines on CUDA devices, or each finds its own, which saves waiting
-    /// for the others. Sharing serves every call; by default calls share that the other way does not serve (sequences,
-    /// axes, pairs that move, misaligned tensors or tables, more than 2^32 vectors, strides below 0).
+    /// Whether the threads of a block share cosines and sines on CUDA devices, or each finds its own, which saves
+    /// waiting for the others. Sharing serves every call; by default calls share that the other way does not serve
+    /// (sequences, axes, pairs that move, misaligned tensors or tables, more than 2^32 vectors, strides below 0).
     #[must_use]
     pub fn shared_angles(mut self, shared: bool) -> Self {
         self.launch.shared_angles = Some(shared);
@@ -146,8 +146,8 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// How many heads a thread rotates on CUDA devices. Default: one, two or four by the amount of work and what is read
-    /// for an angle, up to eight where angles are shared.
+    /// How many heads a thread rotates on CUDA devices. Default: one, two or four by the amount of work and what is
+    /// read for an angle, up to eight where angles are shared.
     #[must_use]
     pub fn heads_per_thread(mut self, heads: u32) -> Self {
         self.launch.heads_per_thread = Some(heads.max(1));

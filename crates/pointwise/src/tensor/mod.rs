@@ -288,7 +288,8 @@ impl Tensor {
     }
 
     /// Overwrites the elements with those of a tensor of the same shape and type, on any device. On one GPU the copy is
-    /// queued on the device's own stream, as ops are; to or from the host, and between GPUs, it is done when this returns.
+    /// queued on the device's own stream, as ops are; to or from the host, and between GPUs, it is done when this
+    /// returns.
     ///
     /// # Errors
     /// Another shape or element type; the driver's.

@@ -6,8 +6,8 @@ pointwise_device::kernel_crate!();
 /// Up to three operands and a random word for each element.
 pub mod random {
     pointwise_device::random_ops! { random_table;
-        /// `residual + dropout(silu(gate) * value, p)`: the end of a block of a transformer. The error is one of the larger
-        /// summand's ULP.
+        /// `residual + dropout(silu(gate) * value, p)`: the end of a block of a transformer. The error is one of the
+        /// larger summand's ULP.
         silu_dropout_add: SiluDropoutAdd { p = 0.1 } (residual, gate, value, bits: Real) -> T, [f32 f16 bf16], Ulp(4.0) =>
             residual + (gate.silu() * value).dropout(p, bits);
         /// `x` and noise, uniform from `-width / 2` to `width / 2`.

@@ -9,9 +9,9 @@
 //! A function is built on the four operations of [`Approx`] that a GPU has as approximate instructions, beside the
 //! exact arithmetic of f32. Which instructions is a type parameter, so that the tests can put in ones with the largest
 //! error that the PTX ISA allows. Polynomials are minimax fits made for this crate (weighted least squares iterated
-//! after Lawson, coefficients rounded to f32 one after the other); the error stated at each is its relative one. Where a
-//! free choice of last digits was left (coefficients, a constant next to 1 or 0), it was made by counting, on an H200,
-//! the inputs of f16 and bf16 whose result is not correctly rounded.
+//! after Lawson, coefficients rounded to f32 one after the other); the error stated at each is its relative one. Where
+//! a free choice of last digits was left (coefficients, a constant next to 1 or 0), it was made by counting, on an
+//! H200, the inputs of f16 and bf16 whose result is not correctly rounded.
 //!
 //! `div` and `sqrt` are correctly rounded in f32: results of f16 and bf16 are then correctly rounded too
 //! (24 >= 2 * 11 + 2; Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995). `recip` is so for
@@ -31,8 +31,8 @@ const PI: f32 = 3.141_592_5;
 const PI_LOW: f32 = 1.509_957_9e-7;
 const INV_PI: f32 = core::f32::consts::FRAC_1_PI;
 
-/// log2(e) in two parts. Of the first, the product with a 16-bit number is exact, and the power of 2 by that product is a
-/// normal number wherever `e^x` is not zero; the second is small, so that the rounding of its product is, too.
+/// log2(e) in two parts. Of the first, the product with a 16-bit number is exact, and the power of 2 by that product is
+/// a normal number wherever `e^x` is not zero; the second is small, so that the rounding of its product is, too.
 const LOG2_E_PARTS: [f32; 2] = [4906.0 / 4096.0, 0.244_941_13];
 
 /// Beyond this magnitude the two terms of pi no longer reduce an angle well enough. Above every finite f16.
@@ -282,8 +282,8 @@ pub trait Approx: Sized {
         let w = root * root;
         let n = w * (w + 2.0);
         let inverse = Self::rcp(n + 2.0);
-        // Nothing is made smaller than w before the sum, or of the smallest w nothing would be left; and no finite x larger, or
-        // it would be infinite.
+        // Nothing is made smaller than w before the sum, or of the smallest w nothing would be left; and no finite x
+        // larger, or it would be infinite.
         let sum = fma(c * inverse, 4.0 * (n - w), n);
         // And of infinity NaN, as PyTorch has it.
         fma(sum, inverse, x * 0.0)

@@ -131,8 +131,8 @@ fn log2_normal(a: f32) -> f32 {
     fma(exponent as i32 as f32, f32::from_bits((127 - 23) << 23), log)
 }
 
-/// Of an integer the sign bit of its power of a negative number, of others some bit there; and whether it is one. `c` has
-/// a magnitude of 2^16 at most.
+/// Of an integer the sign bit of its power of a negative number, of others some bit there; and whether it is one. `c`
+/// has a magnitude of 2^16 at most.
 #[inline(always)]
 fn parity(c: f32) -> (u32, bool) {
     // The low bit of the sum is that of the integer.
@@ -141,8 +141,8 @@ fn parity(c: f32) -> (u32, bool) {
 }
 
 /// `b a^(b - 1)` and `a^b ln(a)` with signs and NaN, where `log` is the binary logarithm of the magnitude of `a` and
-/// `powers` are those of the magnitude by `b` and `b - 1`: the latter's sign is that of `odd` and `a`, and it is NaN where
-/// `invalid`.
+/// `powers` are those of the magnitude by `b` and `b - 1`: the latter's sign is that of `odd` and `a`, and it is NaN
+/// where `invalid`.
 #[inline(always)]
 fn gradients_of(a: f32, b: f32, odd: u32, invalid: bool, log: f32, powers: (f32, f32)) -> (f32, f32) {
     let signed = f32::from_bits(powers.1.to_bits() | (odd & a.to_bits()));

@@ -89,9 +89,9 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> 
     }
 }
 
-/// Whether heads of 16 bits rotate whole by angles or tables of f32, which are as many bytes as two heads: a thread that
-/// reads those of its own pairs had better have more heads than two. 8,192 tokens of Llama 3 8B by angles took 56 us,
-/// with angles shared by a block 46 to 48, with four heads a thread 48 (H200, `docs/tuning.md`).
+/// Whether heads of 16 bits rotate whole by angles or tables of f32, which are as many bytes as two heads: a thread
+/// that reads those of its own pairs had better have more heads than two. 8,192 tokens of Llama 3 8B by angles took 56
+/// us, with angles shared by a block 46 to 48, with four heads a thread 48 (H200, `docs/tuning.md`).
 fn reads_much(call: &Planned<'_>, walk: &Walk) -> bool {
     call.dtype.size() == 2
         && matches!(call.source, Source::Angles | Source::Tables)
@@ -133,7 +133,8 @@ fn lanes_of_a_head(call: &Planned<'_>, walk: &Walk) -> u64 {
     u64::from((2 * walk.half + walk.rest_lanes).div_ceil(2 * widest)) * u64::from(walk.tokens)
 }
 
-/// The strategy, and elements of a vector, of a kernel whose threads find their own angles: narrow ones for little work.
+/// The strategy, and elements of a vector, of a kernel whose threads find their own angles: narrow ones for little
+/// work.
 fn own_vector(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<(Strategy, u32)> {
     let work = lanes_of_a_head(call, walk).saturating_mul(u64::from(walk.q.heads + walk.k.heads));
     let is_little = work < u64::from(call.multiprocessors) * OWN_ENOUGH;
@@ -316,8 +317,8 @@ mod tests {
         Side { heads, groups: heads.div_ceil(share), ..Side::default() }
     }
 
-    /// What is planned for 32 heads of q and 8 of k of 128 lanes, of which `half` pairs rotate: `shared`, or the heads of
-    /// a thread that finds its own angles.
+    /// What is planned for 32 heads of q and 8 of k of 128 lanes, of which `half` pairs rotate: `shared`, or the heads
+    /// of a thread that finds its own angles.
     fn planned(source: Source, dtype: DType, tokens: u32, half: u32, is_bhsd: bool, flags: u32) -> Option<u32> {
         let side = |heads: u32| {
             let (lanes, far) = (128, 128 * i64::from(if is_bhsd { tokens } else { heads }));

@@ -6,8 +6,8 @@ use super::{MOST_THREADS, Plan, Planned, Settings, Template, group, vectors_fit}
 use crate::Strategy;
 use crate::error::{ErrorKind, Result};
 
-/// At most so many threads a block, where nothing else is asked for: the kernels' registers are enough for four such blocks
-/// on a multiprocessor, but for two of 256.
+/// At most so many threads a block, where nothing else is asked for: the kernels' registers are enough for four such
+/// blocks on a multiprocessor, but for two of 256.
 const THREADS: u32 = 160;
 /// Tokens of a block whose heads lie far apart: their rows are one piece of memory.
 const INNER_TOKENS: u32 = 8;
@@ -37,8 +37,8 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> 
     Ok(Plan { strategy, blocks: [blocks, 1, 1], threads: [threads, 1, 1], template: Template::Shared })
 }
 
-/// Heads of a thread: as many as it loads at once, as finding its place costs as much as rotating three, and twice as many
-/// where most threads only copy lanes; unless that leaves multiprocessors without work.
+/// Heads of a thread: as many as it loads at once, as finding its place costs as much as rotating three, and twice as
+/// many where most threads only copy lanes; unless that leaves multiprocessors without work.
 fn heads_per_thread(multiprocessors: u32, walk: &Walk) -> u32 {
     let lanes = u64::from(walk.tokens) * u64::from(walk.pair_lanes + walk.rest_lanes);
     let enough = u64::from(multiprocessors) * 256;

@@ -8,14 +8,15 @@ use super::{
 };
 
 /// Where heads lie far apart, blocks follow one another along the tokens of a head. The rows of a table that one head
-/// reads take at most the level-2 cache over this: the next head's blocks find them there, beside all that passes through.
-/// A head of all 32,768 tokens of Llama 3 8B in bf16 after another took 231 us, with fewer tokens 183 (H200, f32 tables).
+/// reads take at most the level-2 cache over this: the next head's blocks find them there, beside all that passes
+/// through. A head of all 32,768 tokens of Llama 3 8B in bf16 after another took 231 us, with fewer tokens 183 (H200,
+/// f32 tables).
 const TABLE_SHARE: u64 = 12;
 /// CUDA's limit on the y dimension of a grid.
 const MOST_LAYERS: u32 = 65_535;
 
-/// The plan of a call whose threads find their own angles, where that can serve and no other is asked for: on an H200 it
-/// was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/tuning.md`).
+/// The plan of a call whose threads find their own angles, where that can serve and no other is asked for: on an H200
+/// it was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/tuning.md`).
 pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Plan> {
     if !may_be_own(settings, walk) {
         return None;
@@ -54,8 +55,9 @@ fn tokens_of_a_layer(call: &Planned<'_>, walk: &Walk) -> u32 {
 }
 
 /// What blocks of at most `most` threads do whose threads find their own angles, the grid's blocks and layers, and the
-/// threads of a block; a layer has about `most_tokens` at most where heads lie far apart. None where a token's lanes are
-/// more than the threads, or offsets have more than 32 bits. The walk counts elements. The tables' strides are left out.
+/// threads of a block; a layer has about `most_tokens` at most where heads lie far apart. None where a token's lanes
+/// are more than the threads, or offsets have more than 32 bits. The walk counts elements. The tables' strides are left
+/// out.
 fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, [u32; 2], u32)> {
     let (pairs, rest) = (walk.half / vector, walk.rest_lanes / vector);
     let rest_threads = rest.div_ceil(2);
