@@ -2,7 +2,7 @@
 //! front of them have ended, so that it is the kernels themselves that keep the order. In one stream, in two, and in a
 //! graph, against the same calls on the CPU, which are done one after another.
 
-use pointwise::{Device, Result, Stream, Tensor, kernels};
+use pointwise::{BinaryKernel, Device, Result, Stream, Tensor, kernels};
 
 /// Elements of the large tensors: a launch of many blocks, then of some, of one, and of fewer than a vector's elements.
 const SIZES: [usize; 4] = [(1 << 22) + 5, 70_001, 300, 3];
@@ -52,10 +52,10 @@ impl State {
     fn round(&mut self, [first, second]: [&Stream; 2]) -> Result<()> {
         let State { x, y, few, one } = self;
         let last = x.numel() - FEW;
-        let add = || kernels::add(1).on(first);
+        let add = || on(kernels::add(1), first);
         add().run_into(&*x, &*one, &mut *y)?;
         apart(first, second)?;
-        kernels::mul().on(second).run_inplace(&mut *few, y.view().narrow(0, last, FEW)?)?;
+        on(kernels::mul(), second).run_inplace(&mut *few, y.view().narrow(0, last, FEW)?)?;
         apart(second, first)?;
         add().run_inplace(x.view_mut().narrow(0, last, FEW)?, &*few)?;
         add().run_inplace(y.view_mut().narrow(0, 0, FEW)?, x.view().narrow(0, last, FEW)?)?;
@@ -66,6 +66,11 @@ impl State {
     fn bytes(&self) -> Result<Bytes> {
         [&self.x, &self.y, &self.few].map(Tensor::to_bytes).into_iter().collect()
     }
+}
+
+/// The kernel on a stream: on its device's own as calls are that name none.
+fn on(kernel: BinaryKernel, stream: &Stream) -> BinaryKernel {
+    if stream.is_own() { kernel } else { kernel.on(stream) }
 }
 
 /// Makes the second stream wait for the first, if it is another.

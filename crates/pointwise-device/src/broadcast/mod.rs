@@ -72,6 +72,7 @@ unsafe fn finish_lanes<M, const V: usize>(
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
     let a = lanes::<M::A, V>(a, inputs.words[0]);
+    // With a formula of its own: one weight for all lanes, met by a vector of weights, would be copied to each of them.
     if M::CHANNEL
         && let Some(weight) = uniform::<M::B>(b, inputs.words[1])
     {
