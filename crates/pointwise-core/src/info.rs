@@ -131,6 +131,10 @@ pub struct Properties {
     /// The word `angle`: that function is the sine or cosine of the last operand itself. Where all of some elements are
     /// small, loops and kernels leave its long path out.
     pub angle: bool,
+    /// The words `quotient`, `truncated_quotient`, `floored_quotient`, `modulo` and `power`: the function of two operands
+    /// that the formula is. **A promise**: kernels take its short path ([`Value::short`](crate::Value::short)) for all
+    /// elements of a vector, and the formula where that does not hold for one.
+    pub function: Option<Function>,
     /// The word `truths`: the result is a bool that depends on nothing but which operands are true
     /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels ask the formula
     /// for zeros and ones alone.
@@ -150,11 +154,35 @@ impl Properties {
         long: false,
         long_half: false,
         angle: false,
+        function: None,
         truths: false,
         sign: None,
         two_at_once: false,
         constant: false,
     };
+}
+
+/// A function of two operands that takes a long path for few of them. See [`Properties::function`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// `a / b`.
+    Quotient,
+    /// [`Num::trunc_divide`](crate::Num::trunc_divide).
+    TruncatedQuotient,
+    /// [`Num::floor_divide`](crate::Num::floor_divide).
+    FlooredQuotient,
+    /// [`Num::remainder`](crate::Num::remainder).
+    Modulo,
+    /// [`Num::pow`](crate::Num::pow).
+    Power,
+}
+
+impl Function {
+    /// Whether the short path serves all operands of a type: of f16 the quotients, as neither these nor anything on the
+    /// way is near an end of f32's range.
+    pub const fn is_short(self, dtype: DType) -> bool {
+        matches!((self, dtype), (Function::Quotient | Function::TruncatedQuotient, DType::F16))
+    }
 }
 
 /// See [`Properties::sign`].

@@ -35,6 +35,8 @@ pub trait Map: Copy {
     const NUMBERS: bool = true;
     /// Whether the second operand mostly is one value for all of a vector: the weight of a channel.
     const CHANNEL: bool = false;
+    /// Whether the formula has a short path: [`Map::short`].
+    const SHORT: bool = false;
     /// Whether a thread may have two vectors at once: [`OpInfo::two_at_once`](crate::OpInfo::two_at_once).
     const TWO_AT_ONCE: bool = false;
     /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU
@@ -49,6 +51,15 @@ pub trait Map: Copy {
         b: <Self::B as Element>::Compute,
         c: <Self::C as Element>::Compute,
     ) -> <Self::R as Element>::Compute;
+    /// The result of two operands by a path without a branch, and whether it is that of [`Map::map`].
+    #[inline(always)]
+    fn short(
+        self,
+        a: <Self::A as Element>::Compute,
+        b: <Self::B as Element>::Compute,
+    ) -> (<Self::R as Element>::Compute, bool) {
+        (self.map(a, b, absent::<Self::C>()), true)
+    }
     /// The result at the random word of the element, which counts with [`Map::RANDOM`] alone.
     #[inline(always)]
     fn map_drawn(
@@ -89,6 +100,7 @@ macro_rules! arity {
                 _ => true,
             };
             const CHANNEL: bool = matches!(O::INFO.kind, Kind::Channel);
+            const SHORT: bool = O::INFO.properties.function.is_some() && E::DTYPE.is_float() && E::DTYPE.size() > 1;
             const TWO_AT_ONCE: bool = O::INFO.two_at_once(E::DTYPE);
             const ANGLE: Option<usize> =
                 if E::DTYPE.is_float() && O::INFO.properties.angle { Some($operands - 1) } else { None };
@@ -106,11 +118,23 @@ macro_rules! arity {
                 let $op = self.0;
                 $value.lane()
             }
+            arity!(@short $first E);
         }
     };
     (@first same $E:ident) => { $E };
+    (@first two $E:ident) => { $E };
     (@first bool $E:ident) => { Bool };
+    (@short two $E:ident) => {
+        #[inline(always)]
+        fn short(self, a: $E::Compute, b: $E::Compute) -> (<Self::R as Element>::Compute, bool) {
+            let (y, holds) = self.0.short(a, b);
+            let always = matches!(O::INFO.properties.function, Some(function) if function.is_short($E::DTYPE));
+            (y.lane(), holds | always)
+        }
+    };
+    (@short $first:ident $E:ident) => {};
     (@selects same) => { false };
+    (@selects two) => { false };
     (@selects bool) => { true };
 }
 
@@ -120,7 +144,7 @@ arity! {
 }
 arity! {
     /// `(a, b) -> y`.
-    Binary, 2, same, [BinaryOp<E::Compute, Output: Store<E>>], |op, a, b, _c| op.apply(a, b)
+    Binary, 2, two, [BinaryOp<E::Compute, Output: Store<E>>], |op, a, b, _c| op.apply(a, b)
 }
 arity! {
     /// `(a, b, c) -> y`.

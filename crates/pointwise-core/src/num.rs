@@ -11,6 +11,7 @@
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
+use crate::info::Function;
 use crate::op::Word;
 
 #[macro_use]
@@ -44,6 +45,12 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
     fn is_nan(self) -> bool;
     /// False for every integer and bool.
     fn is_infinite(self) -> bool;
+    /// A function of this value and another by a path without a branch that serves most, and whether it serves these.
+    #[inline(always)]
+    fn short(self, other: Self, function: Function) -> (Self, bool) {
+        let _ = (other, function);
+        (self, false)
+    }
 }
 
 /// Floats and integers. Integer arithmetic wraps.

@@ -39,6 +39,11 @@ pub trait BinaryOp<T>: Copy {
     type Output;
     /// The formula.
     fn apply(self, a: T, b: T) -> Self::Output;
+    /// The result by a path without a branch, if there is one, and whether it is the formula's.
+    #[inline(always)]
+    fn short(self, a: T, b: T) -> (Self::Output, bool) {
+        (self.apply(a, b), true)
+    }
 }
 
 /// `(a, b, c) -> y`; `C` is the type of the first operand (`bool` for `where`).

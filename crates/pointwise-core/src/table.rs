@@ -245,6 +245,7 @@ macro_rules! __impl_op {
                 $(let $p = self.$p;)*
                 $formula
             }
+            $crate::__short! { $out }
         }
     };
     (Backward $($rest:tt)*) => {
@@ -296,6 +297,22 @@ macro_rules! __impl_op {
             }
         }
     };
+}
+
+/// [`BinaryOp::short`](crate::BinaryOp::short) of a row.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __short {
+    (T) => {
+        #[inline(always)]
+        fn short(self, a: T, b: T) -> (T, bool) {
+            match <Self as $crate::op::TableOp>::INFO.properties.function {
+                Some(function) => a.short(b, function),
+                None => ($crate::BinaryOp::apply(self, a, b), true),
+            }
+        }
+    };
+    (bool) => {};
 }
 
 #[doc(hidden)]
@@ -366,6 +383,24 @@ macro_rules! __set_word {
         $info.properties.angle = true;
         $info.properties.long = true
     };
+    ($info:ident quotient) => {
+        $info.properties.function = Some($crate::Function::Quotient)
+    };
+    ($info:ident truncated_quotient) => {
+        $info.properties.function = Some($crate::Function::TruncatedQuotient)
+    };
+    ($info:ident floored_quotient) => {
+        $info.properties.function = Some($crate::Function::FlooredQuotient);
+        $info.properties.long = true
+    };
+    ($info:ident modulo) => {
+        $info.properties.function = Some($crate::Function::Modulo);
+        $info.properties.long = true
+    };
+    ($info:ident power) => {
+        $info.properties.function = Some($crate::Function::Power);
+        $info.properties.long = true
+    };
     ($info:ident truths) => {
         $info.properties.truths = true
     };
@@ -392,6 +427,11 @@ macro_rules! __dtypes {
     ([long $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([long_half $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([angle $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([quotient $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([truncated_quotient $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([floored_quotient $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([modulo $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([power $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([truths $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([clears_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([flips_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };

@@ -12,6 +12,11 @@ macro_rules! for_types {
     (@long $v:tt $args:tt) => {};
     (@long_half $v:tt $args:tt) => {};
     (@angle $v:tt $args:tt) => {};
+    (@quotient $v:tt $args:tt) => {};
+    (@truncated_quotient $v:tt $args:tt) => {};
+    (@floored_quotient $v:tt $args:tt) => {};
+    (@modulo $v:tt $args:tt) => {};
+    (@power $v:tt $args:tt) => {};
     (@truths $v:tt $args:tt) => {};
     (@clears_sign $v:tt $args:tt) => {};
     (@flips_sign $v:tt $args:tt) => {};

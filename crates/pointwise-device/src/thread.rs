@@ -133,6 +133,15 @@ pub fn asked_here(answer: bool) -> bool {
     out != 0
 }
 
+/// The value, which the compiler works out where this stands, not where it is used.
+#[inline(always)]
+pub fn worked_out_here(value: u64) -> u64 {
+    let out;
+    // SAFETY: copies a register.
+    unsafe { core::arch::asm!("mov.b64 {o}, {i};", o = out(reg64) out, i = in(reg64) value, options(nomem, nostack)) }
+    out
+}
+
 /// A number that nobody reads: what a register happens to hold, where writing one would take an instruction.
 #[inline(always)]
 pub fn anything() -> f32 {

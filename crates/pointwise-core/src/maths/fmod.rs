@@ -86,11 +86,17 @@ fn near_floor(a: f32, b: f32) -> (f32, bool) {
 /// `torch.remainder`: the remainder of the floored division. It has the sign of `b`, but a zero that of `a`.
 #[inline(always)]
 pub fn remainder(a: f32, b: f32) -> f32 {
+    let (rest, found) = short_remainder(a, b);
+    rarely(!found, || any_remainder(a, b), rest)
+}
+
+/// [`remainder()`], and whether this way finds it.
+#[inline(always)]
+pub(super) fn short_remainder(a: f32, b: f32) -> (f32, bool) {
     let (floor, found) = near_floor(a, b);
     // The exact remainder, plus b where that was added, with one rounding.
     let rest = fma(-floor, b, a);
-    let rest = if rest == 0.0 { 0.0_f32.copysign(a) } else { rest };
-    rarely(!found, || any_remainder(a, b), rest)
+    (if rest == 0.0 { 0.0_f32.copysign(a) } else { rest }, found)
 }
 
 /// [`remainder()`] of any two numbers.
@@ -103,10 +109,17 @@ fn any_remainder(a: f32, b: f32) -> f32 {
 /// `torch.floor_divide`: the quotient rounded down, found through the exact remainder.
 #[inline(always)]
 pub fn floor_divide(a: f32, b: f32) -> f32 {
+    let (floor, found) = short_floor_divide(a, b);
+    rarely(!found, || any_floor_divide(a, b), floor)
+}
+
+/// [`floor_divide`], and whether this way finds it.
+#[inline(always)]
+pub(super) fn short_floor_divide(a: f32, b: f32) -> (f32, bool) {
     let (floor, found) = near_floor(a, b);
     // A zero has the sign of a / b, which every other number has already.
     let sign = (a.to_bits() ^ b.to_bits()) & 0x8000_0000;
-    rarely(!found, || any_floor_divide(a, b), f32::from_bits(floor.to_bits() | sign))
+    (f32::from_bits(floor.to_bits() | sign), found)
 }
 
 /// [`floor_divide`] of any two numbers, step by step as PyTorch has it: a large quotient may be off by its rounding.

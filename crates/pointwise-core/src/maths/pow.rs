@@ -58,17 +58,25 @@ fn unusual(bits: u32) -> bool {
 /// `x` to the power `y`, at most 1 ulp, with the special cases of C99.
 #[inline(always)]
 pub fn pow(x: f32, y: f32) -> f32 {
-    let a = x.abs();
-    let (e, f) = log_split_normal(a);
-    let (p, p_low) = times(y, log2_wide(e, f));
-    let power = exp2_wide((p, p_low));
-    // Within the bound the power is a normal number, whatever p_low is. An infinite or NaN exponent is beyond it.
-    let within = p.abs() < 125.0;
+    let (power, is_power) = short(x, y);
     rarely(
-        unusual(x.to_bits()) | !within,
-        || rarely(unusual(a.to_bits()) | !within, || any_pow(x, y), with_sign(x, y, power)),
+        !is_power,
+        || {
+            let (power, is_power) = short(x.abs(), y);
+            rarely(!is_power, || any_pow(x, y), with_sign(x, y, power))
+        },
         power,
     )
+}
+
+/// The power of the magnitude of `x`, and whether it is that of `x`, found this way: `x` positive and normal, and the
+/// power normal.
+#[inline(always)]
+pub(super) fn short(x: f32, y: f32) -> (f32, bool) {
+    let (e, f) = log_split_normal(x.abs());
+    let (p, p_low) = times(y, log2_wide(e, f));
+    // Within the bound the power is a normal number, whatever p_low is. An infinite or NaN exponent is beyond it.
+    (exp2_wide((p, p_low)), (p.abs() < 125.0) & !unusual(x.to_bits()))
 }
 
 /// `power`, the power of the magnitude of `x`, made that of `x`.

@@ -16,6 +16,7 @@ pub use super::half::{
 pub use super::single::{recip, rsqrt};
 
 use super::half::Approx;
+use crate::info::Function;
 use super::prim::{ROUND_MAGIC, at_least, at_most, floor as round_down, fma, step_down, trunc};
 use core::f32::consts::LOG2_E;
 
@@ -23,6 +24,12 @@ use core::f32::consts::LOG2_E;
 const CUT: u32 = 0x7F;
 /// `2^-17`, by which a result is too large before it is cut.
 const EXCESS: f32 = f32::from_bits((127 - 17) << 23);
+
+/// No function has a long path, or a short one.
+#[inline(always)]
+pub fn short(a: f32, _: f32, _: Function) -> (f32, bool) {
+    (a, false)
+}
 
 /// What [`Approx`] has not.
 pub trait Estimate: Approx {

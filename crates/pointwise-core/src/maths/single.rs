@@ -1,6 +1,8 @@
 //! The functions of [`crate::Real`] for results kept in f32. Same names as in [`super::half`], so that a compute type
 //! names one of the two modules and nothing else.
 
+use crate::info::Function;
+
 pub use super::erf::{erf, gelu, normal_cdf, normal_density};
 pub use super::exp::{exp, expm1, expm1_negative};
 pub use super::fmod::{floor_divide, remainder};
@@ -10,6 +12,18 @@ pub use super::pow::{pow, pow_gradients};
 pub use super::prim::sqrt;
 pub use super::root::rsqrt;
 pub use super::trig::{cos, sin};
+
+/// A function by its short path, and whether that serves these operands. The quotient has none of its own.
+#[inline(always)]
+pub fn short(a: f32, b: f32, function: Function) -> (f32, bool) {
+    match function {
+        Function::Quotient => (a / b, true),
+        Function::TruncatedQuotient => (trunc_divide(a, b), true),
+        Function::FlooredQuotient => super::fmod::short_floor_divide(a, b),
+        Function::Modulo => super::fmod::short_remainder(a, b),
+        Function::Power => super::pow::short(a, b),
+    }
+}
 
 /// `1 / x`, correctly rounded.
 #[inline(always)]

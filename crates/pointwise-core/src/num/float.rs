@@ -56,6 +56,16 @@ macro_rules! f32_like {
                 let $x = self;
                 ($get).abs() == f32::INFINITY
             }
+            #[inline(always)]
+            fn short(self, other: Self, function: crate::Function) -> (Self, bool) {
+                use $functions as functions;
+                let (a, b) = (
+                    { let $x = self; $get },
+                    { let $x = other; $get },
+                );
+                let (y, holds) = functions::short(a, b, function);
+                ($wrap(y), holds)
+            }
         }
 
         impl Num for $t {

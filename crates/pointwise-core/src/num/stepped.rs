@@ -24,6 +24,7 @@ f32_like!(Stepped, Stepped, |x| x.0, self::functions);
 /// The oracle's functions, rounded to f32.
 mod functions {
     use super::{Num, Real};
+    pub(super) use crate::maths::rough::short;
     pub(super) use crate::maths::single::{floor_divide, over_twice_sqrt, remainder, trunc_divide};
 
     macro_rules! rounded {

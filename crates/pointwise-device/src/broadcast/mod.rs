@@ -13,10 +13,11 @@ mod words;
 pub(crate) use operand::{Loaded, lanes, load, one_each};
 pub(crate) use places::{alike, place, single};
 
-use pointwise_core::launch::{GROUP, Groups, ROW_SPLITS, Steps, TWO_SHIFT};
+use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps, TWO_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::{Draw, Element, Value};
 
+use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::random;
 use crate::thread;
@@ -49,11 +50,14 @@ impl<M: Map> Inputs<M> {
     }
 }
 
-/// Where results go.
+/// Where results go, and where their operands come from.
+#[derive(Clone, Copy)]
 struct Place {
-    /// The first one's.
-    first: i64,
-    /// Whether there is a vector of them, or this one alone.
+    /// The first result's place, and those of its operands.
+    at: [i64; 4],
+    /// How the operands are loaded: as [`Inputs::mode`].
+    mode: u32,
+    /// Whether there is a vector of results, or this one alone.
     is_vector: bool,
 }
 
@@ -85,7 +89,7 @@ unsafe fn finish_lanes<M, const V: usize>(
     unsafe { finish_operands(inputs, a, b, c, place, y, map) }
 }
 
-/// [`finish_lanes`] of operands that are there.
+/// [`finish_lanes`] of operands that are tplace.
 ///
 /// # Safety
 /// As [`finish_words`].
@@ -103,7 +107,7 @@ unsafe fn finish_operands<M, const V: usize>(
 {
     let mut results = [<M::R as Element>::Compute::ZERO; V];
     if M::RANDOM {
-        let first = inputs.draw.first + place.first as u64;
+        let first = inputs.draw.first + place.at[0] as u64;
         // Of this evaluation, nothing remains but what it asks of the words.
         let words = random::words::<V>(&inputs.draw.blocks, first, |i, bits| _ = map.map_drawn(a[i], b[i], c[i], bits));
         unroll!(i < V => { results[i] = map.map_drawn(a[i], b[i], c[i], words[i].into()); });
@@ -112,7 +116,7 @@ unsafe fn finish_operands<M, const V: usize>(
     }
     // SAFETY: the caller's contract.
     unsafe {
-        let target = y.offset(place.first as isize);
+        let target = y.offset(place.at[0] as isize);
         if place.is_vector {
             packed::store::<M::R, V>(target, results);
         } else {
@@ -140,6 +144,71 @@ where
     }
 }
 
+/// Loads, formulas and store of what is at a place.
+///
+/// # Safety
+/// The place is as [`fetch`] and [`finish_words`] ask.
+#[inline(always)]
+unsafe fn work<M, const V: usize>(inputs: &Inputs<M>, place: Place, y: *mut M::R, map: M)
+where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
+    // SAFETY: the caller's contract.
+    unsafe {
+        let loaded = fetch::<M, V>(inputs, place.mode, place.at);
+        if M::SHORT {
+            let [a, b, _] = loaded;
+            let (a, b) = (lanes::<M::A, V>(a, inputs.words[0]), lanes::<M::B, V>(b, inputs.words[1]));
+            let mut results = [<M::R as Element>::Compute::ZERO; V];
+            let mut holds = true;
+            unroll!(i < V => {
+                let (result, is_right) = map.short(a[i], b[i]);
+                results[i] = result;
+                holds &= is_right;
+            });
+            // Before the branch, behind which the lanes of the operands would have to be kept.
+            let bits = packed::pack::<M::R, V>(results).map(thread::worked_out_here);
+            if holds {
+                let target = y.offset(place.at[0] as isize).cast();
+                memory::store(target, bits, if place.is_vector { V } else { 1 } * size_of::<M::R>());
+            } else {
+                one_by_one::<M, V>(inputs, place, y, map);
+            }
+        } else {
+            finish::<M, V>(inputs, loaded, place, y, map);
+        }
+    }
+}
+
+/// What is at a place, element by element, by the formula and the only copy of its long path. All is loaded again: to
+/// keep it until here would take more registers than there are.
+///
+/// # Safety
+/// As [`work`].
+#[inline(always)]
+unsafe fn one_by_one<M, const V: usize>(inputs: &Inputs<M>, place: Place, y: *mut M::R, map: M)
+where
+    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
+{
+    let behind = |k: u32, i: u32| place.at[k as usize + 1] + if place.mode & (ONCE << k) != 0 { 0 } else { i as i64 };
+    let (mut i, len) = (0, thread::opaque(if place.is_vector { V as u32 } else { 1 }));
+    loop {
+        thread::no_unrolling();
+        let first = place.at[0] + i as i64;
+        // SAFETY: the caller's contract. What is stored is no operand of an element behind this one.
+        unsafe {
+            let [a, b, _] = fetch::<M, 1>(inputs, place.mode, [first, behind(0, i), behind(1, i), 0]);
+            let [a] = lanes::<M::A, 1>(a, inputs.words[0]);
+            let [b] = lanes::<M::B, 1>(b, inputs.words[1]);
+            packed::store::<M::R, 1>(y.offset(first as isize), [map.map(a, b, absent::<M::C>())]);
+        }
+        i += 1;
+        if i == len {
+            return;
+        }
+    }
+}
+
 /// How many blocks, the first of the grid, have two vectors a thread.
 #[inline(always)]
 fn blocks_of_two<M: Map>(inputs: &Inputs<M>) -> u32 {
@@ -158,7 +227,7 @@ fn item_behind(two: u32) -> u32 {
 ///
 /// # Safety
 /// Both places are valid for reading a vector of each operand and for writing one of the result, and aligned to them;
-/// an element of the one that is also an operand's belongs to the same place there.
+/// an element of the one that is also an operand's belongs to the same place tplace.
 #[inline(always)]
 unsafe fn two_at_once<M, const V: usize>(
     inputs: &Inputs<M>,
@@ -174,8 +243,8 @@ unsafe fn two_at_once<M, const V: usize>(
     // SAFETY: the caller's contract.
     unsafe {
         let loaded = [fetch::<M, V>(inputs, 0, near), fetch::<M, V>(inputs, 0, far)];
-        finish::<M, V>(inputs, loaded[0], Place { first: near[0], is_vector: true }, y, map);
-        finish::<M, V>(inputs, loaded[1], Place { first: far[0], is_vector: true }, y, map);
+        finish::<M, V>(inputs, loaded[0], Place { at: near, mode: 0, is_vector: true }, y, map);
+        finish::<M, V>(inputs, loaded[1], Place { at: far, mode: 0, is_vector: true }, y, map);
     }
 }
 
@@ -205,11 +274,9 @@ where
         let is_vector = i < vectors;
         let first = if is_vector { head as u64 + i as u64 * V as u64 } else { single::<V>(i - vectors, head, vectors) };
         let how = if is_vector { mode } else { one_each(mode) };
+        let place = Place { at: alike(first, mode), mode: how, is_vector };
         // SAFETY: the vector ends at or before n, the single element is below; the caller's contract.
-        unsafe {
-            let loaded = fetch::<M, V>(inputs, how, alike(first, mode));
-            finish::<M, V>(inputs, loaded, Place { first: first as i64, is_vector }, y, map);
-        }
+        unsafe { work::<M, V>(inputs, place, y, map) }
     }
 }
 
@@ -221,7 +288,7 @@ where
 /// enough for all items. For each of `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V`
 /// elements and aligned to them, that in each operand likewise for reading, or for one element where `mode` says that
 /// it is one for all `V`. No element of `y` belongs to two items, and one that is also an operand's belongs to the same
-/// item there.
+/// item tplace.
 #[inline(always)]
 pub unsafe fn tiled<M, const V: usize, const N: usize>(
     inputs: &Inputs<M>,
@@ -239,12 +306,9 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
     }
     let item = item_behind(two);
     if item < items {
-        let at: [i64; 4] = place(steps, item);
+        let place = Place { at: place(steps, item), mode: inputs.mode, is_vector: true };
         // SAFETY: item < items; the caller's contract.
-        unsafe {
-            let loaded = fetch::<M, V>(inputs, inputs.mode, at);
-            finish::<M, V>(inputs, loaded, Place { first: at[0], is_vector: true }, y, map);
-        }
+        unsafe { work::<M, V>(inputs, place, y, map) }
     }
 }
 
@@ -254,7 +318,7 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
 /// # Safety
 /// There are threads enough for all items. The places of each of `items < 2^31` groups are valid in `y` for writing,
 /// and in each operand for reading, one element. No element of `y` belongs to two groups, and one that is also an
-/// operand's is the same of the same group there.
+/// operand's is the same of the same group tplace.
 #[inline(always)]
 pub unsafe fn grouped<M, const N: usize>(inputs: &Inputs<M>, y: *mut M::R, groups: &Groups<N>, items: u32, map: M)
 where
@@ -278,7 +342,8 @@ where
         // moves up, for an index would be one into local memory.
         let mut left = thread::opaque(GROUP as u32);
         loop {
-            finish::<M, 1>(inputs, loaded[0], Place { first: results[0], is_vector: true }, y, map);
+            let place = Place { at: [results[0], 0, 0, 0], mode: inputs.mode, is_vector: true };
+            finish::<M, 1>(inputs, loaded[0], place, y, map);
             left -= 1;
             if left == 0 {
                 break;

@@ -38,7 +38,7 @@ pub(super) unsafe fn finish_words<M, const V: usize>(
     };
     // SAFETY: the caller's contract.
     unsafe {
-        let target = y.offset(place.first as isize).cast();
+        let target = y.offset(place.at[0] as isize).cast();
         if place.is_vector { memory::store(target, results, V) } else { memory::store(target, results, 1) }
     }
 }

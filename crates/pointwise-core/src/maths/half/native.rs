@@ -1,6 +1,7 @@
 //! The operations of the machine, and the functions made of them.
 
 use super::Approx;
+use crate::info::Function;
 use crate::maths::prim;
 
 /// The operations of the machine: approximate instructions on the GPU, the accurate functions on the CPU.
@@ -181,4 +182,18 @@ pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
 #[inline(always)]
 pub fn div(a: f32, b: f32) -> f32 {
     a / b
+}
+
+/// A function by its short path, and whether that serves these operands, numbers of 16 bits.
+#[inline(always)]
+pub fn short(a: f32, b: f32, function: Function) -> (f32, bool) {
+    match function {
+        Function::Quotient => Native::short_quotient(a, b),
+        Function::TruncatedQuotient => {
+            let (quotient, holds) = Native::short_quotient(a, b);
+            (prim::trunc(quotient), holds)
+        }
+        Function::FlooredQuotient | Function::Modulo => crate::maths::single::short(a, b, function),
+        Function::Power => super::power::short::<Native>(a, b),
+    }
 }
