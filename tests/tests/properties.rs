@@ -2,7 +2,7 @@
 
 use pointwise::{BACKWARD, BINARY, DType, GATED, GRADIENTS, Number, OpInfo, TERNARY, UNARY};
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_core::{Kind, ResultType, SignChange};
+use pointwise_core::{Function, Kind, ResultType, SignChange};
 
 const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
 
@@ -29,6 +29,25 @@ fn rows_that_have_a_long_path_say_so() {
         assert!(info.properties.long || !info.properties.angle);
     }
     assert_eq!(infos().filter(|info| info.properties.angle).count(), 4);
+}
+
+#[test]
+fn rows_that_are_a_function_of_two_operands_say_so() {
+    let functions = [
+        (Function::Quotient, "a / b"),
+        (Function::TruncatedQuotient, "a.trunc_divide(b)"),
+        (Function::FlooredQuotient, "a.floor_divide(b)"),
+        (Function::Modulo, "a.remainder(b)"),
+        (Function::Power, "a.pow(b)"),
+    ];
+    for info in infos() {
+        let is = functions.iter().find(|(_, formula)| info.kind == Kind::Binary && info.formula == *formula);
+        assert_eq!(info.properties.function, is.map(|(function, _)| *function), "{}: {}", info.name, info.formula);
+    }
+    for (function, formula) in functions {
+        let rows = infos().filter(|info| info.properties.function == Some(function)).count();
+        assert_eq!(rows, 1, "{formula}");
+    }
 }
 
 #[test]

@@ -177,11 +177,28 @@ pub enum Function {
     Power,
 }
 
+/// Which kernels take the short path of a [`Function`], for a vector at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShortPath {
+    /// None.
+    Never,
+    /// Those that have 32-bit offsets: with 64 bits, the lanes would take more than 32 registers.
+    Rows,
+    /// All.
+    Always,
+}
+
 impl Function {
-    /// Whether the short path serves all operands of a type: of f16 the quotients, as neither these nor anything on the
-    /// way is near an end of f32's range.
-    pub const fn is_short(self, dtype: DType) -> bool {
-        matches!((self, dtype), (Function::Quotient | Function::TruncatedQuotient, DType::F16))
+    /// For elements of a type. Quotients have one in f16 alone, where it serves all: no number of f16, and no quotient
+    /// of two, is near an end of f32's range. To find out of bf16 took longer than the branches.
+    pub const fn short_path(self, dtype: DType) -> ShortPath {
+        match (self, dtype) {
+            (Function::Quotient | Function::TruncatedQuotient, DType::F16) => ShortPath::Always,
+            (Function::FlooredQuotient | Function::Modulo, DType::F16 | DType::BF16) => ShortPath::Rows,
+            (Function::FlooredQuotient | Function::Modulo, DType::F32) => ShortPath::Always,
+            (Function::Power, DType::F32 | DType::F16 | DType::BF16) => ShortPath::Always,
+            _ => ShortPath::Never,
+        }
     }
 }
 

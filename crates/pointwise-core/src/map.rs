@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use crate::dtype::DType;
 use crate::element::{Bool, Element, Store};
-use crate::info::Kind;
+use crate::info::{Kind, ShortPath};
 use crate::num::{Logic, Value};
 use crate::op::{BinaryOp, RandomMapOp, TableOp, TernaryOp, UnaryOp, Words};
 use crate::philox::RandomWord;
@@ -35,8 +35,8 @@ pub trait Map: Copy {
     const NUMBERS: bool = true;
     /// Whether the second operand mostly is one value for all of a vector: the weight of a channel.
     const CHANNEL: bool = false;
-    /// Whether the formula has a short path: [`Map::short`].
-    const SHORT: bool = false;
+    /// Which kernels take [`Map::short`] for all of a vector first.
+    const SHORT: ShortPath = ShortPath::Never;
     /// Whether a thread may have two vectors at once: [`OpInfo::two_at_once`](crate::OpInfo::two_at_once).
     const TWO_AT_ONCE: bool = false;
     /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU
@@ -100,7 +100,10 @@ macro_rules! arity {
                 _ => true,
             };
             const CHANNEL: bool = matches!(O::INFO.kind, Kind::Channel);
-            const SHORT: bool = O::INFO.properties.function.is_some() && E::DTYPE.is_float() && E::DTYPE.size() > 1;
+            const SHORT: ShortPath = match O::INFO.properties.function {
+                Some(function) => function.short_path(E::DTYPE),
+                None => ShortPath::Never,
+            };
             const TWO_AT_ONCE: bool = O::INFO.two_at_once(E::DTYPE);
             const ANGLE: Option<usize> =
                 if E::DTYPE.is_float() && O::INFO.properties.angle { Some($operands - 1) } else { None };
@@ -128,8 +131,7 @@ macro_rules! arity {
         #[inline(always)]
         fn short(self, a: $E::Compute, b: $E::Compute) -> (<Self::R as Element>::Compute, bool) {
             let (y, holds) = self.0.short(a, b);
-            let always = matches!(O::INFO.properties.function, Some(function) if function.is_short($E::DTYPE));
-            (y.lane(), holds | always)
+            (y.lane(), holds)
         }
     };
     (@short $first:ident $E:ident) => {};

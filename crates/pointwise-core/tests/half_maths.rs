@@ -331,3 +331,36 @@ fn quotients_by_roots_are_those_of_the_steps() {
     quotients_by_roots::<Off<true>>("too large");
     quotients_by_roots::<Off<false>>("too small");
 }
+
+/// Compares a quotient of two f16 with the one that is rounded correctly in f32.
+fn compare_quotient<A: Approx>(a: u16, b: u16) {
+    let (x, y) = (convert::f16_to_f32(a), convert::f16_to_f32(b));
+    let (got, expected) = (A::quotient_of_f16(x, y), x / y);
+    let same = got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
+    assert!(same, "{x:e} / {y:e} is {expected:e}, not {got:e}");
+}
+
+/// Quotients of all significands, near 1 and with exponents all over the range, and of the numbers at its ends.
+fn quotients_of_f16<A: Approx>() {
+    for a in 0..1_u32 << 10 {
+        for b in 0..1_u32 << 10 {
+            compare_quotient::<A>((0x3C00 | a) as u16, (0x3C00 | b) as u16);
+            // The six bits above, from subnormal numbers to infinities and NaN.
+            let above = (a.wrapping_mul(0x9E37_79B9) ^ b.wrapping_mul(0x85EB_CA6B)).wrapping_mul(0xC2B2_AE35);
+            compare_quotient::<A>((above >> 26 << 10 | a) as u16, (above >> 20 << 10 | b) as u16);
+        }
+    }
+    let ends = [0, 1, 2, 0x3FF, 0x400, 0x401, 0x3BFF, 0x3C00, 0x3C01, 0x7BFF, 0x7C00, 0x7C01, 0x7E00, 0x7FFF];
+    for (a, b) in ends.into_iter().flat_map(|a| ends.map(|b| (a, b))) {
+        for signs in 0..4 {
+            compare_quotient::<A>(a | signs << 15, b | (signs >> 1) << 15);
+        }
+    }
+}
+
+#[test]
+fn quotients_of_f16_are_rounded_correctly_in_f32() {
+    quotients_of_f16::<Native>();
+    quotients_of_f16::<Off<true>>();
+    quotients_of_f16::<Off<false>>();
+}

@@ -16,8 +16,8 @@ pub use super::half::{
 pub use super::single::{recip, rsqrt};
 
 use super::half::Approx;
-use crate::info::Function;
 use super::prim::{ROUND_MAGIC, at_least, at_most, floor as round_down, fma, step_down, trunc};
+use crate::info::Function;
 use core::f32::consts::LOG2_E;
 
 /// The bits that are cut.

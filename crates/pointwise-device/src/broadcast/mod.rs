@@ -15,7 +15,7 @@ pub(crate) use places::{alike, place, single};
 
 use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps, TWO_SHIFT};
 use pointwise_core::map::{Map, absent};
-use pointwise_core::{Draw, Element, Value};
+use pointwise_core::{Draw, Element, ShortPath, Value};
 
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
@@ -144,19 +144,19 @@ where
     }
 }
 
-/// Loads, formulas and store of what is at a place.
+/// Loads, formulas and store of what is at a place, in a kernel that has 32-bit offsets or in another.
 ///
 /// # Safety
 /// The place is as [`fetch`] and [`finish_words`] ask.
 #[inline(always)]
-unsafe fn work<M, const V: usize>(inputs: &Inputs<M>, place: Place, y: *mut M::R, map: M)
+unsafe fn work<M, const V: usize, const IN_ROWS: bool>(inputs: &Inputs<M>, place: Place, y: *mut M::R, map: M)
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
     // SAFETY: the caller's contract.
     unsafe {
         let loaded = fetch::<M, V>(inputs, place.mode, place.at);
-        if M::SHORT {
+        if matches!(M::SHORT, ShortPath::Always) || IN_ROWS && matches!(M::SHORT, ShortPath::Rows) {
             let [a, b, _] = loaded;
             let (a, b) = (lanes::<M::A, V>(a, inputs.words[0]), lanes::<M::B, V>(b, inputs.words[1]));
             let mut results = [<M::R as Element>::Compute::ZERO; V];
@@ -276,7 +276,7 @@ where
         let how = if is_vector { mode } else { one_each(mode) };
         let place = Place { at: alike(first, mode), mode: how, is_vector };
         // SAFETY: the vector ends at or before n, the single element is below; the caller's contract.
-        unsafe { work::<M, V>(inputs, place, y, map) }
+        unsafe { work::<M, V, false>(inputs, place, y, map) }
     }
 }
 
@@ -308,7 +308,7 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
     if item < items {
         let place = Place { at: place(steps, item), mode: inputs.mode, is_vector: true };
         // SAFETY: item < items; the caller's contract.
-        unsafe { work::<M, V>(inputs, place, y, map) }
+        unsafe { work::<M, V, true>(inputs, place, y, map) }
     }
 }
 

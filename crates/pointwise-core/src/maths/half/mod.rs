@@ -306,20 +306,17 @@ pub trait Approx: Sized {
         rarely(near & !estimate.is_nan(), || super::single::over_twice_sqrt(a, x), estimate)
     }
 
-    /// `a / b`, correctly rounded in f32 where both are numbers of 16 bits; and whether it is, which it is wherever
-    /// `a` is 0 or normal and no step overflows or loses digits.
+    /// `a / b`, correctly rounded in f32, of two numbers of f16.
     #[inline(always)]
-    fn short_quotient(a: f32, b: f32) -> (f32, bool) {
-        const SMALL: f32 = f32::from_bits((127 - 100) << 23);
-        const LARGE: f32 = f32::from_bits((127 + 126) << 23);
+    fn quotient_of_f16(a: f32, b: f32) -> f32 {
         let r = Self::rcp(b);
         let q = a * r;
-        // Exact; and the sum below is so close to the quotient that it is rounded as that is, which for numbers of 16
-        // bits is no closer than 2^-36 to a number half way between two results unless it is that number.
+        // Exact. The sum is 2^-44 from the quotient at most, which is no nearer than 2^-36 to a number half way between
+        // two of f32.
         let rest = fma(-q, b, a);
-        // A quotient that is exact keeps its sign, which a sum with zero might lose.
-        let near = if rest.abs() > 0.0 { fma(rest, r, q) } else { q };
-        (near, (q.abs() < LARGE) & ((a.abs().min(q.abs()) >= SMALL) | (a == 0.0)))
+        // A quotient that is exact, zeros among them, keeps its sign; NaN is the rest of one that is infinite, and of
+        // one by infinity.
+        if rest.abs() > 0.0 { fma(rest, r, q) } else { q }
     }
 
     /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers, as all of them are in 16 bits.

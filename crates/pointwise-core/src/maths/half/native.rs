@@ -184,15 +184,12 @@ pub fn div(a: f32, b: f32) -> f32 {
     a / b
 }
 
-/// A function by its short path, and whether that serves these operands, numbers of 16 bits.
+/// A function by its short path, and whether that serves these operands: numbers of 16 bits, of quotients of f16.
 #[inline(always)]
 pub fn short(a: f32, b: f32, function: Function) -> (f32, bool) {
     match function {
-        Function::Quotient => Native::short_quotient(a, b),
-        Function::TruncatedQuotient => {
-            let (quotient, holds) = Native::short_quotient(a, b);
-            (prim::trunc(quotient), holds)
-        }
+        Function::Quotient => (Native::quotient_of_f16(a, b), true),
+        Function::TruncatedQuotient => (prim::trunc(Native::quotient_of_f16(a, b)), true),
         Function::FlooredQuotient | Function::Modulo => crate::maths::single::short(a, b, function),
         Function::Power => super::power::short::<Native>(a, b),
     }
