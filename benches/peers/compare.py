@@ -2,12 +2,13 @@
 """Times pointwise and its peers on this machine's GPU, one after the other, and joins them.
 
     python3 compare.py [--pointwise PROGRAM] [--out DIR] [--set reference|large|all] [--clock cupti|events]
-                       [--budget-s S] [--steps ours,peers,join] [--check]
+                       [--budget-s S] [--runs N] [--steps ours,peers,join] [--check]
 
 PROGRAM is the command `pointwise`; unless it is named, the one in the folder above this script (the bundle's) or the
 workspace's target/release. DIR (`compare`) gets ours.json, peers.jsonl, joined.json, joined.txt and figures/. `--clock
 cupti`, the default, times kernels with CUPTI too, on both sides; without its library events alone. `--budget-s` is for
-the peers. `--steps` leaves out steps whose files are there. `--check` only says whether everything is there. A peer may
+the peers. `--runs N` measures both sides N times in turns, into DIR/run1 and so on, and joins the middle times
+(medians.py). `--steps` leaves out steps whose files are there. `--check` only says whether everything is there. A peer may
 also lie unpacked in a folder of PYTHONPATH, with what it needs (Liger: `packaging`).
 """
 import argparse
@@ -16,6 +17,8 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+
+import medians
 
 HERE = Path(__file__).resolve().parent
 # What each peer is imported as, and the package that brings it.
@@ -105,12 +108,15 @@ def main():
     parser.add_argument("--set", choices=("reference", "large", "all"), default="all")
     parser.add_argument("--clock", choices=("cupti", "events"), default="cupti")
     parser.add_argument("--budget-s", type=float, default=460, metavar="S")
+    parser.add_argument("--runs", type=int, default=1, metavar="N")
     parser.add_argument("--steps", default="ours,peers,join")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     steps = options.steps.split(",")
     if unknown := set(steps) - {"ours", "peers", "join"}:
         parser.error(f"no step {', '.join(sorted(unknown))}: ours, peers, join")
+    if options.runs < 1:
+        parser.error(f"{options.runs} runs are none: --runs 1 or more")
     # xtask checks before it builds the program.
     pointwise = None if options.check else find_pointwise(options.pointwise)
     check_python(steps)
@@ -127,16 +133,21 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     ours, peers = out / "ours.json", out / "peers.jsonl"
     failed = []
-    if "ours" in steps:
-        command = [pointwise, "bench", "--device", "cuda", "--set", options.set, "--json", ours]
-        command += ["--clock", "cupti", "--libcupti", cupti] if cupti else []
-        if code := run(command):
-            sys.exit(f"error: pointwise bench ended with {code}; `{pointwise} doctor` says what works here")
-    if "peers" in steps:
-        command = [sys.executable, HERE / "peers.py", "--set", options.set, "--out", peers, "--clock", clock]
-        if code := run([*command, "--budget-s", str(options.budget_s)]):
-            # What it wrote before is of use.
-            failed.append(f"peers.py ended with {code}")
+    runs = [out] if options.runs == 1 else [out / f"run{i + 1}" for i in range(options.runs)]
+    for folder in runs:
+        folder.mkdir(exist_ok=True)
+        if "ours" in steps:
+            command = [pointwise, "bench", "--device", "cuda", "--set", options.set, "--json", folder / ours.name]
+            command += ["--clock", "cupti", "--libcupti", cupti] if cupti else []
+            if code := run(command):
+                sys.exit(f"error: pointwise bench ended with {code}; `{pointwise} doctor` says what works here")
+        if "peers" in steps:
+            command = [sys.executable, HERE / "peers.py", "--set", options.set, "--out", folder / peers.name]
+            if code := run([*command, "--clock", clock, "--budget-s", str(options.budget_s)]):
+                # What it wrote before is of use.
+                failed.append(f"peers.py ended with {code}")
+    if "join" in steps and len(runs) > 1:
+        medians.join(runs, out)
     if "join" in steps:
         for path in (ours, peers):
             if not path.is_file():
