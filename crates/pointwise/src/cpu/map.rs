@@ -17,7 +17,7 @@ use super::lanes::store;
 #[cfg(target_arch = "x86_64")]
 use super::level;
 use super::level::BASELINE;
-use super::operand::{BLOCK, Source, buffer, fill};
+use super::operand::{BLOCK, Source, buffer, fill, prefetch};
 
 /// `(operands, y, step of y in elements, n, parameters, what the first element draws from)`: an op in one element type,
 /// along a run.
@@ -199,6 +199,9 @@ unsafe fn direct<M: Map, const UNIFORM: bool>(operands: &[Source; 3], y: *mut u8
     }
 }
 
+/// How many blocks ahead the cache is to fetch operands and results.
+const AHEAD: usize = 2;
+
 /// # Safety
 /// As [`MapFn`]; the processor has `LEVEL`.
 #[inline(always)]
@@ -229,6 +232,21 @@ unsafe fn blocks<M: Map, const LEVEL: u8>(
     let mut start = 0;
     while start < n {
         let len = BLOCK.min(n - start);
+        let ahead = start + AHEAD * BLOCK;
+        if ahead < n {
+            if a.step == 1 {
+                prefetch(a.pointer.cast::<M::A>(), ahead);
+            }
+            if M::OPERANDS > 1 && b.step == 1 {
+                prefetch(b.pointer.cast::<M::B>(), ahead);
+            }
+            if M::OPERANDS > 2 && c.step == 1 {
+                prefetch(c.pointer.cast::<M::C>(), ahead);
+            }
+            if step == 1 {
+                prefetch(y.cast_const(), ahead);
+            }
+        }
         // Loads, maths and stores are loops of their own: an operand may be y, and a loop that reads and writes it at
         // once would not be vectorised.
         // SAFETY: start + len <= n; the caller's contract. Every value read was written before.

@@ -51,6 +51,20 @@ pub(super) const fn buffer<E: Element>() -> Buffer<E> {
     [const { MaybeUninit::uninit() }; BLOCK]
 }
 
+/// Has the cache fetch a block of elements that comes after this one: while a loop over buffers is at work, nothing asks
+/// for memory.
+#[inline(always)]
+pub(super) fn prefetch<E: Element>(first: *const E, start: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for byte in (0..BLOCK * size_of::<E>()).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: no access, and every x86-64 processor has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(start).wrapping_byte_add(byte).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (first, start);
+}
+
 /// Elements `start ..` of an operand, unless it is uniform: see [`Source::spread`].
 ///
 /// # Safety
