@@ -1,7 +1,7 @@
 //! Numbers in a call of an op of several operands, as operands and as parameters: what the kernel is given for them.
 
-use pointwise_core::op::{MAX_PARAMS, Words};
-use pointwise_core::{DType, Kind, OpInfo, ParamInfo, ResultType};
+use pointwise_core::op::{MAX_PARAMS, Word, Words};
+use pointwise_core::{DType, Function, Kind, OpInfo, ParamInfo, ResultType};
 
 use super::ready::is_condition;
 use crate::Number;
@@ -29,7 +29,8 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
         return number.bits(&scalar, dtype);
     }
     if !is_element(info, k) {
-        return number.word(&scalar, dtype);
+        let word = number.word(&scalar, dtype)?;
+        return Ok(if is_quotient_of_f16(info, dtype) { within_quotients(word) } else { word });
     }
     let is_half = matches!(dtype, DType::F16 | DType::BF16);
     if info.kind == Kind::Binary && info.name == "pow" && k == 1 && is_half && number.is_beyond(&scalar, dtype) {
@@ -41,6 +42,20 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
         .into());
     }
     number.rounded_word(&scalar, dtype)
+}
+
+/// Whether the op is a quotient that kernels for f16 work out by the short path.
+fn is_quotient_of_f16(info: &OpInfo, dtype: DType) -> bool {
+    dtype == DType::F16 && matches!(info.properties.function, Some(Function::Quotient | Function::TruncatedQuotient))
+}
+
+/// A number that gives the same quotients, rounded to f16, with every f16, and is none that an f32 quotient of it and an
+/// f16 could overflow by. From 2^60 on they are zeros, or infinite where the number is divided; down from 2^-60 likewise
+/// the other way round.
+fn within_quotients(word: u64) -> u64 {
+    const LARGEST: f32 = (1_u64 << 60) as f32;
+    let x = f32::from_word(word);
+    if x == 0.0 || !x.is_finite() { word } else { x.abs().clamp(1.0 / LARGEST, LARGEST).copysign(x).to_word() }
 }
 
 /// Whether a number is rounded to the tensor's element type first, as PyTorch's CUDA kernels have it: their functions
@@ -95,5 +110,32 @@ fn alpha(number: Number, dtype: DType) -> Result<Number> {
         }
         Number::Int(value) if dtype == DType::Bool => Ok(Number::Bool(value != 0)),
         number => Ok(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointwise_core::f16;
+
+    use super::*;
+
+    #[test]
+    fn numbers_within_quotients_give_the_same_ones() {
+        let numbers =
+            [0.0, 1e-45, 1e-38, 1.2e-38, 1e-30, 8.6e-19, 8.7e-19, 1e-9, 0.3, 1.0, 7e4, 1.1e18, 1.2e18, 1e30, f32::MAX];
+        for number in numbers.into_iter().chain([f32::INFINITY, f32::NAN]).flat_map(|x| [x, -x]) {
+            let within = f32::from_word(within_quotients(number.to_word()));
+            assert!(within.is_nan() || within.is_sign_negative() == number.is_sign_negative(), "{number:e}");
+            for bits in 0..=u16::MAX {
+                let x = f16::from_bits(bits).to_f32();
+                let same = |a: f32, b: f32| {
+                    let [a, b] = [a, b].map(f16::from_f32);
+                    a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+                };
+                assert!(same(x / number, x / within), "{x:e} / {number:e}");
+                assert!(same(number / x, within / x), "{number:e} / {x:e}");
+                assert!(same((x / number).trunc(), (x / within).trunc()), "{x:e} / {number:e}, cut");
+            }
+        }
     }
 }

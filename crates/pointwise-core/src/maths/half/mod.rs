@@ -306,7 +306,8 @@ pub trait Approx: Sized {
         rarely(near & !estimate.is_nan(), || super::single::over_twice_sqrt(a, x), estimate)
     }
 
-    /// `a / b`, correctly rounded in f32, of two numbers of f16.
+    /// `a / b`, correctly rounded in f32, of two numbers of f16; of one of them and an f32 of a magnitude from `2^-60` to
+    /// `2^60`, what rounds to f16 as the quotient.
     #[inline(always)]
     fn quotient_of_f16(a: f32, b: f32) -> f32 {
         let r = Self::rcp(b);
