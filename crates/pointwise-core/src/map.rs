@@ -51,7 +51,8 @@ pub trait Map: Copy {
         b: <Self::B as Element>::Compute,
         c: <Self::C as Element>::Compute,
     ) -> <Self::R as Element>::Compute;
-    /// The result of two operands by a path without a branch, and whether it is that of [`Map::map`].
+    /// The result of two operands by a path without a branch, and whether it is that of [`Map::map`]. Asked where
+    /// [`Map::SHORT`] says so alone.
     #[inline(always)]
     fn short(
         self,
@@ -100,10 +101,6 @@ macro_rules! arity {
                 _ => true,
             };
             const CHANNEL: bool = matches!(O::INFO.kind, Kind::Channel);
-            const SHORT: ShortPath = match O::INFO.properties.function {
-                Some(function) => function.short_path(E::DTYPE),
-                None => ShortPath::Never,
-            };
             const TWO_AT_ONCE: bool = O::INFO.two_at_once(E::DTYPE);
             const ANGLE: Option<usize> =
                 if E::DTYPE.is_float() && O::INFO.properties.angle { Some($operands - 1) } else { None };
@@ -121,20 +118,24 @@ macro_rules! arity {
                 let $op = self.0;
                 $value.lane()
             }
-            arity!(@short $first E);
+            arity!(@short $first E O);
         }
     };
     (@first same $E:ident) => { $E };
     (@first two $E:ident) => { $E };
     (@first bool $E:ident) => { Bool };
-    (@short two $E:ident) => {
+    (@short two $E:ident $O:ident) => {
+        const SHORT: ShortPath = match $O::INFO.properties.function {
+            Some(function) => function.short_path($E::DTYPE),
+            None => ShortPath::Never,
+        };
         #[inline(always)]
         fn short(self, a: $E::Compute, b: $E::Compute) -> (<Self::R as Element>::Compute, bool) {
             let (y, holds) = self.0.short(a, b);
             (y.lane(), holds)
         }
     };
-    (@short $first:ident $E:ident) => {};
+    (@short $first:ident $E:ident $O:ident) => {};
     (@selects same) => { false };
     (@selects two) => { false };
     (@selects bool) => { true };
