@@ -41,7 +41,7 @@ impl Scene {
         fs::create_dir_all(folder.join("peers")).unwrap();
         fs::create_dir_all(folder.join("packages/nvidia/cu13/lib")).unwrap();
         let scene = Scene(folder);
-        for script in ["compare.py", "other_ops.py"] {
+        for script in ["compare.py", "medians.py", "other_ops.py"] {
             let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/peers").join(script);
             fs::copy(from, scene.path("peers").join(script)).unwrap();
         }
@@ -96,6 +96,55 @@ fn both_sides_are_timed_and_joined() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("joined.json"), "{text}");
     scene.fails(&["--steps", "join", "--out", "elsewhere"], &["elsewhere/ours.json is not there"]);
+}
+
+/// A run's files: our times of a row and a peer's, cold, warm and busy; a peer that failed.
+fn write_run(scene: &Scene, name: &str, ours: [f64; 3], peer: [f64; 3], row: u32) {
+    let folder = scene.path(name);
+    fs::create_dir_all(&folder).unwrap();
+    let [cold, warm, busy] = ours.map(|us| format!(r#"{{"us": {us}, "p10_us": {us}}}"#));
+    let times = format!(r#""cold": {cold}, "warm": {warm}, "busy": {busy}, "graph_us": null, "host_us": 2.0"#);
+    let report = format!(r#"{{"launch_floor": {{{times}}}, "rows": [{{"row": {row}, "skipped": null, {times}}}]}}"#);
+    fs::write(folder.join("ours.json"), report).unwrap();
+    let [cold, warm, busy] = peer;
+    let lines = format!(
+        "{{\"meta\": {{\"gpu\": \"G\"}}}}\n\
+         {{\"row\": {row}, \"peer\": \"torch\", \"cold_us\": {cold}, \"p10_us\": {cold}, \"warm_us\": {warm}}}\n\
+         {{\"row\": {row}, \"peer\": \"torch\", \"busy_us\": {busy}}}\n\
+         {{\"row\": {row}, \"peer\": \"cupy\", \"error\": \"no nvcc\"}}\n\
+         {{\"end\": {{\"unreached\": [7]}}}}\n"
+    );
+    fs::write(folder.join("peers.jsonl"), lines).unwrap();
+}
+
+#[test]
+fn of_several_runs_the_middle_is_joined() {
+    let Some(scene) = Scene::new("compare-runs", true) else { return };
+    let join = ["--steps", "join", "--out", "results", "--clock", "events", "--runs", "3"];
+    write_run(&scene, "results/run1", [3.0, 1.0, 2.0], [10.0, 30.0, 20.0], 5);
+    write_run(&scene, "results/run2", [1.0, 2.0, 3.0], [20.0, 10.0, 30.0], 5);
+    scene.fails(&join, &["cannot read", "run3/ours.json"]);
+    write_run(&scene, "results/run3", [2.0, 3.0, 1.0], [30.0, 20.0, 10.0], 5);
+    let output = scene.run(&join);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = |name: &str| fs::read_to_string(scene.path("results").join(name)).unwrap();
+    let ours: String = read("ours.json").split_whitespace().collect();
+    let two = r#"{"us":2,"p10_us":2}"#;
+    let times = format!(r#""cold":{two},"warm":{two},"busy":{two},"graph_us":null,"host_us":2.0"#);
+    assert_eq!(ours.matches(&times).count(), 2, "the floor's and the row's in {ours}");
+    let peers = read("peers.jsonl");
+    for line in [
+        r#"{"row": 5, "peer": "torch", "cold_us": 20, "p10_us": 20, "warm_us": 20}"#,
+        r#"{"row": 5, "peer": "torch", "busy_us": 20}"#,
+        r#"{"row": 5, "peer": "cupy", "error": "no nvcc"}"#,
+        r#"{"end": {"unreached": [7]}}"#,
+    ] {
+        assert_eq!(peers.lines().filter(|found| *found == line).count(), 1, "{line} in {peers}");
+    }
+    assert!(read("joined.json").contains("bench --from results/ours.json --peers results/peers.jsonl"));
+    write_run(&scene, "results/run3", [2.0, 3.0, 1.0], [30.0, 20.0, 10.0], 6);
+    scene.fails(&join, &["not of the same rows"]);
+    scene.fails(&["--runs", "0"], &["0 runs are none"]);
 }
 
 #[test]
