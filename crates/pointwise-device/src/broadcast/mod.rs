@@ -89,7 +89,7 @@ unsafe fn finish_lanes<M, const V: usize>(
     unsafe { finish_operands(inputs, a, b, c, place, y, map) }
 }
 
-/// [`finish_lanes`] of operands that are tplace.
+/// [`finish_lanes`] of operands that are there.
 ///
 /// # Safety
 /// As [`finish_words`].
@@ -227,7 +227,7 @@ fn item_behind(two: u32) -> u32 {
 ///
 /// # Safety
 /// Both places are valid for reading a vector of each operand and for writing one of the result, and aligned to them;
-/// an element of the one that is also an operand's belongs to the same place tplace.
+/// an element of the one that is also an operand's belongs to the same place there.
 #[inline(always)]
 unsafe fn two_at_once<M, const V: usize>(
     inputs: &Inputs<M>,
@@ -288,7 +288,7 @@ where
 /// enough for all items. For each of `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V`
 /// elements and aligned to them, that in each operand likewise for reading, or for one element where `mode` says that
 /// it is one for all `V`. No element of `y` belongs to two items, and one that is also an operand's belongs to the same
-/// item tplace.
+/// item there.
 #[inline(always)]
 pub unsafe fn tiled<M, const V: usize, const N: usize>(
     inputs: &Inputs<M>,
@@ -318,7 +318,7 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
 /// # Safety
 /// There are threads enough for all items. The places of each of `items < 2^31` groups are valid in `y` for writing,
 /// and in each operand for reading, one element. No element of `y` belongs to two groups, and one that is also an
-/// operand's is the same of the same group tplace.
+/// operand's is the same of the same group there.
 #[inline(always)]
 pub unsafe fn grouped<M, const N: usize>(inputs: &Inputs<M>, y: *mut M::R, groups: &Groups<N>, items: u32, map: M)
 where
