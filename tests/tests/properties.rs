@@ -2,7 +2,7 @@
 
 use pointwise::{BACKWARD, BINARY, DType, GATED, GRADIENTS, Number, OpInfo, TERNARY, UNARY};
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_core::{Function, Kind, ResultType, SignChange};
+use pointwise_core::{BinaryFunction, Kind, ResultType, SignChange};
 
 const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
 
@@ -34,11 +34,11 @@ fn rows_that_have_a_long_path_say_so() {
 #[test]
 fn rows_that_are_a_function_of_two_operands_say_so() {
     let functions = [
-        (Function::Quotient, "a / b"),
-        (Function::TruncatedQuotient, "a.trunc_divide(b)"),
-        (Function::FlooredQuotient, "a.floor_divide(b)"),
-        (Function::Modulo, "a.remainder(b)"),
-        (Function::Power, "a.pow(b)"),
+        (BinaryFunction::Quotient, "a / b"),
+        (BinaryFunction::TruncatedQuotient, "a.trunc_divide(b)"),
+        (BinaryFunction::FlooredQuotient, "a.floor_divide(b)"),
+        (BinaryFunction::Modulo, "a.remainder(b)"),
+        (BinaryFunction::Power, "a.pow(b)"),
     ];
     for info in infos() {
         let is = functions.iter().find(|(_, formula)| info.kind == Kind::Binary && info.formula == *formula);

@@ -134,7 +134,7 @@ pub struct Properties {
     /// The words `quotient`, `truncated_quotient`, `floored_quotient`, `modulo` and `power`: the function of two operands
     /// that the formula is. **A promise**: kernels take its short path ([`Value::short`](crate::Value::short)) for all
     /// elements of a vector, and the formula where that does not hold for one.
-    pub function: Option<Function>,
+    pub function: Option<BinaryFunction>,
     /// The word `truths`: the result is a bool that depends on nothing but which operands are true
     /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels ask the formula
     /// for zeros and ones alone.
@@ -164,7 +164,7 @@ impl Properties {
 
 /// A function of two operands that takes a long path for few of them. See [`Properties::function`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
+pub enum BinaryFunction {
     /// `a / b`.
     Quotient,
     /// [`Num::trunc_divide`](crate::Num::trunc_divide).
@@ -177,7 +177,7 @@ pub enum Function {
     Power,
 }
 
-/// Which kernels take the short path of a [`Function`], for a vector at a time.
+/// Which kernels take the short path of a [`BinaryFunction`], for a vector at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShortPath {
     /// None.
@@ -188,15 +188,15 @@ pub enum ShortPath {
     Always,
 }
 
-impl Function {
+impl BinaryFunction {
     /// For elements of a type. Quotients have one in f16 alone, where it serves all: no number of f16, and no quotient
     /// of two, is near an end of f32's range. To find out of bf16 took longer than the branches.
     pub const fn short_path(self, dtype: DType) -> ShortPath {
         match (self, dtype) {
-            (Function::Quotient | Function::TruncatedQuotient, DType::F16) => ShortPath::Always,
-            (Function::FlooredQuotient | Function::Modulo, DType::F16 | DType::BF16) => ShortPath::Rows,
-            (Function::FlooredQuotient | Function::Modulo, DType::F32) => ShortPath::Always,
-            (Function::Power, DType::F32 | DType::F16 | DType::BF16) => ShortPath::Always,
+            (BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient, DType::F16) => ShortPath::Always,
+            (BinaryFunction::FlooredQuotient | BinaryFunction::Modulo, DType::F16 | DType::BF16) => ShortPath::Rows,
+            (BinaryFunction::FlooredQuotient | BinaryFunction::Modulo, DType::F32) => ShortPath::Always,
+            (BinaryFunction::Power, DType::F32 | DType::F16 | DType::BF16) => ShortPath::Always,
             _ => ShortPath::Never,
         }
     }

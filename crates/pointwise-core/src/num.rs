@@ -11,7 +11,7 @@
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
-use crate::info::Function;
+use crate::info::BinaryFunction;
 use crate::op::Word;
 
 #[macro_use]
@@ -47,7 +47,7 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
     fn is_infinite(self) -> bool;
     /// A function of this value and another by a path without a branch that serves most, and whether it serves these.
     #[inline(always)]
-    fn short(self, other: Self, function: Function) -> (Self, bool) {
+    fn short(self, other: Self, function: BinaryFunction) -> (Self, bool) {
         let _ = (other, function);
         (self, false)
     }

@@ -384,21 +384,21 @@ macro_rules! __set_word {
         $info.properties.long = true
     };
     ($info:ident quotient) => {
-        $info.properties.function = Some($crate::Function::Quotient)
+        $info.properties.function = Some($crate::BinaryFunction::Quotient)
     };
     ($info:ident truncated_quotient) => {
-        $info.properties.function = Some($crate::Function::TruncatedQuotient)
+        $info.properties.function = Some($crate::BinaryFunction::TruncatedQuotient)
     };
     ($info:ident floored_quotient) => {
-        $info.properties.function = Some($crate::Function::FlooredQuotient);
+        $info.properties.function = Some($crate::BinaryFunction::FlooredQuotient);
         $info.properties.long = true
     };
     ($info:ident modulo) => {
-        $info.properties.function = Some($crate::Function::Modulo);
+        $info.properties.function = Some($crate::BinaryFunction::Modulo);
         $info.properties.long = true
     };
     ($info:ident power) => {
-        $info.properties.function = Some($crate::Function::Power);
+        $info.properties.function = Some($crate::BinaryFunction::Power);
         $info.properties.long = true
     };
     ($info:ident truths) => {

@@ -17,7 +17,7 @@ pub use super::single::{recip, rsqrt};
 
 use super::half::Approx;
 use super::prim::{ROUND_MAGIC, at_least, at_most, floor as round_down, fma, step_down, trunc};
-use crate::info::Function;
+use crate::info::BinaryFunction;
 use core::f32::consts::LOG2_E;
 
 /// The bits that are cut.
@@ -27,7 +27,7 @@ const EXCESS: f32 = f32::from_bits((127 - 17) << 23);
 
 /// No function has a long path, or a short one.
 #[inline(always)]
-pub fn short(a: f32, _: f32, _: Function) -> (f32, bool) {
+pub fn short(a: f32, _: f32, _: BinaryFunction) -> (f32, bool) {
     (a, false)
 }
 

@@ -1,7 +1,7 @@
 //! The functions of [`crate::Real`] for results kept in f32. Same names as in [`super::half`], so that a compute type
 //! names one of the two modules and nothing else.
 
-use crate::info::Function;
+use crate::info::BinaryFunction;
 
 pub use super::erf::{erf, gelu, normal_cdf, normal_density};
 pub use super::exp::{exp, expm1, expm1_negative};
@@ -15,13 +15,13 @@ pub use super::trig::{cos, sin};
 
 /// A function by its short path, and whether that serves these operands. The quotient has none of its own.
 #[inline(always)]
-pub fn short(a: f32, b: f32, function: Function) -> (f32, bool) {
+pub fn short(a: f32, b: f32, function: BinaryFunction) -> (f32, bool) {
     match function {
-        Function::Quotient => (a / b, true),
-        Function::TruncatedQuotient => (trunc_divide(a, b), true),
-        Function::FlooredQuotient => super::fmod::short_floor_divide(a, b),
-        Function::Modulo => super::fmod::short_remainder(a, b),
-        Function::Power => super::pow::short(a, b),
+        BinaryFunction::Quotient => (a / b, true),
+        BinaryFunction::TruncatedQuotient => (trunc_divide(a, b), true),
+        BinaryFunction::FlooredQuotient => super::fmod::short_floor_divide(a, b),
+        BinaryFunction::Modulo => super::fmod::short_remainder(a, b),
+        BinaryFunction::Power => super::pow::short(a, b),
     }
 }
 

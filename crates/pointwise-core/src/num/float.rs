@@ -57,7 +57,7 @@ macro_rules! f32_like {
                 ($get).abs() == f32::INFINITY
             }
             #[inline(always)]
-            fn short(self, other: Self, function: crate::Function) -> (Self, bool) {
+            fn short(self, other: Self, function: crate::BinaryFunction) -> (Self, bool) {
                 use $functions as functions;
                 let (a, b) = (
                     { let $x = self; $get },

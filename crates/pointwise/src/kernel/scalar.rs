@@ -1,7 +1,7 @@
 //! Numbers in a call of an op of several operands, as operands and as parameters: what the kernel is given for them.
 
 use pointwise_core::op::{MAX_PARAMS, Word, Words};
-use pointwise_core::{DType, Function, Kind, OpInfo, ParamInfo, ResultType};
+use pointwise_core::{BinaryFunction, DType, Kind, OpInfo, ParamInfo, ResultType};
 
 use super::ready::is_condition;
 use crate::Number;
@@ -46,7 +46,8 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
 
 /// Whether the op is a quotient that kernels for f16 work out by the short path.
 fn is_quotient_of_f16(info: &OpInfo, dtype: DType) -> bool {
-    dtype == DType::F16 && matches!(info.properties.function, Some(Function::Quotient | Function::TruncatedQuotient))
+    dtype == DType::F16
+        && matches!(info.properties.function, Some(BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient))
 }
 
 /// A number that gives the same quotients, rounded to f16, with every f16, and is none that an f32 quotient of it and an

@@ -1,7 +1,7 @@
 //! The operations of the machine, and the functions made of them.
 
 use super::Approx;
-use crate::info::Function;
+use crate::info::BinaryFunction;
 use crate::maths::prim;
 
 /// The operations of the machine: approximate instructions on the GPU, the accurate functions on the CPU.
@@ -186,11 +186,11 @@ pub fn div(a: f32, b: f32) -> f32 {
 
 /// A function by its short path, and whether that serves these operands: numbers of 16 bits, of quotients of f16.
 #[inline(always)]
-pub fn short(a: f32, b: f32, function: Function) -> (f32, bool) {
+pub fn short(a: f32, b: f32, function: BinaryFunction) -> (f32, bool) {
     match function {
-        Function::Quotient => (Native::quotient_of_f16(a, b), true),
-        Function::TruncatedQuotient => (prim::trunc(Native::quotient_of_f16(a, b)), true),
-        Function::FlooredQuotient | Function::Modulo => crate::maths::single::short(a, b, function),
-        Function::Power => super::power::short::<Native>(a, b),
+        BinaryFunction::Quotient => (Native::quotient_of_f16(a, b), true),
+        BinaryFunction::TruncatedQuotient => (prim::trunc(Native::quotient_of_f16(a, b)), true),
+        BinaryFunction::FlooredQuotient | BinaryFunction::Modulo => crate::maths::single::short(a, b, function),
+        BinaryFunction::Power => super::power::short::<Native>(a, b),
     }
 }
