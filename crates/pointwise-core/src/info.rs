@@ -131,9 +131,10 @@ pub struct Properties {
     /// The word `angle`: that function is the sine or cosine of the last operand itself. Where all of some elements are
     /// small, loops and kernels leave its long path out.
     pub angle: bool,
-    /// The words `quotient`, `truncated_quotient`, `floored_quotient`, `modulo` and `power`: the function of two operands
-    /// that the formula is. **A promise**: kernels take its short path ([`Value::short`](crate::Value::short)) for all
-    /// elements of a vector, and the formula where that does not hold for one.
+    /// The words `quotient`, `truncated_quotient`, `floored_quotient`, `modulo` and `power`: the function of its two
+    /// operands that the formula of a binary op is. **A promise**: kernels take its short path
+    /// ([`Value::short`](crate::Value::short)) for all elements of a vector, and the formula where that does not hold
+    /// for one.
     pub function: Option<BinaryFunction>,
     /// The word `truths`: the result is a bool that depends on nothing but which operands are true
     /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels ask the formula
