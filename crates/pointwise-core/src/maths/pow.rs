@@ -58,13 +58,11 @@ fn unusual(bits: u32) -> bool {
 /// `x` to the power `y`, at most 1 ulp, with the special cases of C99.
 #[inline(always)]
 pub fn pow(x: f32, y: f32) -> f32 {
-    let (power, is_power) = short(x, y);
+    let a = x.abs();
+    let (power, within) = of_magnitude(a, y);
     rarely(
-        !is_power,
-        || {
-            let (power, is_power) = short(x.abs(), y);
-            rarely(!is_power, || any_pow(x, y), with_sign(x, y, power))
-        },
+        unusual(x.to_bits()) | !within,
+        || rarely(unusual(a.to_bits()) | !within, || any_pow(x, y), with_sign(x, y, power)),
         power,
     )
 }
@@ -73,10 +71,17 @@ pub fn pow(x: f32, y: f32) -> f32 {
 /// power normal.
 #[inline(always)]
 pub(super) fn short(x: f32, y: f32) -> (f32, bool) {
-    let (e, f) = log_split_normal(x.abs());
+    let (power, within) = of_magnitude(x.abs(), y);
+    (power, within & !unusual(x.to_bits()))
+}
+
+/// `a` to the power `y` for a positive normal `a`, and whether that is a normal number.
+#[inline(always)]
+fn of_magnitude(a: f32, y: f32) -> (f32, bool) {
+    let (e, f) = log_split_normal(a);
     let (p, p_low) = times(y, log2_wide(e, f));
     // Within the bound the power is a normal number, whatever p_low is. An infinite or NaN exponent is beyond it.
-    (exp2_wide((p, p_low)), (p.abs() < 125.0) & !unusual(x.to_bits()))
+    (exp2_wide((p, p_low)), p.abs() < 125.0)
 }
 
 /// `power`, the power of the magnitude of `x`, made that of `x`.

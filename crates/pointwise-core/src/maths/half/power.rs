@@ -11,15 +11,14 @@ const LOG2_E_LOW: f32 = 1.925_963e-8;
 /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers, as all of them are in 16 bits.
 #[inline(always)]
 pub(super) fn pow<A: Approx>(a: f32, b: f32) -> f32 {
-    let (power, is_power) = short::<A>(a, b);
+    let abs = a.abs();
+    let bits = abs.to_bits();
+    let (power, within) = of_magnitude::<A>(abs, b);
     rarely(
-        !is_power,
+        !((a > 0.0) & within),
         || {
-            let abs = a.abs();
-            let bits = abs.to_bits();
             let general = || magnitude::<A>(abs, b, a == 1.0);
-            let (power, is_power) = short::<A>(abs, b);
-            let power = rarely(not_positive_normal(abs) | !is_power, general, power);
+            let power = rarely(not_positive_normal(abs) | !within, general, power);
             // The low bit of the sum is that of the integer.
             let c = at_least(at_most(b, 65536.0), -65536.0);
             let t = c + ROUND_MAGIC;
@@ -36,10 +35,17 @@ pub(super) fn pow<A: Approx>(a: f32, b: f32) -> f32 {
 /// The power of the magnitude of `a`, and whether it is that of `a`, found this way.
 #[inline(always)]
 pub(super) fn short<A: Approx>(a: f32, b: f32) -> (f32, bool) {
-    let t = b * A::log2(a.abs());
+    let (power, within) = of_magnitude::<A>(a.abs(), b);
+    (power, (a > 0.0) & within)
+}
+
+/// `abs` to the power `b`, and whether that is a normal number.
+#[inline(always)]
+fn of_magnitude<A: Approx>(abs: f32, b: f32) -> (f32, bool) {
+    let t = b * A::log2(abs);
     // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it, and every product with
     // a logarithm that is no number.
-    (A::ex2_flush(t), (a > 0.0) & (t.abs() < 126.0))
+    (A::ex2_flush(t), t.abs() < 126.0)
 }
 
 /// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm. Exponents as in [`pow`].
