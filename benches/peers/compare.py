@@ -8,8 +8,8 @@ PROGRAM is the command `pointwise`; unless it is named, the one in the folder ab
 workspace's target/release. DIR (`compare`) gets ours.json, peers.jsonl, joined.json, joined.txt and figures/. `--clock
 cupti`, the default, times kernels with CUPTI too, on both sides; without its library events alone. `--budget-s` is for
 the peers. `--runs N` measures both sides N times in turns, into DIR/run1 and so on, and joins the middle times
-(medians.py). `--steps` leaves out steps whose files are there. `--check` only says whether everything is there. A peer may
-also lie unpacked in a folder of PYTHONPATH, with what it needs (Liger: `packaging`).
+(medians.py). `--steps` leaves out steps whose files are there. `--check` only says whether everything is there. A peer
+may also lie unpacked in a folder of PYTHONPATH, with what it needs (Liger: `packaging`).
 """
 import argparse
 import importlib.util
