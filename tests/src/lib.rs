@@ -10,6 +10,7 @@ pub mod judge;
 pub mod layouts;
 pub mod lookup;
 pub mod map;
+pub mod numbers;
 pub mod order;
 pub mod params;
 pub mod promote;

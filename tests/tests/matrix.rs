@@ -7,16 +7,16 @@
 //! and in place; those that have tables of all pairs of codes another by them (`pow::f8e4m3::table_rows`), and some one
 //! of so many elements that it is the default (`table_large`); gradients of several operands likewise. Every conversion
 //! between element types is a case (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them
-//! (`promoted::i32::f16`); copies of views of each type are `to_tensor::f16`. Where a thread may have several vectors
-//! that are loaded at once, that is a case on a GPU (`mul::f16::two_at_once`). `POINTWISE_MATRIX=quick` takes fewer
-//! sizes, for a memory checker.
+//! (`promoted::i32::f16`); copies of views of each type are `to_tensor::f16`. Numbers as operands are
+//! `div::f16::numbers`. Where a thread may have several vectors that are loaded at once, that is a case on a GPU
+//! (`mul::f16::two_at_once`). `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{
     Accuracy, Class, DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, Tensor, UNARY, UnaryDef,
 };
 use pointwise_core::Kind;
-use tests::{convert, copies, gradients, inputs, judge, layouts, lookup, map, params, promote, two};
+use tests::{convert, copies, gradients, inputs, judge, layouts, lookup, map, numbers, params, promote, two};
 
 const GUARD: u8 = 0xA5;
 
@@ -51,6 +51,12 @@ fn main() {
                     trials.push(Trial::test(name, move || map_case(&device, def, dtype, class, Strategy::Table)));
                 }
             }
+        }
+    }
+    for def in map::all() {
+        for &dtype in def.info.types.iter().filter(|&&dtype| numbers::checks(&device, def, dtype)) {
+            let case = move || Ok(numbers::check(&device, def, dtype)?);
+            trials.push(Trial::test(format!("{}::{dtype}::numbers", def.info.name), case));
         }
     }
     for def in gradients::all() {

@@ -1,0 +1,115 @@
+//! Numbers as operands of an op of two, on either side of every value.
+
+use pointwise::{Accuracy, DType, Device, MapDef, Number, Operand, Result, Strategy, Tensor};
+use pointwise_core::op::MAX_PARAMS;
+use pointwise_core::{Kind, f16};
+
+use crate::{inputs, judge, map};
+
+type Outcome = std::result::Result<(), String>;
+
+const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
+
+/// Ordinary numbers, those that no 16-bit type has, and the ends of f32's range, where a quotient overflows or vanishes.
+const FLOATS: &[f64] = &[
+    0.0,
+    -0.0,
+    0.3,
+    1.0,
+    -2.5,
+    7e4,
+    1e-7,
+    8.6e-19,
+    -1.2e18,
+    1e-36,
+    -1e36,
+    1.2e-38,
+    1e-45,
+    3.4e38,
+    -3e38,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    f64::NAN,
+];
+const INTEGERS: &[i64] = &[0, 1, 3, -2, 127];
+
+/// Whether [`check`] has anything to compare the op's results with.
+#[must_use]
+pub fn checks(device: &Device, def: &MapDef, dtype: DType) -> bool {
+    def.info.kind == Kind::Binary
+        && def.info.accuracy == Accuracy::Exact
+        && (device.is_cuda() || quotient(def, dtype).is_some())
+}
+
+/// Every code, or 2^14 mixed values, with each number as the second and as the first operand: the CPU's bits, and for
+/// quotients of f16 those of f32, rounded.
+///
+/// # Errors
+/// The first result that is wrong, in words; those of the library.
+pub fn check(device: &Device, def: &'static MapDef, dtype: DType) -> Outcome {
+    let numbers: Vec<Number> = if dtype.is_float() {
+        FLOATS.iter().map(|&x| Number::Float(x)).collect()
+    } else {
+        INTEGERS.iter().map(|&x| Number::Int(x)).collect()
+    };
+    let x = if dtype.size() <= 2 { inputs::every_code(dtype) } else { inputs::mixed(dtype, 1 << 14, 3) };
+    for number in numbers {
+        for at in [0, 1] {
+            let run = |device: &Device| call(device, def, dtype, &x, number, at);
+            let what = || format!("{} of {dtype} with {number} as operand {at}", def.info.name);
+            let (got, cpu) = match (run(device), run(&Device::cpu())) {
+                (Ok(got), Ok(cpu)) => (got, cpu),
+                // A number that the type cannot hold is none on any device.
+                (Err(got), Err(cpu)) if got.to_string() == cpu.to_string() => continue,
+                (got, cpu) => return Err(format!("{}: {:?}, on the CPU {:?}", what(), got.err(), cpu.err())),
+            };
+            if let Some(i) = judge::same_bits(def.info.result.of(dtype), &got, &cpu) {
+                return Err(format!("{}: element {i} differs from the CPU's", what()));
+            }
+            if let Some(quotient) = quotient(def, dtype) {
+                let expected: Vec<u8> = x
+                    .chunks_exact(2)
+                    .flat_map(|code| {
+                        let x = f16::from_le_bytes([code[0], code[1]]).to_f32();
+                        // The dividend is rounded to the element type, the divisor is an f32.
+                        let y = if at == 0 { quotient(half(number), x) } else { quotient(x, single(number)) };
+                        f16::from_f32(y).to_le_bytes()
+                    })
+                    .collect();
+                if let Some(i) = judge::same_bits(dtype, &got, &expected) {
+                    return Err(format!("{}: element {i} is no rounded quotient", what()));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn call(device: &Device, def: &'static MapDef, dtype: DType, x: &[u8], number: Number, at: usize) -> Result<Vec<u8>> {
+    let x = Tensor::from_bytes(device, dtype, x, [x.len() / dtype.size()])?;
+    let mut y = Tensor::zeros(device, def.info.result.of(dtype), x.shape())?;
+    let mut operands = [Operand::from(&x); 2];
+    operands[at] = Operand::from(number);
+    map::run_into(def, &DEFAULTS, Strategy::Auto, &operands, y.view_mut())?;
+    y.to_bytes()
+}
+
+/// The f32 quotient of an op that has kernels of its own for f16.
+fn quotient(def: &MapDef, dtype: DType) -> Option<fn(f32, f32) -> f32> {
+    match def.info.name {
+        "div" if dtype == DType::F16 => Some(|a, b| a / b),
+        "div_trunc" if dtype == DType::F16 => Some(|a, b| (a / b).trunc()),
+        _ => None,
+    }
+}
+
+fn single(number: Number) -> f32 {
+    match number {
+        Number::Float(x) => x as f32,
+        _ => unreachable!("floats have floats"),
+    }
+}
+
+fn half(number: Number) -> f32 {
+    f16::from_f32(single(number)).to_f32()
+}
