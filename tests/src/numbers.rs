@@ -2,9 +2,9 @@
 
 use pointwise::{Accuracy, DType, Device, MapDef, Number, Operand, Result, Strategy, Tensor};
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_core::{Kind, f16};
+use pointwise_core::{Element, Kind};
 
-use crate::{inputs, judge, map};
+use crate::{inputs, judge, map, with_element};
 
 type Outcome = std::result::Result<(), String>;
 
@@ -42,7 +42,7 @@ pub fn checks(device: &Device, def: &MapDef, dtype: DType) -> bool {
 }
 
 /// Every code, or 2^14 mixed values, with each number as the second and as the first operand: the CPU's bits, and for
-/// quotients of f16 those of f32, rounded.
+/// quotients that are worked out another way than in f32, those of f32, rounded.
 ///
 /// # Errors
 /// The first result that is wrong, in words; those of the library.
@@ -67,15 +67,7 @@ pub fn check(device: &Device, def: &'static MapDef, dtype: DType) -> Outcome {
                 return Err(format!("{}: element {i} differs from the CPU's", what()));
             }
             if let Some(quotient) = quotient(def, dtype) {
-                let expected: Vec<u8> = x
-                    .chunks_exact(2)
-                    .flat_map(|code| {
-                        let x = f16::from_le_bytes([code[0], code[1]]).to_f32();
-                        // The dividend is rounded to the element type, the divisor is an f32.
-                        let y = if at == 0 { quotient(half(number), x) } else { quotient(x, single(number)) };
-                        f16::from_f32(y).to_le_bytes()
-                    })
-                    .collect();
+                let expected = with_element!(dtype, E => quotients::<E>(quotient, &x, number, at));
                 if let Some(i) = judge::same_bits(dtype, &got, &expected) {
                     return Err(format!("{}: element {i} is no rounded quotient", what()));
                 }
@@ -83,6 +75,21 @@ pub fn check(device: &Device, def: &'static MapDef, dtype: DType) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Rounded quotients of values and a number. As the dividend it is rounded to the element type, as the divisor an f32.
+fn quotients<E: Element>(quotient: fn(f32, f32) -> f32, x: &[u8], number: Number, at: usize) -> Vec<u8> {
+    let Number::Float(number) = number else { unreachable!("floats have floats") };
+    let widened = |x: E| x.to_f64() as f32;
+    let rounded = |x: f32| E::from_f64(f64::from(x));
+    x.chunks_exact(size_of::<E>())
+        .flat_map(|code| {
+            let x = widened(judge::from_bytes::<E>(code));
+            let number = number as f32;
+            let y = if at == 0 { quotient(widened(rounded(number)), x) } else { quotient(x, number) };
+            judge::as_bytes(&rounded(y)).to_vec()
+        })
+        .collect()
 }
 
 fn call(device: &Device, def: &'static MapDef, dtype: DType, x: &[u8], number: Number, at: usize) -> Result<Vec<u8>> {
@@ -94,22 +101,14 @@ fn call(device: &Device, def: &'static MapDef, dtype: DType, x: &[u8], number: N
     y.to_bytes()
 }
 
-/// The f32 quotient of an op that has kernels of its own for f16.
+/// The f32 quotient of an op that, for this type, divides another way.
 fn quotient(def: &MapDef, dtype: DType) -> Option<fn(f32, f32) -> f32> {
+    if !matches!(dtype, DType::F16 | DType::F8E4M3 | DType::F8E5M2) {
+        return None;
+    }
     match def.info.name {
-        "div" if dtype == DType::F16 => Some(|a, b| a / b),
-        "div_trunc" if dtype == DType::F16 => Some(|a, b| (a / b).trunc()),
+        "div" => Some(|a, b| a / b),
+        "div_trunc" => Some(|a, b| (a / b).trunc()),
         _ => None,
     }
-}
-
-fn single(number: Number) -> f32 {
-    match number {
-        Number::Float(x) => x as f32,
-        _ => unreachable!("floats have floats"),
-    }
-}
-
-fn half(number: Number) -> f32 {
-    f16::from_f32(single(number)).to_f32()
 }

@@ -11,7 +11,7 @@ use crate::{
     Error, Sm, Toolchain,
     pack::{self, Level},
     parallel,
-    ptx::{Kind, Module, wait},
+    ptx::{Kind, Module, registers, wait},
     ptxas::{Assembly, Figures, Ptxas},
 };
 
@@ -130,7 +130,7 @@ impl Artifacts {
                     .filter(|it| it.kind == Kind::Shared && entry.mentions(it.name))
                     .map(|it| it.text.to_owned())
                     .collect();
-                let entry_text = wait::with_comment(&entry.compact());
+                let entry_text = wait::with_comment(&registers::with_limit(entry, entry.compact()));
                 modules.insert(entry.name.to_owned(), EntryModule { sm, declarations, entry: entry_text });
             }
         }

@@ -136,6 +136,12 @@ pub struct Properties {
     /// ([`Value::short`](crate::Value::short)) for all elements of a vector, and the formula where that does not hold
     /// for one.
     pub function: Option<BinaryFunction>,
+    /// The word `leaky`: the result is the first operand where that is positive, elsewhere its product with the second.
+    /// **A promise**: kernels for fp8 work it out two elements at a time.
+    pub leaky: bool,
+    /// The word `few_registers`: kernels of gradients keep to 32 registers in f32 and to 48 in 16 bits, a few less than
+    /// the assembler takes by itself, so that more threads fit a multiprocessor.
+    pub few_registers: bool,
     /// The word `truths`: the result is a bool that depends on nothing but which operands are true
     /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels ask the formula
     /// for zeros and ones alone.
@@ -156,6 +162,8 @@ impl Properties {
         long_half: false,
         angle: false,
         function: None,
+        leaky: false,
+        few_registers: false,
         truths: false,
         sign: None,
         two_at_once: false,
@@ -190,11 +198,14 @@ pub enum ShortPath {
 }
 
 impl BinaryFunction {
-    /// For elements of a type. Quotients have one in f16 alone, where it serves all: no number of f16, and no quotient
+    /// For elements of a type. Quotients have one in f16 and fp8, where it serves all: no number of f16, and no quotient
     /// of two, is near an end of f32's range. To find out of bf16 took longer than the branches.
     pub const fn short_path(self, dtype: DType) -> ShortPath {
         match (self, dtype) {
-            (BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient, DType::F16) => ShortPath::Always,
+            (
+                BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient,
+                DType::F16 | DType::F8E4M3 | DType::F8E5M2,
+            ) => ShortPath::Always,
             (BinaryFunction::FlooredQuotient | BinaryFunction::Modulo, DType::F16 | DType::BF16) => ShortPath::Rows,
             (BinaryFunction::FlooredQuotient | BinaryFunction::Modulo, DType::F32) => ShortPath::Always,
             (BinaryFunction::Power, DType::F32 | DType::F16 | DType::BF16) => ShortPath::Always,

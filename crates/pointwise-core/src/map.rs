@@ -35,6 +35,8 @@ pub trait Map: Copy {
     const NUMBERS: bool = true;
     /// Whether the second operand mostly is one value for all of a vector: the weight of a channel.
     const CHANNEL: bool = false;
+    /// Whether the result is the first operand where that is positive, elsewhere its product with the second.
+    const LEAKY: bool = false;
     /// Which kernels take [`Map::short`] for all of a vector first.
     const SHORT: ShortPath = ShortPath::Never;
     /// Whether a thread may have two vectors at once: [`OpInfo::two_at_once`](crate::OpInfo::two_at_once).
@@ -101,6 +103,7 @@ macro_rules! arity {
                 _ => true,
             };
             const CHANNEL: bool = matches!(O::INFO.kind, Kind::Channel);
+            const LEAKY: bool = O::INFO.properties.leaky;
             const TWO_AT_ONCE: bool = O::INFO.two_at_once(E::DTYPE);
             const ANGLE: Option<usize> =
                 if E::DTYPE.is_float() && O::INFO.properties.angle { Some($operands - 1) } else { None };

@@ -25,8 +25,8 @@ pub const fn elements(lanes: usize) -> usize {
 /// The counter's last word: of the blocks of upper halves, and of those of lower ones.
 const UPPER: u32 = 0;
 const LOWER: u32 = 1;
-/// The upper half of a word.
-const UPPER_BITS: u32 = 0xFFFF_0000;
+/// What an upper half alone says of a word: its first 15 bits.
+const UPPER_BITS: u32 = 0xFFFE_0000;
 
 /// The block of a counter under a key.
 #[inline(always)]
@@ -128,26 +128,33 @@ impl Blocks {
     }
 }
 
-/// Of two halves in a word the first or the second, in the upper 16 bits; those below mean nothing.
+/// Of two upper halves, side by side, the first or the second where a word has it: 15 bits at the top and one at the
+/// bottom. Those between mean nothing.
 #[inline(always)]
-pub const fn half(two: u32, second: bool) -> u32 {
+pub const fn upper(two: u32, second: bool) -> u32 {
+    two.rotate_left(if second { 1 } else { 17 })
+}
+
+/// Of two lower halves the first or the second, in the upper 16 bits; those below mean nothing.
+#[inline(always)]
+pub const fn lower(two: u32, second: bool) -> u32 {
     if second { two } else { two << 16 }
 }
 
-/// A word of two halves, each in the upper 16 bits of its own.
+/// The word of what [`upper`] and [`lower`] give.
 #[inline(always)]
 pub const fn whole(upper: u32, lower: u32) -> u32 {
-    upper & UPPER_BITS | lower >> 16
+    upper & (UPPER_BITS | 1) | lower >> 15 & !(UPPER_BITS | 1)
 }
 
 /// The random word of an element: 32 bits, uniform over all `u32`.
 ///
-/// Most decisions need but the upper half: a comparison with a threshold, unless the threshold begins with the same 16
+/// Most decisions need but the upper half: a comparison with a threshold, unless the threshold begins with the same 15
 /// bits. So a kernel makes the upper halves, eight elements a block, and lets the formula say whether it needs more.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomWord<'a> {
     word: u32,
-    /// Where only the upper half is known: set when that does not answer a question.
+    /// Where only the upper half's bits are known: set when that does not answer a question.
     asked: Option<&'a Cell<bool>>,
 }
 
@@ -160,7 +167,7 @@ impl From<u32> for RandomWord<'_> {
 }
 
 impl<'a> RandomWord<'a> {
-    /// A word of which the upper 16 bits are known. `asked` becomes true where an answer depends on the others: it is
+    /// A word of which the upper 15 bits are known. `asked` becomes true where an answer depends on the others: it is
     /// then void.
     #[inline(always)]
     pub const fn upper(word: u32, asked: &'a Cell<bool>) -> Self {
@@ -190,8 +197,9 @@ impl<'a> RandomWord<'a> {
 ///
 /// A call on `n` elements takes the offsets `offset .. offset + ceil(n / 8)`, eight elements each. The counter of a
 /// Philox block is an offset in 64 bits, then 0, then 0 or 1. Its 128 bits are eight halves, the lowest first: element
-/// `i` of the call takes half `i % 8` of block `(offset + i / 8, 0)` as the upper 16 bits of its word, and the same
-/// half of block `(offset + i / 8, 1)` as the lower. No two elements share a bit.
+/// `i` of the call takes half `i % 8` of block `(offset + i / 8, 0)` above the same half of block `(offset + i / 8, 1)`,
+/// rotated left by one bit, as its word. No two elements share a bit. The rotation leaves the upper half's highest bit
+/// out of a comparison, where kernels, which compare two halves at a time, have the borrow of a difference.
 ///
 /// The same seed and offset give the same mask again, which is how a backward pass repeats it. For a fresh mask go on
 /// to [`Philox::after`] the call, or take another seed.
@@ -241,7 +249,7 @@ impl Philox {
     #[inline(always)]
     pub fn word(self, i: u64) -> u32 {
         let (blocks, index, lane) = (self.blocks(), i / BLOCK as u64, i as usize % BLOCK);
-        let of = |two: [u32; 4]| half(two[lane / 2], lane % 2 != 0);
-        whole(of(blocks.upper_halves(index)), of(blocks.lower_halves(index)))
+        let (two, second) = (lane / 2, lane % 2 != 0);
+        whole(upper(blocks.upper_halves(index)[two], second), lower(blocks.lower_halves(index)[two], second))
     }
 }

@@ -401,6 +401,12 @@ macro_rules! __set_word {
         $info.properties.function = Some($crate::BinaryFunction::Power);
         $info.properties.long = true
     };
+    ($info:ident leaky) => {
+        $info.properties.leaky = true
+    };
+    ($info:ident few_registers) => {
+        $info.properties.few_registers = true
+    };
     ($info:ident truths) => {
         $info.properties.truths = true
     };
@@ -432,6 +438,8 @@ macro_rules! __dtypes {
     ([floored_quotient $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([modulo $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([power $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([leaky $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([few_registers $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([truths $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([clears_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([flips_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };

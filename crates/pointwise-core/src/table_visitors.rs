@@ -17,6 +17,8 @@ macro_rules! for_types {
     (@floored_quotient $v:tt $args:tt) => {};
     (@modulo $v:tt $args:tt) => {};
     (@power $v:tt $args:tt) => {};
+    (@leaky $v:tt $args:tt) => {};
+    (@few_registers $v:tt $args:tt) => {};
     (@truths $v:tt $args:tt) => {};
     (@clears_sign $v:tt $args:tt) => {};
     (@flips_sign $v:tt $args:tt) => {};

@@ -40,6 +40,9 @@ where
     O: TableOp + GradientOp<E::Compute, F::Compute>,
 {
     let (operands, results) = const { (O::INFO.operands.len(), O::INFO.results.len()) };
+    if const { O::INFO.properties.few_registers } {
+        if size_of::<E>() == 4 { thread::at_most_registers::<32>() } else { thread::at_most_registers::<48>() }
+    }
     // SAFETY: the caller's contract.
     unsafe {
         let first = load::<F, V>(tensors.first.offset(at[MAX_RESULTS] as isize), mode, 0);

@@ -3,15 +3,15 @@
 //! `word[i]` is a function of seed, offset and `i` alone; what the strategies differ in is how many elements share one
 //! computation of a block of eight halves. In place and aliasing: as in [`crate::unary`].
 //!
-//! A thread makes the upper halves of its words, and the lower ones where they matter: where an upper half is that of
-//! `last_kept`, which happens to one element in 2^16.
+//! A thread makes the upper halves of its words, and the lower ones where they matter: where the 15 bits that an upper
+//! half tells are those of `last_kept`, which happens to one element in 2^15.
 
 use core::arch::asm;
 use core::cell::Cell;
 
 use pointwise_core::num::Logic;
 pub use pointwise_core::philox::elements;
-use pointwise_core::philox::{BLOCK, half, whole};
+use pointwise_core::philox::{BLOCK, lower, upper, whole};
 use pointwise_core::{Blocks, RandomOp, RandomWord, Value};
 
 use crate::element::Bool;
@@ -19,7 +19,7 @@ use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
 
-/// The most elements of a vector.
+/// The most elements of a thread.
 const MOST: usize = 16;
 /// Words that a block has: two halves each.
 const TWOS: usize = BLOCK / 2;
@@ -71,19 +71,19 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
 {
     let first = thread::index_1d_wide() * NEIGHBOURS as u64;
     if first + NEIGHBOURS as u64 <= n {
-        let kept = kept::<NEIGHBOURS>(blocks, first, op.last_kept());
+        let dropped = dropped::<NEIGHBOURS>(blocks, first, op.last_kept());
         let mut inputs = [E::Compute::ZERO; NEIGHBOURS];
         // SAFETY: the run ends at or before n; the caller's contract.
         unsafe {
             let (x, y, mask) = (x.add(first as usize), y.add(first as usize), mask.wrapping_add(first as usize));
             unroll!(at most 4: i < NEIGHBOURS => { [inputs[i]] = packed::load::<E, 1>(x.add(i)); });
             unroll!(at most 4: i < NEIGHBOURS => {
-                let result = if is_kept(&kept, i) { op.kept(inputs[i]) } else { E::Compute::ZERO };
+                let result = if is_kept(&dropped, i) { op.kept(inputs[i]) } else { E::Compute::ZERO };
                 packed::store::<E, 1>(y.add(i), [result]);
             });
             if MASK {
                 unroll!(at most 4: i < NEIGHBOURS => {
-                    packed::store::<Bool, 1>(mask.add(i), [Logic(is_kept(&kept, i))]);
+                    packed::store::<Bool, 1>(mask.add(i), [Logic(is_kept(&dropped, i))]);
                 });
             }
         }
@@ -95,8 +95,8 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
     }
 }
 
-/// A thread `V` neighbouring elements, one or two vectors of `L` by 16-byte accesses, so that no block of random bits
-/// is made twice; and `V` bytes of the mask at once. Head and rest as in [`crate::unary::register_copy`].
+/// A thread `V` neighbouring elements, one or two vectors of `L` by 16-byte accesses, so that no block of random bits is
+/// made twice; and `V` bytes of the mask at once. Head and rest as in [`crate::unary::register_copy`].
 ///
 /// # Safety
 /// As [`direct`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V` with `MASK`.
@@ -125,17 +125,17 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usi
             let (x, y) = (x.add(first as usize), y.add(first as usize));
             let mut loaded = [[0; 2]; 2];
             unroll!(at most 2: part < V / L => { loaded[part] = memory::load(x.add(part * L).cast(), 16); });
-            let kept = kept::<V>(blocks, first, op.last_kept());
+            let dropped = dropped::<V>(blocks, first, op.last_kept());
             unroll!(at most 2: part < V / L => {
                 let inputs = packed::unpack::<E, L>(loaded[part]);
                 let mut results = [E::Compute::ZERO; L];
                 unroll!(i < L => { results[i] = op.kept(inputs[i]); });
-                let results = only_kept::<E>(packed::pack::<E, L>(results), &kept, part * L / 2);
+                let results = only_kept::<E>(packed::pack::<E, L>(results), &dropped, part * L / 2);
                 memory::store(y.add(part * L).cast(), results, 16);
             });
             if MASK {
                 let mut lanes = [Logic(false); V];
-                unroll!(i < V => { lanes[i] = Logic(is_kept(&kept, i)); });
+                unroll!(i < V => { lanes[i] = Logic(is_kept(&dropped, i)); });
                 packed::store::<Bool, V>(mask.add(first as usize), lanes);
             }
         }
@@ -155,16 +155,13 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usi
 #[inline(always)]
 pub(crate) fn words<const V: usize>(blocks: &Blocks, first: u64, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; V] {
     let asked = Cell::new(false);
-    let of = |twos: [u32; MOST / 2]| {
-        let mut halves = [0; V];
-        unroll!(i < V => { halves[i] = half(twos[i / 2], i % 2 != 0); });
-        halves
-    };
-    let mut words = of(halves::<V>(first, |index| blocks.upper_halves(index)));
+    let mut words = [0; V];
+    let two = halves::<V>(first, |index| blocks.upper_halves(index));
+    unroll!(i < V => { words[i] = upper(two[i / 2], i % 2 != 0); });
     unroll!(i < V => { ask(i, RandomWord::upper(words[i], &asked)); });
     if asked.get() {
-        let lower = of(halves::<V>(first, |index| blocks.lower_halves(index)));
-        unroll!(i < V => { words[i] = whole(words[i], lower[i]); });
+        let two = halves::<V>(first, |index| blocks.lower_halves(index));
+        unroll!(i < V => { words[i] = whole(words[i], lower(two[i / 2], i % 2 != 0)); });
     }
     words
 }
@@ -174,66 +171,78 @@ const HIGHEST: u32 = 0x8000_8000;
 /// One in each half.
 const ONES: u32 = 0x0001_0001;
 
-/// Which of the elements `first .. first + V` have words up to `last`, two a word: in the highest bit of their half.
-/// The other bits mean nothing.
+/// Which of the elements `first .. first + V` have words above `last`, two a word: in the highest bit of their half. The
+/// other bits mean nothing.
 #[inline(always)]
-fn kept<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST / 2] {
-    let upper = halves::<V>(first, |index| blocks.upper_halves(index));
-    let (most, rest) = ((last >> 16) * ONES, (last & 0xFFFF) * ONES);
-    let (mut kept, mut close) = ([0; MOST / 2], 0);
+fn dropped<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST / 2] {
+    let two = halves::<V>(first, |index| blocks.upper_halves(index));
+    let most = (last >> 17) * ONES;
+    let mut dropped = [0; MOST / 2];
+    let mut nearest = !HIGHEST;
     unroll!(at most 8: i < V.div_ceil(2) => {
-        let difference = differences(upper[i], most);
-        kept[i] = less(upper[i], most, difference);
-        // One less changes the highest bit where all others are 0.
-        close |= difference ^ difference.wrapping_sub(ONES);
+        // Of 15 bits each: no half borrows of the other, and the highest bit stays where there is nothing to borrow.
+        dropped[i] = (two[i] | HIGHEST).wrapping_sub(most);
+        nearest = least(nearest, dropped[i]);
     });
-    if close & HIGHEST != 0 {
-        let lower = halves::<V>(first, |index| blocks.lower_halves(index));
-        unroll!(at most 8: i < V.div_ceil(2) => {
-            let unlike = upper[i] ^ most;
-            let equal = !(unlike | (unlike & !HIGHEST).wrapping_add(!HIGHEST));
-            kept[i] |= equal & !less(rest, lower[i], differences(rest, lower[i]));
+    // A half that is 0 borrows.
+    if nearest.wrapping_sub(ONES) & HIGHEST != 0 {
+        // One by one, as it is hardly ever more than one.
+        let mut unknown = 0;
+        unroll!(i < V => {
+            let is_equal = dropped[i / 2] >> (16 * (i % 2)) & 0x7FFF == 0;
+            unknown |= (is_equal as u32) << i;
         });
+        loop {
+            thread::no_unrolling();
+            let lane = unknown.trailing_zeros();
+            let [word] = words::<1>(blocks, first + lane as u64, |_, word| _ = word.bits());
+            let bit = 0x8000 << (16 * (lane % 2));
+            unroll!(at most 8: i < V.div_ceil(2) => {
+                if i as u32 == lane / 2 {
+                    dropped[i] = dropped[i] & !bit | if word > last { bit } else { 0 };
+                }
+            });
+            unknown &= unknown - 1;
+            if unknown == 0 {
+                break;
+            }
+        }
     }
-    kept
+    dropped
 }
 
-/// `a - b` of the lower 15 bits of each half, plus 2^15: no half borrows of the other.
+/// The least of several words' halves, with their highest bits cleared, for the first and for the second half.
+///
+/// Such halves, taken for f16, are as large as they are as integers, but for those that count as NaN, which the minimum
+/// passes over. Of f16 two have instructions on every GPU, of integers not before sm_90.
 #[inline(always)]
-fn differences(a: u32, b: u32) -> u32 {
-    (a | HIGHEST).wrapping_sub(b & !HIGHEST)
-}
-
-/// Whether `a < b`, half by half, in its highest bit: where those bits differ, `a`'s is 0, else the difference says it.
-#[inline(always)]
-fn less(a: u32, b: u32, difference: u32) -> u32 {
-    let less: u32;
-    // SAFETY: arithmetic on registers, (!a & b) | (!(a ^ b) & !difference). The compiler would share parts of it with
-    // the branch that is hardly ever taken, and make three instructions of one.
+fn least(least: u32, of: u32) -> u32 {
+    let out;
+    // SAFETY: arithmetic on registers. The assembler makes one instruction of two of these.
     unsafe {
-        asm!("lop3.b32 {l}, {a}, {b}, {d}, 0x4D;", a = in(reg32) a, b = in(reg32) b, d = in(reg32) difference,
-            l = out(reg32) less, options(pure, nomem, nostack));
+        asm!("{{ .reg .b32 a; abs.f16x2 a, {b}; min.f16x2 {o}, {l}, a; }}", o = out(reg32) out, l = in(reg32) least,
+            b = in(reg32) of, options(pure, nomem, nostack));
     }
-    less
+    out
 }
 
-/// What [`kept`] says of lane `i`.
+/// What [`dropped`] says of lane `i`.
 #[inline(always)]
-fn is_kept(kept: &[u32; MOST / 2], i: usize) -> bool {
-    kept[i / 2] & (0x8000 << (16 * (i % 2))) != 0
+fn is_kept(dropped: &[u32; MOST / 2], i: usize) -> bool {
+    dropped[i / 2] & (0x8000 << (16 * (i % 2))) == 0
 }
 
-/// Zeros for the elements of a vector of 16 bytes that are not [`kept`], of which the first two are word `from`.
+/// Zeros for the elements of a vector of 16 bytes that are [`dropped`], of which the first two are word `from`.
 #[inline(always)]
-fn only_kept<E: Packed>(vector: [u64; 2], kept: &[u32; MOST / 2], from: usize) -> [u64; 2] {
+fn only_kept<E: Packed>(vector: [u64; 2], dropped: &[u32; MOST / 2], from: usize) -> [u64; 2] {
     let mask = |i: usize| match size_of::<E>() {
-        1 => memory::choose::<0xFDB9>(kept[2 * i], kept[2 * i + 1]),
-        2 => memory::choose::<0xBB99>(kept[from + i], 0),
-        _ if i % 2 == 0 => memory::choose::<0x9999>(kept[from + i / 2], 0),
-        _ => memory::choose::<0xBBBB>(kept[from + i / 2], 0),
+        1 => memory::choose::<0xFDB9>(dropped[2 * i], dropped[2 * i + 1]),
+        2 => memory::choose::<0xBB99>(dropped[from + i], 0),
+        _ if i % 2 == 0 => memory::choose::<0x9999>(dropped[from + i / 2], 0),
+        _ => memory::choose::<0xBBBB>(dropped[from + i / 2], 0),
     };
     let two = |word: u64, i: usize| {
-        let (low, high) = (word as u32 & mask(i), (word >> 32) as u32 & mask(i + 1));
+        let (low, high) = (word as u32 & !mask(i), (word >> 32) as u32 & !mask(i + 1));
         low as u64 | (high as u64) << 32
     };
     [two(vector[0], 0), two(vector[1], 2)]

@@ -151,6 +151,14 @@ pub fn anything() -> f32 {
     any
 }
 
+/// Where it stands in a kernel, the assembler takes at most `N` registers for that: the builder makes a directive of the
+/// comment.
+#[inline(always)]
+pub fn at_most_registers<const N: u32>() {
+    // SAFETY: no instruction.
+    unsafe { core::arch::asm!("// most registers: {n}", n = const N, options(nomem, nostack)) }
+}
+
 /// Where it stands in a loop, the assembler makes one copy of the loop's body.
 #[inline(always)]
 pub fn no_unrolling() {

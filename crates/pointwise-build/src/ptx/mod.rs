@@ -3,6 +3,7 @@
 //! The grammar is the part of the PTX ISA that LLVM's back end and module-level assembly use: one directive or
 //! instruction a line or several separated by `;`, `//` comments, no `/* */` comments.
 
+pub(crate) mod registers;
 mod statements;
 pub(crate) mod wait;
 

@@ -32,7 +32,7 @@ crate::gradient_ops! { gradients_family; Gradients;
     };
     /// `grad b a^(b - 1)`, 0 for `b = 0`; and `grad a^b ln(a)`, `grad * 0` for `a = 0` and `b >= 0`. In 16 bits
     /// exponents of magnitude 2^16 and more count as even.
-    pow_backward: PowBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16 long], Ulp(6.0) => {
+    pow_backward: PowBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16 long few_registers], Ulp(6.0) => {
         let (base, exponent) = a.pow_gradients(b);
         [
             if b == T::ZERO { T::ZERO } else { grad * base },

@@ -6,6 +6,7 @@
 //! An operand may be the result's very memory: a thread loads all its inputs before its first store, and no load takes
 //! the read-only path. The host guarantees that they are otherwise disjoint.
 
+mod leaky;
 mod operand;
 mod places;
 mod words;
@@ -21,6 +22,7 @@ use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::random;
 use crate::thread;
+use leaky::{in_pairs, leaky};
 use operand::{fetch, uniform};
 use places::{group_places, row_places};
 use words::{finish_words, whole_words};
@@ -75,6 +77,14 @@ unsafe fn finish_lanes<M, const V: usize>(
 ) where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
+    if const { in_pairs::<M>() }
+        && let Some(bits) = leaky::<M::A>(a, b)
+    {
+        // SAFETY: the caller's contract.
+        return unsafe {
+            memory::store(y.offset(place.at[0] as isize).cast(), bits, if place.is_vector { V } else { 1 })
+        };
+    }
     let a = lanes::<M::A, V>(a, inputs.words[0]);
     // With a formula of its own: one weight for all lanes, met by a vector of weights, would be copied to each of them.
     if M::CHANNEL

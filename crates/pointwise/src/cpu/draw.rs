@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use pointwise_core::philox::{BLOCK as EACH, half, whole};
+use pointwise_core::philox::{self, BLOCK as EACH};
 use pointwise_core::{Draw, RandomWord};
 
 use super::operand::BLOCK;
@@ -15,22 +15,22 @@ const BLOCKS: usize = BLOCK / EACH + 1;
 #[inline(always)]
 pub(super) fn drawn(draw: &Draw, len: usize, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; BLOCK] {
     let asked = Cell::new(false);
-    let mut words = halves(draw.first, |index| draw.blocks.upper_halves(index));
+    let mut words = halves(draw.first, |index| draw.blocks.upper_halves(index), philox::upper);
     for (i, &word) in words[..len].iter().enumerate() {
         ask(i, RandomWord::upper(word, &asked));
     }
     if asked.get() {
-        let lower = halves(draw.first, |index| draw.blocks.lower_halves(index));
+        let lower = halves(draw.first, |index| draw.blocks.lower_halves(index), philox::lower);
         for (word, lower) in words.iter_mut().zip(lower) {
-            *word = whole(*word, lower);
+            *word = philox::whole(*word, lower);
         }
     }
     words
 }
 
-/// Half a word for each element from `first` on, in its upper 16 bits; those below mean nothing.
+/// Half a word for each element from `first` on, of two side by side what `half` makes of the first or the second.
 #[inline(always)]
-fn halves(first: u64, four: impl Fn(u64) -> [u32; EACH / 2]) -> [u32; BLOCK] {
+fn halves(first: u64, four: impl Fn(u64) -> [u32; EACH / 2], half: impl Fn(u32, bool) -> u32) -> [u32; BLOCK] {
     let (block, skip) = (first / EACH as u64, first as usize % EACH);
     // Word `k` of all blocks side by side, so that the loop over blocks is vector code.
     let mut words = [[0; BLOCKS]; EACH / 2];

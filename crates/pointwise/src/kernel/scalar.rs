@@ -30,7 +30,7 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
     }
     if !is_element(info, k) {
         let word = number.word(&scalar, dtype)?;
-        return Ok(if is_quotient_of_f16(info, dtype) { within_quotients(word) } else { word });
+        return Ok(if is_approximate_quotient(info, dtype) { within_quotients(word) } else { word });
     }
     let is_half = matches!(dtype, DType::F16 | DType::BF16);
     if info.kind == Kind::Binary && info.name == "pow" && k == 1 && is_half && number.is_beyond(&scalar, dtype) {
@@ -44,15 +44,17 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
     number.rounded_word(&scalar, dtype)
 }
 
-/// Whether the op is a quotient that kernels for f16 work out by the short path.
-fn is_quotient_of_f16(info: &OpInfo, dtype: DType) -> bool {
-    dtype == DType::F16
+/// Whether the op is a quotient that kernels work out by an approximate reciprocal: right for all values of the element
+/// type, but not for every f32.
+fn is_approximate_quotient(info: &OpInfo, dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::F8E4M3 | DType::F8E5M2)
         && matches!(info.properties.function, Some(BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient))
 }
 
-/// A number that gives the same quotients, rounded to f16, with every f16, and is none that an f32 quotient of it and an
-/// f16 could overflow by. From 2^60 on they are zeros, or infinite where the number is divided; down from 2^-60 likewise
-/// the other way round.
+/// A number that gives the same quotients, rounded to f16 or fp8, with every value of the type, and is none that an f32
+/// quotient of it and such a value could overflow by, nor one that approximate instructions take for 0. From 2^60 on
+/// they are zeros, or infinite (e4m3: the largest number) where the number is divided; down from 2^-60 likewise the
+/// other way round.
 fn within_quotients(word: u64) -> u64 {
     const LARGEST: f32 = (1_u64 << 60) as f32;
     let x = f32::from_word(word);
@@ -116,27 +118,32 @@ fn alpha(number: Number, dtype: DType) -> Result<Number> {
 
 #[cfg(test)]
 mod tests {
-    use pointwise_core::f16;
+    use pointwise_core::{Element, F8E4M3, F8E5M2, f16};
 
     use super::*;
 
-    #[test]
-    fn numbers_within_quotients_give_the_same_ones() {
+    fn gives_the_same_quotients<E: Element>(values: impl Iterator<Item = f32> + Clone, round: fn(f32) -> E) {
+        let same = |a: f32, b: f32| {
+            let [a, b] = [a, b].map(|x| round(x).to_f64());
+            a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+        };
         let numbers =
             [0.0, 1e-45, 1e-38, 1.2e-38, 1e-30, 8.6e-19, 8.7e-19, 1e-9, 0.3, 1.0, 7e4, 1.1e18, 1.2e18, 1e30, f32::MAX];
         for number in numbers.into_iter().chain([f32::INFINITY, f32::NAN]).flat_map(|x| [x, -x]) {
             let within = f32::from_word(within_quotients(number.to_word()));
             assert!(within.is_nan() || within.is_sign_negative() == number.is_sign_negative(), "{number:e}");
-            for bits in 0..=u16::MAX {
-                let x = f16::from_bits(bits).to_f32();
-                let same = |a: f32, b: f32| {
-                    let [a, b] = [a, b].map(f16::from_f32);
-                    a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
-                };
+            for x in values.clone() {
                 assert!(same(x / number, x / within), "{x:e} / {number:e}");
                 assert!(same(number / x, within / x), "{number:e} / {x:e}");
                 assert!(same((x / number).trunc(), (x / within).trunc()), "{x:e} / {number:e}, cut");
             }
         }
+    }
+
+    #[test]
+    fn numbers_within_quotients_give_the_same_ones() {
+        gives_the_same_quotients((0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f32()), f16::from_f32);
+        gives_the_same_quotients((0..=u8::MAX).map(|bits| F8E4M3::from_bits(bits).to_f32()), F8E4M3::from_f32);
+        gives_the_same_quotients((0..=u8::MAX).map(|bits| F8E5M2::from_bits(bits).to_f32()), F8E5M2::from_f32);
     }
 }

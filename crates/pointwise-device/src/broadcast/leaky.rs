@@ -1,0 +1,96 @@
+//! `a > 0 ? a : a weight` of fp8, two elements at a time: the product of two numbers of 8 bits is one of f16, but for
+//! those that overflow in either.
+
+use core::arch::asm;
+
+use pointwise_core::map::Map;
+use pointwise_core::{DType, Element};
+
+use super::operand::Loaded;
+use crate::packed::unroll;
+use crate::thread;
+
+/// Whether [`leaky`] serves the op.
+pub(super) const fn in_pairs<M: Map>() -> bool {
+    cfg!(pointwise_fp8_cvt) && M::LEAKY && matches!(M::A::DTYPE, DType::F8E4M3 | DType::F8E5M2)
+}
+
+/// The results, unless an operand is a number, or a result of e5m2 may have to be infinite, where the conversion
+/// saturates.
+#[inline(always)]
+pub(super) fn leaky<E: Element>(a: Loaded, weight: Loaded) -> Option<[u64; 2]> {
+    if a.word || weight.word {
+        return None;
+    }
+    let (a, weight) = (a.spread::<E>(), weight.spread::<E>());
+    // One block more fits.
+    thread::at_most_registers::<32>();
+    let is_e5m2 = matches!(E::DTYPE, DType::F8E5M2);
+    let mut out = [0; 2];
+    let mut largest = 0;
+    unroll!(at most 4: i < 4 => {
+        let word = |vector: [u64; 2]| (vector[i / 2] >> (32 * (i % 2))) as u32;
+        let two = |second| lanes(wide::<E>(word(a), second), wide::<E>(word(weight), second));
+        let results = narrow::<E>([two(false), two(true)]);
+        // Whether a byte is 0x7B, the largest number, or above.
+        largest |= (results & 0x7F7F_7F7F) + 0x0505_0505;
+        out[i / 2] |= (results as u64) << (32 * (i % 2));
+    });
+    if is_e5m2 && largest & 0x8080_8080 != 0 { None } else { Some(out) }
+}
+
+/// Two bytes of a word, the first two or the others, as two f16.
+#[inline(always)]
+fn wide<E: Element>(word: u32, second: bool) -> u32 {
+    let out;
+    // SAFETY: instructions from registers to a register.
+    unsafe {
+        match (E::DTYPE, second) {
+            // The upper byte of an f16.
+            (DType::F8E5M2, _) => asm!("prmt.b32 {o}, {w}, 0, {s};", o = out(reg32) out, w = in(reg32) word,
+                s = in(reg32) if second { 0x3424 } else { 0x1404 }, options(pure, nomem, nostack)),
+            (_, false) => asm!("{{ .reg .b16 l, h; mov.b32 {{l, h}}, {w}; cvt.rn.f16x2.e4m3x2 {o}, l; }}",
+                o = out(reg32) out, w = in(reg32) word, options(pure, nomem, nostack)),
+            (_, true) => asm!("{{ .reg .b16 l, h; mov.b32 {{l, h}}, {w}; cvt.rn.f16x2.e4m3x2 {o}, h; }}",
+                o = out(reg32) out, w = in(reg32) word, options(pure, nomem, nostack)),
+        }
+    }
+    out
+}
+
+/// Four f16, rounded to bytes of a word. Too large ones become the largest number.
+#[inline(always)]
+fn narrow<E: Element>([first, second]: [u32; 2]) -> u32 {
+    let out;
+    macro_rules! cvt {
+        ($name:literal) => {
+            asm!(
+                concat!("{{ .reg .b16 l, h; ", $name, " l, {f}; ", $name, " h, {s}; mov.b32 {o}, {{l, h}}; }}"),
+                o = out(reg32) out, f = in(reg32) first, s = in(reg32) second, options(pure, nomem, nostack)
+            )
+        };
+    }
+    // SAFETY: instructions from registers to a register.
+    unsafe {
+        match E::DTYPE {
+            DType::F8E5M2 => cvt!("cvt.rn.satfinite.e5m2x2.f16x2"),
+            _ => cvt!("cvt.rn.satfinite.e4m3x2.f16x2"),
+        }
+    }
+    out
+}
+
+/// The formula of two lanes.
+#[inline(always)]
+fn lanes(x: u32, weight: u32) -> u32 {
+    let y;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!(
+            "{{ .reg .b32 product, above; mul.rn.f16x2 product, {x}, {w}; set.gt.u32.f16x2 above, {x}, {zero};",
+            "lop3.b32 {y}, above, {x}, product, 0xCA; }}",
+            x = in(reg32) x, w = in(reg32) weight, zero = in(reg32) 0, y = out(reg32) y, options(pure, nomem, nostack)
+        );
+    }
+    y
+}
