@@ -146,25 +146,6 @@ macro_rules! cvt {
     (@text $name:literal, $a:expr, $b:expr) => { concat!($name, " {}, {}, {};") };
 }
 
-/// Two conversions of two values each. The second instruction puts the first's result below its own, but only where one
-/// `mov` joins them.
-#[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
-macro_rules! cvt_x4 {
-    ($name:literal, $lanes:expr) => {{
-        let [a, b, c, d]: [f32; 4] = $lanes;
-        let result: u32;
-        // SAFETY: conversions between registers: no memory, no stack, no side effect.
-        unsafe {
-            core::arch::asm!(
-                concat!("{{ .reg .b16 l, h; ", $name, " l, {b}, {a}; ", $name, " h, {d}, {c}; mov.b32 {o}, {{l, h}}; }}"),
-                a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d, o = out(reg32) result,
-                options(pure, nomem, nostack)
-            );
-        }
-        result
-    }};
-}
-
 /// Widens an f16, given by its bits. Exact.
 #[inline(always)]
 pub fn f16_to_f32(bits: u16) -> f32 {
@@ -308,7 +289,7 @@ pub fn pack_e4m3x2(lo: f32, hi: f32) -> u16 {
 pub fn pack_e5m2x2(lo: f32, hi: f32) -> u16 {
     #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
     {
-        let packed = cvt!("cvt.rn.satfinite.e5m2x2.f32", reg16: u16, hi => reg32, lo => reg32);
+        let packed = pack_saturated_e5m2x2(lo, hi);
         // The instruction saturates to 0x7B; infinity is the next code.
         let carry_lo = (f32::from_bits(lo.to_bits() & !SIGN) >= E5M2_OVERFLOW) as u16;
         let carry_hi = (f32::from_bits(hi.to_bits() & !SIGN) >= E5M2_OVERFLOW) as u16;
@@ -320,34 +301,13 @@ pub fn pack_e5m2x2(lo: f32, hi: f32) -> u16 {
     }
 }
 
-/// Rounds four values to e4m3fn (saturating, as [`f32_to_e4m3`]), the first into the lowest byte.
+/// As [`pack_e5m2x2`], but what that makes an infinity may be the largest number, 0x7B.
 #[inline(always)]
-pub fn pack_e4m3x4(lanes: [f32; 4]) -> u32 {
+pub fn pack_saturated_e5m2x2(lo: f32, hi: f32) -> u16 {
     #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
-    return cvt_x4!("cvt.rn.satfinite.e4m3x2.f32", lanes);
+    return cvt!("cvt.rn.satfinite.e5m2x2.f32", reg16: u16, hi => reg32, lo => reg32);
     #[cfg(not(all(target_arch = "nvptx64", pointwise_fp8_cvt)))]
-    by_twos(lanes, pack_e4m3x2)
-}
-
-/// Rounds four values to e5m2 (overflow to infinity, as [`f32_to_e5m2`]), the first into the lowest byte.
-#[inline(always)]
-pub fn pack_e5m2x4(lanes: [f32; 4]) -> u32 {
-    by_twos(lanes, pack_e5m2x2)
-}
-
-/// As [`pack_e5m2x4`], but what that makes an infinity may be the largest number, 0x7B.
-#[inline(always)]
-pub fn pack_saturated_e5m2x4(lanes: [f32; 4]) -> u32 {
-    #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
-    return cvt_x4!("cvt.rn.satfinite.e5m2x2.f32", lanes);
-    #[cfg(not(all(target_arch = "nvptx64", pointwise_fp8_cvt)))]
-    pack_e5m2x4(lanes)
-}
-
-/// Two packed halves of a word.
-#[inline(always)]
-fn by_twos([a, b, c, d]: [f32; 4], pack: fn(f32, f32) -> u16) -> u32 {
-    pack(a, b) as u32 | (pack(c, d) as u32) << 16
+    pack_e5m2x2(lo, hi)
 }
 
 /// Rounds to f32 "to odd": an inexact result becomes that neighbour of `x` whose last bit is set.

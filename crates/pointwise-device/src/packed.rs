@@ -188,25 +188,28 @@ by_lane! {
     crate::element::Bool, u8: crate::element::Bool, |x| x.0;
 }
 
-/// Lanes converted in pairs: two f32 to or from one word.
+/// Lanes converted in pairs: two f32 to or from one `$pair` of bits.
 macro_rules! by_pair {
-    ($($t:ty: $unpack:path, $pack:path;)*) => { $(
+    ($($t:ty, $pair:ty: $unpack:path, $pack:path, $wrap:expr, $get:expr;)*) => { $(
         impl Packed for $t {
             #[inline(always)]
             fn unpack(word: u64) -> [Self::Compute; 8] {
+                let wrap: fn(f32) -> Self::Compute = $wrap;
                 let mut lanes = [Self::Compute::ZERO; 8];
-                unroll!(at most 2: i < 2 => {
-                    let (lo, hi) = $unpack((word >> (32 * i)) as u32);
-                    lanes[2 * i] = crate::Coarse(lo);
-                    lanes[2 * i + 1] = crate::Coarse(hi);
+                unroll!(at most 4: i < per_word::<$t>() / 2 => {
+                    let (lo, hi) = $unpack((word >> (8 * size_of::<$pair>() * i)) as $pair);
+                    lanes[2 * i] = wrap(lo);
+                    lanes[2 * i + 1] = wrap(hi);
                 });
                 lanes
             }
             #[inline(always)]
             fn pack(lanes: [Self::Compute; 8]) -> u64 {
+                let get: fn(Self::Compute) -> f32 = $get;
                 let mut word = 0;
-                unroll!(at most 2: i < 2 => {
-                    word |= ($pack(lanes[2 * i].0, lanes[2 * i + 1].0) as u64) << (32 * i);
+                unroll!(at most 4: i < per_word::<$t>() / 2 => {
+                    let pair = $pack(get(lanes[2 * i]), get(lanes[2 * i + 1]));
+                    word |= (pair as u64) << (8 * size_of::<$pair>() * i);
                 });
                 word
             }
@@ -215,25 +218,9 @@ macro_rules! by_pair {
 }
 
 by_pair! {
-    crate::f16: convert::unpack_f16x2, convert::pack_f16x2;
-    crate::bf16: convert::unpack_bf16x2, convert::pack_bf16x2;
-}
-
-impl Packed for crate::F8E4M3 {
-    #[inline(always)]
-    fn unpack(word: u64) -> [Self::Compute; 8] {
-        let mut lanes = [Self::Compute::ZERO; 8];
-        unroll!(at most 4: i < 4 => {
-            let (lo, hi) = convert::unpack_e4m3x2((word >> (16 * i)) as u16);
-            lanes[2 * i] = crate::Rough(lo);
-            lanes[2 * i + 1] = crate::Rough(hi);
-        });
-        lanes
-    }
-    #[inline(always)]
-    fn pack(lanes: [Self::Compute; 8]) -> u64 {
-        by_fours(lanes, convert::pack_e4m3x4)
-    }
+    crate::f16, u32: convert::unpack_f16x2, convert::pack_f16x2, crate::Coarse, |c| c.0;
+    crate::bf16, u32: convert::unpack_bf16x2, convert::pack_bf16x2, crate::Coarse, |c| c.0;
+    crate::F8E4M3, u16: convert::unpack_e4m3x2, convert::pack_e4m3x2, crate::Rough, |c| c.0;
 }
 
 impl Packed for crate::F8E5M2 {
@@ -251,18 +238,18 @@ impl Packed for crate::F8E5M2 {
     }
     #[inline(always)]
     fn pack(lanes: [Self::Compute; 8]) -> u64 {
-        let saturated = by_fours(lanes, convert::pack_saturated_e5m2x4);
+        let saturated = by_pairs(lanes, convert::pack_saturated_e5m2x2);
         // Whether a byte is 0x7B, the largest number, or above. Of those the conversion has to see what they came from.
         let reaches = |half: u32| (half & 0x7F7F_7F7F) + 0x0505_0505;
         if (reaches(saturated as u32) | reaches((saturated >> 32) as u32)) & 0x8080_8080 != 0 {
-            by_fours(lanes, convert::pack_e5m2x4)
+            by_pairs(lanes, convert::pack_e5m2x2)
         } else {
             saturated
         }
     }
     #[inline(always)]
     fn pack_bounded(lanes: [Self::Compute; 8]) -> u64 {
-        by_fours(lanes, convert::pack_saturated_e5m2x4)
+        by_pairs(lanes, convert::pack_saturated_e5m2x2)
     }
 }
 
@@ -278,9 +265,12 @@ fn upper_bytes(word: u32, second: bool) -> u32 {
     out
 }
 
-/// Eight bytes, four lanes at a time.
+/// Eight bytes, two lanes at a time.
 #[inline(always)]
-fn by_fours(lanes: [crate::Rough; 8], pack: fn([f32; 4]) -> u32) -> u64 {
-    let [a, b, c, d, e, f, g, h] = lanes.map(|lane| lane.0);
-    pack([a, b, c, d]) as u64 | (pack([e, f, g, h]) as u64) << 32
+fn by_pairs(lanes: [crate::Rough; 8], pack: fn(f32, f32) -> u16) -> u64 {
+    let four = |i: usize| {
+        let lo = pack(lanes[i].0, lanes[i + 1].0) as u32;
+        lo | (pack(lanes[i + 2].0, lanes[i + 3].0) as u32) << 16
+    };
+    four(0) as u64 | (four(4) as u64) << 32
 }

@@ -8,7 +8,6 @@ use pointwise_core::{DType, Element};
 
 use super::operand::Loaded;
 use crate::packed::unroll;
-use crate::thread;
 
 /// Whether [`leaky`] serves the op.
 pub(super) const fn in_pairs<M: Map>() -> bool {
@@ -23,15 +22,13 @@ pub(super) fn leaky<E: Element>(a: Loaded, weight: Loaded) -> Option<[u64; 2]> {
         return None;
     }
     let (a, weight) = (a.spread::<E>(), weight.spread::<E>());
-    // One block more fits.
-    thread::at_most_registers::<32>();
     let is_e5m2 = matches!(E::DTYPE, DType::F8E5M2);
     let mut out = [0; 2];
     let mut largest = 0;
     unroll!(at most 4: i < 4 => {
         let word = |vector: [u64; 2]| (vector[i / 2] >> (32 * (i % 2))) as u32;
-        let two = |second| lanes(wide::<E>(word(a), second), wide::<E>(word(weight), second));
-        let results = narrow::<E>([two(false), two(true)]);
+        let two = |second| narrow::<E>(lanes(wide::<E>(word(a), second), wide::<E>(word(weight), second)));
+        let results = two(false) | two(true) << 16;
         // Whether a byte is 0x7B, the largest number, or above.
         largest |= (results & 0x7F7F_7F7F) + 0x0505_0505;
         out[i / 2] |= (results as u64) << (32 * (i % 2));
@@ -58,26 +55,20 @@ fn wide<E: Element>(word: u32, second: bool) -> u32 {
     out
 }
 
-/// Four f16, rounded to bytes of a word. Too large ones become the largest number.
+/// Two f16, rounded to bytes. Too large ones become the largest number.
 #[inline(always)]
-fn narrow<E: Element>([first, second]: [u32; 2]) -> u32 {
-    let out;
-    macro_rules! cvt {
-        ($name:literal) => {
-            asm!(
-                concat!("{{ .reg .b16 l, h; ", $name, " l, {f}; ", $name, " h, {s}; mov.b32 {o}, {{l, h}}; }}"),
-                o = out(reg32) out, f = in(reg32) first, s = in(reg32) second, options(pure, nomem, nostack)
-            )
-        };
-    }
-    // SAFETY: instructions from registers to a register.
+fn narrow<E: Element>(two: u32) -> u32 {
+    let out: u16;
+    // SAFETY: an instruction from registers to a register.
     unsafe {
         match E::DTYPE {
-            DType::F8E5M2 => cvt!("cvt.rn.satfinite.e5m2x2.f16x2"),
-            _ => cvt!("cvt.rn.satfinite.e4m3x2.f16x2"),
+            DType::F8E5M2 => asm!("cvt.rn.satfinite.e5m2x2.f16x2 {o}, {t};", o = out(reg16) out, t = in(reg32) two,
+                options(pure, nomem, nostack)),
+            _ => asm!("cvt.rn.satfinite.e4m3x2.f16x2 {o}, {t};", o = out(reg16) out, t = in(reg32) two,
+                options(pure, nomem, nostack)),
         }
     }
-    out
+    out as u32
 }
 
 /// The formula of two lanes.
