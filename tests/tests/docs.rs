@@ -32,13 +32,14 @@ const TAIL: &str = "
 
 `to_dtype` converts elements, of any type to any. `clamp_bounds` (clamp by tensors, either of which may be missing) is built
 on `clamp_tensor`, `clamp_bounds_backward` on its gradients. `pow` with the numbers 1, 2, 0.5, -0.5 and -1 as exponents is a
-copy, `mul`, `sqrt`, `rsqrt` and `reciprocal`, with their special values, as in PyTorch. The rotary embedding has [a page of its own](rope.md).
+copy, `mul`, `sqrt`, `rsqrt` and `reciprocal`, with their special values, as in PyTorch. `floor_divide` of fp8 by a number that
+is none of fp8 takes a quotient less than `2^-17` of itself below a whole number for that number. The rotary embedding has [a page of its own](rope.md).
 
 `dropout` takes a place in a random sequence, `Philox { seed, offset }`, instead of a generator with a state. Element `i`
 (its row-major index) has a word of 32 bits, and is kept where `word / 2^32 < 1 - p`. The counter of a Philox4x32-10 block is
-an offset in 64 bits, then 0, then 0 or 1; its 128 bits are eight halves of a word, the lowest first. The upper half of the
-word is half `i % 8` of block `(offset + i / 8, 0)`, the lower half the same one of block `(offset + i / 8, 1)`, which a kernel
-makes only where the upper half is that of the threshold. A call on `n` elements takes `ceil(n / 8)` offsets; the first that it
+an offset in 64 bits, then 0, then 0 or 1; its 128 bits are eight halves of a word, the lowest first. The word is half `i % 8`
+of block `(offset + i / 8, 0)` above the same one of block `(offset + i / 8, 1)`, rotated left by one bit; a kernel makes the
+second block only where the 15 bits that the first tells are those of the threshold. A call on `n` elements takes `ceil(n / 8)` offsets; the first that it
 does not take is that of `place.after(n)`.
 
 `alibi` and `sinusoidal` take a shape. `alibi` is rounded once, of 8 bits from an f32. The angles of `sinusoidal` are exact at every position but for
