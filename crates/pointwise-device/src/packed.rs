@@ -239,9 +239,8 @@ impl Packed for crate::F8E5M2 {
     #[inline(always)]
     fn pack(lanes: [Self::Compute; 8]) -> u64 {
         let saturated = by_pairs(lanes, convert::pack_saturated_e5m2x2);
-        // Whether a byte is 0x7B, the largest number, or above. Of those the conversion has to see what they came from.
-        let reaches = |half: u32| (half & 0x7F7F_7F7F) + 0x0505_0505;
-        if (reaches(saturated as u32) | reaches((saturated >> 32) as u32)) & 0x8080_8080 != 0 {
+        // Of those the conversion has to see what they came from.
+        if (largest_e5m2(saturated as u32) | largest_e5m2((saturated >> 32) as u32)) & 0x8080_8080 != 0 {
             by_pairs(lanes, convert::pack_e5m2x2)
         } else {
             saturated
@@ -253,9 +252,15 @@ impl Packed for crate::F8E5M2 {
     }
 }
 
-/// Two of the bytes of a word, the first two or the others, each above a byte of zeros.
+/// Which bytes of a word are 0x7B, the largest number of e5m2, or above: the highest bit of each. The others are anything.
 #[inline(always)]
-fn upper_bytes(word: u32, second: bool) -> u32 {
+pub(crate) fn largest_e5m2(word: u32) -> u32 {
+    (word & 0x7F7F_7F7F) + 0x0505_0505
+}
+
+/// Two of the bytes of a word, the first two or the others, each above a byte of zeros: of e5m2, as f16.
+#[inline(always)]
+pub(crate) fn upper_bytes(word: u32, second: bool) -> u32 {
     let out;
     // SAFETY: one instruction from registers to a register.
     unsafe {

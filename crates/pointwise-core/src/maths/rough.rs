@@ -26,7 +26,7 @@ const CUT: u32 = 0x7F;
 const EXCESS: f32 = f32::from_bits((127 - 17) << 23);
 
 /// A function by its short path, and whether that serves these operands. Quotients have one, which is that of f16, as
-/// all numbers of 8 bits are numbers of 16; it is right by divisors of f32, too.
+/// all numbers of 8 bits are numbers of 16; it is right for divisors of f32, too.
 #[inline(always)]
 pub fn short(a: f32, b: f32, function: BinaryFunction) -> (f32, bool) {
     match function {

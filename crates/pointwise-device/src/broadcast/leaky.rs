@@ -7,7 +7,7 @@ use pointwise_core::map::Map;
 use pointwise_core::{DType, Element};
 
 use super::operand::Loaded;
-use crate::packed::unroll;
+use crate::packed::{largest_e5m2, unroll, upper_bytes};
 
 /// Whether [`leaky`] serves the op.
 pub(super) const fn in_pairs<M: Map>() -> bool {
@@ -29,8 +29,7 @@ pub(super) fn leaky<E: Element>(a: Loaded, weight: Loaded) -> Option<[u64; 2]> {
         let word = |vector: [u64; 2]| (vector[i / 2] >> (32 * (i % 2))) as u32;
         let two = |second| narrow::<E>(lanes(wide::<E>(word(a), second), wide::<E>(word(weight), second)));
         let results = two(false) | two(true) << 16;
-        // Whether a byte is 0x7B, the largest number, or above.
-        largest |= (results & 0x7F7F_7F7F) + 0x0505_0505;
+        largest |= largest_e5m2(results);
         out[i / 2] |= (results as u64) << (32 * (i % 2));
     });
     if is_e5m2 && largest & 0x8080_8080 != 0 { None } else { Some(out) }
@@ -39,17 +38,18 @@ pub(super) fn leaky<E: Element>(a: Loaded, weight: Loaded) -> Option<[u64; 2]> {
 /// Two bytes of a word, the first two or the others, as two f16.
 #[inline(always)]
 fn wide<E: Element>(word: u32, second: bool) -> u32 {
+    if matches!(E::DTYPE, DType::F8E5M2) {
+        return upper_bytes(word, second);
+    }
     let out;
-    // SAFETY: instructions from registers to a register.
+    // SAFETY: a conversion from a register to a register.
     unsafe {
-        match (E::DTYPE, second) {
-            // The upper byte of an f16.
-            (DType::F8E5M2, _) => asm!("prmt.b32 {o}, {w}, 0, {s};", o = out(reg32) out, w = in(reg32) word,
-                s = in(reg32) if second { 0x3424 } else { 0x1404 }, options(pure, nomem, nostack)),
-            (_, false) => asm!("{{ .reg .b16 l, h; mov.b32 {{l, h}}, {w}; cvt.rn.f16x2.e4m3x2 {o}, l; }}",
-                o = out(reg32) out, w = in(reg32) word, options(pure, nomem, nostack)),
-            (_, true) => asm!("{{ .reg .b16 l, h; mov.b32 {{l, h}}, {w}; cvt.rn.f16x2.e4m3x2 {o}, h; }}",
-                o = out(reg32) out, w = in(reg32) word, options(pure, nomem, nostack)),
+        if second {
+            asm!("{{ .reg .b16 l, h; mov.b32 {{l, h}}, {w}; cvt.rn.f16x2.e4m3x2 {o}, h; }}", o = out(reg32) out,
+                w = in(reg32) word, options(pure, nomem, nostack));
+        } else {
+            asm!("{{ .reg .b16 l, h; mov.b32 {{l, h}}, {w}; cvt.rn.f16x2.e4m3x2 {o}, l; }}", o = out(reg32) out,
+                w = in(reg32) word, options(pure, nomem, nostack));
         }
     }
     out
