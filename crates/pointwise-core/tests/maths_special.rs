@@ -458,13 +458,9 @@ fn divisions_at_special_values() {
 #[test]
 fn round_decimals_has_the_bits_of_a_division() {
     let powers: Vec<f32> = (0..=38).map(|d| format!("1e{d}").parse().unwrap()).collect();
-    for d in (-12..=12_i32).chain([-38, -30, 20, 30, 37]) {
+    for d in -38..=38_i32 {
         let scale = powers[d.unsigned_abs() as usize];
-        // Beyond 10^10 the product of powers that makes the scale may be the neighbour of the nearest.
-        if d.abs() > 10 && maths::prim::round_decimals(scale, -(d.abs() as f32)) != scale {
-            continue;
-        }
-        for i in 0..40_000_u32 {
+        for i in 0..15_000_u32 {
             for x in [f32::from_bits(i.wrapping_mul(21_473)), i as f32 * 0.37 / scale - 3.0, i as f32 * 12.5 - 1e6] {
                 let plain =
                     if d < 0 { (x / scale).round_ties_even() * scale } else { (x * scale).round_ties_even() / scale };

@@ -192,17 +192,31 @@ pub fn round_decimals(x: f32, decimals: f32) -> f32 {
     if !ON_GPU && decimals == 0.0 {
         return round_ties_even(x);
     }
-    // 10^|d| by the bits of |d|: exact as far as f32 holds powers of ten, which `pow` does not promise.
-    let d = decimals.abs() as u32;
-    let factor = |bit: u32, power: f32| if d & bit != 0 { power } else { 1.0 };
-    let small = (factor(1, 10.0) * factor(2, 100.0)) * (factor(4, 1e4) * factor(8, 1e8));
-    let large = factor(16, 1e16) * factor(32, 1e32);
-    let scale = if d > 63 { f32::INFINITY } else { small * large };
+    let scale = power_of_ten(decimals.abs() as u32);
     let before = decimals < 0.0;
     let (into, from) = if before { (1.0, scale) } else { (scale, 1.0) };
     let whole = round_ties_even(div_uniform(x * into, from));
     // The sign of a zero, which `div_uniform` may lose.
     div_uniform(whole * from, into).copysign(x)
+}
+
+/// `10^n`, correctly rounded (which `pow` does not promise); infinite from `10^39` on.
+#[inline(always)]
+fn power_of_ten(n: u32) -> f32 {
+    // By the bits of n, as a sum of two f32, to 48 bits.
+    let factor = |bit: u32, power: f32| if n & bit != 0 { power } else { 1.0 };
+    let (a, b) = ((factor(1, 10.0) * factor(2, 100.0)) * factor(4, 1e4), factor(8, 1e8));
+    let small = a * b;
+    let small_low = fma(a, b, -small);
+    // Up to 38 n has one of these two bits at most.
+    let (large, large_low) = match n & 48 {
+        0 => (1.0, 0.0),
+        16 => (1e16, -272_564_220.0),
+        _ => (1e32, -3.318_135_3e24),
+    };
+    let product = small * large;
+    let low = fma(small, large_low, fma(small_low, large, fma(small, large, -product)));
+    if n > 38 { f32::INFINITY } else { product + low }
 }
 
 /// `a / b` for a `b` that is the same for all elements of a call, at least 1 or infinite; correctly rounded, but for
