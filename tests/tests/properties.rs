@@ -51,6 +51,15 @@ fn rows_that_are_a_function_of_two_operands_say_so() {
 }
 
 #[test]
+fn rows_have_pytorchs_rules_for_numbers_and_bool() {
+    let names = |has: fn(&OpInfo) -> bool| infos().filter(|info| has(info)).map(|info| info.name).collect::<Vec<_>>();
+    assert_eq!(names(|info| info.properties.factor_alpha), ["add", "sub"]);
+    assert_eq!(names(|info| info.properties.refuses_bool), ["sub"]);
+    assert_eq!(names(|info| info.properties.whole_parameter), ["round_decimals"]);
+    assert_eq!(names(|info| info.properties.copies_ints), ["round_decimals", "nan_to_num"]);
+}
+
+#[test]
 fn rows_of_two_vectors_at_once_have_short_formulas() {
     let rows: Vec<_> = infos().filter(|info| info.properties.two_at_once).collect();
     for info in &rows {

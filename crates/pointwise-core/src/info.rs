@@ -118,7 +118,9 @@ pub struct ParamInfo {
 }
 
 /// What a row says of its formula beside the formula itself: words in its column of element types
-/// ([`unary_ops`](crate::unary_ops)). Without them every op is right; with them templates choose faster code.
+/// ([`unary_ops`](crate::unary_ops)). Most let templates choose faster code, and without them an op is as right; the
+/// function of a binary op ([`Properties::function`]) and the last four say which of PyTorch's rules for numbers and
+/// bool hold for the op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     /// The word `long`: its code is long, for it uses a function with a long path for few arguments (`sin`, `cos`,
@@ -134,7 +136,7 @@ pub struct Properties {
     /// The words `quotient`, `truncated_quotient`, `floored_quotient`, `modulo` and `power`: the function of its two
     /// operands that the formula of a binary op is. **A promise**: kernels take its short path
     /// ([`Value::short`](crate::Value::short)) for all elements of a vector, and the formula where that does not hold
-    /// for one.
+    /// for one. A number that is an operand of it is rounded to the element type first where PyTorch's CUDA kernels do.
     pub function: Option<BinaryFunction>,
     /// The word `leaky`: the result is the first operand where that is positive, elsewhere its product with the second.
     /// **A promise**: kernels for fp8 work it out two elements at a time.
@@ -153,6 +155,17 @@ pub struct Properties {
     pub two_at_once: bool,
     /// The word `constant`: the result depends on no operand, none of which kernels then read.
     pub constant: bool,
+    /// The word `factor_alpha`: the parameter is the factor of PyTorch's `add` and `sub`, which wants the category of
+    /// the result: no float for integers, no bool but for bool.
+    pub factor_alpha: bool,
+    /// The word `refuses_bool`: a bool operand is an error, whatever the other one is, as with PyTorch's `sub`. Without
+    /// it a bool is converted where operands of different types meet.
+    pub refuses_bool: bool,
+    /// The word `copies_ints`: the result of an integer or bool is that element, whatever the parameters are, which may
+    /// then be numbers that the type cannot hold.
+    pub copies_ints: bool,
+    /// The word `whole_parameter`: the parameters are whole numbers, as those that PyTorch takes as integers.
+    pub whole_parameter: bool,
 }
 
 impl Properties {
@@ -168,6 +181,10 @@ impl Properties {
         sign: None,
         two_at_once: false,
         constant: false,
+        factor_alpha: false,
+        refuses_bool: false,
+        copies_ints: false,
+        whole_parameter: false,
     };
 }
 

@@ -422,6 +422,18 @@ macro_rules! __set_word {
     ($info:ident constant) => {
         $info.properties.constant = true
     };
+    ($info:ident factor_alpha) => {
+        $info.properties.factor_alpha = true
+    };
+    ($info:ident refuses_bool) => {
+        $info.properties.refuses_bool = true
+    };
+    ($info:ident copies_ints) => {
+        $info.properties.copies_ints = true
+    };
+    ($info:ident whole_parameter) => {
+        $info.properties.whole_parameter = true
+    };
     ($info:ident $type:ident) => {};
 }
 
@@ -445,6 +457,10 @@ macro_rules! __dtypes {
     ([flips_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([two_at_once $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([constant $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([factor_alpha $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([refuses_bool $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([copies_ints $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
+    ([whole_parameter $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([floats $($rest:tt)*] [$($t:ident)*]) => {
         $crate::__dtypes!([$($rest)*] [$($t)* F32 F16 BF16 F8E4M3 F8E5M2])
     };

@@ -24,6 +24,10 @@ macro_rules! for_types {
     (@flips_sign $v:tt $args:tt) => {};
     (@two_at_once $v:tt $args:tt) => {};
     (@constant $v:tt $args:tt) => {};
+    (@factor_alpha $v:tt $args:tt) => {};
+    (@refuses_bool $v:tt $args:tt) => {};
+    (@copies_ints $v:tt $args:tt) => {};
+    (@whole_parameter $v:tt $args:tt) => {};
     (@floats $v:tt $args:tt) => {
         $crate::for_types! { @each $v $args f32 f16 bf16 f8e4m3 f8e5m2 }
     };

@@ -6,9 +6,9 @@
 
 crate::binary_ops! { binary_family;
     /// `a + alpha b`, with one rounding; bool: or.
-    add: Add { alpha = 1.0 } (a, b: Num) -> T, [floats ints bool two_at_once], Exact => b.scaled_add(alpha, a);
+    add: Add { alpha = 1.0 } (a, b: Num) -> T, [floats ints bool two_at_once factor_alpha], Exact => b.scaled_add(alpha, a);
     /// `a - alpha b`, with one rounding.
-    sub: Sub { alpha = 1.0 } (a, b: Num) -> T, [floats ints two_at_once], Exact => (-b).scaled_add(alpha, a);
+    sub: Sub { alpha = 1.0 } (a, b: Num) -> T, [floats ints two_at_once factor_alpha refuses_bool], Exact => (-b).scaled_add(alpha, a);
     /// `a b`; bool: and.
     mul: Mul (a, b: Num) -> T, [floats ints bool two_at_once], Exact => a * b;
     /// `a / b`; infinite or NaN for a zero divisor, as in IEEE 754.

@@ -32,7 +32,7 @@ crate::unary_ops! { unary_family;
     round: Round (x: Num) -> T, [floats ints two_at_once], Exact => x.round_ties_even();
     /// `torch.round(x, decimals=d)`: at `decimals` digits behind the point (before it where negative), as
     /// `rint(x 10^decimals) / 10^decimals` in f32; integers unchanged.
-    round_decimals: RoundDecimals { decimals = 0.0 } (x: Num) -> T, [floats ints long_half], Exact => x.round_decimals(decimals);
+    round_decimals: RoundDecimals { decimals = 0.0 } (x: Num) -> T, [floats ints long_half copies_ints whole_parameter], Exact => x.round_decimals(decimals);
     /// Towards zero; integers unchanged.
     trunc: Trunc (x: Num) -> T, [floats ints two_at_once], Exact => x.trunc();
     /// Error function.
@@ -94,7 +94,7 @@ crate::unary_ops! { unary_family;
     /// Neither NaN nor infinite.
     isfinite: IsFinite (x: Value) -> bool, [floats ints bool], Exact => !x.is_nan() & !x.is_infinite();
     /// NaN and the infinities replaced; by default with 0 and the largest and lowest finite value of the element type.
-    nan_to_num: NanToNum { nan = 0.0, posinf = f64::MAX, neginf = f64::MIN } (x: Value) -> T, [floats ints bool], Exact => {
+    nan_to_num: NanToNum { nan = 0.0, posinf = f64::MAX, neginf = f64::MIN } (x: Value) -> T, [floats ints bool copies_ints], Exact => {
         let infinity = if x > T::ZERO { posinf } else { neginf };
         if x.is_nan() { nan } else if x.is_infinite() { infinity } else { x }
     };

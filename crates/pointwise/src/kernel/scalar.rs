@@ -33,7 +33,8 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
         return Ok(if is_approximate_quotient(info, dtype) { within_quotients(word) } else { word });
     }
     let is_half = matches!(dtype, DType::F16 | DType::BF16);
-    if info.kind == Kind::Binary && info.name == "pow" && k == 1 && is_half && number.is_beyond(&scalar, dtype) {
+    let is_exponent = info.properties.function == Some(BinaryFunction::Power) && k == 1;
+    if is_exponent && is_half && number.is_beyond(&scalar, dtype) {
         return Err(ErrorKind::Parameter {
             name,
             value: number.to_string(),
@@ -64,12 +65,11 @@ fn within_quotients(word: u64) -> u64 {
 /// Whether a number is rounded to the tensor's element type first, as PyTorch's CUDA kernels have it: their functions
 /// of `scalar_t` take it so, those of `opmath_t` in the type they compute in.
 fn is_element(info: &OpInfo, k: usize) -> bool {
-    match info.name {
+    match info.properties.function {
         _ if info.result == ResultType::Bool => true,
-        _ if info.kind != Kind::Binary => false,
-        "remainder" | "pow" => true,
-        "div" | "div_trunc" | "floor_divide" => k == 0,
-        _ => false,
+        Some(BinaryFunction::Modulo | BinaryFunction::Power) => true,
+        Some(BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient | BinaryFunction::FlooredQuotient) => k == 0,
+        None => false,
     }
 }
 
@@ -79,9 +79,12 @@ fn is_element(info: &OpInfo, k: usize) -> bool {
 /// A number that the op does not take as a parameter for this type.
 pub(super) fn params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType) -> Result<Words> {
     let mut words = Words::default();
+    check_whole(info, params)?;
+    if info.properties.copies_ints && !dtype.is_float() {
+        return Ok(words);
+    }
     for ((word, &number), param) in words.iter_mut().zip(params).zip(info.params) {
-        let is_alpha = info.kind == Kind::Binary && param.name == "alpha" && matches!(info.name, "add" | "sub");
-        let number = if is_alpha { alpha(number, dtype)? } else { number };
+        let number = if info.properties.factor_alpha { alpha(number, dtype)? } else { number };
         *word = number.word(param, dtype)?;
     }
     Ok(words)
@@ -93,10 +96,30 @@ pub(super) fn params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType)
 /// As [`params`].
 pub(super) fn oracle_params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType) -> Result<Words> {
     let mut words = Words::default();
+    check_whole(info, params)?;
+    if info.properties.copies_ints && !dtype.is_float() {
+        return Ok(words);
+    }
     for ((word, number), param) in words.iter_mut().zip(params).zip(info.params) {
         *word = number.oracle(param, dtype)?.to_bits();
     }
     Ok(words)
+}
+
+/// Refuses fractions, infinities and NaN where the op takes whole numbers alone.
+fn check_whole(info: &OpInfo, params: &[Number; MAX_PARAMS]) -> Result<()> {
+    if !info.properties.whole_parameter {
+        return Ok(());
+    }
+    match params.iter().zip(info.params).find(|(number, param)| number.to_f64(param).fract() != 0.0) {
+        None => Ok(()),
+        Some((number, param)) => Err(ErrorKind::Parameter {
+            name: param.name,
+            value: number.to_string(),
+            why: "must be a whole number".to_owned(),
+        }
+        .into()),
+    }
 }
 
 /// The factor of `add` and `sub`, which PyTorch wants in the category of the result.
