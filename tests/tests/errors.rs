@@ -1,6 +1,6 @@
 //! What the calls refuse, and what they say.
 
-use pointwise::{DType, Device, ErrorKind, Number, Strategy, Tensor, kernels, ops};
+use pointwise::{DType, Device, ErrorKind, Number, Philox, Strategy, Tensor, bf16, f16, kernels, ops};
 
 fn tensor() -> Tensor {
     Tensor::from_slice(&Device::cpu(), &[1.0_f32, 2.0, 3.0, 4.0], [2, 2]).unwrap()
@@ -116,7 +116,7 @@ fn launch_settings_out_of_range() {
 #[test]
 fn parameters_of_the_wrong_kind() {
     let x = Tensor::from_slice(&Device::cpu(), &[true, false], [2]).unwrap();
-    assert!(ops::nan_to_num(&x, 3, Number::Default, Number::Default).is_err());
+    assert!(ops::where_(&x, &x, 3).is_err());
     let x = Tensor::from_slice(&Device::cpu(), &[1_u8, 2], [2]).unwrap();
     let error = ops::hardtanh(&x, 300, 400).unwrap_err();
     assert!(error.to_string().contains("min_val = 300"), "{error}");
@@ -136,5 +136,68 @@ fn vectors_per_thread_out_of_range() {
     for vectors in [0, 3] {
         let error = kernels::mul().vectors_per_thread(vectors).plan(&x, &x, &y).unwrap_err();
         assert_eq!(error.to_string(), format!("vectors_per_thread = {vectors}: must be from 1 to 2"));
+    }
+}
+
+#[test]
+fn plans_want_tensors_that_fit() {
+    let (x, mut wide) = (tensor(), Tensor::zeros(&Device::cpu(), DType::F32, [2, 2, 2]).unwrap());
+    let turned = wide.view().transpose(0, 1).unwrap();
+    assert!(kernels::relu().plan(&x, turned).unwrap_err().is_shape());
+    assert!(kernels::relu().plan(&wide, &x).unwrap_err().is_shape());
+    assert!(kernels::isnan().plan(&x, &x).unwrap_err().is_dtype());
+    let error = kernels::dropout(0.5).plan(&x, &wide, None).unwrap_err();
+    assert!(error.is_shape(), "{error}");
+    assert!(kernels::dropout(0.5).plan(&x, &tensor(), Some(x.view())).unwrap_err().is_dtype());
+    assert!(kernels::relu().run_into(&x, &mut wide).unwrap_err().is_shape());
+}
+
+/// On the CPU, too, where nothing is launched.
+#[test]
+fn launch_settings_are_checked_everywhere() {
+    let (x, place) = (tensor(), Philox::new(1));
+    let refused = |what: &str, result: pointwise::Result<Tensor>| {
+        let error = result.map(drop).expect_err(what);
+        assert!(matches!(error.kind(), ErrorKind::Parameter { name: "threads", .. }), "{what}: {error}");
+    };
+    refused("unary", kernels::relu().threads(33).run(&x));
+    refused("binary", kernels::add(1.0).threads(2048).run(&x, &x));
+    refused("ternary", kernels::lerp().threads(0).run(&x, &x, 0.5));
+    refused("gated", kernels::silu_and_mul().threads(33).run(&x));
+    refused("dropout", kernels::dropout(0.5).threads(33).run(&x, place));
+    refused("conversion", kernels::to_dtype().threads(33).run(&x, DType::F16));
+    refused("generator", kernels::alibi(false).threads(33).run(&Device::cpu(), DType::F32, [1, 2, 2]));
+    let empty = Tensor::zeros(&Device::cpu(), DType::F32, [0]).unwrap();
+    refused("no elements", kernels::relu().threads(33).run(&empty));
+    let vectors = kernels::relu().vectors_per_thread(65).run(&x).unwrap_err();
+    assert!(matches!(vectors.kind(), ErrorKind::Parameter { name: "vectors_per_thread", .. }), "{vectors}");
+}
+
+#[test]
+fn parameters_that_are_to_be_whole_numbers() {
+    for decimals in [1.5, f64::INFINITY, f64::NAN] {
+        let error = ops::round_decimals(&tensor(), decimals).unwrap_err();
+        assert!(error.to_string().ends_with("must be a whole number"), "{error}");
+    }
+    assert_eq!(ops::round_decimals(&tensor(), 2.0).unwrap().to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+}
+
+/// Where the result of integers is they themselves, parameters may be what integers cannot hold.
+#[test]
+fn parameters_that_integers_do_not_take_part_with() {
+    let bytes = Tensor::from_slice(&Device::cpu(), &[0_u8, 7, 255], [3]).unwrap();
+    assert_eq!(ops::round_decimals(&bytes, -1).unwrap().to_vec::<u8>().unwrap(), [0, 7, 255]);
+    let same = ops::nan_to_num(&bytes, 0.5, 1e30, Number::Default).unwrap();
+    assert_eq!(same.to_vec::<u8>().unwrap(), [0, 7, 255]);
+}
+
+#[test]
+fn numbers_of_every_width() {
+    let x = Tensor::from_slice(&Device::cpu(), &[1_i32, 2], [2]).unwrap();
+    for sum in [ops::add(&x, 1_u8, 1_i8), ops::add(&x, 1_u16, 1_i16), ops::add(1_u32, &x, 1_i64)] {
+        assert_eq!(sum.unwrap().to_vec::<i32>().unwrap(), [2, 3]);
+    }
+    for half in [ops::mul(&tensor(), f16::from_f32(0.5)), ops::mul(bf16::from_f32(0.5), &tensor())] {
+        assert_eq!(half.unwrap().to_vec::<f32>().unwrap(), [0.5, 1.0, 1.5, 2.0]);
     }
 }

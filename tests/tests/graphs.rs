@@ -57,6 +57,7 @@ fn main() {
         let name = format!("order::{way:?}").to_lowercase();
         trials.push(Trial::test(name, move || Ok(order::check(&device, way)?)));
     }
+    trials.push(Trial::test("capture::conversions_are_refused", move || Ok(captured_conversions(&device)?)));
     trials.push(Trial::test("threads_and_streams::first_use", move || first_use(&name)));
     trials.push(Trial::test("devices::cpu_and_cuda", move || mixed(&device, &Device::cpu())));
     let second = Device::cuda_count() > 1;
@@ -175,6 +176,32 @@ fn race(device: &Device) -> Outcome {
     })
 }
 
+/// Calls that convert an operand, or the result, make a tensor that would be gone when a graph reads it.
+fn captured_conversions(device: &Device) -> pointwise::Result<()> {
+    let stream = Stream::new(device)?;
+    let (ints, floats) = (Tensor::full(device, 2_i32, [2, 3])?, Tensor::full(device, 0.5_f32, [2, 3])?);
+    let (mut y, mut bytes) = (Tensor::full(device, 7.0_f32, [2, 3])?, Tensor::full(device, 7_i8, [2, 3])?);
+    let turned = floats.view().transpose(0, 1)?;
+    stream.begin_capture()?;
+    let refused = [
+        ("unary", kernels::exp().on(&stream).run_into(&ints, &mut y)),
+        ("binary", kernels::add(1.0).on(&stream).run_into(&floats, &ints, &mut y)),
+        ("in place", kernels::add(1.0).on(&stream).run_inplace(&mut bytes, &ints)),
+        ("dropout", kernels::dropout(0.5).on(&stream).run(turned, Philox::new(1)).map(drop)),
+    ];
+    // Ended in any case; an error in between would spoil it.
+    let graph = stream.end_capture();
+    for (name, result) in refused {
+        match result {
+            Err(error) => assert!(error.to_string().contains("captured"), "{name}: {error}"),
+            Ok(()) => panic!("{name}: no error"),
+        }
+    }
+    drop(graph?);
+    assert_eq!((y.to_vec::<f32>()?, bytes.to_vec::<i8>()?), (vec![7.0; 6], vec![7; 6]));
+    Ok(())
+}
+
 /// A tensor or a stream of another device is a typed error of every kernel object, and nothing is written.
 fn mixed(device: &Device, other: &Device) -> Outcome {
     let here = Tensor::full(device, 1.0_f32, [2, 4])?;
@@ -187,7 +214,9 @@ fn mixed(device: &Device, other: &Device) -> Outcome {
     let halves = Tensor::full(device, 1.0_f32, [2, 8])?;
     let refused = |what: &str, result: pointwise::Result<()>| -> Outcome {
         match result {
-            Err(error) if matches!(error.kind(), ErrorKind::DeviceMismatch { .. }) => Ok(()),
+            Err(error) if matches!(error.kind(), ErrorKind::DeviceMismatch { .. } | ErrorKind::StreamDevice { .. }) => {
+                Ok(())
+            }
             Err(error) => Err(format!("{what}: another error: {error}").into()),
             Ok(()) => Err(format!("{what}: no error").into()),
         }

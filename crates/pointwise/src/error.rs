@@ -82,6 +82,14 @@ pub enum ErrorKind {
         /// The operand's device.
         got: Device,
     },
+    /// A stream of another device than the call.
+    #[error("the stream is of {got}, but the call runs on {expected}: make one with Stream::new(&{})", device_call(.expected))]
+    StreamDevice {
+        /// The device the call runs on.
+        expected: Device,
+        /// The stream's device.
+        got: Device,
+    },
     /// An output shares memory with an operand in a way that would change what is read.
     #[error(
         "{what}: an output must be the very tensor it replaces, of the same layout, or share no memory with it; copy one of them first"
@@ -91,9 +99,7 @@ pub enum ErrorKind {
         what: String,
     },
     /// The call needs elements that lie one after another.
-    #[error(
-        "{what} needs a contiguous tensor, but shape {shape} has strides {strides:?}: copy it with to_tensor() first"
-    )]
+    #[error("{what} must be contiguous, but shape {shape} has strides {strides:?}: copy it with to_tensor() first")]
     NotContiguous {
         /// The call.
         what: &'static str,

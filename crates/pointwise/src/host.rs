@@ -58,6 +58,8 @@ macro_rules! __unary_def {
                 entry
             },
             oracle: $crate::__oracle!($bound $op $params),
+            // SAFETY: all of it is made of the one row.
+            made: unsafe { $crate::__Made::of_a_row() },
         }
     };
 }

@@ -119,6 +119,8 @@ macro_rules! __map_def {
             lookup: $crate::__map_lookup!($kind [$($set)*]),
             oracle: $crate::__map_oracle!($kind $bound $x $op $params),
             steps: $crate::__map_steps!($kind $bound $op $params),
+            // SAFETY: all of it is made of the one row.
+            made: unsafe { $crate::__Made::of_a_row() },
         }
     };
 }

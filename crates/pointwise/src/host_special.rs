@@ -108,6 +108,8 @@ macro_rules! host_generator {
                         }
                         entry
                     },
+                    // SAFETY: all of it is made of the one row.
+                    made: unsafe { $crate::__Made::of_a_row() },
                 };
             )*
         }

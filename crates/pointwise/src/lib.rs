@@ -58,6 +58,8 @@ pub use host::OracleValue;
 pub use host_gradients::{__no_result, Step};
 #[doc(hidden)]
 pub use host_table::__fill_params;
+#[doc(hidden)]
+pub use kernel::Made as __Made;
 pub use kernel::result_type;
 pub use kernel::{BinaryKernel, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};

@@ -23,34 +23,19 @@ pub enum Number {
     Bool(bool),
 }
 
-impl From<f64> for Number {
-    fn from(value: f64) -> Self {
-        Number::Float(value)
-    }
+macro_rules! from {
+    ($($variant:ident: $($t:ty)*;)*) => { $($(
+        impl From<$t> for Number {
+            fn from(value: $t) -> Self {
+                Number::$variant(value.into())
+            }
+        }
+    )*)* };
 }
-
-impl From<f32> for Number {
-    fn from(value: f32) -> Self {
-        Number::Float(value as f64)
-    }
-}
-
-impl From<i64> for Number {
-    fn from(value: i64) -> Self {
-        Number::Int(value)
-    }
-}
-
-impl From<i32> for Number {
-    fn from(value: i32) -> Self {
-        Number::Int(value as i64)
-    }
-}
-
-impl From<bool> for Number {
-    fn from(value: bool) -> Self {
-        Number::Bool(value)
-    }
+from! {
+    Float: f64 f32 f16 bf16;
+    Int: i64 i32 i16 i8 u32 u16 u8;
+    Bool: bool;
 }
 
 /// `None` is the parameter's default.
@@ -103,7 +88,7 @@ impl Number {
             DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 => {
                 let (low, high) = integer_range(dtype);
                 let value = self.whole(info).ok_or_else(|| {
-                    refuse(format!("an {dtype} tensor takes a whole number; convert the tensor to f32 for this one"))
+                    refuse(format!("{dtype} tensors take whole numbers; convert the tensor to f32 for this one"))
                 })?;
                 let open_below = info.default == f64::NEG_INFINITY;
                 let open_above = info.default == f64::INFINITY;
@@ -116,7 +101,7 @@ impl Number {
                     // Two's complement: the kernel reads the low bits.
                     Ok(clamped as i64 as u64)
                 } else {
-                    Err(refuse(format!("an {dtype} tensor takes {low} to {high}")).into())
+                    Err(refuse(format!("{dtype} tensors take {low} to {high}")).into())
                 }
             }
         }

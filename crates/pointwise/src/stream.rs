@@ -62,7 +62,7 @@ impl Stream {
         if self.device == *device {
             return Ok(());
         }
-        Err(ErrorKind::DeviceMismatch { what: "the stream".to_owned(), expected: *device, got: self.device }.into())
+        Err(ErrorKind::StreamDevice { expected: *device, got: self.device }.into())
     }
 
     /// A stream (`CUstream` or `cudaStream_t`) that other code made; null is CUDA's legacy default stream.

@@ -14,6 +14,7 @@ fn one_of_each() -> Vec<ErrorKind> {
         ErrorKind::Broadcast { a, b, dim: 1 },
         ErrorKind::DType { op: "silu".into(), got: DType::Bool, allowed: vec![DType::F32, DType::F16] },
         ErrorKind::DeviceMismatch { what: "x".into(), expected: cpu, got: cpu },
+        ErrorKind::StreamDevice { expected: cpu, got: cpu },
         ErrorKind::Overlap { what: "x and out".into() },
         ErrorKind::NotContiguous { what: "reshape", shape: a, strides: vec![1, 2] },
         ErrorKind::Parameter { name: "dim", value: "7".into(), why: "too large".into() },
@@ -53,8 +54,8 @@ fn every_message_is_one_line() {
 fn messages_carry_the_numbers() {
     let text = |kind: ErrorKind| Error::from(kind).to_string();
     assert_eq!(
-        text(ErrorKind::NotContiguous { what: "reshape", shape: shape(&[2, 3]), strides: vec![1, 2] }),
-        "reshape needs a contiguous tensor, but shape [2, 3] has strides [1, 2]: copy it with to_tensor() first"
+        text(ErrorKind::NotContiguous { what: "what is reshaped", shape: shape(&[2, 3]), strides: vec![1, 2] }),
+        "what is reshaped must be contiguous, but shape [2, 3] has strides [1, 2]: copy it with to_tensor() first"
     );
     assert_eq!(
         text(ErrorKind::NoDevice { ordinal: 3, count: 2 }),
@@ -63,6 +64,10 @@ fn messages_carry_the_numbers() {
     assert_eq!(
         text(ErrorKind::OutOfMemory { asked: 3 << 29, free: 1000, total: 80 << 30, device: Device::cpu() }),
         "cpu is out of memory: asked for 1.5 GiB, 1000 bytes of 80.0 GiB are free; use smaller tensors or drop some"
+    );
+    assert_eq!(
+        text(ErrorKind::StreamDevice { expected: Device::cpu(), got: Device::cpu() }),
+        "the stream is of cpu, but the call runs on cpu: make one with Stream::new(&Device::cpu())"
     );
     // Where it is not known how much there is, nothing is said of it.
     assert_eq!(

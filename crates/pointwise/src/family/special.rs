@@ -4,7 +4,7 @@ use pointwise_core::family::generator::*;
 use pointwise_core::family::random::*;
 
 use super::KERNELS;
-use crate::kernel::{Entry, GeneratorDef, RandomDef, Variant};
+use crate::kernel::{Entry, GeneratorDef, Made, RandomDef, Variant};
 
 macro_rules! random_definitions {
     ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
@@ -70,6 +70,8 @@ macro_rules! generator_definitions {
                 pointwise_core::for_types! { [$($set)*] (generator_entry) (dtype variant $name) }
                 None
             },
+            // SAFETY: all of it is made of the one row.
+            made: unsafe { Made::of_a_row() },
         };
     )* };
 }

@@ -182,7 +182,7 @@ impl GatedKernel {
         self.0.run(&self.halves(&x.into())?)
     }
 
-    /// The op on `x` of shape `(.., 2N)`, written to `y` of shape `(.., N)`, which may be the first half of `x`.
+    /// The op on `x` of shape `(.., 2N)`, written to `y` of shape `(.., N)`, which shares no memory with `x`.
     ///
     /// # Errors
     /// As [`GatedKernel::run`] and [`BinaryKernel::run_into`].

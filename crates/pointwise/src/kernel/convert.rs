@@ -114,6 +114,7 @@ impl ConvertKernel {
     /// `target` is the first element of `y`, which has the shape and device of `x`, may be written, and is equal to or
     /// disjoint from it.
     unsafe fn execute(&self, x: &TensorView<'_>, target: *mut u8, y: &TensorView<'_>) -> Result<()> {
+        self.settings.check(x.device())?;
         if x.numel() == 0 {
             return Ok(());
         }

@@ -6,7 +6,8 @@ use pointwise_core::family::generator::{Alibi, Sinusoidal};
 use pointwise_core::op::{GROUP, MAX_PARAMS, RUN, Words};
 use pointwise_core::{DType, OpInfo};
 
-use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings, scalar};
+use super::plan::RESIDENT;
+use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings, scalar};
 use crate::cpu::{self, GeneratorFn};
 use crate::cuda;
 use crate::error::{ErrorKind, Result};
@@ -25,6 +26,9 @@ pub struct GeneratorDef {
     pub cpu: fn(DType) -> Option<GeneratorFn>,
     /// The kernel for elements of a type, by elements or by vectors; `None` where there is none.
     pub entry: fn(DType, Variant) -> Option<&'static Entry>,
+    /// That all of this is of one row.
+    #[doc(hidden)]
+    pub made: Made,
 }
 
 /// Where a sinusoidal encoding has its sines and cosines.
@@ -94,7 +98,7 @@ const MOST_THREADS: u32 = 512;
 /// CUDA's limit on the x dimension of a grid.
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// Threads that keep a device busy, where it is not known: a large one's.
-const BUSY: u64 = 132 * 2048;
+const BUSY: u64 = 132 * RESIDENT;
 
 impl GeneratorDef {
     /// ALiBi's bias.
@@ -151,7 +155,8 @@ impl GeneratorKernel {
     pub fn run_into<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<()> {
         let mut y = y.into();
         let call = self.call(y.dtype(), y.shape())?;
-        y.layout().require_contiguous("run_into")?;
+        y.layout().require_contiguous("the output of a generator")?;
+        self.settings.check(y.device())?;
         if y.numel() == 0 {
             return Ok(());
         }
@@ -166,7 +171,7 @@ impl GeneratorKernel {
         };
         let mut own = None;
         let stream = self.settings.stream(&device, [&y.as_view()], &mut own)?;
-        let cover = self.cover(&call, dtype, target.addr(), u64::from(context.info.multiprocessors) * 2048)?;
+        let cover = self.cover(&call, dtype, target.addr(), u64::from(context.info.multiprocessors) * RESIDENT)?;
         let function = (self.def.entry)(dtype, cover.variant).ok_or_else(no_kernel)?.function(context)?;
         let mut target = target.addr() as u64;
         let [_, mut rows, mut columns] = call.sizes;
@@ -195,7 +200,7 @@ impl GeneratorKernel {
     pub fn plan<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<Plan> {
         let y = y.into();
         let call = self.call(y.dtype(), y.shape())?;
-        let busy = y.device().info().map_or(BUSY, |info| u64::from(info.multiprocessors) * 2048);
+        let busy = y.device().info().map_or(BUSY, |info| u64::from(info.multiprocessors) * RESIDENT);
         let cover = self.cover(&call, y.dtype(), y.address(), busy)?;
         let replaced = match self.settings.strategy {
             Strategy::ExplicitParallel | Strategy::Table => Some("a generator has no such kernel"),

@@ -7,6 +7,7 @@ use pointwise_core::launch::{LOOKUPS, PAIRS, PAIRS_THREADS, pair_slot};
 use pointwise_core::op::Words;
 use pointwise_core::{DType, Draw, Kind, OpInfo};
 
+use super::plan::RESIDENT;
 use super::{Class, Entry, MapDef};
 use crate::Stream;
 use crate::cpu::Source;
@@ -19,8 +20,6 @@ static ROWS: Entry = Entry::with_shared(LOOKUPS[1], crate::embedded(), PAIRS);
 
 /// What a block's shared memory takes beside the table.
 const RESERVED: usize = 1024;
-/// Threads of a multiprocessor.
-const MOST_THREADS: u32 = 2048;
 
 /// The table of an op in one element type, on each device. Made when it is first asked for, it stays until the process
 /// ends: graphs may hold its address.
@@ -143,7 +142,7 @@ pub(super) fn pays_from(info: &OpInfo, dtype: DType) -> Option<u64> {
 /// Blocks of a launch of so many vectors: as many as the device has room for at a time, so that each fills its table
 /// once.
 pub(super) fn blocks(multiprocessors: u32, shared_bytes: usize, vectors: u64) -> u32 {
-    let together = (shared_bytes / (PAIRS + RESERVED)).clamp(1, (MOST_THREADS / PAIRS_THREADS) as usize) as u64;
+    let together = (shared_bytes / (PAIRS + RESERVED)).clamp(1, (RESIDENT / u64::from(PAIRS_THREADS)) as usize) as u64;
     vectors.div_ceil(u64::from(PAIRS_THREADS)).clamp(1, u64::from(multiprocessors.max(1)) * together) as u32
 }
 

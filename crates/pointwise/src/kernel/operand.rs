@@ -1,5 +1,7 @@
 //! What an op of several operands takes: tensors and numbers.
 
+use pointwise_core::{bf16, f16};
+
 use crate::Number;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
@@ -47,4 +49,4 @@ macro_rules! numbers {
         }
     )* };
 }
-numbers!(Number f64 f32 i64 i32 bool);
+numbers!(Number f64 f32 f16 bf16 i64 i32 i16 i8 u32 u16 u8 bool);

@@ -25,7 +25,7 @@ const TWO_LONG_MIN: u64 = 1 << 19;
 /// As [`TWO_LONG_MIN`], of 16 bits.
 const TWO_LONG_HALF_MIN: u64 = 1 << 22;
 /// Threads that are resident on a multiprocessor of sm_80, sm_90 or sm_100, of kernels with at most 32 registers.
-const RESIDENT: u64 = 2048;
+pub(super) const RESIDENT: u64 = 2048;
 /// Threads of a block of single elements, where neither these nor a number of threads was asked for.
 const FEW_THREADS: u32 = 256;
 /// Fewer elements than this do not pay for a table in each block.
@@ -71,8 +71,7 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
         Strategy::Table | Strategy::RegisterCopy if head.is_none() => {
             (Strategy::ExplicitParallel, Some("no element is 16-byte aligned in both tensors"))
         }
-        // Its index counts vectors and single elements in 32 bits.
-        // The first vector of a thread behind the last one still has to be a number of 32 bits.
+        // Its index counts vectors and single elements in 32 bits, of the first vector behind a thread's last one, too.
         Strategy::RegisterCopy if call.n / lanes(call.dtype) as u64 >= u64::from(u32::MAX - MAX_STEPS * 1024) => {
             (Strategy::ExplicitParallel, Some("2^32 vectors and more take 64-bit indices"))
         }

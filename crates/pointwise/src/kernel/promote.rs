@@ -130,8 +130,7 @@ pub(super) fn map_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option
             has_bool |= matches!(number, Number::Bool(_));
         }
     }
-    // PyTorch refuses it whatever the other operand is.
-    if has_bool && info.name == "sub" {
+    if has_bool && info.properties.refuses_bool {
         return Err(check::wrong_dtype(info, DType::Bool));
     }
     if (is_one && info.supports(first)) || !info.promotes() {
@@ -144,8 +143,25 @@ pub(super) fn map_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option
 /// The tensors that operands of a call were converted to.
 pub(super) type Converted = [Option<Tensor>; 3];
 
+/// Refuses to convert a tensor in a call on a stream that is being captured: what is converted to, or from, is gone
+/// before a graph runs that reads it. (Without a stream of its own a call allocates on its device's, which refuses.)
+pub(super) fn refuse_capture(stream: Option<&Stream>, from: DType, to: DType) -> Result<()> {
+    match stream {
+        Some(stream) if stream.is_capturing()? => Err(ErrorKind::Unsupported {
+            what: format!("converting {from} to {to} in a call that is captured"),
+            advice: "make a tensor before the capture, by to_dtype() or to_tensor()".to_owned(),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
 /// Converts a view, on the stream of the call.
+///
+/// # Errors
+/// A stream that is being captured; those of a launch.
 pub(super) fn convert(view: &TensorView<'_>, dtype: DType, stream: Option<&Stream>) -> Result<Tensor> {
+    refuse_capture(stream, view.dtype(), dtype)?;
     crate::kernels::to_dtype().on_maybe(stream).run(view, dtype)
 }
 

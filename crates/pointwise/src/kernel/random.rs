@@ -184,7 +184,7 @@ impl DropoutKernel {
     pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>, place: Philox) -> Result<()> {
         let mut x = x.into();
         let mode = self.mode(x.dtype())?;
-        x.layout().require_contiguous("run_inplace")?;
+        x.layout().require_contiguous("dropout in place")?;
         let target = x.as_mut_ptr();
         let view = x.as_view();
         // SAFETY: one exclusively borrowed tensor is operand and result.
@@ -195,7 +195,7 @@ impl DropoutKernel {
     /// device for these tensors, if anything is to be drawn.
     ///
     /// # Errors
-    /// An element type or probability that dropout does not take, bad launch settings.
+    /// As [`DropoutKernel::run_with_mask_into`], but for those of a launch.
     pub fn plan<'a, 'b>(
         &self,
         x: impl Into<TensorView<'a>>,
@@ -204,6 +204,7 @@ impl DropoutKernel {
     ) -> Result<Plan> {
         let (x, y) = (x.into(), y.into());
         self.mode(x.dtype())?;
+        self.check_tensors(&x, &y, mask.as_ref())?;
         self.plan_for(&x, y.address(), mask.map(|mask| mask.address()))
     }
 
@@ -246,18 +247,7 @@ impl DropoutKernel {
         place: Philox,
     ) -> Result<()> {
         let mode = self.mode(x.dtype())?;
-        x.layout().require_contiguous("run_into")?;
-        self.check_output("output", &x, &y.as_view(), x.dtype())?;
-        if overlap(&x, &y.as_view()) == Overlap::Partial {
-            return Err(self.overlap("input and output"));
-        }
-        if let Some(mask) = &mask {
-            let mask = mask.as_view();
-            self.check_output("mask", &x, &mask, DType::Bool)?;
-            if overlap(&x, &mask) != Overlap::None || overlap(&y.as_view(), &mask) != Overlap::None {
-                return Err(self.overlap("mask and another tensor"));
-            }
-        }
+        self.check_tensors(&x, &y.as_view(), mask.as_ref().map(|mask| mask.as_view()).as_ref())?;
         let target = y.as_mut_ptr();
         let mask = mask.as_mut().map(|mask| (mask.as_mut_ptr(), mask.as_view()));
         // SAFETY: types, sizes, devices and overlaps are checked; the views are borrowed until the call is queued, and
@@ -265,10 +255,25 @@ impl DropoutKernel {
         unsafe { self.execute(&mode, &x, (target, &y.as_view()), mask, place) }
     }
 
+    fn check_tensors(&self, x: &TensorView<'_>, y: &TensorView<'_>, mask: Option<&TensorView<'_>>) -> Result<()> {
+        x.layout().require_contiguous("the operand of dropout")?;
+        self.check_output("output", x, y, x.dtype())?;
+        if overlap(x, y) == Overlap::Partial {
+            return Err(self.overlap("input and output"));
+        }
+        if let Some(mask) = mask {
+            self.check_output("mask", x, mask, DType::Bool)?;
+            if overlap(x, mask) != Overlap::None || overlap(y, mask) != Overlap::None {
+                return Err(self.overlap("mask and another tensor"));
+            }
+        }
+        Ok(())
+    }
+
     fn check_output(&self, which: &str, x: &TensorView<'_>, y: &TensorView<'_>, dtype: DType) -> Result<()> {
         let what = || format!("the {which} of {}", self.def.info.name);
         check::output(what, y, (x.dtype(), dtype), x.shape(), x.device())?;
-        y.layout().require_contiguous("run_into")
+        y.layout().require_contiguous("an output of dropout")
     }
 
     fn overlap(&self, which: &str) -> crate::Error {
@@ -332,6 +337,7 @@ impl DropoutKernel {
         mask: Option<(*mut u8, TensorView<'_>)>,
         place: Philox,
     ) -> Result<()> {
+        self.settings.check(x.device())?;
         let n = x.numel();
         if n == 0 {
             return Ok(());

@@ -1,6 +1,6 @@
 //! The launch settings that kernel objects have.
 
-use super::{DEFAULT_THREADS, Strategy};
+use super::{DEFAULT_THREADS, Strategy, check};
 use crate::error::Result;
 use crate::tensor::TensorView;
 use crate::{Device, Stream};
@@ -25,11 +25,21 @@ impl LaunchSettings {
         LaunchSettings { strategy, threads, stream: self.stream.clone() }
     }
 
-    /// The stream of a call on `device`: the one that was set, which is to wait for what else uses the views' memory,
+    /// Checks what a call on `device` has in common with every other, on the CPU, too.
+    ///
+    /// # Errors
+    /// A stream of another device, a number of threads that no block has.
+    #[inline]
+    pub(crate) fn check(&self, device: &Device) -> Result<()> {
+        check::threads(self.threads)?;
+        self.stream.as_ref().map_or(Ok(()), |stream| stream.check_device(device))
+    }
+
+    /// The stream of a checked call on `device`: the one that was set, which is to wait for what else uses the views' memory,
     /// or the device's own, kept in `own`.
     ///
     /// # Errors
-    /// A stream of another device, the driver's.
+    /// The driver's.
     #[inline]
     pub(super) fn stream<'s, 'a, 'v: 'a>(
         &'s self,
@@ -40,7 +50,6 @@ impl LaunchSettings {
         let Some(stream) = &self.stream else {
             return Ok(own.insert(device.stream()));
         };
-        stream.check_device(device)?;
         for view in views {
             view.use_on(stream)?;
         }

@@ -10,7 +10,7 @@ use super::choice::{Arguments, Choice, Queue, Tensors};
 use super::plan::{Call, MAX_STEPS, plan};
 use super::promote;
 use super::walk::{Along, Limit, Places, TENSORS, Walk, broadcast};
-use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings, scalar};
+use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings, scalar};
 use crate::cpu::{MapFn, Run};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
@@ -29,6 +29,9 @@ pub struct UnaryDef {
     pub entry: fn(DType, Variant) -> Option<&'static Entry>,
     /// The formula in f64 (a bool result as 0 or 1); `None` for ops on bits alone.
     pub oracle: Option<fn(f64, Words) -> f64>,
+    /// That all of this is of one row.
+    #[doc(hidden)]
+    pub made: Made,
 }
 
 /// Threads of a block where nothing else is asked for.
@@ -181,14 +184,7 @@ impl UnaryKernel {
     /// the same.
     pub fn run_into<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
         let (x, mut y) = (x.into(), y.into());
-        let info = &self.def.info;
-        let dtype = self.computed(x.dtype())?;
-        let what = || format!("the output of {}", info.name);
-        let types = (x.dtype(), info.result.of(dtype));
-        check::output(what, &y.as_view(), types, x.shape(), x.device())?;
-        if overlap(&x, &y.as_view()) == Overlap::Partial {
-            return Err(ErrorKind::Overlap { what: format!("input and output of {}", info.name) }.into());
-        }
+        let dtype = self.checked(&x, &y.as_view())?;
         if dtype != x.dtype() {
             let converted = promote::convert(&x, dtype, self.stream())?;
             return self.run_into(&converted, y);
@@ -197,6 +193,18 @@ impl UnaryKernel {
         // SAFETY: types, sizes, device and overlap are checked; both views are borrowed until the call is queued, and
         // noted as used on its stream.
         unsafe { self.execute(&x, target, &y.as_view()) }
+    }
+
+    /// The type in which a call computes, whose tensors fit each other.
+    fn checked(&self, x: &TensorView<'_>, y: &TensorView<'_>) -> Result<DType> {
+        let info = &self.def.info;
+        let dtype = self.computed(x.dtype())?;
+        let what = || format!("the output of {}", info.name);
+        check::output(what, y, (x.dtype(), info.result.of(dtype)), x.shape(), x.device())?;
+        if overlap(x, y) == Overlap::Partial {
+            return Err(ErrorKind::Overlap { what: format!("input and output of {}", info.name) }.into());
+        }
+        Ok(dtype)
     }
 
     /// The op on every element of `x`, written back to `x`. Allocates nothing and waits for nothing.
@@ -228,10 +236,10 @@ impl UnaryKernel {
     /// plan, and the answer is that of a device.
     ///
     /// # Errors
-    /// An element type the op does not take, bad launch settings.
+    /// As [`UnaryKernel::run_into`], but for those of a launch.
     pub fn plan<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'b>>) -> Result<Plan> {
         let (mut x, y) = (x.into(), y.into());
-        let dtype = self.computed(x.dtype())?;
+        let dtype = self.checked(&x, &y)?;
         if dtype != x.dtype() {
             x = promote::stand_in(&x, dtype, 0)?;
         }
@@ -308,6 +316,8 @@ impl UnaryKernel {
     /// may be written, and is equal to or disjoint from `x`.
     unsafe fn execute(&self, x: &TensorView<'_>, target: *mut u8, result: &TensorView<'_>) -> Result<()> {
         let words = scalar::params(&self.def.info, &self.params, x.dtype())?;
+        self.settings.check(x.device())?;
+        check::vectors(self.vectors, MAX_STEPS)?;
         if x.numel() == 0 {
             return Ok(());
         }
@@ -339,7 +349,6 @@ impl UnaryKernel {
                     None => unsafe { self.launch(context, x, target, stream, words) },
                     Some(walk) => {
                         let threads = self.settings.threads;
-                        check::threads(threads)?;
                         let entry = (self.def.entry)(x.dtype(), Variant::DirectStrided)
                             .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
                         let function = entry.function(context)?;

@@ -249,7 +249,7 @@ impl Layout {
             }
             .into());
         }
-        self.require_contiguous("reshape")?;
+        self.require_contiguous("what is reshaped")?;
         Ok(Layout::contiguous(shape))
     }
 

@@ -337,7 +337,7 @@ impl Tensor {
     /// The tensor in another shape of as many elements. No element moves.
     ///
     /// # Errors
-    /// Another number of elements.
+    /// Another number of elements; the tensor is dropped then. [`TensorView::reshape`] takes none.
     pub fn reshape(mut self, shape: impl IntoShape) -> Result<Tensor> {
         self.layout = self.layout.reshape(shape)?;
         Ok(self)

@@ -102,7 +102,7 @@ impl Raw<'_> {
             }
             .into());
         }
-        self.layout.require_contiguous(what)?;
+        self.layout.require_contiguous("the tensor of a slice")?;
         let pointer = if self.layout.shape().numel() == 0 { None } else { NonNull::new(self.pointer.cast::<T>()) };
         Ok(pointer.unwrap_or(NonNull::dangling()))
     }

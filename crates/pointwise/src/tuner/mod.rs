@@ -214,7 +214,7 @@ impl Tuner {
         let (x, mut y) = (x.into(), y.into());
         let stream = kernel.stream().cloned().unwrap_or_else(|| x.device().stream());
         let info = measure::measurable(&x, &stream)?;
-        x.layout().require_contiguous("tune")?;
+        x.layout().require_contiguous("the operand of tune")?;
         let default = kernel.untuned();
         let candidates = measure::candidates(DEFAULT_THREADS, measure::VECTORS, |wish| {
             let plan = default.with(wish).plan(x, y.as_view())?;

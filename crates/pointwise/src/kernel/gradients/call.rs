@@ -76,6 +76,7 @@ impl Call {
     /// The targets are of the op's number of results, of their type, shape and device, disjoint from each other, and
     /// each operand equal to or disjoint from each; the pointers are their first elements, and may be written through.
     pub(super) unsafe fn write(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<()> {
+        self.settings.check(&ready.device)?;
         if ready.shape.contains(&0) {
             return Ok(());
         }
@@ -98,7 +99,6 @@ impl Call {
         let mut own = None;
         let views = ready.views.iter().chain(&targets.views).flatten();
         let stream = self.settings.stream(&ready.device, views, &mut own)?;
-        check::threads(self.settings.threads)?;
         // SAFETY: walk and addresses are those of the views; the caller's contract.
         unsafe { self.launch(context, stream, ready, &walk, addresses(ready, targets)) }
     }

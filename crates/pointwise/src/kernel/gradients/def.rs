@@ -8,7 +8,7 @@ use super::{GatedGradientsKernel, GradientsKernel};
 use crate::Number;
 use crate::cpu::GradientsFn;
 use crate::error::Result;
-use crate::kernel::{Class, Entry, check, scalar};
+use crate::kernel::{Class, Entry, Made, check, scalar};
 
 /// The gradients of an op of several operands as the host knows them. Made by
 /// [`host_gradients!`](crate::host_gradients) and its siblings from a row of a table of gradients.
@@ -24,6 +24,9 @@ pub struct GradientDef {
     pub oracle: fn([f64; MAX_OPERANDS], Words) -> [f64; MAX_RESULTS],
     /// The formula with every step rounded to f32 once.
     pub steps: fn([f32; MAX_OPERANDS], Words) -> [f32; MAX_RESULTS],
+    /// That all of this is of one row.
+    #[doc(hidden)]
+    pub made: Made,
 }
 
 impl GradientDef {

@@ -115,6 +115,7 @@ impl Call {
             if !result.can_cast(view.dtype()) {
                 return Err(ErrorKind::Cast { op: info.name.to_owned(), result, got: view.dtype() }.into());
             }
+            promote::refuse_capture(self.settings.stream.as_ref(), result, view.dtype())?;
             let made = self.run(&operands)?;
             return crate::kernels::to_dtype().on_maybe(self.settings.stream.as_ref()).run_into(&made, y);
         }
@@ -147,7 +148,7 @@ impl Call {
         check::output(|| format!("the output of {}", info.name), y, types, &ready.shape, &ready.device)?;
         if info.kind == Kind::Random {
             // An element's place is its index.
-            y.layout().require_contiguous("run_into")?;
+            y.layout().require_contiguous("the output of a random op")?;
         }
         for (k, view) in ready.views.iter().enumerate() {
             if let Some(view) = view
@@ -166,6 +167,8 @@ impl Call {
     /// `y` is of the result's type, shape and device, and each operand equal to or disjoint from it; `target` is its
     /// first element, and may be written through.
     unsafe fn write(&self, ready: &Ready<'_>, target: *mut u8, y: &TensorView<'_>) -> Result<()> {
+        self.settings.check(&ready.device)?;
+        check::vectors(self.vectors, MAX_VECTORS)?;
         if ready.shape.contains(&0) {
             return Ok(());
         }
@@ -185,7 +188,6 @@ impl Call {
                 let mut own = None;
                 let views = ready.views.iter().flatten().chain([y]);
                 let stream = self.settings.stream(&ready.device, views, &mut own)?;
-                self.check_settings()?;
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                 unsafe { self.launch(context, stream, ready, &walk, target.addr()) }
             }

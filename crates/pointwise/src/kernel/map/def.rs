@@ -6,7 +6,7 @@ use pointwise_core::{DType, Kind, OpInfo};
 use crate::Number;
 use crate::cpu::MapFn;
 use crate::error::Result;
-use crate::kernel::{Class, Entry, Lookup, check, scalar};
+use crate::kernel::{Class, Entry, Lookup, Made, check, scalar};
 
 /// An op of two or three operands as the host knows it. Made by [`host_binary!`](crate::host_binary) and its siblings
 /// from a row of an op table.
@@ -25,6 +25,9 @@ pub struct MapDef {
     /// The formula with every step rounded to f32 once, of binary ops on floats alone: what the bound of a gradient is
     /// about.
     pub steps: Option<fn([f32; 2], Words) -> f32>,
+    /// That all of this is of one row.
+    #[doc(hidden)]
+    pub made: Made,
 }
 
 impl MapDef {
