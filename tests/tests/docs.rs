@@ -1,5 +1,5 @@
-//! `docs/ops.md` is made of the op tables: this test says when it is not current, and writes it with
-//! `POINTWISE_BLESS=1`. What `docs/fusing.md` shows is the example's code.
+//! `docs/ops.md` is generated from the op tables: this test fails if it is not current, and writes it with
+//! `POINTWISE_BLESS=1`. A second test checks that the code in `docs/fusing.md` is that of the example.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,56 +10,61 @@ use pointwise::{Accuracy, BACKWARD, BINARY, DType, GATED, GRADIENTS, MASKED_FILL
 const HEAD: &str = "\
 # The ops
 
-Made of the op tables by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
+Generated from the op tables by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
 
-*Bound* is the largest error of an f32 result in ULP; `exact` results are correctly rounded, the same bits on every device.
-Results in 16 bits are within 1 ULP and correctly rounded for at least 99.5 % of all inputs, results in 8 bits always.
-`floats` are f32, f16, bf16, f8e4m3, f8e5m2; `ints` are i8, i16, i32, i64, u8. With a `*` integers and bool are converted to
-f32 first.
+*Bound* is the largest error of an f32 result in ULP; `exact` results are correctly rounded, with the same bits on every
+device. Other results in 16 bits are within 1 ULP, and correctly rounded for at least 99.5 % of all inputs; results in 8
+bits are always correctly rounded. `floats` are f32, f16, bf16, f8e4m3, f8e5m2; `ints` are i8, i16, i32, i64, u8. A `*`
+means that integers and bool are converted to f32 first. A result is of the operands' type (`same`) or bool.
 
-Operands of different types are converted to the one that `torch.result_type` gives (`result_type`), but those of `prelu`,
-`lerp` and gated ops; numbers take the type of the tensors unless they are of a higher category (bool, integer, float). fp8
-types meet no other type. A result in place is converted to the type of its tensor where `torch.can_cast` allows it.
+Operands of different types are converted to the type that `torch.result_type` gives, except in `prelu`, `lerp` and
+gated ops, which require one type. Numbers take the type of the tensors unless they are of a higher category (bool,
+integer, float). fp8 types cannot be combined with another type. The result of an op in place is converted to the type
+of its tensor if `torch.can_cast` allows it.
 
-A number as an operand is an f32, as in PyTorch's CUDA kernels, but an element of the tensors' type, rounded to it, in
-`remainder`, `pow`, comparisons and logical ops, and as what is divided in `div`, `div_trunc` and `floor_divide`. PyTorch
-divides by a number through its reciprocal; here it is a division. `alpha` of `add` and `sub` is of the category of the
-result: no float for integers and bool, a bool for bool alone.
+A number as an operand is an f32, as in PyTorch's CUDA kernels. It is rounded to the tensors' type first in `remainder`,
+`pow`, comparisons and logical ops, and as the dividend of `div`, `div_trunc` and `floor_divide`. Where PyTorch divides
+by a number by multiplying with its reciprocal, this is a true division. `alpha` of `add` and `sub` must fit the result:
+a float only for float results, a bool only for bool results.
 ";
 
 const TAIL: &str = "
-## Beside the tables
+## Outside the tables
 
-`to_dtype` converts elements, of any type to any. `clamp_bounds` (clamp by tensors, either of which may be missing) is built
-on `clamp_tensor`, `clamp_bounds_backward` on its gradients. `pow` with the numbers 1, 2, 0.5, -0.5 and -1 as exponents is a
-copy, `mul`, `sqrt`, `rsqrt` and `reciprocal`, with their special values, as in PyTorch. `floor_divide` of fp8 by a number that
-is none of fp8 takes a quotient less than `2^-17` of itself below a whole number for that number. The rotary embedding has [a page of its own](rope.md).
+`to_dtype` converts elements of any type to any other. `clamp_bounds` (clamp by tensors, either of which may be left
+out) is built on `clamp_tensor`, and `clamp_bounds_backward` on its gradients. `pow` with the number 1, 2, 0.5, -0.5 or
+-1 as its exponent is a copy, `mul`, `sqrt`, `rsqrt` or `reciprocal`, with the special values of that op, as in PyTorch.
+In `floor_divide` of an fp8 tensor by a number that fp8 cannot represent, a quotient less than `2^-17` (relative) below
+a whole number counts as that whole number. The rotary embedding has [a page of its own](rope.md).
 
-`dropout` takes a place in a random sequence, `Philox { seed, offset }`, instead of a generator with a state. Element `i`
-(its row-major index) has a word of 32 bits, and is kept where `word / 2^32 < 1 - p`. The counter of a Philox4x32-10 block is
-an offset in 64 bits, then 0, then 0 or 1; its 128 bits are eight halves of a word, the lowest first. The word is half `i % 8`
-of block `(offset + i / 8, 0)` above the same one of block `(offset + i / 8, 1)`, rotated left by one bit; a kernel makes the
-second block only where the 15 bits that the first tells are those of the threshold. A call on `n` elements takes `ceil(n / 8)` offsets; the first that it
-does not take is that of `place.after(n)`.
+`dropout` takes a place in a random sequence, `Philox { seed, offset }`, instead of a generator with a state. The
+element with the row-major index `i` has a random word of 32 bits, and is kept if `word / 2^32 < 1 - p`. The word is
+made of two Philox4x32-10 blocks, whose counters are a 64-bit offset, then 0, then 0 or 1. The 128 bits of a block are
+eight halves of 16 bits, the lowest first. The word is half `i % 8` of block `(offset + i / 8, 0)` above the same half
+of block `(offset + i / 8, 1)`, rotated left by one bit. A kernel makes the second block only where the 15 bits known
+from the first equal those of the threshold. A call on `n` elements uses `ceil(n / 8)` offsets; `place.after(n)` is at
+the first one after them.
 
-`alibi` and `sinusoidal` take a shape. `alibi` is rounded once, of 8 bits from an f32. The angles of `sinusoidal` are exact at every position but for
-`2^-46` of themselves; beside that f32 has 3 ULP, and results of 16 bits are rounded from a number within `2^-22`, of 8 bits
-within `2^-18`.
+`alibi` and `sinusoidal` take a shape. `alibi` is rounded once; for 8 bits, from an f32. The angles of `sinusoidal` are
+exact at every position to a relative `2^-46`. Apart from that, f32 results are within 3 ULP; results of 16 bits are
+rounded from a number within `2^-22`, those of 8 bits from one within `2^-18`.
 ";
 
 const GRADIENTS_HEAD: &str = "
 ## Gradients
 
-`NAME_backward` of `grad`, the gradient of the op's result, and of what the op took; each has `NAME_backward_into` beside it.
-Element types are f32, f16 and bf16: an fp8 tensor holds gradients only together with a scale, which is no elementwise result.
-What comes out at kinks, boundaries and NaN is what PyTorch's autograd has.
+`NAME_backward` takes `grad`, the gradient of the op's result, and those of the op's operands that the formula needs;
+for each there is also `NAME_backward_into`. Element types are f32, f16 and bf16: an fp8 tensor can hold gradients only
+together with a scale, which an elementwise op cannot compute. Results at kinks, at boundaries and for NaN are those of
+PyTorch's autograd.
 
-The gradients of an op of several operands come out of one pass. **Operands are broadcast together, and every gradient has the
-shape of the op's result; that of an operand which was broadcast is to be summed over the dimensions along which it was.** The
-gradient of a gated op has the shape of its `x`, `(.., 2N)`.
+The gradients of an op of several operands are computed in one pass. **Operands are broadcast together, and every
+gradient has the shape of the op's result. You must sum the gradient of an operand that was broadcast over the
+dimensions along which it was.** The gradient of a gated op has the shape of its `x`, `(.., 2N)`.
 
-The bound is that of the formula with every step rounded to f32; `cancels`: near the zero of the derivative, where two terms
-cancel, 2^-22 of what the derivative is multiplied with (2^-18 in 16 bits) is added. `dropout_backward` makes the mask again.
+The bound is on the error against the formula with every step rounded to f32. Where it says `cancels`, two terms cancel
+near a zero of the derivative, and 2^-22 (in 16 bits 2^-18) of what the derivative is multiplied with is added to the
+bound. `dropout_backward` computes the mask again.
 
 ";
 
@@ -162,7 +167,7 @@ fn ops_md_is_current() {
     assert!(found == page, "docs/ops.md is not current: run POINTWISE_BLESS=1 cargo test -p tests --test docs");
 }
 
-/// Every line of a block of code stands in the example, but for white space.
+/// Every line of a code block is in the example, except for white space.
 #[test]
 fn fusing_md_shows_the_example() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

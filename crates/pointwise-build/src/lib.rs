@@ -1,42 +1,42 @@
-//! Compiles a crate of GPU kernels written in Rust to PTX, checks what came out and embeds it in a host crate.
+//! Compiles a crate of GPU kernels written in Rust to PTX, checks the result and embeds it in a host crate.
 //!
-//! The `main` of a build script beside a kernel crate in the folder `kernels`:
+//! The `main` of a build script, where the kernel crate is in the folder `kernels` beside it:
 //!
 //! ```no_run
 //! pointwise_build::Kernels::new("kernels").build();
 //! ```
 //!
-//! and the host crate includes the result, a `Kernels { .. }` expression whose types it brings into scope:
+//! The host crate includes the result, a `Kernels { .. }` expression whose types it brings into scope:
 //!
 //! ```ignore
 //! use pointwise::embed::*;
 //! static KERNELS: Kernels = include!(concat!(env!("OUT_DIR"), "/pointwise_kernels.rs"));
 //! ```
 //!
-//! The way of a kernel crate through this one:
+//! What happens to a kernel crate:
 //!
-//! 1. [`toolchain`] finds a Rust compiler that comes with the source of its own library;
-//! 2. [`Kernels::compile`] runs cargo once a target, the targets in parallel, each in a target directory of its own; a
-//!    newer target makes anew only what comes out otherwise than for an older one (entries with fp8 elements), if the
-//!    entries are made by the macros of `pointwise-device`;
-//! 3. [`ptx`] takes the assembly text apart and [`lint`] refuses what must not be in it;
+//! 1. [`toolchain`] finds a Rust compiler that comes with the source of its own library.
+//! 2. [`Kernels::compile`] runs cargo for each target, in parallel, with separate target directories. For a newer
+//!    target it compiles only what differs from an older one (entries with fp8 elements), provided that the entries are
+//!    made by the macros of `pointwise-device`.
+//! 3. [`ptx`] takes the assembly text apart, and [`lint`] refuses what must not be in it.
 //! 4. [`Artifacts`] packs the entries in small compressed groups, beside a table that finds each by name, so that the
-//!    host loads one entry as one module;
-//! 5. [`ptxas`] assembles the text and reads what the assembler says about it. That is optional: no NVIDIA tool is
+//!    host loads one entry as one module.
+//! 5. [`ptxas`] assembles the text and reads what the assembler reports. This step is optional: no NVIDIA tool is
 //!    needed to build.
 //!
-//! A package can come with its kernels: [`Artifacts::write`] puts them in a folder, `prebuilt` beside the package's
-//! `Cargo.toml`, and from then on [`Kernels::build`] embeds those and needs no compiler for device code.
+//! A package can ship its kernels: [`Artifacts::write`] puts them in a folder, `prebuilt` beside the package's
+//! `Cargo.toml`. From then on [`Kernels::build`] embeds those and needs no compiler for device code.
 //!
 //! # Environment
 //!
 //! | Variable | Meaning |
 //! |---|---|
 //! | `POINTWISE_DEVICE_RUSTC` | the compiler for device code; `none` builds no kernels at all |
-//! | `POINTWISE_CUBINS` | compute capabilities to embed machine code for, such as `90` or `80,90` (needs ptxas) |
+//! | `POINTWISE_CUBINS` | compute capabilities to embed machine code for, such as `90` or `80,90` (requires ptxas) |
 //! | `POINTWISE_PTXAS` | where ptxas is |
 //! | `POINTWISE_VENV` | a Python virtual environment whose `nvidia-cuda-nvcc` package has ptxas |
-//! | `CUDA_HOME`, `CUDA_PATH` | CUDA toolkits, where ptxas is looked for after the `PATH` |
+//! | `CUDA_HOME`, `CUDA_PATH` | CUDA toolkits, which are searched for ptxas after `PATH` |
 #![warn(missing_docs)]
 
 mod artifacts;

@@ -14,7 +14,7 @@
 //! my_ops!(pointwise_device::export_unary);
 //! ```
 //!
-//! Compiled for the host, such a crate holds the ops alone: the templates and entries exist for `nvptx64` only.
+//! Compiled for the host, such a crate has only the ops: the templates and entries exist for `nvptx64` only.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, asm_experimental_arch, allow_internal_unstable))]
 // The entry macros expand to unstable syntax in the kernel crate. With this feature they may, and the kernel crate

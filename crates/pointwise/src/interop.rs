@@ -8,16 +8,16 @@
 //! | cust's `DeviceBuffer`, `DeviceSlice`; `Arc<Stream>` | `interop::cust` | `cust` |
 //! | one of this crate's tensors elsewhere | [`Tensor::device_ptr`], [`Stream::raw`] | |
 //!
-//! # What the caller answers for
+//! # What the caller is responsible for
 //!
-//! A view of foreign memory borrows the buffer, so the compiler sees to it that the buffer outlives the view. A GPU
-//! works after the call that queued the work has returned, though, and the compiler knows nothing of that. Hence making
+//! A view of foreign memory borrows the buffer, so the compiler ensures that the buffer outlives the view. But a GPU
+//! still works after the call that queued the work has returned, and the compiler knows nothing of that. Hence making
 //! such a view is `unsafe`, and the caller promises three things.
 //!
 //! * **Order.** Work that wrote the memory comes before work that reads it: both on one stream, or the second stream
 //!   waits for the first ([`Stream::wait_for`]), or the host waits ([`Stream::synchronize`], [`Device::synchronize`]).
-//!   This crate orders the use of *its own* tensors on several streams; of foreign memory it knows no history.
-//! * **Life.** The buffer is freed only when queued work is done with it, or in stream order after that work.
+//!   This crate orders the use of *its own* tensors on several streams; it does not know the history of foreign memory.
+//! * **Lifetime.** The buffer is freed only when queued work is done with it, or in stream order after that work.
 //! * **Content.** The elements are initialised and valid: a bool is 0 or 1.
 //!
 //! Copies to the host (`to_vec`) of a view of foreign memory wait for the whole device first, so they need no ordering.
@@ -27,8 +27,11 @@
 //! This crate works in a device's *primary* context, the one CUDA's runtime (and so PyTorch), cudarc's
 //! `CudaContext::new` and cust's `Context::new` use. Buffers and streams of another context (`cuCtxCreate`, cudarc's
 //! `new_non_primary`, cust's `context::legacy`) are refused with
-//! [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). Of a raw pointer the context is not checked; the driver
-//! refuses the kernel, or the kernel faults.
+//! [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). The context of a raw pointer is not checked: if it is the
+//! wrong one, the driver refuses the kernel, or the kernel faults.
+//!
+//! A call makes the primary context current on its thread and leaves it so; a program with other contexts sets its own
+//! again.
 //!
 //! # Raw pointers and streams
 //!
@@ -51,10 +54,10 @@
 //! # }
 //! ```
 //!
-//! The other way round, [`Tensor::device_ptr`] and [`Stream::raw`] hand out a tensor's address and a stream. A tensor's
-//! memory is freed in the order of its device's own stream: before a tensor that foreign work uses is dropped, let
-//! [`Device::stream`] wait for that work. A tensor made by this crate was filled on that stream, too: let the foreign
-//! stream wait for it ([`Stream::wait_for`]) before the work is queued.
+//! In the other direction, [`Tensor::device_ptr`] and [`Stream::raw`] hand out a tensor's address and a stream. A
+//! tensor's memory is freed in the order of its device's own stream: before you drop a tensor that foreign work uses,
+//! let [`Device::stream`] wait for that work. This crate also fills its tensors on that stream: let the foreign stream
+//! wait for it ([`Stream::wait_for`]) before you queue the work.
 //!
 //! [`Device::stream`]: crate::Device::stream
 //! [`Device::synchronize`]: crate::Device::synchronize

@@ -3,27 +3,27 @@
 //! ```
 //! use pointwise::{Device, Tensor, ops};
 //!
-//! let device = Device::best()?; // CUDA if there is a driver, else the CPU
+//! let device = Device::best()?; // the first GPU if it can be used, otherwise the CPU
 //! let x = Tensor::from_slice(&device, &[-1.0_f32, 0.0, 1.0], [3])?;
 //! let y = ops::relu(&x)?;
 //! assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0, 1.0]);
 //! # Ok::<(), pointwise::Error>(())
 //! ```
 //!
-//! [`ops`] has every op as functions: `NAME` allocates its result, `NAME_into` writes to a tensor that is there,
+//! [`ops`] has every op as functions: `NAME` allocates its result, `NAME_into` writes to an existing tensor,
 //! `NAME_inplace` to its operand. [`kernels`] has them as objects with launch settings. [`UNARY`], [`BINARY`],
-//! [`TERNARY`], [`GATED`], [`BACKWARD`], [`GRADIENTS`] and [`rope::ROPE`] list them as data, but for dropout and the
+//! [`TERNARY`], [`GATED`], [`BACKWARD`], [`GRADIENTS`] and [`rope::ROPE`] list them as data, except for dropout and the
 //! position encodings.
 //!
-//! A crate with ops of its own reads its table with [`host_unary!`].
+//! A crate with ops of its own makes such functions from its table with [`host_unary!`].
 //!
 //! # Environment
 //!
 //! | Variable | Meaning |
 //! |---|---|
-//! | `POINTWISE_CPU` | `baseline` or `avx2`: the most that CPU loops use |
-//! | `POINTWISE_DEPENDENT_LAUNCH` | `0`: kernels wait for those before them as ever; see [`Stream`] |
-//! | `POINTWISE_CACHE` | the folder of what a [`Tuner`] has measured |
+//! | `POINTWISE_CPU` | `baseline` or `avx2`: the newest instructions that CPU loops may use |
+//! | `POINTWISE_DEPENDENT_LAUNCH` | `0`: a kernel is launched only when the one before it has ended; see [`Stream`] |
+//! | `POINTWISE_CACHE` | the folder in which a [`Tuner`] keeps what it has measured |
 
 pub mod cpu;
 pub mod cuda;

@@ -12,16 +12,16 @@ use crate::error::{ErrorKind, Result};
 
 /// A queue of work on a device. On the CPU, where a call's work is done when it returns, a stream does nothing.
 ///
-/// Work on one stream is done in order. Work on two streams is not, unless [`Stream::wait_for`] says so: whoever uses a
-/// tensor on a second stream orders the two. The first use of a tensor away from its device's own stream, its drop, and
-/// copies to the host are ordered by the crate.
+/// Work on one stream is done in order. Work on two streams is not, unless [`Stream::wait_for`] orders it: if you use a
+/// tensor on a second stream, you must order the two. Only the first use of a tensor away from its device's own stream,
+/// its drop, and copies to the host are ordered by the crate.
 ///
-/// On devices from sm_90 on, with a driver for CUDA 12.3 or newer, kernels are launched while the one before them on
-/// the stream ends (CUDA's programmatic dependent launch), and wait for it themselves before they touch memory: a chain
-/// of short calls takes half the time, in the same order. Graphs have programmatic edges then, which is for code that
-/// reads their edges to know, and a profiler's time of a kernel may begin before the one before it ends. Streams that
-/// wait for CUDA's legacy default stream, as that itself and those made without `CU_STREAM_NON_BLOCKING` do, launch as
-/// ever, and all do with `POINTWISE_DEPENDENT_LAUNCH=0` in the environment when the driver is first used.
+/// On devices from sm_90 on, with a driver for CUDA 12.3 or newer, a kernel is launched while the previous one on the
+/// stream is finishing (CUDA's programmatic dependent launch), and waits for it itself before it touches memory: a
+/// chain of short calls takes half the time, in the same order. Graphs then have programmatic edges, which matters to
+/// code that reads their edges, and in a profiler a kernel's time may begin before the previous one ends. Streams that
+/// synchronise with CUDA's legacy default stream (that stream itself, and any created without `CU_STREAM_NON_BLOCKING`)
+/// use ordinary launches. So does every stream if `POINTWISE_DEPENDENT_LAUNCH=0` is set when the driver is first used.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
@@ -65,14 +65,14 @@ impl Stream {
         Err(ErrorKind::StreamDevice { expected: *device, got: self.device }.into())
     }
 
-    /// A stream (`CUstream` or `cudaStream_t`) that other code made; null is CUDA's legacy default stream.
+    /// A stream (`CUstream` or `cudaStream_t`) that other code created; null is CUDA's legacy default stream.
     ///
     /// # Errors
     /// A stream that is not of the device's primary context.
     ///
     /// # Safety
-    /// `raw` must be a live stream, and stay so until this object and its clones are gone and tensors used on it were
-    /// dropped or waited for.
+    /// `raw` must be a live stream, and stay alive until this object and its clones are gone, and until tensors used on
+    /// it have been dropped or waited for.
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Stream> {
         // SAFETY: the caller's promise.
         unsafe { Stream::from_raw_keeping(device, raw, None) }
@@ -150,8 +150,8 @@ impl Stream {
     }
 
     /// Starts recording: what is queued on the stream goes into a graph instead of running. Only calls that allocate
-    /// nothing and wait for nothing can be recorded. Must be ended on the same thread. Tensors dropped meanwhile, on
-    /// any thread, are freed after it.
+    /// nothing and wait for nothing can be recorded. The recording must be ended on the same thread. Tensors dropped
+    /// meanwhile, on any thread, are freed when it has ended.
     ///
     /// # Errors
     /// The device is the CPU, or the driver's.
@@ -162,7 +162,7 @@ impl Stream {
     /// Ends recording.
     ///
     /// # Errors
-    /// Nothing was being recorded, or a call that cannot be spoiled the recording.
+    /// Nothing was being recorded, or a call that cannot be recorded has spoiled the recording.
     pub fn end_capture(&self) -> Result<Graph> {
         cuda::end_capture(self.capturable()?, self)
     }

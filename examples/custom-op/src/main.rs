@@ -1,4 +1,4 @@
-//! Runs the ops on the CPU, and on the GPU where there is one.
+//! Runs the ops on the CPU, and on the GPU if there is one.
 
 use custom_op::ops;
 use pointwise::{Device, Number, Tensor, bf16};

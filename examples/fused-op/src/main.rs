@@ -4,7 +4,7 @@ use fused_op::{one_by_one, ops};
 use pointwise::cuda::Event;
 use pointwise::{DType, Device, Philox, Result, Tensor, bf16};
 
-/// Exactly an f32 and an f64, so that all draw the same mask.
+/// The same number in f32 and f64, so that all versions draw the same mask.
 const P: f32 = 0.25;
 
 fn main() -> Result<()> {
@@ -23,7 +23,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// `n` numbers between -4 and 4, no two neighbours alike.
+/// `n` numbers between -4 and 4, no two neighbours the same.
 fn numbers(device: &Device, n: usize, dtype: DType, seed: u32) -> Result<Tensor> {
     let number = |i: usize| ((i as u32 ^ seed).wrapping_mul(0x9E37_79B9) >> 8) as f32 / (1 << 21) as f32 - 4.0;
     if dtype == DType::BF16 {
@@ -77,7 +77,7 @@ fn milliseconds(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result
         work()?;
         end.record(&stream)?;
         end.synchronize()?;
-        // The first loads the kernels.
+        // The first runs load the kernels and warm up.
         if run > 2 {
             times.push(f64::from(end.milliseconds_since(&start)?));
         }
@@ -86,7 +86,7 @@ fn milliseconds(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result
     Ok(times[times.len() / 2])
 }
 
-/// Times and bandwidths beside a copy of the same type. From 2^26 elements on no cache holds a tensor.
+/// Times and bandwidths beside a copy of the same type. From 2^26 elements on a tensor does not fit in a cache.
 fn measure(device: &Device, n: usize, dtype: DType) -> Result<()> {
     let [residual, gate, value] = [1, 2, 3].map(|seed| numbers(device, n, dtype, seed));
     let (residual, gate, value) = (residual?, gate?, value?);

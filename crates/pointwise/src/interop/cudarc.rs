@@ -1,8 +1,8 @@
 //! cudarc's buffers as views, and its streams.
 //!
-//! cudarc orders the use of a buffer on several streams by events: who uses a buffer on a stream first lets the stream
-//! wait for the buffer's events, then records one of its own. [`view`] and [`view_mut`] do the former, and dropping
-//! what they return does the latter. Hence they take the stream the work will run on.
+//! cudarc orders the use of a buffer on several streams by events: code that uses a buffer on a stream first lets the
+//! stream wait for the buffer's events, and afterwards records an event of its own. [`view`] and [`view_mut`] do the
+//! former, and dropping what they return does the latter. That is why they take the stream the work will run on.
 //!
 //! ```no_run
 //! use cudarc::driver::CudaContext;
@@ -33,8 +33,8 @@
 //! While a stream is captured into a graph, cudarc must not track events (`CudaContext::disable_event_tracking`), since
 //! a capture cannot wait for events recorded outside it.
 //!
-//! The program's `cudarc` must be of the same minor version as this crate's (0.19). cudarc's own FP8 types are none of
-//! this crate's: make views of such buffers, and of bytes, with [`TensorView::from_raw_parts`].
+//! The program's `cudarc` must be of the same minor version as this crate's (0.19). cudarc's FP8 types are not this
+//! crate's: make views of such buffers, and of bytes, with [`TensorView::from_raw_parts`].
 //!
 //! cudarc's kernels take this crate's tensors by address: `builder.arg(&tensor.device_ptr())`.
 
@@ -60,7 +60,7 @@ pub fn device(context: &CudaContext) -> Result<Device> {
 
 /// cudarc's stream as one of this crate's, which keeps it alive.
 ///
-/// cudarc's per-thread default stream is another stream on every thread: use what this makes of it on that thread only.
+/// cudarc's per-thread default stream is a different stream on every thread: use the result on this thread only.
 ///
 /// # Errors
 /// A stream that is not of its device's primary context; the driver's.

@@ -33,9 +33,9 @@
 //!
 //! Unlike the rest of this crate, cust links `libcuda` when a program is built, and its build script looks for a CUDA
 //! toolkit: in `CUDA_LIBRARY_PATH` (a directory with a `lib64` in it), `/opt/cuda`, `/usr/local/cuda`,
-//! `/usr/local/cuda-*`; on Windows in `CUDA_PATH`. Without any it fails with "Could not find a cuda installation". The
-//! toolkit's `lib64/stubs` serve for linking, so no GPU is needed to build; a program built so does not start without a
-//! driver, not even to use the CPU. `DOCS_RS=1 cargo check --features cust` checks this module without a toolkit.
+//! `/usr/local/cuda-*`; on Windows in `CUDA_PATH`. Without one it fails with "Could not find a cuda installation". The
+//! toolkit's `lib64/stubs` are enough for linking, so no GPU is needed to build, but the program does not start without
+//! a driver, not even to use the CPU. `DOCS_RS=1 cargo check --features cust` checks this module without a toolkit.
 //!
 //! cust's f16 and bf16 are those of `half` 1, this crate's are those of `half` 2: make views of such buffers with
 //! [`TensorView::from_raw_parts`], which takes `buffer.as_device_ptr().as_raw()`.

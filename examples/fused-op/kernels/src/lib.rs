@@ -1,4 +1,4 @@
-//! Formulas that are several ops elsewhere. A table takes a module, and there is one for each kind of op.
+//! Formulas that would otherwise be several ops. Each table needs a module of its own: here, one for each kind of op.
 #![no_std]
 
 pointwise_device::kernel_crate!();
@@ -6,8 +6,8 @@ pointwise_device::kernel_crate!();
 /// Up to three operands and a random word for each element.
 pub mod random {
     pointwise_device::random_ops! { random_table;
-        /// `residual + dropout(silu(gate) * value, p)`: the end of a block of a transformer. The error is one of the
-        /// larger summand's ULP.
+        /// `residual + dropout(silu(gate) * value, p)`: the end of a transformer block. The error is counted in ULP of
+        /// the larger summand.
         silu_dropout_add: SiluDropoutAdd { p = 0.1 } (residual, gate, value, bits: Real) -> T, [f32 f16 bf16], Ulp(4.0) =>
             residual + (gate.silu() * value).dropout(p, bits);
         /// `x` and noise, uniform from `-width / 2` to `width / 2`.
