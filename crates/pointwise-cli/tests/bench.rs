@@ -137,6 +137,57 @@ fn busy_times_are_shown_where_both_sides_have_them() {
     assert!(fs::read_to_string(folder.path("svg").join("peers.svg")).unwrap().contains("busy time over the fastest"));
 }
 
+/// The disk is full, or the program is killed, while the report is written over the one that it is made from.
+#[cfg(unix)]
+#[test]
+fn an_earlier_report_survives_a_write_that_fails() {
+    let folder = Folder::new("bench-full");
+    let earlier = include_bytes!("recorded/ours.json");
+    assert!(earlier.len() > 1024, "the limit below");
+    folder.write("ours.json", earlier);
+    folder.write("peers.jsonl", include_bytes!("recorded/peers.jsonl"));
+    fs::create_dir(folder.path("svg")).unwrap();
+    folder.write("svg/share.svg", b"old");
+    let pointwise = env!("CARGO_BIN_EXE_pointwise");
+    let limited = |signal: &str, output: &str| {
+        // Files of one block: what is beyond fails, or kills where the signal is not ignored.
+        let script = format!(
+            "{signal} ulimit -c 0; ulimit -f 1; exec {pointwise} bench --from ours.json --peers peers.jsonl {output}"
+        );
+        std::process::Command::new("sh").args(["-c", &script]).current_dir(folder.path("")).output().unwrap()
+    };
+    let kept = ["ours.json", "peers.jsonl", "svg"];
+    for (output, words) in
+        [("--json ours.json", "cannot write ours.json"), ("--figures svg", "cannot write svg/share.svg")]
+    {
+        common::Done::of(limited("trap '' XFSZ;", output), &[output]).fails(1, &[words]);
+        assert_eq!(folder.names(), kept);
+        assert!(limited("", output).status.code().is_none(), "{output}: not killed");
+        assert_eq!(fs::read(folder.path("ours.json")).unwrap(), earlier, "{output}");
+        assert_eq!(fs::read(folder.path("svg/share.svg")).unwrap(), b"old", "{output}");
+        for left in folder.names().iter().filter(|name| name.ends_with(".tmp")) {
+            fs::remove_file(folder.path(left)).unwrap();
+        }
+    }
+}
+
+/// What cannot be replaced is written as it is, and a link stays one.
+#[cfg(unix)]
+#[test]
+fn reports_go_where_they_are_sent() {
+    let folder = Folder::new("bench-link");
+    folder.write("ours.json", include_bytes!("recorded/ours.json"));
+    folder.write("real.json", b"old");
+    std::os::unix::fs::symlink("real.json", folder.path("link.json")).unwrap();
+    folder.run(&["bench", "--from", "ours.json", "--json", "link.json"]).succeeds();
+    assert!(fs::symlink_metadata(folder.path("link.json")).unwrap().is_symlink());
+    assert!(fs::read(folder.path("real.json")).unwrap().starts_with(b"{"));
+    let text = folder.run(&["bench", "--from", "ours.json", "--json", "/dev/stdout"]).succeeds();
+    assert!(text.contains("\"launch_floor\""), "{text}");
+    folder.run(&["bench", "--from", "ours.json", "--json", "svg/.."]).fails(1, &["cannot write svg/.."]);
+    assert_eq!(folder.names(), ["link.json", "ours.json", "real.json"]);
+}
+
 #[test]
 fn calls_that_make_no_sense() {
     let folder = Folder::new("bench-calls");

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::workload::{Published, RowId};
+use crate::draft;
 use crate::error::{Error, Result};
 
 /// What `--json` writes and `--from` reads.
@@ -210,10 +211,11 @@ impl Report {
     /// Writes it.
     ///
     /// # Errors
-    /// The path cannot be written.
+    /// The path cannot be written; then an earlier report there is as it was.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self).map_err(|error| Error::Failed(error.to_string()))?;
-        fs::write(path, text + "\n").map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
+        draft::replace(path, text + "\n")
+            .map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
     }
 }
 

@@ -10,6 +10,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::report::Report;
+use crate::draft;
 use crate::error::{Error, Result};
 
 /// A colour for each type or peer, told apart by all kinds of eyes (Okabe and Ito 2008).
@@ -41,7 +42,7 @@ pub(crate) fn draw(report: &Report, folder: &Path) -> Result<Vec<PathBuf>> {
         let path = folder.join(name);
         let fault = |why: String| Error::Failed(format!("cannot write {}: {why}", path.display()));
         let Some(text) = figure(report).map_err(|error| fault(error.to_string()))? else { continue };
-        std::fs::write(&path, text).map_err(|error| fault(error.to_string()))?;
+        draft::replace(&path, text).map_err(|error| fault(error.to_string()))?;
         files.push(path);
     }
     if files.is_empty() {
