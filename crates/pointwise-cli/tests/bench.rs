@@ -188,6 +188,51 @@ fn reports_go_where_they_are_sent() {
     assert_eq!(folder.names(), ["link.json", "ours.json", "real.json"]);
 }
 
+/// Numbers and names of a report that nobody measured: an error or a figure, in finite time.
+#[test]
+fn reports_that_make_no_sense() {
+    let folder = Folder::new("bench-nonsense");
+    let recorded: Value = serde_json::from_slice(include_bytes!("recorded/ours.json")).unwrap();
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut report = recorded.clone();
+        report["rows"].as_array_mut().unwrap().retain(|row| !row["cold"].is_null());
+        report["rows"].as_array_mut().unwrap().truncate(1);
+        change(&mut report["rows"][0]);
+        folder.write("ours.json", report.to_string().as_bytes());
+        folder.run(&["bench", "--from", "ours.json", "--figures", "svg"])
+    };
+    for size in ["0", "-5", "nan", "inf", "1e300"] {
+        let done = changed(&|row| {
+            row["set"] = json!("sizes");
+            row["case"] = json!(size);
+        });
+        done.fails(1, &["no row is fit for a figure"]);
+    }
+    for (time, value) in [
+        ("us", json!(0.0)),
+        ("us", json!(-1.0)),
+        ("share", json!(-1.0)),
+        ("gb_per_s", json!(-1e308)),
+        ("gb_per_s", json!(1.7e308)),
+    ] {
+        let done = changed(&|row| {
+            row["set"] = json!("sizes");
+            row["case"] = json!("1024");
+            row["cold"][time] = value.clone();
+        });
+        done.fails(1, &["ours.json: row ", "has a time of 0 or less, or a speed that nothing has"]);
+    }
+    changed(&|row| row["busy"] = json!({ "us": 0.0, "p10_us": 0.0, "p90_us": 0.0, "runs": 0, "kernels": 0 }))
+        .fails(1, &["has a time of 0 or less"]);
+    let text = changed(&|row| {
+        row["set"] = json!("large");
+        row["op"] = json!("o".repeat(3_000_000));
+        row["dtype"] = json!("d".repeat(3_000_000));
+    })
+    .succeeds();
+    assert!(text.contains("svg/share.svg"));
+}
+
 #[test]
 fn calls_that_make_no_sense() {
     let folder = Folder::new("bench-calls");

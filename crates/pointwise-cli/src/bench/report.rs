@@ -81,6 +81,18 @@ pub(crate) struct Times {
     pub(crate) busy: Option<Busy>,
 }
 
+impl Times {
+    /// Whether they may have been measured: logarithms and axes are made of them.
+    fn are_possible(&self) -> bool {
+        let is_time = |us: f64| us.is_finite() && us > 0.0;
+        // A million times as fast as any memory.
+        let is_speed = |speed: f64| (0.0..1e12).contains(&speed);
+        let is_good = |timing: &Timing| is_time(timing.us) && is_speed(timing.share) && is_speed(timing.gb_per_s);
+        [&self.cold, &self.warm].into_iter().flatten().all(is_good)
+            && self.busy.as_ref().is_none_or(|busy| is_time(busy.spread.us))
+    }
+}
+
 /// Times of single calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Timing {
@@ -200,10 +212,12 @@ impl Report {
         let text = read(path)?;
         let report: Report = serde_json::from_str(&text)
             .map_err(|error| Error::Failed(format!("{} is no report of `bench --json`: {error}", path.display())))?;
-        let bad = |timing: &Timing| !(timing.us.is_finite() && timing.us > 0.0 && timing.share.is_finite());
-        let is_bad = |row: &&Measured| [&row.times.cold, &row.times.warm].into_iter().flatten().any(bad);
-        match report.rows.iter().find(is_bad) {
-            Some(row) => Err(Error::Failed(format!("{}: row {:?} has no time above 0", path.display(), row.row))),
+        match report.rows.iter().find(|row| !row.times.are_possible()) {
+            Some(row) => Err(Error::Failed(format!(
+                "{}: row {:?} has a time of 0 or less, or a speed that nothing has",
+                path.display(),
+                row.row
+            ))),
             None => Ok(report),
         }
     }

@@ -89,14 +89,16 @@ fn legend(area: &Area<'_>, colours: &[(&str, RGBColor)], (mut x, y): (i32, i32))
     for (name, colour) in colours {
         area.draw(&Circle::new((x, y), 4, colour.filled()))?;
         area.draw(&Text::new((*name).to_owned(), (x + 9, y - 7), (FONT, 14)))?;
-        x += 30 + text_width(name, 14);
+        x = x.saturating_add(30 + text_width(name, 14));
     }
     Ok(())
 }
 
-/// What a text takes at most, of a wide font: there is none here to measure it with.
+/// What a text takes at most, of a wide font: there is none here to measure it with. A name in a file may be of any
+/// length, a figure may not.
 fn text_width(text: &str, size: i32) -> i32 {
-    text.chars().count() as i32 * size * 62 / 100
+    const LONGEST: usize = 1000;
+    text.chars().take(LONGEST).count() as i32 * size * 62 / 100
 }
 
 #[cfg(test)]
