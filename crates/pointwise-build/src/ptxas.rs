@@ -66,7 +66,7 @@ impl Figures {
     /// Whether memory is used that the kernel did not ask for.
     #[must_use]
     pub fn spills(&self) -> bool {
-        self.stack + self.spill_stores + self.spill_loads > 0
+        [self.stack, self.spill_stores, self.spill_loads].iter().any(|&bytes| bytes > 0)
     }
 }
 
@@ -250,5 +250,6 @@ mod tests {
         let error = deny_spills(&found, Sm(90)).unwrap_err().to_string();
         assert!(error.starts_with("1 kernel(s) for sm_90") && error.contains("big: 255 registers"), "{error}");
         assert!(deny_spills(&found[..1], Sm(90)).is_ok());
+        assert!(Figures { stack: u32::MAX, spill_loads: 1, ..Figures::default() }.spills());
     }
 }
