@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if let Some(file) = file {
         let all = json!({ "device": info.name, "n": n, "rows": rows });
-        std::fs::write(file, serde_json::to_string_pretty(&all)?)?;
+        pointwise_cli::draft::replace(file.as_ref(), serde_json::to_string_pretty(&all)?)?;
     }
     Ok(())
 }

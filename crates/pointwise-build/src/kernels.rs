@@ -186,9 +186,7 @@ impl Kernels {
     /// Those of [`compile`](Kernels::compile), but for a missing compiler, and of writing to `OUT_DIR`.
     pub fn try_build(&self) -> Result<(), Error> {
         let out_dir = out_dir()?;
-        for variable in
-            [toolchain::RUSTC_VARIABLE, CUBINS_VARIABLE, ptxas::PTXAS_VARIABLE, ptxas::VENV_VARIABLE, "CUDA_HOME"]
-        {
+        for variable in [toolchain::RUSTC_VARIABLE, CUBINS_VARIABLE].into_iter().chain(ptxas::VARIABLES) {
             println!("cargo::rerun-if-env-changed={variable}");
         }
         let prebuilt = in_package(&self.prebuilt);

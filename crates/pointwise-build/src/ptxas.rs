@@ -15,6 +15,12 @@ pub const PTXAS_VARIABLE: &str = "POINTWISE_PTXAS";
 /// The environment variable that names a Python virtual environment with the package `nvidia-cuda-nvcc`.
 pub const VENV_VARIABLE: &str = "POINTWISE_VENV";
 
+/// The environment variables with the folder of a CUDA toolkit, the one that is asked first in front.
+const TOOLKITS: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
+
+/// The environment variables that say which assembler is found.
+pub(crate) const VARIABLES: [&str; 4] = [PTXAS_VARIABLE, VENV_VARIABLE, TOOLKITS[0], TOOLKITS[1]];
+
 /// An assembler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ptxas {
@@ -60,7 +66,7 @@ impl Figures {
     /// Whether memory is used that the kernel did not ask for.
     #[must_use]
     pub fn spills(&self) -> bool {
-        self.stack + self.spill_stores + self.spill_loads > 0
+        [self.stack, self.spill_stores, self.spill_loads].iter().any(|&bytes| bytes > 0)
     }
 }
 
@@ -105,9 +111,7 @@ pub fn find() -> Result<Ptxas, Error> {
     }
     let mut places: Vec<PathBuf> = folder(VENV_VARIABLE).iter().flat_map(|venv| in_python(venv, &program)).collect();
     places.push(PathBuf::from(&program));
-    places.extend(
-        ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| folder(name)).map(|it| it.join("bin").join(&program)),
-    );
+    places.extend(TOOLKITS.iter().filter_map(|name| folder(name)).map(|it| it.join("bin").join(&program)));
     if let Some(found) = places.iter().find_map(|path| look(path)) {
         return Ok(found);
     }
@@ -246,5 +250,6 @@ mod tests {
         let error = deny_spills(&found, Sm(90)).unwrap_err().to_string();
         assert!(error.starts_with("1 kernel(s) for sm_90") && error.contains("big: 255 registers"), "{error}");
         assert!(deny_spills(&found[..1], Sm(90)).is_ok());
+        assert!(Figures { stack: u32::MAX, spill_loads: 1, ..Figures::default() }.spills());
     }
 }

@@ -63,7 +63,12 @@ fn without_a_compiler_the_kernels_are_empty() {
     let (success, out, _) = package.build("kernels", "none");
     assert!(success);
     assert!(out.contains("cargo::warning=built without GPU kernels: POINTWISE_DEVICE_RUSTC=none"), "{out}");
-    assert!(out.contains("cargo::rerun-if-env-changed=POINTWISE_DEVICE_RUSTC\n"), "{out}");
+    // All that compiler and assembler are looked for by, but for the `PATH`.
+    for variable in
+        ["POINTWISE_DEVICE_RUSTC", "POINTWISE_CUBINS", "POINTWISE_PTXAS", "POINTWISE_VENV", "CUDA_HOME", "CUDA_PATH"]
+    {
+        assert!(out.contains(&format!("cargo::rerun-if-env-changed={variable}\n")), "{variable}: {out}");
+    }
     assert_eq!(package.generated(), "Kernels::empty(\"POINTWISE_DEVICE_RUSTC=none: no GPU code is built\")\n");
 }
 

@@ -1,15 +1,15 @@
 //! Tensors from safetensors files and to them.
 //!
-//! Only the header and the tensors asked for are read, wherever in the file they lie. A file is written beside its
-//! place and moved there when it is complete, so that nobody ever sees half of one.
+//! Only the header and the tensors asked for are read, wherever in the file they lie.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use pointwise::{DType, Device, Tensor};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
+use crate::draft::{self, Draft};
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::progress;
 use crate::registry::Named;
@@ -154,14 +154,7 @@ fn to_file(dtype: DType) -> Dtype {
 }
 
 /// A place to write to, looked at before the work is done.
-pub(crate) struct Target {
-    /// As it was given, for messages.
-    given: PathBuf,
-    /// Where the data goes: a link is followed, so that it stays one.
-    path: PathBuf,
-    /// The file that is replaced.
-    old: Option<fs::Metadata>,
-}
+pub(crate) struct Target(PathBuf);
 
 impl Target {
     /// # Errors
@@ -177,11 +170,10 @@ impl Target {
         if given.file_name().is_none() {
             return refuse("it is a directory");
         }
-        let path = fs::canonicalize(given).unwrap_or_else(|_| given.to_owned());
-        if !folder(&path).is_dir() {
+        if old.is_none() && !draft::folder(given).is_dir() {
             return refuse("there is no such folder");
         }
-        Ok(Target { given: given.to_owned(), path, old })
+        Ok(Target(given.to_owned()))
     }
 
     /// Writes a file of these tensors.
@@ -190,14 +182,9 @@ impl Target {
     /// Those of the device and of the file system; then there is no file, or the old one.
     pub(crate) fn write(&self, tensors: &[Named]) -> Result<()> {
         let (header, order) = header(tensors)?;
-        if self.old.as_ref().is_some_and(|old| !old.is_file()) {
-            // A device or a pipe cannot be replaced.
-            let mut file = OpenOptions::new().write(true).open(&self.given).map_err(|error| self.failed(error))?;
-            return self.write_to(&mut file, &header, &order);
-        }
-        let mut draft = Draft::beside(&self.path).map_err(|error| self.failed(error))?;
+        let mut draft = Draft::new(&self.0).map_err(|error| self.failed(error))?;
         self.write_to(&mut draft.file, &header, &order)?;
-        draft.keep(&self.path, self.old.as_ref()).map_err(|error| self.failed(error))
+        draft.keep().map_err(|error| self.failed(error))
     }
 
     fn write_to(&self, file: &mut File, header: &[u8], tensors: &[&Tensor]) -> Result<()> {
@@ -215,15 +202,7 @@ impl Target {
     }
 
     fn failed(&self, error: io::Error) -> Error {
-        Error::Failed(format!("cannot write {}: {error}", self.given.display()))
-    }
-}
-
-/// The folder a file lies in.
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
+        Error::Failed(format!("cannot write {}: {error}", self.0.display()))
     }
 }
 
@@ -249,52 +228,4 @@ fn header(tensors: &[Named]) -> Result<(Vec<u8>, Vec<&Tensor>)> {
     let mut header = (json.len() as u64).to_le_bytes().to_vec();
     header.append(&mut json);
     Ok((header, sorted.iter().map(|(_, tensor)| tensor).collect()))
-}
-
-/// A file on its way; removed unless it is kept.
-struct Draft {
-    path: PathBuf,
-    file: File,
-    kept: bool,
-}
-
-impl Draft {
-    /// In the same folder, so that moving it is one step of the file system.
-    fn beside(path: &Path) -> io::Result<Draft> {
-        let folder = folder(path);
-        for attempt in 0..u32::MAX {
-            let path = folder.join(format!(".pointwise-{}-{attempt}.tmp", std::process::id()));
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok(Draft { path, file, kept: false }),
-                // Left by a process of the same number that was killed.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    /// Moves it to its place. The bytes are on the disk before the name is.
-    fn keep(mut self, path: &Path, old: Option<&fs::Metadata>) -> io::Result<()> {
-        if let Some(old) = old {
-            self.file.set_permissions(old.permissions())?;
-        }
-        self.file.sync_all()?;
-        fs::rename(&self.path, path)?;
-        self.kept = true;
-        // The move itself, where folders can be synchronised: not every system can, and the file is complete anyhow.
-        if let Ok(folder) = File::open(folder(path)) {
-            let _ = folder.sync_all();
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.kept {
-            // Whatever went wrong before is what the user is told.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
 }

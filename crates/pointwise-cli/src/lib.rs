@@ -7,6 +7,7 @@ mod bench;
 mod beside;
 mod check;
 mod doctor;
+pub mod draft;
 mod error;
 mod file;
 pub mod formulas;

@@ -137,6 +137,102 @@ fn busy_times_are_shown_where_both_sides_have_them() {
     assert!(fs::read_to_string(folder.path("svg").join("peers.svg")).unwrap().contains("busy time over the fastest"));
 }
 
+/// The disk is full, or the program is killed, while the report is written over the one that it is made from.
+#[cfg(unix)]
+#[test]
+fn an_earlier_report_survives_a_write_that_fails() {
+    let folder = Folder::new("bench-full");
+    let earlier = include_bytes!("recorded/ours.json");
+    assert!(earlier.len() > 1024, "the limit below");
+    folder.write("ours.json", earlier);
+    folder.write("peers.jsonl", include_bytes!("recorded/peers.jsonl"));
+    fs::create_dir(folder.path("svg")).unwrap();
+    folder.write("svg/share.svg", b"old");
+    let pointwise = env!("CARGO_BIN_EXE_pointwise");
+    let limited = |signal: &str, output: &str| {
+        // Files of one block: what is beyond fails, or kills where the signal is not ignored.
+        let script = format!(
+            "{signal} ulimit -c 0; ulimit -f 1; exec {pointwise} bench --from ours.json --peers peers.jsonl {output}"
+        );
+        std::process::Command::new("sh").args(["-c", &script]).current_dir(folder.path("")).output().unwrap()
+    };
+    let kept = ["ours.json", "peers.jsonl", "svg"];
+    for (output, words) in
+        [("--json ours.json", "cannot write ours.json"), ("--figures svg", "cannot write svg/share.svg")]
+    {
+        common::Done::of(limited("trap '' XFSZ;", output), &[output]).fails(1, &[words]);
+        assert_eq!(folder.names(), kept);
+        assert!(limited("", output).status.code().is_none(), "{output}: not killed");
+        assert_eq!(fs::read(folder.path("ours.json")).unwrap(), earlier, "{output}");
+        assert_eq!(fs::read(folder.path("svg/share.svg")).unwrap(), b"old", "{output}");
+        for left in folder.names().iter().filter(|name| name.ends_with(".tmp")) {
+            fs::remove_file(folder.path(left)).unwrap();
+        }
+    }
+}
+
+/// What cannot be replaced is written as it is, and a link stays one.
+#[cfg(unix)]
+#[test]
+fn reports_go_where_they_are_sent() {
+    let folder = Folder::new("bench-link");
+    folder.write("ours.json", include_bytes!("recorded/ours.json"));
+    folder.write("real.json", b"old");
+    std::os::unix::fs::symlink("real.json", folder.path("link.json")).unwrap();
+    folder.run(&["bench", "--from", "ours.json", "--json", "link.json"]).succeeds();
+    assert!(fs::symlink_metadata(folder.path("link.json")).unwrap().is_symlink());
+    assert!(fs::read(folder.path("real.json")).unwrap().starts_with(b"{"));
+    let text = folder.run(&["bench", "--from", "ours.json", "--json", "/dev/stdout"]).succeeds();
+    assert!(text.contains("\"launch_floor\""), "{text}");
+    folder.run(&["bench", "--from", "ours.json", "--json", "svg/.."]).fails(1, &["cannot write svg/.."]);
+    assert_eq!(folder.names(), ["link.json", "ours.json", "real.json"]);
+}
+
+/// Numbers and names of a report that nobody measured: an error or a figure, in finite time.
+#[test]
+fn reports_that_make_no_sense() {
+    let folder = Folder::new("bench-nonsense");
+    let recorded: Value = serde_json::from_slice(include_bytes!("recorded/ours.json")).unwrap();
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut report = recorded.clone();
+        report["rows"].as_array_mut().unwrap().retain(|row| !row["cold"].is_null());
+        report["rows"].as_array_mut().unwrap().truncate(1);
+        change(&mut report["rows"][0]);
+        folder.write("ours.json", report.to_string().as_bytes());
+        folder.run(&["bench", "--from", "ours.json", "--figures", "svg"])
+    };
+    for size in ["0", "-5", "nan", "inf", "1e300"] {
+        let done = changed(&|row| {
+            row["set"] = json!("sizes");
+            row["case"] = json!(size);
+        });
+        done.fails(1, &["no row is fit for a figure"]);
+    }
+    for (time, value) in [
+        ("us", json!(0.0)),
+        ("us", json!(-1.0)),
+        ("share", json!(-1.0)),
+        ("gb_per_s", json!(-1e308)),
+        ("gb_per_s", json!(1.7e308)),
+    ] {
+        let done = changed(&|row| {
+            row["set"] = json!("sizes");
+            row["case"] = json!("1024");
+            row["cold"][time] = value.clone();
+        });
+        done.fails(1, &["ours.json: row ", "has a time of 0 or less, or a speed that nothing has"]);
+    }
+    changed(&|row| row["busy"] = json!({ "us": 0.0, "p10_us": 0.0, "p90_us": 0.0, "runs": 0, "kernels": 0 }))
+        .fails(1, &["has a time of 0 or less"]);
+    let text = changed(&|row| {
+        row["set"] = json!("large");
+        row["op"] = json!("o".repeat(3_000_000));
+        row["dtype"] = json!("d".repeat(3_000_000));
+    })
+    .succeeds();
+    assert!(text.contains("svg/share.svg"));
+}
+
 #[test]
 fn calls_that_make_no_sense() {
     let folder = Folder::new("bench-calls");

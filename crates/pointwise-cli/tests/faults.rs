@@ -100,6 +100,15 @@ fn files_that_are_not_safetensors() {
     data_fault("shape", &file(short, &[0; 8]), &["not a safetensors file"]);
     let overflow = r#"{"x":{"dtype":"F32","shape":[4611686018427387904,16],"data_offsets":[0,8]}}"#;
     data_fault("overflow", &file(overflow, &[0; 8]), &["not a safetensors file"]);
+    // 2^32 squared is 0 in 64 bits.
+    let square = r#"{"x":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}"#;
+    data_fault("square", &file(square, &[]), &["not a safetensors file"]);
+    let empty_square = r#"{"x":{"dtype":"F32","shape":[4294967296,4294967296,0],"data_offsets":[0,0]}}"#;
+    data_fault("empty-square", &file(empty_square, &[]), &["not a safetensors file"]);
+    let beyond = r#"{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,18446744073709551615]}}"#;
+    data_fault("beyond", &file(beyond, &[0; 4]), &["not a safetensors file"]);
+    let all = r#"{"x":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,18446744073709551615]}}"#;
+    data_fault("all", &file(all, &[0; 4]), &["not a safetensors file"]);
     let backwards = r#"{"x":{"dtype":"F32","shape":[1],"data_offsets":[8,4]}}"#;
     data_fault("backwards", &file(backwards, &[0; 8]), &["not a safetensors file"]);
 }
@@ -115,6 +124,36 @@ fn tensors_that_do_not_serve() {
     data_fault("bad-bool", &x("BOOL", &[2], &[1, 2]), &["tensor x", "byte 2 at element 1"]);
     data_fault("rank", &x("F32", &[1; 9], &[0; 4]), &["tensor x", "9 dimensions"]);
     data_fault("zero-huge", &x("F32", &[0, 1 << 62, 1 << 62], &[]), &["too large"]);
+    data_fault("zero-square", &x("F32", &[0, 1 << 32, 1 << 32], &[]), &["too large"]);
+    data_fault("zero-most", &x("F32", &[0, usize::MAX], &[]), &["too large"]);
+}
+
+/// Operands that fit a file, of a result that fits no memory or no address.
+#[test]
+fn results_that_fit_nowhere() {
+    let folder = Folder::new("broadcast");
+    let write = |name: &str, shapes: [[usize; 3]; 3]| {
+        let names = ["a", "b", "weight"];
+        let sizes = shapes.map(|shape| shape.iter().product::<usize>());
+        let ends = [sizes[0], sizes[0] + sizes[1], sizes.iter().sum()];
+        let tensor = |k: usize| {
+            let (name, shape, from) = (names[k], shapes[k], ends[k] - sizes[k]);
+            format!(r#""{name}":{{"dtype":"F8_E4M3","shape":{shape:?},"data_offsets":[{from},{}]}}"#, ends[k])
+        };
+        let header = format!("{{{}}}", [0, 1, 2].map(tensor).join(","));
+        folder.write(name, &file(&header, &vec![0; ends[2]]));
+    };
+    let n = 1 << 22;
+    write("cube", [[n, 1, 1], [1, n, 1], [1, 1, n]]);
+    folder.run(&["run", "lerp", "cube", "-o", "out", "--device", "cpu"]).fails(1, &["too large to address"]);
+    // More than any system lets a program address.
+    write("large", [[n, 1, 1], [1, n, 1], [1, 1, 1 << 10]]);
+    folder.run(&["run", "lerp", "large", "-o", "out", "--device", "cpu"]).fails(1, &["out of memory"]);
+    write("empty", [[0, 1 << 40, 1], [0, 1, 1 << 40], [1, 1, 1]]);
+    folder.run(&["run", "lerp", "empty", "-o", "out", "--device", "cpu"]).fails(1, &["too large to address"]);
+    write("none", [[0, 3, 1], [0, 1, 5], [1, 1, 1]]);
+    folder.run(&["run", "lerp", "none", "-o", "out", "--device", "cpu"]).succeeds();
+    assert_eq!(folder.names(), ["cube", "empty", "large", "none", "out"]);
 }
 
 #[test]

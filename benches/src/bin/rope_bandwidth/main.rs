@@ -86,7 +86,7 @@ fn main() -> Outcome<()> {
         let all = json!({
             "device": info.name, "empty_cold_us": empty.cold, "empty_warm_us": empty.warm, "rows": rows,
         });
-        std::fs::write(file, serde_json::to_string_pretty(&all)?)?;
+        pointwise_cli::draft::replace(file.as_ref(), serde_json::to_string_pretty(&all)?)?;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ impl<'a> Access<'a> {
     pub(crate) fn of(opcode: &'a str) -> Option<Access<'a>> {
         let mut parts = opcode.split('.');
         let operation = parts.next().filter(|name| matches!(*name, "ld" | "ldu" | "st" | "atom" | "red"))?;
-        let (mut lanes, mut width) = (1, 0);
+        let (mut lanes, mut width) = (1, 0_u32);
         let mut access = Access { operation, space: None, read_only: operation == "ldu", bits: 0 };
         for part in parts {
             let part = part.split("::").next().unwrap_or(part);
@@ -31,7 +31,7 @@ impl<'a> Access<'a> {
                 _ => width = bits_of(part).unwrap_or(width),
             }
         }
-        access.bits = lanes * width;
+        access.bits = width.saturating_mul(lanes);
         Some(access)
     }
 }
@@ -54,6 +54,7 @@ mod tests {
         assert_eq!(of("ld.v4.b32"), Some((None, false, 128)));
         assert_eq!(of("ld.b32"), Some((None, false, 32)));
         assert_eq!(of("atom.global.add.u32"), Some((Some("global"), false, 32)));
+        assert_eq!(of("ld.global.v8.b4294967295"), Some((Some("global"), false, u32::MAX)));
         assert_eq!(of("add.rn.f32"), None);
         assert_eq!(of("cvta.to.global.u64"), None);
     }

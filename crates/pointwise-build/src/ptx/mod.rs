@@ -157,10 +157,10 @@ pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
             if start.is_none() && !byte.is_ascii_whitespace() {
                 start = Some((offset + at, lines));
             }
-            let Some((from, line)) = start else { continue };
+            // Of a letter of several bytes none may be an end.
+            let Some((from, line)) = start.filter(|_| depth == 0 && matches!(byte, b';' | b'}')) else { continue };
             let whole = &text[from..=offset + at];
-            let is_function = byte == b'}' && !is_initialised(whole);
-            if depth == 0 && (byte == b';' || is_function) {
+            if byte == b';' || !is_initialised(whole) {
                 module.construct(whole, line)?;
                 start = None;
             }
@@ -314,6 +314,7 @@ $L__BB0_1:
         assert_eq!(line(".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry a(\n)\n{\n"), 4);
         assert_eq!(line(".version seven\n"), 1);
         assert_eq!(line("\n/* x */"), 2);
+        assert_eq!(line(".version 7.8\n\u{e9}t\u{e9} {\u{1f600}"), 2, "letters of several bytes");
         assert!(parse("").is_err());
     }
 }

@@ -35,6 +35,7 @@ use sets::Set;
 use table::Table;
 use workload::Row;
 
+use crate::draft;
 use crate::error::{Error, Result};
 use crate::output::{Paint, flush, line};
 use crate::progress;
@@ -85,10 +86,7 @@ pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
 
 /// That a file can be written, which stays as it is.
 fn check_writable(path: &Path) -> Result<()> {
-    let was_there = path.exists();
-    let fault = |error| Error::Failed(format!("cannot write {}: {error}", path.display()));
-    fs::File::options().create(true).append(true).open(path).map_err(fault)?;
-    if was_there { Ok(()) } else { fs::remove_file(path).map_err(fault) }
+    draft::check(path).map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
 fn is_asked(args: &Bench, op: &str, dtype: &str) -> bool {

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::workload::{Published, RowId};
+use crate::draft;
 use crate::error::{Error, Result};
 
 /// What `--json` writes and `--from` reads.
@@ -78,6 +79,18 @@ pub(crate) struct Times {
     /// For how long the device is busy with a call, nothing in the level-2 cache.
     #[serde(default)]
     pub(crate) busy: Option<Busy>,
+}
+
+impl Times {
+    /// Whether they may have been measured: logarithms and axes are made of them.
+    fn are_possible(&self) -> bool {
+        let is_time = |us: f64| us.is_finite() && us > 0.0;
+        // A million times as fast as any memory.
+        let is_speed = |speed: f64| (0.0..1e12).contains(&speed);
+        let is_good = |timing: &Timing| is_time(timing.us) && is_speed(timing.share) && is_speed(timing.gb_per_s);
+        [&self.cold, &self.warm].into_iter().flatten().all(is_good)
+            && self.busy.as_ref().is_none_or(|busy| is_time(busy.spread.us))
+    }
 }
 
 /// Times of single calls.
@@ -199,10 +212,12 @@ impl Report {
         let text = read(path)?;
         let report: Report = serde_json::from_str(&text)
             .map_err(|error| Error::Failed(format!("{} is no report of `bench --json`: {error}", path.display())))?;
-        let bad = |timing: &Timing| !(timing.us.is_finite() && timing.us > 0.0 && timing.share.is_finite());
-        let is_bad = |row: &&Measured| [&row.times.cold, &row.times.warm].into_iter().flatten().any(bad);
-        match report.rows.iter().find(is_bad) {
-            Some(row) => Err(Error::Failed(format!("{}: row {:?} has no time above 0", path.display(), row.row))),
+        match report.rows.iter().find(|row| !row.times.are_possible()) {
+            Some(row) => Err(Error::Failed(format!(
+                "{}: row {:?} has a time of 0 or less, or a speed that nothing has",
+                path.display(),
+                row.row
+            ))),
             None => Ok(report),
         }
     }
@@ -210,10 +225,11 @@ impl Report {
     /// Writes it.
     ///
     /// # Errors
-    /// The path cannot be written.
+    /// The path cannot be written; then an earlier report there is as it was.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self).map_err(|error| Error::Failed(error.to_string()))?;
-        fs::write(path, text + "\n").map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
+        draft::replace(path, text + "\n")
+            .map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
     }
 }
 

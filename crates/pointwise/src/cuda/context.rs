@@ -1,6 +1,7 @@
 //! One primary context a device, retained when it is first asked for and kept until the process ends.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -99,44 +100,32 @@ impl Context {
         Ok(slot.get_or_init(|| context))
     }
 
-    fn create(driver: &'static Driver, ordinal: usize) -> Result<Context> {
+    pub(super) fn create(driver: &'static Driver, ordinal: usize) -> Result<Context> {
         let api = &driver.api;
         let mut device = 0;
-        let mut raw = null_mut();
-        // SAFETY: the pointers are to live values; the ordinal is below the count.
-        unsafe {
-            call!(api, cuDeviceGet(&mut device, ordinal as c_int))?;
-            call!(api, cuDevicePrimaryCtxRetain(&mut raw, device))?;
-        }
+        // SAFETY: the pointer is to a live value; the ordinal is below the count.
+        unsafe { call!(api, cuDeviceGet(&mut device, ordinal as c_int)) }?;
+        let mut held = Held::retain(api, device)?;
         let info = device_info(driver, device)?;
-        let mut context = Context {
+        // SAFETY: the context is retained; the pointer is to a live handle.
+        unsafe {
+            call!(api, cuCtxSetCurrent(held.context))?;
+            call!(api, cuStreamCreate(&mut held.stream, sys::STREAM_NON_BLOCKING))?;
+        }
+        let pool = memory_pool(api, device)?;
+        let (raw, stream) = held.keep();
+        Ok(Context {
             api,
             raw,
-            stream: null_mut(),
-            pool: null_mut(),
+            stream,
+            pool,
             ordinal,
             launch_early: driver.launch_early.filter(|_| info.dependent_launch),
             info,
             loading: Mutex::new(()),
             captures: AtomicUsize::new(0),
             dropped: Mutex::new(Vec::new()),
-        };
-        context.make_current()?;
-        // SAFETY: the context is current, the pointer is to a live handle.
-        unsafe {
-            call!(api, cuStreamCreate(&mut context.stream, sys::STREAM_NON_BLOCKING))?;
-        }
-        if get_attribute(api, device, attribute::MEMORY_POOLS_SUPPORTED)? != 0 {
-            let mut keep = u64::MAX;
-            // SAFETY: the pointers are to live values, of the attribute's type.
-            unsafe {
-                call!(api, cuDeviceGetDefaultMemPool(&mut context.pool, device))?;
-                // Without this the pool gives its memory back at every synchronisation, and the next allocation is
-                // slow.
-                call!(api, cuMemPoolSetAttribute(context.pool, sys::POOL_RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
-            }
-        }
-        Ok(context)
+        })
     }
 
     /// Makes this the calling thread's context.
@@ -228,6 +217,64 @@ impl Context {
     }
 }
 
+/// What a device gives while its [`Context`] is made: given back on drop, so that a failure can be tried again without
+/// end.
+struct Held {
+    api: &'static Api,
+    device: c_int,
+    context: Handle,
+    stream: Handle,
+    /// The thread's context of before: a thread must not be left with one that is gone.
+    before: Handle,
+}
+
+impl Held {
+    fn retain(api: &'static Api, device: c_int) -> Result<Held> {
+        let (mut before, mut context) = (null_mut(), null_mut());
+        // SAFETY: the pointers are to live handles, the device is one of the driver's.
+        unsafe {
+            call!(api, cuCtxGetCurrent(&mut before))?;
+            call!(api, cuDevicePrimaryCtxRetain(&mut context, device))?;
+        }
+        Ok(Held { api, device, context, stream: null_mut(), before })
+    }
+
+    /// Context and stream, for good.
+    fn keep(self) -> (Handle, Handle) {
+        let held = ManuallyDrop::new(self);
+        (held.context, held.stream)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the stream, if there is one, was created here, the context retained here; both are given back once,
+        // and nobody else has them. What these calls return does not matter: the failure before them is what is told.
+        unsafe {
+            if !self.stream.is_null() {
+                (self.api.cuStreamDestroy_v2)(self.stream);
+            }
+            (self.api.cuCtxSetCurrent)(self.before);
+            (self.api.cuDevicePrimaryCtxRelease_v2)(self.device);
+        }
+    }
+}
+
+/// The pool that allocations come from; null where the device has none.
+fn memory_pool(api: &Api, device: c_int) -> Result<Handle> {
+    let (mut pool, mut keep) = (null_mut(), u64::MAX);
+    if get_attribute(api, device, attribute::MEMORY_POOLS_SUPPORTED)? == 0 {
+        return Ok(pool);
+    }
+    // SAFETY: the pointers are to live values, of the attribute's type.
+    unsafe {
+        call!(api, cuDeviceGetDefaultMemPool(&mut pool, device))?;
+        // Without this the pool gives its memory back at every synchronisation, and the next allocation is slow.
+        call!(api, cuMemPoolSetAttribute(pool, sys::POOL_RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
+    }
+    Ok(pool)
+}
+
 fn device_info(driver: &Driver, device: c_int) -> Result<DeviceInfo> {
     let api = &driver.api;
     let mut name = [0_u8; 256];
@@ -261,4 +308,44 @@ fn get_attribute(api: &Api, device: c_int, attribute: i32) -> Result<u32> {
     // SAFETY: the pointer is to a live integer.
     unsafe { call!(api, cuDeviceGetAttribute(&mut value, attribute, device)) }?;
     Ok(u32::try_from(value).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::stub;
+
+    #[test]
+    fn what_fails_gives_everything_back() {
+        for failing in [
+            "cuDevicePrimaryCtxRetain",
+            "cuDeviceGetName",
+            "cuDeviceGetAttribute",
+            "cuCtxSetCurrent",
+            "cuStreamCreate",
+            "cuDeviceGetDefaultMemPool",
+            "cuMemPoolSetAttribute",
+        ] {
+            let driver = stub::driver(failing);
+            let error = Context::create(driver, 0).err().unwrap().to_string();
+            assert!(error.contains(failing), "{failing}: {error}");
+            let calls = stub::calls();
+            let count = |name: &str| calls.iter().filter(|call| **call == name).count();
+            assert_eq!(
+                count("cuDevicePrimaryCtxRetain"),
+                count("cuDevicePrimaryCtxRelease_v2"),
+                "{failing}: {calls:?}"
+            );
+            assert_eq!(count("cuStreamCreate"), count("cuStreamDestroy_v2"), "{failing}: {calls:?}");
+            assert_eq!(stub::current(), stub::BEFORE, "{failing}: {calls:?}");
+        }
+        let context = Context::create(stub::driver(""), 0).unwrap();
+        assert!(!context.stream.is_null() && stub::current() == context.raw);
+        let calls = stub::calls();
+        assert!(calls.contains(&"cuMemPoolSetAttribute"), "{calls:?}");
+        assert!(
+            !calls.contains(&"cuDevicePrimaryCtxRelease_v2") && !calls.contains(&"cuStreamDestroy_v2"),
+            "{calls:?}"
+        );
+    }
 }

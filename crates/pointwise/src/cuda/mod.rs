@@ -7,6 +7,8 @@ mod launch;
 mod memory;
 mod module;
 mod stream;
+#[cfg(test)]
+mod stub;
 mod sys;
 
 pub use context::DeviceInfo;

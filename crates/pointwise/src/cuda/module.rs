@@ -77,24 +77,36 @@ pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>, shared: u
     if code != 0 {
         return Err(load_error(context, symbol, image, code, &error_log, &info_log));
     }
+    let module = Loaded { context, module };
     let mut function = null_mut();
     // SAFETY: the module is loaded, the name ends in a NUL.
-    let found = unsafe { call!(context.api, cuModuleGetFunction(&mut function, module, name.as_ptr())) };
-    if let Err(error) = found {
-        // SAFETY: the module is loaded and nothing of it is in use.
-        unsafe { (context.api.cuModuleUnload)(module) };
-        return Err(no_kernel(
-            symbol,
-            &format!("it is not in the module embedded for it ({error}): rebuild the kernels"),
-        ));
-    }
+    let found = unsafe { call!(context.api, cuModuleGetFunction(&mut function, module.module, name.as_ptr())) };
+    found.map_err(|error| {
+        no_kernel(symbol, &format!("it is not in the module embedded for it ({error}): rebuild the kernels"))
+    })?;
     if shared > 0 {
         // SAFETY: the function is loaded.
         unsafe {
             call!(context.api, cuFuncSetAttribute(function, sys::MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as c_int))
         }?;
     }
+    // The function is good for as long as its module is loaded: from here on that is for good.
+    std::mem::forget(module);
     Ok(Function(function))
+}
+
+/// A module that is unloaded on drop: one of which no function was given out.
+struct Loaded<'a> {
+    context: &'a Context,
+    module: Handle,
+}
+
+impl Drop for Loaded<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the module was loaded in `load` and is unloaded once; nothing of it is in use. That it was to be
+        // dropped is the error that is told.
+        unsafe { (self.context.api.cuModuleUnload)(self.module) };
+    }
 }
 
 fn no_kernel(symbol: &str, why: &str) -> Error {
@@ -174,5 +186,27 @@ fn cuda_for_ptx((major, minor): (u32, u32)) -> Option<(u32, u32)> {
         (8, 8) => Some((12, 9)),
         (9, minor) => Some((13, minor)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::stub;
+
+    #[test]
+    fn a_module_that_does_not_serve_is_unloaded() {
+        let context = Context::create(stub::driver(""), 0).unwrap();
+        let image = Image { bytes: b"\0", sm: 80, ptx: (7, 0) };
+        for (failing, loaded, unloaded) in
+            [("cuModuleLoadDataEx", 0, 0), ("cuModuleGetFunction", 1, 1), ("cuFuncSetAttribute", 1, 1), ("", 1, 0)]
+        {
+            stub::fail(failing);
+            assert_eq!(load(&context, "relu_f32", &image, 64).is_err(), !failing.is_empty(), "{failing}");
+            let calls = stub::calls();
+            let count = |name: &str| calls.iter().filter(|call| **call == name).count();
+            let counts = (count("cuModuleLoadDataEx"), count("cuModuleUnload"));
+            assert_eq!(counts, (loaded, unloaded), "{failing}: {calls:?}");
+        }
     }
 }

@@ -90,6 +90,19 @@ macro_rules! driver {
                     $($(#[$when])? $name: unsafe { symbol(stringify!($name)) }.ok_or(stringify!($name))?,)*
                 })
             }
+
+            /// Functions that do nothing, and return what the test wants.
+            #[cfg(test)]
+            pub(super) fn stub() -> Api {
+                Api {
+                    $($(#[$when])? $name: {
+                        unsafe extern "C" fn stub($(_: $ty),*) -> i32 {
+                            super::stub::answer(stringify!($name))
+                        }
+                        stub
+                    },)*
+                }
+            }
         }
     };
 }
@@ -108,6 +121,7 @@ driver! {
     cuMemPoolSetAttribute(pool: Handle, attribute: c_int, value: *mut c_void);
     cuMemPoolTrimTo(pool: Handle, keep: usize);
     cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_int);
+    cuDevicePrimaryCtxRelease_v2(device: c_int);
     cuCtxGetCurrent(context: *mut Handle);
     cuCtxSetCurrent(context: Handle);
     cuCtxSynchronize();

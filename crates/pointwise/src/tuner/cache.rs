@@ -9,7 +9,8 @@
 //! Format 1, `pointwise tuner`, had no vectors per thread.
 //!
 //! A result is written by reading the file again, adding the one entry and putting a new file in the old one's place by
-//! renaming it: a reader sees the one or the other, whole. A lock beside the file keeps writers one after another.
+//! renaming it: a reader sees the one or the other, whole. A lock beside the file keeps writers one after another. A file
+//! that is there and cannot be read is left alone, since what it has would be lost.
 
 use std::collections::HashMap;
 use std::env;
@@ -57,8 +58,11 @@ fn build() -> String {
 
 /// The choices of this build in a file, and what is wrong with it.
 pub(super) fn read(file: &Path) -> (HashMap<Key, Choice>, Vec<String>) {
-    let (content, mut warnings) = contents(file);
     let mut choices = HashMap::new();
+    let (content, mut warnings) = match contents(file) {
+        Ok(contents) => contents,
+        Err(error) => return (choices, vec![format!("cannot read {}: {error}", file.display())]),
+    };
     let empty = Map::new();
     let devices = content.get("builds").and_then(|builds| builds.get(build())).and_then(Value::as_object);
     for (device, entries) in devices.unwrap_or(&empty) {
@@ -74,16 +78,19 @@ pub(super) fn read(file: &Path) -> (HashMap<Key, Choice>, Vec<String>) {
     (choices, warnings)
 }
 
-/// The file's object, an empty one if there is none or it is not ours.
-fn contents(file: &Path) -> (Value, Vec<String>) {
+/// The file's object, an empty one if there is none or it is not ours; and what is wrong with it.
+///
+/// # Errors
+/// It is there, but cannot be read.
+fn contents(file: &Path) -> io::Result<(Value, Vec<String>)> {
     let nothing = || json!({});
     let text = match fs::read(file) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return (nothing(), Vec::new()),
-        Err(error) => return (nothing(), vec![format!("cannot read {}: {error}", file.display())]),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((nothing(), Vec::new())),
+        Err(error) => return Err(error),
     };
     let ignored = |why: &str| (nothing(), vec![format!("ignoring {}: {why}", file.display())]);
-    match serde_json::from_slice::<Value>(&text) {
+    Ok(match serde_json::from_slice::<Value>(&text) {
         Err(error) => ignored(&format!("it is damaged ({error})")),
         Ok(content) => match content.get("format").and_then(Value::as_str) {
             Some(FORMAT) => (content, Vec::new()),
@@ -92,7 +99,7 @@ fn contents(file: &Path) -> (Value, Vec<String>) {
             }
             _ => ignored("it is not a file of this tuner"),
         },
-    }
+    })
 }
 
 /// Adds an entry to a file. Returns what went wrong.
@@ -113,7 +120,9 @@ fn try_write(file: &Path, device: &str, entry: &str, choice: &Choice) -> io::Res
         Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error),
         _ => {}
     }
-    let (mut content, warnings) = contents(file);
+    let (mut content, warnings) = contents(file).map_err(|error| {
+        io::Error::new(error.kind(), format!("what it has cannot be read, and would be lost ({error})"))
+    })?;
     content["format"] = json!(FORMAT);
     let mut object = &mut content;
     for name in ["builds", &build(), device] {
@@ -395,6 +404,25 @@ mod tests {
         assert!(try_write(&folder.file(), &device, "unary exp f32 aligned 2^3", &choice(64)).is_err());
         let (choices, warnings) = read(&folder.file());
         assert!(choices.is_empty() && warnings[0].starts_with("cannot read "), "{warnings:?}");
+    }
+
+    /// A file of which nothing is known is not replaced by one of a single entry. A link to a folder stands for it here:
+    /// reading it fails for every user, and a rename would replace it.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_cannot_be_read_is_left_alone() {
+        let folder = Folder::new("unreadable");
+        let file = folder.file();
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(env::temp_dir(), &file).unwrap();
+        let device = device_name(&key("exp", 3).place, "GPU");
+        let error = try_write(&file, &device, "unary exp f32 aligned 2^3", &choice(64)).unwrap_err().to_string();
+        assert!(error.starts_with("what it has cannot be read, and would be lost ("), "{error}");
+        assert!(fs::symlink_metadata(&file).unwrap().is_symlink(), "it was replaced");
+        let (choices, warnings) = read(&file);
+        assert!(choices.is_empty() && warnings[0].starts_with("cannot read "), "{warnings:?}");
+        // Nothing is left beside it but the lock.
+        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 2);
     }
 
     #[test]

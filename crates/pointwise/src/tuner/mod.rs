@@ -173,7 +173,8 @@ impl Tuner {
     }
 
     /// The results in a file, which need not be there yet. A file that is damaged, is something else or has the format
-    /// of another version is ignored, with a warning, and replaced by the next result.
+    /// of another version is ignored, with a warning, and replaced by the next result; one that cannot be read is left
+    /// as it is, and results are kept in memory alone.
     pub fn load_from(file: impl Into<PathBuf>) -> Tuner {
         let file = file.into();
         let (choices, warnings) = cache::read(&file);

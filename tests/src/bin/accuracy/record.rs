@@ -125,7 +125,7 @@ impl Record {
     }
 
     pub(crate) fn write(&self, path: &Path) -> Result<(), Box<dyn Error>> {
-        Ok(fs::write(path, serde_json::to_string_pretty(self)? + "\n")?)
+        Ok(pointwise_cli::draft::replace(path, serde_json::to_string_pretty(self)? + "\n")?)
     }
 
     /// The results of several runs as one: rows of a later run in place of those of an earlier one, in the order of the

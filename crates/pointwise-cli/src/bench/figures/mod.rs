@@ -10,6 +10,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::report::Report;
+use crate::draft;
 use crate::error::{Error, Result};
 
 /// A colour for each type or peer, told apart by all kinds of eyes (Okabe and Ito 2008).
@@ -41,7 +42,7 @@ pub(crate) fn draw(report: &Report, folder: &Path) -> Result<Vec<PathBuf>> {
         let path = folder.join(name);
         let fault = |why: String| Error::Failed(format!("cannot write {}: {why}", path.display()));
         let Some(text) = figure(report).map_err(|error| fault(error.to_string()))? else { continue };
-        std::fs::write(&path, text).map_err(|error| fault(error.to_string()))?;
+        draft::replace(&path, text).map_err(|error| fault(error.to_string()))?;
         files.push(path);
     }
     if files.is_empty() {
@@ -88,14 +89,16 @@ fn legend(area: &Area<'_>, colours: &[(&str, RGBColor)], (mut x, y): (i32, i32))
     for (name, colour) in colours {
         area.draw(&Circle::new((x, y), 4, colour.filled()))?;
         area.draw(&Text::new((*name).to_owned(), (x + 9, y - 7), (FONT, 14)))?;
-        x += 30 + text_width(name, 14);
+        x = x.saturating_add(30 + text_width(name, 14));
     }
     Ok(())
 }
 
-/// What a text takes at most, of a wide font: there is none here to measure it with.
+/// What a text takes at most, of a wide font: there is none here to measure it with. A name in a file may be of any
+/// length, a figure may not.
 fn text_width(text: &str, size: i32) -> i32 {
-    text.chars().count() as i32 * size * 62 / 100
+    const LONGEST: usize = 1000;
+    text.chars().take(LONGEST).count() as i32 * size * 62 / 100
 }
 
 #[cfg(test)]

@@ -5,20 +5,22 @@ use std::collections::BTreeSet;
 use plotters::prelude::*;
 
 use super::{Drawn, FONT, colours, legend, machine, svg};
-use crate::bench::report::Report;
+use crate::bench::report::{Measured, Report};
 
 /// Bytes a second over the size of a tensor.
 pub(super) fn sizes(report: &Report) -> Drawn<Option<String>> {
-    let rows: Vec<(String, f64, f64)> = report
+    // A size of 0 has no place on an axis of logarithms.
+    let size = |row: &Measured| row.case.parse::<u64>().ok().filter(|&size| size > 0);
+    let rows: Vec<(String, u64, f64)> = report
         .rows
         .iter()
         .filter(|row| row.set == "sizes")
         .filter_map(|row| {
             let timing = row.timing()?;
-            Some((format!("{} {}", row.op, row.dtype), row.case.parse::<f64>().ok()?, timing.gb_per_s))
+            Some((format!("{} {}", row.op, row.dtype), size(row)?, timing.gb_per_s))
         })
         .collect();
-    let all: BTreeSet<u64> = rows.iter().map(|(_, size, _)| *size as u64).collect();
+    let all: BTreeSet<u64> = rows.iter().map(|(_, size, _)| *size).collect();
     let (Some(&least), Some(&most)) = (all.first(), all.last()) else { return Ok(None) };
     let (least, most) = (least as f64, (most as f64).max(least as f64 * 2.0));
     let colours = colours(rows.iter().map(|(name, ..)| name.as_str()));
@@ -48,7 +50,7 @@ pub(super) fn sizes(report: &Report) -> Drawn<Option<String>> {
             .draw()?;
         for (name, colour) in &colours {
             let points: Vec<(f64, f64)> =
-                rows.iter().filter(|(row, ..)| row == name).map(|(_, size, rate)| (*size, *rate)).collect();
+                rows.iter().filter(|(row, ..)| row == name).map(|(_, size, rate)| (*size as f64, *rate)).collect();
             chart.draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)))?;
             chart.draw_series(points.into_iter().map(|point| Circle::new(point, 3, colour.filled())))?;
         }

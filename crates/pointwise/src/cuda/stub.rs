@@ -1,0 +1,97 @@
+//! A driver for tests of what happens when one of its calls fails. Each thread has its own.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_char, c_int, c_uint};
+use std::ptr::{null_mut, without_provenance_mut};
+
+use super::sys::{Api, Driver, Handle};
+
+/// The thread's context before the test.
+pub(super) const BEFORE: Handle = null_mut();
+
+thread_local! {
+    static FAILING: Cell<&'static str> = const { Cell::new("") };
+    static CALLS: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+    static CURRENT: Cell<Handle> = const { Cell::new(BEFORE) };
+}
+
+/// A driver of which one call fails.
+pub(super) fn driver(failing: &'static str) -> &'static Driver {
+    fail(failing);
+    CURRENT.set(BEFORE);
+    let api = Api {
+        cuCtxGetCurrent: current_context,
+        cuCtxSetCurrent: set_current_context,
+        cuDeviceGetAttribute: attribute,
+        cuDevicePrimaryCtxRetain: retain,
+        cuStreamCreate: stream,
+        cuGetErrorName: no_words,
+        cuGetErrorString: no_words,
+        ..Api::stub()
+    };
+    Box::leak(Box::new(Driver { api, version: (12, 0), devices: 1, launch_early: None }))
+}
+
+/// Lets another call fail from now on, and forgets those made so far.
+pub(super) fn fail(failing: &'static str) {
+    FAILING.set(failing);
+    CALLS.take();
+}
+
+/// The calls that succeeded.
+pub(super) fn calls() -> Vec<&'static str> {
+    CALLS.with_borrow(Clone::clone)
+}
+
+/// The thread's context.
+pub(super) fn current() -> Handle {
+    CURRENT.get()
+}
+
+/// What a call returns.
+pub(super) fn answer(call: &'static str) -> i32 {
+    if call == FAILING.get() {
+        return 999;
+    }
+    CALLS.with_borrow_mut(|calls| calls.push(call));
+    0
+}
+
+unsafe extern "C" fn current_context(context: *mut Handle) -> i32 {
+    // SAFETY: the caller's variable.
+    unsafe { *context = CURRENT.get() };
+    answer("cuCtxGetCurrent")
+}
+
+unsafe extern "C" fn set_current_context(context: Handle) -> i32 {
+    let code = answer("cuCtxSetCurrent");
+    if code == 0 {
+        CURRENT.set(context);
+    }
+    code
+}
+
+unsafe extern "C" fn attribute(value: *mut c_int, _: c_int, _: c_int) -> i32 {
+    // SAFETY: the caller's variable.
+    unsafe { *value = 1 };
+    answer("cuDeviceGetAttribute")
+}
+
+unsafe extern "C" fn retain(context: *mut Handle, _: c_int) -> i32 {
+    // SAFETY: the caller's variable.
+    unsafe { *context = without_provenance_mut(0x10) };
+    answer("cuDevicePrimaryCtxRetain")
+}
+
+unsafe extern "C" fn stream(stream: *mut Handle, _: c_uint) -> i32 {
+    let code = answer("cuStreamCreate");
+    if code == 0 {
+        // SAFETY: the caller's variable.
+        unsafe { *stream = without_provenance_mut(0x20) };
+    }
+    code
+}
+
+unsafe extern "C" fn no_words(_: i32, _: *mut *const c_char) -> i32 {
+    1
+}
