@@ -26,6 +26,10 @@ A number as an operand is an f32, as in PyTorch's CUDA kernels. It is rounded to
 `pow`, comparisons and logical ops, and as the dividend of `div`, `div_trunc` and `floor_divide`. Where PyTorch divides
 by a number by multiplying with its reciprocal, this is a true division. `alpha` of `add` and `sub` must fit the result:
 a float only for float results, a bool only for bool results.
+
+An integer type refuses numbers that it cannot hold, which PyTorch wraps or cuts, with two exceptions: bounds of `clamp`
+that lie beyond the type on the side they leave open, and parameters of ops that leave integers unchanged (`nan_to_num`,
+`round_decimals`).
 ";
 
 const TAIL: &str = "
