@@ -41,10 +41,13 @@ impl Draft {
     /// A draft of the file at `path`.
     ///
     /// # Errors
-    /// A directory, a file that may not be written, a folder that is not there.
+    /// A directory, a file that may not be written, a folder that is not there, a link to nothing.
     pub(crate) fn new(path: &Path) -> io::Result<Draft> {
         let old = match fs::metadata(path) {
             Ok(old) => Some(old),
+            Err(error) if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(path).is_ok() => {
+                return Err(io::Error::new(ErrorKind::NotFound, "it is a link to a file that is not there"));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };

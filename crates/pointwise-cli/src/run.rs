@@ -26,7 +26,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     if let Some(op) = special::find(&args.op) {
         return special::run(out, args, op);
     }
-    let Call { op, params, numbers } = values::settle(Op::find(&args.op)?, &args.set)?;
+    let Call { op, params, numbers } = values::parse_settings(Op::find(&args.op)?, &args.set)?;
     let info = op.info();
     let file = input(args)?;
     let target = Target::new(&args.output)?;

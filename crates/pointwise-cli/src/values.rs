@@ -65,7 +65,7 @@ pub(crate) struct Call {
 ///
 /// # Errors
 /// An unknown name, a name given twice, a value that is none; no operand left for a tensor.
-pub(crate) fn settle(mut op: Op, settings: &[(String, String)]) -> Result<Call> {
+pub(crate) fn parse_settings(mut op: Op, settings: &[(String, String)]) -> Result<Call> {
     let asked = op;
     let mut params = [Number::Default; MAX_PARAMS];
     let mut numbers = vec![None; asked.arguments().len()];
@@ -194,25 +194,25 @@ mod tests {
     #[test]
     fn decimals_choose_the_op() {
         let round = Op::find("round").unwrap();
-        let call = settle(round, &settings(&[("decimals", "2")])).unwrap();
+        let call = parse_settings(round, &settings(&[("decimals", "2")])).unwrap();
         assert_eq!((call.op.info().name, call.params[0]), ("round_decimals", Number::Int(2)));
-        assert_eq!(settle(round, &[]).unwrap().op.info().name, "round");
-        let error = settle(round, &settings(&[("digits", "2")])).err().unwrap();
+        assert_eq!(parse_settings(round, &[]).unwrap().op.info().name, "round");
+        let error = parse_settings(round, &settings(&[("digits", "2")])).err().unwrap();
         assert!(error.to_string().ends_with("(it has decimals)"), "{error}");
     }
 
     #[test]
     fn approximate_chooses_the_op() {
         let gelu = Op::find("gelu").unwrap();
-        let chosen = |word| settle(gelu, &settings(&[("approximate", word)])).unwrap().op.info().name;
+        let chosen = |word| parse_settings(gelu, &settings(&[("approximate", word)])).unwrap().op.info().name;
         assert_eq!((chosen("tanh"), chosen("none")), ("gelu_tanh", "gelu"));
-        let error = settle(gelu, &settings(&[("approximate", "erf")])).err().unwrap();
+        let error = parse_settings(gelu, &settings(&[("approximate", "erf")])).err().unwrap();
         assert_eq!(error.to_string(), "approximate=erf: must be none or tanh");
     }
 
     #[test]
     fn operands_may_be_numbers() {
-        let op = |name: &str, given: &[(&str, &str)]| settle(Op::find(name).unwrap(), &settings(given));
+        let op = |name: &str, given: &[(&str, &str)]| parse_settings(Op::find(name).unwrap(), &settings(given));
         let call = op("add", &[("b", "2"), ("alpha", "-1")]).unwrap();
         assert_eq!((call.numbers, call.params[0]), (vec![None, Some(Number::Int(2))], Number::Int(-1)));
         let call = op("clamp_tensor", &[("max", "none")]).unwrap();

@@ -141,6 +141,11 @@ fn links_stay_links_and_permissions_stay() {
     assert!(fs::symlink_metadata(folder.path("link")).unwrap().is_symlink());
     assert_eq!(read_y(&target).2, f32s(&[2.0]));
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
+    // One to nothing is not replaced by a file.
+    std::os::unix::fs::symlink("nowhere", folder.path("dangling")).unwrap();
+    let run = folder.run(&["run", "sqrt", "in", "-o", "dangling", "--device", "cpu"]);
+    run.fails(1, &["a link to a file that is not there"]);
+    assert!(fs::symlink_metadata(folder.path("dangling")).unwrap().is_symlink());
     // A device is written to, not replaced.
     folder.run(&["run", "sqrt", "in", "-o", "/dev/null", "--device", "cpu"]).succeeds();
     assert!(!fs::metadata("/dev/null").unwrap().is_file());

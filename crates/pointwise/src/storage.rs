@@ -100,7 +100,7 @@ impl Storage {
                 Ok(())
             }
             Storage::Cuda(block) => {
-                block.settle()?;
+                block.wait_for_users()?;
                 // SAFETY: the caller's promise; foreign streams are done with the block.
                 unsafe { cuda::copy_in(block.context(), block.address(), bytes) }
             }
@@ -122,7 +122,7 @@ impl Storage {
                 Ok(())
             }
             Storage::Cuda(block) => {
-                block.settle()?;
+                block.wait_for_users()?;
                 // SAFETY: the caller's promise; foreign streams are done with the block.
                 unsafe { cuda::fill(block.context(), block.address(), 0, bytes) }
             }
@@ -145,13 +145,13 @@ impl Storage {
                 unsafe { self.write(source) }
             }
             (Storage::Host(target), Storage::Cuda(source)) => {
-                source.settle()?;
+                source.wait_for_users()?;
                 // SAFETY: the caller's promise.
                 unsafe { cuda::copy_out(source.context(), target.pointer.as_ptr(), source.address(), bytes) }
             }
             (Storage::Cuda(target), Storage::Cuda(source)) => {
-                source.settle()?;
-                target.settle()?;
+                source.wait_for_users()?;
+                target.wait_for_users()?;
                 let (to, of) = (target.context(), source.context());
                 // SAFETY: the caller's promise.
                 unsafe {

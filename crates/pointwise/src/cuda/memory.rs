@@ -167,7 +167,7 @@ impl Block {
     ///
     /// # Errors
     /// Those of the work.
-    pub(crate) fn settle(&self) -> Result<()> {
+    pub(crate) fn wait_for_users(&self) -> Result<()> {
         if self.usage.is_elsewhere() { self.context.synchronize() } else { Ok(()) }
     }
 }
@@ -187,7 +187,7 @@ impl Drop for Block {
             return;
         }
         // Memory that other streams may still use is rather lost than freed under them.
-        if self.settle().is_err() {
+        if self.wait_for_users().is_err() {
             return;
         }
         // SAFETY: the block was allocated here and is freed once; work that uses it is queued on the own stream or

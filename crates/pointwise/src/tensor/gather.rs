@@ -64,7 +64,7 @@ impl TensorView<'_> {
         match device.context() {
             Some(context) if self.is_contiguous() => {
                 let tensor = Tensor::empty(device, dtype, self.shape())?;
-                self.settle()?;
+                self.wait_for_users()?;
                 // SAFETY: the view has and the new tensor takes that many bytes; other streams are done with the view.
                 unsafe {
                     cuda::copy_within(context, tensor.device_ptr(), self.device_ptr(), byte_len(dtype, self.shape())?)
@@ -73,7 +73,7 @@ impl TensorView<'_> {
             }
             _ => {
                 let mut tensor = Tensor::empty(device, dtype, self.shape())?;
-                self.settle()?;
+                self.wait_for_users()?;
                 self.copy_into(&mut tensor)?;
                 Ok(tensor)
             }
@@ -126,7 +126,7 @@ impl TensorView<'_> {
                 }
             }
             Some(context) => {
-                self.settle()?;
+                self.wait_for_users()?;
                 // SAFETY: as above; other streams are done with the view.
                 unsafe { cuda::copy_out(context, bytes.as_mut_ptr(), start as u64, len) }?;
             }

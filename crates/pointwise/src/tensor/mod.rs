@@ -114,7 +114,7 @@ impl Tensor {
         Tensor::with_storage(device, dtype, shape.into_shape()?, |bytes| Storage::empty(device, bytes))
     }
 
-    /// A tensor whose elements are all `value`.
+    /// A tensor whose elements are all `value`. They are made on the host, for a GPU too, and copied.
     ///
     /// # Errors
     /// A shape that is too large; out of memory.

@@ -123,7 +123,7 @@ impl TensorView<'_> {
     ///
     /// # Errors
     /// Those of the work.
-    pub(crate) fn settle(&self) -> Result<()> {
+    pub(crate) fn wait_for_users(&self) -> Result<()> {
         match self.raw.usage {
             Some(usage) if !usage.is_elsewhere() => Ok(()),
             // Foreign memory, too: who knows where it was used.

@@ -27,7 +27,7 @@ impl Call {
         self.check_output(&ready, y)?;
         self.check_settings()?;
         let walk = walk(&ready, y);
-        let (choice, threads) = self.settle(&ready, &walk, y.address());
+        let (choice, threads) = self.choose_tuned(&ready, &walk, y.address());
         choice.plan(walk.dims().len(), threads, ready.shape.numel() as u64)
     }
 
@@ -42,7 +42,7 @@ impl Call {
         walk: &Walk,
         target: usize,
     ) -> Result<()> {
-        let (mut choice, mut threads) = self.settle(ready, walk, target);
+        let (mut choice, mut threads) = self.choose_tuned(ready, walk, target);
         let table = match (self.def.lookup)(ready.dtype) {
             Some(lookup) if choice.table => lookup.address(context, stream, (self.def, ready.dtype))?,
             _ => None,
@@ -78,7 +78,7 @@ impl Call {
 
     /// The kernel and the threads of a block for a walk whose result starts at `target`: a tuner's where it has some
     /// for such calls, and no strategy was set.
-    fn settle(&self, ready: &Ready<'_>, walk: &Walk, target: usize) -> (Choice<TENSORS>, u32) {
+    fn choose_tuned(&self, ready: &Ready<'_>, walk: &Walk, target: usize) -> (Choice<TENSORS>, u32) {
         let choice = self.choose(ready, walk, target, self.settings.strategy);
         let threads = if choice.table { PAIRS_THREADS } else { self.settings.threads };
         let (Strategy::Auto, Some(tuned)) = (self.settings.strategy, &self.tuned) else {
