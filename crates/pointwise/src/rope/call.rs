@@ -22,7 +22,7 @@ pub(super) struct Call {
     pub(super) dtype: DType,
     pub(super) device: Device,
     pub(super) source: Source,
-    /// How it is launched; the CPU needs to know nothing.
+    /// How it is launched; none on the CPU, and where there is nothing to rotate.
     pub(super) plan: Option<Plan>,
     pub(super) pointers: Pointers,
     pub(super) walk: Walk,
@@ -107,7 +107,7 @@ impl RopeKernel<'_> {
             Some(info) => {
                 let (multiprocessors, l2_bytes) = (info.multiprocessors, info.l2_bytes as u64);
                 let planned = Planned { multiprocessors, l2_bytes, dtype, source, pointers: &pointers };
-                Some(plan(&self.launch, &planned, &mut walk)?)
+                plan(&self.launch, &planned, &mut walk)?
             }
             None => None,
         };
