@@ -68,6 +68,40 @@ fn faults() {
     folder.run(&["run", "rope_neo", "in.safetensors", "-o", "out.safetensors"]).fails(2, &["rope_neox"]);
 }
 
+/// A file of zeros: q, two of everything unless given, and what else is given by name, type and shape.
+fn zeros(given: &[(&str, &str, &[usize])]) -> Vec<u8> {
+    let q: (&str, &str, &[usize]) = ("q", "F32", &[2, 2, 2, 2]);
+    let q = Some(q).filter(|_| given.iter().all(|(name, ..)| *name != "q"));
+    let (mut header, mut end) = (serde_json::Map::new(), 0);
+    for (name, dtype, shape) in q.iter().chain(given) {
+        let start = end;
+        end += shape.iter().product::<usize>() * if *dtype == "I64" { 8 } else { 4 };
+        header.insert((*name).to_owned(), json!({ "dtype": dtype, "shape": shape, "data_offsets": [start, end] }));
+    }
+    file(&serde_json::Value::from(header).to_string(), &vec![0; end])
+}
+
+/// Operands of any rank are refused by name.
+#[test]
+fn ranks() {
+    let folder = Folder::new("rope-ranks");
+    let run = |others: &[(&str, &str, &[usize])]| {
+        folder.write("in.safetensors", &zeros(others));
+        folder.run(&["run", "rope_neox", "in.safetensors", "-o", "out.safetensors", "--device", "cpu"])
+    };
+    let dims: &[usize] = &[3; 9];
+    for rank in [0, 1, 5, 8, 9] {
+        for (name, dtype) in [("k", "F32"), ("position_ids", "I64"), ("freqs", "F32")] {
+            run(&[(name, dtype, &dims[..rank])]).fails(1, &[name]);
+        }
+        run(&[("cos", "F32", &dims[..rank]), ("sin", "F32", &dims[..rank])]).fails(1, &["cos"]);
+        run(&[("cos", "F32", &[2, 1]), ("sin", "F32", &dims[..rank])]).fails(1, &["sin"]);
+        run(&[("q", "F32", &dims[..rank])]).fails(1, &["q"]);
+    }
+    run(&[("freqs", "F32", &[2, 1])]).succeeds();
+    run(&[("q", "F32", &[2, 0, 2, 2])]).succeeds();
+}
+
 #[test]
 fn is_listed() {
     let folder = Folder::new("rope-list");

@@ -69,6 +69,12 @@ pub(crate) fn mistakes(device: &Device) -> Outcome {
     let mut target = q.try_clone()?;
     let result = kernel().run_into(&q, Some(k.view()), &mut target, None);
     refused("an output", result.map(|()| (target, None)), "give both")?;
+    let scalar = Tensor::zeros(device, DType::F32, Vec::new())?;
+    refused(
+        "a scalar table",
+        RopeKernel::new(RopeAngles::Raw(scalar.view()), RopePairs::Half).run(&q, None),
+        "`freqs`",
+    )?;
     Ok(())
 }
 

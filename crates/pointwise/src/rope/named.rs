@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{
     OutOfRange, RopeAngles, RopeConfig, RopeDirection, RopeError, RopeFrequencies, RopeKernel, RopeLayout, RopePairs,
-    RopePositions, RopePrecision, RopeType,
+    RopePositions, RopePrecision, RopeType, check,
 };
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView};
@@ -157,6 +157,8 @@ impl RopeOp {
     pub fn run(&self, operands: &RopeOperands<'_>) -> Result<(Tensor, Option<Tensor>)> {
         let q = &operands.q;
         let layout = self.parsed::<RopeLayout>("layout")?.unwrap_or_default();
+        // A configuration is made for q's last dimension: for that of heads, not of any tensor.
+        let shape = check::shape("q", q, layout)?;
         let pairs = self.parsed("pairs")?.unwrap_or(self.def.pairs);
         let offset = self.number::<i64>("offset")?.unwrap_or(0);
         let frequencies;
@@ -164,7 +166,7 @@ impl RopeOp {
             (Some(cos), Some(sin), None) => (RopeAngles::Tables { cos, sin }, None),
             (None, None, Some(freqs)) => (RopeAngles::Raw(freqs), None),
             (None, None, None) => {
-                let config = self.config(q.shape().last().copied().unwrap_or(0))?;
+                let config = self.config(shape.head_dim)?;
                 let precision = self.parsed::<RopePrecision>("precision")?.unwrap_or_default();
                 let lengths = config.frequencies(self.length(operands, layout, offset)?)?;
                 frequencies = RopeFrequencies::new(q.device(), &lengths)?;
