@@ -170,8 +170,9 @@ impl RopeKernel<'_> {
             }
         };
         let factor = self.attention_factor.unwrap_or(factor);
-        if !factor.is_finite() {
-            return Err(RopeError::invalid("attention_factor", factor, "give a finite number").into());
+        // As the kernels have it.
+        if !(factor as f32).is_finite() {
+            return Err(RopeError::invalid("attention_factor", factor, "give a finite number that fits f32").into());
         }
         walk.factor = factor as f32;
         Ok((source, rotary_dim, per_token))

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{
     OutOfRange, RopeAngles, RopeConfig, RopeDirection, RopeError, RopeFrequencies, RopeKernel, RopeLayout, RopePairs,
-    RopePositions, RopePrecision, RopeType, check,
+    RopePositions, RopePrecision, RopeType, check, validate,
 };
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView};
@@ -255,6 +255,8 @@ impl RopeOp {
             Some("false") => config = config.truncate(false),
             Some(other) => return Err(RopeError::invalid("truncate", other, "give true or false")),
         }
+        // The lists below are as long as it says.
+        validate::dimensions(&config)?;
         let ones = || (kind == Longrope).then(|| vec![1.0; config.rotary_lanes() / 2]);
         let (short, long) = (self.list("short_factor")?.or_else(ones), self.list("long_factor")?.or_else(ones));
         if let Some(short) = short {
