@@ -67,7 +67,7 @@ fn settle(def: &'static RopeDef, settings: &[(String, String)]) -> Result<RopeOp
         if settings[..i].iter().any(|(earlier, _)| earlier == name) {
             return Err(Error::Usage(format!("--set {name} is given twice")));
         }
-        let names = ROPE_SETTINGS.iter().map(|(name, ..)| *name);
+        let names = ROPE_SETTINGS.iter().map(|setting| setting.name);
         if !names.clone().any(|known| known == name) {
             let near = did_you_mean(&nearest(name, names.clone()));
             let known = names.collect::<Vec<_>>().join(", ");
@@ -88,9 +88,9 @@ pub(crate) fn descriptions() -> impl Iterator<Item = Value> {
     ROPE.iter().map(|def| {
         let parameters: Vec<_> = ROPE_SETTINGS
             .iter()
-            .map(|(name, default, doc)| {
-                let default = if default.is_empty() { Value::Null } else { json!(default) };
-                json!({ "name": name, "default": default, "doc": doc })
+            .map(|setting| {
+                let default = if setting.default.is_empty() { Value::Null } else { json!(setting.default) };
+                json!({ "name": setting.name, "default": default, "doc": setting.doc })
             })
             .collect();
         let types = TYPES.map(DType::name);

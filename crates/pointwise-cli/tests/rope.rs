@@ -102,6 +102,32 @@ fn ranks() {
     run(&[("q", "F32", &[2, 0, 2, 2])]).succeeds();
 }
 
+/// Numbers that are too large, and settings that would go unused, are refused before anything is written.
+#[test]
+fn settings_are_judged() {
+    let folder = Folder::new("rope-settings");
+    let run = |op: &str, settings: &[&str]| {
+        let settings: Vec<_> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+        let call = ["run", op, "in.safetensors", "-o", "out.safetensors", "--device", "cpu"];
+        folder.run(&[&call[..], &settings].concat())
+    };
+    folder.write("in.safetensors", &input());
+    for lanes in ["18446744073709551614", "2000000000000"] {
+        run("rope_longrope", &[&format!("rotary_dim={lanes}")]).fails(1, &["rotary_dim", lanes]);
+    }
+    folder.write("four.json", br#"{"head_dim": 4}"#);
+    for name in ["low_freq_factor", "max_position_embeddings", "mscale", "truncate", "attention_factor"] {
+        run("rope_neox", &["config=four.json", &format!("{name}=1")]).fails(1, &[name, "config"]);
+    }
+    assert!(!folder.names().contains(&"out.safetensors".to_owned()));
+    run("rope_neox", &["config=four.json"]).succeeds();
+    folder.write("in.safetensors", &zeros(&[("freqs", "F32", &[2, 1])]));
+    for setting in ["config=four.json", "rope_theta=500000", "precision=exact", "seq_len=3"] {
+        run("rope_neox", &[setting]).fails(1, &[setting.split_once('=').unwrap().0, "freqs"]);
+    }
+    run("rope_neox", &["rotary_dim=2"]).succeeds();
+}
+
 #[test]
 fn is_listed() {
     let folder = Folder::new("rope-list");

@@ -194,17 +194,58 @@ fn lists_are_complete() {
         let x = input();
         // Every default that the list shows is what leaving the setting out means.
         let plain = def.op().run(&RopeOperands::new(&x)).unwrap().0.to_bytes().unwrap();
-        for (name, default, _) in ROPE_SETTINGS.iter().filter(|(_, default, _)| !default.is_empty()) {
-            let yarn = ["beta_fast", "beta_slow", "truncate"].contains(name);
-            let llama = ["low_freq_factor", "high_freq_factor"].contains(name);
+        for setting in ROPE_SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
+            let name = setting.name;
+            let yarn = ["beta_fast", "beta_slow", "truncate"].contains(&name);
+            let llama = ["low_freq_factor", "high_freq_factor"].contains(&name);
             if yarn && def.name != "rope_yarn" || llama && def.name != "rope_llama31" {
                 continue;
             }
-            let set = def.op().set(name, *default).unwrap().run(&RopeOperands::new(&x)).unwrap().0;
+            let set = def.op().set(name, setting.default).unwrap().run(&RopeOperands::new(&x)).unwrap().0;
             assert_eq!(set.to_bytes().unwrap(), plain, "{} {name}", def.name);
         }
     }
     assert_eq!("thd".parse(), Ok(RopeLayout::Thd));
+}
+
+#[test]
+fn settings_that_would_go_unused_are_refused() {
+    let device = Device::cpu();
+    let x = input();
+    let file = ConfigFile::new("unused", r#"{"head_dim": 16, "rope_theta": 10000.0}"#);
+    let table = Tensor::from_slice(&device, &[0.5_f32; 5 * 8], [5, 8]).unwrap();
+    let plain = RopeOperands::new(&x);
+    let tables = RopeOperands { cos: Some(table.view()), sin: Some(table.view()), ..plain };
+    let freqs = RopeOperands { freqs: Some(table.view()), ..plain };
+    let op = || rope_op("rope_neox").unwrap().op();
+    let refused = |name: &str, other: &str, result: pointwise::Result<(Tensor, Option<Tensor>)>| {
+        let message = result.err().unwrap_or_else(|| panic!("{name} beside {other}")).to_string();
+        assert!(message.contains(&format!("`{name}` contradicts `{other}`")), "{message}");
+    };
+    let parameters = ROPE_SETTINGS.iter().map(|setting| setting.name).skip_while(|name| *name != "rope_theta");
+    assert_eq!(parameters.clone().count(), 14);
+    for name in parameters.clone().chain(["rotary_dim"]) {
+        // In whatever order they are given.
+        let orders = [[("config", file.path()), (name, "16")], [(name, "16"), ("config", file.path())]];
+        for settings in orders {
+            let op = settings.iter().fold(op(), |op, (name, value)| op.set(name, *value).unwrap());
+            refused(name, "config", op.run(&plain));
+        }
+    }
+    for name in parameters.chain(["config", "precision", "seq_len"]) {
+        let op = op().set(name, "16").unwrap();
+        refused(name, "cos", op.run(&tables));
+        refused(name, "freqs", op.run(&freqs));
+    }
+    // The others say something beside each.
+    for (name, value) in [("precision", "exact"), ("seq_len", "9"), ("offset", "3"), ("direction", "backward")] {
+        op().set("config", file.path()).unwrap().set(name, value).unwrap().run(&plain).unwrap();
+    }
+    for (name, value) in [("rotary_dim", "16"), ("pairs", "interleaved"), ("output_scale", "2"), ("offset", "0")] {
+        let op = op().set(name, value).unwrap();
+        op.run(&tables).unwrap();
+        op.run(&freqs).unwrap();
+    }
 }
 
 /// A number that is too large is told so, before anything is as large.
