@@ -116,6 +116,8 @@ fn settings_are_judged() {
         run("rope_longrope", &[&format!("rotary_dim={lanes}")]).fails(1, &["rotary_dim", lanes]);
     }
     folder.write("four.json", br#"{"head_dim": 4}"#);
+    folder.write("two.json", br#"{"head_dim": 2}"#);
+    run("rope_neox", &["config=two.json"]).fails(1, &["head_dim", "`q`", "2 lanes", "have 4"]);
     for name in ["low_freq_factor", "max_position_embeddings", "mscale", "truncate", "attention_factor"] {
         run("rope_neox", &["config=four.json", &format!("{name}=1")]).fails(1, &[name, "config"]);
     }

@@ -248,6 +248,35 @@ fn settings_that_would_go_unused_are_refused() {
     }
 }
 
+#[test]
+fn a_file_of_a_model_with_other_heads_is_refused() {
+    let run = |name: &str, text: &str, lanes: usize, rotated: &str| {
+        let file = ConfigFile::new(name, text);
+        let q = Tensor::zeros(&Device::cpu(), DType::F32, [1, 3, 2, lanes]).unwrap();
+        let op = rope_op("rope_neox").unwrap().op().set("config", file.path()).unwrap();
+        op.set("rotated_lanes", rotated).unwrap().run(&RopeOperands::new(&q)).map(drop)
+    };
+    let refused = |name: &str, text: &str, lanes: usize, rotated: &str, words: &str| {
+        let message = run(name, text, lanes, rotated).unwrap_err().to_string();
+        assert!(message.contains("`head_dim` contradicts `q`") && message.contains(words), "{message}");
+    };
+    let whole = r#"{"head_dim": 64}"#;
+    run("whole", whole, 64, "lead").unwrap();
+    refused("whole-of-128", whole, 128, "lead", "heads have 64 lanes, q's have 128");
+    refused("whole-of-32", whole, 32, "lead", "heads have 64 lanes, q's have 32");
+    // The lanes that rotate may come alone.
+    let part = r#"{"head_dim": 64, "rotary_dim": 16}"#;
+    run("part", part, 64, "lead").unwrap();
+    run("part-alone", part, 16, "lead").unwrap();
+    refused("part-of-32", part, 32, "lead", "64 lanes, of which 16 rotate, q's have 32");
+    // DeepSeek's come alone, or after those that do not rotate.
+    let latent = r#"{"hidden_size": 256, "num_attention_heads": 4, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16}"#;
+    run("latent", latent, 16, "lead").unwrap();
+    run("latent-whole", latent, 48, "trail").unwrap();
+    refused("latent-lead", latent, 48, "lead", "16 lanes (48 with rotated_lanes=trail), q's have 48");
+    refused("latent-of-64", latent, 64, "trail", "q's have 64");
+}
+
 /// A number that is too large is told so, before anything is as large.
 #[test]
 fn numbers_are_judged_before_they_count() {

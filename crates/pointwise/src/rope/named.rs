@@ -263,11 +263,14 @@ impl RopeOp {
     /// The configuration for heads of `head_dim` lanes.
     ///
     /// # Errors
-    /// Bad settings, a file that cannot be read or is wrong; settings beside it of what the file has.
+    /// Bad settings, a file that cannot be read or is wrong, or whose heads have another number of lanes; settings
+    /// beside it of what the file has.
     pub fn config(&self, head_dim: usize) -> Result<RopeConfig, RopeError> {
         if let Some(path) = self.text("config") {
             self.nothing_beside("config", "the file has the parameters: leave it out")?;
-            return RopeConfig::from_path(path);
+            let config = RopeConfig::from_path(path)?;
+            self.same_heads(&config, head_dim)?;
+            return Ok(config);
         }
         let theta = self.number("rope_theta")?.unwrap_or(10_000.0);
         let kind = self.def.rope_type;
@@ -315,6 +318,22 @@ impl RopeOp {
         }
         config.validate()?;
         Ok(config)
+    }
+
+    /// Refuses the file of a model whose heads q has not: frequencies of fewer lanes would rotate a part of the head.
+    fn same_heads(&self, config: &RopeConfig, head_dim: usize) -> Result<(), RopeError> {
+        let (whole, rotated) = (config.head_dim(), config.rotary_lanes());
+        // The lanes that rotate can be a tensor of their own; DeepSeek's are also the end of a head, which is longer.
+        let trailing = config.plain_lanes.map(|plain| plain.saturating_add(rotated));
+        let at_the_end = self.text("rotated_lanes") == Some("trail") && trailing == Some(head_dim);
+        if [whole, rotated].contains(&head_dim) || at_the_end {
+            return Ok(());
+        }
+        let part = if whole == rotated { String::new() } else { format!(", of which {rotated} rotate") };
+        let end = trailing.map_or_else(String::new, |lanes| format!(" ({lanes} with rotated_lanes=trail)"));
+        let detail =
+            format!("by the file heads have {whole} lanes{part}{end}, q's have {head_dim}: give the file of q's model");
+        Err(RopeError::contradiction("head_dim", "q", detail))
     }
 
     /// The length that `dynamic` and `longrope` go by.
