@@ -345,13 +345,22 @@ fn numbers_of_a_file_are_judged_before_they_count() {
         (r#"{"head_dim": 16, "partial_rotary_factor": 1e300}"#, "`partial_rotary_factor`"),
         (r#"{"head_dim": 16, "partial_rotary_factor": -0.5}"#, "`partial_rotary_factor`"),
         (r#"{"head_dim": 16, "max_position_embeddings": 0}"#, "`max_position_embeddings`"),
-        (r#"{"head_dim": 16, "rope_scaling": {"rope_type": "default", "mrope_section": [8999999999999998, 1, 1]}}"#, "`mrope_section`"),
+        (r#"{"head_dim": 16, "rope_scaling": {"mrope_section": [8999999999999998, 1, 1]}}"#, "`mrope_section`"),
         (
-            r#"{"head_dim": 16, "rope_scaling": {"rope_type": "longrope", "factor": 2.0, "short_factor": [1.0], "long_factor": [1.0], "original_max_position_embeddings": 4096}}"#,
+            r#"{"head_dim": 16, "original_max_position_embeddings": 4096,
+                "rope_scaling": {"rope_type": "longrope", "factor": 2.0, "short_factor": [1], "long_factor": [1]}}"#,
             "`short_factor`",
         ),
-        (r#"{"head_dim": 16, "max_position_embeddings": 4, "rope_scaling": {"rope_type": "dynamic", "factor": 1e308}}"#, "`inv_freq"),
-        (r#"{"head_dim": 16, "max_position_embeddings": 4, "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "attention_factor": 1e39}}"#, "`attention_factor`"),
+        (
+            r#"{"head_dim": 16, "max_position_embeddings": 4,
+                "rope_scaling": {"rope_type": "dynamic", "factor": 1e308}}"#,
+            "`inv_freq",
+        ),
+        (
+            r#"{"head_dim": 16, "max_position_embeddings": 4,
+                "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "attention_factor": 1e39}}"#,
+            "`attention_factor`",
+        ),
     ]
     .into_iter()
     .enumerate()

@@ -190,8 +190,8 @@ impl RopeOp {
     /// frequencies and copies them to the device at every call: for a loop, take a [`RopeKernel`].
     ///
     /// # Errors
-    /// Bad settings, or settings of the frequencies beside a table; what [`RopeOp::config`], [`RopeConfig::frequencies`]
-    /// and [`RopeKernel::run`] report.
+    /// Bad settings, or settings of the frequencies beside a table; what [`RopeOp::config`],
+    /// [`RopeConfig::frequencies`] and [`RopeKernel::run`] report.
     pub fn run(&self, operands: &RopeOperands<'_>) -> Result<(Tensor, Option<Tensor>)> {
         let q = &operands.q;
         let layout = self.parsed::<RopeLayout>("layout")?.unwrap_or_default();
