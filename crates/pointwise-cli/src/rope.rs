@@ -28,7 +28,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run, def: &'static RopeDef) -> Re
     if args.strategy != Strategy::Auto {
         return Err(Error::Usage(format!("{} chooses its strategy itself: leave --strategy out", def.name)));
     }
-    let op = settle(def, &args.set)?;
+    let op = parse_settings(def, &args.set)?;
     let input = input(args)?;
     let target = Target::new(&args.output)?;
     let device = device(&args.device)?;
@@ -61,13 +61,13 @@ pub(crate) fn run(out: &mut impl Write, args: &Run, def: &'static RopeDef) -> Re
 }
 
 /// The op with its settings.
-fn settle(def: &'static RopeDef, settings: &[(String, String)]) -> Result<RopeOp> {
+fn parse_settings(def: &'static RopeDef, settings: &[(String, String)]) -> Result<RopeOp> {
     let mut op = def.op();
     for (i, (name, value)) in settings.iter().enumerate() {
         if settings[..i].iter().any(|(earlier, _)| earlier == name) {
             return Err(Error::Usage(format!("--set {name} is given twice")));
         }
-        let names = ROPE_SETTINGS.iter().map(|(name, ..)| *name);
+        let names = ROPE_SETTINGS.iter().map(|setting| setting.name);
         if !names.clone().any(|known| known == name) {
             let near = did_you_mean(&nearest(name, names.clone()));
             let known = names.collect::<Vec<_>>().join(", ");
@@ -88,9 +88,9 @@ pub(crate) fn descriptions() -> impl Iterator<Item = Value> {
     ROPE.iter().map(|def| {
         let parameters: Vec<_> = ROPE_SETTINGS
             .iter()
-            .map(|(name, default, doc)| {
-                let default = if default.is_empty() { Value::Null } else { json!(default) };
-                json!({ "name": name, "default": default, "doc": doc })
+            .map(|setting| {
+                let default = if setting.default.is_empty() { Value::Null } else { json!(setting.default) };
+                json!({ "name": setting.name, "default": default, "doc": setting.doc })
             })
             .collect();
         let types = TYPES.map(DType::name);

@@ -68,6 +68,68 @@ fn faults() {
     folder.run(&["run", "rope_neo", "in.safetensors", "-o", "out.safetensors"]).fails(2, &["rope_neox"]);
 }
 
+/// A file of zeros: q, two of everything unless given, and what else is given by name, type and shape.
+fn zeros(given: &[(&str, &str, &[usize])]) -> Vec<u8> {
+    let q: (&str, &str, &[usize]) = ("q", "F32", &[2, 2, 2, 2]);
+    let q = Some(q).filter(|_| given.iter().all(|(name, ..)| *name != "q"));
+    let (mut header, mut end) = (serde_json::Map::new(), 0);
+    for (name, dtype, shape) in q.iter().chain(given) {
+        let start = end;
+        end += shape.iter().product::<usize>() * if *dtype == "I64" { 8 } else { 4 };
+        header.insert((*name).to_owned(), json!({ "dtype": dtype, "shape": shape, "data_offsets": [start, end] }));
+    }
+    file(&serde_json::Value::from(header).to_string(), &vec![0; end])
+}
+
+/// Operands of any rank are refused by name.
+#[test]
+fn ranks() {
+    let folder = Folder::new("rope-ranks");
+    let run = |others: &[(&str, &str, &[usize])]| {
+        folder.write("in.safetensors", &zeros(others));
+        folder.run(&["run", "rope_neox", "in.safetensors", "-o", "out.safetensors", "--device", "cpu"])
+    };
+    let dims: &[usize] = &[3; 9];
+    for rank in [0, 1, 5, 8, 9] {
+        for (name, dtype) in [("k", "F32"), ("position_ids", "I64"), ("freqs", "F32")] {
+            run(&[(name, dtype, &dims[..rank])]).fails(1, &[name]);
+        }
+        run(&[("cos", "F32", &dims[..rank]), ("sin", "F32", &dims[..rank])]).fails(1, &["cos"]);
+        run(&[("cos", "F32", &[2, 1]), ("sin", "F32", &dims[..rank])]).fails(1, &["sin"]);
+        run(&[("q", "F32", &dims[..rank])]).fails(1, &["q"]);
+    }
+    run(&[("freqs", "F32", &[2, 1])]).succeeds();
+    run(&[("q", "F32", &[2, 0, 2, 2])]).succeeds();
+}
+
+/// Numbers that are too large, and settings that would go unused, are refused before anything is written.
+#[test]
+fn settings_are_judged() {
+    let folder = Folder::new("rope-settings");
+    let run = |op: &str, settings: &[&str]| {
+        let settings: Vec<_> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+        let call = ["run", op, "in.safetensors", "-o", "out.safetensors", "--device", "cpu"];
+        folder.run(&[&call[..], &settings].concat())
+    };
+    folder.write("in.safetensors", &input());
+    for lanes in ["18446744073709551614", "2000000000000"] {
+        run("rope_longrope", &[&format!("rotary_dim={lanes}")]).fails(1, &["rotary_dim", lanes]);
+    }
+    folder.write("four.json", br#"{"head_dim": 4}"#);
+    folder.write("two.json", br#"{"head_dim": 2}"#);
+    run("rope_neox", &["config=two.json"]).fails(1, &["head_dim", "`q`", "2 lanes", "have 4"]);
+    for name in ["low_freq_factor", "max_position_embeddings", "mscale", "truncate", "attention_factor"] {
+        run("rope_neox", &["config=four.json", &format!("{name}=1")]).fails(1, &[name, "config"]);
+    }
+    assert!(!folder.names().contains(&"out.safetensors".to_owned()));
+    run("rope_neox", &["config=four.json"]).succeeds();
+    folder.write("in.safetensors", &zeros(&[("freqs", "F32", &[2, 1])]));
+    for setting in ["config=four.json", "rope_theta=500000", "precision=exact", "seq_len=3"] {
+        run("rope_neox", &[setting]).fails(1, &[setting.split_once('=').unwrap().0, "freqs"]);
+    }
+    run("rope_neox", &["rotary_dim=2"]).succeeds();
+}
+
 #[test]
 fn is_listed() {
     let folder = Folder::new("rope-list");

@@ -204,6 +204,25 @@ fn a_users_rule() {
     assert_eq!(frequencies.rotary_dim(), 16);
 }
 
+/// A rule is asked for no more lanes than a head can have.
+#[test]
+fn a_rule_of_too_many_lanes_is_refused() {
+    struct Wide(usize);
+    impl FrequencyRule for Wide {
+        fn rotary_dim(&self) -> usize {
+            self.0
+        }
+        fn inv_freq(&self, _i: usize, _rotary_dim: usize) -> f64 {
+            1.0
+        }
+    }
+    for lanes in [0, 3, (1 << 20) + 2, 2_000_000_000_000, usize::MAX - 1] {
+        let message = Wide(lanes).frequencies(0).unwrap_err().to_string();
+        assert!(message.contains(&format!("`rotary_dim` is {lanes}")), "{message}");
+    }
+    assert_eq!(Wide(1 << 20).frequencies(0).unwrap().rotary_dim(), 1 << 20);
+}
+
 /// Every mistake is an error whose message names the key.
 #[test]
 fn mistakes_are_named() {

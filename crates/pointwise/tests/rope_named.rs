@@ -13,6 +13,27 @@ fn input() -> Tensor {
     Tensor::from_slice(&Device::cpu(), &values, SHAPE).unwrap()
 }
 
+/// A config.json that goes away with the test.
+struct ConfigFile(std::path::PathBuf);
+
+impl ConfigFile {
+    fn new(name: &str, text: &str) -> ConfigFile {
+        let path = std::env::temp_dir().join(format!("pointwise-{name}-{}-config.json", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        ConfigFile(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for ConfigFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 fn by_kernel(config: &RopeConfig, pairs: RopePairs, offset: i64) -> Vec<f32> {
     let frequencies = RopeFrequencies::new(&Device::cpu(), &config.frequencies(0).unwrap()).unwrap();
     let angles = RopeAngles::Frequencies(&frequencies, RopePrecision::Hf);
@@ -114,19 +135,16 @@ fn operands_take_the_place_of_frequencies() {
 #[test]
 fn three_ids_a_token_go_by_the_configurations_sections() {
     let x = input();
-    let folder = std::env::temp_dir().join(format!("pointwise-mrope-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("config.json");
     let text = r#"{"model_type": "qwen2_vl", "hidden_size": 32, "num_attention_heads": 2, "rope_theta": 10000.0,
         "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}"#;
-    std::fs::write(&path, text).unwrap();
+    let file = ConfigFile::new("mrope", text);
     let ids = [[0_i64, 1, 2, 3, 4], [7, 7, 8, 9, 9], [5, 6, 5, 6, 5]];
     let flat = Tensor::from_slice(&Device::cpu(), ids.as_flattened(), [3, 5]).unwrap();
     let operands = RopeOperands { position_ids: Some(flat.view()), ..RopeOperands::new(&x) };
-    let op = rope_op("rope_neox").unwrap().op().set("config", path.to_str().unwrap()).unwrap();
+    let op = rope_op("rope_neox").unwrap().op().set("config", file.path()).unwrap();
     let (ours, _) = op.run(&operands).unwrap();
 
-    let config = RopeConfig::from_path(&path).unwrap();
+    let config = RopeConfig::from_path(file.path()).unwrap();
     let tokens: Vec<[i64; 3]> = (0..5).map(|token| [0, 1, 2].map(|axis| ids[axis][token])).collect();
     let axes = config.mrope().unwrap().axes();
     let (cos, sin) = config.frequencies(0).unwrap().cos_sin_mrope(&tokens, &axes, RopePrecision::Hf).unwrap();
@@ -136,7 +154,6 @@ fn three_ids_a_token_go_by_the_configurations_sections() {
     for (our, their) in ours.to_vec::<f32>().unwrap().into_iter().zip(theirs.to_vec::<f32>().unwrap()) {
         assert!((our - their).abs() < 3e-7, "{our} {their}");
     }
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -177,15 +194,181 @@ fn lists_are_complete() {
         let x = input();
         // Every default that the list shows is what leaving the setting out means.
         let plain = def.op().run(&RopeOperands::new(&x)).unwrap().0.to_bytes().unwrap();
-        for (name, default, _) in ROPE_SETTINGS.iter().filter(|(_, default, _)| !default.is_empty()) {
-            let yarn = ["beta_fast", "beta_slow", "truncate"].contains(name);
-            let llama = ["low_freq_factor", "high_freq_factor"].contains(name);
+        for setting in ROPE_SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
+            let name = setting.name;
+            let yarn = ["beta_fast", "beta_slow", "truncate"].contains(&name);
+            let llama = ["low_freq_factor", "high_freq_factor"].contains(&name);
             if yarn && def.name != "rope_yarn" || llama && def.name != "rope_llama31" {
                 continue;
             }
-            let set = def.op().set(name, *default).unwrap().run(&RopeOperands::new(&x)).unwrap().0;
+            let set = def.op().set(name, setting.default).unwrap().run(&RopeOperands::new(&x)).unwrap().0;
             assert_eq!(set.to_bytes().unwrap(), plain, "{} {name}", def.name);
         }
     }
     assert_eq!("thd".parse(), Ok(RopeLayout::Thd));
+}
+
+#[test]
+fn settings_that_would_go_unused_are_refused() {
+    let device = Device::cpu();
+    let x = input();
+    let file = ConfigFile::new("unused", r#"{"head_dim": 16, "rope_theta": 10000.0}"#);
+    let table = Tensor::from_slice(&device, &[0.5_f32; 5 * 8], [5, 8]).unwrap();
+    let plain = RopeOperands::new(&x);
+    let tables = RopeOperands { cos: Some(table.view()), sin: Some(table.view()), ..plain };
+    let freqs = RopeOperands { freqs: Some(table.view()), ..plain };
+    let op = || rope_op("rope_neox").unwrap().op();
+    let refused = |name: &str, other: &str, result: pointwise::Result<(Tensor, Option<Tensor>)>| {
+        let message = result.err().unwrap_or_else(|| panic!("{name} beside {other}")).to_string();
+        assert!(message.contains(&format!("`{name}` contradicts `{other}`")), "{message}");
+    };
+    let parameters = ROPE_SETTINGS.iter().map(|setting| setting.name).skip_while(|name| *name != "rope_theta");
+    assert_eq!(parameters.clone().count(), 14);
+    for name in parameters.clone().chain(["rotary_dim"]) {
+        // In whatever order they are given.
+        let orders = [[("config", file.path()), (name, "16")], [(name, "16"), ("config", file.path())]];
+        for settings in orders {
+            let op = settings.iter().fold(op(), |op, (name, value)| op.set(name, *value).unwrap());
+            refused(name, "config", op.run(&plain));
+        }
+    }
+    for name in parameters.chain(["config", "precision", "seq_len"]) {
+        let op = op().set(name, "16").unwrap();
+        refused(name, "cos", op.run(&tables));
+        refused(name, "freqs", op.run(&freqs));
+    }
+    // The others say something beside each.
+    for (name, value) in [("precision", "exact"), ("seq_len", "9"), ("offset", "3"), ("direction", "backward")] {
+        op().set("config", file.path()).unwrap().set(name, value).unwrap().run(&plain).unwrap();
+    }
+    for (name, value) in [("rotary_dim", "16"), ("pairs", "interleaved"), ("output_scale", "2"), ("offset", "0")] {
+        let op = op().set(name, value).unwrap();
+        op.run(&tables).unwrap();
+        op.run(&freqs).unwrap();
+    }
+}
+
+#[test]
+fn a_file_of_a_model_with_other_heads_is_refused() {
+    let run = |name: &str, text: &str, lanes: usize, rotated: &str| {
+        let file = ConfigFile::new(name, text);
+        let q = Tensor::zeros(&Device::cpu(), DType::F32, [1, 3, 2, lanes]).unwrap();
+        let op = rope_op("rope_neox").unwrap().op().set("config", file.path()).unwrap();
+        op.set("rotated_lanes", rotated).unwrap().run(&RopeOperands::new(&q)).map(drop)
+    };
+    let refused = |name: &str, text: &str, lanes: usize, rotated: &str, words: &str| {
+        let message = run(name, text, lanes, rotated).unwrap_err().to_string();
+        assert!(message.contains("`head_dim` contradicts `q`") && message.contains(words), "{message}");
+    };
+    let whole = r#"{"head_dim": 64}"#;
+    run("whole", whole, 64, "lead").unwrap();
+    refused("whole-of-128", whole, 128, "lead", "heads have 64 lanes, q's have 128");
+    refused("whole-of-32", whole, 32, "lead", "heads have 64 lanes, q's have 32");
+    // The lanes that rotate may come alone.
+    let part = r#"{"head_dim": 64, "rotary_dim": 16}"#;
+    run("part", part, 64, "lead").unwrap();
+    run("part-alone", part, 16, "lead").unwrap();
+    refused("part-of-32", part, 32, "lead", "64 lanes, of which 16 rotate, q's have 32");
+    // DeepSeek's come alone, or after those that do not rotate.
+    let latent = r#"{"hidden_size": 256, "num_attention_heads": 4, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16}"#;
+    run("latent", latent, 16, "lead").unwrap();
+    run("latent-whole", latent, 48, "trail").unwrap();
+    refused("latent-lead", latent, 48, "lead", "16 lanes (48 with rotated_lanes=trail), q's have 48");
+    refused("latent-of-64", latent, 64, "trail", "q's have 64");
+}
+
+/// A number that is too large is told so, before anything is as large.
+#[test]
+fn numbers_are_judged_before_they_count() {
+    let x = input();
+    let refused = |name: &str, settings: &[(&str, &str)], word: &str| {
+        let op = settings.iter().fold(rope_op(name).unwrap().op(), |op, (name, value)| op.set(name, *value).unwrap());
+        let message = op.run(&RopeOperands::new(&x)).unwrap_err().to_string();
+        assert!(message.contains(&format!("`{word}")), "{settings:?}: {message}");
+    };
+    for def in ROPE {
+        for lanes in ["18446744073709551614", "18446744073709551615", "2000000000000", "0", "-2", "1e3", "nan"] {
+            refused(def.name, &[("rotary_dim", lanes)], "rotary_dim");
+        }
+        for theta in ["nan", "inf", "-1", "0", "1e39", "1e-60"] {
+            refused(def.name, &[("rope_theta", theta)], "rope_theta");
+        }
+        for offset in ["9223372036854775807", "-9223372036854775809"] {
+            let message = def.op().set("offset", offset).unwrap().run(&RopeOperands::new(&x)).unwrap_err().to_string();
+            assert!(message.contains("offset"), "{message}");
+        }
+        refused(def.name, &[("seq_len", "-1")], "seq_len");
+        def.op().set("seq_len", "18446744073709551615").unwrap().run(&RopeOperands::new(&x)).unwrap();
+    }
+    for (name, setting) in [
+        ("rope_llama31", "factor"),
+        ("rope_llama31", "low_freq_factor"),
+        ("rope_llama31", "high_freq_factor"),
+        ("rope_llama31", "original_max_position_embeddings"),
+        ("rope_yarn", "beta_fast"),
+        ("rope_yarn", "beta_slow"),
+        ("rope_yarn", "mscale"),
+        ("rope_yarn", "mscale_all_dim"),
+        ("rope_yarn", "attention_factor"),
+        ("rope_longrope", "attention_factor"),
+        ("rope_longrope", "max_position_embeddings"),
+        ("rope_longrope", "short_factor"),
+        ("rope_longrope", "long_factor"),
+    ] {
+        for value in ["nan", "inf", "-1", "1e999"] {
+            refused(name, &[(setting, value)], setting);
+        }
+    }
+    // Not finite, or nothing, as a kernel has it.
+    for factor in ["1e39", "1e-60"] {
+        refused("rope_yarn", &[("attention_factor", factor)], "attention_factor");
+    }
+    let wide = Tensor::zeros(&Device::cpu(), DType::F32, [1, 1, 1, (1 << 20) + 2]).unwrap();
+    for def in ROPE {
+        let message = def.op().run(&RopeOperands::new(&wide)).unwrap_err().to_string();
+        assert!(message.contains("`head_dim` is 1048578"), "{message}");
+    }
+}
+
+#[test]
+fn numbers_of_a_file_are_judged_before_they_count() {
+    let x = input();
+    for (i, (text, word)) in [
+        (r#"{"head_dim": 8999999999999998}"#, "`head_dim`"),
+        (r#"{"head_dim": 18446744073709551614}"#, "`head_dim`"),
+        (r#"{"head_dim": -16}"#, "`head_dim`"),
+        (r#"{"head_dim": 1e999}"#, "config.json"),
+        (r#"{"head_dim": 16, "rotary_dim": 8999999999999998}"#, "`rotary_dim`"),
+        (r#"{"hidden_size": 8999999999999998, "num_attention_heads": 1}"#, "`head_dim`"),
+        (r#"{"hidden_size": 1, "num_attention_heads": 8999999999999998}"#, "`head_dim`"),
+        (r#"{"qk_rope_head_dim": 8999999999999998, "qk_nope_head_dim": 8999999999999998}"#, "`head_dim`"),
+        (r#"{"head_dim": 16, "partial_rotary_factor": 1e300}"#, "`partial_rotary_factor`"),
+        (r#"{"head_dim": 16, "partial_rotary_factor": -0.5}"#, "`partial_rotary_factor`"),
+        (r#"{"head_dim": 16, "max_position_embeddings": 0}"#, "`max_position_embeddings`"),
+        (r#"{"head_dim": 16, "rope_scaling": {"mrope_section": [8999999999999998, 1, 1]}}"#, "`mrope_section`"),
+        (
+            r#"{"head_dim": 16, "original_max_position_embeddings": 4096,
+                "rope_scaling": {"rope_type": "longrope", "factor": 2.0, "short_factor": [1], "long_factor": [1]}}"#,
+            "`short_factor`",
+        ),
+        (
+            r#"{"head_dim": 16, "max_position_embeddings": 4,
+                "rope_scaling": {"rope_type": "dynamic", "factor": 1e308}}"#,
+            "`inv_freq",
+        ),
+        (
+            r#"{"head_dim": 16, "max_position_embeddings": 4,
+                "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "attention_factor": 1e39}}"#,
+            "`attention_factor`",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let file = ConfigFile::new(&format!("numbers-{i}"), text);
+        let op = rope_op("rope_neox").unwrap().op().set("config", file.path()).unwrap();
+        let result = op.set("seq_len", "18446744073709551615").unwrap().run(&RopeOperands::new(&x));
+        let message = result.err().unwrap_or_else(|| panic!("{text}")).to_string();
+        assert!(message.contains(word), "{text}: {message}");
+    }
 }

@@ -8,7 +8,7 @@ use pointwise::{DType, Device, Stream, Tensor, bf16};
 
 use crate::Outcome;
 use crate::logical::Logical;
-use crate::oracle::Angles;
+use crate::oracle::{Angles, SOURCES};
 
 /// What is refused, and in which words.
 pub(crate) fn mistakes(device: &Device) -> Outcome {
@@ -69,9 +69,62 @@ pub(crate) fn mistakes(device: &Device) -> Outcome {
     let mut target = q.try_clone()?;
     let result = kernel().run_into(&q, Some(k.view()), &mut target, None);
     refused("an output", result.map(|()| (target, None)), "give both")?;
-    // Nothing to do is no mistake.
-    let none = Tensor::zeros(device, DType::F32, [2, 0, 4, 32])?;
-    kernel().run(&none, None)?;
+    let scalar = Tensor::zeros(device, DType::F32, Vec::new())?;
+    refused(
+        "a scalar table",
+        RopeKernel::new(RopeAngles::Raw(scalar.view()), RopePairs::Half).run(&q, None),
+        "`freqs`",
+    )?;
+    Ok(())
+}
+
+/// Nothing to do is no mistake: tensors without batch entries, tokens or heads, in every layout and way.
+pub(crate) fn nothing_to_do(device: &Device) -> Outcome {
+    let lanes = 64;
+    let angles = Angles::new(device, DType::F32, lanes, 128);
+    let shape = |layout: RopeLayout, [batch, seq, heads]: [usize; 3]| match layout {
+        RopeLayout::Bshd => vec![batch, seq, heads, lanes],
+        RopeLayout::Bhsd => vec![batch, heads, seq, lanes],
+        RopeLayout::Sbhd => vec![seq, batch, heads, lanes],
+        RopeLayout::Thd => vec![batch * seq, heads, lanes],
+        RopeLayout::Sd => vec![0, lanes],
+    };
+    let zeros = |shape: Vec<usize>| Tensor::zeros(device, DType::F32, shape);
+    for layout in [RopeLayout::Bshd, RopeLayout::Bhsd, RopeLayout::Sbhd, RopeLayout::Thd, RopeLayout::Sd] {
+        for [batch, seq, heads, k_heads] in [[0, 128, 32, 8], [1, 0, 32, 8], [1, 128, 0, 0], [0, 0, 0, 0]] {
+            let mut q = zeros(shape(layout, [batch, seq, heads]))?;
+            let mut k = zeros(shape(layout, [batch, seq, k_heads]))?;
+            for (source, shared) in SOURCES.into_iter().flat_map(|source| [(source, true), (source, false)]) {
+                let kernel = RopeKernel::new(angles.of(source), RopePairs::Half).layout(layout);
+                for kernel in [kernel.clone(), kernel.shared_angles(shared)] {
+                    let (q_out, k_out) = kernel.run(&q, Some(k.view()))?;
+                    if [Some(&q_out), k_out.as_ref()].into_iter().flatten().any(|out| out.numel() > 0) {
+                        return Err(format!("{source} {layout:?}: something of nothing").into());
+                    }
+                    kernel.run(&q, None)?;
+                    kernel.run_inplace(&mut q, Some(k.view_mut()))?;
+                }
+            }
+        }
+    }
+    one_side_without_heads(device, &angles)
+}
+
+/// k is rotated beside a q that has no heads.
+fn one_side_without_heads(device: &Device, angles: &Angles) -> Outcome {
+    let x = Logical::random([2, 128, 3, 64], DType::F32, 23);
+    for layout in [RopeLayout::Bshd, RopeLayout::Bhsd, RopeLayout::Sbhd] {
+        let k = x.tensor(device, DType::F32, layout);
+        let none = Logical { dims: [2, 128, 0, 64], values: Vec::new() }.tensor(device, DType::F32, layout);
+        for (source, shared) in SOURCES.into_iter().flat_map(|source| [(source, true), (source, false)]) {
+            let kernel = RopeKernel::new(angles.of(source), RopePairs::Half).layout(layout).shared_angles(shared);
+            let (_, beside) = kernel.run(&none, Some(k.view()))?;
+            let (alone, _) = kernel.run(&k, None)?;
+            if beside.map(|beside| beside.to_bytes()).transpose()? != Some(alone.to_bytes()?) {
+                return Err(format!("{source} {layout:?}: k beside no heads differs from k alone").into());
+            }
+        }
+    }
     Ok(())
 }
 

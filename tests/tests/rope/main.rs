@@ -11,7 +11,7 @@ mod models;
 mod oracle;
 mod positions;
 
-use calls::{beyond_31_bits, graph_capture, mistakes};
+use calls::{beyond_31_bits, graph_capture, mistakes, nothing_to_do};
 use designs::{golden_outputs, source_designs, users_rule};
 use gradients::{folded_softmax_scale, there_and_back};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -48,6 +48,7 @@ fn main() {
     add("folded_softmax_scale", folded_softmax_scale);
     add("users_rule", users_rule);
     add("mistakes", mistakes);
+    add("nothing_to_do", nothing_to_do);
     if device.is_cuda() {
         add("graph_capture", graph_capture);
         trials.push(Trial::test("beyond_2_to_31", move || beyond_31_bits(&device)).with_ignored_flag(true));

@@ -22,7 +22,7 @@ pub(super) struct Call {
     pub(super) dtype: DType,
     pub(super) device: Device,
     pub(super) source: Source,
-    /// How it is launched; the CPU needs to know nothing.
+    /// How it is launched; none on the CPU, and where there is nothing to rotate.
     pub(super) plan: Option<Plan>,
     pub(super) pointers: Pointers,
     pub(super) walk: Walk,
@@ -107,7 +107,7 @@ impl RopeKernel<'_> {
             Some(info) => {
                 let (multiprocessors, l2_bytes) = (info.multiprocessors, info.l2_bytes as u64);
                 let planned = Planned { multiprocessors, l2_bytes, dtype, source, pointers: &pointers };
-                Some(plan(&self.launch, &planned, &mut walk)?)
+                plan(&self.launch, &planned, &mut walk)?
             }
             None => None,
         };
@@ -170,8 +170,9 @@ impl RopeKernel<'_> {
             }
         };
         let factor = self.attention_factor.unwrap_or(factor);
-        if !factor.is_finite() {
-            return Err(RopeError::invalid("attention_factor", factor, "give a finite number").into());
+        // As the kernels have it.
+        if !(factor as f32).is_finite() {
+            return Err(RopeError::invalid("attention_factor", factor, "give a finite number that fits f32").into());
         }
         walk.factor = factor as f32;
         Ok((source, rotary_dim, per_token))

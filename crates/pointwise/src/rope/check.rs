@@ -174,25 +174,24 @@ pub(super) fn table(name: &'static str, view: &TensorView<'_>, types: &[DType], 
         return Err(ErrorKind::DType { op: name.to_owned(), got: view.dtype(), allowed: types.to_vec() }.into());
     }
     let (shape, strides) = (view.shape(), view.strides());
-    let last = shape.rank().saturating_sub(1);
-    if view.numel() > 0 && shape[last] > 1 && strides[last] != 1 {
-        let what = "a table, in its last dimension,";
-        return Err(ErrorKind::NotContiguous { what, shape: *shape, strides: strides.to_vec() }.into());
-    }
-    let table = |strides, rows, per_token| Table { strides, rows, per_token, name, width: shape[last] };
-    let rows = |dim: usize| shape[dim] as i64;
-    match **shape {
-        [_, _] => Ok(table([0, strides[0]], rows(0), false)),
-        [_, 1, 1, _] => Ok(table([0, strides[0]], rows(0), false)),
-        [batch, seq, _] if seq == of.seq && (batch == 1 || batch == of.batch) => {
+    let table = |strides, rows, per_token, width| Table { strides, rows, per_token, name, width };
+    // Before anything is asked of the last dimension, which a table may not have.
+    let table = match **shape {
+        [rows, width] | [rows, 1, 1, width] => table([0, strides[0]], rows as i64, false, width),
+        [batch, seq, width] if seq == of.seq && (batch == 1 || batch == of.batch) => {
             let over_batch = if batch == 1 { 0 } else { strides[0] };
-            Ok(table([over_batch, strides[1]], i64::MAX, true))
+            table([over_batch, strides[1]], i64::MAX, true, width)
         }
         _ => {
             let expected = format!("[rows, width], [rows, 1, 1, width] or [{}, {}, width]", of.batch, of.seq);
-            Err(RopeError::invalid(name, shape, &format!("its shape must be {expected}")).into())
+            return Err(RopeError::invalid(name, shape, &format!("its shape must be {expected}")).into());
         }
+    };
+    if view.numel() > 0 && table.width > 1 && strides.last() != Some(&1) {
+        let what = "a table, in its last dimension,";
+        return Err(ErrorKind::NotContiguous { what, shape: *shape, strides: strides.to_vec() }.into());
     }
+    Ok(table)
 }
 
 impl Table {
@@ -242,7 +241,10 @@ pub(super) fn beyond(first: i64, last: i64, rows: i64) -> ErrorKind {
     ErrorKind::Parameter {
         name: "positions",
         value: format!("{first} to {last}"),
-        why: format!("the table has the rows 0 to {}: make it longer, or choose OutOfRange::Identity", rows - 1),
+        why: match rows {
+            0 => "the table has no rows: make it longer".to_owned(),
+            _ => format!("the table has the rows 0 to {}: make it longer, or leave such tokens as they are", rows - 1),
+        },
     }
 }
 

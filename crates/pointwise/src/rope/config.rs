@@ -39,6 +39,8 @@ pub struct RopeConfig {
     pub(super) short_factor: Option<Vec<f64>>,
     pub(super) long_factor: Option<Vec<f64>>,
     pub(super) mrope: Option<MropeSections>,
+    /// DeepSeek's `qk_nope_head_dim`: the lanes in front of those that rotate, where both are one tensor.
+    pub(super) plain_lanes: Option<usize>,
 }
 
 /// Setters of one form: `name: type, doc`.
@@ -78,6 +80,7 @@ impl RopeConfig {
             short_factor: None,
             long_factor: None,
             mrope: None,
+            plain_lanes: None,
         }
     }
 

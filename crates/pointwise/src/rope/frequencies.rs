@@ -1,7 +1,7 @@
 //! From a configuration, or a user's own rule, to the frequencies that a kernel uses.
 
 use super::number::{Double, Number};
-use super::{RopeConfig, RopeError, formulas};
+use super::{RopeConfig, RopeError, formulas, validate};
 
 /// The inverse frequencies of one sequence, in the forms that the kernels take. Each list has `rotary_dim / 2` entries.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,8 @@ impl Frequencies {
     ///
     /// # Errors
     ///
-    /// [`RopeError::InvalidValue`] if the list is empty or a number is not finite, or the attention factor not above 0.
+    /// [`RopeError::InvalidValue`] if the list is empty, or in f32 a number is not finite or the attention factor not
+    /// above 0.
     pub fn from_inv_freq(inv_freq: &[f32], attention_factor: f64) -> Result<Self, RopeError> {
         let exact = inv_freq.iter().map(|inverse| f64::from(*inverse)).collect();
         Self::from_inv_freq_f64(exact, attention_factor)
@@ -55,8 +56,10 @@ impl Frequencies {
             let name = format!("inv_freq[{at}]");
             return Err(RopeError::invalid(&name, self.inv_freq_f64[at], "every frequency must be finite in f32"));
         }
-        if !(self.attention_factor.is_finite() && self.attention_factor > 0.0) {
-            let expected = "give a finite number above 0";
+        // Kernels have it in f32.
+        let factor = self.attention_factor as f32;
+        if !(factor.is_finite() && factor > 0.0) {
+            let expected = "give a finite number above 0 that fits f32";
             return Err(RopeError::invalid("attention_factor", self.attention_factor, expected));
         }
         Ok(self)
@@ -158,12 +161,9 @@ impl FrequencySource for Frequencies {
 impl<R: FrequencyRule + ?Sized> FrequencySource for R {
     fn frequencies(&self, _seq_len: u64) -> Result<Frequencies, RopeError> {
         let rotary_dim = self.rotary_dim();
-        if rotary_dim == 0 || !rotary_dim.is_multiple_of(2) {
-            return Err(RopeError::invalid(
-                "rotary_dim",
-                rotary_dim,
-                "lanes rotate in pairs; make it even and above 0",
-            ));
+        if rotary_dim == 0 || !rotary_dim.is_multiple_of(2) || rotary_dim > validate::MOST_LANES {
+            let expected = format!("lanes rotate in pairs; make it even, above 0, at most {}", validate::MOST_LANES);
+            return Err(RopeError::invalid("rotary_dim", rotary_dim, &expected));
         }
         let exact = (0..rotary_dim / 2).map(|i| self.inv_freq(i, rotary_dim)).collect();
         Frequencies::from_inv_freq_f64(exact, self.attention_factor())

@@ -201,6 +201,7 @@ fn read(text: &str, layer_type: Option<&str>) -> Result<RopeConfig, RopeError> {
         (given, _) => given,
     };
     config.rotary_dim = rotary_dim.filter(|_| share.is_none() || keys.get(&["rotary_dim"]).is_some());
+    config.plain_lanes = keys.whole(&["qk_nope_head_dim"])?.map(|lanes| lanes as usize);
     config.max_position_embeddings = keys.whole(&["max_position_embeddings", "n_positions"])?;
     config.original_max_position_embeddings = agreed(
         "original_max_position_embeddings",

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use super::call::Call;
 use super::check;
-use super::plan::{Settings, Template, entry};
+use super::plan::{Settings, Template, entry, has_work};
 use super::{OutOfRange, RopeAngles, RopeDirection, RopeLayout, RopePairs, RopePositions, RotatedLanes};
 use crate::cuda::{self, Context, Grid};
 use crate::error::{ErrorKind, Result};
@@ -239,7 +239,7 @@ impl<'a> RopeKernel<'a> {
         targets: (*mut u8, Option<*mut u8>),
     ) -> Result<()> {
         let call = self.call(inputs, outputs, targets)?;
-        if call.walk.tokens == 0 || call.walk.q.heads + call.walk.k.heads == 0 {
+        if !has_work(&call.walk) {
             return Ok(());
         }
         match call.device.context() {

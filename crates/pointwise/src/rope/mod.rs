@@ -31,8 +31,8 @@ pub use error::RopeError;
 pub use frequencies::{Frequencies, FrequencyRule, FrequencySource, turns};
 pub use kernel::RopeKernel;
 pub use named::{
-    ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeOp, RopeOperands, rope_llama31, rope_longrope, rope_neox,
-    rope_non_neox, rope_op, rope_yarn,
+    ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeOp, RopeOperands, RopeSetting, rope_llama31, rope_longrope,
+    rope_neox, rope_non_neox, rope_op, rope_yarn,
 };
 pub use options::{
     OutOfRange, RopeAngles, RopeDirection, RopeFrequencies, RopeLayout, RopePairs, RopePositions, RotatedLanes,

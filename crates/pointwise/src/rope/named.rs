@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{
     OutOfRange, RopeAngles, RopeConfig, RopeDirection, RopeError, RopeFrequencies, RopeKernel, RopeLayout, RopePairs,
-    RopePositions, RopePrecision, RopeType,
+    RopePositions, RopePrecision, RopeType, RotatedLanes, check, validate,
 };
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView};
@@ -59,32 +59,69 @@ pub static ROPE: &[RopeDef] = &[
 /// The operands of a named op, in the order that files and the command name them. Only `q` must be there.
 pub const ROPE_ARGUMENTS: [&str; 6] = ["q", "k", "position_ids", "cos", "sin", "freqs"];
 
-/// The settings of a named op: names, defaults as text (empty where it depends on the op or the tensors), meaning.
-pub const ROPE_SETTINGS: &[(&str, &str, &str)] = &[
-    ("layout", "bshd", "order of the dimensions: bshd, bhsd, sbhd, thd, or sd for one head"),
-    ("pairs", "", "half, interleaved or interleaved_to_half; default: the op's"),
-    ("rotary_dim", "", "lanes that rotate; default: all"),
-    ("rotated_lanes", "lead", "lead or trail: where the rotated lanes are"),
-    ("offset", "0", "the first token's position"),
-    ("output_scale", "1", "multiplies every lane of q and k"),
-    ("direction", "forward", "forward or backward"),
-    ("precision", "hf", "hf (f32 angles, as models were trained) or exact (right at every position)"),
-    ("seq_len", "", "the length longrope goes by; default: the largest position known + 1"),
-    ("config", "", "path of a model's config.json, instead of the parameters below"),
-    ("rope_theta", "10000", "base"),
-    ("factor", "", "by how much the context is stretched: llama31 8, yarn 16"),
-    ("low_freq_factor", "1", "llama31"),
-    ("high_freq_factor", "4", "llama31"),
-    ("original_max_position_embeddings", "", "trained length: llama31 8192, yarn and longrope 4096"),
-    ("max_position_embeddings", "", "reached length; longrope: 4096"),
-    ("beta_fast", "32", "yarn"),
-    ("beta_slow", "1", "yarn"),
-    ("truncate", "true", "yarn: whole bounds of the ramp"),
-    ("mscale", "", "yarn"),
-    ("mscale_all_dim", "", "yarn"),
-    ("attention_factor", "", "yarn, longrope: multiplies cosine and sine; default: computed"),
-    ("short_factor", "", "longrope: divisors up to the original length, a comma list; default: ones"),
-    ("long_factor", "", "longrope: divisors beyond it, a comma list; default: ones"),
+/// A setting of a named op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RopeSetting {
+    /// The name.
+    pub name: &'static str,
+    /// The default as text; empty where it depends on the op or the tensors.
+    pub default: &'static str,
+    /// What it says.
+    pub doc: &'static str,
+    /// The setting and the operands beside which nothing would ask for it: with one of them it is an error.
+    pub not_beside: &'static [&'static str],
+}
+
+const fn setting(
+    name: &'static str,
+    default: &'static str,
+    doc: &'static str,
+    not_beside: &'static [&'static str],
+) -> RopeSetting {
+    RopeSetting { name, default, doc, not_beside }
+}
+
+/// What takes the place of the op's frequencies.
+const TABLES: &[&str] = &["cos", "freqs"];
+/// What takes the place of their parameters.
+const FILE_AND_TABLES: &[&str] = &["config", "cos", "freqs"];
+
+/// The settings of a named op.
+pub const ROPE_SETTINGS: &[RopeSetting] = &[
+    setting("layout", "bshd", "order of the dimensions: bshd, bhsd, sbhd, thd, or sd for one head", &[]),
+    setting("pairs", "", "half, interleaved or interleaved_to_half; default: the op's", &[]),
+    setting("rotary_dim", "", "lanes that rotate; default: all", &["config"]),
+    setting("rotated_lanes", "lead", "lead or trail: where the rotated lanes are", &[]),
+    setting("offset", "0", "the first token's position", &[]),
+    setting("output_scale", "1", "multiplies every lane of q and k", &[]),
+    setting("direction", "forward", "forward or backward", &[]),
+    setting("precision", "hf", "hf (f32 angles, as models were trained) or exact (right at every position)", TABLES),
+    setting("seq_len", "", "the length longrope goes by; default: the largest position known + 1", TABLES),
+    setting("config", "", "path of a model's config.json, instead of the parameters below", TABLES),
+    setting("rope_theta", "10000", "base", FILE_AND_TABLES),
+    setting("factor", "", "by how much the context is stretched: llama31 8, yarn 16", FILE_AND_TABLES),
+    setting("low_freq_factor", "1", "llama31", FILE_AND_TABLES),
+    setting("high_freq_factor", "4", "llama31", FILE_AND_TABLES),
+    setting(
+        "original_max_position_embeddings",
+        "",
+        "trained length: llama31 8192, yarn and longrope 4096",
+        FILE_AND_TABLES,
+    ),
+    setting("max_position_embeddings", "", "reached length; longrope: 4096", FILE_AND_TABLES),
+    setting("beta_fast", "32", "yarn", FILE_AND_TABLES),
+    setting("beta_slow", "1", "yarn", FILE_AND_TABLES),
+    setting("truncate", "true", "yarn: whole bounds of the ramp", FILE_AND_TABLES),
+    setting("mscale", "", "yarn", FILE_AND_TABLES),
+    setting("mscale_all_dim", "", "yarn", FILE_AND_TABLES),
+    setting("attention_factor", "", "yarn, longrope: multiplies cosine and sine; default: computed", FILE_AND_TABLES),
+    setting(
+        "short_factor",
+        "",
+        "longrope: divisors up to the original length, a comma list; default: ones",
+        FILE_AND_TABLES,
+    ),
+    setting("long_factor", "", "longrope: divisors beyond it, a comma list; default: ones", FILE_AND_TABLES),
 ];
 
 /// The tensors of a call of a named op.
@@ -116,7 +153,7 @@ impl<'a> RopeOperands<'a> {
 #[derive(Debug, Clone)]
 pub struct RopeOp {
     def: &'static RopeDef,
-    settings: Vec<(&'static str, String)>,
+    settings: Vec<(&'static RopeSetting, String)>,
 }
 
 /// The named op of a name.
@@ -137,13 +174,13 @@ impl RopeOp {
     /// # Errors
     /// An unknown name. Values are judged when the op runs.
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Result<RopeOp, RopeError> {
-        let known = ROPE_SETTINGS.iter().find(|(known, ..)| *known == name);
-        let (name, ..) = known.ok_or_else(|| {
-            let known: Vec<_> = ROPE_SETTINGS.iter().map(|(name, ..)| *name).collect();
+        let known = ROPE_SETTINGS.iter().find(|known| known.name == name);
+        let setting = known.ok_or_else(|| {
+            let known: Vec<_> = ROPE_SETTINGS.iter().map(|known| known.name).collect();
             RopeError::invalid(name, "unknown", &format!("{} takes {}", self.def.name, known.join(", ")))
         })?;
-        self.settings.retain(|(set, _)| set != name);
-        self.settings.push((name, value.into()));
+        self.settings.retain(|(set, _)| *set != setting);
+        self.settings.push((setting, value.into()));
         Ok(self)
     }
 
@@ -153,18 +190,27 @@ impl RopeOp {
     /// frequencies and copies them to the device at every call: for a loop, take a [`RopeKernel`].
     ///
     /// # Errors
-    /// Bad settings; what [`RopeConfig::validate`] and [`RopeKernel::run`] report.
+    /// Bad settings, or settings of the frequencies beside a table; what [`RopeOp::config`],
+    /// [`RopeConfig::frequencies`] and [`RopeKernel::run`] report.
     pub fn run(&self, operands: &RopeOperands<'_>) -> Result<(Tensor, Option<Tensor>)> {
         let q = &operands.q;
         let layout = self.parsed::<RopeLayout>("layout")?.unwrap_or_default();
+        // A configuration is made for q's last dimension: for that of heads, not of any tensor.
+        let shape = check::shape("q", q, layout)?;
         let pairs = self.parsed("pairs")?.unwrap_or(self.def.pairs);
         let offset = self.number::<i64>("offset")?.unwrap_or(0);
         let frequencies;
         let (angles, config) = match (operands.cos, operands.sin, operands.freqs) {
-            (Some(cos), Some(sin), None) => (RopeAngles::Tables { cos, sin }, None),
-            (None, None, Some(freqs)) => (RopeAngles::Raw(freqs), None),
+            (Some(cos), Some(sin), None) => {
+                self.nothing_beside("cos", "tables take the place of frequencies: leave it out")?;
+                (RopeAngles::Tables { cos, sin }, None)
+            }
+            (None, None, Some(freqs)) => {
+                self.nothing_beside("freqs", "a table takes the place of frequencies: leave it out")?;
+                (RopeAngles::Raw(freqs), None)
+            }
             (None, None, None) => {
-                let config = self.config(q.shape().last().copied().unwrap_or(0))?;
+                let config = self.config(shape.head_dim)?;
                 let precision = self.parsed::<RopePrecision>("precision")?.unwrap_or_default();
                 let lengths = config.frequencies(self.length(operands, layout, offset)?)?;
                 frequencies = RopeFrequencies::new(q.device(), &lengths)?;
@@ -197,7 +243,7 @@ impl RopeOp {
             .direction(self.parsed::<RopeDirection>("direction")?.unwrap_or_default());
         match self.text("rotated_lanes") {
             None | Some("lead") => {}
-            Some("trail") => kernel = kernel.rotated_lanes(super::RotatedLanes::Trail),
+            Some("trail") => kernel = kernel.rotated_lanes(RotatedLanes::Trail),
             Some(other) => return Err(RopeError::invalid("rotated_lanes", other, "give lead or trail").into()),
         }
         if let Some(rotary_dim) = self.number("rotary_dim")?.filter(|_| config.is_none()) {
@@ -206,18 +252,25 @@ impl RopeOp {
         kernel.run(*q, operands.k)
     }
 
+    /// Refuses settings that go unused beside a setting or an operand.
+    fn nothing_beside(&self, other: &str, detail: &str) -> Result<(), RopeError> {
+        match self.settings.iter().find(|(set, _)| set.not_beside.contains(&other)) {
+            Some((set, _)) => Err(RopeError::contradiction(set.name, other, detail)),
+            None => Ok(()),
+        }
+    }
+
     /// The configuration for heads of `head_dim` lanes.
     ///
     /// # Errors
-    /// Bad settings, a file that cannot be read or is wrong.
+    /// Bad settings, a file that cannot be read or is wrong, or whose heads have another number of lanes; settings
+    /// beside it of what the file has.
     pub fn config(&self, head_dim: usize) -> Result<RopeConfig, RopeError> {
         if let Some(path) = self.text("config") {
-            let from_file =
-                ["rope_theta", "factor", "rotary_dim", "short_factor", "long_factor", "beta_fast", "beta_slow"];
-            if let Some(other) = from_file.into_iter().find(|name| self.text(name).is_some()) {
-                return Err(RopeError::contradiction(other, "config", "the file has the parameters: leave it out"));
-            }
-            return RopeConfig::from_path(path);
+            self.nothing_beside("config", "the file has the parameters: leave it out")?;
+            let config = RopeConfig::from_path(path)?;
+            self.same_heads(&config, head_dim)?;
+            return Ok(config);
         }
         let theta = self.number("rope_theta")?.unwrap_or(10_000.0);
         let kind = self.def.rope_type;
@@ -253,6 +306,8 @@ impl RopeOp {
             Some("false") => config = config.truncate(false),
             Some(other) => return Err(RopeError::invalid("truncate", other, "give true or false")),
         }
+        // The lists below are as long as it says.
+        validate::dimensions(&config)?;
         let ones = || (kind == Longrope).then(|| vec![1.0; config.rotary_lanes() / 2]);
         let (short, long) = (self.list("short_factor")?.or_else(ones), self.list("long_factor")?.or_else(ones));
         if let Some(short) = short {
@@ -263,6 +318,22 @@ impl RopeOp {
         }
         config.validate()?;
         Ok(config)
+    }
+
+    /// Refuses the file of a model whose heads q has not: frequencies of fewer lanes would rotate a part of the head.
+    fn same_heads(&self, config: &RopeConfig, head_dim: usize) -> Result<(), RopeError> {
+        let (whole, rotated) = (config.head_dim(), config.rotary_lanes());
+        // The lanes that rotate can be a tensor of their own; DeepSeek's are also the end of a head, which is longer.
+        let trailing = config.plain_lanes.map(|plain| plain.saturating_add(rotated));
+        let at_the_end = self.text("rotated_lanes") == Some("trail") && trailing == Some(head_dim);
+        if [whole, rotated].contains(&head_dim) || at_the_end {
+            return Ok(());
+        }
+        let part = if whole == rotated { String::new() } else { format!(", of which {rotated} rotate") };
+        let end = trailing.map_or_else(String::new, |lanes| format!(" ({lanes} with rotated_lanes=trail)"));
+        let detail =
+            format!("by the file heads have {whole} lanes{part}{end}, q's have {head_dim}: give the file of q's model");
+        Err(RopeError::contradiction("head_dim", "q", detail))
     }
 
     /// The length that `dynamic` and `longrope` go by.
@@ -289,7 +360,7 @@ impl RopeOp {
     }
 
     fn text(&self, name: &str) -> Option<&str> {
-        self.settings.iter().find(|(set, _)| *set == name).map(|(_, value)| value.as_str())
+        self.settings.iter().find(|(set, _)| set.name == name).map(|(_, value)| value.as_str())
     }
 
     fn parsed<T: FromStr<Err = RopeError>>(&self, name: &str) -> Result<Option<T>, RopeError> {

@@ -90,7 +90,9 @@ impl Frequencies {
             RopePrecision::Exact => {
                 // Two's complement makes the wrapping product right for negative positions too; as a signed number it
                 // is the angle in (-half a turn, half a turn).
-                let turned = (position as u64).wrapping_mul(self.turns[pair]) as i64;
+                // The fields are public: a list that was cut short turns by nothing.
+                let turns = self.turns.get(pair).copied().unwrap_or_default();
+                let turned = (position as u64).wrapping_mul(turns) as i64;
                 let (sin, cos) = (turned as f64 * (TAU / 18_446_744_073_709_551_616.0)).sin_cos();
                 ((cos * self.attention_factor) as f32, (sin * self.attention_factor) as f32)
             }

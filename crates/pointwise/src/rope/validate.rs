@@ -2,6 +2,9 @@
 
 use super::{RopeConfig, RopeError, RopeType};
 
+/// The lanes of a head, at most.
+pub(super) const MOST_LANES: usize = 1 << 20;
+
 pub(super) fn check(config: &RopeConfig) -> Result<(), RopeError> {
     dimensions(config)?;
     positive("rope_theta", Some(config.rope_theta))?;
@@ -47,10 +50,12 @@ pub(super) fn check(config: &RopeConfig) -> Result<(), RopeError> {
     }
 }
 
-fn dimensions(config: &RopeConfig) -> Result<(), RopeError> {
+/// The number of lanes, those that rotate among them, and their sections.
+pub(super) fn dimensions(config: &RopeConfig) -> Result<(), RopeError> {
     let head_dim = config.head_dim;
-    if head_dim == 0 || head_dim > 1 << 20 {
-        return Err(RopeError::invalid("head_dim", head_dim, "give the lanes of a head, 2 to 1048576"));
+    if head_dim == 0 || head_dim > MOST_LANES {
+        let expected = format!("give the lanes of a head, 2 to {MOST_LANES}");
+        return Err(RopeError::invalid("head_dim", head_dim, &expected));
     }
     if let Some(share) = config.partial_rotary_factor
         && !(share > 0.0 && share <= 1.0)

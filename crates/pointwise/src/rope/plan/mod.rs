@@ -68,8 +68,19 @@ pub(super) struct Planned<'a> {
     pub(super) pointers: &'a Pointers,
 }
 
-/// Plans a call whose walk counts elements: from here on it counts vectors.
-pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> Result<Plan> {
+/// Whether there is anything to rotate.
+pub(super) fn has_work(walk: &Walk) -> bool {
+    walk.tokens > 0 && walk.q.heads + walk.k.heads > 0
+}
+
+/// Plans a call whose walk counts elements: from here on it counts vectors. None where there is nothing to rotate: the
+/// templates' plans divide by tokens and by heads.
+pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> Result<Option<Plan>> {
+    has_work(walk).then(|| choose(settings, call, walk)).transpose()
+}
+
+/// The plan of the template that is likely to be the fastest.
+fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> Result<Plan> {
     let [_, token, head] = walk.q.input;
     if token < head {
         walk.flags |= TOKENS_INNER;
@@ -297,14 +308,17 @@ mod tests {
     use pointwise_core::rope::{Count, Side};
 
     use super::*;
+    use crate::rope::RopeLayout;
+    use crate::shape::Shape;
 
     /// Tokens, heads of q and of k, lanes that rotate (half) and that do not, elements of a vector.
-    pub(super) const SHAPES: [(u32, u32, u32, u32, u32, u32); 11] = [
+    pub(super) const SHAPES: [(u32, u32, u32, u32, u32, u32); 12] = [
         (1, 32, 8, 64, 0, 8),
         (7, 64, 8, 64, 0, 4),
         (5, 128, 128, 32, 128, 8),
         (33, 3, 0, 48, 0, 4),
         (19, 1, 0, 32, 0, 8),
+        (21, 0, 3, 32, 16, 8),
         (600, 1, 0, 64, 0, 8),
         (3, 71, 1, 32, 0, 1),
         (2, 5, 3, 2048, 64, 8),
@@ -340,14 +354,81 @@ mod tests {
             flags,
             ..Walk::default()
         };
+        match on_an_h200(&Settings::default(), source, dtype, &mut walk).unwrap().template {
+            Template::Shared => None,
+            Template::Solo(solo) => Some(32 / solo.q.groups),
+            Template::Whole(_) => Some(1),
+        }
+    }
+
+    fn on_an_h200(settings: &Settings, source: Source, dtype: DType, walk: &mut Walk) -> Option<Plan> {
         let (from, to) = (std::ptr::null(), std::ptr::null_mut());
         let [ids, starts, first, second] = [from; 4];
         let pointers = &Pointers { qx: from, qy: to, kx: from, ky: to, ids, starts, first, second };
         let call = Planned { multiprocessors: 132, l2_bytes: 60 << 20, dtype, source, pointers };
-        match plan(&Settings::default(), &call, &mut walk).unwrap().template {
-            Template::Shared => None,
-            Template::Solo(solo) => Some(32 / solo.q.groups),
-            Template::Whole(_) => Some(1),
+        plan(settings, &call, walk).unwrap()
+    }
+
+    /// Contiguous tensors of a layout, of so many batch entries, tokens, and heads of q and of k, 128 lanes each.
+    fn contiguous(layout: RopeLayout, [batch, seq, q, k]: [usize; 4]) -> Walk {
+        let side = |heads: usize| {
+            let mut shape = vec![128; layout.rank()];
+            for (dim, size) in layout.dims().into_iter().zip([batch, seq, heads]) {
+                dim.into_iter().for_each(|dim| shape[dim] = size);
+            }
+            let strides = Shape::new(&shape).unwrap().contiguous_strides();
+            let strides = layout.dims().map(|dim| dim.map_or(0, |dim| strides[dim]));
+            Side { heads: heads as u32, input: strides, output: strides, scale: 1.0, ..Side::default() }
+        };
+        Walk {
+            q: side(q),
+            k: side(k),
+            tokens: (batch * seq) as u32,
+            seq: Count::new(seq as u32),
+            half: 64,
+            pair_lanes: 64,
+            first: [0, 64],
+            second: [0, 64],
+            rows: 4096,
+            ..Walk::default()
+        }
+    }
+
+    /// Whatever the template that is asked for, no plan divides by a dimension that is 0; one side alone has a plan.
+    #[test]
+    fn nothing_to_rotate_has_no_plan() {
+        use RopeLayout::{Bhsd, Bshd, Sbhd, Sd, Thd};
+        let empty = |layout: RopeLayout| {
+            let sizes = [[0, 128, 32, 8], [2, 0, 32, 8], [0, 0, 32, 0], [2, 0, 0, 8], [2, 128, 0, 0], [0, 128, 0, 0]];
+            let has = layout.dims().map(|dim| dim.is_some());
+            let known = move |[batch, seq, q, k]: [usize; 4]| match has {
+                [true, _, _] => [batch, seq, q, k],
+                // One sequence, of no tokens where there was no batch.
+                [_, _, true] => [1, batch * seq, q, k],
+                _ => [1, 0, q.min(1), k.min(1)],
+            };
+            sizes.map(known)
+        };
+        let settings = [None, Some(true), Some(false)].into_iter().flat_map(|shared_angles| {
+            [Strategy::Auto, Strategy::ExplicitParallel, Strategy::Direct].map(|strategy| Settings {
+                strategy,
+                shared_angles,
+                ..Settings::default()
+            })
+        });
+        for settings in settings {
+            for source in [Source::Hf, Source::Exact, Source::Angles, Source::Tables, Source::OwnTables] {
+                for (layout, dtype) in [Bshd, Bhsd, Sbhd, Thd, Sd].into_iter().flat_map(|l| TYPES.map(|d| (l, d))) {
+                    let of = |sizes| on_an_h200(&settings, source, dtype, &mut contiguous(layout, sizes));
+                    for sizes in empty(layout) {
+                        assert!(of(sizes).is_none(), "{sizes:?} of {layout:?} by {source:?}, {settings:?}");
+                    }
+                    let [batch, heads] = [0, 2].map(|dim| if layout.dims()[dim].is_some() { 2 } else { 1 });
+                    for sizes in [[batch, 3, heads, 0], [batch, 3, 0, heads], [batch, 3, heads, heads]] {
+                        assert!(of(sizes).is_some(), "{sizes:?} of {layout:?} by {source:?}, {settings:?}");
+                    }
+                }
+            }
         }
     }
 
