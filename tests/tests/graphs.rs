@@ -176,20 +176,19 @@ fn race(device: &Device) -> Outcome {
     })
 }
 
-/// Calls that convert an operand, or the result, make a tensor that would be gone when a graph reads it.
+/// Calls that convert an operand, or the result, make a tensor on the way, and the driver spoils a capture on whose
+/// thread memory is allocated: they are refused before that, and the capture goes on.
 fn captured_conversions(device: &Device) -> pointwise::Result<()> {
     let stream = Stream::new(device)?;
     let (ints, floats) = (Tensor::full(device, 2_i32, [2, 3])?, Tensor::full(device, 0.5_f32, [2, 3])?);
     let (mut y, mut bytes) = (Tensor::full(device, 7.0_f32, [2, 3])?, Tensor::full(device, 7_i8, [2, 3])?);
-    let turned = floats.view().transpose(0, 1)?;
     stream.begin_capture()?;
     let refused = [
         ("unary", kernels::exp().on(&stream).run_into(&ints, &mut y)),
         ("binary", kernels::add(1.0).on(&stream).run_into(&floats, &ints, &mut y)),
         ("in place", kernels::add(1.0).on(&stream).run_inplace(&mut bytes, &ints)),
-        ("dropout", kernels::dropout(0.5).on(&stream).run(turned, Philox::new(1)).map(drop)),
     ];
-    // Ended in any case; an error in between would spoil it.
+    // Ended in any case.
     let graph = stream.end_capture();
     for (name, result) in refused {
         match result {

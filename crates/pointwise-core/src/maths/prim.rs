@@ -209,11 +209,9 @@ fn power_of_ten(n: u32) -> f32 {
     let small = a * b;
     let small_low = fma(a, b, -small);
     // Up to 38 n has one of these two bits at most.
-    let (large, large_low) = match n & 48 {
-        0 => (1.0, 0.0),
-        16 => (1e16, -272_564_220.0),
-        _ => (1e32, -3.318_135_3e24),
-    };
+    let large = factor(16, 1e16) * factor(32, 1e32);
+    let part = |bit: u32, low: f32| if n & bit != 0 { low } else { 0.0 };
+    let large_low = part(16, -272_564_220.0) + part(32, -3.318_135_3e24);
     let product = small * large;
     let low = fma(small, large_low, fma(small_low, large, fma(small, large, -product)));
     if n > 38 { f32::INFINITY } else { product + low }

@@ -143,8 +143,9 @@ pub(super) fn map_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option
 /// The tensors that operands of a call were converted to.
 pub(super) type Converted = [Option<Tensor>; 3];
 
-/// Refuses to convert a tensor in a call on a stream that is being captured: what is converted to, or from, is gone
-/// before a graph runs that reads it. (Without a stream of its own a call allocates on its device's, which refuses.)
+/// Refuses to convert a tensor in a call on a stream that is being captured: where the thread that captures allocates
+/// memory, the driver spoils the capture, and what was converted would be gone before a graph reads it. (Without a
+/// stream of its own a call allocates on its device's, which refuses.)
 pub(super) fn refuse_capture(stream: Option<&Stream>, from: DType, to: DType) -> Result<()> {
     match stream {
         Some(stream) if stream.is_capturing()? => Err(ErrorKind::Unsupported {
