@@ -203,18 +203,19 @@ pub fn round_decimals(x: f32, decimals: f32) -> f32 {
 /// `10^n`, correctly rounded (which `pow` does not promise); infinite from `10^39` on.
 #[inline(always)]
 fn power_of_ten(n: u32) -> f32 {
-    // By the bits of n, as a sum of two f32, to 48 bits.
+    // By the bits of n. Up to 15 this is one product of two exact numbers.
     let factor = |bit: u32, power: f32| if n & bit != 0 { power } else { 1.0 };
     let (a, b) = ((factor(1, 10.0) * factor(2, 100.0)) * factor(4, 1e4), factor(8, 1e8));
     let small = a * b;
-    let small_low = fma(a, b, -small);
-    // Up to 38 n has one of these two bits at most.
-    let large = factor(16, 1e16) * factor(32, 1e32);
-    let part = |bit: u32, low: f32| if n & bit != 0 { low } else { 0.0 };
-    let large_low = part(16, -272_564_220.0) + part(32, -3.318_135_3e24);
-    let product = small * large;
-    let low = fma(small, large_low, fma(small_low, large, fma(small, large, -product)));
-    if n > 38 { f32::INFINITY } else { product + low }
+    let beyond = || {
+        // As sums of two f32, to 48 bits. Up to 38 n has one of the two bits.
+        let small_low = fma(a, b, -small);
+        let (large, large_low) = if n & 32 == 0 { (1e16, -272_564_220.0) } else { (1e32, -3.318_135_3e24) };
+        let product = small * large;
+        let low = fma(small, large_low, fma(small_low, large, fma(small, large, -product)));
+        if n > 38 { f32::INFINITY } else { product + low }
+    };
+    rarely(n > 15, beyond, small)
 }
 
 /// `a / b` for a `b` that is the same for all elements of a call, at least 1 or infinite; correctly rounded, but for
