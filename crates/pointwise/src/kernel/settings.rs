@@ -35,8 +35,8 @@ impl LaunchSettings {
         self.stream.as_ref().map_or(Ok(()), |stream| stream.check_device(device))
     }
 
-    /// The stream of a checked call on `device`: the one that was set, which is to wait for what else uses the views' memory,
-    /// or the device's own, kept in `own`.
+    /// The stream of a checked call on `device`: the one that was set, which is to wait for what else uses the views'
+    /// memory, or the device's own, kept in `own`.
     ///
     /// # Errors
     /// The driver's.
