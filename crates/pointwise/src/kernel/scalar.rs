@@ -78,16 +78,10 @@ fn is_element(info: &OpInfo, k: usize) -> bool {
 /// # Errors
 /// A number that the op does not take as a parameter for this type.
 pub(super) fn params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType) -> Result<Words> {
-    let mut words = Words::default();
-    check_whole(info, params)?;
-    if info.properties.copies_ints && !dtype.is_float() {
-        return Ok(words);
-    }
-    for ((word, &number), param) in words.iter_mut().zip(params).zip(info.params) {
+    words(info, params, dtype, |number, param| {
         let number = if info.properties.factor_alpha { alpha(number, dtype)? } else { number };
-        *word = number.word(param, dtype)?;
-    }
-    Ok(words)
+        number.word(param, dtype)
+    })
 }
 
 /// The parameters of a call on `dtype` for the formula in f64.
@@ -95,13 +89,23 @@ pub(super) fn params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType)
 /// # Errors
 /// As [`params`].
 pub(super) fn oracle_params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType) -> Result<Words> {
+    words(info, params, dtype, |number, param| Ok(number.oracle(param, dtype)?.to_bits()))
+}
+
+/// Each parameter as `word` has it; zeros where none takes part.
+fn words(
+    info: &OpInfo,
+    params: &[Number; MAX_PARAMS],
+    dtype: DType,
+    word: impl Fn(Number, &ParamInfo) -> Result<u64>,
+) -> Result<Words> {
     let mut words = Words::default();
     check_whole(info, params)?;
     if info.properties.copies_ints && !dtype.is_float() {
         return Ok(words);
     }
-    for ((word, number), param) in words.iter_mut().zip(params).zip(info.params) {
-        *word = number.oracle(param, dtype)?.to_bits();
+    for ((slot, &number), param) in words.iter_mut().zip(params).zip(info.params) {
+        *slot = word(number, param)?;
     }
     Ok(words)
 }

@@ -40,7 +40,7 @@ pub struct RopeKernel<'a> {
     pub(super) direction: RopeDirection,
     pub(super) out_of_range: OutOfRange,
     pub(super) launch: Settings,
-    stream: Option<Stream>,
+    pub(super) stream: Option<Stream>,
 }
 
 impl<'a> RopeKernel<'a> {
@@ -252,7 +252,6 @@ impl<'a> RopeKernel<'a> {
                 let own;
                 let stream = match &self.stream {
                     Some(stream) => {
-                        check::device("the stream", &call.device, stream.device())?;
                         let views = [Some(inputs.0), inputs.1, Some(outputs.0), outputs.1];
                         for view in views.into_iter().flatten() {
                             view.use_on(stream)?;

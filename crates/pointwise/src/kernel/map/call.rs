@@ -5,13 +5,13 @@ use pointwise_core::{DType, Kind, Philox, ResultType};
 
 use super::MapDef;
 use super::launch::walk;
-use crate::Number;
 use crate::cpu::Run;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::promote::{self, Converted};
 use crate::kernel::{LaunchSettings, Operand, check, ready};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::Choices;
+use crate::{Device, Number};
 
 /// The most vectors of a thread.
 pub(super) const MAX_VECTORS: u32 = 2;
@@ -38,9 +38,9 @@ impl Call {
         Call { def, params, settings: LaunchSettings::new(), tuned: None, vectors: None, place: Philox::default() }
     }
 
-    /// Checks launch settings.
-    pub(super) fn check_settings(&self) -> Result<()> {
-        check::threads(self.settings.threads)?;
+    /// Checks the settings of a launch on `device`.
+    pub(super) fn check_settings(&self, device: &Device) -> Result<()> {
+        self.settings.check(device)?;
         check::vectors(self.vectors, MAX_VECTORS)
     }
 
@@ -167,8 +167,7 @@ impl Call {
     /// `y` is of the result's type, shape and device, and each operand equal to or disjoint from it; `target` is its
     /// first element, and may be written through.
     unsafe fn write(&self, ready: &Ready<'_>, target: *mut u8, y: &TensorView<'_>) -> Result<()> {
-        self.settings.check(&ready.device)?;
-        check::vectors(self.vectors, MAX_VECTORS)?;
+        self.check_settings(&ready.device)?;
         if ready.shape.contains(&0) {
             return Ok(());
         }

@@ -25,7 +25,7 @@ impl Call {
         let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
         self.check_output(&ready, y)?;
-        self.check_settings()?;
+        self.check_settings(&ready.device)?;
         let walk = walk(&ready, y);
         let (choice, threads) = self.choose_tuned(&ready, &walk, y.address());
         choice.plan(walk.dims().len(), threads, ready.shape.numel() as u64)
