@@ -121,13 +121,13 @@ pub fn backward_report(
     operands: &[Vec<u8>],
     y: &[u8],
 ) -> Report {
-    let steps = def.steps_for(dtype, set).expect("the parameters are valid").expect("gradients are of floats");
+    let stepped = def.stepped_for(dtype, set).expect("the parameters are valid").expect("gradients are of floats");
     let mut report = Report::default();
     with_element!(dtype, E => {
         let at = |bytes: &[u8], i: usize| judge::from_bytes::<E>(&bytes[i * size_of::<E>()..(i + 1) * size_of::<E>()]);
         for i in 0..y.len() / size_of::<E>() {
             let x = [at(&operands[0], i).to_f64(), at(&operands[1], i).to_f64()];
-            let exact = f64::from(steps(x.map(|x| x as f32)));
+            let exact = f64::from(stepped(x.map(|x| x as f32)));
             report.add_within([x[0], x[1], 0.0], exact, at(y, i), dtype, allowed(def.info.accuracy, dtype, x[0], x[1]));
         }
     });
@@ -146,7 +146,7 @@ pub fn reports(
     operands: &[Vec<u8>],
     results: &[Vec<u8>],
 ) -> Vec<Report> {
-    let steps = def.steps_for(dtype, set).expect("the parameters are valid");
+    let stepped = def.stepped_for(dtype, set).expect("the parameters are valid");
     let info = &def.info;
     let mut reports = vec![Report::default(); results.len()];
     with_element!(dtype, E => {
@@ -162,7 +162,7 @@ pub fn reports(
             if info.name == "pow_backward" && dtype != DType::F32 && x[2].abs() >= 65536.0 && x[1].is_sign_negative() {
                 continue;
             }
-            let exact = steps(x.map(|x| x as f32));
+            let exact = stepped(x.map(|x| x as f32));
             for (k, report) in reports.iter_mut().enumerate() {
                 let got = judge::from_bytes::<E>(&results[k][i * size_of::<E>()..(i + 1) * size_of::<E>()]);
                 let allowed = allowed(info.accuracy, dtype, scale(info, k, x), x[1]);

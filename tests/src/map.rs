@@ -231,7 +231,7 @@ pub fn check(
             let x = [operand(0), operand(1), operand(2)];
             let got = judge::from_bytes::<R>(&y[i * size_of::<R>()..(i + 1) * size_of::<R>()]);
             let alpha = if set[0] == Number::Default { 1.0 } else { -2.5 };
-            let steps = formulas::steps(info.name, x.map(|x| x as f32), alpha).map(f64::from);
+            let steps = formulas::stepped(info.name, x.map(|x| x as f32), alpha).map(f64::from);
             if info.kind == Kind::Gated {
                 // The activation is an f32: its overflow and underflow, and a tie that it is rounded to, are the
                 // formula's.

@@ -127,7 +127,7 @@ fn plans_of_two_vectors_at_once() {
     let zeros = |dtype, shape: &[usize]| Tensor::zeros(&device, dtype, shape).unwrap();
     let vectors = |dtype, a: &[usize], b: &[usize], asked: u32| {
         let kernel = kernels::mul().vectors_per_thread(asked);
-        kernel.plan(&zeros(dtype, a), &zeros(dtype, b), &zeros(dtype, a)).unwrap().vectors
+        kernel.plan(&zeros(dtype, a), &zeros(dtype, b), &zeros(dtype, a)).unwrap().vectors_per_thread
     };
     let (square, row, column): (&[usize], &[usize], &[usize]) = (&[64, 128], &[128], &[64, 1]);
     for dtype in [DType::F32, DType::F16, DType::BF16] {
@@ -142,10 +142,10 @@ fn plans_of_two_vectors_at_once() {
     assert_eq!(vectors(DType::F16, &[64, 127], &[127], 2), 1);
     let x = zeros(DType::F16, square);
     let by_number = kernels::mul().vectors_per_thread(2).plan(&x, Number::Float(3.0), &x).unwrap();
-    assert_eq!(by_number.vectors, 1);
+    assert_eq!(by_number.vectors_per_thread, 1);
     // A CPU has no waves of blocks.
     let large = zeros(DType::F16, &[1 << 22]);
-    assert_eq!(kernels::mul().plan(&large, &large, &large).unwrap().vectors, 1);
+    assert_eq!(kernels::mul().plan(&large, &large, &large).unwrap().vectors_per_thread, 1);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use pointwise::DType;
 /// The op named `name` of up to three f32, every step rounded to f32; `None` for an op whose exact value is what
 /// counts. `alpha` is that of `add` and `sub`, which round once.
 #[must_use]
-pub fn steps(name: &str, [a, b, c]: [f32; 3], alpha: f32) -> Option<f32> {
+pub fn stepped(name: &str, [a, b, c]: [f32; 3], alpha: f32) -> Option<f32> {
     // `%` of f32 is C's fmod, exact.
     let remainder = a % b;
     let opposed = remainder != 0.0 && (b < 0.0) != (remainder < 0.0);
@@ -95,12 +95,12 @@ mod tests {
     /// Results of PyTorch.
     #[test]
     fn divisions() {
-        let of = |name, a, b| steps(name, [a, b, 0.0], 1.0).unwrap();
+        let of = |name, a, b| stepped(name, [a, b, 0.0], 1.0).unwrap();
         assert_eq!([of("floor_divide", 1.0, 0.1), of("remainder", 1.0, 0.1)], [9.0, 0.099_999_99]);
         assert_eq!([of("remainder", -7.0, 2.0), of("remainder", 7.0, -2.0)], [1.0, -1.0]);
         assert_eq!([of("floor_divide", -7.0, 2.0), of("div_trunc", -7.0, 2.0)], [-4.0, -3.0]);
         assert!(of("floor_divide", -0.0, 2.0).is_sign_negative() && of("floor_divide", 1.0, 0.0) == f32::INFINITY);
-        assert_eq!(steps("exp", [0.0; 3], 1.0), None);
+        assert_eq!(stepped("exp", [0.0; 3], 1.0), None);
         let of = |name, a, b| integer(name, DType::I32, [a, b, 0], 1).unwrap();
         assert_eq!([of("floor_divide", -7, 2), of("remainder", -7, 2), of("div_trunc", -7, 2)], [-4, 1, -3]);
         assert_eq!([of("floor_divide", 7, 0), of("remainder", 7, 0), of("div_trunc", 7, 0)], [0; 3]);

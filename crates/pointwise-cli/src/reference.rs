@@ -46,7 +46,7 @@ pub(crate) fn compare(
         let x = [at(0), at(1), at(2)];
         exact.push(if def.info.kind == Kind::Gated {
             gated(oracle([x[0], 1.0, 0.0]), x, got.number(i))
-        } else if let Some(value) = formulas::steps(name, x.map(|x| x as f32), 1.0) {
+        } else if let Some(value) = formulas::stepped(name, x.map(|x| x as f32), 1.0) {
             accuracy = Accuracy::Exact;
             f64::from(value)
         } else if accuracy == Accuracy::Exact && result.is_float() {
@@ -64,12 +64,12 @@ pub(crate) fn compare(
 /// # Errors
 /// A type that the op does not take.
 pub(crate) fn backward(def: &MapDef, dtype: DType, got: &Elements, operands: &Operands<'_>) -> Result<Verdict> {
-    let (Some(steps), [(_, grad), (_, x)]) = (def.steps_for(dtype, &DEFAULTS)?, operands) else {
+    let (Some(stepped), [(_, grad), (_, x)]) = (def.stepped_for(dtype, &DEFAULTS)?, operands) else {
         return Ok(Verdict::broken("nothing to check it against"));
     };
     let wanted = (0..got.len()).map(|i| {
         let (grad, x) = (grad.number(i), x.number(i));
-        settled(&def.info, dtype, f64::from(steps([grad as f32, x as f32])), got.number(i), grad, x)
+        settled(&def.info, dtype, f64::from(stepped([grad as f32, x as f32])), got.number(i), grad, x)
     });
     Ok(check::compare(dtype, def.info.accuracy, got, &wanted.collect::<Vec<_>>(), operands))
 }
@@ -79,7 +79,7 @@ pub(crate) fn backward(def: &MapDef, dtype: DType, got: &Elements, operands: &Op
 /// # Errors
 /// As there.
 pub(crate) fn gradients(def: &GradientDef, dtype: DType, got: &[Elements], operands: &Operands<'_>) -> Result<Verdict> {
-    let steps = def.steps_for(dtype, &DEFAULTS)?;
+    let stepped = def.stepped_for(dtype, &DEFAULTS)?;
     let info = &def.info;
     if got.len() != info.results.len() {
         return Ok(Verdict::broken(format!("{} results, not {}", got.len(), info.results.len())));
@@ -89,7 +89,7 @@ pub(crate) fn gradients(def: &GradientDef, dtype: DType, got: &[Elements], opera
         let wanted = (0..got.len()).map(|i| {
             let at = |k: usize| operands.get(k).map_or(0.0, |(_, elements)| elements.number(i));
             let x = [at(0), at(1), at(2), at(3)];
-            let exact = f64::from(steps(x.map(|x| x as f32))[k]);
+            let exact = f64::from(stepped(x.map(|x| x as f32))[k]);
             match info.name {
                 // In 16 bits exponents from 2^16 on count as even, which one less than them need not be.
                 "pow_backward" if dtype != DType::F32 && x[2].abs() >= 65536.0 && x[1].is_sign_negative() => {

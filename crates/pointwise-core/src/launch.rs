@@ -62,8 +62,8 @@ pub const STREAM_SHIFT: u32 = 8;
 pub const TWO_SHIFT: u32 = 12;
 /// The most such blocks.
 pub const MAX_TWO_BLOCKS: u32 = u32::MAX >> TWO_SHIFT;
-/// The bit of [`STREAM_SHIFT`] for the operand of a unary kernel, in its `steps`.
-pub const STREAM_STEPS: u32 = 1 << 31;
+/// The bit of [`STREAM_SHIFT`] for the operand of a unary kernel, in its `per_thread`.
+pub const STREAM_UNARY: u32 = 1 << 31;
 
 /// Division by a number known to the host alone, as a multiplication and a shift (Granlund and Montgomery 1994).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

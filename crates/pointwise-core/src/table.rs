@@ -366,7 +366,8 @@ macro_rules! __result_type {
     };
 }
 
-/// Sets what a word of a table's column of element types says; nothing for a type.
+/// Sets what a word of a table's column of element types says; nothing for a type. The one list of these words: another
+/// is an error here, and passed over by the macros that look for types.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __set_word {
@@ -434,33 +435,25 @@ macro_rules! __set_word {
     ($info:ident whole_parameter) => {
         $info.properties.whole_parameter = true
     };
-    ($info:ident $type:ident) => {};
+    ($info:ident floats) => {};
+    ($info:ident ints) => {};
+    ($info:ident f32) => {};
+    ($info:ident f16) => {};
+    ($info:ident bf16) => {};
+    ($info:ident f8e4m3) => {};
+    ($info:ident f8e5m2) => {};
+    ($info:ident i8) => {};
+    ($info:ident i16) => {};
+    ($info:ident i32) => {};
+    ($info:ident i64) => {};
+    ($info:ident u8) => {};
+    ($info:ident bool) => {};
 }
 
 /// The element types of a table's column, as an array of [`DType`](crate::DType).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __dtypes {
-    ([int_to_float $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([long $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([long_half $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([angle $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([quotient $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([truncated_quotient $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([floored_quotient $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([modulo $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([power $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([leaky $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([few_registers $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([truths $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([clears_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([flips_sign $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([two_at_once $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([constant $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([factor_alpha $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([refuses_bool $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([copies_ints $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
-    ([whole_parameter $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([floats $($rest:tt)*] [$($t:ident)*]) => {
         $crate::__dtypes!([$($rest)*] [$($t)* F32 F16 BF16 F8E4M3 F8E5M2])
     };
@@ -478,6 +471,7 @@ macro_rules! __dtypes {
     ([i64 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* I64]) };
     ([u8 $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* U8]) };
     ([bool $($rest:tt)*] [$($t:ident)*]) => { $crate::__dtypes!([$($rest)*] [$($t)* Bool]) };
+    ([$word:ident $($rest:tt)*] $found:tt) => { $crate::__dtypes!([$($rest)*] $found) };
     ([] [$($t:ident)*]) => {
         &[$($crate::DType::$t),*]
     };

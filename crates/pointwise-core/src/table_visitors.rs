@@ -8,26 +8,6 @@ macro_rules! for_types {
     ([$($set:ident)*] $visitor:tt $args:tt) => {
         $($crate::for_types! { @$set $visitor $args })*
     };
-    (@int_to_float $v:tt $args:tt) => {};
-    (@long $v:tt $args:tt) => {};
-    (@long_half $v:tt $args:tt) => {};
-    (@angle $v:tt $args:tt) => {};
-    (@quotient $v:tt $args:tt) => {};
-    (@truncated_quotient $v:tt $args:tt) => {};
-    (@floored_quotient $v:tt $args:tt) => {};
-    (@modulo $v:tt $args:tt) => {};
-    (@power $v:tt $args:tt) => {};
-    (@leaky $v:tt $args:tt) => {};
-    (@few_registers $v:tt $args:tt) => {};
-    (@truths $v:tt $args:tt) => {};
-    (@clears_sign $v:tt $args:tt) => {};
-    (@flips_sign $v:tt $args:tt) => {};
-    (@two_at_once $v:tt $args:tt) => {};
-    (@constant $v:tt $args:tt) => {};
-    (@factor_alpha $v:tt $args:tt) => {};
-    (@refuses_bool $v:tt $args:tt) => {};
-    (@copies_ints $v:tt $args:tt) => {};
-    (@whole_parameter $v:tt $args:tt) => {};
     (@floats $v:tt $args:tt) => {
         $crate::for_types! { @each $v $args f32 f16 bf16 f8e4m3 f8e5m2 }
     };
@@ -37,9 +17,21 @@ macro_rules! for_types {
     (@each $v:tt $args:tt $($t:ident)*) => {
         $($crate::for_types! { @$t $v $args })*
     };
-    (@$t:ident ($($visitor:tt)*) $args:tt) => {
+    (@f32 $v:tt $args:tt) => { $crate::for_types! { @call f32 $v $args } };
+    (@f16 $v:tt $args:tt) => { $crate::for_types! { @call f16 $v $args } };
+    (@bf16 $v:tt $args:tt) => { $crate::for_types! { @call bf16 $v $args } };
+    (@f8e4m3 $v:tt $args:tt) => { $crate::for_types! { @call f8e4m3 $v $args } };
+    (@f8e5m2 $v:tt $args:tt) => { $crate::for_types! { @call f8e5m2 $v $args } };
+    (@i8 $v:tt $args:tt) => { $crate::for_types! { @call i8 $v $args } };
+    (@i16 $v:tt $args:tt) => { $crate::for_types! { @call i16 $v $args } };
+    (@i32 $v:tt $args:tt) => { $crate::for_types! { @call i32 $v $args } };
+    (@i64 $v:tt $args:tt) => { $crate::for_types! { @call i64 $v $args } };
+    (@u8 $v:tt $args:tt) => { $crate::for_types! { @call u8 $v $args } };
+    (@bool $v:tt $args:tt) => { $crate::for_types! { @call bool $v $args } };
+    (@call $t:ident ($($visitor:tt)*) $args:tt) => {
         $($visitor)*! { $t, $args }
     };
+    (@$word:ident $v:tt $args:tt) => {};
 }
 
 /// Calls a macro, its path in parentheses, once for each kernel that a unary op of one element type and result (`T` or

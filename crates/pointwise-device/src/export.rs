@@ -80,11 +80,11 @@ macro_rules! __unary_entry {
             /// The strategy's, in `pointwise_device::unary`; the host checks it before the launch.
             #[unsafe(export_name = $crate::symbol!(unary, $name, $type, $strategy))]
             unsafe extern "gpu-kernel" fn entry(
-                x: *const E, y: *mut R, n: u64, head: u32, steps: u32, p0: u64, p1: u64, p2: u64, p3: u64,
+                x: *const E, y: *mut R, n: u64, head: u32, per_thread: u32, p0: u64, p1: u64, p2: u64, p3: u64,
             ) {
                 let op = <O as $crate::TableOp>::from_words([p0, p1, p2, p3]);
                 // SAFETY: this entry's own contract.
-                unsafe { $crate::unary::$strategy::<E, O $($len)*>(x, y, n, head, steps, op) }
+                unsafe { $crate::unary::$strategy::<E, O $($len)*>(x, y, n, head, per_thread, op) }
             }
         };
     };

@@ -69,7 +69,6 @@ where
         if in_groups && row < grid.rows {
             unroll!(i < V => { columns[i] = op.begin_group(columns[i], row); });
         }
-        let mut below = y;
         unroll!(at most 4: k < at_once as usize => {
             if row + k as u32 >= grid.rows {
                 return;
@@ -86,15 +85,15 @@ where
                 }
                 lanes[i] = lane::<E>(value);
             });
+            let target = y.wrapping_add(k * grid.columns as usize);
             // SAFETY: plane, row and column are inside the tensor; the caller's contract.
             unsafe {
                 if O::IS_BOUNDED {
-                    packed::store_by::<E, V>(below, lanes, E::pack_bounded);
+                    packed::store_by::<E, V>(target, lanes, E::pack_bounded);
                 } else {
-                    packed::store::<E, V>(below, lanes);
+                    packed::store::<E, V>(target, lanes);
                 }
             }
-            below = below.wrapping_add(grid.columns as usize);
         });
         row += apart;
         y = y.wrapping_add(apart as usize * grid.columns as usize);

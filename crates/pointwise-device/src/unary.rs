@@ -9,7 +9,7 @@ use pointwise_core::{Element, Store, TableOp, UnaryOp, Value};
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
-use pointwise_core::launch::{NEIGHBOURS, STREAM_STEPS, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
+use pointwise_core::launch::{NEIGHBOURS, STREAM_UNARY, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
 
 /// The storage type of what `O` makes of an `E`.
 type Out<O, E> = <<O as UnaryOp<<E as Element>::Compute>>::Output as Store<E>>::Storage;
@@ -19,7 +19,7 @@ type Out<O, E> = <<O as UnaryOp<<E as Element>::Compute>>::Output as Store<E>>::
 /// # Safety
 /// `x` and `y` are aligned to their elements and valid for `n` of them, and equal or disjoint.
 #[inline(always)]
-pub unsafe fn direct<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _steps: u32, op: O)
+pub unsafe fn direct<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _per_thread: u32, op: O)
 where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
@@ -36,7 +36,7 @@ where
 /// # Safety
 /// As [`direct`].
 #[inline(always)]
-pub unsafe fn direct_wide<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _steps: u32, op: O)
+pub unsafe fn direct_wide<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _per_thread: u32, op: O)
 where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
@@ -53,7 +53,7 @@ where
 /// # Safety
 /// As [`direct`].
 #[inline(always)]
-pub unsafe fn explicit_parallel<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _steps: u32, op: O)
+pub unsafe fn explicit_parallel<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _per_thread: u32, op: O)
 where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
@@ -84,17 +84,24 @@ where
     }
 }
 
-/// A thread `steps` vectors of `V` elements by 16-byte accesses, a block's width apart, by twos that are loaded
-/// together (`two_at_once`) or the next one on its way while the last is worked on; the `head` elements before the
-/// first aligned one and those after the last whole vector are done one by one by the first threads of the grid. Where
-/// results are narrower than operands, [`STREAM_STEPS`] in `steps` has the operands pass through the level-2 cache.
+/// A thread has `per_thread` vectors of `V` elements by 16-byte accesses, a block's width apart, by twos that are
+/// loaded together (`two_at_once`) or the next one on its way while the last is worked on; the `head` elements before
+/// the first aligned one and those after the last whole vector are done one by one by the first threads of the grid.
+/// Where results are narrower than operands, [`STREAM_UNARY`] in `per_thread` has the operands pass through the level-2
+/// cache.
 ///
 /// # Safety
-/// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `steps` is not 0 apart from
-/// that bit; a block has `2 V` threads and more.
+/// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `per_thread` is not 0 apart
+/// from that bit; a block has `2 V` threads and more.
 #[inline(always)]
-pub unsafe fn register_copy<E, O, const V: usize>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, steps: u32, op: O)
-where
+pub unsafe fn register_copy<E, O, const V: usize>(
+    x: *const E,
+    y: *mut Out<O, E>,
+    n: u64,
+    head: u32,
+    per_thread: u32,
+    op: O,
+) where
     E: Packed,
     O: TableOp + UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
 {
@@ -104,10 +111,10 @@ where
     // would have to be fetched for it.
     let singles = thread::asked_here(thread::block_idx_x() == 0 && vectors as u64 * V as u64 != n);
     let narrows = const { size_of::<Out<O, E>>() < size_of::<E>() };
-    let how = memory::How { nothing: 0, one: 0, passing: if narrows { steps & STREAM_STEPS } else { 0 } };
-    let steps = if narrows { steps & !STREAM_STEPS } else { steps };
+    let how = memory::How { nothing: 0, one: 0, passing: if narrows { per_thread & STREAM_UNARY } else { 0 } };
+    let per_thread = if narrows { per_thread & !STREAM_UNARY } else { per_thread };
     let width = thread::block_dim_x();
-    let first = thread::block_idx_x() * (width * steps) + thread::thread_idx_x();
+    let first = thread::block_idx_x() * (width * per_thread) + thread::thread_idx_x();
     // SAFETY: each vector lies inside the body, each single element outside of it; the caller's contract.
     unsafe {
         let source = x.add(head as usize).cast::<[E; V]>();
@@ -142,7 +149,7 @@ where
             unroll!(k < V => { results[k] = op.apply(inputs[k]).lane(); });
             packed::store::<Out<O, E>, V>(target.add(i as usize).cast(), results);
         };
-        let (mut at, mut left) = (first, steps);
+        let (mut at, mut left) = (first, per_thread);
         if const { two_at_once::<E, O, V>() } {
             while left > 1 && at + width < vectors {
                 thread::no_unrolling();
@@ -213,7 +220,7 @@ fn angle<T: Value>(x: T) -> f32 {
 /// # Safety
 /// As [`register_copy`]. The launch has [`TABLE_THREADS`] threads a block, and the module declares `pointwise_table`.
 #[inline(always)]
-pub unsafe fn table<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, _steps: u32, op: O)
+pub unsafe fn table<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, head: u32, _per_thread: u32, op: O)
 where
     E: Packed,
     O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,

@@ -57,7 +57,7 @@ macro_rules! __gradient_def {
                 entry
             },
             oracle: $crate::__gradient_formula!($first f64 (f64) $op $params),
-            steps: $crate::__gradient_formula!($first f32 ($crate::__core::Stepped) $op $params),
+            stepped: $crate::__gradient_formula!($first f32 ($crate::__core::Stepped) $op $params),
             // SAFETY: all of it is made of the one row.
             made: unsafe { $crate::__Made::of_a_row() },
         }

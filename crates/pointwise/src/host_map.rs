@@ -118,7 +118,7 @@ macro_rules! __map_def {
             },
             lookup: $crate::__map_lookup!($kind [$($set)*]),
             oracle: $crate::__map_oracle!($kind $bound $x $op $params),
-            steps: $crate::__map_steps!($kind $bound $op $params),
+            stepped: $crate::__map_stepped!($kind $bound $op $params),
             // SAFETY: all of it is made of the one row.
             made: unsafe { $crate::__Made::of_a_row() },
         }
@@ -247,16 +247,16 @@ macro_rules! __map_oracle {
 /// The formula with every step rounded to f32, of binary ops on floats alone.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __map_steps {
+macro_rules! __map_stepped {
     (binary Real $op:ident $params:tt) => {
         Some({
-            fn steps([a, b]: [f32; 2], words: $crate::__core::Words) -> f32 {
+            fn stepped([a, b]: [f32; 2], words: $crate::__core::Words) -> f32 {
         type O = $crate::__op_at!($crate::__core::Stepped, $op $params);
                 let op = <O as $crate::__core::TableOp>::from_words(words);
                 let [a, b] = [a, b].map($crate::__core::Stepped);
                 $crate::__core::BinaryOp::apply(op, a, b).0
             }
-            steps
+            stepped
         })
     };
     ($kind:ident $bound:ident $($rest:tt)*) => {

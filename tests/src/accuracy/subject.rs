@@ -158,7 +158,7 @@ fn several(def: &MapDef, dtype: DType, operands: &[Vec<u8>], y: &[u8]) -> Report
                     Some(exact) => exact,
                     None => continue,
                 },
-                _ if by_steps => formulas::steps(info.name, x.map(|x| x as f32), 1.0).map_or(f64::NAN, f64::from),
+                _ if by_steps => formulas::stepped(info.name, x.map(|x| x as f32), 1.0).map_or(f64::NAN, f64::from),
                 // Exact ops of the small types work in f32 and round twice, as PyTorch's.
                 _ if is_narrow => f64::from(oracle(x) as f32),
                 _ => oracle(x),

@@ -126,9 +126,9 @@ pub(crate) fn tune(device: &Device, dtype: DType, n: usize) -> Outcome {
     let plan = tuned.plan(&x, &y)?;
     assert_eq!((plan.strategy, plan.threads, plan.replaced), (choice.strategy, choice.threads, None));
     let by_vectors = choice.strategy == Strategy::RegisterCopy;
-    assert_eq!(choice.vectors_per_thread, by_vectors.then_some(plan.steps), "{choice:?}");
+    assert_eq!(choice.vectors_per_thread, by_vectors.then_some(plan.vectors_per_thread), "{choice:?}");
     if by_vectors {
-        assert_eq!(tuned.clone().vectors_per_thread(3).plan(&x, &y)?.steps, 3, "what was set holds");
+        assert_eq!(tuned.clone().vectors_per_thread(3).plan(&x, &y)?.vectors_per_thread, 3, "what was set holds");
     }
     y.copy_from_bytes(&vec![0; n * dtype.size()])?;
     tuned.run_into(&x, &mut y)?;

@@ -4,7 +4,7 @@ mod shared;
 mod solo;
 mod whole;
 
-pub use shared::{Place, Side, Tile, Walk};
+pub use shared::{Place, RopeWalk, Side, Tile};
 pub use solo::{Solo, SoloPlace, SoloSide};
 pub use whole::{Whole, WholePlace, WholeSide};
 
@@ -93,7 +93,7 @@ pub const IDS: u32 = 16;
 pub const BATCH_OFFSETS: u32 = 32;
 /// Sequences one after another, by their cumulative lengths.
 pub const SEQUENCES: u32 = 64;
-/// Three positions for each token, of which each pair takes one by [`Walk::sections`]; with [`IDS`].
+/// Three positions for each token, of which each pair takes one by [`RopeWalk::sections`]; with [`IDS`].
 pub const AXES: u32 = 128;
 /// Pairs take the positions of [`AXES`] in turn, not section by section.
 pub const AXES_IN_TURN: u32 = 256;

@@ -50,7 +50,7 @@ pub struct Tile {
 /// What a launch does, but for the addresses: kernels take no pointers in structs.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Walk {
+pub struct RopeWalk {
     /// The first tensor.
     pub q: Side,
     /// The second tensor.
@@ -114,7 +114,7 @@ pub struct Place {
     pub first_lane: u32,
 }
 
-impl Walk {
+impl RopeWalk {
     /// What a thread of a block does.
     #[inline(always)]
     #[must_use]

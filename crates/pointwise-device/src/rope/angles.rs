@@ -1,6 +1,6 @@
 //! Cosines and sines: from positions to shared memory, for the tokens of a block, or to the registers of a thread.
 
-use pointwise_core::rope::{NEIGHBOURS, OwnAngles, PLAIN, TABLE, Walk, pair_of};
+use pointwise_core::rope::{NEIGHBOURS, OwnAngles, PLAIN, RopeWalk, TABLE, pair_of};
 
 use super::position::position;
 use super::shared;
@@ -18,7 +18,7 @@ pub(super) unsafe fn fill<S: Source, const V: usize>(
     ids: *const u8,
     starts: *const u8,
     tables: [*const u8; 2],
-    walk: &Walk,
+    walk: &RopeWalk,
     first_token: u32,
     first_pair: u32,
 ) {

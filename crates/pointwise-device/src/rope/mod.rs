@@ -20,7 +20,7 @@ mod source;
 mod whole;
 
 use pointwise_core::rope::{CHUNK, INTERLEAVED_IN, INTERLEAVED_OUT, NEIGHBOURS, Place, RopeElement, TABLE};
-pub use pointwise_core::rope::{Solo, Walk, Whole};
+pub use pointwise_core::rope::{RopeWalk, Solo, Whole};
 pub use solo::solo;
 pub use source::{Angles, Exact, Hf, Source, Strides, Tables};
 pub use whole::whole;
@@ -46,7 +46,7 @@ pub unsafe fn rope<E: Packed + RopeElement, S: Source, const V: usize>(
     starts: *const u8,
     first: *const u8,
     second: *const u8,
-    walk: &Walk,
+    walk: &RopeWalk,
 ) {
     let Place { works, rotates, token, group, lane, first_token, first_lane } =
         walk.place(thread::block_idx_x(), thread::thread_idx_x());
@@ -90,7 +90,7 @@ pub unsafe fn rope<E: Packed + RopeElement, S: Source, const V: usize>(
 
 /// Where the two vectors of a thread's pairs are in a head, by the flag that says how they pair.
 #[inline(always)]
-fn runs<const V: usize>(walk: &Walk, lane: u32, interleaved: u32) -> (usize, usize) {
+fn runs<const V: usize>(walk: &RopeWalk, lane: u32, interleaved: u32) -> (usize, usize) {
     let (pair, interleaved) = (lane * V as u32, walk.flags & interleaved != 0);
     // See `pair_of`.
     let follow = interleaved && (V == 1 || walk.flags & NEIGHBOURS != NEIGHBOURS);
@@ -120,7 +120,7 @@ macro_rules! __rope_entry {
     (rope $source:ident $type:ident $strategy:ident, ()) => {
         $crate::__rope_entry! { @entry rope $source $type $strategy, rope [$crate::__rope_source!($source)] [],
             [qx: *const E, qy: *mut E, kx: *const E, ky: *mut E, ids: *const u8, starts: *const u8, first: *const u8,
-                second: *const u8, walk: $crate::rope::Walk],
+                second: *const u8, walk: $crate::rope::RopeWalk],
             [qx, qy, kx, ky, ids, starts, first, second, &walk] }
     };
     (rope_solo $source:ident $type:ident $strategy:ident, ()) => {

@@ -1,6 +1,6 @@
 //! Where the position of a token comes from: a list, its sequence or batch entry, or its row alone.
 
-use pointwise_core::rope::{AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, OwnAngles, SEQUENCES, WIDE_IDS, Walk, axis};
+use pointwise_core::rope::{AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, OwnAngles, RopeWalk, SEQUENCES, WIDE_IDS, axis};
 
 use crate::memory;
 
@@ -12,7 +12,7 @@ use crate::memory;
 pub(super) unsafe fn position(
     ids: *const u8,
     starts: *const u8,
-    walk: &Walk,
+    walk: &RopeWalk,
     [batch, row]: [i64; 2],
     token: u32,
     pair: u32,

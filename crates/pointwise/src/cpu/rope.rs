@@ -3,8 +3,8 @@
 use std::mem::MaybeUninit;
 
 use pointwise_core::rope::{
-    AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, RopeElement, SEQUENCES, Side, WIDE_IDS,
-    Walk, axis, rotate, sincos_exact, sincos_hf,
+    AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, RopeElement, RopeWalk, SEQUENCES, Side,
+    WIDE_IDS, axis, rotate, sincos_exact, sincos_hf,
 };
 use pointwise_core::{DType, Element, bf16, f16, maths};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -31,7 +31,7 @@ const fn values<E: Element>() -> [MaybeUninit<E::Compute>; BLOCK] {
 /// # Safety
 /// The tensors have the elements that `walk` reaches; outputs are disjoint from inputs, or the very same with the same
 /// pairing on both sides; positions and tables are as `walk` describes them. `dtype` is one of RoPE's.
-pub(crate) unsafe fn rope(dtype: DType, source: Source, pointers: &Pointers, walk: &Walk) {
+pub(crate) unsafe fn rope(dtype: DType, source: Source, pointers: &Pointers, walk: &RopeWalk) {
     // SAFETY: the caller's contract.
     unsafe {
         match dtype {
@@ -44,7 +44,7 @@ pub(crate) unsafe fn rope(dtype: DType, source: Source, pointers: &Pointers, wal
 
 /// # Safety
 /// As [`rope`].
-unsafe fn tokens<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk) {
+unsafe fn tokens<E: RopeElement>(source: Source, pointers: &Pointers, walk: &RopeWalk) {
     let token_elements = (walk.q.heads + walk.k.heads) as usize * (2 * walk.half + walk.rest_lanes) as usize;
     let task = (TASK / token_elements.max(1)).clamp(1, 1 << 16) as u32;
     let run = |start: u32| {
@@ -72,7 +72,7 @@ unsafe fn tokens<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Wal
 /// As [`rope`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn range_avx2<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk, start: u32, end: u32) {
+unsafe fn range_avx2<E: RopeElement>(source: Source, pointers: &Pointers, walk: &RopeWalk, start: u32, end: u32) {
     // SAFETY: the caller's contract.
     unsafe { range::<E, { level::AVX2 }>(source, pointers, walk, start, end) }
 }
@@ -81,7 +81,7 @@ unsafe fn range_avx2<E: RopeElement>(source: Source, pointers: &Pointers, walk: 
 /// As [`rope`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn range_avx512<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Walk, start: u32, end: u32) {
+unsafe fn range_avx512<E: RopeElement>(source: Source, pointers: &Pointers, walk: &RopeWalk, start: u32, end: u32) {
     // SAFETY: the caller's contract.
     unsafe { range::<E, { level::AVX512 }>(source, pointers, walk, start, end) }
 }
@@ -92,7 +92,7 @@ unsafe fn range_avx512<E: RopeElement>(source: Source, pointers: &Pointers, walk
 unsafe fn range<E: RopeElement, const LEVEL: u8>(
     source: Source,
     pointers: &Pointers,
-    walk: &Walk,
+    walk: &RopeWalk,
     start: u32,
     end: u32,
 ) {
@@ -138,7 +138,7 @@ unsafe fn range<E: RopeElement, const LEVEL: u8>(
 unsafe fn angles<E: RopeElement>(
     source: Source,
     pointers: &Pointers,
-    walk: &Walk,
+    walk: &RopeWalk,
     [batch, row]: [i64; 2],
     token: u32,
     axis: u32,
@@ -164,7 +164,7 @@ unsafe fn angles<E: RopeElement>(
 #[inline(always)]
 unsafe fn heads<E: RopeElement, const LEVEL: u8>(
     side: &Side,
-    walk: &Walk,
+    walk: &RopeWalk,
     (batch, row): (i64, i64),
     x: *const E,
     y: *mut E,
@@ -232,7 +232,7 @@ unsafe fn heads<E: RopeElement, const LEVEL: u8>(
 unsafe fn fill<E: RopeElement>(
     source: Source,
     pointers: &Pointers,
-    walk: &Walk,
+    walk: &RopeWalk,
     (batch, position): (i64, i64),
     cos: &mut [f32],
     sin: &mut [f32],
@@ -273,7 +273,7 @@ unsafe fn fill<E: RopeElement>(
 ///
 /// # Safety
 /// As [`rope`].
-unsafe fn position(pointers: &Pointers, walk: &Walk, [batch, row]: [i64; 2], token: u32, axis: u32) -> (i64, bool) {
+unsafe fn position(pointers: &Pointers, walk: &RopeWalk, [batch, row]: [i64; 2], token: u32, axis: u32) -> (i64, bool) {
     let read = |list: *const u8, i: i64| {
         // SAFETY: the caller's contract.
         unsafe {

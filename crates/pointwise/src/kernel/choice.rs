@@ -31,7 +31,7 @@ pub struct MapPlan {
     /// Elements of a vector; 1 for [`Class::Strided`].
     pub lanes: usize,
     /// Vectors a thread has; of [`Class::Strided`], whose threads have single elements, 1.
-    pub vectors: u32,
+    pub vectors_per_thread: u32,
     /// Elements before the first aligned vector of a flat call, done one by one.
     pub head: u32,
     /// Launches: one for fewer than 2^31 items.
@@ -213,7 +213,7 @@ impl<const N: usize> Choice<N> {
             dims,
             threads,
             lanes: self.lanes,
-            vectors: 1 + u32::from(self.two),
+            vectors_per_thread: 1 + u32::from(self.two),
             head: u64::from(head).min(n) as u32,
             launches,
             n,

@@ -214,7 +214,7 @@ impl GeneratorKernel {
             threads: cover.threads,
             blocks: cover.blocks,
             head: 0,
-            steps: 1,
+            vectors_per_thread: 1,
             streams: false,
             n: y.numel() as u64,
         })

@@ -86,8 +86,8 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     let body = call.n - head;
     let vectors = body / lanes(call.dtype) as u64;
     let streams = strategy == Strategy::RegisterCopy && passes(call);
-    let steps = match (strategy, call.vectors) {
-        (Strategy::RegisterCopy, None) => steps(call, vectors, streams),
+    let per_thread = match (strategy, call.vectors) {
+        (Strategy::RegisterCopy, None) => per_thread(call, vectors, streams),
         (Strategy::RegisterCopy, Some(vectors)) => vectors,
         _ => 1,
     };
@@ -103,7 +103,7 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
         }
         Strategy::RegisterCopy => {
             // The first block takes head and rest, also where there is no vector.
-            (Variant::RegisterCopy, vectors.div_ceil(u64::from(threads * steps)).max(1))
+            (Variant::RegisterCopy, vectors.div_ceil(u64::from(threads * per_thread)).max(1))
         }
         // One block more: the one behind the last whole one also takes head and rest.
         Strategy::Table => (Variant::Table, vectors / (u64::from(TABLE_THREADS) * TABLE_VECTORS as u64) + 1),
@@ -124,7 +124,7 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
         threads,
         blocks: blocks as u32,
         head: if uses_head { head as u32 } else { 0 },
-        steps,
+        vectors_per_thread: per_thread,
         streams,
         n: call.n,
     })
@@ -137,7 +137,7 @@ fn passes(call: &Call) -> bool {
 }
 
 /// Vectors of a thread, of so many; `streams` says whether the operand passes through the cache.
-fn steps(call: &Call, vectors: u64, streams: bool) -> u32 {
+fn per_thread(call: &Call, vectors: u64, streams: bool) -> u32 {
     let (size, result) = (call.dtype.size(), call.result.of(call.dtype).size());
     let Properties { long, long_half, .. } = call.properties;
     let two = match size {
@@ -270,8 +270,8 @@ mod tests {
         assert!(!plan(&same).unwrap().streams);
         let with = |n, room| {
             let call = Call { dtype: DType::F32, result: ResultType::Bool, n, room, ..same };
-            let Plan { streams, steps, .. } = plan(&call).unwrap();
-            (streams, steps)
+            let Plan { streams, vectors_per_thread, .. } = plan(&call).unwrap();
+            (streams, vectors_per_thread)
         };
         let n = 1 << 23;
         assert_eq!([n - 1, n, 5 * n - 1, 5 * n].map(|room| with(n, room).0), [false, true, true, false]);
@@ -287,17 +287,17 @@ mod tests {
 
     #[test]
     fn threads_of_large_calls_take_several_vectors_of_long_formulas() {
-        let steps = |dtype, properties, n| {
+        let per_thread = |dtype, properties, n| {
             let call = Call { dtype, properties, ..call(4096, 8192, n, Strategy::Auto) };
-            plan(&call).unwrap().steps
+            plan(&call).unwrap().vectors_per_thread
         };
         let [short, half] = [Properties::NONE, Properties { long_half: true, ..Properties::NONE }];
         let long = Properties { long: true, ..Properties::NONE };
-        assert_eq!([DType::F32, DType::BF16].map(|dtype| steps(dtype, short, 1 << 32)), [1, 1]);
-        assert_eq!([1 << 25, 1 << 26].map(|n| steps(DType::BF16, half, n)), [1, 2]);
-        assert_eq!(steps(DType::F32, half, 1 << 32), 1);
-        assert_eq!([1 << 20, 1 << 21, 1 << 25].map(|n| steps(DType::F32, long, n)), [1, 2, 4]);
-        assert_eq!([1 << 24, 1 << 25, 1 << 28].map(|n| steps(DType::BF16, long, n)), [1, 2, 2]);
+        assert_eq!([DType::F32, DType::BF16].map(|dtype| per_thread(dtype, short, 1 << 32)), [1, 1]);
+        assert_eq!([1 << 25, 1 << 26].map(|n| per_thread(DType::BF16, half, n)), [1, 2]);
+        assert_eq!(per_thread(DType::F32, half, 1 << 32), 1);
+        assert_eq!([1 << 20, 1 << 21, 1 << 25].map(|n| per_thread(DType::F32, long, n)), [1, 2, 4]);
+        assert_eq!([1 << 24, 1 << 25, 1 << 28].map(|n| per_thread(DType::BF16, long, n)), [1, 2, 2]);
         let mut four = call(4096, 8192, 1 << 20, Strategy::Auto);
         four.vectors = Some(4);
         assert_eq!(plan(&four).unwrap().blocks, 128);
@@ -305,20 +305,20 @@ mod tests {
 
     #[test]
     fn threads_take_two_vectors_where_one_would_be_a_second_wave() {
-        let steps = |dtype, two_at_once, n| {
-            plan(&Call { dtype, two_at_once, ..call(4096, 8192, n, Strategy::Auto) }).unwrap().steps
+        let per_thread = |dtype, two_at_once, n| {
+            plan(&Call { dtype, two_at_once, ..call(4096, 8192, n, Strategy::Auto) }).unwrap().vectors_per_thread
         };
         let wave = 132 * 2048;
         let around = [wave, wave + 1, 4 * wave, 4 * wave + 1];
-        assert_eq!(around.map(|vectors| steps(DType::BF16, true, 8 * vectors)), [1, 2, 2, 1]);
-        assert_eq!(around.map(|vectors| steps(DType::F32, true, 4 * vectors)), [1, 2, 2, 1]);
-        assert_eq!(around.map(|vectors| steps(DType::BF16, false, 8 * vectors)), [1; 4]);
+        assert_eq!(around.map(|vectors| per_thread(DType::BF16, true, 8 * vectors)), [1, 2, 2, 1]);
+        assert_eq!(around.map(|vectors| per_thread(DType::F32, true, 4 * vectors)), [1, 2, 2, 1]);
+        assert_eq!(around.map(|vectors| per_thread(DType::BF16, false, 8 * vectors)), [1; 4]);
         // Without a device there are no waves.
         assert_eq!(around.map(|vectors| takes_waves(2, 0, vectors)), [false; 4]);
         assert_eq!(around.map(|vectors| takes_waves(2, 132, vectors)), [false, true, false, false]);
         let two = Call { two_at_once: true, ..call(4096, 8192, 1 << 22, Strategy::Auto) };
         assert_eq!(plan(&two).unwrap().blocks, (1 << 22) / 8 / 2 / 256);
-        assert_eq!(plan(&Call { vectors: Some(1), ..two }).unwrap().steps, 1);
+        assert_eq!(plan(&Call { vectors: Some(1), ..two }).unwrap().vectors_per_thread, 1);
     }
 
     #[test]

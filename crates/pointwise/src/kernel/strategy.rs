@@ -118,7 +118,7 @@ pub struct Plan {
     /// Elements before the first aligned vector, done one by one.
     pub head: u32,
     /// Vectors of a thread of [`Strategy::RegisterCopy`], else 1.
-    pub steps: u32,
+    pub vectors_per_thread: u32,
     /// Whether the operand passes through the level-2 cache, which then holds the result: where that is narrower, and
     /// has room there, but not both.
     pub streams: bool,

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::STREAM_STEPS;
+use pointwise_core::launch::STREAM_UNARY;
 use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, OpInfo, Philox};
 
@@ -305,7 +305,7 @@ impl UnaryKernel {
             threads,
             blocks: blocks.unwrap_or(0),
             head: 0,
-            steps: 1,
+            vectors_per_thread: 1,
             streams: false,
             n: x.numel() as u64,
         })
@@ -382,14 +382,14 @@ impl UnaryKernel {
         let function = entry.function(context)?;
         let (mut source, mut target) = (x.device_ptr(), target.addr() as u64);
         let (mut n, mut head) = (plan.n, plan.head);
-        let mut steps = plan.steps | if plan.streams { STREAM_STEPS } else { 0 };
+        let mut per_thread = plan.vectors_per_thread | if plan.streams { STREAM_UNARY } else { 0 };
         let [mut p0, mut p1, mut p2, mut p3] = words;
         let mut params: [*mut c_void; 9] = [
             (&raw mut source).cast(),
             (&raw mut target).cast(),
             (&raw mut n).cast(),
             (&raw mut head).cast(),
-            (&raw mut steps).cast(),
+            (&raw mut per_thread).cast(),
             (&raw mut p0).cast(),
             (&raw mut p1).cast(),
             (&raw mut p2).cast(),

@@ -4,11 +4,11 @@ use std::ptr::null;
 
 use pointwise_core::DType;
 use pointwise_core::rope::{
-    AXES, AXES_IN_TURN, BATCH_OFFSETS, Count, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, SEQUENCES, Side, Walk,
+    AXES, AXES_IN_TURN, BATCH_OFFSETS, Count, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, RopeWalk, SEQUENCES, Side,
 };
 
 use super::check::{self, Shape4};
-use super::plan::{Plan, Planned, plan};
+use super::plan::{Planned, RopePlan, plan};
 use super::{
     MropeLayout, OutOfRange, Pointers, RopeAngles, RopeDirection, RopeError, RopeKernel, RopeLayout, RopePairs,
     RopePositions, RopePrecision, RotatedLanes, Source,
@@ -23,9 +23,9 @@ pub(super) struct Call {
     pub(super) device: Device,
     pub(super) source: Source,
     /// How it is launched; none on the CPU, and where there is nothing to rotate.
-    pub(super) plan: Option<Plan>,
+    pub(super) plan: Option<RopePlan>,
     pub(super) pointers: Pointers,
-    pub(super) walk: Walk,
+    pub(super) walk: RopeWalk,
 }
 
 impl RopeKernel<'_> {
@@ -76,7 +76,7 @@ impl RopeKernel<'_> {
         for out in [Some(q_out), k_out].into_iter().flatten() {
             check::shape("an output", out, self.layout)?;
         }
-        let mut walk = Walk {
+        let mut walk = RopeWalk {
             q: self.side(shape.heads, q, q_out, self.scales[0]),
             k: k.zip(k_out).map_or_else(Side::default, |(k, k_out)| self.side(k_heads, k, k_out, self.scales[1])),
             tokens: shape.tokens()?,
@@ -84,7 +84,7 @@ impl RopeKernel<'_> {
             factor: 1.0,
             sin_sign: if self.direction == RopeDirection::Backward { -1.0 } else { 1.0 },
             rows: i64::MAX,
-            ..Walk::default()
+            ..RopeWalk::default()
         };
         let mut pointers = Pointers {
             qx: q.as_ptr(),
@@ -126,7 +126,7 @@ impl RopeKernel<'_> {
         &self,
         dtype: DType,
         shape: &Shape4,
-        walk: &mut Walk,
+        walk: &mut RopeWalk,
         pointers: &mut Pointers,
     ) -> Result<(Source, usize, bool)> {
         let mut factor = 1.0;
@@ -180,7 +180,7 @@ impl RopeKernel<'_> {
     }
 
     /// Which lanes rotate, and how they pair.
-    fn lanes(&self, shape: &Shape4, rotary_dim: usize, walk: &mut Walk) -> Result<()> {
+    fn lanes(&self, shape: &Shape4, rotary_dim: usize, walk: &mut RopeWalk) -> Result<()> {
         if rotary_dim == 0 || !rotary_dim.is_multiple_of(2) {
             let expected = "lanes rotate in pairs; make it even and above 0";
             return Err(RopeError::invalid("rotary_dim", rotary_dim, expected).into());
@@ -206,7 +206,7 @@ impl RopeKernel<'_> {
     }
 
     /// Where positions come from, and whether the tables have them.
-    fn place(&self, shape: &Shape4, per_token: bool, walk: &mut Walk, pointers: &mut Pointers) -> Result<()> {
+    fn place(&self, shape: &Shape4, per_token: bool, walk: &mut RopeWalk, pointers: &mut Pointers) -> Result<()> {
         let strict = self.out_of_range == OutOfRange::Error;
         if per_token && !matches!(self.positions, RopePositions::Offset(0)) {
             return Err(ErrorKind::Unsupported {

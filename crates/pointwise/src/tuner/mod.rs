@@ -219,7 +219,7 @@ impl Tuner {
         let default = kernel.untuned();
         let candidates = measure::candidates(DEFAULT_THREADS, measure::VECTORS, |wish| {
             let plan = default.with(wish).plan(x, y.as_view())?;
-            let vectors = (plan.strategy == Strategy::RegisterCopy).then_some(plan.steps);
+            let vectors = (plan.strategy == Strategy::RegisterCopy).then_some(plan.vectors_per_thread);
             let settings = Settings { strategy: plan.strategy, threads: plan.threads, vectors };
             Ok((settings, plan.replaced.is_some()))
         })?;

@@ -23,7 +23,7 @@ pub struct GradientDef {
     /// The formula in f64, a condition as 0 or 1.
     pub oracle: fn([f64; MAX_OPERANDS], Words) -> [f64; MAX_RESULTS],
     /// The formula with every step rounded to f32 once.
-    pub steps: fn([f32; MAX_OPERANDS], Words) -> [f32; MAX_RESULTS],
+    pub stepped: fn([f32; MAX_OPERANDS], Words) -> [f32; MAX_RESULTS],
     /// That all of this is of one row.
     #[doc(hidden)]
     pub made: Made,
@@ -59,14 +59,14 @@ impl GradientDef {
     ///
     /// # Errors
     /// As [`GradientDef::oracle_for`].
-    pub fn steps_for(
+    pub fn stepped_for(
         &self,
         dtype: DType,
         params: &[Number; MAX_PARAMS],
     ) -> Result<impl Fn([f32; MAX_OPERANDS]) -> [f32; MAX_RESULTS] + Copy + use<>> {
         check::dtype(&self.info, dtype)?;
         let words = scalar::params(&self.info, params, dtype)?;
-        let steps = self.steps;
-        Ok(move |x| steps(x, words))
+        let stepped = self.stepped;
+        Ok(move |x| stepped(x, words))
     }
 }

@@ -24,7 +24,7 @@ pub struct MapDef {
     pub oracle: Option<fn([f64; 3], Words) -> f64>,
     /// The formula with every step rounded to f32 once, of binary ops on floats alone: what the bound of a gradient is
     /// about.
-    pub steps: Option<fn([f32; 2], Words) -> f32>,
+    pub stepped: Option<fn([f32; 2], Words) -> f32>,
     /// That all of this is of one row.
     #[doc(hidden)]
     pub made: Made,
@@ -46,18 +46,18 @@ impl MapDef {
         Ok(self.oracle.map(|oracle| move |x| oracle(x, words)))
     }
 
-    /// [`MapDef::steps`] with parameters, for elements of a tensor of type `dtype`.
+    /// [`MapDef::stepped`] with parameters, for elements of a tensor of type `dtype`.
     ///
     /// # Errors
     /// As [`MapDef::oracle_for`].
-    pub fn steps_for(
+    pub fn stepped_for(
         &self,
         dtype: DType,
         params: &[Number; MAX_PARAMS],
     ) -> Result<Option<impl Fn([f32; 2]) -> f32 + Copy + use<>>> {
         check::dtype(&self.info, dtype)?;
         let words = scalar::params(&self.info, params, dtype)?;
-        Ok(self.steps.map(|steps| move |x| steps(x, words)))
+        Ok(self.stepped.map(|stepped| move |x| stepped(x, words)))
     }
 
     /// The element type whose kernels and loops serve `dtype`: another of the same width where bits are but moved.

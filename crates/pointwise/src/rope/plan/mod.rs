@@ -5,7 +5,7 @@ mod solo;
 mod whole;
 
 use pointwise_core::DType;
-use pointwise_core::rope::{AXES, BATCH_OFFSETS, IDS, NEIGHBOURS, OwnAngles, SEQUENCES, Solo, TOKENS_INNER, Walk};
+use pointwise_core::rope::{AXES, BATCH_OFFSETS, IDS, NEIGHBOURS, OwnAngles, RopeWalk, SEQUENCES, Solo, TOKENS_INNER};
 
 pub(super) use whole::{WholeKind, WholePlan};
 
@@ -41,7 +41,7 @@ const OWN_ENOUGH: u64 = 256;
 
 /// A launch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
+pub(super) struct RopePlan {
     pub(super) strategy: Strategy,
     pub(super) blocks: [u32; 3],
     pub(super) threads: [u32; 3],
@@ -69,18 +69,18 @@ pub(super) struct Planned<'a> {
 }
 
 /// Whether there is anything to rotate.
-pub(super) fn has_work(walk: &Walk) -> bool {
+pub(super) fn has_work(walk: &RopeWalk) -> bool {
     walk.tokens > 0 && walk.q.heads + walk.k.heads > 0
 }
 
 /// Plans a call whose walk counts elements: from here on it counts vectors. None where there is nothing to rotate: the
 /// templates' plans divide by tokens and by heads.
-pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> Result<Option<Plan>> {
+pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Result<Option<RopePlan>> {
     has_work(walk).then(|| choose(settings, call, walk)).transpose()
 }
 
 /// The plan of the template that is likely to be the fastest.
-fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> Result<Plan> {
+fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Result<RopePlan> {
     let [_, token, head] = walk.q.input;
     if token < head {
         walk.flags |= TOKENS_INNER;
@@ -103,7 +103,7 @@ fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> Result<Pl
 /// Whether heads of 16 bits rotate whole by angles or tables of f32, which are as many bytes as two heads: a thread
 /// that reads those of its own pairs had better have more heads than two. 8,192 tokens of Llama 3 8B by angles took 56
 /// us, with angles shared by a block 46 to 48, with four heads a thread 48 (H200, `docs/tuning.md`).
-fn reads_much(call: &Planned<'_>, walk: &Walk) -> bool {
+fn reads_much(call: &Planned<'_>, walk: &RopeWalk) -> bool {
     call.dtype.size() == 2
         && matches!(call.source, Source::Angles | Source::Tables)
         && walk.rest_lanes == 0
@@ -111,14 +111,14 @@ fn reads_much(call: &Planned<'_>, walk: &Walk) -> bool {
 }
 
 /// Whether the device has enough threads if each has so many heads.
-fn is_enough(call: &Planned<'_>, walk: &Walk, share: u32) -> bool {
+fn is_enough(call: &Planned<'_>, walk: &RopeWalk, share: u32) -> bool {
     let heads = (walk.q.heads + walk.k.heads).div_ceil(share);
     let threads = lanes_of_a_head(call, walk).saturating_mul(u64::from(heads));
     threads >= u64::from(call.multiprocessors) * OWN_ENOUGH
 }
 
 /// Gives each thread `share` heads.
-fn group(walk: &mut Walk, share: u32) {
+fn group(walk: &mut RopeWalk, share: u32) {
     for side in [&mut walk.q, &mut walk.k] {
         side.groups = side.heads.div_ceil(share);
         side.step = [side.input[2], side.output[2]].map(|stride| stride.saturating_mul(i64::from(side.groups)));
@@ -126,7 +126,7 @@ fn group(walk: &mut Walk, share: u32) {
 }
 
 /// Whether kernels can serve whose threads find their own angles, and no other is asked for.
-fn may_be_own(settings: &Settings, walk: &Walk) -> bool {
+fn may_be_own(settings: &Settings, walk: &RopeWalk) -> bool {
     let pairing = walk.flags & NEIGHBOURS;
     settings.shared_angles != Some(true)
         && walk.flags & (SEQUENCES | AXES) == 0
@@ -139,14 +139,14 @@ fn is_on_the_fly(source: Source) -> bool {
 }
 
 /// Threads of the widest vectors, two each, of one head of all tokens.
-fn lanes_of_a_head(call: &Planned<'_>, walk: &Walk) -> u64 {
+fn lanes_of_a_head(call: &Planned<'_>, walk: &RopeWalk) -> u64 {
     let widest = 16 / call.dtype.size() as u32;
     u64::from((2 * walk.half + walk.rest_lanes).div_ceil(2 * widest)) * u64::from(walk.tokens)
 }
 
 /// The strategy, and elements of a vector, of a kernel whose threads find their own angles: narrow ones for little
 /// work.
-fn own_vector(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<(Strategy, u32)> {
+fn own_vector(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> Option<(Strategy, u32)> {
     let work = lanes_of_a_head(call, walk).saturating_mul(u64::from(walk.q.heads + walk.k.heads));
     let is_little = work < u64::from(call.multiprocessors) * OWN_ENOUGH;
     let narrow = settings.strategy == Strategy::Auto && is_little;
@@ -157,7 +157,7 @@ fn own_vector(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<(S
 }
 
 /// Elements of the widest vector that a strategy allows and that fits, and the strategy that has it.
-fn widest_vector(strategy: Strategy, call: &Planned<'_>, walk: &Walk) -> Option<(Strategy, u32)> {
+fn widest_vector(strategy: Strategy, call: &Planned<'_>, walk: &RopeWalk) -> Option<(Strategy, u32)> {
     let widest = 16 / call.dtype.size() as u32;
     let serves = |vector: u32| vectors_fit(vector, call, walk) && angles_fit(vector, call, walk);
     match strategy {
@@ -170,12 +170,12 @@ fn widest_vector(strategy: Strategy, call: &Planned<'_>, walk: &Walk) -> Option<
 }
 
 /// Whether nothing multiplies cosines and sines.
-fn is_plain(walk: &Walk) -> bool {
+fn is_plain(walk: &RopeWalk) -> bool {
     [walk.factor, walk.sin_sign, walk.q.scale, if walk.k.heads > 0 { walk.k.scale } else { 1.0 }] == [1.0; 4]
 }
 
 /// Where threads find their own angles, with vectors of so many elements; the tables' strides are left out.
-fn own_angles(vector: u32, walk: &Walk) -> Option<OwnAngles> {
+fn own_angles(vector: u32, walk: &RopeWalk) -> Option<OwnAngles> {
     Some(OwnAngles {
         pairs: if walk.flags & NEIGHBOURS == 0 { [vector, vector / 2] } else { [vector / 2, walk.half / 2] },
         factor: walk.factor,
@@ -188,7 +188,7 @@ fn own_angles(vector: u32, walk: &Walk) -> Option<OwnAngles> {
 }
 
 /// Strides of the two tables.
-fn table_offsets(walk: &Walk) -> Option<[[u32; 2]; 2]> {
+fn table_offsets(walk: &RopeWalk) -> Option<[[u32; 2]; 2]> {
     // Without a number of rows there is one for each token.
     let rows = if walk.rows == i64::MAX { walk.seq.size } else { u32::try_from(walk.rows).ok()? };
     let dims = [walk.tokens / walk.seq.size, rows];
@@ -213,7 +213,7 @@ fn offsets<const N: usize>(dims: [u32; N], strides: [i64; N], vector: u32, last:
 
 /// Whether every load of a thread's angles is aligned: those of its two vectors by one where that is enough, unless
 /// pairs are neighbours.
-fn angles_fit(vector: u32, call: &Planned<'_>, walk: &Walk) -> bool {
+fn angles_fit(vector: u32, call: &Planned<'_>, walk: &RopeWalk) -> bool {
     let size = match call.source {
         Source::Hf | Source::Angles | Source::Tables => 4,
         Source::Exact => 8,
@@ -227,7 +227,7 @@ fn angles_fit(vector: u32, call: &Planned<'_>, walk: &Walk) -> bool {
 }
 
 /// Whether every access of vectors of `vector` elements is aligned and whole.
-fn vectors_fit(vector: u32, &Planned { dtype, pointers, .. }: &Planned<'_>, walk: &Walk) -> bool {
+fn vectors_fit(vector: u32, &Planned { dtype, pointers, .. }: &Planned<'_>, walk: &RopeWalk) -> bool {
     let rest = walk.rest_lanes;
     let lanes = [walk.half, walk.rotated_at, rest, if rest > 0 { walk.rest_at } else { 0 }];
     let strides = [walk.q.input, walk.q.output, walk.k.input, walk.k.output];
@@ -239,7 +239,7 @@ fn vectors_fit(vector: u32, &Planned { dtype, pointers, .. }: &Planned<'_>, walk
 }
 
 /// The kernel of a plan, a source and an element type.
-pub(super) fn entry(plan: &Plan, source: Source, dtype: DType) -> Option<&'static Entry> {
+pub(super) fn entry(plan: &RopePlan, source: Source, dtype: DType) -> Option<&'static Entry> {
     macro_rules! is {
         ($template:ident rope) => {
             matches!($template, Template::Shared)
@@ -339,7 +339,7 @@ mod tests {
             let strides = if is_bhsd { [0, lanes, far] } else { [0, far, lanes] };
             Side { heads, input: strides, output: strides, scale: 1.0, ..Side::default() }
         };
-        let mut walk = Walk {
+        let mut walk = RopeWalk {
             q: side(32),
             k: side(8),
             tokens,
@@ -352,7 +352,7 @@ mod tests {
             second: [0, i64::from(half)],
             rows: i64::from(tokens),
             flags,
-            ..Walk::default()
+            ..RopeWalk::default()
         };
         match on_an_h200(&Settings::default(), source, dtype, &mut walk).unwrap().template {
             Template::Shared => None,
@@ -361,7 +361,7 @@ mod tests {
         }
     }
 
-    fn on_an_h200(settings: &Settings, source: Source, dtype: DType, walk: &mut Walk) -> Option<Plan> {
+    fn on_an_h200(settings: &Settings, source: Source, dtype: DType, walk: &mut RopeWalk) -> Option<RopePlan> {
         let (from, to) = (std::ptr::null(), std::ptr::null_mut());
         let [ids, starts, first, second] = [from; 4];
         let pointers = &Pointers { qx: from, qy: to, kx: from, ky: to, ids, starts, first, second };
@@ -370,7 +370,7 @@ mod tests {
     }
 
     /// Contiguous tensors of a layout, of so many batch entries, tokens, and heads of q and of k, 128 lanes each.
-    fn contiguous(layout: RopeLayout, [batch, seq, q, k]: [usize; 4]) -> Walk {
+    fn contiguous(layout: RopeLayout, [batch, seq, q, k]: [usize; 4]) -> RopeWalk {
         let side = |heads: usize| {
             let mut shape = vec![128; layout.rank()];
             for (dim, size) in layout.dims().into_iter().zip([batch, seq, heads]) {
@@ -380,7 +380,7 @@ mod tests {
             let strides = layout.dims().map(|dim| dim.map_or(0, |dim| strides[dim]));
             Side { heads: heads as u32, input: strides, output: strides, scale: 1.0, ..Side::default() }
         };
-        Walk {
+        RopeWalk {
             q: side(q),
             k: side(k),
             tokens: (batch * seq) as u32,
@@ -390,7 +390,7 @@ mod tests {
             first: [0, 64],
             second: [0, 64],
             rows: 4096,
-            ..Walk::default()
+            ..RopeWalk::default()
         }
     }
 

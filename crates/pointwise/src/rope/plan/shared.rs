@@ -1,8 +1,8 @@
 //! Blocks that share cosines and sines: they serve every call.
 
-use pointwise_core::rope::{AXES, CHUNK, Count, TABLE, TOKENS_INNER, Tile, Walk};
+use pointwise_core::rope::{AXES, CHUNK, Count, RopeWalk, TABLE, TOKENS_INNER, Tile};
 
-use super::{MOST_THREADS, Plan, Planned, Settings, Template, group, vectors_fit};
+use super::{MOST_THREADS, Planned, RopePlan, Settings, Template, group, vectors_fit};
 use crate::Strategy;
 use crate::error::{ErrorKind, Result};
 
@@ -13,7 +13,7 @@ const THREADS: u32 = 160;
 const INNER_TOKENS: u32 = 8;
 
 /// Plans a call whose walk counts elements: from here on it counts vectors.
-pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> Result<Plan> {
+pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Result<RopePlan> {
     let widest = 16 / call.dtype.size() as u32;
     let serves = |vector: u32| vectors_fit(vector, call, walk);
     let (strategy, vector) = match settings.strategy {
@@ -34,12 +34,12 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut Walk) -> 
             what: "a tensor of this many tokens".to_owned(),
             advice: "rotate parts of it".to_owned(),
         })?;
-    Ok(Plan { strategy, blocks: [blocks, 1, 1], threads: [threads, 1, 1], template: Template::Shared })
+    Ok(RopePlan { strategy, blocks: [blocks, 1, 1], threads: [threads, 1, 1], template: Template::Shared })
 }
 
 /// Heads of a thread: as many as it loads at once, as finding its place costs as much as rotating three, and twice as
 /// many where most threads only copy lanes; unless that leaves multiprocessors without work.
-fn heads_per_thread(multiprocessors: u32, walk: &Walk) -> u32 {
+fn heads_per_thread(multiprocessors: u32, walk: &RopeWalk) -> u32 {
     let lanes = u64::from(walk.tokens) * u64::from(walk.pair_lanes + walk.rest_lanes);
     let enough = u64::from(multiprocessors) * 256;
     let threads = |share: u32| {
@@ -51,7 +51,7 @@ fn heads_per_thread(multiprocessors: u32, walk: &Walk) -> u32 {
 }
 
 /// Sets what a block of at most `most` threads does; the blocks, and the threads of each.
-fn tile(most: u32, vector: u32, walk: &mut Walk) -> (u64, u32) {
+fn tile(most: u32, vector: u32, walk: &mut RopeWalk) -> (u64, u32) {
     // Where a head has more lanes than a block has threads, or more pairs than its table, blocks share them.
     let (pairs, rest) = (walk.pair_lanes, walk.rest_lanes);
     let mut lane_blocks = (pairs + rest).div_ceil(most).max((pairs * vector).div_ceil(TABLE));
@@ -94,7 +94,7 @@ fn tile(most: u32, vector: u32, walk: &mut Walk) -> (u64, u32) {
 mod tests {
     use std::collections::HashSet;
 
-    use pointwise_core::rope::{AXES, CHUNK, TABLE, TOKENS_INNER, Walk};
+    use pointwise_core::rope::{AXES, CHUNK, RopeWalk, TABLE, TOKENS_INNER};
 
     use super::super::tests::{SHAPES, side};
     use super::tile;
@@ -106,7 +106,7 @@ mod tests {
             for most in [32, 64, 96, 128, 256, 320, 512, 1024] {
                 for (share, flags) in [(1, 0), (CHUNK, AXES), (8, 0), (1, TOKENS_INNER), (CHUNK, TOKENS_INNER)] {
                     let (pair_lanes, rest_lanes) = (half / vector, rest / vector);
-                    let mut walk = Walk {
+                    let mut walk = RopeWalk {
                         q: side(q, share),
                         k: side(k, share),
                         tokens,
@@ -114,7 +114,7 @@ mod tests {
                         rest_lanes,
                         half,
                         flags,
-                        ..Walk::default()
+                        ..RopeWalk::default()
                     };
                     let (blocks, threads) = tile(most, vector, &mut walk);
                     let what = format!("{tokens} {q} {k} {half} {rest} {vector}, {most} threads, {share}, {flags}");

@@ -1,10 +1,10 @@
 //! Threads that find their own cosines and sines, of any heads.
 
-use pointwise_core::rope::{CHUNK, Count, PLAIN, Side, Solo, SoloSide, TOKENS_INNER, Walk};
+use pointwise_core::rope::{CHUNK, Count, PLAIN, RopeWalk, Side, Solo, SoloSide, TOKENS_INNER};
 
 use super::{
-    MOST_THREADS, OWN_THREADS, Plan, Planned, Settings, Source, Template, group, is_enough, is_on_the_fly, is_plain,
-    may_be_own, offsets, own_angles, own_vector, reads_much, table_offsets,
+    MOST_THREADS, OWN_THREADS, Planned, RopePlan, Settings, Source, Template, group, is_enough, is_on_the_fly,
+    is_plain, may_be_own, offsets, own_angles, own_vector, reads_much, table_offsets,
 };
 
 /// Where heads lie far apart, blocks follow one another along the tokens of a head. The rows of a table that one head
@@ -17,7 +17,7 @@ const MOST_LAYERS: u32 = 65_535;
 
 /// The plan of a call whose threads find their own angles, where that can serve and no other is asked for: on an H200
 /// it was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/tuning.md`).
-pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Plan> {
+pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> Option<RopePlan> {
     if !may_be_own(settings, walk) {
         return None;
     }
@@ -39,11 +39,11 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Opti
     if !is_on_the_fly(call.source) {
         solo.angles.tables = table_offsets(&walk)?;
     }
-    Some(Plan { strategy, blocks: [blocks, layers, 1], threads: [threads, 1, 1], template: Template::Solo(solo) })
+    Some(RopePlan { strategy, blocks: [blocks, layers, 1], threads: [threads, 1, 1], template: Template::Solo(solo) })
 }
 
 /// Tokens of a head that follow one another before the next head's, where heads lie far apart.
-fn tokens_of_a_layer(call: &Planned<'_>, walk: &Walk) -> u32 {
+fn tokens_of_a_layer(call: &Planned<'_>, walk: &RopeWalk) -> u32 {
     let numbers = match call.source {
         Source::Hf | Source::Exact => return u32::MAX,
         Source::Angles => 4,
@@ -58,7 +58,7 @@ fn tokens_of_a_layer(call: &Planned<'_>, walk: &Walk) -> u32 {
 /// threads of a block; a layer has about `most_tokens` at most where heads lie far apart. None where a token's lanes
 /// are more than the threads, or offsets have more than 32 bits. The walk counts elements. The tables' strides are left
 /// out.
-fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, [u32; 2], u32)> {
+fn solo(most: u32, most_tokens: u32, vector: u32, walk: &RopeWalk) -> Option<(Solo, [u32; 2], u32)> {
     let (pairs, rest) = (walk.half / vector, walk.rest_lanes / vector);
     let rest_threads = rest.div_ceil(2);
     let (lanes, groups) = (pairs + rest_threads, [walk.q.groups, walk.k.groups]);
@@ -114,7 +114,7 @@ fn solo(most: u32, most_tokens: u32, vector: u32, walk: &Walk) -> Option<(Solo, 
 }
 
 /// A tensor whose strides count vectors; None where an offset into it has more than 32 bits.
-fn solo_side(side: &Side, vector: u32, walk: &Walk) -> Option<SoloSide> {
+fn solo_side(side: &Side, vector: u32, walk: &RopeWalk) -> Option<SoloSide> {
     let dims = [walk.tokens / walk.seq.size, walk.seq.size, side.heads];
     let lanes = (walk.rotated_at + 2 * walk.half).max(walk.rest_at + walk.rest_lanes);
     let strides = |strides| offsets(dims, strides, vector, lanes);
@@ -136,7 +136,7 @@ fn solo_side(side: &Side, vector: u32, walk: &Walk) -> Option<SoloSide> {
 mod tests {
     use std::collections::HashSet;
 
-    use pointwise_core::rope::{Count, TOKENS_INNER, Walk};
+    use pointwise_core::rope::{Count, RopeWalk, TOKENS_INNER};
 
     use super::super::tests::{SHAPES, side};
     use super::{CHUNK, solo};
@@ -154,7 +154,7 @@ mod tests {
                     (2, TOKENS_INNER, 1),
                 ];
                 for (share, flags, tokens_at_once) in ways {
-                    let walk = Walk {
+                    let walk = RopeWalk {
                         q: side(q, share),
                         k: side(k, share),
                         tokens,
@@ -162,7 +162,7 @@ mod tests {
                         rest_lanes,
                         half,
                         flags,
-                        ..Walk::default()
+                        ..RopeWalk::default()
                     };
                     let what = format!(
                         "{tokens} {q} {k} {half} {rest_lanes} {vector}, {most}, {share}, {flags}, {tokens_at_once}"

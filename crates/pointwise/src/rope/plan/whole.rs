@@ -2,12 +2,12 @@
 
 use pointwise_core::DType;
 use pointwise_core::rope::{
-    BATCH_OFFSETS, Count, IDS, NEIGHBOURS, PLAIN, Side, TOKENS_INNER, WIDE_IDS, Walk, Whole, WholeSide,
+    BATCH_OFFSETS, Count, IDS, NEIGHBOURS, PLAIN, RopeWalk, Side, TOKENS_INNER, WIDE_IDS, Whole, WholeSide,
 };
 
 use super::{
-    MOST_THREADS, OWN_THREADS, Plan, Planned, Settings, Source, Template, is_plain, may_be_own, offsets, table_offsets,
-    widest_vector,
+    MOST_THREADS, OWN_THREADS, Planned, RopePlan, Settings, Source, Template, is_plain, may_be_own, offsets,
+    table_offsets, widest_vector,
 };
 
 /// CUDA's limit on the second dimension of a grid, and on the third.
@@ -40,7 +40,7 @@ pub(in crate::rope) enum WholeKind {
 /// The plan of a call by tables of the tensors' type, of heads all of whose lanes rotate, if no other template is asked
 /// for. Calls of few tokens are 10 % faster by it, large ones 2 to 3 %; by other sources, or where heads lie far apart,
 /// it gains nothing (H200, `docs/tuning.md`).
-pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Option<Plan> {
+pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> Option<RopePlan> {
     let is_of_the_type = call.source == Source::OwnTables || call.source == Source::Tables && call.dtype == DType::F32;
     let is_regular = walk.rest_lanes == 0 && walk.flags & (BATCH_OFFSETS | TOKENS_INNER) == 0;
     let is_asked_for = settings.heads_per_thread.is_none_or(|heads| heads == 1);
@@ -70,12 +70,12 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &Walk) -> Opti
     let rows_before = [before(walk.first)?, before(walk.second)?];
     whole.tables = table_offsets(&walk)?;
     let plan = WholePlan { walk: whole, kind, lanes_before: walk.rotated_at as usize * size, rows_before };
-    Some(Plan { strategy, blocks, threads, template: Template::Whole(plan) })
+    Some(RopePlan { strategy, blocks, threads, template: Template::Whole(plan) })
 }
 
 /// The walk with the batch merged into tokens, where their positions are given, or into heads, where strides allow:
 /// else it is the grid's third dimension.
-fn merged(walk: &Walk) -> Option<Walk> {
+fn merged(walk: &RopeWalk) -> Option<RopeWalk> {
     let (batch, seq) = (walk.tokens / walk.seq.size, walk.seq.size);
     let sides = [walk.q, walk.k].into_iter().filter(|side| side.heads > 0);
     let strides = || sides.clone().flat_map(|side| [(side.heads, side.input), (side.heads, side.output)]);
@@ -85,10 +85,10 @@ fn merged(walk: &Walk) -> Option<Walk> {
         if walk.flags & IDS != 0 {
             let [apart, step] = walk.ids;
             if is_multiple(seq, step, apart) && strides().all(|(_, [batch, token, _])| is_multiple(seq, token, batch)) {
-                return Some(Walk { seq: Count::new(walk.tokens), ..*walk });
+                return Some(RopeWalk { seq: Count::new(walk.tokens), ..*walk });
             }
         } else if strides().all(|(heads, [batch, _, head])| is_multiple(heads, head, batch)) {
-            let mut merged = Walk { tokens: seq, ..*walk };
+            let mut merged = RopeWalk { tokens: seq, ..*walk };
             for side in [&mut merged.q, &mut merged.k] {
                 side.heads = side.heads.checked_mul(batch)?;
             }
@@ -101,7 +101,7 @@ fn merged(walk: &Walk) -> Option<Walk> {
 /// What blocks of at most `most` threads do, how many there are, and the threads of each. None where a head's lanes are
 /// more than the threads, offsets have more than 32 bits, or batch entries or their tokens are too many for a grid. The
 /// walk counts elements. The tables' strides are left out.
-fn whole(most: u32, vector: u32, walk: &Walk) -> Option<(Whole, [u32; 3], [u32; 3])> {
+fn whole(most: u32, vector: u32, walk: &RopeWalk) -> Option<(Whole, [u32; 3], [u32; 3])> {
     let lanes = walk.half / vector;
     let slots = most / lanes;
     let (batch, tokens) = (walk.tokens / walk.seq.size, walk.seq.size);
@@ -153,7 +153,7 @@ fn used([tile_heads, tile_tokens]: [u32; 2], lanes: u32, heads: [u32; 2], tokens
 }
 
 /// A tensor whose strides count vectors; None where an offset into it has more than 32 bits.
-fn side(side: &Side, vector: u32, walk: &Walk) -> Option<WholeSide> {
+fn side(side: &Side, vector: u32, walk: &RopeWalk) -> Option<WholeSide> {
     // Of one batch entry `offsets` has 0: layers have no stride.
     let dims = [walk.tokens / walk.seq.size, walk.seq.size, side.heads];
     let strides = |strides: [i64; 3]| offsets(dims, strides, vector, walk.rotated_at + 2 * walk.half);
@@ -164,13 +164,20 @@ fn side(side: &Side, vector: u32, walk: &Walk) -> Option<WholeSide> {
 mod tests {
     use std::collections::HashSet;
 
-    use pointwise_core::rope::{Count, IDS, Walk};
+    use pointwise_core::rope::{Count, IDS, RopeWalk};
 
     use super::super::tests::{SHAPES, side};
     use super::{MOST_ROWS, merged, whole};
 
-    fn walk(batch: u32, seq: u32, q: u32, k: u32, half: u32) -> Walk {
-        Walk { q: side(q, 1), k: side(k, 1), tokens: batch * seq, seq: Count::new(seq), half, ..Walk::default() }
+    fn walk(batch: u32, seq: u32, q: u32, k: u32, half: u32) -> RopeWalk {
+        RopeWalk {
+            q: side(q, 1),
+            k: side(k, 1),
+            tokens: batch * seq,
+            seq: Count::new(seq),
+            half,
+            ..RopeWalk::default()
+        }
     }
 
     /// Each vector of a token and head has one thread.
@@ -223,7 +230,7 @@ mod tests {
             let mut q = side(4, 1);
             (q.input, q.output) = (strides, strides);
             let (seq, first) = (Count::new(6), [table, 8]);
-            let walk = Walk { q, tokens: 2 * 6, seq, ids: [ids, 1], first, flags, ..Walk::default() };
+            let walk = RopeWalk { q, tokens: 2 * 6, seq, ids: [ids, 1], first, flags, ..RopeWalk::default() };
             let merged = merged(&walk).unwrap();
             (merged.tokens, merged.seq.size, merged.q.heads)
         };
