@@ -38,11 +38,6 @@ const PEERS: &str = "benches/peers";
 const WORKLOADS: &str = "crates/pointwise-cli/src/bench/workloads.csv";
 
 pub(crate) fn run() -> Result<()> {
-    let folder = root().join(FOLDER);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
-    }
-    fs::create_dir_all(&folder)?;
     // The example is a workspace of its own; in the same folder for what is built it shares the compiled kernels.
     let example = ["--manifest-path", "examples/fused-op/Cargo.toml", "--target-dir"];
     let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
@@ -69,6 +64,12 @@ pub(crate) fn run() -> Result<()> {
     if programs.is_empty() {
         bail!("cargo named no program among what it built");
     }
+    // The old bundle stays until all of the new one is built.
+    let folder = root().join(FOLDER);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder)?;
     let mut total = 0;
     for program in programs {
         let name = program_name(&program);

@@ -1,11 +1,12 @@
 //! Installing what the tests need and a fresh machine lacks: a compiler for device code, and ptxas.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
-use pointwise_build::{ptxas, toolchain};
+use anyhow::{Context as _, Result, bail};
+use pointwise_build::{Error, ptxas, toolchain};
 
 use crate::shell::{root, run};
 
@@ -16,6 +17,8 @@ pub(crate) fn device_toolchain() -> Result<()> {
             println!("device compiler: {found}");
             return Ok(());
         }
+        // One that is there but does not serve, or is not to be looked for, is for whoever named it to settle.
+        Err(error @ Error::SwitchedOff) => bail!("{error}; the tests need one: unset {}", toolchain::RUSTC_VARIABLE),
         Err(error) if !error.is_absence() => return Err(error.into()),
         Err(error) => println!("{error}"),
     }
@@ -46,14 +49,14 @@ pub(crate) fn assembler() -> Option<ptxas::Ptxas> {
         return Some(found);
     }
     let folder = root().join("target/ptxas");
-    let binary = folder.join("nvidia/cu13/bin/ptxas");
-    if !binary.is_file() {
-        if let Err(error) = fetch(&folder) {
-            println!("no ptxas, so the PTX will not be assembled: {error:#}");
-            return None;
-        }
-        make_executable(&binary);
+    let binary = Path::new("nvidia/cu13/bin/ptxas");
+    if !folder.join(binary).is_file()
+        && let Err(error) = fetch(&folder, binary)
+    {
+        println!("no ptxas, so the PTX will not be assembled: {error:#}");
+        return None;
     }
+    let binary = folder.join(binary);
     // SAFETY: this program has one thread as yet.
     unsafe { env::set_var(ptxas::PTXAS_VARIABLE, &binary) };
     match ptxas::find() {
@@ -65,9 +68,16 @@ pub(crate) fn assembler() -> Option<ptxas::Ptxas> {
     }
 }
 
-/// Downloads the wheel and unpacks it: no virtual environment, which Debian has a package of its own for.
-fn fetch(folder: &Path) -> Result<()> {
+/// Downloads the wheel and unpacks it: no virtual environment, which Debian has a package of its own for. The folder is
+/// there when all of it is.
+fn fetch(target: &Path, binary: &Path) -> Result<()> {
     println!("fetching ptxas (PyPI's nvidia-cuda-nvcc)");
+    let folder = &target.with_extension("part");
+    for old in [folder, target] {
+        if old.exists() {
+            fs::remove_dir_all(old)?;
+        }
+    }
     let python = || Command::new("python3");
     run(python()
         .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
@@ -76,20 +86,24 @@ fn fetch(folder: &Path) -> Result<()> {
     for wheel in wheels(folder)? {
         run(python().args(["-m", "zipfile", "-e"]).arg(wheel).arg(folder))?;
     }
-    Ok(())
+    make_executable(&folder.join(binary))?;
+    Ok(fs::rename(folder, target)?)
 }
 
 fn wheels(folder: &Path) -> Result<Vec<PathBuf>> {
-    let files = std::fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let files = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
     Ok(files.into_iter().map(|file| file.path()).filter(|path| path.extension().is_some_and(|e| e == "whl")).collect())
 }
 
 #[cfg(unix)]
-fn make_executable(binary: &Path) {
+fn make_executable(binary: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    // Python's zipfile leaves permissions out. If this fails, ptxas is not found, which is reported.
-    let _ = std::fs::set_permissions(binary, std::fs::Permissions::from_mode(0o755));
+    // Python's zipfile leaves permissions out.
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(binary, mode).with_context(|| format!("the package has no {}", binary.display()))
 }
 
 #[cfg(not(unix))]
-fn make_executable(_: &Path) {}
+fn make_executable(_: &Path) -> Result<()> {
+    Ok(())
+}

@@ -17,6 +17,8 @@ pub(crate) struct Job<'a> {
     pub(crate) toolchain: &'a Toolchain,
     /// Folder of the kernel crate, absolute.
     pub(crate) kernel_crate: &'a Path,
+    /// Its lock file, as [`lock`] left it.
+    pub(crate) lock: &'a Path,
     pub(crate) sm: Sm,
     /// The targets that are compiled beside it and are older.
     pub(crate) older: &'a [Sm],
@@ -64,6 +66,8 @@ impl Job<'_> {
             .env("RUSTC_BOOTSTRAP", "1")
             // Not `--config build.rustflags`: this one also overrides what a user's configuration files say.
             .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+            // A user's configuration may have one folder for what all builds leave on the way.
+            .env("CARGO_BUILD_BUILD_DIR", self.target_dir)
             .args(["rustc", "--quiet", "--lib", "--release", "--target", TARGET, "-Zbuild-std=core"])
             .arg("--target-dir")
             .arg(self.target_dir)
@@ -91,7 +95,8 @@ impl Job<'_> {
         if !self.features.is_empty() {
             command.arg("--features").arg(self.features.join(","));
         }
-        if self.kernel_crate.join("Cargo.lock").is_file() {
+        // Nothing is left to be locked, and runs that go side by side must not write the file.
+        if self.lock.is_file() {
             command.arg("--locked");
         }
         // For this crate alone: with it in RUSTFLAGS, core too would write its 7 MB.
@@ -144,8 +149,7 @@ impl Job<'_> {
         }
         let mut inputs = inputs::from_dep_info(&text, &foreign);
         inputs.insert(self.kernel_crate.join("Cargo.toml"));
-        let lock = self.kernel_crate.join("Cargo.lock");
-        inputs.extend(lock.is_file().then_some(lock));
+        inputs.extend(self.lock.is_file().then(|| self.lock.to_owned()));
         Ok(inputs)
     }
 
@@ -168,23 +172,21 @@ struct Run {
     log: String,
 }
 
-/// Writes the lock file of a crate that has none, so that two runs of cargo do not write it at once.
-pub(crate) fn ensure_lock(toolchain: &Toolchain, kernel_crate: &Path) {
-    if kernel_crate.join("Cargo.lock").is_file() {
-        return;
-    }
+/// The lock file of a crate, its workspace's where it is a member of one: written if there is none, and brought up to
+/// date where the manifests ask for more, as any run of cargo would. Runs side by side would both write it.
+pub(crate) fn lock(toolchain: &Toolchain, kernel_crate: &Path) -> PathBuf {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     clean_environment(&mut command);
-    command
-        .current_dir(kernel_crate)
-        .env("RUSTC", &toolchain.rustc)
-        .args(["metadata", "--format-version=1"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.current_dir(kernel_crate).env("RUSTC", &toolchain.rustc).args(["metadata", "--format-version=1"]);
     // Whatever goes wrong goes wrong again in the build proper, which reports it.
-    let _ = command.status();
+    let messages = capture(&mut command).map_or_else(|_| String::new(), |(_, messages, _)| messages);
+    // The last of that name: packages may have words of their own in what stands before.
+    let root = messages.rfind(WORKSPACE_ROOT).and_then(|at| string_after(&messages[at..], WORKSPACE_ROOT));
+    root.map_or_else(|| kernel_crate.to_owned(), PathBuf::from).join("Cargo.lock")
 }
+
+/// The key, in what `cargo metadata` says, of the folder with the lock file.
+const WORKSPACE_ROOT: &str = "\"workspace_root\":";
 
 /// Removes what is meant for the build of the host crate. Where registries are and how to reach them stays.
 fn clean_environment(command: &mut Command) {

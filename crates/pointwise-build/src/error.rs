@@ -75,11 +75,13 @@ pub enum Error {
         violations: Vec<Violation>,
     },
     /// ptxas was asked for and is not there.
-    #[error("no ptxas found: set POINTWISE_PTXAS or CUDA_HOME, or `pip install nvidia-cuda-nvcc`; \
-         looked at {}", tried.join(", "))]
+    #[error("no ptxas found{}: set POINTWISE_PTXAS or CUDA_HOME, or `pip install nvidia-cuda-nvcc`; \
+         looked at {}", for_cubins(wanted), tried.join(", "))]
     NoPtxas {
         /// Where it was looked for.
         tried: Vec<String>,
+        /// The targets to embed machine code for, if that is what it was asked for.
+        wanted: Vec<Sm>,
     },
     /// ptxas refused its input.
     #[error("{tool} for {sm} failed ({status}):\n{log}")]
@@ -128,20 +130,30 @@ impl Error {
 }
 
 impl Error {
-    /// Files whose change may mean that the compiler which was missing is there now.
+    /// Files and folders whose change may mean that the compiler which was missing is there now. All of them exist:
+    /// cargo takes one that does not for changed at every build.
     pub(crate) fn what_may_change(&self) -> Vec<PathBuf> {
         let Error::NoToolchain { tried } = self else {
             return Vec::new();
         };
-        let mut files = Vec::new();
+        let mut paths = Vec::new();
         for Attempt { rustc, .. } in tried {
-            files.push(rustc.clone());
-            // rustup's list of what is installed.
-            files.extend(crate::toolchain::sysroot(rustc).ok().map(|sysroot| sysroot.join("lib/rustlib/components")));
+            // A compiler that is not there appears in its folder; the source of its library, in the sysroot's.
+            let folder = rustc.parent().filter(|_| !rustc.exists());
+            paths.push(folder.unwrap_or(rustc).to_owned());
+            paths.extend(crate::toolchain::sysroot(rustc).ok().map(|sysroot| sysroot.join("lib/rustlib")));
         }
-        files.retain(|file| file.is_absolute() && file.is_file());
-        files
+        paths.retain(|path| path.is_absolute() && path.exists());
+        paths
     }
+}
+
+fn for_cubins(wanted: &[Sm]) -> String {
+    if wanted.is_empty() {
+        return String::new();
+    }
+    let targets: Vec<_> = wanted.iter().map(ToString::to_string).collect();
+    format!(" to make machine code for {} with (Kernels::cubins or POINTWISE_CUBINS asks for that)", targets.join(", "))
 }
 
 fn list_attempts(tried: &[Attempt]) -> String {

@@ -127,7 +127,7 @@ impl Kernels {
             )));
         }
         let target_dir = self.target_folder()?;
-        cargo::ensure_lock(toolchain, &kernel_crate);
+        let lock = cargo::lock(toolchain, &kernel_crate);
 
         let mut shards = self.shards.clone();
         if shards.is_empty() {
@@ -143,7 +143,16 @@ impl Kernels {
                 // What one cargo compiles after another shares a target directory, and with it the compiled `core`.
                 let target_dir = target_dir.join(format!("{sm}-{number}"));
                 let (older, features) = (older(run.target), &shards[run.shard]);
-                Job { toolchain, kernel_crate: &kernel_crate, sm, older, target_dir: &target_dir, features }.run()
+                Job {
+                    toolchain,
+                    kernel_crate: &kernel_crate,
+                    lock: &lock,
+                    sm,
+                    older,
+                    target_dir: &target_dir,
+                    features,
+                }
+                .run()
             };
             lane.iter().map(run).collect::<Result<Vec<_>, Error>>()
         })?;
@@ -160,7 +169,10 @@ impl Kernels {
             self.take(&mut found, sm, light[target], &texts)?;
         }
         if !cubins.is_empty() {
-            let ptxas = ptxas::find()?;
+            let ptxas = ptxas::find().map_err(|error| match error {
+                Error::NoPtxas { tried, .. } => Error::NoPtxas { tried, wanted: cubins.clone() },
+                error => error,
+            })?;
             for sm in cubins {
                 found.add_cubin(&ptxas, sm)?;
             }
@@ -186,11 +198,20 @@ impl Kernels {
     /// Those of [`compile`](Kernels::compile), but for a missing compiler, and of writing to `OUT_DIR`.
     pub fn try_build(&self) -> Result<(), Error> {
         let out_dir = out_dir()?;
-        for variable in [toolchain::RUSTC_VARIABLE, CUBINS_VARIABLE].into_iter().chain(ptxas::VARIABLES) {
+        // Which assembler there is makes no difference to a build that asks for none.
+        let assemblers = if self.wanted_cubins()?.is_empty() { &[][..] } else { &ptxas::VARIABLES };
+        for variable in [toolchain::RUSTC_VARIABLE, CUBINS_VARIABLE].iter().chain(assemblers) {
             println!("cargo::rerun-if-env-changed={variable}");
         }
         let prebuilt = in_package(&self.prebuilt);
-        if prebuilt.join(GENERATED).is_file() {
+        if prebuilt.join(GENERATED).is_file() && !toolchain::is_switched_off() {
+            if env::var_os(CUBINS_VARIABLE).is_some_and(|list| !list.is_empty()) {
+                println!(
+                    "cargo::warning={CUBINS_VARIABLE} makes no machine code here: the kernels in {} are embedded as \
+                     they are",
+                    prebuilt.display()
+                );
+            }
             println!("cargo::rerun-if-changed={}", prebuilt.display());
             let path = in_package(&self.path);
             if path.join("Cargo.toml").is_file() {

@@ -18,7 +18,8 @@
 //! 1. [`toolchain`] finds a Rust compiler that comes with the source of its own library.
 //! 2. [`Kernels::compile`] runs cargo for each target, in parallel, with separate target directories. For a newer
 //!    target it compiles only what differs from an older one (entries with fp8 elements), provided that the entries are
-//!    made by the macros of `pointwise-device`.
+//!    made by the macros of `pointwise-device`. The `Cargo.lock` of the kernel crate, or of its workspace, is written
+//!    and brought up to date first, as any run of cargo does.
 //! 3. [`ptx`] takes the assembly text apart, and [`lint`] refuses what must not be in it.
 //! 4. [`Artifacts`] packs the entries in small compressed groups, beside a table that finds each by name, so that the
 //!    host loads one entry as one module.
@@ -26,7 +27,7 @@
 //!    needed to build.
 //!
 //! A package can ship its kernels: [`Artifacts::write`] puts them in a folder, `prebuilt` beside the package's
-//! `Cargo.toml`. From then on [`Kernels::build`] embeds those and needs no compiler for device code.
+//! `Cargo.toml`. From then on [`Kernels::build`] embeds those as they are, and needs no compiler for device code.
 //!
 //! # Environment
 //!

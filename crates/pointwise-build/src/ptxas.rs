@@ -97,7 +97,12 @@ pub fn deny_spills(figures: &[Figures], sm: Sm) -> Result<(), Error> {
 /// [`Error::NoPtxas`] with what was looked at. A `POINTWISE_PTXAS` that does not run is one, too.
 pub fn find() -> Result<Ptxas, Error> {
     let program = format!("ptxas{}", env::consts::EXE_SUFFIX);
-    let mut tried = Vec::new();
+    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let (named, venv) = (folder(PTXAS_VARIABLE), folder(VENV_VARIABLE).filter(|_| folder(PTXAS_VARIABLE).is_none()));
+    let mut places: Vec<PathBuf> = venv.iter().flat_map(|venv| in_python(venv, &program)).collect();
+    let bare = venv.filter(|_| places.is_empty());
+    let lacks = |venv: PathBuf| format!("{VENV_VARIABLE}={} (it has no nvidia-cuda-nvcc)", venv.display());
+    let mut tried: Vec<String> = bare.map(lacks).into_iter().collect();
     let mut look = |path: &Path| match version(path) {
         Ok(version) => Some(Ptxas { path: path.to_owned(), version }),
         Err(why) => {
@@ -105,11 +110,9 @@ pub fn find() -> Result<Ptxas, Error> {
             None
         }
     };
-    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(named) = folder(PTXAS_VARIABLE) {
-        return look(&named).ok_or(Error::NoPtxas { tried });
+    if let Some(named) = named {
+        return look(&named).ok_or(Error::NoPtxas { tried, wanted: Vec::new() });
     }
-    let mut places: Vec<PathBuf> = folder(VENV_VARIABLE).iter().flat_map(|venv| in_python(venv, &program)).collect();
     places.push(PathBuf::from(&program));
     places.extend(TOOLKITS.iter().filter_map(|name| folder(name)).map(|it| it.join("bin").join(&program)));
     if let Some(found) = places.iter().find_map(|path| look(path)) {
@@ -118,7 +121,7 @@ pub fn find() -> Result<Ptxas, Error> {
     let mut places = in_python(Path::new(""), &program);
     places.push(Path::new("/usr/local/cuda/bin").join(&program));
     let found = places.iter().find_map(|path| look(path));
-    found.ok_or(Error::NoPtxas { tried })
+    found.ok_or(Error::NoPtxas { tried, wanted: Vec::new() })
 }
 
 /// Where the Python of a virtual environment, or the one on the `PATH` for an empty path, has NVIDIA's packages.
@@ -213,10 +216,16 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Result<Scratch, Error> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("pointwise-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let folder = env::temp_dir().join(name);
-        fs::create_dir_all(&folder).map_err(Error::io("cannot create", &folder))?;
-        Ok(Scratch(folder))
+        loop {
+            let name = format!("pointwise-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+            let folder = env::temp_dir().join(name);
+            match fs::create_dir(&folder) {
+                Ok(()) => return Ok(Scratch(folder)),
+                // Of a process of that number that is gone, or that runs in another container.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::io("cannot create", &folder)(error)),
+            }
+        }
     }
 }
 

@@ -93,10 +93,10 @@ impl fmt::Display for Attempt {
 /// [`Error::NoToolchain`] with everything that was tried, [`Error::SwitchedOff`] for `POINTWISE_DEVICE_RUSTC=none`, and
 /// [`Error::NamedToolchain`] when the compiler named does not serve: no other one is taken in its stead.
 pub fn find() -> Result<Toolchain, Error> {
+    if is_switched_off() {
+        return Err(Error::SwitchedOff);
+    }
     if let Some(named) = env::var_os(RUSTC_VARIABLE).filter(|value| !value.is_empty()) {
-        if named == "none" {
-            return Err(Error::SwitchedOff);
-        }
         let rustc = PathBuf::from(named);
         return inspect(&rustc, ToolchainKind::Named).map_err(|why| Error::NamedToolchain { rustc, why });
     }
@@ -111,6 +111,11 @@ pub fn find() -> Result<Toolchain, Error> {
         }
     }
     Err(Error::NoToolchain { tried })
+}
+
+/// Whether `POINTWISE_DEVICE_RUSTC=none` asks for a build without kernels.
+pub(crate) fn is_switched_off() -> bool {
+    env::var_os(RUSTC_VARIABLE).is_some_and(|value| value == "none")
 }
 
 /// Asks one compiler what it is. The error says in a sentence why it does not serve.

@@ -39,13 +39,18 @@ impl Package {
 
     /// Whether the script succeeded, what it told cargo, and what it told people.
     fn build(&self, kernels: &str, rustc: &str) -> (bool, String, String) {
+        self.build_with(kernels, rustc, "")
+    }
+
+    /// As [`Package::build`], with what `POINTWISE_CUBINS` says.
+    fn build_with(&self, kernels: &str, rustc: &str, cubins: &str) -> (bool, String, String) {
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "build_script", "--nocapture"])
             .env(FIXTURE, kernels)
             .env("OUT_DIR", self.0.join("out"))
             .env("CARGO_MANIFEST_DIR", &self.0)
             .env("POINTWISE_DEVICE_RUSTC", rustc)
-            .env_remove("POINTWISE_CUBINS")
+            .env("POINTWISE_CUBINS", cubins)
             .output()
             .unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -63,12 +68,13 @@ fn without_a_compiler_the_kernels_are_empty() {
     let (success, out, _) = package.build("kernels", "none");
     assert!(success);
     assert!(out.contains("cargo::warning=built without GPU kernels: POINTWISE_DEVICE_RUSTC=none"), "{out}");
-    // All that compiler and assembler are looked for by, but for the `PATH`.
-    for variable in
-        ["POINTWISE_DEVICE_RUSTC", "POINTWISE_CUBINS", "POINTWISE_PTXAS", "POINTWISE_VENV", "CUDA_HOME", "CUDA_PATH"]
-    {
-        assert!(out.contains(&format!("cargo::rerun-if-env-changed={variable}\n")), "{variable}: {out}");
-    }
+    // What compiler and assembler are looked for by, but for the `PATH`: the assembler where it is asked for alone.
+    let asked = |out: &str, variable: &str| out.contains(&format!("cargo::rerun-if-env-changed={variable}\n"));
+    let assemblers = ["POINTWISE_PTXAS", "POINTWISE_VENV", "CUDA_HOME", "CUDA_PATH"];
+    assert!(["POINTWISE_DEVICE_RUSTC", "POINTWISE_CUBINS"].iter().all(|name| asked(&out, name)), "{out}");
+    assert!(!assemblers.iter().any(|name| asked(&out, name)), "{out}");
+    let (_, out, _) = package.build_with("kernels", "none", "90");
+    assert!(assemblers.iter().all(|name| asked(&out, name)), "{out}");
     assert_eq!(package.generated(), "Kernels::empty(\"POINTWISE_DEVICE_RUSTC=none: no GPU code is built\")\n");
 }
 
@@ -98,8 +104,34 @@ fn prebuilt_kernels_need_no_compiler() {
     // Beside the sources of the kernels they hide changes to these.
     fs::create_dir(package.0.join("kernels")).unwrap();
     fs::write(package.0.join("kernels/Cargo.toml"), "").unwrap();
-    let (success, out, _) = package.build("kernels", "none");
+    let (success, out, _) = package.build("kernels", "/nowhere/rustc");
     assert!(success && out.contains("cargo::warning=embedding the kernels in "), "{out}");
+    // As they are, which may not be what is asked for.
+    let (success, out, _) = package.build_with("kernels", "", "90");
+    assert!(success && out.contains("cargo::warning=POINTWISE_CUBINS makes no machine code here"), "{out}");
+    let (success, _, _) = package.build("kernels", "none");
+    assert!(success && package.generated().starts_with("Kernels::empty("), "{}", package.generated());
+}
+
+/// A lock file that the manifest has outgrown is brought up to date: nobody can take `--locked` away from the build.
+#[test]
+fn a_lock_file_follows_its_manifest() {
+    let toolchain = match pointwise_build::toolchain::find() {
+        Ok(toolchain) => toolchain,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let package = Package::new("locked");
+    let kernels = package.0.join("kernels");
+    fs::create_dir_all(kernels.join("src")).unwrap();
+    fs::write(kernels.join("src/lib.rs"), "compile_error!(\"as far as cargo came\");").unwrap();
+    let lock = |version: &str| fs::read_to_string(kernels.join("Cargo.lock")).unwrap().contains(version);
+    for version in ["0.1.0", "0.2.0"] {
+        let manifest = format!("[package]\nname = \"k\"\nversion = \"{version}\"\nedition = \"2024\"\n\n[workspace]\n");
+        fs::write(kernels.join("Cargo.toml"), manifest).unwrap();
+        let (success, _, error) = package.build("kernels", toolchain.rustc.to_str().unwrap());
+        assert!(!success && error.contains("as far as cargo came"), "{error}");
+        assert!(lock(version));
+    }
 }
 
 #[test]

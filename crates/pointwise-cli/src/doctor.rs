@@ -23,6 +23,9 @@ pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
 
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     say(out, "cpu", &[format!("{threads} threads, {}", cpu_features())])?;
+    if let Some(level) = std::env::var_os("POINTWISE_CPU").filter(|level| level != "baseline" && level != "avx2") {
+        advice.push(format!("POINTWISE_CPU={} is neither baseline nor avx2 and changes nothing.", level.display()));
+    }
     smoke(&Device::cpu())?;
     works.push("ops on the CPU".to_owned());
 
@@ -69,15 +72,20 @@ fn gpus(out: &mut impl Write, kernels: bool, works: &mut Vec<String>, advice: &m
     }
     let count = Device::cuda_count();
     if count == 0 {
-        let why = match Device::cuda(0) {
+        let install = "No GPU can be used. On a machine with one, install NVIDIA's driver, nothing else.";
+        let (why, to_do) = match Device::cuda(0) {
             Err(error) => match error.kind() {
-                ErrorKind::NoDriver { tried } => format!("no usable NVIDIA driver: {tried}"),
-                _ => error.to_string(),
+                ErrorKind::NoDriver { tried } => (format!("no NVIDIA driver: {tried}"), install),
+                ErrorKind::BrokenDriver { why } => (
+                    format!("the NVIDIA driver cannot be used: {why}"),
+                    "No GPU can be used. Repair or update the driver.",
+                ),
+                _ => (error.to_string(), install),
             },
-            Ok(device) => format!("{device} has appeared just now; run this again"),
+            Ok(device) => (format!("{device} has appeared just now"), "Run this again."),
         };
         say(out, "cuda", &[one_line(&why)])?;
-        advice.push("No GPU can be used. On a machine with one, install NVIDIA's driver, nothing else.".to_owned());
+        advice.push(to_do.to_owned());
         return Ok(());
     }
     for ordinal in 0..count {

@@ -97,7 +97,10 @@ pub(crate) fn note(asked: Strategy, replaced: Option<Replaced>) {
 pub(crate) fn device(name: &str) -> Result<Device> {
     let device = Device::parse(name).map_err(|error| match error.kind() {
         ErrorKind::NoDriver { tried } => {
-            Error::Failed(format!("no usable NVIDIA driver ({tried}): install the driver, or use --device cpu"))
+            Error::Failed(format!("no NVIDIA driver ({tried}): install the driver, or use --device cpu"))
+        }
+        ErrorKind::BrokenDriver { why } => {
+            Error::Failed(format!("the NVIDIA driver cannot be used ({why}): repair or update it, or use --device cpu"))
         }
         _ => error.into(),
     })?;

@@ -20,7 +20,8 @@ impl Device {
     /// its context, which takes a good part of a second.
     ///
     /// # Errors
-    /// No driver ([`ErrorKind::NoDriver`]), no such device, or one that cannot be initialised.
+    /// No driver ([`ErrorKind::NoDriver`]) or one that cannot be used ([`ErrorKind::BrokenDriver`]), no such device, or
+    /// one that cannot be initialised.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device(Some(Context::get(ordinal)?)))
     }
@@ -28,11 +29,20 @@ impl Device {
     /// `cuda:0` if there is a driver with a device, and this build has kernels for it (see [`embedded`]); else the CPU.
     ///
     /// # Errors
-    /// A device that is there but cannot be initialised: it is not passed over in silence.
+    /// A driver or a device that is there but cannot be initialised: it is not passed over in silence.
     ///
     /// [`embedded`]: crate::embedded
     pub fn best() -> Result<Device> {
-        let Some(oldest) = crate::embedded().oldest() else {
+        Device::best_for(crate::embedded())
+    }
+
+    /// As [`Device::best`], for ops of one's own, whose kernels are [`include_kernels!`](crate::include_kernels)'
+    /// `KERNELS`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn best_for(kernels: &crate::embed::Kernels) -> Result<Device> {
+        let Some(oldest) = kernels.oldest() else {
             return Ok(Device::cpu());
         };
         match Device::cuda(0) {
@@ -42,7 +52,7 @@ impl Device {
         }
     }
 
-    /// How many CUDA devices the driver sees; 0 without a driver.
+    /// How many CUDA devices the driver sees; 0 without a driver that can be used.
     pub fn cuda_count() -> usize {
         cuda::device_count().unwrap_or(0)
     }

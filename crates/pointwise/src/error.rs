@@ -118,11 +118,17 @@ pub enum ErrorKind {
         /// What is wrong with it.
         why: String,
     },
-    /// There is no NVIDIA driver here, or one that cannot be used.
-    #[error("no usable NVIDIA driver ({tried}): install the driver, or use the CPU (Device::cpu())")]
+    /// There is no NVIDIA driver here.
+    #[error("no NVIDIA driver ({tried}): install the driver, or use the CPU (Device::cpu())")]
     NoDriver {
         /// What was looked for, and what came of it.
         tried: String,
+    },
+    /// There is an NVIDIA driver, which cannot be used as it is.
+    #[error("the NVIDIA driver cannot be used ({why}): repair or update it, or use the CPU (Device::cpu())")]
+    BrokenDriver {
+        /// What it answered, or lacks.
+        why: String,
     },
     /// There is a driver, but no such device.
     #[error("cuda:{ordinal} does not exist: the driver sees {}; CUDA_VISIBLE_DEVICES decides which", devices(*.count))]

@@ -1,11 +1,13 @@
 //! The visitors that make host functions of an op table.
 
 /// Includes the kernels that the build script compiled, as a static `KERNELS` for
-/// [`host_unary!`](crate::host_unary).
+/// [`host_unary!`](crate::host_unary) and for [`Device::best_for`](crate::Device::best_for).
 #[macro_export]
 macro_rules! include_kernels {
     () => {
-        static KERNELS: $crate::embed::Kernels = {
+        /// The kernels embedded in this program: none where it was built without a compiler for GPU code.
+        #[allow(unreachable_pub)]
+        pub static KERNELS: $crate::embed::Kernels = {
             use $crate::embed::*;
             include!(concat!(env!("OUT_DIR"), "/pointwise_kernels.rs"))
         };

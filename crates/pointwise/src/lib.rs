@@ -21,7 +21,7 @@
 //!
 //! | Variable | Meaning |
 //! |---|---|
-//! | `POINTWISE_CPU` | `baseline` or `avx2`: the newest instructions that CPU loops may use |
+//! | `POINTWISE_CPU` | `baseline` or `avx2`: the newest instructions that CPU loops may use; other values change nothing |
 //! | `POINTWISE_DEPENDENT_LAUNCH` | `0`: a kernel is launched only when the one before it has ended; see [`Stream`] |
 //! | `POINTWISE_CACHE` | the folder in which a [`Tuner`] keeps what it has measured |
 

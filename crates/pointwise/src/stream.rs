@@ -153,6 +153,10 @@ impl Stream {
     /// nothing and wait for nothing can be recorded. The recording must be ended on the same thread. Tensors dropped
     /// meanwhile, on any thread, are freed when it has ended.
     ///
+    /// While it lasts no thread may wait for the whole device: the driver then spoils the recording, and ending it is
+    /// the error. In this crate copies to the host ([`Tensor::to_vec`](crate::Tensor::to_vec) and its like) do so, of
+    /// tensors that were used on another stream than the device's own.
+    ///
     /// # Errors
     /// The device is the CPU, or the driver's.
     pub fn begin_capture(&self) -> Result<()> {

@@ -19,6 +19,7 @@ fn one_of_each() -> Vec<ErrorKind> {
         ErrorKind::NotContiguous { what: "reshape", shape: a, strides: vec![1, 2] },
         ErrorKind::Parameter { name: "dim", value: "7".into(), why: "too large".into() },
         ErrorKind::NoDriver { tried: "libcuda.so".into() },
+        ErrorKind::BrokenDriver { why: "cuInit failed".into() },
         ErrorKind::NoDevice { ordinal: 3, count: 1 },
         ErrorKind::Driver { call: "cuInit", code: 999, name: "CUDA_ERROR_UNKNOWN".into(), message: "unknown".into() },
         ErrorKind::Load {
@@ -130,6 +131,7 @@ fn devices_that_are_not_there() {
         other => panic!("{other:?}"),
     }
     if Device::cuda_count() == 0 {
+        // A driver that is there but does not work is none of these: `auto` must not take the CPU without a word.
         let error = Device::cuda(0).unwrap_err();
         assert!(error.is_no_device(), "{error}");
         assert!(Device::best().unwrap().is_cpu());

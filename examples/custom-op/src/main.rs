@@ -1,13 +1,13 @@
-//! Runs the ops on the CPU, and on the GPU if there is one.
+//! Runs the ops on the CPU, and on the GPU if there is one and kernels for it are built.
 
-use custom_op::ops;
+use custom_op::{KERNELS, ops};
 use pointwise::{Device, Number, Tensor, bf16};
 
 fn main() -> pointwise::Result<()> {
     let mut devices = vec![Device::cpu()];
-    match Device::cuda(0) {
-        Ok(device) => devices.push(device),
-        Err(error) => println!("no GPU: {error}"),
+    match Device::best_for(&KERNELS)? {
+        device if device.is_cuda() => devices.push(device),
+        _ => println!("no GPU, or no kernels for it ({})", KERNELS.note()),
     }
     for device in devices {
         let x = Tensor::from_slice(&device, &[-7.5_f32, -1.0, 0.0, 0.5, 3.0], [5])?;

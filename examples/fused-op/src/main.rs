@@ -1,24 +1,27 @@
 //! One formula as one kernel, and as three ops: the same values; on a GPU also times, beside a copy: `fused-op [ELEMENTS]`.
 
-use fused_op::{one_by_one, ops};
+use fused_op::{KERNELS, one_by_one, ops};
 use pointwise::cuda::Event;
 use pointwise::{DType, Device, Philox, Result, Tensor, bf16};
 
 /// The same number in f32 and f64, so that all versions draw the same mask.
 const P: f32 = 0.25;
 
-fn main() -> Result<()> {
-    let n = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1_usize << 26);
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let n = match std::env::args().nth(1) {
+        None => 1 << 26,
+        Some(text) => text.parse().map_err(|_| format!("{text:?} is no number of elements, such as 67108864"))?,
+    };
     compare(&Device::cpu(), n.min(1 << 20), DType::F32)?;
     compare(&Device::cpu(), n.min(1 << 20), DType::BF16)?;
-    match Device::cuda(0) {
-        Ok(device) => {
-            for dtype in [DType::F32, DType::BF16] {
-                compare(&device, n, dtype)?;
-                measure(&device, n, dtype)?;
-            }
-        }
-        Err(error) => println!("no GPU, so nothing to time: {error}"),
+    let device = Device::best_for(&KERNELS)?;
+    if device.is_cpu() {
+        println!("no GPU, or no kernels for it ({}), so nothing to time", KERNELS.note());
+        return Ok(());
+    }
+    for dtype in [DType::F32, DType::BF16] {
+        compare(&device, n, dtype)?;
+        measure(&device, n, dtype)?;
     }
     Ok(())
 }

@@ -54,7 +54,8 @@ pub(crate) struct Context {
     pub(crate) loading: Mutex<()>,
     /// Streams this crate is capturing. A capture forbids waiting for the device.
     pub(super) captures: AtomicUsize,
-    /// Memory dropped during a capture, to be freed after it.
+    /// Memory dropped during a capture, to be freed after it. Held while a drop waits for the device, and where a
+    /// capture begins.
     pub(super) dropped: Mutex<Vec<sys::DevicePointer>>,
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::fmt;
 use std::ptr::null_mut;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::Context;
@@ -21,8 +22,11 @@ unsafe impl Send for Graph {}
 
 pub(crate) fn begin_capture(context: &Context, stream: &Stream) -> Result<()> {
     context.make_current()?;
-    // Counted before it begins: from here on tensors are dropped without waiting for the device.
+    // Counted before it begins: from here on tensors are dropped without waiting for the device; who waits for it just
+    // now has this lock.
+    let dropped = context.dropped.lock().unwrap_or_else(PoisonError::into_inner);
     context.captures.fetch_add(1, Ordering::AcqRel);
+    drop(dropped);
     // SAFETY: the stream is live and of the context.
     let begun = unsafe { call!(context.api, cuStreamBeginCapture_v2(stream.raw(), sys::CAPTURE_THREAD_LOCAL)) };
     if begun.is_err() {

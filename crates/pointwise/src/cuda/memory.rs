@@ -181,14 +181,18 @@ impl Drop for Block {
             return;
         };
         // A capture would be spoiled by waiting for the device, and by freeing on a captured stream.
-        if own_is_captured || self.context.captures.load(Ordering::Acquire) > 0 {
+        let may_spoil = || own_is_captured || self.context.captures.load(Ordering::Acquire) > 0;
+        if self.usage.is_elsewhere() || may_spoil() {
+            // While it is held no capture begins.
             let mut dropped = self.context.dropped.lock().unwrap_or_else(PoisonError::into_inner);
-            dropped.push(self.address);
-            return;
-        }
-        // Memory that other streams may still use is rather lost than freed under them.
-        if self.wait_for_users().is_err() {
-            return;
+            if may_spoil() {
+                dropped.push(self.address);
+                return;
+            }
+            // Memory that other streams may still use is rather lost than freed under them.
+            if self.wait_for_users().is_err() {
+                return;
+            }
         }
         // SAFETY: the block was allocated here and is freed once; work that uses it is queued on the own stream or
         // done.

@@ -154,7 +154,8 @@ fn advice(code: i32, image: &Image<'_>, context: &Context) -> Option<String> {
     let (major, minor) = image.ptx;
     let other_device = || {
         Some(format!(
-            "the device is sm_{}, and code for sm_{} does not run on it: build the kernels for it too (cargo xtask build-ptx)",
+            "the device is sm_{}, and code for sm_{} does not run on it: build the program's kernels for it, too \
+             (pointwise_build::Kernels::targets; machine code, POINTWISE_CUBINS)",
             context.info.sm, image.sm
         ))
     };

@@ -1,11 +1,14 @@
 //! The driver functions this crate calls, loaded at run time: integers for results, pointers for handles.
 //!
-//! The library is cudarc's; the table is ours because cudarc's own functions panic on a missing symbol and return an
-//! enum, while a newer driver may return codes that enum does not have.
+//! The table is ours, not cudarc's: its functions panic on a missing symbol and return an enum, while a newer driver may
+//! return codes that enum does not have; and a program that depends on cudarc itself chooses there, for all of its crates,
+//! which version of CUDA it is for.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
+
+use libloading::Library;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -58,6 +61,7 @@ pub(crate) mod jit {
 /// `CUresult` values that are told apart.
 pub(crate) mod code {
     pub(crate) const OUT_OF_MEMORY: i32 = 2;
+    pub(crate) const STUB_LIBRARY: i32 = 34;
     pub(crate) const NO_DEVICE: i32 = 100;
     pub(crate) const NO_BINARY_FOR_GPU: i32 = 209;
     pub(crate) const INVALID_PTX: i32 = 218;
@@ -204,21 +208,25 @@ pub(crate) struct LaunchConfig {
 pub(crate) type LaunchKernelEx =
     unsafe extern "C" fn(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void) -> i32;
 
+/// The driver's library, by the names it is installed under.
+const NAMES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] };
+
+/// The driver's library; looked for once, never unloaded.
+fn library() -> Option<&'static Library> {
+    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+    // SAFETY: loading the driver runs its initialisers, which is what this is for.
+    LIBRARY.get_or_init(|| NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())).as_ref()
+}
+
 /// A driver function by name.
 ///
 /// # Safety
-/// `T` must be the function's pointer type, and [`is_present`] must have said yes.
+/// `T` must be the function's pointer type.
 unsafe fn symbol<T: Copy>(name: &str) -> Option<T> {
-    // SAFETY: the library is there, so this does not panic; any symbol's address can be read as an optional pointer.
-    let address = *unsafe { cudarc::driver::sys::culib().get::<Option<NonNull<c_void>>>(name.as_bytes()) }.ok()?;
+    // SAFETY: any symbol's address can be read as an optional pointer.
+    let address = *unsafe { library()?.get::<Option<NonNull<c_void>>>(name) }.ok()?;
     // SAFETY: the caller vouches that `T` is the function's pointer type, and the address is not null.
     address.map(|address| unsafe { std::mem::transmute_copy::<NonNull<c_void>, T>(&address) })
-}
-
-/// Whether the driver's library can be loaded.
-fn is_present() -> bool {
-    // SAFETY: loading the driver runs its initialisers, which is what this is for.
-    unsafe { cudarc::driver::sys::is_culib_present() }
 }
 
 /// The driver, loaded and initialised.
@@ -236,45 +244,39 @@ impl Driver {
     /// The process's driver; looked for once.
     ///
     /// # Errors
-    /// [`ErrorKind::NoDriver`], which says what was tried.
+    /// [`ErrorKind::NoDriver`], which says what was tried; [`ErrorKind::BrokenDriver`].
     pub(crate) fn get() -> Result<&'static Driver> {
-        static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
-        let driver = DRIVER.get_or_init(Driver::load).as_ref();
-        driver.map_err(|tried| Error::from(ErrorKind::NoDriver { tried: tried.clone() }))
+        static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
+        DRIVER.get_or_init(Driver::load).as_ref().map_err(|error| error.kind().clone().into())
     }
 
-    fn load() -> Result<Driver, String> {
-        if !is_present() {
-            return Err(if cfg!(windows) {
-                "nvcuda.dll could not be loaded".to_owned()
-            } else {
-                "neither libcuda.so nor libcuda.so.1 could be loaded".to_owned()
-            });
+    fn load() -> Result<Driver> {
+        let absent = |tried: &str| Error::from(ErrorKind::NoDriver { tried: tried.to_owned() });
+        let broken = |why: String| Error::from(ErrorKind::BrokenDriver { why });
+        if library().is_none() {
+            return Err(absent(&format!("{} could not be loaded", NAMES.join(" or "))));
         }
         type GetVersion = unsafe extern "C" fn(*mut c_int) -> i32;
         // SAFETY: the type is the function's, and the library is there.
         let get_version: GetVersion = unsafe { symbol("cuDriverGetVersion") }
-            .ok_or("the libcuda found has no cuDriverGetVersion: it is not NVIDIA's")?;
+            .ok_or_else(|| absent("the libcuda found has no cuDriverGetVersion: it is not NVIDIA's"))?;
         let mut number = 0;
         // SAFETY: the pointer is to a live integer.
         let code = unsafe { get_version(&mut number) };
         if code != 0 {
-            return Err(format!(
-                "cuDriverGetVersion failed with {code}; the libcuda found may be a stub of the CUDA toolkit"
-            ));
+            // A stub has no device behind it.
+            let tried = format!("cuDriverGetVersion failed with {code}; the libcuda found may be the toolkit's stub");
+            return Err(if code == code::STUB_LIBRARY { absent(&tried) } else { broken(tried) });
         }
         let version = split_version(number);
         if number < OLDEST {
-            return Err(format!(
-                "the driver here serves CUDA {}.{}, and CUDA 11.4 (driver 470) is the oldest that can be used: update it",
+            return Err(broken(format!(
+                "it serves CUDA {}.{}, and CUDA 11.4 (driver 470) is the oldest that can be used",
                 version.0, version.1
-            ));
+            )));
         }
         let api = Api::load().map_err(|name| {
-            format!(
-                "the driver says it serves CUDA {}.{} but has no {name}: its installation is broken",
-                version.0, version.1
-            )
+            broken(format!("it says that it serves CUDA {}.{}, but has no {name}", version.0, version.1))
         })?;
         // SAFETY: no precondition.
         let code = unsafe { (api.cuInit)(0) };
@@ -286,10 +288,10 @@ impl Driver {
                 // SAFETY: the pointer is to a live integer, the driver is initialised.
                 let code = unsafe { (api.cuDeviceGetCount)(&mut count) };
                 if code != 0 {
-                    return Err(format!("cuDeviceGetCount failed: {}", describe(&api, code)));
+                    return Err(broken(format!("cuDeviceGetCount failed: {}", describe(&api, code))));
                 }
             }
-            _ => return Err(format!("cuInit failed: {}", describe(&api, code))),
+            _ => return Err(broken(format!("cuInit failed: {}", describe(&api, code)))),
         }
         let early = version >= EARLY_LAUNCHES && std::env::var("POINTWISE_DEPENDENT_LAUNCH").as_deref() != Ok("0");
         // SAFETY: the driver's header declares the function with this signature; the library is there.

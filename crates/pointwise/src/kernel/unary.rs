@@ -158,6 +158,13 @@ impl UnaryKernel {
         promote::unary_type(&self.def.info, dtype, &self.params)
     }
 
+    /// What the kernel is given for `x`: a tensor of the type in which the op computes, of no memory where `x` would be
+    /// converted first.
+    pub(crate) fn seen<'a>(&self, x: TensorView<'a>) -> Result<TensorView<'a>> {
+        let dtype = self.computed(x.dtype())?;
+        if dtype == x.dtype() { Ok(x) } else { promote::stand_in(&x, dtype, 0) }
+    }
+
     /// The op on every element of `x`, in a new tensor of its shape. Integers and bool are converted to f32 first where
     /// the op is a float function ([`OpInfo::int_to_float`]), which takes another pass and a tensor meanwhile.
     ///

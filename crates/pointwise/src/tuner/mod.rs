@@ -216,6 +216,7 @@ impl Tuner {
         let stream = kernel.stream().cloned().unwrap_or_else(|| x.device().stream());
         let info = measure::measurable(&x, &stream)?;
         x.layout().require_contiguous("the operand of tune")?;
+        y.as_view().layout().require_contiguous("the result of tune")?;
         let default = kernel.untuned();
         let candidates = measure::candidates(DEFAULT_THREADS, measure::VECTORS, |wish| {
             let plan = default.with(wish).plan(x, y.as_view())?;
@@ -226,8 +227,9 @@ impl Tuner {
         let choice = measure::fastest(x.device(), stream, &candidates, &mut |settings| {
             default.with(settings).run_into(x, y.reborrow())
         })?;
-        let lies = Lies::aligned(kernel.takes_vectors(&x, y.address())?);
-        Ok(self.keep(op_name(&kernel.def().info), info, (x.dtype(), lies, x.numel()), choice))
+        let seen = kernel.seen(x)?;
+        let lies = Lies::aligned(kernel.takes_vectors(&seen, y.address())?);
+        Ok(self.keep(op_name(&kernel.def().info), info, (seen.dtype(), lies, x.numel()), choice))
     }
 
     /// Takes a result in, and writes it to the file.
@@ -249,7 +251,7 @@ impl Tuner {
     /// What was found for calls like this one.
     ///
     /// # Errors
-    /// Bad launch settings of the kernel.
+    /// Bad launch settings of the kernel; an element type that the op does not take.
     pub fn choice<'a, 'b>(
         &self,
         kernel: &UnaryKernel,
@@ -260,8 +262,9 @@ impl Tuner {
         let Some(info) = x.device().info() else {
             return Ok(None);
         };
-        let lies = Lies::aligned(kernel.takes_vectors(&x, y.address())?);
-        let place = Place::new(info, x.dtype(), lies, x.numel() as u64);
+        let seen = kernel.seen(x)?;
+        let lies = Lies::aligned(kernel.takes_vectors(&seen, y.address())?);
+        let place = Place::new(info, seen.dtype(), lies, x.numel() as u64);
         Ok(self.choices.get(&Key { op: op_name(&kernel.def().info), place }).copied())
     }
 

@@ -79,8 +79,10 @@ impl Call {
     /// The kernel and the threads of a block for a walk whose result starts at `target`: a tuner's where it has some
     /// for such calls, and no strategy was set.
     fn choose_tuned(&self, ready: &Ready<'_>, walk: &Walk, target: usize) -> (Choice<TENSORS>, u32) {
+        // A table is filled by as many threads as its kernel is made for.
+        let threads_of = |choice: &Choice<TENSORS>, threads| if choice.table { PAIRS_THREADS } else { threads };
         let choice = self.choose(ready, walk, target, self.settings.strategy);
-        let threads = if choice.table { PAIRS_THREADS } else { self.settings.threads };
+        let threads = threads_of(&choice, self.settings.threads);
         let (Strategy::Auto, Some(tuned)) = (self.settings.strategy, &self.tuned) else {
             return (choice, threads);
         };
@@ -88,7 +90,8 @@ impl Call {
         match tuned.find(&ready.device, ready.dtype, lies, ready.shape.numel() as u64) {
             None => (choice, threads),
             Some((strategy, threads)) => {
-                (Choice { replaced: None, ..self.choose(ready, walk, target, strategy) }, threads)
+                let choice = Choice { replaced: None, ..self.choose(ready, walk, target, strategy) };
+                (choice, threads_of(&choice, threads))
             }
         }
     }
