@@ -167,6 +167,11 @@ fn launch_settings_are_checked_everywhere() {
     refused("dropout", kernels::dropout(0.5).threads(33).run(&x, place));
     refused("conversion", kernels::to_dtype().threads(33).run(&x, DType::F16));
     refused("generator", kernels::alibi(false).threads(33).run(&Device::cpu(), DType::F32, [1, 2, 2]));
+    for exponent in [1.0, 2.0, 0.5, -0.5, -1.0, 3.0] {
+        let pow = kernels::pow().threads(33);
+        refused(&format!("pow by {exponent}"), pow.run(&x, exponent));
+        refused(&format!("pow by {exponent} in place"), pow.run_inplace(&mut tensor(), exponent).map(|()| tensor()));
+    }
     let empty = Tensor::zeros(&Device::cpu(), DType::F32, [0]).unwrap();
     refused("no elements", kernels::relu().threads(33).run(&empty));
     let vectors = kernels::relu().vectors_per_thread(65).run(&x).unwrap_err();

@@ -110,3 +110,17 @@ fn named_ops_judge_every_rank() {
     let q = message(&RopeOperands::new(&scalar));
     assert!(q.contains("`q` contradicts `[batch, sequence, heads, head_dim]`: its shape is []"), "{q}");
 }
+
+/// Without heads of q the call is no call in place, though two tensors without elements have one address: the lanes of k
+/// that do not rotate are copied.
+#[test]
+fn the_rest_of_k_is_copied_beside_an_empty_q() {
+    let frequencies = RopeConfig::default_rope(4, 1e4).frequencies(0).unwrap();
+    let frequencies = RopeFrequencies::new(&Device::cpu(), &frequencies).unwrap();
+    let kernel = RopeKernel::new(RopeAngles::Frequencies(&frequencies, RopePrecision::Hf), RopePairs::Half);
+    let q = Tensor::zeros(&Device::cpu(), DType::F32, [1, 3, 0, 8]).unwrap();
+    let k = Tensor::full(&Device::cpu(), 2.0_f32, [1, 3, 2, 8]).unwrap();
+    let (_, rotated) = kernel.run(&q, Some(k.view())).unwrap();
+    let rotated = rotated.unwrap().to_vec::<f32>().unwrap();
+    assert!(rotated.chunks(8).all(|head| head[4..] == [2.0; 4]), "{rotated:?}");
+}

@@ -6,14 +6,16 @@
 
 mod dropout;
 mod encodings;
+mod large;
 mod tuner;
 
 use dropout::{beyond_32_bits, dropout, dropout_errors, independence, settings, statistics, thresholds, views};
 use encodings::{alibi, encoding_errors, into_views, sinusoidal, slopes};
+use large::views_of_2_to_32;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{DType, Device, Philox, SinusoidalLayout, Strategy, Stream, Tensor, kernels, ops};
 use tests::inputs;
-use tuner::{nothing_to_measure, tune, tune_other_kinds};
+use tuner::{edited_files_and_conversions, nothing_to_measure, tune, tune_other_kinds};
 
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 const GUARD: u8 = 0xA5;
@@ -68,6 +70,9 @@ fn main() {
             trials.push(Trial::test(format!("tuner::{dtype}::{n}"), test));
         }
         trials.push(Trial::test("tuner::other_kinds", move || tune_other_kinds(&device)));
+        trials.push(Trial::test("tuner::edited_files_and_conversions", move || edited_files_and_conversions(&device)));
+        let test = move || views_of_2_to_32(&device);
+        trials.push(Trial::test("views_of_2_to_32", test).with_ignored_flag(true));
         for &(name, strategy) in &strategies {
             let test = move || beyond_32_bits(&device, strategy);
             trials.push(Trial::test(format!("dropout::beyond_2_to_32::{name}"), test).with_ignored_flag(true));

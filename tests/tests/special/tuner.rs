@@ -105,6 +105,54 @@ pub(crate) fn tune_other_kinds(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// A file may say anything: what it says of a table's threads changes no result. And an op that converts its operand
+/// finds what was measured for it.
+pub(crate) fn edited_files_and_conversions(device: &Device) -> Outcome {
+    let folder = std::env::temp_dir().join(format!("pointwise-special-{}-edited", std::process::id()));
+    let file = folder.join("tuner.json");
+    let (dtype, n) = (DType::F8E4M3, 1 << 20);
+    let [a, b] = [3, 4].map(|seed| Tensor::from_bytes(device, dtype, &inputs::mixed(dtype, n, seed), [n]));
+    let (a, b, mut y) = (a?, b?, Tensor::zeros(device, dtype, [n])?);
+    let expected = kernels::pow().strategy(Strategy::Direct).run(&a, &b)?.to_bytes()?;
+    Tuner::load_from(&file).tune_binary(&kernels::pow(), &a, &b, &mut y)?;
+    for threads in [64, 1024] {
+        let mut content: serde_json::Value = serde_json::from_slice(&std::fs::read(&file)?)?;
+        set_everywhere(&mut content, "strategy", &"table".into());
+        set_everywhere(&mut content, "threads", &threads.into());
+        std::fs::write(&file, content.to_string())?;
+        let tuned = kernels::pow().tuned(&Tuner::load_from(&file));
+        assert_eq!(tuned.plan(&a, &b, &y)?.strategy, Strategy::Table);
+        y.copy_from_bytes(&vec![0; n])?;
+        tuned.run_into(&a, &b, &mut y)?;
+        assert_eq!(differs(dtype, &y.to_bytes()?, &expected), None, "a table filled by {threads} threads");
+    }
+    std::fs::remove_dir_all(folder)?;
+
+    let mut tuner = Tuner::in_memory();
+    let (x, mut y) = (Tensor::full(device, 2_i32, [n])?, Tensor::zeros(device, DType::F32, [n])?);
+    let choice = tuner.tune(&kernels::exp(), &x, &mut y)?;
+    let plan = kernels::exp().tuned(&tuner).plan(&x, &y)?;
+    assert_eq!((plan.strategy, plan.threads), (choice.strategy, choice.threads));
+    assert_eq!(tuner.choice(&kernels::exp(), &x, &y)?, Some(choice));
+    let mut square = Tensor::zeros(device, DType::F32, [8, 8])?;
+    let x = Tensor::zeros(device, DType::F32, [8, 8])?;
+    let error = tuner.tune(&kernels::exp(), &x, square.view_mut().transpose(0, 1)?).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotContiguous { .. }), "{error}");
+    Ok(())
+}
+
+/// Sets what is under `key`, however deep.
+fn set_everywhere(content: &mut serde_json::Value, key: &str, value: &serde_json::Value) {
+    if let Some(object) = content.as_object_mut() {
+        for (name, inner) in object.iter_mut() {
+            if name == key {
+                *inner = value.clone();
+            }
+            set_everywhere(inner, key, value);
+        }
+    }
+}
+
 /// A choice is made, kept in the file, used by calls like the one measured, and by no others.
 pub(crate) fn tune(device: &Device, dtype: DType, n: usize) -> Outcome {
     let folder = std::env::temp_dir().join(format!("pointwise-special-{}-{dtype}", std::process::id()));

@@ -35,8 +35,10 @@
 //!
 //! The program's `cudarc` must be of the same minor version as this crate's (0.19). Which CUDA version it is for and how
 //! it finds the driver the program says by cudarc's features (`cuda-12080`, `dynamic-linking`); this crate names none but
-//! what cudarc falls back to. cudarc's FP8 types are not this
-//! crate's: make views of such buffers, and of bytes, with [`TensorView::from_raw_parts`].
+//! what cudarc falls back to.
+//!
+//! cudarc's FP8 types are not this crate's: make views of such buffers, and of bytes, with
+//! [`TensorView::from_raw_parts`].
 //!
 //! cudarc's kernels take this crate's tensors by address: `builder.arg(&tensor.device_ptr())`.
 

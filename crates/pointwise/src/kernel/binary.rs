@@ -105,7 +105,8 @@ impl BinaryKernel {
         }
     }
 
-    /// What [`BinaryKernel::run_into`] would launch on a CUDA device for these tensors.
+    /// What [`BinaryKernel::run_into`] would launch on a CUDA device for these tensors. A power by the number 1, 2, 0.5,
+    /// -0.5 or -1 runs as a copy, a product, a root or a reciprocal instead, by the same settings.
     ///
     /// # Errors
     /// As there.

@@ -199,7 +199,7 @@ impl<const N: usize> Choice<N> {
                 Ok(())
             })?;
             if self.class == Class::Flat {
-                head = self.tensors.head(&self.walk, self.lanes).unwrap_or(0);
+                head = at_most(self.tensors.head(&self.walk, self.lanes).unwrap_or(0), n);
             }
         }
         Ok(MapPlan {
@@ -214,7 +214,7 @@ impl<const N: usize> Choice<N> {
             threads,
             lanes: self.lanes,
             vectors_per_thread: 1 + u32::from(self.two),
-            head: u64::from(head).min(n) as u32,
+            head,
             launches,
             n,
         })
@@ -266,7 +266,7 @@ impl Queue<'_> {
                 (choice.class == Class::Strided && self.groups).then(|| part.groups());
             if choice.class == Class::Flat {
                 n = part.numel();
-                head = tensors.head(part, choice.lanes).unwrap_or(0).min(n as u32);
+                head = at_most(tensors.head(part, choice.lanes).unwrap_or(0), n);
                 let body = n - u64::from(head);
                 vectors = body / choice.lanes as u64;
                 work = vectors + body % choice.lanes as u64 + u64::from(head);
@@ -303,6 +303,11 @@ impl Queue<'_> {
             unsafe { cuda::launch_grid(self.context, self.function, grid, self.stream, params) }
         })
     }
+}
+
+/// The elements before the first aligned vector, of a tensor of `n`: a launch has more elements than a u32 counts.
+pub(super) fn at_most(head: u32, n: u64) -> u32 {
+    u64::from(head).min(n) as u32
 }
 
 /// Blocks whose threads have two vectors each, of so many vectors: whole ones alone.
@@ -366,6 +371,12 @@ mod tests {
         let twice = Tensors { at: [64, 128, 192, 192], ..apart };
         assert_eq!(passing_of(twice, 1, 5000), [false; 4]);
         assert_eq!(passing_of(twice, 1, 4999), [false, true, false, false]);
+    }
+
+    /// A flat launch of vectors of 16 has up to 2^35 elements.
+    #[test]
+    fn the_head_of_many_elements_stays() {
+        assert_eq!([0, 5, 1 << 32, (1 << 32) + 3].map(|n| at_most(7, n)), [0, 5, 7, 7]);
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub(super) enum Power {
 /// What `call` on these operands is, if it is a power and there is something simpler.
 ///
 /// # Errors
-/// An integer to the power of a negative one.
+/// An integer to the power of a negative one; where there is something simpler, bad launch settings, which it may not
+/// have.
 #[inline]
 pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Power>> {
     if !std::ptr::eq(call.def, &definitions::pow) {
@@ -49,12 +50,16 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
         .into());
     }
     let function = |def: &'static UnaryDef| {
+        call.check_settings(x.device())?;
         let kernel = def
             .kernel()
             .strategy(call.settings.strategy)
             .threads(call.settings.threads)
             .on_maybe(call.settings.stream.as_ref());
-        Ok(Some(Power::Function(kernel)))
+        Ok(Some(Power::Function(match call.vectors {
+            Some(vectors) => kernel.vectors_per_thread(vectors),
+            None => kernel,
+        })))
     };
     let is_float_power = !is_whole || matches!(exponent, Number::Float(_));
     // Those that leave the type as it is; others are converted by the general way.
@@ -64,8 +69,11 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
     };
     match value {
         1.0 if is_same_type => {
-            let kernel =
-                crate::kernels::to_dtype().threads(call.settings.threads).on_maybe(call.settings.stream.as_ref());
+            call.check_settings(x.device())?;
+            let kernel = crate::kernels::to_dtype()
+                .strategy(call.settings.strategy)
+                .threads(call.settings.threads)
+                .on_maybe(call.settings.stream.as_ref());
             Ok(Some(Power::Copy(kernel)))
         }
         2.0 if is_same_type => {

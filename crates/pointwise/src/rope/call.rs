@@ -99,9 +99,10 @@ impl RopeKernel<'_> {
         let (source, rotary_dim, per_token) = self.angles(dtype, &shape, &mut walk, &mut pointers)?;
         self.lanes(&shape, rotary_dim, &mut walk)?;
         self.place(&shape, per_token, &mut walk, &mut pointers)?;
-        let in_place = pointers.qx.addr() == pointers.qy.addr();
-        if in_place && walk.q.scale == 1.0 && (walk.k.heads == 0 || walk.k.scale == 1.0) {
-            // The lanes that do not rotate are there already.
+        // Lanes that do not rotate are there already, where a call in place does not scale them. Tensors without
+        // elements have an address that says nothing.
+        let stay = |side: &Side, x: *const u8, y: *mut u8| side.heads == 0 || x.addr() == y.addr() && side.scale == 1.0;
+        if stay(&walk.q, pointers.qx, pointers.qy) && stay(&walk.k, pointers.kx, pointers.ky) {
             walk.rest_lanes = 0;
         }
         let plan = match device.info() {

@@ -132,7 +132,7 @@ pub enum OutOfRange {
     /// does not read, as [`OutOfRange::Identity`].
     #[default]
     Error,
-    /// The token is not rotated, only scaled.
+    /// The token is not rotated, only scaled: a rotation by 0, which makes NaN of the partner of an infinity or a NaN.
     Identity,
 }
 

@@ -2,7 +2,7 @@
 
 use pointwise_core::Scalar;
 
-use super::{Layout, Tensor, TensorView, TensorViewMut, byte_len, check_bools};
+use super::{Tensor, TensorView, TensorViewMut, byte_len, check_bools};
 use crate::cuda;
 use crate::error::{ErrorKind, Result};
 use crate::shape::MAX_RANK;
@@ -39,18 +39,20 @@ impl TensorView<'_> {
     /// # Errors
     /// Those of the work; for bool on a GPU, a byte that a kernel wrote and that is neither 0 nor 1.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let bytes = self.span_bytes()?;
+        let Some(context) = self.device().context() else {
+            // SAFETY: the elements lie where the layout says, initialised, and are not written meanwhile. What lies
+            // between them may be somebody else's.
+            return unsafe { self.gather(self.as_ptr()) };
+        };
+        let bytes = self.span_bytes(context)?;
         let bytes = if self.is_contiguous() {
             bytes
         } else {
-            let mut out = Vec::new();
-            reserve(&mut out, byte_len(self.dtype(), self.shape())?)?;
-            gather(&bytes, self.layout(), self.dtype().size(), &mut out);
-            out
+            let first = self.address() - self.span().0;
+            // SAFETY: the bytes begin with those of the lowest element and end with those of the highest.
+            unsafe { self.gather(bytes.as_ptr().wrapping_add(first)) }?
         };
-        if self.device().is_cuda() {
-            check_bools(self.dtype(), &bytes)?;
-        }
+        check_bools(self.dtype(), &bytes)?;
         Ok(bytes)
     }
 
@@ -107,8 +109,8 @@ impl TensorView<'_> {
         crate::kernels::to_dtype().run_into(*self, y)
     }
 
-    /// A copy of the bytes from the lowest to the highest element.
-    fn span_bytes(&self) -> Result<Vec<u8>> {
+    /// A copy of the bytes from the lowest to the highest element, out of a device's memory.
+    fn span_bytes(&self, context: &cuda::Context) -> Result<Vec<u8>> {
         let (start, end) = self.span();
         let len = end.wrapping_sub(start);
         let mut bytes = Vec::new();
@@ -116,24 +118,61 @@ impl TensorView<'_> {
         if len == 0 {
             return Ok(bytes);
         }
-        let below = self.address() - start;
-        match self.device().context() {
-            None => {
-                // SAFETY: shape and strides reach only memory of the view, all initialised, not written meanwhile;
-                // `bytes` has the room.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(self.as_ptr().wrapping_sub(below), bytes.as_mut_ptr(), len);
-                }
-            }
-            Some(context) => {
-                self.wait_for_users()?;
-                // SAFETY: as above; other streams are done with the view.
-                unsafe { cuda::copy_out(context, bytes.as_mut_ptr(), start as u64, len) }?;
-            }
-        }
+        self.wait_for_users()?;
+        // SAFETY: shape and strides reach only memory of the view; other streams are done with it; `bytes` has the
+        // room. The driver reads, not this program: bytes between the elements may be anybody's.
+        unsafe { cuda::copy_out(context, bytes.as_mut_ptr(), start as u64, len) }?;
         // SAFETY: `len` bytes were written.
         unsafe { bytes.set_len(len) };
         Ok(bytes)
+    }
+
+    /// The elements' bytes in row-major order.
+    ///
+    /// # Safety
+    /// At `first` lies the view's first element, and the others where its strides say, readable and initialised.
+    unsafe fn gather(&self, first: *const u8) -> Result<Vec<u8>> {
+        let (dims, strides, size) = (self.shape().dims(), self.strides(), self.dtype().size());
+        let mut out = Vec::new();
+        reserve(&mut out, byte_len(self.dtype(), self.shape())?)?;
+        if self.numel() == 0 {
+            return Ok(out);
+        }
+        // The innermost dimension, or all of a contiguous view, as one run.
+        let (outer, run, step) = match dims.len().checked_sub(1) {
+            _ if self.is_contiguous() => (0, self.numel(), 1),
+            None => (0, 1, 1),
+            Some(inner) => (inner, dims[inner], strides[inner]),
+        };
+        let mut append = |at: *const u8, bytes: usize| {
+            // SAFETY: the caller's promise.
+            out.extend_from_slice(unsafe { std::slice::from_raw_parts(at, bytes) });
+        };
+        let mut index = [0_usize; MAX_RANK];
+        let mut offset = 0_i64;
+        loop {
+            let at = |offset: i64| first.wrapping_offset(offset as isize * size as isize);
+            if step == 1 {
+                append(at(offset), run * size);
+            } else {
+                (0..run as i64).for_each(|i| append(at(offset + i * step), size));
+            }
+            // Advance like an odometer, the last of the outer dimensions first.
+            let mut dim = outer;
+            loop {
+                let Some(next) = dim.checked_sub(1) else {
+                    return Ok(out);
+                };
+                dim = next;
+                index[dim] += 1;
+                offset += strides[dim];
+                if index[dim] < dims[dim] {
+                    break;
+                }
+                offset -= strides[dim] * dims[dim] as i64;
+                index[dim] = 0;
+            }
+        }
     }
 }
 
@@ -145,34 +184,4 @@ fn reserve<T>(data: &mut Vec<T>, len: usize) -> Result<()> {
         total: 0,
         device: crate::Device::cpu(),
     })?)
-}
-
-/// Appends the elements of `layout`, `size` bytes each, in row-major order to `out`, out of the bytes it spans.
-fn gather(bytes: &[u8], layout: &Layout, size: usize, out: &mut Vec<u8>) {
-    let dims = layout.shape().dims();
-    let Some((low, _)) = layout.reach() else {
-        return;
-    };
-    let mut index = [0_usize; MAX_RANK];
-    // The current element's place in `bytes`; never negative, as it starts from the lowest.
-    let mut offset = -low;
-    loop {
-        let at = offset as usize * size;
-        out.extend_from_slice(&bytes[at..at + size]);
-        // Advance like an odometer, the last dimension first.
-        let mut dim = dims.len();
-        loop {
-            let Some(next) = dim.checked_sub(1) else {
-                return;
-            };
-            dim = next;
-            index[dim] += 1;
-            offset += layout.strides()[dim];
-            if index[dim] < dims[dim] {
-                break;
-            }
-            offset -= layout.strides()[dim] * dims[dim] as i64;
-            index[dim] = 0;
-        }
-    }
 }

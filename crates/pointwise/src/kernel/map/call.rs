@@ -39,7 +39,7 @@ impl Call {
     }
 
     /// Checks the settings of a launch on `device`.
-    pub(super) fn check_settings(&self, device: &Device) -> Result<()> {
+    pub(in crate::kernel) fn check_settings(&self, device: &Device) -> Result<()> {
         self.settings.check(device)?;
         check::vectors(self.vectors, MAX_VECTORS)
     }
