@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 # What each peer is imported as, and the package that brings it.
 PACKAGES = {
     "triton": ("triton", "triton"), "cupy": ("cupy", "cupy-cuda13x"), "liger": ("liger_kernel", "liger-kernel"),
-    "flashinfer": ("flashinfer", "flashinfer-python"), "tileops": ("tileops", "tileops"),
+    "flashinfer": ("flashinfer", "flashinfer-python"),
 }
 
 

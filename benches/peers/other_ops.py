@@ -38,12 +38,9 @@ def module(name):
 
 def missing():
     """The peers that cannot be imported, with the reason."""
-    names = {
-        "cupy": "cupy", "liger": "liger_kernel.ops.swiglu", "flashinfer": "flashinfer", "tileops": "tileops.elementwise"
-    }
+    names = {"cupy": "cupy", "liger": "liger_kernel.ops.swiglu", "flashinfer": "flashinfer"}
     found = {peer: module(name) for peer, name in names.items()}
-    reasons = {peer: reason for peer, reason in found.items() if isinstance(reason, str)}
-    return reasons | {"tileops": reasons.get("tileops", "there, but this script has no calls of it")}
+    return {peer: reason for peer, reason in found.items() if isinstance(reason, str)}
 
 
 def cupy(row, tensors):

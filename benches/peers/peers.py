@@ -5,10 +5,11 @@
                                    [--clock events|cupti] [--workers N] [--budget-s S] [--check]
 
 Peers: `torch` (eager), `inductor` (torch.compile), `triton` (kernels written by hand, the common ops), `cupy`, and
-where they can be imported `liger` and `flashinfer`. RE is matched with the whole name. Workers compile their rows
-side by side, then time them one at a time, all peers of a row on the same inputs; `timing.py` says how. `--clock
-cupti` adds busy times when all times by events are there. At the budget's end what was not reached is said. `--check`
-times nothing: it compares every peer's result with eager PyTorch's on small shapes.
+where they can be imported `liger` and `flashinfer`. TileOPs is not timed: workloads.csv has its published times. RE is
+matched with the whole name. Workers compile their rows side by side, then time them one at a time, all peers of a row
+on the same inputs; `timing.py` says how. `--clock cupti` adds busy times when all times by events are there. At the
+budget's end what was not reached is said. `--check` times nothing: it compares every peer's result with eager PyTorch's
+on small shapes.
 
 FILE gets JSON lines: first {"meta": ...}, then one object a measurement:
 {"row": index of the csv's data row or "large/OP/DTYPE", "op", "dtype", "peer", "cold_us", "p10_us", "p90_us",
