@@ -147,7 +147,10 @@ def main():
                 # What it wrote before is of use.
                 failed.append(f"peers.py ended with {code}")
     if "join" in steps and len(runs) > 1:
-        medians.join(runs, out)
+        try:
+            medians.join(runs, out)
+        except (medians.Unfit, OSError) as error:
+            sys.exit(f"error: {'; '.join([*failed, str(error)])}")
     if "join" in steps:
         for path in (ours, peers):
             if not path.is_file():
