@@ -9,11 +9,12 @@ those of the run whose median is the middle one (of two the smaller), with its p
 warm and the busy times. Where tensors lie differs from run to run, and with it the times, of all libraries alike: the
 fastest of several peers in one run is the luckiest of them, too. `compare.py --runs N` calls this.
 """
-import argparse
 import json
 import statistics
 import sys
 from pathlib import Path
+
+import script
 
 
 class Unfit(Exception):
@@ -114,7 +115,7 @@ def join(folders, out):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script.parser(__doc__)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     options = parser.parse_args()

@@ -41,7 +41,7 @@ impl Scene {
         fs::create_dir_all(folder.join("peers")).unwrap();
         fs::create_dir_all(folder.join("packages/nvidia/cu13/lib")).unwrap();
         let scene = Scene(folder);
-        for script in ["compare.py", "medians.py", "other_ops.py"] {
+        for script in ["compare.py", "medians.py", "other_ops.py", "script.py"] {
             let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/peers").join(script);
             fs::copy(from, scene.path("peers").join(script)).unwrap();
         }
@@ -149,7 +149,7 @@ fn of_several_runs_the_middle_is_joined() {
     scene.fails(&join, &["error: results/run2/peers.jsonl is empty"]);
     // The scene's programs write what cannot be joined: both faults are said.
     scene.fails(&["--runs", "2", "--out", "two"], &["error: peers.py ended with 1", "cannot read two/run1/ours.json"]);
-    scene.fails(&["--runs", "0"], &["0 runs are none"]);
+    scene.fails(&["--runs", "0"], &["'0' is no whole number above 0"]);
 }
 
 #[test]
