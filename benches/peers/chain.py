@@ -8,7 +8,12 @@ in a CUDA graph; of PyTorch and of torch.compile's kernel.
 
 import statistics
 
-import torch
+import script
+
+if __name__ == "__main__":
+    # Before PyTorch is imported: --help needs none.
+    script.parser(__doc__).parse_args()
+torch = script.require("torch")
 
 CALLS, FILLS, ROUNDS = 100, 16, 15
 # A function is compiled for each size.
@@ -45,6 +50,7 @@ def compiled(x, y):
 
 
 def main():
+    script.require_gpu(torch)
     properties = torch.cuda.get_device_properties(0)
     flush = torch.empty(2 * properties.L2_cache_size, dtype=torch.uint8, device="cuda")
     print(f"# {properties.name}, PyTorch {torch.__version__}: neg of bfloat16, microseconds a call")
@@ -69,4 +75,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -11,20 +11,21 @@ the peers. `--runs N` measures both sides N times in turns, into DIR/run1 and so
 (medians.py). `--steps` leaves out steps whose files are there. `--check` only says whether everything is there. A peer
 may also lie unpacked in a folder of PYTHONPATH, with what it needs (Liger: `packaging`).
 """
-import argparse
 import importlib.util
+import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import medians
+import script
 
 HERE = Path(__file__).resolve().parent
 # What each peer is imported as, and the package that brings it.
 PACKAGES = {
     "triton": ("triton", "triton"), "cupy": ("cupy", "cupy-cuda13x"), "liger": ("liger_kernel", "liger-kernel"),
-    "flashinfer": ("flashinfer", "flashinfer-python"), "tileops": ("tileops", "tileops"),
+    "flashinfer": ("flashinfer", "flashinfer-python"),
 }
 
 
@@ -35,7 +36,7 @@ def find_pointwise(named):
     else:
         places = [HERE.parent / "pointwise", HERE.parents[1] / "target/release/pointwise"]
     for place in places:
-        if place.is_file():
+        if place.is_file() and os.access(place, os.X_OK):
             return place.resolve()
     tried = ", ".join(str(place) for place in places)
     sys.exit(f"error: no program pointwise at {tried}: build it with `cargo build --release -p pointwise-cli`, or name "
@@ -46,15 +47,8 @@ def check_python(steps):
     """That PyTorch sees a GPU; says which peers are missing."""
     if "peers" not in steps:
         return
-    try:
-        import torch
-    except ImportError as error:
-        sys.exit(f"error: PyTorch is missing ({error}): `{sys.executable} -m pip install torch`, which brings Triton "
-                 "and CUPTI")
-    if not torch.cuda.is_available():
-        built = f"is built for CUDA {torch.version.cuda}" if torch.version.cuda else "is built without CUDA"
-        sys.exit(f"error: PyTorch {torch.__version__} sees no GPU: it {built}; there must be an NVIDIA GPU with a "
-                 "driver as new (`nvidia-smi`)")
+    torch = script.require("torch")
+    script.require_gpu(torch)
     print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name(0)}")
     for peer, why in missing_peers().items():
         print(f"  {peer} is missing: {why}")
@@ -65,8 +59,6 @@ def missing_peers():
     import other_ops
 
     reasons = other_ops.missing()
-    if importlib.util.find_spec("triton") is None:
-        reasons["triton"] = "No module named 'triton'"
     for peer, (module, package) in PACKAGES.items():
         if peer in reasons and importlib.util.find_spec(module) is None:
             reasons[peer] = f"`{sys.executable} -m pip install {package}` brings it"
@@ -102,21 +94,19 @@ def run(command, copy_to=None):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script.parser(__doc__)
     parser.add_argument("--pointwise", metavar="PROGRAM")
     parser.add_argument("--out", default="compare", metavar="DIR")
     parser.add_argument("--set", choices=("reference", "large", "all"), default="all")
     parser.add_argument("--clock", choices=("cupti", "events"), default="cupti")
     parser.add_argument("--budget-s", type=float, default=460, metavar="S")
-    parser.add_argument("--runs", type=int, default=1, metavar="N")
+    parser.add_argument("--runs", type=script.positive, default=1, metavar="N")
     parser.add_argument("--steps", default="ours,peers,join")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     steps = options.steps.split(",")
     if unknown := set(steps) - {"ours", "peers", "join"}:
         parser.error(f"no step {', '.join(sorted(unknown))}: ours, peers, join")
-    if options.runs < 1:
-        parser.error(f"{options.runs} runs are none: --runs 1 or more")
     # xtask checks before it builds the program.
     pointwise = None if options.check else find_pointwise(options.pointwise)
     check_python(steps)
@@ -147,7 +137,10 @@ def main():
                 # What it wrote before is of use.
                 failed.append(f"peers.py ended with {code}")
     if "join" in steps and len(runs) > 1:
-        medians.join(runs, out)
+        try:
+            medians.join(runs, out)
+        except (medians.Unfit, OSError) as error:
+            sys.exit(f"error: {'; '.join([*failed, str(error)])}")
     if "join" in steps:
         for path in (ours, peers):
             if not path.is_file():
@@ -161,4 +154,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

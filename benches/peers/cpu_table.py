@@ -9,10 +9,12 @@ busy. All from the fastest call, of several runs of PyTorch the fastest of all. 
 beside PyTorch.
 """
 
-import argparse
 import json
 import math
+import sys
 from pathlib import Path
+
+import script
 
 TYPES = ["f32", "bf16", "f16", "i32"]
 WAYS = [(n, threads) for n in (1 << 16, 1 << 22) for threads in (1, 2)]
@@ -24,26 +26,28 @@ def ours(folder):
     for file in Path(folder).glob("*/*/*/new/sample.json"):
         op, dtype, way = file.parts[-5:-2]
         n, _, threads = way.partition("-")
-        sample = json.loads(file.read_text())
+        sample = script.read(file, json.loads)
         fastest = min(time / count for time, count in zip(sample["times"], sample["iters"]))
         times[op, dtype, int(n), int(threads or 0)] = fastest
     return times
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script.parser(__doc__)
     parser.add_argument("criterion")
     parser.add_argument("torch", nargs="+")
-    parser.add_argument("--threads", type=int, help="of this many threads alone")
-    parser.add_argument("--worst", type=int)
+    parser.add_argument("--threads", type=int, choices=(1, 2), help="of this many threads alone")
+    parser.add_argument("--worst", type=script.positive)
     options = parser.parse_args()
     mine = ours(options.criterion)
     theirs = {}
-    for row in (row for file in options.torch for row in json.loads(Path(file).read_text())["rows"]):
+    for row in (row for file in options.torch for row in script.read(file, json.loads)["rows"]):
         key = row["op"], row["dtype"], row["n"], row["threads"]
         theirs[key] = min(row["ns"], theirs.get(key, math.inf))
     ways = [way for way in WAYS if options.threads in (None, way[1])]
     ratios = {key: theirs[key] / mine[key] for key in theirs if key in mine and key[2:] in ways}
+    if not ratios:
+        sys.exit(f"error: no op has times both in {options.criterion} and in {' '.join(options.torch)}")
     if options.worst:
         for key, ratio in sorted(ratios.items(), key=lambda item: item[1])[: options.worst]:
             print(f"{ratio:5.2f}  {mine[key] / key[2]:7.4f} ns  {key[0]:16} {key[1]:5} {key[2]:8} {key[3]} threads")
@@ -69,4 +73,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

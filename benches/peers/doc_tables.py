@@ -1,8 +1,14 @@
-"""The tables of docs/performance.md from a comparison: `doc_tables.py joined.json docs/performance.md` puts those of the
-file in place of the ones that are there, and prints what the text beside them says."""
+"""The tables of docs/performance.md from a comparison of all rows:
+
+    python3 doc_tables.py joined.json docs/performance.md
+
+puts those of joined.json in place of the ones that are there, and prints what the text beside them says.
+"""
 import json
 import math
 import sys
+
+import script
 
 FLOATS = ["f32", "f16", "bf16", "f8e4m3", "f8e5m2"]
 # The groups of the reference rows: ops, and which of their rows.
@@ -108,17 +114,23 @@ def large_tables(rows):
 def put(text, table):
     """The text with the table in place of the one whose first line begins alike."""
     lines = text.split("\n")
-    begin = next(i for i, line in enumerate(lines) if line.startswith(table[0][:40]))
-    end = next(i for i in range(begin, len(lines)) if not lines[i].startswith("|"))
+    begin = next((i for i, line in enumerate(lines) if line.startswith(table[0][:40])), None)
+    if begin is None:
+        sys.exit(f"error: the document has no table whose first line begins {table[0][:40]!r}")
+    end = next((i for i in range(begin, len(lines)) if not lines[i].startswith("|")), len(lines))
     return "\n".join(lines[:begin] + table + lines[end:])
 
 
 def main():
-    joined, document = sys.argv[1:]
-    with open(joined) as file:
-        rows = json.load(file)["rows"]
+    parser = script.parser(__doc__)
+    parser.add_argument("joined", help="what compare.py made")
+    parser.add_argument("document", type=script.output)
+    options = parser.parse_args()
+    document, rows = options.document, script.read(options.joined, json.loads)["rows"]
     of_set = lambda name: [row for row in rows if row["set"] == name and row.get("cold")]
     reference, large = of_set("reference"), of_set("large")
+    if not reference or not large:
+        sys.exit(f"error: {options.joined} has no times on a GPU of both sets: make it by `compare.py --set all`")
     forward, gradients, others = large_tables(large)
     with open(document) as file:
         text = file.read()
@@ -136,4 +148,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -9,11 +9,16 @@ those of the run whose median is the middle one (of two the smaller), with its p
 warm and the busy times. Where tensors lie differs from run to run, and with it the times, of all libraries alike: the
 fastest of several peers in one run is the luckiest of them, too. `compare.py --runs N` calls this.
 """
-import argparse
 import json
 import statistics
 import sys
 from pathlib import Path
+
+import script
+
+
+class Unfit(Exception):
+    """Runs that cannot be joined, and why."""
 
 
 def middle(found, us):
@@ -40,7 +45,7 @@ def join_ours(reports):
     first, *others = reports
     rows = [{row["row"]: row for row in report["rows"]} for report in reports]
     if any(list(of) != list(rows[0]) for of in rows[1:]):
-        sys.exit("error: the runs are not of the same rows: give all the same --set")
+        raise Unfit("the runs are not of the same rows: give all the same --set")
     for row in first["rows"]:
         same = [of[row["row"]] for of in rows]
         # A row that one run skipped has the times of the others.
@@ -81,28 +86,43 @@ def read(path, parse):
     try:
         return parse(path.read_text())
     except (OSError, ValueError) as error:
-        sys.exit(f"error: cannot read {path}: {error}")
+        raise Unfit(f"cannot read {path}: {error}") from error
 
 
-def parse_lines(text):
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+def read_peers(path):
+    lines = read(path, lambda text: [json.loads(line) for line in text.splitlines() if line.strip()])
+    # What peers.py leaves where it fails before it has timed anything.
+    if not lines:
+        raise Unfit(f"{path} is empty: leave its run out, or time it again")
+    if not isinstance(lines[0], dict) or "meta" not in lines[0]:
+        raise Unfit(f"{path} is not of peers.py: its first line has no meta")
+    return lines
 
 
 def join(folders, out):
-    """Joins the runs of some folders into a folder."""
-    ours = join_ours([read(folder / "ours.json", json.loads) for folder in folders])
-    peers = list(join_peers([read(folder / "peers.jsonl", parse_lines) for folder in folders]))
+    """Joins the runs of some folders into a folder.
+
+    Raises Unfit, and OSError where the folder cannot be written."""
+    reports = [read(folder / "ours.json", json.loads) for folder in folders]
+    lines = [read_peers(folder / "peers.jsonl") for folder in folders]
+    try:
+        ours, peers = join_ours(reports), list(join_peers(lines))
+    except (KeyError, TypeError) as error:
+        raise Unfit(f"a run is not as bench and peers.py write it: {type(error).__name__}: {error}") from error
     out.mkdir(parents=True, exist_ok=True)
     (out / "ours.json").write_text(json.dumps(ours, indent=1) + "\n")
     (out / "peers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in peers))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script.parser(__doc__)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     options = parser.parse_args()
-    join(options.runs, options.out)
+    try:
+        join(options.runs, options.out)
+    except (Unfit, OSError) as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

@@ -38,12 +38,12 @@ def module(name):
 
 def missing():
     """The peers that cannot be imported, with the reason."""
-    names = {
-        "cupy": "cupy", "liger": "liger_kernel.ops.swiglu", "flashinfer": "flashinfer", "tileops": "tileops.elementwise"
-    }
+    names = {"triton": "triton", "cupy": "cupy", "liger": "liger_kernel.ops.swiglu", "flashinfer": "flashinfer"}
     found = {peer: module(name) for peer, name in names.items()}
     reasons = {peer: reason for peer, reason in found.items() if isinstance(reason, str)}
-    return reasons | {"tileops": reasons.get("tileops", "there, but this script has no calls of it")}
+    if "triton" in reasons:
+        reasons["inductor"] = "it makes kernels for GPUs with Triton, which is missing"
+    return reasons
 
 
 def cupy(row, tensors):

@@ -5,17 +5,17 @@
                                    [--clock events|cupti] [--workers N] [--budget-s S] [--check]
 
 Peers: `torch` (eager), `inductor` (torch.compile), `triton` (kernels written by hand, the common ops), `cupy`, and
-where they can be imported `liger` and `flashinfer`. RE is matched with the whole name. Workers compile their rows
-side by side, then time them one at a time, all peers of a row on the same inputs; `timing.py` says how. `--clock
-cupti` adds busy times when all times by events are there. At the budget's end what was not reached is said. `--check`
-times nothing: it compares every peer's result with eager PyTorch's on small shapes.
+where they can be imported `liger` and `flashinfer`. TileOPs is not timed: workloads.csv has its published times. RE is
+matched with the whole name. Workers compile their rows side by side, then time them one at a time, all peers of a row
+on the same inputs; `timing.py` says how. `--clock cupti` adds busy times when all times by events are there. At the
+budget's end what was not reached is said. `--check` times nothing: it compares every peer's result with eager PyTorch's
+on small shapes.
 
 FILE gets JSON lines: first {"meta": ...}, then one object a measurement:
 {"row": index of the csv's data row or "large/OP/DTYPE", "op", "dtype", "peer", "cold_us", "p10_us", "p90_us",
 "warm_us", "note"}, where a peer that failed has no times but an "error"; then, with busy times, a second one
 {"row", "peer", "busy_us", "busy_p10_us", "busy_p90_us", "kernels"}; last {"end": {"seconds", "unreached"}}.
 """
-import argparse
 import json
 import multiprocessing
 import os
@@ -27,9 +27,29 @@ import tempfile
 import time
 import traceback
 
-import rows
+import script
 
 PEERS = ("torch", "inductor", "triton", "cupy", "liger", "flashinfer")
+
+
+def parser():
+    parser = script.parser(__doc__)
+    parser.add_argument("--out", type=script.output)
+    parser.add_argument("--workloads", metavar="CSV")
+    parser.add_argument("--set", choices=("reference", "large", "all"), default="reference")
+    parser.add_argument("--op", type=script.pattern, default=".*", metavar="RE")
+    parser.add_argument("--peer", type=script.pattern, default=".*", metavar="RE")
+    parser.add_argument("--clock", choices=("events", "cupti"), default="events")
+    parser.add_argument("--workers", type=script.positive, default=12)
+    parser.add_argument("--budget-s", type=float, default=460)
+    parser.add_argument("--check", action="store_true")
+    return parser
+
+
+# Before PyTorch is imported: --help needs none.
+OPTIONS = parser().parse_args() if __name__ == "__main__" else None
+torch = script.require("torch")
+import rows  # noqa: E402
 
 
 def chosen(options):
@@ -46,7 +66,13 @@ class Peers:
     """The calls of all peers of a row; what inductor compiled is kept from the first use of a row to the next."""
 
     def __init__(self, options, device):
-        self.names = [name for name in PEERS if re.fullmatch(options.peer, name)]
+        import other_ops
+
+        self.missing = other_ops.missing()
+        if device == "cpu":
+            # There it compiles C++.
+            self.missing.pop("inductor", None)
+        self.names = [name for name in PEERS if re.fullmatch(options.peer, name) and name not in self.missing]
         self.device = device
         self.compiled = {}
 
@@ -74,8 +100,6 @@ class Peers:
 def worker(index, share, options, lock, messages, begins, compile_until, time_until):
     """One process: compiles its share, says so, and times it row by row when no other process does."""
     try:
-        import torch
-
         with torch.inference_mode():
             work(share, options, lock, messages, begins, compile_until, time_until)
     except BaseException:
@@ -85,8 +109,6 @@ def worker(index, share, options, lock, messages, begins, compile_until, time_un
 
 
 def work(share, options, lock, messages, begins, compile_until, time_until):
-    import torch
-
     torch.set_num_threads(1)
     torch._dynamo.config.cache_size_limit = 10_000
     peers = Peers(options, "cuda")
@@ -179,8 +201,6 @@ def versions():
     """Versions of what is timed."""
     import importlib.metadata as packages
 
-    import torch
-
     def version(*names):
         for name in names:
             try:
@@ -207,7 +227,6 @@ def first_line(messages, clock):
     """In a process of its own, so that the parent holds no GPU memory."""
     try:
         import other_ops
-        import torch
 
         with torch.inference_mode():
             found = versions() | {"missing": other_ops.missing()} | timing().meta(timing().Timer(), clock)
@@ -216,7 +235,19 @@ def first_line(messages, clock):
         messages.put(("failed", "meta", traceback.format_exc()))
 
 
+def first_message(process, messages):
+    """What a process says first, or that it has ended without a word."""
+    while True:
+        is_over = process.exitcode is not None
+        try:
+            return messages.get(timeout=1)
+        except queue.Empty:
+            if is_over:
+                return "failed", None, f"the process that takes them ended with {process.exitcode}"
+
+
 def run(options, found):
+    script.require_gpu(torch)
     begin = time.time()
     folder = tempfile.TemporaryDirectory(prefix="peers")
     for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUPY_CACHE_DIR"):
@@ -235,10 +266,10 @@ def run(options, found):
 
         process = context.Process(target=first_line, args=(messages, options.clock))
         process.start()
-        kind, _, value = messages.get()
+        kind, _, value = first_message(process, messages)
         process.join()
         if kind == "failed":
-            sys.exit(f"no figures of the device:\n{value}")
+            sys.exit(f"error: no figures of the device:\n{value}")
         write({"meta": value | {"workers": options.workers, "rows": len(found), "clock": options.clock}})
         print(json.dumps(value), flush=True)
         if "no_busy" in value:
@@ -260,9 +291,11 @@ def run(options, found):
             except queue.Empty:
                 if time.time() > begin + options.budget_s + 20:
                     print(f"{alive} workers did not end", flush=True)
+                    failed += alive
                     break
                 if all(process.exitcode is not None for process in processes):
                     print(f"{alive} workers ended without a word", flush=True)
+                    failed += alive
                     break
                 # A worker that died must not hold up the others.
                 dead = sum(process.exitcode not in (None, 0) for process in processes)
@@ -309,10 +342,10 @@ def run(options, found):
 
 def check(options, found):
     """Every peer against eager PyTorch, on small shapes."""
-    import torch
-
     device = "cuda" if torch.cuda.is_available() else "cpu"
     peers, wrong, compared, seen = Peers(options, device), 0, 0, set()
+    for name, why in peers.missing.items():
+        print(f"{name} is missing: {why}")
     with torch.inference_mode():
         for row in found:
             row = row.shrunk()
@@ -321,7 +354,12 @@ def check(options, found):
                 continue
             seen.add(kind)
             tensors = rows.inputs(row, device)
-            want = peers.calls(row, tensors, "torch")[0][0]()
+            try:
+                want = peers.calls(row, tensors, "torch")[0][0]()
+            except Exception as error:
+                wrong += 1
+                print(f"{row.key} {row.op} {row.dtype} {row.shapes} torch: {type(error).__name__}: {error}", flush=True)
+                continue
             for name in peers.names:
                 if name == "torch" or device == "cpu" and name not in ("inductor", "triton"):
                     continue
@@ -354,28 +392,20 @@ def check(options, found):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out")
-    parser.add_argument("--workloads", default=rows.default_path())
-    parser.add_argument("--set", choices=("reference", "large", "all"), default="reference")
-    parser.add_argument("--op", default=".*", metavar="RE")
-    parser.add_argument("--peer", default=".*", metavar="RE")
-    parser.add_argument("--clock", choices=("events", "cupti"), default="events")
-    parser.add_argument("--workers", type=int, default=12)
-    parser.add_argument("--budget-s", type=float, default=460)
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
+    options = OPTIONS
+    options.workloads = options.workloads or rows.default_path()
     if options.workloads is None and options.set != "large":
-        parser.error("workloads.csv lies neither beside this script nor in the command's sources: --workloads")
-    found = chosen(options)
+        parser().error("workloads.csv lies neither beside this script nor in the command's sources: --workloads")
+    if not options.check and not options.out:
+        parser().error("--out FILE")
+    try:
+        found = chosen(options)
+    except (KeyError, ValueError) as error:
+        parser().error(f"{options.workloads} has not the columns of workloads.csv: {error}")
     if not found:
-        parser.error("no such row")
-    if options.check:
-        sys.exit(check(options, found))
-    if not options.out:
-        parser.error("--out FILE")
-    sys.exit(run(options, found))
+        parser().error("no such row")
+    sys.exit(check(options, found) if options.check else run(options, found))
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

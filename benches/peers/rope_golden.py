@@ -15,13 +15,19 @@ in about one element of a hundred, by one ULP. Run it where `cpu_capability` in 
 import json
 import math
 import pathlib
-import sys
 
-import numpy as np
-import torch
-import transformers
-from transformers import AutoConfig
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+import script
+
+if __name__ == "__main__":
+    # Before the packages are imported: --help needs none.
+    parser = script.parser(__doc__)
+    parser.add_argument("out", nargs="?", type=pathlib.Path, default="tests/golden")
+    OPTIONS = parser.parse_args()
+np = script.require("numpy")
+torch = script.require("torch")
+transformers = script.require("transformers")
+from transformers import AutoConfig  # noqa: E402
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS  # noqa: E402
 
 POSITIONS = [0, 1, 40, 2047, 4095, 4097, 131071, 1048575, 8191]  # not sorted on purpose
 
@@ -320,7 +326,7 @@ APPLY = [
 
 
 def main():
-    out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "tests/golden")
+    out = OPTIONS.out
     out.mkdir(parents=True, exist_ok=True)
     about = {
         "transformers": transformers.__version__,
@@ -341,4 +347,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -14,16 +14,19 @@ torch, transformers 5.17, safetensors.
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import torch
-import transformers
-from safetensors.torch import load_file, save_file
+import script
 
-from rope_golden import APPLY, config_of, rotary_of
+if __name__ == "__main__":
+    # Before the packages are imported: --help needs none.
+    OPTIONS = script.parity(__doc__)
+torch = script.require("torch")
+transformers = script.require("transformers")
+safetensors = script.require("safetensors.torch")
+from rope_golden import APPLY, config_of, rotary_of  # noqa: E402
 
 DIGITS = {torch.float32: 23, torch.float16: 10, torch.bfloat16: 7}
 OPS = {"half": "rope_neox", "interleaved": "rope_non_neox", "interleaved_to_half": "rope_neox"}
@@ -74,7 +77,9 @@ def ulps(difference, size, dtype):
 
 
 def main():
-    command, device = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "cuda"
+    command, device = OPTIONS.pointwise, OPTIONS.device
+    if device == "cuda":
+        script.require_gpu(torch)
     # A position times a frequency must not go through TF32.
     torch.set_float32_matmul_precision("highest")
     on = torch.cuda.get_device_name(0) if device == "cuda" else torch.backends.cpu.get_cpu_capability()
@@ -93,13 +98,11 @@ def main():
                 for key, heads in (("q", 4), ("k", 2)):
                     shape = (1, len(ids), heads, lanes) if layout == "bshd" else (1, heads, len(ids), lanes)
                     tensors[key] = torch.randn(shape, generator=generator).to(dtype)
-                save_file({**tensors, "position_ids": ids}, source)
+                safetensors.save_file({**tensors, "position_ids": ids}, source)
                 settings = {"config": config, "layout": layout, "pairs": pairs}
                 arguments = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-                subprocess.run(
-                    [command, "run", OPS[pairs], source, "-o", target, "--device", device, *arguments], check=True
-                )
-                ours = load_file(target)
+                script.call([command, "run", OPS[pairs], source, "-o", target, "--device", device, *arguments])
+                ours = safetensors.load_file(target)
                 moved = [x.to(device) for x in (tensors["q"], tensors["k"], cos.to(dtype), sin.to(dtype))]
                 theirs = dict(zip(("q", "k"), apply(*moved)))
                 for key, x in tensors.items():
@@ -122,4 +125,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

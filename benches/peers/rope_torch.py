@@ -13,16 +13,11 @@ of CUDA events around single calls, cold (the L2 cache overwritten before each) 
 host enqueues. A copy of the same bytes stands beside each row.
 """
 
-import argparse
 import importlib
 import json
 
-import torch
-import transformers
+import script
 
-from timing import Timer
-
-DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 # HF's module, heads of q and of k, lanes, lanes that rotate.
 MODELS = {
     "llama-8b": ("llama", 32, 8, 128, 128),
@@ -33,6 +28,20 @@ MODELS = {
     "gpt-oss": ("gpt_oss", 64, 8, 64, 64),
     "qwen2.5-7b": ("qwen2", 28, 4, 128, 128),
 }
+
+if __name__ == "__main__":
+    # Before the packages are imported: --help needs none.
+    parser = script.parser(__doc__)
+    parser.add_argument("--model", action="append", choices=list(MODELS))
+    parser.add_argument("--tokens", type=script.positive, action="append")
+    parser.add_argument("--dtype", action="append", choices=["bf16", "f16", "f32"])
+    parser.add_argument("--json", type=script.output)
+    OPTIONS = parser.parse_args()
+torch = script.require("torch")
+transformers = script.require("transformers")
+from timing import Timer  # noqa: E402
+
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 
 
 def hf(name):
@@ -61,8 +70,8 @@ def hf(name):
 def liger():
     try:
         from liger_kernel.ops.rope import LigerRopeFunction
-    except ImportError:
-        print("# no liger-kernel: its rows are left out")
+    except Exception as error:  # one that is there in part may fail in any way
+        print(f"# no liger-kernel ({type(error).__name__}: {error}): its rows are left out")
         return None
     return lambda q, k, cos, sin: LigerRopeFunction.apply(q, k, cos, sin)
 
@@ -87,20 +96,20 @@ def against(row, copy, state):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", action="append", choices=list(MODELS))
-    parser.add_argument("--tokens", type=int, action="append")
-    parser.add_argument("--dtype", action="append", choices=list(DTYPES))
-    parser.add_argument("--json")
-    arguments = parser.parse_args()
+    script.require_gpu(torch)
+    arguments = OPTIONS
     timer, out, liger_rope = Timer(), [], liger()
     print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}, transformers {transformers.__version__}")
     for name in arguments.model or list(MODELS):
+        try:
+            apply = hf(MODELS[name][0])
+        except (ImportError, AttributeError) as error:
+            print(f"{name:12} is not in this version of transformers: {error}")
+            continue
         for dtype in arguments.dtype or ["bf16", "f32"]:
             for tokens in arguments.tokens or [1, 512, 4096, 8192, 32768]:
                 torch._dynamo.reset()
                 q, k, cos, sin = inputs(name, tokens, DTYPES[dtype])
-                apply = hf(MODELS[name][0])
                 calls = {"eager": apply, "compile": torch.compile(apply, dynamic=False)}
                 if liger_rope and MODELS[name][3] == MODELS[name][4] and cos.shape[-1] == MODELS[name][3]:
                     calls["liger"] = liger_rope
@@ -125,4 +134,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -32,11 +32,38 @@ import re
 import sys
 import time
 
-import torch
-import torch.nn.functional as F
+import script
 
-import gradient_steps
-from gradient_steps import Step, f32
+
+def count(text):
+    """For `type=`: a number above 0, also as `2^N`."""
+    found = 1 << int(text[2:]) if text.startswith("2^") else int(text)
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return found
+
+
+def parser():
+    parser = script.parser(__doc__)
+    parser.add_argument("--json", type=script.output)
+    parser.add_argument("--op", type=script.pattern, default=".*")
+    parser.add_argument("--ops", type=lambda text: text.split(","))
+    parser.add_argument("--skip-done", action="append", default=[], metavar="FILE")
+    parser.add_argument("--pairs", type=count, default=1 << 26)
+    parser.add_argument("--chunk", type=count, default=1 << 26)
+    parser.add_argument("--budget-s", type=float, default=math.inf)
+    parser.add_argument("--sample", dest="step", action="store_const", const=257, default=1)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--draw", action="store_true")
+    return parser
+
+
+# Before PyTorch is imported: --help needs none.
+OPTIONS = parser().parse_args() if __name__ == "__main__" else None
+torch = script.require("torch")
+F = torch.nn.functional
+import gradient_steps  # noqa: E402
+from gradient_steps import Step, f32  # noqa: E402
 
 # Stored digits, least exponent, largest number.
 TYPES = {
@@ -446,7 +473,7 @@ def sweep_gradients(name, kind, options):
     total, names = inputs_of(name, kind, options), results_of(name)
     stats = [Stats(kind, options.device) for _ in names]
     # Of several results more is in memory at a time.
-    chunk = options.chunk // (2 * len(names))
+    chunk = max(1, options.chunk // (2 * len(names)))
     for start in range(0, total, chunk):
         inputs = tuples(name, kind, start, min(start + chunk, total), options)
         wide = [x.double() for x in inputs]
@@ -463,23 +490,10 @@ def sweep_gradients(name, kind, options):
     return [{"op": row} | one.row() | more for row, one in zip(names, stats)]
 
 
-def count(text):
-    return 1 << int(text[2:]) if text.startswith("2^") else int(text)
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json")
-    parser.add_argument("--op", default=".*")
-    parser.add_argument("--ops", type=lambda text: text.split(","))
-    parser.add_argument("--skip-done", action="append", default=[], metavar="FILE")
-    parser.add_argument("--pairs", type=count, default=1 << 26)
-    parser.add_argument("--chunk", type=count, default=1 << 26)
-    parser.add_argument("--budget-s", type=float, default=math.inf)
-    parser.add_argument("--sample", dest="step", action="store_const", const=257, default=1)
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--draw", action="store_true")
-    options = parser.parse_args()
+    options = OPTIONS
+    if options.device == "cuda":
+        script.require_gpu(torch)
     if options.draw:
         for k in range(2):
             print(
@@ -489,17 +503,19 @@ def main():
     device = torch.cuda.get_device_name(0) if options.device == "cuda" else options.device
     print(f"torch {torch.__version__}, {device}", file=sys.stderr)
     if unknown := set(options.ops or []) - {*ONE, *SEVERAL, *GRADIENTS}:
-        parser.error(f"no op {', '.join(sorted(unknown))}")
+        parser().error(f"no op {', '.join(sorted(unknown))}")
+    names = [name for name in [*ONE, *SEVERAL, *GRADIENTS] if re.fullmatch(options.op, name)]
+    names = [name for name in names if options.ops is None or name in options.ops]
+    if not names:
+        parser().error("no op has such a name")
     done = {}
     for path in options.skip_done:
-        with open(path) as file:
-            done |= {(row["op"], row["dtype"]): row for row in json.load(file)["rows"]}
+        done |= script.read(path, lambda text: {(row["op"], row["dtype"]): row for row in json.loads(text)["rows"]})
     jobs = []
-    for name in [*ONE, *SEVERAL, *GRADIENTS]:
-        if re.fullmatch(options.op, name) and (options.ops is None or name in options.ops):
-            kinds = [kind for kind in TYPES if not is_done(name, kind, options, done)]
-            if kinds:
-                jobs.append((sum(inputs_of(name, kind, options) for kind in kinds), name, kinds))
+    for name in names:
+        kinds = [kind for kind in TYPES if not is_done(name, kind, options, done)]
+        if kinds:
+            jobs.append((sum(inputs_of(name, kind, options) for kind in kinds), name, kinds))
     jobs.sort(key=lambda job: job[0])
     begun, rows, spent, whole = time.time(), [], 0, sum(cost for cost, _, _ in jobs)
     for at, (cost, name, kinds) in enumerate(jobs):
@@ -533,4 +549,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -7,14 +7,23 @@ PyTorch has it, so that no allocation is timed; the functions of torch.nn.functi
 rotary embedding, which is that of Hugging Face's transformers, with cosines and sines made beforehand.
 """
 
-import argparse
 import json
 import math
 import re
+import sys
 import time
 
-import torch
-import torch.nn.functional as F
+import script
+
+if __name__ == "__main__":
+    # Before PyTorch is imported: --help needs none.
+    parser = script.parser(__doc__)
+    parser.add_argument("--json", type=script.output)
+    parser.add_argument("--op", type=script.pattern, default=".*")
+    parser.add_argument("--type", type=script.pattern, default=".*")
+    OPTIONS = parser.parse_args()
+torch = script.require("torch")
+F = torch.nn.functional
 
 SIZES = [1 << 16, 1 << 22]
 THREADS = [1, 2]
@@ -118,12 +127,7 @@ def least(work, warm_up=0.02, seconds=0.15, calls=20):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json")
-    parser.add_argument("--op", default=".*")
-    parser.add_argument("--type", default=".*")
-    options = parser.parse_args()
-    rows = []
+    options, rows = OPTIONS, []
     print(f"# torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}")
     for kind, dtype in TYPES.items():
         if not re.fullmatch(options.type, kind):
@@ -140,6 +144,8 @@ def main():
                         break  # PyTorch has no such op for this type
                     rows.append({"op": name, "dtype": kind, "n": elements, "threads": threads, "ns": ns})
                     print(f"{name:16} {kind:5} {n:8} {threads} threads {ns / elements:8.4f} ns/element", flush=True)
+    if not rows:
+        sys.exit(f"error: no row of an op {options.op} in a type {options.type} ({', '.join(TYPES)})")
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"torch": torch.__version__, "rows": rows}, file, indent=1)
@@ -147,4 +153,4 @@ def main():
 
 if __name__ == "__main__":
     with torch.inference_mode():
-        main()
+        script.run(main)

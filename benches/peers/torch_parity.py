@@ -7,14 +7,18 @@ command; the result is compared with torch's. Exact ops must agree bit for bit (
 shows the largest distance from float64 of both, in units in the last place, and the command's may not be larger than its
 bound or PyTorch's. Needs torch and safetensors.
 """
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import torch
-import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+import script
+
+if __name__ == "__main__":
+    # Before the packages are imported: --help needs none.
+    OPTIONS = script.parity(__doc__)
+torch = script.require("torch")
+safetensors = script.require("safetensors.torch")
+F = torch.nn.functional
 
 OPS = {
     "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "abs": torch.abs, "neg": torch.neg,
@@ -67,18 +71,19 @@ def same(a, b):
 
 
 def main():
-    command, device = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "cuda"
+    command, device = OPTIONS.pointwise, OPTIONS.device
+    if device == "cuda":
+        script.require_gpu(torch)
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name(0) if device == 'cuda' else 'cpu'}")
     failures, checked = [], 0
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "in.safetensors"), Path(folder, "out.safetensors")
         for dtype in DIGITS:
             x = inputs(dtype)
-            save_file({"x": x}, source)
+            safetensors.save_file({"x": x}, source)
             for name, op in OPS.items():
-                subprocess.run([command, "run", name, source, "-o", target, "--device", device, *SETTINGS.get(name, [])],
-                               check=True)
-                y = load_file(target)["y"]
+                script.call([command, "run", name, source, "-o", target, "--device", device, *SETTINGS.get(name, [])])
+                y = safetensors.load_file(target)["y"]
                 theirs = op(x.to(device)).cpu()
                 checked += 1
                 label = f"{name:12} {str(dtype)[6:]:9}"
@@ -103,4 +108,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -182,17 +182,23 @@ fn captured_conversions(device: &Device) -> pointwise::Result<()> {
     let stream = Stream::new(device)?;
     let (ints, floats) = (Tensor::full(device, 2_i32, [2, 3])?, Tensor::full(device, 0.5_f32, [2, 3])?);
     let (mut y, mut bytes) = (Tensor::full(device, 7.0_f32, [2, 3])?, Tensor::full(device, 7_i8, [2, 3])?);
+    let turned = floats.view().transpose(0, 1)?;
     stream.begin_capture()?;
     let refused = [
         ("unary", kernels::exp().on(&stream).run_into(&ints, &mut y)),
         ("binary", kernels::add(1.0).on(&stream).run_into(&floats, &ints, &mut y)),
         ("in place", kernels::add(1.0).on(&stream).run_inplace(&mut bytes, &ints)),
+        ("not contiguous", kernels::dropout(0.5).on(&stream).run(turned, Philox::new(1)).map(drop)),
     ];
     // Ended in any case.
     let graph = stream.end_capture();
     for (name, result) in refused {
         match result {
-            Err(error) => assert!(error.to_string().contains("captured"), "{name}: {error}"),
+            Err(error) => {
+                let (error, is_dropout) = (error.to_string(), name == "not contiguous");
+                assert!(error.contains("captured"), "{name}: {error}");
+                assert_eq!(error.contains("x that is not contiguous"), is_dropout, "{name}: {error}");
+            }
             Ok(()) => panic!("{name}: no error"),
         }
     }

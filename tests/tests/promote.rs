@@ -1,6 +1,8 @@
 //! The types in which operands meet, and the values that come out: PyTorch's.
 
-use pointwise::{DType, Device, ErrorKind, MASKED_FILL, Number, Operand, Tensor, bf16, f16, kernels, ops, result_type};
+use pointwise::{
+    DType, Device, ErrorKind, MASKED_FILL, Number, Operand, Tensor, TensorView, bf16, f16, kernels, ops, result_type,
+};
 
 const CPU: Device = Device::cpu();
 
@@ -183,6 +185,17 @@ fn in_place_the_type_stays() {
     assert!(ops::exp_inplace(&mut ints).unwrap_err().is_dtype());
     assert!(ops::clamp_inplace(&mut ints, 0.5, 1.5).unwrap_err().is_dtype());
     assert!(ops::add_inplace(&mut of(&[true]), 5, 1).unwrap_err().is_dtype());
+    // A shape that does not fit is refused in the words of operands of one type, and before anything is computed: the
+    // last result would fit no memory.
+    let shape_error = |ints: &mut Tensor, other: TensorView<'_>| {
+        let error = kernels::add(1).run_inplace(ints, other).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::ShapeMismatch { .. }), "{error}");
+        error.to_string()
+    };
+    let same = shape_error(&mut ints, zeros(DType::I32, &[3, 2]).view());
+    assert_eq!(shape_error(&mut ints, zeros(DType::I64, &[3, 2]).view()), same);
+    let one = zeros(DType::I64, &[1, 1]);
+    shape_error(&mut ints, one.view().expand([1 << 40, 2]).unwrap());
     assert_eq!(ints.to_vec::<i32>().unwrap(), [1, 2], "nothing is written");
     // An output that is there has the type of the result.
     assert!(ops::add_into(&ints, 0.5, &mut ints.try_clone().unwrap(), 1).unwrap_err().is_dtype());

@@ -120,7 +120,9 @@ mod tests {
     fn scripts_lie_beside_their_rows() {
         let folder = std::env::temp_dir().join(format!("pointwise-bundle-{}", std::process::id()));
         copy_peers(&folder).unwrap();
-        for name in ["compare.py", "peers.py", "timing.py", "rows.py", "torch_accuracy.py", "workloads.csv"] {
+        for name in
+            ["compare.py", "script.py", "peers.py", "timing.py", "rows.py", "torch_accuracy.py", "workloads.csv"]
+        {
             assert!(folder.join(name).is_file(), "{name}");
         }
         fs::remove_dir_all(&folder).unwrap();

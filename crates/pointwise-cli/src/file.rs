@@ -158,22 +158,19 @@ pub(crate) struct Target(PathBuf);
 
 impl Target {
     /// # Errors
-    /// A directory, a file that may not be written, a folder that is not there.
+    /// A directory, a file or folder that may not be written, a folder that is not there, a link to nothing.
     pub(crate) fn new(given: &Path) -> Result<Target> {
-        let refuse = |why: &str| Err(Error::Failed(format!("cannot write {}: {why}", given.display())));
+        let target = Target(given.to_owned());
+        let refuse = |why: &str| Err(target.failed(io::Error::other(why)));
         let old = fs::metadata(given).ok();
-        match &old {
-            Some(old) if old.is_dir() => return refuse("it is a directory"),
-            Some(old) if old.permissions().readonly() => return refuse("it is read-only"),
-            _ => {}
-        }
-        if given.file_name().is_none() {
+        if given.file_name().is_none() || old.as_ref().is_some_and(fs::Metadata::is_dir) {
             return refuse("it is a directory");
         }
         if old.is_none() && !draft::folder(given).is_dir() {
             return refuse("there is no such folder");
         }
-        Ok(Target(given.to_owned()))
+        draft::check(given).map_err(|error| target.failed(error))?;
+        Ok(target)
     }
 
     /// Writes a file of these tensors.

@@ -113,7 +113,14 @@ pub(crate) fn run(out: &mut impl Write, args: &Run, op: &'static Special) -> Res
     if op.strategies.is_empty() && args.strategy != Strategy::Auto {
         return Err(Error::Usage(format!("{} chooses its strategy itself: leave --strategy out", op.name)));
     }
-    let file = if op.arguments.is_empty() { None } else { Some(input(args)?) };
+    let file = match (op.arguments.is_empty(), &args.input) {
+        (true, None) => None,
+        (true, Some(given)) => {
+            let given = given.display();
+            return Err(Error::Usage(format!("{} makes its tensor from --set alone: leave {given} out", op.name)));
+        }
+        (false, _) => Some(input(args)?),
+    };
     let target = Target::new(&args.output)?;
     let device = device(&args.device)?;
     let operands = file.map_or(Ok(Vec::new()), |file| file::read(file, op.arguments, &device))?;

@@ -44,6 +44,14 @@ fn faults_of_the_call() {
         (&["run", "silu", "in"], &["--output"]),
         (&["run", "silu", "-o", "out"], &["<IN>", "silu"]),
         (&["run", "rope_neox", "-o", "out"], &["<IN>"]),
+        (
+            &["run", "alibi", "in", "-o", "out", "--set", "num_heads=2", "--set", "seq_len=2"],
+            &["alibi makes its tensor from --set alone", "leave in out"],
+        ),
+        (
+            &["run", "sinusoidal", "nowhere", "-o", "out", "--set", "seq_len=2", "--set", "d_model=2"],
+            &["leave nowhere out"],
+        ),
         (&["run", "silu"], &["--output"]),
         (&["run"], &["<OP>"]),
         (&["frobnicate"], &["frobnicate"]),
@@ -179,6 +187,34 @@ fn outputs_that_cannot_be_written() {
     }
     assert_eq!(folder.names(), ["dir", "fixed", "in"]);
     assert!(fs::read_dir(folder.path("dir")).unwrap().next().is_none());
+}
+
+/// Before an input is opened: it is not there, and that is not what is said.
+#[cfg(unix)]
+#[test]
+fn outputs_are_looked_at_before_the_work() {
+    let folder = Folder::new("unwritable-early");
+    let fails = |out: &str, words: &[&str]| {
+        for op in ["silu", "rope_neox", "dropout"] {
+            folder.run(&["run", op, "missing", "-o", out, "--device", "cpu"]).fails(1, words);
+        }
+    };
+    std::os::unix::fs::symlink("gone", folder.path("link")).unwrap();
+    fails("link", &["cannot write link", "a link to a file that is not there"]);
+    fs::create_dir(folder.path("closed")).unwrap();
+    let mut permissions = fs::metadata(folder.path("closed")).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(folder.path("closed"), permissions).unwrap();
+    // Root may write there all the same; nobody may make a file in /proc.
+    if fs::write(folder.path("closed/probe"), b"").is_ok() {
+        fs::remove_file(folder.path("closed/probe")).unwrap();
+    } else {
+        fails("closed/out", &["cannot write closed/out"]);
+    }
+    if cfg!(target_os = "linux") {
+        fails("/proc/out", &["cannot write /proc/out"]);
+    }
+    assert_eq!(folder.names(), ["closed", "link"]);
 }
 
 #[test]

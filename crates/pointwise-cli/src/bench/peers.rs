@@ -11,8 +11,8 @@ use super::report::{Best, Clock, Measured, Report, Spread, read};
 use super::workload::RowId;
 use crate::error::{Error, Result};
 
-/// The peers that a run can have.
-pub(crate) const PEERS: [&str; 7] = ["torch", "inductor", "triton", "cupy", "tileops", "liger", "flashinfer"];
+/// The peers that the script times.
+pub(crate) const PEERS: [&str; 6] = ["torch", "inductor", "triton", "cupy", "liger", "flashinfer"];
 
 /// A file of peers' times.
 #[derive(Debug, Default)]

@@ -147,12 +147,19 @@ pub(super) type Converted = [Option<Tensor>; 3];
 /// memory, the driver spoils the capture, and what was converted would be gone before a graph reads it. (Without a
 /// stream of its own a call allocates on its device's, which refuses.)
 pub(super) fn refuse_capture(stream: Option<&Stream>, from: DType, to: DType) -> Result<()> {
+    refuse_captured(stream, || {
+        let what = format!("converting {from} to {to} in a call that is captured");
+        (what, "make a tensor before the capture, by to_dtype() or to_tensor()")
+    })
+}
+
+/// As [`refuse_capture`], of what needs memory for another reason: what that is, and what to do.
+pub(super) fn refuse_captured(stream: Option<&Stream>, words: impl FnOnce() -> (String, &'static str)) -> Result<()> {
     match stream {
-        Some(stream) if stream.is_capturing()? => Err(ErrorKind::Unsupported {
-            what: format!("converting {from} to {to} in a call that is captured"),
-            advice: "make a tensor before the capture, by to_dtype() or to_tensor()".to_owned(),
+        Some(stream) if stream.is_capturing()? => {
+            let (what, advice) = words();
+            Err(ErrorKind::Unsupported { what, advice: advice.to_owned() }.into())
         }
-        .into()),
         _ => Ok(()),
     }
 }

@@ -128,9 +128,10 @@ impl DropoutKernel {
     pub fn run<'a>(&self, x: impl Into<TensorView<'a>>, place: Philox) -> Result<Tensor> {
         let x = x.into();
         self.mode(x.dtype())?;
-        let mut y = Tensor::empty(x.device(), x.dtype(), x.shape())?;
         let mut copy = None;
-        self.run_into(self.in_order(x, &mut copy)?, &mut y, place)?;
+        let x = self.in_order(x, &mut copy)?;
+        let mut y = Tensor::empty(x.device(), x.dtype(), x.shape())?;
+        self.run_into(x, &mut y, place)?;
         Ok(y)
     }
 
@@ -141,10 +142,11 @@ impl DropoutKernel {
     pub fn run_with_mask<'a>(&self, x: impl Into<TensorView<'a>>, place: Philox) -> Result<(Tensor, Tensor)> {
         let x = x.into();
         self.mode(x.dtype())?;
+        let mut copy = None;
+        let x = self.in_order(x, &mut copy)?;
         let mut y = Tensor::empty(x.device(), x.dtype(), x.shape())?;
         let mut mask = Tensor::empty(x.device(), DType::Bool, x.shape())?;
-        let mut copy = None;
-        self.run_with_mask_into(self.in_order(x, &mut copy)?, &mut y, &mut mask, place)?;
+        self.run_with_mask_into(x, &mut y, &mut mask, place)?;
         Ok((y, mask))
     }
 
@@ -208,12 +210,17 @@ impl DropoutKernel {
         self.plan_for(&x, y.address(), mask.map(|mask| mask.address()))
     }
 
-    /// `x`, or its elements one after another in `copy`.
+    /// `x`, or its elements one after another in `copy`, which a call that is captured cannot make.
     fn in_order<'a>(&self, x: TensorView<'a>, copy: &'a mut Option<Tensor>) -> Result<TensorView<'a>> {
         if x.is_contiguous() {
             return Ok(x);
         }
-        Ok(copy.insert(promote::convert(&x, x.dtype(), self.settings.stream.as_ref())?).view())
+        let stream = self.settings.stream.as_ref();
+        promote::refuse_captured(stream, || {
+            let what = format!("{} of x that is not contiguous, in a call that is captured", self.def.info.name);
+            (what, "copy x with to_tensor() before the capture")
+        })?;
+        Ok(copy.insert(promote::convert(&x, x.dtype(), stream)?).view())
     }
 
     /// Checks type and probability.

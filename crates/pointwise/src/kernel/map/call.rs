@@ -115,6 +115,13 @@ impl Call {
             if !result.can_cast(view.dtype()) {
                 return Err(ErrorKind::Cast { op: info.name.to_owned(), result, got: view.dtype() }.into());
             }
+            // Before anything is computed: a result of another shape would be found by its conversion alone.
+            let planned = promote::stand_in_all(info, &operands, met)?;
+            let shape = self.ready(&planned[..N])?.shape;
+            if *view.shape() != shape {
+                let what = format!("the output of {}", info.name);
+                return Err(ErrorKind::ShapeMismatch { what, expected: shape, got: *view.shape() }.into());
+            }
             promote::refuse_capture(self.settings.stream.as_ref(), result, view.dtype())?;
             let made = self.run(&operands)?;
             return crate::kernels::to_dtype().on_maybe(self.settings.stream.as_ref()).run_into(&made, y);
