@@ -127,17 +127,17 @@ impl Report {
                 let distance = apart(got, exact, nearest, result);
                 self.measured += 1;
                 self.ulp_sum += distance;
-                // Zeros of different sign are no distance apart, and still not the same.
-                (
-                    right,
-                    if right || (got - exact).abs() <= allowed {
-                        0.0
-                    } else if got == nearest {
-                        f64::INFINITY
-                    } else {
-                        distance
-                    },
-                )
+                let ulp = if right {
+                    0.0
+                } else if got == nearest && allowed == 0.0 {
+                    // Zeros of different sign are no distance apart, and still not the same.
+                    f64::INFINITY
+                } else if (got - exact).abs() <= allowed {
+                    0.0
+                } else {
+                    distance
+                };
+                (right, ulp)
             } else {
                 (right, if right { 0.0 } else { f64::INFINITY })
             }

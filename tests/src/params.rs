@@ -3,7 +3,7 @@
 use pointwise::{DType, Number, OpInfo};
 use pointwise_core::op::MAX_PARAMS;
 
-/// The defaults, and where the op has parameters a second set that differs in each of them.
+/// The defaults, and where the op has parameters a second set that differs in each of them but `decimals`.
 #[must_use]
 pub fn sets(info: &OpInfo, dtype: DType) -> Vec<[Number; MAX_PARAMS]> {
     let mut sets = vec![[Number::Default; MAX_PARAMS]];
@@ -19,7 +19,8 @@ pub fn sets(info: &OpInfo, dtype: DType) -> Vec<[Number; MAX_PARAMS]> {
 
 fn other_value(name: &str, dtype: DType) -> Number {
     let (float, int) = match name {
-        // In other digits the steps of PyTorch's formula are rounded, which the oracle's are not: tested by themselves.
+        // In other digits the steps of PyTorch's formula are rounded, which the oracle's are not: the tests `special` have
+        // them.
         "decimals" => (0.0, 0),
         "negative_slope" => (0.2, 0),
         // Not a decimal fraction: f32's nearest to one lies so close to ties of bf16 that the oracle sees another side.

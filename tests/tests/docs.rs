@@ -12,9 +12,10 @@ const HEAD: &str = "\
 
 Generated from the op tables by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
 
-*Bound* is the largest error of an f32 result in ULP; `exact` results are correctly rounded, with the same bits on every
-device. Other results in 16 bits are within 1 ULP, and correctly rounded for at least 99.5 % of all inputs; results in 8
-bits are always correctly rounded. `floats` are f32, f16, bf16, f8e4m3, f8e5m2; `ints` are i8, i16, i32, i64, u8. A `*`
+*Bound* is the largest error of an f32 result in ULP; `exact` results are correctly rounded in f32, and in 16 and 8 bits
+are that result rounded once more, as PyTorch's are, with the same bits on every device. Other results in 16 bits are
+within 1 ULP, and correctly rounded for at least 99.5 % of all inputs; results in 8 bits are always correctly rounded.
+`floats` are f32, f16, bf16, f8e4m3, f8e5m2; `ints` are i8, i16, i32, i64, u8. A `*`
 means that integers and bool are converted to f32 first. A result is of the operands' type (`same`) or bool.
 
 Operands of different types are converted to the type that `torch.result_type` gives, except in `prelu`, `lerp` and
@@ -27,9 +28,10 @@ A number as an operand is an f32, as in PyTorch's CUDA kernels. It is rounded to
 by a number by multiplying with its reciprocal, this is a true division. `alpha` of `add` and `sub` must fit the result:
 a float only for float results, a bool only for bool results.
 
-An integer type refuses numbers that it cannot hold, which PyTorch wraps or cuts, with two exceptions: bounds of `clamp`
-that lie beyond the type on the side they leave open, and parameters of ops that leave integers unchanged (`nan_to_num`,
-`round_decimals`).
+An integer type refuses numbers that it cannot hold, which PyTorch wraps or cuts, with three exceptions: bounds of
+`clamp` that lie beyond the type on the side they leave open, parameters of ops that leave integers unchanged
+(`nan_to_num`, `round_decimals`), and defaults, for which the nearest number of the type stands in (`hardtanh` of u8: 0
+to 1).
 ";
 
 const TAIL: &str = "
@@ -42,7 +44,7 @@ In `floor_divide` of an fp8 tensor by a number that fp8 cannot represent, a quot
 a whole number counts as that whole number. The rotary embedding has [a page of its own](rope.md).
 
 `dropout` takes a place in a random sequence, `Philox { seed, offset }`, instead of a generator with a state. The
-element with the row-major index `i` has a random word of 32 bits, and is kept if `word / 2^32 < 1 - p`. The word is
+element with the row-major index `i` has a random word of 32 bits, and is kept if `word / 2^32 < 1 - p`, of `p` as f32. The word is
 made of two Philox4x32-10 blocks, whose counters are a 64-bit offset, then 0, then 0 or 1. The 128 bits of a block are
 eight halves of 16 bits, the lowest first. The word is half `i % 8` of block `(offset + i / 8, 0)` above the same half
 of block `(offset + i / 8, 1)`, rotated left by one bit. A kernel makes the second block only where the 15 bits known

@@ -75,6 +75,14 @@ fn ops_of_several_operands_have_a_kernel_for_every_class() {
     }
 }
 
+/// `cargo xtask test` builds kernels and says so: without any, the other tests here would have nothing to look at.
+#[test]
+fn kernels_are_embedded_where_they_must_be() {
+    if std::env::var_os("POINTWISE_KERNELS").is_some_and(|kernels| kernels == "required") {
+        assert!(!embedded().is_empty(), "built without GPU kernels: {}", embedded().note());
+    }
+}
+
 /// Whether there are kernels to compare with; where there are none, says why.
 fn has_kernels() -> bool {
     if embedded().is_empty() {

@@ -269,6 +269,13 @@ fn gated_ops_take_the_gate_first() {
     let y = y.to_vec::<f32>().unwrap();
     assert_eq!(y[..2], [0.0, 40.0]);
     assert!(y[2].is_nan());
-    let pair = pointwise::kernels::silu_and_mul().run_pair(20.0, &f32s(&[2.0, -1.0])).unwrap();
+    let kernel = pointwise::kernels::silu_and_mul();
+    let gate = f32s(&[20.0]).reshape([]).unwrap();
+    let pair = kernel.run_pair(&gate, &f32s(&[2.0, -1.0])).unwrap();
     assert_eq!(pair.to_vec::<f32>().unwrap(), [40.0, -20.0]);
+    // Kernels of 16 and 8 bits would look for a number in memory.
+    let error = kernel.run_pair(20.0, &f32s(&[2.0, -1.0])).unwrap_err().to_string();
+    assert!(error.contains("as the number 20") && error.contains("give it as a tensor"), "{error}");
+    let mut y = f32s(&[0.0, 0.0]);
+    assert!(kernel.run_pair_into(&f32s(&[2.0, -1.0]), 1, &mut y).is_err());
 }

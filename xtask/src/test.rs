@@ -11,7 +11,7 @@ pub(crate) fn run_all() -> Result<()> {
     let start = Instant::now();
     setup::device_toolchain()?;
     build_ptx::run()?;
-    run(cargo().args(["test", "--workspace"]))?;
+    run(cargo().args(["test", "--workspace"]).env("POINTWISE_KERNELS", "required"))?;
     for example in ["custom-op", "fused-op"] {
         run(cargo().args(["test", "--manifest-path", &format!("examples/{example}/Cargo.toml")]))?;
     }

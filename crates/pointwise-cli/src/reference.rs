@@ -162,7 +162,7 @@ mod tests {
         let (i, j) = (Elements::Whole(vec![-7, i64::MAX]), Elements::Whole(vec![2, 1]));
         let whole = [("a", &i), ("b", &j)];
         let mask = Elements::Whole(vec![0, 1]);
-        let select = [("cond", &mask), ("a", &a), ("b", &b)];
+        let select = [("condition", &mask), ("a", &a), ("b", &b)];
         let f32s = |values: [f32; 2]| Elements::Float(values.map(f64::from).to_vec());
         let third = 1.0_f32 / 3.0;
         let cases: [(&str, DType, &Operands<'_>, Elements, Elements); 6] = [

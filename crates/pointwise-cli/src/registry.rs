@@ -58,13 +58,9 @@ impl Op {
         }
     }
 
-    /// The names of its tensors in files and settings. Shorter than the table's for a condition.
+    /// The names of its tensors in files and settings.
     pub(crate) fn arguments(self) -> &'static [&'static str] {
-        match self.info().kind {
-            Kind::Select => &["cond", "a", "b"],
-            Kind::SelectGradients => &["cond", "grad"],
-            _ => self.info().arguments(),
-        }
+        self.info().arguments()
     }
 
     /// The operands that may be numbers.

@@ -217,7 +217,7 @@ mod tests {
         assert_eq!((call.numbers, call.params[0]), (vec![None, Some(Number::Int(2))], Number::Int(-1)));
         let call = op("clamp_tensor", &[("max", "none")]).unwrap();
         assert_eq!(call.numbers, [None, None, Some(Number::Default)]);
-        assert!(op("where", &[("cond", "1"), ("b", "0.5")]).is_ok());
+        assert!(op("where", &[("condition", "1"), ("b", "0.5")]).is_ok());
         for (name, given, words) in [
             ("add", &[("a", "1"), ("b", "2")][..], "add of numbers alone: leave one of a, b"),
             ("where", &[("a", "1"), ("b", "2")], "where of numbers alone: leave one of a, b"),

@@ -48,7 +48,7 @@ fn list_json_has_every_op() {
         ("add", &["a", "b"]),
         ("prelu", &["x", "weight"]),
         ("silu_and_mul", &["x"]),
-        ("where", &["cond", "a", "b"]),
+        ("where", &["condition", "a", "b"]),
         ("lerp", &["a", "b", "weight"]),
         ("clamp_tensor", &["x", "min", "max"]),
         ("masked_fill", &["x", "mask"]),
@@ -78,7 +78,7 @@ fn list_has_a_line_an_op() {
         "alibi(num_heads, seq_len, causal=false, dtype=f32) ",
         "sinusoidal(seq_len, d_model, halves=false, dtype=f32) ",
         "div(a, b, rounding_mode=none|trunc|floor) ",
-        "where(cond, a, b) ",
+        "where(condition, a, b) ",
         "sub(a, b, alpha=1) ",
         "gelu_and_mul(x) ",
     ];

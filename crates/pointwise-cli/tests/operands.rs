@@ -141,7 +141,7 @@ fn gradients_have_a_tensor_each() {
     assert_eq!(run_several("mul_backward", &[grad.clone(), a.clone()], &["b=10"], &names), product);
     let sums = [floats(&[2.0, 3.0], &[2]), floats(&[-4.0, -6.0], &[2])];
     assert_eq!(run_several("sub_backward", std::slice::from_ref(&grad), &["alpha=2"], &names), sums);
-    let cond = ("cond", "BOOL", &[2][..], vec![1, 0]);
+    let cond = ("condition", "BOOL", &[2][..], vec![1, 0]);
     let chosen = [floats(&[2.0, 0.0], &[2]), floats(&[0.0, 3.0], &[2])];
     assert_eq!(run_several("where_backward", &[cond, grad.clone()], &[], &names), chosen);
     let x = ("x", "F32", &[2][..], f32s(&[-1.0, 1.0]));
@@ -154,12 +154,12 @@ fn gradients_have_a_tensor_each() {
 
 #[test]
 fn ternary_ops() {
-    let cond = ("cond", "BOOL", &[2][..], vec![1, 0]);
+    let cond = ("condition", "BOOL", &[2][..], vec![1, 0]);
     let (a, b) = (("a", "F32", &[2, 1][..], f32s(&[1.0, 2.0])), ("b", "F32", &[1][..], f32s(&[9.0])));
     let tensors = [cond, a.clone(), b.clone()];
     assert_eq!(run("where", &tensors, &[]), floats(&[1.0, 9.0, 2.0, 9.0], &[2, 2]));
     assert_eq!(run("where", &tensors, &["b=-inf"]).2, f32s(&[1.0, f32::NEG_INFINITY, 2.0, f32::NEG_INFINITY]));
-    assert_eq!(run("where", &tensors, &["cond=false"]), floats(&[9.0, 9.0], &[2, 1]));
+    assert_eq!(run("where", &tensors, &["condition=false"]), floats(&[9.0, 9.0], &[2, 1]));
     assert_eq!(run("lerp", &[a.clone(), b], &["weight=0.5"]), floats(&[5.0, 5.5], &[2, 1]));
     let x = ("x", "I32", &[3][..], i32s(&[-5, 0, 5]));
     let (min, max) = (("min", "I32", &[3][..], i32s(&[-1, 2, -1])), ("max", "I32", &[1][..], i32s(&[3])));
@@ -255,7 +255,7 @@ fn faults() {
     folder.write("shapes", &input(&[f("a", &[2]), f("b", &[3])]));
     folder.write("types", &input(&[f("a", &[2]), ("b", "I32", &[2], i32s(&[1, 2]))]));
     folder.write("ints", &input(&[("a", "I32", &[2], i32s(&[1, 2]))]));
-    folder.write("cond", &input(&[f("cond", &[2]), f("a", &[2]), f("b", &[2])]));
+    folder.write("cond", &input(&[f("condition", &[2]), f("a", &[2]), f("b", &[2])]));
     folder.write("channels", &input(&[f("x", &[2, 3]), f("weight", &[2])]));
     let names = folder.names();
     for (op, file, settings, code, words) in [
@@ -270,8 +270,8 @@ fn faults() {
         ("add", "a", &["c=2"], 2, &["no parameter \"c\"", "it has alpha, a, b"]),
         ("div", "a", &["b=2", "rounding_mode=up"], 2, &["must be none or trunc or floor"]),
         ("bitwise_and", "shapes", &[], 1, &["bitwise_and does not take f32"]),
-        ("where", "cond", &[], 1, &["where does not take f32, the element type of cond: it takes bool"]),
-        ("where", "cond", &["cond=2"], 2, &["condition = 2"]),
+        ("where", "cond", &[], 1, &["where does not take f32, the element type of condition: it takes bool"]),
+        ("where", "cond", &["condition=2"], 2, &["condition = 2"]),
         ("prelu", "channels", &[], 1, &["weight"]),
     ] {
         call(&folder, op, &[file], settings).fails(code, words);

@@ -77,7 +77,7 @@ impl ResultType {
 /// The largest error a result may have, in units in the last place of the result's type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Accuracy {
-    /// The correctly rounded value, the same bits on every device.
+    /// The correctly rounded value in f32, which is rounded once more to 16 and 8 bits; the same bits on every device.
     Exact,
     /// f32: at most this many ULP from the exact value. 16-bit types: at most 1 ULP, and correctly rounded for at least
     /// 99.5 % of all inputs. fp8: correctly rounded.
@@ -278,7 +278,7 @@ impl OpInfo {
         self.properties.two_at_once && dtype.size() > 1 && (dtype.is_float() || matches!(self.kind, Kind::Select))
     }
 
-    /// The names of the tensors, in call order, as files and the command use them.
+    /// The names of the tensors, in call order, as files and the command have them.
     pub const fn arguments(&self) -> &'static [&'static str] {
         match self.kind {
             Kind::Gated => &["x"],

@@ -165,7 +165,8 @@ pub trait Real: Num + Div<Output = Self> {
     /// The value as an f64, exactly.
     fn to_f64(self) -> f64;
     /// PyTorch's dropout with probability `p` of an element that has the random word `bits`: `self / (1 - p)`, or +0
-    /// (also for NaN and infinities) with probability `p`. It keeps what `ops::dropout` keeps at the same place.
+    /// (also for NaN and infinities) with probability `p`. It keeps what `ops::dropout` keeps at the same place, with the
+    /// same `p`, which counts as an f32 for both.
     #[inline(always)]
     fn dropout(self, p: Self, bits: crate::RandomWord<'_>) -> Self {
         // Threshold and factor are the same for all elements of a thread: one division, exact for every type.

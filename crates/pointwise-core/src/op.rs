@@ -140,7 +140,7 @@ pub trait GeneratorOp: Copy {
 
 /// Kernel parameters travel as 64-bit words, so that all kernels of a template have one signature.
 pub trait Word: Copy {
-    /// The value's bits, zero-extended.
+    /// The value's bits; of an integer, sign-extended, so that the word is its value as an i64.
     fn to_word(self) -> u64;
     /// The inverse of [`Word::to_word`]; upper bits are ignored.
     fn from_word(word: u64) -> Self;

@@ -204,7 +204,7 @@ macro_rules! __define_op {
         #[derive(Clone, Copy, Debug)]
         pub struct $op<T> {
             $(
-                #[doc = concat!("PyTorch's `", stringify!($p), "`; default ", stringify!($default), ".")]
+                #[doc = concat!("The parameter `", stringify!($p), "`; default ", stringify!($default), ".")]
                 pub $p: T,
             )*
         }

@@ -214,10 +214,13 @@ macro_rules! __map_oracle {
     (random $($rest:tt)*) => {
         None
     };
-    (select $($rest:tt)*) => {
+    (select $bound:ident $x:tt $op:ident $params:tt) => {
         Some({
-            fn oracle([condition, a, b]: [f64; 3], _: $crate::__core::Words) -> f64 {
-                if condition != 0.0 { a } else { b }
+            fn oracle([condition, a, b]: [f64; 3], words: $crate::__core::Words) -> f64 {
+        type O = $crate::__op_at!(f64, $op $params);
+                let op = <O as $crate::__core::TableOp>::from_words(words);
+                let condition = $crate::__core::num::Logic(condition != 0.0);
+                $crate::OracleValue::to_f64($crate::__core::TernaryOp::apply(op, condition, a, b))
             }
             oracle
         })

@@ -104,13 +104,30 @@ fn words_go_by_the_index_in_the_result() {
 fn it_drops_what_dropout_drops() {
     let n = 100_003;
     for device in devices() {
-        for p in [0.25_f32, 0.1, 1e-4, 0.999] {
+        for p in [0.25, 0.1, 1e-4, 0.999] {
             let ones = Tensor::full(&device, 1.0_f32, [n]).unwrap();
             let y = ops::silu_dropout_add(0.0, 20.0, &ones, p, PLACE).unwrap().to_vec::<f32>().unwrap();
-            let (_, mask) = pointwise::ops::dropout_with_mask(&ones, f64::from(p), true, PLACE).unwrap();
+            let (_, mask) = pointwise::ops::dropout_with_mask(&ones, p, true, PLACE).unwrap();
             let kept: Vec<bool> = y.iter().map(|&y| y != 0.0).collect();
             assert_eq!(kept, mask.to_vec::<bool>().unwrap(), "{device}, p {p}");
         }
+    }
+}
+
+/// A `p` that is no f32 counts as the same one for both: as an f64 it would keep an element more here.
+#[test]
+fn a_probability_is_an_f32() {
+    let (n, at, place) = (685_339, 685_338, Philox::new(42));
+    for device in devices() {
+        let ones = Tensor::full(&device, 1.0_f32, [n]).unwrap();
+        let fused = ops::silu_dropout_add(0.0, 20.0, &ones, 0.9, place).unwrap().to_vec::<f32>().unwrap();
+        let (_, mask) = pointwise::ops::dropout_with_mask(&ones, 0.9, true, place).unwrap();
+        let mask = mask.to_vec::<bool>().unwrap();
+        assert!(fused.iter().zip(&mask).all(|(y, &kept)| (*y != 0.0) == kept), "{device}");
+        // The word lies between the two thresholds.
+        let word = f64::from(place.word(at)) / 2.0_f64.powi(32);
+        assert!((word < 1.0 - 0.9) != (word < 1.0 - f64::from(0.9_f32)));
+        assert_eq!(mask[at as usize], word < 1.0 - f64::from(0.9_f32), "{device}");
     }
 }
 

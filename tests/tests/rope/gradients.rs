@@ -83,7 +83,8 @@ pub(crate) fn folded_softmax_scale(device: &Device) -> Outcome {
         let reference = first.get_or_insert_with(|| results.clone());
         for (name, (got, expected)) in ["out", "dQ", "dK", "dV"].into_iter().zip(results.iter().zip(reference.iter())) {
             for (got, expected) in got.iter().zip(expected) {
-                if (got - expected).abs() > 2e-5 {
+                let is_near = (got - expected).abs() <= 2e-5;
+                if !is_near {
                     return Err(format!("fold ({on_q}, {on_k}, {attention}): {name} is {got}, not {expected}").into());
                 }
             }

@@ -9,6 +9,7 @@ use crate::{FLOATS, Failed, GUARD, Outcome, differs};
 /// Dropout's definition: the result and the mask for the elements of `x`, as bytes.
 fn expected(dtype: DType, x: &[u8], p: f64, place: Philox, first: u64) -> (Vec<u8>, Vec<u8>) {
     let size = dtype.size();
+    let p = f64::from(p as f32);
     let scale = (1.0 / (1.0 - p)) as f32;
     let (mut y, mut mask) = (Vec::new(), Vec::new());
     with_element!(dtype, E => {
@@ -104,33 +105,50 @@ pub(crate) fn thresholds(device: &Device, dtype: DType, strategy: Strategy) -> O
     let (size, n) = (dtype.size(), 61);
     let x_bytes = inputs::mixed(dtype, n + 3, 5);
     let x = Tensor::from_bytes(device, dtype, &x_bytes, [n + 3])?;
-    let place = Philox::new(77).at(1 << 40);
-    for i in 0..40 {
-        let word = place.word(i as u64);
-        for last in [word, word - 1] {
-            // Exact: 32 bits and a power of two.
-            let p = 1.0 - (f64::from(last) + 1.0) / 2.0_f64.powi(32);
-            for at in [0, 3] {
-                let (exact, kept) = expected(dtype, &x_bytes[at * size..(at + n) * size], p, place, 0);
-                assert_eq!(kept[i], u8::from(last == word));
-                let kernel = kernels::dropout(p).strategy(strategy);
-                let mut y = x.try_clone()?;
-                let mut mask = Tensor::zeros(device, DType::Bool, [n + 3])?;
-                let source = x.view().narrow(0, at, n)?;
-                kernel.run_into(source, y.view_mut().narrow(0, at, n)?, place)?;
-                let plain = y.to_bytes()?;
-                let target = y.view_mut().narrow(0, at, n)?;
-                kernel.run_with_mask_into(source, target, mask.view_mut().narrow(0, at, n)?, place)?;
-                for bytes in [plain, y.to_bytes()?] {
-                    if let Some(wrong) = differs(dtype, &bytes[at * size..(at + n) * size], &exact) {
-                        return Err(format!("the word of {i}, from {at}: element {wrong} is wrong").into());
-                    }
+    for (place, i, p, is_kept) in around_words(n) {
+        for at in [0, 3] {
+            let (exact, kept) = expected(dtype, &x_bytes[at * size..(at + n) * size], p, place, 0);
+            assert_eq!(kept[i], u8::from(is_kept));
+            let kernel = kernels::dropout(p).strategy(strategy);
+            let mut y = x.try_clone()?;
+            let mut mask = Tensor::zeros(device, DType::Bool, [n + 3])?;
+            let source = x.view().narrow(0, at, n)?;
+            kernel.run_into(source, y.view_mut().narrow(0, at, n)?, place)?;
+            let plain = y.to_bytes()?;
+            let target = y.view_mut().narrow(0, at, n)?;
+            kernel.run_with_mask_into(source, target, mask.view_mut().narrow(0, at, n)?, place)?;
+            for bytes in [plain, y.to_bytes()?] {
+                if let Some(wrong) = differs(dtype, &bytes[at * size..(at + n) * size], &exact) {
+                    return Err(format!("the word of {i}, from {at}: element {wrong} is wrong").into());
                 }
-                assert_eq!(mask.to_bytes()?[at..at + n], kept, "the word of {i}, from {at}");
             }
+            assert_eq!(mask.to_bytes()?[at..at + n], kept, "the word of {i}, from {at}");
         }
     }
     Ok(())
+}
+
+/// Places, elements below `n` there, probabilities that just keep or just drop the element, and which: those that are
+/// numbers of f32, as few are that lie next to a word.
+fn around_words(n: usize) -> Vec<(Philox, usize, f64, bool)> {
+    let mut found = Vec::new();
+    for part in 0.. {
+        let place = Philox::new(77).at((1 << 40) + 1000 * part);
+        for i in 0..n {
+            let word = place.word(i as u64);
+            for (kept_words, is_kept) in [(u64::from(word) + 1, true), (u64::from(word), false)] {
+                // Exact: 32 bits and a power of two.
+                let p = 1.0 - kept_words as f64 / 2.0_f64.powi(32);
+                if f64::from(p as f32) == p && p > 0.0 && p < 1.0 {
+                    found.push((place, i, p, is_kept));
+                }
+            }
+        }
+        if found.len() > 80 && [true, false].iter().all(|kept| found.iter().filter(|it| it.3 == *kept).count() > 30) {
+            break;
+        }
+    }
+    found
 }
 
 /// The ends of the range of p, training off, and the gradient.

@@ -104,7 +104,9 @@ pub(crate) fn sinusoidal(device: &Device, dtype: DType, strategy: Strategy, layo
                 2 => 2.0_f64.powi(-22),
                 _ => 2.0_f64.powi(-18),
             };
-            if (got - exact).abs() > tolerance(dtype, exact, 3.0) + within + angle * 2.0_f64.powi(-46) {
+            let allowed = tolerance(dtype, exact, 3.0) + within + angle * 2.0_f64.powi(-46);
+            let is_near = (got - exact).abs() <= allowed;
+            if !is_near {
                 return Err(format!("({seq_len}, {d_model}) at {p}, {column}: {got} instead of {exact}").into());
             }
         }

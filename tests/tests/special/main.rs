@@ -1,14 +1,16 @@
-//! Dropout and the position encodings, one named case each, on the device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`,
+//! Dropout, the position encodings, rounding by digits and the tuner, one named case each, on the device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`,
 //! `cuda:N`).
 //!
 //! Dropout is compared, bit for bit, with its definition applied to one element at a time; the encodings with f64. On a
 //! CUDA device every strategy is a case, and the encodings must have the CPU's bits, too.
 
+mod digits;
 mod dropout;
 mod encodings;
 mod large;
 mod tuner;
 
+use digits::digits;
 use dropout::{beyond_32_bits, dropout, dropout_errors, independence, settings, statistics, thresholds, views};
 use encodings::{alibi, encoding_errors, into_views, sinusoidal, slopes};
 use large::views_of_2_to_32;
@@ -43,6 +45,7 @@ fn main() {
         Strategy::ALL.into_iter().filter(|s| *s != Strategy::Table).map(|s| (s.name(), s)).collect()
     };
     for dtype in FLOATS {
+        trials.push(Trial::test(format!("digits::{dtype}"), move || digits(&device, dtype)));
         trials.push(Trial::test(format!("dropout::{dtype}::settings"), move || settings(&device, dtype)));
         for &(name, strategy) in &strategies {
             let test = move || dropout(&device, dtype, strategy);

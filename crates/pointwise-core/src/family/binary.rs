@@ -5,9 +5,9 @@
 //! 0, as does its remainder.
 
 crate::binary_ops! { binary_family;
-    /// `a + alpha b`, with one rounding; bool: or.
+    /// `a + alpha b`, with one rounding to f32; bool: or.
     add: Add { alpha = 1.0 } (a, b: Num) -> T, [floats ints bool two_at_once factor_alpha], Exact => b.scaled_add(alpha, a);
-    /// `a - alpha b`, with one rounding.
+    /// `a - alpha b`, with one rounding to f32.
     sub: Sub { alpha = 1.0 } (a, b: Num) -> T, [floats ints two_at_once factor_alpha refuses_bool], Exact => (-b).scaled_add(alpha, a);
     /// `a b`; bool: and.
     mul: Mul (a, b: Num) -> T, [floats ints bool two_at_once], Exact => a * b;

@@ -98,6 +98,6 @@ crate::unary_ops! { unary_family;
         let infinity = if x > T::ZERO { posinf } else { neginf };
         if x.is_nan() { nan } else if x.is_infinite() { infinity } else { x }
     };
-    /// `min(max(x, min), max)`: `max` where `min > max`; NaN in x or in a bound gives NaN. A side left out is open.
+    /// `min(max(x, min), max)`: `max` where `min > max`; NaN in x or in a bound gives NaN, in a bound given alone, too, where PyTorch's CPU returns x. A side left out is open.
     clamp: Clamp { min = f64::NEG_INFINITY, max = f64::INFINITY } (x: Num) -> T, [floats ints two_at_once], Exact => x.maximum(min).minimum(max);
 }

@@ -32,7 +32,7 @@ pub use hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
 pub use log::{ln, log1p, log2, softplus1};
 pub use pow::pow;
 pub use prim::{maximum, minimum};
-pub use root::{lerp, rsqrt};
+pub use root::rsqrt;
 pub use trig::{cos, is_far, sin, sincos, sincos_tight, sincos_tight_far, sincos_tight_near, sincospi};
 
 /// The largest magnitude of an angle whose reduction is a short one, in all compute types.

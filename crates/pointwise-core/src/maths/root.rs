@@ -15,12 +15,3 @@ pub fn rsqrt(x: f32) -> f32 {
     // Zero and infinity have no residual.
     if residual.is_nan() { y } else { better }
 }
-
-/// `a + w (b - a)`, in the two forms of `torch.lerp`: each is exact at its own end.
-#[inline(always)]
-pub fn lerp(a: f32, b: f32, w: f32) -> f32 {
-    let d = b - a;
-    let from_a = fma(w, d, a);
-    let from_b = fma(-d, 1.0 - w, b);
-    if w.abs() < 0.5 { from_a } else { from_b }
-}

@@ -142,7 +142,8 @@ pub(super) mod ops {
     use crate::{Device, Tensor, TensorView, TensorViewMut};
 
     /// `torch.nn.functional.dropout`: each element of `x` is kept with probability `1 - p` and multiplied by
-    /// `1 / (1 - p)`, or becomes +0 (also where it is NaN or infinite). Without `training`, or with `p = 0`, a copy.
+    /// `1 / (1 - p)`, or becomes +0 (also where it is NaN or infinite). Without `training`, or with `p = 0`, a copy. `p`
+    /// counts as the f32 next to it.
     ///
     /// Which elements are kept is a function of `place` and their row-major index alone: the same for every element
     /// type, shape of the same number of elements, strategy and device. It is another choice than PyTorch's. The next

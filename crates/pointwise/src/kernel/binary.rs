@@ -194,7 +194,7 @@ impl GatedKernel {
     /// The op on a gate and a value that are tensors of their own, broadcast.
     ///
     /// # Errors
-    /// As [`BinaryKernel::run`].
+    /// As [`BinaryKernel::run`], and a number.
     pub fn run_pair<'a>(&self, gate: impl Into<Operand<'a>>, value: impl Into<Operand<'a>>) -> Result<Tensor> {
         self.0.run(&[gate.into(), value.into()])
     }

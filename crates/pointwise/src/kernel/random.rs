@@ -236,13 +236,15 @@ impl DropoutKernel {
             }
             .into());
         }
-        Ok(if !self.training || self.p == 0.0 {
+        // As a row's parameter is, so that a fused op with dropout in it drops the same elements.
+        let p = f64::from(self.p as f32);
+        Ok(if !self.training || p == 0.0 {
             Mode::Keep
-        } else if self.p == 1.0 {
+        } else if p == 1.0 {
             Mode::Drop
         } else {
-            let scale = (1.0 / (1.0 - self.p)) as f32;
-            Mode::Draw([u64::from(last_kept(self.p)), scale.to_word(), 0, 0])
+            let scale = (1.0 / (1.0 - p)) as f32;
+            Mode::Draw([u64::from(last_kept(p)), scale.to_word(), 0, 0])
         })
     }
 

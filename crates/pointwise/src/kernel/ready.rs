@@ -75,6 +75,14 @@ impl<'a, const N: usize> Ready<'a, N> {
                     any = true;
                     ready.views[k] = Some(*view);
                 }
+                // Their kernels, of 16 and 8 bits, do not ask for numbers: `Map::NUMBERS`.
+                Operand::Number(number) if info.kind == Kind::Gated => {
+                    return Err(ErrorKind::Unsupported {
+                        what: format!("{} as the number {number}", what()),
+                        advice: "give it as a tensor, such as one without dimensions".to_owned(),
+                    }
+                    .into());
+                }
                 Operand::Number(number) => ready.given[k] = Some(scalar::operand(info, k, *number, dtype)?),
             }
         }
