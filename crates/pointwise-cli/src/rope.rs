@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
-use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeOp, RopeOperands};
-use pointwise::{DType, Device, Strategy, Tensor};
+use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeError, RopeOp, RopeOperands};
+use pointwise::{DType, Device, ErrorKind, Strategy, Tensor};
 use serde_json::{Value, json};
 
 use crate::args::Run;
@@ -48,7 +48,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run, def: &'static RopeDef) -> Re
         freqs: view("freqs"),
         ..RopeOperands::new(&q)
     };
-    let (q, k) = op.run(&operands)?;
+    let (q, k) = op.run(&operands).map_err(|error| of_the_call(error, &args.set))?;
     let results: Vec<Named> = [Some(("q", q)), k.map(|k| ("k", k))].into_iter().flatten().collect();
     target.write(&results)?;
     if io::stdout().is_terminal() {
@@ -75,7 +75,35 @@ fn parse_settings(def: &'static RopeDef, settings: &[(String, String)]) -> Resul
         }
         op = op.set(name, value).map_err(pointwise::Error::from)?;
     }
+    op.check().map_err(|error| Error::Usage(error.to_string()))?;
     Ok(op)
+}
+
+/// A refusal of a setting that was given, or of one that is missing, is a fault of the call; what is left is about the
+/// files. No setting has the name of a key that is read from a `config` beside it.
+fn of_the_call(error: pointwise::Error, settings: &[(String, String)]) -> Error {
+    let at_fault = match error.kind() {
+        ErrorKind::Rope(
+            RopeError::LayerType { .. }
+            | RopeError::NotRotated { .. }
+            | RopeError::MissingKey { key: "rotary_dim", .. },
+        ) => true,
+        ErrorKind::Rope(RopeError::MissingKey { key, .. } | RopeError::ListLength { key, .. }) => {
+            is_given(key, settings)
+        }
+        ErrorKind::Rope(RopeError::InvalidValue { key, .. }) => is_given(key, settings),
+        ErrorKind::Rope(RopeError::Contradiction { key, other, .. }) => {
+            is_given(key, settings) || is_given(other, settings)
+        }
+        _ => false,
+    };
+    if at_fault { Error::Usage(error.to_string()) } else { error.into() }
+}
+
+/// Whether a key, or the list of which it is an entry, is a setting that was given.
+fn is_given(key: &str, settings: &[(String, String)]) -> bool {
+    let name = key.split('[').next().unwrap_or(key);
+    settings.iter().any(|(given, _)| given == name)
 }
 
 /// The names of the ops, for suggestions.
@@ -94,8 +122,6 @@ pub(crate) fn descriptions() -> impl Iterator<Item = Value> {
             })
             .collect();
         let types = TYPES.map(DType::name);
-        let strategies = [Strategy::Direct, Strategy::ExplicitParallel, Strategy::RegisterCopy]
-            .map(|strategy| json!({ "name": strategy.name(), "types": types }));
         json!({
             "name": def.name,
             "kind": "rope",
@@ -103,7 +129,8 @@ pub(crate) fn descriptions() -> impl Iterator<Item = Value> {
             "parameters": parameters,
             "types": types,
             "result": "same",
-            "strategies": strategies,
+            // Each call chooses its own.
+            "strategies": [],
             "accuracy": accuracy(),
             "doc": def.doc,
         })

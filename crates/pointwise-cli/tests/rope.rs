@@ -61,7 +61,22 @@ fn faults() {
     run("in.safetensors", &["--set", "rope_teta=3"]).fails(2, &["rope_teta", "rope_theta"]);
     run("in.safetensors", &["--set", "offset=3", "--set", "offset=4"]).fails(2, &["twice"]);
     run("in.safetensors", &["--strategy", "direct"]).fails(2, &["--strategy"]);
-    run("in.safetensors", &["--set", "rotary_dim=3"]).fails(1, &["rotary_dim"]);
+    // Refused for what the call says, before a file is opened where that can be told.
+    for (setting, word) in [
+        ("layout=foo", "bshd"),
+        ("rope_theta=abc", "rope_theta"),
+        ("seq_len=-1", "seq_len"),
+        ("short_factor=1;2", "short_factor"),
+        ("layer_type=full_attention", "`config`"),
+    ] {
+        run("nowhere.safetensors", &["--set", setting]).fails(2, &[word]);
+    }
+    let both = ["--set", "config=nowhere.json", "--set", "factor=2"];
+    run("nowhere.safetensors", &both).fails(2, &["`factor`", "`config`"]);
+    for setting in ["rotary_dim=3", "rotary_dim=6", "rope_theta=-1", "output_scale=inf", "factor=2", "offset=1"] {
+        run("in.safetensors", &["--set", setting]).fails(2, &[setting.split_once('=').unwrap().0]);
+    }
+    // For what stands in the files.
     run("in.safetensors", &["--set", "layout=thd"]).fails(1, &["[tokens, heads, head_dim]"]);
     run("in.safetensors", &["--set", "config=nowhere.json"]).fails(1, &["nowhere.json"]);
     run("x.safetensors", &[]).fails(1, &["q"]);
@@ -113,21 +128,49 @@ fn settings_are_judged() {
     };
     folder.write("in.safetensors", &input());
     for lanes in ["18446744073709551614", "2000000000000"] {
-        run("rope_longrope", &[&format!("rotary_dim={lanes}")]).fails(1, &["rotary_dim", lanes]);
+        run("rope_longrope", &[&format!("rotary_dim={lanes}")]).fails(2, &["rotary_dim", lanes]);
     }
     folder.write("four.json", br#"{"head_dim": 4}"#);
     folder.write("two.json", br#"{"head_dim": 2}"#);
     run("rope_neox", &["config=two.json"]).fails(1, &["head_dim", "`q`", "2 lanes", "have 4"]);
     for name in ["low_freq_factor", "max_position_embeddings", "mscale", "truncate", "attention_factor"] {
-        run("rope_neox", &["config=four.json", &format!("{name}=1")]).fails(1, &[name, "config"]);
+        run("rope_neox", &["config=four.json", &format!("{name}=1")]).fails(2, &[name, "config"]);
     }
     assert!(!folder.names().contains(&"out.safetensors".to_owned()));
     run("rope_neox", &["config=four.json"]).succeeds();
     folder.write("in.safetensors", &zeros(&[("freqs", "F32", &[2, 1])]));
     for setting in ["config=four.json", "rope_theta=500000", "precision=exact", "seq_len=3"] {
-        run("rope_neox", &[setting]).fails(1, &[setting.split_once('=').unwrap().0, "freqs"]);
+        run("rope_neox", &[setting]).fails(2, &[setting.split_once('=').unwrap().0, "freqs"]);
     }
     run("rope_neox", &["rotary_dim=2"]).succeeds();
+}
+
+/// The layers of a model whose layers differ.
+#[test]
+fn layer_types() {
+    let folder = Folder::new("rope-layers");
+    folder.write("in.safetensors", &input());
+    let gemma =
+        br#"{"model_type": "gemma3_text", "head_dim": 4, "rope_scaling": {"rope_type": "linear", "factor": 8}}"#;
+    folder.write("gemma.json", gemma);
+    folder.write("skips.json", br#"{"head_dim": 4, "rope_parameters": {"a": {"rope_theta": 1e4}, "b": null}}"#);
+    folder.write("wrong.json", br#"{"head_dim": 4, "rope_theta": -1}"#);
+    let run = |settings: &[&str]| {
+        let settings: Vec<_> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+        let call = ["run", "rope_neox", "in.safetensors", "-o", "out.safetensors", "--device", "cpu"];
+        folder.run(&[&call[..], &settings].concat())
+    };
+    run(&["config=gemma.json"]).fails(2, &["layer_type", "full_attention, sliding_attention"]);
+    run(&["config=gemma.json", "layer_type=full"]).fails(2, &["layer_type", "full_attention, sliding_attention"]);
+    run(&["config=skips.json", "layer_type=b"]).fails(2, &["not rotated"]);
+    run(&["config=wrong.json"]).fails(1, &["`rope_theta` is -1"]);
+    let [full, sliding] = ["full_attention", "sliding_attention"].map(|layer| {
+        run(&["config=gemma.json", &format!("layer_type={layer}")]).succeeds();
+        fs::read(folder.path("out.safetensors")).unwrap()
+    });
+    run(&["rope_theta=10000"]).succeeds();
+    assert_eq!(sliding, fs::read(folder.path("out.safetensors")).unwrap());
+    assert_ne!(full, sliding);
 }
 
 #[test]
@@ -139,6 +182,10 @@ fn is_listed() {
         assert!(text.contains(&format!("\n{name}(q, [k, position_ids, cos, sin, freqs]")), "{text}");
         let op = ops.as_array().unwrap().iter().find(|op| op["name"] == name).unwrap();
         assert_eq!((&op["kind"], &op["arguments"][0]), (&json!("rope"), &json!("q")));
-        assert!(op["parameters"].as_array().unwrap().iter().any(|setting| setting["name"] == "rope_theta"));
+        for name in ["rope_theta", "layer_type"] {
+            assert!(op["parameters"].as_array().unwrap().iter().any(|setting| setting["name"] == name));
+        }
+        // Those that `run --strategy` takes.
+        assert_eq!(op["strategies"], json!([]));
     }
 }

@@ -139,8 +139,8 @@ fn three_ids_a_token_go_by_the_configurations_sections() {
         "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}"#;
     let file = ConfigFile::new("mrope", text);
     let ids = [[0_i64, 1, 2, 3, 4], [7, 7, 8, 9, 9], [5, 6, 5, 6, 5]];
-    let flat = Tensor::from_slice(&Device::cpu(), ids.as_flattened(), [3, 5]).unwrap();
-    let operands = RopeOperands { position_ids: Some(flat.view()), ..RopeOperands::new(&x) };
+    let places = Tensor::from_slice(&Device::cpu(), ids.as_flattened(), [3, 1, 5]).unwrap();
+    let operands = RopeOperands { position_ids: Some(places.view()), ..RopeOperands::new(&x) };
     let op = rope_op("rope_neox").unwrap().op().set("config", file.path()).unwrap();
     let (ours, _) = op.run(&operands).unwrap();
 
@@ -154,6 +154,56 @@ fn three_ids_a_token_go_by_the_configurations_sections() {
     for (our, their) in ours.to_vec::<f32>().unwrap().into_iter().zip(theirs.to_vec::<f32>().unwrap()) {
         assert!((our - their).abs() < 3e-7, "{our} {their}");
     }
+    // A layout without a batch has axes of two dimensions.
+    let flat = places.try_clone().unwrap().reshape([3, 5]).unwrap();
+    let tokens = x.try_clone().unwrap().reshape([5, 2, 16]).unwrap();
+    let thd = op.clone().set("layout", "thd").unwrap();
+    let (packed, _) = thd.run(&RopeOperands { position_ids: Some(flat.view()), ..RopeOperands::new(&tokens) }).unwrap();
+    assert_eq!(packed.to_bytes().unwrap(), ours.to_bytes().unwrap());
+}
+
+/// Ids of two dimensions are a text's where there is a batch: of three entries, too.
+#[test]
+fn two_dimensions_of_ids_are_batch_and_sequence() {
+    let text =
+        r#"{"model_type": "qwen2_vl", "head_dim": 16, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}"#;
+    let file = ConfigFile::new("mrope-text", text);
+    let values: Vec<f32> = (0..3 * 5 * 16).map(|i| (i as f32 * 0.7).sin()).collect();
+    let x = Tensor::from_slice(&Device::cpu(), &values, [3, 5, 1, 16]).unwrap();
+    let ids: Vec<i64> = (0..15).map(|i| i * 7 % 11).collect();
+    let ids = Tensor::from_slice(&Device::cpu(), &ids, [3, 5]).unwrap();
+    let with = |op: pointwise::rope::RopeOp, ids: &Tensor, x: &Tensor| {
+        op.run(&RopeOperands { position_ids: Some(ids.view()), ..RopeOperands::new(x) }).map(|(q, _)| q)
+    };
+    let op = || rope_op("rope_neox").unwrap().op();
+    let read = || op().set("config", file.path()).unwrap();
+    let expected = with(op().set("rope_theta", "1000000").unwrap(), &ids, &x).unwrap();
+    assert_eq!(with(read(), &ids, &x).unwrap().to_bytes().unwrap(), expected.to_bytes().unwrap());
+    let message = with(read(), &ids, &input()).unwrap_err().to_string();
+    assert!(message.contains("position_ids") && message.contains("[3, batch, sequence]"), "{message}");
+}
+
+/// The width of a table says how many lanes rotate only where it is a head's, or half of it.
+#[test]
+fn tables_of_a_part_of_the_head_need_rotary_dim() {
+    let x = input();
+    let run = |width: usize, rotary_dim: Option<&str>| {
+        let table = Tensor::from_slice(&Device::cpu(), &vec![0.5_f32; 5 * width], [5, width]).unwrap();
+        let op = rope_op("rope_neox").unwrap().op();
+        let op = rotary_dim.into_iter().fold(op, |op, lanes| op.set("rotary_dim", lanes).unwrap());
+        let (q, _) = op.run(&RopeOperands { freqs: Some(table.view()), ..RopeOperands::new(&x) })?;
+        let (q, x) = (q.to_vec::<f32>()?, x.to_vec::<f32>()?);
+        // The first head of a token with other angles than 0: how many lanes are not as they were.
+        Ok::<_, pointwise::Error>(q[..16].iter().zip(&x[..16]).filter(|(a, b)| a != b).count())
+    };
+    assert_eq!((run(16, None).unwrap(), run(8, None).unwrap()), (16, 16));
+    let message = run(32, None).unwrap_err().to_string();
+    assert!(message.contains("`freqs` contradicts `head_dim`"), "{message}");
+    for width in [1, 2, 4, 6, 12] {
+        let message = run(width, None).unwrap_err().to_string();
+        assert!(message.contains("`rotary_dim` is missing") && message.contains("head_dim (16)"), "{message}");
+    }
+    assert_eq!((run(4, Some("4")).unwrap(), run(4, Some("8")).unwrap(), run(8, Some("8")).unwrap()), (4, 8, 8));
 }
 
 #[test]
@@ -176,6 +226,7 @@ fn mistakes_name_the_setting() {
         ("short_factor", "1;2"),
         ("output_scale", "inf"),
         ("config", "no/such/file.json"),
+        ("layer_type", "full_attention"),
     ] {
         let message = op().set(name, value).unwrap().run(&RopeOperands::new(&x)).unwrap_err().to_string();
         let named = if name == "config" { "config.json" } else { name };
@@ -232,7 +283,7 @@ fn settings_that_would_go_unused_are_refused() {
             refused(name, "config", op.run(&plain));
         }
     }
-    for name in parameters.chain(["config", "precision", "seq_len"]) {
+    for name in parameters.chain(["config", "layer_type", "precision", "seq_len"]) {
         let op = op().set(name, "16").unwrap();
         refused(name, "cos", op.run(&tables));
         refused(name, "freqs", op.run(&freqs));

@@ -4,7 +4,7 @@ use pointwise::rope::{
     MropeLayout, MropeSections, OutOfRange, RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopeLayout, RopePairs,
     RopePositions, RopePrecision,
 };
-use pointwise::{DType, Device, Stream, Tensor, bf16};
+use pointwise::{DType, Device, Strategy, Stream, Tensor, bf16};
 
 use crate::Outcome;
 use crate::logical::Logical;
@@ -15,7 +15,7 @@ pub(crate) fn mistakes(device: &Device) -> Outcome {
     let q = Tensor::zeros(device, DType::F32, [2, 6, 4, 32])?;
     let k = Tensor::zeros(device, DType::F32, [2, 6, 1, 32])?;
     let angles = Angles::new(device, DType::F32, 16, 6);
-    let kernel = || RopeKernel::new(angles.of("tables"), RopePairs::Half);
+    let kernel = || RopeKernel::new(angles.of("tables"), RopePairs::Half).rotary_dim(16);
     let refused = |what: &str, result: pointwise::Result<(Tensor, Option<Tensor>)>, words: &str| -> Outcome {
         match result {
             Ok(_) => Err(format!("{what} was not refused").into()),
@@ -54,6 +54,8 @@ pub(crate) fn mistakes(device: &Device) -> Outcome {
     refused("sections", kernel().positions(axes).run(&q, None), "mrope_section")?;
     refused("sequences", kernel().positions(sequences).run(&q, None), "thd")?;
     refused("threads", kernel().threads(33).run(&q, None), "threads")?;
+    refused("no heads", kernel().heads_per_thread(0).run(&q, None), "heads_per_thread")?;
+    refused("a table", kernel().strategy(Strategy::Table).run(&q, None), "strategy")?;
     refused("scale", kernel().output_scale(f32::NAN, 1.0).run(&q, None), "output_scale")?;
     refused("transposed", kernel().run(q.view().transpose(2, 3)?, None), "last dimension")?;
     let ids = Tensor::from_slice(device, &[0_i32, 1, 2, 3, 4, 9], [6])?;

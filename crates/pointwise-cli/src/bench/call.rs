@@ -175,7 +175,7 @@ fn with_rope<R>(
         Angles::Ids(rows) => Some(inputs.tensor(Fill::Whole(0, rows as i64), DType::I32, &[shape[0]], 1)?),
         _ => None,
     };
-    let mut kernel = RopeKernel::new(angles, rope.def.pairs).layout(layout);
+    let mut kernel = RopeKernel::new(angles, rope.def.pairs).layout(layout).rotary_dim(frequencies.rotary_dim());
     if let Some(ids) = &ids {
         kernel = kernel.positions(RopePositions::Ids(ids.view()));
     }

@@ -43,7 +43,7 @@ pub(super) fn output(
 }
 
 /// Threads of a block that CUDA has, in whole warps.
-pub(super) fn threads(threads: u32) -> Result<()> {
+pub(crate) fn threads(threads: u32) -> Result<()> {
     if (32..=1024).contains(&threads) && threads.is_multiple_of(32) {
         return Ok(());
     }

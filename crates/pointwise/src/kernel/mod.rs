@@ -4,7 +4,7 @@
 //! one launch. On the CPU the last three are one function pointer.
 
 mod binary;
-mod check;
+pub(crate) mod check;
 mod choice;
 mod convert;
 mod entry;

@@ -65,7 +65,7 @@ impl RopeKernel<'_> {
     ) -> Result<Call> {
         let (dtype, device) = (q.dtype(), *q.device());
         check::dtype(q)?;
-        check::launch(self.launch.threads, self.scales)?;
+        check::launch(&self.launch, self.scales)?;
         self.stream.as_ref().map_or(Ok(()), |stream| stream.check_device(&device))?;
         self.each_operand(|name, view| check::device(name, &device, view.device()))?;
         let shape = check::shape("q", q, self.layout)?;

@@ -4,10 +4,11 @@ use pointwise_core::DType;
 use pointwise_core::rope::WIDE_IDS;
 
 use super::options::TYPES;
+use super::plan::Settings;
 use super::{RopeError, RopeLayout};
-use crate::Device;
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, TensorView, overlap};
+use crate::{Device, Strategy, kernel};
 
 /// The sizes of a tensor, whatever its layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +45,16 @@ pub(super) fn device(what: &str, expected: &Device, got: &Device) -> Result<()> 
     Err(ErrorKind::DeviceMismatch { what: what.to_owned(), expected: *expected, got: *got }.into())
 }
 
-pub(super) fn launch(threads: Option<u32>, scales: [f32; 2]) -> Result<()> {
-    if let Some(threads) = threads.filter(|threads| *threads == 0 || *threads > 1024 || !threads.is_multiple_of(32)) {
-        let why = "must be a multiple of 32 from 32 to 1024".to_owned();
-        return Err(ErrorKind::Parameter { name: "threads", value: threads.to_string(), why }.into());
+/// The launch settings, on the CPU, too, and the scales.
+pub(super) fn launch(settings: &Settings, scales: [f32; 2]) -> Result<()> {
+    settings.threads.map_or(Ok(()), kernel::check::threads)?;
+    if settings.heads_per_thread == Some(0) {
+        let why = "must be 1 or more".to_owned();
+        return Err(ErrorKind::Parameter { name: "heads_per_thread", value: "0".to_owned(), why }.into());
+    }
+    if settings.strategy == Strategy::Table {
+        let why = "rope has no table: auto, direct, explicit_parallel or register_copy".to_owned();
+        return Err(ErrorKind::Parameter { name: "strategy", value: settings.strategy.to_string(), why }.into());
     }
     if let Some(scale) = scales.into_iter().find(|scale| !scale.is_finite()) {
         return Err(RopeError::invalid("output_scale", scale, "give a finite number").into());
@@ -195,11 +202,25 @@ pub(super) fn table(name: &'static str, view: &TensorView<'_>, types: &[DType], 
 }
 
 impl Table {
-    /// The rotary dimension, given or guessed from the width.
+    /// The rotary dimension: the one given, else the whole head. Another width could be that of all rotated lanes
+    /// (HF's tables) or of half of them.
     pub(super) fn rotary_dim(&self, given: Option<usize>, of: &Shape4) -> Result<usize> {
-        let width = self.width;
-        let rotary_dim = given.unwrap_or(if width == of.head_dim { width } else { 2 * width });
-        if rotary_dim == width || rotary_dim == 2 * width {
+        let (width, head_dim) = (self.width, of.head_dim);
+        if given.is_none() && width > head_dim {
+            let detail =
+                format!("its rows have {width} entries, heads {head_dim} lanes: a head's, or fewer, are needed");
+            return Err(RopeError::contradiction(self.name, "head_dim", detail).into());
+        }
+        let whole = [Some(width), width.checked_mul(2)].contains(&Some(head_dim)).then_some(head_dim);
+        let rotary_dim = given.or(whole).ok_or_else(|| {
+            let hint = format!(
+                "rows of `{}` have {width} entries, neither head_dim ({head_dim}) nor half of it: say how many lanes \
+                 rotate",
+                self.name
+            );
+            RopeError::MissingKey { key: "rotary_dim", hint }
+        })?;
+        if rotary_dim == width || Some(rotary_dim) == width.checked_mul(2) {
             return Ok(rotary_dim);
         }
         let detail = format!("its rows have {width} entries; rotary_dim / 2 or rotary_dim are needed");

@@ -53,7 +53,7 @@ pub enum RopeError {
         known: String,
     },
     /// The model has one set of parameters for each layer type, and none, or one that it lacks, was chosen.
-    #[error("`rope_parameters` is per layer type: choose one of {available} (chosen: {chosen})")]
+    #[error("`rope_parameters` is per layer type: choose a layer_type of {available} (chosen: {chosen})")]
     LayerType {
         /// What was asked for.
         chosen: String,
@@ -65,6 +65,14 @@ pub enum RopeError {
     NotRotated {
         /// The layer type.
         layer_type: String,
+    },
+    /// A model that lays `mrope_section` out in a way that this crate does not have.
+    #[error("`mrope_section` has a layout of its own in {model_type}, which is not one of those here: {advice}")]
+    MropeLayout {
+        /// The model's type.
+        model_type: String,
+        /// What to do instead.
+        advice: String,
     },
     /// The text is not a JSON object.
     #[error("config.json: {message}")]

@@ -2,30 +2,31 @@
 //!
 //! Read as HF transformers 5.17 does (`RotaryEmbeddingConfigMixin` and the model classes): null counts as absent;
 //! `rope_scaling` is the old name of `rope_parameters`, `type` of `rope_type`; parameters inside win over those at the
-//! top level where each layer type has its own. Where HF would silently take one of two values that disagree, this
-//! reports it.
+//! top level where each layer type has its own; which keys count, and how sections are laid out, is up to the model's
+//! class. Where HF would silently take one of two values that disagree, this reports it.
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::hf_defaults::{self, Defaults};
+use super::hf_defaults::{self, Defaults, Local, Mrope};
+use super::hf_keys::{Keys, Object, boolean, list, number, present, to_whole, whole};
 use super::{MropeLayout, RopeConfig, RopeError, RopeType};
-
-type Object = Map<String, Value>;
 
 impl RopeConfig {
     /// Reads a model's `config.json` text; for models with one set of parameters.
     ///
     /// # Errors
     ///
-    /// [`RopeError::Json`] if it is not a JSON object, [`RopeError::LayerType`] if the parameters are per layer type
-    /// (take [`from_hf_json_layer`](Self::from_hf_json_layer)), else what [`validate`](Self::validate) reports.
+    /// [`RopeError::Json`] if it is not a JSON object, [`RopeError::LayerType`] if the parameters differ by layer type
+    /// (take [`from_hf_json_layer`](Self::from_hf_json_layer)), [`RopeError::MropeLayout`] if the model has a
+    /// multimodal layout of its own, else what [`validate`](Self::validate) reports.
     pub fn from_hf_json(text: &str) -> Result<Self, RopeError> {
         read(text, None)
     }
 
-    /// Reads the parameters of one layer type, for instance `full_attention` or `sliding_attention` (Gemma 3 and 4).
+    /// Reads the parameters of one layer type, for instance `full_attention` or `sliding_attention` (Gemma 3 and 4,
+    /// Olmo 3).
     /// A model with one set of parameters has them for every layer type.
     ///
     /// # Errors
@@ -44,7 +45,7 @@ impl RopeConfig {
     pub fn hf_layer_types(text: &str) -> Result<Vec<String>, RopeError> {
         let root = parse(text)?;
         let keys = Keys::of(&root);
-        Ok(match parameter_sets(&keys, &keys.defaults())? {
+        Ok(match parameter_sets(&keys, &hf_defaults::of(keys.model_type()))? {
             Sets::One(_) => Vec::new(),
             Sets::PerLayer(sets) => sets.into_iter().map(|(name, _)| name).collect(),
         })
@@ -82,47 +83,6 @@ fn parse(text: &str) -> Result<Object, RopeError> {
     }
 }
 
-/// The keys of a text model: those of `text_config` in a multimodal file first, then those at the top.
-struct Keys<'a> {
-    places: Vec<&'a Object>,
-}
-
-impl<'a> Keys<'a> {
-    fn of(root: &'a Object) -> Self {
-        let text = root.get("text_config").and_then(Value::as_object);
-        Self { places: text.into_iter().chain([root]).collect() }
-    }
-
-    /// The first value under any of the names that is not null.
-    fn get(&self, names: &[&str]) -> Option<&'a Value> {
-        let find = |place: &&'a Object| names.iter().find_map(|name| present(place, name));
-        self.places.iter().find_map(find)
-    }
-
-    fn number(&self, names: &[&str]) -> Result<Option<f64>, RopeError> {
-        self.get(names).map(|value| to_number(names[0], value)).transpose()
-    }
-
-    fn whole(&self, names: &[&str]) -> Result<Option<u64>, RopeError> {
-        self.get(names).map(|value| to_whole(names[0], value)).transpose()
-    }
-
-    fn object(&self, name: &str) -> Result<Option<&'a Object>, RopeError> {
-        let Some(value) = self.get(&[name]) else { return Ok(None) };
-        let object = value.as_object().ok_or_else(|| RopeError::invalid(name, value, "give an object or null"))?;
-        // HF takes an empty object for none.
-        Ok(Some(object).filter(|object| !object.is_empty()))
-    }
-
-    fn model_type(&self) -> &'a str {
-        self.get(&["model_type"]).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    fn defaults(&self) -> Defaults {
-        hf_defaults::of(self.model_type())
-    }
-}
-
 /// The parameters: one set, or one for each layer type (`None` for a type that is not rotated).
 enum Sets {
     One(Object),
@@ -134,21 +94,38 @@ fn parameter_sets(keys: &Keys<'_>, defaults: &Defaults) -> Result<Sets, RopeErro
     let parameters = keys.object("rope_parameters")?;
     let nested = |object: &&Object| object.values().any(Value::is_object);
     if let Some(sets) = parameters.or(scaling).filter(nested) {
-        let sets = sets.iter().filter(|(_, set)| set.is_object() || set.is_null());
-        let mut sets: Vec<_> = sets.map(|(name, set)| (name.clone(), set.as_object().cloned())).collect();
-        sets.sort_by(|a, b| a.0.cmp(&b.0));
-        return Ok(Sets::PerLayer(sets));
+        return Ok(per_layer(sets));
+    }
+    if let Some(value) = keys.get(&["partial_rotary_factors"]) {
+        let expected = "a list by layers is not read: give rope_parameters, a set for each layer type";
+        return Err(RopeError::invalid("partial_rotary_factors", value, expected));
     }
     let set = match (scaling, parameters) {
         (Some(old), Some(new)) => merged(old, new)?,
+        (None, None) => match own_parameters(keys)? {
+            Some(sets @ Sets::PerLayer(_)) => return Ok(sets),
+            Some(Sets::One(set)) => set,
+            None => Object::new(),
+        },
         (one, other) => one.or(other).cloned().unwrap_or_default(),
     };
     let plain = |theta: f64| Object::from_iter([("rope_theta".to_owned(), Value::from(theta))]);
-    if let Some(local) = keys.number(&["rope_local_base_freq", "local_rope_theta"])?.or(defaults.local_theta) {
-        let layers = [("full_attention", set), ("sliding_attention", plain(local))];
+    let local = match (keys.number(&["rope_local_base_freq", "local_rope_theta"])?, defaults.local_theta) {
+        (Some(theta), _) | (None, Some(Local::Theta(theta))) => Some(theta),
+        (None, Some(Local::Shared)) => Some(keys.number(THETA)?.unwrap_or(defaults.theta)),
+        (None, None) => None,
+    };
+    if let Some(theta) = local {
+        let mut local = plain(theta);
+        if defaults.scales_local {
+            local.extend(set.clone());
+        }
+        let mut full = set;
+        full.entry("rope_theta").or_insert(Value::from(keys.number(THETA)?.unwrap_or(defaults.theta)));
+        let layers = [("full_attention", full), ("sliding_attention", local)];
         return Ok(Sets::PerLayer(layers.map(|(name, set)| (name.to_owned(), Some(set))).into()));
     }
-    if let Some(compressed) = keys.number(&["compress_rope_theta"])? {
+    if let Some(compressed) = keys.number(&["compress_rope_theta"])?.or(defaults.compressed_theta) {
         // DeepSeek-V4: YaRN on the layers with a compressor alone, and without its attention factor.
         let mut compress = set;
         compress.insert("rope_theta".to_owned(), Value::from(compressed));
@@ -160,6 +137,37 @@ fn parameter_sets(keys: &Keys<'_>, defaults: &Defaults) -> Result<Sets, RopeErro
         return Ok(Sets::PerLayer(layers.map(|(name, set)| (name.to_owned(), Some(set))).into()));
     }
     Ok(Sets::One(set))
+}
+
+/// The sets of an object that has one for each layer type.
+fn per_layer(object: &Object) -> Sets {
+    let sets = object.iter().filter(|(_, set)| set.is_object() || set.is_null());
+    let mut sets: Vec<_> = sets.map(|(name, set)| (name.clone(), set.as_object().cloned())).collect();
+    sets.sort_by(|a, b| a.0.cmp(&b.0));
+    Sets::PerLayer(sets)
+}
+
+/// What the model's class takes where the file has no parameters, if that is more than a base and a share. HF then
+/// ignores the file's base.
+fn own_parameters(keys: &Keys<'_>) -> Result<Option<Sets>, RopeError> {
+    let Some(Value::Object(own)) = hf_defaults::parameters(keys.model_type()) else { return Ok(None) };
+    let nested = own.values().any(Value::is_object);
+    let bases: Vec<_> = if nested {
+        own.values().filter_map(|set| set.get("rope_theta")?.as_f64()).collect()
+    } else {
+        own.get("rope_theta").and_then(Value::as_f64).into_iter().collect()
+    };
+    if let Some(theta) = keys.number(THETA)?
+        && !bases.contains(&theta)
+    {
+        let detail = format!(
+            "without rope_parameters the class of {} has its own, of base {}: give rope_parameters",
+            keys.model_type(),
+            bases.iter().map(f64::to_string).collect::<Vec<_>>().join(" and ")
+        );
+        return Err(RopeError::contradiction("rope_theta", "model_type", detail));
+    }
+    Ok(Some(if nested { per_layer(&own) } else { Sets::One(own) }))
 }
 
 /// `rope_scaling` and `rope_parameters` of one file, which must not disagree.
@@ -187,7 +195,7 @@ fn merged(old: &Object, new: &Object) -> Result<Object, RopeError> {
 fn read(text: &str, layer_type: Option<&str>) -> Result<RopeConfig, RopeError> {
     let root = parse(text)?;
     let keys = Keys::of(&root);
-    let defaults = keys.defaults();
+    let defaults = hf_defaults::of(keys.model_type());
     let (set, per_layer) = choose(parameter_sets(&keys, &defaults)?, layer_type)?;
     let kind = rope_type(&set, keys.model_type())?;
     let (head_dim, rotary_dim) = dimensions(&keys, &defaults, layer_type.filter(|_| per_layer))?;
@@ -197,6 +205,7 @@ fn read(text: &str, layer_type: Option<&str>) -> Result<RopeConfig, RopeError> {
     let share =
         agreed("partial_rotary_factor", number(&set, "partial_rotary_factor")?, keys.number(SHARE)?, per_layer)?;
     config.partial_rotary_factor = match (share, rotary_dim) {
+        (Some(share), None) if is_latent(&keys, &defaults) => whole_head(&keys, head_dim, share)?,
         (None, None) => defaults.partial_rotary_factor,
         (given, _) => given,
     };
@@ -210,8 +219,22 @@ fn read(text: &str, layer_type: Option<&str>) -> Result<RopeConfig, RopeError> {
         false,
     )?;
     parameters(&mut config, &set)?;
+    sections(&mut config, &set, keys.model_type(), defaults.mrope)?;
     config.validate()?;
+    no_other_lanes(&keys, &config)?;
     Ok(config)
+}
+
+/// A share of latent attention is of the whole head, whose rotated lanes are a tensor of their own (Mistral 4): nothing
+/// is left to say.
+fn whole_head(keys: &Keys<'_>, lanes: usize, share: f64) -> Result<Option<f64>, RopeError> {
+    let plain = keys.whole(&["qk_nope_head_dim"])?.unwrap_or(0);
+    if share == 1.0 || ((plain as f64 + lanes as f64) * share).round() == lanes as f64 {
+        return Ok(None);
+    }
+    let detail =
+        format!("{lanes} of {plain} + {lanes} lanes rotate, which is not a share of {share}; give the right one");
+    Err(RopeError::contradiction("partial_rotary_factor", "qk_rope_head_dim", detail))
 }
 
 const THETA: &[&str] = &["rope_theta", "rotary_emb_base", "global_rope_theta"];
@@ -225,7 +248,7 @@ fn choose(sets: Sets, layer_type: Option<&str>) -> Result<(Object, bool), RopeEr
     };
     let available = sets.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     let chosen = match layer_type {
-        None if sets.len() == 1 => sets.into_iter().next(),
+        None if sets.windows(2).all(|two| two[0].1 == two[1].1) => sets.into_iter().next(),
         None => None,
         Some(wanted) => sets.into_iter().find(|(name, _)| name == wanted),
     };
@@ -258,7 +281,9 @@ fn rope_type(set: &Object, model_type: &str) -> Result<RopeType, RopeError> {
     };
     Ok(match kind {
         // The first Phi-3 files call it yarn.
-        RopeType::Yarn if model_type == "phi3" && set.contains_key("short_factor") => RopeType::Longrope,
+        RopeType::Yarn if matches!(model_type, "phi3" | "phi4_multimodal") && set.contains_key("short_factor") => {
+            RopeType::Longrope
+        }
         // Hunyuan: a fixed stretch of the base under the name of the dynamic one.
         RopeType::Dynamic if number(set, "alpha")?.is_some_and(|alpha| alpha != 0.0) => RopeType::StaticNtk,
         other => other,
@@ -275,14 +300,19 @@ fn dimensions(
         Some("full_attention") => keys.whole(&["global_head_dim"])?.or(defaults.global_head_dim),
         _ => None,
     };
-    let given = own.or(keys.whole(&["head_dim"])?).map(|lanes| lanes as usize);
+    let names: &[&str] = match keys.model_type() {
+        "jetmoe" => &["head_dim", "kv_channels"],
+        _ => &["head_dim", "attention_head_dim"],
+    };
+    let given = own.or(keys.whole(names)?).map(|lanes| lanes as usize);
     // DeepSeek's latent attention: these lanes are a tensor of their own, or the end of the head.
-    if let Some(lanes) = keys.whole(&["qk_rope_head_dim"])?.map(|lanes| lanes as usize) {
+    if let Some(lanes) = keys.whole(&["qk_rope_head_dim"])?.or(defaults.rope_head_dim).map(|lanes| lanes as usize) {
         let head_dim = given.unwrap_or(lanes);
         return Ok((head_dim, Some(lanes).filter(|lanes| *lanes != head_dim)));
     }
-    let rotary_dim = keys.whole(&["rotary_dim"])?.map(|lanes| lanes as usize);
-    if let Some(head_dim) = given.or(defaults.head_dim.map(|lanes| lanes as usize)) {
+    let rotary_dim = rotary_dim(keys, defaults)?;
+    let assumed = defaults.head_dim.filter(|_| !names.iter().any(|name| keys.is_null(name)));
+    if let Some(head_dim) = given.or(assumed.map(|lanes| lanes as usize)) {
         return Ok((head_dim, rotary_dim));
     }
     let missing = |key, hint: &str| RopeError::MissingKey { key, hint: hint.to_owned() };
@@ -293,7 +323,36 @@ fn dimensions(
     if heads == 0 {
         return Err(RopeError::invalid("num_attention_heads", heads, "give a number above 0, or head_dim"));
     }
-    Ok(((width / heads) as usize, rotary_dim))
+    Ok(((width.saturating_mul(defaults.head_growth) / heads) as usize, rotary_dim))
+}
+
+/// Whether the lanes that rotate are a tensor of their own.
+fn is_latent(keys: &Keys<'_>, defaults: &Defaults) -> bool {
+    keys.get(&["qk_rope_head_dim"]).is_some() || defaults.rope_head_dim.is_some()
+}
+
+/// `rotary_dim`, for the classes that read it; a file that names no model means what it says.
+fn rotary_dim(keys: &Keys<'_>, defaults: &Defaults) -> Result<Option<usize>, RopeError> {
+    let is_read = defaults.rotary_dim.is_some() || keys.model_type().is_empty();
+    let given = keys.whole(&["rotary_dim"])?.filter(|_| is_read);
+    let lanes = given.or(defaults.rotary_dim.filter(|_| !keys.is_null("rotary_dim")));
+    Ok(lanes.map(|lanes| lanes as usize))
+}
+
+/// Refuses a `rotary_dim` that the model's class does not go by.
+fn no_other_lanes(keys: &Keys<'_>, config: &RopeConfig) -> Result<(), RopeError> {
+    let (model_type, rotated) = (keys.model_type(), config.rotary_lanes());
+    match keys.whole(&["rotary_dim"])? {
+        Some(lanes) if lanes != rotated as u64 => {
+            let share = lanes as f64 / config.head_dim as f64;
+            let detail = format!(
+                "the class of {model_type} does not read it, and rotates {rotated} lanes: for {lanes} lanes give \
+                 partial_rotary_factor {share}, else leave it out"
+            );
+            Err(RopeError::contradiction("rotary_dim", "model_type", detail))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Takes over the parameters that the type uses; HF warns about others and goes on.
@@ -325,15 +384,37 @@ fn parameters(config: &mut RopeConfig, set: &Object) -> Result<(), RopeError> {
         }
         _ => {}
     }
-    if let Some(value) = present(set, "mrope_section") {
-        let wrong = || RopeError::invalid("mrope_section", value, "give three whole numbers");
-        let sections = value.as_array().ok_or_else(wrong)?;
-        let sections = sections.iter().map(|section| to_whole("mrope_section", section).map(|n| n as usize));
-        let sections = sections.collect::<Result<Vec<_>, _>>()?.try_into().map_err(|_| wrong())?;
-        let interleaved = boolean(set, "mrope_interleaved")?.unwrap_or(false);
-        let layout = if interleaved { MropeLayout::Interleaved } else { MropeLayout::Chunked };
-        *config = config.clone().mrope_section(sections, layout);
+    Ok(())
+}
+
+/// Takes over the multimodal sections. The model's class says how they are laid out; of a class that does not know
+/// them, the file.
+fn sections(config: &mut RopeConfig, set: &Object, model_type: &str, of: Option<Mrope>) -> Result<(), RopeError> {
+    let own = |advice: &str| RopeError::MropeLayout { model_type: model_type.to_owned(), advice: advice.to_owned() };
+    let tables = "give the kernel tables of its cosines and sines";
+    if let Some(Mrope::Own) = of {
+        return Err(own(tables));
     }
+    let is_own = matches!(of, Some(Mrope::OwnForPictures));
+    if is_own && ["mrope_section", "xdrope_section"].iter().any(|key| present(set, key).is_some()) {
+        return Err(own(&format!("for text leave the sections out, for pictures {tables}")));
+    }
+    let Some(value) = present(set, "mrope_section") else { return Ok(()) };
+    let wrong = || RopeError::invalid("mrope_section", value, "give three whole numbers");
+    let sections = value.as_array().ok_or_else(wrong)?;
+    let sections = sections.iter().map(|section| to_whole("mrope_section", section).map(|n| n as usize));
+    let sections = sections.collect::<Result<Vec<_>, _>>()?.try_into().map_err(|_| wrong())?;
+    let by_key = |interleaved| if interleaved { MropeLayout::Interleaved } else { MropeLayout::Chunked };
+    let given = boolean(set, "mrope_interleaved")?.map(by_key);
+    let layout = match (of, given) {
+        (Some(Mrope::Known(layout)), Some(given)) if given != layout => {
+            let detail = format!("the class of {model_type} always has the other layout; leave the key out");
+            return Err(RopeError::contradiction("mrope_interleaved", "model_type", detail));
+        }
+        (Some(Mrope::Known(layout)), _) => layout,
+        (_, given) => given.unwrap_or_default(),
+    };
+    *config = config.clone().mrope_section(sections, layout);
     Ok(())
 }
 
@@ -352,36 +433,4 @@ fn agreed<T: PartialEq + ToString>(
         return Err(RopeError::contradiction(&format!("rope_parameters.{key}"), key, detail));
     }
     Ok(inner.or(outer))
-}
-
-fn present<'a>(object: &'a Object, key: &str) -> Option<&'a Value> {
-    object.get(key).filter(|value| !value.is_null())
-}
-
-fn number(set: &Object, key: &str) -> Result<Option<f64>, RopeError> {
-    present(set, key).map(|value| to_number(key, value)).transpose()
-}
-
-fn whole(set: &Object, key: &str) -> Result<Option<u64>, RopeError> {
-    present(set, key).map(|value| to_whole(key, value)).transpose()
-}
-
-fn boolean(set: &Object, key: &str) -> Result<Option<bool>, RopeError> {
-    let read = |value: &Value| value.as_bool().ok_or_else(|| RopeError::invalid(key, value, "give true or false"));
-    present(set, key).map(read).transpose()
-}
-
-fn list(set: &Object, key: &str) -> Result<Option<Vec<f64>>, RopeError> {
-    let Some(value) = present(set, key) else { return Ok(None) };
-    let entries = value.as_array().ok_or_else(|| RopeError::invalid(key, value, "give a list of numbers"))?;
-    entries.iter().map(|entry| to_number(key, entry)).collect::<Result<_, _>>().map(Some)
-}
-
-fn to_number(key: &str, value: &Value) -> Result<f64, RopeError> {
-    value.as_f64().ok_or_else(|| RopeError::invalid(key, value, "give a number"))
-}
-
-fn to_whole(key: &str, value: &Value) -> Result<u64, RopeError> {
-    let exact = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
-    exact.map(|number| number as u64).ok_or_else(|| RopeError::invalid(key, value, "give a whole number"))
 }

@@ -69,8 +69,10 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// Lanes that rotate. Default: two for each frequency; of a table, its width if that is the whole head, else twice
-    /// its width.
+    /// Lanes that rotate. Default: two for each frequency; the whole head for a table as wide as it, or half as wide.
+    ///
+    /// For a table of any other width it must be given: the width may be that of all rotated lanes, as in HF's tables,
+    /// or of half of them. It must be given, too, for a table of all rotated lanes where they are half of the head.
     #[must_use]
     pub fn rotary_dim(mut self, rotary_dim: usize) -> Self {
         self.rotary_dim = Some(rotary_dim);
@@ -122,7 +124,7 @@ impl<'a> RopeKernel<'a> {
     }
 
     /// The width of accesses on CUDA devices: `register_copy` 16 bytes, `explicit_parallel` 8, `direct` an element. One
-    /// that dimensions or addresses do not allow is replaced by the next.
+    /// that dimensions or addresses do not allow is replaced by the next. There is no `table`.
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.launch.strategy = strategy;
@@ -146,11 +148,11 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// How many heads a thread rotates on CUDA devices. Default: one, two or four by the amount of work and what is
-    /// read for an angle, up to eight where angles are shared.
+    /// How many heads a thread rotates on CUDA devices, 1 or more. Default: one, two or four by the amount of work and
+    /// what is read for an angle, up to eight where angles are shared.
     #[must_use]
     pub fn heads_per_thread(mut self, heads: u32) -> Self {
-        self.launch.heads_per_thread = Some(heads.max(1));
+        self.launch.heads_per_thread = Some(heads);
         self
     }
 

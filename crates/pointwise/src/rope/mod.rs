@@ -16,6 +16,7 @@ mod formulas;
 mod frequencies;
 mod hf_defaults;
 mod hf_json;
+mod hf_keys;
 mod kernel;
 mod named;
 mod number;

@@ -90,7 +90,12 @@ const FILE_AND_TABLES: &[&str] = &["config", "cos", "freqs"];
 pub const ROPE_SETTINGS: &[RopeSetting] = &[
     setting("layout", "bshd", "order of the dimensions: bshd, bhsd, sbhd, thd, or sd for one head", &[]),
     setting("pairs", "", "half, interleaved or interleaved_to_half; default: the op's", &[]),
-    setting("rotary_dim", "", "lanes that rotate; default: all", &["config"]),
+    setting(
+        "rotary_dim",
+        "",
+        "lanes that rotate; default: all, which tables must then be as wide as, or half as wide",
+        &["config"],
+    ),
     setting("rotated_lanes", "lead", "lead or trail: where the rotated lanes are", &[]),
     setting("offset", "0", "the first token's position", &[]),
     setting("output_scale", "1", "multiplies every lane of q and k", &[]),
@@ -98,6 +103,7 @@ pub const ROPE_SETTINGS: &[RopeSetting] = &[
     setting("precision", "hf", "hf (f32 angles, as models were trained) or exact (right at every position)", TABLES),
     setting("seq_len", "", "the length longrope goes by; default: the largest position known + 1", TABLES),
     setting("config", "", "path of a model's config.json, instead of the parameters below", TABLES),
+    setting("layer_type", "", "the layers whose parameters are taken from the config, if it has several sets", TABLES),
     setting("rope_theta", "10000", "base", FILE_AND_TABLES),
     setting("factor", "", "by how much the context is stretched: llama31 8, yarn 16", FILE_AND_TABLES),
     setting("low_freq_factor", "1", "llama31", FILE_AND_TABLES),
@@ -124,6 +130,18 @@ pub const ROPE_SETTINGS: &[RopeSetting] = &[
     setting("long_factor", "", "longrope: divisors beyond it, a comma list; default: ones", FILE_AND_TABLES),
 ];
 
+/// What is wrong with a parameter beside a file.
+const BESIDE_A_FILE: &str = "the file has the parameters: leave it out";
+
+/// Whether ids are three for each token, in a layout that has a batch or has none.
+fn has_axes(ids: &TensorView<'_>, layout: RopeLayout) -> bool {
+    match **ids.shape() {
+        [3, _, _] => true,
+        [3, _] => layout.dims()[0].is_none(),
+        _ => false,
+    }
+}
+
 /// The tensors of a call of a named op.
 #[derive(Debug, Clone, Copy)]
 pub struct RopeOperands<'a> {
@@ -131,8 +149,9 @@ pub struct RopeOperands<'a> {
     pub q: TensorView<'a>,
     /// To be rotated too: as q, but for the number of heads.
     pub k: Option<TensorView<'a>>,
-    /// i32 or i64: see [`RopePositions::Ids`], and where the configuration has an `mrope_section`
-    /// [`RopePositions::Axes`].
+    /// i32 or i64: see [`RopePositions::Ids`]. Where the configuration has an `mrope_section`, `[3, batch, sequence]`
+    /// too, or `[3, tokens]` for a layout without a batch: see [`RopePositions::Axes`]. As in HF, ids of two dimensions
+    /// are otherwise a text's, `[batch, sequence]`.
     pub position_ids: Option<TensorView<'a>>,
     /// A table of cosines instead of the op's frequencies, with `sin`: see [`RopeAngles::Tables`].
     pub cos: Option<TensorView<'a>>,
@@ -172,7 +191,7 @@ impl RopeOp {
     /// Sets what [`ROPE_SETTINGS`] lists, by name and as text. The last value of a name counts.
     ///
     /// # Errors
-    /// An unknown name. Values are judged when the op runs.
+    /// An unknown name. Values are judged by [`RopeOp::check`], and when the op runs.
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Result<RopeOp, RopeError> {
         let known = ROPE_SETTINGS.iter().find(|known| known.name == name);
         let setting = known.ok_or_else(|| {
@@ -228,8 +247,10 @@ impl RopeOp {
             (Some(_), _) if offset != 0 => {
                 return Err(RopeError::contradiction("offset", "position_ids", "give one of the two").into());
             }
-            (Some(ids), Some(sections)) if ids.shape().rank() > 1 && ids.shape()[0] == 3 => {
-                RopePositions::Axes { ids, sections }
+            (Some(ids), Some(sections)) if has_axes(&ids, layout) => RopePositions::Axes { ids, sections },
+            (Some(ids), Some(_)) if ids.shape().rank() == 2 && ![1, shape.batch].contains(&ids.shape()[0]) => {
+                let expected = "[batch, sequence] for text, [3, batch, sequence] for places in time, height and width";
+                return Err(RopeError::invalid("position_ids", ids.shape(), expected).into());
             }
             (Some(ids), _) => RopePositions::Ids(ids),
             (None, _) => RopePositions::Offset(offset),
@@ -241,21 +262,58 @@ impl RopeOp {
             .output_scale(scale, scale)
             .out_of_range(OutOfRange::Error)
             .direction(self.parsed::<RopeDirection>("direction")?.unwrap_or_default());
-        match self.text("rotated_lanes") {
-            None | Some("lead") => {}
-            Some("trail") => kernel = kernel.rotated_lanes(RotatedLanes::Trail),
-            Some(other) => return Err(RopeError::invalid("rotated_lanes", other, "give lead or trail").into()),
-        }
+        kernel = kernel.rotated_lanes(self.parsed("rotated_lanes")?.unwrap_or_default());
         if let Some(rotary_dim) = self.number("rotary_dim")?.filter(|_| config.is_none()) {
             kernel = kernel.rotary_dim(rotary_dim);
         }
         kernel.run(*q, operands.k)
     }
 
+    /// Checks what can be told without tensors and files: that each setting's text is what it should be, and that none
+    /// goes unused beside another.
+    ///
+    /// # Errors
+    /// Bad settings.
+    pub fn check(&self) -> Result<(), RopeError> {
+        self.parsed::<RopeLayout>("layout")?;
+        self.parsed::<RopePairs>("pairs")?;
+        self.parsed::<RotatedLanes>("rotated_lanes")?;
+        self.parsed::<RopeDirection>("direction")?;
+        self.parsed::<RopePrecision>("precision")?;
+        self.number::<i64>("offset")?;
+        self.number::<f32>("output_scale")?;
+        self.number::<u64>("seq_len")?;
+        if self.text("config").is_some() {
+            return self.nothing_beside("config", BESIDE_A_FILE);
+        }
+        self.no_layer_type()?;
+        for name in ["rotary_dim", "original_max_position_embeddings", "max_position_embeddings"] {
+            self.number::<u64>(name)?;
+        }
+        for name in ["rope_theta", "factor", "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow"] {
+            self.number::<f64>(name)?;
+        }
+        for name in ["mscale", "mscale_all_dim", "attention_factor"] {
+            self.number::<f64>(name)?;
+        }
+        self.truth("truncate")?;
+        self.list("short_factor")?;
+        self.list("long_factor")?;
+        Ok(())
+    }
+
     /// Refuses settings that go unused beside a setting or an operand.
     fn nothing_beside(&self, other: &str, detail: &str) -> Result<(), RopeError> {
         match self.settings.iter().find(|(set, _)| set.not_beside.contains(&other)) {
             Some((set, _)) => Err(RopeError::contradiction(set.name, other, detail)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a layer type where there is no file whose sets it could choose from.
+    fn no_layer_type(&self) -> Result<(), RopeError> {
+        match self.text("layer_type") {
+            Some(_) => Err(RopeError::contradiction("layer_type", "config", "it chooses among a file's: give one")),
             None => Ok(()),
         }
     }
@@ -267,11 +325,15 @@ impl RopeOp {
     /// beside it of what the file has.
     pub fn config(&self, head_dim: usize) -> Result<RopeConfig, RopeError> {
         if let Some(path) = self.text("config") {
-            self.nothing_beside("config", "the file has the parameters: leave it out")?;
-            let config = RopeConfig::from_path(path)?;
+            self.nothing_beside("config", BESIDE_A_FILE)?;
+            let config = match self.text("layer_type") {
+                Some(layer_type) => RopeConfig::from_path_layer(path, layer_type)?,
+                None => RopeConfig::from_path(path)?,
+            };
             self.same_heads(&config, head_dim)?;
             return Ok(config);
         }
+        self.no_layer_type()?;
         let theta = self.number("rope_theta")?.unwrap_or(10_000.0);
         let kind = self.def.rope_type;
         let mut config = RopeConfig::new(kind, head_dim, theta);
@@ -300,11 +362,8 @@ impl RopeOp {
             mscale_all_dim: f64, None;
             attention_factor: f64, None;
         }
-        match self.text("truncate") {
-            None => {}
-            Some("true") => config = config.truncate(true),
-            Some("false") => config = config.truncate(false),
-            Some(other) => return Err(RopeError::invalid("truncate", other, "give true or false")),
+        if let Some(truncate) = self.truth("truncate")? {
+            config = config.truncate(truncate);
         }
         // The lists below are as long as it says.
         validate::dimensions(&config)?;
@@ -369,6 +428,11 @@ impl RopeOp {
 
     fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, RopeError> {
         let read = |text: &str| text.parse().map_err(|_| RopeError::invalid(name, text, "give a number"));
+        self.text(name).map(read).transpose()
+    }
+
+    fn truth(&self, name: &str) -> Result<Option<bool>, RopeError> {
+        let read = |text: &str| text.parse().map_err(|_| RopeError::invalid(name, text, "give true or false"));
         self.text(name).map(read).transpose()
     }
 

@@ -103,6 +103,18 @@ pub enum RotatedLanes {
     Trail,
 }
 
+impl FromStr for RotatedLanes {
+    type Err = RopeError;
+
+    fn from_str(name: &str) -> std::result::Result<Self, RopeError> {
+        match name {
+            "lead" => Ok(Self::Lead),
+            "trail" => Ok(Self::Trail),
+            other => Err(RopeError::invalid("rotated_lanes", other, "give lead or trail")),
+        }
+    }
+}
+
 /// The direction of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RopeDirection {
@@ -145,8 +157,8 @@ pub enum RopePositions<'a> {
     BatchOffsets(TensorView<'a>),
     /// A number for each token: i32 or i64, `[sequence]`, `[batch, sequence]` or `[1, sequence]`, in any order.
     Ids(TensorView<'a>),
-    /// Three numbers for each token, its place in time, height and width: i32 or i64, `[3, sequence]` or
-    /// `[3, batch, sequence]`. Each pair goes by one of them (multimodal RoPE).
+    /// Three numbers for each token, its place in time, height and width: i32 or i64, `[3, batch, sequence]`, or
+    /// `[3, sequence]` for all batch entries. Each pair goes by one of them (multimodal RoPE).
     Axes {
         /// The numbers.
         ids: TensorView<'a>,

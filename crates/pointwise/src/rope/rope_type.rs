@@ -103,7 +103,7 @@ pub enum MropeLayout {
     /// All of time, then all of height, then all of width (Qwen2-VL, Qwen2.5-VL).
     #[default]
     Chunked,
-    /// Time, height, width in turn as far as each section reaches, then time (Qwen3-VL: `mrope_interleaved`).
+    /// Time, height, width in turn as far as each section reaches, then time (Qwen3-VL, Qwen3.5, Qwen3-Omni).
     Interleaved,
 }
 
