@@ -1,0 +1,50 @@
+//! Tables of a user's, of the kinds that the examples have none of: on the CPU, and by their references.
+
+use pointwise::{DType, Device, Tensor};
+
+/// The ops choose what the family's do not, so that neither the family's formulas nor their references would do.
+mod swapped {
+    static KERNELS: pointwise::embed::Kernels = pointwise::embed::Kernels::empty("they run on the CPU");
+
+    pointwise_core::select_ops! { swap_ops;
+        /// `condition ? b : a`.
+        swap: Swap (condition, a, b: Value) -> T, [floats ints bool], Exact => if condition.0 { b } else { a };
+    }
+    swap_ops!(pointwise::host_select);
+}
+
+mod channels {
+    static KERNELS: pointwise::embed::Kernels = pointwise::embed::Kernels::empty("they run on the CPU");
+
+    pointwise_core::channel_ops! { scale_ops;
+        /// `weight |x|`.
+        fold: Fold (x, weight: Real) -> T, [f32 f16], Exact => weight * x.abs();
+    }
+    scale_ops!(pointwise::host_binary);
+}
+
+fn f32s(values: &[f32], shape: &[usize]) -> Tensor {
+    Tensor::from_slice(&Device::cpu(), values, shape).unwrap()
+}
+
+#[test]
+fn a_select_of_another_order() {
+    let condition = Tensor::from_slice(&Device::cpu(), &[true, false, true], [3]).unwrap();
+    let (a, b) = (f32s(&[1.0, 2.0, 3.0], &[3]), f32s(&[-0.0, 5.0, 6.0], &[3]));
+    let y = swapped::ops::swap_(&condition, &a, &b).unwrap().to_vec::<f32>().unwrap();
+    let bits: Vec<u32> = y.iter().map(|y| y.to_bits()).collect();
+    assert_eq!(bits, [-0.0_f32, 2.0, 6.0].map(f32::to_bits));
+    let oracle = swapped::definitions::swap_.oracle_for(DType::F32, &Default::default()).unwrap().unwrap();
+    assert_eq!([oracle([1.0, 7.0, 8.0]), oracle([0.0, 7.0, 8.0])], [8.0, 7.0]);
+}
+
+#[test]
+fn a_weight_for_each_channel() {
+    let x = f32s(&[1.0, -2.0, 3.0, -4.0], &[1, 2, 2]);
+    let y = channels::ops::fold(&x, &f32s(&[10.0, 0.5], &[2])).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [10.0, 20.0, 1.5, 2.0]);
+    let error = channels::ops::fold(&x, &f32s(&[1.0; 3], &[3])).unwrap_err();
+    assert!(error.is_shape(), "{error}");
+    let oracle = channels::definitions::fold.oracle_for(DType::F32, &Default::default()).unwrap().unwrap();
+    assert_eq!(oracle([-3.0, 2.0, 0.0]), 6.0);
+}
