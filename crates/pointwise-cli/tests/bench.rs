@@ -249,7 +249,14 @@ fn calls_that_make_no_sense() {
     folder.run(&["bench", "--from", "nowhere.json"]).fails(1, &["cannot read nowhere.json"]);
     folder.run(&["bench", "--device", "cpu", "--json", "no/where.json"]).fails(1, &["cannot write no/where.json"]);
     folder.write("file", b"");
-    folder.run(&["bench", "--device", "cpu", "--figures", "file/x"]).fails(1, &["cannot make the folder file/x"]);
+    folder
+        .run(&["bench", "--device", "cpu", "--set", "large", "--figures", "file/x"])
+        .fails(1, &["cannot make the folder file/x"]);
+    // Found before anything is measured, and no folder is made.
+    for set in [&[][..], &["--set", "reference"]] {
+        let arguments = [&["bench", "--device", "cpu", "--figures", "svg"], set].concat();
+        folder.run(&arguments).fails(2, &["no row asked for is fit for a figure", "--set large or sizes"]);
+    }
     folder.write("broken.json", b"{\"rows\": [");
     folder.run(&["bench", "--from", "broken.json"]).fails(1, &["broken.json is no report"]);
     folder.run(&["bench", "--device", "cpu", "--peers", "broken.json"]).fails(1, &["broken.json", "meta"]);

@@ -51,19 +51,20 @@ const CPU_BYTES: u64 = 16 << 20;
 pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
     // What is written at the end is found to be writable at the beginning.
     args.json.as_deref().map(check_writable).transpose()?;
+    let peers = args.peers.as_deref().map(Peers::read).transpose()?;
+    let mut table = Table { peers: peers.is_some(), busy: false, paint: Paint::for_stdout() };
+    let source = match &args.from {
+        Some(path) => Source::Report(Box::new(recall(path, args)?)),
+        None => asked(args, peers.is_some())?,
+    };
     if let Some(folder) = &args.figures {
         fs::create_dir_all(folder)
             .map_err(|error| Error::Failed(format!("cannot make the folder {}: {error}", folder.display())))?;
     }
-    let peers = args.peers.as_deref().map(Peers::read).transpose()?;
-    let mut table = Table { peers: peers.is_some(), busy: false, paint: Paint::for_stdout() };
-    let mut report = match &args.from {
-        Some(path) => recall(path, args)?,
-        None => measure(out, args, peers.as_ref(), table)?,
+    let mut report = match source {
+        Source::Report(report) => *report,
+        Source::Rows(rows, device) => measure(out, args, (&rows, device), peers.as_ref(), table)?,
     };
-    if report.rows.is_empty() {
-        return Err(Error::Usage("no row of the set has this op and element type".to_owned()));
-    }
     if let Some(peers) = &peers {
         peers.join(&mut report);
     }
@@ -84,6 +85,35 @@ pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
     flush(out)
 }
 
+/// What the results are made from.
+enum Source {
+    Report(Box<Report>),
+    /// Rows to measure on a device.
+    Rows(Vec<Row>, Device),
+}
+
+/// The rows to measure. Figures that none of them is fit for are found out here.
+fn asked(args: &Bench, has_peers: bool) -> Result<Source> {
+    let mut rows = sets::rows(args.set.unwrap_or(Set::Reference))?;
+    rows.retain(|row| is_asked(args, &row.op, row.dtype.name()));
+    some(&rows)?;
+    let device = device(&args.device)?;
+    // Reference rows are drawn against the peers' times, which are a GPU's.
+    let is_drawn = |row: &Row| row.set != "reference" || has_peers && device.is_cuda();
+    if args.figures.is_some() && !rows.iter().any(is_drawn) {
+        let peers = if device.is_cuda() { "give --peers FILE, or " } else { "" };
+        let why = "--figures: no row asked for is fit for a figure";
+        return Err(Error::Usage(format!("{why}: {peers}measure rows of --set large or sizes, or --set all")));
+    }
+    Ok(Source::Rows(rows, device))
+}
+
+/// That there are rows.
+fn some<T>(rows: &[T]) -> Result<()> {
+    let none = || Error::Usage("no row of the set has this op and element type".to_owned());
+    rows.first().map(|_| ()).ok_or_else(none)
+}
+
 /// That a file can be written, which stays as it is.
 fn check_writable(path: &Path) -> Result<()> {
     draft::check(path).map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
@@ -98,6 +128,7 @@ fn recall(path: &Path, args: &Bench) -> Result<Report> {
     let mut report = Report::read(path)?;
     let of_set = |row: &Measured| args.set.is_none_or(|set| set.has(&row.set));
     report.rows.retain(|row| of_set(row) && is_asked(args, &row.op, &row.dtype));
+    some(&report.rows)?;
     Ok(report)
 }
 
@@ -141,10 +172,13 @@ fn cupti(args: &Bench, device: &Device) -> Result<Option<Cupti>> {
     }
 }
 
-fn measure(out: &mut impl Write, args: &Bench, peers: Option<&Peers>, table: Table) -> Result<Report> {
-    let mut rows = sets::rows(args.set.unwrap_or(Set::Reference))?;
-    rows.retain(|row| is_asked(args, &row.op, row.dtype.name()));
-    let device = device(&args.device)?;
+fn measure(
+    out: &mut impl Write,
+    args: &Bench,
+    (rows, device): (&[Row], Device),
+    peers: Option<&Peers>,
+    table: Table,
+) -> Result<Report> {
     // A library that is not there is found to be missing at the beginning.
     let cupti = cupti(args, &device)?;
     let machine = Machine {
@@ -161,7 +195,7 @@ fn measure(out: &mut impl Write, args: &Bench, peers: Option<&Peers>, table: Tab
     line(out, table.head())?;
     let bar = progress::of_steps("measuring", rows.len() as u64);
     let mut all = Vec::with_capacity(rows.len());
-    for row in &rows {
+    for row in rows {
         let mut measured = of_row(&mut inputs, &mut gauge, row, most);
         if let Some(peers) = peers {
             peers.join_row(&mut measured);
@@ -176,7 +210,7 @@ fn measure(out: &mut impl Write, args: &Bench, peers: Option<&Peers>, table: Tab
     let mut report = Report { pointwise, machine, cupti: None, launch_floor, rows: all };
     if let Some(cupti) = &cupti {
         // After all events: what CUPTI has once recorded it may slow down for good.
-        busy_times(out, &mut report, &rows, most, (&mut inputs, &mut gauge, cupti))?;
+        busy_times(out, &mut report, rows, most, (&mut inputs, &mut gauge, cupti))?;
     }
     Ok(report)
 }
