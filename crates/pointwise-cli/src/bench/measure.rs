@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use pointwise::cuda::Event;
 use pointwise::{DType, Device, Stream, Tensor};
+use rayon::prelude::*;
 
 use super::call::Call;
 use super::cupti::Cupti;
@@ -36,6 +37,8 @@ const GRAPH_BYTES: u64 = 4 << 20;
 const BUSY_LAUNCHES: usize = 50;
 /// On the CPU.
 const CPU_BUDGET: f64 = 60_000.0;
+/// Bytes of a task of the copy there: those of a task of the ops, of f32.
+const CPU_TASK: usize = 1 << 17;
 
 /// Times calls on a device.
 pub(crate) struct Gauge {
@@ -44,7 +47,7 @@ pub(crate) struct Gauge {
     flush: Option<Tensor>,
 }
 
-/// What an op is held against.
+/// What an op is held against. On the CPU by as many threads as the ops take.
 enum Ceiling {
     Copy(Tensor, Tensor),
     Fill(Tensor),
@@ -53,15 +56,40 @@ enum Ceiling {
 impl Ceiling {
     fn new(device: &Device, bytes: u64, writes_only: bool) -> Result<Ceiling> {
         let empty = |bytes: u64| Tensor::empty(device, DType::U8, [(bytes as usize).max(1)]);
-        Ok(if writes_only { Ceiling::Fill(empty(bytes)?) } else { Ceiling::Copy(empty(bytes / 2)?, empty(bytes / 2)?) })
+        if writes_only {
+            return Ok(Ceiling::Fill(empty(bytes)?));
+        }
+        let (mut from, to) = (empty(bytes / 2)?, empty(bytes / 2)?);
+        if device.is_cpu() {
+            // Until they are written, pages may all be the same one.
+            from.as_mut_slice::<u8>()?.fill(1);
+        }
+        Ok(Ceiling::Copy(from, to))
     }
 
     fn run(&mut self) -> pointwise::Result<()> {
         match self {
+            Ceiling::Copy(from, to) if to.device().is_cpu() => {
+                let from = from.as_slice::<u8>()?;
+                in_tasks(to, |at, part| part.copy_from_slice(&from[at..at + part.len()]))
+            }
+            Ceiling::Fill(to) if to.device().is_cpu() => in_tasks(to, |_, part| part.fill(0)),
             Ceiling::Copy(from, to) => to.copy_from(from),
             Ceiling::Fill(to) => to.set_zero(),
         }
     }
+}
+
+/// Hands the bytes of a tensor of the CPU to `work`, in parts with the place of each, in parallel where there are
+/// several.
+fn in_tasks(to: &mut Tensor, work: impl Fn(usize, &mut [u8]) + Sync) -> pointwise::Result<()> {
+    let to = to.as_mut_slice::<u8>()?;
+    if to.len() <= CPU_TASK {
+        work(0, to);
+    } else {
+        to.par_chunks_mut(CPU_TASK).enumerate().for_each(|(task, part)| work(task * CPU_TASK, part));
+    }
+    Ok(())
 }
 
 impl Gauge {
@@ -242,6 +270,23 @@ fn timing(ours: &[f64], ceiling: &[f64], bytes: u64) -> Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_ceiling_of_the_cpu_is_of_every_byte() {
+        for len in [1, CPU_TASK, 2 * CPU_TASK + 5] {
+            let mut ceiling = Ceiling::new(&Device::cpu(), 2 * len as u64, false).unwrap();
+            let Ceiling::Copy(from, _) = &mut ceiling else { panic!("a copy was asked for") };
+            let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+            from.copy_from_bytes(&bytes).unwrap();
+            ceiling.run().unwrap();
+            let Ceiling::Copy(_, to) = ceiling else { panic!("a copy was asked for") };
+            assert!(to.to_bytes().unwrap() == bytes, "{len} bytes");
+            let mut fill = Ceiling::Fill(to);
+            fill.run().unwrap();
+            let Ceiling::Fill(to) = fill else { panic!("a fill was asked for") };
+            assert!(to.to_bytes().unwrap().iter().all(|byte| *byte == 0), "{len} bytes");
+        }
+    }
 
     #[test]
     fn a_call_on_the_cpu() {

@@ -54,7 +54,7 @@ pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
     let peers = args.peers.as_deref().map(Peers::read).transpose()?;
     let mut table = Table { peers: peers.is_some(), busy: false, paint: Paint::for_stdout() };
     let source = match &args.from {
-        Some(path) => Source::Report(recall(path, args)?),
+        Some(path) => Source::Report(Box::new(recall(path, args)?)),
         None => asked(args, peers.is_some())?,
     };
     if let Some(folder) = &args.figures {
@@ -62,7 +62,7 @@ pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
             .map_err(|error| Error::Failed(format!("cannot make the folder {}: {error}", folder.display())))?;
     }
     let mut report = match source {
-        Source::Report(report) => report,
+        Source::Report(report) => *report,
         Source::Rows(rows, device) => measure(out, args, (&rows, device), peers.as_ref(), table)?,
     };
     if let Some(peers) = &peers {
@@ -87,7 +87,7 @@ pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
 
 /// What the results are made from.
 enum Source {
-    Report(Report),
+    Report(Box<Report>),
     /// Rows to measure on a device.
     Rows(Vec<Row>, Device),
 }
