@@ -187,7 +187,7 @@ fn captured_conversions(device: &Device) -> pointwise::Result<()> {
     let refused = [
         ("unary", kernels::exp().on(&stream).run_into(&ints, &mut y)),
         ("binary", kernels::add(1.0).on(&stream).run_into(&floats, &ints, &mut y)),
-        ("in place", kernels::add(1.0).on(&stream).run_inplace(&mut bytes, &ints)),
+        ("in place", kernels::add(1).on(&stream).run_inplace(&mut bytes, &ints)),
         ("not contiguous", kernels::dropout(0.5).on(&stream).run(turned, Philox::new(1)).map(drop)),
     ];
     // Ended in any case.
