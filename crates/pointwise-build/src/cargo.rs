@@ -297,6 +297,29 @@ mod tests {
         assert!(files_of("{}").is_empty());
     }
 
+    /// A lock file that the manifest has outgrown is brought up to date: nobody can take `--locked` away from the build.
+    #[test]
+    fn a_lock_file_follows_its_manifest() {
+        let folder = env::temp_dir().join(format!("pointwise-lock-{}", std::process::id()));
+        fs::create_dir_all(folder.join("member/src")).unwrap();
+        fs::write(folder.join("member/src/lib.rs"), "").unwrap();
+        fs::write(folder.join("Cargo.toml"), "[workspace]\nmembers = [\"member\"]\nresolver = \"3\"\n").unwrap();
+        let toolchain = Toolchain {
+            rustc: env::var_os("RUSTC").map_or_else(|| "rustc".into(), PathBuf::from),
+            version: String::new(),
+            kind: crate::toolchain::ToolchainKind::Active,
+            sysroot: PathBuf::new(),
+        };
+        for version in ["0.1.0", "0.2.0"] {
+            let manifest = format!("[package]\nname = \"member\"\nversion = \"{version}\"\nedition = \"2024\"\n");
+            fs::write(folder.join("member/Cargo.toml"), manifest).unwrap();
+            let lock = lock(&toolchain, &folder.join("member"));
+            assert!(same_file(&lock, &folder.join("Cargo.lock")), "that of the workspace, not {}", lock.display());
+            assert!(fs::read_to_string(&lock).unwrap().contains(&format!("version = \"{version}\"")));
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
     #[test]
     fn what_is_for_the_host_stays_there() {
         for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WRAPPER", "CARGO_TARGET_DIR", "CARGO_MANIFEST_DIR"]

@@ -113,27 +113,6 @@ fn prebuilt_kernels_need_no_compiler() {
     assert!(success && package.generated().starts_with("Kernels::empty("), "{}", package.generated());
 }
 
-/// A lock file that the manifest has outgrown is brought up to date: nobody can take `--locked` away from the build.
-#[test]
-fn a_lock_file_follows_its_manifest() {
-    let toolchain = match pointwise_build::toolchain::find() {
-        Ok(toolchain) => toolchain,
-        Err(error) => return println!("skipped: {error}"),
-    };
-    let package = Package::new("locked");
-    let kernels = package.0.join("kernels");
-    fs::create_dir_all(kernels.join("src")).unwrap();
-    fs::write(kernels.join("src/lib.rs"), "compile_error!(\"as far as cargo came\");").unwrap();
-    let lock = |version: &str| fs::read_to_string(kernels.join("Cargo.lock")).unwrap().contains(version);
-    for version in ["0.1.0", "0.2.0"] {
-        let manifest = format!("[package]\nname = \"k\"\nversion = \"{version}\"\nedition = \"2024\"\n\n[workspace]\n");
-        fs::write(kernels.join("Cargo.toml"), manifest).unwrap();
-        let (success, _, error) = package.build("kernels", toolchain.rustc.to_str().unwrap());
-        assert!(!success && error.contains("as far as cargo came"), "{error}");
-        assert!(lock(version));
-    }
-}
-
 #[test]
 fn with_a_compiler_cargo_is_told_every_input() {
     let toolchain = match pointwise_build::toolchain::find() {
