@@ -199,7 +199,7 @@ impl<const N: usize> Choice<N> {
                 Ok(())
             })?;
             if self.class == Class::Flat {
-                head = at_most(self.tensors.head(&self.walk, self.lanes).unwrap_or(0), n);
+                head = head_within(self.tensors.head(&self.walk, self.lanes).unwrap_or(0), n);
             }
         }
         Ok(MapPlan {
@@ -266,7 +266,7 @@ impl Queue<'_> {
                 (choice.class == Class::Strided && self.groups).then(|| part.groups());
             if choice.class == Class::Flat {
                 n = part.numel();
-                head = at_most(tensors.head(part, choice.lanes).unwrap_or(0), n);
+                head = head_within(tensors.head(part, choice.lanes).unwrap_or(0), n);
                 let body = n - u64::from(head);
                 vectors = body / choice.lanes as u64;
                 work = vectors + body % choice.lanes as u64 + u64::from(head);
@@ -306,7 +306,7 @@ impl Queue<'_> {
 }
 
 /// The elements before the first aligned vector, of a tensor of `n`: a launch has more elements than a u32 counts.
-pub(super) fn at_most(head: u32, n: u64) -> u32 {
+pub(super) fn head_within(head: u32, n: u64) -> u32 {
     u64::from(head).min(n) as u32
 }
 
@@ -376,7 +376,7 @@ mod tests {
     /// A flat launch of vectors of 16 has up to 2^35 elements.
     #[test]
     fn the_head_of_many_elements_stays() {
-        assert_eq!([0, 5, 1 << 32, (1 << 32) + 3].map(|n| at_most(7, n)), [0, 5, 7, 7]);
+        assert_eq!([0, 5, 1 << 32, (1 << 32) + 3].map(|n| head_within(7, n)), [0, 5, 7, 7]);
     }
 
     #[test]

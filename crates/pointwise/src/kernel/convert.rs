@@ -6,7 +6,7 @@ use pointwise_core::DType;
 use pointwise_core::launch::Groups;
 use pointwise_core::op::MAX_PARAMS;
 
-use super::choice::at_most;
+use super::choice::head_within;
 use super::walk::{Along, Class, Limit, Places, Walk, broadcast};
 use super::{Entry, LaunchSettings, Strategy, check, launch_settings};
 use crate::Stream;
@@ -184,7 +184,7 @@ impl ConvertKernel {
             };
             if is_flat {
                 let mut n = part.numel();
-                let mut head = at_most(head(at).map_or(0, |head| head as u32), n);
+                let mut head = head_within(head(at).map_or(0, |head| head as u32), n);
                 let body = n - u64::from(head);
                 let threads = body / lanes as u64 + body % lanes as u64 + u64::from(head);
                 queue(

@@ -245,11 +245,9 @@ impl UnaryKernel {
     /// # Errors
     /// As [`UnaryKernel::run_into`], but for those of a launch.
     pub fn plan<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'b>>) -> Result<Plan> {
-        let (mut x, y) = (x.into(), y.into());
-        let dtype = self.checked(&x, &y)?;
-        if dtype != x.dtype() {
-            x = promote::stand_in(&x, dtype, 0)?;
-        }
+        let (x, y) = (x.into(), y.into());
+        self.checked(&x, &y)?;
+        let x = self.seen(x)?;
         match strides(&x, &y) {
             None => self.plan_for(&x, y.address()),
             Some(walk) => self.plan_strided(&x, &walk),
