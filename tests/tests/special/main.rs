@@ -1,5 +1,5 @@
-//! Dropout, the position encodings, rounding by digits and the tuner, one named case each, on the device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`,
-//! `cuda:N`).
+//! Dropout, the position encodings, rounding by digits, tensors of one value and the tuner, one named case each, on the
+//! device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`).
 //!
 //! Dropout is compared, bit for bit, with its definition applied to one element at a time; the encodings with f64. On a
 //! CUDA device every strategy is a case, and the encodings must have the CPU's bits, too.
@@ -7,12 +7,14 @@
 mod digits;
 mod dropout;
 mod encodings;
+mod full;
 mod large;
 mod tuner;
 
 use digits::digits;
 use dropout::{beyond_32_bits, dropout, dropout_errors, independence, settings, statistics, thresholds, views};
 use encodings::{alibi, encoding_errors, into_views, sinusoidal, slopes};
+use full::full;
 use large::views_of_2_to_32;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{DType, Device, Philox, SinusoidalLayout, Strategy, Stream, Tensor, kernels, ops};
@@ -37,6 +39,7 @@ fn main() {
         Trial::test("encodings::errors", move || encoding_errors(&device)),
         Trial::test("encodings::into_views", move || into_views(&device)),
         Trial::test("alibi::slopes", slopes),
+        Trial::test("full", move || full(&device)),
         Trial::test("tuner::nothing_to_measure", move || nothing_to_measure(&device)),
     ];
     let strategies: Vec<(&str, Strategy)> = if device.is_cpu() {

@@ -321,6 +321,29 @@ pub(crate) unsafe fn fill(context: &Context, to: DevicePointer, value: u8, bytes
     unsafe { call!(context.api, cuMemsetD8Async(to, value, bytes, context.stream)) }
 }
 
+/// Fills `bytes` bytes with repeats of `element`: the first come from the host, and are copied behind themselves until
+/// all are there. Queued on the device's own stream.
+///
+/// # Errors
+/// The driver's, and those of work queued earlier.
+///
+/// # Safety
+/// `to` has `bytes` bytes, a multiple of `element`'s, which nothing uses but work on the own stream.
+pub(crate) unsafe fn repeat(context: &Context, to: DevicePointer, element: &[u8], bytes: usize) -> Result<()> {
+    const FROM_HOST: usize = 1 << 16;
+    let first = element.repeat(FROM_HOST.min(bytes) / element.len());
+    // SAFETY: the caller's promise.
+    unsafe { copy_in(context, to, &first) }?;
+    let mut filled = first.len();
+    while filled < bytes {
+        let more = filled.min(bytes - filled);
+        // SAFETY: what is filled lies before `to + filled`, what follows has `more` bytes.
+        unsafe { copy_within(context, to + filled as u64, to, more) }?;
+        filled += more;
+    }
+    Ok(())
+}
+
 /// Queues a copy within the device on a stream.
 ///
 /// # Errors

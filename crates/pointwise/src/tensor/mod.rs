@@ -16,6 +16,7 @@ pub use raw::RawPointer;
 pub use view::{TensorView, TensorViewMut};
 
 use crate::Device;
+use crate::cuda;
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
 use crate::storage::Storage;
@@ -114,22 +115,20 @@ impl Tensor {
         Tensor::with_storage(device, dtype, shape.into_shape()?, |bytes| Storage::empty(device, bytes))
     }
 
-    /// A tensor whose elements are all `value`. They are made on the host, for a GPU too, and copied.
+    /// A tensor whose elements are all `value`. Of a large one on a GPU the device makes most itself.
     ///
     /// # Errors
-    /// A shape that is too large; out of memory.
+    /// A shape that is too large; out of memory; the driver's.
     pub fn full<T: Scalar>(device: &Device, value: T, shape: impl IntoShape) -> Result<Tensor> {
-        let shape = shape.into_shape()?;
-        byte_len(T::DTYPE, &shape)?;
-        let mut data = Vec::new();
-        data.try_reserve_exact(shape.numel()).map_err(|_| ErrorKind::OutOfMemory {
-            asked: shape.numel().saturating_mul(size_of::<T>()),
-            free: 0,
-            total: 0,
-            device: Device::cpu(),
-        })?;
-        data.resize(shape.numel(), value);
-        Tensor::from_slice(device, &data, shape)
+        let mut tensor = Tensor::empty(device, T::DTYPE, shape)?;
+        match device.context() {
+            None => tensor.as_mut_slice::<T>()?.fill(value),
+            // SAFETY: the tensor is new, and has the bytes that its shape says.
+            Some(context) => {
+                unsafe { cuda::repeat(context, tensor.device_ptr(), bytes_of(&[value]), tensor.byte_len()) }?
+            }
+        }
+        Ok(tensor)
     }
 
     /// The sizes of the dimensions.
