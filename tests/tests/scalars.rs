@@ -66,6 +66,24 @@ fn remainders_by_a_number() {
     assert_eq!(y, [0.097_656_25, 0.1875, 0.207_031_25].map(bf16::from_f32));
 }
 
+/// An integer becomes an f32 by one rounding, also where f64 cannot hold it.
+#[test]
+fn large_integers_are_rounded_once() {
+    // Just above the middle of two neighbours in f32; in f64 it is the middle, from which it would go down.
+    let number = (1_i64 << 60) + (1 << 36) + 1;
+    assert_ne!(number as f32, number as f64 as f32, "the number tells nothing");
+    let zero = Tensor::zeros(&CPU, DType::F32, [1]).unwrap();
+    let no = Tensor::from_slice(&CPU, &[false], [1]).unwrap();
+    for (name, y) in [
+        ("operand", ops::add(&zero, number, 1)),
+        ("alpha", ops::add(&zero, &Tensor::full(&CPU, 1.0_f32, [1]).unwrap(), number)),
+        ("bound", ops::clamp(&zero, number, Number::Default)),
+        ("fill value", ops::where_(&no, &zero, number)),
+    ] {
+        assert_eq!(y.unwrap().to_vec::<f32>().unwrap(), [number as f32], "{name}");
+    }
+}
+
 #[test]
 fn an_exponent_beyond_the_type() {
     let x = |dtype| Tensor::zeros(&CPU, dtype, [2]).unwrap();

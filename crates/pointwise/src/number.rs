@@ -129,7 +129,7 @@ impl Number {
     pub(crate) fn bits(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
         let value = self.to_f64(info);
         Ok(match dtype {
-            DType::F32 => u64::from((value as f32).to_bits()),
+            DType::F32 => u64::from(self.float(info, dtype).to_bits()),
             DType::F16 => u64::from(<f16 as Element>::from_f64(value).to_bits()),
             DType::BF16 => u64::from(<bf16 as Element>::from_f64(value).to_bits()),
             DType::F8E4M3 => u64::from(<F8E4M3 as Element>::from_f64(value).to_bits()),
@@ -162,6 +162,8 @@ impl Number {
         match self {
             Number::Default if info.default == f64::MAX => largest(dtype),
             Number::Default if info.default == f64::MIN => -largest(dtype),
+            // Not by way of f64, which would be another rounding of a large one.
+            Number::Int(value) => value as f32,
             _ => self.to_f64(info) as f32,
         }
     }
