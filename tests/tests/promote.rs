@@ -299,6 +299,18 @@ fn a_plan_of_mixed_types_is_that_of_the_common_one() {
     assert!(kernels::exp().plan(&ints, &zeros(DType::F32, &[4, 64])).is_ok());
 }
 
+/// What stands for a converted operand in a plan is in no tensor's way, however long it is.
+#[test]
+fn a_plan_of_mixed_types_overlaps_with_nothing() {
+    let at = |address: u64, dtype| {
+        // SAFETY: the view is for a plan, which reads nothing through it.
+        unsafe { TensorView::from_raw_parts(&CPU, address, dtype, [1 << 32], &[1]) }.unwrap()
+    };
+    // The result lies where the memory pools of some devices begin, at 12 GiB.
+    let (ints, y) = (at(0x7f00_0000_0000, DType::I32), at(0x3_0200_0000, DType::F32));
+    assert_eq!(kernels::add(1).plan(ints, 0.5, y).unwrap().n, 1 << 32);
+}
+
 #[test]
 fn pairs_by_definition() {
     for a in DType::ALL {

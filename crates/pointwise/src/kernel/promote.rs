@@ -214,11 +214,14 @@ pub(super) fn stand_in_all<'a>(info: &OpInfo, operands: &[Operand<'a>], dtype: D
     Ok(all)
 }
 
-/// A view like that of a tensor that [`convert`] would make, at an address that no tensor has.
+/// The addresses from here on are nobody's: those of host and device memory alike have fewer bits.
+const BEYOND_MEMORY: u64 = 1 << 63;
+
+/// A view like that of a tensor that [`convert`] would make, where no tensor is.
 pub(super) fn stand_in<'a>(view: &TensorView<'_>, dtype: DType, k: usize) -> Result<TensorView<'a>> {
     let shape = *view.shape();
-    // Aligned as new tensors are, and far below any memory: plans compare addresses.
-    let address = 4096 * (k as u64 + 1);
+    // Aligned as new tensors are; one for each operand: plans compare addresses.
+    let address = BEYOND_MEMORY + 4096 * k as u64;
     // SAFETY: the view is for plans, which look at its address and layout, and read nothing through it.
     unsafe { TensorView::from_raw_parts(view.device(), address, dtype, shape, &shape.contiguous_strides()) }
 }
