@@ -120,6 +120,9 @@ fn parameters_of_the_wrong_kind() {
     let x = Tensor::from_slice(&Device::cpu(), &[1_u8, 2], [2]).unwrap();
     let error = ops::hardtanh(&x, 300, 400).unwrap_err();
     assert!(error.to_string().contains("min_val = 300"), "{error}");
+    // A plan says so, too.
+    let error = kernels::hardtanh(300, 400).plan(&x, &x).unwrap_err();
+    assert!(error.to_string().contains("min_val = 300"), "{error}");
 }
 
 #[test]
@@ -148,6 +151,8 @@ fn plans_want_tensors_that_fit() {
     assert!(kernels::isnan().plan(&x, &x).unwrap_err().is_dtype());
     let error = kernels::dropout(0.5).plan(&x, &wide, None).unwrap_err();
     assert!(error.is_shape(), "{error}");
+    let turned = wide.view_mut().transpose(0, 1).unwrap();
+    assert!(kernels::alibi(false).plan(turned).unwrap_err().is_shape());
     assert!(kernels::dropout(0.5).plan(&x, &tensor(), Some(x.view())).unwrap_err().is_dtype());
     assert!(kernels::relu().run_into(&x, &mut wide).unwrap_err().is_shape());
 }

@@ -145,7 +145,6 @@ impl ConvertKernel {
             Some(context) => {
                 let mut own = None;
                 let stream = self.settings.stream(x.device(), [x, y], &mut own)?;
-                check::threads(self.settings.threads)?;
                 // SAFETY: as above.
                 unsafe { self.launch(context, stream, (from, to), &walk, [target.addr(), x.address()]) }
             }

@@ -12,7 +12,7 @@ use crate::cpu::{self, GeneratorFn};
 use crate::cuda;
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
-use crate::tensor::{Tensor, TensorViewMut};
+use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Device, Number, Stream};
 
 /// A generator as the host knows it. Made by [`host_generator!`](crate::host_generator) from a row of an op table.
@@ -154,9 +154,7 @@ impl GeneratorKernel {
     /// As [`GeneratorKernel::run`], and a view that is not contiguous.
     pub fn run_into<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<()> {
         let mut y = y.into();
-        let call = self.call(y.dtype(), y.shape())?;
-        y.layout().require_contiguous("the output of a generator")?;
-        self.settings.check(y.device())?;
+        let call = self.checked(&y.as_view())?;
         if y.numel() == 0 {
             return Ok(());
         }
@@ -199,7 +197,7 @@ impl GeneratorKernel {
     /// As there.
     pub fn plan<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<Plan> {
         let y = y.into();
-        let call = self.call(y.dtype(), y.shape())?;
+        let call = self.checked(&y.as_view())?;
         let busy = y.device().info().map_or(BUSY, |info| u64::from(info.multiprocessors) * RESIDENT);
         let cover = self.cover(&call, y.dtype(), y.address(), busy)?;
         let replaced = match self.settings.strategy {
@@ -218,6 +216,14 @@ impl GeneratorKernel {
             streams: false,
             n: y.numel() as u64,
         })
+    }
+
+    /// Checks the tensor to be written, and the settings of a launch for it.
+    fn checked(&self, y: &TensorView<'_>) -> Result<Call> {
+        let call = self.call(y.dtype(), y.shape())?;
+        y.layout().require_contiguous("the output of a generator")?;
+        self.settings.check(y.device())?;
+        Ok(call)
     }
 
     /// Checks type and shape.
@@ -260,7 +266,6 @@ impl GeneratorKernel {
 
     /// A grid that covers the tensor, for a device with `busy` threads at once.
     fn cover(&self, call: &Call, dtype: DType, address: usize, busy: u64) -> Result<Cover> {
-        check::threads(self.settings.threads)?;
         let [planes, rows, columns] = call.sizes;
         let vector = 16 / dtype.size() as u32;
         let vectors = columns.is_multiple_of(vector) && address.is_multiple_of(16);

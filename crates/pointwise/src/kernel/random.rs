@@ -207,6 +207,7 @@ impl DropoutKernel {
         let (x, y) = (x.into(), y.into());
         self.mode(x.dtype())?;
         self.check_tensors(&x, &y, mask.as_ref())?;
+        self.settings.check(x.device())?;
         self.plan_for(&x, y.address(), mask.map(|mask| mask.address()))
     }
 
@@ -290,7 +291,6 @@ impl DropoutKernel {
     }
 
     fn plan_for(&self, x: &TensorView<'_>, y: usize, mask: Option<usize>) -> Result<Plan> {
-        check::threads(self.settings.threads)?;
         let lanes = philox::elements(16 / x.dtype().size());
         let wish = |strategy, threads: u32| {
             let threads = if strategy == Strategy::RegisterCopy { threads.min(MOST_THREADS) } else { threads };

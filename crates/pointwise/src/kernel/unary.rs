@@ -16,7 +16,7 @@ use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::{Choices, Lies, Settings};
-use crate::{Number, Stream, Tuner};
+use crate::{Device, Number, Stream, Tuner};
 
 /// A unary op as the host knows it. Made by [`host_unary!`](crate::host_unary) from a row of an op table.
 #[derive(Debug)]
@@ -246,7 +246,9 @@ impl UnaryKernel {
     /// As [`UnaryKernel::run_into`], but for those of a launch.
     pub fn plan<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'b>>) -> Result<Plan> {
         let (x, y) = (x.into(), y.into());
-        self.checked(&x, &y)?;
+        let dtype = self.checked(&x, &y)?;
+        scalar::params(&self.def.info, &self.params, dtype)?;
+        self.check_settings(x.device())?;
         let x = self.seen(x)?;
         match strides(&x, &y) {
             None => self.plan_for(&x, y.address()),
@@ -265,6 +267,12 @@ impl UnaryKernel {
             }
         }
         self.plan_as(x, y, self.asked())
+    }
+
+    /// Checks the settings of a launch on `device`.
+    fn check_settings(&self, device: &Device) -> Result<()> {
+        self.settings.check(device)?;
+        check::vectors(self.vectors, MAX_STEPS)
     }
 
     /// The settings that were asked for.
@@ -295,7 +303,6 @@ impl UnaryKernel {
     }
 
     fn plan_strided(&self, x: &TensorView<'_>, walk: &Walk) -> Result<Plan> {
-        check::threads(self.settings.threads)?;
         let threads = self.settings.threads;
         let mut blocks = None;
         walk.parts(Limit::STEPS, Places::default(), &mut |part, _| -> Result<()> {
@@ -321,8 +328,7 @@ impl UnaryKernel {
     /// may be written, and is equal to or disjoint from `x`.
     unsafe fn execute(&self, x: &TensorView<'_>, target: *mut u8, result: &TensorView<'_>) -> Result<()> {
         let words = scalar::params(&self.def.info, &self.params, x.dtype())?;
-        self.settings.check(x.device())?;
-        check::vectors(self.vectors, MAX_STEPS)?;
+        self.check_settings(x.device())?;
         if x.numel() == 0 {
             return Ok(());
         }

@@ -42,7 +42,7 @@ impl Call {
 
     /// What [`Call::write`] would launch on a CUDA device.
     pub(super) fn plan(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<MapPlan> {
-        check::threads(self.settings.threads)?;
+        self.settings.check(&ready.device)?;
         let walk = walk(ready, targets);
         let choice = self.choose(ready, &walk, addresses(ready, targets));
         choice.plan(walk.dims().len(), self.settings.threads, ready.shape.numel() as u64)
