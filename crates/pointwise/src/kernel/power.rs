@@ -77,12 +77,27 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
             Ok(Some(Power::Copy(kernel)))
         }
         2.0 if is_same_type => {
-            let product = Call { def: &definitions::mul, ..call.clone() };
+            // What a tuner has found is for powers.
+            let product = Call { def: &definitions::mul, tuned: None, ..call.clone() };
             Ok(Some(Power::Square(product)))
         }
         0.5 if is_float_power => function(&definitions::sqrt),
         -0.5 if is_float_power => function(&definitions::rsqrt),
         -1.0 if is_float_power => function(&definitions::reciprocal),
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, Tensor, Tuner, kernels};
+
+    #[test]
+    fn a_tuners_choices_are_for_powers() {
+        let x = Tensor::zeros(&Device::cpu(), DType::F32, [2]).unwrap();
+        let kernel = kernels::pow().tuned(&Tuner::in_memory());
+        let square = simpler(kernel.call(), &[Operand::from(&x), Operand::from(2)]).unwrap();
+        assert!(matches!(square, Some(Power::Square(product)) if product.tuned.is_none()));
     }
 }
