@@ -1,6 +1,7 @@
 //! The memory of a tensor: a host allocation or a block of a device's memory.
 
 use std::alloc::{Layout as HostLayout, alloc, alloc_zeroed, dealloc};
+use std::num::NonZero;
 use std::ptr::{NonNull, without_provenance_mut};
 
 use crate::Device;
@@ -9,7 +10,7 @@ use crate::cuda::{self, Block};
 use crate::error::{ErrorKind, Result};
 
 /// The alignment of host memory: a cache line, and the widest vector there is.
-const HOST_ALIGN: usize = 64;
+const HOST_ALIGN: NonZero<usize> = NonZero::new(64).unwrap();
 
 /// Memory that one tensor owns.
 pub(crate) enum Storage {
@@ -180,13 +181,10 @@ unsafe impl Sync for HostBlock {}
 impl HostBlock {
     fn new(bytes: usize, fill: Fill) -> Result<HostBlock> {
         let out_of_memory = || ErrorKind::OutOfMemory { asked: bytes, free: 0, total: 0, device: Device::cpu() };
-        let layout = HostLayout::from_size_align(bytes, HOST_ALIGN).map_err(|_| out_of_memory())?;
+        let layout = HostLayout::from_size_align(bytes, HOST_ALIGN.get()).map_err(|_| out_of_memory())?;
         if bytes == 0 {
             // Aligned, and never read through or freed.
-            let pointer = NonNull::without_provenance(
-                std::num::NonZero::new(HOST_ALIGN).unwrap_or(std::num::NonZero::<usize>::MIN),
-            );
-            return Ok(HostBlock { pointer, layout });
+            return Ok(HostBlock { pointer: NonNull::without_provenance(HOST_ALIGN), layout });
         }
         // SAFETY: the layout is not empty.
         let pointer = unsafe {

@@ -11,7 +11,7 @@ impl TensorView<'_> {
     /// A copy of the elements, in row-major order. Waits for the work that writes them.
     ///
     /// # Errors
-    /// Another element type than `T`; those of the work.
+    /// Another element type than `T`, and as [`TensorView::to_bytes`].
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         if self.dtype() != T::DTYPE {
             return Err(ErrorKind::DType {
@@ -37,7 +37,7 @@ impl TensorView<'_> {
     /// A copy of the elements' bytes, in row-major order. Waits for the work that writes them.
     ///
     /// # Errors
-    /// Those of the work; for bool on a GPU, a byte that a kernel wrote and that is neither 0 nor 1.
+    /// Out of memory; those of the work; for bool on a GPU, a byte that a kernel wrote and that is neither 0 nor 1.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let Some(context) = self.device().context() else {
             // SAFETY: the elements lie where the layout says, initialised, and are not written meanwhile. What lies

@@ -123,8 +123,8 @@ impl Tensor {
         let mut tensor = Tensor::empty(device, T::DTYPE, shape)?;
         match device.context() {
             None => tensor.as_mut_slice::<T>()?.fill(value),
-            // SAFETY: the tensor is new, and has the bytes that its shape says.
             Some(context) => {
+                // SAFETY: the tensor is new, and has the bytes that its shape says.
                 unsafe { cuda::repeat(context, tensor.device_ptr(), bytes_of(&[value]), tensor.byte_len()) }?
             }
         }
@@ -228,13 +228,14 @@ impl Tensor {
     /// # Errors
     /// Another element type than `T`, a GPU tensor.
     pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
-        raw::slice_mut(self.raw())
+        // SAFETY: the tensor owns its memory, and is exclusively borrowed for as long as the slice.
+        unsafe { raw::slice_mut(self.raw()) }
     }
 
     /// A copy of the elements, in row-major order. Waits for the work that writes them.
     ///
     /// # Errors
-    /// Another element type than `T`; those of the work.
+    /// As [`TensorView::to_vec`].
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         self.view().to_vec()
     }
@@ -242,7 +243,7 @@ impl Tensor {
     /// A copy of the elements' bytes, in row-major order. Waits for the work that writes them.
     ///
     /// # Errors
-    /// Those of the work.
+    /// As [`TensorView::to_bytes`].
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.view().to_bytes()
     }

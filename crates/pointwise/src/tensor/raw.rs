@@ -85,6 +85,9 @@ impl Raw<'_> {
     }
 
     /// A pointer for a slice of `T` over all elements.
+    ///
+    /// # Errors
+    /// Another element type than `T`, a device that is not the CPU, a view that is not contiguous.
     pub(super) fn slice_pointer<T: Scalar>(&self, what: &'static str) -> Result<NonNull<T>> {
         if self.dtype != T::DTYPE {
             return Err(ErrorKind::DType {
@@ -108,10 +111,16 @@ impl Raw<'_> {
     }
 }
 
-/// The elements of memory that is exclusively borrowed for `'a`.
-pub(super) fn slice_mut<'a, T: Scalar>(raw: Raw<'a>) -> Result<&'a mut [T]> {
+/// The elements, to write.
+///
+/// # Errors
+/// As [`Raw::slice_pointer`].
+///
+/// # Safety
+/// The memory is exclusively borrowed for `'a`.
+pub(super) unsafe fn slice_mut<'a, T: Scalar>(raw: Raw<'a>) -> Result<&'a mut [T]> {
     let pointer = raw.slice_pointer::<T>("as_mut_slice")?;
-    // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, and the callers have the
-    // only way to it; a pointer without elements behind it is dangling but aligned.
+    // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, and the caller has the only
+    // way to it; a pointer without elements behind it is dangling but aligned.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), raw.layout.shape().numel()) })
 }

@@ -329,7 +329,8 @@ impl<'a> TensorViewMut<'a> {
     /// # Errors
     /// As [`TensorView::as_slice`].
     pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
-        slice_mut(self.raw)
+        // SAFETY: the view is the only way to its memory, and borrowed for as long as the slice.
+        unsafe { slice_mut(self.raw) }
     }
 
     /// See [`TensorView::transpose`].
