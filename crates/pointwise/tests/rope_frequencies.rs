@@ -176,6 +176,10 @@ fn multimodal_sections() {
     assert_eq!(chunked.axes(), [T, T, H, H, H, W]);
     let interleaved = MropeSections { sections: [4, 2, 2], layout: MropeLayout::Interleaved };
     assert_eq!(interleaved.axes(), [T, H, W, T, H, W, T, T]);
+    // Whatever the sections are: nothing checks them before they meet frequencies.
+    let wrong = |layout| MropeSections { sections: [1, usize::MAX, usize::MAX], layout };
+    assert_eq!([0, 1, usize::MAX].map(|index| wrong(MropeLayout::Chunked).axis(index)), [T, H, H]);
+    assert_eq!([0, 1, 2, 3].map(|index| wrong(MropeLayout::Interleaved).axis(index)), [T, H, W, T]);
     let rule = RopeConfig::default_rope(12, 1e4).frequencies(0).unwrap();
     let (cos, sin) = rule.cos_sin_mrope(&[[3, 5, 7]], &chunked.axes(), RopePrecision::Hf).unwrap();
     for (i, position) in [3, 3, 5, 5, 5, 7].into_iter().enumerate() {

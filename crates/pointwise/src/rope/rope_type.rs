@@ -122,10 +122,10 @@ impl MropeSections {
         let [time, height, width] = self.sections;
         match self.layout {
             MropeLayout::Chunked if index < time => MropeAxis::Time,
-            MropeLayout::Chunked if index < time + height => MropeAxis::Height,
+            MropeLayout::Chunked if index - time < height => MropeAxis::Height,
             MropeLayout::Chunked => MropeAxis::Width,
-            MropeLayout::Interleaved if index % 3 == 1 && index < 3 * height => MropeAxis::Height,
-            MropeLayout::Interleaved if index % 3 == 2 && index < 3 * width => MropeAxis::Width,
+            MropeLayout::Interleaved if index % 3 == 1 && index / 3 < height => MropeAxis::Height,
+            MropeLayout::Interleaved if index % 3 == 2 && index / 3 < width => MropeAxis::Width,
             MropeLayout::Interleaved => MropeAxis::Time,
         }
     }
