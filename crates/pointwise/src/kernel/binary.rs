@@ -1,7 +1,7 @@
 //! Kernel objects of ops of two operands: binary, per channel, gated.
 
-use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
+use pointwise_core::{Kind, OpInfo};
 
 use super::map::Call;
 use super::power::{self, Power};
@@ -226,17 +226,21 @@ impl GatedKernel {
     }
 
     pub(crate) fn halves<'a>(&self, x: &TensorView<'a>) -> Result<[Operand<'a>; 2]> {
-        let last = x.shape().rank().checked_sub(1);
-        match last.map(|last| (last, x.shape()[last])) {
-            Some((last, size)) if size.is_multiple_of(2) => {
-                let half = size / 2;
-                Ok([Operand::View(x.narrow(last, 0, half)?), Operand::View(x.narrow(last, half, half)?)])
-            }
-            _ => Err(ErrorKind::Unsupported {
-                what: format!("{} of shape {}", self.0.def.info.name, x.shape()),
-                advice: "the last dimension holds gate and value, so it must be even".to_owned(),
-            }
-            .into()),
+        Ok(halves(&self.0.def.info, x)?.map(Operand::View))
+    }
+}
+
+/// Gate and value of an op: the halves of the last dimension of `x`.
+pub(super) fn halves<'a>(info: &OpInfo, x: &TensorView<'a>) -> Result<[TensorView<'a>; 2]> {
+    match x.shape().split_last() {
+        Some((size, outer)) if size.is_multiple_of(2) => {
+            let (last, half) = (outer.len(), size / 2);
+            Ok([x.narrow(last, 0, half)?, x.narrow(last, half, half)?])
         }
+        _ => Err(ErrorKind::Unsupported {
+            what: format!("{} of shape {}", info.name, x.shape()),
+            advice: "the last dimension holds gate and value, so it must be even".to_owned(),
+        }
+        .into()),
     }
 }

@@ -31,7 +31,6 @@ pub use binary::{BinaryKernel, GatedKernel};
 pub use choice::MapPlan;
 pub(crate) use convert::ConvertDef;
 pub use convert::ConvertKernel;
-#[cfg(test)]
 pub(crate) use convert::bits_of;
 pub use entry::Entry;
 pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};

@@ -7,6 +7,7 @@ use super::GradientDef;
 use super::launch::{addresses, walk};
 use crate::cpu::GradientsRun;
 use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::binary::halves;
 use crate::kernel::{LaunchSettings, Operand, check, ready};
 use crate::shape::Shape;
 use crate::tensor::TensorView;
@@ -36,11 +37,9 @@ impl Default for Targets<'_> {
 }
 
 impl<'a> Targets<'a> {
-    /// The halves of `y`'s last dimension, which is even; `pointer` is its first element.
-    pub(super) fn halves(pointer: *mut u8, y: &TensorView<'a>) -> Result<Targets<'a>> {
-        let last = y.shape().rank().saturating_sub(1);
-        let half = y.shape()[last] / 2;
-        let (front, back) = (y.narrow(last, 0, half)?, y.narrow(last, half, half)?);
+    /// The halves of `y`'s last dimension; `pointer` is its first element.
+    pub(super) fn halves(info: &OpInfo, pointer: *mut u8, y: &TensorView<'a>) -> Result<Targets<'a>> {
+        let [front, back] = halves(info, y)?;
         let second = pointer.wrapping_add(back.address().wrapping_sub(front.address()));
         let none = std::ptr::null_mut();
         Ok(Targets { pointers: [pointer, second, none], views: [Some(front), Some(back), None] })

@@ -4,6 +4,7 @@ use super::GradientDef;
 use super::call::{Call, Ready, Targets, overlapping};
 use crate::Stream;
 use crate::error::{ErrorKind, Result};
+use crate::kernel::binary::halves;
 use crate::kernel::{MapPlan, Operand, Strategy, settings};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
@@ -36,7 +37,7 @@ impl GatedGradientsKernel {
         let ready = self.ready(grad.into(), &x)?;
         let mut y = Tensor::empty(x.device(), x.dtype(), *x.shape())?;
         let pointer = y.as_mut_ptr();
-        let targets = Targets::halves(pointer, &y.view())?;
+        let targets = Targets::halves(&self.0.def.info, pointer, &y.view())?;
         // SAFETY: a new tensor of the result's type, shape and device.
         unsafe { self.0.write(&ready, &targets) }?;
         Ok(y)
@@ -57,7 +58,7 @@ impl GatedGradientsKernel {
         let pointer = y.as_mut_ptr();
         self.check(&grad, &x, &y.as_view())?;
         // SAFETY: `y` is exclusively borrowed, and checked.
-        unsafe { self.0.write(&ready, &Targets::halves(pointer, &y.as_view())?) }
+        unsafe { self.0.write(&ready, &Targets::halves(&self.0.def.info, pointer, &y.as_view())?) }
     }
 
     /// What [`GatedGradientsKernel::run_into`] would launch on a CUDA device for these tensors.
@@ -73,20 +74,12 @@ impl GatedGradientsKernel {
         let (grad, x, y) = (grad.into(), x.into(), y.into());
         let ready = self.ready(grad, &x)?;
         self.check(&grad, &x, &y)?;
-        self.0.plan(&ready, &Targets::halves(std::ptr::null_mut(), &y)?)
+        self.0.plan(&ready, &Targets::halves(&self.0.def.info, std::ptr::null_mut(), &y)?)
     }
 
     fn ready<'a>(&self, grad: Operand<'a>, x: &TensorView<'a>) -> Result<Ready<'a>> {
         let info = &self.0.def.info;
-        let last = x.shape().rank().checked_sub(1);
-        let Some((last, size)) = last.map(|last| (last, x.shape()[last])).filter(|(_, size)| size % 2 == 0) else {
-            return Err(ErrorKind::Unsupported {
-                what: format!("{} of shape {}", info.name, x.shape()),
-                advice: "the last dimension holds gate and value, so it must be even".to_owned(),
-            }
-            .into());
-        };
-        let (gate, value) = (x.narrow(last, 0, size / 2)?, x.narrow(last, size / 2, size / 2)?);
+        let [gate, value] = halves(info, x)?;
         let ready = self.0.ready(&[grad, Operand::View(gate), Operand::View(value)])?;
         if &ready.shape != gate.shape() {
             let got = match grad {

@@ -6,7 +6,7 @@ use pointwise_core::{DType, Kind, OpInfo};
 use crate::Number;
 use crate::cpu::MapFn;
 use crate::error::Result;
-use crate::kernel::{Class, Entry, Lookup, Made, check, scalar};
+use crate::kernel::{Class, Entry, Lookup, Made, bits_of, check, scalar};
 
 /// An op of two or three operands as the host knows it. Made by [`host_binary!`](crate::host_binary) and its siblings
 /// from a row of an op table.
@@ -62,12 +62,6 @@ impl MapDef {
 
     /// The element type whose kernels and loops serve `dtype`: another of the same width where bits are but moved.
     pub(super) fn carrier(&self, dtype: DType) -> DType {
-        match (self.info.kind, dtype.size()) {
-            (Kind::Select, 1) => DType::I8,
-            (Kind::Select, 2) => DType::I16,
-            (Kind::Select, 4) => DType::I32,
-            (Kind::Select, _) => DType::I64,
-            _ => dtype,
-        }
+        if self.info.kind == Kind::Select { bits_of(dtype) } else { dtype }
     }
 }
