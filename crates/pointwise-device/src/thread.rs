@@ -1,8 +1,8 @@
 //! Thread indices, under cuda_std's names.
 
 use core::arch::nvptx::{
-    _block_dim_x, _block_dim_y, _block_dim_z, _block_idx_x, _block_idx_y, _block_idx_z, _grid_dim_x, _grid_dim_y,
-    _thread_idx_x, _thread_idx_y, _thread_idx_z,
+    _block_dim_x, _block_dim_y, _block_dim_z, _block_idx_x, _block_idx_y, _block_idx_z, _grid_dim_x, _thread_idx_x,
+    _thread_idx_y, _thread_idx_z,
 };
 
 /// `threadIdx.x`.
@@ -73,13 +73,6 @@ pub fn block_dim_z() -> u32 {
 pub fn grid_dim_x() -> u32 {
     // SAFETY: reads a special register.
     unsafe { _grid_dim_x() as u32 }
-}
-
-/// `gridDim.y`.
-#[inline(always)]
-pub fn grid_dim_y() -> u32 {
-    // SAFETY: reads a special register.
-    unsafe { _grid_dim_y() as u32 }
 }
 
 /// The thread's index in a one-dimensional grid. The host keeps grids that use it below 2^32 threads.

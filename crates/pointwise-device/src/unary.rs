@@ -105,7 +105,7 @@ pub unsafe fn register_copy<E, O, const V: usize>(
     E: Packed,
     O: TableOp + UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
 {
-    // 2^32 vectors are 64 GiB: the host splits nothing below that, and refuses above.
+    // Fits: for 2^32 vectors, which are 64 GiB, and more the host takes another strategy.
     let vectors = ((n - head as u64) / V as u64) as u32;
     // Asked here, so that the first block, too, ends where others do if there are none: what follows there is code that
     // would have to be fetched for it.

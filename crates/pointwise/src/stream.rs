@@ -154,8 +154,9 @@ impl Stream {
     /// meanwhile, on any thread, are freed when it has ended.
     ///
     /// While it lasts no thread may wait for the whole device: the driver then spoils the recording, and ending it is
-    /// the error. In this crate copies to the host ([`Tensor::to_vec`](crate::Tensor::to_vec) and its like) do so, of
-    /// tensors that were used on another stream than the device's own.
+    /// the error. In this crate, tensors that were used on another stream than the device's own are waited for so, and
+    /// memory of others: before they are copied, to the host ([`Tensor::to_vec`](crate::Tensor::to_vec)) or to another
+    /// tensor, and before [`Tensor`](crate::Tensor)'s methods overwrite them.
     ///
     /// # Errors
     /// The device is the CPU, or the driver's.

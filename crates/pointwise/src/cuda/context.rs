@@ -59,7 +59,7 @@ pub(crate) struct Context {
     pub(super) dropped: Mutex<Vec<sys::DevicePointer>>,
 }
 
-// SAFETY: the driver's handles may be used from any thread; nothing is changed after creation.
+// SAFETY: the driver's handles may be used from any thread; what changes after creation is atomic or behind a lock.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}

@@ -328,7 +328,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Those of gradients: seven tensors, their walk, the mode, four numbers and four parameters.
+    /// Those of gradients: seven tensors, the elements and the head or the items and the steps, the mode, four numbers
+    /// and four parameters.
     const MOST: usize = 18;
 
     fn push<T>(&mut self, value: &T) {
