@@ -23,6 +23,17 @@ mod channels {
     scale_ops!(pointwise::host_binary);
 }
 
+/// The family's comparisons are of `Num`.
+mod truths {
+    static KERNELS: pointwise::embed::Kernels = pointwise::embed::Kernels::empty("they run on the CPU");
+
+    pointwise_core::binary_ops! { close_ops;
+        /// `|a - b| <= atol`.
+        close: Close { atol = 0.5 } (a, b: Real) -> bool, [f32 bf16], Exact => (a - b).abs() <= atol;
+    }
+    close_ops!(pointwise::host_binary);
+}
+
 fn f32s(values: &[f32], shape: &[usize]) -> Tensor {
     Tensor::from_slice(&Device::cpu(), values, shape).unwrap()
 }
@@ -47,4 +58,14 @@ fn a_weight_for_each_channel() {
     assert!(error.is_shape(), "{error}");
     let oracle = channels::definitions::fold.oracle_for(DType::F32, &Default::default()).unwrap().unwrap();
     assert_eq!(oracle([-3.0, 2.0, 0.0]), 6.0);
+}
+
+#[test]
+fn a_truth_of_a_formula_over_real() {
+    let (a, b) = (f32s(&[1.0, 2.0, f32::NAN], &[3]), f32s(&[1.5, 3.0, 0.0], &[3]));
+    let y = truths::ops::close(&a, &b, pointwise::Number::Default).unwrap();
+    assert_eq!(y.to_vec::<bool>().unwrap(), [true, false, false]);
+    assert_eq!(truths::ops::close(&a, 2.0, 1.0).unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
+    let oracle = truths::definitions::close.oracle_for(DType::F32, &Default::default()).unwrap().unwrap();
+    assert_eq!([oracle([1.0, 1.5, 0.0]), oracle([1.0, 1.75, 0.0])], [1.0, 0.0]);
 }

@@ -118,7 +118,7 @@ macro_rules! __map_def {
             },
             lookup: $crate::__map_lookup!($kind [$($set)*]),
             oracle: $crate::__map_oracle!($kind $bound $x $op $params),
-            stepped: $crate::__map_stepped!($kind $bound $op $params),
+            stepped: $crate::__map_stepped!($kind $bound $out $op $params),
             // SAFETY: all of it is made of the one row.
             made: unsafe { $crate::__Made::of_a_row() },
         }
@@ -251,7 +251,7 @@ macro_rules! __map_oracle {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __map_stepped {
-    (binary Real $op:ident $params:tt) => {
+    (binary Real T $op:ident $params:tt) => {
         Some({
             fn stepped([a, b]: [f32; 2], words: $crate::__core::Words) -> f32 {
         type O = $crate::__op_at!($crate::__core::Stepped, $op $params);
@@ -262,7 +262,7 @@ macro_rules! __map_stepped {
             stepped
         })
     };
-    ($kind:ident $bound:ident $($rest:tt)*) => {
+    ($kind:ident $bound:ident $out:ident $($rest:tt)*) => {
         None
     };
 }
