@@ -374,6 +374,90 @@ mod tests {
         assert_eq!(passing_of(twice, 1, 4999), [false, true, false, false]);
     }
 
+    /// A bool result of two operands of 16 bits, whose rows of 16 elements lie so many elements apart: its kernel, of
+    /// vectors of 8 bytes and of 16.
+    fn compared(at: [usize; 3], apart: [i64; 3]) -> Choice<3> {
+        let rows = |step| {
+            let mut along = Along::default();
+            (along[0], along[1]) = (step, 1);
+            along
+        };
+        let walk = Walk::new(&Shape::new(&[4, 16]).unwrap(), &apart.map(rows));
+        let tensors = Tensors { at, sizes: [1, 2, 2], results: 1, numbers: 0 };
+        tensors.choose(&walk, 8, Strategy::Auto, u64::MAX)
+    }
+
+    #[test]
+    fn every_row_begins_with_an_aligned_vector_of_each_tensor() {
+        assert_eq!(compared([8, 32, 48], [24, 24, 40]).class, Class::Rows);
+        for at in [[4, 32, 48], [8, 40, 48], [8, 32, 40]] {
+            assert_eq!(compared(at, [24, 24, 40]).class, Class::Strided, "{at:?}");
+        }
+        for apart in [[20, 24, 40], [24, 20, 40], [24, 24, 20]] {
+            assert_eq!(compared([8, 32, 48], apart).class, Class::Strided, "{apart:?}");
+        }
+        // The second row alone is aligned.
+        assert_eq!(compared([4, 32, 48], [20, 24, 40]).class, Class::Strided);
+    }
+
+    #[test]
+    fn flat_vectors_are_aligned_in_each_tensor_behind_one_head() {
+        let head = |at| {
+            let flat = compared(at, [16; 3]);
+            (flat.class == Class::Flat).then(|| flat.plan(1, 128, 64).unwrap().head)
+        };
+        assert_eq!([[8, 16, 32], [13, 26, 42], [9, 18, 34]].map(head), [Some(0), Some(3), Some(7)]);
+        // The last ones are aligned by the result's vectors, which are shorter.
+        assert_eq!([[8, 16, 34], [9, 16, 32], [8, 24, 32], [8, 16, 24]].map(head), [None; 4]);
+    }
+
+    #[test]
+    fn a_result_that_is_written_in_steps_has_no_vectors() {
+        let step = |step| {
+            let mut along = Along::default();
+            along[0] = step;
+            along
+        };
+        let walk = Walk::new(&Shape::new(&[64]).unwrap(), &[step(2), step(1), step(0)]);
+        let tensors = Tensors { at: [64, 1024, 2048], sizes: [2; 3], results: 1, numbers: 0 };
+        assert_eq!(tensors.choose(&walk, 8, Strategy::Auto, u64::MAX).class, Class::Strided);
+    }
+
+    /// A number, one element for all, and a tensor that has no room in the cache.
+    #[test]
+    fn an_operand_has_one_bit_of_the_mode() {
+        let step = |step| {
+            let mut along = Along::default();
+            along[0] = step;
+            along
+        };
+        let walk = Walk::new(&Shape::new(&[1000]).unwrap(), &[1, 0, 0, 1].map(step));
+        let tensors = Tensors { at: [64, 0, 192, 4096], sizes: [2; 4], results: 1, numbers: 1 };
+        let mode = |room| tensors.choose(&walk, 8, Strategy::Auto, room).mode;
+        let (word, once) = (1 << WORD_SHIFT, ONCE << 1);
+        assert_eq!([mode(4000), mode(2000)], [word | once, word | once | 1 << (STREAM_SHIFT + 2)]);
+    }
+
+    #[test]
+    fn threads_are_counted_in_vectors() {
+        let vectors = |choice: Choice<3>| {
+            let mut vectors = 0;
+            choice.with_two(|count| {
+                vectors = count;
+                true
+            });
+            vectors
+        };
+        assert_eq!([[16; 3], [24, 24, 40]].map(|apart| vectors(compared([8, 16, 32], apart))), [8, 8]);
+    }
+
+    /// Each by the bytes of its own elements.
+    #[test]
+    fn tensors_of_a_part_begin_at_its_places() {
+        let tensors = Tensors { at: [1000, 2000, 3000], sizes: [1, 2, 4], results: 1, numbers: 0 };
+        assert_eq!(tensors.moved([5, -3, 1 << 31]).at, [1005, 1994, 3000 + (4 << 31)]);
+    }
+
     /// A flat launch of vectors of 16 has up to 2^35 elements.
     #[test]
     fn the_head_of_many_elements_stays() {

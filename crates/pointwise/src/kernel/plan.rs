@@ -330,6 +330,42 @@ mod tests {
         assert!(plan(&call(4096, 8192, 1 << 41, Strategy::Direct)).is_err());
     }
 
+    /// The last of a grid's threads would be beyond what 32 bits can count.
+    #[test]
+    fn indices_of_a_grid_with_idle_threads_fit() {
+        let variant = |n, threads| {
+            let call = Call { threads, ..call(4096, 8192, n, Strategy::Direct) };
+            plan(&call).unwrap().variant
+        };
+        let last = (1 << 32) - 1 - 512;
+        assert_eq!([last, last + 1].map(|n| variant(n, 512)), [Variant::Direct, Variant::DirectWide]);
+    }
+
+    #[test]
+    fn more_vectors_than_32_bits_can_count_are_read_element_by_element() {
+        let vectors = (1 << 32) - 1 - u64::from(MAX_STEPS) * 1024;
+        let planned = |n| {
+            let plan = plan(&call(4096, 8192, n, Strategy::RegisterCopy)).unwrap();
+            (plan.strategy, plan.replaced.is_some())
+        };
+        assert_eq!(planned(8 * vectors - 1), (Strategy::RegisterCopy, false));
+        assert_eq!(planned(8 * vectors), (Strategy::ExplicitParallel, true));
+    }
+
+    #[test]
+    fn a_grid_has_fewer_blocks_than_2_to_31() {
+        let blocks = |n| plan(&call(4096, 8192, n, Strategy::Direct)).map(|plan| plan.blocks);
+        assert_eq!(blocks(256 * MAX_BLOCKS).unwrap(), (1 << 31) - 1);
+        assert!(blocks(256 * MAX_BLOCKS + 1).is_err());
+    }
+
+    #[test]
+    fn single_elements_have_no_head() {
+        for strategy in [Strategy::Direct, Strategy::ExplicitParallel] {
+            assert_eq!(plan(&call(4096 + 6, 8192 + 6, 1000, strategy)).unwrap().head, 0);
+        }
+    }
+
     #[test]
     fn tables_are_for_fp8() {
         let bf16 = plan(&call(4096, 8192, 1 << 20, Strategy::Table)).unwrap();
@@ -338,5 +374,8 @@ mod tests {
         fp8.dtype = DType::F8E4M3;
         let fp8 = plan(&fp8).unwrap();
         assert_eq!((fp8.strategy, fp8.threads, fp8.blocks), (Strategy::Table, 128, 129));
+        // Its vectors are as long.
+        let apart = Call { dtype: DType::F8E4M3, ..call(4096, 8192 + 1, 1 << 20, Strategy::Table) };
+        assert_eq!(plan(&apart).unwrap().strategy, Strategy::ExplicitParallel);
     }
 }

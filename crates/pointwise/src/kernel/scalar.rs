@@ -167,6 +167,17 @@ mod tests {
         }
     }
 
+    /// Approximate reciprocals serve no others.
+    #[test]
+    fn a_number_in_a_quotient_is_kept_within_what_its_kernels_serve() {
+        let info = &crate::map_op("div").unwrap().info;
+        let divisor = |dtype| f32::from_word(operand(info, 1, Number::Float(1e-38), dtype).unwrap());
+        for dtype in [DType::F16, DType::F8E4M3, DType::F8E5M2] {
+            assert_eq!(divisor(dtype), 1.0 / (1_u64 << 60) as f32, "{dtype}");
+        }
+        assert_eq!([DType::F32, DType::BF16].map(divisor), [1e-38; 2]);
+    }
+
     #[test]
     fn numbers_within_quotients_give_the_same_ones() {
         gives_the_same_quotients((0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f32()), f16::from_f32);

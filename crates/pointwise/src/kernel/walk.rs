@@ -432,6 +432,38 @@ mod tests {
         assert_eq!(walk(&[4, 8], [&[4, 8], &[8], &[]]).rows(8, aligned).unwrap().dims().len(), 1);
     }
 
+    /// The kernel is given as many dimensions as it has room for.
+    #[test]
+    fn rows_of_many_dimensions_have_no_vectors() {
+        let aligned = |_: usize, _: i64| true;
+        let four = walk(&[2, 3, 4, 16], [&[2, 1, 4, 16], &[1, 3, 1, 16], &[]]);
+        let five = walk(&[2, 3, 4, 5, 16], [&[2, 1, 4, 1, 16], &[1, 3, 1, 5, 16], &[]]);
+        assert_eq!([&four, &five].map(|walk| walk.dims().len()), [MAX_ROW_DIMS, MAX_ROW_DIMS + 1]);
+        assert!(four.rows(8, aligned).is_some() && five.rows(8, aligned).is_none());
+    }
+
+    #[test]
+    fn an_operand_that_is_repeated_is_met_more_than_once() {
+        let bias = walk(&[4, 16], [&[4, 16], &[16], &[]]);
+        assert_eq!([0, 1, 2, 3].map(|k| bias.meets_once(k)), [true, true, false, false]);
+    }
+
+    /// An operand's strides may lead much farther than those of the result.
+    #[test]
+    fn a_walk_is_split_where_one_tensor_alone_reaches_too_far() {
+        let shape = Shape::new(&[4, 3]).unwrap();
+        let mut far = Along::default();
+        (far[0], far[1]) = (1 << 30, 1);
+        let walk = Walk::new(&shape, &[contiguous(&[4, 3]), Along::default(), Along::default(), far]);
+        let mut parts = Vec::new();
+        let mut part = |part: &Walk, start: Places| {
+            parts.push((part.numel(), start));
+            Ok::<(), ()>(())
+        };
+        walk.parts(Limit::STEPS, Places::default(), &mut part).unwrap();
+        assert_eq!(parts, [(6, [0; 4]), (6, [6, 0, 0, 2 << 30])]);
+    }
+
     #[test]
     fn groups_leave_little_over() {
         let divided = |dims: &[usize]| {
