@@ -4,7 +4,7 @@ use pointwise::rope::{
     MropeLayout, MropeSections, OutOfRange, RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopeLayout, RopePairs,
     RopePositions, RopePrecision,
 };
-use pointwise::{DType, Device, Strategy, Stream, Tensor, bf16};
+use pointwise::{DType, Device, Strategy, Stream, Tensor, TensorViewMut, bf16};
 
 use crate::Outcome;
 use crate::logical::Logical;
@@ -64,6 +64,28 @@ pub(crate) fn mistakes(device: &Device) -> Outcome {
         refused("an id", by_ids.clone().run(&q, None), "rows 0 to 5")?;
     }
     by_ids.out_of_range(OutOfRange::Identity).run(&q, None)?;
+    let packed = Tensor::zeros(device, DType::F32, [6, 4, 32])?;
+    let i32s = |values: &[i32]| Tensor::from_slice(device, values, [values.len()]);
+    let (one, whole, late) = (i32s(&[0])?, i32s(&[0, 6])?, i32s(&[1])?);
+    let by_starts = |cu_seqlens: &Tensor, offsets: &Tensor| {
+        let (cu_seqlens, offsets) = (cu_seqlens.view(), Some(offsets.view()));
+        kernel().layout(RopeLayout::Thd).positions(RopePositions::Sequences { cu_seqlens, offsets }).run(&packed, None)
+    };
+    refused("no sequence's end", by_starts(&one, &one), "cu_seqlens")?;
+    let wide = Tensor::zeros(device, DType::I64, [1])?;
+    refused("offsets' type", by_starts(&whole, &wide), "beside cu_seqlens")?;
+    by_starts(&whole, &one)?;
+    if device.is_cpu() {
+        refused("a late sequence", by_starts(&whole, &late), "rows 0 to 5")?;
+        let (below, behind) = (i32s(&[0, 1, 2, 3, 4, -1])?, i32s(&[0, 1])?);
+        refused("a negative id", kernel().positions(RopePositions::Ids(below.view())).run(&q, None), "rows 0 to 5")?;
+        let offsets = RopePositions::BatchOffsets(behind.view());
+        refused("an offset", kernel().positions(offsets).run(&q, None), "rows 0 to 5")?;
+    }
+    let each = Tensor::zeros(device, DType::F32, [2, 6, 16])?;
+    let by_token = RopeKernel::new(RopeAngles::Tables { cos: each.view(), sin: each.view() }, RopePairs::Half);
+    by_token.run(&q, None)?;
+    refused("places of tokens", by_token.positions(RopePositions::Offset(1)).run(&q, None), "a row for each token")?;
     let mut moved = q.try_clone()?;
     let to_half = RopeKernel::new(angles.of("hf"), RopePairs::InterleavedToHalf);
     let result = to_half.run_inplace(&mut moved, None);
@@ -71,6 +93,14 @@ pub(crate) fn mistakes(device: &Device) -> Outcome {
     let mut target = q.try_clone()?;
     let result = kernel().run_into(&q, Some(k.view()), &mut target, None);
     refused("an output", result.map(|()| (target, None)), "give both")?;
+    let mut target = q.try_clone()?;
+    let strides = k.shape().contiguous_strides();
+    for (over, words) in [(q.device_ptr(), "an input and an output"), (target.device_ptr(), "the outputs")] {
+        // SAFETY: as many elements as k has of a tensor that has more; the call is refused before it writes.
+        let k_out = unsafe { TensorViewMut::from_raw_parts(device, over, DType::F32, k.shape(), &strides) }?;
+        let result = kernel().run_into(&q, Some(k.view()), &mut target, Some(k_out));
+        refused(words, result.map(|()| (k.try_clone().unwrap(), None)), words)?;
+    }
     let scalar = Tensor::zeros(device, DType::F32, Vec::new())?;
     refused(
         "a scalar table",

@@ -310,3 +310,31 @@ pub(super) fn host_sequences(starts: &TensorView<'_>, offsets: Option<&TensorVie
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Heads of 8 lanes of q and of k in rows of 32 elements, the last ones of which are nobody's.
+    #[test]
+    fn heads_of_one_buffer_lie_apart_where_they_share_no_lane() {
+        let buffer = vec![0.0_f32; 6 * 32];
+        let heads = |at: usize, heads: usize, strides: [i64; 3]| {
+            let first = buffer[at..].as_ptr();
+            // SAFETY: 4 rows of the buffer's 6, of which nothing is read.
+            unsafe { TensorView::from_raw_parts(&Device::cpu(), first, DType::F32, [4, heads, 8], &strides) }.unwrap()
+        };
+        let rows = [32, 8, 1];
+        let q = heads(0, 2, rows);
+        let are_apart = |k: TensorView<'_>| [apart(&q, &k, "").is_ok(), apart(&k, &q, "").is_ok()];
+        for (at, k_heads) in [(16, 1), (16, 2), (24, 1)] {
+            assert_eq!(are_apart(heads(at, k_heads, rows)), [true; 2], "{k_heads} from {at}");
+        }
+        for (at, k_heads) in [(0, 1), (8, 1), (15, 1), (17, 2), (24, 2), (16, 3)] {
+            assert_eq!(are_apart(heads(at, k_heads, rows)), [false; 2], "{k_heads} from {at}");
+        }
+        // Rows of another length, and lanes that lie backwards, the last of them among those of q.
+        assert_eq!(are_apart(heads(16, 1, [40, 8, 1])), [false; 2]);
+        assert_eq!(are_apart(heads(20, 1, [32, 8, -1])), [false; 2]);
+    }
+}

@@ -305,7 +305,7 @@ pub(super) fn entry(plan: &RopePlan, source: Source, dtype: DType) -> Option<&'s
 
 #[cfg(test)]
 mod tests {
-    use pointwise_core::rope::{Count, Side};
+    use pointwise_core::rope::{Count, INTERLEAVED_IN, INTERLEAVED_OUT, Side};
 
     use super::*;
     use crate::rope::RopeLayout;
@@ -430,6 +430,101 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What the other templates have no code for.
+    #[test]
+    fn each_template_takes_the_calls_it_serves() {
+        let template = |source, half, flags| {
+            let mut walk = contiguous(RopeLayout::Bshd, [1, 512, 32, 8]);
+            (walk.half, walk.pair_lanes, walk.rest_at, walk.rest_lanes) = (half, half, 2 * half, 128 - 2 * half);
+            walk.flags |= flags;
+            match on_an_h200(&Settings::default(), source, DType::BF16, &mut walk).unwrap().template {
+                Template::Shared => "shared",
+                Template::Solo(_) => "solo",
+                Template::Whole(_) => "whole",
+            }
+        };
+        for flags in [0, IDS, NEIGHBOURS] {
+            assert_eq!([Source::Hf, Source::OwnTables].map(|of| template(of, 64, flags)), ["solo", "whole"], "{flags}");
+        }
+        for (half, flags) in [(32, 0), (64, IDS | NEIGHBOURS), (64, BATCH_OFFSETS)] {
+            assert_eq!([Source::Hf, Source::OwnTables].map(|of| template(of, half, flags)), ["solo"; 2], "{flags}");
+        }
+        for flags in [SEQUENCES, AXES | IDS, INTERLEAVED_IN, INTERLEAVED_OUT] {
+            assert_eq!([Source::Hf, Source::OwnTables].map(|of| template(of, 64, flags)), ["shared"; 2], "{flags}");
+        }
+    }
+
+    #[test]
+    fn offsets_have_32_bits() {
+        let most = i64::from(u32::MAX);
+        assert_eq!(offsets([3, 4], [80, 8], 8, 64), Some([10, 1]));
+        assert_eq!([0, 1].map(|last| offsets([2], [most], 1, last)), [Some([u32::MAX]), None]);
+        assert_eq!(offsets([2, 2], [most - 8, 16], 1, 0), None);
+        // A dimension of one has no step.
+        assert_eq!([1, 2].map(|dim| offsets([dim], [-8], 8, 0)), [Some([0]), None]);
+    }
+
+    #[test]
+    fn vectors_are_aligned_in_every_tensor_and_table() {
+        let fit = |walk: &RopeWalk, at: [usize; 6]| {
+            let [qx, qy, kx, ky, first, second] = at.map(std::ptr::without_provenance_mut::<u8>);
+            let (ids, starts) = (std::ptr::null(), std::ptr::null());
+            let pointers = &Pointers { qx, qy, kx, ky, ids, starts, first, second };
+            let (dtype, source) = (DType::BF16, Source::OwnTables);
+            let call = Planned { multiprocessors: 132, l2_bytes: 60 << 20, dtype, source, pointers };
+            [vectors_fit(8, &call, walk), angles_fit(8, &call, walk)]
+        };
+        let walk = contiguous(RopeLayout::Bshd, [2, 3, 4, 4]);
+        assert_eq!(fit(&walk, [4096; 6]), [true; 2]);
+        for tensor in 0..6 {
+            let mut at = [4096; 6];
+            at[tensor] += 8;
+            assert_eq!(fit(&walk, at), [tensor >= 4, tensor < 4], "{tensor}");
+        }
+        for dim in 0..3 {
+            for end in 0..4 {
+                let mut walk = walk;
+                let RopeWalk { q, k, .. } = &mut walk;
+                [&mut q.input, &mut q.output, &mut k.input, &mut k.output][end][dim] += 4;
+                assert_eq!(fit(&walk, [4096; 6]), [false, true], "{end} {dim}");
+            }
+        }
+        for table in 0..2 {
+            let mut walk = walk;
+            [&mut walk.first, &mut walk.second][table][1] += 4;
+            assert_eq!(fit(&walk, [4096; 6]), [true, false], "{table}");
+        }
+    }
+
+    /// The backward pass is none.
+    #[test]
+    fn plain_calls_multiply_by_nothing() {
+        let walk = RopeWalk { factor: 1.0, sin_sign: 1.0, ..contiguous(RopeLayout::Bshd, [2, 3, 4, 4]) };
+        assert!(is_plain(&walk));
+        let changes: [fn(&mut RopeWalk); 4] = [
+            |walk| walk.factor = 2.0,
+            |walk| walk.sin_sign = -1.0,
+            |walk| walk.q.scale = 2.0,
+            |walk| {
+                walk.k.scale = 2.0;
+            },
+        ];
+        for (k, change) in changes.into_iter().enumerate() {
+            let mut walk = walk;
+            change(&mut walk);
+            assert!(!is_plain(&walk), "{k}");
+        }
+        assert!(is_plain(&RopeWalk { k: Side::default(), ..walk }));
+    }
+
+    #[test]
+    fn a_threads_heads_are_as_far_apart_as_there_are_groups() {
+        let mut walk = contiguous(RopeLayout::Bshd, [1, 3, 5, 2]);
+        walk.q.output[2] = 256;
+        group(&mut walk, 2);
+        assert_eq!((walk.q.groups, walk.q.step, walk.k.groups, walk.k.step), (3, [3 * 128, 3 * 256], 1, [128; 2]));
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn solo_side(side: &Side, vector: u32, walk: &RopeWalk) -> Option<SoloSide> {
 mod tests {
     use std::collections::HashSet;
 
-    use pointwise_core::rope::{Count, RopeWalk, TOKENS_INNER};
+    use pointwise_core::rope::{Count, RopeWalk, Side, TOKENS_INNER};
 
     use super::super::tests::{SHAPES, side};
     use super::{CHUNK, solo};
@@ -193,5 +193,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Wherever its lanes are in a head, the last of them counts.
+    #[test]
+    fn solo_leaves_offsets_beyond_32_bits_to_others() {
+        let reach = |stride: u32, [rotated_at, rest_at]: [u32; 2]| {
+            let strides = [0, 8 * i64::from(stride), 0];
+            let q = Side { input: strides, output: strides, ..side(1, 1) };
+            let walk = RopeWalk {
+                q,
+                tokens: 2,
+                seq: Count::new(2),
+                half: 32,
+                rest_lanes: 64,
+                rotated_at,
+                rest_at,
+                ..RopeWalk::default()
+            };
+            solo(128, u32::MAX, 8, &walk).is_some()
+        };
+        for lanes in [[0, 64], [64, 0]] {
+            assert_eq!([16, 15].map(|rest| reach(u32::MAX - rest, lanes)), [true, false], "{lanes:?}");
+        }
+        let many = |tokens| {
+            let walk = RopeWalk { q: side(16, 1), tokens, seq: Count::new(tokens), half: 64, ..RopeWalk::default() };
+            solo(128, u32::MAX, 8, &walk).is_some()
+        };
+        assert_eq!([(1 << 26) - 1, 1 << 26].map(many), [true, false]);
     }
 }

@@ -164,10 +164,12 @@ fn side(side: &Side, vector: u32, walk: &RopeWalk) -> Option<WholeSide> {
 mod tests {
     use std::collections::HashSet;
 
-    use pointwise_core::rope::{Count, IDS, RopeWalk};
+    use pointwise_core::DType;
+    use pointwise_core::rope::{Count, IDS, RopeWalk, WIDE_IDS};
 
     use super::super::tests::{SHAPES, side};
-    use super::{MOST_ROWS, merged, whole};
+    use super::super::{Planned, Pointers, Settings, Source};
+    use super::{MOST_ROWS, merged, plan, whole};
 
     fn walk(batch: u32, seq: u32, q: u32, k: u32, half: u32) -> RopeWalk {
         RopeWalk {
@@ -222,6 +224,32 @@ mod tests {
         assert!(!one.place([0, rows - 1, layers - 1], threads, [0; 3]).works);
         assert!(whole(128, 8, &walk(2, tokens, 32, 0, 64)).is_none());
         assert!(whole(128, 8, &walk(MOST_ROWS + 1, 1, 1, 0, 64)).is_none());
+    }
+
+    /// The kernel does not ask whether a row is there.
+    #[test]
+    fn rows_are_those_of_the_table() {
+        let (from, to) = (std::ptr::null(), std::ptr::null_mut());
+        let [ids, starts, first, second] = [from; 4];
+        let pointers = &Pointers { qx: from, qy: to, kx: from, ky: to, ids, starts, first, second };
+        let (dtype, source) = (DType::BF16, Source::OwnTables);
+        let call = Planned { multiprocessors: 132, l2_bytes: 60 << 20, dtype, source, pointers };
+        let is_served = |offset, rows, flags| {
+            let tables = [0, 64];
+            let walk = RopeWalk { offset, rows, first: tables, second: tables, flags, ..walk(1, 16, 4, 4, 64) };
+            plan(&Settings::default(), &call, &walk).is_some()
+        };
+        assert_eq!([15, 16, i64::MAX].map(|rows| is_served(0, rows, 0)), [false, true, true]);
+        assert_eq!([19, 20].map(|rows| is_served(4, rows, 0)), [false, true]);
+        assert!(!is_served(-1, 16, 0));
+        // Of positions that are given it asks, once there is a row.
+        assert_eq!([0, 1].map(|rows| is_served(-1, rows, IDS)), [false, true]);
+    }
+
+    #[test]
+    fn positions_of_64_bits_are_two_words_apart() {
+        let ids = |flags| whole(128, 8, &RopeWalk { ids: [6, 1], flags, ..walk(2, 6, 4, 0, 64) }).unwrap().0.ids;
+        assert_eq!([IDS, IDS | WIDE_IDS].map(ids), [[6, 1], [12, 2]]);
     }
 
     #[test]
