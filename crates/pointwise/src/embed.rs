@@ -348,6 +348,14 @@ mod tests {
         assert!(kernels.contains("c") && !kernels.contains("d") && !kernels.contains(""));
     }
 
+    /// Machine code runs on devices of its major version that are no older, PTX on all that are no older.
+    #[test]
+    fn a_device_runs_what_is_old_enough() {
+        let serves = |sm, ptx| [80, 86, 89, 90].map(|device| Target::new(sm, ptx, None, b"", &[]).serves(device));
+        assert_eq!(serves(86, (0, 0)), [false, true, true, false]);
+        assert_eq!(serves(86, (7, 1)), [false, true, true, true]);
+    }
+
     #[test]
     fn kernels_that_do_not_wait_are_refused() {
         let why = |sm, text: &str| {

@@ -289,6 +289,12 @@ fn overlaps() {
     let none = all.narrow(0, 1, 0).unwrap();
     assert_eq!(overlap(&none, &none), Overlap::None);
     assert_eq!(overlap(&none, &all), Overlap::None);
+    // Elements of another size, from the same address on.
+    let data = [0_i32; 4];
+    // SAFETY: 8 and 16 bytes of `data`.
+    let [short, long] = [DType::I16, DType::I32]
+        .map(|dtype| unsafe { TensorView::from_raw_parts(&CPU, data.as_ptr(), dtype, [4], &[1]) }.unwrap());
+    assert_eq!([overlap(&short, &long), overlap(&long, &short)], [Overlap::Partial; 2]);
     // The stride of a dimension of one element is of no account.
     let row = all.narrow(0, 1, 1).unwrap();
     let same = all.select(0, 1).unwrap().unsqueeze(0).unwrap();

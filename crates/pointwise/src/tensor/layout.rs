@@ -352,6 +352,9 @@ mod tests {
         assert_eq!(Layout::contiguous(shape).reach(), None);
         let shape = Shape::new(&[3]).unwrap();
         assert!(Layout::strided(shape, &[i64::MAX]).is_err());
+        // Bytes of elements of 8 each are counted in as many bits.
+        let two = Shape::new(&[2]).unwrap();
+        assert_eq!([2, 1].map(|below| Layout::strided(two, &[(1 << 60) - below]).is_ok()), [true, false]);
         assert!(Layout::strided(shape, &[1, 1]).is_err());
     }
 

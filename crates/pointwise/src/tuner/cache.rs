@@ -369,6 +369,10 @@ mod tests {
             let (choices, warnings) = read(&file);
             assert_eq!((choices.len(), warnings.len()), (1, 1), "{name}: {value}");
         }
+        // As many bytes as a UUID has, which are no digits.
+        let foreign = device.replacen(&"ab".repeat(16), &format!("a{}b", "é".repeat(15)), 1);
+        fs::write(&file, bad("threads", json!(64)).to_string().replace(&device, &foreign)).unwrap();
+        assert_eq!(read(&file).1.len(), 2);
     }
 
     /// Writers at once lose nothing, and a reader never sees half a file.

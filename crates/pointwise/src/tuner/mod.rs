@@ -278,3 +278,43 @@ impl Tuner {
 fn op_name(info: &OpInfo) -> String {
     format!("{} {}", info.kind.name(), info.name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(driver: (u32, u32), uuid: u8) -> DeviceInfo {
+        DeviceInfo {
+            name: "A device".to_owned(),
+            sm: 90,
+            multiprocessors: 132,
+            shared_bytes: 228 << 10,
+            l2_bytes: 60 << 20,
+            memory_bytes: 80 << 30,
+            driver,
+            dependent_launch: true,
+            uuid: [uuid; 16],
+        }
+    }
+
+    #[test]
+    fn a_choice_is_for_calls_like_the_one_measured() {
+        let info = |name| &crate::UNARY.iter().find(|def| def.info.name == name).unwrap().info;
+        let (silu, ours, aligned) = (info("silu"), device((13, 1), 1), Lies::Aligned);
+        let mut tuner = Tuner::in_memory();
+        let choice = Choice { strategy: Strategy::Direct, threads: 256, vectors_per_thread: None, microseconds: 2.5 };
+        tuner.keep(op_name(silu), &ours, (DType::BF16, aligned, 1000), choice);
+        let finds = |op, device: &DeviceInfo, dtype, lies, n| {
+            let place = Place::new(device, dtype, lies, n);
+            tuner.choices(op).0.iter().any(|(at, found)| *at == place && *found == choice)
+        };
+        let sizes = [511, 512, 1023, 1024].map(|n| finds(silu, &ours, DType::BF16, aligned, n));
+        assert_eq!(sizes, [false, true, true, false]);
+        assert!(!finds(info("exp"), &ours, DType::BF16, aligned, 1000));
+        assert!(!finds(silu, &ours, DType::F16, aligned, 1000));
+        assert!(!finds(silu, &ours, DType::BF16, Lies::Unaligned, 1000));
+        for other in [device((13, 0), 1), device((13, 1), 2)] {
+            assert!(!finds(silu, &other, DType::BF16, aligned, 1000));
+        }
+    }
+}
