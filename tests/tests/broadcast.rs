@@ -176,5 +176,23 @@ fn plans_of_tables() {
     assert_eq!((scaled.strategy, scaled.replaced.is_some()), (Strategy::RegisterCopy, true));
     let turned = y.view().transpose(0, 1).unwrap();
     let strided = kernels::div().strategy(table).plan(turned, turned, &zeros(DType::F8E5M2, &[32, 4])).unwrap();
-    assert_eq!((strided.strategy, strided.replaced.is_some()), (Strategy::Direct, true));
+    assert_eq!((strided.strategy, strided.threads, strided.replaced.is_some()), (Strategy::Direct, 128, true));
+}
+
+#[test]
+fn plans_of_dropout() {
+    let device = Device::cpu();
+    let zeros = |dtype| Tensor::zeros(&device, dtype, [128]).unwrap();
+    let (x, y, mask) = (zeros(DType::BF16), zeros(DType::BF16), zeros(DType::Bool));
+    let plan = |at, mask_at| {
+        let [x, y, mask] = [(&x, at), (&y, at), (&mask, mask_at)].map(|(of, at)| of.view().narrow(0, at, 100).unwrap());
+        let plan = kernels::dropout(0.5).plan(x, y, Some(mask)).unwrap();
+        (plan.strategy, plan.head)
+    };
+    // A mask's vectors begin where the operand's do: behind the head.
+    let single = (Strategy::ExplicitParallel, 0);
+    assert_eq!([plan(0, 0), plan(0, 8)], [(Strategy::RegisterCopy, 0), single]);
+    assert_eq!([plan(3, 11), plan(3, 0)], [(Strategy::RegisterCopy, 5), single]);
+    let threads = |strategy| kernels::dropout(0.5).strategy(strategy).threads(1024).plan(&x, &y, None).unwrap().threads;
+    assert_eq!([Strategy::RegisterCopy, Strategy::Direct].map(threads), [512, 1024]);
 }

@@ -78,6 +78,16 @@ fn outputs_of_several_operands() {
     let error = ops::mul_into(a, 2.0, b).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
     assert_eq!(memory, [1.0; 9]);
+    // A mask over the result, of elements as small.
+    let x = Tensor::zeros(&device, DType::F8E4M3, [9]).unwrap();
+    let bytes = [1_u8; 9];
+    let [y, mask] = [DType::F8E4M3, DType::Bool].map(|dtype| {
+        // SAFETY: the 9 bytes, which nothing else uses; the call below does not write.
+        unsafe { pointwise::TensorViewMut::from_raw_parts(&device, bytes.as_ptr(), dtype, [9], &contiguous) }.unwrap()
+    });
+    let error = kernels::dropout(1.0).run_with_mask_into(&x, y, mask, Philox::new(1)).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
+    assert_eq!(bytes, [1; 9]);
 }
 
 #[test]

@@ -141,6 +141,9 @@ fn values_of_mixed_types() {
     assert_eq!((y.shape().to_vec(), y.to_vec::<f32>().unwrap()), (vec![2, 3], vec![0.5, 1.0, 2.0, 1.0, 2.0, 4.0]));
     let y = ops::mul(column.view().expand([2, 3]).unwrap(), &of(&[0.5_f32, 1.0, 2.0])).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [0.5, 1.0, 2.0, 1.0, 2.0, 4.0]);
+    // Of its repeated elements the result has as many as it, though one is converted.
+    let y = ops::mul(of(&[3_u8]).view().expand([2, 2]).unwrap(), &of(&[0.5_f32])).unwrap();
+    assert_eq!((y.shape().to_vec(), y.to_vec::<f32>().unwrap()), (vec![2, 2], vec![1.5; 4]));
 }
 
 #[test]
@@ -243,7 +246,9 @@ fn powers_with_numbers() {
     assert_eq!(ops::pow(&of(&[4_u8]), 0.5).unwrap().to_vec::<f32>().unwrap(), [2.0]);
     assert_eq!(ops::pow(&of(&[true]), 2).unwrap().to_vec::<i64>().unwrap(), [1]);
     assert_eq!(ops::pow(&of(&[true, false]), true).unwrap().to_vec::<bool>().unwrap(), [true, false]);
-    assert!(ops::pow(&ints, -1).unwrap_err().to_string().contains("negative integer powers"));
+    for whole in [&ints, &of(&[true, false])] {
+        assert!(ops::pow(whole, -1).unwrap_err().to_string().contains("negative integer powers"));
+    }
     assert_eq!(ops::pow(&ints, -1.0).unwrap().to_vec::<f32>().unwrap()[1], -0.5);
     // Into a tensor, and in place.
     let mut y = zeros(DType::F32, &[4]);
