@@ -234,6 +234,8 @@ mod tests {
         let off = Elements::Float(vec![0.0, f64::from(1.0_f32.next_up()), 2.0]);
         let verdict = compare(DType::F32, Accuracy::Ulp(1.0), &off, &exact, &x);
         assert!(verdict.fault.is_none() && verdict.error == Some(1.0));
+        let more = compare(DType::F32, Accuracy::Ulp(0.9), &off, &exact, &x);
+        assert!(more.fault.unwrap().starts_with("1 of 3 results beyond 0.9 ULP"));
         let fault = compare(DType::F32, Accuracy::Exact, &off, &exact, &x).fault.unwrap();
         assert!(fault.starts_with("1 of 3 results beyond 0.5 ULP; the worst: x = 1.0 gives"), "{fault}");
         let share = compare(DType::F16, Accuracy::Ulp(1.0), &Elements::Float(vec![0.0, 1.0009765625, 2.0]), &exact, &x);

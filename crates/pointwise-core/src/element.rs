@@ -118,3 +118,18 @@ pub mod ty {
     pub use crate::fp8::{F8E4M3 as f8e4m3, F8E5M2 as f8e5m2};
     pub use core::primitive::{f32, i8, i16, i32, i64, u8};
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kernels of others may have written any byte.
+    #[test]
+    fn every_byte_but_zero_is_true() {
+        for byte in 0..=u8::MAX {
+            let (value, is_true) = (Bool(byte), byte != 0);
+            assert_eq!((value.widen(), value.to_f64()), (Logic(is_true), f64::from(u8::from(is_true))), "{byte}");
+            assert_eq!(Bool::narrow(value.widen()), Bool(u8::from(is_true)), "{byte}");
+        }
+    }
+}

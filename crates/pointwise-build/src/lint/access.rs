@@ -55,6 +55,7 @@ mod tests {
         assert_eq!(of("ld.b32"), Some((None, false, 32)));
         assert_eq!(of("atom.global.add.u32"), Some((Some("global"), false, 32)));
         assert_eq!(of("ld.global.v8.b4294967295"), Some((Some("global"), false, u32::MAX)));
+        assert_eq!(of("ldu.global.u32"), Some((Some("global"), true, 32)));
         assert_eq!(of("add.rn.f32"), None);
         assert_eq!(of("cvta.to.global.u64"), None);
     }

@@ -33,9 +33,16 @@ fn declarations() {
     assert_eq!(declared(".shared .align 16 .b8 table[256];"), []);
     assert_eq!(declared(".extern .func panic_bounds_check\n(\n.param .b64 p\n)\n;"), [Rule::Extern]);
     assert_eq!(declared(".extern .shared .align 16 .b8 dynamic[];"), []);
+    assert_eq!(declared(".extern .entry elsewhere();"), [Rule::Extern]);
     assert_eq!(declared(".visible .func helper()\n{\nret;\n}"), [Rule::Function]);
     assert_eq!(declared(".global .align 1 .b8 message[2] = {1, 2};"), [Rule::Data]);
     assert_eq!(declared(".const .align 4 .b32 x;"), [Rule::Data]);
+}
+
+#[test]
+fn data_of_an_entry() {
+    assert_eq!(body(".global .align 4 .b32 x;"), [Rule::Data]);
+    assert_eq!(body(".const .align 4 .b32 x;"), [Rule::Data]);
 }
 
 #[test]

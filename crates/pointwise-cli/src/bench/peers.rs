@@ -284,6 +284,12 @@ mod tests {
         report.rows[0].times.busy.as_mut().unwrap().spread.p10_us = 8.1;
         peers.join(&mut report);
         assert!(!report.rows[0].best(Clock::Busy).unwrap().tie, "the peer's median lies below our 10th percentile");
+        report.rows[0].times.busy.as_mut().unwrap().spread = Spread { us: 8.4, p10_us: 7.9, p90_us: 8.5 };
+        peers.join(&mut report);
+        assert!(!report.rows[0].best(Clock::Busy).unwrap().tie, "our median lies above the peer's 90th percentile");
+        // Peers run on GPUs: the clock's times on the CPU are beside none.
+        report.rows[0].times.cold = None;
+        assert!(report.rows[0].times.warm.is_some() && report.rows[0].spread(Clock::Warm).is_none());
     }
 
     #[test]
