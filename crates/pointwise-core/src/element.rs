@@ -9,8 +9,9 @@ use crate::dtype::DType;
 use crate::fp8::{F8E4M3, F8E5M2};
 use crate::num::{Coarse, Logic, Rough, Value};
 
-/// A storage type. Conversion to the compute type is exact; conversion back rounds once, to nearest even.
-pub trait Element: Copy + Send + Sync + 'static {
+/// A storage type: one of this crate, for loops and kernels read and write memory as of these. Conversion to the compute
+/// type is exact; conversion back rounds once, to nearest even.
+pub trait Element: Copy + Send + Sync + 'static + sealed::Sealed {
     /// The type as a value.
     const DTYPE: DType;
     /// The type formulas are evaluated in.
@@ -25,6 +26,10 @@ pub trait Element: Copy + Send + Sync + 'static {
     /// One rounding, by the rules of [`Element::narrow`]; integers truncate and saturate.
     #[cfg(not(target_arch = "nvptx64"))]
     fn from_f64(value: f64) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
 }
 
 /// How the result of a formula on `E`s is stored: a compute value as `E`, a `bool` as [`Bool`].
@@ -51,6 +56,8 @@ pub struct Bool(pub u8);
 
 macro_rules! element {
     ($($t:ty, $dtype:ident => $compute:ty: $widen:expr, $narrow:expr; $to_f64:expr, $from_f64:expr;)*) => { $(
+        impl sealed::Sealed for $t {}
+
         impl Element for $t {
             const DTYPE: DType = DType::$dtype;
             type Compute = $compute;

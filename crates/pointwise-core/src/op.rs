@@ -174,7 +174,8 @@ impl Word for crate::num::Stepped {
 
 /// An op of a table: what the macros [`crate::unary_ops`] and its siblings implement beside the op trait.
 pub trait TableOp: Copy {
-    /// The row, as data.
+    /// The row, as data. Where it says something else of operands and result than the op trait's impl, the host's loops
+    /// for the op do not compile.
     const INFO: OpInfo;
     /// The op with the parameters of a call.
     fn from_words(words: Words) -> Self;

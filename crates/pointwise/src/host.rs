@@ -28,6 +28,29 @@ macro_rules! include_kernels {
 /// pointwise::include_kernels!();
 /// my_kernels::my_ops!(pointwise::host_unary);
 /// ```
+///
+/// The type of an op is to be what its row made it. One whose [`TableOp`](pointwise_core::TableOp) says something else
+/// of its formula, for which tensors of the wrong size would be made, does not compile:
+///
+/// ```compile_fail
+/// use pointwise_core::op::Words;
+/// use pointwise_core::{OpInfo, Real, ResultType, TableOp, UnaryOp, family::unary::Relu};
+///
+/// #[derive(Clone, Copy)]
+/// pub struct Same;
+/// impl TableOp for Same {
+///     const INFO: OpInfo = OpInfo { result: ResultType::Bool, ..<Relu as TableOp>::INFO };
+///     fn from_words(_: Words) -> Self { Same }
+/// }
+/// impl<T: Real> UnaryOp<T> for Same {
+///     type Output = T; // and no bool
+///     fn apply(self, x: T) -> T { x }
+/// }
+///
+/// static KERNELS: pointwise::embed::Kernels = pointwise::embed::Kernels::empty("none are needed");
+/// pointwise::host_unary! { same: Same (x: Real) -> T, [f32], Exact => x; }
+/// # fn main() { assert!((definitions::same.cpu)(pointwise::DType::F32).is_some()); }
+/// ```
 #[macro_export]
 macro_rules! host_unary {
     ($($rows:tt)*) => {

@@ -45,10 +45,17 @@ macro_rules! arities {
             E: Element,
             O: TableOp + $($bound)*,
         {
+            const { assert!(is_true_of::<E, map::$Map<E, O>>(&O::INFO), "the row says something else of its op") };
             // SAFETY: the caller's contract.
             unsafe { run::<map::$Map<E, O>>(operands, y, step, n, words, draw) }
         }
     )* };
+}
+
+/// Whether a row says of its op what is so: tensors are made and checked by what it says, loops go by what is so.
+/// Anybody may implement [`TableOp`].
+const fn is_true_of<E: Element, M: Map>(info: &OpInfo) -> bool {
+    info.operands.len() == M::OPERANDS && info.result.of(E::DTYPE) as u8 == M::R::DTYPE as u8
 }
 
 /// The unary op `O` on elements `E`.
@@ -60,6 +67,7 @@ where
     E: Element,
     O: TableOp + UnaryOp<E::Compute, Output: Store<E>>,
 {
+    const { assert!(is_true_of::<E, map::Unary<E, O>>(&O::INFO), "the row says something else of its op") };
     // What concerns the sign of 16 bits alone needs no conversion.
     let bits = |word: u64| [operands[0], Source { word: Some(word), ..operands[0] }, operands[2]];
     // SAFETY: the caller's contract; 16-bit floats are as large and aligned as integers, and the op gives such again.
