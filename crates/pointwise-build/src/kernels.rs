@@ -168,6 +168,15 @@ impl Kernels {
             }
             self.take(&mut found, sm, light[target], &texts)?;
         }
+        if self.expected.is_none() && found.targets.iter().all(|target| target.modules.is_empty()) {
+            return Err(Error::Output {
+                kernel_crate,
+                sm: *oldest,
+                why: "it exports no kernel: hand each table to its visitor, as in \
+                      my_ops!(pointwise_device::export_unary)"
+                    .to_owned(),
+            });
+        }
         if !cubins.is_empty() {
             let ptxas = ptxas::find().map_err(|error| match error {
                 Error::NoPtxas { tried, .. } => Error::NoPtxas { tried, wanted: cubins.clone() },
@@ -250,6 +259,15 @@ impl Kernels {
         let path = in_package(&self.path);
         if !path.join("Cargo.toml").is_file() {
             return Err(Error::NoKernelCrate { path });
+        }
+        let package = env::var_os("CARGO_MANIFEST_DIR").and_then(|package| fs::canonicalize(package).ok());
+        if fs::canonicalize(&path).ok().is_some_and(|path| Some(path) == package) {
+            // Its build script would run for the kernels, too, and so on without end.
+            return Err(Error::Settings(format!(
+                "the kernel crate cannot be {}, the package that is being built: kernels are a crate of their own, in \
+                 a folder such as kernels",
+                path.display()
+            )));
         }
         std::path::absolute(&path).map_err(Error::io("cannot find", &path))
     }

@@ -177,6 +177,10 @@ fn expectations_and_promises_are_checked() {
     let found = broken(&kernels.clone().features([""; 0]).features([""; 0]));
     assert_eq!(found, [(name("increment"), Rule::Twice), (name("wait"), Rule::Twice)]);
 
+    // Tables that nothing exports.
+    let none = kernels.clone().features(["none"]).compile().unwrap_err();
+    assert!(matches!(&none, Error::Output { why, .. } if why.contains("exports no kernel")), "{none}");
+
     // A compiler that refuses the crate: its words are in the message.
     let refused = kernels.features(["no-such-feature"]).compile().unwrap_err();
     assert!(matches!(&refused, Error::Compile { log, .. } if log.contains("no-such-feature")), "{refused}");
@@ -193,6 +197,9 @@ fn settings_that_make_no_sense() {
     };
     let error = |kernels: Kernels| kernels.compile_with(&toolchain).unwrap_err().to_string();
     assert!(error(Kernels::new("/nowhere/kernels")).contains("no kernel crate at /nowhere/kernels"));
+    for package in [".", "src/..", env!("CARGO_MANIFEST_DIR")] {
+        assert!(error(Kernels::new(package)).contains("kernels are a crate of their own"), "{package}");
+    }
     assert!(error(fixture("settings").targets([])).starts_with("no targets"));
     assert!(error(fixture("settings").cubins([80])).contains("add 80 to the targets"));
 }

@@ -116,6 +116,12 @@ impl fmt::Display for Rule {
             Rule::ReadOnlyLoad => f.write_str("a load through the read-only path"),
             Rule::Target { asked } => write!(f, "not for the target {asked}"),
             Rule::Version { newest } => write!(f, "needs a newer driver than .version {}.{}", newest.0, newest.1),
+            // The shared memory of tables is `kernel_crate!`'s.
+            Rule::Barriers { declared: 0, found } => write!(
+                f,
+                "{found} barrier(s), but no shared memory; does the kernel crate's root call \
+                 pointwise_device::kernel_crate!()?"
+            ),
             Rule::Barriers { declared, found } => write!(f, "{found} barrier(s) instead of {declared}"),
             Rule::NoVectorLoad => f.write_str("no load of 16 bytes from global memory"),
             Rule::NoVectorStore => f.write_str("no store of a vector to global memory"),

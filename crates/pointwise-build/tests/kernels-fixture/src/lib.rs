@@ -12,7 +12,7 @@ fn index() -> usize {
     unsafe { _block_idx_x() as usize * _block_dim_x() as usize + _thread_idx_x() as usize }
 }
 
-#[cfg(not(any(feature = "more", feature = "broken")))]
+#[cfg(not(any(feature = "more", feature = "broken", feature = "none")))]
 mod base {
     /// `to[0] = from[0] + 1`.
     ///
