@@ -10,6 +10,7 @@ use crate::{Device, Shape};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a call failed. Small (one pointer), so that results stay cheap on the launch path.
+#[derive(Clone, PartialEq)]
 pub struct Error(Box<ErrorKind>);
 
 /// The causes an [`Error`] can have.

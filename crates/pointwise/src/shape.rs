@@ -144,6 +144,22 @@ impl<const N: usize> PartialEq<[usize; N]> for Shape {
     }
 }
 
+impl PartialEq<Vec<usize>> for Shape {
+    fn eq(&self, other: &Vec<usize>) -> bool {
+        self.dims() == other
+    }
+}
+
+/// `for dim in tensor.shape()`, which a slice's own iterator does not reach.
+impl<'a> IntoIterator for &'a Shape {
+    type Item = &'a usize;
+    type IntoIter = std::slice::Iter<'a, usize>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 /// Steps between neighbours along each dimension, in elements. Reads like a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Strides {

@@ -35,6 +35,27 @@ fn round_trip<T: Scalar + PartialEq + std::fmt::Debug>(data: &[T]) {
 }
 
 #[test]
+fn shapes_read_like_lists() {
+    let x = iota(&[2, 3]);
+    let mut dims = Vec::new();
+    for &dim in x.shape() {
+        dims.push(dim);
+    }
+    assert_eq!(dims, [2, 3]);
+    assert_eq!(*x.shape(), dims);
+    assert_ne!(*x.shape(), vec![2, 3, 1]);
+}
+
+#[test]
+fn errors_are_kept_and_compared() {
+    let x = iota(&[2, 3]);
+    let error = x.view().select(2, 0).unwrap_err();
+    assert_eq!(error.clone(), error);
+    assert_eq!(x.view().select(2, 0).map(|view| view.numel()), Err(error.clone()));
+    assert_ne!(x.view().select(0, 2).map(|view| view.numel()), Err(error));
+}
+
+#[test]
 fn every_dtype_goes_in_and_comes_out() {
     round_trip(&[1.5_f32, -0.0, f32::INFINITY, f32::MIN_POSITIVE, 7.0]);
     round_trip(&[1.5, -2.0, 65504.0].map(f16::from_f32));
