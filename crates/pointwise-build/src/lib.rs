@@ -6,7 +6,8 @@
 //! pointwise_build::Kernels::new("kernels").build();
 //! ```
 //!
-//! The host crate includes the result, a `Kernels { .. }` expression whose types it brings into scope:
+//! The host crate includes the result with `pointwise::include_kernels!()`, which is a `Kernels { .. }` expression and
+//! its types:
 //!
 //! ```ignore
 //! use pointwise::embed::*;
