@@ -22,10 +22,18 @@ pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
     say(out, "pointwise", &[env!("CARGO_PKG_VERSION").to_owned()])?;
 
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    say(out, "cpu", &[format!("{threads} threads, {}", cpu_features())])?;
-    if let Some(level) = std::env::var_os("POINTWISE_CPU").filter(|level| level != "baseline" && level != "avx2") {
-        advice.push(format!("POINTWISE_CPU={} is neither baseline nor avx2 and changes nothing.", level.display()));
+    let mut lines = vec![format!("{threads} threads, {}", cpu_features())];
+    match std::env::var_os("POINTWISE_CPU") {
+        Some(level) if level == "baseline" || level == "avx2" => {
+            lines.push(format!("POINTWISE_CPU={}: ops use no newer instructions", level.display()));
+        }
+        Some(level) => {
+            let level = one_line(&level.display().to_string());
+            advice.push(format!("POINTWISE_CPU={level} is neither baseline nor avx2 and changes nothing."));
+        }
+        None => {}
     }
+    say(out, "cpu", &lines)?;
     smoke(&Device::cpu())?;
     works.push("ops on the CPU".to_owned());
 

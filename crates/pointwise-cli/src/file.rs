@@ -75,8 +75,9 @@ fn open(path: &Path) -> Result<(File, u64, Metadata)> {
     let start = LENGTH + length;
     let expected = start.checked_add(header.data_len() as u64);
     if expected != Some(size) {
+        let guess = if expected.is_some_and(|bytes| bytes < size) { "is something behind it" } else { "is it cut off" };
         let expected = expected.map_or("more than any file".to_owned(), |bytes| format!("{bytes} bytes"));
-        return Err(broken(format!("its header describes {expected}, but it has {size}; is it cut off?")));
+        return Err(broken(format!("its header describes {expected}, but it has {size}; {guess}?")));
     }
     Ok((file, start, header))
 }

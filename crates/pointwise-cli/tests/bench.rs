@@ -242,6 +242,10 @@ fn calls_that_make_no_sense() {
     folder.run(&["bench", "--device", "gpu"]).fails(2, &["cuda:N"]);
     folder.run(&["bench", "--from", "a.json", "--device", "cpu"]).fails(2, &["--from"]);
     folder.run(&["bench", "--device", "cpu", "--op", "^frobnicate$"]).fails(2, &["no row"]);
+    for bytes in ["0", "1k", "-1"] {
+        let arguments = format!("--max-bytes={bytes}");
+        folder.run(&["bench", "--device", "cpu", &arguments]).fails(2, &["--max-bytes", "number of bytes"]);
+    }
     folder.run(&["bench", "--clock", "sundial"]).fails(2, &["cupti"]);
     folder.run(&["bench", "--device", "cpu", "--clock", "cupti"]).fails(2, &["for GPUs"]);
     folder.run(&["bench", "--device", "cpu", "--libcupti", "x.so"]).fails(2, &["--clock cupti"]);

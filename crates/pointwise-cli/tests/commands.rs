@@ -127,6 +127,17 @@ fn doctor_says_how_to_get_a_compiler() {
 }
 
 #[test]
+fn doctor_says_what_the_loops_may_use() {
+    let folder = Folder::new("doctor-cpu");
+    let said = |level: &str| {
+        let output = folder.command(&["doctor"]).env("POINTWISE_CPU", level).output().unwrap();
+        common::Done::of(output, &["doctor"]).succeeds()
+    };
+    assert!(said("baseline").contains("POINTWISE_CPU=baseline: ops use no newer instructions"));
+    assert!(said("sse").contains("To do: POINTWISE_CPU=sse is neither baseline nor avx2"));
+}
+
+#[test]
 fn tour_checks_every_op() {
     let text = Folder::new("tour").run(&["tour", "--device", "cpu"]).succeeds();
     let row = |name: &str| text.lines().find(|line| line.split_whitespace().next() == Some(name)).map(str::to_owned);

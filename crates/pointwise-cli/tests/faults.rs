@@ -101,7 +101,8 @@ fn files_that_are_not_safetensors() {
     data_fault("long-header", &1000_u64.to_le_bytes(), &["cut off"]);
     data_fault("no-json", &file("nonsense", &[]), &["header"]);
     data_fault("deep-json", &file(&"[".repeat(100_000), &[]), &["header"]);
-    data_fault("too-long", &[good(), vec![0]].concat(), &["bytes"]);
+    data_fault("too-long", &[good(), vec![0]].concat(), &["bytes", "something behind it"]);
+    data_fault("too-short", &good()[..good().len() - 1], &["bytes", "cut off"]);
     let hole = r#"{"x":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#;
     data_fault("hole", &file(hole, &[0; 8]), &["not a safetensors file", "offset"]);
     let short = r#"{"x":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}"#;

@@ -43,7 +43,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) libcupti: Option<PathBuf>,
     /// Shrink rows that move more bytes (of the set sizes: leave out); default: 16 MiB on the CPU, none on a GPU
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bytes)]
     pub(crate) max_bytes: Option<u64>,
 }
 
@@ -54,6 +54,12 @@ pub(crate) enum ClockSource {
     Events,
     /// events, and after that CUPTI's records of what each kernel takes
     Cupti,
+}
+
+/// Of no bytes there would be no tensors to time.
+fn bytes(text: &str) -> Result<u64, String> {
+    let bytes = text.parse().ok().filter(|&bytes| bytes > 0);
+    bytes.ok_or_else(|| "must be a whole number of bytes, 1 or more, such as 16777216".to_owned())
 }
 
 fn regex(text: &str) -> Result<Regex, String> {
