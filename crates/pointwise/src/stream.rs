@@ -16,6 +16,19 @@ use crate::error::{ErrorKind, Result};
 /// tensor on a second stream, you must order the two. Only the first use of a tensor away from its device's own stream,
 /// its drop, and copies to the host are ordered by the crate.
 ///
+/// ```
+/// use pointwise::{Device, Stream, Tensor, kernels};
+///
+/// let device = Device::best()?;
+/// let stream = Stream::new(&device)?;
+/// let x = Tensor::full(&device, -1.0_f32, [1024])?;
+/// let mut y = Tensor::empty(&device, x.dtype(), x.shape())?;
+/// stream.wait_for(&device.stream())?; // which fills `x`
+/// kernels::relu().on(&stream).run_into(&x, &mut y)?;
+/// stream.synchronize()?;
+/// # Ok::<(), pointwise::Error>(())
+/// ```
+///
 /// On devices from sm_90 on, with a driver for CUDA 12.3 or newer, a kernel is launched while the previous one on the
 /// stream is finishing (CUDA's programmatic dependent launch), and waits for it itself before it touches memory: a
 /// chain of short calls takes half the time, in the same order. Graphs then have programmatic edges, which matters to

@@ -11,7 +11,7 @@ impl TensorView<'_> {
     /// A copy of the elements, in row-major order. Waits for the work that writes them.
     ///
     /// # Errors
-    /// Another element type than `T`, and as [`TensorView::to_bytes`].
+    /// Another element type than `T` ([`TensorView::to_dtype`] converts), and as [`TensorView::to_bytes`].
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         if self.dtype() != T::DTYPE {
             return Err(ErrorKind::DType {

@@ -23,6 +23,24 @@ use crate::storage::Storage;
 
 /// An array of numbers on a device, which owns its memory. Its elements lie one after another, the last dimension
 /// innermost; other strides are those of views.
+///
+/// ```
+/// use pointwise::{DType, Device, Tensor, bf16, ops};
+///
+/// let device = Device::cpu();
+/// let x = Tensor::from_slice(&device, &[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])?;
+/// assert_eq!((x.dtype(), x.shape().dims()), (DType::F32, &[2, 3][..]));
+/// // Elements come back as the Rust type of the tensor's; `to_dtype` converts them before.
+/// let h = x.to_dtype(DType::BF16)?;
+/// assert_eq!(h.to_vec::<bf16>()?[5].to_f32(), 6.0);
+/// // Parts of a tensor, and its dimensions in another order, are views, which ops take as they take tensors.
+/// let columns = x.view().transpose(0, 1)?;
+/// assert_eq!(ops::neg(columns.narrow(0, 1, 2)?)?.to_vec::<f32>()?, [-2.0, -5.0, -3.0, -6.0]);
+/// // A file's tensor is made of its bytes, and gives them back.
+/// let copy = Tensor::from_bytes(&device, x.dtype(), &x.to_bytes()?, x.shape())?;
+/// assert_eq!(copy.as_slice::<f32>()?[0], 1.0);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
 pub struct Tensor {
     storage: Storage,
     dtype: DType,

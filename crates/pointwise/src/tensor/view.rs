@@ -103,6 +103,19 @@ macro_rules! common {
 }
 
 /// A borrowed tensor to read: of any strides, on any device. Copying it copies no element.
+///
+/// ```
+/// use pointwise::{Device, Tensor};
+///
+/// let x = Tensor::from_slice(&Device::cpu(), &[1, 2, 3, 4, 5, 6], [2, 3])?;
+/// let last_column = x.view().select(1, 2)?;
+/// assert_eq!((last_column.shape().dims(), last_column.strides()), (&[2][..], &[3][..]));
+/// assert_eq!(last_column.to_vec::<i32>()?, [3, 6]);
+/// let own = last_column.to_tensor()?; // contiguous, and outlives `x`
+/// drop(x);
+/// assert_eq!(own.as_slice::<i32>()?, [3, 6]);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct TensorView<'a> {
     raw: Raw<'a>,
@@ -110,6 +123,15 @@ pub struct TensorView<'a> {
 }
 
 /// A borrowed tensor to write. No two of its indices name the same element.
+///
+/// ```
+/// use pointwise::{Device, Tensor, ops};
+///
+/// let mut x = Tensor::from_slice(&Device::cpu(), &[-1.0_f32, -2.0, -3.0, -4.0], [2, 2])?;
+/// ops::relu_inplace(x.view_mut().select(0, 1)?)?; // the second row alone
+/// assert_eq!(x.to_vec::<f32>()?, [-1.0, -2.0, 0.0, 0.0]);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
 pub struct TensorViewMut<'a> {
     raw: Raw<'a>,
     memory: PhantomData<&'a mut [u8]>,
