@@ -69,3 +69,12 @@ fn a_truth_of_a_formula_over_real() {
     let oracle = truths::definitions::close.oracle_for(DType::F32, &Default::default()).unwrap().unwrap();
     assert_eq!([oracle([1.0, 1.5, 0.0]), oracle([1.0, 1.75, 0.0])], [1.0, 0.0]);
 }
+
+#[test]
+fn a_row_names_its_element_types_once() {
+    use pointwise_core::info::checked_types;
+
+    let panics = |types: &'static [DType]| std::panic::catch_unwind(|| checked_types(types)).is_err();
+    assert!(panics(&[]) && panics(&[DType::F32, DType::F16, DType::F32]));
+    assert_eq!(checked_types(&[DType::F32, DType::F16]), [DType::F32, DType::F16]);
+}

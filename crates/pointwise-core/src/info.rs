@@ -64,6 +64,22 @@ pub enum ResultType {
     Bool,
 }
 
+/// A row's element types, of which there must be one at least, and none twice: each is a kernel of its own.
+#[doc(hidden)]
+pub const fn checked_types(types: &'static [DType]) -> &'static [DType] {
+    assert!(!types.is_empty(), "a row names no element type");
+    let mut i = 1;
+    while i < types.len() {
+        let mut j = 0;
+        while j < i {
+            assert!(types[i] as u8 != types[j] as u8, "a row names an element type twice");
+            j += 1;
+        }
+        i += 1;
+    }
+    types
+}
+
 impl ResultType {
     /// The element type of the result for inputs of type `input`.
     pub const fn of(self, input: DType) -> DType {

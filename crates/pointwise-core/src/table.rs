@@ -178,6 +178,11 @@ macro_rules! __define_op {
     ([$($row:tt)*] () $formula:expr) => {
         $crate::__define_op! { @type [$($row)*] $formula }
     };
+    ([$kind:ident $(#[doc = $doc:literal])* $name:ident $($row:tt)*]
+        ($a:ident = $va:expr, $b:ident = $vb:expr, $c:ident = $vc:expr, $d:ident = $vd:expr, $($more:tt)+)
+        $formula:expr) => {
+        compile_error!(concat!("`", stringify!($name), "` has more than four parameters, the most an op can have"));
+    };
     ([$($row:tt)*] ($($p:ident = $default:expr),+) $formula:expr) => {
         $crate::__define_op! { @generic [$($row)*] { $($p = $default),* } $formula }
     };
@@ -297,6 +302,16 @@ macro_rules! __impl_op {
             }
         }
     };
+    (@random $op:ident [$type:ty] $operands:literal $x:tt $bits:ident $bound:ident $out:ident $($rest:tt)*) => {
+        compile_error!(concat!("`", stringify!($op), "`: a random op's result is `T`, not `", stringify!($out), "`"));
+    };
+    ($kind:ident $op:ident $($rest:tt)*) => {
+        compile_error!(concat!(
+            "`", stringify!($op), "` has another number of operands than the ops of its table: one in unary_ops!; \
+             two in binary_ops!, channel_ops!, gated_ops! and backward_ops!; three in ternary_ops! and select_ops!; \
+             one to three and the random word in random_ops!"
+        ));
+    };
 }
 
 /// [`BinaryOp::short`](crate::BinaryOp::short) of a row.
@@ -312,7 +327,8 @@ macro_rules! __short {
             }
         }
     };
-    (bool) => {};
+    // bool, or what `__result_type` refuses.
+    ($out:ident) => {};
 }
 
 #[doc(hidden)]
@@ -339,7 +355,7 @@ macro_rules! __op_info {
             operands: &[$(stringify!($x)),*],
             results: &["y"],
             params: &[$($crate::ParamInfo { name: stringify!($p), default: $default as f64 }),*],
-            types: $crate::__dtypes!([$($set)*] []),
+            types: $crate::info::checked_types($crate::__dtypes!([$($set)*] [])),
             int_to_float: false,
             result: $crate::__result_type!($out),
             accuracy: $accuracy,
@@ -363,6 +379,13 @@ macro_rules! __result_type {
     };
     (bool) => {
         $crate::ResultType::Bool
+    };
+    ($out:ident) => {
+        compile_error!(concat!(
+            "a result is `T`, the type of the operands, or `bool`, not `",
+            stringify!($out),
+            "`: the element types are a column of their own"
+        ))
     };
 }
 
@@ -448,6 +471,14 @@ macro_rules! __set_word {
     ($info:ident i64) => {};
     ($info:ident u8) => {};
     ($info:ident bool) => {};
+    ($info:ident $word:ident) => {
+        compile_error!(concat!(
+            "`",
+            stringify!($word),
+            "` is no element type (f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8, bool), \
+             no set of them (floats, ints) and no word of `Properties`"
+        ))
+    };
 }
 
 /// The element types of a table's column, as an array of [`DType`](crate::DType).
