@@ -11,7 +11,7 @@ fn an_element_type_the_op_does_not_take() {
     let x = Tensor::from_slice(&Device::cpu(), &[1_i32, 2], [2]).unwrap();
     let error = ops::gelu(&x).unwrap_err();
     assert!(error.is_dtype());
-    assert_eq!(error.to_string(), "gelu does not take i32: it takes f32, f16, bf16, f8e4m3, f8e5m2");
+    assert_eq!(error.to_string(), "gelu does not take i32: it takes f32, f16, bf16, f8e4m3, f8e5m2; to_dtype converts");
 }
 
 #[test]
@@ -41,9 +41,9 @@ fn operands_that_do_not_go_together() {
     let error = ops::add(&x, &zeros(DType::F32, &[3]), 1).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Broadcast { dim: 1, .. }), "{error}");
     let error = ops::lerp(&x, &zeros(DType::F16, &[2]), 0.5).unwrap_err();
-    assert_eq!(error.to_string(), "operand b of lerp (convert one: a is f32) does not take f16: it takes f32");
+    assert_eq!(error.to_string(), "operand b of lerp (a is f32) does not take f16: it takes f32; to_dtype converts");
     let error = ops::where_(&x, &x, &x).unwrap_err();
-    assert_eq!(error.to_string(), "operand condition of where does not take f32: it takes bool");
+    assert_eq!(error.to_string(), "operand condition of where does not take f32: it takes bool; to_dtype converts");
     assert!(ops::sub(&zeros(DType::Bool, &[2]), true, 1).unwrap_err().is_dtype());
     assert!(ops::bitwise_and(&x, &x).unwrap_err().is_dtype());
     let error = ops::add(1.0, 2.0, 1).unwrap_err();

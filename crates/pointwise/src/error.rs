@@ -42,7 +42,7 @@ pub enum ErrorKind {
         dim: usize,
     },
     /// The call does not take this element type.
-    #[error("{op} does not take {got}: it takes {}", list(.allowed))]
+    #[error("{op} does not take {got}: it takes {}; to_dtype converts", list(.allowed))]
     DType {
         /// The op or call.
         op: String,

@@ -353,7 +353,7 @@ fn copies_of_views_that_do_not_fit() {
     assert!(error.to_string().contains("[2, 3]") && error.to_string().contains("[3, 2]"), "{error}");
     let mut floats = Tensor::zeros(&CPU, DType::F32, [3, 2]).unwrap();
     let error = turned.copy_into(&mut floats).unwrap_err();
-    assert_eq!(error.to_string(), "copy_into from i32 does not take f32: it takes i32");
+    assert_eq!(error.to_string(), "copy_into from i32 does not take f32: it takes i32; to_dtype converts");
     let mut shared = iota(&[3, 3]);
     let view = shared.view();
     // SAFETY: the view outlives no tensor, and the call that would read and write it is refused.

@@ -63,7 +63,7 @@ impl<'a, const N: usize> Ready<'a, N> {
                     if view.dtype() != expected {
                         let op = match is_condition(info, k) {
                             true => what(),
-                            false => format!("{} (convert one: {leader} is {dtype})", what()),
+                            false => format!("{} ({leader} is {dtype})", what()),
                         };
                         return Err(ErrorKind::DType { op, got: view.dtype(), allowed: vec![expected] }.into());
                     }
