@@ -344,18 +344,20 @@ mod tests {
     use crate::Shape;
     use crate::kernel::walk::Along;
 
+    /// Steps of a tensor of one dimension.
+    fn along(step: i64) -> Along {
+        let mut along = Along::default();
+        along[0] = step;
+        along
+    }
+
     #[test]
     fn operands_pass_until_the_rest_has_room() {
         // A condition and two operands of 16 bits, one of them broadcast.
         let apart = Tensors { at: [64, 128, 192, 256], sizes: [2, 1, 2, 2], results: 1, numbers: 0 };
         let passing_of = |tensors: Tensors<4>, last: i64, room| {
-            let along = |step| {
-                let mut along = Along::default();
-                along[0] = step;
-                along
-            };
             let shape = Shape::new(&[1000]).unwrap();
-            let walk = Walk::new(&shape, &[along(1), along(1), along(1), along(last)]);
+            let walk = Walk::new(&shape, &[1, 1, 1, last].map(along));
             tensors.passing(&walk, room)
         };
         let passing = |last, room| passing_of(apart, last, room);
@@ -413,12 +415,7 @@ mod tests {
 
     #[test]
     fn a_result_that_is_written_in_steps_has_no_vectors() {
-        let step = |step| {
-            let mut along = Along::default();
-            along[0] = step;
-            along
-        };
-        let walk = Walk::new(&Shape::new(&[64]).unwrap(), &[step(2), step(1), step(0)]);
+        let walk = Walk::new(&Shape::new(&[64]).unwrap(), &[2, 1, 0].map(along));
         let tensors = Tensors { at: [64, 1024, 2048], sizes: [2; 3], results: 1, numbers: 0 };
         assert_eq!(tensors.choose(&walk, 8, Strategy::Auto, u64::MAX).class, Class::Strided);
     }
@@ -426,12 +423,7 @@ mod tests {
     /// A number, one element for all, and a tensor that has no room in the cache.
     #[test]
     fn an_operand_has_one_bit_of_the_mode() {
-        let step = |step| {
-            let mut along = Along::default();
-            along[0] = step;
-            along
-        };
-        let walk = Walk::new(&Shape::new(&[1000]).unwrap(), &[1, 0, 0, 1].map(step));
+        let walk = Walk::new(&Shape::new(&[1000]).unwrap(), &[1, 0, 0, 1].map(along));
         let tensors = Tensors { at: [64, 0, 192, 4096], sizes: [2; 4], results: 1, numbers: 1 };
         let mode = |room| tensors.choose(&walk, 8, Strategy::Auto, room).mode;
         let (word, once) = (1 << WORD_SHIFT, ONCE << 1);
