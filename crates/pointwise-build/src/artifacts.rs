@@ -186,7 +186,11 @@ impl Artifacts {
     pub(crate) fn write_at(&self, folder: &Path, level: Level) -> Result<(), Error> {
         let symbols: Vec<&str> = self.symbols().collect();
         write_file(&folder.join(SYMBOLS), symbols.join("\n").as_bytes())?;
-        let mut generated = format!("Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n", self.note);
+        let mut generated = format!(
+            "// SAFETY: made of the rows of the kernel crate.\n\
+             unsafe {{ Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n",
+            self.note
+        );
         for target in &self.targets {
             let (names, modules): (Vec<&str>, Vec<&EntryModule>) = target.own().unzip();
             let texts: Vec<String> = modules.iter().map(|module| target.text(&[module], target.sm)).collect();
@@ -209,7 +213,7 @@ impl Artifacts {
             let target = Written { sm: cubins.sm, version: (0, 0), names: "None".to_owned(), groups: &groups };
             target.write(folder, &mut generated, &format!("{}.cubin.zst", cubins.sm))?;
         }
-        generated += "    ],\n)\n";
+        generated += "    ],\n) }\n";
         write_file(&folder.join(GENERATED), generated.as_bytes())
     }
 }

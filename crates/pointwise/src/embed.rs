@@ -181,13 +181,18 @@ impl OwnedImage {
 impl Kernels {
     /// For the expression that `pointwise-build` writes. `names` are the entries' names, sorted, one a line; `targets`
     /// hold the entries in the order of their names.
-    pub const fn new(note: &'static str, names: &'static str, targets: &'static [Target]) -> Kernels {
+    ///
+    /// # Safety
+    /// An entry whose name is that of a row's, for an element type and a variant, is what this version of
+    /// `pointwise-device` makes of this row: kernel objects run the entry by its name, on memory that they have checked
+    /// for the row.
+    pub const unsafe fn new(note: &'static str, names: &'static str, targets: &'static [Target]) -> Kernels {
         Kernels { note, names, targets, symbols: OnceLock::new() }
     }
 
     /// No kernels, because of `why`.
     pub const fn empty(why: &'static str) -> Kernels {
-        Kernels::new(why, "", &[])
+        Kernels { note: why, names: "", targets: &[], symbols: OnceLock::new() }
     }
 
     /// Whether there are no kernels, because the program was built without a compiler for GPU code.
@@ -319,7 +324,8 @@ mod tests {
             target(90, (7, 8), Some("a\nc"), &[&["a"], &["c"]]),
             target(100, (0, 0), None, &[&["a", "b", "c"]]),
         ];
-        Box::leak(Box::new(Kernels::new("rustc 1.96.0", "a\nb\nc", targets.leak())))
+        // SAFETY: nothing is run.
+        Box::leak(Box::new(unsafe { Kernels::new("rustc 1.96.0", "a\nb\nc", targets.leak()) }))
     }
 
     #[test]
