@@ -1,6 +1,9 @@
 //! What can go wrong between a kernel crate and its embedded PTX.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use crate::{Sm, lint::Violation, toolchain::Attempt};
 
@@ -67,7 +70,7 @@ pub enum Error {
         why: String,
     },
     /// The PTX breaks rules that kernels must keep.
-    #[error("the PTX for {sm} breaks {} rule(s):{}", violations.len(), list_violations(violations))]
+    #[error("the PTX for {sm} breaks rules that kernels must keep:{}", list_violations(violations))]
     Lint {
         /// The target.
         sm: Sm,
@@ -160,32 +163,70 @@ fn list_attempts(tried: &[Attempt]) -> String {
     tried.iter().map(|attempt| format!("\n  {attempt}")).collect()
 }
 
-/// More lines than this say nothing new: the breaches of a faulty template come by the hundred.
-const SHOWN: usize = 20;
+/// More than so many kinds of faulty entries say nothing new.
+const SHOWN: usize = 10;
 
-/// One line for each entry and rule, with the first place.
+/// The rules that an entry breaks, each by the first place, with the number of places.
+struct Broken<'a> {
+    entry: Option<&'a str>,
+    rules: Vec<(&'a Violation, usize)>,
+}
+
+impl Broken<'_> {
+    fn breaks_the_same(&self, other: &Broken<'_>) -> bool {
+        let both = || self.rules.iter().zip(&other.rules);
+        let are_entries = self.entry.is_some() && other.entry.is_some();
+        are_entries && self.rules.len() == other.rules.len() && both().all(|((a, _), (b, _))| a.rule == b.rule)
+    }
+}
+
+/// The entries with the rules that they break. Of entries that break the same ones, which are those of one faulty formula
+/// or template for other types and strategies, the first.
 fn list_violations(violations: &[Violation]) -> String {
-    let mut groups: Vec<(&Violation, usize)> = Vec::new();
+    let mut entries: Vec<Broken<'_>> = Vec::new();
+    let mut places: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     for violation in violations {
-        let same =
-            |group: &&mut (&Violation, usize)| (&group.0.entry, &group.0.rule) == (&violation.entry, &violation.rule);
-        // The breaches of one entry come one after another, but its rules mix.
-        match groups.iter_mut().rev().take(SHOWN).find(same) {
+        let entry = violation.entry.as_deref();
+        let place = *places.entry(entry).or_insert_with(|| {
+            entries.push(Broken { entry, rules: Vec::new() });
+            entries.len() - 1
+        });
+        let rules = &mut entries[place].rules;
+        match rules.iter_mut().find(|(first, _)| first.rule == violation.rule) {
             Some((_, count)) => *count += 1,
-            None => groups.push((violation, 1)),
+            None => rules.push((violation, 1)),
+        }
+    }
+    let mut kinds: Vec<(Broken<'_>, usize)> = Vec::new();
+    for entry in entries {
+        match kinds.iter_mut().find(|(first, _)| first.breaks_the_same(&entry)) {
+            Some((_, others)) => *others += 1,
+            None => kinds.push((entry, 0)),
         }
     }
     let mut text = String::new();
-    for (first, count) in groups.iter().take(SHOWN) {
-        text += &format!("\n  {first}");
-        if *count > 1 {
-            text += &format!(" (and {} more in this entry)", count - 1);
+    for (first, others) in kinds.iter().take(SHOWN) {
+        text += &format!("\n  {}", first.entry.unwrap_or("(module)"));
+        text += &match others {
+            0 => ":".to_owned(),
+            1 => ", and another entry likewise:".to_owned(),
+            _ => format!(", and {others} other entries likewise:"),
+        };
+        for (rule, count) in &first.rules {
+            text += &format!("\n    {}", rule.what());
+            if *count > 1 {
+                text += &format!(" (and {} more in this entry)", count - 1);
+            }
         }
     }
-    if groups.len() > SHOWN {
-        text += &format!("\n  ... and {} more", groups.len() - SHOWN);
+    if kinds.len() > SHOWN {
+        text += &format!("\n  ... and {} entries more, which break others", entries_of(&kinds[SHOWN..]));
     }
     text
+}
+
+fn entries_of(kinds: &[(Broken<'_>, usize)]) -> usize {
+    kinds.iter().map(|(_, others)| 1 + others).sum()
 }
 
 #[cfg(test)]
@@ -199,15 +240,28 @@ mod tests {
             |entry: &str, rule, line| Violation { rule, entry: Some(entry.to_owned()), line, text: "x".to_owned() };
         let mut violations: Vec<_> = (1..=9).map(|line| violation("a", Rule::Local, line)).collect();
         violations.insert(5, violation("a", Rule::Call, 10));
-        let text = Error::Lint { sm: Sm(90), violations: violations.clone() }.to_string();
-        assert_eq!(
-            text,
-            "the PTX for sm_90 breaks 10 rule(s):\n  a: local memory at line 1: x (and 8 more in this entry)\n  \
-             a: a call at line 10: x"
-        );
+        let text = |violations: &[Violation]| Error::Lint { sm: Sm(90), violations: violations.to_vec() }.to_string();
+        let head = "the PTX for sm_90 breaks rules that kernels must keep:";
+        let a = "\n  a:\n    local memory at line 1: x (and 8 more in this entry)\n    a call at line 10: x";
+        assert_eq!(text(&violations), format!("{head}{a}"));
+        // Entries that break the same rules are those of one fault.
         violations.extend((0..30).map(|i| violation(&format!("b{i}"), Rule::Trap, 20 + i)));
-        let text = Error::Lint { sm: Sm(90), violations }.to_string();
-        assert!(text.ends_with("... and 12 more"), "{text}");
+        let b = "\n  b0, and 29 other entries likewise:\n    a trap at line 20: x";
+        assert_eq!(text(&violations), format!("{head}{a}{b}"));
+        // What the module has is no entry's.
+        violations.push(Violation { rule: Rule::Trap, entry: None, line: 3, text: "x".to_owned() });
+        assert_eq!(text(&violations), format!("{head}{a}{b}\n  (module):\n    a trap at line 3: x"));
+    }
+
+    #[test]
+    fn a_long_list_ends_with_how_many_more_there_are() {
+        let violation = |i: usize| {
+            let rule = Rule::Barriers { declared: 1, found: 2 + i / 2 };
+            Violation { rule, entry: Some(format!("e{i}")), line: 0, text: String::new() }
+        };
+        let text = Error::Lint { sm: Sm(80), violations: (0..30).map(violation).collect() }.to_string();
+        assert!(text.contains("\n  e18, and another entry likewise:\n    11 barrier(s) instead of 1\n"), "{text}");
+        assert!(text.ends_with("\n  ... and 10 entries more, which break others"), "{text}");
     }
 
     #[test]

@@ -122,12 +122,6 @@ pub trait Real: Num + Div<Output = Self> {
     }
     /// `e^x`.
     fn exp(self) -> Self;
-    /// `e^x` with f32's error, also in a formula of 16 bits, where [`Real::exp`] takes fewer instructions: for ops of
-    /// two operands and more, whose memory leaves time for it.
-    #[inline(always)]
-    fn exp_accurate(self) -> Self {
-        self.exp()
-    }
     /// `e^x - 1`, accurate near 0.
     fn exp_m1(self) -> Self;
     /// `e^x - 1` for `x <= 0`; anything above.
@@ -153,11 +147,6 @@ pub trait Real: Num + Div<Output = Self> {
     fn normal_density(self) -> Self;
     /// `1 / (1 + e^-x)`, accurate in the far negative tail.
     fn sigmoid(self) -> Self;
-    /// [`Real::sigmoid`] with f32's error, as [`Real::exp_accurate`].
-    #[inline(always)]
-    fn sigmoid_accurate(self) -> Self {
-        self.sigmoid()
-    }
     /// `ln(1 + e^x)` without overflow.
     fn softplus(self) -> Self;
     /// `x / (1 + e^-x)`.

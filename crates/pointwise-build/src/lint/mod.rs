@@ -145,16 +145,23 @@ pub struct Violation {
     pub text: String,
 }
 
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.entry.as_deref().unwrap_or("(module)"), self.rule)?;
+impl Violation {
+    /// The rule, the line and its text.
+    pub(crate) fn what(&self) -> String {
+        let mut what = self.rule.to_string();
         if self.line > 0 {
-            write!(f, " at line {}", self.line)?;
+            what += &format!(" at line {}", self.line);
         }
         if !self.text.is_empty() {
-            write!(f, ": {}", self.text)?;
+            what += &format!(": {}", self.text);
         }
-        Ok(())
+        what
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.entry.as_deref().unwrap_or("(module)"), self.what())
     }
 }
 

@@ -10,8 +10,8 @@
 //! Subnormal f32 count as zeros: what an 8-bit number is made of lies far above.
 
 pub use super::half::{
-    Native, cos, erf, exp, exp as exp_accurate, expm1, expm1_negative, ln, log1p, mish, mish_derivative, normal_cdf,
-    normal_density, over_twice_sqrt, pow_gradients, sigmoid, sigmoid as sigmoid_accurate, sin, softplus, sqrt, tanh,
+    Native, cos, erf, exp, expm1, expm1_negative, ln, log1p, mish, mish_derivative, normal_cdf, normal_density,
+    over_twice_sqrt, pow_gradients, sigmoid, sin, softplus, sqrt, tanh,
 };
 pub use super::single::{recip, rsqrt};
 

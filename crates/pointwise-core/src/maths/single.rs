@@ -4,9 +4,9 @@
 use crate::info::BinaryFunction;
 
 pub use super::erf::{erf, gelu, normal_cdf, normal_density};
-pub use super::exp::{exp, exp as exp_accurate, expm1, expm1_negative};
+pub use super::exp::{exp, expm1, expm1_negative};
 pub use super::fmod::{floor_divide, remainder};
-pub use super::hyperbolic::{gelu_tanh, mish, sigmoid, sigmoid as sigmoid_accurate, silu, tanh};
+pub use super::hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
 pub use super::log::{ln, log1p, softplus1 as softplus};
 pub use super::pow::{pow, pow_gradients};
 pub use super::prim::sqrt;

@@ -131,10 +131,9 @@ macro_rules! f32_like {
             }
             f32_like!(@two $functions, $wrap, |$x| $get; over_twice_sqrt);
             f32_like!(@real $functions, $wrap, |$x| $get;
-                sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_accurate exp_accurate, exp_m1 expm1,
+                sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_m1 expm1,
                 exp_m1_negative expm1_negative, ln ln, ln_1p log1p, sin sin, cos cos,
                 tanh tanh, erf erf, normal_cdf normal_cdf, normal_density normal_density, sigmoid sigmoid,
-                sigmoid_accurate sigmoid_accurate,
                 softplus softplus, silu silu, mish mish, mish_derivative mish_derivative,
                 gelu gelu, gelu_tanh gelu_tanh);
         }

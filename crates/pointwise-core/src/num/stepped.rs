@@ -34,9 +34,9 @@ mod functions {
             }
         )* };
     }
-    rounded!(sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_accurate exp, expm1 exp_m1, expm1_negative exp_m1_negative, ln ln,
+    rounded!(sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, expm1 exp_m1, expm1_negative exp_m1_negative, ln ln,
         log1p ln_1p, sin sin, cos cos, tanh tanh, erf erf, normal_cdf normal_cdf,
-        normal_density normal_density, sigmoid sigmoid, sigmoid_accurate sigmoid,
+        normal_density normal_density, sigmoid sigmoid,
         softplus softplus, silu silu, mish mish, gelu gelu, gelu_tanh gelu_tanh);
 
     pub(super) fn pow(a: f32, b: f32) -> f32 {

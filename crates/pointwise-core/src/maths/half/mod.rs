@@ -21,7 +21,7 @@ mod native;
 mod power;
 
 pub use self::native::*;
-pub use super::single::{exp_accurate, floor_divide, remainder, sigmoid_accurate, trunc_divide};
+pub use super::single::{floor_divide, remainder, trunc_divide};
 
 use super::prim::{self, ROUND_MAGIC, at_least, at_most, fma, mostly, rarely};
 use core::f32::consts::{LN_2, LOG2_E};
