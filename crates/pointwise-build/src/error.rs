@@ -166,18 +166,15 @@ fn list_attempts(tried: &[Attempt]) -> String {
 /// More than so many kinds of faulty entries say nothing new.
 const SHOWN: usize = 10;
 
-/// The rules that an entry breaks, each by the first place, with the number of places.
-struct Broken<'a> {
-    entry: Option<&'a str>,
-    rules: Vec<(&'a Violation, usize)>,
-}
+/// The rules that an entry breaks, one at least: each by its first breach, with the number of all.
+type Broken<'a> = Vec<(&'a Violation, usize)>;
 
-impl Broken<'_> {
-    fn breaks_the_same(&self, other: &Broken<'_>) -> bool {
-        let both = || self.rules.iter().zip(&other.rules);
-        let are_entries = self.entry.is_some() && other.entry.is_some();
-        are_entries && self.rules.len() == other.rules.len() && both().all(|((a, _), (b, _))| a.rule == b.rule)
-    }
+/// Of two entries, not of the module and an entry.
+fn break_the_same(a: &Broken<'_>, b: &Broken<'_>) -> bool {
+    let same = |((a, _), (b, _)): (&(&Violation, usize), &(&Violation, usize))| {
+        a.entry.is_some() && b.entry.is_some() && a.rule == b.rule
+    };
+    a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
 /// The entries with the rules that they break. Of entries that break the same ones, which are those of one faulty formula
@@ -188,10 +185,10 @@ fn list_violations(violations: &[Violation]) -> String {
     for violation in violations {
         let entry = violation.entry.as_deref();
         let place = *places.entry(entry).or_insert_with(|| {
-            entries.push(Broken { entry, rules: Vec::new() });
+            entries.push(Vec::new());
             entries.len() - 1
         });
-        let rules = &mut entries[place].rules;
+        let rules = &mut entries[place];
         match rules.iter_mut().find(|(first, _)| first.rule == violation.rule) {
             Some((_, count)) => *count += 1,
             None => rules.push((violation, 1)),
@@ -199,20 +196,21 @@ fn list_violations(violations: &[Violation]) -> String {
     }
     let mut kinds: Vec<(Broken<'_>, usize)> = Vec::new();
     for entry in entries {
-        match kinds.iter_mut().find(|(first, _)| first.breaks_the_same(&entry)) {
+        match kinds.iter_mut().find(|(first, _)| break_the_same(first, &entry)) {
             Some((_, others)) => *others += 1,
             None => kinds.push((entry, 0)),
         }
     }
     let mut text = String::new();
-    for (first, others) in kinds.iter().take(SHOWN) {
-        text += &format!("\n  {}", first.entry.unwrap_or("(module)"));
+    for (rules, others) in kinds.iter().take(SHOWN) {
+        text += "\n  ";
+        text += rules[0].0.place();
         text += &match others {
             0 => ":".to_owned(),
             1 => ", and another entry likewise:".to_owned(),
             _ => format!(", and {others} other entries likewise:"),
         };
-        for (rule, count) in &first.rules {
+        for (rule, count) in rules {
             text += &format!("\n    {}", rule.what());
             if *count > 1 {
                 text += &format!(" (and {} more in this entry)", count - 1);
@@ -220,13 +218,10 @@ fn list_violations(violations: &[Violation]) -> String {
         }
     }
     if kinds.len() > SHOWN {
-        text += &format!("\n  ... and {} entries more, which break others", entries_of(&kinds[SHOWN..]));
+        let more: usize = kinds[SHOWN..].iter().map(|(_, others)| 1 + others).sum();
+        text += &format!("\n  ... and {more} entries more, which break others");
     }
     text
-}
-
-fn entries_of(kinds: &[(Broken<'_>, usize)]) -> usize {
-    kinds.iter().map(|(_, others)| 1 + others).sum()
 }
 
 #[cfg(test)]

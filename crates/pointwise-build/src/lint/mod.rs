@@ -146,6 +146,11 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// The entry's name, or that it is the module.
+    pub(crate) fn place(&self) -> &str {
+        self.entry.as_deref().unwrap_or("(module)")
+    }
+
     /// The rule, the line and its text.
     pub(crate) fn what(&self) -> String {
         let mut what = self.rule.to_string();
@@ -161,7 +166,7 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.entry.as_deref().unwrap_or("(module)"), self.what())
+        write!(f, "{}: {}", self.place(), self.what())
     }
 }
 
