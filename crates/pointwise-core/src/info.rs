@@ -245,6 +245,12 @@ impl BinaryFunction {
             _ => ShortPath::Never,
         }
     }
+
+    /// Whether the short path for elements of a type gives bounds of a result, which decide most: those of 16 bits are
+    /// then rounded as from the accurate formula of f32.
+    pub const fn is_bounded(self, dtype: DType) -> bool {
+        matches!((self, dtype), (BinaryFunction::Power, DType::F16 | DType::BF16))
+    }
 }
 
 /// See [`Properties::sign`].

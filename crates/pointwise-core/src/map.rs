@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use crate::dtype::DType;
 use crate::element::{Bool, Element, Store};
 use crate::info::{Kind, ShortPath};
-use crate::num::{Logic, Value};
+use crate::num::{Logic, Short, Value};
 use crate::op::{BinaryOp, RandomMapOp, TableOp, TernaryOp, UnaryOp, Words};
 use crate::philox::RandomWord;
 
@@ -39,6 +39,8 @@ pub trait Map: Copy {
     const LEAKY: bool = false;
     /// Which kernels take [`Map::short`] for all of a vector first.
     const SHORT: ShortPath = ShortPath::Never;
+    /// Whether [`Map::short`] gives bounds, not results.
+    const BOUNDED: bool = false;
     /// Whether a thread may have two vectors at once: [`OpInfo::two_at_once`](crate::OpInfo::two_at_once).
     const TWO_AT_ONCE: bool = false;
     /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU
@@ -53,15 +55,14 @@ pub trait Map: Copy {
         b: <Self::B as Element>::Compute,
         c: <Self::C as Element>::Compute,
     ) -> <Self::R as Element>::Compute;
-    /// The result of two operands by a path without a branch, and whether it is that of [`Map::map`]. Asked where
-    /// [`Map::SHORT`] says so alone.
+    /// The result of two operands by a path without a branch. Asked where [`Map::SHORT`] says so alone.
     #[inline(always)]
     fn short(
         self,
         a: <Self::A as Element>::Compute,
         b: <Self::B as Element>::Compute,
-    ) -> (<Self::R as Element>::Compute, bool) {
-        (self.map(a, b, absent::<Self::C>()), true)
+    ) -> Short<<Self::R as Element>::Compute> {
+        Short::known(self.map(a, b, absent::<Self::C>()), true)
     }
     /// The result at the random word of the element, which counts with [`Map::RANDOM`] alone.
     #[inline(always)]
@@ -132,10 +133,13 @@ macro_rules! arity {
             Some(function) => function.short_path($E::DTYPE),
             None => ShortPath::Never,
         };
+        const BOUNDED: bool = match $O::INFO.properties.function {
+            Some(function) => function.is_bounded($E::DTYPE),
+            None => false,
+        };
         #[inline(always)]
-        fn short(self, a: $E::Compute, b: $E::Compute) -> (<Self::R as Element>::Compute, bool) {
-            let (y, holds) = self.0.short(a, b);
-            (y.lane(), holds)
+        fn short(self, a: $E::Compute, b: $E::Compute) -> Short<<Self::R as Element>::Compute> {
+            self.0.short(a, b).map(|y| y.lane())
         }
     };
     (@short $first:ident $E:ident $O:ident) => {};

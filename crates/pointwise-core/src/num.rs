@@ -45,11 +45,34 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
     fn is_nan(self) -> bool;
     /// False for every integer and bool.
     fn is_infinite(self) -> bool;
-    /// A function of this value and another by a path without a branch that serves most, and whether it serves these.
+    /// A function of this value and another by a path without a branch that serves most.
     #[inline(always)]
-    fn short(self, other: Self, function: BinaryFunction) -> (Self, bool) {
+    fn short(self, other: Self, function: BinaryFunction) -> Short<Self> {
         let _ = (other, function);
-        (self, false)
+        Short::known(self, false)
+    }
+}
+
+/// What a path without a branch finds out about a result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Short<T> {
+    /// Between these the result lies: if both round to the same element, so does the result.
+    pub bounds: [T; 2],
+    /// Whether that is so for these operands.
+    pub holds: bool,
+}
+
+impl<T: Copy> Short<T> {
+    /// A result that is known, where `holds`.
+    #[inline(always)]
+    pub fn known(result: T, holds: bool) -> Self {
+        Short { bounds: [result; 2], holds }
+    }
+
+    /// Of another type.
+    #[inline(always)]
+    pub fn map<U>(self, to: impl Fn(T) -> U) -> Short<U> {
+        Short { bounds: self.bounds.map(to), holds: self.holds }
     }
 }
 
@@ -119,6 +142,17 @@ pub trait Real: Num + Div<Output = Self> {
     #[inline(always)]
     fn over_twice_sqrt(self, x: Self) -> Self {
         self / (x.sqrt() * Self::constant(2.0))
+    }
+    /// `self e^x`: the gradient of an exponential. In 16 bits closer to the exact result than a product with
+    /// [`Real::exp`], which is rounded once more.
+    #[inline(always)]
+    fn times_exp(self, x: Self) -> Self {
+        self * x.exp()
+    }
+    /// `self / (1 + e^-x)`, as [`Real::times_exp`].
+    #[inline(always)]
+    fn times_sigmoid(self, x: Self) -> Self {
+        self * x.sigmoid()
     }
     /// `e^x`.
     fn exp(self) -> Self;

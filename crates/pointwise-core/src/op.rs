@@ -19,7 +19,7 @@
 use core::num::Wrapping;
 
 use crate::info::OpInfo;
-use crate::num::Logic;
+use crate::num::{Logic, Short};
 use crate::philox::RandomWord;
 
 #[cfg(doc)]
@@ -36,13 +36,13 @@ pub trait UnaryOp<T>: Copy {
 /// `(a, b) -> y`.
 pub trait BinaryOp<T>: Copy {
     /// `T`, or `bool` for a comparison.
-    type Output;
+    type Output: Copy;
     /// The formula.
     fn apply(self, a: T, b: T) -> Self::Output;
-    /// The result by a path without a branch, if there is one, and whether it is the formula's.
+    /// The result by a path without a branch, if there is one.
     #[inline(always)]
-    fn short(self, a: T, b: T) -> (Self::Output, bool) {
-        (self.apply(a, b), true)
+    fn short(self, a: T, b: T) -> Short<Self::Output> {
+        Short::known(self.apply(a, b), true)
     }
 }
 

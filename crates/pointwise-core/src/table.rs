@@ -320,10 +320,10 @@ macro_rules! __impl_op {
 macro_rules! __short {
     (T) => {
         #[inline(always)]
-        fn short(self, a: T, b: T) -> (T, bool) {
+        fn short(self, a: T, b: T) -> $crate::Short<T> {
             match <Self as $crate::op::TableOp>::INFO.properties.function {
                 Some(function) => a.short(b, function),
-                None => ($crate::BinaryOp::apply(self, a, b), true),
+                None => $crate::Short::known($crate::BinaryOp::apply(self, a, b), true),
             }
         }
     };

@@ -172,6 +172,9 @@ fn functions<A: Approx>() -> Vec<Function> {
                 }
             },
         ),
+        // The exponential by itself overflows f32, as in PyTorch.
+        ("times_exp", |x| A::times_exp(0.7, x), |x| f64::from(0.7_f32) * if x > 88.73 { f64::INFINITY } else { x.exp() }),
+        ("times_sigmoid", |x| A::times_sigmoid(0.7, x), |x| f64::from(0.7_f32) * sigmoid(x)),
         ("rsqrt", A::rsqrt, |x| 1.0 / x.sqrt()),
         ("recip", A::recip, f64::recip),
     ]
@@ -222,7 +225,8 @@ fn approximations_too_small() {
     sweep::<Off<false>>("down");
 }
 
-/// C99 `pow` on a grid of pairs: bases of every exponent, exponents of every size with short and long significands.
+/// C99 `pow` on a grid of pairs: bases of every exponent, exponents of every size with short and long significands. Of
+/// 10,000 results at most one is another than the exact one rounded, and that only by what rounding to f32 first does.
 fn powers<A: Approx>(operations: &str) {
     let mut failures = Vec::new();
     for t in &TYPES {
@@ -239,6 +243,7 @@ fn powers<A: Approx>(operations: &str) {
             }
         }
         tally.check(&format!("pow {} {operations}", t.name), &mut failures);
+        assert!(tally.inputs - tally.correct <= tally.inputs / 10_000 && tally.worst < 0.5002, "{operations}, {}", t.name);
     }
     assert!(failures.is_empty(), "{failures:#?}");
 }

@@ -82,13 +82,13 @@ crate::backward_ops! { backward_family;
     };
     /// `x <= 0 ? grad alpha e^x : grad`; grad for NaN. `alpha` may be negative.
     elu_backward: EluBackward { alpha = 1.0 } (grad, x: Real) -> T, [f32 f16 bf16], Ulp(3.0) => {
-        let below = grad * alpha * x.exp();
+        let below = (grad * alpha).times_exp(x);
         if x <= T::ZERO { below } else { grad }
     };
     /// `x <= 0 ? grad s a e^x : grad s`, the constants those of `selu`.
     selu_backward: SeluBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(3.0) => {
         let (a, s) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
-        let below = grad * T::constant(a * s) * x.exp();
+        let below = (grad * T::constant(a * s)).times_exp(x);
         if x <= T::ZERO { below } else { grad * T::constant(s) }
     };
     /// `x <= -3 ? 0 : x < 3 ? grad (x / 3 + 1/2) : grad`.
@@ -109,7 +109,7 @@ crate::backward_ops! { backward_family;
     /// `beta x > threshold ? grad : grad sigmoid(beta x)`.
     softplus_backward: SoftplusBackward { beta = 1.0, threshold = 20.0 } (grad, x: Real) -> T, [f32 f16 bf16], Ulp(5.0) => {
         let t = x * beta;
-        t.if_above(threshold, grad, grad * t.sigmoid())
+        t.if_above(threshold, grad, grad.times_sigmoid(t))
     };
     /// `grad (t + x s (1 - t^2))` with `t = tanh(ln(1 + e^x))` and `s = sigmoid(x)`.
     mish_backward: MishBackward (grad, x: Real) -> T, [f32 f16 bf16], Cancels(8.0) => grad * x.mish_derivative();

@@ -11,13 +11,14 @@
 
 pub use super::half::{
     Native, cos, erf, exp, expm1, expm1_negative, ln, log1p, mish, mish_derivative, normal_cdf, normal_density,
-    over_twice_sqrt, pow_gradients, sigmoid, sin, softplus, sqrt, tanh,
+    over_twice_sqrt, pow_gradients, sigmoid, sin, softplus, sqrt, tanh, times_exp, times_sigmoid,
 };
 pub use super::single::{recip, rsqrt};
 
 use super::half::Approx;
 use super::prim::{ROUND_MAGIC, at_least, at_most, floor as round_down, fma, step_down, trunc};
 use crate::info::BinaryFunction;
+use crate::num::Short;
 use core::f32::consts::LOG2_E;
 
 /// The bits that are cut.
@@ -25,14 +26,14 @@ const CUT: u32 = 0x7F;
 /// `2^-17`, by which a result is too large before it is cut.
 const EXCESS: f32 = f32::from_bits((127 - 17) << 23);
 
-/// A function by its short path, and whether that serves these operands. Quotients have one, which is that of f16, as
-/// all numbers of 8 bits are numbers of 16; it is right for divisors of f32, too.
+/// A function by its short path. Quotients have one, which is that of f16, as all numbers of 8 bits are numbers of 16; it
+/// is right for divisors of f32, too.
 #[inline(always)]
-pub fn short(a: f32, b: f32, function: BinaryFunction) -> (f32, bool) {
+pub fn short(a: f32, b: f32, function: BinaryFunction) -> Short<f32> {
     match function {
-        BinaryFunction::Quotient => (Native::quotient_of_f16(a, b), true),
-        BinaryFunction::TruncatedQuotient => (trunc(Native::quotient_of_f16(a, b)), true),
-        BinaryFunction::FlooredQuotient | BinaryFunction::Modulo | BinaryFunction::Power => (a, false),
+        BinaryFunction::Quotient => Short::known(Native::quotient_of_f16(a, b), true),
+        BinaryFunction::TruncatedQuotient => Short::known(trunc(Native::quotient_of_f16(a, b)), true),
+        BinaryFunction::FlooredQuotient | BinaryFunction::Modulo | BinaryFunction::Power => Short::known(a, false),
     }
 }
 

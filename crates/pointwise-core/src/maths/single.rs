@@ -2,6 +2,7 @@
 //! names one of the two modules and nothing else.
 
 use crate::info::BinaryFunction;
+use crate::num::Short;
 
 pub use super::erf::{erf, gelu, normal_cdf, normal_density};
 pub use super::exp::{exp, expm1, expm1_negative};
@@ -13,16 +14,17 @@ pub use super::prim::sqrt;
 pub use super::root::rsqrt;
 pub use super::trig::{cos, sin};
 
-/// A function by its short path, and whether that serves these operands. The quotient has none of its own.
+/// A function by its short path. The quotient has none of its own.
 #[inline(always)]
-pub fn short(a: f32, b: f32, function: BinaryFunction) -> (f32, bool) {
-    match function {
+pub fn short(a: f32, b: f32, function: BinaryFunction) -> Short<f32> {
+    let (result, holds) = match function {
         BinaryFunction::Quotient => (a / b, true),
         BinaryFunction::TruncatedQuotient => (trunc_divide(a, b), true),
         BinaryFunction::FlooredQuotient => super::fmod::short_floor_divide(a, b),
         BinaryFunction::Modulo => super::fmod::short_remainder(a, b),
         BinaryFunction::Power => super::pow::short(a, b),
-    }
+    };
+    Short::known(result, holds)
 }
 
 /// `1 / x`, correctly rounded.
@@ -41,6 +43,18 @@ pub fn mish_derivative(x: f32) -> f32 {
 #[inline(always)]
 pub fn over_twice_sqrt(a: f32, x: f32) -> f32 {
     a / (sqrt(x) * 2.0)
+}
+
+/// `a e^x`, both steps rounded.
+#[inline(always)]
+pub fn times_exp(a: f32, x: f32) -> f32 {
+    a * exp(x)
+}
+
+/// `a / (1 + e^-x)`, the function and the product rounded.
+#[inline(always)]
+pub fn times_sigmoid(a: f32, x: f32) -> f32 {
+    a * sigmoid(x)
 }
 
 /// The quotient, rounded to f32, cut towards zero.

@@ -57,14 +57,13 @@ macro_rules! f32_like {
                 ($get).abs() == f32::INFINITY
             }
             #[inline(always)]
-            fn short(self, other: Self, function: crate::BinaryFunction) -> (Self, bool) {
+            fn short(self, other: Self, function: crate::BinaryFunction) -> crate::Short<Self> {
                 use $functions as functions;
                 let (a, b) = (
                     { let $x = self; $get },
                     { let $x = other; $get },
                 );
-                let (y, holds) = functions::short(a, b, function);
-                ($wrap(y), holds)
+                functions::short(a, b, function).map($wrap)
             }
         }
 
@@ -129,7 +128,7 @@ macro_rules! f32_like {
                 };
                 $wrap(maths::prim::if_above(get(self), get(limit), get(yes), get(no)))
             }
-            f32_like!(@two $functions, $wrap, |$x| $get; over_twice_sqrt);
+            f32_like!(@two $functions, $wrap, |$x| $get; over_twice_sqrt, times_exp, times_sigmoid);
             f32_like!(@real $functions, $wrap, |$x| $get;
                 sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_m1 expm1,
                 exp_m1_negative expm1_negative, ln ln, ln_1p log1p, sin sin, cos cos,

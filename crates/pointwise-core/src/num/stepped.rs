@@ -39,6 +39,14 @@ mod functions {
         normal_density normal_density, sigmoid sigmoid,
         softplus softplus, silu silu, mish mish, gelu gelu, gelu_tanh gelu_tanh);
 
+    pub(super) fn times_exp(a: f32, x: f32) -> f32 {
+        a * exp(x)
+    }
+
+    pub(super) fn times_sigmoid(a: f32, x: f32) -> f32 {
+        a * sigmoid(x)
+    }
+
     pub(super) fn pow(a: f32, b: f32) -> f32 {
         Num::pow(f64::from(a), f64::from(b)) as f32
     }

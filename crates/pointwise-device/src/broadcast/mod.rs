@@ -169,20 +169,12 @@ where
         if matches!(M::SHORT, ShortPath::Always) || IN_ROWS && matches!(M::SHORT, ShortPath::Rows) {
             let [a, b, _] = loaded;
             let (a, b) = (lanes::<M::A, V>(a, inputs.words[0]), lanes::<M::B, V>(b, inputs.words[1]));
-            let mut results = [<M::R as Element>::Compute::ZERO; V];
-            let mut holds = true;
-            unroll!(i < V => {
-                let (result, is_right) = map.short(a[i], b[i]);
-                results[i] = result;
-                holds &= is_right;
-            });
-            // Before the branch, behind which the lanes of the operands would have to be kept.
-            let bits = packed::pack::<M::R, V>(results).map(thread::worked_out_here);
-            if holds {
+            let (bits, open) = short_results(a, b, map);
+            if open.none() {
                 let target = y.offset(place.at[0] as isize).cast();
                 memory::store(target, bits, if place.is_vector { V } else { 1 } * size_of::<M::R>());
             } else {
-                one_by_one::<M, V>(inputs, place, y, map);
+                one_by_one::<M, V, IN_ROWS>(inputs, place, y, map, bits, open);
             }
         } else {
             finish::<M, V>(inputs, loaded, place, y, map);
@@ -190,33 +182,121 @@ where
     }
 }
 
-/// What is at a place, element by element, by the formula and the only copy of its long path. All is loaded again: to
-/// keep it until here would take more registers than there are.
+/// What the short path left open.
+#[derive(Clone, Copy)]
+struct Open {
+    /// Where results are bounded: zero in the bits of each element whose result is known.
+    undecided: [u64; 2],
+    /// Otherwise none is.
+    holds: bool,
+}
+
+impl Open {
+    #[inline(always)]
+    fn none(self) -> bool {
+        self.holds & (self.undecided[0] | self.undecided[1] == 0)
+    }
+
+    /// A bit for each element that is open.
+    #[inline(always)]
+    fn elements<M: Map>(self) -> u32 {
+        let mut open = 0;
+        unroll!(at most 8: i < 8 => {
+            open |= ((self.undecided[i / 4] >> (16 * (i % 4)) & 0xFFFF != 0) as u32) << i;
+        });
+        if M::BOUNDED && self.holds { open } else { u32::MAX }
+    }
+}
+
+/// Results by the short path, in bits that are worked out here: behind the branch that follows the lanes of the operands
+/// would have to be kept.
+#[inline(always)]
+fn short_results<M, const V: usize>(
+    a: [<M::A as Element>::Compute; V],
+    b: [<M::B as Element>::Compute; V],
+    map: M,
+) -> ([u64; 2], Open)
+where
+    M: Map<R: Packed>,
+{
+    let mut results = [<M::R as Element>::Compute::ZERO; V];
+    let mut others = results;
+    let mut holds = true;
+    unroll!(i < V => {
+        let short = map.short(a[i], b[i]);
+        [results[i], others[i]] = short.bounds;
+        holds &= short.holds;
+    });
+    let bits = packed::pack::<M::R, V>(results);
+    let mut undecided = [0; 2];
+    if M::BOUNDED {
+        // The assembler would take 40.
+        thread::at_most_registers::<32>();
+        let others = packed::pack::<M::R, V>(others);
+        undecided = [bits[0] ^ others[0], bits[1] ^ others[1]];
+    }
+    (bits.map(thread::worked_out_here), Open { undecided, holds })
+}
+
+/// What is at a place: `bits`, but for the elements that are open, which are worked out one by one by the only copy of the
+/// long path. These are loaded again: to keep all until here would take more registers than there are.
 ///
 /// # Safety
 /// As [`work`].
 #[inline(always)]
-unsafe fn one_by_one<M, const V: usize>(inputs: &Inputs<M>, place: Place, y: *mut M::R, map: M)
-where
+unsafe fn one_by_one<M, const V: usize, const IN_ROWS: bool>(
+    inputs: &Inputs<M>,
+    place: Place,
+    y: *mut M::R,
+    map: M,
+    mut bits: [u64; 2],
+    open: Open,
+) where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    let behind = |k: u32, i: u32| place.at[k as usize + 1] + if place.mode & (ONCE << k) != 0 { 0 } else { i as i64 };
-    let (mut i, len) = (0, thread::opaque(if place.is_vector { V as u32 } else { 1 }));
-    loop {
+    let len = if place.is_vector { V } else { 1 };
+    let mut left = open.elements::<M>() & ((1 << len) - 1);
+    while left != 0 {
         thread::no_unrolling();
-        let first = place.at[0] + i as i64;
-        // SAFETY: the caller's contract. What is stored is no operand of an element behind this one.
+        let i = left.trailing_zeros();
+        left &= left - 1;
+        let at = if IN_ROWS {
+            let behind = |k: usize| place.at[k + 1] + if place.mode & (ONCE << k) != 0 { 0 } else { i as i64 };
+            [place.at[0] + i as i64, behind(0), behind(1), 0]
+        } else {
+            // Not before the loop, through which the offsets would have to be kept.
+            alike(thread::worked_out_here(place.at[0] as u64) + i as u64, inputs.mode)
+        };
+        // SAFETY: the caller's contract. What is stored is no operand of another element.
         unsafe {
-            let [a, b, _] = fetch::<M, 1>(inputs, place.mode, [first, behind(0, i), behind(1, i), 0]);
+            let [a, b, _] = fetch::<M, 1>(inputs, place.mode, at);
             let [a] = lanes::<M::A, 1>(a, inputs.words[0]);
             let [b] = lanes::<M::B, 1>(b, inputs.words[1]);
-            packed::store::<M::R, 1>(y.offset(first as isize), [map.map(a, b, absent::<M::C>())]);
-        }
-        i += 1;
-        if i == len {
-            return;
+            let result = [map.map(a, b, absent::<M::C>())];
+            if M::BOUNDED {
+                bits = with_element(bits, i, packed::pack::<M::R, 1>(result)[0] as u32);
+            } else {
+                packed::store::<M::R, 1>(y.offset(at[0] as isize), result);
+            }
         }
     }
+    if M::BOUNDED {
+        // SAFETY: the caller's contract.
+        unsafe { memory::store(y.offset(place.at[0] as isize).cast(), bits, len * size_of::<M::R>()) }
+    }
+}
+
+/// Eight elements of 16 bits, of which the `i`-th is replaced.
+#[inline(always)]
+fn with_element(bits: [u64; 2], i: u32, element: u32) -> [u64; 2] {
+    let shift = 16 * (i % 2);
+    let (others, moved) = (!(0xFFFF << shift), element << shift);
+    let word = |k: u32| {
+        let word = (bits[k as usize / 2] >> (32 * (k % 2))) as u32;
+        let replaced = if i / 2 == k { word & others | moved } else { word };
+        (replaced as u64) << (32 * (k % 2))
+    };
+    [word(0) | word(1), word(2) | word(3)]
 }
 
 /// How many blocks, the first of the grid, have two vectors a thread.

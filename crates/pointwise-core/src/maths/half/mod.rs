@@ -35,6 +35,9 @@ const INV_PI: f32 = core::f32::consts::FRAC_1_PI;
 /// a normal number wherever `e^x` is not zero; the second is small, so that the rounding of its product is, too.
 const LOG2_E_PARTS: [f32; 2] = [4906.0 / 4096.0, 0.244_941_13];
 
+/// The sign of an f32.
+const SIGN: u32 = 1 << 31;
+
 /// Beyond this magnitude the two terms of pi no longer reduce an angle well enough. Above every finite f16.
 pub(super) const LARGE_ANGLE: f32 = 1e5;
 
@@ -105,7 +108,9 @@ pub trait Approx: Sized {
     fn ln(x: f32) -> f32 {
         // Near 1 the logarithm of the hardware is good in absolute terms only.
         let f = x - 1.0;
-        let far = fma(Self::lg2(x), LN_2, -1.07e-7);
+        let log2 = Self::lg2(x);
+        let bias = f32::from_bits((-7.1e-8_f32).to_bits() ^ log2.to_bits() & SIGN);
+        let far = fma(log2, LN_2.next_up(), bias);
         if f.abs() < 0.25 { f * ln_1p_over_x(f) } else { far }
     }
 
@@ -251,14 +256,15 @@ pub trait Approx: Sized {
         // 2^8 times too large, which needs no subnormals and keeps the argument small.
         let scaled = Self::ex2_flush(fma(x.abs(), -LOG2_E, 8.0));
         let z = scaled * f32::from_bits((127 - 8) << 23);
-        // ln(1 + z) / z for 0 <= z <= 1: 2^-21.6.
-        let p = fma(z, -0.008_574_332, 0.044_214_73);
-        let p = fma(z, p, -0.107_854_76);
-        let p = fma(z, p, 0.177_571_19);
-        let p = fma(z, p, -0.244_996_58);
-        let p = fma(z, p, 0.332_761_6);
-        let p = fma(z, p, -0.499_974_58);
-        let p = fma(z, p, 0.999_999_9);
+        // ln(1 + z) / z for 0 <= z <= 1: 2^-25.0.
+        let p = fma(z, 0.005_232_764_87, -0.029_504_956_7);
+        let p = fma(z, p, 0.078_225_493_4);
+        let p = fma(z, p, -0.136_632_86);
+        let p = fma(z, p, 0.191_059_887);
+        let p = fma(z, p, -0.248_429_269);
+        let p = fma(z, p, 0.333_191_067);
+        let p = fma(z, p, -0.499_994_874);
+        let p = fma(z, p, 0.999_999_881);
         // `max` drops a NaN, which comes back through z.
         fma(scaled * p, f32::from_bits((127 - 8) << 23), x.max(0.0))
     }
@@ -300,10 +306,26 @@ pub trait Approx: Sized {
     fn over_twice_sqrt(a: f32, x: f32) -> f32 {
         // Six units in the last place at most from the result of the steps.
         let estimate = a * 0.5 * Self::rsq(x);
-        // What is half way between two results ends in twelve zeros: next to such a number, it is for the steps to say.
-        const NEAR: u32 = 8;
-        let near = estimate.to_bits().wrapping_add(NEAR) & 0xFFF <= 2 * NEAR;
-        rarely(near & !estimate.is_nan(), || super::single::over_twice_sqrt(a, x), estimate)
+        // A zero, as many gradients are, is exact.
+        rarely(is_near_tie(estimate) & (estimate.abs() > 0.0), || super::single::over_twice_sqrt(a, x), estimate)
+    }
+
+    /// `a e^x`.
+    #[inline(always)]
+    fn times_exp(a: f32, x: f32) -> f32 {
+        let estimate = a * Self::exp(x);
+        // Exponentials that are subnormal numbers of f32 are off by more. Where it is 1, or `a` is 0, the product is exact.
+        let is_open = is_near_tie(estimate) | (x < -87.33);
+        rarely(is_open & (estimate != a), || super::single::times_exp(a, x), estimate)
+    }
+
+    /// `a / (1 + e^-x)`.
+    #[inline(always)]
+    fn times_sigmoid(a: f32, x: f32) -> f32 {
+        // Where that is too small for a normal number the estimate is 0, which counts as near.
+        let estimate = a * Self::rcp(Self::ex2_flush(x * -LOG2_E) + 1.0);
+        // As in `times_exp`.
+        rarely(is_near_tie(estimate) & (estimate != a), || super::single::times_sigmoid(a, x), estimate)
     }
 
     /// `a / b`, correctly rounded in f32, of two numbers of f16; of one of them and an f32 of a magnitude from `2^-60` to
@@ -320,17 +342,28 @@ pub trait Approx: Sized {
         if rest.abs() > 0.0 { fma(rest, r, q) } else { q }
     }
 
-    /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers, as all of them are in 16 bits.
+    /// C99 `pow`.
     #[inline(always)]
     fn pow(a: f32, b: f32) -> f32 {
         power::pow::<Self>(a, b)
     }
 
-    /// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm. Exponents as in [`Approx::pow`].
+    /// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm. Exponents of magnitude 2^16 and
+    /// more count as even integers, as all of them are in 16 bits.
     #[inline(always)]
     fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
         power::pow_gradients::<Self>(a, b)
     }
+}
+
+/// Bits that are zeros in every number half way between two of f16 or of bf16, and in these themselves.
+const BELOW_TIE: u32 = 0xFFF;
+
+/// Whether eight units in the last place may decide how `estimate` is rounded to f16 or bf16.
+#[inline(always)]
+fn is_near_tie(estimate: f32) -> bool {
+    const NEAR: u32 = 8;
+    estimate.to_bits().wrapping_add(NEAR) & BELOW_TIE <= 2 * NEAR
 }
 
 /// `e^x - 1` for `|x| <= 1/2`: `2^-23.0`.

@@ -3,6 +3,7 @@
 use super::Approx;
 use crate::info::BinaryFunction;
 use crate::maths::prim;
+use crate::num::Short;
 
 /// The operations of the machine: approximate instructions on the GPU, the accurate functions on the CPU.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +104,18 @@ impl Approx for Native {
     fn over_twice_sqrt(a: f32, x: f32) -> f32 {
         crate::maths::single::over_twice_sqrt(a, x)
     }
+    #[inline(always)]
+    fn times_exp(a: f32, x: f32) -> f32 {
+        crate::maths::single::times_exp(a, x)
+    }
+    #[inline(always)]
+    fn times_sigmoid(a: f32, x: f32) -> f32 {
+        crate::maths::single::times_sigmoid(a, x)
+    }
+    #[inline(always)]
+    fn pow(a: f32, b: f32) -> f32 {
+        crate::maths::single::pow(a, b)
+    }
     accurate!(exp expm1 expm1_negative ln log1p tanh silu softplus mish);
 }
 
@@ -161,7 +174,11 @@ native! {
     rsqrt(x);
     /// `a / (2 sqrt(x))`.
     over_twice_sqrt(a, x);
-    /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers.
+    /// `a e^x`.
+    times_exp(a, x);
+    /// `a / (1 + e^-x)`.
+    times_sigmoid(a, x);
+    /// C99 `pow`.
     pow(a, b);
 }
 
@@ -184,12 +201,12 @@ pub fn div(a: f32, b: f32) -> f32 {
     a / b
 }
 
-/// A function by its short path, and whether that serves these operands: numbers of 16 bits, of quotients of f16.
+/// A function by its short path: of numbers of 16 bits, quotients of f16.
 #[inline(always)]
-pub fn short(a: f32, b: f32, function: BinaryFunction) -> (f32, bool) {
+pub fn short(a: f32, b: f32, function: BinaryFunction) -> Short<f32> {
     match function {
-        BinaryFunction::Quotient => (Native::quotient_of_f16(a, b), true),
-        BinaryFunction::TruncatedQuotient => (prim::trunc(Native::quotient_of_f16(a, b)), true),
+        BinaryFunction::Quotient => Short::known(Native::quotient_of_f16(a, b), true),
+        BinaryFunction::TruncatedQuotient => Short::known(prim::trunc(Native::quotient_of_f16(a, b)), true),
         BinaryFunction::FlooredQuotient | BinaryFunction::Modulo => crate::maths::single::short(a, b, function),
         BinaryFunction::Power => super::power::short::<Native>(a, b),
     }

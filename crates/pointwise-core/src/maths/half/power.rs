@@ -2,53 +2,40 @@
 
 use core::f32::consts::{LN_2, LOG2_E};
 
-use super::Approx;
+use super::{Approx, BELOW_TIE};
 use crate::maths::prim::{ROUND_MAGIC, at_least, at_most, fma, rarely};
+use crate::maths::single;
+use crate::num::Short;
 
-/// log2(e) = LOG2_E + LOG2_E_LOW, to 48 bits.
-const LOG2_E_LOW: f32 = 1.925_963e-8;
-
-/// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers, as all of them are in 16 bits.
+/// C99 `pow`.
 #[inline(always)]
 pub(super) fn pow<A: Approx>(a: f32, b: f32) -> f32 {
-    let abs = a.abs();
-    let bits = abs.to_bits();
-    let (power, within) = of_magnitude::<A>(abs, b);
-    rarely(
-        !((a > 0.0) & within),
-        || {
-            let general = || magnitude::<A>(abs, b, a == 1.0);
-            let power = rarely(not_positive_normal(abs) | !within, general, power);
-            // The low bit of the sum is that of the integer.
-            let c = at_least(at_most(b, 65536.0), -65536.0);
-            let t = c + ROUND_MAGIC;
-            let whole = t - ROUND_MAGIC == c;
-            let odd = if whole { t.to_bits() << 31 } else { 0 };
-            let invalid = (a < 0.0) & !whole & (bits != 0x7F80_0000) & !b.is_nan();
-            let signed = f32::from_bits(power.to_bits() | (odd & a.to_bits()));
-            if invalid { f32::NAN } else { signed }
-        },
-        power,
-    )
+    let Short { bounds: [near, far], holds } = short::<A>(a.abs(), b);
+    // No number half way between two results is among those up to the one farther from zero, that one included.
+    let is_decided = (near.to_bits() ^ far.to_bits()) & !BELOW_TIE == 0;
+    // The low bit of the sum is that of the integer, if `b` is one. One that is too large for that has wide bounds.
+    let sum = b + ROUND_MAGIC;
+    let signed = f32::from_bits(far.to_bits() | (a.to_bits() & (sum.to_bits() << 31)));
+    let is_invalid = (a < 0.0) & (sum - ROUND_MAGIC != b);
+    rarely(!(holds & is_decided), || single::pow(a, b), if is_invalid { f32::NAN } else { signed })
 }
 
-/// The power of the magnitude of `a`, and whether it is that of `a`, found this way.
+/// The power of a positive `a`, where it is a normal number.
 #[inline(always)]
-pub(super) fn short<A: Approx>(a: f32, b: f32) -> (f32, bool) {
-    let (power, within) = of_magnitude::<A>(a.abs(), b);
-    (power, (a > 0.0) & within)
-}
-
-/// `abs` to the power `b`, and whether that is a normal number.
-#[inline(always)]
-fn of_magnitude<A: Approx>(abs: f32, b: f32) -> (f32, bool) {
-    let t = b * A::log2(abs);
+pub(super) fn short<A: Approx>(a: f32, b: f32) -> Short<f32> {
+    // Near 1, where the approximate logarithm is good in absolute terms only, the bounds are wide for large `b` alone.
+    let t = b * A::lg2_flush(a);
+    let power = A::ex2_flush(t);
+    // A logarithm is off by 2^-22 of itself or of 1, the product by 2^-24; the power then by ln 2 times as much, by its
+    // own 2^-22, and by what the bounds lose to rounding.
+    let error = power * fma(b.abs().max(t.abs()), 2.07e-7, 3.0e-7);
     // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it, and every product with
     // a logarithm that is no number.
-    (A::ex2_flush(t), t.abs() < 126.0)
+    Short { bounds: [power - error, power + error], holds: t.abs() < 126.0 }
 }
 
-/// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm. Exponents as in [`pow`].
+/// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm. Exponents of magnitude 2^16 and more
+/// count as even integers, as all of them are in 16 bits.
 #[inline(always)]
 pub(super) fn pow_gradients<A: Approx>(a: f32, b: f32) -> (f32, f32) {
     let less = b - 1.0;
@@ -86,50 +73,6 @@ fn gradients_special<A: Approx>(a: f32, b: f32) -> (f32, f32) {
     let (base, exponent) = gradients_of(a, b, odd, invalid, log, (signed, power(b - 1.0)));
     // Every power of 1 is 1, also by NaN.
     (base, if (a == 1.0) | ((a == 0.0) & (b >= 0.0)) { 0.0 } else { exponent })
-}
-
-/// [`pow`] of any `a` without a sign; `is_one` is whether `a` had none and is 1.
-#[inline(always)]
-fn magnitude<A: Approx>(a: f32, b: f32, is_one: bool) -> f32 {
-    // Beyond 2^16 every 16-bit base but 1 has long overflowed or vanished; the bound removes infinities.
-    let c = at_least(at_most(b, 65536.0), -65536.0);
-    rarely(not_positive_normal(a) | b.is_nan(), || special::<A>(a, c, is_one), normal::<A>(a, c, 0.0))
-}
-
-/// `(a 2^scale)^c` for positive normal `a`, finite `c` of magnitude up to `2^16`.
-#[inline(always)]
-fn normal<A: Approx>(a: f32, c: f32, scale: f32) -> f32 {
-    // a = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
-    let bits = a.to_bits();
-    let exponent = bits.wrapping_sub(0x3F35_04F3) & 0xFF80_0000;
-    let f = f32::from_bits(bits.wrapping_sub(exponent)) - 1.0;
-    let e = (exponent as i32 >> 23) as f32 + scale;
-    let p = log2_1p_poly(f);
-    // The logarithm, in two parts: a result near 2^128 takes 7 bits more than an f32 has.
-    let hi = fma(f, LOG2_E, e);
-    let lo = fma(f, fma(f, p, LOG2_E_LOW), fma(f, LOG2_E, e - hi));
-    let t_hi = c * hi;
-    let t_lo = fma(c, lo, fma(c, hi, -t_hi));
-    let t = t_hi + t_lo;
-    let rest = (t_hi - t) + t_lo;
-    A::ex2(t) * fma(rest, LN_2, 1.0)
-}
-
-/// [`pow`] of the magnitude where the base is not normal or the exponent is NaN.
-#[inline(always)]
-fn special<A: Approx>(a: f32, c: f32, is_one: bool) -> f32 {
-    let subnormal = normal::<A>(a * 16_777_216.0, c, -24.0);
-    // Zero, infinity and NaN: what a power of them is follows from the sign of the exponent.
-    let log = if a == 0.0 { f32::NEG_INFINITY } else { a };
-    let limit = A::ex2(c * log);
-    let power = if (a > 0.0) & (a < f32::MIN_POSITIVE) { subnormal } else { limit };
-    if is_one | (c == 0.0) { 1.0 } else { power }
-}
-
-/// Whether a number is negative, zero, subnormal, infinite or NaN.
-#[inline(always)]
-fn not_positive_normal(x: f32) -> bool {
-    x.to_bits().wrapping_sub(0x0080_0000) >= 0x7F00_0000
 }
 
 /// `log2 a` of a positive normal number.
