@@ -173,7 +173,11 @@ fn functions<A: Approx>() -> Vec<Function> {
             },
         ),
         // The exponential by itself overflows f32, as in PyTorch.
-        ("times_exp", |x| A::times_exp(0.7, x), |x| f64::from(0.7_f32) * if x > 88.73 { f64::INFINITY } else { x.exp() }),
+        (
+            "times_exp",
+            |x| A::times_exp(0.7, x),
+            |x| f64::from(0.7_f32) * if x > 88.73 { f64::INFINITY } else { x.exp() },
+        ),
         ("times_sigmoid", |x| A::times_sigmoid(0.7, x), |x| f64::from(0.7_f32) * sigmoid(x)),
         ("rsqrt", A::rsqrt, |x| 1.0 / x.sqrt()),
         ("recip", A::recip, f64::recip),
@@ -243,7 +247,11 @@ fn powers<A: Approx>(operations: &str) {
             }
         }
         tally.check(&format!("pow {} {operations}", t.name), &mut failures);
-        assert!(tally.inputs - tally.correct <= tally.inputs / 10_000 && tally.worst < 0.5002, "{operations}, {}", t.name);
+        assert!(
+            tally.inputs - tally.correct <= tally.inputs / 10_000 && tally.worst < 0.5002,
+            "{operations}, {}",
+            t.name
+        );
     }
     assert!(failures.is_empty(), "{failures:#?}");
 }

@@ -260,12 +260,12 @@ unsafe fn one_by_one<M, const V: usize, const IN_ROWS: bool>(
         thread::no_unrolling();
         let i = left.trailing_zeros();
         left &= left - 1;
-        let at = if IN_ROWS {
-            let behind = |k: usize| place.at[k + 1] + if place.mode & (ONCE << k) != 0 { 0 } else { i as i64 };
-            [place.at[0] + i as i64, behind(0), behind(1), 0]
-        } else {
+        let at = if M::BOUNDED && !IN_ROWS {
             // Not before the loop, through which the offsets would have to be kept.
             alike(thread::worked_out_here(place.at[0] as u64) + i as u64, inputs.mode)
+        } else {
+            let behind = |k: usize| place.at[k + 1] + if place.mode & (ONCE << k) != 0 { 0 } else { i as i64 };
+            [place.at[0] + i as i64, behind(0), behind(1), 0]
         };
         // SAFETY: the caller's contract. What is stored is no operand of another element.
         unsafe {
