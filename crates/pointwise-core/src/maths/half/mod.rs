@@ -257,14 +257,14 @@ pub trait Approx: Sized {
         let scaled = Self::ex2_flush(fma(x.abs(), -LOG2_E, 8.0));
         let z = scaled * f32::from_bits((127 - 8) << 23);
         // ln(1 + z) / z for 0 <= z <= 1: 2^-25.0.
-        let p = fma(z, 0.005_232_764_87, -0.029_504_956_7);
-        let p = fma(z, p, 0.078_225_493_4);
+        let p = fma(z, 0.005_232_765, -0.029_504_957);
+        let p = fma(z, p, 0.078_225_49);
         let p = fma(z, p, -0.136_632_86);
-        let p = fma(z, p, 0.191_059_887);
-        let p = fma(z, p, -0.248_429_269);
-        let p = fma(z, p, 0.333_191_067);
-        let p = fma(z, p, -0.499_994_874);
-        let p = fma(z, p, 0.999_999_881);
+        let p = fma(z, p, 0.191_059_89);
+        let p = fma(z, p, -0.248_429_27);
+        let p = fma(z, p, 0.333_191_07);
+        let p = fma(z, p, -0.499_994_87);
+        let p = fma(z, p, 0.999_999_9);
         // `max` drops a NaN, which comes back through z.
         fma(scaled * p, f32::from_bits((127 - 8) << 23), x.max(0.0))
     }
