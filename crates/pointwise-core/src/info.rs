@@ -251,6 +251,12 @@ impl BinaryFunction {
     pub const fn is_bounded(self, dtype: DType) -> bool {
         matches!((self, dtype), (BinaryFunction::Power, DType::F16 | DType::BF16))
     }
+
+    /// Whether the short path is that of the first operand's magnitude, and [`Value::signed`](crate::Value::signed) tells
+    /// what a sign makes of it.
+    pub const fn takes_magnitudes(self) -> bool {
+        matches!(self, BinaryFunction::Power)
+    }
 }
 
 /// See [`Properties::sign`].

@@ -39,6 +39,6 @@ pub use fp8::{F8E4M3, F8E5M2};
 pub use info::{Accuracy, BinaryFunction, Kind, OpInfo, ParamInfo, Properties, ResultType, ShortPath, SignChange};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use num::Stepped;
-pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Short, Value};
+pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Short, Signed, Value};
 pub use op::{BinaryOp, GeneratorOp, GradientOp, RandomMapOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
 pub use philox::{Blocks, Draw, Philox, RandomWord};

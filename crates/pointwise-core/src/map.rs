@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use crate::dtype::DType;
 use crate::element::{Bool, Element, Store};
 use crate::info::{Kind, ShortPath};
-use crate::num::{Logic, Short, Value};
+use crate::num::{Logic, Short, Signed, Value};
 use crate::op::{BinaryOp, RandomMapOp, TableOp, TernaryOp, UnaryOp, Words};
 use crate::philox::RandomWord;
 
@@ -41,6 +41,8 @@ pub trait Map: Copy {
     const SHORT: ShortPath = ShortPath::Never;
     /// Whether [`Map::short`] gives bounds, not results.
     const BOUNDED: bool = false;
+    /// Whether [`Map::short`] is that of the first operand's magnitude, and [`Map::signed`] makes it that of the operand.
+    const MAGNITUDES: bool = false;
     /// Whether a thread may have two vectors at once: [`OpInfo::two_at_once`](crate::OpInfo::two_at_once).
     const TWO_AT_ONCE: bool = false;
     /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU
@@ -63,6 +65,15 @@ pub trait Map: Copy {
         b: <Self::B as Element>::Compute,
     ) -> Short<<Self::R as Element>::Compute> {
         Short::known(self.map(a, b, absent::<Self::C>()), true)
+    }
+    /// What a sign makes of [`Map::short`]. Asked with [`Map::MAGNITUDES`] alone.
+    #[inline(always)]
+    fn signed(
+        self,
+        a: <Self::A as Element>::Compute,
+        b: <Self::B as Element>::Compute,
+    ) -> Signed<<Self::R as Element>::Compute> {
+        Signed { sign: 0, is_zero: false, of_zero: self.map(a, b, absent::<Self::C>()), holds: false }
     }
     /// The result at the random word of the element, which counts with [`Map::RANDOM`] alone.
     #[inline(always)]
@@ -137,9 +148,17 @@ macro_rules! arity {
             Some(function) => function.is_bounded($E::DTYPE),
             None => false,
         };
+        const MAGNITUDES: bool = match $O::INFO.properties.function {
+            Some(function) => function.takes_magnitudes(),
+            None => false,
+        };
         #[inline(always)]
         fn short(self, a: $E::Compute, b: $E::Compute) -> Short<<Self::R as Element>::Compute> {
             self.0.short(a, b).map(|y| y.lane())
+        }
+        #[inline(always)]
+        fn signed(self, a: $E::Compute, b: $E::Compute) -> Signed<<Self::R as Element>::Compute> {
+            self.0.signed(a, b).map(|y| y.lane())
         }
     };
     (@short $first:ident $E:ident $O:ident) => {};

@@ -51,6 +51,13 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
         let _ = (other, function);
         Short::known(self, false)
     }
+    /// What makes [`Value::short`] of magnitudes that of this value and another, for a function that
+    /// [`takes_magnitudes`](BinaryFunction::takes_magnitudes).
+    #[inline(always)]
+    fn signed(self, other: Self, function: BinaryFunction) -> Signed<Self> {
+        let _ = (other, function);
+        Signed { sign: 0, is_zero: false, of_zero: self, holds: false }
+    }
 }
 
 /// What a path without a branch finds out about a result.
@@ -73,6 +80,28 @@ impl<T: Copy> Short<T> {
     #[inline(always)]
     pub fn map<U>(self, to: impl Fn(T) -> U) -> Short<U> {
         Short { bounds: self.bounds.map(to), holds: self.holds }
+    }
+}
+
+/// What makes a [`Short`] result that of numbers with a sign, and of zeros.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Signed<T> {
+    /// Bits that the result has besides: those of an f32, of which a type of 16 bits takes the upper ones. Its sign, or
+    /// what makes anything NaN.
+    pub sign: u32,
+    /// Whether `of_zero` is in place of the short result.
+    pub is_zero: bool,
+    /// The magnitude of the result for a first operand of zero.
+    pub of_zero: T,
+    /// Whether that is so for these operands.
+    pub holds: bool,
+}
+
+impl<T> Signed<T> {
+    /// Of another type.
+    #[inline(always)]
+    pub fn map<U>(self, to: impl FnOnce(T) -> U) -> Signed<U> {
+        Signed { sign: self.sign, is_zero: self.is_zero, of_zero: to(self.of_zero), holds: self.holds }
     }
 }
 

@@ -19,7 +19,7 @@
 use core::num::Wrapping;
 
 use crate::info::OpInfo;
-use crate::num::{Logic, Short};
+use crate::num::{Logic, Short, Signed};
 use crate::philox::RandomWord;
 
 #[cfg(doc)]
@@ -43,6 +43,11 @@ pub trait BinaryOp<T>: Copy {
     #[inline(always)]
     fn short(self, a: T, b: T) -> Short<Self::Output> {
         Short::known(self.apply(a, b), true)
+    }
+    /// What a sign makes of [`BinaryOp::short`], where that is of the first operand's magnitude.
+    #[inline(always)]
+    fn signed(self, a: T, b: T) -> Signed<Self::Output> {
+        Signed { sign: 0, is_zero: false, of_zero: self.apply(a, b), holds: false }
     }
 }
 

@@ -326,6 +326,13 @@ macro_rules! __short {
                 None => $crate::Short::known($crate::BinaryOp::apply(self, a, b), true),
             }
         }
+        #[inline(always)]
+        fn signed(self, a: T, b: T) -> $crate::Signed<T> {
+            match <Self as $crate::op::TableOp>::INFO.properties.function {
+                Some(function) => a.signed(b, function),
+                None => a.signed(b, $crate::BinaryFunction::Quotient),
+            }
+        }
     };
     // bool, or what `__result_type` refuses.
     ($out:ident) => {};

@@ -4,8 +4,8 @@
 //! Both hold for the machine's own operations and for approximate ones that err by as much as the PTX ISA allows, all
 //! up or all down. `--nocapture` shows the percentages.
 
-use pointwise_core::convert;
 use pointwise_core::maths::half::{Approx, Native};
+use pointwise_core::{BinaryFunction, Element, Real, bf16, convert, f16};
 
 /// Operations with the largest error of the PTX ISA, to the same side always; subnormals flushed where they may be.
 struct Off<const UP: bool>;
@@ -265,6 +265,47 @@ fn pow_native() {
 fn pow_with_approximations_off() {
     powers::<Off<true>>("up");
     powers::<Off<false>>("down");
+}
+
+/// What a short path finds for magnitudes, made that of numbers by `Value::signed`, is the power wherever it says so:
+/// to the bit where results are not bounds, and between them otherwise. And it says so for numbers of plain sizes.
+fn signs<T: Real>(widen: impl Fn(u32) -> T, bounded: bool) {
+    let plain: Vec<T> = [0.25, 0.5, 1.0, 1.5, 3.0, 7.0, -0.25, -1.0, -1.5, -3.0, 0.0, -0.0].map(T::constant).to_vec();
+    let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, -1e-40, 4_194_303.0, 1e30, -16_777_217.0];
+    let all: Vec<T> =
+        (0..4096_u32).map(|i| widen(i.wrapping_mul(0x0010_1041))).chain(special.map(T::constant)).collect();
+    let pairs = all.iter().flat_map(|&a| plain.iter().map(move |&b| (a, b)));
+    let swapped = all.iter().flat_map(|&b| plain.iter().map(move |&a| (a, b)));
+    for (a, b) in pairs.chain(swapped).chain(plain.iter().flat_map(|&a| plain.iter().map(move |&b| (a, b)))) {
+        let signed = a.signed(b, BinaryFunction::Power);
+        let is_plain = plain.contains(&a) && plain.contains(&b) && !(a == T::ZERO && b == T::ZERO);
+        assert!(signed.holds || !is_plain, "{:e}, {:e}", a.to_f64(), b.to_f64());
+        if !signed.holds {
+            continue;
+        }
+        let short = a.short(b, BinaryFunction::Power);
+        // Of f32, a sign is found out with what else the path does not serve.
+        assert!(short.holds || signed.is_zero || !bounded && a < T::ZERO, "{:e}, {:e}", a.to_f64(), b.to_f64());
+        let bounds = if signed.is_zero { [signed.of_zero; 2] } else { short.bounds };
+        let [low, high] = bounds.map(|y| (y.to_f64() as f32).to_bits() | signed.sign);
+        let exact = a.pow(b).to_f64() as f32;
+        let [low, high] = [low, high].map(f32::from_bits);
+        let within = if bounded { low.min(high) <= exact && exact <= low.max(high) } else { low == exact };
+        let same_sign = low.is_sign_negative() == exact.is_sign_negative();
+        assert!(
+            (low.is_nan() && exact.is_nan()) || (within && same_sign),
+            "{:e}, {:e}: {low:e}, {high:e}, {exact:e}",
+            a.to_f64(),
+            b.to_f64()
+        );
+    }
+}
+
+#[test]
+fn signs_of_powers() {
+    signs(|bits| <f32 as Element>::widen(f32::from_bits(bits)), false);
+    signs(|bits| f16::from_bits(bits as u16).widen(), true);
+    signs(|bits| bf16::from_bits(bits as u16).widen(), true);
 }
 
 /// Both gradients of a power on the grid of [`powers`], where the power is a normal f32, zero, infinite or NaN.

@@ -65,6 +65,14 @@ macro_rules! f32_like {
                 );
                 functions::short(a, b, function).map($wrap)
             }
+            #[inline(always)]
+            fn signed(self, other: Self, function: crate::BinaryFunction) -> crate::Signed<Self> {
+                let (a, b) = (
+                    { let $x = self; $get },
+                    { let $x = other; $get },
+                );
+                maths::half::signed(a, b, function).map($wrap)
+            }
         }
 
         impl Num for $t {

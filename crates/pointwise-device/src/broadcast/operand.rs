@@ -93,6 +93,20 @@ impl Loaded {
         if self.one { splat::<E>(self.bits.one) } else { self.bits.vector }
     }
 
+    /// An element for each lane, as in memory.
+    #[inline(always)]
+    pub(super) fn one_for_each<E: Element>(self) -> Loaded {
+        Loaded { bits: VectorOrOne { vector: self.spread::<E>(), one: 0 }, one: false, ..self }
+    }
+
+    /// Without the first four bytes.
+    #[inline(always)]
+    pub(super) fn behind_a_word(mut self) -> Loaded {
+        let [low, high] = self.bits.vector;
+        self.bits.vector = [low >> 32 | high << 32, high >> 32];
+        self
+    }
+
     /// The vector's bits, of any operand of an integer type: a number's word has those of an element.
     #[inline(always)]
     pub(super) fn bits<E: Element>(self, word: u64) -> [u64; 2] {

@@ -57,8 +57,13 @@ pub trait Approx: Sized {
     fn ex2_flush(x: f32) -> f32;
     /// `log2 x`, absolute error `2^-22` between 1/2 and 2, relative error `2^-22` elsewhere; subnormal arguments count.
     fn lg2(x: f32) -> f32;
-    /// As [`Approx::lg2`], but a subnormal argument may count as zero.
+    /// As [`Approx::lg2`], but a subnormal argument counts as zero.
     fn lg2_flush(x: f32) -> f32;
+    /// [`Approx::lg2_flush`] of the magnitude of `x`.
+    #[inline(always)]
+    fn lg2_magnitude(x: f32) -> f32 {
+        Self::lg2_flush(x.abs())
+    }
     /// `1 / x`, relative error `2^-22`; subnormal arguments and results may become zero.
     fn rcp(x: f32) -> f32;
     /// `1 / x`, relative error `2^-23`; subnormal arguments and results count.

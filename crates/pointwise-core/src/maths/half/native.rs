@@ -3,7 +3,7 @@
 use super::Approx;
 use crate::info::BinaryFunction;
 use crate::maths::prim;
-use crate::num::Short;
+use crate::num::{Short, Signed};
 
 /// The operations of the machine: approximate instructions on the GPU, the accurate functions on the CPU.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +38,11 @@ impl Approx for Native {
     #[inline(always)]
     fn lg2_flush(x: f32) -> f32 {
         ptx!("lg2.approx.ftz.f32 {}, {};", x)
+    }
+    #[inline(always)]
+    fn lg2_magnitude(x: f32) -> f32 {
+        // The compiler would clear the sign bit by itself, which the assembler does not take for part of the operand.
+        ptx!("{{ .reg .f32 m; abs.f32 m, {1}; lg2.approx.ftz.f32 {0}, m; }}", x)
     }
     #[inline(always)]
     fn rcp(x: f32) -> f32 {
@@ -82,7 +87,7 @@ impl Approx for Native {
     }
     #[inline(always)]
     fn lg2_flush(x: f32) -> f32 {
-        crate::maths::log2(x)
+        crate::maths::log2(if x.abs() < f32::MIN_POSITIVE { 0.0 } else { x })
     }
     #[inline(always)]
     fn log2(x: f32) -> f32 {
@@ -199,6 +204,18 @@ pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
 #[inline(always)]
 pub fn div(a: f32, b: f32) -> f32 {
     a / b
+}
+
+/// What the sign of `a` makes of a function's short path, in results of 16 and of 32 bits. Only powers ask.
+#[inline(always)]
+pub fn signed(a: f32, b: f32, function: BinaryFunction) -> Signed<f32> {
+    match function {
+        BinaryFunction::Power => super::power::signed::<Native>(a, b),
+        BinaryFunction::Quotient
+        | BinaryFunction::TruncatedQuotient
+        | BinaryFunction::FlooredQuotient
+        | BinaryFunction::Modulo => Signed { sign: 0, is_zero: false, of_zero: a, holds: false },
+    }
 }
 
 /// A function by its short path: of numbers of 16 bits, quotients of f16.

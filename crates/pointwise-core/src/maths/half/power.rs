@@ -5,12 +5,12 @@ use core::f32::consts::{LN_2, LOG2_E};
 use super::{Approx, BELOW_TIE};
 use crate::maths::prim::{ROUND_MAGIC, at_least, at_most, fma, rarely};
 use crate::maths::single;
-use crate::num::Short;
+use crate::num::{Short, Signed};
 
 /// C99 `pow`.
 #[inline(always)]
 pub(super) fn pow<A: Approx>(a: f32, b: f32) -> f32 {
-    let Short { bounds: [near, far], holds } = short::<A>(a.abs(), b);
+    let Short { bounds: [near, far], holds } = short::<A>(a, b);
     // No number half way between two results is among those up to the one farther from zero, that one included.
     let is_decided = (near.to_bits() ^ far.to_bits()) & !BELOW_TIE == 0;
     // The low bit of the sum is that of the integer, if `b` is one. One that is too large for that has wide bounds.
@@ -20,11 +20,11 @@ pub(super) fn pow<A: Approx>(a: f32, b: f32) -> f32 {
     rarely(!(holds & is_decided), || single::pow(a, b), if is_invalid { f32::NAN } else { signed })
 }
 
-/// The power of a positive `a`, where it is a normal number.
+/// The power of the magnitude of `a`, where it is a normal number.
 #[inline(always)]
 pub(super) fn short<A: Approx>(a: f32, b: f32) -> Short<f32> {
     // Near 1, where the approximate logarithm is good in absolute terms only, the bounds are wide for large `b` alone.
-    let t = b * A::lg2_flush(a);
+    let t = b * A::lg2_magnitude(a);
     let power = A::ex2_flush(t);
     // A logarithm is off by 2^-22 of itself or of 1, the product by 2^-24; the power then by ln 2 times as much, by its
     // own 2^-22, and by what the bounds lose to rounding.
@@ -32,6 +32,19 @@ pub(super) fn short<A: Approx>(a: f32, b: f32) -> Short<f32> {
     // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it, and every product with
     // a logarithm that is no number.
     Short { bounds: [power - error, power + error], holds: t.abs() < 126.0 }
+}
+
+/// What the sign of `a` makes of the power of its magnitude, in results of 32 bits, too; and the powers of zeros.
+#[inline(always)]
+pub(super) fn signed<A: Approx>(a: f32, b: f32) -> Signed<f32> {
+    let (odd, whole) = parity(b);
+    let invalid = if a < 0.0 { !(1 << 31) } else { 0 };
+    let sign = if whole { odd & a.to_bits() } else { invalid };
+    let is_zero = a == 0.0;
+    let t = b * A::lg2_magnitude(a);
+    // The logarithm is off by 2^-22 of itself or of 1, and with exponents below 2^22 by 1 after the product.
+    let holds = (b.abs() < 4_194_304.0) & ((t.abs() < 123.5) | (is_zero & (b != 0.0)));
+    Signed { sign, is_zero, of_zero: if b > 0.0 { 0.0 } else { f32::INFINITY }, holds }
 }
 
 /// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`, by one logarithm. Exponents of magnitude 2^16 and more
@@ -87,7 +100,7 @@ fn log2_normal(a: f32) -> f32 {
 }
 
 /// Of an integer the sign bit of its power of a negative number, of others some bit there; and whether it is one. `c`
-/// has a magnitude of 2^16 at most.
+/// has a magnitude below 2^22.
 #[inline(always)]
 fn parity(c: f32) -> (u32, bool) {
     // The low bit of the sum is that of the integer.
