@@ -73,7 +73,7 @@ pub trait Map: Copy {
         a: <Self::A as Element>::Compute,
         b: <Self::B as Element>::Compute,
     ) -> Signed<<Self::R as Element>::Compute> {
-        Signed { sign: 0, is_zero: false, of_zero: self.map(a, b, absent::<Self::C>()), holds: false }
+        Signed::unknown(self.map(a, b, absent::<Self::C>()))
     }
     /// The result at the random word of the element, which counts with [`Map::RANDOM`] alone.
     #[inline(always)]

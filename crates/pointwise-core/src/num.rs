@@ -56,7 +56,7 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
     #[inline(always)]
     fn signed(self, other: Self, function: BinaryFunction) -> Signed<Self> {
         let _ = (other, function);
-        Signed { sign: 0, is_zero: false, of_zero: self, holds: false }
+        Signed::unknown(self)
     }
 }
 
@@ -98,6 +98,12 @@ pub struct Signed<T> {
 }
 
 impl<T> Signed<T> {
+    /// Of operands of which nothing is known: `any` is for no one to read.
+    #[inline(always)]
+    pub fn unknown(any: T) -> Self {
+        Signed { sign: 0, is_zero: false, of_zero: any, holds: false }
+    }
+
     /// Of another type.
     #[inline(always)]
     pub fn map<U>(self, to: impl FnOnce(T) -> U) -> Signed<U> {

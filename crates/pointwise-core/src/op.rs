@@ -47,7 +47,7 @@ pub trait BinaryOp<T>: Copy {
     /// What a sign makes of [`BinaryOp::short`], where that is of the first operand's magnitude.
     #[inline(always)]
     fn signed(self, a: T, b: T) -> Signed<Self::Output> {
-        Signed { sign: 0, is_zero: false, of_zero: self.apply(a, b), holds: false }
+        Signed::unknown(self.apply(a, b))
     }
 }
 

@@ -330,7 +330,7 @@ macro_rules! __short {
         fn signed(self, a: T, b: T) -> $crate::Signed<T> {
             match <Self as $crate::op::TableOp>::INFO.properties.function {
                 Some(function) => a.signed(b, function),
-                None => a.signed(b, $crate::BinaryFunction::Quotient),
+                None => $crate::Signed::unknown($crate::BinaryOp::apply(self, a, b)),
             }
         }
     };

@@ -18,7 +18,7 @@ pub(super) struct Open {
     undecided: [u64; 2],
     /// Otherwise none is.
     holds: bool,
-    /// Results are those of magnitudes, of which some have a sign.
+    /// Some first operand has a sign, which is yet to be told. Asked of bounded results; of others `holds` says it.
     signed: bool,
 }
 
@@ -32,14 +32,14 @@ impl Open {
     #[inline(always)]
     fn elements<M: Map>(self) -> u32 {
         let mut open = 0;
-        unroll!(at most 8: i < 8 => { open |= (lane::<M::R>(self.undecided, i) as u32) << i; });
+        unroll!(at most 8: i < 8 => { open |= (has_bits::<M::R>(self.undecided, i) as u32) << i; });
         if M::MAGNITUDES || self.holds { open } else { u32::MAX }
     }
 }
 
 /// Whether any bit of a vector's element is set.
 #[inline(always)]
-const fn lane<E>(bits: [u64; 2], i: usize) -> bool {
+const fn has_bits<E>(bits: [u64; 2], i: usize) -> bool {
     let size = size_of::<E>();
     let per_word = 8 / size;
     i < 2 * per_word && bits[i / per_word] >> (8 * size * (i % per_word)) & (u64::MAX >> (64 - 8 * size)) != 0

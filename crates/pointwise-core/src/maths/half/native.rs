@@ -214,7 +214,7 @@ pub fn signed(a: f32, b: f32, function: BinaryFunction) -> Signed<f32> {
         BinaryFunction::Quotient
         | BinaryFunction::TruncatedQuotient
         | BinaryFunction::FlooredQuotient
-        | BinaryFunction::Modulo => Signed { sign: 0, is_zero: false, of_zero: a, holds: false },
+        | BinaryFunction::Modulo => Signed::unknown(a),
     }
 }
 
