@@ -158,6 +158,7 @@ ONE = {
     "log": (torch.log, None),
     "sqrt": (torch.sqrt, None),
     "rsqrt": (torch.rsqrt, None),
+    "cube": (lambda x: x**3, None),
     "abs": (torch.abs, None),
     "neg": (torch.neg, None),
     "reciprocal": (torch.reciprocal, None),

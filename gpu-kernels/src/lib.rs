@@ -12,6 +12,13 @@ mod unary {
     pointwise_device::unary_family!(pointwise_device::export_unary);
 }
 
+#[cfg(feature = "powers")]
+mod powers {
+    use pointwise_device::family::powers::*;
+
+    pointwise_device::powers_family!(pointwise_device::export_unary);
+}
+
 #[cfg(feature = "random")]
 mod random {
     use pointwise_device::family::random::*;

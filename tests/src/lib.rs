@@ -27,6 +27,11 @@ pub fn device() -> pointwise::Device {
     })
 }
 
+/// The ops of one operand, and what runs beneath `pow` with a number.
+pub fn unary() -> impl Iterator<Item = &'static pointwise::UnaryDef> {
+    pointwise::UNARY.iter().chain(pointwise::POWERS).copied()
+}
+
 /// Runs `$body` with `$E` as the Rust type of the element type `$dtype`.
 #[macro_export]
 macro_rules! with_element {

@@ -13,7 +13,7 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{
-    Accuracy, Class, DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, Tensor, UNARY, UnaryDef,
+    Accuracy, Class, DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, Tensor, UnaryDef,
 };
 use pointwise_core::Kind;
 use tests::{convert, copies, gradients, inputs, judge, layouts, lookup, map, numbers, params, promote, two};
@@ -24,7 +24,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let device = tests::device();
     let mut trials = Vec::new();
-    for def in UNARY {
+    for def in tests::unary() {
         for &dtype in def.info.types {
             if device.is_cpu() {
                 trials.push(trial(def, dtype, "cpu", move || case(&device, def, dtype, Strategy::Auto)));
@@ -35,7 +35,7 @@ fn main() {
             }
         }
     }
-    for def in UNARY {
+    for def in tests::unary() {
         for &dtype in def.info.types {
             trials.push(trial(def, dtype, "views", move || unary_views(&device, def, dtype)));
         }
@@ -85,7 +85,7 @@ fn main() {
         trials.push(Trial::test(format!("to_tensor::{dtype}"), case));
     }
     if device.is_cuda() {
-        for def in UNARY {
+        for def in tests::unary() {
             for &dtype in def.info.types.iter().filter(|&&dtype| def.info.two_at_once(dtype)) {
                 trials.push(trial(def, dtype, "two_at_once", move || Ok(two::check_unary(&device, def, dtype)?)));
             }

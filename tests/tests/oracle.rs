@@ -1,6 +1,6 @@
 //! The CPU executor against the oracle: every code of the 8- and 16-bit types, a million f32, every op.
 
-use pointwise::{DType, Device, Tensor, UNARY};
+use pointwise::{DType, Device, Tensor};
 use tests::{inputs, judge, params};
 
 fn check(dtype: DType, x: &[u8], all_codes: bool) {
@@ -9,7 +9,7 @@ fn check(dtype: DType, x: &[u8], all_codes: bool) {
     let tensor = Tensor::from_bytes(&device, dtype, x, [n]).unwrap();
     let mut failures = Vec::new();
     let mut pairs = 0;
-    for def in UNARY.iter().filter(|def| def.info.supports(dtype)) {
+    for def in tests::unary().filter(|def| def.info.supports(dtype)) {
         for set in params::sets(&def.info, dtype) {
             let y = def.kernel_with(set).run(&tensor).unwrap().to_bytes().unwrap();
             let report = judge::unary(def, dtype, &set, x, &y);

@@ -265,6 +265,42 @@ fn powers_with_numbers() {
     assert!(ops::pow_inplace(&mut ints, 0.5).unwrap_err().is_dtype());
 }
 
+/// The cube is the power with C's special values, rounded once (PyTorch rounds `x x`, too), but for tiny f32.
+#[test]
+fn powers_with_the_number_3() {
+    let nearest = |x: f64| if x.abs() >= 2.0_f64.powi(128) { x.signum() * f64::INFINITY } else { x * x * x };
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let x = Tensor::from_bytes(&CPU, dtype, &tests::inputs::mixed(dtype, 1 << 16, 3), [1 << 16]).unwrap();
+        let values = |x: &Tensor| x.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
+        let exact: Vec<f32> = values(&x).iter().map(|&x| nearest(f64::from(x)) as f32).collect();
+        let exact = values(&Tensor::from_slice(&CPU, &exact, [1 << 16]).unwrap().to_dtype(dtype).unwrap());
+        let powers = ops::pow(&x, 3).unwrap();
+        assert_eq!(powers.dtype(), dtype);
+        let wrong = values(&powers).into_iter().zip(&exact).filter(|(y, exact)| {
+            let apart = y.to_bits().abs_diff(exact.to_bits());
+            let near = dtype == DType::F32 && exact.abs() < 2.0_f32.powi(-101);
+            apart > u32::from(near) && !(y.is_nan() && exact.is_nan())
+        });
+        assert_eq!(wrong.count(), 0, "{dtype}");
+        // Float or integer, into a tensor, in place, and of a view.
+        let bytes = powers.to_bytes().unwrap();
+        assert_eq!(ops::pow(&x, 3.0).unwrap().to_bytes().unwrap(), bytes);
+        let mut y = zeros(dtype, &[1 << 16]);
+        ops::pow_into(&x, 3, &mut y).unwrap();
+        assert_eq!(y.to_bytes().unwrap(), bytes);
+        let pairs = x.view().reshape([2, 1 << 15]).unwrap();
+        let turned = ops::pow(pairs.transpose(0, 1).unwrap(), 3).unwrap();
+        assert_eq!(turned.view().transpose(0, 1).unwrap().to_tensor().unwrap().to_bytes().unwrap(), bytes);
+        let mut x = x;
+        ops::pow_inplace(&mut x, 3).unwrap();
+        assert_eq!(x.to_bytes().unwrap(), bytes);
+    }
+    let ints = of(&[3_i32, -2, 1 << 20]);
+    assert_eq!(ops::pow(&ints, 3).unwrap().to_vec::<i32>().unwrap(), [27, -8, 0]);
+    assert_eq!(ops::pow(&ints, 3.0).unwrap().to_vec::<f32>().unwrap()[..2], [27.0, -8.0]);
+    assert!(ops::pow(&of(&[true]), 3.0).is_ok());
+}
+
 #[test]
 fn fill_values() {
     let mask = of(&[true, false]);

@@ -10,6 +10,10 @@ mod symbols {
     pointwise_core::unary_family!(pointwise_core::unary_symbols);
 }
 
+mod powers {
+    pointwise_core::powers_family!(pointwise_core::unary_symbols);
+}
+
 mod random {
     pointwise_core::random_family!(pointwise_core::random_symbols);
 }
@@ -58,7 +62,7 @@ tables! {
 /// The family's kernels, of the kernel crate in `folder`.
 pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
     Kernels::new(folder)
-        .features(["unary"])
+        .features(["unary", "powers"])
         .features(["random", "generator", "lookup"])
         .features(["rope"])
         .features(["convert"])
@@ -69,6 +73,7 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
         .expect_entries(
             [
                 symbols::symbols(),
+                powers::symbols(),
                 map_symbols(),
                 random::symbols(),
                 generator::symbols(),

@@ -2,6 +2,8 @@
 
 mod convert;
 mod map;
+#[allow(unreachable_pub)] // what the visitor makes for a crate's root
+pub(crate) mod powers;
 mod special;
 // Public by the modules below.
 #[allow(unreachable_pub)]
@@ -10,6 +12,7 @@ mod unary;
 crate::include_kernels!();
 
 pub use map::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, gradient_op, map_op};
+pub use powers::POWERS;
 pub use unary::UNARY;
 
 /// The definitions of the ops, by name.

@@ -13,7 +13,7 @@
 //! [`ops`] has every op as functions: `NAME` allocates its result, `NAME_into` writes to an existing tensor,
 //! `NAME_inplace` to its operand. [`kernels`] has them as objects with launch settings. [`UNARY`], [`BINARY`],
 //! [`TERNARY`], [`GATED`], [`BACKWARD`], [`GRADIENTS`] and [`rope::ROPE`] list them as data, except for dropout and the
-//! position encodings.
+//! position encodings; [`POWERS`] lists what runs beneath `pow` with a number.
 //!
 //! A crate with ops of its own makes such functions from its table with [`host_unary!`].
 //!
@@ -49,8 +49,8 @@ mod tuner;
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
 pub use family::{
-    BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, UNARY, definitions, embedded, gradient_op, kernels,
-    map_op, op, ops,
+    BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, definitions, embedded, gradient_op,
+    kernels, map_op, op, ops,
 };
 #[doc(hidden)]
 pub use host::OracleValue;

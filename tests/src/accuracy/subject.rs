@@ -35,7 +35,7 @@ pub enum Subject {
 
 /// Every op that has float types, of every table.
 pub fn subjects() -> impl Iterator<Item = Subject> {
-    let unary = pointwise::UNARY.iter().copied().map(Subject::Unary);
+    let unary = crate::unary().map(Subject::Unary);
     let several = map::all().map(Subject::Several).chain([Subject::Fill]);
     let all = unary.chain(several).chain(gradients::all().map(Subject::Gradients));
     all.filter(|subject| subject.info().supports(DType::F32))

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use pointwise::rope::{ROPE, RopeAngles, RopeDef, RopeFrequencies, RopeKernel, RopePrecision};
 use pointwise::{
     Accuracy, BACKWARD, DType, Device, GRADIENTS, GradientDef, MapDef, Operand, Philox, Result, SinusoidalLayout,
-    Stream, Tensor, TensorViewMut, UNARY, UnaryDef, kernels,
+    Stream, Tensor, TensorViewMut, UnaryDef, kernels,
 };
 use pointwise_core::{Kind, family};
 use tests::{inputs, judge, map, params};
@@ -53,7 +53,7 @@ impl Case {
 /// Every op in every element type.
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
-    for def in UNARY {
+    for def in tests::unary() {
         cases.extend(def.info.types.iter().map(|&dtype| unary(def, dtype)));
     }
     for def in map::all().filter(|def| def.info.kind != Kind::Backward) {

@@ -11,6 +11,7 @@ pub mod gated;
 pub mod gated_gradients;
 pub mod generator;
 pub mod gradients;
+pub mod powers;
 pub mod random;
 pub mod select;
 pub mod select_gradients;

@@ -1,7 +1,7 @@
 //! `pow` with a number as exponent, as PyTorch has it: a product, a root or a reciprocal where there is one.
 //!
-//! These differ from `pow` in their special values: the square root of -0 is -0, of -inf NaN. Of PyTorch's list 0 is
-//! `pow` itself, which gives 1 for all, and 3 and -2 are `pow`, which rounds once where PyTorch rounds twice.
+//! The roots differ from `pow` in their special values: that of -0 is -0, of -inf NaN. Of PyTorch's list 0 is `pow`
+//! itself, which gives 1 for all, and so is -2, which rounds once where PyTorch rounds twice. So does the product for 3.
 
 use pointwise_core::DType;
 
@@ -9,7 +9,7 @@ use super::map::Call;
 use super::{ConvertKernel, Operand, UnaryDef, UnaryKernel};
 use crate::Number;
 use crate::error::{ErrorKind, Result};
-use crate::family::definitions;
+use crate::family::{definitions, powers};
 
 /// What a power of a tensor is.
 pub(super) enum Power {
@@ -17,7 +17,7 @@ pub(super) enum Power {
     Copy(ConvertKernel),
     /// `x x`.
     Square(Call),
-    /// `sqrt(x)`, `1 / sqrt(x)` or `1 / x`.
+    /// `x x x`, `sqrt(x)`, `1 / sqrt(x)` or `1 / x`.
     Function(UnaryKernel),
 }
 
@@ -81,6 +81,7 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
             let product = Call { def: &definitions::mul, tuned: None, ..call.clone() };
             Ok(Some(Power::Square(product)))
         }
+        3.0 if x.dtype().is_float() => function(&powers::definitions::cube),
         0.5 if is_float_power => function(&definitions::sqrt),
         -0.5 if is_float_power => function(&definitions::rsqrt),
         -1.0 if is_float_power => function(&definitions::reciprocal),

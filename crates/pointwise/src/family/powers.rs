@@ -1,0 +1,11 @@
+//! What `pow` by a number runs.
+
+use pointwise_core::family::powers::*;
+
+use super::KERNELS;
+
+macro_rules! host_powers {
+    ($($rows:tt)*) => { crate::__definitions! { (POWERS UnaryDef __unary_def ()) $($rows)* } };
+}
+
+pointwise_core::powers_family!(host_powers);
