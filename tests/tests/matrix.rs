@@ -135,7 +135,7 @@ fn case(device: &Device, def: &'static UnaryDef, dtype: DType, strategy: Strateg
 /// The whole input against the oracle, and against the CPU where both must be the same bits.
 fn whole(
     device: &Device,
-    def: &UnaryDef,
+    def: &'static UnaryDef,
     dtype: DType,
     strategy: Strategy,
     set: &[Number; 4],
@@ -159,7 +159,13 @@ fn whole(
 }
 
 /// Sizes and alignments, each against the same elements of one large call.
-fn parts(device: &Device, def: &UnaryDef, dtype: DType, strategy: Strategy, set: &[Number; 4]) -> Result<(), Failed> {
+fn parts(
+    device: &Device,
+    def: &'static UnaryDef,
+    dtype: DType,
+    strategy: Strategy,
+    set: &[Number; 4],
+) -> Result<(), Failed> {
     let quick = std::env::var("POINTWISE_MATRIX").is_ok_and(|value| value == "quick");
     let (sizes, offsets) = if quick { (QUICK_SIZES, QUICK_OFFSETS) } else { (SIZES, OFFSETS) };
     let result = def.info.result.of(dtype);
@@ -202,8 +208,8 @@ fn parts(device: &Device, def: &UnaryDef, dtype: DType, strategy: Strategy, set:
     Ok(())
 }
 
-fn kernel(def: &UnaryDef, set: &[Number; 4], strategy: Strategy) -> pointwise::UnaryKernel {
-    pointwise::op(def.info.name).expect("the op comes from the list").kernel_with(*set).strategy(strategy)
+fn kernel(def: &'static UnaryDef, set: &[Number; 4], strategy: Strategy) -> pointwise::UnaryKernel {
+    def.kernel_with(*set).strategy(strategy)
 }
 
 /// More elements than 32 bits can count.
