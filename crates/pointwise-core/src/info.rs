@@ -143,9 +143,13 @@ pub struct Properties {
     /// `pow`, `remainder`, `floor_divide`), or one of many steps (`gelu`, `gelu_tanh`, `softplus` of one operand). A
     /// thread of a unary kernel takes several vectors sooner.
     pub long: bool,
-    /// The word `long_half`: its formula for 16-bit floats is so long that a thread of a large call had better take two
-    /// vectors: one waits for memory while the other is worked on.
+    /// The word `long_half`: as `long`, for 16-bit floats alone.
     pub long_half: bool,
+    /// The word `middle_single`: its formula for f32 takes so much of the time that a thread of a very large unary call
+    /// had better take two vectors, of which one waits for memory while the other is worked on.
+    pub middle_single: bool,
+    /// The word `middle_half`: as `middle_single`, for 16-bit floats.
+    pub middle_half: bool,
     /// The word `angle`: that function is the sine or cosine of the last operand itself. Where all of some elements are
     /// small, loops and kernels leave its long path out.
     pub angle: bool,
@@ -189,6 +193,8 @@ impl Properties {
     pub const NONE: Properties = Properties {
         long: false,
         long_half: false,
+        middle_single: false,
+        middle_half: false,
         angle: false,
         function: None,
         leaky: false,

@@ -410,6 +410,12 @@ macro_rules! __set_word {
     ($info:ident long_half) => {
         $info.properties.long_half = true
     };
+    ($info:ident middle_single) => {
+        $info.properties.middle_single = true
+    };
+    ($info:ident middle_half) => {
+        $info.properties.middle_half = true
+    };
     ($info:ident angle) => {
         $info.properties.angle = true;
         $info.properties.long = true

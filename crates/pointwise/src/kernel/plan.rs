@@ -13,8 +13,8 @@ const VECTOR: usize = 16;
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// The most vectors of a thread.
 pub(crate) const MAX_STEPS: u32 = 64;
-/// From this many vectors on a thread takes two where the result is narrower than the operand, or the formula long in
-/// 16 bits, and four where it is long in f32. Else one is the fastest: more threads wait for memory at the same time
+/// From this many vectors on a thread takes two where the result is narrower than the operand, or the formula of middle
+/// length, and four where it is long in f32. Else one is the fastest: more threads wait for memory at the same time
 /// (H200).
 const SEVERAL_MIN: u64 = 1 << 23;
 /// From this many on, where the result's vector is a quarter of the operand's, and the operand does not pass through
@@ -22,8 +22,9 @@ const SEVERAL_MIN: u64 = 1 << 23;
 const TWO_NARROW_MIN: u64 = 1 << 16;
 /// From this many on two of f32 where the formula is long: a thread waits for memory while it computes.
 const TWO_LONG_MIN: u64 = 1 << 19;
-/// As [`TWO_LONG_MIN`], of 16 bits.
-const TWO_LONG_HALF_MIN: u64 = 1 << 22;
+/// As [`TWO_LONG_MIN`], of 16 bits; of sines and cosines from [`TWO_ANGLE_HALF_MIN`] on.
+const TWO_LONG_HALF_MIN: u64 = 1 << 21;
+const TWO_ANGLE_HALF_MIN: u64 = 1 << 22;
 /// Threads that are resident on a multiprocessor of sm_80, sm_90 or sm_100, of kernels with at most 32 registers.
 pub(super) const RESIDENT: u64 = 2048;
 /// Threads of a block of single elements, where neither these nor a number of threads was asked for.
@@ -139,14 +140,16 @@ fn passes(call: &Call) -> bool {
 /// Vectors of a thread, of so many; `streams` says whether the operand passes through the cache.
 fn per_thread(call: &Call, vectors: u64, streams: bool) -> u32 {
     let (size, result) = (call.dtype.size(), call.result.of(call.dtype).size());
-    let Properties { long, long_half, .. } = call.properties;
+    let Properties { long, long_half, middle_single, middle_half, angle, .. } = call.properties;
     let two = match size {
         _ if 4 * result <= size && !streams => TWO_NARROW_MIN,
         _ if result < size => SEVERAL_MIN,
         4 if long && vectors >= SEVERAL_MIN => return 4,
         4 if long => TWO_LONG_MIN,
-        2 if long => TWO_LONG_HALF_MIN,
-        2 if long_half => SEVERAL_MIN,
+        2 if angle => TWO_ANGLE_HALF_MIN,
+        2 if long || long_half => TWO_LONG_HALF_MIN,
+        4 if middle_single => SEVERAL_MIN,
+        2 if middle_half => SEVERAL_MIN,
         _ => return 1 + u32::from(call.two_at_once && takes_waves(4, call.multiprocessors, vectors)),
     };
     1 + u32::from(vectors >= two)
@@ -291,13 +294,26 @@ mod tests {
             let call = Call { dtype, properties, ..call(4096, 8192, n, Strategy::Auto) };
             plan(&call).unwrap().vectors_per_thread
         };
-        let [short, half] = [Properties::NONE, Properties { long_half: true, ..Properties::NONE }];
-        let long = Properties { long: true, ..Properties::NONE };
+        let short = Properties::NONE;
+        let (middle_single, middle_half) =
+            (Properties { middle_single: true, ..short }, Properties { middle_half: true, ..short });
+        let (long, long_half) = (Properties { long: true, ..short }, Properties { long_half: true, ..short });
+        let angle = Properties { angle: true, ..long };
         assert_eq!([DType::F32, DType::BF16].map(|dtype| per_thread(dtype, short, 1 << 32)), [1, 1]);
-        assert_eq!([1 << 25, 1 << 26].map(|n| per_thread(DType::BF16, half, n)), [1, 2]);
-        assert_eq!(per_thread(DType::F32, half, 1 << 32), 1);
+        assert_eq!([1 << 25, 1 << 26].map(|n| per_thread(DType::BF16, middle_half, n)), [1, 2]);
+        assert_eq!([1 << 24, 1 << 25, 1 << 32].map(|n| per_thread(DType::F32, middle_single, n)), [1, 2, 2]);
+        assert_eq!([long_half, middle_half].map(|other| per_thread(DType::F32, other, 1 << 32)), [1, 1]);
+        assert_eq!(per_thread(DType::BF16, middle_single, 1 << 32), 1);
         assert_eq!([1 << 20, 1 << 21, 1 << 25].map(|n| per_thread(DType::F32, long, n)), [1, 2, 4]);
-        assert_eq!([1 << 24, 1 << 25, 1 << 28].map(|n| per_thread(DType::BF16, long, n)), [1, 2, 2]);
+        for half in [long, long_half] {
+            assert_eq!([1 << 23, 1 << 24, 1 << 28].map(|n| per_thread(DType::BF16, half, n)), [1, 2, 2]);
+        }
+        assert_eq!([1 << 24, 1 << 25].map(|n| per_thread(DType::BF16, angle, n)), [1, 2]);
+        assert_eq!([1 << 21, 1 << 25].map(|n| per_thread(DType::F32, angle, n)), [2, 4]);
+        // The words of a row do not exclude each other.
+        let log = Properties { middle_single: true, ..long_half };
+        assert_eq!([DType::F32, DType::BF16].map(|dtype| per_thread(dtype, log, 1 << 24)), [1, 2]);
+        assert_eq!([DType::F32, DType::BF16].map(|dtype| per_thread(dtype, log, 1 << 25)), [2, 2]);
         let mut four = call(4096, 8192, 1 << 20, Strategy::Auto);
         four.vectors = Some(4);
         assert_eq!(plan(&four).unwrap().blocks, 128);
