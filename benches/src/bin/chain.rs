@@ -14,7 +14,7 @@ const ROUNDS: usize = 15;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let named = std::env::args().skip_while(|argument| argument != "--dtype").nth(1);
-    let dtype = DType::from_name(named.as_deref().unwrap_or("bf16")).ok_or("no such element type")?;
+    let dtype: DType = named.as_deref().unwrap_or("bf16").parse()?;
     let device = Device::cuda(0)?;
     let info = device.info().ok_or("no device information")?;
     println!("# {}, CUDA {}.{}: neg of {dtype}, microseconds a call", info.name, info.driver.0, info.driver.1);

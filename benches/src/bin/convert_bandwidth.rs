@@ -8,15 +8,12 @@ use benches::{median, random, times};
 use pointwise::{DType, Device, Tensor, kernels};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (mut n, mut from) = (1_usize << 28, None);
+    let (mut n, mut from): (usize, Option<DType>) = (1 << 28, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--n" => n = arguments.next().ok_or("--n needs a number")?.parse()?,
-            "--from" => {
-                let name = arguments.next().ok_or("--from needs an element type")?;
-                from = Some(DType::from_name(&name).ok_or_else(|| format!("no element type {name}"))?);
-            }
+            "--from" => from = Some(arguments.next().ok_or("--from needs an element type")?.parse()?),
             other => return Err(format!("unknown argument {other}").into()),
         }
     }

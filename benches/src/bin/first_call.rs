@@ -9,8 +9,7 @@ use pointwise::{DType, Device, Tensor};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_else(|| "gelu".to_owned());
-    let dtype = arguments.next().unwrap_or_else(|| "bf16".to_owned());
-    let dtype = DType::from_name(&dtype).ok_or("unknown element type")?;
+    let dtype: DType = arguments.next().as_deref().unwrap_or("bf16").parse()?;
     let n: usize = arguments.next().map_or(Ok(1 << 20), |n| n.parse())?;
     let def = pointwise::op(&name).ok_or("unknown op")?;
     let device = Device::cuda(0)?;

@@ -1,6 +1,7 @@
 //! The element types a tensor can hold, as values ([`DType`]) and as Rust types ([`Scalar`]).
 
 use core::fmt;
+use core::str::FromStr;
 
 use crate::float16::{bf16, f16};
 
@@ -81,6 +82,23 @@ impl DType {
         DType::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
+    /// PyTorch's name, without `torch.`: `float32`, `bfloat16`, `float8_e4m3fn`.
+    pub const fn torch_name(self) -> &'static str {
+        match self {
+            DType::F32 => "float32",
+            DType::F16 => "float16",
+            DType::BF16 => "bfloat16",
+            DType::F8E4M3 => "float8_e4m3fn",
+            DType::F8E5M2 => "float8_e5m2",
+            DType::I8 => "int8",
+            DType::I16 => "int16",
+            DType::I32 => "int32",
+            DType::I64 => "int64",
+            DType::U8 => "uint8",
+            DType::Bool => "bool",
+        }
+    }
+
     /// Whether the elements are floating point.
     #[inline]
     pub const fn is_float(self) -> bool {
@@ -121,6 +139,38 @@ impl DType {
         }
     }
 }
+
+/// By its [name](DType::name) or PyTorch's: `bf16` is `bfloat16`, too, as configurations of models have it.
+///
+/// ```
+/// use pointwise_core::DType;
+///
+/// assert_eq!(["bf16", "bfloat16"].map(str::parse), [Ok(DType::BF16); 2]);
+/// let error = "float".parse::<DType>().unwrap_err().to_string();
+/// assert!(error.starts_with("no such element type: it is one of f32, f16, bf16"));
+/// ```
+impl FromStr for DType {
+    type Err = NoDType;
+
+    fn from_str(name: &str) -> Result<DType, NoDType> {
+        let mut all = DType::ALL.into_iter();
+        all.find(|dtype| [dtype.name(), dtype.torch_name()].contains(&name)).ok_or(NoDType)
+    }
+}
+
+/// A word that is no element type's name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoDType;
+
+impl fmt::Display for NoDType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no such element type: it is one of ")?;
+        let separator = |i| if i > 0 { ", " } else { "" };
+        DType::ALL.iter().enumerate().try_for_each(|(i, dtype)| write!(f, "{}{dtype}", separator(i)))
+    }
+}
+
+impl core::error::Error for NoDType {}
 
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,6 +227,10 @@ mod tests {
         }
         assert_eq!(DType::from_name("f64"), None);
         assert_eq!(DType::from_name("F32"), None);
+        for dtype in DType::ALL {
+            assert_eq!([dtype.name(), dtype.torch_name()].map(str::parse), [Ok(dtype); 2]);
+        }
+        assert_eq!(["f64", "F32", "torch.float32", ""].map(str::parse::<DType>), [Err(NoDType); 4]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ mod table_gradients;
 mod table_special;
 mod table_visitors;
 
-pub use dtype::{DType, Scalar};
+pub use dtype::{DType, NoDType, Scalar};
 pub use element::{Element, Store};
 pub use float16::{bf16, f16};
 pub use fp8::{F8E4M3, F8E5M2};

@@ -71,7 +71,7 @@ pub use pastey as __pastey;
 #[doc(hidden)]
 pub use pointwise_core as __core;
 pub use pointwise_core::{
-    Accuracy, DType, F8E4M3, F8E5M2, OpInfo, ParamInfo, Philox, Properties, Scalar, SignChange, bf16, f16,
+    Accuracy, DType, F8E4M3, F8E5M2, NoDType, OpInfo, ParamInfo, Philox, Properties, Scalar, SignChange, bf16, f16,
 };
 pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
 pub use stream::Stream;

@@ -19,7 +19,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "RE", value_parser = regex)]
     pub(crate) op: Option<Regex>,
     /// Only rows of an element type
-    #[arg(long, value_name = "T", value_parser = dtype)]
+    #[arg(long, value_name = "T")]
     pub(crate) dtype: Option<DType>,
     /// The rows; default: reference, with --from all that it has
     #[arg(long, value_enum)]
@@ -64,11 +64,4 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 fn regex(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| error.to_string())
-}
-
-fn dtype(name: &str) -> Result<DType, String> {
-    DType::from_name(name).ok_or_else(|| {
-        let names: Vec<_> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
-        format!("an element type is one of {}", names.join(", "))
-    })
 }

@@ -5,7 +5,7 @@ use pointwise_core::Scalar;
 use super::{Tensor, TensorView, TensorViewMut, byte_len, check_bools};
 use crate::cuda;
 use crate::error::{ErrorKind, Result};
-use crate::shape::MAX_RANK;
+use crate::shape::{MAX_RANK, Shape};
 
 impl TensorView<'_> {
     /// A copy of the elements, in row-major order. Waits for the work that writes them.
@@ -32,6 +32,26 @@ impl TensorView<'_> {
             data.set_len(len);
         }
         Ok(data)
+    }
+
+    /// The only element. Waits for the work that writes it.
+    ///
+    /// ```
+    /// use pointwise::{Device, Tensor};
+    ///
+    /// let x = Tensor::from_slice(&Device::cpu(), &[1.5_f32, 2.5], [2])?;
+    /// assert_eq!(x.select(0, 1)?.item::<f32>()?, 2.5);
+    /// # Ok::<(), pointwise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Another number of elements than one, and as [`TensorView::to_vec`].
+    pub fn item<T: Scalar>(&self) -> Result<T> {
+        let several = || {
+            let what = "item (takes a tensor of one element; select() makes a view of one)".to_owned();
+            ErrorKind::ShapeMismatch { what, expected: Shape::SCALAR, got: *self.shape() }.into()
+        };
+        if self.numel() == 1 { self.to_vec::<T>()?.pop().ok_or_else(several) } else { Err(several()) }
     }
 
     /// A copy of the elements' bytes, in row-major order. Waits for the work that writes them.

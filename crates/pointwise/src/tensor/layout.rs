@@ -222,12 +222,11 @@ impl Layout {
         let fits = shape.rank() >= self.shape.rank()
             && shape.iter().rev().zip(self.shape.iter().rev()).all(|(&to, &from)| to == from || from == 1);
         if !fits {
-            return Err(ErrorKind::ShapeMismatch {
-                what: "expand (only dimensions of size 1 can be repeated, new ones come in front)".to_owned(),
-                expected: self.shape,
-                got: shape,
-            }
-            .into());
+            let why = format!(
+                "shape {} cannot become that: only dimensions of size 1 are repeated, new ones come in front",
+                self.shape
+            );
+            return Err(ErrorKind::Parameter { name: "shape", value: shape.to_string(), why }.into());
         }
         let mut strides = Strides::new(shape.rank());
         let new = shape.rank() - self.shape.rank();

@@ -1,5 +1,6 @@
 //! Tensors: owned ([`Tensor`]) and borrowed ([`TensorView`], [`TensorViewMut`]).
 
+mod display;
 mod gather;
 mod layout;
 mod overlap;
@@ -34,7 +35,7 @@ use crate::storage::Storage;
 /// let h = x.to_dtype(DType::BF16)?;
 /// assert_eq!(h.to_vec::<bf16>()?[5].to_f32(), 6.0);
 /// // Parts of a tensor, and its dimensions in another order, are views, which ops take as they take tensors.
-/// let columns = x.view().transpose(0, 1)?;
+/// let columns = x.transpose(0, 1)?;
 /// assert_eq!(ops::neg(columns.narrow(0, 1, 2)?)?.to_vec::<f32>()?, [-2.0, -5.0, -3.0, -6.0]);
 /// // A file's tensor is made of its bytes, and gives them back.
 /// let copy = Tensor::from_bytes(&device, x.dtype(), &x.to_bytes()?, x.shape())?;
@@ -204,6 +205,54 @@ impl Tensor {
         TensorViewMut::new(self.raw())
     }
 
+    /// See [`TensorView::transpose`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn transpose(&self, d0: usize, d1: usize) -> Result<TensorView<'_>> {
+        self.view().transpose(d0, d1)
+    }
+
+    /// See [`TensorView::permute`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn permute(&self, order: &[usize]) -> Result<TensorView<'_>> {
+        self.view().permute(order)
+    }
+
+    /// See [`TensorView::narrow`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn narrow(&self, dim: usize, start: usize, len: usize) -> Result<TensorView<'_>> {
+        self.view().narrow(dim, start, len)
+    }
+
+    /// See [`TensorView::select`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn select(&self, dim: usize, index: usize) -> Result<TensorView<'_>> {
+        self.view().select(dim, index)
+    }
+
+    /// See [`TensorView::expand`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn expand(&self, shape: impl IntoShape) -> Result<TensorView<'_>> {
+        self.view().expand(shape)
+    }
+
+    /// See [`TensorView::unsqueeze`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn unsqueeze(&self, dim: usize) -> Result<TensorView<'_>> {
+        self.view().unsqueeze(dim)
+    }
+
     #[inline]
     fn raw(&self) -> raw::Raw<'_> {
         raw::Raw {
@@ -256,6 +305,14 @@ impl Tensor {
     /// As [`TensorView::to_vec`].
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         self.view().to_vec()
+    }
+
+    /// The only element. Waits for the work that writes it.
+    ///
+    /// # Errors
+    /// As [`TensorView::item`].
+    pub fn item<T: Scalar>(&self) -> Result<T> {
+        self.view().item()
     }
 
     /// A copy of the elements' bytes, in row-major order. Waits for the work that writes them.
