@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::reuse::Reuse;
 use super::sys::{self, Api, Driver, Handle, attribute, call};
 use crate::embed::WAITS_SINCE;
 use crate::error::{ErrorKind, Result};
@@ -57,6 +58,8 @@ pub(crate) struct Context {
     /// Memory dropped during a capture, to be freed after it. Held while a drop waits for the device, and where a
     /// capture begins.
     pub(super) dropped: Mutex<Vec<sys::DevicePointer>>,
+    /// Memory dropped otherwise, for the next tensors.
+    pub(super) reuse: Reuse,
 }
 
 // SAFETY: the driver's handles may be used from any thread; what changes after creation is atomic or behind a lock.
@@ -126,6 +129,7 @@ impl Context {
             loading: Mutex::new(()),
             captures: AtomicUsize::new(0),
             dropped: Mutex::new(Vec::new()),
+            reuse: Reuse::default(),
         })
     }
 

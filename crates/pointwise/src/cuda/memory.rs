@@ -79,6 +79,15 @@ impl Context {
         }
     }
 
+    /// Frees the blocks that are kept for others.
+    fn free_kept(&self) {
+        for address in self.reuse.empty() {
+            // SAFETY: each was allocated by the matching function and is freed once; work that uses it is queued on the
+            // own stream or done. The caller made the context current.
+            unsafe { self.free(address) };
+        }
+    }
+
     /// # Safety
     /// `address` was allocated by [`Block::try_allocate`] of this context and is not used any more, but for work queued
     /// on the own stream; the context is current.
@@ -96,10 +105,11 @@ impl Context {
     }
 }
 
-/// A piece of a device's memory, freed on drop in the order of the device's own stream.
+/// A piece of a device's memory, freed on drop, or kept for another, in the order of the device's own stream.
 pub(crate) struct Block {
     context: &'static Context,
     address: DevicePointer,
+    bytes: usize,
     pub(crate) usage: Usage,
 }
 
@@ -109,7 +119,7 @@ impl Block {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], or the driver's.
     pub(crate) fn new(context: &'static Context, bytes: usize) -> Result<Block> {
-        let mut block = Block { context, address: 0, usage: Usage::default() };
+        let mut block = Block { context, address: 0, bytes, usage: Usage::default() };
         if bytes == 0 {
             return Ok(block);
         }
@@ -122,9 +132,15 @@ impl Block {
             .into());
         }
         context.free_dropped();
+        if let Some(address) = context.reuse.take(bytes) {
+            block.address = address;
+            return Ok(block);
+        }
         let mut result = block.try_allocate(bytes);
         if result == code::OUT_OF_MEMORY {
-            // What was dropped but not yet freed in stream order, and what the pool keeps in pieces too small.
+            // What is kept, what was dropped but not yet freed in stream order, and what the pool keeps in pieces too
+            // small.
+            context.free_kept();
             context.synchronize()?;
             if !context.pool.is_null() {
                 // SAFETY: the pool is the device's.
@@ -177,6 +193,14 @@ impl Drop for Block {
         if self.address == 0 {
             return;
         }
+        let mut address = self.address;
+        // Of a captured stream's memory the next owner cannot come before the capture is over: see `Block::new`.
+        if !self.usage.is_elsewhere() && self.context.captures.load(Ordering::Acquire) == 0 {
+            match self.context.reuse.keep(self.bytes, address) {
+                None => return,
+                Some(unkept) => address = unkept,
+            }
+        }
         let Ok(own_is_captured) = self.context.own_is_captured() else {
             return;
         };
@@ -186,7 +210,7 @@ impl Drop for Block {
             // While it is held no capture begins.
             let mut dropped = self.context.dropped.lock().unwrap_or_else(PoisonError::into_inner);
             if may_spoil() {
-                dropped.push(self.address);
+                dropped.push(address);
                 return;
             }
             // Memory that other streams may still use is rather lost than freed under them.
@@ -194,9 +218,9 @@ impl Drop for Block {
                 return;
             }
         }
-        // SAFETY: the block was allocated here and is freed once; work that uses it is queued on the own stream or
-        // done.
-        unsafe { self.context.free(self.address) };
+        // SAFETY: the block, or the one that was kept before it, was allocated here and is freed once; work that uses it
+        // is queued on the own stream or done.
+        unsafe { self.context.free(address) };
     }
 }
 
@@ -381,4 +405,76 @@ pub(crate) unsafe fn fill_on(
     context.make_current()?;
     // SAFETY: the caller's promise.
     unsafe { call!(context.api, cuMemsetD8Async(to, value, bytes, stream.raw())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::stub;
+
+    fn context() -> &'static Context {
+        Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()))
+    }
+
+    /// How often the driver was asked to allocate and to free since the last time.
+    fn asked() -> [usize; 2] {
+        let calls = stub::calls();
+        stub::fail("");
+        ["cuMemAllocAsync", "cuMemFreeAsync"].map(|name| calls.iter().filter(|call| **call == name).count())
+    }
+
+    #[test]
+    fn a_small_block_is_the_next_one_of_its_size() {
+        let context = context();
+        let first = Block::new(context, 4096).unwrap();
+        let address = first.address();
+        drop(first);
+        assert_eq!(asked(), [1, 0]);
+        let [other, same] = [4095, 4096].map(|bytes| Block::new(context, bytes).unwrap());
+        assert!(same.address() == address && other.address() != address);
+        assert_eq!(asked(), [1, 0]);
+        drop((other, same));
+        drop(Block::new(context, 1 << 30).unwrap());
+        assert_eq!(asked(), [1, 1]);
+    }
+
+    #[test]
+    fn what_other_streams_or_captures_use_is_not_kept() {
+        let context = context();
+        let block = Block::new(context, 4096).unwrap();
+        block.usage.0.store(true, Ordering::Release);
+        drop(block);
+        assert!(stub::calls().contains(&"cuCtxSynchronize"));
+        assert_eq!(asked(), [1, 1]);
+        let block = Block::new(context, 4096).unwrap();
+        context.captures.store(1, Ordering::Release);
+        drop(block);
+        assert_eq!((asked(), context.dropped.lock().unwrap().len()), ([1, 0], 1));
+        context.captures.store(0, Ordering::Release);
+        let next = Block::new(context, 4096).unwrap();
+        assert_eq!(asked(), [1, 1]);
+        drop(next);
+    }
+
+    #[test]
+    fn the_longest_kept_block_is_freed_for_the_newest() {
+        let context = context();
+        let blocks: Vec<Block> = (1..=40).map(|bytes| Block::new(context, bytes).unwrap()).collect();
+        let first = blocks[0].address();
+        drop(blocks);
+        assert_eq!(asked(), [40, 8]);
+        assert_ne!(Block::new(context, 1).unwrap().address(), first);
+    }
+
+    #[test]
+    fn what_is_kept_is_freed_before_memory_is_out() {
+        let context = context();
+        drop([Block::new(context, 8).unwrap(), Block::new(context, 16).unwrap()]);
+        stub::fail("cuMemAllocAsync");
+        let error = Block::new(context, 24).map(drop).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::OutOfMemory { asked: 24, .. }), "{error}");
+        let calls = stub::calls();
+        assert_eq!(calls.iter().filter(|call| **call == "cuMemFreeAsync").count(), 2, "{calls:?}");
+        assert!(calls.contains(&"cuMemPoolTrimTo"), "{calls:?}");
+    }
 }

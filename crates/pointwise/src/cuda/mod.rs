@@ -6,6 +6,7 @@ mod graph;
 mod launch;
 mod memory;
 mod module;
+mod reuse;
 mod stream;
 #[cfg(test)]
 mod stub;

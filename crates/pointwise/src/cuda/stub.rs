@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int, c_uint};
 use std::ptr::{null_mut, without_provenance_mut};
 
-use super::sys::{Api, Driver, Handle};
+use super::sys::{Api, DevicePointer, Driver, Handle, code};
 
 /// The thread's context before the test.
 pub(super) const BEFORE: Handle = null_mut();
@@ -13,7 +13,11 @@ thread_local! {
     static FAILING: Cell<&'static str> = const { Cell::new("") };
     static CALLS: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
     static CURRENT: Cell<Handle> = const { Cell::new(BEFORE) };
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
+
+/// What a failing call returns, but for an allocation: that is out of memory.
+const UNKNOWN: i32 = 999;
 
 /// A driver of which one call fails.
 pub(super) fn driver(failing: &'static str) -> &'static Driver {
@@ -27,6 +31,8 @@ pub(super) fn driver(failing: &'static str) -> &'static Driver {
         cuStreamCreate: stream,
         cuGetErrorName: no_words,
         cuGetErrorString: no_words,
+        cuMemAllocAsync: allocate,
+        cuDeviceGetDefaultMemPool: pool,
         ..Api::stub()
     };
     Box::leak(Box::new(Driver { api, version: (12, 0), devices: 1, launch_early: None }))
@@ -51,7 +57,7 @@ pub(super) fn current() -> Handle {
 /// What a call returns.
 pub(super) fn answer(call: &'static str) -> i32 {
     if call == FAILING.get() {
-        return 999;
+        return UNKNOWN;
     }
     CALLS.with_borrow_mut(|calls| calls.push(call));
     0
@@ -90,6 +96,23 @@ unsafe extern "C" fn stream(stream: *mut Handle, _: c_uint) -> i32 {
         unsafe { *stream = without_provenance_mut(0x20) };
     }
     code
+}
+
+/// Addresses are 256 bytes apart, whatever lies there.
+unsafe extern "C" fn allocate(address: *mut DevicePointer, _: usize, _: Handle) -> i32 {
+    if answer("cuMemAllocAsync") != 0 {
+        return code::OUT_OF_MEMORY;
+    }
+    ALLOCATED.set(ALLOCATED.get() + 256);
+    // SAFETY: the caller's variable.
+    unsafe { *address = ALLOCATED.get() };
+    0
+}
+
+unsafe extern "C" fn pool(pool: *mut Handle, _: c_int) -> i32 {
+    // SAFETY: the caller's variable.
+    unsafe { *pool = without_provenance_mut(0x30) };
+    answer("cuDeviceGetDefaultMemPool")
 }
 
 unsafe extern "C" fn no_words(_: i32, _: *mut *const c_char) -> i32 {
