@@ -6,7 +6,7 @@
 Each RUN is a folder with ours.json and peers.jsonl; DIR gets the same two files, which `pointwise bench --from
 DIR/ours.json --peers DIR/peers.jsonl` holds against each other. Of each row, and of each peer in it, the cold times are
 those of the run whose median is the middle one (of two the smaller), with its percentiles; so are, each by itself, the
-warm and the busy times. Where tensors lie differs from run to run, and with it the times, of all libraries alike: the
+warm and the busy times, and those of graphs and of the host. Where tensors lie differs from run to run, and with it the times, of all libraries alike: the
 fastest of several peers in one run is the luckiest of them, too. `compare.py --runs N` calls this.
 """
 import json
@@ -72,8 +72,8 @@ def join_peers(runs):
     yield runs[0][0]
     for at, lines in calls.items():
         cold = middle(lines, lambda one: one.get("cold_us"))
-        warm = median_of(line.get("warm_us") for line in lines)
-        yield cold if warm is None else cold | {"warm_us": warm}
+        others = {name: median_of(line.get(name) for line in lines) for name in ("warm_us", "graph_us", "host_us")}
+        yield cold | {name: us for name, us in others.items() if us is not None}
         if busy := middle(lines, lambda one: one.get("busy_us")):
             yield busy
     yield from (line for at, line in errors.items() if at not in calls)

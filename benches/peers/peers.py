@@ -13,7 +13,8 @@ on small shapes.
 
 FILE gets JSON lines: first {"meta": ...}, then one object a measurement:
 {"row": index of the csv's data row or "large/OP/DTYPE", "op", "dtype", "peer", "cold_us", "p10_us", "p90_us",
-"warm_us", "note"}, where a peer that failed has no times but an "error"; then, with busy times, a second one
+"warm_us", "note"}, and of calls of less than 4 MiB "host_us" and "graph_us", where a peer that failed has no times but
+an "error"; then, with busy times, a second one
 {"row", "peer", "busy_us", "busy_p10_us", "busy_p90_us", "kernels"}; last {"end": {"seconds", "unreached"}}.
 """
 import json
@@ -155,6 +156,8 @@ def work(share, options, lock, messages, begins, compile_until, time_until):
                     if len(calls[0]) > 1:
                         best = min(range(len(calls[0])), key=lambda at: timer.times(calls[0][at], 7, True)[3])
                     line |= timer.measure(calls[0][best])
+                    if row.is_short():
+                        line |= short_call(timer, name, calls[0][best], line["cold_us"])
                     choice[row.key, name], times[row.key, name] = best, line["cold_us"]
                     if calls[2]:
                         line["note"] = calls[2]
@@ -189,6 +192,19 @@ def work(share, options, lock, messages, begins, compile_until, time_until):
             del tensors
             peers.compiled.pop(row.key, None)
             torch.cuda.empty_cache()
+
+
+def short_call(timer, name, call, us):
+    """What counts for short calls besides: on the host, and in a graph where the call can be captured."""
+    found = {"host_us": timer.on_the_host(call, us)}
+    # CuPy launches on a stream of its own, which is not the one that is captured.
+    if name != "cupy":
+        try:
+            found["graph_us"] = timer.in_a_graph(call)
+        except Exception as error:  # some calls cannot be captured
+            found["no_graph"] = f"{type(error).__name__}: {error}"[:300]
+            torch.cuda.synchronize()
+    return found
 
 
 def timing():

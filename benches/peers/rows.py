@@ -1,5 +1,6 @@
 """The rows to time: those of workloads.csv, and `large` ones of 2^28 results for every op. Also the inputs of a row."""
 import csv
+import math
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,11 @@ class Row:
         """A parameter as a number; `default` where it is left out or None."""
         text = self.params.get(name, "None").split()[0]
         return default if text in ("None", "tensor") else float(text)
+
+    def is_short(self):
+        """Whether it moves less than 4 MiB, the result taken to be as large as the first operand."""
+        elements = [math.prod(shape) for shape in self.shapes]
+        return (sum(elements) + elements[0]) * DTYPES[self.dtype].itemsize < 4 << 20
 
     def shrunk(self, limit=4096):
         """The same row on small shapes, to check results with; equal sizes stay equal and halves stay whole."""

@@ -4,6 +4,7 @@ import ctypes
 import os
 import statistics
 import time
+import warnings
 
 import torch
 from torch.autograd import profiler
@@ -15,6 +16,13 @@ MARK = "spin_kernel"
 # Up to so many events, less one, are recorded ahead of a timed call. Where its commands lie in the device's queue changes the
 # time between two events by 0.6 us (H200), for all calls of a list alike; so the calls of a list take turns.
 PLACES = 8
+# As our runner has them: calls in a graph, and of the host, without a wait between them, at most, and for how long the device
+# may be behind.
+GRAPH_CALLS = 100
+HOST_CALLS = 100
+HOST_BUDGET_US = 4_000
+ROUNDS = 5
+REPLAYS = 10
 # What a trace has besides kernels and copies.
 WAITS = ("Context Sync", "Event Sync", "Stream Sync", "Stream Wait Event")
 
@@ -92,7 +100,30 @@ class Timer:
             "warm_us": statistics.median(self.times(call, repeats // 2, False, sleep_us)) if warm else None,
         }
         return {name: value and round(value, 3) for name, value in figures.items()}
+    def on_the_host(self, call, us):
+        """Microseconds of the host a call, the device idle before each round and its queue never full."""
+        calls = int(min(HOST_CALLS, max(4, HOST_BUDGET_US / us)))
+        rounds = []
+        for _ in range(ROUNDS):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(calls):
+                call()
+            rounds.append((time.perf_counter() - begin) * 1e6 / calls)
+        torch.cuda.synchronize()
+        return round(statistics.median(rounds), 3)
 
+    def in_a_graph(self, call):
+        """Microseconds from one call to the next inside of a CUDA graph."""
+        graph = torch.cuda.CUDAGraph()
+        with warnings.catch_warnings():
+            # An empty graph: the call was launched on another stream.
+            warnings.simplefilter("error")
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                for _ in range(GRAPH_CALLS):
+                    call()
+        graph.replay()
+        return round(statistics.median(self.times(graph.replay, REPLAYS, False)) / GRAPH_CALLS, 3)
 
     def busy(self, calls):
         """Of each name's call, given as (call, its microseconds): for how long the device is busy with it, cold, as

@@ -148,7 +148,7 @@ fn title(out: &mut impl Write, machine: &Machine, published: Clock) -> Result<()
         _ => line(out, "The CPU, by the clock, warm: for the times of models take a GPU.")?,
     }
     match published {
-        Clock::Events | Clock::Warm => line(
+        Clock::Events | Clock::Warm | Clock::Graph | Clock::Host => line(
             out,
             "share: of the speed of a copy of the same bytes; publ.: over the best published time.\n\
              That is CUPTI's busy time, without the 3 us of a launch: --clock cupti measures ours.",
@@ -324,5 +324,7 @@ fn describe(row: &Row, bytes: u64) -> Measured {
         best_peer: None,
         best_busy: None,
         best_warm: None,
+        best_graph: None,
+        best_host: None,
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Line {
     events: Spread,
     busy: Option<Spread>,
     warm: Option<Spread>,
+    graph: Option<Spread>,
+    host: Option<Spread>,
 }
 
 impl Line {
@@ -57,6 +59,8 @@ impl Line {
             Clock::Events => Some(&self.events),
             Clock::Busy => self.busy.as_ref(),
             Clock::Warm => self.warm.as_ref(),
+            Clock::Graph => self.graph.as_ref(),
+            Clock::Host => self.host.as_ref(),
         }
     }
 }
@@ -65,10 +69,30 @@ impl Line {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Entry {
-    End { end: End },
-    Time { row: RowId, peer: String, cold_us: f64, p10_us: Option<f64>, p90_us: Option<f64>, warm_us: Option<f64> },
-    Busy { row: RowId, peer: String, busy_us: f64, busy_p10_us: Option<f64>, busy_p90_us: Option<f64> },
-    Failed { peer: String, error: String },
+    End {
+        end: End,
+    },
+    Time {
+        row: RowId,
+        peer: String,
+        cold_us: f64,
+        p10_us: Option<f64>,
+        p90_us: Option<f64>,
+        warm_us: Option<f64>,
+        graph_us: Option<f64>,
+        host_us: Option<f64>,
+    },
+    Busy {
+        row: RowId,
+        peer: String,
+        busy_us: f64,
+        busy_p10_us: Option<f64>,
+        busy_p90_us: Option<f64>,
+    },
+    Failed {
+        peer: String,
+        error: String,
+    },
 }
 
 #[derive(Debug, Deserialize)]
@@ -102,15 +126,16 @@ impl Peers {
             match serde_json::from_str(line).map_err(expected)? {
                 Entry::End { end } => peers.unreached += end.unreached.len(),
                 Entry::Failed { peer, error } => peers.failed.push((peer, error)),
-                Entry::Time { row, peer, cold_us, p10_us, p90_us, warm_us } => {
+                Entry::Time { row, peer, cold_us, p10_us, p90_us, warm_us, graph_us, host_us } => {
                     let events =
                         spread(cold_us, p10_us, p90_us).ok_or(format!("line {at}: cold_us must be above 0"))?;
                     let of_row = peers.times.entry(row.clone()).or_default();
                     if of_row.iter().any(|other| other.peer == peer) {
                         return Err(format!("line {at}: {peer} again for row {row:?}"));
                     }
-                    let warm = warm_us.and_then(|us| spread(us, None, None));
-                    of_row.push(Line { peer, events, busy: None, warm });
+                    let [warm, graph, host] =
+                        [warm_us, graph_us, host_us].map(|us| us.and_then(|us| spread(us, None, None)));
+                    of_row.push(Line { peer, events, busy: None, warm, graph, host });
                 }
                 Entry::Busy { row, peer, busy_us, busy_p10_us, busy_p90_us } => {
                     let busy = spread(busy_us, busy_p10_us, busy_p90_us);
@@ -143,6 +168,8 @@ impl Peers {
         row.best_peer = self.best(row, Clock::Events);
         row.best_busy = self.best(row, Clock::Busy);
         row.best_warm = self.best(row, Clock::Warm);
+        row.best_graph = self.best(row, Clock::Graph);
+        row.best_host = self.best(row, Clock::Host);
     }
 
     /// Puts the best peer into each row.
@@ -207,10 +234,10 @@ impl Peers {
     }
 }
 
-/// A median with its percentiles, or without: then a tie is a time that is the same.
+/// A median with its percentiles, or without.
 fn spread(us: f64, p10_us: Option<f64>, p90_us: Option<f64>) -> Option<Spread> {
     let is_time = us.is_finite() && us > 0.0;
-    is_time.then(|| Spread { us, p10_us: p10_us.unwrap_or(us), p90_us: p90_us.unwrap_or(us) })
+    is_time.then(|| Spread { p10_us: p10_us.unwrap_or(us), p90_us: p90_us.unwrap_or(us), ..Spread::single(us) })
 }
 
 #[cfg(test)]
@@ -290,6 +317,23 @@ mod tests {
         // Peers run on GPUs: the clock's times on the CPU are beside none.
         report.rows[0].times.cold = None;
         assert!(report.rows[0].times.warm.is_some() && report.rows[0].spread(Clock::Warm).is_none());
+    }
+
+    #[test]
+    fn short_calls_have_best_peers_of_their_own() {
+        let lines = [
+            r#"{"row": 2, "peer": "torch", "cold_us": 4.0, "graph_us": 1.0, "host_us": 6.0}"#,
+            r#"{"row": 2, "peer": "triton", "cold_us": 4.0, "graph_us": 0.9, "host_us": 40.0, "no_graph": null}"#,
+            r#"{"row": 2, "peer": "cupy", "cold_us": 4.0, "host_us": 5.0}"#,
+        ];
+        let peers = peers(&lines).unwrap();
+        let mut report = synthetic::report();
+        (report.rows[2].times.graph_us, report.rows[2].times.host_us) = (Some(0.45), Some(2.5));
+        peers.join(&mut report);
+        let best = |clock| report.rows[2].best(clock).map(|best| (best.peer.as_str(), best.ratio));
+        assert_eq!([Clock::Graph, Clock::Host].map(best), [Some(("triton", 0.5)), Some(("cupy", 0.5))]);
+        assert_eq!(peers.ratios(&report, Clock::Host)["torch"], [2.5 / 6.0]);
+        assert!(!peers.ratios(&report, Clock::Graph).contains_key("cupy"));
     }
 
     #[test]

@@ -63,6 +63,12 @@ pub(crate) struct Measured {
     /// The fastest peer warm, by events.
     #[serde(default)]
     pub(crate) best_warm: Option<Best>,
+    /// The fastest peer in a CUDA graph.
+    #[serde(default)]
+    pub(crate) best_graph: Option<Best>,
+    /// The peer whose call takes the host the least.
+    #[serde(default)]
+    pub(crate) best_host: Option<Best>,
 }
 
 /// The times of a call, in microseconds.
@@ -90,6 +96,7 @@ impl Times {
         let is_good = |timing: &Timing| is_time(timing.us) && is_speed(timing.share) && is_speed(timing.gb_per_s);
         [&self.cold, &self.warm].into_iter().flatten().all(is_good)
             && self.busy.as_ref().is_none_or(|busy| is_time(busy.spread.us))
+            && [self.graph_us, self.host_us].into_iter().flatten().all(is_time)
     }
 }
 
@@ -127,6 +134,11 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
+    /// Of a median alone: then a tie is a time that is the same.
+    pub(crate) fn single(us: f64) -> Spread {
+        Spread { us, p10_us: us, p90_us: us }
+    }
+
     /// Whether each median lies within the other's spread: a difference that another run may turn round.
     fn ties(&self, other: &Spread) -> bool {
         let has = |of: &Spread, us: f64| (of.p10_us..=of.p90_us).contains(&us);
@@ -143,6 +155,23 @@ pub(crate) enum Clock {
     Busy,
     /// Warm, by events.
     Warm,
+    /// From one call to the next in a CUDA graph; of short calls.
+    Graph,
+    /// What a call takes on the host.
+    Host,
+}
+
+impl Clock {
+    /// What a summary calls its times; nothing for those that are meant where none are named.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Clock::Events => "",
+            Clock::Busy => "busy times",
+            Clock::Warm => "warm",
+            Clock::Graph => "in a graph",
+            Clock::Host => "on the host",
+        }
+    }
 }
 
 /// A peer's time beside ours.
@@ -172,12 +201,15 @@ impl Measured {
 
     /// The times of a clock; none on the CPU.
     pub(crate) fn spread(&self, clock: Clock) -> Option<Spread> {
-        let Times { cold, warm, busy, .. } = &self.times;
+        let Times { cold, warm, graph_us, host_us, busy } = &self.times;
         let spread = |of: &Timing| Spread { us: of.us, p10_us: of.p10_us, p90_us: of.p90_us };
+        let single = |us: &Option<f64>| cold.as_ref().and(us.map(Spread::single));
         match clock {
             Clock::Events => cold.as_ref().map(spread),
             Clock::Busy => busy.as_ref().map(|busy| busy.spread),
             Clock::Warm => cold.as_ref().and(warm.as_ref()).map(spread),
+            Clock::Graph => single(graph_us),
+            Clock::Host => single(host_us),
         }
     }
 
@@ -187,6 +219,8 @@ impl Measured {
             Clock::Events => self.best_peer.as_ref(),
             Clock::Busy => self.best_busy.as_ref(),
             Clock::Warm => self.best_warm.as_ref(),
+            Clock::Graph => self.best_graph.as_ref(),
+            Clock::Host => self.best_host.as_ref(),
         }
     }
 

@@ -176,14 +176,16 @@ fn of_set<'a>(out: &mut impl Write, set: &str, rows: &[&'a Measured], table: Tab
         let by = if table.busy { "busy times" } else { "events over busy times" };
         line(out, format!("  over the best published time, fair rows, {by}: {text}"))?;
     }
-    for (clock, by) in [(Clock::Events, ""), (Clock::Busy, ", busy times"), (Clock::Warm, ", warm")] {
+    for clock in [Clock::Events, Clock::Busy, Clock::Warm, Clock::Graph, Clock::Host] {
         let best: Vec<&Best> = measured.iter().filter_map(|row| row.best(clock)).collect();
         let all: Vec<f64> = best.iter().map(|best| best.ratio).collect();
         if let Some(text) = ratios(&all) {
             let slower = best.iter().filter(|best| best.tie && best.ratio > 1.0 + TIE).count();
             let ties =
                 if slower > 0 { format!(" (of the slower, {slower} inside both spreads)") } else { String::new() };
-            line(out, format!("  over the best peer{by}: {text}{ties}"))?;
+            let by = clock.name();
+            let comma = if by.is_empty() { "" } else { ", " };
+            line(out, format!("  over the best peer{comma}{by}: {text}{ties}"))?;
         }
     }
     let best: Vec<f64> = measured.iter().filter_map(|row| Some(row.best_peer.as_ref()?.ratio)).collect();
@@ -227,10 +229,12 @@ fn of_peers(out: &mut impl Write, report: &Report, peers: &Peers, table: Table) 
     {
         line(out, table.paint.bad(&format!("  not the same GPU: ours ran on {ours}")))?;
     }
-    for (clock, by) in [(Clock::Events, ""), (Clock::Busy, "; busy times")] {
+    for clock in [Clock::Events, Clock::Busy, Clock::Graph, Clock::Host] {
         for (peer, of_peer) in peers.ratios(report, clock) {
             if let Some(text) = ratios(&of_peer) {
-                line(out, format!("  {peer:10} {text}{by}"))?;
+                let by = clock.name();
+                let semicolon = if by.is_empty() { "" } else { "; " };
+                line(out, format!("  {peer:10} {text}{semicolon}{by}"))?;
             }
         }
     }
