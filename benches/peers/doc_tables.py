@@ -90,6 +90,24 @@ def reference_table(rows):
     return lines
 
 
+def short_table(rows):
+    """Calls of less than 4 MiB, which have times in a graph and on the host: ours, then the fastest peer's."""
+    lines = ["| short call | type | events | busy | in a graph | on the host | fastest |", "|" + "---|" * 7]
+    for row in rows:
+        if not row.get("best_graph") or not row.get("best_host"):
+            continue
+        both = lambda us, best: f"{us:.2f}, {best['us']:.2f}" if us and best else ""
+        busy = row.get("busy") or {}
+        clocks = ("best_peer", "best_busy", "best_graph", "best_host")
+        peers = ", ".join(row[clock]["peer"] if row.get(clock) else "-" for clock in clocks)
+        lines.append(
+            f"| {row['op']} {row['shapes']} | {row['dtype']} | {both(row['cold']['us'], row['best_peer'])} "
+            f"| {both(busy.get('us'), row.get('best_busy'))} | {both(row['graph_us'], row['best_graph'])} "
+            f"| {both(row['host_us'], row['best_host'])} | {peers} |"
+        )
+    return lines
+
+
 def large_tables(rows):
     """Of forward ops and of gradients; and the line of integers and bools."""
     by_op = {}
@@ -134,7 +152,7 @@ def main():
     forward, gradients, others = large_tables(large)
     with open(document) as file:
         text = file.read()
-    for table in (reference_table(reference), forward, gradients):
+    for table in (reference_table(reference), short_table(reference), forward, gradients):
         text = put(text, table)
     with open(document, "w") as file:
         file.write(text)
