@@ -14,6 +14,7 @@ pub mod numbers;
 pub mod order;
 pub mod params;
 pub mod promote;
+pub mod temporaries;
 pub mod two;
 
 /// The device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), for the `main` of a test program: it ends the

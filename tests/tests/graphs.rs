@@ -1,8 +1,8 @@
 //! Every op of the registry captured in a CUDA graph and replayed on other inputs, one named case each (`gelu::bf16`),
-//! against the CPU; calls that depend on each other, in one stream and several; all ops from eight threads on streams
-//! of their own, which all use each kernel for the first time at once; and operands on several devices. On the CUDA
-//! device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without one all but the checks of the inputs are ignored, and the
-//! first line says why.
+//! against the CPU; calls that depend on each other, in one stream and several; results that are allocated and dropped
+//! by several threads; all ops from eight threads on streams of their own, which all use each kernel for the first time
+//! at once; and operands on several devices. On the CUDA device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without one
+//! all but the checks of the inputs are ignored, and the first line says why.
 
 mod cases {
     pub(crate) mod check;
@@ -18,6 +18,7 @@ use pointwise::rope::{RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopeP
 use pointwise::{DType, Device, ErrorKind, Philox, Stream, Tensor, kernels};
 use tests::lookup;
 use tests::order::{self, Way};
+use tests::temporaries;
 
 type Outcome = Result<(), Failed>;
 
@@ -57,6 +58,7 @@ fn main() {
         let name = format!("order::{way:?}").to_lowercase();
         trials.push(Trial::test(name, move || Ok(order::check(&device, way)?)));
     }
+    trials.push(Trial::test("temporaries::of_threads", move || Ok(temporaries::check(&device)?)));
     trials.push(Trial::test("capture::conversions_are_refused", move || Ok(captured_conversions(&device)?)));
     trials.push(Trial::test("threads_and_streams::first_use", move || first_use(&name)));
     trials.push(Trial::test("devices::cpu_and_cuda", move || mixed(&device, &Device::cpu())));
@@ -68,6 +70,7 @@ fn main() {
     }
     trials.push(Trial::test("inputs_tell_replays_apart", inputs_differ));
     trials.push(Trial::test("order::cpu", || Ok(order::check(&Device::cpu(), Way::Own)?)));
+    trials.push(Trial::test("temporaries::cpu", || Ok(temporaries::check(&Device::cpu())?)));
     libtest_mimic::run(&arguments, trials).exit();
 }
 
