@@ -18,7 +18,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use logical::MODELS;
 use models::{every_way, large, odd_tables, strides};
 use pointwise::{DType, Device};
-use positions::{axes, positions};
+use positions::{axes, many_given, positions};
 
 type Outcome = Result<(), Failed>;
 
@@ -51,6 +51,9 @@ fn main() {
     add("nothing_to_do", nothing_to_do);
     if device.is_cuda() {
         add("graph_capture", graph_capture);
+        for dtype in [DType::F16, DType::BF16] {
+            trials.push(Trial::test(format!("many_given::{dtype}"), move || many_given(&device, dtype)));
+        }
         trials.push(Trial::test("beyond_2_to_31", move || beyond_31_bits(&device)).with_ignored_flag(true));
     }
     libtest_mimic::run(&arguments, trials).exit();

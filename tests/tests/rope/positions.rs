@@ -7,7 +7,7 @@ use pointwise::{DType, Device, Tensor};
 
 use crate::Outcome;
 use crate::logical::{Logical, half};
-use crate::oracle::{Angles, SOURCES, Turn, compare, oracle, run};
+use crate::oracle::{Angles, SOURCES, Turn, compare, oracle, run, same_bits};
 
 /// Every way to give positions, near and far, by every source.
 pub(crate) fn positions(device: &Device, dtype: DType) -> Outcome {
@@ -16,6 +16,31 @@ pub(crate) fn positions(device: &Device, dtype: DType) -> Outcome {
     [RopeLayout::Bshd, RopeLayout::Bhsd, RopeLayout::Sbhd]
         .into_iter()
         .try_for_each(|layout| every_position(device, dtype, 32, layout))
+}
+
+/// So many heads by rows at given positions that a GPU's threads have several of them (`rope/plan`): bit for bit as on
+/// the CPU. The last token's position is none of the table's.
+pub(crate) fn many_given(device: &Device, dtype: DType) -> Outcome {
+    let (tokens, q_heads, k_heads, head_dim, rows) = (32_000, 31, 2, 128, 5_000);
+    let ids: Vec<i32> = (0..tokens as i32).map(|token| token.wrapping_mul(7_919) % rows as i32).collect();
+    let ids = [&ids[1..], &[rows as i32]].concat();
+    let at = |device: &Device| -> pointwise::Result<_> {
+        let angles = Angles::new(device, dtype, head_dim, rows);
+        let ids = Tensor::from_slice(device, &ids, [tokens])?;
+        let kernel = RopeKernel::new(angles.of("own_tables"), RopePairs::Half)
+            .layout(RopeLayout::Thd)
+            .positions(RopePositions::Ids(ids.view()))
+            .out_of_range(OutOfRange::Identity);
+        let numbers = |seed: usize, heads: usize| {
+            let values: Vec<u8> = (0..251 * 2).map(|i| ((i * seed) % 119) as u8).collect();
+            let bytes: Vec<u8> =
+                values.iter().copied().cycle().take(tokens * heads * head_dim * dtype.size()).collect();
+            Tensor::from_bytes(device, dtype, &bytes, [tokens, heads, head_dim])
+        };
+        let (q, k) = kernel.run(&numbers(37, q_heads)?, Some(numbers(53, k_heads)?.view()))?;
+        Ok([Some(q), k])
+    };
+    same_bits("many given positions", &at(device)?, &at(&Device::cpu())?)
 }
 
 /// Of heads of 32 lanes of which so many rotate.

@@ -44,8 +44,8 @@ pub(crate) struct Context {
     pub(super) raw: Handle,
     /// The device's own stream: tensors are allocated, filled and freed on it.
     pub(super) stream: Handle,
-    /// The pool stream-ordered allocations come from; null where the device has none.
-    pub(super) pool: Handle,
+    /// Where stream-ordered allocations come from; none where the device has no such pools.
+    pub(super) pools: Option<Pools>,
     pub(crate) ordinal: usize,
     pub(crate) info: DeviceInfo,
     /// The driver's function for kernels that may be launched before the one before them in the stream has ended;
@@ -116,13 +116,13 @@ impl Context {
             call!(api, cuCtxSetCurrent(held.context))?;
             call!(api, cuStreamCreate(&mut held.stream, sys::STREAM_NON_BLOCKING))?;
         }
-        let pool = memory_pool(api, device)?;
+        let pools = Pools::new(api, device)?;
         let (raw, stream) = held.keep();
         Ok(Context {
             api,
             raw,
             stream,
-            pool,
+            pools,
             ordinal,
             launch_early: driver.launch_early.filter(|_| info.dependent_launch),
             info,
@@ -265,19 +265,41 @@ impl Drop for Held {
     }
 }
 
-/// The pool that allocations come from; null where the device has none.
-fn memory_pool(api: &Api, device: c_int) -> Result<Handle> {
-    let (mut pool, mut keep) = (null_mut(), u64::MAX);
-    if get_attribute(api, device, attribute::MEMORY_POOLS_SUPPORTED)? == 0 {
-        return Ok(pool);
+/// A device's pools of memory. Blocks that are kept for others have one of their own: between large ones they would
+/// hold gaps open, and have these begin anywhere in a page.
+pub(super) struct Pools {
+    /// The device's default pool, for blocks that are too large to be kept.
+    pub(super) large: Handle,
+    /// For the others.
+    pub(super) small: Handle,
+}
+
+impl Pools {
+    /// None where the device has none.
+    fn new(api: &Api, device: c_int) -> Result<Option<Pools>> {
+        if get_attribute(api, device, attribute::MEMORY_POOLS_SUPPORTED)? == 0 {
+            return Ok(None);
+        }
+        let (mut large, mut small, mut keep) = (null_mut(), null_mut(), u64::MAX);
+        let properties = sys::MemPoolProperties::of(device);
+        // Without it a pool gives its memory back at every synchronisation, and the next allocation is slow.
+        // SAFETY: each pool is one of the driver's, the pointer to a live value of the attribute's type.
+        let mut hold = |pool| unsafe {
+            call!(api, cuMemPoolSetAttribute(pool, sys::POOL_RELEASE_THRESHOLD, (&raw mut keep).cast()))
+        };
+        // SAFETY: the pointers are to live handles and properties.
+        unsafe {
+            call!(api, cuDeviceGetDefaultMemPool(&mut large, device))?;
+            hold(large)?;
+            call!(api, cuMemPoolCreate(&mut small, &properties))?;
+        }
+        if let Err(error) = hold(small) {
+            // SAFETY: it was made here, and nothing is in it.
+            unsafe { (api.cuMemPoolDestroy)(small) };
+            return Err(error);
+        }
+        Ok(Some(Pools { large, small }))
     }
-    // SAFETY: the pointers are to live values, of the attribute's type.
-    unsafe {
-        call!(api, cuDeviceGetDefaultMemPool(&mut pool, device))?;
-        // Without this the pool gives its memory back at every synchronisation, and the next allocation is slow.
-        call!(api, cuMemPoolSetAttribute(pool, sys::POOL_RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
-    }
-    Ok(pool)
 }
 
 fn device_info(driver: &Driver, device: c_int) -> Result<DeviceInfo> {
@@ -329,6 +351,7 @@ mod tests {
             "cuCtxSetCurrent",
             "cuStreamCreate",
             "cuDeviceGetDefaultMemPool",
+            "cuMemPoolCreate",
             "cuMemPoolSetAttribute",
         ] {
             let driver = stub::driver(failing);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Context;
 use super::graph::Relaxed;
+use super::reuse::is_kept;
 use super::sys::{self, DevicePointer, call, code};
 use crate::error::{ErrorKind, Result};
 use crate::{Device, Stream};
@@ -95,7 +96,7 @@ impl Context {
         // SAFETY: the caller's promise. Of an error there is nobody to tell: it is one of earlier work, or the process
         // is ending and the driver gone.
         unsafe {
-            if self.pool.is_null() {
+            if self.pools.is_none() {
                 // Waits for the device by itself.
                 (self.api.cuMemFree_v2)(address);
             } else {
@@ -142,9 +143,9 @@ impl Block {
             // small.
             context.free_kept();
             context.synchronize()?;
-            if !context.pool.is_null() {
+            for pool in context.pools.iter().flat_map(|pools| [pools.large, pools.small]) {
                 // SAFETY: the pool is the device's.
-                unsafe { call!(context.api, cuMemPoolTrimTo(context.pool, 0)) }?;
+                unsafe { call!(context.api, cuMemPoolTrimTo(pool, 0)) }?;
             }
             result = block.try_allocate(bytes);
         }
@@ -152,19 +153,25 @@ impl Block {
             let (free, total) = context.memory().unwrap_or((0, 0));
             return Err(ErrorKind::OutOfMemory { asked: bytes, free, total, device: Device::of(context) }.into());
         }
-        let call = if context.pool.is_null() { "cuMemAlloc" } else { "cuMemAllocAsync" };
+        let call = match context.pools {
+            None => "cuMemAlloc",
+            Some(_) if is_kept(bytes) => "cuMemAllocFromPoolAsync",
+            Some(_) => "cuMemAllocAsync",
+        };
         sys::check(context.api, call, result)?;
         Ok(block)
     }
 
     fn try_allocate(&mut self, bytes: usize) -> i32 {
-        let Context { api, pool, stream, .. } = self.context;
+        let Context { api, pools, stream, .. } = self.context;
         // SAFETY: the context is current, the pointer is to a live address, the stream is the context's.
         unsafe {
-            if pool.is_null() {
-                (api.cuMemAlloc_v2)(&mut self.address, bytes)
-            } else {
-                (api.cuMemAllocAsync)(&mut self.address, bytes, *stream)
+            match pools {
+                None => (api.cuMemAlloc_v2)(&mut self.address, bytes),
+                Some(pools) if is_kept(bytes) => {
+                    (api.cuMemAllocFromPoolAsync)(&mut self.address, bytes, pools.small, *stream)
+                }
+                Some(_) => (api.cuMemAllocAsync)(&mut self.address, bytes, *stream),
             }
         }
     }
@@ -420,7 +427,8 @@ mod tests {
     fn asked() -> [usize; 2] {
         let calls = stub::calls();
         stub::fail("");
-        ["cuMemAllocAsync", "cuMemFreeAsync"].map(|name| calls.iter().filter(|call| **call == name).count())
+        let count = |names: &[&str]| calls.iter().filter(|call| names.contains(call)).count();
+        [count(&["cuMemAllocAsync", "cuMemAllocFromPoolAsync"]), count(&["cuMemFreeAsync"])]
     }
 
     #[test]
@@ -434,7 +442,9 @@ mod tests {
         assert!(same.address() == address && other.address() != address);
         assert_eq!(asked(), [1, 0]);
         drop((other, same));
-        drop(Block::new(context, 1 << 30).unwrap());
+        let large = Block::new(context, 1 << 30).unwrap();
+        assert!(stub::calls().contains(&"cuMemAllocAsync"), "the default pool");
+        drop(large);
         assert_eq!(asked(), [1, 1]);
     }
 
@@ -470,11 +480,11 @@ mod tests {
     fn what_is_kept_is_freed_before_memory_is_out() {
         let context = context();
         drop([Block::new(context, 8).unwrap(), Block::new(context, 16).unwrap()]);
-        stub::fail("cuMemAllocAsync");
+        stub::fail("cuMemAllocFromPoolAsync");
         let error = Block::new(context, 24).map(drop).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::OutOfMemory { asked: 24, .. }), "{error}");
         let calls = stub::calls();
         assert_eq!(calls.iter().filter(|call| **call == "cuMemFreeAsync").count(), 2, "{calls:?}");
-        assert!(calls.contains(&"cuMemPoolTrimTo"), "{calls:?}");
+        assert_eq!(calls.iter().filter(|call| **call == "cuMemPoolTrimTo").count(), 2, "{calls:?}");
     }
 }

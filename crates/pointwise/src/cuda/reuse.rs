@@ -12,6 +12,11 @@ const MOST_BYTES: usize = 2 << 20;
 /// So many blocks are kept, at most 64 MiB.
 const MOST_BLOCKS: usize = 32;
 
+/// Whether a block of so many bytes may be kept.
+pub(super) const fn is_kept(bytes: usize) -> bool {
+    bytes <= MOST_BYTES
+}
+
 /// The blocks of a device.
 #[derive(Debug, Default)]
 pub(super) struct Reuse {
@@ -37,7 +42,7 @@ impl Reuse {
 
     /// Keeps a block, and gives the one for which there is no room, if any: the oldest, or this one.
     pub(super) fn keep(&self, bytes: usize, address: DevicePointer) -> Option<DevicePointer> {
-        if bytes > MOST_BYTES {
+        if !is_kept(bytes) {
             return Some(address);
         }
         let Ok(mut kept) = self.kept.try_lock() else { return Some(address) };

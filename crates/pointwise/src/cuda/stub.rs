@@ -32,6 +32,7 @@ pub(super) fn driver(failing: &'static str) -> &'static Driver {
         cuGetErrorName: no_words,
         cuGetErrorString: no_words,
         cuMemAllocAsync: allocate,
+        cuMemAllocFromPoolAsync: allocate_small,
         cuDeviceGetDefaultMemPool: pool,
         ..Api::stub()
     };
@@ -98,14 +99,23 @@ unsafe extern "C" fn stream(stream: *mut Handle, _: c_uint) -> i32 {
     code
 }
 
-/// Addresses are 256 bytes apart, whatever lies there.
 unsafe extern "C" fn allocate(address: *mut DevicePointer, _: usize, _: Handle) -> i32 {
-    if answer("cuMemAllocAsync") != 0 {
+    // SAFETY: the caller's variable.
+    next_address("cuMemAllocAsync", unsafe { &mut *address })
+}
+
+unsafe extern "C" fn allocate_small(address: *mut DevicePointer, _: usize, _: Handle, _: Handle) -> i32 {
+    // SAFETY: the caller's variable.
+    next_address("cuMemAllocFromPoolAsync", unsafe { &mut *address })
+}
+
+/// Addresses are 256 bytes apart, whatever lies there.
+fn next_address(call: &'static str, address: &mut DevicePointer) -> i32 {
+    if answer(call) != 0 {
         return code::OUT_OF_MEMORY;
     }
     ALLOCATED.set(ALLOCATED.get() + 256);
-    // SAFETY: the caller's variable.
-    unsafe { *address = ALLOCATED.get() };
+    *address = ALLOCATED.get();
     0
 }
 

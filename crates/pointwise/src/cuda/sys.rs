@@ -122,6 +122,8 @@ driver! {
     cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int);
     cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int);
     cuDeviceGetDefaultMemPool(pool: *mut Handle, device: c_int);
+    cuMemPoolCreate(pool: *mut Handle, properties: *const MemPoolProperties);
+    cuMemPoolDestroy(pool: Handle);
     cuMemPoolSetAttribute(pool: Handle, attribute: c_int, value: *mut c_void);
     cuMemPoolTrimTo(pool: Handle, keep: usize);
     cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_int);
@@ -140,6 +142,7 @@ driver! {
         shared: c_uint, stream: Handle, params: *mut *mut c_void, extra: *mut *mut c_void
     );
     cuMemAllocAsync(pointer: *mut DevicePointer, bytes: usize, stream: Handle);
+    cuMemAllocFromPoolAsync(pointer: *mut DevicePointer, bytes: usize, pool: Handle, stream: Handle);
     cuMemFreeAsync(pointer: DevicePointer, stream: Handle);
     cuMemAlloc_v2(pointer: *mut DevicePointer, bytes: usize);
     cuMemFree_v2(pointer: DevicePointer);
@@ -172,6 +175,25 @@ driver! {
     cuEventRecord(event: Handle, stream: Handle);
     cuEventSynchronize(event: Handle);
     cuEventElapsedTime(milliseconds: *mut f32, start: Handle, end: Handle);
+}
+
+/// `CUmemPoolProps`, of memory of a device that no other process sees.
+#[repr(C)]
+pub(crate) struct MemPoolProperties {
+    allocation: c_int,
+    handles: c_int,
+    location: c_int,
+    device: c_int,
+    security: *const c_void,
+    /// The most bytes, where not 0; and what later versions have put behind, all 0.
+    rest: [u64; 8],
+}
+
+impl MemPoolProperties {
+    pub(crate) const fn of(device: c_int) -> MemPoolProperties {
+        // `CU_MEM_ALLOCATION_TYPE_PINNED`, `CU_MEM_LOCATION_TYPE_DEVICE`.
+        MemPoolProperties { allocation: 1, handles: 0, location: 1, device, security: std::ptr::null(), rest: [0; 8] }
+    }
 }
 
 /// `CUlaunchAttributeID`: the kernel may start before the one before it in the stream has ended.
@@ -375,6 +397,7 @@ mod tests {
     #[test]
     fn structs_are_the_headers() {
         assert_eq!((size_of::<LaunchAttribute>(), std::mem::offset_of!(LaunchAttribute, value)), (72, 8));
+        assert_eq!((size_of::<MemPoolProperties>(), std::mem::offset_of!(MemPoolProperties, security)), (88, 16));
         assert_eq!((size_of::<LaunchConfig>(), std::mem::offset_of!(LaunchConfig, stream)), (56, 32));
         assert_eq!(
             (std::mem::offset_of!(LaunchConfig, attributes), std::mem::offset_of!(LaunchConfig, count)),
