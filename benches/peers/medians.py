@@ -6,8 +6,9 @@
 Each RUN is a folder with ours.json and peers.jsonl; DIR gets the same two files, which `pointwise bench --from
 DIR/ours.json --peers DIR/peers.jsonl` holds against each other. Of each row, and of each peer in it, the cold times are
 those of the run whose median is the middle one (of two the smaller), with its percentiles; so are, each by itself, the
-warm and the busy times, and those of graphs and of the host. Where tensors lie differs from run to run, and with it the times, of all libraries alike: the
-fastest of several peers in one run is the luckiest of them, too. `compare.py --runs N` calls this.
+warm and the busy times, and those of graphs and of the host. Where tensors lie differs from run to run, and with it the
+times, of all libraries alike: the fastest of several peers in one run is the luckiest of them, too. `compare.py --runs
+N` calls this.
 """
 import json
 import statistics

@@ -13,8 +13,8 @@ on small shapes.
 
 FILE gets JSON lines: first {"meta": ...}, then one object a measurement:
 {"row": index of the csv's data row or "large/OP/DTYPE", "op", "dtype", "peer", "cold_us", "p10_us", "p90_us",
-"warm_us", "note"}, and of calls of less than 4 MiB "host_us" and "graph_us", where a peer that failed has no times but
-an "error"; then, with busy times, a second one
+"warm_us", "note"}, and of calls of less than 4 MiB "host_us" and "graph_us" (or why there is none: "no_graph"), where a
+peer that failed has no times but an "error"; then, with busy times, a second one
 {"row", "peer", "busy_us", "busy_p10_us", "busy_p90_us", "kernels"}; last {"end": {"seconds", "unreached"}}.
 """
 import json

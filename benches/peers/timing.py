@@ -16,8 +16,8 @@ MARK = "spin_kernel"
 # Up to so many events, less one, are recorded ahead of a timed call. Where its commands lie in the device's queue changes the
 # time between two events by 0.6 us (H200), for all calls of a list alike; so the calls of a list take turns.
 PLACES = 8
-# As our runner has them: calls in a graph, and of the host, without a wait between them, at most, and for how long the device
-# may be behind.
+# As our runner has them: calls in a graph; calls of the host without a wait between them, at most, and how long these
+# may take the device; rounds of them; launches of a graph.
 GRAPH_CALLS = 100
 HOST_CALLS = 100
 HOST_BUDGET_US = 4_000
@@ -100,6 +100,7 @@ class Timer:
             "warm_us": statistics.median(self.times(call, repeats // 2, False, sleep_us)) if warm else None,
         }
         return {name: value and round(value, 3) for name, value in figures.items()}
+
     def on_the_host(self, call, us):
         """Microseconds of the host a call, the device idle before each round and its queue never full."""
         calls = int(min(HOST_CALLS, max(4, HOST_BUDGET_US / us)))

@@ -137,7 +137,7 @@ impl Block {
             block.address = address;
             return Ok(block);
         }
-        let mut result = block.try_allocate(bytes);
+        let (mut call, mut result) = block.try_allocate(bytes);
         if result == code::OUT_OF_MEMORY {
             // What is kept, what was dropped but not yet freed in stream order, and what the pool keeps in pieces too
             // small.
@@ -147,31 +147,28 @@ impl Block {
                 // SAFETY: the pool is the device's.
                 unsafe { call!(context.api, cuMemPoolTrimTo(pool, 0)) }?;
             }
-            result = block.try_allocate(bytes);
+            (call, result) = block.try_allocate(bytes);
         }
         if result == code::OUT_OF_MEMORY {
             let (free, total) = context.memory().unwrap_or((0, 0));
             return Err(ErrorKind::OutOfMemory { asked: bytes, free, total, device: Device::of(context) }.into());
         }
-        let call = match context.pools {
-            None => "cuMemAlloc",
-            Some(_) if is_kept(bytes) => "cuMemAllocFromPoolAsync",
-            Some(_) => "cuMemAllocAsync",
-        };
         sys::check(context.api, call, result)?;
         Ok(block)
     }
 
-    fn try_allocate(&mut self, bytes: usize) -> i32 {
+    /// The driver's function that was called, and what it returned.
+    fn try_allocate(&mut self, bytes: usize) -> (&'static str, i32) {
         let Context { api, pools, stream, .. } = self.context;
         // SAFETY: the context is current, the pointer is to a live address, the stream is the context's.
         unsafe {
             match pools {
-                None => (api.cuMemAlloc_v2)(&mut self.address, bytes),
-                Some(pools) if is_kept(bytes) => {
-                    (api.cuMemAllocFromPoolAsync)(&mut self.address, bytes, pools.small, *stream)
-                }
-                Some(_) => (api.cuMemAllocAsync)(&mut self.address, bytes, *stream),
+                None => ("cuMemAlloc", (api.cuMemAlloc_v2)(&mut self.address, bytes)),
+                Some(pools) if is_kept(bytes) => (
+                    "cuMemAllocFromPoolAsync",
+                    (api.cuMemAllocFromPoolAsync)(&mut self.address, bytes, pools.small, *stream),
+                ),
+                Some(_) => ("cuMemAllocAsync", (api.cuMemAllocAsync)(&mut self.address, bytes, *stream)),
             }
         }
     }
