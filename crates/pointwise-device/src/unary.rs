@@ -135,10 +135,11 @@ pub unsafe fn register_copy<E, O, const V: usize>(
                 if !small {
                     // One by one, which is one copy of the long path, not one for each lane: each would cost the driver
                     // milliseconds to compile. Nothing of the vector is stored yet, also if y is x.
-                    let mut one = head as u64 + i as u64 * V as u64;
-                    let end = one + V as u64;
-                    while one < end {
-                        element(x, y, one, op);
+                    let (source, target) = (source.add(i as usize).cast::<E>(), target.add(i as usize).cast());
+                    let mut one = 0;
+                    while one < V as u64 {
+                        thread::no_unrolling();
+                        element(source, target, one, op);
                         one += 1;
                     }
                     return;
