@@ -225,30 +225,18 @@ pub enum BinaryFunction {
     Power,
 }
 
-/// Which kernels take the short path of a [`BinaryFunction`], for a vector at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShortPath {
-    /// None.
-    Never,
-    /// Those that have 32-bit offsets: with 64 bits, the lanes would take more than 32 registers.
-    Rows,
-    /// All.
-    Always,
-}
-
 impl BinaryFunction {
-    /// For elements of a type. Quotients have one in f16 and fp8, where it serves all: no number of f16, and no quotient
-    /// of two, is near an end of f32's range. To find out of bf16 took longer than the branches.
-    pub const fn short_path(self, dtype: DType) -> ShortPath {
-        match (self, dtype) {
-            (
-                BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient,
-                DType::F16 | DType::F8E4M3 | DType::F8E5M2,
-            ) => ShortPath::Always,
-            (BinaryFunction::FlooredQuotient | BinaryFunction::Modulo, DType::F16 | DType::BF16) => ShortPath::Rows,
-            (BinaryFunction::FlooredQuotient | BinaryFunction::Modulo, DType::F32) => ShortPath::Always,
-            (BinaryFunction::Power, DType::F32 | DType::F16 | DType::BF16) => ShortPath::Always,
-            _ => ShortPath::Never,
+    /// Whether kernels take its short path for elements of a type, a vector at a time. Quotients have one in f16 and fp8,
+    /// where it serves all: no number of f16, and no quotient of two, is near an end of f32's range. To find out of bf16
+    /// took longer than the branches.
+    pub const fn has_short_path(self, dtype: DType) -> bool {
+        match self {
+            BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient => {
+                matches!(dtype, DType::F16 | DType::F8E4M3 | DType::F8E5M2)
+            }
+            BinaryFunction::FlooredQuotient | BinaryFunction::Modulo | BinaryFunction::Power => {
+                matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+            }
         }
     }
 

@@ -36,7 +36,7 @@ pub use dtype::{DType, NoDType, Scalar};
 pub use element::{Element, Store};
 pub use float16::{bf16, f16};
 pub use fp8::{F8E4M3, F8E5M2};
-pub use info::{Accuracy, BinaryFunction, Kind, OpInfo, ParamInfo, Properties, ResultType, ShortPath, SignChange};
+pub use info::{Accuracy, BinaryFunction, Kind, OpInfo, ParamInfo, Properties, ResultType, SignChange};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use num::Stepped;
 pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Short, Signed, Value};

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use crate::dtype::DType;
 use crate::element::{Bool, Element, Store};
-use crate::info::{Kind, ShortPath};
+use crate::info::Kind;
 use crate::num::{Logic, Short, Signed, Value};
 use crate::op::{BinaryOp, RandomMapOp, TableOp, TernaryOp, UnaryOp, Words};
 use crate::philox::RandomWord;
@@ -37,8 +37,8 @@ pub trait Map: Copy {
     const CHANNEL: bool = false;
     /// Whether the result is the first operand where that is positive, elsewhere its product with the second.
     const LEAKY: bool = false;
-    /// Which kernels take [`Map::short`] for all of a vector first.
-    const SHORT: ShortPath = ShortPath::Never;
+    /// Whether kernels take [`Map::short`] for all of a vector first.
+    const SHORT: bool = false;
     /// Whether [`Map::short`] gives bounds, not results.
     const BOUNDED: bool = false;
     /// Whether [`Map::short`] is that of the first operand's magnitude, and [`Map::signed`] makes it that of the operand.
@@ -57,7 +57,7 @@ pub trait Map: Copy {
         b: <Self::B as Element>::Compute,
         c: <Self::C as Element>::Compute,
     ) -> <Self::R as Element>::Compute;
-    /// The result of two operands by a path without a branch. Asked where [`Map::SHORT`] says so alone.
+    /// The result of two operands by a path without a branch. Asked with [`Map::SHORT`] alone.
     #[inline(always)]
     fn short(
         self,
@@ -140,9 +140,9 @@ macro_rules! arity {
     (@first two $E:ident) => { $E };
     (@first bool $E:ident) => { Bool };
     (@short two $E:ident $O:ident) => {
-        const SHORT: ShortPath = match $O::INFO.properties.function {
-            Some(function) => function.short_path($E::DTYPE),
-            None => ShortPath::Never,
+        const SHORT: bool = match $O::INFO.properties.function {
+            Some(function) => function.has_short_path($E::DTYPE),
+            None => false,
         };
         const BOUNDED: bool = match $O::INFO.properties.function {
             Some(function) => function.is_bounded($E::DTYPE),

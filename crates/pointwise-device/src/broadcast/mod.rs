@@ -17,7 +17,7 @@ pub(crate) use places::{alike, place, single};
 
 use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps, TWO_SHIFT};
 use pointwise_core::map::{Map, absent};
-use pointwise_core::{Draw, Element, ShortPath, Value};
+use pointwise_core::{Draw, Element, Value};
 
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
@@ -168,7 +168,7 @@ where
     // SAFETY: the caller's contract.
     unsafe {
         let loaded = fetch::<M, V>(inputs, place.mode, place.at);
-        if matches!(M::SHORT, ShortPath::Always) || IN_ROWS && matches!(M::SHORT, ShortPath::Rows) {
+        if M::SHORT {
             let [a, b, _] = loaded;
             let (a, b) = (lanes::<M::A, V>(a, inputs.words[0]), lanes::<M::B, V>(b, inputs.words[1]));
             let (bits, open) = short_results(a, b, map);

@@ -175,7 +175,7 @@ where
 /// The place of the `i`-th element behind another.
 #[inline(always)]
 fn place_behind<M: Map, const IN_ROWS: bool>(inputs: &Inputs<M>, place: Place, i: u32) -> [i64; 4] {
-    if M::MAGNITUDES && !IN_ROWS {
+    if !IN_ROWS {
         // Not before the loop, through which the offsets would have to be kept.
         alike(thread::worked_out_here(place.at[0] as u64) + i as u64, inputs.mode)
     } else {

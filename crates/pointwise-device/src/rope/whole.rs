@@ -81,17 +81,31 @@ pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, 
                 memory::load(table.cast(), bytes)
             }
         };
-        let mut cos = lanes::<E, V>(entries(first, walk.tables[0][0], walk.tables[0][1]));
-        let mut sin = lanes::<E, V>(entries(second, walk.tables[1][0], walk.tables[1][1]));
-        if walk.flags & PLAIN == 0 || !known {
-            let factors = [walk.factor, walk.factor * walk.sin_sign];
-            unroll!(i < V => {
-                // Without a position the token is not rotated.
-                cos[i] = if known { cos[i] * factors[0] } else { 1.0 } * scale;
-                sin[i] = if known { sin[i] * factors[1] * scale } else { 0.0 };
-            });
-        }
-        let (near, far) = rotated::<E, V, PAIRS>(near, far, &cos, &sin);
+        let cos = entries(first, walk.tables[0][0], walk.tables[0][1]);
+        let sin = entries(second, walk.tables[1][0], walk.tables[1][1]);
+        // Without a position the token is not rotated.
+        let factors = [walk.factor, walk.factor * walk.sin_sign];
+        let scaled = |cos: f32, sin: f32| {
+            let turned = [cos * factors[0], sin * factors[1] * scale];
+            if known { [turned[0] * scale, turned[1]] } else { [scale, 0.0] }
+        };
+        let is_plain = walk.flags & PLAIN != 0 && known;
+        let (near, far) = if IDS && size_of::<E>() == 2 && bytes == 16 {
+            const { assert!(!IDS || !PAIRS) }
+            // Room for all 2,048 threads of a multiprocessor, each of which waits for its position, then for the row.
+            thread::at_most_registers::<32>();
+            if is_plain {
+                rotated::<E, V, PAIRS>(near, far, &lanes::<E, V>(cos), &lanes::<E, V>(sin))
+            } else {
+                rotated_by_words::<E>(near, far, cos, sin, scaled)
+            }
+        } else {
+            let (mut cos, mut sin) = (lanes::<E, V>(cos), lanes::<E, V>(sin));
+            if !is_plain {
+                unroll!(i < V => { [cos[i], sin[i]] = scaled(cos[i], sin[i]); });
+            }
+            rotated::<E, V, PAIRS>(near, far, &cos, &sin)
+        };
         if works {
             memory::store(y.cast(), near, bytes);
             memory::store(y.wrapping_add(apart).cast(), far, bytes);
@@ -133,6 +147,36 @@ fn rotated<E: Packed + RopeElement, const V: usize, const PAIRS: bool>(
         unroll!(i < V => { (a[i], b[i]) = turned::<E>(a[i], b[i], cos[i], sin[i]); });
     }
     (words::<E, V>(a), words::<E, V>(b))
+}
+
+/// Rotates the pairs of two vectors of 16-bit elements, a lane of each, by cosines and sines of which `scaled` makes
+/// others. Word by word: those of all lanes at once would take more registers than there are.
+#[inline(always)]
+fn rotated_by_words<E: Packed + RopeElement>(
+    mut near: Words,
+    mut far: Words,
+    mut cos: Words,
+    mut sin: Words,
+    scaled: impl Fn(f32, f32) -> [f32; 2],
+) -> (Words, Words) {
+    // What is done moves up behind what is not.
+    let moved = |[low, high]: Words, word: u64| [low >> 32 | high << 32, high >> 32 | word << 32];
+    let mut left = thread::opaque(4);
+    loop {
+        thread::no_unrolling();
+        let [mut a, mut b] = [near, far].map(lanes::<E, 2>);
+        let [c, s] = [cos, sin].map(lanes::<E, 2>);
+        unroll!(at most 2: i < 2 => {
+            let [c, s] = scaled(c[i], s[i]);
+            (a[i], b[i]) = turned::<E>(a[i], b[i], c, s);
+        });
+        (near, far) = (moved(near, words::<E, 2>(a)[0]), moved(far, words::<E, 2>(b)[0]));
+        (cos, sin) = (moved(cos, 0), moved(sin, 0));
+        left -= 1;
+        if left == 0 {
+            return (near, far);
+        }
+    }
 }
 
 /// [`rotate`]. Products of two numbers of 16 bits are exact in f32, so that one instruction does for two.

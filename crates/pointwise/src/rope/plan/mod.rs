@@ -85,11 +85,6 @@ fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Resul
     if token < head {
         walk.flags |= TOKENS_INNER;
     }
-    if waits_for_rows(settings, call, walk)
-        && let Some(plan) = solo::plan(settings, call, walk)
-    {
-        return Ok(plan);
-    }
     if let Some(plan) = whole::plan(settings, call, walk) {
         return Ok(plan);
     }
@@ -113,20 +108,6 @@ fn reads_much(call: &Planned<'_>, walk: &RopeWalk) -> bool {
         && matches!(call.source, Source::Angles | Source::Tables)
         && walk.rest_lanes == 0
         && walk.flags & (IDS | BATCH_OFFSETS | NEIGHBOURS) == 0
-}
-
-/// Whether heads of 16 bits rotate whole by rows of a table at positions that are given, and are so many that threads
-/// had better have four of them: each waits for its position, then for the row. 65,536 tokens of 32 heads took 265 us so
-/// and 266 to 268 with a head a thread, half as many 135 and 136, a quarter as many 71 and 70 (H200, `docs/tuning.md`).
-fn waits_for_rows(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> bool {
-    const MANY: u64 = 1 << 23;
-    let heads = u64::from(walk.q.heads + walk.k.heads);
-    call.dtype.size() == 2
-        && call.source == Source::OwnTables
-        && walk.rest_lanes == 0
-        && walk.flags & (IDS | BATCH_OFFSETS | NEIGHBOURS | TOKENS_INNER) == IDS
-        && settings.heads_per_thread.is_none()
-        && lanes_of_a_head(call, walk).saturating_mul(heads) >= MANY
 }
 
 /// Whether the device has enough threads if each has so many heads.
@@ -544,19 +525,6 @@ mod tests {
         walk.q.output[2] = 256;
         group(&mut walk, 2);
         assert_eq!((walk.q.groups, walk.q.step, walk.k.groups, walk.k.step), (3, [3 * 128, 3 * 256], 1, [128; 2]));
-    }
-
-    #[test]
-    fn threads_that_wait_for_many_rows_have_four_heads() {
-        let of = |dtype, tokens, flags| planned(Source::OwnTables, dtype, tokens, 64, false, flags);
-        let most = (1 << 23) / (40 * 8);
-        assert_eq!([most, most + 1].map(|tokens| of(DType::BF16, tokens, IDS)), [Some(1), Some(4)]);
-        assert_eq!(
-            [0, BATCH_OFFSETS, NEIGHBOURS].map(|flags| of(DType::F16, 1 << 16, flags)),
-            [Some(1), Some(2), Some(1)]
-        );
-        assert_eq!(of(DType::F32, 1 << 16, IDS), Some(1));
-        assert_eq!(planned(Source::OwnTables, DType::BF16, 1 << 16, 32, false, IDS), Some(2));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use pointwise_core::rope::{CHUNK, Count, PLAIN, RopeWalk, Side, Solo, SoloSide, 
 
 use super::{
     MOST_THREADS, OWN_THREADS, Planned, RopePlan, Settings, Source, Template, group, is_enough, is_on_the_fly,
-    is_plain, may_be_own, offsets, own_angles, own_vector, reads_much, table_offsets, waits_for_rows,
+    is_plain, may_be_own, offsets, own_angles, own_vector, reads_much, table_offsets,
 };
 
 /// Where heads lie far apart, blocks follow one another along the tokens of a head. The rows of a table that one head
@@ -24,8 +24,7 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> 
     let (strategy, vector) = own_vector(settings, call, walk)?;
     let share = settings.heads_per_thread.unwrap_or_else(|| {
         // Of fewer tokens two heads are faster, though there are threads enough: 512 of Llama 3 8B 7.8 us, not 8.3.
-        let many = reads_much(call, walk) && is_enough(call, walk, 4 * CHUNK);
-        if many || waits_for_rows(settings, call, walk) {
+        if reads_much(call, walk) && is_enough(call, walk, 4 * CHUNK) {
             CHUNK
         } else if is_enough(call, walk, 2) {
             2
