@@ -18,8 +18,8 @@ pub(crate) fn positions(device: &Device, dtype: DType) -> Outcome {
         .try_for_each(|layout| every_position(device, dtype, 32, layout))
 }
 
-/// So many heads by rows at given positions that a GPU's threads have several of them (`rope/plan`): bit for bit as on
-/// the CPU. The last token's position is none of the table's.
+/// Many heads by rows at given positions, in several waves of blocks: bit for bit as on the CPU. The last token's position
+/// is none of the table's.
 pub(crate) fn many_given(device: &Device, dtype: DType) -> Outcome {
     let (tokens, q_heads, k_heads, head_dim, rows) = (32_000, 31, 2, 128, 5_000);
     let ids: Vec<i32> = (0..tokens as i32).map(|token| token.wrapping_mul(7_919) % rows as i32).collect();
