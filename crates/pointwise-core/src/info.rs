@@ -141,7 +141,7 @@ pub struct ParamInfo {
 pub struct Properties {
     /// The word `long`: its code is long, for it uses a function with a long path for few arguments (`sin`, `cos`,
     /// `pow`, `remainder`, `floor_divide`), or one of many steps (`gelu`, `gelu_tanh`, `softplus` of one operand). A
-    /// thread of a unary kernel takes several vectors sooner.
+    /// thread of a unary kernel takes several vectors sooner, but for an `angle` in f32.
     pub long: bool,
     /// The word `long_half`: as `long`, for 16-bit floats alone.
     pub long_half: bool,

@@ -175,12 +175,12 @@ where
 /// The place of the `i`-th element behind another.
 #[inline(always)]
 fn place_behind<M: Map, const IN_ROWS: bool>(inputs: &Inputs<M>, place: Place, i: u32) -> [i64; 4] {
-    if !IN_ROWS {
-        // Not before the loop, through which the offsets would have to be kept.
-        alike(thread::worked_out_here(place.at[0] as u64) + i as u64, inputs.mode)
-    } else {
+    if IN_ROWS {
         let behind = |k: usize| place.at[k + 1] + if place.mode & (ONCE << k) != 0 { 0 } else { i as i64 };
         [place.at[0] + i as i64, behind(0), behind(1), 0]
+    } else {
+        // Not before the loop, through which the offsets would have to be kept.
+        alike(thread::worked_out_here(place.at[0] as u64) + i as u64, inputs.mode)
     }
 }
 

@@ -83,8 +83,8 @@ pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, 
         };
         let cos = entries(first, walk.tables[0][0], walk.tables[0][1]);
         let sin = entries(second, walk.tables[1][0], walk.tables[1][1]);
-        // Without a position the token is not rotated.
         let factors = [walk.factor, walk.factor * walk.sin_sign];
+        // Without a position the token is not rotated.
         let scaled = |cos: f32, sin: f32| {
             let turned = [cos * factors[0], sin * factors[1] * scale];
             if known { [turned[0] * scale, turned[1]] } else { [scale, 0.0] }

@@ -20,7 +20,8 @@ const SEVERAL_MIN: u64 = 1 << 23;
 /// From this many on, where the result's vector is a quarter of the operand's, and the operand does not pass through
 /// the cache.
 const TWO_NARROW_MIN: u64 = 1 << 16;
-/// From this many on two of f32 where the formula is long: a thread waits for memory while it computes.
+/// From this many on two of f32 where the formula is long, but for sines and cosines: a thread waits for memory while it
+/// computes.
 const TWO_LONG_MIN: u64 = 1 << 19;
 /// As [`TWO_LONG_MIN`], of 16 bits; of sines and cosines from [`TWO_ANGLE_HALF_MIN`] on.
 const TWO_LONG_HALF_MIN: u64 = 1 << 21;
@@ -144,7 +145,8 @@ fn per_thread(call: &Call, vectors: u64, streams: bool) -> u32 {
     let two = match size {
         _ if 4 * result <= size && !streams => TWO_NARROW_MIN,
         _ if result < size => SEVERAL_MIN,
-        // As short as others, beside the reduction: 2^24 sines took 36.3 us so, 37.2 with two, 2^28 501, 509 and 514.
+        // Without the reduction no longer than others. 2^24 sines take 36.3 us, with two 37.2; 2^28 501, 509, with four
+        // 514 (H200).
         4 if angle => return 1,
         4 if long && vectors >= SEVERAL_MIN => return 4,
         4 if long => TWO_LONG_MIN,
