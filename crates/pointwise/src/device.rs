@@ -112,7 +112,8 @@ impl Device {
         self.0.map(Context::memory).transpose()
     }
 
-    /// Waits for all work of this process on the device. Nothing to wait for on the CPU.
+    /// Waits for all work that was queued on the device's own stream and on those of [`Stream::new`]; streams of other
+    /// code are theirs to wait for. Nothing to wait for on the CPU.
     ///
     /// # Errors
     /// Those of the work.

@@ -101,9 +101,8 @@ impl Storage {
                 Ok(())
             }
             Storage::Cuda(block) => {
-                block.wait_for_users()?;
-                // SAFETY: the caller's promise; foreign streams are done with the block.
-                unsafe { cuda::copy_in(block.context(), block.address(), bytes) }
+                // SAFETY: the caller's promise; the copy waits for the block's users.
+                unsafe { cuda::copy_in(block.context(), block.address(), bytes, Some(&block.usage)) }
             }
         }
     }
@@ -123,8 +122,8 @@ impl Storage {
                 Ok(())
             }
             Storage::Cuda(block) => {
-                block.wait_for_users()?;
-                // SAFETY: the caller's promise; foreign streams are done with the block.
+                block.gather_users()?;
+                // SAFETY: the caller's promise; the own stream waits for the block's users.
                 unsafe { cuda::fill(block.context(), block.address(), 0, bytes) }
             }
         }
@@ -146,22 +145,22 @@ impl Storage {
                 unsafe { self.write(source) }
             }
             (Storage::Host(target), Storage::Cuda(source)) => {
-                source.wait_for_users()?;
-                // SAFETY: the caller's promise.
-                unsafe { cuda::copy_out(source.context(), target.pointer.as_ptr(), source.address(), bytes) }
+                // SAFETY: the caller's promise; the copy waits for the block's users.
+                unsafe {
+                    let usage = Some(&source.usage);
+                    cuda::copy_out(source.context(), target.pointer.as_ptr(), source.address(), bytes, usage)
+                }
             }
             (Storage::Cuda(target), Storage::Cuda(source)) => {
-                source.wait_for_users()?;
-                target.wait_for_users()?;
-                let (to, of) = (target.context(), source.context());
-                // SAFETY: the caller's promise.
-                unsafe {
-                    if std::ptr::eq(to, of) {
-                        cuda::copy_within(to, target.address(), source.address(), bytes)
-                    } else {
-                        cuda::copy_across(to, target.address(), of, source.address(), bytes)
-                    }
+                let context = target.context();
+                if !std::ptr::eq(context, source.context()) {
+                    // SAFETY: the caller's promise; the copy waits for the blocks' users.
+                    return unsafe { cuda::copy_across(target, source, bytes) };
                 }
+                source.gather_users()?;
+                target.gather_users()?;
+                // SAFETY: the caller's promise; the own stream waits for the blocks' users.
+                unsafe { cuda::copy_within(context, target.address(), source.address(), bytes) }
             }
         }
     }

@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use crate::Device;
-use crate::cuda::{self, Context, Graph, OwnedStream};
+use crate::cuda::{self, Context, Graph, RawStream};
 use crate::error::{ErrorKind, Result};
 
 /// A queue of work on a device. On the CPU, where a call's work is done when it returns, a stream does nothing.
@@ -38,17 +38,9 @@ use crate::error::{ErrorKind, Result};
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
-    raw: *mut c_void,
-    /// Whether it waits for no work but its own: kernels may then be launched early.
-    non_blocking: bool,
-    /// What keeps the handle alive: one of ours, or the object it came from.
-    keep: Option<Arc<dyn Any + Send + Sync>>,
+    /// `None` for the device's own, and on the CPU.
+    shared: Option<Arc<RawStream>>,
 }
-
-// SAFETY: the driver's handles may be used from any thread.
-unsafe impl Send for Stream {}
-// SAFETY: as above; nothing behind a shared reference changes.
-unsafe impl Sync for Stream {}
 
 impl Stream {
     /// A new stream, which waits for no other.
@@ -56,18 +48,27 @@ impl Stream {
     /// # Errors
     /// The driver's.
     pub fn new(device: &Device) -> Result<Stream> {
-        let Some(context) = device.context() else {
-            return Ok(Stream::own(*device));
-        };
-        let owned = OwnedStream::new(context)?;
-        Ok(Stream { device: *device, raw: owned.raw(), non_blocking: true, keep: Some(Arc::new(owned)) })
+        let shared = device.context().map(Context::new_stream).transpose()?;
+        Ok(Stream { device: *device, shared })
     }
 
     /// The device's own stream.
     #[inline]
     pub(crate) fn own(device: Device) -> Stream {
-        let raw = device.context().map_or(null_mut(), Context::stream);
-        Stream { device, raw, non_blocking: true, keep: None }
+        Stream { device, shared: None }
+    }
+
+    /// The stream, with its owner, unless it is the device's own.
+    #[inline]
+    pub(crate) fn shared(&self) -> Option<&Arc<RawStream>> {
+        self.shared.as_ref()
+    }
+
+    /// The driver's stream; none on the CPU.
+    #[inline]
+    fn driver(&self) -> Option<(&'static Context, &RawStream)> {
+        let context = self.device.context()?;
+        Some((context, self.shared.as_deref().unwrap_or(context.own())))
     }
 
     /// Refuses to be used with what is on another device.
@@ -107,9 +108,12 @@ impl Stream {
             }
             .into());
         };
+        if raw == context.own().raw() {
+            return Ok(Stream::own(*device));
+        }
         // SAFETY: the caller's promise.
-        let non_blocking = unsafe { cuda::check_foreign(context, raw) }?;
-        Ok(Stream { device: *device, raw, non_blocking, keep })
+        let shared = unsafe { RawStream::foreign(context, raw, keep) }?;
+        Ok(Stream { device: *device, shared: Some(Arc::new(shared)) })
     }
 
     /// The device.
@@ -121,31 +125,27 @@ impl Stream {
     /// The driver's handle (`CUstream`); null on the CPU.
     #[inline]
     pub fn raw(&self) -> *mut c_void {
-        self.raw
+        self.driver().map_or(null_mut(), |(_, stream)| stream.raw())
     }
 
     /// Whether this is its device's own stream.
     #[inline]
     pub fn is_own(&self) -> bool {
-        self.device.context().is_none_or(|context| context.stream() == self.raw)
+        self.shared.is_none()
     }
 
-    /// Whether it waits for no work but its own.
+    /// Whether it waits for no work but its own: kernels may then be launched early.
     #[inline]
     pub(crate) fn is_non_blocking(&self) -> bool {
-        self.non_blocking
+        self.shared.as_ref().is_none_or(|stream| stream.is_non_blocking())
     }
 
-    /// Waits for the stream's work.
+    /// Waits for the stream's work; of a stream that is being captured, for what was queued before.
     ///
     /// # Errors
     /// Those of the work.
     pub fn synchronize(&self) -> Result<()> {
-        match self.device.context() {
-            None => Ok(()),
-            // SAFETY: the stream is live and of the context.
-            Some(context) => unsafe { cuda::stream_synchronize(context, self.raw) },
-        }
+        self.driver().map_or(Ok(()), |(context, stream)| stream.synchronize(context))
     }
 
     /// Makes work queued here from now on wait for what is queued on `other` now. The host does not wait.
@@ -153,9 +153,8 @@ impl Stream {
     /// # Errors
     /// The driver's.
     pub fn wait_for(&self, other: &Stream) -> Result<()> {
-        match (self.device.context(), other.device.context()) {
-            // SAFETY: both streams are live, each of its device's context.
-            (Some(later), Some(earlier)) => unsafe { cuda::stream_wait((later, self.raw), (earlier, other.raw)) },
+        match (self.driver(), other.driver()) {
+            (Some(later), Some(earlier)) => cuda::stream_wait(later, earlier),
             // Work on the CPU is done already; work for the CPU is started by the host, which must wait itself.
             (_, None) => Ok(()),
             (None, Some(_)) => other.synchronize(),
@@ -163,18 +162,15 @@ impl Stream {
     }
 
     /// Starts recording: what is queued on the stream goes into a graph instead of running. Only calls that allocate
-    /// nothing and wait for nothing can be recorded. The recording must be ended on the same thread. Tensors dropped
-    /// meanwhile, on any thread, are freed when it has ended.
-    ///
-    /// While it lasts no thread may wait for the whole device: the driver then spoils the recording, and ending it is
-    /// the error. In this crate, tensors that were used on another stream than the device's own are waited for so, and
-    /// memory of others: before they are copied, to the host ([`Tensor::to_vec`](crate::Tensor::to_vec)) or to another
-    /// tensor, and before [`Tensor`](crate::Tensor)'s methods overwrite them.
+    /// nothing and wait for nothing can be recorded. Tensors dropped meanwhile, on any thread, are freed behind the work
+    /// that uses them. Other threads may allocate, copy and wait meanwhile; on the stream itself they must not queue
+    /// work that is not to be recorded.
     ///
     /// # Errors
     /// The device is the CPU, or the driver's.
     pub fn begin_capture(&self) -> Result<()> {
-        cuda::begin_capture(self.capturable()?, self)
+        let (context, stream) = self.capturable()?;
+        cuda::begin_capture(context, stream)
     }
 
     /// Ends recording.
@@ -182,7 +178,8 @@ impl Stream {
     /// # Errors
     /// Nothing was being recorded, or a call that cannot be recorded has spoiled the recording.
     pub fn end_capture(&self) -> Result<Graph> {
-        cuda::end_capture(self.capturable()?, self)
+        let (context, stream) = self.capturable()?;
+        cuda::end_capture(context, stream)
     }
 
     /// Whether the stream is recording.
@@ -190,14 +187,11 @@ impl Stream {
     /// # Errors
     /// The driver's.
     pub fn is_capturing(&self) -> Result<bool> {
-        self.device
-            .context()
-            // SAFETY: the stream is live and of the context.
-            .map_or(Ok(false), |context| unsafe { cuda::is_capturing(context, self.raw) })
+        self.driver().map_or(Ok(false), |(context, stream)| stream.is_capturing(context))
     }
 
-    fn capturable(&self) -> Result<&'static Context> {
-        Ok(self.device.context().ok_or_else(|| ErrorKind::Unsupported {
+    fn capturable(&self) -> Result<(&'static Context, &RawStream)> {
+        Ok(self.driver().ok_or_else(|| ErrorKind::Unsupported {
             what: "a graph on the CPU".to_owned(),
             advice: "graphs are of CUDA devices; on the CPU call the ops again".to_owned(),
         })?)
@@ -206,10 +200,6 @@ impl Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream")
-            .field("device", &self.device)
-            .field("raw", &self.raw)
-            .field("kept", &self.keep.is_some())
-            .finish()
+        f.debug_struct("Stream").field("device", &self.device).field("raw", &self.raw()).finish()
     }
 }

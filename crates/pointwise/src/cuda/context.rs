@@ -3,10 +3,12 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use super::graph::Relaxed;
+use super::memory::Dropped;
 use super::reuse::Reuse;
+use super::stream::RawStream;
 use super::sys::{self, Api, Driver, Handle, attribute, call};
 use crate::embed::WAITS_SINCE;
 use crate::error::{ErrorKind, Result};
@@ -43,7 +45,11 @@ pub(crate) struct Context {
     pub(super) api: &'static Api,
     pub(super) raw: Handle,
     /// The device's own stream: tensors are allocated, filled and freed on it.
-    pub(super) stream: Handle,
+    pub(super) own: RawStream,
+    /// What the host copies on: nobody captures it, so it can be waited for while others capture.
+    pub(super) copies: RawStream,
+    /// Streams that this crate has made.
+    streams: Mutex<Vec<Weak<RawStream>>>,
     /// Where stream-ordered allocations come from; none where the device has no such pools.
     pub(super) pools: Option<Pools>,
     pub(crate) ordinal: usize,
@@ -53,11 +59,8 @@ pub(crate) struct Context {
     pub(super) launch_early: Option<sys::LaunchKernelEx>,
     /// Held while a kernel is loaded.
     pub(crate) loading: Mutex<()>,
-    /// Streams this crate is capturing. A capture forbids waiting for the device.
-    pub(super) captures: AtomicUsize,
-    /// Memory dropped during a capture, to be freed after it. Held while a drop waits for the device, and where a
-    /// capture begins.
-    pub(super) dropped: Mutex<Vec<sys::DevicePointer>>,
+    /// Memory dropped while a stream was captured on which it was used, to be freed after that.
+    pub(super) dropped: Mutex<Vec<Dropped>>,
     /// Memory dropped otherwise, for the next tensors.
     pub(super) reuse: Reuse,
 }
@@ -114,20 +117,22 @@ impl Context {
         // SAFETY: the context is retained; the pointer is to a live handle.
         unsafe {
             call!(api, cuCtxSetCurrent(held.context))?;
-            call!(api, cuStreamCreate(&mut held.stream, sys::STREAM_NON_BLOCKING))?;
+            call!(api, cuStreamCreate(&mut held.streams[0], sys::STREAM_NON_BLOCKING))?;
+            call!(api, cuStreamCreate(&mut held.streams[1], sys::STREAM_NON_BLOCKING))?;
         }
         let pools = Pools::new(api, device)?;
-        let (raw, stream) = held.keep();
+        let (raw, [stream, copies]) = held.keep();
         Ok(Context {
             api,
             raw,
-            stream,
+            own: RawStream::of_process(api, stream),
+            copies: RawStream::of_process(api, copies),
+            streams: Mutex::default(),
             pools,
             ordinal,
             launch_early: driver.launch_early.filter(|_| info.dependent_launch),
             info,
             loading: Mutex::new(()),
-            captures: AtomicUsize::new(0),
             dropped: Mutex::new(Vec::new()),
             reuse: Reuse::default(),
         })
@@ -151,20 +156,40 @@ impl Context {
         unsafe { call!(self.api, cuCtxSetCurrent(self.raw)) }
     }
 
-    /// Waits for all work on the device, on every stream of the process.
+    /// Waits for all work that this crate has queued on its own streams and on those it has made.
+    ///
+    /// Not for the whole context: the driver does not bear that beside a capture.
     ///
     /// # Errors
     /// Those of the work.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        self.make_current()?;
-        // SAFETY: the context is current.
-        unsafe { call!(self.api, cuCtxSynchronize()) }
+    pub(crate) fn synchronize(&'static self) -> Result<()> {
+        let made: Vec<_> = {
+            let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+            streams.retain(|stream| stream.strong_count() > 0);
+            streams.iter().filter_map(Weak::upgrade).collect()
+        };
+        let streams = [&self.own, &self.copies].into_iter().chain(made.iter().map(Arc::as_ref));
+        let marks = streams.map(|stream| stream.mark(self)).collect::<Result<Vec<_>>>()?;
+        let _relaxed = Relaxed::new(self)?;
+        marks.iter().try_for_each(|mark| mark.synchronize())
+    }
+
+    /// A new stream, which [`Context::synchronize`] waits for.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(crate) fn new_stream(&self) -> Result<Arc<RawStream>> {
+        let stream = Arc::new(RawStream::new(self)?);
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(&stream));
+        Ok(stream)
     }
 
     /// The device's own stream.
     #[inline]
-    pub(crate) fn stream(&self) -> Handle {
-        self.stream
+    pub(crate) fn own(&self) -> &RawStream {
+        &self.own
     }
 
     /// The raw context, to compare with others'.
@@ -228,7 +253,7 @@ struct Held {
     api: &'static Api,
     device: c_int,
     context: Handle,
-    stream: Handle,
+    streams: [Handle; 2],
     /// The thread's context of before: a thread must not be left with one that is gone.
     before: Handle,
 }
@@ -241,23 +266,23 @@ impl Held {
             call!(api, cuCtxGetCurrent(&mut before))?;
             call!(api, cuDevicePrimaryCtxRetain(&mut context, device))?;
         }
-        Ok(Held { api, device, context, stream: null_mut(), before })
+        Ok(Held { api, device, context, streams: [null_mut(); 2], before })
     }
 
-    /// Context and stream, for good.
-    fn keep(self) -> (Handle, Handle) {
+    /// Context and streams, for good.
+    fn keep(self) -> (Handle, [Handle; 2]) {
         let held = ManuallyDrop::new(self);
-        (held.context, held.stream)
+        (held.context, held.streams)
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: the stream, if there is one, was created here, the context retained here; both are given back once,
+        // SAFETY: the streams, if there are any, were created here, the context retained here; all are given back once,
         // and nobody else has them. What these calls return does not matter: the failure before them is what is told.
         unsafe {
-            if !self.stream.is_null() {
-                (self.api.cuStreamDestroy_v2)(self.stream);
+            for stream in self.streams.into_iter().filter(|stream| !stream.is_null()) {
+                (self.api.cuStreamDestroy_v2)(stream);
             }
             (self.api.cuCtxSetCurrent)(self.before);
             (self.api.cuDevicePrimaryCtxRelease_v2)(self.device);
@@ -368,7 +393,7 @@ mod tests {
             assert_eq!(stub::current(), stub::BEFORE, "{failing}: {calls:?}");
         }
         let context = Context::create(stub::driver(""), 0).unwrap();
-        assert!(!context.stream.is_null() && stub::current() == context.raw);
+        assert!(!context.own.raw().is_null() && stub::current() == context.raw);
         let calls = stub::calls();
         assert!(calls.contains(&"cuMemPoolSetAttribute"), "{calls:?}");
         assert!(

@@ -42,6 +42,13 @@ impl RawEvent {
     pub(super) fn raw(&self) -> Handle {
         self.raw
     }
+
+    /// Waits, on the host, for the work before it.
+    pub(super) fn synchronize(&self) -> Result<()> {
+        self.context.make_current()?;
+        // SAFETY: the event is live.
+        unsafe { call!(self.context.api, cuEventSynchronize(self.raw)) }
+    }
 }
 
 impl Drop for RawEvent {
@@ -84,9 +91,7 @@ impl Event {
     /// # Errors
     /// Those of the work.
     pub fn synchronize(&self) -> Result<()> {
-        self.0.context.make_current()?;
-        // SAFETY: the event is live.
-        unsafe { call!(self.0.context.api, cuEventSynchronize(self.0.raw)) }
+        self.0.synchronize()
     }
 
     /// Milliseconds from `start` to this event, on the device's clock (steps of about half a microsecond). Both must be
@@ -105,6 +110,6 @@ impl Event {
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Event(cuda:{})", self.0.context.ordinal)
+        write!(f, "Event({})", Device::of(self.0.context))
     }
 }

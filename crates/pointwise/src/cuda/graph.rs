@@ -3,10 +3,12 @@
 use std::ffi::c_int;
 use std::fmt;
 use std::ptr::null_mut;
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Context;
+use super::event::RawEvent;
+use super::stream::RawStream;
 use super::sys::{self, Handle, call};
 use crate::error::Result;
 use crate::{Device, Stream};
@@ -15,72 +17,95 @@ use crate::{Device, Stream};
 pub struct Graph {
     context: &'static Context,
     exec: Handle,
+    uses: Arc<GraphUse>,
 }
 
 // SAFETY: the driver's handles may be sent to any thread. Not `Sync`: one thread at a time may launch a graph.
 unsafe impl Send for Graph {}
 
-pub(crate) fn begin_capture(context: &Context, stream: &Stream) -> Result<()> {
-    context.make_current()?;
-    // Counted before it begins: from here on tensors are dropped without waiting for the device; who waits for it just
-    // now has this lock.
-    let dropped = context.dropped.lock().unwrap_or_else(PoisonError::into_inner);
-    context.captures.fetch_add(1, Ordering::AcqRel);
-    drop(dropped);
-    // SAFETY: the stream is live and of the context.
-    let begun = unsafe { call!(context.api, cuStreamBeginCapture_v2(stream.raw(), sys::CAPTURE_THREAD_LOCAL)) };
-    if begun.is_err() {
-        context.captures.fetch_sub(1, Ordering::AcqRel);
+/// A capture that this crate has begun.
+pub(super) struct Capture {
+    /// Behind the stream's work from before.
+    pub(super) before: Arc<RawEvent>,
+    pub(super) uses: Arc<GraphUse>,
+}
+
+/// Where a graph was launched: what the tensors it uses must be waited for on.
+#[derive(Default)]
+pub(super) struct GraphUse {
+    streams: Mutex<Vec<Arc<RawStream>>>,
+    gone: AtomicBool,
+}
+
+impl GraphUse {
+    pub(super) fn streams(&self) -> Vec<Arc<RawStream>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-    begun
+
+    /// Whether the graph will not be launched again.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    fn launched_on(&self, stream: &Arc<RawStream>) {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if !streams.iter().any(|known| known.raw() == stream.raw()) {
+            streams.push(Arc::clone(stream));
+        }
+    }
 }
 
-/// Takes note that a capture is over.
-pub(super) fn captured(context: &Context) {
-    // Not below 0: it may have been begun by other code.
-    let less = |captures: usize| captures.checked_sub(1);
-    let _ = context.captures.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
-    context.free_dropped();
-}
-
-/// Whether a stream is being captured, be it that the capture is spoiled already.
-///
-/// # Errors
-/// The driver's.
-///
-/// # Safety
-/// `raw` is a live stream of the context.
-pub(crate) unsafe fn is_capturing(context: &Context, raw: Handle) -> Result<bool> {
+pub(crate) fn begin_capture(context: &'static Context, stream: &RawStream) -> Result<()> {
+    let mut held = stream.lock();
+    // Begun once already, or by other code: the driver says so.
+    let before = if held.is_none() && !stream.is_capturing(context)? {
+        let event = RawEvent::new(context, RawEvent::NO_TIMING)?;
+        // SAFETY: the stream is live and of the context.
+        unsafe { event.record(stream.raw()) }?;
+        Some(Arc::new(event))
+    } else {
+        None
+    };
     context.make_current()?;
-    let mut status = 0;
-    // SAFETY: the caller's promise; the pointer is to a live integer.
-    unsafe { call!(context.api, cuStreamIsCapturing(raw, &mut status)) }?;
-    Ok(status != 0)
+    // Relaxed: what this crate does beside the capture, on any thread, is no part of it and does not end it.
+    // SAFETY: the stream is live and of the context.
+    unsafe { call!(context.api, cuStreamBeginCapture_v2(stream.raw(), sys::CAPTURE_RELAXED)) }?;
+    if let Some(before) = before {
+        stream.set_capture(&mut held, Some(Capture { before, uses: Arc::default() }));
+    }
+    Ok(())
 }
 
-pub(crate) fn end_capture(context: &'static Context, stream: &Stream) -> Result<Graph> {
+pub(crate) fn end_capture(context: &'static Context, stream: &RawStream) -> Result<Graph> {
+    let mut held = stream.lock();
     context.make_current()?;
     let mut graph = null_mut();
     let mut exec = null_mut();
-    // SAFETY: the stream is live and of the context.
-    let was_capturing = unsafe { is_capturing(context, stream.raw()) }?;
-    // SAFETY: as above; the pointer is to a live handle.
+    // SAFETY: the stream is live and of the context; the pointer is to a live handle.
     let ended = unsafe { call!(context.api, cuStreamEndCapture(stream.raw(), &mut graph)) };
     // An error ends a capture or does not: ask. If that fails too, the device is lost, and no capture matters any more.
-    // SAFETY: the stream is live and of the context.
-    if was_capturing && !unsafe { is_capturing(context, stream.raw()) }.unwrap_or(false) {
-        captured(context);
+    let uses = if stream.is_capturing(context).unwrap_or(false) {
+        None
+    } else {
+        stream.set_capture(&mut held, None).map(|capture| capture.uses)
+    };
+    drop(held);
+    let uses = uses.unwrap_or_default();
+    let made = ended.and_then(|()| {
+        // SAFETY: the pointer is to a live handle, the graph was captured.
+        unsafe { call!(context.api, cuGraphInstantiateWithFlags(&mut exec, graph, 0)) }
+    });
+    if !graph.is_null() {
+        // SAFETY: the instantiation has copied it, or failed; it is destroyed once.
+        unsafe { (context.api.cuGraphDestroy)(graph) };
     }
-    ended?;
-    // SAFETY: the pointer is to a live handle; the captured graph is copied by the instantiation and destroyed once.
-    unsafe {
-        let made = call!(context.api, cuGraphInstantiateWithFlags(&mut exec, graph, 0));
-        if !graph.is_null() {
-            (context.api.cuGraphDestroy)(graph);
+    match made {
+        Ok(()) => Ok(Graph { context, exec, uses }),
+        Err(error) => {
+            uses.gone.store(true, Ordering::Release);
+            Err(error)
         }
-        made?;
     }
-    Ok(Graph { context, exec })
 }
 
 /// While it lives, what this thread does is no part of the captures under way, so that it may load kernels and wait for
@@ -118,6 +143,10 @@ impl Graph {
     pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
         stream.check_device(&Device::of(self.context))?;
         self.context.make_current()?;
+        if let Some(shared) = stream.shared() {
+            // Before the launch: who reads a tensor of the graph from now on waits for it.
+            self.uses.launched_on(shared);
+        }
         // SAFETY: graph and stream are live and of one context; the caller vouches for the memory.
         unsafe { call!(self.context.api, cuGraphLaunch(self.exec, stream.raw())) }
     }
@@ -125,6 +154,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
+        self.uses.gone.store(true, Ordering::Release);
         if self.context.make_current().is_ok() {
             // SAFETY: made here, destroyed once; launches under way go on.
             unsafe { (self.context.api.cuGraphExecDestroy)(self.exec) };
@@ -134,6 +164,6 @@ impl Drop for Graph {
 
 impl fmt::Debug for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Graph(cuda:{})", self.context.ordinal)
+        write!(f, "Graph({})", Device::of(self.context))
     }
 }

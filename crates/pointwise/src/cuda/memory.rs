@@ -3,50 +3,38 @@
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Context;
 use super::graph::Relaxed;
 use super::reuse::is_kept;
-use super::sys::{self, DevicePointer, call, code};
+use super::stream::RawStream;
+use super::sys::{self, DevicePointer, Handle, call, code};
+use super::usage::Usage;
 use crate::error::{ErrorKind, Result};
 use crate::{Device, Stream};
 
-/// Whether memory was used on a stream other than its device's own, so that the own stream's order is not enough.
-#[derive(Debug, Default)]
-pub(crate) struct Usage(AtomicBool);
+/// Memory that is to be freed once the streams it was used on are not captured any more.
+pub(super) struct Dropped {
+    address: DevicePointer,
+    usage: Usage,
+}
 
 impl Usage {
-    /// Takes note of work that is about to be queued on a foreign stream. The first time, waits for the device's own
-    /// stream: the memory may still be in use there by what it was allocated from, or be about to be filled.
+    /// Takes note of work that is about to be queued on `stream`: see [`Usage::note`].
     ///
     /// # Errors
-    /// Those of earlier work.
+    /// As there.
     #[inline]
-    pub(crate) fn elsewhere(&self, device: &Device) -> Result<()> {
-        if self.is_elsewhere() {
-            return Ok(());
+    pub(crate) fn on(&self, context: &'static Context, stream: &Stream) -> Result<()> {
+        match stream.shared() {
+            Some(shared) => self.note(context, shared),
+            None => {
+                if context.own.is_captured_here() {
+                    self.note_captured_own(context);
+                }
+                Ok(())
+            }
         }
-        self.first_elsewhere(device)
-    }
-
-    #[cold]
-    fn first_elsewhere(&self, device: &Device) -> Result<()> {
-        if let Some(context) = device.context() {
-            context.make_current()?;
-            // The foreign stream may be under capture on this thread.
-            let _relaxed = Relaxed::new(context)?;
-            // SAFETY: the own stream lives as long as the process.
-            unsafe { call!(context.api, cuStreamSynchronize(context.stream)) }?;
-        }
-        // After the wait: another thread that sees the flag need not wait.
-        self.0.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    #[inline]
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        self.0.load(Ordering::Acquire)
     }
 }
 
@@ -56,28 +44,35 @@ impl Context {
     /// # Errors
     /// The driver's.
     fn own_is_captured(&self) -> Result<bool> {
-        self.make_current()?;
-        let mut status = 0;
-        // SAFETY: the own stream lives as long as the process, the pointer is to a live integer.
-        unsafe { call!(self.api, cuStreamIsCapturing(self.stream, &mut status)) }?;
-        Ok(status != 0)
+        self.own.is_capturing(self)
     }
 
-    /// Frees what was dropped during captures, if none is under way.
-    pub(super) fn free_dropped(&self) {
+    /// Frees what was dropped during captures, as far as these have ended.
+    fn free_dropped(&'static self) {
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
-        if dropped.is_empty()
-            || self.captures.load(Ordering::Acquire) > 0
-            || self.own_is_captured().unwrap_or(true)
-            // It may have been used on any stream.
-            || self.synchronize().is_err()
-        {
+        if dropped.is_empty() {
             return;
         }
-        for address in dropped.drain(..) {
-            // SAFETY: each was allocated by the matching function and is freed once; no work uses it any more.
-            unsafe { self.free(address) };
+        dropped.retain(|block| !self.release(block.address, &block.usage));
+    }
+
+    /// Frees a block in the order of the own stream, behind all work that uses it. `false`, and it is not freed, while
+    /// a stream is captured that this concerns; or if the driver fails: memory that other streams may still use is
+    /// rather lost than freed under them.
+    fn release(&'static self, address: DevicePointer, usage: &Usage) -> bool {
+        let Ok(marks) = usage.marks(self) else { return false };
+        // While it is held no capture of the own stream begins.
+        let captured = self.own.lock();
+        if captured.is_some() || self.own_is_captured().unwrap_or(true) {
+            return false;
         }
+        if !marks.iter().all(|mark| self.own.wait_for(self, mark).is_ok()) {
+            return false;
+        }
+        // SAFETY: the block was allocated here, and its owner frees it once; all work that uses it is queued on the own
+        // stream or waited for there. The context is current.
+        unsafe { self.free(address) };
+        true
     }
 
     /// Frees the blocks that are kept for others.
@@ -100,9 +95,21 @@ impl Context {
                 // Waits for the device by itself.
                 (self.api.cuMemFree_v2)(address);
             } else {
-                (self.api.cuMemFreeAsync)(address, self.stream);
+                (self.api.cuMemFreeAsync)(address, self.own.raw());
             }
         }
+    }
+
+    /// The stream of the host's copies, behind the own stream's work and all that `usage` tells.
+    ///
+    /// # Errors
+    /// The driver's; a stream that other code captures.
+    fn copies_behind(&'static self, usage: Option<&Usage>) -> Result<&'static RawStream> {
+        self.copies.wait_for(self, &*self.own.mark(self)?)?;
+        for mark in usage.map_or(Ok(Vec::new()), |usage| usage.marks(self))? {
+            self.copies.wait_for(self, &mark)?;
+        }
+        Ok(&self.copies)
     }
 }
 
@@ -124,25 +131,35 @@ impl Block {
         if bytes == 0 {
             return Ok(block);
         }
-        if context.own_is_captured()? {
-            // The allocation would become part of the graph, and the memory be there only while the graph runs.
-            return Err(ErrorKind::Unsupported {
-                what: format!("allocating on {} while its own stream is captured", Device::of(context)),
-                advice: "make every tensor before the capture, and call the `_into` functions during it".to_owned(),
-            }
-            .into());
+        // The allocation would become part of the graph, and the memory be there only while the graph runs.
+        let captured = || ErrorKind::Unsupported {
+            what: format!("allocating on {} while its own stream is captured", Device::of(context)),
+            advice: "make every tensor before the capture, and call the `_into` functions during it".to_owned(),
+        };
+        if context.own.is_captured_here() {
+            return Err(captured().into());
         }
         context.free_dropped();
         if let Some(address) = context.reuse.take(bytes) {
             block.address = address;
             return Ok(block);
         }
+        // While it is held no capture of the own stream begins.
+        let mut held = context.own.lock();
+        if held.is_some() || context.own_is_captured()? {
+            return Err(captured().into());
+        }
         let (mut call, mut result) = block.try_allocate(bytes);
         if result == code::OUT_OF_MEMORY {
             // What is kept, what was dropped but not yet freed in stream order, and what the pool keeps in pieces too
             // small.
             context.free_kept();
-            context.synchronize()?;
+            drop(held);
+            context.own.synchronize(context)?;
+            held = context.own.lock();
+            if held.is_some() {
+                return Err(captured().into());
+            }
             for pool in context.pools.iter().flat_map(|pools| [pools.large, pools.small]) {
                 // SAFETY: the pool is the device's.
                 unsafe { call!(context.api, cuMemPoolTrimTo(pool, 0)) }?;
@@ -159,16 +176,16 @@ impl Block {
 
     /// The driver's function that was called, and what it returned.
     fn try_allocate(&mut self, bytes: usize) -> (&'static str, i32) {
-        let Context { api, pools, stream, .. } = self.context;
+        let Context { api, pools, own, .. } = self.context;
         // SAFETY: the context is current, the pointer is to a live address, the stream is the context's.
         unsafe {
             match pools {
                 None => ("cuMemAlloc", (api.cuMemAlloc_v2)(&mut self.address, bytes)),
                 Some(pools) if is_kept(bytes) => (
                     "cuMemAllocFromPoolAsync",
-                    (api.cuMemAllocFromPoolAsync)(&mut self.address, bytes, pools.small, *stream),
+                    (api.cuMemAllocFromPoolAsync)(&mut self.address, bytes, pools.small, own.raw()),
                 ),
-                Some(_) => ("cuMemAllocAsync", (api.cuMemAllocAsync)(&mut self.address, bytes, *stream)),
+                Some(_) => ("cuMemAllocAsync", (api.cuMemAllocAsync)(&mut self.address, bytes, own.raw())),
             }
         }
     }
@@ -183,12 +200,22 @@ impl Block {
         self.context
     }
 
-    /// Waits until work on other streams no longer uses the block; work on the own stream is ordered anyway.
+    /// Makes work queued on the own stream from now on wait for all work on the block.
     ///
     /// # Errors
-    /// Those of the work.
-    pub(crate) fn wait_for_users(&self) -> Result<()> {
-        if self.usage.is_elsewhere() { self.context.synchronize() } else { Ok(()) }
+    /// The driver's; a stream that other code captures.
+    pub(crate) fn gather_users(&self) -> Result<()> {
+        self.usage.gather(self.context)
+    }
+}
+
+impl Usage {
+    /// Makes work queued on the own stream of `context` from now on wait for all work on the memory.
+    ///
+    /// # Errors
+    /// The driver's; a stream that other code captures.
+    pub(crate) fn gather(&self, context: &'static Context) -> Result<()> {
+        self.marks(context)?.iter().try_for_each(|mark| context.own.wait_for(context, mark))
     }
 }
 
@@ -198,33 +225,16 @@ impl Drop for Block {
             return;
         }
         let mut address = self.address;
-        // Of a captured stream's memory the next owner cannot come before the capture is over: see `Block::new`.
-        if !self.usage.is_elsewhere() && self.context.captures.load(Ordering::Acquire) == 0 {
+        if self.usage.is_own() && !self.context.own.is_captured_here() {
             match self.context.reuse.keep(self.bytes, address) {
                 None => return,
                 Some(unkept) => address = unkept,
             }
         }
-        let Ok(own_is_captured) = self.context.own_is_captured() else {
-            return;
-        };
-        // A capture would be spoiled by waiting for the device, and by freeing on a captured stream.
-        let may_spoil = || own_is_captured || self.context.captures.load(Ordering::Acquire) > 0;
-        if self.usage.is_elsewhere() || may_spoil() {
-            // While it is held no capture begins.
+        if !self.context.release(address, &self.usage) {
             let mut dropped = self.context.dropped.lock().unwrap_or_else(PoisonError::into_inner);
-            if may_spoil() {
-                dropped.push(address);
-                return;
-            }
-            // Memory that other streams may still use is rather lost than freed under them.
-            if self.wait_for_users().is_err() {
-                return;
-            }
+            dropped.push(Dropped { address, usage: std::mem::take(&mut self.usage) });
         }
-        // SAFETY: the block, or the one that was kept before it, was allocated here and is freed once; work that uses it
-        // is queued on the own stream or done.
-        unsafe { self.context.free(address) };
     }
 }
 
@@ -234,55 +244,84 @@ impl Drop for Block {
 /// # Errors
 /// [`ErrorKind::OutOfMemory`], or the driver's.
 pub(crate) fn keep(context: &'static Context, bytes: &[u8]) -> Result<Option<DevicePointer>> {
-    if context.own_is_captured()? {
+    if context.own.is_captured_here() || context.own_is_captured()? {
         return Ok(None);
     }
     // Another stream may be under capture on this thread.
     let _relaxed = Relaxed::new(context)?;
     let block = Block::new(context, bytes.len())?;
     // SAFETY: the block has room for the bytes, and nothing else knows it.
-    unsafe { copy_in(context, block.address, bytes) }?;
+    unsafe { copy_in(context, block.address, bytes, None) }?;
     Ok(Some(ManuallyDrop::new(block).address))
 }
 
-/// Copies `from` to the device; done when this returns.
+/// Copies `from` to the device, behind the own stream's work and all that `usage` tells; done when this returns.
 ///
 /// # Errors
-/// The driver's.
+/// The driver's, and those of earlier work.
 ///
 /// # Safety
-/// `to` has room for `from`, and nothing else uses it but work on the device's own stream.
-pub(crate) unsafe fn copy_in(context: &Context, to: DevicePointer, from: &[u8]) -> Result<()> {
-    if from.is_empty() {
-        return Ok(());
-    }
-    context.make_current()?;
-    // SAFETY: the caller's promise; the wait keeps `from` borrowed until it was read (it may be pinned memory, whose
-    // copies are asynchronous).
+/// `to` has room for `from`, and nothing else uses it but that work.
+pub(crate) unsafe fn copy_in(
+    context: &'static Context,
+    to: DevicePointer,
+    from: &[u8],
+    usage: Option<&Usage>,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
     unsafe {
-        call!(context.api, cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast::<c_void>(), from.len(), context.stream))?;
-        call!(context.api, cuStreamSynchronize(context.stream))
+        copy_on_host(context, usage, from.len(), |stream| {
+            call!(context.api, cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast::<c_void>(), from.len(), stream))
+        })
     }
 }
 
-/// Copies `bytes` bytes from the device to `to`; done when this returns.
+/// Copies `bytes` bytes from the device to `to`, behind the own stream's work and all that `usage` tells; done when this
+/// returns.
 ///
 /// # Errors
-/// The driver's, and those of work queued earlier.
+/// The driver's, and those of earlier work.
 ///
 /// # Safety
-/// `from` has and `to` takes `bytes` bytes, and work that writes `from` was queued on the device's own stream or is
-/// done.
-pub(crate) unsafe fn copy_out(context: &Context, to: *mut u8, from: DevicePointer, bytes: usize) -> Result<()> {
+/// `from` has and `to` takes `bytes` bytes, and nothing else writes `from` but that work.
+pub(crate) unsafe fn copy_out(
+    context: &'static Context,
+    to: *mut u8,
+    from: DevicePointer,
+    bytes: usize,
+    usage: Option<&Usage>,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        copy_on_host(context, usage, bytes, |stream| {
+            call!(context.api, cuMemcpyDtoHAsync_v2(to.cast::<c_void>(), from, bytes, stream))
+        })
+    }
+}
+
+/// Queues a copy from or to the host and waits for it, whether or not it could be queued: the host's memory is borrowed
+/// until then, and may be pinned, whose copies are asynchronous.
+///
+/// # Safety
+/// `queue` queues a copy on the stream that it is given, between memory that it may use behind the own stream's work and
+/// all that `usage` tells.
+unsafe fn copy_on_host(
+    context: &'static Context,
+    usage: Option<&Usage>,
+    bytes: usize,
+    queue: impl FnOnce(Handle) -> Result<()>,
+) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
+    // A stream may be under capture on this thread.
+    let _relaxed = Relaxed::new(context)?;
+    let stream = context.copies_behind(usage)?;
     context.make_current()?;
-    // SAFETY: the caller's promise; the wait keeps `to` borrowed until it was written.
-    unsafe {
-        let queued = call!(context.api, cuMemcpyDtoHAsync_v2(to.cast::<c_void>(), from, bytes, context.stream));
-        queued.and(call!(context.api, cuStreamSynchronize(context.stream)))
-    }
+    let queued = queue(stream.raw());
+    // SAFETY: the stream lives as long as the process.
+    let done = unsafe { call!(context.api, cuStreamSynchronize(stream.raw())) };
+    queued.and(done)
 }
 
 /// Queues a copy within the device, on its own stream.
@@ -303,33 +342,37 @@ pub(crate) unsafe fn copy_within(
     }
     context.make_current()?;
     // SAFETY: the caller's promise.
-    unsafe { call!(context.api, cuMemcpyDtoDAsync_v2(to, from, bytes, context.stream)) }
+    unsafe { call!(context.api, cuMemcpyDtoDAsync_v2(to, from, bytes, context.own.raw())) }
 }
 
-/// Copies from one device to another; done when this returns.
+/// Copies from one device to another, behind the work on both own streams and all that the usages tell; done when this
+/// returns.
 ///
 /// # Errors
-/// The driver's.
+/// The driver's, and those of earlier work.
 ///
 /// # Safety
-/// Both have `bytes` bytes.
-pub(crate) unsafe fn copy_across(
-    to_context: &Context,
-    to: DevicePointer,
-    from_context: &Context,
-    from: DevicePointer,
-    bytes: usize,
-) -> Result<()> {
+/// Both have `bytes` bytes, and nothing else uses the target or writes the source but that work.
+pub(crate) unsafe fn copy_across(to: &Block, from: &Block, bytes: usize) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
-    // What fills the source is queued there, not on the target's stream.
-    from_context.synchronize()?;
-    to_context.make_current()?;
+    let _relaxed = Relaxed::new(to.context)?;
+    let stream = to.context.copies_behind(Some(&to.usage))?;
+    // The copy is queued on the target's device, the work before it partly on the source's.
+    let mut marks = from.usage.marks(from.context)?;
+    marks.push(from.context.own.mark(from.context)?);
+    for mark in marks {
+        stream.wait_for(to.context, &mark)?;
+    }
+    to.context.make_current()?;
     // SAFETY: the caller's promise.
     unsafe {
-        call!(to_context.api, cuMemcpyPeerAsync(to, to_context.raw, from, from_context.raw, bytes, to_context.stream))?;
-        call!(to_context.api, cuStreamSynchronize(to_context.stream))
+        call!(
+            to.context.api,
+            cuMemcpyPeerAsync(to.address, to.context.raw, from.address, from.context.raw, bytes, stream.raw())
+        )?;
+        call!(to.context.api, cuStreamSynchronize(stream.raw()))
     }
 }
 
@@ -346,7 +389,7 @@ pub(crate) unsafe fn fill(context: &Context, to: DevicePointer, value: u8, bytes
     }
     context.make_current()?;
     // SAFETY: the caller's promise.
-    unsafe { call!(context.api, cuMemsetD8Async(to, value, bytes, context.stream)) }
+    unsafe { call!(context.api, cuMemsetD8Async(to, value, bytes, context.own.raw())) }
 }
 
 /// Fills `bytes` bytes with repeats of `element`: the first come from the host, and are copied behind themselves until
@@ -357,11 +400,11 @@ pub(crate) unsafe fn fill(context: &Context, to: DevicePointer, value: u8, bytes
 ///
 /// # Safety
 /// `to` has `bytes` bytes, a multiple of `element`'s, which nothing uses but work on the own stream.
-pub(crate) unsafe fn repeat(context: &Context, to: DevicePointer, element: &[u8], bytes: usize) -> Result<()> {
+pub(crate) unsafe fn repeat(context: &'static Context, to: DevicePointer, element: &[u8], bytes: usize) -> Result<()> {
     const FROM_HOST: usize = 1 << 16;
     let first = element.repeat(FROM_HOST.min(bytes) / element.len());
     // SAFETY: the caller's promise.
-    unsafe { copy_in(context, to, &first) }?;
+    unsafe { copy_in(context, to, &first, None) }?;
     let mut filled = first.len();
     while filled < bytes {
         let more = filled.min(bytes - filled);
@@ -414,7 +457,7 @@ pub(crate) unsafe fn fill_on(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::stub;
+    use crate::cuda::{begin_capture, end_capture, stub};
 
     fn context() -> &'static Context {
         Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()))
@@ -446,21 +489,41 @@ mod tests {
     }
 
     #[test]
-    fn what_other_streams_or_captures_use_is_not_kept() {
+    fn what_other_streams_use_is_freed_behind_them() {
         let context = context();
         let block = Block::new(context, 4096).unwrap();
-        block.usage.0.store(true, Ordering::Release);
+        block.usage.note(context, &context.new_stream().unwrap()).unwrap();
+        asked();
         drop(block);
-        assert!(stub::calls().contains(&"cuCtxSynchronize"));
-        assert_eq!(asked(), [1, 1]);
+        let calls = stub::calls();
+        let at = |name: &str| calls.iter().position(|call| *call == name);
+        let order = [at("cuEventRecord"), at("cuStreamWaitEvent"), at("cuMemFreeAsync")];
+        assert!(order.is_sorted() && order[0].is_some() && !calls.contains(&"cuEventSynchronize"), "{calls:?}");
+    }
+
+    #[test]
+    fn what_a_captured_stream_uses_is_freed_after_the_capture() {
+        let context = context();
         let block = Block::new(context, 4096).unwrap();
-        context.captures.store(1, Ordering::Release);
+        let stream = context.new_stream().unwrap();
+        begin_capture(context, &stream).unwrap();
+        // Before the capture, the stream's work is behind an event of before.
+        block.usage.note(context, &stream).unwrap();
+        asked();
         drop(block);
-        assert_eq!((asked(), context.dropped.lock().unwrap().len()), ([1, 0], 1));
-        context.captures.store(0, Ordering::Release);
-        let next = Block::new(context, 4096).unwrap();
-        assert_eq!(asked(), [1, 1]);
-        drop(next);
+        assert_eq!(asked(), [0, 1]);
+        // The own stream's capture forbids it.
+        let block = Block::new(context, 4096).unwrap();
+        begin_capture(context, &context.own).unwrap();
+        asked();
+        drop(block);
+        assert_eq!((asked(), context.dropped.lock().unwrap().len()), ([0, 0], 1));
+        let error = Block::new(context, 4096).map(drop).unwrap_err().to_string();
+        assert!(error.contains("captured"), "{error}");
+        drop(end_capture(context, &context.own).unwrap());
+        asked();
+        drop(Block::new(context, 1 << 30).unwrap());
+        assert_eq!((asked(), context.dropped.lock().unwrap().len()), ([1, 2], 0));
     }
 
     #[test]

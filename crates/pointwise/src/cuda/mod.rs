@@ -11,17 +11,16 @@ mod stream;
 #[cfg(test)]
 mod stub;
 mod sys;
+mod usage;
 
 pub use context::DeviceInfo;
 pub use event::Event;
 pub use graph::Graph;
-pub(crate) use graph::{begin_capture, end_capture, is_capturing};
+pub(crate) use graph::{begin_capture, end_capture};
 
 pub(crate) use context::{Context, MAX_DEVICES, device_count};
 pub(crate) use launch::{Grid, launch, launch_grid};
-pub(crate) use memory::{
-    Block, Usage, copy_across, copy_in, copy_on, copy_out, copy_within, fill, fill_on, keep, repeat,
-};
+pub(crate) use memory::{Block, copy_across, copy_in, copy_on, copy_out, copy_within, fill, fill_on, keep, repeat};
 pub(crate) use module::{Function, Image, load};
-pub(crate) use stream::OwnedStream;
-pub(crate) use stream::{check_foreign, stream_synchronize, stream_wait};
+pub(crate) use stream::{RawStream, stream_wait};
+pub(crate) use usage::Usage;

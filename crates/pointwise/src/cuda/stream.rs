@@ -1,50 +1,190 @@
-//! Streams of the driver: creation, order, foreign ones.
+//! Streams of the driver: creation, order, captures, foreign ones.
 
+use std::any::Any;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Context;
 use super::event::RawEvent;
-use super::graph::{captured, is_capturing};
-use super::sys::{self, Handle, call};
-use crate::error::{ErrorKind, Result};
+use super::graph::{Capture, Relaxed};
+use super::sys::{self, Api, Handle, call};
+use crate::error::{Error, ErrorKind, Result};
 
-/// A stream that is destroyed on drop; the driver finishes its work first.
-pub(crate) struct OwnedStream {
-    context: &'static Context,
+/// A stream of the driver, and the capture that this crate has begun on it.
+pub(crate) struct RawStream {
+    api: &'static Api,
     raw: Handle,
+    /// Whether it waits for no work but its own: kernels may then be launched early.
+    non_blocking: bool,
+    owner: Owner,
+    /// Whether `capture` holds one: read without the lock by calls that launch.
+    capturing: AtomicBool,
+    /// Held while a capture begins or ends, and while work is queued that a capture must not record.
+    capture: Mutex<Option<Capture>>,
+}
+
+/// Who destroys a stream.
+enum Owner {
+    /// This object, when it is dropped.
+    Own,
+    /// Nobody: it lives as long as the process.
+    Process,
+    /// Other code; the object keeps it alive until then.
+    Foreign { _keep: Option<Arc<dyn Any + Send + Sync>> },
 }
 
 // SAFETY: the driver's handles may be used from any thread.
-unsafe impl Send for OwnedStream {}
-// SAFETY: as above.
-unsafe impl Sync for OwnedStream {}
+unsafe impl Send for RawStream {}
+// SAFETY: as above; what changes is atomic or behind a lock.
+unsafe impl Sync for RawStream {}
 
-impl OwnedStream {
-    pub(crate) fn new(context: &'static Context) -> Result<OwnedStream> {
+impl RawStream {
+    fn with(api: &'static Api, raw: Handle, non_blocking: bool, owner: Owner) -> RawStream {
+        RawStream { api, raw, non_blocking, owner, capturing: AtomicBool::new(false), capture: Mutex::new(None) }
+    }
+
+    /// A new stream, destroyed on drop; the driver finishes its work first.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(crate) fn new(context: &Context) -> Result<RawStream> {
         context.make_current()?;
         let mut raw = null_mut();
         // SAFETY: the context is current, the pointer is to a live handle.
         unsafe { call!(context.api, cuStreamCreate(&mut raw, sys::STREAM_NON_BLOCKING)) }?;
-        Ok(OwnedStream { context, raw })
+        Ok(RawStream::with(context.api, raw, true, Owner::Own))
     }
 
+    /// A stream that waits for no other and is never destroyed.
+    pub(super) fn of_process(api: &'static Api, raw: Handle) -> RawStream {
+        RawStream::with(api, raw, true, Owner::Process)
+    }
+
+    /// A stream of other code, which `keep` keeps alive.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if it is of another context than the device's primary one, or the driver's.
+    ///
+    /// # Safety
+    /// `raw` is a live stream, or null for the legacy default stream. It stays alive until `keep` is dropped; without
+    /// `keep`, until this object is.
+    pub(crate) unsafe fn foreign(
+        context: &Context,
+        raw: Handle,
+        keep: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Result<RawStream> {
+        // SAFETY: the caller's promise.
+        let non_blocking = unsafe { check_foreign(context, raw) }?;
+        Ok(RawStream::with(context.api, raw, non_blocking, Owner::Foreign { _keep: keep }))
+    }
+
+    #[inline]
     pub(crate) fn raw(&self) -> Handle {
         self.raw
     }
+
+    #[inline]
+    pub(crate) fn is_non_blocking(&self) -> bool {
+        self.non_blocking
+    }
+
+    /// Whether this crate is capturing it.
+    #[inline]
+    pub(super) fn is_captured_here(&self) -> bool {
+        self.capturing.load(Ordering::Acquire)
+    }
+
+    /// The capture that this crate has begun, if any. While it is held none begins or ends.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<Capture>> {
+        self.capture.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note that a capture has begun, or of its end, which gives it back.
+    pub(super) fn set_capture(
+        &self,
+        held: &mut MutexGuard<'_, Option<Capture>>,
+        capture: Option<Capture>,
+    ) -> Option<Capture> {
+        self.capturing.store(capture.is_some(), Ordering::Release);
+        std::mem::replace(&mut **held, capture)
+    }
+
+    /// Whether the stream is being captured, be it that the capture is spoiled already.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(crate) fn is_capturing(&self, context: &Context) -> Result<bool> {
+        context.make_current()?;
+        let mut status = 0;
+        // SAFETY: the stream is live and of the context; the pointer is to a live integer.
+        unsafe { call!(context.api, cuStreamIsCapturing(self.raw, &mut status)) }?;
+        Ok(status != 0)
+    }
+
+    /// An event behind all work that is queued here. Of a captured stream: behind what was queued before the capture,
+    /// as the rest is not to be run.
+    ///
+    /// # Errors
+    /// The driver's; [`ErrorKind::Unsupported`] while other code captures the stream.
+    pub(super) fn mark(&self, context: &'static Context) -> Result<Arc<RawEvent>> {
+        let capture = self.lock();
+        if let Some(capture) = &*capture {
+            return Ok(Arc::clone(&capture.before));
+        }
+        if self.is_capturing(context)? {
+            return Err(captured_elsewhere());
+        }
+        // Another stream may be under capture on this thread.
+        let _relaxed = Relaxed::new(context)?;
+        let event = RawEvent::new(context, RawEvent::NO_TIMING)?;
+        // SAFETY: the stream is live and of the context.
+        unsafe { event.record(self.raw) }?;
+        Ok(Arc::new(event))
+    }
+
+    /// Makes work queued here from now on wait for `event`. The host does not wait.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(super) fn wait_for(&self, context: &Context, event: &RawEvent) -> Result<()> {
+        context.make_current()?;
+        // SAFETY: both are live. The event may be destroyed before it is reached: the driver keeps what it needs.
+        unsafe { call!(context.api, cuStreamWaitEvent(self.raw, event.raw(), 0)) }
+    }
+
+    /// Waits, on the host, for the work queued here. A capture under way is no part of it.
+    ///
+    /// # Errors
+    /// Those of the work, or as [`RawStream::mark`].
+    pub(crate) fn synchronize(&self, context: &'static Context) -> Result<()> {
+        self.mark(context)?.synchronize()
+    }
 }
 
-impl Drop for OwnedStream {
+impl Drop for RawStream {
     fn drop(&mut self) {
-        // SAFETY: the stream is live.
-        let Ok(was_capturing) = (unsafe { is_capturing(self.context, self.raw) }) else {
-            return;
-        };
-        // SAFETY: the stream was created here and is destroyed once. An error is one of earlier work.
-        unsafe { (self.context.api.cuStreamDestroy_v2)(self.raw) };
-        if was_capturing {
-            captured(self.context);
+        if matches!(self.owner, Owner::Own) {
+            // SAFETY: the stream was created here and is destroyed once. An error is one of earlier work. A capture
+            // under way ends with it.
+            unsafe { (self.api.cuStreamDestroy_v2)(self.raw) };
         }
     }
+}
+
+/// Makes work queued on `later` from now on wait for what is queued on `earlier` now.
+///
+/// # Errors
+/// The driver's.
+pub(crate) fn stream_wait(
+    (later_context, later): (&Context, &RawStream),
+    (earlier_context, earlier): (&'static Context, &RawStream),
+) -> Result<()> {
+    // Not `mark`: streams that are captured together wait for each other within the capture.
+    let event = RawEvent::new(earlier_context, RawEvent::NO_TIMING)?;
+    // SAFETY: the stream is live and of the event's context.
+    unsafe { event.record(earlier.raw) }?;
+    later.wait_for(later_context, &event)
 }
 
 /// Refuses a stream of another context than the device's primary one, and says whether the stream waits for no work but
@@ -55,7 +195,7 @@ impl Drop for OwnedStream {
 ///
 /// # Safety
 /// `raw` is a live stream, or null for the legacy default stream.
-pub(crate) unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<bool> {
+unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<bool> {
     context.make_current()?;
     let (mut of, mut flags) = (null_mut(), 0);
     // SAFETY: the caller's promise; the pointers are to a live handle and an integer.
@@ -75,35 +215,11 @@ pub(crate) unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<boo
     .into())
 }
 
-/// Waits for a stream's work.
-///
-/// # Errors
-/// Those of the work.
-///
-/// # Safety
-/// `raw` is a live stream of the context.
-pub(crate) unsafe fn stream_synchronize(context: &Context, raw: Handle) -> Result<()> {
-    context.make_current()?;
-    // SAFETY: the caller's promise.
-    unsafe { call!(context.api, cuStreamSynchronize(raw)) }
-}
-
-/// Makes work queued on `later` from now on wait for what is queued on `earlier` now.
-///
-/// # Errors
-/// The driver's.
-///
-/// # Safety
-/// Both are live streams, each of its context.
-pub(crate) unsafe fn stream_wait(
-    (later_context, later): (&Context, Handle),
-    (earlier_context, earlier): (&'static Context, Handle),
-) -> Result<()> {
-    let event = RawEvent::new(earlier_context, RawEvent::NO_TIMING)?;
-    // SAFETY: the caller's promise. The event may be destroyed before it is reached: the driver keeps what it needs.
-    unsafe {
-        event.record(earlier)?;
-        later_context.make_current()?;
-        call!(later_context.api, cuStreamWaitEvent(later, event.raw(), 0))
+#[cold]
+fn captured_elsewhere() -> Error {
+    ErrorKind::Unsupported {
+        what: "waiting for a stream that other code is capturing".to_owned(),
+        advice: "read and drop tensors that were used on it before the capture begins, or after it has ended".to_owned(),
     }
+    .into()
 }

@@ -14,6 +14,7 @@ thread_local! {
     static CALLS: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
     static CURRENT: Cell<Handle> = const { Cell::new(BEFORE) };
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+    static STREAMS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// What a failing call returns, but for an allocation: that is out of memory.
@@ -93,8 +94,9 @@ unsafe extern "C" fn retain(context: *mut Handle, _: c_int) -> i32 {
 unsafe extern "C" fn stream(stream: *mut Handle, _: c_uint) -> i32 {
     let code = answer("cuStreamCreate");
     if code == 0 {
+        STREAMS.set(STREAMS.get() + 1);
         // SAFETY: the caller's variable.
-        unsafe { *stream = without_provenance_mut(0x20) };
+        unsafe { *stream = without_provenance_mut(0x20 + STREAMS.get()) };
     }
     code
 }

@@ -45,9 +45,7 @@ pub(crate) const POINTER_CONTEXT: i32 = 1;
 pub(crate) const POINTER_DEVICE_ORDINAL: i32 = 9;
 /// `CUstream_flags`: a stream that does not wait for the legacy default stream.
 pub(crate) const STREAM_NON_BLOCKING: u32 = 1;
-/// `CUstreamCaptureMode`: unsafe calls of this thread end the capture, those of others do not.
-pub(crate) const CAPTURE_THREAD_LOCAL: i32 = 1;
-/// `CUstreamCaptureMode`: calls that are unsafe if they belong to what is captured are taken not to.
+/// `CUstreamCaptureMode`: calls beside a capture are no part of it, and do not end it.
 pub(crate) const CAPTURE_RELAXED: i32 = 2;
 
 /// `CUjit_option` values.
@@ -130,7 +128,6 @@ driver! {
     cuDevicePrimaryCtxRelease_v2(device: c_int);
     cuCtxGetCurrent(context: *mut Handle);
     cuCtxSetCurrent(context: Handle);
-    cuCtxSynchronize();
     cuModuleLoadDataEx(module: *mut Handle, image: *const c_void, count: c_uint, options: *mut c_int, values: *mut *mut c_void);
     cuModuleUnload(module: Handle);
     cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char);

@@ -47,9 +47,7 @@ impl LaunchSettings {
         views: impl IntoIterator<Item = &'a TensorView<'v>>,
         own: &'s mut Option<Stream>,
     ) -> Result<&'s Stream> {
-        let Some(stream) = &self.stream else {
-            return Ok(own.insert(device.stream()));
-        };
+        let stream = self.stream.as_ref().unwrap_or_else(|| own.insert(device.stream()));
         for view in views {
             view.use_on(stream)?;
         }

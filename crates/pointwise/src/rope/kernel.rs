@@ -253,19 +253,17 @@ impl<'a> RopeKernel<'a> {
             Some(context) => {
                 let own;
                 let stream = match &self.stream {
-                    Some(stream) => {
-                        let views = [Some(inputs.0), inputs.1, Some(outputs.0), outputs.1];
-                        for view in views.into_iter().flatten() {
-                            view.use_on(stream)?;
-                        }
-                        self.each_operand(|_, view| view.use_on(stream))?;
-                        stream
-                    }
+                    Some(stream) => stream,
                     None => {
                         own = call.device.stream();
                         &own
                     }
                 };
+                let views = [Some(inputs.0), inputs.1, Some(outputs.0), outputs.1];
+                for view in views.into_iter().flatten() {
+                    view.use_on(stream)?;
+                }
+                self.each_operand(|_, view| view.use_on(stream))?;
                 // SAFETY: as above.
                 unsafe { self.launch(context, &call, stream) }
             }

@@ -86,8 +86,8 @@ impl TensorView<'_> {
         match device.context() {
             Some(context) if self.is_contiguous() => {
                 let tensor = Tensor::empty(device, dtype, self.shape())?;
-                self.wait_for_users()?;
-                // SAFETY: the view has and the new tensor takes that many bytes; other streams are done with the view.
+                self.gather_users()?;
+                // SAFETY: the view has and the new tensor takes that many bytes; the own stream waits for the others.
                 unsafe {
                     cuda::copy_within(context, tensor.device_ptr(), self.device_ptr(), byte_len(dtype, self.shape())?)
                 }?;
@@ -95,7 +95,7 @@ impl TensorView<'_> {
             }
             _ => {
                 let mut tensor = Tensor::empty(device, dtype, self.shape())?;
-                self.wait_for_users()?;
+                self.gather_users()?;
                 self.copy_into(&mut tensor)?;
                 Ok(tensor)
             }
@@ -130,7 +130,7 @@ impl TensorView<'_> {
     }
 
     /// A copy of the bytes from the lowest to the highest element, out of a device's memory.
-    fn span_bytes(&self, context: &cuda::Context) -> Result<Vec<u8>> {
+    fn span_bytes(&self, context: &'static cuda::Context) -> Result<Vec<u8>> {
         let (start, end) = self.span();
         let len = end.wrapping_sub(start);
         let mut bytes = Vec::new();
@@ -138,10 +138,9 @@ impl TensorView<'_> {
         if len == 0 {
             return Ok(bytes);
         }
-        self.wait_for_users()?;
-        // SAFETY: shape and strides reach only memory of the view; other streams are done with it; `bytes` has the
-        // room. The driver reads, not this program: bytes between the elements may be anybody's.
-        unsafe { cuda::copy_out(context, bytes.as_mut_ptr(), start as u64, len) }?;
+        // SAFETY: shape and strides reach only memory of the view; the copy waits for other streams' work on it; `bytes`
+        // has the room. The driver reads, not this program: bytes between the elements may be anybody's.
+        unsafe { cuda::copy_out(context, bytes.as_mut_ptr(), start as u64, len, self.usage()) }?;
         // SAFETY: `len` bytes were written.
         unsafe { bytes.set_len(len) };
         Ok(bytes)

@@ -9,6 +9,7 @@ use super::Layout;
 use super::raw::{Raw, RawPointer, slice_mut};
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
+use crate::storage::Usage;
 use crate::{Device, Stream, Tensor};
 
 macro_rules! common {
@@ -141,27 +142,32 @@ common!(TensorView);
 common!(TensorViewMut);
 
 impl TensorView<'_> {
-    /// Waits until work on streams other than the device's own is done with the memory.
+    /// Makes work queued on the device's own stream from now on wait for work on the memory that other streams have.
+    /// Of memory of other code the caller has vouched for that.
     ///
     /// # Errors
-    /// Those of the work.
-    pub(crate) fn wait_for_users(&self) -> Result<()> {
-        match self.raw.usage {
-            Some(usage) if !usage.is_elsewhere() => Ok(()),
-            // Foreign memory, too: who knows where it was used.
-            _ => self.raw.device.synchronize(),
+    /// The driver's; a stream that other code captures.
+    pub(crate) fn gather_users(&self) -> Result<()> {
+        match (self.raw.usage, self.raw.device.context()) {
+            (Some(usage), Some(context)) => usage.gather(context),
+            _ => Ok(()),
         }
     }
 
+    /// The record of the streams that use the memory; none of memory of other code.
+    pub(crate) fn usage(&self) -> Option<&Usage> {
+        self.raw.usage
+    }
+
     /// Takes note that work on `stream` uses this memory. Call it before that work is queued: the first time
-    /// memory is used on a stream that is not its device's own, this waits until the memory is ready.
+    /// memory is used on a stream that is not its device's own, that stream waits until the memory is ready.
     ///
     /// # Errors
-    /// Those of earlier work on the device's own stream.
+    /// The driver's, and those of earlier work.
     #[inline]
     pub(crate) fn use_on(&self, stream: &Stream) -> Result<()> {
-        match self.raw.usage {
-            Some(usage) if !stream.is_own() => usage.elsewhere(&self.raw.device),
+        match (self.raw.usage, self.raw.device.context()) {
+            (Some(usage), Some(context)) => usage.on(context, stream),
             _ => Ok(()),
         }
     }
