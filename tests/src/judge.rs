@@ -183,6 +183,20 @@ fn apart(got: f64, exact: f64, nearest: f64, dtype: DType) -> f64 {
     (finite(got) - finite(exact)).abs() / ulp_at(nearest, dtype)
 }
 
+/// How far two elements are apart, in ULP at the second; infinite where one alone is NaN.
+#[must_use]
+pub fn ulp_apart(dtype: DType, a: &[u8], b: &[u8]) -> f64 {
+    with_element!(dtype, E => {
+        let (a, b) = (from_bytes::<E>(a).to_f64(), from_bytes::<E>(b).to_f64());
+        match (a.is_nan(), b.is_nan()) {
+            (true, true) => 0.0,
+            (false, false) if dtype.is_float() => apart(a, b, b, dtype),
+            (false, false) => (a - b).abs(),
+            _ => f64::INFINITY,
+        }
+    })
+}
+
 fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 65504.0,

@@ -1,6 +1,7 @@
 //! What the tests share: inputs, and the comparison of results with the oracle.
 
 pub mod accuracy;
+pub mod cases;
 pub mod convert;
 pub mod copies;
 pub mod golden;
@@ -10,23 +11,14 @@ pub mod judge;
 pub mod layouts;
 pub mod lookup;
 pub mod map;
+pub mod matrix;
 pub mod numbers;
 pub mod order;
 pub mod params;
+pub mod planted;
 pub mod promote;
 pub mod temporaries;
 pub mod two;
-
-/// The device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), for the `main` of a test program: it ends the
-/// program where there is no such device.
-#[must_use]
-pub fn device() -> pointwise::Device {
-    let name = std::env::var("POINTWISE_DEVICE").unwrap_or_else(|_| "auto".to_owned());
-    pointwise::Device::parse(&name).unwrap_or_else(|error| {
-        eprintln!("error: {error}");
-        std::process::exit(2);
-    })
-}
 
 /// The ops of one operand, and what runs beneath `pow` with a number.
 pub fn unary() -> impl Iterator<Item = &'static pointwise::UnaryDef> {

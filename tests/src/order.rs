@@ -83,7 +83,8 @@ fn apart(first: &Stream, second: &Stream) -> Result<()> {
 /// # Errors
 /// What is wrong, or those of the library, in words.
 pub fn check(device: &Device, way: Way) -> std::result::Result<(), String> {
-    for n in SIZES {
+    // The emulator does one block after another: more of them show nothing.
+    for n in SIZES.into_iter().skip(usize::from(device.is_emulated())) {
         let (got, expected) = run(device, way, n).map_err(|error| error.to_string())?;
         for (name, (got, expected)) in ["x", "y", "few"].iter().zip(got.iter().zip(&expected)) {
             let wrong = got.chunks(4).zip(expected.chunks(4)).position(|(got, expected)| got != expected);

@@ -48,7 +48,7 @@ fn value(number: i32) -> i32 {
 
 /// A thread's sums after each [`LOOK`] rounds. Half of the threads have a stream of their own, if there are streams.
 fn sums(device: &Device, number: i32, n: usize) -> Result<Vec<Vec<i32>>> {
-    let stream = if number % 2 == 1 && device.is_cuda() { Some(Stream::new(device)?) } else { None };
+    let stream = if number % 2 == 1 && !device.is_cpu() { Some(Stream::new(device)?) } else { None };
     let on = |kernel: BinaryKernel| match &stream {
         Some(stream) => kernel.on(stream),
         None => kernel,

@@ -1,13 +1,14 @@
-//! The golden files, PyTorch's results, against the public functions: every case on the CPU, and on CUDA where there is
-//! a driver. `POINTWISE_GOLDEN` names a folder with other files than those compiled in.
+//! The golden files, PyTorch's results, against the public functions, on the devices of `tests::cases`: a GPU, or the CPU
+//! and the emulator. `POINTWISE_GOLDEN` names a folder with other files than those compiled in.
 //!
 //! An op that is exact must give PyTorch's bits (all NaN are one). Of another op, of a gradient, and of what is in
 //! `BY_F64`, each element must be PyTorch's, or within the op's bound of the f64 result, or as near to it as PyTorch's.
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Failed};
 use pointwise::{Accuracy, DType, Device, Number, OpInfo, Operand, SinusoidalLayout, Tensor, kernels, ops};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
+use tests::cases::Cases;
 use tests::golden::{self, Case, Data, Input};
 use tests::{judge, with_element};
 
@@ -29,7 +30,7 @@ const BY_F64: &[&str] = &[
 ];
 
 /// Ops whose CPU kernels in PyTorch round otherwise than its CUDA kernels, or give zeros of the other sign: where the
-/// file was made on a CPU their tests are shown as ignored.
+/// file was made on a CPU there are no tests of them.
 const CUDA_ALONE: &[&str] = &[
     "relu",
     "add",
@@ -54,33 +55,29 @@ fn main() {
         eprintln!("error: {error}");
         std::process::exit(2);
     });
-    let mut devices = vec![Device::cpu()];
-    if Device::cuda_count() > 0 {
-        devices.push(Device::cuda(0).unwrap_or_else(|error| {
-            eprintln!("error: {error}");
-            std::process::exit(2);
-        }));
-    }
     let mut trials = Vec::new();
-    for device in devices {
+    for mut cases in Cases::of_devices() {
+        let device = cases.device;
         for (name, group) in &groups {
             let mut ops: Vec<&str> = group.cases.iter().map(|case| case.op.as_str()).collect();
             ops.sort_unstable();
             ops.dedup();
             for op in ops {
-                let cases: Vec<Case> = group.cases.iter().filter(|case| case.op == op).cloned().collect();
                 // A conversion runs on no device.
-                if op == "to" && device.is_cuda() {
+                if op == "to" && !device.is_cpu() {
                     continue;
                 }
-                let kind = if device.is_cuda() { "cuda" } else { "cpu" };
+                let of_op: Vec<Case> = group.cases.iter().filter(|case| case.op == op).cloned().collect();
+                let dtypes: Vec<DType> = of_op.iter().flat_map(|case| &case.outputs).map(|data| data.dtype).collect();
                 let maker = group.device.clone();
-                let made_on = maker.clone();
-                let test = move || check_all(&device, &cases, &made_on);
-                let is_ignored = maker == "cpu" && CUDA_ALONE.contains(&op) && *name != "promotion";
-                trials.push(Trial::test(format!("{kind}::{name}::{op}"), test).with_ignored_flag(is_ignored));
+                if maker == "cpu" && CUDA_ALONE.contains(&op) && *name != "promotion" {
+                    continue;
+                }
+                let test = move || check_all(&device, &of_op, &maker);
+                cases.add(&dtypes, format!("{name}::{op}"), test);
             }
         }
+        trials.extend(cases.into_trials());
     }
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,8 +1,8 @@
-//! Every op of the registry captured in a CUDA graph and replayed on other inputs, one named case each (`gelu::bf16`),
-//! against the CPU; calls that depend on each other, in one stream and several; results that are allocated and dropped
-//! by several threads; all ops from eight threads on streams of their own, which all use each kernel for the first time
-//! at once; and operands on several devices. On the CUDA device of `POINTWISE_DEVICE` (`auto`, `cuda:N`); without one
-//! all but the checks of the inputs are ignored, and the first line says why.
+//! Every op of the registry captured in a CUDA graph and replayed on other inputs, one named case each
+//! (`cuda_0::gelu::bf16`), against the CPU; calls that depend on each other, in one stream and several; results that are
+//! allocated and dropped by several threads; all ops from eight threads on streams of their own, which all use each
+//! kernel for the first time at once; and operands on several devices. On the devices of `tests::cases`: a GPU, or the
+//! CPU and the emulator.
 
 mod cases {
     pub(crate) mod check;
@@ -16,6 +16,7 @@ use cases::ops::{self, Case};
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::rope::{RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopePairs, RopePrecision};
 use pointwise::{DType, Device, ErrorKind, Philox, Stream, Tensor, kernels};
+use tests::cases::Cases;
 use tests::lookup;
 use tests::order::{self, Way};
 use tests::temporaries;
@@ -27,51 +28,57 @@ const RACE: &str = "POINTWISE_GRAPHS_RACE";
 const THREADS: usize = 8;
 
 fn main() {
-    let mut arguments = Arguments::from_args();
-    // A thread that waits for the whole device, as copies to the host do, ends the captures of the others.
-    arguments.test_threads = Some(1);
-    let name = std::env::var("POINTWISE_DEVICE").unwrap_or_else(|_| "auto".to_owned());
-    let device = Device::parse(&name).unwrap_or_else(|error| {
-        eprintln!("error: {error}");
-        std::process::exit(2);
-    });
-    let is_cuda = device.is_cuda();
-    if !is_cuda {
-        let why = Device::cuda(0).err().map_or_else(|| "the CPU was asked for".to_owned(), |error| error.to_string());
-        eprintln!("cases are ignored, for there are no graphs and streams without a CUDA device: {why}");
-    } else if std::env::var_os(RACE).is_some() {
-        if let Err(error) = race(&device) {
+    let arguments = Arguments::from_args();
+    if std::env::var_os(RACE).is_some() {
+        let raced = Device::parse(&std::env::var("POINTWISE_DEVICE").unwrap_or_default())
+            .map_err(Failed::from)
+            .and_then(|device| race(&device));
+        if let Err(error) = raced {
             eprintln!("{}", error.message().unwrap_or("failed"));
             std::process::exit(1);
         }
         return;
     }
-    let mut trials = Vec::new();
-    for case in ops::all() {
-        trials.push(Trial::test(case.name.clone(), move || replay(&device, &case)));
+    let mut trials = vec![Trial::test("inputs_tell_replays_apart", inputs_differ)];
+    for mut cases in Cases::of_devices() {
+        add(&mut cases);
+        trials.extend(cases.into_trials());
     }
-    for (op, dtype) in lookup::OPS {
-        let case = move || Ok(lookup::check_captured(&device, op, dtype)?);
-        trials.push(Trial::test(format!("{op}::{dtype}::table"), case));
-    }
-    for way in [Way::Own, Way::One, Way::Legacy, Way::Two, Way::Graph] {
-        let name = format!("order::{way:?}").to_lowercase();
-        trials.push(Trial::test(name, move || Ok(order::check(&device, way)?)));
-    }
-    trials.push(Trial::test("temporaries::of_threads", move || Ok(temporaries::check(&device)?)));
-    trials.push(Trial::test("capture::conversions_are_refused", move || Ok(captured_conversions(&device)?)));
-    trials.push(Trial::test("threads_and_streams::first_use", move || first_use(&name)));
-    trials.push(Trial::test("devices::cpu_and_cuda", move || mixed(&device, &Device::cpu())));
-    let second = Device::cuda_count() > 1;
-    let two = move || mixed(&Device::cuda(0)?, &Device::cuda(1)?);
-    trials.push(Trial::test("devices::two_cuda", two).with_ignored_flag(!second));
-    if !is_cuda {
-        trials = trials.into_iter().map(|trial| trial.with_ignored_flag(true)).collect();
-    }
-    trials.push(Trial::test("inputs_tell_replays_apart", inputs_differ));
-    trials.push(Trial::test("order::cpu", || Ok(order::check(&Device::cpu(), Way::Own)?)));
-    trials.push(Trial::test("temporaries::cpu", || Ok(temporaries::check(&Device::cpu())?)));
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// The cases of one device.
+fn add(cases: &mut Cases) {
+    let device = cases.device;
+    let all = [DType::F32];
+    cases.add(&all, "temporaries::of_threads", move || temporaries::check(&device));
+    if device.is_cpu() {
+        cases.add(&all, "order::own", move || order::check(&device, Way::Own));
+        return;
+    }
+    for case in ops::all() {
+        cases.add(&case.types(), case.name.clone(), move || replay(&device, &case));
+    }
+    if device.is_cuda() {
+        // So many elements that a table is the default.
+        for (op, dtype) in lookup::OPS {
+            cases.add(&all, format!("{op}::{dtype}::table"), move || lookup::check_captured(&device, op, dtype));
+        }
+        // The emulator has no legacy stream.
+        cases.add(&all, "order::legacy", move || order::check(&device, Way::Legacy));
+    }
+    for way in [Way::Own, Way::One, Way::Two, Way::Graph] {
+        let name = format!("order::{way:?}").to_lowercase();
+        cases.add(&all, name, move || order::check(&device, way));
+    }
+    cases.add(&all, "capture::conversions_are_refused", move || captured_conversions(&device));
+    cases.add(&all, "threads_and_streams::first_use", move || first_use(&device));
+    cases.add(&all, "devices::and_the_cpu", move || mixed(&device, &Device::cpu()));
+    if device.is_emulated() {
+        cases.add(&all, "devices::two", move || mixed(&device, &Device::emulated_as(80)?));
+    } else if Device::cuda_count() > 1 {
+        cases.add(&all, "devices::two", move || mixed(&device, &Device::cuda(usize::from(device.ordinal() == Some(0)))?));
+    }
 }
 
 /// The two sets of inputs give different results on the CPU, poison is no result, and a result is one of its own:
@@ -131,11 +138,11 @@ fn replay(device: &Device, case: &Case) -> Outcome {
 }
 
 /// [`race`] in new processes, each with another order of the ops.
-fn first_use(device: &str) -> Outcome {
+fn first_use(device: &Device) -> Outcome {
     for round in 0..3 {
         let this = std::env::current_exe()?;
         let output = std::process::Command::new(this)
-            .env("POINTWISE_DEVICE", if device == "auto" { "cuda" } else { device })
+            .env("POINTWISE_DEVICE", device.to_string())
             .env(RACE, round.to_string())
             .output()?;
         if !output.status.success() {

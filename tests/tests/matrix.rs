@@ -1,5 +1,5 @@
-//! Every op in every element type by every strategy, one named case each (`silu::bf16::register_copy`), on the device
-//! of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`). On the CPU a case is the executor's.
+//! Every op in every element type by every strategy, one named case each (`cuda_0::silu::bf16::register_copy`), on the
+//! devices of `tests::cases`: a GPU, or the CPU and the emulator. On the CPU a case is the executor's.
 //!
 //! A case runs all codes (8 and 16 bits) or 65,536 mixed values against the CPU and the oracle, then sizes from 0 up at
 //! several alignments, with guard bytes around the output, and in place. Ops of several operands have a case for each
@@ -11,59 +11,65 @@
 //! `div::f16::numbers`. Where a thread may have several vectors that are loaded at once, that is a case on a GPU
 //! (`mul::f16::two_at_once`). `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use pointwise::{
-    Accuracy, Class, DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, Tensor, UnaryDef,
-};
-use pointwise_core::Kind;
-use tests::{convert, copies, gradients, inputs, judge, layouts, lookup, map, numbers, params, promote, two};
-
-const GUARD: u8 = 0xA5;
+use libtest_mimic::Arguments;
+use pointwise::{Class, DType, Strategy};
+use tests::cases::Cases;
+use tests::{convert, copies, gradients, lookup, map, matrix, numbers, promote, two};
 
 fn main() {
     let arguments = Arguments::from_args();
-    let device = tests::device();
     let mut trials = Vec::new();
+    for mut cases in Cases::of_devices() {
+        add(&mut cases);
+        trials.extend(cases.into_trials());
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// The cases of one device.
+fn add(cases: &mut Cases) {
+    let device = cases.device;
     for def in tests::unary() {
+        let name = |dtype, kind: &str| format!("{}::{dtype}::{kind}", def.info.name);
         for &dtype in def.info.types {
+            let strategies = Strategy::ALL.into_iter().filter(|s| s.serves_unary(dtype, def.info.result));
             if device.is_cpu() {
-                trials.push(trial(def, dtype, "cpu", move || case(&device, def, dtype, Strategy::Auto)));
-                continue;
-            }
-            for strategy in Strategy::ALL.into_iter().filter(|s| s.serves_unary(dtype, def.info.result)) {
-                trials.push(trial(def, dtype, strategy.name(), move || case(&device, def, dtype, strategy)));
-            }
-        }
-    }
-    for def in tests::unary() {
-        for &dtype in def.info.types {
-            trials.push(trial(def, dtype, "views", move || unary_views(&device, def, dtype)));
-        }
-    }
-    for def in map::all() {
-        for &dtype in def.info.types {
-            for class in Class::ALL {
-                let name = format!("{}::{dtype}::{class}", def.info.name);
-                let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
-                trials.push(Trial::test(name, move || map_case(&device, def, dtype, class, strategy)));
-                if device.is_cuda() && class != Class::Strided && Strategy::Table.serves_map(&def.info, dtype) {
-                    let name = format!("{}::{dtype}::table_{class}", def.info.name);
-                    trials.push(Trial::test(name, move || map_case(&device, def, dtype, class, Strategy::Table)));
+                cases.add(&[dtype], name(dtype, "cpu"), move || matrix::unary(&device, def, dtype, Strategy::Auto));
+            } else {
+                for strategy in strategies {
+                    cases.add(&[dtype], name(dtype, strategy.name()), move || matrix::unary(&device, def, dtype, strategy));
                 }
             }
+            cases.add(&[dtype], name(dtype, "views"), move || matrix::unary_views(&device, def, dtype));
+            if !device.is_cpu() && def.info.two_at_once(dtype) {
+                cases.add(&[dtype], name(dtype, "two_at_once"), move || two::check_unary(&device, def, dtype));
+            }
         }
     }
     for def in map::all() {
-        for &dtype in def.info.types.iter().filter(|&&dtype| numbers::checks(&device, def, dtype)) {
-            let case = move || Ok(numbers::check(&device, def, dtype)?);
-            trials.push(Trial::test(format!("{}::{dtype}::numbers", def.info.name), case));
+        let name = |dtype, kind: &str| format!("{}::{dtype}::{kind}", def.info.name);
+        for &dtype in def.info.types {
+            for class in Class::ALL {
+                let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
+                let run = move |strategy| move || matrix::map_case(&device, def, dtype, class, strategy);
+                cases.add(&[dtype], name(dtype, class.name()), run(strategy));
+                if !device.is_cpu() && class != Class::Strided && Strategy::Table.serves_map(&def.info, dtype) {
+                    cases.add(&[dtype], name(dtype, &format!("table_{class}")), run(Strategy::Table));
+                }
+            }
+            if numbers::checks(&device, def, dtype) {
+                cases.add(&[dtype], name(dtype, "numbers"), move || numbers::check(&device, def, dtype));
+            }
+            if !device.is_cpu() && def.info.two_at_once(dtype) {
+                cases.add(&[dtype], name(dtype, "two_at_once"), move || two::check_map(&device, def, dtype));
+            }
         }
     }
     for def in gradients::all() {
         for &dtype in def.info.types {
             for class in Class::ALL {
                 let name = format!("{}::{dtype}::{class}", def.info.name);
-                trials.push(Trial::test(name, move || gradient_case(&device, def, dtype, class)));
+                cases.add(&[dtype], name, move || matrix::gradient_case(&device, def, dtype, class));
             }
         }
     }
@@ -71,377 +77,24 @@ fn main() {
         if device.is_cpu() { &[Strategy::Auto] } else { &[Strategy::RegisterCopy, Strategy::Direct] };
     for (a, b) in DType::ALL.into_iter().flat_map(|a| DType::ALL.map(|b| (a, b))) {
         for &strategy in strategies {
-            let case = move || Ok(convert::check(&device, a, b, strategy)?);
-            trials.push(Trial::test(format!("to_dtype::{a}::{b}::{strategy}"), case));
+            let case = move || convert::check(&device, a, b, strategy);
+            cases.add(&[a, b], format!("to_dtype::{a}::{b}::{strategy}"), case);
         }
-        trials.push(Trial::test(format!("promoted::{a}::{b}"), move || Ok(promote::check(&device, a, b)?)));
+        cases.add(&[a, b], format!("promoted::{a}::{b}"), move || promote::check(&device, a, b));
     }
-    for (op, dtype) in lookup::OPS {
-        let case = move || Ok(lookup::check(&device, op, dtype)?);
-        trials.push(Trial::test(format!("{op}::{dtype}::table_large"), case));
+    // So many elements that a table is the default.
+    if !device.is_emulated() {
+        for (op, dtype) in lookup::OPS {
+            cases.add(&[dtype], format!("{op}::{dtype}::table_large"), move || lookup::check(&device, op, dtype));
+        }
     }
     for dtype in DType::ALL {
-        let case = move || Ok(copies::check(&device, dtype)?);
-        trials.push(Trial::test(format!("to_tensor::{dtype}"), case));
+        cases.add(&[dtype], format!("to_tensor::{dtype}"), move || copies::check(&device, dtype));
     }
-    if device.is_cuda() {
-        for def in tests::unary() {
-            for &dtype in def.info.types.iter().filter(|&&dtype| def.info.two_at_once(dtype)) {
-                trials.push(trial(def, dtype, "two_at_once", move || Ok(two::check_unary(&device, def, dtype)?)));
-            }
-        }
-        for def in map::all() {
-            for &dtype in def.info.types.iter().filter(|&&dtype| def.info.two_at_once(dtype)) {
-                let name = format!("{}::{dtype}::two_at_once", def.info.name);
-                trials.push(Trial::test(name, move || Ok(two::check_map(&device, def, dtype)?)));
-            }
-        }
-        for class in Class::ALL {
-            let name = format!("beyond_2_to_32::u8::{class}");
-            trials.push(Trial::test(name, move || map_beyond_32_bits(&device, class)).with_ignored_flag(true));
-        }
-        for strategy in Strategy::ALL {
-            let name = format!("beyond_2_to_32::f8e4m3::{strategy}");
-            trials.push(Trial::test(name, move || beyond_32_bits(&device, strategy)).with_ignored_flag(true));
-        }
+    for class in Class::ALL {
+        cases.add_large(format!("beyond_2_to_32::u8::{class}"), move || matrix::map_beyond_32_bits(&device, class));
     }
-    libtest_mimic::run(&arguments, trials).exit();
-}
-
-fn trial(
-    def: &'static UnaryDef,
-    dtype: DType,
-    strategy: &str,
-    run: impl FnOnce() -> Result<(), Failed> + Send + 'static,
-) -> Trial {
-    Trial::test(format!("{}::{dtype}::{strategy}", def.info.name), run)
-}
-
-/// Operand and result offsets in elements, from a 256-byte boundary.
-const OFFSETS: &[(usize, usize)] = &[(0, 0), (1, 1), (3, 3), (7, 7), (1, 0), (0, 1), (5, 2)];
-const SIZES: &[usize] = &[0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 127, 255, 257, 1023, 1025, 4099];
-const QUICK_SIZES: &[usize] = &[0, 1, 17, 1025];
-const QUICK_OFFSETS: &[(usize, usize)] = &[(0, 0), (3, 3), (1, 0)];
-
-fn case(device: &Device, def: &'static UnaryDef, dtype: DType, strategy: Strategy) -> Result<(), Failed> {
-    let x = if dtype.size() <= 2 { inputs::every_code(dtype) } else { inputs::mixed(dtype, 1 << 16, 2) };
-    for set in params::sets(&def.info, dtype) {
-        whole(device, def, dtype, strategy, &set, &x)?;
-        parts(device, def, dtype, strategy, &set)?;
-    }
-    Ok(())
-}
-
-/// The whole input against the oracle, and against the CPU where both must be the same bits.
-fn whole(
-    device: &Device,
-    def: &'static UnaryDef,
-    dtype: DType,
-    strategy: Strategy,
-    set: &[Number; 4],
-    x: &[u8],
-) -> Result<(), Failed> {
-    let n = x.len() / dtype.size();
-    let kernel = kernel(def, set, strategy);
-    let y = kernel.run(&Tensor::from_bytes(device, dtype, x, [n])?)?.to_bytes()?;
-    let result = def.info.result.of(dtype);
-    let report = judge::unary(def, dtype, set, x, &y);
-    if !report.keeps(def.info.accuracy, result, dtype.size() == 2) {
-        return Err(format!("{set:?}: {report}").into());
-    }
-    if device.is_cuda() && def.info.accuracy == Accuracy::Exact {
-        let cpu = kernel.run(&Tensor::from_bytes(&Device::cpu(), dtype, x, [n])?)?.to_bytes()?;
-        if let Some(at) = judge::same_bits(result, &y, &cpu) {
-            return Err(format!("{set:?}: element {at} differs from the CPU's").into());
-        }
-    }
-    Ok(())
-}
-
-/// Sizes and alignments, each against the same elements of one large call.
-fn parts(
-    device: &Device,
-    def: &'static UnaryDef,
-    dtype: DType,
-    strategy: Strategy,
-    set: &[Number; 4],
-) -> Result<(), Failed> {
-    let quick = std::env::var("POINTWISE_MATRIX").is_ok_and(|value| value == "quick");
-    let (sizes, offsets) = if quick { (QUICK_SIZES, QUICK_OFFSETS) } else { (SIZES, OFFSETS) };
-    let result = def.info.result.of(dtype);
-    let kernel = kernel(def, set, strategy);
-    let largest = sizes.iter().max().copied().unwrap_or(0);
-    let x_bytes = inputs::mixed(dtype, largest + 16, 4);
-    let x = Tensor::from_bytes(device, dtype, &x_bytes, [largest + 16])?;
-    let exact = kernel.run(&x)?.to_bytes()?;
-    // A bool buffer holds nothing but 0 and 1.
-    let guard = if result == DType::Bool { 1 } else { GUARD };
-    for &n in sizes {
-        for &(x_at, y_at) in offsets {
-            let total = n + 32;
-            let guards = vec![guard; total * result.size()];
-            let mut y = Tensor::from_bytes(device, result, &guards, [total])?;
-            let into = y.view_mut().narrow(0, y_at, n)?;
-            kernel.run_into(x.view().narrow(0, x_at, n)?, into)?;
-            let bytes = y.to_bytes()?;
-            let (start, end) = (y_at * result.size(), (y_at + n) * result.size());
-            let expected = &exact[x_at * result.size()..(x_at + n) * result.size()];
-            if let Some(at) = judge::same_bits(result, &bytes[start..end], expected) {
-                return Err(format!("size {n}, offsets {x_at} and {y_at}: element {at} is wrong").into());
-            }
-            if bytes[..start].iter().chain(&bytes[end..]).any(|&byte| byte != guard) {
-                return Err(format!("size {n}, offsets {x_at} and {y_at}: wrote outside the output").into());
-            }
-            if result == dtype && x_at == y_at {
-                let mut inplace = x.try_clone()?;
-                kernel.run_inplace(inplace.view_mut().narrow(0, x_at, n)?)?;
-                let bytes = inplace.to_bytes()?;
-                if let Some(at) = judge::same_bits(result, &bytes[start..end], expected) {
-                    return Err(format!("in place, size {n}, offset {x_at}: element {at} is wrong").into());
-                }
-                if bytes[..start] != x_bytes[..start] || bytes[end..] != x_bytes[end..] {
-                    return Err(format!("in place, size {n}, offset {x_at}: wrote outside the view").into());
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn kernel(def: &'static UnaryDef, set: &[Number; 4], strategy: Strategy) -> pointwise::UnaryKernel {
-    def.kernel_with(*set).strategy(strategy)
-}
-
-/// More elements than 32 bits can count.
-fn beyond_32_bits(device: &Device, strategy: Strategy) -> Result<(), Failed> {
-    let n = (1_usize << 32) + 12_345;
-    let codes: Vec<u8> = (0..n).map(|i| (i % 251) as u8).collect();
-    let mut x = Tensor::from_bytes(device, DType::F8E4M3, &codes, [n])?;
-    let op = pointwise::op("neg").expect("an op of the family");
-    op.kernel().strategy(strategy).run_inplace(&mut x)?;
-    let bytes = x.to_bytes()?;
-    match bytes.iter().zip(&codes).position(|(y, x)| *y != x ^ 0x80 && x & 0x7F != 0x7F) {
-        None => Ok(()),
-        Some(at) => Err(format!("element {at} is wrong").into()),
-    }
-}
-
-fn is_quick() -> bool {
-    std::env::var("POINTWISE_MATRIX").is_ok_and(|value| value == "quick")
-}
-
-/// Views of `x` and `y` of all kinds.
-fn unary_views(device: &Device, def: &'static UnaryDef, dtype: DType) -> Result<(), Failed> {
-    let step = if is_quick() { 7 } else { 1 };
-    for case in layouts::cases().iter().step_by(step) {
-        layouts::check_unary(device, def, dtype, case)?;
-    }
-    Ok(())
-}
-
-/// An op of several operands by the kernels of one class, as a strategy chooses them.
-fn map_case(
-    device: &Device,
-    def: &'static MapDef,
-    dtype: DType,
-    class: Class,
-    strategy: Strategy,
-) -> Result<(), Failed> {
-    let operands = map::operands(&def.info, dtype, 2);
-    let result = def.info.result.of(dtype);
-    let Rows { tensors, inside, shape: [rows, cols] } = Rows::new(device, &def.info, dtype, &operands, class)?;
-    for set in map::sets(&def.info, dtype) {
-        let mut views = Vec::new();
-        for tensor in &tensors {
-            views.push(Operand::View(tensor.view().narrow(1, 0, cols)?));
-        }
-        let mut y = Tensor::zeros(device, result, [rows, cols])?;
-        map::run_into(def, &set, strategy, &views, y.view_mut())?;
-        let bytes = y.to_bytes()?;
-        map::check(def, dtype, &set, &inside, &bytes)?;
-        if device.is_cuda() && def.info.accuracy == Accuracy::Exact {
-            let mut host = Vec::new();
-            for (k, bytes) in inside.iter().enumerate() {
-                host.push(Tensor::from_bytes(
-                    &Device::cpu(),
-                    map::operand_type(&def.info, dtype, k),
-                    bytes,
-                    [rows, cols],
-                )?);
-            }
-            let cpu = map::run(def, &set, Strategy::Auto, &host)?.to_bytes()?;
-            if let Some(at) = judge::same_bits(result, &bytes, &cpu) {
-                return Err(format!("{set:?}: element {at} differs from the CPU's").into());
-            }
-        }
-        // Over the last operand, which is of the result's type and shape unless the result is bool.
-        if result == dtype {
-            let last = tensors.len() - 1;
-            let mut target = tensors[last].try_clone()?;
-            let alias = target.view();
-            // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
-            let source = unsafe {
-                pointwise::TensorView::from_raw_parts(
-                    device,
-                    alias.device_ptr(),
-                    dtype,
-                    *alias.shape(),
-                    alias.strides(),
-                )
-            }?;
-            let source = Operand::View(source.narrow(1, 0, cols)?);
-            let mut operands = views.clone();
-            operands[last] = source;
-            map::run_into(def, &set, strategy, &operands, target.view_mut().narrow(1, 0, cols)?)?;
-            let got = target.view().narrow(1, 0, cols)?.to_bytes()?;
-            if let Some(at) = judge::same_bits(result, &got, &bytes) {
-                return Err(format!("{set:?}: element {at} is wrong in place").into());
-            }
-        }
-    }
-    let step = if is_quick() { 7 } else { 1 };
-    for case in layouts::cases().iter().step_by(step) {
-        layouts::check(device, def, dtype, strategy, case)?;
-    }
-    Ok(())
-}
-
-/// Operands as rows of whole vectors, with a gap behind each where the class is not to be flat.
-struct Rows {
-    tensors: Vec<Tensor>,
-    /// The elements outside of the gaps.
-    inside: Vec<Vec<u8>>,
-    shape: [usize; 2],
-}
-
-impl Rows {
-    fn new(
-        device: &Device,
-        info: &OpInfo,
-        dtype: DType,
-        operands: &[Vec<u8>],
-        class: Class,
-    ) -> Result<Rows, pointwise::Error> {
-        let (cols, gap) = (64, if class == Class::Flat { 0 } else { 16 });
-        let rows = operands[operands.len() - 1].len() / dtype.size() / cols;
-        let (mut tensors, mut inside) = (Vec::new(), Vec::new());
-        for (k, bytes) in operands.iter().enumerate() {
-            let dtype = map::operand_type(info, dtype, k);
-            let mut padded = vec![0; rows * (cols + gap) * dtype.size()];
-            let (from, to) = (cols * dtype.size(), (cols + gap) * dtype.size());
-            for (row, source) in padded.chunks_exact_mut(to).zip(bytes.chunks_exact(from)) {
-                row[..from].copy_from_slice(source);
-            }
-            tensors.push(Tensor::from_bytes(device, dtype, &padded, [rows, cols + gap])?);
-            inside.push(bytes[..rows * from].to_vec());
-        }
-        Ok(Rows { tensors, inside, shape: [rows, cols] })
-    }
-}
-
-/// Gradients of several operands by the kernels of one class.
-fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, class: Class) -> Result<(), Failed> {
-    let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
-    let info = &def.info;
-    let operands = map::operands(info, dtype, 2);
-    let Rows { tensors, inside, shape: [rows, cols] } = Rows::new(device, info, dtype, &operands, class)?;
-    for set in params::sets(info, dtype) {
-        let mut views = Vec::new();
-        for tensor in &tensors {
-            views.push(tensor.view().narrow(1, 0, cols)?);
-        }
-        let mut results = Vec::new();
-        for _ in info.results {
-            results.push(Tensor::zeros(device, dtype, [rows, cols])?);
-        }
-        gradients::run_into(def, &set, strategy, &views, results.iter_mut().map(Tensor::view_mut).collect())?;
-        let mut bytes = Vec::new();
-        for result in &results {
-            bytes.push(result.to_bytes()?);
-        }
-        gradients::check(def, dtype, &set, &inside, &bytes)?;
-        if device.is_cuda() && info.accuracy == Accuracy::Exact {
-            let mut host = Vec::new();
-            for (k, bytes) in inside.iter().enumerate() {
-                let dtype = map::operand_type(info, dtype, k);
-                host.push(Tensor::from_bytes(&Device::cpu(), dtype, bytes, [rows, cols])?);
-            }
-            for (k, cpu) in gradients::run(def, &set, Strategy::Auto, &host)?.iter().enumerate() {
-                if let Some(at) = judge::same_bits(dtype, &bytes[k], &cpu.to_bytes()?) {
-                    return Err(format!("{}, {set:?}: element {at} differs from the CPU's", info.results[k]).into());
-                }
-            }
-        }
-        // The first gradient over the last operand.
-        let last = tensors.len() - 1;
-        let mut target = tensors[last].try_clone()?;
-        let alias = target.view();
-        // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
-        let source = unsafe {
-            let (shape, strides) = (*alias.shape(), alias.strides());
-            pointwise::TensorView::from_raw_parts(device, alias.device_ptr(), dtype, shape, strides)
-        }?;
-        views[last] = source.narrow(1, 0, cols)?;
-        let mut targets = vec![target.view_mut().narrow(1, 0, cols)?];
-        targets.extend(results[1..].iter_mut().map(Tensor::view_mut));
-        gradients::run_into(def, &set, strategy, &views, targets)?;
-        if let Some(at) = judge::same_bits(dtype, &target.view().narrow(1, 0, cols)?.to_bytes()?, &bytes[0]) {
-            return Err(format!("{set:?}: element {at} is wrong in place").into());
-        }
-        if info.kind == Kind::GatedGradients {
-            gated(device, def, dtype, strategy, &inside, &bytes, [rows, cols])?;
-        }
-    }
-    let step = if is_quick() { 7 } else { 1 };
-    for case in layouts::cases().iter().step_by(step) {
-        layouts::check_gradients(device, def, dtype, strategy, case)?;
-    }
-    Ok(())
-}
-
-/// Gate and value as the halves of one tensor, over which their gradients are written.
-fn gated(
-    device: &Device,
-    def: &'static GradientDef,
-    dtype: DType,
-    strategy: Strategy,
-    operands: &[Vec<u8>],
-    expected: &[Vec<u8>],
-    [rows, cols]: [usize; 2],
-) -> Result<(), Failed> {
-    let beside = |parts: &[Vec<u8>]| {
-        let row = cols * dtype.size();
-        let pairs = parts[0].chunks_exact(row).zip(parts[1].chunks_exact(row));
-        pairs.flat_map(|(gate, value)| [gate, value].concat()).collect::<Vec<u8>>()
-    };
-    let grad = Tensor::from_bytes(device, dtype, &operands[0], [rows, cols])?;
-    let x = Tensor::from_bytes(device, dtype, &beside(&operands[1..]), [rows, 2 * cols])?;
-    let kernel = def.gated_gradients_with([Number::Default; 4]).strategy(strategy);
-    let mut y = Tensor::zeros(device, dtype, [rows, 2 * cols])?;
-    kernel.run_into(&grad, &x, &mut y)?;
-    match judge::same_bits(dtype, &y.to_bytes()?, &beside(expected)) {
-        None => Ok(()),
-        Some(at) => Err(format!("element {at} of the halves is wrong").into()),
-    }
-}
-
-/// More elements than 32 bits can count, in several launches.
-fn map_beyond_32_bits(device: &Device, class: Class) -> Result<(), Failed> {
-    let (rows, cols) = ((1_usize << 16) + 1, 1_usize << 16);
-    let codes: Vec<u8> = (0..rows * cols).map(|i| (i % 251) as u8).collect();
-    let column: Vec<u8> = (0..rows).map(|i| (i % 241) as u8).collect();
-    let mut x = Tensor::from_bytes(device, DType::U8, &codes, [rows, cols])?;
-    let column_tensor = Tensor::from_bytes(device, DType::U8, &column, [rows, 1])?;
-    let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
-    let kernel = pointwise::kernels::bitwise_xor().strategy(strategy);
-    match class {
-        Class::Flat => kernel.run_inplace(&mut x, 77)?,
-        Class::Rows | Class::Strided => kernel.run_inplace(&mut x, &column_tensor)?,
-    }
-    let bytes = x.to_bytes()?;
-    let other = |i: usize| if class == Class::Flat { 77 } else { column[i / cols] };
-    match bytes.iter().zip(&codes).enumerate().position(|(i, (y, x))| *y != x ^ other(i)) {
-        None => Ok(()),
-        Some(at) => Err(format!("element {at} is wrong").into()),
+    for strategy in Strategy::ALL {
+        cases.add_large(format!("beyond_2_to_32::f8e4m3::{strategy}"), move || matrix::beyond_32_bits(&device, strategy));
     }
 }

@@ -151,6 +151,12 @@ pub enum ErrorKind {
         /// The driver's words, and ours where there is more to say.
         message: String,
     },
+    /// The emulator found a fault in a kernel that it ran, or cannot run at all.
+    #[error("the emulator: {finding}")]
+    Emulator {
+        /// What was found, and where.
+        finding: String,
+    },
     /// The driver could not load a kernel's module.
     #[error(
         "the driver (CUDA {}) could not load kernel {symbol} (PTX {} for sm_{sm}): {advice}{}",
@@ -323,8 +329,9 @@ fn list(dtypes: &[DType]) -> String {
 
 fn device_call(device: &Device) -> String {
     match device.ordinal() {
-        None => "Device::cpu()".to_owned(),
         Some(ordinal) => format!("Device::cuda({ordinal})?"),
+        None if device.is_emulated() => "Device::emulated()?".to_owned(),
+        None => "Device::cpu()".to_owned(),
     }
 }
 

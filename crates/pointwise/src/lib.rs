@@ -75,5 +75,8 @@ pub use pointwise_core::{
 };
 pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
 pub use stream::Stream;
+#[cfg(feature = "emulator")]
+#[doc(hidden)]
+pub use cuda::with_kernel as __with_kernel;
 pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};
 pub use tuner::{CACHE_VARIABLE, Choice, Tuner};

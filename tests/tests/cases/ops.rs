@@ -41,6 +41,11 @@ pub(crate) struct Case {
 }
 
 impl Case {
+    /// The element types of its tensors.
+    pub(crate) fn types(&self) -> Vec<DType> {
+        self.inputs.iter().map(|input| input.dtype).chain(self.outputs.iter().map(|(dtype, _)| *dtype)).collect()
+    }
+
     pub(crate) fn inputs(&self, device: &Device, set: usize) -> Result<Vec<Tensor>> {
         self.inputs.iter().map(|x| Tensor::from_bytes(device, x.dtype, &x.sets[set], &x.shape[..])).collect()
     }

@@ -15,7 +15,7 @@ pub(crate) fn every_way(device: &Device, model: &Model, dtype: DType) -> Outcome
     let q = Logical::random([batch, seq, q_heads, model.head_dim], dtype, 1);
     let k = Logical::random([batch, seq, k_heads, model.head_dim], dtype, 2);
     let angles = Angles::new(device, dtype, model.rotary_dim, 64);
-    let strategies: &[Strategy] = match device.is_cuda() {
+    let strategies: &[Strategy] = match !device.is_cpu() {
         true => &[Strategy::RegisterCopy, Strategy::ExplicitParallel, Strategy::Direct],
         false => &[Strategy::Auto],
     };
@@ -63,7 +63,7 @@ pub(crate) fn every_way(device: &Device, model: &Model, dtype: DType) -> Outcome
                             compare(&what, dtype, &got, expected)?;
                         }
                     }
-                    if device.is_cuda() {
+                    if !device.is_cpu() {
                         let cpu = Device::cpu();
                         let here = Angles::new(&cpu, dtype, model.rotary_dim, 64);
                         let (q_in, k_in) = (tensor(&q, &cpu), (k_heads > 0).then(|| tensor(&k, &cpu)));
@@ -193,7 +193,7 @@ pub(crate) fn large(device: &Device, dtype: DType) -> Outcome {
                 Ok(run(&kernel, &tensors[0], Some(&tensors[1]), false)?)
             };
             let whole = at(device)?;
-            if device.is_cuda() {
+            if !device.is_cpu() {
                 same_bits(source, &whole, &at(&Device::cpu())?)?;
                 continue;
             }

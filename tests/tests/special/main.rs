@@ -1,8 +1,8 @@
 //! Dropout, the position encodings, rounding by digits, tensors of one value and the tuner, one named case each, on the
-//! device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`).
+//! devices of `tests::cases`: a GPU, or the CPU and the emulator.
 //!
-//! Dropout is compared, bit for bit, with its definition applied to one element at a time; the encodings with f64. On a
-//! CUDA device every strategy is a case, and the encodings must have the CPU's bits, too.
+//! Dropout is compared, bit for bit, with its definition applied to one element at a time; the encodings with f64. Where
+//! kernels run every strategy is a case, and the encodings must have the CPU's bits, too.
 
 mod digits;
 mod dropout;
@@ -16,8 +16,9 @@ use dropout::{beyond_32_bits, dropout, dropout_errors, independence, settings, s
 use encodings::{alibi, encoding_errors, into_views, sinusoidal, slopes};
 use full::full;
 use large::views_of_2_to_32;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Failed};
 use pointwise::{DType, Device, Philox, SinusoidalLayout, Strategy, Stream, Tensor, kernels, ops};
+use tests::cases::Cases;
 use tests::inputs;
 use tuner::{edited_files_and_conversions, nothing_to_measure, tune, tune_other_kinds};
 
@@ -30,61 +31,71 @@ type Outcome = Result<(), Failed>;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let device = tests::device();
-    let mut trials = vec![
-        Trial::test("dropout::statistics", move || statistics(&device)),
-        Trial::test("dropout::independence", move || independence(&device)),
-        Trial::test("dropout::views", move || views(&device)),
-        Trial::test("dropout::errors", move || dropout_errors(&device)),
-        Trial::test("encodings::errors", move || encoding_errors(&device)),
-        Trial::test("encodings::into_views", move || into_views(&device)),
-        Trial::test("alibi::slopes", slopes),
-        Trial::test("full", move || full(&device)),
-        Trial::test("tuner::nothing_to_measure", move || nothing_to_measure(&device)),
-    ];
+    let mut trials = Vec::new();
+    for mut cases in Cases::of_devices() {
+        add(&mut cases);
+        trials.extend(cases.into_trials());
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// The cases of one device.
+fn add(cases: &mut Cases) {
+    let device = cases.device;
+    let mut whole = |name: &str, run: fn(&Device) -> Outcome| cases.add(&[DType::F32], name, move || run(&device));
+    whole("dropout::views", views);
+    whole("dropout::errors", dropout_errors);
+    whole("encodings::errors", encoding_errors);
+    whole("encodings::into_views", into_views);
+    whole("alibi::slopes", |_| slopes());
+    whole("full", full);
+    whole("tuner::nothing_to_measure", nothing_to_measure);
+    if !device.is_emulated() {
+        // Properties of the random bits, which are the same on every device, on many of them.
+        whole("dropout::statistics", statistics);
+        whole("dropout::independence", independence);
+    }
+    if !device.is_cpu() {
+        whole("graph_and_stream", graph_and_stream);
+    }
+    if device.is_cuda() {
+        // A tuner measures.
+        whole("tuner::other_kinds", tune_other_kinds);
+        whole("tuner::edited_files_and_conversions", edited_files_and_conversions);
+        for (dtype, n) in [(DType::F32, 1000), (DType::BF16, 1 << 20), (DType::F8E4M3, 1 << 22)] {
+            cases.add(&[dtype], format!("tuner::{dtype}::{n}"), move || tune(&device, dtype, n));
+        }
+    }
     let strategies: Vec<(&str, Strategy)> = if device.is_cpu() {
         vec![("cpu", Strategy::Auto)]
     } else {
         Strategy::ALL.into_iter().filter(|s| *s != Strategy::Table).map(|s| (s.name(), s)).collect()
     };
     for dtype in FLOATS {
-        trials.push(Trial::test(format!("digits::{dtype}"), move || digits(&device, dtype)));
-        trials.push(Trial::test(format!("dropout::{dtype}::settings"), move || settings(&device, dtype)));
+        cases.add(&[dtype], format!("digits::{dtype}"), move || digits(&device, dtype));
+        cases.add(&[dtype], format!("dropout::{dtype}::settings"), move || settings(&device, dtype));
         for &(name, strategy) in &strategies {
-            let test = move || dropout(&device, dtype, strategy);
-            trials.push(Trial::test(format!("dropout::{dtype}::{name}"), test));
+            cases.add(&[dtype], format!("dropout::{dtype}::{name}"), move || dropout(&device, dtype, strategy));
             let test = move || thresholds(&device, dtype, strategy);
-            trials.push(Trial::test(format!("dropout::{dtype}::thresholds::{name}"), test));
+            cases.add(&[dtype], format!("dropout::{dtype}::thresholds::{name}"), test);
             if strategy == Strategy::ExplicitParallel {
                 continue;
             }
             for causal in [false, true] {
-                let test = move || alibi(&device, dtype, strategy, causal);
                 let kind = if causal { "causal" } else { "symmetric" };
-                trials.push(Trial::test(format!("alibi::{dtype}::{kind}::{name}"), test));
+                let test = move || alibi(&device, dtype, strategy, causal);
+                cases.add(&[dtype], format!("alibi::{dtype}::{kind}::{name}"), test);
             }
             for (kind, layout) in LAYOUTS {
                 let test = move || sinusoidal(&device, dtype, strategy, layout);
-                trials.push(Trial::test(format!("sinusoidal::{dtype}::{kind}::{name}"), test));
+                cases.add(&[dtype], format!("sinusoidal::{dtype}::{kind}::{name}"), test);
             }
         }
     }
-    if device.is_cuda() {
-        trials.push(Trial::test("graph_and_stream", move || graph_and_stream(&device)));
-        for (dtype, n) in [(DType::F32, 1000), (DType::BF16, 1 << 20), (DType::F8E4M3, 1 << 22)] {
-            let test = move || tune(&device, dtype, n);
-            trials.push(Trial::test(format!("tuner::{dtype}::{n}"), test));
-        }
-        trials.push(Trial::test("tuner::other_kinds", move || tune_other_kinds(&device)));
-        trials.push(Trial::test("tuner::edited_files_and_conversions", move || edited_files_and_conversions(&device)));
-        let test = move || views_of_2_to_32(&device);
-        trials.push(Trial::test("views_of_2_to_32", test).with_ignored_flag(true));
-        for &(name, strategy) in &strategies {
-            let test = move || beyond_32_bits(&device, strategy);
-            trials.push(Trial::test(format!("dropout::beyond_2_to_32::{name}"), test).with_ignored_flag(true));
-        }
+    cases.add_large("views_of_2_to_32", move || views_of_2_to_32(&device));
+    for &(name, strategy) in &strategies {
+        cases.add_large(format!("dropout::beyond_2_to_32::{name}"), move || beyond_32_bits(&device, strategy));
     }
-    libtest_mimic::run(&arguments, trials).exit();
 }
 
 /// The first element that differs; all NaN are one.

@@ -5,6 +5,8 @@ use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+#[cfg(feature = "emulator")]
+use super::emulated;
 use super::graph::Relaxed;
 use super::memory::Dropped;
 use super::reuse::Reuse;
@@ -13,8 +15,16 @@ use super::sys::{self, Api, Driver, Handle, attribute, call};
 use crate::embed::WAITS_SINCE;
 use crate::error::{ErrorKind, Result};
 
-/// The most devices of one process; the size of the tables that cache kernels.
-pub(crate) const MAX_DEVICES: usize = 16;
+/// The most CUDA devices of one process.
+const MAX_DEVICES: usize = 16;
+
+#[cfg(feature = "emulator")]
+const EMULATED: &[u32] = &emulated::ARCHITECTURES;
+#[cfg(not(feature = "emulator"))]
+const EMULATED: &[u32] = &[];
+
+/// The size of the tables that cache kernels: one place for each device, the emulated ones last.
+pub(crate) const SLOTS: usize = MAX_DEVICES + EMULATED.len();
 
 /// What a GPU is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +62,10 @@ pub(crate) struct Context {
     streams: Mutex<Vec<Weak<RawStream>>>,
     /// Where stream-ordered allocations come from; none where the device has no such pools.
     pub(super) pools: Option<Pools>,
+    /// The driver's number.
     pub(crate) ordinal: usize,
+    /// The device's place in tables of [`SLOTS`].
+    pub(crate) slot: usize,
     pub(crate) info: DeviceInfo,
     /// The driver's function for kernels that may be launched before the one before them in the stream has ended;
     /// `None` where device or driver cannot.
@@ -70,7 +83,7 @@ unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-static CONTEXTS: [OnceLock<Context>; MAX_DEVICES] = [const { OnceLock::new() }; MAX_DEVICES];
+static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS];
 
 /// How many devices the driver sees.
 ///
@@ -91,20 +104,52 @@ impl Context {
         if ordinal >= driver.devices {
             return Err(no_device().into());
         }
-        let slot = CONTEXTS.get(ordinal).ok_or_else(|| ErrorKind::Unsupported {
-            what: format!("cuda:{ordinal}"),
-            advice: format!("one process can use {MAX_DEVICES} devices; choose others with CUDA_VISIBLE_DEVICES"),
+        if ordinal >= MAX_DEVICES {
+            return Err(ErrorKind::Unsupported {
+                what: format!("cuda:{ordinal}"),
+                advice: format!("one process can use {MAX_DEVICES} devices; choose others with CUDA_VISIBLE_DEVICES"),
+            }
+            .into());
+        }
+        Context::of_slot(driver, ordinal, ordinal)
+    }
+
+    /// The context of the emulated device of a compute capability.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if it is none that is emulated; a setting of the environment that is none.
+    #[cfg(feature = "emulator")]
+    pub(crate) fn emulated(sm: u32) -> Result<&'static Context> {
+        let ordinal = EMULATED.iter().position(|&emulated| emulated == sm).ok_or_else(|| ErrorKind::Unsupported {
+            what: format!("an emulated sm_{sm}"),
+            advice: format!("those that are emulated are {EMULATED:?}"),
         })?;
-        if let Some(context) = slot.get() {
+        Context::of_slot(emulated::driver()?, ordinal, MAX_DEVICES + ordinal)
+    }
+
+    /// Whether the device is emulated on the CPU.
+    #[inline]
+    pub(crate) fn is_emulated(&self) -> bool {
+        self.slot >= MAX_DEVICES
+    }
+
+    fn of_slot(driver: &'static Driver, ordinal: usize, slot: usize) -> Result<&'static Context> {
+        let place = &CONTEXTS[slot];
+        if let Some(context) = place.get() {
             return Ok(context);
         }
         static CREATING: Mutex<()> = Mutex::new(());
         let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(context) = slot.get() {
+        if let Some(context) = place.get() {
             return Ok(context);
         }
-        let context = Context::create(driver, ordinal)?;
-        Ok(slot.get_or_init(|| context))
+        let mut context = Context::create(driver, ordinal)?;
+        context.slot = slot;
+        if context.is_emulated() {
+            // Freed memory is gone, so that the emulator sees who still uses it.
+            context.reuse = Reuse::none();
+        }
+        Ok(place.get_or_init(|| context))
     }
 
     pub(super) fn create(driver: &'static Driver, ordinal: usize) -> Result<Context> {
@@ -130,6 +175,7 @@ impl Context {
             streams: Mutex::default(),
             pools,
             ordinal,
+            slot: ordinal,
             launch_early: driver.launch_early.filter(|_| info.dependent_launch),
             info,
             loading: Mutex::new(()),

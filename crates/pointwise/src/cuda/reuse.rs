@@ -18,10 +18,17 @@ pub(super) const fn is_kept(bytes: usize) -> bool {
 }
 
 /// The blocks of a device.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Reuse {
     /// The newest last.
     kept: Mutex<Vec<Kept>>,
+    most_blocks: usize,
+}
+
+impl Default for Reuse {
+    fn default() -> Self {
+        Reuse { kept: Mutex::default(), most_blocks: MOST_BLOCKS }
+    }
 }
 
 #[derive(Debug)]
@@ -31,6 +38,11 @@ struct Kept {
 }
 
 impl Reuse {
+    /// Keeps nothing.
+    pub(super) fn none() -> Reuse {
+        Reuse { kept: Mutex::default(), most_blocks: 0 }
+    }
+
     /// The block of exactly `bytes` bytes that was kept last. None, too, while another thread is here: nobody waits.
     ///
     /// Not a larger one, so that memory checkers see every access behind a tensor's end.
@@ -42,11 +54,11 @@ impl Reuse {
 
     /// Keeps a block, and gives the one for which there is no room, if any: the oldest, or this one.
     pub(super) fn keep(&self, bytes: usize, address: DevicePointer) -> Option<DevicePointer> {
-        if !is_kept(bytes) {
+        if !is_kept(bytes) || self.most_blocks == 0 {
             return Some(address);
         }
         let Ok(mut kept) = self.kept.try_lock() else { return Some(address) };
-        let oldest = (kept.len() == MOST_BLOCKS).then(|| kept.remove(0).address);
+        let oldest = (kept.len() == self.most_blocks).then(|| kept.remove(0).address);
         kept.push(Kept { bytes, address });
         oldest
     }

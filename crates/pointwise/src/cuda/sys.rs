@@ -75,6 +75,8 @@ pub(crate) mod code {
     pub(crate) const STREAM_CAPTURE_UNSUPPORTED: i32 = 900;
     /// The last of those that say a stream is captured.
     pub(crate) const STREAM_CAPTURE_WRONG_THREAD: i32 = 908;
+    /// None of the driver's: what the emulator found.
+    pub(crate) const EMULATOR: i32 = 1 << 20;
 }
 
 macro_rules! driver {
@@ -359,6 +361,9 @@ pub(crate) fn check(api: &Api, call: &'static str, code: i32) -> Result<()> {
 #[cold]
 fn driver_error(api: &Api, call: &'static str, code: i32) -> Error {
     let (name, mut message) = name_and_text(api, code);
+    if code == code::EMULATOR {
+        return ErrorKind::Emulator { finding: message }.into();
+    }
     let advice = match code {
         code::ILLEGAL_ADDRESS
         | code::LAUNCH_TIMEOUT

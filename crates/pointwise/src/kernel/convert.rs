@@ -144,7 +144,7 @@ impl ConvertKernel {
             }
             Some(context) => {
                 let mut own = None;
-                let stream = self.settings.stream(x.device(), [x, y], &mut own)?;
+                let stream = self.settings.stream(x.device(), [x], [y], &mut own)?;
                 // SAFETY: as above.
                 unsafe { self.launch(context, stream, (from, to), &walk, [target.addr(), x.address()]) }
             }

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::cuda::{self, Context, Function, Image, MAX_DEVICES};
+use crate::cuda::{self, Context, Function, Image, SLOTS};
 use crate::embed::Kernels;
 use crate::error::Result;
 
@@ -15,7 +15,7 @@ pub struct Entry {
     kernels: &'static Kernels,
     /// Bytes of shared memory that a launch gives each block.
     shared: usize,
-    loaded: [AtomicPtr<c_void>; MAX_DEVICES],
+    loaded: [AtomicPtr<c_void>; SLOTS],
 }
 
 impl Entry {
@@ -26,7 +26,7 @@ impl Entry {
 
     /// [`Entry::new`] of a kernel that is launched with so many bytes of shared memory.
     pub(crate) const fn with_shared(symbol: &'static str, kernels: &'static Kernels, shared: usize) -> Entry {
-        Entry { symbol, kernels, shared, loaded: [const { AtomicPtr::new(null_mut()) }; MAX_DEVICES] }
+        Entry { symbol, kernels, shared, loaded: [const { AtomicPtr::new(null_mut()) }; SLOTS] }
     }
 
     /// The kernel's name.
@@ -45,7 +45,7 @@ impl Entry {
     /// No such kernel, or the driver refuses it.
     #[inline]
     pub(crate) fn function(&self, context: &'static Context) -> Result<Function> {
-        let raw = self.loaded[context.ordinal].load(Ordering::Acquire);
+        let raw = self.loaded[context.slot].load(Ordering::Acquire);
         if raw.is_null() {
             return self.load(context);
         }
@@ -56,7 +56,7 @@ impl Entry {
     #[cold]
     fn load(&self, context: &'static Context) -> Result<Function> {
         let _loading = context.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = &self.loaded[context.ordinal];
+        let slot = &self.loaded[context.slot];
         let raw = slot.load(Ordering::Acquire);
         if !raw.is_null() {
             // SAFETY: as in `function`.

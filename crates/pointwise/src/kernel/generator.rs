@@ -168,7 +168,7 @@ impl GeneratorKernel {
             return Ok(());
         };
         let mut own = None;
-        let stream = self.settings.stream(&device, [&y.as_view()], &mut own)?;
+        let stream = self.settings.stream(&device, [], [&y.as_view()], &mut own)?;
         let cover = self.cover(&call, dtype, target.addr(), u64::from(context.info.multiprocessors) * RESIDENT)?;
         let function = (self.def.entry)(dtype, cover.variant).ok_or_else(no_kernel)?.function(context)?;
         let mut target = target.addr() as u64;

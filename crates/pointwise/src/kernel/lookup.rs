@@ -11,7 +11,7 @@ use super::plan::RESIDENT;
 use super::{Class, Entry, MapDef};
 use crate::Stream;
 use crate::cpu::Source;
-use crate::cuda::{self, Context, MAX_DEVICES};
+use crate::cuda::{self, Context, SLOTS};
 use crate::error::Result;
 
 /// The kernels, which serve every op.
@@ -25,14 +25,14 @@ const RESERVED: usize = 1024;
 /// ends: graphs may hold its address.
 #[derive(Debug)]
 pub struct Lookup {
-    tables: [AtomicU64; MAX_DEVICES],
+    tables: [AtomicU64; SLOTS],
 }
 
 impl Lookup {
     /// No table yet.
     #[must_use]
     pub const fn new() -> Lookup {
-        Lookup { tables: [const { AtomicU64::new(0) }; MAX_DEVICES] }
+        Lookup { tables: [const { AtomicU64::new(0) }; SLOTS] }
     }
 
     /// The table's address; `None` where there is none and it is not the time to make one: while a stream is captured.
@@ -46,7 +46,7 @@ impl Lookup {
         stream: &Stream,
         (def, dtype): (&MapDef, DType),
     ) -> Result<Option<u64>> {
-        match self.tables[context.ordinal].load(Ordering::Acquire) {
+        match self.tables[context.slot].load(Ordering::Acquire) {
             0 => self.make(context, stream, (def, dtype)),
             address => Ok(Some(address)),
         }
@@ -61,7 +61,7 @@ impl Lookup {
             return Ok(None);
         };
         let _loading = context.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = &self.tables[context.ordinal];
+        let slot = &self.tables[context.slot];
         match slot.load(Ordering::Acquire) {
             0 => {}
             address => return Ok(Some(address)),

@@ -356,9 +356,9 @@ impl DropoutKernel {
             // SAFETY: the caller's contract.
             return unsafe { self.on_cpu(mode, x, y, mask_pointer, place) };
         };
-        let views = [x, result].into_iter().chain(mask.as_ref().map(|(_, mask)| mask));
+        let results = [result].into_iter().chain(mask.as_ref().map(|(_, mask)| mask));
         let mut own = None;
-        let stream = self.settings.stream(x.device(), views, &mut own)?;
+        let stream = self.settings.stream(x.device(), [x], results, &mut own)?;
         let (to, flags) = (y.addr() as u64, mask_pointer.addr() as u64);
         let bytes = n * x.dtype().size();
         // SAFETY: the caller's contract; the copy is one of disjoint memory.

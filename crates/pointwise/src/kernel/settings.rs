@@ -35,8 +35,8 @@ impl LaunchSettings {
         self.stream.as_ref().map_or(Ok(()), |stream| stream.check_device(device))
     }
 
-    /// The stream of a checked call on `device`: the one that was set, which is to wait for what else uses the views'
-    /// memory, or the device's own, kept in `own`.
+    /// The stream of a checked call on `device` that reads `operands` and writes `results`: the one that was set, which
+    /// is to wait for what else uses the views' memory, or the device's own, kept in `own`.
     ///
     /// # Errors
     /// The driver's.
@@ -44,13 +44,15 @@ impl LaunchSettings {
     pub(super) fn stream<'s, 'a, 'v: 'a>(
         &'s self,
         device: &Device,
-        views: impl IntoIterator<Item = &'a TensorView<'v>>,
+        operands: impl IntoIterator<Item = &'a TensorView<'v>>,
+        results: impl IntoIterator<Item = &'a TensorView<'v>> + Clone,
         own: &'s mut Option<Stream>,
     ) -> Result<&'s Stream> {
         let stream = self.stream.as_ref().unwrap_or_else(|| own.insert(device.stream()));
-        for view in views {
+        for view in operands.into_iter().chain(results.clone()) {
             view.use_on(stream)?;
         }
+        device.name_results(results);
         Ok(stream)
     }
 }

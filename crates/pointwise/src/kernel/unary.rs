@@ -354,7 +354,7 @@ impl UnaryKernel {
             }
             Some(context) => {
                 let mut own = None;
-                let stream = self.settings.stream(x.device(), [x, result], &mut own)?;
+                let stream = self.settings.stream(x.device(), [x], [result], &mut own)?;
                 match strides(x, result) {
                     // SAFETY: the caller's contract.
                     None => unsafe { self.launch(context, x, target, stream, words) },

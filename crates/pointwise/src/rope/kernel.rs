@@ -264,6 +264,7 @@ impl<'a> RopeKernel<'a> {
                     view.use_on(stream)?;
                 }
                 self.each_operand(|_, view| view.use_on(stream))?;
+                call.device.name_results([Some(outputs.0), outputs.1].into_iter().flatten());
                 // SAFETY: as above.
                 unsafe { self.launch(context, &call, stream) }
             }

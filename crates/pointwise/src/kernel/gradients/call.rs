@@ -96,8 +96,8 @@ impl Call {
             return Ok(());
         };
         let mut own = None;
-        let views = ready.views.iter().chain(&targets.views).flatten();
-        let stream = self.settings.stream(&ready.device, views, &mut own)?;
+        let (operands, results) = (ready.views.iter().flatten(), targets.views.iter().flatten());
+        let stream = self.settings.stream(&ready.device, operands, results, &mut own)?;
         // SAFETY: walk and addresses are those of the views; the caller's contract.
         unsafe { self.launch(context, stream, ready, &walk, addresses(ready, targets)) }
     }

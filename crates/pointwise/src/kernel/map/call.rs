@@ -192,8 +192,7 @@ impl Call {
             }
             Some(context) => {
                 let mut own = None;
-                let views = ready.views.iter().flatten().chain([y]);
-                let stream = self.settings.stream(&ready.device, views, &mut own)?;
+                let stream = self.settings.stream(&ready.device, ready.views.iter().flatten(), [y], &mut own)?;
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                 unsafe { self.launch(context, stream, ready, &walk, target.addr()) }
             }
