@@ -41,6 +41,12 @@ const TAIL: &str = "
 out) is built on `clamp_tensor`, and `clamp_bounds_backward` on its gradients. `pow` with the number 1, 2, 0.5, -0.5 or
 -1 as its exponent is a copy, `mul`, `sqrt`, `rsqrt` or `reciprocal`, with the special values of that op, as in PyTorch.
 Of a float tensor with 3 it is a product that is rounded once: in f32 correctly above `2^-101`, and below within 1 ULP.
+
+`div_trunc` and `floor_divide` of f16 and bf16 differ from PyTorch: here the exact quotient is cut, and that is rounded.
+PyTorch rounds the quotient to 16 bits before it cuts it, so that a quotient just below a whole number can become that
+number. `masked_fill` refuses a number that PyTorch refuses: an integer type takes a float in its range, which is then
+cut, so that u8 does not take -0.5.
+
 In `floor_divide` of an fp8 tensor by a number that fp8 cannot represent, a quotient less than `2^-17` (relative) below
 a whole number counts as that whole number. The rotary embedding has [a page of its own](rope.md).
 

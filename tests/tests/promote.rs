@@ -315,6 +315,14 @@ fn fill_values() {
     }
     assert_eq!(fill(&of(&[1_i8, 2]), Number::Float(-1.7)).unwrap().to_vec::<i8>().unwrap(), [-1, 2]);
     assert!(fill(&of(&[1_i8, 2]), Number::Int(200)).is_err());
+    // As in PyTorch, a float counts before it is cut.
+    for bad in [-0.5, -1e-300, 255.5] {
+        assert!(fill(&bytes, Number::Float(bad)).is_err(), "{bad}");
+    }
+    for bad in [-128.5, 127.5] {
+        assert!(fill(&of(&[1_i8, 2]), Number::Float(bad)).is_err(), "{bad}");
+    }
+    assert_eq!(fill(&bytes, Number::Float(-0.0)).unwrap().to_vec::<u8>().unwrap(), [0, 2]);
     let ends = fill(&of(&[1_i64, 2]), Number::Float(-9_223_372_036_854_775_808.0)).unwrap();
     assert_eq!(ends.to_vec::<i64>().unwrap(), [i64::MIN, 2]);
     assert!(fill(&of(&[1_i64, 2]), Number::Float(9_223_372_036_854_775_808.0)).is_err());

@@ -41,16 +41,19 @@ pub(crate) enum Command {
         json: bool,
     },
     /// Run one op on tensors of a safetensors file
-    #[command(after_help = "The operands are the file's tensors of the names that `pointwise list` shows; others are \
-                      ignored. Any operand of\nan op of several may be a number instead: --set b=2. OUT gets \
-                      the tensor `y` (rotary ops: `q`\nand `k`; gradients of several operands: each by its name), and is \
+    #[command(
+        after_help = "The operands are the file's tensors of the names that `pointwise list` shows. Any operand \
+                      of\nan op of several may be a number instead: --set b=2, which goes before a tensor b. The \
+                      bounds of\nclamp and the value of masked_fill may be tensors, too. A tensor with the name \
+                      of another parameter\nis refused, all others are ignored. OUT gets the tensor `y` (rotary ops: `q`\nand `k`; gradients of several operands: each by its name), and is \
                       replaced only when it is complete.\nOUT may be IN.\n\nExamples:\n  \
                       pointwise run silu in.safetensors -o out.safetensors\n  \
                       pointwise run leaky_relu in.safetensors -o out.safetensors --set negative_slope=0.1\n  \
                       pointwise run gelu in.safetensors -o out.safetensors --set approximate=tanh --device cpu\n  \
                       pointwise run div in.safetensors -o out.safetensors --set b=3 --set rounding_mode=floor\n  \
                       pointwise run dropout in.safetensors -o out.safetensors --set p=0.1 --set seed=42\n  \
-                      pointwise run alibi -o out.safetensors --set num_heads=8 --set seq_len=128 --set dtype=bf16")]
+                      pointwise run alibi -o out.safetensors --set num_heads=8 --set seq_len=128 --set dtype=bf16"
+    )]
     Run(Run),
     /// Time the ops beside a copy of the same bytes, and beside other libraries
     #[command(after_help = "Examples:\n  pointwise bench --set large --json ours.json\n  \

@@ -39,7 +39,8 @@ pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
 
     let embedded = pointwise::embedded();
     if embedded.is_empty() {
-        say(out, "kernels", &[format!("none for GPUs are embedded: {}", one_line(embedded.note()))])?;
+        let note = format!("none for GPUs are embedded: {}", embedded.note());
+        say(out, "kernels", &paragraph(&note))?;
     } else {
         let count = embedded.entries().count();
         let sms = |list: Vec<u32>| list.iter().map(|sm| format!("sm_{sm}")).collect::<Vec<_>>().join(", ");
@@ -47,7 +48,7 @@ pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
         if !embedded.cubins().is_empty() {
             lines.push(format!("machine code for {}", sms(embedded.cubins())));
         }
-        lines.push(one_line(embedded.note()));
+        lines.extend(paragraph(embedded.note()));
         say(out, "kernels", &lines)?;
     }
 
@@ -145,7 +146,7 @@ fn tools(out: &mut impl Write, report: &Report, wanted: bool) -> Result<()> {
         }
         Err(error) => error.to_string(),
     };
-    say(out, "compiler", &text.lines().map(|text| one_line(text.trim())).collect::<Vec<_>>())?;
+    say(out, "compiler", &paragraph(&text))?;
     let text = match &report.ptxas {
         Ok(ptxas) => format!("{ptxas} (optional)"),
         Err(_) => "not found (optional: it checks kernels when they are built)".to_owned(),
@@ -188,10 +189,28 @@ fn cpu_features() -> String {
     }
 }
 
+/// The lines of a text, none of which a control character can break.
+fn paragraph(text: &str) -> Vec<String> {
+    text.lines().map(|text| one_line(text.trim())).collect()
+}
+
 fn say(out: &mut impl Write, label: &str, lines: &[String]) -> Result<()> {
     for (i, text) in lines.iter().enumerate() {
         let label = if i == 0 { label } else { "" };
         line(out, format!("{label:<LABEL$}{text}"))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_of_several_lines_has_them() {
+        let mut out = Vec::new();
+        say(&mut out, "kernels", &paragraph("none: no compiler\n  install one\u{1b}[0m\n")).unwrap();
+        let expected = "kernels     none: no compiler\n            install one\\u{1b}[0m\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
 }

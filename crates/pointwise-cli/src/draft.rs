@@ -1,9 +1,12 @@
-//! Files that are whole or not there: each is written beside its place and moved there when it is complete, so that
-//! nobody ever sees half of one, and what was there before stays until then.
+//! Files that are whole or not there: each is written without a name, or beside its place, and put there when it is
+//! complete, so that nobody ever sees half of one, and what was there before stays until then.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, is_separator};
+
+use crate::unfinished::Unfinished;
+pub(crate) use crate::unfinished::folder;
 
 /// Writes a file of these bytes, in place of what is there. A program that writes its results last loses the earlier
 /// ones to no full disk.
@@ -26,15 +29,25 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
     if is_stream { Ok(()) } else { Draft::new(path).map(drop) }
 }
 
-/// A file on its way; removed unless it is kept.
+/// A file on its way; gone unless it is kept.
 pub(crate) struct Draft {
     pub(crate) file: File,
     /// Where it goes: a link is followed, so that it stays one.
     place: PathBuf,
     /// The file that is replaced.
     old: Option<Metadata>,
-    /// Where it lies until then; none of what cannot be replaced, a device or a pipe, which is written at once.
-    beside: Option<PathBuf>,
+    lies: Lies,
+}
+
+/// Where a draft lies.
+enum Lies {
+    /// Nowhere: it has no name, and goes away with the process, however that ends.
+    #[cfg(target_os = "linux")]
+    Unnamed,
+    /// Beside its place.
+    Beside(Unfinished),
+    /// At its place: what cannot be replaced, a device or a pipe, is written at once.
+    There,
 }
 
 impl Draft {
@@ -48,6 +61,9 @@ impl Draft {
             Err(error) if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(path).is_ok() => {
                 return Err(io::Error::new(ErrorKind::NotFound, "it is a link to a file that is not there"));
             }
+            Err(error) if error.kind() == ErrorKind::NotFound && names_a_folder(path) => {
+                return Err(io::Error::new(ErrorKind::IsADirectory, "it names a folder, not a file"));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
@@ -58,7 +74,7 @@ impl Draft {
             // A directory refuses by itself.
             Some(there) if !there.is_file() => {
                 let file = OpenOptions::new().write(true).open(path)?;
-                return Ok(Draft { file, place: path.to_owned(), old: None, beside: None });
+                return Ok(Draft { file, place: path.to_owned(), old: None, lies: Lies::There });
             }
             _ => {}
         }
@@ -70,58 +86,205 @@ impl Draft {
                 folder(path).join(name)
             }
         };
-        let (beside, file) = create_beside(&place)?;
-        Ok(Draft { file, place, old, beside: Some(beside) })
+        // What is replaced may be secret: nobody else reads the draft before it has the same mode.
+        let mode = if old.is_some() { 0o600 } else { 0o666 };
+        #[cfg(target_os = "linux")]
+        if let Some(file) = unnamed(folder(&place), mode) {
+            return Ok(Draft { file, place, old, lies: Lies::Unnamed });
+        }
+        let (beside, file) = Unfinished::beside(&place, |path| create(path, mode))?;
+        Ok(Draft { file, place, old, lies: Lies::Beside(beside) })
     }
 
-    /// Moves it to its place. The bytes are on the disk before the name is.
+    /// Puts it in its place. The bytes are on the disk before the name is.
     ///
     /// # Errors
     /// Those of the file system; then there is no file, or the old one.
-    pub(crate) fn keep(mut self) -> io::Result<()> {
-        let Some(beside) = &self.beside else { return Ok(()) };
-        if let Some(old) = &self.old {
-            self.file.set_permissions(old.permissions())?;
+    pub(crate) fn keep(self) -> io::Result<()> {
+        let Draft { file, place, old, lies } = self;
+        if matches!(lies, Lies::There) {
+            return Ok(());
         }
-        self.file.sync_all()?;
-        fs::rename(beside, &self.place)?;
-        self.beside = None;
-        // The move itself, where folders can be synchronised: not every system can, and the file is complete anyhow.
-        if let Ok(folder) = File::open(folder(&self.place)) {
+        if let Some(old) = &old {
+            file.set_permissions(old.permissions())?;
+        }
+        file.sync_all()?;
+        match lies {
+            #[cfg(target_os = "linux")]
+            Lies::Unnamed => name(&file, &place)?,
+            Lies::Beside(beside) => beside.move_to(&place)?,
+            Lies::There => {}
+        }
+        // The name itself, where folders can be synchronised: not every system can, and the file is complete anyhow.
+        if let Ok(folder) = File::open(folder(&place)) {
             let _ = folder.sync_all();
         }
         Ok(())
     }
 }
 
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if let Some(beside) = &self.beside {
-            // Whatever went wrong before is what the user is told.
-            let _ = fs::remove_file(beside);
-        }
+/// Whether a path can be a folder's only: it ends in `/` or `/.`, which its parts do not tell.
+fn names_a_folder(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    text.strip_suffix('.').unwrap_or(&text).ends_with(is_separator)
+}
+
+/// A new file of a name.
+fn create(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.open(path)
+}
+
+/// A file without a name, in a folder; none where the file system has no such files, or they cannot be named later. What
+/// else is wrong with the folder the next attempt says.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Path, mode: u32) -> Option<File> {
+    use rustix::fs::{Mode, OFlags, open};
+
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = File::from(open(folder, flags, Mode::from_raw_mode(mode)).ok()?);
+    fs::symlink_metadata(opened(&file)).is_ok().then_some(file)
+}
+
+/// The path by which an open file can be named.
+#[cfg(target_os = "linux")]
+fn opened(file: &File) -> String {
+    use std::os::fd::AsRawFd as _;
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// Names a file that has no name. Where the name is taken, it takes another one first, for only renaming replaces.
+#[cfg(target_os = "linux")]
+fn name(file: &File, place: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+
+    let link = |path: &Path| linkat(CWD, opened(file), CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
+    match link(place) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Unfinished::beside(place, link)?.0.move_to(place),
+        done => done,
     }
 }
 
-/// A new file in the same folder, so that moving it is one step of the file system.
-fn create_beside(place: &Path) -> io::Result<(PathBuf, File)> {
-    let folder = folder(place);
-    for attempt in 0..u32::MAX {
-        let path = folder.join(format!(".pointwise-{}-{attempt}.tmp", std::process::id()));
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((path, file)),
-            // Left by a process of the same number that was killed.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::{Command, Stdio};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// A folder that goes away with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Folder {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("pointwise-draft-{}-{number}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Folder(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let names = fs::read_dir(&self.0).unwrap();
+            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
         }
     }
-    Err(ErrorKind::AlreadyExists.into())
-}
 
-/// The folder a file lies in.
-pub(crate) fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// A draft under a name, as where the file system has no others.
+    fn named(place: &Path, mode: u32) -> Draft {
+        let (beside, file) = Unfinished::beside(place, |path| create(path, mode)).unwrap();
+        Draft { file, place: place.to_owned(), old: fs::metadata(place).ok(), lies: Lies::Beside(beside) }
+    }
+
+    #[test]
+    fn a_draft_takes_the_place_when_it_is_kept() {
+        let folder = Folder::new();
+        let place = folder.0.join("file");
+        for round in 0..4 {
+            let make = || if round % 2 == 0 { Draft::new(&place).unwrap() } else { named(&place, 0o600) };
+            let before = fs::read(&place).ok();
+            drop(make());
+            let mut draft = make();
+            draft.file.write_all(&[round]).unwrap();
+            assert_eq!(fs::read(&place).ok(), before);
+            draft.keep().unwrap();
+            assert_eq!((fs::read(&place).unwrap(), folder.names()), (vec![round], vec!["file".to_owned()]));
+        }
+    }
+
+    #[test]
+    fn a_secret_stays_one() {
+        let folder = Folder::new();
+        let place = folder.0.join("secret");
+        fs::write(&place, "old").unwrap();
+        for mode in [0o600, 0o640, 0o604] {
+            fs::set_permissions(&place, fs::Permissions::from_mode(mode)).unwrap();
+            let draft = Draft::new(&place).unwrap();
+            assert_eq!(draft.file.metadata().unwrap().mode() & 0o177, 0, "while it is written");
+            draft.keep().unwrap();
+            assert_eq!(fs::metadata(&place).unwrap().mode() & 0o777, mode);
+        }
+        let open = create(&folder.0.join("other"), 0o600).unwrap();
+        assert_eq!(open.metadata().unwrap().mode() & 0o177, 0);
+    }
+
+    #[test]
+    fn a_folder_is_no_file() {
+        let folder = Folder::new();
+        for name in ["new/", "new//", "new/."] {
+            let error = Draft::new(&folder.0.join(name)).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::IsADirectory, "{name}");
+        }
+        assert!(Draft::new(&folder.0.join("new.")).is_ok());
+        assert!(folder.names().is_empty());
+    }
+
+    /// Runs itself as a program that has drafts and waits, and ends that.
+    #[test]
+    fn a_signal_leaves_nothing_behind() {
+        const CHILD: &str = "POINTWISE_TEST_DRAFTS";
+        if let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) {
+            let mut drafts = [Draft::new(&folder.join("a")).unwrap(), named(&folder.join("b"), 0o600)];
+            drafts.iter_mut().for_each(|draft| draft.file.write_all(b"half").unwrap());
+            eprintln!("ready");
+            // Ends when the test does, if nothing else ends it.
+            let _ = io::stdin().read(&mut [0]);
+            return;
+        }
+        for (name, number) in [("INT", 2), ("TERM", 15)] {
+            let folder = Folder::new();
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "draft::tests::a_signal_leaves_nothing_behind", "--nocapture"])
+                .env(CHILD, &folder.0)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // Waiting would close it, and end the child by that.
+            let stdin = child.stdin.take();
+            let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+            assert!(lines.map_while(Result::ok).any(|line| line == "ready"));
+            assert!(!folder.names().is_empty(), "the draft with a name");
+            let kill = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();
+            assert!(kill.success());
+            assert_eq!(child.wait().unwrap().signal(), Some(number));
+            drop(stdin);
+            assert_eq!(folder.names(), [""; 0]);
+        }
     }
 }

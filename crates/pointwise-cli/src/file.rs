@@ -23,25 +23,74 @@ const MAX_HEADER: u64 = 100_000_000;
 /// Bytes moved between two updates of the progress bar.
 const CHUNK: usize = 8 << 20;
 
-/// The tensors `names` of the file at `path`, on `device`.
-///
-/// # Errors
-/// A file that cannot be read or is not a whole safetensors file; a tensor that is not there or is of a type that ops
-/// do not take; out of memory.
-pub(crate) fn read(path: &Path, names: &[&str], device: &Device) -> Result<Vec<Tensor>> {
-    let (mut file, start, header) = open(path)?;
-    names.iter().map(|name| read_tensor(path, &mut file, start, &header, name, device)).collect()
+/// A safetensors file whose header is read.
+pub(crate) struct Source<'a> {
+    path: &'a Path,
+    file: File,
+    /// Where its data begins.
+    start: u64,
+    header: Metadata,
 }
 
-/// As [`read`], of operands that may be left out: those of `names` that the file has.
-///
-/// # Errors
-/// As there, but for a tensor that is not there.
-pub(crate) fn read_present(path: &Path, names: &[&str], device: &Device) -> Result<Vec<Option<Tensor>>> {
-    let (mut file, start, header) = open(path)?;
-    let read =
-        |name: &&str| header.info(name).map(|_| read_tensor(path, &mut file, start, &header, name, device)).transpose();
-    names.iter().map(read).collect()
+impl<'a> Source<'a> {
+    /// The file at `path`.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is not a whole safetensors file.
+    pub(crate) fn open(path: &'a Path) -> Result<Self> {
+        let (file, start, header) = open(path)?;
+        Ok(Source { path, file, start, header })
+    }
+
+    /// Whether it has a tensor `name`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.header.info(name).is_some()
+    }
+
+    /// The tensors `names`, on `device`.
+    ///
+    /// # Errors
+    /// A tensor that is not there or is of a type that ops do not take; out of memory.
+    pub(crate) fn read(&mut self, names: &[&str], device: &Device) -> Result<Vec<Tensor>> {
+        names.iter().map(|name| self.read_tensor(name, device)).collect()
+    }
+
+    /// As [`Source::read`], of operands that may be left out: those of `names` that the file has.
+    ///
+    /// # Errors
+    /// A tensor of a type that ops do not take; out of memory.
+    pub(crate) fn read_present(&mut self, names: &[&str], device: &Device) -> Result<Vec<Option<Tensor>>> {
+        names.iter().map(|name| self.has(name).then(|| self.read_tensor(name, device)).transpose()).collect()
+    }
+
+    /// Refuses a tensor that the call would ignore although it has the name of something that the op takes.
+    pub(crate) fn refuse(&self, name: &str, why: &str) -> Error {
+        Error::Failed(format!("{} has a tensor {name}, but {why}", self.path.display()))
+    }
+
+    fn read_tensor(&mut self, name: &str, device: &Device) -> Result<Tensor> {
+        let path = self.path;
+        let info = self.header.info(name).ok_or_else(|| missing(path, &self.header, name))?;
+        let dtype = from_file(info.dtype).ok_or_else(|| {
+            let known: Vec<_> = DType::ALL.iter().map(|&dtype| to_file(dtype).to_string()).collect();
+            Error::Failed(format!(
+                "tensor {name} of {} is {}, which no op takes: convert it to one of {}",
+                path.display(),
+                info.dtype,
+                known.join(", ")
+            ))
+        })?;
+        let failed = |error: io::Error| Error::Failed(format!("cannot read {}: {error}", path.display()));
+        let (from, to) = info.data_offsets;
+        let bytes = (to - from) as u64;
+        self.file.seek(SeekFrom::Start(self.start + from as u64)).map_err(failed)?;
+        let bar = progress::of_bytes("reading", bytes);
+        let mut data = buffer(bytes)?;
+        bar.wrap_read(&self.file).take(bytes).read_to_end(&mut data).map_err(failed)?;
+        bar.finish_and_clear();
+        let tensor = Tensor::from_bytes(device, dtype, &data, info.shape.as_slice());
+        tensor.map_err(Error::of(format!("tensor {name} of {}", path.display())))
+    }
 }
 
 /// The file, where its data begins, and its header.
@@ -80,36 +129,6 @@ fn open(path: &Path) -> Result<(File, u64, Metadata)> {
         return Err(broken(format!("its header describes {expected}, but it has {size}; {guess}?")));
     }
     Ok((file, start, header))
-}
-
-fn read_tensor(
-    path: &Path,
-    file: &mut File,
-    start: u64,
-    header: &Metadata,
-    name: &str,
-    device: &Device,
-) -> Result<Tensor> {
-    let info = header.info(name).ok_or_else(|| missing(path, header, name))?;
-    let dtype = from_file(info.dtype).ok_or_else(|| {
-        let known: Vec<_> = DType::ALL.iter().map(|&dtype| to_file(dtype).to_string()).collect();
-        Error::Failed(format!(
-            "tensor {name} of {} is {}, which no op takes: convert it to one of {}",
-            path.display(),
-            info.dtype,
-            known.join(", ")
-        ))
-    })?;
-    let failed = |error: io::Error| Error::Failed(format!("cannot read {}: {error}", path.display()));
-    let (from, to) = info.data_offsets;
-    let bytes = (to - from) as u64;
-    file.seek(SeekFrom::Start(start + from as u64)).map_err(failed)?;
-    let bar = progress::of_bytes("reading", bytes);
-    let mut data = buffer(bytes)?;
-    bar.wrap_read(&*file).take(bytes).read_to_end(&mut data).map_err(failed)?;
-    bar.finish_and_clear();
-    let tensor = Tensor::from_bytes(device, dtype, &data, info.shape.as_slice());
-    tensor.map_err(Error::of(format!("tensor {name} of {}", path.display())))
 }
 
 /// An empty buffer with room for `bytes`: running out of memory is an error, not the end of the program.

@@ -23,6 +23,7 @@ mod samples;
 mod special;
 pub mod timing;
 mod tour;
+mod unfinished;
 mod values;
 
 use std::io::{self, Write};
@@ -39,7 +40,12 @@ pub fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return report_usage(&error),
     };
-    match dispatch(&args.command).or_else(ignore_closed_pipe) {
+    finish(dispatch(&args.command))
+}
+
+/// The exit code of an outcome; says what went wrong.
+fn finish(outcome: Result<()>) -> ExitCode {
+    match outcome.or_else(ignore_closed_pipe) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error.to_string());
@@ -73,9 +79,8 @@ fn report_usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A closed pipe is no fault, and for another error there is no one left to tell.
-            let _ = error.print();
-            ExitCode::SUCCESS
+            let printed = error.print().and_then(|()| io::stdout().flush()).map_err(Error::Stdout);
+            finish(printed)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();

@@ -3,13 +3,13 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
-use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeError, RopeOp, RopeOperands};
+use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeError, RopeOp, RopeOperands, RopeSetting};
 use pointwise::{DType, Device, ErrorKind, Strategy, Tensor};
 use serde_json::{Value, json};
 
 use crate::args::Run;
 use crate::error::{Error, Result, did_you_mean, nearest};
-use crate::file::{self, Target};
+use crate::file::{Source, Target};
 use crate::output::{Paint, line};
 use crate::registry::Named;
 use crate::run::{device, input};
@@ -34,8 +34,14 @@ pub(crate) fn run(out: &mut impl Write, args: &Run, def: &'static RopeDef) -> Re
     let device = device(&args.device)?;
 
     let [q, others @ ..] = ROPE_ARGUMENTS;
-    let q = file::read(input, &[q], &device)?.remove(0);
-    let others = file::read_present(input, &others, &device)?;
+    let mut file = Source::open(input)?;
+    let is_given = |name: &str| args.set.iter().any(|(given, _)| given == name);
+    if let Some(RopeSetting { name, .. }) = ROPE_SETTINGS.iter().find(|it| file.has(it.name) && !is_given(it.name)) {
+        let why = format!("{} does not take {name} as a tensor: give --set {name}=..., or leave it out", def.name);
+        return Err(file.refuse(name, &why));
+    }
+    let q = file.read(&[q], &device)?.remove(0);
+    let others = file.read_present(&others, &device)?;
     let view = |name: &str| {
         let at = ROPE_ARGUMENTS.iter().skip(1).position(|known| *known == name)?;
         others.get(at)?.as_ref().map(Tensor::view)

@@ -9,7 +9,7 @@ use pointwise_core::Kind;
 
 use crate::args::Run;
 use crate::error::{Error, Result};
-use crate::file::{self, Target};
+use crate::file::{Source, Target};
 use crate::output::line;
 use crate::registry::{Op, Replaced};
 use crate::values::{self, Call};
@@ -26,16 +26,18 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     if let Some(op) = special::find(&args.op) {
         return special::run(out, args, op);
     }
-    let Call { op, params, numbers } = values::parse_settings(Op::find(&args.op)?, &args.set)?;
-    let info = op.info();
+    let call = values::parse_settings(Op::find(&args.op)?, &args.set)?;
     let file = input(args)?;
     let target = Target::new(&args.output)?;
     let device = device(&args.device)?;
+    let mut file = Source::open(file)?;
+    let Call { op, params, numbers, .. } = call.beside(&file, &args.set)?;
+    let info = op.info();
 
     let missing = |k: &usize| numbers[*k].is_none();
     let from_file: Vec<usize> = (0..numbers.len()).filter(missing).collect();
     let names: Vec<_> = from_file.iter().map(|&k| op.arguments()[k]).collect();
-    let tensors = file::read(file, &names, &device)?;
+    let tensors = file.read(&names, &device)?;
     for ((k, name), tensor) in from_file.iter().zip(&names).zip(&tensors) {
         if matches!(info.kind, Kind::Select | Kind::SelectGradients) && *k == 0 {
             check_type(info.name, name, tensor.dtype(), op.types(*k))?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::Run;
 use crate::error::{Error, Result, did_you_mean, nearest};
-use crate::file::{self, Target};
+use crate::file::{Source, Target};
 use crate::output::line;
 use crate::registry::Replaced;
 use crate::run::{check_type, device, input, note};
@@ -24,7 +24,9 @@ pub(crate) struct Special {
     arguments: &'static [&'static str],
     /// Names and defaults of its settings; no default where one must be given.
     settings: &'static [(&'static str, Option<&'static str>)],
-    /// Those that can be asked for.
+    /// Those settings that may be a tensor without dimensions instead, as in PyTorch.
+    tensors: &'static [&'static str],
+    /// The strategies that can be asked for.
     strategies: &'static [Strategy],
     /// What its table says of it.
     info: fn() -> &'static OpInfo,
@@ -38,6 +40,8 @@ type Done = (Tensor, Option<Replaced>);
 struct Work<'a> {
     settings: &'a Settings<'a>,
     operands: &'a [Tensor],
+    /// The settings that are tensors of the file.
+    numbers: &'a [(&'static str, Number)],
     device: &'a pointwise::Device,
     strategy: Strategy,
 }
@@ -55,6 +59,7 @@ const ALL: &[Special] = &[
         kind: "select",
         arguments: &["x", "mask"],
         settings: &[("value", None)],
+        tensors: &["value"],
         strategies: &[],
         info: || &MASKED_FILL,
         run: masked_fill,
@@ -64,6 +69,7 @@ const ALL: &[Special] = &[
         kind: "random",
         arguments: &["x"],
         settings: &[("p", Some("0.5")), ("training", Some("true")), ("seed", Some("0")), ("offset", Some("0"))],
+        tensors: &[],
         strategies: &[Strategy::Direct, Strategy::ExplicitParallel, Strategy::RegisterCopy],
         info: || kernels::dropout(0.5).info(),
         run: dropout,
@@ -73,6 +79,7 @@ const ALL: &[Special] = &[
         kind: "generator",
         arguments: &[],
         settings: &[("num_heads", None), ("seq_len", None), ("causal", Some("false")), ("dtype", Some("f32"))],
+        tensors: &[],
         strategies: &[Strategy::Direct, Strategy::RegisterCopy],
         info: || kernels::alibi(false).info(),
         run: alibi,
@@ -82,6 +89,7 @@ const ALL: &[Special] = &[
         kind: "generator",
         arguments: &[],
         settings: &[("seq_len", None), ("d_model", None), ("halves", Some("false")), ("dtype", Some("f32"))],
+        tensors: &[],
         strategies: &[Strategy::Direct, Strategy::RegisterCopy],
         info: || kernels::sinusoidal(SinusoidalLayout::Interleaved).info(),
         run: sinusoidal,
@@ -123,12 +131,16 @@ pub(crate) fn run(out: &mut impl Write, args: &Run, op: &'static Special) -> Res
     };
     let target = Target::new(&args.output)?;
     let device = device(&args.device)?;
-    let operands = file.map_or(Ok(Vec::new()), |file| file::read(file, op.arguments, &device))?;
+    let mut file = file.map(Source::open).transpose()?;
+    let numbers = file.as_mut().map_or(Ok(Vec::new()), |file| settings.of_file(file, &device))?;
+    settings.check_complete(&numbers.iter().map(|(name, _)| *name).collect::<Vec<_>>())?;
+    let operands = file.as_mut().map_or(Ok(Vec::new()), |file| file.read(op.arguments, &device))?;
     for (name, operand) in op.arguments.iter().zip(&operands) {
         let types = if *name == "mask" { &[DType::Bool] } else { op.types() };
         check_type(op.name, name, operand.dtype(), types)?;
     }
-    let work = Work { settings: &settings, operands: &operands, device: &device, strategy: args.strategy };
+    let work =
+        Work { settings: &settings, operands: &operands, numbers: &numbers, device: &device, strategy: args.strategy };
     let (y, replaced) = (op.run)(&work)?;
     drop(operands);
     let (dtype, shape) = (y.dtype(), *y.shape());
@@ -142,7 +154,10 @@ pub(crate) fn run(out: &mut impl Write, args: &Run, op: &'static Special) -> Res
 
 fn masked_fill(work: &Work<'_>) -> Result<Done> {
     let [x, mask] = work.operands else { return Err(work.wrong()) };
-    let value = values::number("value", work.settings.text("value"))?;
+    let value = match work.numbers {
+        [("value", value)] => *value,
+        _ => values::number("value", work.settings.text("value"))?,
+    };
     Ok((ops::masked_fill(x, mask, value)?, None))
 }
 
@@ -189,8 +204,7 @@ impl Work<'_> {
 }
 
 impl Settings<'_> {
-    /// That every setting is known, given once and of a value that it can have, and that those without a default are
-    /// there.
+    /// That every setting is known, given once and of a value that it can have.
     fn check(&self) -> Result<()> {
         let op = self.op;
         let names = || op.settings.iter().map(|(name, _)| *name);
@@ -203,10 +217,9 @@ impl Settings<'_> {
                 return Err(Error::Usage(format!("{} has no parameter {name:?}{near} (it has {known})", op.name)));
             }
         }
-        for (name, default) in op.settings {
-            if default.is_none() && self.text(name).is_empty() {
-                return Err(Error::Usage(format!("{} needs --set {name}=...", op.name)));
-            }
+        // A file may have some of those without a default: it is read later.
+        self.check_complete(op.tensors)?;
+        for (name, _) in op.settings.iter().filter(|(name, _)| !self.text(name).is_empty()) {
             match *name {
                 "training" | "causal" | "halves" => drop(self.flag(name)?),
                 "seed" | "offset" => drop(self.whole(name)?),
@@ -216,6 +229,42 @@ impl Settings<'_> {
             }
         }
         Ok(())
+    }
+
+    /// That the settings without a default are given, but for those that are `elsewhere`.
+    fn check_complete(&self, elsewhere: &[&str]) -> Result<()> {
+        let is_missing = |name: &str| self.text(name).is_empty() && !elsewhere.contains(&name);
+        match self.op.settings.iter().find(|(name, _)| is_missing(name)) {
+            Some((name, _)) => Err(Error::Usage(format!("{} needs --set {name}=...", self.op.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// The settings that are not given, but tensors of the file.
+    ///
+    /// # Errors
+    /// A tensor of a setting's name that cannot be one.
+    fn of_file(&self, file: &mut Source<'_>, device: &pointwise::Device) -> Result<Vec<(&'static str, Number)>> {
+        let mut numbers = Vec::new();
+        for (name, _) in self.op.settings {
+            if !file.has(name) || self.given.iter().any(|(given, _)| given == name) {
+                continue;
+            }
+            let is_number = self.op.tensors.contains(name);
+            let tensor = if is_number { file.read(&[*name], device)?.pop() } else { None };
+            match tensor.filter(|tensor| tensor.shape().rank() == 0) {
+                Some(tensor) => numbers.push((*name, element(&tensor)?)),
+                None => {
+                    let unless = if is_number { " with dimensions" } else { "" };
+                    let op = self.op.name;
+                    let why = format!(
+                        "{op} does not take {name} as a tensor{unless}: give --set {name}=..., or leave it out"
+                    );
+                    return Err(file.refuse(name, &why));
+                }
+            }
+        }
+        Ok(numbers)
     }
 
     /// The value given, or the default; empty where there is neither.
@@ -252,6 +301,15 @@ impl Settings<'_> {
     fn refuse(&self, name: &str, must: &str) -> Error {
         Error::Usage(format!("{name}={}: must be {must}", self.text(name)))
     }
+}
+
+/// The element of a tensor without dimensions.
+fn element(tensor: &Tensor) -> Result<Number> {
+    Ok(match tensor.dtype() {
+        DType::Bool => Number::Bool(tensor.item::<bool>()?),
+        dtype if dtype.is_int() => Number::Int(tensor.to_dtype(DType::I64)?.item::<i64>()?),
+        _ => Number::Float(tensor.to_dtype(DType::F32)?.item::<f32>()?.into()),
+    })
 }
 
 impl Special {

@@ -4,6 +4,7 @@ use pointwise::{Number, ParamInfo};
 use pointwise_core::op::MAX_PARAMS;
 
 use crate::error::{Error, Result, did_you_mean, nearest};
+use crate::file::Source;
 use crate::registry::{Op, Params};
 
 /// A parameter of PyTorch's that is a word and chooses between ops of the table.
@@ -35,6 +36,22 @@ struct Variant {
 
 const VARIANTS: &[Variant] = &[Variant { op: "round", with: "round_decimals" }];
 
+/// An op whose parameters may be tensors: then it is another op of the table, which has them as operands.
+struct TensorForm {
+    /// The op that has them as parameters.
+    op: &'static str,
+    /// The op of the table that has them as operands.
+    with: &'static str,
+}
+
+const TENSOR_FORMS: &[TensorForm] = &[TensorForm { op: "clamp", with: "clamp_tensor" }];
+
+/// The op of the table that takes an op's parameters as tensors.
+fn tensor_form(op: Op) -> Option<Op> {
+    let form = TENSOR_FORMS.iter().find(|form| form.op == op.info().name)?;
+    Op::find(form.with).ok()
+}
+
 /// The op of the table that has those parameters that an op has in PyTorch only.
 fn variant(op: Op) -> Option<Op> {
     let variant = VARIANTS.iter().find(|variant| variant.op == op.info().name)?;
@@ -59,6 +76,73 @@ pub(crate) struct Call {
     pub(crate) params: Params,
     /// The arguments given as numbers, in the order of [`Op::arguments`]; the others are in the file.
     pub(crate) numbers: Vec<Option<Number>>,
+    /// The op as the call names it; its settings may have chosen another.
+    asked: Op,
+}
+
+impl Call {
+    /// The call beside a file: no tensor of the file that has the name of something that the op takes goes unused. One
+    /// of a parameter's name asks for the op that takes it as an operand. A setting goes before a tensor of its name.
+    ///
+    /// # Errors
+    /// A tensor that the op takes as a number only, or as a part of another one; no bound at all.
+    pub(crate) fn beside(mut self, file: &Source<'_>, settings: &[(String, String)]) -> Result<Call> {
+        let asked = self.asked;
+        let is_left = |name: &str| file.has(name) && !settings.iter().any(|(given, _)| given == name);
+        let form = tensor_form(asked);
+        if let Some(form) = form.filter(|form| form.arguments().iter().any(|name| is_left(name) && takes(asked, name)))
+        {
+            let names = form.arguments().iter();
+            let given = |name: &&str| asked.info().params.iter().position(|info| info.name == *name);
+            self.numbers = names.map(|name| given(name).map(|at| self.params[at])).collect();
+            for (number, name) in self.numbers.iter_mut().zip(form.arguments()) {
+                *number = number.filter(|_| !is_left(name));
+            }
+            self.params = [Number::Default; MAX_PARAMS];
+            self.op = form;
+        }
+        let op = self.op;
+        for (k, name) in op.arguments().iter().enumerate() {
+            if op.is_optional(k) && self.numbers[k].is_none() && !file.has(name) {
+                self.numbers[k] = Some(Number::Default);
+            }
+        }
+        let is_used = |name: &str| op.arguments().contains(&name);
+        if let Some(name) = parameters(asked).find(|name| is_left(name) && !is_used(name)) {
+            let has_all = |other: &Op| [name].iter().chain(asked.arguments()).all(|it| other.arguments().contains(it));
+            let other = Op::all().find(has_all);
+            let other = other.map_or_else(String::new, |other| format!(", run {}", other.info().name));
+            let asked = asked.info().name;
+            return Err(file.refuse(
+                name,
+                &format!("{asked} does not take {name} as a tensor: give --set {name}=...{other}, or leave it out"),
+            ));
+        }
+        // A gated op's, which are parts of one tensor.
+        if let Some(part) = asked.info().operands.iter().find(|part| file.has(part) && !is_used(part)) {
+            let why = format!("{} takes {part} as a half of x: join the halves, or leave it out", asked.info().name);
+            return Err(file.refuse(part, &why));
+        }
+        if form.is_some_and(|form| form.info().name != op.info().name) && self.params == [Number::Default; MAX_PARAMS] {
+            return Err(no_bound(op));
+        }
+        check_numbers(op, &self.numbers)?;
+        Ok(self)
+    }
+}
+
+/// The names of what an op takes beside its tensors.
+fn parameters(op: Op) -> impl Iterator<Item = &'static str> {
+    params(op).map(|info| info.name).chain(choices(op).map(|choice| choice.param))
+}
+
+/// Whether an op takes something of that name beside its tensors.
+fn takes(op: Op, name: &str) -> bool {
+    parameters(op).any(|known| known == name)
+}
+
+fn no_bound(op: Op) -> Error {
+    Error::Usage(format!("{} needs one bound at least: min or max", op.info().name))
 }
 
 /// The op, the parameters and the scalar operands that settings ask for.
@@ -96,7 +180,7 @@ pub(crate) fn parse_settings(mut op: Op, settings: &[(String, String)]) -> Resul
         params[at] = parse(&op.info().params[at], value)?;
     }
     check_numbers(op, &numbers)?;
-    Ok(Call { op, params, numbers })
+    Ok(Call { op, params, numbers, asked })
 }
 
 /// A tensor decides element type and device, so that there must be one; not a condition, which is always bool.
@@ -109,14 +193,13 @@ fn check_numbers(op: Op, numbers: &[Option<Number>]) -> Result<()> {
     }
     let optional: Vec<usize> = (0..arguments.len()).filter(|&k| op.is_optional(k)).collect();
     if !optional.is_empty() && optional.iter().all(|&k| numbers[k] == Some(Number::Default)) {
-        return Err(Error::Usage(format!("{name} needs one bound at least")));
+        return Err(no_bound(op));
     }
     Ok(())
 }
 
 fn unknown(op: Op, name: &str) -> Error {
-    let params = params(op).map(|info| info.name).chain(choices(op).map(|choice| choice.param));
-    let names: Vec<_> = params.chain(op.scalars().iter().copied()).collect();
+    let names: Vec<_> = parameters(op).chain(op.scalars().iter().copied()).collect();
     let known = match names.as_slice() {
         [] => "it has none".to_owned(),
         names => format!("it has {}", names.join(", ")),

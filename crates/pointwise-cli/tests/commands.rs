@@ -105,9 +105,11 @@ fn a_reader_that_leaves_is_no_fault() {
 #[test]
 fn a_full_disk_is_a_fault() {
     let folder = Folder::new("full");
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = folder.command(&["list"]).stdout(full).output().unwrap();
-    common::Done::of(output, &["list"]).fails(1, &["cannot write to the standard output"]);
+    for arguments in [&["list"][..], &["--help"], &["--version"], &["-h"], &["run", "--help"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = folder.command(arguments).stdout(full).output().unwrap();
+        common::Done::of(output, arguments).fails(1, &["cannot write to the standard output"]);
+    }
 }
 
 #[test]

@@ -182,6 +182,9 @@ fn outputs_that_cannot_be_written() {
     permissions.set_readonly(true);
     fs::set_permissions(&fixed, permissions).unwrap();
     folder.run(&["run", "silu", "in", "-o", "fixed"]).fails(1, &["read-only"]);
+    for new in ["new/", "new/."] {
+        folder.run(&["run", "silu", "in", "-o", new]).fails(1, &["cannot write new/", "it names a folder"]);
+    }
     assert_eq!(fs::read(&fixed).unwrap(), b"keep");
     if cfg!(target_os = "linux") {
         folder.run(&["run", "silu", "in", "-o", "/dev/full", "--device", "cpu"]).fails(1, &["cannot write /dev/full"]);

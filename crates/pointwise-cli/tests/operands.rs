@@ -8,7 +8,7 @@ use common::{Folder, f32s, file};
 use pointwise::{DType, Device, Philox, SinusoidalLayout, Tensor, ops};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A tensor of a file: name, type, shape, bytes.
 type Given<'a> = (&'a str, &'a str, &'a [usize], Vec<u8>);
@@ -165,9 +165,118 @@ fn ternary_ops() {
     let (min, max) = (("min", "I32", &[3][..], i32s(&[-1, 2, -1])), ("max", "I32", &[1][..], i32s(&[3])));
     let of = |values: &[i32]| (Dtype::I32, vec![3], i32s(values));
     let tensors = [x, min, max];
+    assert_eq!(run("clamp", &tensors, &[]), of(&[-1, 2, 3]));
     assert_eq!(run("clamp_tensor", &tensors, &[]), of(&[-1, 2, 3]));
     assert_eq!(run("clamp_tensor", &tensors, &["max=none"]), of(&[-1, 2, 5]));
     assert_eq!(run("clamp_tensor", &tensors, &["min=None", "max=1"]), of(&[-5, 0, 1]));
+}
+
+#[test]
+fn bounds_are_tensors_numbers_or_missing() {
+    let x = ("x", "F32", &[3][..], f32s(&[-5.0, 0.0, 5.0]));
+    let (min, max) = (("min", "F32", &[3][..], f32s(&[-1.0, 2.0, -1.0])), ("max", "F32", &[1][..], f32s(&[3.0])));
+    let [both, below, above] = [&[x.clone(), min.clone(), max.clone()][..], &[x.clone(), min], &[x.clone(), max]];
+    let of = |values: &[f32]| floats(values, &[3]);
+    for op in ["clamp", "clamp_tensor"] {
+        assert_eq!(run(op, both, &[]), of(&[-1.0, 2.0, 3.0]), "{op}");
+        assert_eq!(run(op, below, &[]), of(&[-1.0, 2.0, 5.0]), "{op}");
+        assert_eq!(run(op, above, &[]), of(&[-5.0, 0.0, 3.0]), "{op}");
+        assert_eq!(run(op, below, &["max=1"]), of(&[-1.0, 1.0, 1.0]), "{op}");
+        // A setting goes before a tensor of its name.
+        assert_eq!(run(op, both, &["min=none"]), of(&[-5.0, 0.0, 3.0]), "{op}");
+        assert_eq!(run(op, both, &["min=-2", "max=none"]), of(&[-2.0, 0.0, 5.0]), "{op}");
+        assert_eq!(run(op, both, &["min=-2", "max=1"]), of(&[-2.0, 0.0, 1.0]), "{op}");
+        let folder = Folder::new("no-bound");
+        folder.write("in", &input(std::slice::from_ref(&x)));
+        folder.write("both", &input(both));
+        call(&folder, op, &["in"], &[]).fails(2, &["needs one bound at least"]);
+        call(&folder, op, &["both"], &["min=none", "max=none"]).fails(2, &["needs one bound at least"]);
+    }
+}
+
+#[test]
+fn no_tensor_with_a_name_that_an_op_knows_is_ignored() {
+    let folder = Folder::new("every-name");
+    let listed: Value = serde_json::from_str(&folder.run(&["list", "--json"]).succeeds()).unwrap();
+    let words = |list: &Value| -> Vec<String> {
+        let word = |item: &Value| item.as_str().or(item["name"].as_str()).unwrap().to_owned();
+        list.as_array().unwrap().iter().map(word).collect()
+    };
+    let mut refused = 0;
+    for op in listed.as_array().unwrap().iter().filter(|op| op["kind"] != "generator") {
+        let (name, kind) = (op["name"].as_str().unwrap(), op["kind"].as_str().unwrap());
+        let of = |tensor: &str| -> (&str, &[usize], Vec<u8>) {
+            match (tensor, kind) {
+                ("condition" | "mask", _) => ("BOOL", &[1, 2], vec![1, 0]),
+                ("weight", _) => ("F32", &[], f32s(&[0.25])),
+                ("min", "unary") => ("F32", &[1], f32s(&[0.5])),
+                ("max", "unary") => ("F32", &[1], f32s(&[-0.5])),
+                ("grad", "gated_gradients") => ("F32", &[1, 1], f32s(&[1.5])),
+                (_, "rope") => ("F32", &[1, 1, 1, 2], f32s(&[-1.5, 2.5])),
+                _ if words(&op["types"]).contains(&"f32".to_owned()) => ("F32", &[1, 2], f32s(&[-1.5, 2.5])),
+                _ => ("I32", &[1, 2], i32s(&[-1, 2])),
+            }
+        };
+        let mut arguments = words(&op["arguments"]);
+        // The others of a rotary op may be left out.
+        arguments.truncate(if kind == "rope" { 1 } else { usize::MAX });
+        let write = |file: &str, more: Option<&str>| {
+            let names = arguments.iter().map(String::as_str).chain(more);
+            let tensors = names.map(|tensor| {
+                let (dtype, shape, bytes) = of(tensor);
+                (tensor, dtype, shape, bytes)
+            });
+            folder.write(file, &input(&tensors.collect::<Vec<_>>()));
+        };
+        let needed: &[&str] = match name {
+            "clamp" => &["min=-9"],
+            "masked_fill" => &["value=9"],
+            _ => &[],
+        };
+        write("in", None);
+        call(&folder, name, &["in"], needed).succeeds();
+        let plain = fs::read(folder.path("out")).unwrap();
+        let mut known = words(&op["parameters"]);
+        if kind.starts_with("gated") {
+            known.extend(["gate".to_owned(), "value".to_owned()]);
+        }
+        for tensor in &known {
+            write("more", Some(tensor));
+            let is_set = needed.iter().any(|set| set.starts_with(tensor));
+            let done = call(&folder, name, &["more"], if is_set { &[] } else { needed });
+            if name == "clamp" {
+                done.succeeds();
+                assert_ne!(fs::read(folder.path("out")).unwrap(), plain, "{tensor} is not used");
+            } else {
+                done.fails(1, &[&format!("more has a tensor {tensor}, but {name} ")]);
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}
+
+#[test]
+fn masked_fill_takes_its_value_from_the_file() {
+    let inf = f32::INFINITY;
+    let x = ("x", "F32", &[2][..], f32s(&[1.0, 2.0]));
+    let mask = ("mask", "BOOL", &[2][..], vec![0, 1]);
+    let value = |dtype, shape, bytes| input(&[x.clone(), mask.clone(), ("value", dtype, shape, bytes)]);
+    let folder = Folder::new("masked-fill-value");
+    for (dtype, bytes, filled) in [
+        ("F32", f32s(&[inf]), inf),
+        ("BF16", vec![0x80, 0xBF], -1.0),
+        ("I64", 3_i64.to_le_bytes().to_vec(), 3.0),
+        ("BOOL", vec![1], 1.0),
+    ] {
+        folder.write("in", &value(dtype, &[], bytes));
+        call(&folder, "masked_fill", &["in"], &[]).succeeds();
+        assert_eq!(read_y(&folder), floats(&[1.0, filled], &[2]), "{dtype}");
+        call(&folder, "masked_fill", &["in"], &["value=9"]).succeeds();
+        assert_eq!(read_y(&folder), floats(&[1.0, 9.0], &[2]), "a setting goes first");
+    }
+    folder.write("in", &value("F32", &[1], f32s(&[1.0])));
+    call(&folder, "masked_fill", &["in"], &[]).fails(1, &["does not take value as a tensor with dimensions"]);
 }
 
 #[test]

@@ -164,6 +164,9 @@ fn layer_types() {
     run(&["config=gemma.json", "layer_type=full"]).fails(2, &["layer_type", "full_attention, sliding_attention"]);
     run(&["config=skips.json", "layer_type=b"]).fails(2, &["not rotated"]);
     run(&["config=wrong.json"]).fails(1, &["`rope_theta` is -1"]);
+    if cfg!(unix) {
+        run(&["config=/dev/zero"]).fails(1, &["config.json at /dev/zero: it is not a regular file"]);
+    }
     let [full, sliding] = ["full_attention", "sliding_attention"].map(|layer| {
         run(&["config=gemma.json", &format!("layer_type={layer}")]).succeeds();
         fs::read(folder.path("out.safetensors")).unwrap()

@@ -236,10 +236,12 @@ pub trait Real: Num + Div<Output = Self> {
     /// PyTorch's dropout with probability `p` of an element that has the random word `bits`: `self / (1 - p)`, or +0
     /// (also for NaN and infinities) with probability `p`. It keeps what `ops::dropout` keeps at the same place, with the
     /// same `p`, which counts as an f32 for both.
+    ///
+    /// The host does not check this `p`: below 0 it counts as 0, and one above 1 or NaN drops every element.
     #[inline(always)]
     fn dropout(self, p: Self, bits: crate::RandomWord<'_>) -> Self {
         // Threshold and factor are the same for all elements of a thread: one division, exact for every type.
-        let scale = (Self::ONE - p).recip();
+        let scale = (Self::ONE - p.maximum(Self::ZERO)).recip();
         let kept = crate::philox::words_kept(p.to_f64());
         if kept != 0 && bits.is_at_most((kept - 1) as u32) { self * scale } else { Self::ZERO }
     }

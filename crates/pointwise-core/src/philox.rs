@@ -68,12 +68,16 @@ fn rounds(counter: [u32; 4], keys: &Keys) -> [u32; 4] {
     [c0, c1, c2, c3]
 }
 
+/// How many words there are.
+const WORDS: f64 = 4_294_967_296.0;
+
 /// How many of the 2^32 random words keep their element at dropout probability `p`: those below the result, which are
-/// the `w` with `w / 2^32 < 1 - p`. None where `p` is 1, above, or NaN; all where it is 0 or below.
+/// the `w` with `w / 2^32 < 1 - p`. None where `p` is 1, above, or NaN; all 2^32 where it is 0 or below.
 #[inline(always)]
 pub const fn words_kept(p: f64) -> u64 {
     // 1 - p is exact or rounded by 2^-54; the product is exact. Conversions saturate.
-    let bound = (1.0 - p) * 4_294_967_296.0;
+    let bound = (1.0 - p) * WORDS;
+    let bound = if bound > WORDS { WORDS } else { bound };
     let floor = bound as u64;
     if (floor as f64) < bound { floor + 1 } else { floor }
 }

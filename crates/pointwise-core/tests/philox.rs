@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-use pointwise_core::philox::philox4x32_10;
-use pointwise_core::{Philox, RandomWord, family::random};
+use pointwise_core::philox::{philox4x32_10, words_kept};
+use pointwise_core::{Philox, RandomWord, Real, family::random};
 
 #[test]
 fn known_answers() {
@@ -100,4 +100,24 @@ fn the_bound_counts_the_kept_words() {
     assert_eq!(random::last_kept(1e-300), u32::MAX);
     // 1 - p = 2^-53: only word 0 is below.
     assert_eq!(random::last_kept(1.0 - f64::EPSILON / 2.0), 0);
+}
+
+#[test]
+fn a_probability_out_of_range_keeps_all_or_none() {
+    let words = [0, 1, 1 << 31, u32::MAX];
+    fn dropped<T: Real>(p: f64, word: u32) -> f64 {
+        T::constant(3.0).dropout(T::constant(p), RandomWord::from(word)).to_f64()
+    }
+    for p in [-0.0, -1e-300, -1e-17, -1e-12, -1e-9, -1e-6, -0.5, -1.0, -4.3e9, -1e30, f64::NEG_INFINITY] {
+        assert_eq!(words_kept(p), 1 << 32, "{p:e}");
+        for word in words {
+            assert_eq!([dropped::<f64>(p, word), dropped::<f32>(p, word)], [3.0; 2], "{p:e}, word {word}");
+        }
+    }
+    for p in [1.0, 1.0 + f64::EPSILON, 2.0, 1e30, f64::INFINITY, f64::NAN] {
+        assert_eq!(words_kept(p), 0, "{p:e}");
+        for word in words {
+            assert_eq!([dropped::<f64>(p, word), dropped::<f32>(p, word)], [0.0; 2], "{p:e}, word {word}");
+        }
+    }
 }

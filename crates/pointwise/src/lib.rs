@@ -31,6 +31,7 @@ mod device;
 pub mod embed;
 mod error;
 mod family;
+mod files;
 mod host;
 mod host_gradients;
 mod host_map;

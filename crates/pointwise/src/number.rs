@@ -193,7 +193,8 @@ fn largest(dtype: DType) -> f32 {
     }
 }
 
-fn integer_range(dtype: DType) -> (i64, i64) {
+/// The ends of an integer type.
+pub(crate) fn integer_range(dtype: DType) -> (i64, i64) {
     match dtype {
         DType::I8 => (i8::MIN as i64, i8::MAX as i64),
         DType::I16 => (i16::MIN as i64, i16::MAX as i64),

@@ -57,7 +57,7 @@ fn the_class_lays_sections_out() {
     // Of a class that does not know sections, the file says.
     assert_eq!(layout("llama", ""), MropeLayout::Chunked);
     assert_eq!(layout("llama", r#", "mrope_interleaved": true"#), MropeLayout::Interleaved);
-    let axes = read(&with_sections("qwen3_vl_text", "")).mrope().unwrap().axes();
+    let axes = read(&with_sections("qwen3_vl_text", "")).mrope().unwrap().axes().unwrap();
     assert_eq!(axes[..4], [MropeAxis::Time, MropeAxis::Height, MropeAxis::Width, MropeAxis::Time]);
 }
 

@@ -2,8 +2,8 @@
 //! configuration with a mistake is told.
 
 use pointwise::rope::{
-    FrequencyRule, FrequencySource, MropeAxis, MropeLayout, MropeSections, RopeConfig, RopeError, RopePrecision,
-    RopeType, cos_sin, turns,
+    Frequencies, FrequencyRule, FrequencySource, MropeAxis, MropeLayout, MropeSections, RopeConfig, RopeError,
+    RopePrecision, RopeType, cos_sin, turns,
 };
 use serde_json::Value;
 
@@ -173,23 +173,50 @@ fn exact_precision_stays_exact() {
 fn multimodal_sections() {
     let chunked = MropeSections { sections: [2, 3, 1], layout: MropeLayout::Chunked };
     use MropeAxis::{Height as H, Time as T, Width as W};
-    assert_eq!(chunked.axes(), [T, T, H, H, H, W]);
+    assert_eq!(chunked.axes().unwrap(), [T, T, H, H, H, W]);
     let interleaved = MropeSections { sections: [4, 2, 2], layout: MropeLayout::Interleaved };
-    assert_eq!(interleaved.axes(), [T, H, W, T, H, W, T, T]);
+    assert_eq!(interleaved.axes().unwrap(), [T, H, W, T, H, W, T, T]);
+    for sections in [[usize::MAX, 0, 0], [usize::MAX, 2, 0], [1 << 40, 0, 0]] {
+        let error = MropeSections { sections, layout: MropeLayout::Chunked }.axes().unwrap_err();
+        assert!(matches!(&error, RopeError::InvalidValue { key, .. } if key == "mrope_section"), "{error}");
+    }
     // Whatever the sections are: nothing checks them before they meet frequencies.
     let wrong = |layout| MropeSections { sections: [1, usize::MAX, usize::MAX], layout };
     assert_eq!([0, 1, usize::MAX].map(|index| wrong(MropeLayout::Chunked).axis(index)), [T, H, H]);
     assert_eq!([0, 1, 2, 3].map(|index| wrong(MropeLayout::Interleaved).axis(index)), [T, H, W, T]);
     let rule = RopeConfig::default_rope(12, 1e4).frequencies(0).unwrap();
-    let (cos, sin) = rule.cos_sin_mrope(&[[3, 5, 7]], &chunked.axes(), RopePrecision::Hf).unwrap();
+    let (cos, sin) = rule.cos_sin_mrope(&[[3, 5, 7]], &chunked.axes().unwrap(), RopePrecision::Hf).unwrap();
     for (i, position) in [3, 3, 5, 5, 5, 7].into_iter().enumerate() {
         let (one_cos, one_sin) = rule.cos_sin(&[position], RopePrecision::Hf);
         assert_eq!((cos[i], sin[i]), (one_cos[i], one_sin[i]));
     }
     assert!(matches!(
-        rule.cos_sin_mrope(&[[0, 0, 0]], &chunked.axes()[1..], RopePrecision::Hf),
+        rule.cos_sin_mrope(&[[0, 0, 0]], &chunked.axes().unwrap()[1..], RopePrecision::Hf),
         Err(RopeError::ListLength { key: "mrope_section", expected: 6, found: 5 })
     ));
+}
+
+#[test]
+fn frequencies_made_by_hand_are_checked() {
+    let good = RopeConfig::default_rope(4, 1e4).frequencies(0).unwrap();
+    assert_eq!(good.frequencies(7).unwrap(), good);
+    let length = |frequencies: Frequencies| match frequencies.frequencies(0) {
+        Err(RopeError::ListLength { key, expected, found }) => (key, expected, found),
+        other => panic!("{other:?}"),
+    };
+    let none = Frequencies { inv_freq: vec![f32::NAN], inv_freq_f64: vec![], turns: vec![], ..good.clone() };
+    assert_eq!(length(none), ("inv_freq_f64", 1, 0));
+    assert_eq!(length(Frequencies { inv_freq_f64: vec![1.0; 3], ..good.clone() }), ("inv_freq_f64", 2, 3));
+    assert_eq!(length(Frequencies { turns: vec![1], ..good.clone() }), ("turns", 2, 1));
+    for (inv_freq, inv_freq_f64, shown) in [
+        (vec![1.0, f32::NAN], vec![1.0, 0.5], "`inv_freq[1]` is NaN"),
+        (vec![1.0, 0.5], vec![1.0, f64::NAN], "`inv_freq[1]` is NaN"),
+        (vec![1.0, f32::INFINITY], vec![1.0, 0.5], "`inv_freq[1]` is inf"),
+        (vec![1.0, f32::INFINITY], vec![1.0, 1e39], "`inv_freq[1]` is 1000000000000000000000000000000000000000"),
+    ] {
+        let error = Frequencies { inv_freq, inv_freq_f64, ..good.clone() }.frequencies(0).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{shown}: ")), "{error}");
+    }
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn three_ids_a_token_go_by_the_configurations_sections() {
 
     let config = RopeConfig::from_path(file.path()).unwrap();
     let tokens: Vec<[i64; 3]> = (0..5).map(|token| [0, 1, 2].map(|axis| ids[axis][token])).collect();
-    let axes = config.mrope().unwrap().axes();
+    let axes = config.mrope().unwrap().axes().unwrap();
     let (cos, sin) = config.frequencies(0).unwrap().cos_sin_mrope(&tokens, &axes, RopePrecision::Hf).unwrap();
     let [cos, sin] = [cos, sin].map(|table| Tensor::from_slice(&Device::cpu(), &table, [1, 5, 8]).unwrap());
     let tables = RopeAngles::Tables { cos: cos.view(), sin: sin.view() };

@@ -102,6 +102,16 @@ fn of_many_elements_those_at_the_edges() {
 }
 
 #[test]
+fn any_precision_is_a_text() {
+    let x = of(&[f32::from_bits(1), 1.5, f32::NAN, f32::MAX], &[4]);
+    let y = of(&[0.1_f32], &[1]);
+    let exact = (format!("{x:.149}"), format!("{y:.149}"));
+    assert!(exact.1.contains("0.100000001490116119384765625000"), "{}", exact.1);
+    assert_eq!((format!("{x:.150}"), format!("{y:.60000}")), exact);
+    assert_eq!((format!("{x:.65535}"), format!("{y:.65533}")), exact);
+}
+
+#[test]
 fn one_element_as_a_number() {
     let x = of(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2]);
     assert_eq!(x.select(0, 1).unwrap().select(0, 0).unwrap().item::<f32>().unwrap(), 3.0);

@@ -1,5 +1,7 @@
 //! `y[plane, row, column] = op(plane, row, column)`.
 
+use std::mem::MaybeUninit;
+
 use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{Element, GeneratorOp, TableOp, Word};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -58,13 +60,17 @@ where
 {
     let op = O::from_words(words);
     let y = y.cast::<E>();
+    // A short row does not pay for all of it.
+    let mut prepared = [const { MaybeUninit::uninit() }; BLOCK];
     let mut start = 0;
     while start < columns {
         let len = (columns - start).min(BLOCK as u32);
-        let mut common = [op.column(plane, start); BLOCK];
-        for (i, column) in common[..len as usize].iter_mut().enumerate() {
-            *column = op.column(plane, start + i as u32);
+        let block = &mut prepared[..len as usize];
+        for (i, column) in block.iter_mut().enumerate() {
+            column.write(op.column(plane, start + i as u32));
         }
+        // SAFETY: each is written just above.
+        let common = unsafe { block.assume_init_mut() };
         let write = |at: u32, i: usize, value: f32| {
             let place = (at - row) as usize * columns as usize + start as usize + i;
             // An f32 as the compute type, which for floats is one of the same bits.
@@ -72,7 +78,6 @@ where
             // SAFETY: the element lies in the rows given; the caller's contract.
             unsafe { y.add(place).write(value) };
         };
-        let common = &mut common[..len as usize];
         match size_of::<E>() {
             1 => in_runs(RUN, common, row, rows, |c, at| op.begin(c, at), |c, at| op.next(c, at), write),
             2 => {
@@ -128,16 +133,68 @@ pub(crate) unsafe fn run_generator(
     words: Words,
 ) {
     let y = Shared(y);
-    let each = (TASK / (columns as usize).max(1)).clamp(1, (rows as usize).max(1)) as u32;
-    let tasks = rows.div_ceil(each) as usize;
+    let Tasks { planes: together, rows: each } = Tasks::of(planes, rows, columns);
+    let in_a_plane = rows.div_ceil(each) as usize;
     let run = |task: usize| {
-        let (plane, row) = ((task / tasks) as u32, (task % tasks) as u32 * each);
-        let start = (plane as usize * rows as usize + row as usize) * columns as usize;
-        // SAFETY: the rows are inside the tensor, and no other task's; the caller's contract.
-        unsafe { op(y.at(start * size), plane, row, each.min(rows - row), columns, words) };
+        let (first, row) = ((task / in_a_plane) as u32 * together, (task % in_a_plane) as u32 * each);
+        for plane in first..first + together.min(planes - first) {
+            let start = (plane as usize * rows as usize + row as usize) * columns as usize;
+            // SAFETY: the rows are inside the tensor, and no other task's; the caller's contract.
+            unsafe { op(y.at(start * size), plane, row, each.min(rows - row), columns, words) };
+        }
     };
-    match planes as usize * tasks {
+    match planes.div_ceil(together) as usize * in_a_plane {
         1 => run(0),
         all => (0..all).into_par_iter().for_each(run),
+    }
+}
+
+/// What one task makes: rows of a plane, or where planes are small, several whole ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tasks {
+    planes: u32,
+    rows: u32,
+}
+
+impl Tasks {
+    fn of(planes: u32, rows: u32, columns: u32) -> Tasks {
+        let each = (TASK / (columns as usize).max(1)).clamp(1, (rows as usize).max(1)) as u32;
+        let plane = (rows as usize * columns as usize).max(1);
+        let planes = (TASK / plane).clamp(1, (planes as usize).max(1)) as u32;
+        Tasks { planes: if each < rows { 1 } else { planes }, rows: each }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three tasks, the last of them shorter.
+    #[test]
+    fn many_small_planes() {
+        let heads = 20_001;
+        let slopes = crate::ops::alibi_slopes(heads).unwrap();
+        let y = crate::ops::alibi(&crate::Device::cpu(), crate::DType::F32, heads, 2, false).unwrap();
+        let expected = slopes.iter().flat_map(|slope| [0.0, -slope, -slope, 0.0]);
+        assert!(y.to_vec::<f32>().unwrap().into_iter().eq(expected));
+    }
+
+    #[test]
+    fn a_task_has_enough_elements() {
+        let task = TASK as u32;
+        for (shape, planes, rows) in [
+            ([1 << 24, 1, 1], task, 1),
+            ([1 << 24, 2, 4], task / 8, 2),
+            ([3, 2, 4], 3, 2),
+            ([32, 4096, 4096], 1, task / 4096),
+            ([1, task, 1], 1, task),
+            ([1, 2 * task, 1], 1, task),
+            ([7, 1, u32::MAX], 1, 1),
+            ([0, 0, 0], 1, 1),
+            ([5, 0, 3], 5, 1),
+            ([5, 3, 0], 5, 3),
+        ] {
+            assert_eq!(Tasks::of(shape[0], shape[1], shape[2]), Tasks { planes, rows }, "{shape:?}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{GradientDef, MapDef, Operand};
+use crate::number::integer_range;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use pointwise_core::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
@@ -254,7 +255,8 @@ pub static MASKED_FILL: OpInfo = OpInfo {
 };
 
 /// A fill value as an element of type `dtype`, by PyTorch's rules: a float must be in the range if it is finite; an
-/// integer takes a float towards zero, u8 also -255 to -1, which wrap; bool is whether it is not 0.
+/// integer takes a float in its range, which is cut towards zero, u8 also the integers -255 to -1, which wrap; bool is
+/// whether it is not 0.
 fn fill_number(value: Number, dtype: DType) -> Result<Number> {
     let refuse = |why: String| ErrorKind::Parameter { name: "value", value: value.to_string(), why }.into();
     let info = ParamInfo { name: "value", default: 0.0 };
@@ -268,13 +270,12 @@ fn fill_number(value: Number, dtype: DType) -> Result<Number> {
         _ if dtype == DType::Bool => Number::Bool(value.to_f64(&info) != 0.0),
         Number::Int(low @ -255..=-1) if dtype == DType::U8 => Number::Int(low + 256),
         Number::Float(x) if dtype.is_int() => {
-            let cut = x.trunc();
+            let (low, high) = integer_range(dtype);
             // 2^63 is exact in f64, the largest i64 is not.
-            let limit = i64::MAX as f64;
-            if !(-limit..limit).contains(&cut) {
-                return Err(refuse(format!("{dtype} takes a finite number in its range")));
+            if !(x >= low as f64 && x <= high as f64 && x < i64::MAX as f64) {
+                return Err(refuse(format!("{dtype} takes a number from {low} to {high}, which is then cut")));
             }
-            Number::Int(cut as i64)
+            Number::Int(x as i64)
         }
         value => value,
     })
@@ -297,8 +298,8 @@ fn fill_value<'a>(value: Operand<'a>, dtype: DType, converted: &'a mut Option<Te
 }
 
 /// `mask ? value : x`, x and mask broadcast both ways; bits of x pass through. The value, a number or a tensor without
-/// dimensions, is converted to x's type. Of a number the type must hold what is left of it: floats infinities and NaN,
-/// and what is finite in their range; integers a number cut towards zero, u8 also -255 to -1, which wrap; bool any.
+/// dimensions, is converted to x's type. Of numbers floats take infinities and NaN, and what is finite in their range;
+/// integers a number in their range, cut towards zero, u8 also the integers -255 to -1, which wrap; bool any.
 ///
 /// # Errors
 /// A mask that is not bool, a value of dimensions or that the type cannot hold, and those of

@@ -273,13 +273,13 @@ pub(super) mod ops {
     /// ```
     ///
     /// # Errors
-    /// More than 2^31 heads.
+    /// More than 2^24 heads, which makes a list of 64 MiB.
     pub fn alibi_slopes(num_heads: usize) -> Result<Vec<f32>> {
         let heads =
-            u32::try_from(num_heads).ok().filter(|&heads| heads <= 1 << 31).ok_or_else(|| ErrorKind::Parameter {
+            u32::try_from(num_heads).ok().filter(|&heads| heads <= 1 << 24).ok_or_else(|| ErrorKind::Parameter {
                 name: "num_heads",
                 value: num_heads.to_string(),
-                why: "must be at most 2^31".to_owned(),
+                why: "must be at most 2^24 for a list of slopes".to_owned(),
             })?;
         Ok((0..heads).filter_map(|head| alibi_slope(heads, head)).map(|slope| slope as f32).collect())
     }

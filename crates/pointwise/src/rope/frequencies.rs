@@ -53,11 +53,19 @@ impl Frequencies {
         if self.inv_freq.is_empty() {
             return Err(RopeError::invalid("inv_freq", "empty", "give at least one frequency"));
         }
-        let pairs = self.inv_freq.iter().zip(&self.inv_freq_f64);
-        let finite = |(rounded, exact): (&f32, &f64)| rounded.is_finite() && exact.is_finite();
-        if let Some(at) = pairs.map(finite).position(|finite| !finite) {
-            let name = format!("inv_freq[{at}]");
-            return Err(RopeError::invalid(&name, self.inv_freq_f64[at], "every frequency must be finite in f32"));
+        let expected = self.inv_freq.len();
+        for (key, found) in [("inv_freq_f64", self.inv_freq_f64.len()), ("turns", self.turns.len())] {
+            if found != expected {
+                return Err(RopeError::ListLength { key, expected, found });
+            }
+        }
+        for (at, (rounded, exact)) in self.inv_freq.iter().zip(&self.inv_freq_f64).enumerate() {
+            // The one that is at fault: the exact one where the other follows from it.
+            let shown = if (*exact as f32).is_finite() { f64::from(*rounded) } else { *exact };
+            if !(rounded.is_finite() && exact.is_finite()) {
+                let name = format!("inv_freq[{at}]");
+                return Err(RopeError::invalid(&name, shown, "every frequency must be finite in f32"));
+            }
         }
         // Kernels have it in f32.
         let factor = self.attention_factor as f32;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::hf_defaults::{self, Defaults, Local, Mrope};
 use super::hf_keys::{Keys, Object, boolean, list, number, present, to_whole, whole};
 use super::{MropeLayout, RopeConfig, RopeError, RopeType};
+use crate::files::read_small;
 
 impl RopeConfig {
     /// Reads a model's `config.json` text; for models with one set of parameters.
@@ -71,8 +72,9 @@ impl RopeConfig {
 }
 
 fn load(path: &Path) -> Result<String, RopeError> {
-    std::fs::read_to_string(path)
-        .map_err(|error| RopeError::Io { path: path.display().to_string(), message: error.to_string() })
+    let failed = |message: String| RopeError::Io { path: path.display().to_string(), message };
+    let bytes = read_small(path).map_err(|error| failed(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
 }
 
 fn parse(text: &str) -> Result<Object, RopeError> {

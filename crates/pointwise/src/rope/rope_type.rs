@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::RopeError;
+use super::{RopeError, validate};
 
 /// How the frequencies are scaled, by HF's names (`rope_type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -131,7 +131,17 @@ impl MropeSections {
     }
 
     /// The axis of each frequency in order; as many as the sections sum to.
-    pub fn axes(&self) -> Vec<MropeAxis> {
-        (0..self.sections.iter().sum()).map(|index| self.axis(index)).collect()
+    ///
+    /// # Errors
+    /// [`RopeError::InvalidValue`] if that is more than heads have pairs.
+    pub fn axes(&self) -> Result<Vec<MropeAxis>, RopeError> {
+        let most = validate::MOST_LANES / 2;
+        match self.sections.iter().try_fold(0_usize, |sum, section| sum.checked_add(*section)) {
+            Some(pairs) if pairs <= most => Ok((0..pairs).map(|index| self.axis(index)).collect()),
+            _ => {
+                let expected = format!("sections sum to rotary_dim / 2, which is at most {most}");
+                Err(RopeError::invalid("mrope_section", format!("{:?}", self.sections), &expected))
+            }
+        }
     }
 }

@@ -15,11 +15,13 @@ const EDGE: usize = 3;
 const LINE: usize = 80;
 /// Digits behind the point, where no precision is asked for.
 const DIGITS: usize = 4;
+/// The most of them: every f32, and so every element, is exact with so many. Formatting panics from 2^16 - 2 on.
+const MOST_DIGITS: usize = 149;
 const START: &str = "tensor(";
 
 /// The elements, and type, shape and device behind them. Of more than 1,000 elements the first and last three along
-/// each dimension, and dots. Floats have four digits behind the point, or as many as the precision says (`{:.7}`), with
-/// an exponent where they span more than three decades, as in PyTorch.
+/// each dimension, and dots. Floats have four digits behind the point, or as many as the precision says (`{:.7}`), but
+/// at most 149, with which all are exact; with an exponent where they span more than three decades, as in PyTorch.
 ///
 /// Reading a GPU's elements waits for the work that writes them. If that fails, the reason is in their place.
 ///
@@ -53,7 +55,7 @@ impl fmt::Display for TensorView<'_> {
             Err(error) => write!(f, "cannot be read: {error}")?,
             Ok(_) if self.numel() == 0 => f.write_str("[]")?,
             Ok(cells) => {
-                let texts = texts(&cells, f.precision().unwrap_or(DIGITS));
+                let texts = texts(&cells, f.precision().unwrap_or(DIGITS).min(MOST_DIGITS));
                 let width = texts.iter().map(String::len).max().unwrap_or(0);
                 let mut writer = Writer { out: f, cells: texts.iter(), width, shortened };
                 writer.dimension(self.shape().dims(), START.len())?;

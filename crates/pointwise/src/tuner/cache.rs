@@ -25,6 +25,7 @@ use serde_json::{Map, Value, json};
 use super::{Choice, Key, Lies, Place};
 use crate::Strategy;
 use crate::cuda::DeviceInfo;
+use crate::files::{check_regular, read_small};
 use crate::kernel::MAX_STEPS as MAX_VECTORS;
 
 /// The environment variable with the folder of the cache.
@@ -84,7 +85,7 @@ pub(super) fn read(file: &Path) -> (HashMap<Key, Choice>, Vec<String>) {
 /// It is there, but cannot be read.
 fn contents(file: &Path) -> io::Result<(Value, Vec<String>)> {
     let nothing = || json!({});
-    let text = match fs::read(file) {
+    let text = match read_small(file) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok((nothing(), Vec::new())),
         Err(error) => return Err(error),
@@ -114,7 +115,12 @@ pub(super) fn write(file: &Path, key: &Key, choice: &Choice, info: &DeviceInfo) 
 fn try_write(file: &Path, device: &str, entry: &str, choice: &Choice) -> io::Result<Vec<String>> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let lock = File::options().create(true).append(true).open(beside(file, "lock"))?;
+    let lock = beside(file, "lock");
+    match check_regular(&lock) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let lock = File::options().create(true).append(true).open(lock)?;
     match lock.lock() {
         // A file system without locks: at worst another process's entry of the same moment is lost, and measured again.
         Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error),

@@ -1,0 +1,62 @@
+//! Reading of small files that a user names: no pipe that waits for a writer, no device without an end.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _};
+use std::path::Path;
+
+/// Bytes of the largest file that is read: configurations and measurements have far fewer.
+const MOST: u64 = 16 << 20;
+
+/// The bytes of a regular file.
+///
+/// # Errors
+/// Anything else than a regular file, one of more than 16 MiB, and those of the file system.
+pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    check_regular(path)?;
+    let mut bytes = Vec::new();
+    // Its length says nothing of a file that grows, nor of those of /proc.
+    File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {} MiB", MOST >> 20)));
+    }
+    Ok(bytes)
+}
+
+/// Refuses what is there, but no regular file: to open a pipe waits for its other end.
+///
+/// # Errors
+/// A directory, a pipe or a device; nothing there.
+pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    match metadata.is_file() {
+        true => Ok(()),
+        false if metadata.is_dir() => Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory")),
+        false => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused() {
+        let path = std::env::temp_dir().join(format!("pointwise-large-{}", std::process::id()));
+        let file = File::create(&path).unwrap();
+        // A hole: it takes no room.
+        let outcomes = [MOST, MOST + 1].map(|size| {
+            file.set_len(size).unwrap();
+            read_small(&path).map(|bytes| bytes.len() as u64).map_err(|error| error.kind())
+        });
+        fs::remove_file(&path).unwrap();
+        assert_eq!(outcomes, [Ok(MOST), Err(ErrorKind::FileTooLarge)]);
+    }
+
+    #[test]
+    fn only_files_are_read() {
+        assert_eq!(read_small(&std::env::temp_dir()).unwrap_err().kind(), ErrorKind::IsADirectory);
+        if cfg!(unix) {
+            assert_eq!(read_small(Path::new("/dev/zero")).unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+    }
+}
