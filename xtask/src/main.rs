@@ -27,9 +27,15 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Install what is missing, build and assemble the PTX, run every test
-    Test,
+    Test {
+        #[command(flatten)]
+        install: Install,
+    },
     /// Compile the family's kernels, check the PTX, assemble it with ptxas where there is one
-    BuildPtx,
+    BuildPtx {
+        #[command(flatten)]
+        install: Install,
+    },
     /// Say which tools are there and what to do about the others
     Doctor,
     /// Gather test programs, command and benchmarks in `bundle/`, for a machine with nothing but a driver
@@ -48,6 +54,20 @@ enum Command {
     Package,
 }
 
+/// For commands that may install something.
+#[derive(clap::Args)]
+struct Install {
+    /// Install what is missing without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Install {
+    fn consent(&self) -> setup::Consent {
+        if self.yes { setup::Consent::Given } else { setup::Consent::Ask }
+    }
+}
+
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
@@ -61,8 +81,8 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     match Arguments::parse().command {
-        Command::Test => test::run_all(),
-        Command::BuildPtx => build_ptx::run(),
+        Command::Test { install } => test::run_all(install.consent()),
+        Command::BuildPtx { install } => build_ptx::run(install.consent()),
         Command::Doctor => {
             println!("{}", pointwise_build::doctor::report());
             Ok(())

@@ -7,10 +7,10 @@ use anyhow::Result;
 use crate::shell::{cargo, run};
 use crate::{build_ptx, cpu_loops, setup};
 
-pub(crate) fn run_all() -> Result<()> {
+pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     let start = Instant::now();
-    setup::device_toolchain()?;
-    build_ptx::run()?;
+    setup::device_toolchain(consent)?;
+    build_ptx::run(consent)?;
     run(cargo().args(["test", "--workspace"]).env("POINTWISE_KERNELS", "required"))?;
     for example in ["custom-op", "fused-op"] {
         run(cargo().args(["test", "--manifest-path", &format!("examples/{example}/Cargo.toml")]))?;
