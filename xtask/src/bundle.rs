@@ -121,7 +121,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("pointwise-bundle-{}", std::process::id()));
         copy_peers(&folder).unwrap();
         for name in
-            ["compare.py", "script.py", "peers.py", "timing.py", "rows.py", "torch_accuracy.py", "workloads.csv"]
+            ["compare.py", "script.py", "peers.py", "agree.py", "runs.py", "timing.py", "rows.py", "torch_accuracy.py", "workloads.csv"]
         {
             assert!(folder.join(name).is_file(), "{name}");
         }
