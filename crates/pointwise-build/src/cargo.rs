@@ -222,6 +222,8 @@ pub(crate) fn lock(toolchain: &Toolchain, kernel_crate: &Path, limits: Limits) -
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         clean_environment(&mut command);
         command.current_dir(kernel_crate).env("RUSTC", &toolchain.rustc).args(["metadata", "--format-version=1"]);
+        // Without it, cargo downloads what other systems alone need.
+        command.args(["--filter-platform", TARGET]);
         command.args(offline.then_some("--offline")).args(limits.locked.then_some("--locked"));
         capture(&mut command).ok().filter(|(status, ..)| status.success()).map(|(_, messages, _)| messages)
     };
