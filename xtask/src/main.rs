@@ -6,6 +6,7 @@ mod compare;
 mod cpu_loops;
 #[path = "../../crates/pointwise/build/family.rs"]
 mod family;
+mod licences;
 mod package;
 mod setup;
 mod shell;
@@ -50,6 +51,8 @@ enum Command {
     CpuLoops,
     /// Build a user's programs with and without the kernels, from nothing; say how large they are and how long it took
     Sizes,
+    /// Check that every dependency has a licence of the list
+    Licences,
     /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
     Package,
 }
@@ -91,6 +94,7 @@ fn run() -> Result<()> {
         Command::Compare { arguments } => compare::run(&arguments),
         Command::CpuLoops => cpu_loops::check(),
         Command::Sizes => sizes::run(),
+        Command::Licences => licences::check(),
         Command::Package => package::run(),
     }
 }
