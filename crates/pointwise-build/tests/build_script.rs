@@ -14,7 +14,8 @@ const FIXTURE: &str = "POINTWISE_TEST_KERNELS";
 #[test]
 fn build_script() {
     if let Some(kernels) = std::env::var_os(FIXTURE) {
-        Kernels::new(PathBuf::from(kernels)).build();
+        // In these directories `core` is compiled already, for the family's kernels or for other tests.
+        Kernels::new(PathBuf::from(kernels)).target_dir(Path::new(env!("CARGO_TARGET_TMPDIR")).join("../ptx")).build();
     }
 }
 
@@ -23,17 +24,11 @@ struct Package(PathBuf);
 impl Package {
     fn new(name: &str) -> Package {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("package-{name}"));
-        fs::create_dir_all(folder.join("out")).unwrap();
-        for left in ["prebuilt", "kernels"] {
+        fs::create_dir_all(&folder).unwrap();
+        for left in ["prebuilt", "kernels", "out"] {
             let _ = fs::remove_dir_all(folder.join(left));
         }
-        // But what cargo compiled there stays: `core` takes its time.
-        for left in fs::read_dir(folder.join("out")).unwrap() {
-            let left = left.unwrap().path();
-            if left.is_file() {
-                fs::remove_file(left).unwrap();
-            }
-        }
+        fs::create_dir(folder.join("out")).unwrap();
         Package(folder)
     }
 
