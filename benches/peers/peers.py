@@ -8,14 +8,15 @@ Peers: `torch` (eager), `inductor` (torch.compile), `triton` (kernels written by
 where they can be imported `liger` and `flashinfer`. TileOPs is not timed: workloads.csv has its published times. RE is
 matched with the whole name. Workers compile their rows side by side, then time them one at a time, all peers of a row
 on the same inputs; `timing.py` says how. `--clock cupti` adds busy times when all times by events are there. At the
-budget's end what was not reached is said. `--check` times nothing: it compares every peer's result with eager PyTorch's
-on small shapes.
+budget's end what was not reached is said. Before a peer is timed on a row, its result there is compared with eager
+PyTorch's: one that differs (`agree.py`) has no time but an error, and is printed. `--check` times nothing: it compares
+every peer's result on small shapes.
 
 FILE gets JSON lines: first {"meta": ...}, then one object a measurement:
 {"row": index of the csv's data row or "large/OP/DTYPE", "op", "dtype", "peer", "cold_us", "p10_us", "p90_us",
 "warm_us", "note"}, and of calls of less than 4 MiB "host_us" and "graph_us" (or why there is none: "no_graph"), where a
 peer that failed has no times but an "error"; then, with busy times, a second one
-{"row", "peer", "busy_us", "busy_p10_us", "busy_p90_us", "kernels"}; last {"end": {"seconds", "unreached"}}.
+{"row", "peer", "busy_us", "busy_p10_us", "busy_p90_us", "kernels"}; last {"end": {"seconds", "wrong", "unreached"}}.
 """
 import json
 import multiprocessing
@@ -28,6 +29,7 @@ import tempfile
 import time
 import traceback
 
+import agree
 import script
 
 PEERS = ("torch", "inductor", "triton", "cupy", "liger", "flashinfer")
@@ -141,6 +143,7 @@ def work(share, options, lock, messages, begins, compile_until, time_until):
                 continue
             timer = timer or timing().Timer()
             tensors = rows.inputs(row, "cuda")
+            want = expected(peers, row, tensors)
             for name in peers.names:
                 line = {"row": row.key, "op": row.op, "dtype": row.dtype, "peer": name}
                 try:
@@ -155,6 +158,9 @@ def work(share, options, lock, messages, begins, compile_until, time_until):
                     best = 0
                     if len(calls[0]) > 1:
                         best = min(range(len(calls[0])), key=lambda at: timer.times(calls[0][at], 7, True)[3])
+                    if name != "torch" and (wrong := difference(row, tensors, want, calls[0][best], calls[1])):
+                        messages.put(("wrong", None, f"{row.key} {row.op} {row.dtype} {row.shapes} {name}: {wrong}"))
+                        raise RuntimeError(wrong)
                     line |= timer.measure(calls[0][best])
                     if row.is_short():
                         line |= short_call(timer, name, calls[0][best], line["cold_us"])
@@ -165,7 +171,7 @@ def work(share, options, lock, messages, begins, compile_until, time_until):
                     line["error"] = f"{type(error).__name__}: {error}"[:500]
                 messages.put(("line", None, line))
                 calls = None
-            del tensors
+            del tensors, want
             if options.clock == "events":
                 peers.compiled.pop(row.key, None)
             torch.cuda.empty_cache()
@@ -192,6 +198,37 @@ def work(share, options, lock, messages, begins, compile_until, time_until):
             del tensors
             peers.compiled.pop(row.key, None)
             torch.cuda.empty_cache()
+
+
+def expected(peers, row, tensors):
+    """Eager PyTorch's result, or why there is none as text."""
+    try:
+        return peers.calls(row, tensors, "torch")[0][0]()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:300]
+
+
+def difference(row, tensors, want, call, result):
+    """What is wrong with the result of a call, which is `result` or else what it returns; None if nothing is."""
+    if isinstance(want, str):
+        return f"cannot be compared, PyTorch failed: {want}"
+    if result is not None:
+        agree.spoil(result, want)
+    # CuPy launches on a stream of its own.
+    synchronize(want)
+    got = call()
+    synchronize(want)
+    got = result if result is not None else got
+    if isinstance(got, tuple):  # Liger's q and k
+        got = torch.cat([part.transpose(1, 2) for part in got], dim=2)
+    if row.op == "dropout":
+        return agree.dropped(got, tensors[0], row.number("p", 0.5), row.dtype)
+    return agree.compare(got, want, row.op, row.dtype)
+
+
+def synchronize(tensor):
+    if tensor.is_cuda:
+        torch.cuda.synchronize()
 
 
 def short_call(timer, name, call, us):
@@ -273,7 +310,7 @@ def run(options, found):
     context = multiprocessing.get_context("spawn")
     messages, lock = context.Queue(), context.Lock()
     begins = {"timing": context.Event(), "busy": context.Event()}
-    unreached, failed, ready, timed, compiled = [], 0, 0, 0, 0
+    unreached, failed, ready, timed, compiled, wrong = [], 0, 0, 0, 0, 0
     with open(options.out, "w") as out:
 
         def write(value):
@@ -323,6 +360,9 @@ def run(options, found):
             if kind == "line":
                 write(value)
                 lines += 1
+            elif kind == "wrong":
+                wrong += 1
+                print(value, flush=True)
             elif kind == "compiled":
                 compiled += 1
             elif kind == "unreached":
@@ -351,8 +391,8 @@ def run(options, found):
         for process in processes:
             process.terminate()
         seconds = round(time.time() - begin, 1)
-        write({"end": {"seconds": seconds, "failed_workers": failed, "unreached": unreached}})
-    print(f"{lines} lines in {seconds} s; {failed} workers failed; not reached: {unreached or 'nothing'}")
+        write({"end": {"seconds": seconds, "failed_workers": failed, "wrong": wrong, "unreached": unreached}})
+    print(f"{lines} lines in {seconds} s; {failed} workers failed; {wrong} results not PyTorch's, without a time; not reached: {unreached or 'nothing'}")
     return 1 if failed else 0
 
 
@@ -384,21 +424,10 @@ def check(options, found):
                     if calls is None:
                         continue
                     for call in calls[0]:
-                        got = call()
-                        got = calls[1] if calls[1] is not None else got
-                        if isinstance(got, tuple):  # Liger's q and k
-                            got = torch.cat([part.transpose(1, 2) for part in got], dim=2)
                         compared += 1
-                        if row.op == "dropout":
-                            right = abs((got == 0).float().mean().item() - 0.5) < 0.05
-                        elif name == "liger" and row.op.startswith("rope"):
-                            right = got.shape == want.shape  # in place: a second call would rotate again
-                        else:
-                            near = 1e-5 if row.dtype == "f32" else 2e-2
-                            right = torch.allclose(got.double(), want.double(), near, near, equal_nan=True)
-                        if not right:
+                        if why := difference(row, tensors, want, call, calls[1]):
                             wrong += 1
-                            print(f"{row.key} {row.op} {row.dtype} {row.shapes} {name}: another result", flush=True)
+                            print(f"{row.key} {row.op} {row.dtype} {row.shapes} {name}: {why}", flush=True)
                 except Exception as error:
                     wrong += 1
                     why = f"{type(error).__name__}: {error}"[:500]

@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
+from runs import kept as broadcast
+
 ACTIVATIONS = ("exp", "silu", "gelu", "gelu_tanh", "sigmoid", "tanh", "relu", "copy")
 BINARY = ("add", "mul", "div", "maximum")
 # Block size and warps.
@@ -40,12 +42,14 @@ def unary(x, y, n, OP: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def binary(a, b, y, n, INNER: tl.constexpr, COLS: tl.constexpr, OP: tl.constexpr, BLOCK: tl.constexpr):
-    """`b` is as `a` where COLS is 0; else element i takes b[i / INNER % COLS]."""
+def binary(a, b, y, n, INNER_A: tl.constexpr, COLS_A: tl.constexpr, INNER_B: tl.constexpr, COLS_B: tl.constexpr,
+           OP: tl.constexpr, BLOCK: tl.constexpr):
+    """An operand is as the result where its COLS is 0; else result i takes its element i / INNER % COLS."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     keep = at < n
-    from_b = at if COLS == 0 else at // INNER % COLS
-    left = tl.load(a + at, mask=keep).to(tl.float32)
+    from_a = at if COLS_A == 0 else at // INNER_A % COLS_A
+    from_b = at if COLS_B == 0 else at // INNER_B % COLS_B
+    left = tl.load(a + from_a, mask=keep).to(tl.float32)
     right = tl.load(b + from_b, mask=keep).to(tl.float32)
     if OP == "add":
         value = left + right
@@ -103,11 +107,13 @@ def choices(row, tensors):
         launch = lambda grid, block, warps: unary[grid](x, result, count, OP=row.op, BLOCK=block, num_warps=warps)
     elif row.op in BINARY and row.dtype in ("f32", "f16", "bf16"):
         other = tensors[1]
-        result = torch.empty_like(x)
-        count = x.numel()
-        inner, cols = broadcast(tuple(x.shape), tuple(other.shape))
+        # Of both: in an outer product each operand lacks what the other has.
+        result = torch.empty(torch.broadcast_shapes(x.shape, other.shape), dtype=x.dtype, device=x.device)
+        count = result.numel()
+        (inner_a, cols_a), (inner_b, cols_b) = (broadcast(tuple(result.shape), tuple(of.shape)) for of in (x, other))
         launch = lambda grid, block, warps: binary[grid](
-            x, other, result, count, INNER=inner, COLS=cols, OP=row.op, BLOCK=block, num_warps=warps)
+            x, other, result, count, INNER_A=inner_a, COLS_A=cols_a, INNER_B=inner_b, COLS_B=cols_b, OP=row.op,
+            BLOCK=block, num_warps=warps)
     elif row.op == "silu_and_mul":
         result = torch.empty((*x.shape[:-1], x.shape[-1] // 2), dtype=x.dtype, device=x.device)
         count = result.numel()
@@ -137,16 +143,3 @@ def choices(row, tensors):
         return lambda: launch(grid, block, warps)
 
     return [choice(*config) for config in CONFIGS], result
-
-
-def broadcast(a, b):
-    """INNER and COLS for `b` broadcast to `a`, of which one run of dimensions is kept."""
-    if a == b:
-        return 1, 0
-    b = (1,) * (len(a) - len(b)) + b
-    kept = [i for i, size in enumerate(b) if size != 1]
-    assert len(kept) == 1, f"no kernel for {b} broadcast to {a}"
-    inner = 1
-    for size in a[kept[0] + 1:]:
-        inner *= size
-    return inner, b[kept[0]]

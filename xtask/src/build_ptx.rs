@@ -13,7 +13,7 @@ use crate::shell::root;
 /// What the PTX is assembled for: its own targets, and a newer one that takes that of sm_90.
 const ASSEMBLE: [u32; 3] = [80, 90, 100];
 
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(consent: setup::Consent) -> Result<()> {
     let start = Instant::now();
     let artifacts = family::kernels(root().join("gpu-kernels")).target_dir(target().join("ptx")).compile()?;
     let folder = target().join("ptx-embedded");
@@ -30,7 +30,7 @@ pub(crate) fn run() -> Result<()> {
         megabytes(size(&folder)?),
         start.elapsed().as_secs_f64(),
     );
-    match setup::assembler() {
+    match setup::assembler(consent) {
         Some(ptxas) => assemble(&artifacts, &ptxas),
         None => Ok(()),
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::licences;
 use crate::shell::{cargo, output, root};
 
 /// Folder of the bundle, ignored by git.
@@ -29,6 +30,7 @@ chain       calls that follow one another, in a stream and in a graph: ./chain [
 first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16
 cpu         the CPU executor on one thread and two: CRITERION_HOME=criterion ./cpu --bench [FILTER]
 pointwise   the command; ./pointwise bench --set all --json ours.json times every op beside a copy
+THIRD-PARTY-NOTICES  the licences of other people's code in these programs
 peers       PyTorch, Triton and others: python3 peers/compare.py times ./pointwise and them, and joins both in compare/;
             python3 peers/torch_accuracy.py --json torch.json says how accurate PyTorch is
 ";
@@ -39,7 +41,7 @@ const WORKLOADS: &str = "crates/pointwise-cli/src/bench/workloads.csv";
 
 pub(crate) fn run() -> Result<()> {
     // The example is a workspace of its own; in the same folder for what is built it shares the compiled kernels.
-    let example = ["--manifest-path", "examples/fused-op/Cargo.toml", "--target-dir"];
+    let example = ["--manifest-path", "examples/Cargo.toml", "-p", "fused-op", "--target-dir"];
     let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let target_dir = target_dir.to_string_lossy();
     let tests = ["matrix", "special", "rope", "graphs", "golden"].map(|name| ["--test", name]).concat();
@@ -78,6 +80,8 @@ pub(crate) fn run() -> Result<()> {
         println!("{}", target.display());
     }
     fs::write(folder.join("README"), README)?;
+    // A bundle is handed on, and with it the code of others.
+    fs::write(folder.join(licences::FILE), licences::notices("", &["pointwise-cli", "tests", "benches"], true)?)?;
     copy_peers(&folder.join("peers"))?;
     println!("{:.1} MB", total as f64 / 1e6);
     Ok(())
@@ -120,9 +124,17 @@ mod tests {
     fn scripts_lie_beside_their_rows() {
         let folder = std::env::temp_dir().join(format!("pointwise-bundle-{}", std::process::id()));
         copy_peers(&folder).unwrap();
-        for name in
-            ["compare.py", "script.py", "peers.py", "timing.py", "rows.py", "torch_accuracy.py", "workloads.csv"]
-        {
+        for name in [
+            "compare.py",
+            "script.py",
+            "peers.py",
+            "agree.py",
+            "runs.py",
+            "timing.py",
+            "rows.py",
+            "torch_accuracy.py",
+            "workloads.csv",
+        ] {
             assert!(folder.join(name).is_file(), "{name}");
         }
         fs::remove_dir_all(&folder).unwrap();

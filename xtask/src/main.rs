@@ -6,6 +6,7 @@ mod compare;
 mod cpu_loops;
 #[path = "../../crates/pointwise/build/family.rs"]
 mod family;
+mod licences;
 mod package;
 mod setup;
 mod shell;
@@ -27,9 +28,15 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Install what is missing, build and assemble the PTX, run every test
-    Test,
+    Test {
+        #[command(flatten)]
+        install: Install,
+    },
     /// Compile the family's kernels, check the PTX, assemble it with ptxas where there is one
-    BuildPtx,
+    BuildPtx {
+        #[command(flatten)]
+        install: Install,
+    },
     /// Say which tools are there and what to do about the others
     Doctor,
     /// Gather test programs, command and benchmarks in `bundle/`, for a machine with nothing but a driver
@@ -44,8 +51,24 @@ enum Command {
     CpuLoops,
     /// Build a user's programs with and without the kernels, from nothing; say how large they are and how long it took
     Sizes,
+    /// Check that every dependency has a licence of the list
+    Licences,
     /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
     Package,
+}
+
+/// For commands that may install something.
+#[derive(clap::Args)]
+struct Install {
+    /// Install what is missing without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Install {
+    fn consent(&self) -> setup::Consent {
+        if self.yes { setup::Consent::Given } else { setup::Consent::Ask }
+    }
 }
 
 fn main() -> ExitCode {
@@ -61,8 +84,8 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     match Arguments::parse().command {
-        Command::Test => test::run_all(),
-        Command::BuildPtx => build_ptx::run(),
+        Command::Test { install } => test::run_all(install.consent()),
+        Command::BuildPtx { install } => build_ptx::run(install.consent()),
         Command::Doctor => {
             println!("{}", pointwise_build::doctor::report());
             Ok(())
@@ -71,6 +94,7 @@ fn run() -> Result<()> {
         Command::Compare { arguments } => compare::run(&arguments),
         Command::CpuLoops => cpu_loops::check(),
         Command::Sizes => sizes::run(),
+        Command::Licences => licences::check(),
         Command::Package => package::run(),
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use pointwise_build::toolchain;
 
 use crate::shell::{cargo, root, run as run_command};
-use crate::{build_ptx, family};
+use crate::{build_ptx, family, licences};
 
 /// What is published, each after those it depends on.
 const CRATES: [&str; 5] = ["pointwise-core", "pointwise-device", "pointwise-build", "pointwise", "pointwise-cli"];
@@ -68,6 +68,16 @@ fn package(work: &Path, dist: &Path) -> Result<()> {
             copy(&root().join(licence), &folder.join(licence))?;
         }
     }
+    // For whoever hands the built command on. The package itself is source, without anybody else's code.
+    write(
+        &stage.join("crates/pointwise-cli").join(licences::FILE),
+        &licences::notices("", &["pointwise-cli"], false)?,
+    )?;
+    // The PTX in this one has code of the packages that the kernels use.
+    write(
+        &stage.join("crates/pointwise").join(licences::FILE),
+        &licences::notices("gpu-kernels", &["gpu-kernels"], false)?,
+    )?;
     copy(&root().join("Cargo.lock"), &stage.join("Cargo.lock"))?;
     let manifest = read(&root().join("Cargo.toml"))?;
     let is_published = |line: &&str| !UNPUBLISHED.iter().any(|name| line.trim() == format!("\"{name}\","));
@@ -103,7 +113,8 @@ fn try_out(folder: &Path, dist: &Path) -> Result<()> {
         run_command(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(folder))?;
         // A package unpacks to a folder of its own name: NAME-VERSION.
         let unpacked = file.file_stem().unwrap_or_default().to_string_lossy();
-        for licence in LICENCES {
+        let notices = ["pointwise", "pointwise-cli"].contains(&name).then_some(licences::FILE);
+        for licence in LICENCES.into_iter().chain(notices) {
             read(&folder.join(&*unpacked).join(licence))?;
         }
         dependencies += &format!("{name} = {:?}\n", unpacked.trim_start_matches(name).trim_start_matches('-'));

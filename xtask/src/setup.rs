@@ -1,7 +1,9 @@
-//! Installing what the tests need and a fresh machine lacks: a compiler for device code, and ptxas.
+//! Installing what the tests need and a fresh machine lacks: a compiler for device code, and ptxas. What is installed is
+//! said first; at a terminal a person is asked.
 
 use std::env;
 use std::fs;
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,8 +12,64 @@ use pointwise_build::{Error, ptxas, toolchain};
 
 use crate::shell::{root, run};
 
+/// Debian's packages with a compiler for device code.
+const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
+
+/// Version and hashes of the wheel with ptxas, as pip reads them.
+const WHEEL: &str = include_str!("../ptxas.txt");
+
+/// Who is asked before something is installed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Consent {
+    /// A person at a terminal. Without a terminal, the system is changed by root alone.
+    Ask,
+    /// Nobody: `--yes`.
+    Given,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Go,
+    AskFirst,
+    /// There is nobody to ask, and it takes rights that the caller does not have.
+    Refuse,
+}
+
+impl Consent {
+    /// Whether to go on. `needs_sudo`: it takes another user's rights.
+    fn answer(self, is_terminal: bool, needs_sudo: bool) -> Answer {
+        match self {
+            Consent::Given => Answer::Go,
+            Consent::Ask if is_terminal => Answer::AskFirst,
+            Consent::Ask if needs_sudo => Answer::Refuse,
+            Consent::Ask => Answer::Go,
+        }
+    }
+
+    /// Says what is to be installed, and asks where somebody is there to answer.
+    fn to(self, what: &str, needs_sudo: bool) -> Result<()> {
+        println!("to be installed: {what}");
+        let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+        match self.answer(is_terminal, needs_sudo) {
+            Answer::Go => Ok(()),
+            Answer::Refuse => bail!("that takes root's rights, and there is no terminal to ask at: give --yes"),
+            Answer::AskFirst => {
+                print!("go on? [y/N] ");
+                io::stdout().flush()?;
+                let mut line = String::new();
+                io::stdin().read_line(&mut line)?;
+                if is_yes(&line) { Ok(()) } else { bail!("not installed") }
+            }
+        }
+    }
+}
+
+fn is_yes(line: &str) -> bool {
+    matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
 /// A compiler for device code: found, or installed with Debian's package manager.
-pub(crate) fn device_toolchain() -> Result<()> {
+pub(crate) fn device_toolchain(consent: Consent) -> Result<()> {
     match toolchain::find() {
         Ok(found) => {
             println!("device compiler: {found}");
@@ -25,16 +83,17 @@ pub(crate) fn device_toolchain() -> Result<()> {
     if !Path::new("/usr/bin/apt-get").is_file() {
         bail!("there is no apt-get here to install one with; see above for what to install");
     }
-    println!("installing Debian's rustc-web and rust-web-src");
-    apt(&["update", "-qq"])?;
-    apt(&["install", "-y", "-qq", "--no-install-recommends", "rustc-web", "rust-web-src"])?;
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    let by = if is_root { "apt-get" } else { "sudo apt-get" };
+    consent.to(&format!("Debian's packages {} (by {by})", PACKAGES.join(" and ")), !is_root)?;
+    apt(is_root, &["update", "-qq"])?;
+    apt(is_root, &[&["install", "-y", "-qq", "--no-install-recommends"], &PACKAGES[..]].concat())?;
     println!("device compiler: {}", toolchain::find()?);
     Ok(())
 }
 
 /// `apt-get`, as root: by `sudo` for anybody else.
-fn apt(arguments: &[&str]) -> Result<()> {
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+fn apt(is_root: bool, arguments: &[&str]) -> Result<()> {
     let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
     if !is_root {
         command.arg("apt-get");
@@ -42,21 +101,24 @@ fn apt(arguments: &[&str]) -> Result<()> {
     run(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
-/// ptxas: found, or taken from PyPI's `nvidia-cuda-nvcc`. Without Python or network there is none, and the PTX stays
-/// unassembled.
-pub(crate) fn assembler() -> Option<ptxas::Ptxas> {
+/// ptxas: found, or taken from PyPI's `nvidia-cuda-nvcc`. Without Python, network or consent there is none, and the PTX
+/// stays unassembled.
+pub(crate) fn assembler(consent: Consent) -> Option<ptxas::Ptxas> {
     if let Ok(found) = ptxas::find() {
         return Some(found);
     }
-    let folder = root().join("target/ptxas");
-    let binary = Path::new("nvidia/cu13/bin/ptxas");
-    if !folder.join(binary).is_file()
-        && let Err(error) = fetch(&folder, binary)
-    {
-        println!("no ptxas, so the PTX will not be assembled: {error:#}");
-        return None;
-    }
-    let binary = folder.join(binary);
+    let folder = root().join("target").join(format!("ptxas-{}", wheel().1));
+    let binary = match unpacked(&folder) {
+        Some(binary) => Ok(binary),
+        None => fetch(&folder, consent),
+    };
+    let binary = match binary {
+        Ok(binary) => binary,
+        Err(error) => {
+            println!("no ptxas, so the PTX will not be assembled: {error:#}");
+            return None;
+        }
+    };
     // SAFETY: this program has one thread as yet.
     unsafe { env::set_var(ptxas::PTXAS_VARIABLE, &binary) };
     match ptxas::find() {
@@ -68,26 +130,50 @@ pub(crate) fn assembler() -> Option<ptxas::Ptxas> {
     }
 }
 
-/// Downloads the wheel and unpacks it: no virtual environment, which Debian has a package of its own for. The folder is
-/// there when all of it is.
-fn fetch(target: &Path, binary: &Path) -> Result<()> {
-    println!("fetching ptxas (PyPI's nvidia-cuda-nvcc)");
+/// Name and version of the pinned wheel.
+fn wheel() -> (&'static str, &'static str) {
+    let requirement = WHEEL.lines().find_map(|line| line.trim_end_matches(['\\', ' ']).split_once("=="));
+    requirement.unwrap_or(("nvidia-cuda-nvcc", "unpinned"))
+}
+
+/// The program in an unpacked wheel.
+fn unpacked(folder: &Path) -> Option<PathBuf> {
+    let program = format!("ptxas{}", env::consts::EXE_SUFFIX);
+    ptxas::in_packages(&folder.join("nvidia"), &program).into_iter().next()
+}
+
+/// Downloads the wheel, whose hash pip checks, and unpacks it: no virtual environment, which Debian has a package of its
+/// own for. The folder is there when all of it is.
+fn fetch(target: &Path, consent: Consent) -> Result<PathBuf> {
+    let (name, version) = wheel();
+    consent.to(&format!("{name} {version} from PyPI (40 MB, for ptxas), in {}", target.display()), false)?;
     let folder = &target.with_extension("part");
     for old in [folder, target] {
         if old.exists() {
             fs::remove_dir_all(old)?;
         }
     }
-    let python = || Command::new("python3");
+    fs::create_dir_all(folder)?;
+    let requirements = folder.join("ptxas.txt");
+    fs::write(&requirements, WHEEL)?;
     run(python()
-        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
+        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:", "--dest"])
         .arg(folder)
-        .arg("nvidia-cuda-nvcc"))?;
+        .arg("--requirement")
+        .arg(&requirements))?;
     for wheel in wheels(folder)? {
         run(python().args(["-m", "zipfile", "-e"]).arg(wheel).arg(folder))?;
     }
-    make_executable(&folder.join(binary))?;
-    Ok(fs::rename(folder, target)?)
+    make_executable(&unpacked(folder).context("the package has no ptxas")?)?;
+    fs::rename(folder, target)?;
+    unpacked(target).context("the package has no ptxas")
+}
+
+/// Python that executes nothing of the current folder.
+fn python() -> Command {
+    let mut python = Command::new("python3");
+    python.arg("-I").current_dir("/");
+    python
 }
 
 fn wheels(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -100,10 +186,40 @@ fn make_executable(binary: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     // Python's zipfile leaves permissions out.
     let mode = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(binary, mode).with_context(|| format!("the package has no {}", binary.display()))
+    fs::set_permissions(binary, mode).with_context(|| format!("cannot make {} executable", binary.display()))
 }
 
 #[cfg(not(unix))]
 fn make_executable(_: &Path) -> Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wheel_is_pinned() {
+        let (name, version) = wheel();
+        assert_eq!(name, "nvidia-cuda-nvcc");
+        assert!(
+            version.split('.').count() == 3 && version.split('.').all(|part| part.parse::<u32>().is_ok()),
+            "{version}"
+        );
+        let hashes: Vec<&str> =
+            WHEEL.split("--hash=sha256:").skip(1).map(|rest| rest.split_whitespace().next().unwrap()).collect();
+        assert_eq!(hashes.len(), 2);
+        assert!(hashes.iter().all(|hash| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())));
+    }
+
+    #[test]
+    fn nobody_installs_unasked() {
+        let (terminal, sudo) = (true, true);
+        assert_eq!(Consent::Ask.answer(terminal, sudo), Answer::AskFirst);
+        assert_eq!(Consent::Ask.answer(terminal, !sudo), Answer::AskFirst);
+        assert_eq!(Consent::Ask.answer(!terminal, sudo), Answer::Refuse);
+        assert_eq!(Consent::Ask.answer(!terminal, !sudo), Answer::Go);
+        assert_eq!(Consent::Given.answer(!terminal, sudo), Answer::Go);
+        assert!(is_yes("y\n") && is_yes(" Yes ") && !is_yes("") && !is_yes("n\n") && !is_yes("yo"));
+    }
 }

@@ -21,6 +21,16 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// With PyTorch, where this machine has it, the tests with tensors too.
+#[test]
+fn the_comparison_of_results() {
+    let mut python = Command::new("python3");
+    python.arg("-B").arg(folder().join("test_agree.py")).current_dir(env!("CARGO_TARGET_TMPDIR"));
+    let Ok(output) = python.output() else { return };
+    let words = text(&output.stderr);
+    assert!(output.status.success() && words.contains("\nOK"), "{words}");
+}
+
 #[test]
 fn every_script_has_help() {
     let mut count = 0;

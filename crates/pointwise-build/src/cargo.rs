@@ -19,6 +19,7 @@ pub(crate) struct Job<'a> {
     pub(crate) kernel_crate: &'a Path,
     /// Its lock file, as [`lock`] left it.
     pub(crate) lock: &'a Path,
+    pub(crate) limits: Limits,
     pub(crate) sm: Sm,
     /// The targets that are compiled beside it and are older.
     pub(crate) older: &'a [Sm],
@@ -96,8 +97,11 @@ impl Job<'_> {
             command.arg("--features").arg(self.features.join(","));
         }
         // Nothing is left to be locked, and runs that go side by side must not write the file.
-        if self.lock.is_file() {
+        if self.lock.is_file() || self.limits.locked {
             command.arg("--locked");
+        }
+        if self.limits.offline {
+            command.arg("--offline");
         }
         // For this crate alone: with it in RUSTFLAGS, core too would write its 7 MB.
         command.args(["--", "--emit=asm"]);
@@ -172,14 +176,60 @@ struct Run {
     log: String,
 }
 
+/// What the user forbids the cargo that runs the build script, which no cargo inside of it may do either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Lock files are not to be written.
+    pub(crate) locked: bool,
+    /// The network is not to be used.
+    pub(crate) offline: bool,
+}
+
+impl Limits {
+    /// Those of the cargo that started this process. It hands `CARGO_NET_OFFLINE` and its configuration files on, which
+    /// any cargo reads for itself, but says nothing of its arguments; Linux shows these.
+    pub(crate) fn of_the_build() -> Limits {
+        #[cfg(target_os = "linux")]
+        {
+            let parent = PathBuf::from(format!("/proc/{}", std::os::unix::process::parent_id()));
+            let is_cargo = env::var_os("CARGO").is_some_and(|cargo| same_file(&parent.join("exe"), Path::new(&cargo)));
+            if is_cargo && let Ok(arguments) = fs::read(parent.join("cmdline")) {
+                return Limits::of_arguments(arguments.split(|&byte| byte == 0));
+            }
+        }
+        Limits::default()
+    }
+
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    fn of_arguments<'a>(arguments: impl IntoIterator<Item = &'a [u8]>) -> Limits {
+        let mut limits = Limits::default();
+        // What follows `--` is for the program that is run.
+        for argument in arguments.into_iter().take_while(|argument| *argument != b"--") {
+            limits.locked |= matches!(argument, b"--locked" | b"--frozen");
+            limits.offline |= matches!(argument, b"--offline" | b"--frozen");
+        }
+        limits
+    }
+}
+
 /// The lock file of a crate, its workspace's where it is a member of one: written if there is none, and brought up to
-/// date where the manifests ask for more, as any run of cargo would. Runs side by side would both write it.
-pub(crate) fn lock(toolchain: &Toolchain, kernel_crate: &Path) -> PathBuf {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    clean_environment(&mut command);
-    command.current_dir(kernel_crate).env("RUSTC", &toolchain.rustc).args(["metadata", "--format-version=1"]);
+/// date where the manifests ask for more, as any run of cargo would, unless the `limits` forbid it. Runs side by side
+/// would both write it.
+///
+/// The network is used only for what this machine does not have: the first attempt is offline.
+pub(crate) fn lock(toolchain: &Toolchain, kernel_crate: &Path, limits: Limits) -> PathBuf {
+    let metadata = |offline: bool| {
+        let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        clean_environment(&mut command);
+        command.current_dir(kernel_crate).env("RUSTC", &toolchain.rustc).args(["metadata", "--format-version=1"]);
+        // Without it, cargo downloads what other systems alone need.
+        command.args(["--filter-platform", TARGET]);
+        command.args(offline.then_some("--offline")).args(limits.locked.then_some("--locked"));
+        capture(&mut command).ok().filter(|(status, ..)| status.success()).map(|(_, messages, _)| messages)
+    };
+    let found = metadata(true).or_else(|| if limits.offline { None } else { metadata(false) });
     // Whatever goes wrong goes wrong again in the build proper, which reports it.
-    let messages = capture(&mut command).map_or_else(|_| String::new(), |(_, messages, _)| messages);
+    let messages = found.unwrap_or_default();
     // The last of that name: packages may have words of their own in what stands before.
     let root = messages.rfind(WORKSPACE_ROOT).and_then(|at| string_after(&messages[at..], WORKSPACE_ROOT));
     root.map_or_else(|| kernel_crate.to_owned(), PathBuf::from).join("Cargo.lock")
@@ -297,7 +347,18 @@ mod tests {
         assert!(files_of("{}").is_empty());
     }
 
-    /// A lock file that the manifest has outgrown is brought up to date: nobody can take `--locked` away from the build.
+    #[test]
+    fn limits_are_the_outer_cargos() {
+        let limits = |line: &str| Limits::of_arguments(line.split(' ').map(str::as_bytes));
+        let (locked, offline) = (true, true);
+        assert_eq!(limits("cargo build --release"), Limits::default());
+        assert_eq!(limits("cargo build --locked"), Limits { locked, ..Limits::default() });
+        assert_eq!(limits("/bin/cargo --offline test"), Limits { offline, ..Limits::default() });
+        assert_eq!(limits("cargo check --frozen -p x"), Limits { locked, offline });
+        assert_eq!(limits("cargo run -- --frozen"), Limits::default());
+    }
+
+    /// A lock file that the manifest has outgrown is brought up to date, but for a build that is `--locked`.
     #[test]
     fn a_lock_file_follows_its_manifest() {
         let folder = env::temp_dir().join(format!("pointwise-lock-{}", std::process::id()));
@@ -313,10 +374,14 @@ mod tests {
         for version in ["0.1.0", "0.2.0"] {
             let manifest = format!("[package]\nname = \"member\"\nversion = \"{version}\"\nedition = \"2024\"\n");
             fs::write(folder.join("member/Cargo.toml"), manifest).unwrap();
-            let lock = lock(&toolchain, &folder.join("member"));
+            let lock = lock(&toolchain, &folder.join("member"), Limits::default());
             assert!(same_file(&lock, &folder.join("Cargo.lock")), "that of the workspace, not {}", lock.display());
             assert!(fs::read_to_string(&lock).unwrap().contains(&format!("version = \"{version}\"")));
         }
+        let manifest = fs::read_to_string(folder.join("member/Cargo.toml")).unwrap().replace("0.2.0", "0.3.0");
+        fs::write(folder.join("member/Cargo.toml"), manifest).unwrap();
+        lock(&toolchain, &folder.join("member"), Limits { locked: true, offline: false });
+        assert!(fs::read_to_string(folder.join("Cargo.lock")).unwrap().contains("version = \"0.2.0\""));
         fs::remove_dir_all(folder).unwrap();
     }
 

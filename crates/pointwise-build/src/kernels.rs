@@ -9,7 +9,7 @@ use std::{
 use crate::{
     Artifacts, Error, Sm,
     artifacts::{self, GENERATED},
-    cargo::{self, Job},
+    cargo::{self, Job, Limits},
     lanes::{self, Run},
     lint::{self, Lint},
     pack::Level,
@@ -127,7 +127,8 @@ impl Kernels {
             )));
         }
         let target_dir = self.target_folder()?;
-        let lock = cargo::lock(toolchain, &kernel_crate);
+        let limits = Limits::of_the_build();
+        let lock = cargo::lock(toolchain, &kernel_crate, limits);
 
         let mut shards = self.shards.clone();
         if shards.is_empty() {
@@ -147,6 +148,7 @@ impl Kernels {
                     toolchain,
                     kernel_crate: &kernel_crate,
                     lock: &lock,
+                    limits,
                     sm,
                     older,
                     target_dir: &target_dir,

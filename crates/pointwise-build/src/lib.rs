@@ -27,6 +27,11 @@
 //! 5. [`ptxas`] assembles the text and reads what the assembler reports. This step is optional: no NVIDIA tool is
 //!    needed to build.
 //!
+//! Cargo runs inside of cargo, and keeps to what the user forbids the outer one. `CARGO_NET_OFFLINE` and configuration
+//! files (`net.offline`) hold for both. A build script is not told of `--locked`, `--offline` and `--frozen`: on Linux
+//! it reads them from the arguments of the cargo that started it. Elsewhere, and where they come from an alias, only
+//! the variable and the configuration count. The inner cargo asks the network for nothing that is on the machine.
+//!
 //! A package can ship its kernels: [`Artifacts::write`] puts them in a folder, `prebuilt` beside the package's
 //! `Cargo.toml`. From then on [`Kernels::build`] embeds those as they are, and needs no compiler for device code.
 //!
@@ -50,6 +55,7 @@ mod inputs;
 mod kernels;
 mod lanes;
 pub mod lint;
+mod outside;
 mod pack;
 mod parallel;
 pub mod ptx;

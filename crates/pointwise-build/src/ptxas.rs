@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use crate::{Error, Sm, cubin};
+use crate::{Error, Sm, cubin, outside};
 
 /// The environment variable that names the assembler.
 pub const PTXAS_VARIABLE: &str = "POINTWISE_PTXAS";
@@ -91,7 +91,8 @@ pub fn deny_spills(figures: &[Figures], sm: Sm) -> Result<(), Error> {
 }
 
 /// The first assembler that runs, in this order: `POINTWISE_PTXAS`, the Python package in `POINTWISE_VENV`, `PATH`,
-/// `CUDA_HOME` and `CUDA_PATH`, the Python package of the `python3` on the `PATH`, `/usr/local/cuda`.
+/// `CUDA_HOME` and `CUDA_PATH`, the Python package of the `python3` on the `PATH`, `/usr/local/cuda`. All programs run
+/// from `/`, and Python isolated (`-I`), so that nothing in the current folder is executed.
 ///
 /// # Errors
 /// [`Error::NoPtxas`] with what was looked at. A `POINTWISE_PTXAS` that does not run is one, too.
@@ -127,21 +128,42 @@ pub fn find() -> Result<Ptxas, Error> {
 /// Where the Python of a virtual environment, or the one on the `PATH` for an empty path, has NVIDIA's packages.
 fn in_python(venv: &Path, program: &str) -> Vec<PathBuf> {
     let python = if venv.as_os_str().is_empty() { PathBuf::from("python3") } else { venv.join("bin/python") };
-    let output = Command::new(python).args(["-c", "import nvidia; print(*nvidia.__path__, sep='\\n')"]).output();
+    // Isolated, and without an import: no module of the current folder or of `PYTHONPATH` is executed. What
+    // `pip install --user` installed is no part of an isolated run, so its folder is named.
+    let output = outside::command(&python).args(["-I", "-c", FIND_PACKAGES]).output();
     let Ok(output) = output else {
         return Vec::new();
     };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    // The package was named after its part of CUDA before it was named after CUDA's release.
-    let parts = ["cu13/bin", "cuda_nvcc/bin"];
-    text.lines()
-        .flat_map(|line| parts.map(|part| Path::new(line).join(part).join(program)))
-        .filter(|it| it.is_file())
-        .collect()
+    String::from_utf8_lossy(&output.stdout).lines().flat_map(|line| in_packages(Path::new(line), program)).collect()
+}
+
+/// Prints the folders of the Python package `nvidia`.
+const FIND_PACKAGES: &str = "\
+import importlib.util, site, sys
+if sys.prefix == sys.base_prefix:
+    sys.path.append(site.getusersitepackages())
+found = importlib.util.find_spec('nvidia')
+print(*(found and found.submodule_search_locations or ()), sep='\\n')";
+
+/// The assemblers below the folder of NVIDIA's Python packages, `nvidia/PART/bin/PROGRAM`. A part is named after CUDA's
+/// release (`cu13`), before CUDA 13 after what it is (`cuda_nvcc`). Newest release first.
+#[must_use]
+pub fn in_packages(nvidia: &Path, program: &str) -> Vec<PathBuf> {
+    let Ok(parts) = fs::read_dir(nvidia) else {
+        return Vec::new();
+    };
+    let release = |part: &Path| {
+        let name = part.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.strip_prefix("cu").and_then(|number| number.parse::<u32>().ok())
+    };
+    let mut found: Vec<PathBuf> =
+        parts.flatten().map(|part| part.path()).filter(|part| part.join("bin").join(program).is_file()).collect();
+    found.sort_by(|a, b| release(b).cmp(&release(a)).then_with(|| a.cmp(b)));
+    found.into_iter().map(|part| part.join("bin").join(program)).collect()
 }
 
 fn version(path: &Path) -> Result<String, String> {
-    let output = Command::new(path).arg("--version").output().map_err(|error| error.to_string())?;
+    let output = outside::command(path).arg("--version").output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines()
         .find_map(|line| line.strip_prefix("Cuda compilation tools, "))
@@ -239,6 +261,19 @@ impl Drop for Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packages_of_any_release() {
+        let scratch = Scratch::new().unwrap();
+        for (part, program) in [("cu9", "ptxas"), ("cu14", "ptxas"), ("cuda_nvcc", "ptxas"), ("cu15", "nvcc")] {
+            let bin = scratch.0.join(part).join("bin");
+            fs::create_dir_all(&bin).unwrap();
+            fs::write(bin.join(program), "").unwrap();
+        }
+        let expected = ["cu14", "cu9", "cuda_nvcc"].map(|part| scratch.0.join(part).join("bin/ptxas"));
+        assert_eq!(in_packages(&scratch.0, "ptxas"), expected);
+        assert!(in_packages(&scratch.0.join("nowhere"), "ptxas").is_empty());
+    }
 
     #[test]
     fn the_log() {

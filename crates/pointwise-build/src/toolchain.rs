@@ -8,10 +8,9 @@
 use std::{
     env, fmt,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use crate::Error;
+use crate::{Error, outside};
 
 /// The environment variable that names the compiler.
 pub const RUSTC_VARIABLE: &str = "POINTWISE_DEVICE_RUSTC";
@@ -89,6 +88,9 @@ impl fmt::Display for Attempt {
 /// The first compiler that serves, in this order: the one named in `POINTWISE_DEVICE_RUSTC`, the active toolchain's,
 /// the system's.
 ///
+/// They are asked from `/`: a `rust-toolchain.toml` in the current folder chooses no compiler. In a build the outer cargo
+/// has chosen one already, and rustup's `RUSTUP_TOOLCHAIN` names it.
+///
 /// # Errors
 /// [`Error::NoToolchain`] with everything that was tried, [`Error::SwitchedOff`] for `POINTWISE_DEVICE_RUSTC=none`, and
 /// [`Error::NamedToolchain`] when the compiler named does not serve: no other one is taken in its stead.
@@ -151,7 +153,7 @@ pub(crate) fn sysroot(rustc: &Path) -> Result<PathBuf, String> {
 
 /// The output of a compiler's question, trimmed.
 fn ask(rustc: &Path, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new(rustc)
+    let output = outside::command(rustc)
         .args(arguments)
         .env("RUSTUP_AUTO_INSTALL", "0")
         .output()

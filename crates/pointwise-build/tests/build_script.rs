@@ -14,7 +14,8 @@ const FIXTURE: &str = "POINTWISE_TEST_KERNELS";
 #[test]
 fn build_script() {
     if let Some(kernels) = std::env::var_os(FIXTURE) {
-        Kernels::new(PathBuf::from(kernels)).build();
+        // In these directories `core` is compiled already, for the family's kernels or for other tests.
+        Kernels::new(PathBuf::from(kernels)).target_dir(Path::new(env!("CARGO_TARGET_TMPDIR")).join("../ptx")).build();
     }
 }
 
@@ -23,17 +24,11 @@ struct Package(PathBuf);
 impl Package {
     fn new(name: &str) -> Package {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("package-{name}"));
-        fs::create_dir_all(folder.join("out")).unwrap();
-        for left in ["prebuilt", "kernels"] {
+        fs::create_dir_all(&folder).unwrap();
+        for left in ["prebuilt", "kernels", "out"] {
             let _ = fs::remove_dir_all(folder.join(left));
         }
-        // But what cargo compiled there stays: `core` takes its time.
-        for left in fs::read_dir(folder.join("out")).unwrap() {
-            let left = left.unwrap().path();
-            if left.is_file() {
-                fs::remove_file(left).unwrap();
-            }
-        }
+        fs::create_dir(folder.join("out")).unwrap();
         Package(folder)
     }
 
@@ -132,4 +127,55 @@ fn with_a_compiler_cargo_is_told_every_input() {
         assert!(generated.contains(part), "{generated}");
     }
     assert!(package.0.join("out/sm_90.ptx.zst").is_file());
+}
+
+/// `cargo build --locked` writes no lock file, that of a kernel crate in a workspace of its own included.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_locked_build_writes_no_lock_file() {
+    let toolchain = match pointwise_build::toolchain::find() {
+        Ok(toolchain) => toolchain,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let package = Package::new("locked");
+    let folder = package.0.join("user");
+    let _ = fs::remove_dir_all(&folder);
+    let write = |path: &str, text: &str| {
+        fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
+        fs::write(folder.join(path), text).unwrap();
+    };
+    let manifest =
+        |name: &str| format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n");
+    // Its build script is this program, as a child of the outer cargo.
+    let script = "fn main() {\n    use std::os::unix::process::CommandExt as _;\n    \
+         panic!(\"{}\", std::process::Command::new(PROGRAM)\
+         .args([\"--exact\", \"build_script\", \"--nocapture\"]).exec());\n}\n"
+        .replace("PROGRAM", &format!("{:?}", std::env::current_exe().unwrap()));
+    write("Cargo.toml", &manifest("user"));
+    write("build.rs", &script);
+    write("src/lib.rs", "");
+    write("kernels/Cargo.toml", &manifest("kernels"));
+    write("kernels/src/lib.rs", "#![no_std]\n");
+    let build = |limit: &[&str]| {
+        Command::new(env!("CARGO"))
+            .arg("build")
+            .args(limit)
+            .arg("--target-dir")
+            .arg(package.0.join("out/user-target"))
+            .current_dir(&folder)
+            .env(FIXTURE, "kernels")
+            .env("POINTWISE_DEVICE_RUSTC", &toolchain.rustc)
+            .output()
+            .unwrap()
+    };
+    fs::write(folder.join("Cargo.lock"), "version = 4\n\n[[package]]\nname = \"user\"\nversion = \"0.1.0\"\n").unwrap();
+    let locked = build(&["--locked"]);
+    let words = String::from_utf8_lossy(&locked.stderr).into_owned();
+    assert!(!locked.status.success() && words.contains("--locked"), "{words}");
+    assert!(!folder.join("kernels/Cargo.lock").exists(), "the lock file was written");
+    let free = build(&[]);
+    // There is no kernel in it, which comes later than the lock file.
+    let words = String::from_utf8_lossy(&free.stderr).into_owned();
+    assert!(words.contains("it exports no kernel"), "{words}");
+    assert!(folder.join("kernels/Cargo.lock").is_file());
 }

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use pointwise_build::{
@@ -13,13 +13,19 @@ use pointwise_build::{
 
 const NAMES: [&str; 3] = ["double", "increment", "wait"];
 
-/// The fixture, in target directories that only the test called `test` uses: the lock of one that two used would
-/// make one wait.
-fn fixture(test: &str) -> Kernels {
+/// The fixture, in the target directories of the family's kernels: `core`, which takes most of the time, is compiled
+/// there already, or once for all tests.
+fn fixture() -> Kernels {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     Kernels::new(manifest.join("tests/kernels-fixture"))
-        .target_dir(Path::new(env!("CARGO_TARGET_TMPDIR")).join(test))
+        .target_dir(Path::new(env!("CARGO_TARGET_TMPDIR")).join("../ptx"))
         .targets([90])
+}
+
+/// Held while the fixture is compiled: cargo writes one list of inputs for all its features.
+fn alone() -> MutexGuard<'static, ()> {
+    static COMPILES: Mutex<()> = Mutex::new(());
+    COMPILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn has_toolchain() -> bool {
@@ -37,8 +43,8 @@ fn artifacts() -> Option<&'static Artifacts> {
     static ARTIFACTS: OnceLock<Option<Artifacts>> = OnceLock::new();
     ARTIFACTS
         .get_or_init(|| {
-            let kernels =
-                fixture("whole").targets([90, 80, 90]).features([""; 0]).features(["more"]).expect_entries(NAMES);
+            let _alone = alone();
+            let kernels = fixture().targets([90, 80, 90]).features([""; 0]).features(["more"]).expect_entries(NAMES);
             has_toolchain().then(|| kernels.compile().unwrap_or_else(|error| panic!("{error}")))
         })
         .as_ref()
@@ -151,7 +157,8 @@ fn broken_rules_stop_a_build() {
     if !has_toolchain() {
         return;
     }
-    let found = broken(&fixture("broken").features(["broken"]));
+    let _alone = alone();
+    let found = broken(&fixture().features(["broken"]));
     assert!(found.contains(&(None, Rule::Extern)), "{found:?}");
     assert!(found.contains(&(Some("bounds".to_owned()), Rule::Call)), "{found:?}");
     assert!(found.contains(&(Some("spread".to_owned()), Rule::Local)), "{found:?}");
@@ -162,7 +169,8 @@ fn expectations_and_promises_are_checked() {
     if !has_toolchain() {
         return;
     }
-    let kernels = fixture("expected");
+    let _alone = alone();
+    let kernels = fixture();
     let name = |name: &str| Some(name.to_owned());
     let found = broken(&kernels.clone().expect_entries(["increment", "decrement"]));
     assert_eq!(found, [(name("decrement"), Rule::Missing), (name("wait"), Rule::Unexpected)]);
@@ -200,6 +208,6 @@ fn settings_that_make_no_sense() {
     for package in [".", "src/..", env!("CARGO_MANIFEST_DIR")] {
         assert!(error(Kernels::new(package)).contains("kernels are a crate of their own"), "{package}");
     }
-    assert!(error(fixture("settings").targets([])).starts_with("no targets"));
-    assert!(error(fixture("settings").cubins([80])).contains("add 80 to the targets"));
+    assert!(error(fixture().targets([])).starts_with("no targets"));
+    assert!(error(fixture().cubins([80])).contains("add 80 to the targets"));
 }
