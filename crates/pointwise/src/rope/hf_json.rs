@@ -56,7 +56,7 @@ impl RopeConfig {
     ///
     /// # Errors
     ///
-    /// [`RopeError::Io`] if it cannot be read, else as there.
+    /// [`RopeError::Io`] if it cannot be read, is no regular file or has more than 16 MiB, else as there.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, RopeError> {
         Self::from_hf_json(&load(path.as_ref())?)
     }
@@ -65,7 +65,7 @@ impl RopeConfig {
     ///
     /// # Errors
     ///
-    /// [`RopeError::Io`] if it cannot be read, else as there.
+    /// [`RopeError::Io`] if it cannot be read, is no regular file or has more than 16 MiB, else as there.
     pub fn from_path_layer(path: impl AsRef<Path>, layer_type: &str) -> Result<Self, RopeError> {
         Self::from_hf_json_layer(&load(path.as_ref())?, layer_type)
     }
