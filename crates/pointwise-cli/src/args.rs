@@ -27,7 +27,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run every op on every element type and check the results against the formula at f64
-    #[command(after_help = "Examples:\n  pointwise tour\n  pointwise tour --device cuda:1")]
+    #[command(after_help = "Examples:\n  pointwise tour\n  pointwise tour --device cuda:1\n  pointwise tour --device emulated")]
     Tour {
         /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda or cuda:N
         #[arg(long, default_value = "auto", value_parser = device_name)]
@@ -89,11 +89,12 @@ pub(crate) struct Run {
 /// Checks a device's name; whether it is there is a question for later.
 pub(crate) fn device_name(name: &str) -> Result<String, String> {
     let ordinal = name.strip_prefix("cuda:");
-    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<usize>().is_ok();
-    if matches!(name, "auto" | "cpu" | "cuda") || ordinal.is_some_and(is_number) {
+    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<u32>().is_ok();
+    let is_emulated = matches!(name, "emulated" | "emulated:80" | "emulated:90");
+    if matches!(name, "auto" | "cpu" | "cuda") || is_emulated || ordinal.is_some_and(is_number) {
         return Ok(name.to_owned());
     }
-    Err("a device is auto, cpu, cuda or cuda:N".to_owned())
+    Err("a device is auto, cpu, cuda, cuda:N, emulated, emulated:80 or emulated:90".to_owned())
 }
 
 fn strategy(name: &str) -> Result<Strategy, String> {
@@ -124,10 +125,10 @@ mod tests {
 
     #[test]
     fn devices() {
-        for good in ["auto", "cpu", "cuda", "cuda:0", "cuda:12"] {
+        for good in ["auto", "cpu", "cuda", "cuda:0", "cuda:12", "emulated", "emulated:80"] {
             assert!(device_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "gpu", "CPU", "cuda:", "cuda:-1", "cuda:+1", "cuda:1x", "cuda:99999999999999999999999"] {
+        for bad in ["", "gpu", "CPU", "cuda:", "cuda:-1", "cuda:+1", "cuda:1x", "emulated:70", "cuda:99999999999999999999999"] {
             assert!(device_name(bad).is_err(), "{bad}");
         }
     }

@@ -53,6 +53,19 @@ pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
     }
 
     gpus(out, !embedded.is_empty(), &mut works, &mut advice)?;
+    if !embedded.is_empty() {
+        match emulator() {
+            Ok(()) => {
+                let about = "runs the kernels on the CPU and checks every access: --device emulated, or emulated:80";
+                say(out, "emulator", &[about.to_owned()])?;
+                works.push("ops in the emulator".to_owned());
+            }
+            Err(error) => {
+                say(out, "emulator", &[one_line(&error.to_string())])?;
+                advice.push(format!("An op failed in the emulator: {}", one_line(&error.to_string())));
+            }
+        }
+    }
     let report = report();
     if embedded.is_empty() {
         advice.push(match &report.toolchain {
@@ -152,6 +165,11 @@ fn tools(out: &mut impl Write, report: &Report, wanted: bool) -> Result<()> {
         Err(_) => "not found (optional: it checks kernels when they are built)".to_owned(),
     };
     say(out, "ptxas", &[one_line(&text)])
+}
+
+/// An op in the emulator.
+fn emulator() -> Result<()> {
+    smoke(&Device::emulated()?)
 }
 
 /// An op on a few elements, there and back.

@@ -109,19 +109,19 @@ impl Op {
             let (name, takes, got) = (self.info().name, self.arguments().join(", "), operands.len());
             Error::Failed(format!("{name} takes the operands {takes}, got {got}"))
         };
-        let is_cuda = operands.iter().any(|operand| matches!(operand, Operand::View(x) if x.device().is_cuda()));
+        let has_plan = operands.iter().any(|operand| matches!(operand, Operand::View(x) if !x.device().is_cpu()));
         let replaced = |(strategy, replaced): (Strategy, Option<&'static str>)| replaced.map(|why| (strategy, why));
         let (y, plan) = match (self, operands) {
             (Op::Unary(def), [Operand::View(x)]) => {
                 let kernel = def.kernel_with(params).strategy(strategy);
                 let y = kernel.run(*x)?;
-                let plan = is_cuda.then(|| kernel.plan(*x, &y)).transpose()?;
+                let plan = has_plan.then(|| kernel.plan(*x, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Map(def), [Operand::View(x)]) if def.info.kind == Kind::Gated => {
                 let kernel = def.gated_with(params).strategy(strategy);
                 let y = kernel.run(*x)?;
-                let plan = is_cuda.then(|| kernel.plan(*x, &y)).transpose()?;
+                let plan = has_plan.then(|| kernel.plan(*x, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Map(_), [x, open, bound]) if self.info().name == CLAMP && is_open(open) => {
@@ -133,26 +133,26 @@ impl Op {
             (Op::Map(def), [a, b]) => {
                 let kernel = def.binary_with(params).strategy(strategy);
                 let y = kernel.run(*a, *b)?;
-                let plan = is_cuda.then(|| kernel.plan(*a, *b, &y)).transpose()?;
+                let plan = has_plan.then(|| kernel.plan(*a, *b, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Map(def), [a, b, c]) => {
                 let kernel = def.ternary_with(params).strategy(strategy);
                 let y = kernel.run(*a, *b, *c)?;
-                let plan = is_cuda.then(|| kernel.plan(*a, *b, *c, &y)).transpose()?;
+                let plan = has_plan.then(|| kernel.plan(*a, *b, *c, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Gradients(def), [grad, Operand::View(x)]) if def.info.kind == Kind::GatedGradients => {
                 let kernel = def.gated_gradients_with(params).strategy(strategy);
                 let y = kernel.run(*grad, *x)?;
-                let plan = is_cuda.then(|| kernel.plan(*grad, *x, &y)).transpose()?;
+                let plan = has_plan.then(|| kernel.plan(*grad, *x, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Gradients(def), operands) => {
                 let kernel = def.gradients_with(params).strategy(strategy);
                 let results = kernel.run(operands)?;
                 let views: Vec<_> = results.iter().map(Tensor::view).collect();
-                let plan = is_cuda.then(|| kernel.plan(operands, &views)).transpose()?;
+                let plan = has_plan.then(|| kernel.plan(operands, &views)).transpose()?;
                 let plan = plan.map(|plan| (plan.strategy, plan.replaced));
                 let named = def.info.results.iter().copied().zip(results).collect();
                 return Ok((named, plan.and_then(replaced)));

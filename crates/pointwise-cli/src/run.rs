@@ -92,7 +92,7 @@ pub(crate) fn note(asked: Strategy, replaced: Option<Replaced>) {
     }
 }
 
-/// The device of a name. A GPU in a build without kernels is an error: no op could do anything there.
+/// The device of a name. A GPU, or the emulator, in a build without kernels is an error: no op could do anything there.
 ///
 /// # Errors
 /// No driver or no such device.
@@ -107,7 +107,7 @@ pub(crate) fn device(name: &str) -> Result<Device> {
         _ => error.into(),
     })?;
     let embedded = pointwise::embedded();
-    if device.is_cuda() && embedded.is_empty() {
+    if !device.is_cpu() && embedded.is_empty() {
         let note = embedded.note();
         return Err(Error::Failed(format!("this build has no kernels for {device} ({note}): use --device cpu")));
     }

@@ -172,7 +172,7 @@ fn dropout(work: &Work<'_>) -> Result<Done> {
     };
     let kernel = kernels::dropout(p).training(settings.flag("training")?).strategy(work.strategy);
     let y = kernel.run(x, place)?;
-    let plan = x.device().is_cuda().then(|| kernel.plan(x, &y, None)).transpose()?;
+    let plan = (!x.device().is_cpu()).then(|| kernel.plan(x, &y, None)).transpose()?;
     Ok((y, plan.and_then(|plan| Some((plan.strategy, plan.replaced?)))))
 }
 
@@ -198,7 +198,7 @@ impl Work<'_> {
     fn generate(&self, kernel: &pointwise::GeneratorKernel, shape: &[usize]) -> Result<Done> {
         let kernel = kernel.clone().strategy(self.strategy);
         let mut y = kernel.run(self.device, self.settings.dtype()?, shape)?;
-        let plan = if self.device.is_cuda() { Some(kernel.plan(&mut y)?) } else { None };
+        let plan = if !self.device.is_cpu() { Some(kernel.plan(&mut y)?) } else { None };
         Ok((y, plan.and_then(|plan| Some((plan.strategy, plan.replaced?)))))
     }
 }
