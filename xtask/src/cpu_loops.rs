@@ -4,10 +4,12 @@
 //! gives the right results ten times slower, and no test of results would say so.
 
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::shell::{cargo, root, run};
+use crate::shell::{cargo, root, spawn};
 
 /// The loops are those of these feature levels: functions named so, made once for each op and element type.
 const SUFFIXES: [&str; 2] = ["_avx2", "_avx512"];
@@ -29,23 +31,58 @@ struct Loop {
     calls: Vec<String>,
 }
 
-pub(crate) fn check() -> Result<()> {
+/// A running compilation. It ends with the value.
+pub(crate) struct Compiles {
+    cargo: Child,
+    assembly: PathBuf,
+}
+
+/// Starts to compile; none where there is nothing to read.
+pub(crate) fn start() -> Result<Option<Compiles>> {
     if !cfg!(target_arch = "x86_64") {
         println!("cpu-loops reads x86-64 assembly; nothing to read here");
-        return Ok(());
+        return Ok(None);
     }
     let folder = root().join("target/cpu-loops");
     fs::create_dir_all(&folder)?;
-    let file = folder.join("pointwise.s");
-    let emit = format!("asm={}", file.display());
-    run(cargo().args(["rustc", "--release", "-p", "pointwise", "--lib", "--"]).args([
+    let assembly = folder.join("pointwise.s");
+    let emit = format!("asm={}", assembly.display());
+    let mut command = cargo();
+    command.args(["rustc", "--quiet", "--release", "-p", "pointwise", "--lib", "--"]).args([
         "--emit",
         &emit,
         // Names that say op and element type; one file.
         "-Csymbol-mangling-version=v0",
         "-Ccodegen-units=1",
-    ]))?;
-    let text = fs::read_to_string(&file).with_context(|| format!("no assembly in {}", file.display()))?;
+    ]);
+    Ok(Some(Compiles { cargo: spawn(&mut command)?, assembly }))
+}
+
+impl Drop for Compiles {
+    fn drop(&mut self) {
+        // Where it has ended, as it has after `check`, there is nothing to kill.
+        let _ = self.cargo.kill();
+        let _ = self.cargo.wait();
+    }
+}
+
+impl Compiles {
+    /// Waits for the compiler and reads what it wrote.
+    pub(crate) fn check(mut self) -> Result<()> {
+        let status = self.cargo.wait().context("cannot wait for cargo")?;
+        if !status.success() {
+            bail!("the release build of pointwise failed ({status})");
+        }
+        read(&self.assembly)
+    }
+}
+
+pub(crate) fn check() -> Result<()> {
+    start()?.map_or(Ok(()), Compiles::check)
+}
+
+fn read(file: &Path) -> Result<()> {
+    let text = fs::read_to_string(file).with_context(|| format!("no assembly in {}", file.display()))?;
     let loops = loops(&text);
     if loops.is_empty() {
         bail!("no function of the assembly ends in {SUFFIXES:?}");

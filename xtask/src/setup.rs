@@ -147,7 +147,7 @@ fn unpacked(folder: &Path) -> Option<PathBuf> {
 fn fetch(target: &Path, consent: Consent) -> Result<PathBuf> {
     let (name, version) = wheel();
     consent.to(&format!("{name} {version} from PyPI (40 MB, for ptxas), in {}", target.display()), false)?;
-    let folder = &target.with_extension("part");
+    let folder = &target.with_file_name(format!("ptxas-{version}.part"));
     for old in [folder, target] {
         if old.exists() {
             fs::remove_dir_all(old)?;

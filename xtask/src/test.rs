@@ -9,13 +9,63 @@ use crate::shell::{cargo, run};
 use crate::{build_ptx, cpu_loops, setup};
 
 pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
-    let start = Instant::now();
+    let mut steps = Steps::new();
     setup::device_toolchain(consent)?;
     build_ptx::run(consent)?;
+    steps.end("kernels: compile, check, assemble");
+    run(cargo().args(["test", "--workspace", "--no-run"]))?;
+    steps.end("tests: build");
+    // Most of it is one thread of the compiler, and most tests are one thread: they go side by side.
+    let loops = cpu_loops::start()?;
     run(cargo().args(["test", "--workspace"]).env("POINTWISE_KERNELS", "required"))?;
+    steps.end("tests: run");
     // In the same target directory, where the family's kernels are compiled already.
     run(cargo().args(["test", "--workspace", "--manifest-path", "examples/Cargo.toml", "--target-dir"]).arg(target()))?;
-    cpu_loops::check()?;
-    println!("everything passed, in {:.0} s", start.elapsed().as_secs_f64());
+    steps.end("examples: build, run");
+    if let Some(loops) = loops {
+        loops.check()?;
+    }
+    steps.end("CPU loops: compile (beside the tests), read");
+    steps.print();
     Ok(())
+}
+
+/// What the parts took.
+struct Steps {
+    start: Instant,
+    /// Name, seconds, and seconds of processors where they are known.
+    ended: Vec<(&'static str, f64, Option<f64>)>,
+}
+
+impl Steps {
+    fn new() -> Steps {
+        Steps { start: Instant::now(), ended: Vec::new() }
+    }
+
+    fn end(&mut self, name: &'static str) {
+        let before: f64 = self.ended.iter().map(|(_, seconds, _)| seconds).sum();
+        let processors_before: f64 = self.ended.iter().filter_map(|(.., processors)| *processors).sum();
+        let processors = of_children().map(|seconds| seconds - processors_before);
+        self.ended.push((name, self.start.elapsed().as_secs_f64() - before, processors));
+    }
+
+    fn print(&self) {
+        println!("\n{:<48}{:>8}{:>12}", "step", "s", "CPU s");
+        for (name, seconds, processors) in &self.ended {
+            let processors = processors.map_or_else(|| "?".to_owned(), |seconds| format!("{seconds:.0}"));
+            println!("{name:<48}{seconds:>8.0}{processors:>12}");
+        }
+        println!("everything passed, in {:.0} s", self.start.elapsed().as_secs_f64());
+    }
+}
+
+/// Seconds of processors of all programs that this one has run to their end. Only Linux says.
+fn of_children() -> Option<f64> {
+    /// The kernel's unit in this file, whatever its own is.
+    const TICKS: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // After the program's name, which may have spaces: the 14th and 15th field are user's and system's time.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    Some(ticks as f64 / TICKS)
 }
