@@ -37,6 +37,7 @@ pub(super) fn decode(entry: &Entry<'_>, declarations: &[(&str, usize)]) -> Resul
         label: "",
         shared: Shared::default(),
     };
+    walk.builder.parameter_bytes = parameter_bytes;
     for parameter in &parameters {
         walk.builder.symbols.insert(parameter.name.clone(), PARAMETER_BASE + parameter.offset as u64);
     }

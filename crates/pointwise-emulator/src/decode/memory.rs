@@ -123,7 +123,11 @@ fn load_or_store(builder: &mut Builder, opcode: &mut Opcode<'_>, operands: &[&st
     match (space, load, address.known) {
         (Space::Parameter, true, Some(at)) => {
             let at = at.checked_sub(PARAMETER_BASE).and_then(|at| u32::try_from(at).ok());
-            let at = at.ok_or("it reads before the parameters")?;
+            let inside = |at: &u32| (*at as usize).saturating_add(access.bytes() as usize) <= builder.parameter_bytes;
+            let at = at.filter(inside).ok_or("it reads outside of the parameters")?;
+            if !at.is_multiple_of(u32::from(access.size)) {
+                return Err("its address is no multiple of what it reads".to_owned());
+            }
             builder.emit(Operation::LoadParameter { access, at });
         }
         (Space::Parameter, false, _) => return Err("parameters cannot be written".to_owned()),

@@ -80,6 +80,7 @@ pub(crate) struct Builder {
     specials: HashMap<Special, Slot>,
     /// Addresses of shared variables and parameters.
     pub(crate) symbols: HashMap<String, u64>,
+    pub(crate) parameter_bytes: usize,
     pub(crate) code: Vec<Instruction>,
     pub(crate) places: Vec<Place>,
     /// Names of the labels that branches name, in the order of their numbers.
@@ -104,6 +105,7 @@ impl Builder {
             long_numbers: HashMap::new(),
             specials: HashMap::new(),
             symbols: HashMap::new(),
+            parameter_bytes: 0,
             code: Vec::new(),
             places: Vec::new(),
             targets: Vec::new(),

@@ -193,7 +193,7 @@ impl Gpu {
 
 impl State {
     fn place(&self, address: u64) -> String {
-        if address < FIRST {
+        if address < FIRST - GAP {
             return "no address of this device's memory".to_owned();
         }
         if let Some((start, bytes)) =
