@@ -1,10 +1,4 @@
 //! Each family of instructions, against Rust's own arithmetic.
-#![allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss
-)]
 
 mod common;
 

@@ -192,7 +192,6 @@ fn generic_addresses_and_every_width() {
 	st.global.u8 [%rd5], %r12; shr.u32 %r12, %r12, 8; cvt.u16.u32 %rs2, %r12; st.global.u8 [%rd5+1], %rs2; st.global.u16 [%rd5+2], 0x1234;";
     let x = [0x0001_80ff, 0xffff_7f7f, 0x1234_5678];
     let want = x.map(|x: u32| {
-        #[allow(clippy::cast_possible_truncation)]
         let sum = (i32::from(x as u8 as i8) + i32::from((x >> 16) as u16) + i32::from(x as u16 as i16)).cast_unsigned();
         sum & 0xffff | 0x1234_0000
     });

@@ -105,7 +105,6 @@ impl Shadow {
     }
 
     fn page(&self, address: u64) -> (&Page, usize) {
-        #[allow(clippy::cast_possible_truncation)]
         let at = (address - self.start) as usize;
         let page = self.pages[at / PAGE].get_or_init(|| Page { words: Level::new(PAGE / 4), bytes: OnceLock::new() });
         (page, at % PAGE)

@@ -101,7 +101,8 @@ impl Stamp {
 
     /// Whether what `self` does now races with what `writer` wrote.
     pub(crate) fn races_with_writer(self, writer: Stamp) -> bool {
-        !writer.is_nobody() && !self.ordered(writer) && !(self.mark() == ATOMIC && writer.mark() == ATOMIC)
+        let both_atomic = self.mark() == ATOMIC && writer.mark() == ATOMIC;
+        !(writer.is_nobody() || both_atomic || self.ordered(writer))
     }
 
     /// Whether what `self` writes now races with what `readers` read.

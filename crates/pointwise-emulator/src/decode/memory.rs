@@ -51,7 +51,6 @@ fn address(builder: &mut Builder, text: &str, space: Space) -> Decoded<Address> 
     let (base, offset) = match inside.find('+').filter(|&at| at > 0) {
         Some(at) => {
             let offset = number(inside[at + 1..].trim(), Type::S64);
-            #[allow(clippy::cast_possible_wrap)]
             let offset = offset.ok_or_else(|| format!("`{text}` is no address"))? as i64;
             (inside[..at].trim(), offset)
         }

@@ -258,7 +258,6 @@ impl Builder {
             return self.word_number(address);
         }
         let number = number(text, of).ok_or_else(|| format!("`{text}` is no register or number that is known"))?;
-        #[allow(clippy::cast_possible_truncation)]
         self.word_number(number as u32)
     }
 
@@ -375,13 +374,11 @@ pub(crate) fn number(text: &str, of: Type) -> Option<u64> {
     }
     if let Some(digits) = text.strip_prefix("0d").or_else(|| text.strip_prefix("0D")) {
         let bits = u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16)?;
-        #[allow(clippy::cast_possible_truncation)]
         let single = u64::from((f64::from_bits(bits) as f32).to_bits());
         return Some(if of.bytes() == 8 { bits } else { single });
     }
     if of.is_float() && text.contains('.') {
         let value: f64 = text.parse().ok()?;
-        #[allow(clippy::cast_possible_truncation)]
         return match of {
             Type::F64 => Some(value.to_bits()),
             Type::F32 => Some(u64::from((value as f32).to_bits())),

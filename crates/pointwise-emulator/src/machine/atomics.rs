@@ -8,8 +8,9 @@ use std::sync::{PoisonError, atomic::Ordering::Relaxed};
 use super::{
     Found, LANES,
     block::Block,
-    global::{self, Reach, addresses, check_stored, set, stamp, stored},
+    global::{self, check_stored, set, stored},
     lanes::lanes,
+    reach::{Reach, addresses, stamp},
     shared::{self, in_window, windowed},
     warp::Warp,
 };
@@ -95,13 +96,11 @@ fn update(word: &std::sync::atomic::AtomicU32, change: impl Fn(u32) -> u32) -> u
     word.fetch_update(Relaxed, Relaxed, |now| Some(change(now))).unwrap_or_else(|now| now)
 }
 
-#[allow(clippy::cast_possible_truncation)]
 fn halves(value: u64) -> [u32; 2] {
     [value as u32, (value >> 32) as u32]
 }
 
 /// What memory holds after an operation.
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 fn combine(op: AtomicOperation, long: bool, now: u64, value: u64, compare: u64) -> u64 {
     let signed = |value: u64| if long { value as i64 } else { i64::from(value as u32 as i32) };
     let (now, value, compare) =

@@ -1,11 +1,11 @@
 //! A block: its warps run one after another, each until it has ended or waits at a barrier.
 
 use super::{
-    Found, LANES,
+    Found, LANES, execute,
     lanes::Words,
     launch::Setup,
     shared::Shared,
-    warp::{self, Stop, Warp, found},
+    warp::{Stop, Warp, found},
 };
 use crate::{
     fault::Problem,
@@ -67,7 +67,7 @@ impl<'l> Worker<'l> {
             for index in 0..block.setup.warps {
                 warp.start(block, index);
                 // A barrier is there only if the block has one warp.
-                while warp::run(warp, block).map_err(|found| (index, found))? == Stop::Waiting {
+                while execute::run(warp, block).map_err(|found| (index, found))? == Stop::Waiting {
                     pass(block, std::slice::from_mut(warp))?;
                 }
             }
@@ -79,7 +79,7 @@ impl<'l> Worker<'l> {
         loop {
             let mut waiting = false;
             for (warp, index) in warps.iter_mut().zip(0..) {
-                waiting |= warp::run(warp, block).map_err(|found| (index, found))? == Stop::Waiting;
+                waiting |= execute::run(warp, block).map_err(|found| (index, found))? == Stop::Waiting;
             }
             if !waiting {
                 return Ok(());

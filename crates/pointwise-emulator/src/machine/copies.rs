@@ -5,8 +5,9 @@
 use super::{
     Found, LANES,
     block::Block,
-    global::{self, Reach, addresses, stamp},
+    global,
     lanes::lanes,
+    reach::{Reach, addresses, stamp},
     shared,
     warp::{Warp, undefined},
 };

@@ -5,284 +5,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{
     ALL, Found, LANES,
     block::Block,
+    checks::{check_read, check_wait, check_write, note},
     lanes::{Longs, lanes, map1},
-    warp::{Registers, Warp, found, undefined},
+    reach::{Reach, Spread, addresses, is_contiguous, misplaced},
+    registers::Registers,
+    warp::{Warp, undefined},
 };
 use crate::{
-    check::{shadow::Other, stamp::Stamp},
-    fault::{Earlier, Problem, Touch},
+    fault::{Problem, Touch},
     memory::view::Region,
     program::Access,
 };
-
-/// The addresses of an access. Lanes that take no part have the address of one that does.
-#[inline(always)]
-pub(super) fn addresses(
-    registers: &Registers,
-    access: &Access,
-    checks: bool,
-    pc: u32,
-    mask: u32,
-) -> Result<Longs, Box<Found>> {
-    let (mut addresses, defined) = if access.wide {
-        let (base, defined) = registers.long(access.address);
-        (map1(base, |base| base.wrapping_add_signed(access.offset)), defined)
-    } else {
-        let (base, defined) = registers.word(access.address);
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let offset = access.offset as u32;
-        (map1(base, |base| u64::from(base.wrapping_add(offset))), defined)
-    };
-    if checks && defined & mask != mask {
-        return Err(undefined(pc, mask & !defined, "its address"));
-    }
-    if mask != ALL {
-        let first = addresses[mask.trailing_zeros() as usize & 31];
-        for lane in 0..LANES {
-            if mask >> lane & 1 == 0 {
-                addresses[lane] = first;
-            }
-        }
-    }
-    Ok(addresses)
-}
-
-/// What all addresses of an access have in common.
-struct Spread {
-    low: u64,
-    high: u64,
-    /// All bits that one of them has.
-    bits: u64,
-}
-
-impl Spread {
-    #[inline(always)]
-    fn of(addresses: &Longs) -> Spread {
-        let mut spread = Spread { low: u64::MAX, high: 0, bits: 0 };
-        for &address in addresses {
-            spread.low = spread.low.min(address);
-            spread.high = spread.high.max(address);
-            spread.bits |= address;
-        }
-        spread
-    }
-}
-
-/// Whether all lanes take part and each goes on where the one before ends.
-#[inline(always)]
-fn is_contiguous(addresses: &Longs, bytes: u64, mask: u32) -> bool {
-    let mut same = true;
-    for lane in 0..LANES {
-        same &= addresses[lane] == addresses[0].wrapping_add(lane as u64 * bytes);
-    }
-    same && mask == ALL
-}
-
-/// One access of a warp to one region.
-pub(super) struct Reach<'a> {
-    pub(super) access: &'a Access,
-    pub(super) addresses: &'a Longs,
-    pub(super) mask: u32,
-    pub(super) pc: u32,
-}
-
-impl Reach<'_> {
-    #[inline(always)]
-    fn bytes(&self) -> u64 {
-        u64::from(self.access.bytes())
-    }
-
-    /// Where the bytes of a lane are in a region.
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)]
-    fn place(&self, region: &Region, lane: usize) -> (usize, usize) {
-        let from = (self.addresses[lane] - region.start) as usize;
-        (from, from + self.bytes() as usize)
-    }
-
-    /// The first lane for which something is wrong.
-    fn first(&self, mut wrong: impl FnMut(usize) -> bool) -> Option<usize> {
-        lanes(self.mask).find(|&lane| wrong(lane))
-    }
-
-    #[cold]
-    fn fail(&self, block: &Block<'_>, lane: usize, problem: impl FnOnce(u32, u64, String) -> Problem) -> Box<Found> {
-        let address = self.addresses[lane];
-        found(self.pc, 1 << lane, problem(self.access.bytes(), address, block.place(address)))
-    }
-}
-
-/// The stamp of a warp's first lane.
-#[inline(always)]
-pub(super) fn stamp(warp: &Warp, block: &Block<'_>) -> Stamp {
-    Stamp::new(block.number, block.phase, warp.phase, warp.index * 32)
-}
-
-/// Says what is wrong with addresses that are misaligned or in no allocation; `None` if they are in several.
-#[cold]
-pub(super) fn misplaced(block: &Block<'_>, reach: &Reach<'_>, touch: Touch) -> Option<Box<Found>> {
-    let bytes = reach.bytes();
-    for lane in lanes(reach.mask) {
-        let address = reach.addresses[lane];
-        if address % bytes != 0 {
-            return Some(reach.fail(block, lane, |bytes, address, place| Problem::Misaligned {
-                touch,
-                bytes,
-                address,
-                place,
-            }));
-        }
-        if block.setup.view.find(address, address.saturating_add(bytes), &mut 0).is_none() {
-            return Some(reach.fail(block, lane, |bytes, address, place| Problem::Outside {
-                touch,
-                bytes,
-                address,
-                place,
-            }));
-        }
-    }
-    None
-}
-
-#[cold]
-pub(super) fn race(block: &Block<'_>, pc: u32, lane: usize, touch: Touch, address: u64, other: Other) -> Box<Found> {
-    let place = block.place(address);
-    let who = block.setup.who(other.stamp, block.number);
-    found(pc, 1 << lane, Problem::Race { touch, address, other: who, other_touch: other.touch, place })
-}
-
-/// Touching what an earlier launch touched, before waiting for it.
-fn check_wait(
-    block: &Block<'_>,
-    reach: &Reach<'_>,
-    region: &Region,
-    waited: u32,
-    touch: Touch,
-) -> Result<(), Box<Found>> {
-    let early = Reach { mask: reach.mask & !waited, ..*reach };
-    let allocation = &region.allocation;
-    let wrote = early.first(|lane| {
-        let (from, to) = early.place(region, lane);
-        allocation.is_launched(from, to)
-    });
-    let read = (touch != Touch::Read && allocation.read_by_launch.load(Relaxed)).then(|| early.mask.trailing_zeros());
-    let (lane, earlier) = match (wrote, read) {
-        (Some(lane), _) => (lane, Earlier::Wrote),
-        (None, Some(lane)) => (lane as usize & 31, Earlier::Read),
-        (None, None) => return Ok(()),
-    };
-    let problem = |bytes, address, place| Problem::BeforeWait { touch, bytes, address, earlier, place };
-    Err(early.fail(block, lane, problem))
-}
-
-/// Checks a read of global memory that is in bounds, and notes it.
-#[inline(always)]
-pub(super) fn check_read(
-    warp: &Warp,
-    block: &Block<'_>,
-    reach: &Reach<'_>,
-    region: &Region,
-    contiguous: bool,
-) -> Result<(), Box<Found>> {
-    let allocation = &*region.allocation;
-    if reach.mask & !warp.waited != 0 {
-        check_wait(block, reach, region, warp.waited, Touch::Read)?;
-    }
-    region.note_read();
-    let (first, _) = reach.place(region, 0);
-    #[allow(clippy::cast_possible_truncation)]
-    let whole = contiguous && allocation.is_written(first, first + LANES * reach.bytes() as usize);
-    if !whole {
-        let unwritten = reach.first(|lane| {
-            let (from, to) = reach.place(region, lane);
-            !allocation.is_written(from, to)
-        });
-        if let Some(lane) = unwritten {
-            return Err(reach.fail(block, lane, |bytes, address, place| Problem::Unwritten { bytes, address, place }));
-        }
-    }
-    if !region.writable.is_empty() {
-        note(warp, block, reach, region, Touch::Read)?;
-    }
-    Ok(())
-}
-
-/// Checks a write of global memory that is in bounds, and notes it.
-#[inline(always)]
-pub(super) fn check_write(
-    warp: &Warp,
-    block: &Block<'_>,
-    reach: &Reach<'_>,
-    region: &Region,
-    contiguous: bool,
-) -> Result<(), Box<Found>> {
-    let allocation = &*region.allocation;
-    if reach.mask & !warp.waited != 0 {
-        check_wait(block, reach, region, warp.waited, Touch::Write)?;
-    }
-    region.note_write();
-    let bytes = reach.bytes();
-    let first = reach.addresses[0];
-    if !(contiguous && region.may_write(first, first + LANES as u64 * bytes)) {
-        let outside = reach.first(|lane| {
-            let address = reach.addresses[lane];
-            !region.may_write(address, address + bytes)
-        });
-        if let Some(lane) = outside {
-            return Err(reach.fail(block, lane, |bytes, address, place| Problem::NotAResult { bytes, address, place }));
-        }
-    }
-    note(warp, block, reach, region, Touch::Write)?;
-    if contiguous {
-        let (from, _) = reach.place(region, 0);
-        #[allow(clippy::cast_possible_truncation)]
-        allocation.mark_written(from, from + LANES * bytes as usize);
-    } else {
-        for lane in lanes(reach.mask) {
-            let (from, to) = reach.place(region, lane);
-            allocation.mark_written(from, to);
-        }
-    }
-    Ok(())
-}
-
-/// Notes who touches what, and finds races.
-#[inline(always)]
-pub(super) fn note(
-    warp: &Warp,
-    block: &Block<'_>,
-    reach: &Reach<'_>,
-    region: &Region,
-    touch: Touch,
-) -> Result<(), Box<Found>> {
-    let me = stamp(warp, block);
-    let me = if touch == Touch::Atomic { me.marked(crate::check::stamp::ATOMIC) } else { me };
-    let bytes = reach.bytes();
-    for lane in lanes(reach.mask) {
-        let start = reach.addresses[lane];
-        let mut address = start;
-        let end = start + bytes;
-        let me = me.of_lane(lane);
-        while address < end {
-            let Some(shadow) = region.shadow(address) else {
-                address += 1;
-                continue;
-            };
-            let word = address.is_multiple_of(4) && end - address >= 4;
-            let other = match (touch, word) {
-                (Touch::Read, true) => shadow.read_word(address, me),
-                (Touch::Read, false) => shadow.read_byte(address, me),
-                (_, true) => shadow.write_word(address, me),
-                (_, false) => shadow.write_byte(address, me),
-            };
-            if let Some(other) = other {
-                return Err(race(block, reach.pc, lane, touch, address, other));
-            }
-            address += if word { 4 } else { 1 };
-        }
-    }
-    Ok(())
-}
 
 /// Loads from global memory.
 #[inline(always)]
@@ -329,8 +62,8 @@ pub(super) fn load(
                     *value = group[component].load(Relaxed);
                 }
             } else {
-                for lane in 0..LANES {
-                    value[lane] = words[reach.place(region, lane).0 / 4 + component].load(Relaxed);
+                for (lane, value) in value.iter_mut().enumerate() {
+                    *value = words[reach.place(region, lane).0 / 4 + component].load(Relaxed);
                 }
             }
             warp.registers.set_word(access.registers[component], &value, ALL, mask);
@@ -339,10 +72,10 @@ pub(super) fn load(
     }
     for component in 0..count {
         let mut value = [0; LANES];
-        for lane in 0..LANES {
+        for (lane, value) in value.iter_mut().enumerate() {
             let at = reach.place(region, lane).0 + component * usize::from(access.size);
             let word = words[at / 4].load(Relaxed);
-            value[lane] = if access.size == 8 {
+            *value = if access.size == 8 {
                 u64::from(word) | u64::from(words[at / 4 + 1].load(Relaxed)) << 32
             } else {
                 u64::from(word >> (8 * (at % 4)))
@@ -355,7 +88,6 @@ pub(super) fn load(
 
 /// Puts loaded elements into a register, extended to its size. Bits above the element are ignored.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(super) fn set(registers: &mut Registers, access: &Access, component: usize, value: &Longs, mask: u32) {
     let above = 64 - 8 * u32::from(access.size);
     let extended = if access.signed {
@@ -435,7 +167,6 @@ pub(super) fn store(
 
 /// Writes what a store writes.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
 fn put(registers: &Registers, reach: &Reach<'_>, region: &Region, contiguous: bool) {
     let access = reach.access;
     let allocation = &*region.allocation;

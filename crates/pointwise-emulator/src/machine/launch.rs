@@ -10,7 +10,7 @@ use std::{
 
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
-use super::{Found, block::Worker, warp::has_wide_vectors};
+use super::{Found, block::Worker, execute::has_wide_vectors};
 use crate::{
     check::stamp::Stamp,
     decode::Kernel,
@@ -149,7 +149,6 @@ impl Setup<'_> {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)]
 fn place(number: u64, size: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = size.map(u64::from);
     [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]

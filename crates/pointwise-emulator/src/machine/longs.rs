@@ -18,12 +18,6 @@ fn doubles2(a: &Longs, b: &Longs, op: impl Fn(f64, f64) -> f64) -> Longs {
 }
 
 #[inline(always)]
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss
-)]
 pub(super) fn one(op: OneLong, a: &Longs) -> Longs {
     match op {
         OneLong::Move => *a,
@@ -49,7 +43,6 @@ pub(super) fn one(op: OneLong, a: &Longs) -> Longs {
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(super) fn two(op: TwoLong, a: &Longs, b: &Longs) -> Longs {
     match op {
         TwoLong::Add => map2(a, b, u64::wrapping_add),

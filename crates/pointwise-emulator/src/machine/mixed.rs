@@ -11,7 +11,6 @@ use crate::{
 };
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(super) fn widen(op: Widen, a: &Words, b: &Words) -> Longs {
     match op {
         Widen::U32 => map1(a, u64::from),
@@ -39,12 +38,6 @@ pub(super) fn mad_wide(signed: bool, a: &Words, b: &Words, c: &Longs) -> Longs {
 }
 
 #[inline(always)]
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss
-)]
 pub(super) fn narrow(op: Narrow, a: &Longs) -> Words {
     match op {
         Narrow::Low => map1(a, |a| a as u32),
@@ -94,7 +87,6 @@ fn singles(relation: Relation, a: &Words, b: &Words) -> u32 {
 
 /// The lanes in which a relation of words holds.
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap)]
 pub(super) fn compare(of: Compared, relation: Relation, a: &Words, b: &Words) -> u32 {
     match of {
         Compared::S32 => ordered(relation, a, b, |a| a as i32),
@@ -109,7 +101,6 @@ pub(super) fn compare(of: Compared, relation: Relation, a: &Words, b: &Words) ->
 
 /// The lanes in which a relation of longs holds.
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap)]
 pub(super) fn compare_long(of: Compared, relation: Relation, a: &Longs, b: &Longs) -> u32 {
     match of {
         Compared::S64 => ordered(relation, a, b, |a| a as i64),
@@ -119,7 +110,6 @@ pub(super) fn compare_long(of: Compared, relation: Relation, a: &Longs, b: &Long
 }
 
 #[inline(always)]
-#[allow(clippy::float_cmp)]
 fn double_compare(relation: Relation, x: f64, y: f64) -> bool {
     let unordered = x.is_nan() | y.is_nan();
     match relation {

@@ -1,18 +1,22 @@
 //! Executes programs: 32 lanes at a time, warp by warp, blocks on the threads of rayon.
 //!
 //! `launch` checks a launch and hands its blocks to threads, `block` runs the warps of a block from barrier to barrier,
-//! `warp` is the loop over instructions. What instructions do is in `words` (32 bits), `longs` (64 bits), `mixed`
-//! (both, and predicates), `special` (approximate functions), `global`, `shared`, `atomics`, `copies` (memory) and
-//! `together` (shuffles, votes).
+//! `execute` is the loop over the instructions of a `warp`, on its `registers`. What instructions do is in `words` (32
+//! bits), `longs` (64 bits), `mixed` (both, and predicates), `special` (approximate functions), `together` (shuffles,
+//! votes) and, for memory, `global`, `shared`, `atomics` and `copies`; these reach memory by `reach` and `checks`.
 
 mod atomics;
 mod block;
+mod checks;
 mod copies;
+mod execute;
 mod global;
 mod lanes;
 pub(crate) mod launch;
 mod longs;
 mod mixed;
+mod reach;
+mod registers;
 mod shared;
 mod special;
 mod together;

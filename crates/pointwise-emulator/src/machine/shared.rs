@@ -7,8 +7,9 @@
 use super::{
     Found, LANES, SHARED_WINDOW,
     block::Block,
-    global::{self, Reach, addresses, check_stored, set, stamp, stored},
+    global::{self, check_stored, set, stored},
     lanes::{Longs, lanes, map1},
+    reach::{Reach, addresses, stamp},
     warp::{Warp, found},
 };
 use crate::{
@@ -53,7 +54,6 @@ impl Shared {
     }
 
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)]
     pub(super) fn write(&mut self, at: usize, size: usize, value: u64) {
         if size == 8 {
             self.words[at / 4] = value as u32;
@@ -140,7 +140,6 @@ pub(super) fn places(block: &Block<'_>, reach: &Reach<'_>, touch: Touch) -> Resu
     if wrong {
         return Err(misplaced(block, reach, touch, end));
     }
-    #[allow(clippy::cast_possible_truncation)]
     Ok(map1(reach.addresses, |address| (address - u64::from(SHARED_BASE)) as usize))
 }
 
@@ -156,7 +155,7 @@ fn misplaced(block: &Block<'_>, reach: &Reach<'_>, touch: Touch, end: u64) -> Bo
             format!("beyond the {size} bytes of shared memory, which end at {end:#x}")
         } else {
             let place = format!("{} bytes in shared memory", address - u64::from(SHARED_BASE));
-            if address % u64::from(bytes) == 0 {
+            if address.is_multiple_of(u64::from(bytes)) {
                 continue;
             }
             return found(reach.pc, 1 << lane, Problem::Misaligned { touch, bytes, address, place });
@@ -348,7 +347,7 @@ fn load_parameter(warp: &mut Warp, block: &Block<'_>, reach: &Reach<'_>) -> Resu
             let place = format!("outside of the {} bytes of parameters", arguments.len());
             return Err(found(reach.pc, 1 << lane, Problem::Outside { touch, bytes, address, place }));
         }
-        if address % u64::from(bytes) != 0 {
+        if !address.is_multiple_of(u64::from(bytes)) {
             let place = "in the parameters".to_owned();
             return Err(found(reach.pc, 1 << lane, Problem::Misaligned { touch, bytes, address, place }));
         }

@@ -13,7 +13,6 @@ use crate::{
 
 /// An approximate function in the lanes of `mask`.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
 pub(super) fn approximate(function: Function, flush: bool, approx: Approx, a: &Words, b: &Words, mask: u32) -> Words {
     // Those that the CPU rounds correctly are vector code.
     match (function, approx) {

@@ -1,6 +1,6 @@
 //! What lanes of a warp tell each other: shuffles and votes.
 
-use super::{ALL, LANES, lanes::lanes, warp::Registers};
+use super::{ALL, LANES, lanes::lanes, registers::Registers};
 use crate::program::{NOWHERE, Shuffle, Slot, Vote};
 
 /// The operands of a shuffle.

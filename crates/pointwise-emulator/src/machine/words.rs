@@ -7,7 +7,6 @@ use crate::{
 };
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_precision_loss)]
 pub(super) fn one(op: One, a: &Words) -> Words {
     match op {
         One::Move => *a,
@@ -54,7 +53,6 @@ pub(super) fn one(op: One, a: &Words) -> Words {
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(super) fn two(op: Two, a: &Words, b: &Words) -> Words {
     let signed16 = |a| integer::signed16(a) as i32;
     match op {

@@ -92,7 +92,6 @@ pub(crate) fn evaluate(function: Function, ftz: bool, approx: Approx, a: u32, b:
     let (a, b) = if ftz { (flush(a), flush(b)) } else { (a, b) };
     let (x, y) = (f64::from(f(a)), f64::from(f(b)));
     let value = exact(function, x, y);
-    #[allow(clippy::cast_possible_truncation)]
     let nearest = value as f32;
     let result = match approx {
         Approx::Worst if !is_exact(function, x, value) => worst(function, x, value, nearest, hash(function, a, b)),
@@ -128,13 +127,11 @@ fn worst(function: Function, x: f64, value: f64, nearest: f32, hash: u64) -> f32
     if !most.is_finite() {
         return nearest;
     }
-    #[allow(clippy::cast_precision_loss)]
     let part = match hash & 3 {
         0 => 1.0,
         1 => -1.0,
         _ => (hash >> 11) as f64 / (1_u64 << 52) as f64 - 1.0,
     };
-    #[allow(clippy::cast_possible_truncation)]
     let mut moved = (value + part * most) as f32;
     // Rounding may have carried it over the bound.
     if (f64::from(moved) - value).abs() > most {
@@ -202,7 +199,6 @@ mod tests {
         for power in -120..120 {
             let x = 2.0_f32.powi(power);
             assert_eq!(both(Function::Rcp, x, 0.0), (1.0 / x, 1.0 / x));
-            #[allow(clippy::cast_precision_loss)]
             let exponent = power as f32;
             assert_eq!(both(Function::Lg2, x, 0.0), (exponent, exponent));
             assert_eq!(both(Function::Ex2, exponent, 0.0), (x, x));

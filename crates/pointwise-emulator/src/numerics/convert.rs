@@ -6,61 +6,51 @@
 use super::single::f;
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(crate) fn s32_of_f32(a: u32) -> u32 {
     (f(a) as i32) as u32
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(crate) fn u32_of_f32(a: u32) -> u32 {
     f(a) as u32
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(crate) fn s16_of_f32(a: u32) -> u32 {
     (f(a) as i32).clamp(-0x8000, 0x7fff) as u32 & 0xffff
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(crate) fn u16_of_f32(a: u32) -> u32 {
     (f(a) as i32).clamp(0, 0xffff) as u32
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(crate) fn s8_of_f32(a: u32) -> u32 {
     (f(a) as i32).clamp(-0x80, 0x7f) as u32
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(crate) fn u8_of_f32(a: u32) -> u32 {
     (f(a) as i32).clamp(0, 0xff) as u32
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(crate) fn s64_of_f64(x: f64) -> u64 {
     if x.is_nan() { 1 << 63 } else { (x as i64) as u64 }
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(crate) fn u64_of_f64(x: f64) -> u64 {
     if x.is_nan() { 1 << 63 } else { x as u64 }
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(crate) fn s32_of_f64(x: f64) -> u32 {
     if x.is_nan() { 1 << 31 } else { (x as i32) as u32 }
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(crate) fn u32_of_f64(x: f64) -> u32 {
     if x.is_nan() { 1 << 31 } else { x as u32 }
 }

@@ -13,7 +13,6 @@ pub(crate) fn shr_u(a: u32, n: u32) -> u32 {
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn shr_s(a: u32, n: u32) -> u32 {
     ((a as i32) >> n.min(31)) as u32
 }
@@ -29,51 +28,43 @@ pub(crate) fn shr_u_long(a: u64, n: u32) -> u64 {
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn shr_s_long(a: u64, n: u32) -> u64 {
     ((a as i64) >> n.min(63)) as u64
 }
 
 /// Sign-extends the low 16 bits.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn signed16(a: u32) -> u32 {
     i32::from(a as u16 as i16) as u32
 }
 
 /// Sign-extends the low 8 bits.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn signed8(a: u32) -> u32 {
     i32::from(a as u8 as i8) as u32
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
 pub(crate) fn mul_hi_u(a: u32, b: u32) -> u32 {
     ((u64::from(a) * u64::from(b)) >> 32) as u32
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn mul_hi_s(a: u32, b: u32) -> u32 {
     ((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
 pub(crate) fn mul_hi_u_long(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn mul_hi_s_long(a: u64, b: u64) -> u64 {
     ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn mul_wide_s(a: u32, b: u32) -> u64 {
     (i64::from(a as i32) * i64::from(b as i32)) as u64
 }
@@ -89,13 +80,11 @@ pub(crate) fn rem_u(a: u32, b: u32) -> u32 {
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn div_s(a: u32, b: u32) -> u32 {
     if b == 0 { u32::MAX } else { (a as i32).wrapping_div(b as i32) as u32 }
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn rem_s(a: u32, b: u32) -> u32 {
     if b == 0 { u32::MAX } else { (a as i32).wrapping_rem(b as i32) as u32 }
 }
@@ -111,13 +100,11 @@ pub(crate) fn rem_u_long(a: u64, b: u64) -> u64 {
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn div_s_long(a: u64, b: u64) -> u64 {
     if b == 0 { u64::MAX } else { (a as i64).wrapping_div(b as i64) as u64 }
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn rem_s_long(a: u64, b: u64) -> u64 {
     if b == 0 { u64::MAX } else { (a as i64).wrapping_rem(b as i64) as u64 }
 }
@@ -129,7 +116,6 @@ pub(crate) fn prmt(a: u32, b: u32, selector: u32) -> u32 {
     let mut result = 0;
     for at in 0..4 {
         let choice = (selector >> (4 * at)) & 0xf;
-        #[allow(clippy::cast_possible_truncation)]
         let byte = (bytes >> (8 * (choice & 7))) as u32 & 0xff;
         let byte = if choice & 8 == 0 {
             byte
@@ -157,13 +143,11 @@ pub(crate) fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
 pub(crate) fn shf_left(a: u32, b: u32, n: u32) -> u32 {
     ((((u64::from(b) << 32) | u64::from(a)) << n) >> 32) as u32
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
 pub(crate) fn shf_right(a: u32, b: u32, n: u32) -> u32 {
     (((u64::from(b) << 32) | u64::from(a)) >> n) as u32
 }
@@ -176,13 +160,11 @@ fn low(length: u32) -> u64 {
 
 /// Bits from `position` on, `length` of them; as many as there are.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
 pub(crate) fn bfe_u(a: u32, position: u32, length: u32) -> u32 {
     (shr_u_long(u64::from(a), position & 0xff) & low(length & 0xff)) as u32
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 pub(crate) fn bfe_s(a: u32, position: u32, length: u32) -> u32 {
     bfe_s_long(i64::from(a as i32) as u64, position, length) as u32
 }
@@ -205,7 +187,6 @@ pub(crate) fn bfe_s_long(a: u64, position: u32, length: u32) -> u64 {
 
 /// `bfi.b32`: `a` into `b`.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
 pub(crate) fn bfi(a: u32, b: u32, position: u32, length: u32) -> u32 {
     let mask = shl_long(low(length & 0xff), position & 0xff) as u32;
     (b & !mask) | (shl_long(u64::from(a), position & 0xff) as u32 & mask)

@@ -86,7 +86,6 @@ pub(crate) fn f16_of_e5m2(byte: u32) -> u32 {
 /// Rounds an f64, whose last bit is set if something smaller was cut off, to f16 or bf16.
 pub(crate) fn half_of_f64(value: f64, bf16: bool) -> u32 {
     // To f32 with the same mark of what is cut off: its 24 bits are more than two above those of the result.
-    #[allow(clippy::cast_possible_truncation)]
     let nearest = value as f32;
     let back = f64::from(nearest);
     let single = if value.is_nan() || back == value {
@@ -205,11 +204,9 @@ mod tests {
 
     #[test]
     fn singles_narrow_around_every_byte() {
-        #[allow(clippy::cast_possible_truncation)]
         for value in around((0..0x7f).map(|byte| byte_value(byte, 7, 3) as f32)) {
             assert_eq!(e4m3_of_f32(value.to_bits()), nearest_byte(value.clamp(-1e6, 1e6), 7, 3, 0x7e), "{value:e}");
         }
-        #[allow(clippy::cast_possible_truncation)]
         for value in around((0..0x7c).map(|byte| byte_value(byte, 15, 2) as f32)) {
             assert_eq!(e5m2_of_f32(value.to_bits()), nearest_byte(value.clamp(-1e6, 1e6), 15, 2, 0x7b), "{value:e}");
         }

@@ -187,12 +187,10 @@ pub(crate) fn two_sum(x: f64, y: f64) -> (f64, f64) {
 }
 
 /// `value` plus something of the sign of `rest` that is smaller than half of the last bit of `value`, as f32.
-#[allow(clippy::float_cmp)]
 pub(crate) fn round(value: f64, rest: f64, rounding: Rounding) -> u32 {
     if value.is_nan() {
         return NAN;
     }
-    #[allow(clippy::cast_possible_truncation)]
     let nearest = value as f32;
     let back = f64::from(nearest);
     let too_high = !value.is_infinite() && (back > value || (back == value && rest < 0.0));
