@@ -1,5 +1,7 @@
 //! How many instructions of threads one host thread executes in a second: `silu` in f32, checks off and on.
 
+#![allow(missing_docs, reason = "criterion's macro makes a function")]
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pointwise_emulator::{Gpu, Launch, Module, Settings};
 
@@ -19,9 +21,9 @@ fn silu(criterion: &mut Criterion) {
         // No element before the first vector, one vector a thread, no parameters.
         arguments.extend([0_u32, 1].iter().flat_map(|value| value.to_le_bytes()));
         arguments.extend([0; 32]);
-        let results = [to..to + length * 4];
+        let results = to..to + length * 4;
         let mut launch = Launch::new([(length / 512) as u32, 1, 1], [128, 1, 1], &arguments);
-        launch.results = Some(&results);
+        launch.results = Some(std::slice::from_ref(&results));
         let run = || pool.install(|| gpu.launch(&kernel, &launch).expect("it is right").thread_instructions);
         group.throughput(Throughput::Elements(run()));
         group.bench_function(if checks { "checks_on" } else { "checks_off" }, |bencher| bencher.iter(run));

@@ -338,10 +338,18 @@ fn arguments_and_shapes() {
 }
 
 #[test]
+fn devices_and_kernels_are_shared_by_threads() {
+    fn shared<T: Send + Sync + 'static>(_: &T) {}
+    let run = Run::new(&[1; 32], 128);
+    shared(&run.gpu);
+    shared(&load(STORE).unwrap());
+}
+
+#[test]
 fn memory_of_the_host() {
     let run = Run::new(&[1; 32], 128);
     let message = run.gpu.write(run.y + 120, &[0; 9]).unwrap_err().to_string();
-    has(&message, &["9 bytes at", "are 120 bytes in the allocation of 128 bytes"]);
+    has(&message, &["9 bytes at", "are not in one allocation; the first is 120 bytes in the allocation of 128 bytes"]);
     let small = Run::with(Settings { memory_bytes: 1000, ..Settings::default() }, &[0; 32], 128);
     has(
         &small.gpu.allocate(745).unwrap_err().to_string(),
@@ -351,7 +359,7 @@ fn memory_of_the_host() {
     assert_eq!((small.gpu.used(), address % 256), (1000, 0));
     small.gpu.free(address).unwrap();
     assert_eq!(small.gpu.used(), 256);
-    has(&small.gpu.free(address).unwrap_err().to_string(), &["that was freed"]);
+    has(&small.gpu.free(address).unwrap_err().to_string(), &["no allocation begins at", "that was freed"]);
     has(&small.gpu.free(small.x + 4).unwrap_err().to_string(), &["4 bytes in the allocation"]);
     assert_ne!(small.gpu.allocate(744).unwrap(), address);
 }

@@ -27,9 +27,9 @@ fn silu_of_all_lengths() {
                 arguments.extend(value.to_le_bytes());
             }
             arguments.extend([0; 32]);
-            let results = [to..to + length as u64 * 4];
+            let results = to..to + length as u64 * 4;
             let mut launch = Launch::new([blocks as u32, 1, 1], [128, 1, 1], &arguments);
-            launch.results = Some(&results);
+            launch.results = Some(std::slice::from_ref(&results));
             let counts = gpu.launch(&kernel, &launch).unwrap_or_else(|fault| panic!("{length}: {fault}"));
             assert!(counts.thread_instructions > 0);
             let mut y = vec![0; length * 4];

@@ -90,7 +90,7 @@ pub(crate) struct Shadow {
     /// The first address, a multiple of a word.
     start: u64,
     pub(crate) end: u64,
-    pages: Box<[OnceLock<Page>]>,
+    pages: Box<[OnceLock<Box<Page>>]>,
 }
 
 impl Shadow {
@@ -106,7 +106,8 @@ impl Shadow {
 
     fn page(&self, address: u64) -> (&Page, usize) {
         let at = (address - self.start) as usize;
-        let page = self.pages[at / PAGE].get_or_init(|| Page { words: Level::new(PAGE / 4), bytes: OnceLock::new() });
+        let page = self.pages[at / PAGE]
+            .get_or_init(|| Box::new(Page { words: Level::new(PAGE / 4), bytes: OnceLock::new() }));
         (page, at % PAGE)
     }
 

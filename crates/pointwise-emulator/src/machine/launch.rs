@@ -172,6 +172,11 @@ impl Gpu {
     /// # Errors
     /// Fails if the arguments or the shape do not fit the kernel, or an instruction does something wrong.
     pub fn launch(&self, kernel: &Kernel, launch: &Launch<'_>) -> Result<Counts, Fault> {
+        self.launch_on(kernel, launch, has_wide_vectors())
+    }
+
+    /// [`Gpu::launch`]; `wide` says whether the CPU has wide vectors.
+    fn launch_on(&self, kernel: &Kernel, launch: &Launch<'_>, wide: bool) -> Result<Counts, Fault> {
         let program = &*kernel.program;
         check(program, launch)?;
         let settings = self.settings();
@@ -190,7 +195,7 @@ impl Gpu {
             approx: settings.approx,
             limit: settings.limit,
             early: launch.early && settings.checks,
-            wide: has_wide_vectors(),
+            wide,
             atomics: Mutex::new(()),
             gpu: self,
         };
@@ -303,5 +308,34 @@ fn describe(setup: &Setup<'_>, located: Located) -> Finding {
         block: setup.position(block),
         thread: setup.thread(warp * 32 + found.lane),
         problem: found.problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{decode::Module, settings::Settings};
+
+    #[test]
+    fn wide_vectors_change_no_bit() {
+        let text = include_str!("../../data/silu.ptx");
+        let kernel = Module::parse(text).unwrap().kernel("unary_silu_f32_register_copy").unwrap();
+        let length = 1_u64 << 16;
+        let results = [false, has_wide_vectors()].map(|wide| {
+            let gpu = Gpu::new(Settings::default());
+            let [from, to] = [0; 2].map(|_| gpu.allocate(length as usize * 4).unwrap());
+            // All kinds of numbers: infinities and NaN, too.
+            let x: Vec<u8> = (0..length as u32).flat_map(|i| (i << 16 | i * 7 & 0xffff).to_le_bytes()).collect();
+            gpu.write(from, &x).unwrap();
+            let mut arguments: Vec<u8> = [from, to, length].iter().flat_map(|value| value.to_le_bytes()).collect();
+            arguments.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+            arguments.extend([0; 32]);
+            let launch = Launch::new([(length / 512) as u32, 1, 1], [128, 1, 1], &arguments);
+            gpu.launch_on(&kernel, &launch, wide).unwrap();
+            let mut y = vec![0; length as usize * 4];
+            gpu.read(to, &mut y).unwrap();
+            y
+        });
+        assert!(results[0] == results[1]);
     }
 }

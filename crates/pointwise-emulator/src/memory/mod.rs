@@ -36,8 +36,16 @@ pub enum MemoryError {
         /// Bytes of the device.
         total: usize,
     },
+    /// What is freed is not where an allocation begins.
+    #[error("no allocation begins at {address:#x}: it is {place}")]
+    NoAllocation {
+        /// What was to be freed.
+        address: u64,
+        /// What is there.
+        place: String,
+    },
     /// The address is no allocation's, or the bytes go beyond it.
-    #[error("{bytes} bytes at {address:#x} are {place}")]
+    #[error("{bytes} bytes at {address:#x} are not in one allocation; the first is {place}")]
     Outside {
         /// Where.
         address: u64,
@@ -112,7 +120,7 @@ impl Gpu {
         let mut state = self.state_mut();
         let Some(allocation) = state.live.remove(&address) else {
             let place = state.place(address);
-            return Err(MemoryError::Outside { address, bytes: 0, place });
+            return Err(MemoryError::NoAllocation { address, place });
         };
         state.used -= allocation.bytes;
         if state.freed.len() == REMEMBERED {

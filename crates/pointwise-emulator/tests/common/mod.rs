@@ -78,11 +78,11 @@ impl Run {
         arguments.extend(self.x.to_le_bytes());
         arguments.extend(self.y.to_le_bytes());
         arguments.extend((self.grid * self.block).to_le_bytes());
-        let results = [self.y..self.y + self.bytes as u64];
+        let results = self.y..self.y + self.bytes as u64;
         let mut launch = Launch::new([self.grid, 1, 1], [self.block, 1, 1], &arguments);
         launch.shared = self.shared;
         launch.early = self.early;
-        launch.results = self.results.then_some(&results);
+        launch.results = self.results.then_some(std::slice::from_ref(&results));
         self.gpu.launch(kernel, &launch)
     }
 
