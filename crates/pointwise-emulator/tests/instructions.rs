@@ -1,5 +1,14 @@
 //! Each family of instructions, against Rust's own arithmetic.
 
+#![allow(
+    clippy::precedence,
+    clippy::manual_checked_ops,
+    clippy::double_comparisons,
+    clippy::neg_cmp_op_on_partial_ord,
+    clippy::nonminimal_bool,
+    reason = "references are written as the ISA defines the instruction"
+)]
+
 mod common;
 
 use common::{long, operands, results, single, word};

@@ -201,7 +201,8 @@ impl Gpu {
         };
         let first = setup();
         let blocks = launch.grid.iter().map(|&blocks| u64::from(blocks)).product();
-        let alone = blocks == 1 || rayon::current_num_threads() == 1 || (settings.checks && launch.results.is_none());
+        // Waking other threads costs more than a few blocks.
+        let alone = blocks < 4 || rayon::current_num_threads() == 1 || (settings.checks && launch.results.is_none());
         let result = if alone {
             in_order(&first, blocks)
         } else if settings.checks {
@@ -325,7 +326,7 @@ mod tests {
             let gpu = Gpu::new(Settings::default());
             let [from, to] = [0; 2].map(|_| gpu.allocate(length as usize * 4).unwrap());
             // All kinds of numbers: infinities and NaN, too.
-            let x: Vec<u8> = (0..length as u32).flat_map(|i| (i << 16 | i * 7 & 0xffff).to_le_bytes()).collect();
+            let x: Vec<u8> = (0..length as u32).flat_map(|i| ((i << 16) | ((i * 7) & 0xffff)).to_le_bytes()).collect();
             gpu.write(from, &x).unwrap();
             let mut arguments: Vec<u8> = [from, to, length].iter().flat_map(|value| value.to_le_bytes()).collect();
             arguments.extend([0, 0, 0, 0, 1, 0, 0, 0]);

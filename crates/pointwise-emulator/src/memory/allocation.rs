@@ -118,6 +118,12 @@ impl Allocation {
 
     fn put(&self, from: usize, length: usize, byte: impl Fn(usize) -> u8) {
         for (word, mask, place) in Allocation::parts(from, from + length) {
+            if mask == u32::MAX {
+                let place = place.cast_unsigned();
+                let value = [byte(place), byte(place + 1), byte(place + 2), byte(place + 3)];
+                self.words[word].store(u32::from_le_bytes(value), Relaxed);
+                continue;
+            }
             let mut value = [0; 4];
             for (at, to) in (place..).zip(&mut value) {
                 if let Some(at) = usize::try_from(at).ok().filter(|&at| at < length) {
