@@ -43,6 +43,7 @@
 //! ```
 //!
 //! What it proves and what not says the crate's `README.md`.
+#![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 mod check;

@@ -19,6 +19,7 @@ use crate::{
 };
 
 /// Runs a warp until it has ended or waits.
+#[allow(unsafe_code, reason = "the call of a function that is compiled for more features")]
 pub(super) fn run(warp: &mut Warp, block: &mut Block<'_>) -> Result<Stop, Box<Found>> {
     #[cfg(target_arch = "x86_64")]
     if block.setup.wide {
