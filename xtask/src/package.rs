@@ -12,7 +12,15 @@ use crate::shell::{cargo, root, run as run_command};
 use crate::{build_ptx, family, licences};
 
 /// What is published, each after those it depends on.
-const CRATES: [&str; 5] = ["pointwise-core", "pointwise-device", "pointwise-build", "pointwise", "pointwise-cli"];
+const CRATES: [&str; 7] = [
+    "pointwise-core",
+    "pointwise-device",
+    "pointwise-ptx",
+    "pointwise-build",
+    "pointwise-emulator",
+    "pointwise",
+    "pointwise-cli",
+];
 
 /// Members of the workspace that are not.
 const UNPUBLISHED: [&str; 3] = ["xtask", "tests", "benches"];

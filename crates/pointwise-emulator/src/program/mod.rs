@@ -1,0 +1,349 @@
+//! A kernel as the machine executes it: instructions whose operands are numbers of register slots.
+//!
+//! A slot holds the value of one register for the 32 lanes of a warp. There are three files of slots: words (32 bits,
+//! which also hold 16-bit registers, zero-extended), longs (64 bits) and predicates (one bit a lane). Numbers in the
+//! text and special registers have slots of their own, filled before the warp starts, so that every operand is a slot.
+
+mod operations;
+
+use std::ops::Range;
+
+pub(crate) use operations::{
+    AtomicOperation, Compared, FloatOperation, LaneRelation, Logic, Narrow, One, OneLong, Relation, ShiftLong, Shuffle,
+    Special, Three, ThreeLong, Two, TwoLong, Vote, Widen,
+};
+
+use crate::numerics::{FloatMode, approx::Function};
+
+/// Number of a register slot, within its file.
+pub(crate) type Slot = u16;
+
+/// The predicate slot that holds true in every lane.
+pub(crate) const TRUE: Slot = 0;
+
+/// One instruction.
+#[derive(Clone, Debug)]
+pub(crate) struct Instruction {
+    /// What it does.
+    pub(crate) operation: Operation,
+    /// The predicate that says which lanes take part.
+    pub(crate) guard: Slot,
+    /// All ones if it says which lanes do not.
+    pub(crate) flip: u32,
+    /// Whether it does more than to change registers: then its guard must have a value.
+    pub(crate) acts: bool,
+}
+
+/// Where an instruction stands in the text.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) line: u32,
+    pub(crate) text: Range<u32>,
+}
+
+/// Which memory an access reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    Global,
+    Shared,
+    /// Global or shared memory, as the address says.
+    Generic,
+    Parameter,
+}
+
+/// The address and shape of an access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) space: Space,
+    /// Where the address is: a long, or a word if not `wide`.
+    pub(crate) address: Slot,
+    pub(crate) wide: bool,
+    pub(crate) offset: i64,
+    /// Bytes of one element: 1, 2, 4 or 8.
+    pub(crate) size: u8,
+    /// Elements: 1, 2 or 4.
+    pub(crate) count: u8,
+    /// Whether a loaded element is sign-extended.
+    pub(crate) signed: bool,
+    /// Whether the registers are longs.
+    pub(crate) long: bool,
+    /// Whether the register has 16 bits.
+    pub(crate) half: bool,
+    pub(crate) registers: [Slot; 4],
+}
+
+impl Access {
+    /// How many bytes one lane touches.
+    pub(crate) fn bytes(&self) -> u32 {
+        u32::from(self.size) * u32::from(self.count)
+    }
+}
+
+/// What a predicate or word register is given by [`Operation::Vote`] and [`Operation::Shuffle`].
+pub(crate) const NOWHERE: Slot = Slot::MAX;
+
+/// What an instruction does. `d` is the result; `a`, `b`, `c` are operands; `p` and `q` are predicates.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    One {
+        op: One,
+        d: Slot,
+        a: Slot,
+    },
+    Two {
+        op: Two,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Three {
+        op: Three,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    /// `bfi`: `a` into `b` at position `c`, of length `e`.
+    Insert {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+        e: Slot,
+    },
+    Float {
+        op: FloatOperation,
+        mode: FloatMode,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    Approx {
+        function: Function,
+        flush: bool,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    OneLong {
+        op: OneLong,
+        d: Slot,
+        a: Slot,
+    },
+    TwoLong {
+        op: TwoLong,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    ThreeLong {
+        op: ThreeLong,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    ShiftLong {
+        op: ShiftLong,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    Widen {
+        op: Widen,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    /// The wide product and a long.
+    MadWide {
+        signed: bool,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    Narrow {
+        op: Narrow,
+        d: Slot,
+        a: Slot,
+    },
+    /// `p` and, if it is not [`TRUE`], its opposite in `q`; combined with `c` if there is one.
+    Compare {
+        of: Compared,
+        relation: Relation,
+        p: Slot,
+        q: Slot,
+        a: Slot,
+        b: Slot,
+        with: Option<(Logic, Slot, bool)>,
+    },
+    /// Both halves compared: all ones in the halves where it holds.
+    SetHalves {
+        bf16: bool,
+        relation: Relation,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    /// A predicate as a word: `yes` or zero.
+    SetWord {
+        d: Slot,
+        p: Slot,
+        yes: u32,
+    },
+    Select {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        p: Slot,
+    },
+    SelectLong {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        p: Slot,
+    },
+    PredicateTwo {
+        op: Logic,
+        p: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    PredicateMove {
+        p: Slot,
+        a: Slot,
+        negate: bool,
+    },
+    Load(Box<Access>),
+    Store(Box<Access>),
+    /// A parameter at a place that the text says; `access.address` has no meaning.
+    LoadParameter {
+        access: Box<Access>,
+        at: u32,
+    },
+    Atomic {
+        op: AtomicOperation,
+        access: Box<Access>,
+        value: Slot,
+        second: Slot,
+    },
+    /// `cp.async`: `bytes` from global memory at `b` to shared memory at `a`; only `source` of them are read.
+    CopyAsync {
+        access: Box<Access>,
+        from: Slot,
+        from_offset: i64,
+        source: Slot,
+    },
+    /// All copies but the latest groups have arrived.
+    CopyWait {
+        groups: u32,
+    },
+    CopyCommit,
+    Branch {
+        target: u32,
+    },
+    BranchIndexed {
+        table: u32,
+        a: Slot,
+    },
+    Exit,
+    /// All threads of the block, or `threads` (a word) if not [`NOWHERE`].
+    Barrier {
+        a: Slot,
+        threads: Slot,
+        aligned: bool,
+    },
+    WarpBarrier {
+        a: Slot,
+    },
+    Shuffle {
+        op: Shuffle,
+        d: Slot,
+        p: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+        members: Slot,
+    },
+    /// The answer in predicate `p` or, of a ballot, in word `d`.
+    Vote {
+        op: Vote,
+        d: Slot,
+        p: Slot,
+        a: Slot,
+        negate: bool,
+        members: Slot,
+    },
+    ActiveMask {
+        d: Slot,
+    },
+    /// `griddepcontrol.wait`.
+    WaitForEarlier,
+    Nothing,
+}
+
+impl Operation {
+    /// Whether it does more than to change registers.
+    pub(crate) fn acts(&self) -> bool {
+        matches!(
+            self,
+            Operation::Load(_)
+                | Operation::Store(_)
+                | Operation::Atomic { .. }
+                | Operation::CopyAsync { .. }
+                | Operation::CopyWait { .. }
+                | Operation::CopyCommit
+                | Operation::Branch { .. }
+                | Operation::BranchIndexed { .. }
+                | Operation::Exit
+                | Operation::Barrier { .. }
+                | Operation::WarpBarrier { .. }
+                | Operation::Shuffle { .. }
+                | Operation::Vote { .. }
+                | Operation::ActiveMask { .. }
+                | Operation::WaitForEarlier
+        )
+    }
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name in the PTX.
+    pub name: String,
+    /// Where its first byte is among the arguments.
+    pub offset: usize,
+    /// How many bytes it has.
+    pub bytes: usize,
+}
+
+/// A decoded kernel.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) name: String,
+    /// The entry's text, which the places point into.
+    pub(crate) text: String,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) parameter_bytes: usize,
+    pub(crate) code: Vec<Instruction>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) tables: Vec<Vec<u32>>,
+    /// How many slots each file has.
+    pub(crate) words: usize,
+    pub(crate) longs: usize,
+    pub(crate) predicates: usize,
+    /// Slots that hold numbers.
+    pub(crate) word_numbers: Vec<(Slot, u32)>,
+    pub(crate) long_numbers: Vec<(Slot, u64)>,
+    /// Word slots that hold special registers.
+    pub(crate) specials: Vec<(Slot, Special)>,
+    /// Bytes of shared memory that the text asks for, beside those that the launch adds.
+    pub(crate) shared: u32,
+    /// Whether threads of a block wait for each other.
+    pub(crate) barriers: bool,
+    /// The most threads in a block, if the text limits it.
+    pub(crate) most_threads: Option<u32>,
+}
