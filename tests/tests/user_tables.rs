@@ -34,6 +34,39 @@ mod truths {
     close_ops!(pointwise::host_binary);
 }
 
+/// An op with a name of the family's, over the family's kernels, and another result.
+mod foreign {
+    static KERNELS: &pointwise::embed::Kernels = pointwise::embedded();
+
+    pointwise_core::unary_ops! { foreign_ops;
+        /// Whether `x` is positive.
+        relu: Relu (x: Real) -> bool, [f32], Exact => x > T::ZERO;
+    }
+    foreign_ops!(pointwise::host_unary);
+}
+
+/// The same with the family's own row, so that the kernels are those of the row.
+mod own {
+    use pointwise_core::family::unary::Abs;
+
+    static KERNELS: &pointwise::embed::Kernels = pointwise::embedded();
+
+    pointwise::host_unary! {
+        /// `|x|`.
+        abs: Abs (x: Num) -> T, [f32], Exact => x.abs();
+    }
+}
+
+mod three {
+    static KERNELS: pointwise::embed::Kernels = pointwise::embed::Kernels::empty("they run on the CPU");
+
+    pointwise_core::gradient_ops! { three_ops; Gradients;
+        /// One result more than there are halves.
+        split: Split (grad, a, b: Real) -> (x, y, z), [f32], Exact => [grad, a, b];
+    }
+    three_ops!(pointwise::host_gated_gradients);
+}
+
 fn f32s(values: &[f32], shape: &[usize]) -> Tensor {
     Tensor::from_slice(&Device::cpu(), values, shape).unwrap()
 }
@@ -68,6 +101,38 @@ fn a_truth_of_a_formula_over_real() {
     assert_eq!(truths::ops::close(&a, 2.0, 1.0).unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
     let oracle = truths::definitions::close.oracle_for(DType::F32, &Default::default()).unwrap().unwrap();
     assert_eq!([oracle([1.0, 1.5, 0.0]), oracle([1.0, 1.75, 0.0])], [1.0, 0.0]);
+}
+
+/// A kernel is one of the op's own row: not of a name alone, which would write f32s to a tensor of bool.
+#[test]
+fn a_kernel_of_the_same_name_is_not_the_ops() {
+    use pointwise::Variant;
+
+    let (foreign, own) = (&foreign::definitions::relu, &own::definitions::abs);
+    for variant in [Variant::Direct, Variant::DirectStrided, Variant::RegisterCopy] {
+        let entry = (foreign.entry)(DType::F32, variant).unwrap();
+        let family = (pointwise::definitions::relu.entry)(DType::F32, variant).unwrap();
+        assert_eq!(entry.symbol(), family.symbol());
+        assert!(!entry.is_embedded(), "{entry:?}");
+        let own = (own.entry)(DType::F32, variant).unwrap();
+        assert!(own.is_embedded() && family.is_embedded() || pointwise::embedded().is_empty(), "{own:?} {family:?}");
+    }
+    let device = Device::best().unwrap();
+    let x = Tensor::full(&device, 1.0_f32, [1000]).unwrap();
+    let y = foreign::ops::relu(&x);
+    if device.is_cpu() {
+        assert!(y.unwrap().to_vec::<bool>().unwrap().iter().all(|&y| y));
+    } else {
+        let error = y.unwrap_err();
+        assert!(error.is_kernel() && error.to_string().contains("another row"), "{error}");
+    }
+}
+
+#[test]
+fn halves_take_two_gradients() {
+    let (grad, x) = (f32s(&[1.0, 2.0], &[1, 2]), f32s(&[1.0, 2.0, 3.0, 4.0], &[1, 4]));
+    let error = three::ops::split(&grad, &x).unwrap_err().to_string();
+    assert!(error.contains("split with 2 results") && error.contains("it has 3: x, y, z"), "{error}");
 }
 
 #[test]

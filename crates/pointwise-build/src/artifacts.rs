@@ -13,12 +13,13 @@ use crate::{
     parallel,
     ptx::{Kind, Module, registers, wait},
     ptxas::{Assembly, Figures, Ptxas},
+    rows,
 };
 
 /// The file that a host crate includes.
 pub const GENERATED: &str = "pointwise_kernels.rs";
 
-/// The names of the entries, sorted, one a line.
+/// The entries, sorted, one a line: the name and the word of its row.
 const SYMBOLS: &str = "pointwise_kernels.txt";
 
 /// What a kernel crate was compiled to.
@@ -54,6 +55,8 @@ pub struct TargetArtifacts {
 pub struct EntryModule {
     /// The compute capability that it was compiled for: that of the target, or of the older one that has it the same.
     pub sm: Sm,
+    /// The word of the row that it was made of; `None` for an entry that no table's macro made.
+    pub row: Option<u64>,
     /// The declarations that it mentions.
     pub declarations: Vec<String>,
     /// Its text, without comments but one: where it waits for the kernels before it, from sm_90 on.
@@ -115,7 +118,7 @@ impl Artifacts {
 
     /// Takes in the modules of one target, which keep every rule. A light target has the other entries of the one
     /// before it.
-    pub(crate) fn add(&mut self, sm: Sm, light: bool, texts: &[Module<'_>]) {
+    pub(crate) fn add(&mut self, sm: Sm, light: bool, texts: &[Module<'_>], rows: &BTreeMap<&str, u64>) {
         let mut modules = match self.targets.last() {
             Some(older) if light => older.modules.clone(),
             _ => BTreeMap::new(),
@@ -131,7 +134,8 @@ impl Artifacts {
                     .map(|it| it.text.to_owned())
                     .collect();
                 let entry_text = wait::with_comment(&registers::with_limit(entry, entry.compact()));
-                modules.insert(entry.name.to_owned(), EntryModule { sm, declarations, entry: entry_text });
+                let row = rows.get(entry.name).copied();
+                modules.insert(entry.name.to_owned(), EntryModule { sm, row, declarations, entry: entry_text });
             }
         }
         self.targets.push(TargetArtifacts { sm, version, modules });
@@ -184,8 +188,9 @@ impl Artifacts {
     }
 
     pub(crate) fn write_at(&self, folder: &Path, level: Level) -> Result<(), Error> {
-        let symbols: Vec<&str> = self.symbols().collect();
-        write_file(&folder.join(SYMBOLS), symbols.join("\n").as_bytes())?;
+        let entries = self.targets.first().into_iter().flat_map(|target| &target.modules);
+        let entries: Vec<String> = entries.map(|(name, module)| rows::line(name, module.row)).collect();
+        write_file(&folder.join(SYMBOLS), entries.join("\n").as_bytes())?;
         let mut generated = format!(
             "// SAFETY: made of the rows of the kernel crate.\n\
              unsafe {{ Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n",
@@ -195,7 +200,7 @@ impl Artifacts {
             let (names, modules): (Vec<&str>, Vec<&EntryModule>) = target.own().unzip();
             let texts: Vec<String> = modules.iter().map(|module| target.text(&[module], target.sm)).collect();
             let groups = pack::texts(&texts, level)?;
-            let names = if names.len() == symbols.len() {
+            let names = if names.len() == entries.len() {
                 "None".to_owned()
             } else {
                 let file = format!("{}.txt", target.sm);
@@ -270,7 +275,7 @@ mod tests {
     #[test]
     fn machine_code_of_older_ptx_waits_where_the_device_can() {
         let entry = ".visible .entry a(\n)\n{\n//griddepcontrol.wait;\n\tret;\n}\n".to_owned();
-        let module = EntryModule { sm: Sm(80), declarations: Vec::new(), entry };
+        let module = EntryModule { sm: Sm(80), row: None, declarations: Vec::new(), entry };
         let target = TargetArtifacts { sm: Sm(80), version: (7, 0), modules: BTreeMap::new() };
         let text = |device| target.text(&[&module], Sm(device));
         for device in [80, 89] {

@@ -1,7 +1,7 @@
 //! The builder that build scripts and tools use.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
 };
@@ -13,7 +13,7 @@ use crate::{
     lanes::{self, Run},
     lint::{self, Lint},
     pack::Level,
-    parallel, ptx, ptxas,
+    parallel, ptx, ptxas, rows,
     toolchain::{self, Toolchain},
 };
 
@@ -316,7 +316,15 @@ impl Kernels {
         if !violations.is_empty() {
             return Err(Error::Lint { sm, violations });
         }
-        found.add(sm, light, &modules);
+        let rows: BTreeMap<&str, u64> = texts.iter().flat_map(|text| rows::read(text)).collect();
+        let differs = |&(name, row): &(&&str, &u64)| {
+            older.and_then(|older| older.get(*name)).is_some_and(|module| module.row != Some(*row))
+        };
+        if let Some((name, _)) = rows.iter().find(differs) {
+            let why = format!("{name} has another row than for older targets: a row must be the same for all");
+            return Err(Error::Output { kernel_crate: self.kernel_crate()?, sm, why });
+        }
+        found.add(sm, light, &modules, &rows);
         Ok(())
     }
 }

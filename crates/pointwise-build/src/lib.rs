@@ -60,6 +60,7 @@ mod pack;
 mod parallel;
 pub mod ptx;
 pub mod ptxas;
+mod rows;
 mod sm;
 pub mod toolchain;
 

@@ -117,7 +117,10 @@ fn what_is_written_holds_every_entry() {
     artifacts.write(&folder).unwrap();
     let generated = std::fs::read_to_string(folder.join(GENERATED)).unwrap();
     assert!(generated.contains("unsafe { Kernels::new(\n    \"rustc "), "{generated}");
-    assert_eq!(std::fs::read_to_string(folder.join("pointwise_kernels.txt")).unwrap(), NAMES.join("\n"));
+    let list = std::fs::read_to_string(folder.join("pointwise_kernels.txt")).unwrap();
+    assert_eq!(list, NAMES.join("\n").replace("double", "double 00000000000000ff"));
+    let rows = artifacts.targets[1].modules.values().map(|module| module.row);
+    assert_eq!(rows.collect::<Vec<_>>(), [Some(255), None, None]);
     for target in &artifacts.targets {
         let file = format!("{}.ptx.zst", target.sm);
         assert!(generated.contains(&format!("include_bytes!({file:?})")), "{generated}");

@@ -26,6 +26,8 @@ pub mod num;
 pub mod op;
 pub mod philox;
 pub mod rope;
+#[doc(hidden)]
+pub mod row;
 mod table;
 mod table_convert;
 mod table_gradients;

@@ -19,6 +19,8 @@ pub trait Map: Copy {
     type C: Element;
     /// Of the result.
     type R: Element;
+    /// The kinds of ops that run as this.
+    const KINDS: &'static [Kind] = &[];
     /// How many operands there are. The others are never read: their values are zeros.
     const OPERANDS: usize;
     /// Whether each element also has a random word.
@@ -94,7 +96,7 @@ const fn is_bool<E: Element>() -> bool {
 }
 
 macro_rules! arity {
-    ($(#[doc = $doc:literal])* $name:ident, $operands:literal, $first:ident, [$($bound:tt)*],
+    ($(#[doc = $doc:literal])* $name:ident, $operands:literal, $first:ident, [$($kind:ident)*], [$($bound:tt)*],
         |$op:ident, $a:ident, $b:ident, $c:ident| $value:expr) => {
         $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug)]
@@ -105,6 +107,7 @@ macro_rules! arity {
             type B = E;
             type C = E;
             type R = <O::Output as Store<E>>::Storage;
+            const KINDS: &'static [Kind] = &[$(Kind::$kind),*];
             const OPERANDS: usize = $operands;
             const LOGICAL: bool = is_bool::<Self::R>()
                 && (is_bool::<Self::A>() && is_bool::<E>() || O::INFO.properties.truths);
@@ -169,19 +172,19 @@ macro_rules! arity {
 
 arity! {
     /// `x -> y`.
-    Unary, 1, same, [UnaryOp<E::Compute, Output: Store<E>>], |op, a, _b, _c| op.apply(a)
+    Unary, 1, same, [Unary], [UnaryOp<E::Compute, Output: Store<E>>], |op, a, _b, _c| op.apply(a)
 }
 arity! {
     /// `(a, b) -> y`.
-    Binary, 2, two, [BinaryOp<E::Compute, Output: Store<E>>], |op, a, b, _c| op.apply(a, b)
+    Binary, 2, two, [Binary Channel Gated Backward], [BinaryOp<E::Compute, Output: Store<E>>], |op, a, b, _c| op.apply(a, b)
 }
 arity! {
     /// `(a, b, c) -> y`.
-    Ternary, 3, same, [TernaryOp<E::Compute, Output: Store<E>>], |op, a, b, c| op.apply(a, b, c)
+    Ternary, 3, same, [Ternary], [TernaryOp<E::Compute, Output: Store<E>>], |op, a, b, c| op.apply(a, b, c)
 }
 arity! {
     /// `(condition, a, b) -> y`.
-    Select, 3, bool, [TernaryOp<E::Compute, Logic, Output: Store<E>>], |op, a, b, c| op.apply(a, b, c)
+    Select, 3, bool, [Select], [TernaryOp<E::Compute, Logic, Output: Store<E>>], |op, a, b, c| op.apply(a, b, c)
 }
 
 /// `(up to three operands, random bits) -> y`.
@@ -193,6 +196,7 @@ impl<E: Element, O: TableOp + RandomMapOp<E::Compute>> Map for Random<E, O> {
     type B = E;
     type C = E;
     type R = E;
+    const KINDS: &'static [Kind] = &[Kind::Random];
     const OPERANDS: usize = O::OPERANDS;
     const RANDOM: bool = true;
     #[inline(always)]

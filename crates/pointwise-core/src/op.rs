@@ -179,8 +179,9 @@ impl Word for crate::num::Stepped {
 
 /// An op of a table: what the macros [`crate::unary_ops`] and its siblings implement beside the op trait.
 pub trait TableOp: Copy {
-    /// The row, as data. Where it says something else of operands and result than the op trait's impl, the host's loops
-    /// for the op do not compile.
+    /// The row, as data: the same for all types of the op's parameters. Where it says something else of kind, operands
+    /// and results than the op trait's impl, neither the host's definition nor the kernels of the op compile
+    /// ([`crate::row`]).
     const INFO: OpInfo;
     /// The op with the parameters of a call.
     fn from_words(words: Words) -> Self;

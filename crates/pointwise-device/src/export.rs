@@ -71,6 +71,12 @@ macro_rules! vector_len {
 macro_rules! __unary_entry {
     ($type:ident $name:ident $op:ident [$($p:ident)*] $strategy:ident ($($len:tt)*)) => {
         const _: () = {
+            $crate::__bind! { unary $name $type $strategy {
+                type E = $crate::element::ty::$type;
+                type C = <E as $crate::Element>::Compute;
+                type O = $crate::__op_type!($op [$($p)*]);
+                $crate::row::of_map::<$crate::map::Unary<E, O>, O, O>()
+            } }
             type E = $crate::element::ty::$type;
             type C = <E as $crate::Element>::Compute;
             type O = $crate::__op_type!($op [$($p)*]);
@@ -85,6 +91,29 @@ macro_rules! __unary_entry {
                 let op = <O as $crate::TableOp>::from_words([p0, p1, p2, p3]);
                 // SAFETY: this entry's own contract.
                 unsafe { $crate::unary::$strategy::<E, O $($len)*>(x, y, n, head, per_thread, op) }
+            }
+        };
+    };
+}
+
+/// Binds an entry to the word of its row by a comment in the module's assembly, which the builder reads. A comment in the
+/// entry's own assembly might change its code.
+///
+/// The assembly of a module stands among items, hence the module `row`, which finds the op by its name in the module
+/// around.
+#[doc(hidden)]
+#[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(asm_experimental_arch))]
+macro_rules! __bind {
+    ($kind:ident $name:ident $type:ident $variant:ident { $($word:tt)* }) => {
+        const _: () = {
+            #[allow(unused_imports)]
+            mod row {
+                use super::*;
+                core::arch::global_asm!(
+                    concat!("// row of ", $crate::symbol!($kind, $name, $type, $variant), ": {word}"),
+                    word = const { $($word)* },
+                );
             }
         };
     };

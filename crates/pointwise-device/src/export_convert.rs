@@ -32,6 +32,12 @@ macro_rules! __convert_entries {
             type B = $crate::element::ty::$to;
             type M = $crate::cast::Convert<A, B>;
             type Groups = $crate::launch::Groups<2>;
+            $crate::__bind! { convert $from $to flat {
+                $crate::row::of_symbol($crate::symbol!(convert, $from, $to, flat))
+            } }
+            $crate::__bind! { convert $from $to strided {
+                $crate::row::of_symbol($crate::symbol!(convert, $from, $to, strided))
+            } }
             // The wider of the two has vectors of 16 bytes: neighbouring threads then make neighbouring accesses on
             // both sides.
             const LANES: usize = 16 / if size_of::<A>() > size_of::<B>() { size_of::<A>() } else { size_of::<B>() };

@@ -40,8 +40,22 @@ macro_rules! __gradient_type {
             type C = <E as $crate::Element>::Compute;
             type F = $crate::__first_type!($first);
     type O = $crate::__op_type!($op $params);
+            $crate::map_variants! { ($crate::__bind_gradient) ($first $name $type $op $params) }
             $crate::map_variants! { ($crate::__gradient_entry) ($name $type) }
         };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __bind_gradient {
+    ($variant:ident, ($first:ident $name:ident $type:ident $op:ident $params:tt)) => {
+        $crate::__bind! { gradients $name $type $variant {
+            type E = $crate::element::ty::$type;
+            type C = <E as $crate::Element>::Compute;
+            type O = $crate::__op_type!($op $params);
+            $crate::row::of_gradients::<$crate::__first_type!($first), E, O, O>()
+        } }
     };
 }
 

@@ -8,6 +8,9 @@ macro_rules! export_lookup {
     () => {
         #[cfg(all(target_arch = "nvptx64", not(pointwise_inherits = "plain")))]
         const _: () = {
+            $crate::__bind! { binary lookup pairs flat { $crate::row::of_symbol($crate::launch::LOOKUPS[0]) } }
+            $crate::__bind! { binary lookup pairs rows { $crate::row::of_symbol($crate::launch::LOOKUPS[1]) } }
+
             /// # Safety
             /// That of `pointwise_device::lookup::flat`; the host checks it before the launch.
             #[unsafe(export_name = $crate::symbol!(binary, lookup, pairs, flat))]

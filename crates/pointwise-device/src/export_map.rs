@@ -81,6 +81,12 @@ macro_rules! __map_entry {
             type E = $crate::element::ty::$type;
             type C = <E as $crate::Element>::Compute;
             type M = $crate::map::$Map<E, $crate::__op_type!($op [$($p)*])>;
+            $crate::__bind! { $kind $name $type $variant {
+                type E = $crate::element::ty::$type;
+                type C = <E as $crate::Element>::Compute;
+                type O = $crate::__op_type!($op [$($p)*]);
+                $crate::row::of_map::<$crate::map::$Map<E, O>, O, O>()
+            } }
             $crate::__map_body! { $variant ($kind $name $type) $($operands)* }
         };
     };

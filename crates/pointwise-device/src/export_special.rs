@@ -48,6 +48,10 @@ macro_rules! __random_entry {
         const _: () = {
             type E = $crate::element::ty::$type;
             type O = $op<<E as $crate::Element>::Compute>;
+            $crate::__bind! { $kind $name $type $strategy {
+                type E = $crate::element::ty::$type;
+                $crate::row::of_random::<E, $op<<E as $crate::Element>::Compute>>()
+            } }
 
             /// # Safety
             /// The strategy's, in `pointwise_device::random`; the host checks it before the launch.
@@ -101,6 +105,9 @@ macro_rules! __generator_entry {
     ($type:ident $name:ident $op:ident $strategy:ident ($len:expr)) => {
         const _: () = {
             type E = $crate::element::ty::$type;
+            $crate::__bind! { generator $name $type $strategy {
+                $crate::row::of_generator::<$crate::element::ty::$type, $op>()
+            } }
 
             /// # Safety
             /// That of `pointwise_device::generator::fill`; the host checks it before the launch.

@@ -22,12 +22,15 @@ use crate::error::{ErrorKind, Result};
 #[derive(Debug)]
 pub struct Kernels {
     note: &'static str,
-    /// Sorted, one a line.
+    /// Sorted, one a line: a name and the word of its row.
     names: &'static str,
     targets: &'static [Target],
-    /// The lines of `names`, split on first use.
-    symbols: OnceLock<Vec<&'static str>>,
+    /// The lines of `names`, taken apart on first use.
+    symbols: OnceLock<Vec<Symbol>>,
 }
+
+/// An entry's name, and the word of the row that it was made of, if it was made of one.
+type Symbol = (&'static str, Option<u64>);
 
 /// The kernels for one compute capability.
 #[derive(Clone, Copy, Debug)]
@@ -179,13 +182,13 @@ impl OwnedImage {
 }
 
 impl Kernels {
-    /// For the expression that `pointwise-build` writes. `names` are the entries' names, sorted, one a line; `targets`
-    /// hold the entries in the order of their names.
+    /// For the expression that `pointwise-build` writes. `names` are the entries' names, sorted, one a line, each with
+    /// the word of its row in hexadecimal digits; `targets` hold the entries in the order of their names.
     ///
     /// # Safety
-    /// An entry whose name is that of a row's, for an element type and a variant, is what this version of
-    /// `pointwise-device` makes of this row: kernel objects run the entry by its name, on memory that they have checked
-    /// for the row.
+    /// An entry with a word is what `pointwise-device` makes, for the element type and the variant of the entry's name,
+    /// of a row that [`pointwise_core::row`] has the word for: kernel objects run the entry if their own row has this
+    /// word, on memory that they have checked for the row.
     pub const unsafe fn new(note: &'static str, names: &'static str, targets: &'static [Target]) -> Kernels {
         Kernels { note, names, targets, symbols: OnceLock::new() }
     }
@@ -226,12 +229,17 @@ impl Kernels {
 
     /// The names of the entries, sorted.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
-        self.symbols().iter().copied()
+        self.symbols().iter().map(|(name, _)| *name)
     }
 
     /// Whether there is an entry of this name.
     pub fn contains(&self, symbol: &str) -> bool {
         self.index(symbol).is_some()
+    }
+
+    /// Whether there is an entry of this name that was made of this row.
+    pub(crate) fn is_bound(&self, symbol: &str, row: u64) -> bool {
+        self.index(symbol).is_some_and(|index| self.symbols()[index].1 == Some(row))
     }
 
     /// The PTX of one entry for a device of this compute capability: the newest that is old enough.
@@ -243,16 +251,16 @@ impl Kernels {
         String::from_utf8(bytes).ok()
     }
 
-    /// What a device of compute capability `device` is to load for an entry: machine code if there is some for it, else
-    /// the newest PTX that is old enough.
+    /// What a device of compute capability `device` is to load for an entry of a row: machine code if there is some for
+    /// it, else the newest PTX that is old enough.
     ///
     /// # Errors
-    /// [`ErrorKind::NoKernel`] if there is none, or if the program's data is damaged.
-    pub(crate) fn image(&'static self, symbol: &str, device: u32) -> Result<OwnedImage> {
-        self.find(symbol, device).map_err(|why| ErrorKind::NoKernel { symbol: symbol.to_owned(), why }.into())
+    /// [`ErrorKind::NoKernel`] if there is none, if it was made of another row, or if the program's data is damaged.
+    pub(crate) fn image(&'static self, symbol: &str, row: u64, device: u32) -> Result<OwnedImage> {
+        self.find(symbol, row, device).map_err(|why| ErrorKind::NoKernel { symbol: symbol.to_owned(), why }.into())
     }
 
-    fn find(&self, symbol: &str, device: u32) -> Result<OwnedImage, String> {
+    fn find(&self, symbol: &str, row: u64, device: u32) -> Result<OwnedImage, String> {
         if self.is_empty() {
             return Err(format!(
                 "this program was built without GPU kernels ({}); install what is missing and build it again, or use \
@@ -263,6 +271,14 @@ impl Kernels {
         let Some(index) = self.index(symbol) else {
             return Err(format!("none of the {} embedded kernels has this name", self.symbols().len()));
         };
+        if !self.is_bound(symbol, row) {
+            return Err(
+                "the embedded kernel of this name is that of another row, or of another version of pointwise, \
+                        and would take the op's memory for something else: give the op a name that no other op of \
+                        these kernels has, or build them again from the kernel crate that this program is linked with"
+                    .to_owned(),
+            );
+        }
         let Some((target, place)) = newest(self.targets.iter(), symbol, index, device) else {
             let oldest = self.oldest().unwrap_or(0);
             return Err(format!(
@@ -275,12 +291,16 @@ impl Kernels {
         })
     }
 
-    fn symbols(&self) -> &[&'static str] {
-        self.symbols.get_or_init(|| self.names.lines().collect())
+    fn symbols(&self) -> &[Symbol] {
+        let symbol = |line: &'static str| match line.split_once(' ') {
+            Some((name, row)) => (name, u64::from_str_radix(row, 16).ok()),
+            None => (line, None),
+        };
+        self.symbols.get_or_init(|| self.names.lines().map(symbol).collect())
     }
 
     fn index(&self, symbol: &str) -> Option<usize> {
-        self.symbols().binary_search(&symbol).ok()
+        self.symbols().binary_search_by_key(&symbol, |(name, _)| name).ok()
     }
 }
 
@@ -306,6 +326,24 @@ mod tests {
         )
     }
 
+    /// What a list says of a name without a word, as older versions wrote it, or of another row's kernel.
+    #[test]
+    fn a_kernel_of_another_row_is_refused() {
+        // SAFETY: nothing is run.
+        static KERNELS: Kernels =
+            unsafe { Kernels::new("rustc", "a 00000000000000ff\nb\nc g", &[Target::new(80, (7, 0), None, b"", &[])]) };
+        assert!(KERNELS.is_bound("a", 255) && KERNELS.contains("b"));
+        assert_eq!(KERNELS.entries().collect::<Vec<_>>(), ["a", "b", "c"]);
+        for (symbol, row) in [("a", 254), ("b", 0), ("b", 255), ("c", 0)] {
+            assert!(!KERNELS.is_bound(symbol, row), "{symbol}");
+            let error = KERNELS.image(symbol, row, 90).unwrap_err();
+            let text = error.to_string();
+            assert!(error.is_kernel() && text.contains("is that of another row") && text.contains("name"), "{text}");
+        }
+        let damaged = KERNELS.image("a", 255, 90).unwrap_err().to_string();
+        assert!(damaged.contains("damaged"), "{damaged}");
+    }
+
     /// Entries a, b in one group and c in another for sm_80; a and c for sm_90; and machine code of all for sm_100.
     fn leak(damage: impl Fn(&mut Vec<u8>)) -> &'static Kernels {
         let target = |sm: u32, ptx, names, groups: &[&[&str]]| {
@@ -325,7 +363,7 @@ mod tests {
             target(100, (0, 0), None, &[&["a", "b", "c"]]),
         ];
         // SAFETY: nothing is run.
-        Box::leak(Box::new(unsafe { Kernels::new("rustc 1.96.0", "a\nb\nc", targets.leak()) }))
+        Box::leak(Box::new(unsafe { Kernels::new("rustc 1.96.0", "a 1\nb 1\nc 1", targets.leak()) }))
     }
 
     #[test]
@@ -336,7 +374,7 @@ mod tests {
         assert_eq!(kernels.entries().collect::<Vec<_>>(), ["a", "b", "c"]);
         for symbol in ["a", "b", "c"] {
             for (device, newest) in [(80, 80), (89, 80), (90, 90), (120, 90)] {
-                let image = kernels.image(symbol, device).unwrap();
+                let image = kernels.image(symbol, 1, device).unwrap();
                 let ptx = if newest == 90 { (7, 8) } else { (7, 0) };
                 assert_eq!((image.sm, image.ptx), (newest, ptx), "{symbol} {device}");
                 let mut expected = text(symbol, newest);
@@ -347,7 +385,7 @@ mod tests {
                 assert_eq!(image.bytes, expected.as_bytes());
                 assert_eq!(kernels.ptx(symbol, device).unwrap(), expected.trim_end_matches('\0'));
             }
-            let machine_code = kernels.image(symbol, 103).unwrap();
+            let machine_code = kernels.image(symbol, 1, 103).unwrap();
             assert_eq!((machine_code.sm, machine_code.ptx), (100, (0, 0)));
         }
         assert_eq!((kernels.ptx("b", 75), kernels.ptx("d", 90)), (None, None));
@@ -385,7 +423,7 @@ mod tests {
 
     #[test]
     fn every_absence_says_why() {
-        let why = |kernels: &'static Kernels, symbol, device| kernels.image(symbol, device).unwrap_err().to_string();
+        let why = |kernels: &'static Kernels, symbol, device| kernels.image(symbol, 1, device).unwrap_err().to_string();
         let kernels = leak(|_| {});
         assert_eq!(why(kernels, "d", 90), "no kernel d: none of the 3 embedded kernels has this name");
         assert!(why(kernels, "a", 75).contains("the device is sm_75, and the oldest kernels are for sm_80:"));
@@ -393,7 +431,7 @@ mod tests {
         assert!(EMPTY.is_empty() && EMPTY.entries().next().is_none() && EMPTY.targets().is_empty());
         let text = why(&EMPTY, "a", 90);
         assert!(text.contains("rustup component add rust-src") && !text.contains('\n'), "{text}");
-        assert!(EMPTY.image("a", 90).unwrap_err().is_kernel());
+        assert!(EMPTY.image("a", 1, 90).unwrap_err().is_kernel());
     }
 
     #[test]
@@ -407,13 +445,13 @@ mod tests {
             });
             for symbol in ["a", "c"] {
                 // A byte within the text is not noticed; anything else is an error, not a panic.
-                if let Err(error) = kernels.image(symbol, 80) {
+                if let Err(error) = kernels.image(symbol, 1, 80) {
                     assert!(error.to_string().contains("damaged"), "{error}");
                 }
             }
         }
         for keep in 0..whole {
-            assert!(leak(|bytes| bytes.truncate(keep)).image("c", 80).is_err(), "{keep}");
+            assert!(leak(|bytes| bytes.truncate(keep)).image("c", 1, 80).is_err(), "{keep}");
         }
     }
 }

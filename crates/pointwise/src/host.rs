@@ -65,8 +65,10 @@ macro_rules! host_unary {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __unary_def {
-    (() $name:ident $op:ident $params:tt $x:tt $bound:ident $out:ident [$($set:ident)*]) => {
-        $crate::UnaryDef {
+    (() [$($doc:literal)*] $def:ident $name:ident $op:ident $params:tt $x:tt $bound:ident $out:ident
+        [$($set:ident)*]) => {
+        $(#[doc = $doc])*
+        pub static $def: $crate::UnaryDef = $crate::UnaryDef {
             info: $crate::__op_info!($op $params),
             cpu: {
                 fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::MapFn> {
@@ -77,15 +79,15 @@ macro_rules! __unary_def {
             },
             entry: {
                 fn entry(dtype: $crate::DType, variant: $crate::Variant) -> Option<&'static $crate::Entry> {
-                    $crate::__core::for_types! { [$($set)*] ($crate::__entry_type) (dtype variant $name $out) }
+                    $crate::__core::for_types! { [$($set)*] ($crate::__entry_type) (dtype variant $name $out $op $params) }
                     None
                 }
                 entry
             },
             oracle: $crate::__oracle!($bound $op $params),
-            // SAFETY: all of it is made of the one row.
+            // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
             made: unsafe { $crate::__Made::of_a_row() },
-        }
+        };
     };
 }
 
@@ -167,8 +169,10 @@ macro_rules! __cpu_type {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entry_type {
-    ($type:ident, ($dtype:ident $variant:ident $name:ident $out:ident)) => {
+    ($type:ident, ($dtype:ident $variant:ident $name:ident $out:ident $op:ident $params:tt)) => {
         if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
+            type E = $crate::__core::element::ty::$type;
+            $crate::__row! { unary $op $params }
             return match $variant {
                 $crate::Variant::Direct => $crate::__entry!($name $type direct),
                 $crate::Variant::DirectWide => $crate::__entry!($name $type direct_wide),
@@ -186,7 +190,7 @@ macro_rules! __entry_type {
 macro_rules! __entry {
     ($name:ident $type:ident $variant:ident) => {{
         static ENTRY: $crate::Entry =
-            $crate::Entry::new($crate::__core::symbol!(unary, $name, $type, $variant), &KERNELS);
+            $crate::Entry::new($crate::__core::symbol!(unary, $name, $type, $variant), ROW, &KERNELS);
         Some(&ENTRY)
     }};
 }

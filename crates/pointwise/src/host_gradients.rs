@@ -39,8 +39,10 @@ macro_rules! host_gated_gradients {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __gradient_def {
-    (($first:ident) $name:ident $op:ident $params:tt $x:tt $bound:ident $y:tt [$($set:ident)*]) => {
-        $crate::GradientDef {
+    (($first:ident) [$($doc:literal)*] $def:ident $name:ident $op:ident $params:tt $x:tt $bound:ident $y:tt
+        [$($set:ident)*]) => {
+        $(#[doc = $doc])*
+        pub static $def: $crate::GradientDef = $crate::GradientDef {
             info: $crate::__op_info!($op $params),
             cpu: {
                 fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::GradientsFn> {
@@ -51,16 +53,18 @@ macro_rules! __gradient_def {
             },
             entry: {
                 fn entry(dtype: $crate::DType, class: $crate::Class) -> Option<&'static $crate::Entry> {
-                    $crate::__core::for_types! { [$($set)*] ($crate::__map_entries) (dtype class gradients $name) }
+                    $crate::__core::for_types! {
+                        [$($set)*] ($crate::__map_entries) (dtype class gradients [gradients $first] $name $op $params)
+                    }
                     None
                 }
                 entry
             },
             oracle: $crate::__gradient_formula!($first f64 (f64) $op $params),
             stepped: $crate::__gradient_formula!($first f32 ($crate::__core::Stepped) $op $params),
-            // SAFETY: all of it is made of the one row.
+            // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
             made: unsafe { $crate::__Made::of_a_row() },
-        }
+        };
     };
 }
 

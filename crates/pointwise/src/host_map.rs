@@ -63,10 +63,9 @@ macro_rules! host_select {
                 #[allow(unused_imports)]
                 use super::*;
                 $(
-                    $(#[doc = $doc])*
-                    pub static [<$name _>]: $crate::MapDef = $crate::__map_def! {
-                        (select select) $name $op [] ($($x)*) $bound $out [i8 i16 i32 i64]
-                    };
+                    $crate::__map_def! {
+                        (select select) [$($doc)*] [<$name _>] $name $op [] ($($x)*) $bound $out [i8 i16 i32 i64]
+                    }
                 )*
             }
 
@@ -99,8 +98,10 @@ macro_rules! __several {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __map_def {
-    (($kind:ident $cpu:ident) $name:ident $op:ident $params:tt $x:tt $bound:ident $out:ident [$($set:ident)*]) => {
-        $crate::MapDef {
+    (($kind:ident $cpu:ident) [$($doc:literal)*] $def:ident $name:ident $op:ident $params:tt $x:tt $bound:ident
+        $out:ident [$($set:ident)*]) => {
+        $(#[doc = $doc])*
+        pub static $def: $crate::MapDef = $crate::MapDef {
             info: $crate::__op_info!($op $params),
             cpu: {
                 fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::MapFn> {
@@ -111,7 +112,7 @@ macro_rules! __map_def {
             },
             entry: {
                 fn entry(dtype: $crate::DType, class: $crate::Class) -> Option<&'static $crate::Entry> {
-                    $crate::__core::for_types! { [$($set)*] ($crate::__map_entries) (dtype class $kind $name) }
+                    $crate::__core::for_types! { [$($set)*] ($crate::__map_entries) (dtype class $kind [$kind] $name $op $params) }
                     None
                 }
                 entry
@@ -119,9 +120,9 @@ macro_rules! __map_def {
             lookup: $crate::__map_lookup!($kind [$($set)*]),
             oracle: $crate::__map_oracle!($kind $bound $x $op $params),
             stepped: $crate::__map_stepped!($kind $bound $out $op $params),
-            // SAFETY: all of it is made of the one row.
+            // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
             made: unsafe { $crate::__Made::of_a_row() },
-        }
+        };
     };
 }
 
@@ -141,8 +142,10 @@ macro_rules! __map_cpu {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __map_entries {
-    ($type:ident, ($dtype:ident $class:ident $kind:ident $name:ident)) => {
+    ($type:ident, ($dtype:ident $class:ident $kind:ident [$($row:ident)*] $name:ident $op:ident $params:tt)) => {
         if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
+            type E = $crate::__core::element::ty::$type;
+            $crate::__row! { $($row)* $op $params }
             return match $class {
                 $crate::Class::Flat => $crate::__map_entry!($kind $name $type flat),
                 $crate::Class::Rows => $crate::__map_entry!($kind $name $type rows),
@@ -157,7 +160,7 @@ macro_rules! __map_entries {
 macro_rules! __map_entry {
     ($kind:ident $name:ident $type:ident $variant:ident) => {{
         static ENTRY: $crate::Entry =
-            $crate::Entry::new($crate::__core::symbol!($kind, $name, $type, $variant), &KERNELS);
+            $crate::Entry::new($crate::__core::symbol!($kind, $name, $type, $variant), ROW, &KERNELS);
         Some(&ENTRY)
     }};
 }

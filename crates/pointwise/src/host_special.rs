@@ -103,12 +103,12 @@ macro_rules! host_generator {
                     },
                     entry: {
                         fn entry(dtype: $crate::DType, variant: $crate::Variant) -> Option<&'static $crate::Entry> {
-                            $crate::__core::for_types! { [$($set)*] ($crate::__generator_entry) (dtype variant $name) }
+                            $crate::__core::for_types! { [$($set)*] ($crate::__generator_entry) (dtype variant $name $op) }
                             None
                         }
                         entry
                     },
-                    // SAFETY: all of it is made of the one row.
+                    // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
                     made: unsafe { $crate::__Made::of_a_row() },
                 };
             )*
@@ -171,8 +171,9 @@ macro_rules! __generator_cpu {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __generator_entry {
-    ($type:ident, ($dtype:ident $variant:ident $name:ident)) => {
+    ($type:ident, ($dtype:ident $variant:ident $name:ident $op:ident)) => {
         if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
+            const ROW: u64 = $crate::__core::row::of_generator::<$crate::__core::element::ty::$type, $op>();
             return match $variant {
                 $crate::Variant::Direct => $crate::__map_entry!(generator $name $type direct),
                 $crate::Variant::RegisterCopy => $crate::__map_entry!(generator $name $type register_copy),

@@ -1,7 +1,8 @@
 //! What the visitors that make host functions have in common: the definitions, kernel objects and functions of a
 //! table's rows.
 
-/// The module `definitions` of a table, and the list of them all. `$make` makes one of `$Def` of a row and of `$given`.
+/// The module `definitions` of a table, and the list of them all. `$make` makes the static of one, a `$Def`, of a row and
+/// of `$given`. No macro makes a definition that is not a static: of one that can be moved, safe code could replace parts.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __definitions {
@@ -16,10 +17,9 @@ macro_rules! __definitions {
             #[allow(unused_imports)]
             use super::*;
             $(
-                $(#[doc = $doc])*
-                pub static $name: $crate::$Def = $crate::$make! {
-                    $given $name $op [$($($p)*)?] ($($x)*) $bound $out [$($set)*]
-                };
+                $crate::$make! {
+                    $given [$($doc)*] $name $name $op [$($($p)*)?] ($($x)*) $bound $out [$($set)*]
+                }
             )*
         }
 
@@ -85,6 +85,41 @@ macro_rules! __op_at {
     };
     ($compute:ty, $op:ident [$($p:ident)+]) => {
         $op<$compute>
+    };
+}
+
+/// The word of an op's row in the element type `E`, as a constant for the entries: without it there are none, and with
+/// it the row is checked against the op's type at `E` ([`pointwise_core::row`]).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __row {
+    (unary $op:ident $params:tt) => {
+        $crate::__row! { @map Unary $op $params }
+    };
+    (binary $op:ident $params:tt) => {
+        $crate::__row! { @map Binary $op $params }
+    };
+    (ternary $op:ident $params:tt) => {
+        $crate::__row! { @map Ternary $op $params }
+    };
+    (select $op:ident $params:tt) => {
+        $crate::__row! { @map Select $op $params }
+    };
+    (random $op:ident $params:tt) => {
+        $crate::__row! { @map Random $op $params }
+    };
+    (@map $Map:ident $op:ident $params:tt) => {
+type O = $crate::__op_at!(<E as $crate::__core::Element>::Compute, $op $params);
+        const ROW: u64 =
+    $crate::__core::row::of_map::<$crate::__core::map::$Map<E, O>, O, $crate::__op_at!(f32, $op $params)>();
+    };
+    (gradients $first:ident $op:ident $params:tt) => {
+        const ROW: u64 = $crate::__core::row::of_gradients::<
+            $crate::__gradient_first!($first),
+            E,
+    $crate::__op_at!(<E as $crate::__core::Element>::Compute, $op $params),
+    $crate::__op_at!(f32, $op $params),
+        >();
     };
 }
 

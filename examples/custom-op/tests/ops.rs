@@ -68,5 +68,5 @@ fn is_outlier_compares_with_its_limit() {
 fn every_kernel_was_built_or_none() {
     let entries = UNARY.iter().flat_map(|def| def.info.types.iter().map(|&dtype| (def.entry)(dtype, Variant::Direct)));
     let built: Vec<bool> = entries.map(|entry| entry.is_some_and(|entry| entry.is_embedded())).collect();
-    assert!(built.iter().all(|&is_built| is_built == built[0]), "{built:?}");
+    assert!(built.iter().all(|&is_built| is_built != KERNELS.is_empty()), "{built:?}");
 }

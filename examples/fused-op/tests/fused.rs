@@ -304,7 +304,7 @@ fn every_kernel_was_built_or_none() {
             built.extend(variants.map(|variant| (def.entry)(dtype, variant).is_some_and(|entry| entry.is_embedded())));
         }
     }
-    assert!(built.iter().all(|&is_built| is_built == built[0]), "{built:?}");
+    assert!(built.iter().all(|&is_built| is_built != fused_op::KERNELS.is_empty()), "{built:?}");
 }
 
 /// What a row says of itself: the random word is no operand.

@@ -148,6 +148,9 @@ macro_rules! __rope_entry {
         [$($flag:literal),*], [$($param:ident: $of_param:ty),*], [$($argument:expr),*]) => {
         const _: () = {
             type E = $crate::element::ty::$type;
+            $crate::__bind! { $template $source $type $strategy {
+                $crate::row::of_symbol($crate::symbol!($template, $source, $type, $strategy))
+            } }
 
             /// # Safety
             /// That of the template in `pointwise_device::rope`; the host checks it before the launch.

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use pointwise_core::op::{GROUP, RUN, Words};
-use pointwise_core::{Element, GeneratorOp, TableOp, Word};
+use pointwise_core::{Element, GeneratorOp, TableOp, Word, row};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 #[cfg(target_arch = "x86_64")]
@@ -28,6 +28,7 @@ where
     E: Element<Compute: Word>,
     O: TableOp + GeneratorOp,
 {
+    const { _ = row::of_generator::<E, O>() };
     #[cfg(target_arch = "x86_64")]
     if level::level() >= level::AVX2 {
         // SAFETY: the processor has the level; the caller's contract.

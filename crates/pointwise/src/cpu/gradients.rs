@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use pointwise_core::launch::GRADIENT_TENSORS;
 use pointwise_core::op::{MAX_OPERANDS, MAX_RESULTS, Words};
-use pointwise_core::{Element, GradientOp, TableOp, Value};
+use pointwise_core::{Element, GradientOp, TableOp, Value, row};
 
 use super::lanes::store;
 #[cfg(target_arch = "x86_64")]
@@ -35,6 +35,7 @@ pub unsafe fn gradients<F, E, O>(
     E: Element,
     O: TableOp + GradientOp<E::Compute, F::Compute>,
 {
+    const { _ = row::of_gradients::<F, E, O, O>() };
     #[cfg(target_arch = "x86_64")]
     if level::level() >= level::AVX2 {
         // SAFETY: the processor has the level; the caller's contract.

@@ -7,7 +7,7 @@ use pointwise_core::map::{self, Map, absent};
 use pointwise_core::op::Words;
 use pointwise_core::{
     BinaryOp, DType, Draw, Element, Logic, OpInfo, RandomMapOp, ResultType, SignChange, Store, TableOp, TernaryOp,
-    UnaryOp, Word, cast, maths,
+    UnaryOp, Word, cast, maths, row,
 };
 
 use super::draw::drawn;
@@ -45,17 +45,11 @@ macro_rules! arities {
             E: Element,
             O: TableOp + $($bound)*,
         {
-            const { assert!(is_true_of::<E, map::$Map<E, O>>(&O::INFO), "the row says something else of its op") };
+            const { _ = row::of_map::<map::$Map<E, O>, O, O>() };
             // SAFETY: the caller's contract.
             unsafe { run::<map::$Map<E, O>>(operands, y, step, n, words, draw) }
         }
     )* };
-}
-
-/// Whether a row says of its op what is so: tensors are made and checked by what it says, loops go by what is so.
-/// Anybody may implement [`TableOp`].
-const fn is_true_of<E: Element, M: Map>(info: &OpInfo) -> bool {
-    info.operands.len() == M::OPERANDS && info.result.of(E::DTYPE) as u8 == M::R::DTYPE as u8
 }
 
 /// The unary op `O` on elements `E`.
@@ -67,7 +61,7 @@ where
     E: Element,
     O: TableOp + UnaryOp<E::Compute, Output: Store<E>>,
 {
-    const { assert!(is_true_of::<E, map::Unary<E, O>>(&O::INFO), "the row says something else of its op") };
+    const { _ = row::of_map::<map::Unary<E, O>, O, O>() };
     // What concerns the sign of 16 bits alone needs no conversion.
     let bits = |word: u64| [operands[0], Source { word: Some(word), ..operands[0] }, operands[2]];
     // SAFETY: the caller's contract; 16-bit floats are as large and aligned as integers, and the op gives such again.

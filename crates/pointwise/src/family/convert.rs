@@ -83,7 +83,7 @@ macro_rules! entries {
 
 macro_rules! entry {
     ($from:ident $to:ident $variant:ident) => {{
-        static ENTRY: Entry = Entry::new(pointwise_core::symbol!(convert, $from, $to, $variant), &KERNELS);
+        static ENTRY: Entry = Entry::of_symbol(pointwise_core::symbol!(convert, $from, $to, $variant), &KERNELS);
         Some(&ENTRY)
     }};
 }

@@ -2,6 +2,7 @@
 
 use pointwise_core::family::generator::*;
 use pointwise_core::family::random::*;
+use pointwise_core::row;
 
 use super::KERNELS;
 use crate::kernel::{Entry, GeneratorDef, Made, RandomDef, Variant};
@@ -16,7 +17,7 @@ macro_rules! random_definitions {
                 None
             },
             entry: |dtype, variant, mask| {
-                pointwise_core::for_types! { [$($set)*] (random_entry) (dtype variant mask $name) }
+                pointwise_core::for_types! { [$($set)*] (random_entry) (dtype variant mask $name $op) }
                 None
             },
         };
@@ -33,8 +34,10 @@ macro_rules! random_cpu {
 }
 
 macro_rules! random_entry {
-    ($type:ident, ($dtype:ident $variant:ident $mask:ident $name:ident)) => {
+    ($type:ident, ($dtype:ident $variant:ident $mask:ident $name:ident $op:ident)) => {
         if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
+            type E = pointwise_core::element::ty::$type;
+            const ROW: u64 = row::of_random::<E, $op<<E as pointwise_core::Element>::Compute>>();
             // One width of index serves both.
             return match ($variant, $mask) {
                 (Variant::Direct | Variant::DirectWide, false) => entry!(random $name $type direct),
@@ -51,7 +54,7 @@ macro_rules! random_entry {
 
 macro_rules! entry {
     ($kind:ident $name:ident $type:ident $strategy:ident) => {{
-        static ENTRY: Entry = Entry::new(pointwise_core::symbol!($kind, $name, $type, $strategy), &KERNELS);
+        static ENTRY: Entry = Entry::new(pointwise_core::symbol!($kind, $name, $type, $strategy), ROW, &KERNELS);
         Some(&ENTRY)
     }};
 }
@@ -67,10 +70,10 @@ macro_rules! generator_definitions {
                 None
             },
             entry: |dtype, variant| {
-                pointwise_core::for_types! { [$($set)*] (generator_entry) (dtype variant $name) }
+                pointwise_core::for_types! { [$($set)*] (generator_entry) (dtype variant $name $op) }
                 None
             },
-            // SAFETY: all of it is made of the one row.
+            // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
             made: unsafe { Made::of_a_row() },
         };
     )* };
@@ -85,8 +88,9 @@ macro_rules! generator_cpu {
 }
 
 macro_rules! generator_entry {
-    ($type:ident, ($dtype:ident $variant:ident $name:ident)) => {
+    ($type:ident, ($dtype:ident $variant:ident $name:ident $op:ident)) => {
         if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
+            const ROW: u64 = row::of_generator::<pointwise_core::element::ty::$type, $op>();
             return match $variant {
                 Variant::Direct => entry!(generator $name $type direct),
                 Variant::RegisterCopy => entry!(generator $name $type register_copy),

@@ -5,6 +5,8 @@ use std::ptr::null_mut;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use pointwise_core::row;
+
 use crate::cuda::{self, Context, Function, Image, SLOTS};
 use crate::embed::Kernels;
 use crate::error::Result;
@@ -12,6 +14,8 @@ use crate::error::Result;
 /// One kernel of an embedded set, by symbol, with what is loaded of it on each device.
 pub struct Entry {
     symbol: &'static str,
+    /// The word of the row whose calls it serves.
+    row: u64,
     kernels: &'static Kernels,
     /// Bytes of shared memory that a launch gives each block.
     shared: usize,
@@ -19,14 +23,20 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The kernel `symbol` of `kernels`. Whether it is there is known when it is first used.
-    pub const fn new(symbol: &'static str, kernels: &'static Kernels) -> Entry {
-        Entry::with_shared(symbol, kernels, 0)
+    /// The kernel `symbol` of `kernels`, made of the row that [`pointwise_core::row`] has the word `row` for. Whether
+    /// it is there is known when it is first used.
+    pub const fn new(symbol: &'static str, row: u64, kernels: &'static Kernels) -> Entry {
+        Entry::with_shared(symbol, row, kernels, 0)
+    }
+
+    /// A kernel of this crate that belongs to no row.
+    pub(crate) const fn of_symbol(symbol: &'static str, kernels: &'static Kernels) -> Entry {
+        Entry::new(symbol, row::of_symbol(symbol), kernels)
     }
 
     /// [`Entry::new`] of a kernel that is launched with so many bytes of shared memory.
-    pub(crate) const fn with_shared(symbol: &'static str, kernels: &'static Kernels, shared: usize) -> Entry {
-        Entry { symbol, kernels, shared, loaded: [const { AtomicPtr::new(null_mut()) }; SLOTS] }
+    pub(crate) const fn with_shared(symbol: &'static str, row: u64, kernels: &'static Kernels, shared: usize) -> Entry {
+        Entry { symbol, row, kernels, shared, loaded: [const { AtomicPtr::new(null_mut()) }; SLOTS] }
     }
 
     /// The kernel's name.
@@ -34,9 +44,9 @@ impl Entry {
         self.symbol
     }
 
-    /// Whether a kernel of this name was embedded.
+    /// Whether a kernel of this name was embedded, and was made of the row that the host has.
     pub fn is_embedded(&self) -> bool {
-        self.kernels.contains(self.symbol)
+        self.kernels.is_bound(self.symbol, self.row)
     }
 
     /// The loaded kernel. The first call on a device decompresses and loads it, later ones read one pointer.
@@ -62,7 +72,7 @@ impl Entry {
             // SAFETY: as in `function`.
             return Ok(unsafe { Function::from_raw(raw) });
         }
-        let image = self.kernels.image(self.symbol, context.info.sm)?;
+        let image = self.kernels.image(self.symbol, self.row, context.info.sm)?;
         let image = Image { bytes: &image.bytes, sm: image.sm, ptx: image.ptx };
         let function = cuda::load(context, self.symbol, &image, self.shared)?;
         slot.store(function.into_raw(), Ordering::Release);

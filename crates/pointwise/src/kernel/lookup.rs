@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pointwise_core::launch::{LOOKUPS, PAIRS, PAIRS_THREADS, pair_slot};
 use pointwise_core::op::Words;
-use pointwise_core::{DType, Draw, Kind, OpInfo};
+use pointwise_core::{DType, Draw, Kind, OpInfo, row};
 
 use super::plan::RESIDENT;
 use super::{Class, Entry, MapDef};
@@ -15,8 +15,8 @@ use crate::cuda::{self, Context, SLOTS};
 use crate::error::Result;
 
 /// The kernels, which serve every op.
-static FLAT: Entry = Entry::with_shared(LOOKUPS[0], crate::embedded(), PAIRS);
-static ROWS: Entry = Entry::with_shared(LOOKUPS[1], crate::embedded(), PAIRS);
+static FLAT: Entry = Entry::with_shared(LOOKUPS[0], row::of_symbol(LOOKUPS[0]), crate::embedded(), PAIRS);
+static ROWS: Entry = Entry::with_shared(LOOKUPS[1], row::of_symbol(LOOKUPS[1]), crate::embedded(), PAIRS);
 
 /// What a block's shared memory takes beside the table.
 const RESERVED: usize = 1024;

@@ -4,6 +4,6 @@ use pointwise::{Entry, embed::Kernels};
 
 fn main() {
     let kernels = Kernels::empty("none are needed");
-    let entry = Entry::new("unary_exp_f32_direct", &kernels);
+    let entry = Entry::new("unary_exp_f32_direct", 0, &kernels);
     println!("{}", entry.is_embedded());
 }

@@ -40,6 +40,8 @@ mod base {
 
 #[cfg(feature = "more")]
 mod more {
+    core::arch::global_asm!("// row of double: {row}", row = const 255);
+
     /// Doubles each of `count` numbers, for every target the same.
     ///
     /// # Safety

@@ -5,7 +5,7 @@ use super::call::{Call, Ready, Targets, overlapping};
 use crate::Stream;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::binary::halves;
-use crate::kernel::{MapPlan, Operand, Strategy, settings};
+use crate::kernel::{MapPlan, Operand, Strategy, check, settings};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 
@@ -30,7 +30,8 @@ impl GatedGradientsKernel {
     /// The gradient of `x` of shape `(.., 2N)` for `grad` of shape `(.., N)`, in a new tensor of x's shape.
     ///
     /// # Errors
-    /// A last dimension that is odd or missing, a `grad` that does not broadcast to `(.., N)`, and those of
+    /// A last dimension that is odd or missing, a `grad` that does not broadcast to `(.., N)`, an op of another number of
+    /// results than two, and those of
     /// [`GradientsKernel::run`](super::GradientsKernel::run).
     pub fn run<'a>(&self, grad: impl Into<Operand<'a>>, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
         let x = x.into();
@@ -79,6 +80,10 @@ impl GatedGradientsKernel {
 
     fn ready<'a>(&self, grad: Operand<'a>, x: &TensorView<'a>) -> Result<Ready<'a>> {
         let info = &self.0.def.info;
+        // Any table's gradients may be asked to run so. There are two halves to write to.
+        if info.results.len() != 2 {
+            return Err(check::wrong_count(info, "results", info.results, 2));
+        }
         let [gate, value] = halves(info, x)?;
         let ready = self.0.ready(&[grad, Operand::View(gate), Operand::View(value)])?;
         if &ready.shape != gate.shape() {

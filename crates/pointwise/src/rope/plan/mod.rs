@@ -289,7 +289,7 @@ pub(super) fn entry(plan: &RopePlan, source: Source, dtype: DType) -> Option<&'s
         ($template:ident $source:ident $type:ident $strategy:ident, ($s:ident $d:ident $v:ident $t:ident)) => {
             let of = <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE;
             if is!($t $template) && $s == source!($source) && $d == of && $v == strategy!($strategy) {
-                static ENTRY: Entry = Entry::new(
+                static ENTRY: Entry = Entry::of_symbol(
                     pointwise_core::symbol!($template, $source, $type, $strategy),
                     crate::family::embedded(),
                 );
@@ -310,6 +310,14 @@ mod tests {
     use super::*;
     use crate::rope::RopeLayout;
     use crate::shape::Shape;
+
+    #[test]
+    fn every_entry_is_embedded() {
+        let kernels = crate::family::embedded();
+        for symbol in pointwise_core::rope::symbols() {
+            assert!(kernels.is_empty() || Entry::of_symbol(symbol, kernels).is_embedded(), "{symbol}");
+        }
+    }
 
     /// Tokens, heads of q and of k, lanes that rotate (half) and that do not, elements of a vector.
     pub(super) const SHAPES: [(u32, u32, u32, u32, u32, u32); 12] = [

@@ -1,0 +1,299 @@
+//! The word that binds a row to its kernels, and the checks of a row against the types of its op.
+//!
+//! Anybody may implement [`TableOp`] and call the macros of tables, in code that forbids `unsafe`. Host and device call
+//! the functions here for every element type of a row, as constants. A row that contradicts the types does not compile.
+//! The host launches a kernel only if the device made the same word of its row. The checks track their caller, so that
+//! the compiler's error is at the row.
+
+use crate::dtype::DType;
+use crate::element::Element;
+use crate::info::{Kind, OpInfo, Properties};
+use crate::map::Map;
+use crate::op::{GeneratorOp, MAX_OPERANDS, MAX_PARAMS, MAX_RESULTS, RandomOp, TableOp};
+
+/// The version of what kernels and host agree on: this crate's version, the structs that kernels are passed, and
+/// [`CONVENTION`].
+const VERSION: u64 = {
+    let hash = (START ^ CONVENTION).wrapping_mul(PRIME);
+    let hash = mix(hash, env!("CARGO_PKG_VERSION"));
+    let hash = mix(hash, include_str!("launch.rs"));
+    let hash = mix(hash, include_str!("philox.rs"));
+    mix(hash, include_str!("rope/mod.rs"))
+};
+
+/// To be raised with a change of an entry's parameters, or of what a template takes for granted, that none of the
+/// files in `VERSION` shows.
+const CONVENTION: u64 = 1;
+
+/// FNV-1a of 64 bits: its first value and its factor.
+const START: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+/// A hash continued by a text and its end. Compilers of different versions write a formula's tokens with different
+/// spaces, so these do not count.
+const fn mix(mut hash: u64, text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        if !bytes[i].is_ascii_whitespace() {
+            hash = (hash ^ bytes[i] as u64).wrapping_mul(PRIME);
+        }
+        i += 1;
+    }
+    (hash ^ 0xff).wrapping_mul(PRIME)
+}
+
+const fn mix_all(mut hash: u64, texts: &[&str]) -> u64 {
+    let mut i = 0;
+    while i < texts.len() {
+        hash = mix(hash, texts[i]);
+        i += 1;
+    }
+    (hash ^ 0xfe).wrapping_mul(PRIME)
+}
+
+/// The hash of a row, worked out once for each type.
+trait Text {
+    const TEXT: u64;
+}
+
+impl<O: TableOp> Text for O {
+    const TEXT: u64 = text(&O::INFO);
+}
+
+/// The hash of what a row says of its kernels. Documentation, accuracy and defaults are the host's alone.
+const fn text(info: &OpInfo) -> u64 {
+    let mut hash = mix(VERSION, info.name);
+    hash = mix(hash, info.kind.name());
+    hash = mix_all(hash, info.operands);
+    hash = mix_all(hash, info.results);
+    let mut i = 0;
+    while i < info.params.len() {
+        hash = mix(hash, info.params[i].name);
+        i += 1;
+    }
+    hash = mix(hash, info.formula);
+    let Properties {
+        long,
+        long_half,
+        middle_single,
+        middle_half,
+        angle,
+        function,
+        leaky,
+        few_registers,
+        truths,
+        sign,
+        two_at_once,
+        constant,
+        factor_alpha,
+        refuses_bool,
+        copies_ints,
+        whole_parameter,
+    } = info.properties;
+    let flags = [
+        info.result as u64,
+        info.int_to_float as u64,
+        long as u64,
+        long_half as u64,
+        middle_single as u64,
+        middle_half as u64,
+        angle as u64,
+        match function {
+            Some(function) => 1 + function as u64,
+            None => 0,
+        },
+        leaky as u64,
+        few_registers as u64,
+        truths as u64,
+        match sign {
+            Some(sign) => 1 + sign as u64,
+            None => 0,
+        },
+        two_at_once as u64,
+        constant as u64,
+        factor_alpha as u64,
+        refuses_bool as u64,
+        copies_ints as u64,
+        whole_parameter as u64,
+    ];
+    let mut i = 0;
+    while i < flags.len() {
+        hash = (hash ^ flags[i]).wrapping_mul(PRIME);
+        i += 1;
+    }
+    hash
+}
+
+/// The word of a row at some types. What memory safety depends on stands in its upper half as it is, four bits each, so
+/// that no two of these have one word; its lower half is a hash of the rest.
+const fn word(info: &OpInfo, [first, others, result]: [DType; 3], text: u64) -> u64 {
+    let fields = [
+        info.kind as u64,
+        first as u64,
+        others as u64,
+        result as u64,
+        info.operands.len() as u64,
+        info.results.len() as u64,
+        info.params.len() as u64,
+        info.two_at_once(others) as u64,
+    ];
+    let (mut word, mut i) = (0, 0);
+    while i < fields.len() {
+        assert!(fields[i] < 16);
+        word = word << 4 | fields[i];
+        i += 1;
+    }
+    word << 32 | (text ^ text >> 32) as u32 as u64
+}
+
+/// Checks that an op has one row: its type at one compute type, `O`, has that of the type that its definition is made
+/// of, `D`.
+#[track_caller]
+const fn check_same<O: TableOp, D: TableOp>() {
+    let (of, def) = (&O::INFO, &D::INFO);
+    assert!(
+        of.kind as u8 == def.kind as u8
+            && of.result as u8 == def.result as u8
+            && of.operands.len() == def.operands.len()
+            && of.results.len() == def.results.len()
+            && O::TEXT == D::TEXT,
+        "the op's row differs by the type of its parameters"
+    );
+}
+
+/// Checks kind and parameters.
+#[track_caller]
+const fn check_kind(info: &OpInfo, kinds: &[Kind]) {
+    let (mut fits, mut i) = (false, 0);
+    while i < kinds.len() {
+        fits |= info.kind as u8 == kinds[i] as u8;
+        i += 1;
+    }
+    assert!(fits, "the row says another kind than its op is of");
+    assert!(info.params.len() <= MAX_PARAMS, "the row has more than four parameters, the most an op can have");
+}
+
+/// The word of an op of one result, for the element types of `M`, which evaluates `O`. `D` is the type whose row the
+/// definition has.
+#[must_use]
+#[track_caller]
+pub const fn of_map<M: Map, O: TableOp, D: TableOp>() -> u64 {
+    check_same::<O, D>();
+    let info = &D::INFO;
+    check_kind(info, M::KINDS);
+    assert!(M::OPERANDS >= 1 && M::OPERANDS <= 3, "an op has one to three operands");
+    assert!(info.operands.len() == M::OPERANDS, "the row says another number of operands than its op has");
+    assert!(info.results.len() == 1, "the row says another number of results than its op has, which is one");
+    assert!(
+        info.result.of(M::C::DTYPE) as u8 == M::R::DTYPE as u8,
+        "the row says another type of the result than its op has"
+    );
+    word(info, [M::A::DTYPE, M::C::DTYPE, M::R::DTYPE], D::TEXT)
+}
+
+/// The word of gradients of elements `E`, the first operand being of type `F`.
+#[must_use]
+#[track_caller]
+pub const fn of_gradients<F: Element, E: Element, O: TableOp, D: TableOp>() -> u64 {
+    check_same::<O, D>();
+    let info = &D::INFO;
+    let kinds: &[Kind] = if F::DTYPE as u8 == E::DTYPE as u8 {
+        &[Kind::Gradients, Kind::ChannelGradients, Kind::GatedGradients]
+    } else {
+        assert!(F::DTYPE as u8 == DType::Bool as u8, "the first operand is a condition, or of the others' type");
+        &[Kind::SelectGradients]
+    };
+    check_kind(info, kinds);
+    let (operands, results) = (info.operands.len(), info.results.len());
+    assert!(operands >= 1 && operands <= MAX_OPERANDS, "gradients have one to four operands");
+    assert!(results >= 1 && results <= MAX_RESULTS, "gradients have one to three results");
+    assert!(
+        !matches!(info.kind, Kind::GatedGradients) || operands == 3 && results == 2,
+        "the gradients of a gated op have three operands, which are grad, gate and value, and two results"
+    );
+    assert!(info.result.of(E::DTYPE) as u8 == E::DTYPE as u8, "gradients are of the operands' type");
+    word(info, [F::DTYPE, E::DTYPE, E::DTYPE], D::TEXT)
+}
+
+/// The word of a generator of elements `E`.
+#[must_use]
+#[track_caller]
+pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>() -> u64 {
+    let info = &O::INFO;
+    check_kind(info, &[Kind::Generator]);
+    assert!(info.operands.is_empty() && info.results.len() == 1, "a generator has no operands and one result");
+    assert!(info.result.of(E::DTYPE) as u8 == E::DTYPE as u8, "a generator's elements are of the type asked for");
+    word(info, [E::DTYPE; 3], O::TEXT)
+}
+
+/// The word of dropout of elements `E`.
+#[must_use]
+#[track_caller]
+pub const fn of_random<E: Element, O: TableOp + RandomOp<E::Compute>>() -> u64 {
+    let info = &O::INFO;
+    check_kind(info, &[Kind::Random]);
+    assert!(info.operands.len() == 1 && info.results.len() == 1, "dropout has one operand and one result");
+    assert!(info.result.of(E::DTYPE) as u8 == E::DTYPE as u8, "dropout's result is of the operand's type");
+    word(info, [E::DTYPE; 3], O::TEXT)
+}
+
+/// The word of a kernel that belongs to no row of a table.
+#[must_use]
+pub const fn of_symbol(symbol: &str) -> u64 {
+    let hash = mix(VERSION, symbol);
+    0xffff_ffff << 32 | (hash ^ hash >> 32) as u32 as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family::binary::{Add, Maximum};
+    use crate::family::unary::Relu;
+    use crate::{Coarse, ResultType, bf16, f16, map};
+
+    const RELU: OpInfo = Relu::INFO;
+
+    #[test]
+    fn every_part_of_a_row_counts_but_its_spaces() {
+        let params = &[crate::ParamInfo { name: "p", default: 1.0 }];
+        let constant = Properties { constant: true, ..RELU.properties };
+        let others = [
+            OpInfo { name: "other", ..RELU },
+            OpInfo { kind: Kind::Binary, ..RELU },
+            OpInfo { operands: &["a"], ..RELU },
+            OpInfo { operands: &["x", "x"], ..RELU },
+            OpInfo { results: &["y", "y"], ..RELU },
+            OpInfo { params, ..RELU },
+            OpInfo { result: ResultType::Bool, ..RELU },
+            OpInfo { int_to_float: !RELU.int_to_float, ..RELU },
+            OpInfo { formula: "x", ..RELU },
+            OpInfo { properties: constant, ..RELU },
+        ];
+        let texts: std::collections::BTreeSet<u64> = others.iter().chain([&RELU]).map(text).collect();
+        assert_eq!(texts.len(), others.len() + 1);
+        let spaced = |formula| text(&OpInfo { formula, ..RELU });
+        assert_eq!(spaced("{ x.abs()\n    + a }"), spaced("{x.abs()+a}"));
+        assert_ne!(spaced("x.abs() + a"), spaced("x.abs() - a"));
+        assert_eq!(text(&OpInfo { doc: "other", ..RELU }), text(&RELU));
+    }
+
+    #[test]
+    fn types_and_counts_stand_in_the_word() {
+        let f32s = of_map::<map::Unary<f32, Relu>, Relu, Relu>();
+        let f16s = of_map::<map::Unary<f16, Relu>, Relu, Relu>();
+        let bf16s = of_map::<map::Unary<bf16, Relu>, Relu, Relu>();
+        assert!(f32s != f16s && f16s != bf16s && f32s as u32 == bf16s as u32);
+        let upper = |word: u64| (word >> 32) as u32;
+        let dtype = |dtype| dtype as u32;
+        assert_eq!(upper(f32s) >> 16, dtype(DType::F32) * 0x111);
+        assert_eq!(upper(f32s) >> 4 & 0xfff, 0x110);
+        type Sum = Add<f32>;
+        let sum = of_map::<map::Binary<f16, Add<Coarse>>, Add<Coarse>, Sum>();
+        assert_eq!(upper(sum) >> 28, Kind::Binary as u32);
+        assert_eq!(upper(sum) >> 4 & 0xfff, 0x211);
+        assert_eq!(upper(of_map::<map::Binary<f32, Maximum>, Maximum, Maximum>()) >> 4 & 0xfff, 0x210);
+        assert_ne!(of_symbol("convert_f32_f16_flat"), of_symbol("convert_f16_f32_flat"));
+        assert_eq!(upper(of_symbol("any")), u32::MAX);
+    }
+}

@@ -1,0 +1,83 @@
+//! A row says as many operands and results as its op has, and the type of the result.
+#![forbid(unsafe_code)]
+
+use pointwise::{OpInfo, embed};
+use pointwise_core::{BinaryOp, GradientOp, Num, RandomMapOp, RandomWord, Real, ResultType, TableOp, Words, family};
+
+macro_rules! op {
+    ($name:ident: $row:expr) => {
+        #[derive(Clone, Copy)]
+        pub struct $name;
+
+        impl TableOp for $name {
+            const INFO: OpInfo = $row;
+            fn from_words(_: Words) -> Self {
+                $name
+            }
+        }
+
+        impl<T: Num> BinaryOp<T> for $name {
+            type Output = T;
+            fn apply(self, a: T, _: T) -> T {
+                a
+            }
+        }
+
+        impl<T: Real> GradientOp<T> for $name {
+            fn apply(self, first: T, _: [T; 3]) -> [T; 3] {
+                [first; 3]
+            }
+        }
+
+        impl<T: Real> RandomMapOp<T> for $name {
+            const OPERANDS: usize = 4;
+            fn apply(self, [a, ..]: [T; 3], _: RandomWord<'_>) -> T {
+                a
+            }
+        }
+    };
+}
+
+const MAXIMUM: OpInfo = <family::binary::Maximum as TableOp>::INFO;
+const MUL: OpInfo = <family::gradients::MulBackward as TableOp>::INFO;
+
+op!(One: OpInfo { operands: &["a"], ..MAXIMUM });
+op!(Two: OpInfo { results: &["y", "z"], ..MAXIMUM });
+op!(Truth: OpInfo { result: ResultType::Bool, ..MAXIMUM });
+op!(Five: OpInfo { operands: &["grad", "a", "b", "c", "d"], ..MUL });
+op!(Four: OpInfo { results: &["a", "b", "c", "d"], ..MUL });
+op!(Drawn: OpInfo { kind: pointwise_core::Kind::Random, operands: &["a", "b", "c", "d"], ..MAXIMUM });
+
+mod one {
+    use super::{KERNELS, One};
+    pointwise::host_binary! { one: One (a, b: Num) -> T, [f32], Exact => a; }
+}
+
+mod two {
+    use super::{KERNELS, Two};
+    pointwise::host_binary! { two: Two (a, b: Num) -> T, [f32], Exact => a; }
+}
+
+mod truth {
+    use super::{KERNELS, Truth};
+    pointwise::host_binary! { truth: Truth (a, b: Num) -> bool, [f32], Exact => a; }
+}
+
+mod five {
+    use super::{Five, KERNELS};
+    pointwise::host_gradients! { five: Five (grad, a, b, c, d: Real) -> (x, y), [f32], Exact => [grad; 2]; }
+}
+
+mod four {
+    use super::{Four, KERNELS};
+    pointwise::host_gradients! { four: Four (grad, a, b: Real) -> (x, y, z, w), [f32], Exact => [grad; 4]; }
+}
+
+mod drawn {
+    use super::{Drawn, KERNELS};
+    pointwise::host_random! { drawn: Drawn (a, b, c, bits: Real) -> T, [f32], Exact => a; }
+}
+
+static KERNELS: embed::Kernels = embed::Kernels::empty("none are needed");
+
+fn main() {}
