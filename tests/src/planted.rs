@@ -31,9 +31,7 @@ const RULES: &[(&str, Change)] = &[
         })
     }),
     // A branch that is never taken: the check before it is gone.
-    ("unchecked", |line| {
-        replace(line, r"^\s*@!?%p\d+\s+bra\s+\S+;\s*$", |_| String::new())
-    }),
+    ("unchecked", |line| replace(line, r"^\s*@!?%p\d+\s+bra\s+\S+;\s*$", |_| String::new())),
     // Narrower vectors.
     ("load_width", |line| {
         replace(line, r"\bld\.global([.\w]*)\.v4(\.\w+)\s*\{([^,}]+),([^,}]+),[^}]*\}", |found| {
@@ -79,9 +77,7 @@ const RULES: &[(&str, Change)] = &[
         })
     }),
     // A store, or a load, that a predicate no longer keeps back.
-    ("unguarded", |line| {
-        replace(line, r"@!?%?\w+\s+(ld|st)\.global", |found| format!("{}.global", &found[1]))
-    }),
+    ("unguarded", |line| replace(line, r"@!?%?\w+\s+(ld|st)\.global", |found| format!("{}.global", &found[1]))),
     // Another coefficient.
     ("constant", |line| {
         replace(line, r"\b0f([0-9A-Fa-f]{8})\b", |found| {

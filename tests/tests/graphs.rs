@@ -77,7 +77,9 @@ fn add(cases: &mut Cases) {
     if device.is_emulated() {
         cases.add(&all, "devices::two", move || mixed(&device, &Device::emulated_as(80)?));
     } else if Device::cuda_count() > 1 {
-        cases.add(&all, "devices::two", move || mixed(&device, &Device::cuda(usize::from(device.ordinal() == Some(0)))?));
+        cases.add(&all, "devices::two", move || {
+            mixed(&device, &Device::cuda(usize::from(device.ordinal() == Some(0)))?)
+        });
     }
 }
 

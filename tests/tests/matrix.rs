@@ -37,7 +37,9 @@ fn add(cases: &mut Cases) {
                 cases.add(&[dtype], name(dtype, "cpu"), move || matrix::unary(&device, def, dtype, Strategy::Auto));
             } else {
                 for strategy in strategies {
-                    cases.add(&[dtype], name(dtype, strategy.name()), move || matrix::unary(&device, def, dtype, strategy));
+                    cases.add(&[dtype], name(dtype, strategy.name()), move || {
+                        matrix::unary(&device, def, dtype, strategy)
+                    });
                 }
             }
             cases.add(&[dtype], name(dtype, "views"), move || matrix::unary_views(&device, def, dtype));
@@ -95,6 +97,8 @@ fn add(cases: &mut Cases) {
         cases.add_large(format!("beyond_2_to_32::u8::{class}"), move || matrix::map_beyond_32_bits(&device, class));
     }
     for strategy in Strategy::ALL {
-        cases.add_large(format!("beyond_2_to_32::f8e4m3::{strategy}"), move || matrix::beyond_32_bits(&device, strategy));
+        cases.add_large(format!("beyond_2_to_32::f8e4m3::{strategy}"), move || {
+            matrix::beyond_32_bits(&device, strategy)
+        });
     }
 }

@@ -27,7 +27,9 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run every op on every element type and check the results against the formula at f64
-    #[command(after_help = "Examples:\n  pointwise tour\n  pointwise tour --device cuda:1\n  pointwise tour --device emulated")]
+    #[command(
+        after_help = "Examples:\n  pointwise tour\n  pointwise tour --device cuda:1\n  pointwise tour --device emulated"
+    )]
     Tour {
         /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda or cuda:N
         #[arg(long, default_value = "auto", value_parser = device_name)]
@@ -128,7 +130,9 @@ mod tests {
         for good in ["auto", "cpu", "cuda", "cuda:0", "cuda:12", "emulated", "emulated:80"] {
             assert!(device_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "gpu", "CPU", "cuda:", "cuda:-1", "cuda:+1", "cuda:1x", "emulated:70", "cuda:99999999999999999999999"] {
+        for bad in
+            ["", "gpu", "CPU", "cuda:", "cuda:-1", "cuda:+1", "cuda:1x", "emulated:70", "cuda:99999999999999999999999"]
+        {
             assert!(device_name(bad).is_err(), "{bad}");
         }
     }
