@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::build_ptx::target;
 use crate::shell::{cargo, run};
-use crate::{build_ptx, cpu_loops, setup};
+use crate::{build_ptx, cpu_loops, fuzz, setup};
 
 pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     let start = Instant::now();
@@ -15,6 +15,7 @@ pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     run(cargo().args(["test", "--workspace"]).env("POINTWISE_KERNELS", "required"))?;
     // In the same target directory, where the family's kernels are compiled already.
     run(cargo().args(["test", "--workspace", "--manifest-path", "examples/Cargo.toml", "--target-dir"]).arg(target()))?;
+    fuzz::run_shortly()?;
     cpu_loops::check()?;
     println!("everything passed, in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
