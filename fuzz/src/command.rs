@@ -1,7 +1,7 @@
 //! The command: `pointwise run` on generated and mutated files and arguments. It ends by itself with exit code 0, 1 or 2
 //! and says in one line what is wrong; what it writes is whole, and nothing else in its folder changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -55,16 +55,17 @@ pub(crate) fn run(case: &mut Case) -> Outcome {
     if failed && !one_line && !call.arguments.is_empty() {
         return fault("what is wrong is not said in one line".to_owned());
     }
-    for name in before.keys().chain(after.keys()) {
-        let (old, new) = (before.get(name), after.get(name));
-        let is_result = call.result.as_deref() == Some(name.as_str());
-        let may_be_whole = is_result && !failed;
-        match new {
-            _ if old == new => {}
-            Some(Entry::File(bytes)) if may_be_whole && SafeTensors::deserialize(bytes).is_ok() => {}
-            Some(Entry::File(bytes)) if may_be_whole => return fault(format!("{name} is no whole file: {bytes:?}")),
-            Some(_) if old.is_none() => return fault(format!("it left {name}")),
-            Some(_) => return fault(format!("it changed {name}")),
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let changed: Vec<&String> = names.into_iter().filter(|name| before.get(*name) != after.get(*name)).collect();
+    if let [_, _, ..] = changed[..] {
+        return fault(format!("it changed {changed:?}"));
+    }
+    for name in changed {
+        let may = !failed && (call.writes == Writes::Any || call.writes == Writes::File(name.clone()));
+        match after.get(name) {
+            Some(Entry::File(bytes)) if may && SafeTensors::deserialize(bytes).is_ok() => {}
+            Some(Entry::File(bytes)) if may => return fault(format!("{name} is no whole file: {bytes:?}")),
+            Some(_) => return fault(format!("it wrote {name}")),
             None => return fault(format!("it removed {name}")),
         }
     }
@@ -89,14 +90,23 @@ fn check_result(call: &Call, x: &Tensor, bytes: &[u8]) -> Outcome {
     same("the command's result", &got, &want)
 }
 
+/// What a call may write in the folder.
+#[derive(PartialEq)]
+enum Writes {
+    None,
+    /// This file.
+    File(String),
+    /// One file, whichever the arguments come to name.
+    Any,
+}
+
 /// A call of the command.
 struct Call {
     op: Op,
     arguments: Vec<OsString>,
     /// Where it runs, which is watched.
     folder: PathBuf,
-    /// The file in the folder that it may write.
-    result: Option<String>,
+    writes: Writes,
     /// Whether a signal ends it.
     ended_early: bool,
     /// The operand, where op, file and arguments are good and plain.
@@ -107,8 +117,15 @@ fn prepare(case: &mut Case) -> io::Result<Call> {
     let folder = case.folder.join("work");
     fs::create_dir(&folder)?;
     let random = &mut case.random;
-    let op = op(random);
-    let plain = random.once_in(4);
+    let mut op = op(random);
+    let plain = random.once_in(3);
+    if plain && op.info.is_none() {
+        // q and k, or an op whose settings all have defaults.
+        op.operands.truncate(2);
+        if op.operands.is_empty() || op.name == "masked_fill" {
+            op = self::op(random);
+        }
+    }
     let (mut file, x) = file(random, &op, plain);
     let damaged = !plain && random.once_in(4);
     if damaged {
@@ -127,7 +144,7 @@ fn prepare(case: &mut Case) -> io::Result<Call> {
         arguments.push(IN.into());
     }
     arguments.extend(["-o".into(), out.into(), "--device".into(), "cpu".into()]);
-    let mut result = result.map(str::to_owned);
+    let mut writes = result.map_or(Writes::None, |name| Writes::File(name.to_owned()));
     if !plain {
         for (name, value) in settings(random, &op) {
             arguments.extend(["--set".into(), format!("{name}={value}").into()]);
@@ -138,19 +155,12 @@ fn prepare(case: &mut Case) -> io::Result<Call> {
         }
         if random.once_in(8) {
             scramble(random, &mut arguments);
-            // Any file of the folder may be OUT then.
-            let known = [IN, OUT, "config.json", "link"];
-            result = arguments.iter().skip_while(|word| *word != "-o").nth(1).and_then(|out| {
-                known
-                    .into_iter()
-                    .find(|name| out == *name)
-                    .map(|name| if name == "link" { OUT } else { name }.to_owned())
-            });
+            writes = Writes::Any;
         }
     }
     let ended_early = !plain && random.once_in(10);
     let x = x.filter(|_| plain);
-    Ok(Call { op, arguments, folder, result, ended_early, x })
+    Ok(Call { op, arguments, folder, writes, ended_early, x })
 }
 
 fn op(random: &mut Random) -> Op {
@@ -188,7 +198,10 @@ fn file(random: &mut Random, op: &Op, plain: bool) -> (Vec<u8>, Option<Tensor>) 
     if op.name.starts_with("rope") {
         full = random.pick(&[vec![1, 3, 2, 8], vec![2, 1, 1, 64], vec![1, 2, 1, 7]]);
     }
-    let dtype = make::float(random);
+    let dtype = match op.info {
+        Some(info) if plain => random.pick(info.types),
+        _ => make::float(random),
+    };
     let mut names = op.operands.clone();
     if !plain {
         names.retain(|_| !random.once_in(12));
@@ -204,7 +217,7 @@ fn file(random: &mut Random, op: &Op, plain: bool) -> (Vec<u8>, Option<Tensor>) 
         let dtype = match name {
             "mask" | "condition" => DType::Bool,
             "position_ids" => DType::I64,
-            _ if !plain && random.once_in(10) => make::dtype(random),
+            _ if !plain && random.once_in(20) => make::dtype(random),
             _ => dtype,
         };
         let shape = match name {
@@ -332,7 +345,7 @@ fn settings(random: &mut Random, op: &Op) -> Vec<(String, &'static str)> {
                 random.pick(&["config.json", "config.json", IN, ".", "/dev/zero", "nothing"])
             }
             "dtype" if random.once_in(2) => random.pick(&["bf16", "f8e4m3", "i32", "x"]),
-            _ if !random.once_in(op.settings.len().max(3)) => continue,
+            _ if !random.once_in(op.settings.len().max(5)) => continue,
             _ if random.once_in(2) => random.pick(&words),
             _ => random.pick(&numbers),
         };

@@ -78,21 +78,11 @@ pub(crate) fn into(
     write: impl FnOnce(TensorViewMut<'_>) -> Result<()>,
 ) -> Outcome {
     let place = Place::to_write(&mut case.random, want.shape());
-    written(case, what, want, &place, write)
+    into_place(case, what, want, &place, write)
 }
 
-/// [`into`], of calls that take contiguous results alone.
-pub(crate) fn into_rows(
-    case: &mut Case,
-    what: &str,
-    want: &Tensor,
-    write: impl FnOnce(TensorViewMut<'_>) -> Result<()>,
-) -> Outcome {
-    let place = Place::rows(&mut case.random, want.shape());
-    written(case, what, want, &place, write)
-}
-
-fn written(
+/// [`into`] a place of that tensor.
+pub(crate) fn into_place(
     case: &mut Case,
     what: &str,
     want: &Tensor,

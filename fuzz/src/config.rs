@@ -121,8 +121,9 @@ const TYPES: [&str; 13] = [
 ];
 
 const LAYERS: [&str; 6] = ["full_attention", "sliding_attention", "main", "compress", "hybrid", ""];
-const SIZES: [u64; 14] =
-    [64, 128, 32, 2, 4, 1, 0, 7, 96, 1 << 20, (1 << 20) + 2, 1 << 52, 8_999_999_999_999_999, u64::MAX];
+const SIZES: [u64; 9] = [64, 128, 32, 2, 4, 1, 0, 7, 96];
+/// The most lanes that there may be, and more.
+const LARGE: [u64; 5] = [1 << 20, (1 << 20) + 2, 1 << 52, 8_999_999_999_999_999, u64::MAX];
 const LENGTHS: [u64; 7] = [4096, 8192, 1, 0, 131_072, 8_999_999_999_999_999, u64::MAX];
 const NUMBERS: [f64; 20] = [
     1.0,
@@ -146,6 +147,11 @@ const NUMBERS: [f64; 20] = [
     16.0,
     40.0,
 ];
+
+/// A size, now and then one that is too large.
+fn size(random: &mut Random) -> u64 {
+    if random.once_in(20) { random.pick(&LARGE) } else { random.pick(&SIZES) }
+}
 
 pub(crate) fn run(case: &mut Case) -> Outcome {
     if case.random.once_in(5) {
@@ -231,7 +237,7 @@ fn value(random: &mut Random, key: &str, depth: usize) -> Value {
         "hidden_size" | "n_embd" => json!(random.pick(&[512, 4096, 1, 0, 1 << 20, 8_999_999_999_999_999_u64])),
         "num_attention_heads" | "n_head" => json!(random.pick(&[8, 32, 1, 0, 4096])),
         "max_position_embeddings" | "n_positions" | "original_max_position_embeddings" => json!(random.pick(&LENGTHS)),
-        key if key.ends_with("_dim") || key == "kv_channels" => json!(random.pick(&SIZES)),
+        key if key.ends_with("_dim") || key == "kv_channels" => json!(size(random)),
         _ => json!(random.pick(&NUMBERS)),
     }
 }
@@ -296,9 +302,7 @@ fn mutate(random: &mut Random, at: &mut Value) {
                 mutate(random, &mut list[at]);
             }
         },
-        Value::Number(_) => {
-            *at = if random.once_in(2) { json!(random.pick(&NUMBERS)) } else { json!(random.pick(&SIZES)) }
-        }
+        Value::Number(_) => *at = if random.once_in(2) { json!(random.pick(&NUMBERS)) } else { json!(size(random)) },
         other => *other = strange(random),
     }
 }
@@ -320,7 +324,7 @@ pub(crate) fn damage(random: &mut Random, bytes: &mut Vec<u8>) {
 
 /// A configuration by the builder.
 fn built(random: &mut Random) -> RopeConfig {
-    let dim = random.pick(&SIZES) as usize;
+    let dim = size(random) as usize;
     let theta = random.pick(&[1e4, 5e5, 1.0, 0.0, -1.0, 1e300, 5e-324, f64::NAN, f64::INFINITY]);
     let number = |random: &mut Random| if random.once_in(8) { f64::NAN } else { random.pick(&NUMBERS) };
     let list = |random: &mut Random| -> Vec<f64> {
@@ -341,7 +345,7 @@ fn built(random: &mut Random) -> RopeConfig {
     };
     for _ in 0..random.below(4) {
         config = match random.below(13) {
-            0 => config.rotary_dim(random.pick(&SIZES) as usize),
+            0 => config.rotary_dim(size(random) as usize),
             1 => config.partial_rotary_factor(number(random)),
             2 => config.factor(number(random)),
             3 => config.low_freq_factor(number(random)),
@@ -355,7 +359,7 @@ fn built(random: &mut Random) -> RopeConfig {
             11 => config.attention_factor(number(random)),
             _ => {
                 let layout = random.pick(&[MropeLayout::Chunked, MropeLayout::Interleaved]);
-                config.mrope_section([0; 3].map(|_| random.pick(&SIZES) as usize), layout)
+                config.mrope_section([0; 3].map(|_| size(random) as usize), layout)
             }
         };
     }

@@ -175,6 +175,20 @@ impl Place {
         Place::of(random, shape)
     }
 
+    /// A place to write `shape` to, or to read it from, whose last dimension is contiguous.
+    pub(crate) fn lanes(random: &mut Random, shape: &[usize]) -> Place {
+        let Some((last, rest)) = shape.split_last() else { return Place::of(random, shape) };
+        let mut place = Place::of(random, rest);
+        let (start, behind) = if random.once_in(2) { (random.below(9), random.below(9)) } else { (0, 0) };
+        place.order.push(rest.len());
+        place.stored.push(start + last + behind);
+        place.starts.push(start);
+        place.steps.push(1);
+        place.shape.push(*last);
+        place.own.push(*last);
+        place
+    }
+
     /// A contiguous place, with a margin before and behind.
     pub(crate) fn rows(random: &mut Random, shape: &[usize]) -> Place {
         let (mut starts, mut stored) = (vec![0; shape.len()], shape.to_vec());

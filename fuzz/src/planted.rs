@@ -11,7 +11,7 @@ pub(crate) fn run(case: &mut Case) -> Outcome {
         3 => std::process::abort(),
         4 => std::thread::sleep(Duration::from_secs(case.hang + 30)),
         // Beyond the limit, and touched.
-        5 => drop(vec![1_u8; 64 << 30]),
+        5 => drop(std::hint::black_box(vec![1_u8; 64 << 30])),
         6 => {
             let refused: Result<(), _> = Err("two\nlines");
             return case.any(refused);

@@ -8,7 +8,7 @@ use pointwise::rope::{
 use pointwise::{DType, Strategy, Tensor};
 
 use crate::case::{Case, Outcome, must};
-use crate::compare::{copy, into, same};
+use crate::compare::{copy, into_place, same};
 use crate::make::{self, Place};
 use crate::random::Random;
 
@@ -145,7 +145,9 @@ fn kernel(case: &mut Case) -> Outcome {
     let sizes = Sizes { batch, seq: random.pick(&[1, 2, 5, 9, 33, 0]), heads: random.pick(&[1, 2, 3, 0]), dim };
     let k_heads = random.pick(&[1, 2, 1, 0]);
     let dtype = if random.once_in(20) { make::dtype(random) } else { random.pick(&make::WIDE_FLOATS) };
-    let place = Place::to_read(random, &sizes.of(layout, sizes.heads));
+    let shape = sizes.of(layout, sizes.heads);
+    // The lanes of a head must be contiguous.
+    let place = if random.once_in(10) { Place::to_read(random, &shape) } else { Place::lanes(random, &shape) };
     let with_k = random.once_in(2);
     let width = random.pick(&[dim, dim / 2, dim / 2, dim, 4, 1, 0]);
     let rows = random.pick(&[sizes.seq, sizes.seq + 3, 40, 40, 1, 0]);
@@ -206,11 +208,14 @@ fn kernel(case: &mut Case) -> Outcome {
     let contiguous = copy(&q, &q_tensor)?;
     let (of_copy, _) = must(&what, kernel.run(&contiguous, None))?;
     same(&format!("{what}, contiguous and without k"), &y, &of_copy)?;
-    into(case, &what, &y, |to| kernel.run_into(q, None, to, None))?;
+    let lanes = Place::lanes(&mut case.random, y.shape());
+    into_place(case, &what, &y, &lanes, |to| kernel.run_into(q, None, to, None))?;
     other_layout(case, &kernel, layout, &contiguous, &y).map_err(|why| format!("{what}: {why}"))?;
     if let Some(y_k) = &y_k {
         let mut z = must("a copy", y.try_clone())?;
-        into(case, &what, y_k, |to| kernel.run_into(q, k, &mut z, Some(to)))?;
+        let lanes = Place::lanes(&mut case.random, y_k.shape());
+        into_place(case, &what, y_k, &lanes, |to| kernel.run_into(q, k, &mut z, Some(to)))?;
+        same(&format!("{what}, q beside k"), &z, &y)?;
     }
     let (mut over, mut over_k) = (contiguous, must("a copy", k_tensor.try_clone())?);
     let in_place = kernel.run_inplace(&mut over, with_k.then(|| over_k.view_mut()));
@@ -242,7 +247,7 @@ fn named(case: &mut Case) -> Outcome {
     let def = &ROPE[case.random.below(ROPE.len())];
     let mut op = def.op();
     for _ in 0..case.random.below(4) {
-        let names: Vec<&str> = ROPE_SETTINGS.iter().map(|setting| setting.name).chain(["nope", ""]).collect();
+        let names: Vec<&str> = ROPE_SETTINGS.iter().map(|setting| setting.name).chain(["no\npe", ""]).collect();
         // Files have tests of their own.
         let name = case.random.pick(&names);
         let value = setting(&mut case.random, name);
@@ -287,7 +292,7 @@ fn setting(random: &mut Random, name: &str) -> &'static str {
         _ => &["0", "1", "2", "4", "8", "16", "4096", "0.5", "1e4", "1e300"],
     };
     if random.once_in(5) {
-        let strange = ["", " ", "nan", "inf", "-1", "1e999", "99999999999999999999", "0x8", "\u{e9}", "1,", "true"];
+        let strange = ["", " ", "nan", "inf", "-1", "1e999", "99999999999999999999", "0x8", "\u{e9}", "1,", "a\nb"];
         return random.pick(&strange);
     }
     random.pick(values)

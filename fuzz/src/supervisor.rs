@@ -22,6 +22,8 @@ pub(crate) struct Report {
     answers: u64,
     errors: u64,
     seconds: f64,
+    /// How much of a finding's words is shown.
+    shown: usize,
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -34,13 +36,16 @@ pub(crate) struct Finding {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { target, cases, answers, errors, seconds, findings } = self;
+        let Report { target, cases, answers, errors, seconds, findings, .. } = self;
         write!(
             f,
             "{target}: {cases} cases in {seconds:.0} s, {answers} answers, {errors} typed errors, {} findings",
             findings.len()
         )?;
         for Finding { words, repeat } in findings {
+            // Whoever repeats it sees all of them.
+            let shown: String = words.chars().take(self.shown).collect();
+            let words = if shown.len() < words.len() { shown + " .." } else { shown };
             write!(f, "\n  {words}\n    {repeat}")?;
         }
         Ok(())
@@ -51,7 +56,9 @@ impl fmt::Display for Report {
 pub(crate) fn watch(arguments: &Arguments, target: Target, seed: u64) -> Result<Report> {
     let start = Instant::now();
     let name = target.name();
-    let mut report = Report { target: name, cases: 0, answers: 0, errors: 0, seconds: 0.0, findings: Vec::new() };
+    let shown = if arguments.case.is_some() { usize::MAX } else { 600 };
+    let mut report =
+        Report { target: name, cases: 0, answers: 0, errors: 0, seconds: 0.0, shown, findings: Vec::new() };
     let mut next = Some(arguments.case.unwrap_or(0));
     while let Some(from) = next {
         let left = arguments.seconds.saturating_sub(start.elapsed().as_secs());
@@ -163,6 +170,10 @@ fn start(arguments: &Arguments, target: Target, seed: u64, (from, seconds): (u64
     command.args(["--worker-from", &from.to_string(), "--device", &arguments.device]);
     command.args(["--memory", &arguments.memory.to_string(), "--hang", &arguments.hang.to_string()]);
     command.args(arguments.case.map(|case| format!("--case={case}")));
+    if arguments.case.is_none() {
+        // An abort says where it was when it is repeated.
+        command.env("RUST_BACKTRACE", "0");
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command.spawn().context("cannot start the worker")
 }

@@ -54,7 +54,7 @@ fn strange(random: &mut Random) -> Value {
 pub(crate) fn run(case: &mut Case) -> Outcome {
     worker::empty(case)?;
     let (bytes, good) = file(&mut case.random);
-    let path = case.folder.join("tuner-2.json");
+    let path = case.folder.join(case.random.pick(&["tuner-2.json", "a\nb", "\u{e9} \u{1F980}"]));
     let written = fs::write(&path, &bytes);
     written.map_err(|error| format!("the fuzzer's own file: {error}"))?;
     let tuner = Tuner::load_from(&path);

@@ -2,6 +2,7 @@
 //! counts so far (`case N ANSWERS ERRORS`), what was found (`finding N WORDS`), and the counts at the end (`end N ..`).
 
 use std::any::Any;
+use std::backtrace::Backtrace;
 use std::fs;
 use std::io::{self, Write as _};
 use std::panic::{self, AssertUnwindSafe};
@@ -27,9 +28,13 @@ pub(crate) fn run(arguments: &Arguments, target: Target, seed: u64, from: u64) -
     if device.is_cpu() && arguments.memory > 0 {
         limit_memory(arguments.memory << 20)?;
     }
-    panic::set_hook(Box::new(|info| {
+    let repeats = arguments.case.is_some();
+    panic::set_hook(Box::new(move |info| {
         if let Ok(mut last) = PANIC.lock() {
             *last = Some(info.to_string());
+        }
+        if repeats {
+            eprintln!("{info}\n{}", Backtrace::capture());
         }
     }));
     let folder = Folder::new()?;

@@ -47,6 +47,9 @@ mod stream;
 mod tensor;
 mod tuner;
 
+#[cfg(feature = "emulator")]
+#[doc(hidden)]
+pub use cuda::with_kernel as __with_kernel;
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
 pub use family::{
@@ -76,8 +79,5 @@ pub use pointwise_core::{
 };
 pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
 pub use stream::Stream;
-#[cfg(feature = "emulator")]
-#[doc(hidden)]
-pub use cuda::with_kernel as __with_kernel;
 pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};
 pub use tuner::{CACHE_VARIABLE, Choice, Tuner};

@@ -219,7 +219,8 @@ unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<bool> {
 fn captured_elsewhere() -> Error {
     ErrorKind::Unsupported {
         what: "waiting for a stream that other code is capturing".to_owned(),
-        advice: "read and drop tensors that were used on it before the capture begins, or after it has ended".to_owned(),
+        advice: "read and drop tensors that were used on it before the capture begins, or after it has ended"
+            .to_owned(),
     }
     .into()
 }

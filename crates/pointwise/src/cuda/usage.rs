@@ -101,7 +101,8 @@ impl Usage {
         let Err(place) = self.first.set(place) else { return };
         let mut more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
         // Graphs that are gone leave the streams they were launched on; a tensor may see many come and go.
-        let gone: Vec<_> = more.extract_if(.., |known| matches!(known, Place::Graph(graph) if graph.is_gone())).collect();
+        let gone: Vec<_> =
+            more.extract_if(.., |known| matches!(known, Place::Graph(graph) if graph.is_gone())).collect();
         for stream in gone.iter().flat_map(Place::streams) {
             let stream = Place::Stream(stream);
             if !more.iter().any(|known| known.is(&stream)) {
