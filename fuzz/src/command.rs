@@ -1,5 +1,5 @@
-//! The command: `pointwise run` on generated and mutated files and arguments. It ends by itself with exit code 0, 1 or 2
-//! and says in one line what is wrong; what it writes is whole, and nothing else in its folder changes.
+//! The command: `pointwise run` on generated and mutated files and arguments. It ends with exit code 0, 1 or 2 and says
+//! in one line what is wrong; what it writes is whole, and nothing else in its folder changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -37,7 +37,6 @@ pub(crate) fn run(case: &mut Case) -> Outcome {
     worker::empty(case)?;
     let call = prepare(case).map_err(|error| format!("the fuzzer's own files: {error}"))?;
     let before = snapshot(&call.folder).map_err(|error| format!("the fuzzer's own files: {error}"))?;
-    // With it, one line of words.
     let what = format!("{:?}", call.arguments);
     let ended = execute(case, &call)?;
     let says = fs::read(case.folder.join("stderr")).unwrap_or_default();
