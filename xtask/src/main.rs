@@ -6,6 +6,7 @@ mod compare;
 mod cpu_loops;
 #[path = "../../crates/pointwise/build/family.rs"]
 mod family;
+mod fuzz;
 mod licences;
 mod package;
 mod setup;
@@ -44,6 +45,12 @@ enum Command {
     /// Time every op and its peers in Python on this machine's GPU, join them and draw figures in `target/compare/`
     Compare {
         /// Arguments of benches/peers/compare.py, such as `--set reference`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run the fuzzers: all targets in turn, or one; exit code 1 on findings
+    Fuzz {
+        /// Arguments of the program, such as `library --seconds 60 --seed 1`; `--help` lists them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
@@ -92,6 +99,7 @@ fn run() -> Result<()> {
         }
         Command::GpuBundle => bundle::run(),
         Command::Compare { arguments } => compare::run(&arguments),
+        Command::Fuzz { arguments } => fuzz::run_by_hand(&arguments),
         Command::CpuLoops => cpu_loops::check(),
         Command::Sizes => sizes::run(),
         Command::Licences => licences::check(),

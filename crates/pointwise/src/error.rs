@@ -322,6 +322,15 @@ fn broadcast_size(a: &Shape, b: &Shape, dim: usize) -> usize {
     dim.checked_sub(missing).and_then(|d| a.get(d)).copied().unwrap_or(1)
 }
 
+/// Text from outside, its control characters escaped: a message is one line.
+pub(crate) fn line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { line.extend(c.escape_debug()) } else { line.push(c) }
+    }
+    line
+}
+
 fn list(dtypes: &[DType]) -> String {
     let names: Vec<_> = dtypes.iter().map(|dtype| dtype.name()).collect();
     names.join(", ")

@@ -1,5 +1,6 @@
 //! Errors say what is wrong in one line, and devices that are not there are told as such.
 
+use pointwise::rope::{RopeConfig, rope_op};
 use pointwise::{DType, Device, Error, ErrorKind, Shape, Stream, Tensor};
 
 fn shape(dims: &[usize]) -> Shape {
@@ -142,6 +143,28 @@ fn devices_that_are_not_there() {
         assert_eq!(Device::best().unwrap().ordinal(), Some(0));
         assert_eq!(Device::parse("cuda").unwrap(), Device::cuda(0).unwrap());
     }
+}
+
+/// Names come from files: they may hold anything.
+#[test]
+fn messages_on_configurations_are_one_line() {
+    let texts = [
+        r#"{"model_type": "x\ny", "head_dim": 64, "rotary_dim": 32}"#,
+        r#"{"head_dim": 64, "rope_parameters": {"a\nb": {"rope_type": "default"}, "c": null}}"#,
+        r#"{"head_dim": 64, "rope_parameters": {"full_attention": {"rope_type": "x\ny"}}}"#,
+        r#"{"head_dim": 64, "rope_scaling": {"rope_type": "x\ny"}}"#,
+        "\n\n{\"head_dim\": \n",
+    ];
+    for text in texts {
+        let layers = [RopeConfig::from_hf_json(text), RopeConfig::from_hf_json_layer(text, "a\rb")];
+        let words: Vec<String> = layers.into_iter().filter_map(|read| Some(read.err()?.to_string())).collect();
+        assert!(!words.is_empty(), "{text}");
+        assert!(words.iter().all(|words| !words.contains(char::is_control)), "{words:?}");
+    }
+    let missing = RopeConfig::from_path("no\nfile").unwrap_err().to_string();
+    assert!(missing.contains("no\\nfile") && !missing.contains('\n'), "{missing}");
+    let setting = rope_op("rope_yarn").unwrap().op().set("no\nsetting", "1").unwrap_err().to_string();
+    assert!(setting.contains("no\\nsetting") && !setting.contains('\n'), "{setting}");
 }
 
 #[test]

@@ -44,6 +44,15 @@ fn a_tuner_does_not_wait_for_a_pipe() {
 }
 
 #[test]
+fn a_warning_is_one_line_whatever_the_files_name() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tuner\n{}", std::process::id()));
+    std::fs::write(&path, "{").unwrap();
+    let warnings = Tuner::load_from(&path).warnings().to_vec();
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(&warnings[..], [one] if one.contains("damaged") && !one.contains('\n')), "{warnings:?}");
+}
+
+#[test]
 fn a_configuration_is_a_regular_file() {
     let pipe = Pipe::new("config");
     for path in [pipe.0.clone(), PathBuf::from("/dev/zero"), PathBuf::from("/")] {

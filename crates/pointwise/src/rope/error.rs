@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::error::line;
+
 /// Why a RoPE configuration was refused. Every message names the key at fault, as HF spells it, and says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -15,7 +17,7 @@ pub enum RopeError {
         hint: String,
     },
     /// Two keys say different things, or a key does not belong to the rope type.
-    #[error("`{key}` contradicts `{other}`: {detail}")]
+    #[error("`{}` contradicts `{}`: {}", line(key), line(other), line(detail))]
     Contradiction {
         /// The key at fault.
         key: String,
@@ -25,7 +27,7 @@ pub enum RopeError {
         detail: String,
     },
     /// A key's value is of the wrong kind or out of range.
-    #[error("`{key}` is {value}: {expected}")]
+    #[error("`{}` is {}: {}", line(key), line(value), line(expected))]
     InvalidValue {
         /// The key, as HF spells it.
         key: String,
@@ -53,7 +55,11 @@ pub enum RopeError {
         known: String,
     },
     /// The model has one set of parameters for each layer type, and none, or one that it lacks, was chosen.
-    #[error("`rope_parameters` is per layer type: choose a layer_type of {available} (chosen: {chosen})")]
+    #[error(
+        "`rope_parameters` is per layer type: choose a layer_type of {} (chosen: {})",
+        line(available),
+        line(chosen)
+    )]
     LayerType {
         /// What was asked for.
         chosen: String,
@@ -61,13 +67,16 @@ pub enum RopeError {
         available: String,
     },
     /// A layer type without rotary embedding (its parameters are null).
-    #[error("`rope_parameters.{layer_type}` is null: layers of this type are not rotated; skip RoPE for them")]
+    #[error("`rope_parameters.{}` is null: layers of this type are not rotated; skip RoPE for them", line(layer_type))]
     NotRotated {
         /// The layer type.
         layer_type: String,
     },
     /// A model that lays `mrope_section` out in a way that this crate does not have.
-    #[error("`mrope_section` has a layout of its own in {model_type}, which is not one of those here: {advice}")]
+    #[error(
+        "`mrope_section` has a layout of its own in {}, which is not one of those here: {advice}",
+        line(model_type)
+    )]
     MropeLayout {
         /// The model's type.
         model_type: String,
@@ -75,13 +84,13 @@ pub enum RopeError {
         advice: String,
     },
     /// The text is not a JSON object.
-    #[error("config.json: {message}")]
+    #[error("config.json: {}", line(message))]
     Json {
         /// The parser's message, with line and column.
         message: String,
     },
     /// The file could not be read.
-    #[error("config.json at {path}: {message}")]
+    #[error("config.json at {}: {}", line(path), line(message))]
     Io {
         /// The path given.
         path: String,

@@ -14,7 +14,7 @@ use pointwise_core::{DType, OpInfo};
 pub use cache::CACHE_VARIABLE;
 
 use crate::cuda::DeviceInfo;
-use crate::error::Result;
+use crate::error::{Result, line};
 use crate::kernel::DEFAULT_THREADS;
 use crate::{Class, Device, Strategy, TensorView, TensorViewMut, UnaryKernel};
 
@@ -178,6 +178,7 @@ impl Tuner {
     pub fn load_from(file: impl Into<PathBuf>) -> Tuner {
         let file = file.into();
         let (choices, warnings) = cache::read(&file);
+        let warnings = warnings.iter().map(|warning| line(warning)).collect();
         Tuner { file: Some(file), choices, warnings }
     }
 
@@ -242,7 +243,7 @@ impl Tuner {
     ) -> Choice {
         let key = Key { op, place: Place::new(info, dtype, lies, n as u64) };
         if let Some(file) = &self.file {
-            self.warnings.extend(cache::write(file, &key, &choice, info));
+            self.warnings.extend(cache::write(file, &key, &choice, info).iter().map(|warning| line(warning)));
         }
         self.choices.insert(key, choice);
         choice

@@ -1,0 +1,44 @@
+//! The library: ops of every kind on views of every kind. A strided call must give what a call on contiguous copies
+//! gives, bit for bit; writing to a view leaves what lies beside it; in place is no other result.
+
+mod gradients;
+mod layouts;
+mod map;
+mod special;
+mod unary;
+
+use crate::case::{Case, Outcome};
+
+type Kind = fn(&mut Case) -> Outcome;
+
+/// The kinds of a case; what has more ops comes more often.
+const KINDS: [Kind; 23] = [
+    unary::unary,
+    unary::unary,
+    unary::unary,
+    unary::convert,
+    unary::convert,
+    unary::display,
+    map::binary,
+    map::binary,
+    map::binary,
+    map::binary,
+    map::backward,
+    map::backward,
+    map::ternary,
+    map::ternary,
+    map::gated,
+    map::wrong_arity,
+    gradients::several,
+    gradients::gated,
+    special::dropout,
+    special::generator,
+    special::masked_fill,
+    special::clamp_bounds,
+    layouts::layouts,
+];
+
+pub(crate) fn run(case: &mut Case) -> Outcome {
+    let kind = case.random.pick(&KINDS);
+    kind(case)
+}
