@@ -48,6 +48,7 @@ pub(crate) struct Gauge {
 }
 
 /// What an op is held against. On the CPU by as many threads as the ops take.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Ceiling {
     Copy(Tensor, Tensor),
     Fill(Tensor),
