@@ -65,6 +65,12 @@ impl Registers {
         self.longs_defined[slot] = self.longs_defined[slot] & !mask | defined & mask;
     }
 
+    /// Takes a register's value from lanes.
+    pub(super) fn forget(&mut self, slot: Slot, long: bool, mask: u32) {
+        let defined = if long { &mut self.longs_defined } else { &mut self.words_defined };
+        defined[usize::from(slot)] &= !mask;
+    }
+
     #[inline(always)]
     pub(super) fn set_predicate(&mut self, slot: Slot, value: u32, defined: u32, mask: u32) {
         let slot = usize::from(slot);

@@ -166,7 +166,8 @@ fn misplaced(block: &Block<'_>, reach: &Reach<'_>, touch: Touch, end: u64) -> Bo
     found(reach.pc, reach.mask, Problem::Outside { touch, bytes, address: reach.addresses[0], place: String::new() })
 }
 
-/// Notes who touches what, and finds races and what is not there yet.
+/// Notes who touches what, and finds races and what is not there yet. Returns the lanes that read what nobody has
+/// written: the value is undefined, which is no fault until it matters.
 #[inline(always)]
 pub(super) fn note(
     block: &mut Block<'_>,
@@ -174,8 +175,9 @@ pub(super) fn note(
     places: &[usize; LANES],
     me: Stamp,
     touch: Touch,
-) -> Result<(), Box<Found>> {
+) -> Result<u32, Box<Found>> {
     let bytes = reach.access.bytes() as usize;
+    let mut undefined = 0;
     for lane in lanes(reach.mask) {
         let me = me.of_lane(lane);
         for at in places[lane]..places[lane] + bytes {
@@ -185,12 +187,14 @@ pub(super) fn note(
                 // What is not written cannot be changed.
                 Touch::Atomic => block.shared.note_atomic(at, me),
             };
-            if let Err(wrong) = noted {
-                return Err(fail(block, reach, lane, at, touch, &wrong));
+            match (noted, touch) {
+                (Ok(()), _) => {}
+                (Err(Wrong::Unwritten), Touch::Read) => undefined |= 1 << lane,
+                (Err(wrong), _) => return Err(fail(block, reach, lane, at, touch, &wrong)),
             }
         }
     }
-    Ok(())
+    Ok(undefined)
 }
 
 impl Shared {
@@ -239,14 +243,18 @@ pub(super) fn load(
 
 fn load_at(warp: &mut Warp, block: &mut Block<'_>, reach: &Reach<'_>) -> Result<(), Box<Found>> {
     let places = places(block, reach, Touch::Read)?;
+    let mut undefined = 0;
     if block.setup.checks {
         let me = stamp(warp, block);
-        note(block, reach, &places, me, Touch::Read)?;
+        undefined = note(block, reach, &places, me, Touch::Read)?;
     }
     let size = usize::from(reach.access.size);
     for component in 0..usize::from(reach.access.count) {
         let value = map1(&places, |place| block.shared.read(place + component * size, size));
         set(&mut warp.registers, reach.access, component, &value, reach.mask);
+        if undefined != 0 {
+            warp.registers.forget(reach.access.registers[component], reach.access.long, undefined);
+        }
     }
     Ok(())
 }
