@@ -84,6 +84,24 @@ pub unsafe fn load_here(address: *const u8, bytes: usize) -> [u64; 2] {
     unsafe { vector!(bytes, here(address)) }
 }
 
+macro_rules! here_if {
+    ($address:ident, $works:ident, $load:literal [$($lane:ident)*]) => {
+        asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0;", concat!("@p ld.global.", $load, ", [{a}]; }}"),
+            $($lane = out(reg32) $lane,)* a = in(reg64) $address, works = in(reg32) $works,
+            options(readonly, nostack))
+    };
+}
+
+/// As [`load_here`]; where `works` is zero, nothing is read, and the bits are anything. No branch.
+///
+/// # Safety
+/// As [`load`], where `works` is not zero.
+#[inline(always)]
+pub unsafe fn load_here_if(address: *const u8, bytes: usize, works: u32) -> [u64; 2] {
+    // SAFETY: the caller's contract.
+    unsafe { vector!(bytes, here_if(address, works)) }
+}
+
 /// As [`load`], of 1, 2, 4 or 8 bytes; where `nothing` is not zero, nothing is read, and the bits are anything. No
 /// branch, and not `pure`: see [`load_as`].
 ///

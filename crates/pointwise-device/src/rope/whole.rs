@@ -32,9 +32,8 @@ pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, 
     let thread @ [lane, ..] = [thread::thread_idx_x(), thread::thread_idx_y(), thread::thread_idx_z()];
     let tile @ [width, ..] = [thread::block_dim_x(), thread::block_dim_y(), thread::block_dim_z()];
     let WholePlace { works, is_k, token, head } = walk.place(block, tile, thread);
-    // The first head of the first token is loaded where there is none, so that no branch is before the loads: the
-    // assembler moves no parameter's load across, and each is waited for. Nobody uses what such a thread has read,
-    // which in place may have been written already.
+    // A thread without work takes the first token's position and table rows, so that no branch is before the loads: the
+    // assembler moves no parameter's load across, and each is waited for. It reads no head.
     let (token, head) = if works { (token, head) } else { (0, 0) };
     // First of all, as others wait for it.
     // SAFETY: the caller's contract.
@@ -55,8 +54,8 @@ pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, 
     let (apart, bytes) = (width as usize, V * size_of::<E>());
     // SAFETY: the lanes are inside the head; the caller's contract.
     unsafe {
-        let near = memory::load_here(x.cast(), bytes);
-        let far = memory::load_here(x.wrapping_add(apart).cast(), bytes);
+        let near = memory::load_here_if(x.cast(), bytes, works as u32);
+        let far = memory::load_here_if(x.wrapping_add(apart).cast(), bytes, works as u32);
         // The assembler would have these loads wait for the position. It moves none across a barrier with a branch
         // behind it, be it one that no thread takes.
         if IDS {
