@@ -38,8 +38,8 @@ fn faults_of_the_call() {
         (&["run", "elu", "in", "-o", "out", "--set", "=1"], &["NAME=VALUE"]),
         (&["run", "elu", "in", "-o", "out", "--set", "alpha=1", "--set", "alpha=2"], &["alpha is given twice"]),
         (&["run", "silu", "in", "-o", "out", "--strategy", "fast"], &["a strategy is auto, direct"]),
-        (&["run", "silu", "in", "-o", "out", "--device", "gpu"], &["cpu, cuda or cuda:N"]),
-        (&["run", "silu", "in", "-o", "out", "--device", "cuda:-1"], &["cpu, cuda or cuda:N"]),
+        (&["run", "silu", "in", "-o", "out", "--device", "gpu"], &["cpu, cuda, cuda:N, emulated"]),
+        (&["run", "silu", "in", "-o", "out", "--device", "cuda:-1"], &["cpu, cuda, cuda:N, emulated"]),
         (&["run", "silu", "in", "-o", "out", "--deivce", "cpu"], &["'--deivce'", "'--device'"]),
         (&["run", "silu", "in"], &["--output"]),
         (&["run", "silu", "-o", "out"], &["<IN>", "silu"]),
@@ -56,7 +56,7 @@ fn faults_of_the_call() {
         (&["run"], &["<OP>"]),
         (&["frobnicate"], &["frobnicate"]),
         (&["list", "--jsno"], &["'--json'"]),
-        (&["tour", "--device", "tpu"], &["cpu, cuda or cuda:N"]),
+        (&["tour", "--device", "tpu"], &["cpu, cuda, cuda:N, emulated"]),
         (&["tour", "extra"], &["extra"]),
     ];
     for (arguments, words) in cases {

@@ -178,7 +178,7 @@ fn device_names_are_parsed() {
         let error = Device::parse(name).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Parameter { name: "device", .. }), "{name}: {error}");
         let text = error.to_string();
-        assert!(text.ends_with("must be auto, cpu, cuda"), "{text}");
+        assert!(text.contains("must be auto, cpu, cuda"), "{text}");
         assert!(!text.contains('\n'), "{text}");
     }
 }

@@ -12,7 +12,8 @@ use crate::args::device_name;
 /// The arguments.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda or cuda:N
+    /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda, cuda:N, emulated (the kernels on the CPU,
+    /// checked; slow) or emulated:80
     #[arg(long, default_value = "auto", value_parser = device_name)]
     pub(crate) device: String,
     /// Only ops whose name matches a regular expression, such as '^silu$'
