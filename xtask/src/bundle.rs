@@ -16,6 +16,8 @@ const README: &str = "\
 matrix      every (op, element type, strategy) on the GPU: ./matrix [FILTER]; POINTWISE_MATRIX=quick for a memory checker
 special     dropout, ALiBi, the sinusoidal encoding and the tuner on the GPU: ./special [FILTER] [--ignored]
 graphs      every op captured in a CUDA graph and replayed, threads and streams at once, two devices: ./graphs [FILTER]
+stress      threads, captures, graphs and drops at once, on every GPU: ./stress [--seconds N] [--threads N] [--seed N]
+emulator_bits  the GPU's bits beside the emulator's, over all codes and 2^20 f32 values: ./emulator_bits [FILTER]
 fused       a user's own ops on the GPU: ./fused
 fused-op    a user's fused op beside the same ops one by one and a copy: ./fused-op [ELEMENTS]
 rope        the rotary embedding on the GPU: ./rope [FILTER] [--ignored]
