@@ -1,0 +1,327 @@
+//! What an op becomes on both sides: its struct, its data, its formula.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::{Attribute, Expr, Lit, Meta};
+
+use crate::signature::{Argument, Op, Param, ParamKind, Value};
+use crate::words::Accuracy;
+
+/// An op, or its gradients, which are an op, too.
+pub(crate) struct Form {
+    pub(crate) name: String,
+    pub(crate) type_name: Ident,
+    pub(crate) operands: Vec<Value>,
+    pub(crate) results: Vec<Value>,
+    pub(crate) doc: String,
+    accuracy: TokenStream,
+}
+
+impl Form {
+    /// The op itself.
+    pub(crate) fn of(op: &Op) -> Form {
+        let accuracy = match op.accuracy {
+            Accuracy::Exact => quote!(Exact),
+            Accuracy::Ulp(ulp) => quote!(Ulp(#ulp)),
+        };
+        Form {
+            name: op.symbol(),
+            type_name: op.type_name.clone(),
+            operands: op.operands().cloned().collect(),
+            results: op.results.clone(),
+            doc: doc(&op.docs),
+            accuracy,
+        }
+    }
+
+    /// Its gradients.
+    pub(crate) fn gradient_of(op: &Op) -> Form {
+        let of_type = |values: &[Value]| values.iter().filter(|value| !value.is_bool).cloned().collect::<Vec<_>>();
+        let (results, ulp) = (of_type(&op.results), op.grad_accuracy);
+        let grads: Vec<Value> = match &*results {
+            [_] => vec![Value { name: hidden("grad"), is_bool: false }],
+            several => several.iter().map(gradient).collect(),
+        };
+        let operands: Vec<Value> = op.operands().cloned().collect();
+        Form {
+            name: format!("{}_backward", op.name),
+            type_name: format_ident!("{}Backward", op.type_name),
+            results: of_type(&operands).iter().map(gradient).collect(),
+            operands: grads.into_iter().chain(operands).collect(),
+            doc: format!("The gradients of `{}`.", op.name),
+            accuracy: quote!(Cancels(#ulp)),
+        }
+    }
+
+    /// The op, and its gradients if it has any.
+    pub(crate) fn all(op: &Op) -> Vec<Form> {
+        let gradient = op.has_gradient().then(|| Form::gradient_of(op));
+        std::iter::once(Form::of(op)).chain(gradient).collect()
+    }
+
+    /// The struct at a compute type.
+    pub(crate) fn at(&self, op: &Op, ty: &TokenStream) -> TokenStream {
+        let name = &self.type_name;
+        if op.is_generic() { quote!(#name<#ty>) } else { quote!(#name) }
+    }
+
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.operands.len(), self.results.len())
+    }
+}
+
+/// The gradient of a tensor.
+fn gradient(value: &Value) -> Value {
+    Value { name: hidden(&format!("grad_{}", value.name)), is_bool: false }
+}
+
+/// A name that no name of the user's is taken for.
+pub(crate) fn hidden(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
+/// `pointwise_core`.
+pub(crate) fn core() -> TokenStream {
+    quote!(::pointwise::__private::core)
+}
+
+/// Structs, defaults, data; the formula of the op itself.
+pub(crate) fn items(op: &Op) -> TokenStream {
+    let mut items: TokenStream =
+        Form::all(op).iter().map(|form| [declaration(op, form), data(op, form)]).flatten().collect();
+    items.extend(formula(op));
+    items
+}
+
+/// The text of documentation attributes.
+fn doc(docs: &[Attribute]) -> String {
+    let lines = docs.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(meta) => match &meta.value {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Str(text) => Some(text.value()),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    });
+    lines.map(|line| line.strip_prefix(' ').unwrap_or(&line).to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// The type of a parameter's field, of `ty` where it is generic.
+fn field(param: &Param, ty: &TokenStream) -> TokenStream {
+    match param.kind {
+        ParamKind::Number | ParamKind::Probability => ty.clone(),
+        ParamKind::Whole => quote!(i64),
+        ParamKind::Flag => quote!(bool),
+        ParamKind::Open => quote!(::core::option::Option<#ty>),
+    }
+}
+
+/// The struct of an op, with its parameters, and their defaults.
+fn declaration(op: &Op, form: &Form) -> TokenStream {
+    let (vis, name) = (&op.vis, &form.type_name);
+    let docs = if form.name == op.symbol() {
+        let docs = &op.docs;
+        quote!(#(#docs)*)
+    } else {
+        let doc = &form.doc;
+        quote!(#[doc = #doc])
+    };
+    let derive = quote! {
+        #docs
+        #[allow(dead_code, missing_docs)]
+        #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
+    };
+    let names: Vec<_> = op.params().map(|param| &param.name).collect();
+    if names.is_empty() {
+        return quote!(#derive #[derive(::core::default::Default)] #vis struct #name;);
+    }
+    let generic = hidden("T");
+    let fields = op.params().map(|param| field(param, &quote!(#generic)));
+    let generics = op.is_generic().then(|| quote!(<#generic = f64>));
+    let defaults = op.params().map(|param| {
+        let default = &param.default;
+        match param.kind {
+            ParamKind::Open => quote!(::core::option::Option::None),
+            ParamKind::Flag => quote!(#default),
+            ParamKind::Whole => quote!((#default) as i64),
+            ParamKind::Number | ParamKind::Probability => quote!((#default) as f64),
+        }
+    });
+    quote! {
+        #derive
+        #vis struct #name #generics { #(pub #names: #fields,)* }
+
+        #[allow(unused_parens, clippy::unnecessary_cast)]
+        impl ::core::default::Default for #name {
+            fn default() -> Self {
+                #name { #(#names: #defaults,)* }
+            }
+        }
+    }
+}
+
+/// The data of an op, and its parameters from a launch.
+fn data(op: &Op, form: &Form) -> TokenStream {
+    let core = core();
+    let Form { name, operands, results, doc, accuracy, .. } = form;
+    let names = |values: &[Value]| values.iter().map(|value| value.name.to_string()).collect::<Vec<_>>();
+    let bools =
+        |values: &[Value]| values.iter().enumerate().map(|(k, value)| u16::from(value.is_bool) << k).sum::<u16>();
+    let (operand_names, result_names) = (names(operands), names(results));
+    let (bool_operands, bool_results) = (bools(operands), bools(results));
+    let is_random = op.is_random();
+    let types = op.types.iter().map(|each| Ident::new(each.dtype(), Span::call_site()));
+    let params = op.params().map(|param| {
+        let (name, default) = (param.name.to_string(), &param.default);
+        let default = match param.kind {
+            ParamKind::Open => quote!(0.0),
+            ParamKind::Flag => quote!((#default) as u8 as f64),
+            _ => quote!((#default) as f64),
+        };
+        let kind = Ident::new(&format!("{:?}", param.kind), Span::call_site());
+        quote!(#core::ParamInfo { name: #name, default: #default, kind: #core::ParamKind::#kind })
+    });
+    let statements = &op.function.block.stmts;
+    let formula = quote!(#(#statements)*).to_string();
+
+    let words = hidden("words");
+    let mut at = 0;
+    let fields = op.params().map(|param| {
+        let name = &param.name;
+        let (word, next) = (at, at + 1);
+        at += param.kind.words();
+        let value = match param.kind {
+            ParamKind::Number | ParamKind::Probability => quote!(#core::Word::from_word(#words[#word])),
+            ParamKind::Whole => quote!(#words[#word] as i64),
+            ParamKind::Flag => quote!(#words[#word] != 0),
+            ParamKind::Open => quote! {
+                if #words[#word] != 0 {
+                    ::core::option::Option::Some(#core::Word::from_word(#words[#next]))
+                } else {
+                    ::core::option::Option::None
+                }
+            },
+        };
+        quote!(#name: #value)
+    });
+    let type_name = &form.type_name;
+    let value = if op.params().next().is_none() { quote!(#type_name) } else { quote!(#type_name { #(#fields,)* }) };
+    let generic = hidden("T");
+    let (generics, this) = if op.is_generic() {
+        (quote!(<#generic: #core::Word>), quote!(#type_name<#generic>))
+    } else {
+        (quote!(), quote!(#type_name))
+    };
+    quote! {
+        #[allow(unused_parens, unused_variables, clippy::unnecessary_cast)]
+        impl #generics #core::OpData for #this {
+            const INFO: #core::OpInfo = #core::OpInfo {
+                name: #name,
+                operands: &[#(#operand_names),*],
+                bool_operands: #bool_operands,
+                bool_results: #bool_results,
+                is_random: #is_random,
+                results: &[#(#result_names),*],
+                params: &[#(#params),*],
+                types: &[#(#core::DType::#types),*],
+                accuracy: #core::Accuracy::#accuracy,
+                doc: #doc,
+                formula: #formula,
+                ..#core::OpInfo::FORMULA
+            };
+
+            #[inline(always)]
+            fn from_words(#words: &#core::ParamWords) -> Self {
+                #value
+            }
+        }
+    }
+}
+
+/// The function as `NAME::formula`, and the trait by which templates and loops call it.
+fn formula(op: &Op) -> TokenStream {
+    let core = core();
+    let form = Form::of(op);
+    let mut function = op.function.clone();
+    function.vis = syn::parse_quote!(pub);
+    function.sig.ident = Ident::new("formula", op.name.span());
+    for input in &mut function.sig.inputs {
+        if let syn::FnArg::Typed(argument) = input {
+            argument.attrs.clear();
+        }
+    }
+    let (docs, type_name, ident) = (&op.docs, &op.type_name, &op.generic.ident);
+    let (this, values, truths, bits) = (quote!(self), hidden("values"), hidden("truths"), hidden("bits"));
+    let mut at = 0_usize;
+    let arguments = op.arguments.iter().map(|argument| match argument {
+        Argument::Operand(value) => {
+            at += 1;
+            let k = at - 1;
+            if value.is_bool { quote!(#truths[#k]) } else { quote!(#values[#k]) }
+        }
+        Argument::Bits => quote!(#bits),
+        Argument::Param(param) => {
+            let name = &param.name;
+            quote!(#this.#name)
+        }
+    });
+    let results: Vec<Ident> = (0..op.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
+    let pattern = pattern(&results);
+    let zero = quote!(<#ident as #core::Value>::ZERO);
+    let of_type =
+        op.results.iter().zip(&results).map(|(value, y)| if value.is_bool { zero.clone() } else { quote!(#y) });
+    let of_bool =
+        op.results.iter().zip(&results).map(|(value, y)| if value.is_bool { quote!(#y) } else { quote!(false) });
+    let implementation = implementation(
+        op,
+        &form,
+        quote! {
+            let #pattern = #type_name::formula::<#ident>(#(#arguments),*);
+            ([#(#of_type),*], [#(#of_bool),*])
+        },
+    );
+    quote! {
+        impl #type_name {
+            #(#docs)*
+            #[allow(clippy::too_many_arguments)]
+            #[inline(always)]
+            #function
+        }
+
+        #implementation
+    }
+}
+
+/// `y0`, or `(y0, y1)`.
+pub(crate) fn pattern(names: &[Ident]) -> TokenStream {
+    match names {
+        [single] => quote!(#single),
+        several => quote!((#(#several),*)),
+    }
+}
+
+/// The impl of `Formula`, of operands in `values` and `truths` and the random word in `bits`.
+pub(crate) fn implementation(op: &Op, form: &Form, body: TokenStream) -> TokenStream {
+    let core = core();
+    let generic = &op.generic;
+    let ident = &generic.ident;
+    let this = form.at(op, &quote!(#ident));
+    let (operands, results) = form.counts();
+    let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
+    quote! {
+        #[allow(unused_variables)]
+        impl<#generic> #core::Formula<#ident, #operands, #results> for #this {
+            #[inline(always)]
+            fn apply(
+                self,
+                #values: [#ident; #operands],
+                #truths: [bool; #operands],
+                #bits: #core::RandomWord<'_>,
+            ) -> ([#ident; #results], [bool; #results]) {
+                #body
+            }
+        }
+    }
+}

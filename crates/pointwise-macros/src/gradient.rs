@@ -1,0 +1,102 @@
+//! The gradients of an op, as an op of its own: by dual numbers, or by a function of the user's.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use crate::common::{Form, core, hidden, implementation, pattern};
+use crate::signature::{Argument, Op, ParamKind};
+
+/// The formula of the gradients: its operands are the gradients of the `T` results, then all operands of the op; its
+/// results are the gradients of the `T` operands.
+pub(crate) fn items(op: &Op) -> TokenStream {
+    let form = Form::gradient_of(op);
+    let body = match op.gradient() {
+        Some(function) => {
+            let grads = op.results.iter().filter(|result| !result.is_bool).count();
+            let names: Vec<Ident> = (0..form.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
+            let (pattern, arguments) = (pattern(&names), written(op, grads));
+            let falses = names.iter().map(|_| quote!(false));
+            quote! {
+                let #pattern = #function(#(#arguments),*);
+                ([#(#names),*], [#(#falses),*])
+            }
+        }
+        None => derived(op, &form),
+    };
+    implementation(op, &form, body)
+}
+
+/// The arguments of a function of the user's.
+fn written(op: &Op, grads: usize) -> Vec<TokenStream> {
+    let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
+    let mut arguments: Vec<TokenStream> = (0..grads).map(|k| quote!(#values[#k])).collect();
+    let mut at = grads;
+    for argument in &op.arguments {
+        arguments.push(match argument {
+            Argument::Operand(value) => {
+                at += 1;
+                let k = at - 1;
+                if value.is_bool { quote!(#truths[#k]) } else { quote!(#values[#k]) }
+            }
+            Argument::Bits => quote!(#bits),
+            Argument::Param(param) => {
+                let name = &param.name;
+                quote!(self.#name)
+            }
+        });
+    }
+    arguments
+}
+
+/// The formula at dual numbers. The tangents of a single result begin as its gradient; of several results, each has its
+/// own derivatives, which its gradient is multiplied with.
+fn derived(op: &Op, form: &Form) -> TokenStream {
+    let core = core();
+    let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
+    let (type_name, ident) = (&op.type_name, &op.generic.ident);
+    let tangents = form.results.len();
+    let dual = quote!(#core::dual::Dual::<#ident, #tangents>);
+    let grads: Vec<usize> = (0..op.results.iter().filter(|result| !result.is_bool).count()).collect();
+    let seed = match &*grads {
+        [single] => quote!(#values[#single]),
+        _ => quote!(<#ident as #core::Value>::ONE),
+    };
+    let (mut at, mut variable) = (grads.len(), 0_usize);
+    let arguments = op.arguments.iter().map(|argument| match argument {
+        Argument::Operand(value) => {
+            at += 1;
+            let k = at - 1;
+            if value.is_bool {
+                return quote!(#truths[#k]);
+            }
+            variable += 1;
+            let tangent = variable - 1;
+            quote!(#dual::variable(#values[#k], #tangent, #seed))
+        }
+        Argument::Bits => quote!(#bits),
+        Argument::Param(param) => {
+            let name = &param.name;
+            match param.kind {
+                ParamKind::Number | ParamKind::Probability => quote!(#dual::constant(self.#name)),
+                ParamKind::Open => quote!(self.#name.map(#dual::constant)),
+                ParamKind::Whole | ParamKind::Flag => quote!(self.#name),
+            }
+        }
+    });
+    let results: Vec<Ident> = (0..op.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
+    let of_type: Vec<&Ident> =
+        op.results.iter().zip(&results).filter(|(result, _)| !result.is_bool).map(|(_, y)| y).collect();
+    let pattern = pattern(&results);
+    let gradients = (0..tangents).map(|k| match &*of_type {
+        [single] => quote!(#single.gradient(#k)),
+        several => {
+            let terms = several.iter().zip(&grads).map(|(y, grad)| quote!(#values[#grad] * #y.gradient(#k)));
+            quote!(#(#terms)+*)
+        }
+    });
+    let falses = (0..tangents).map(|_| quote!(false));
+    quote! {
+        let #pattern = #type_name::formula(#(#arguments),*);
+        ([#(#gradients),*], [#(#falses),*])
+    }
+}

@@ -1,0 +1,271 @@
+//! What an op becomes on the host: its definition, and functions.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::common::{Form, core, hidden};
+use crate::device::{CLASSES, source, symbol};
+use crate::pack::Pack;
+use crate::signature::{Op, ParamKind};
+
+/// All of it, which does not exist on the device.
+pub(crate) fn items(op: &Op, pack: Pack) -> TokenStream {
+    let definition = definition(op, &pack.kernels);
+    let is_there = quote!(#[cfg(not(target_arch = "nvptx64"))]);
+    let mut functions = functions(op, &Form::of(op), op.has_inplace());
+    if op.has_gradient() {
+        functions.push(function(op, &Form::gradient_of(op)));
+    }
+    let error = pack.error.map(|why| {
+        let error = syn::Error::new(op.name.span(), why).into_compile_error();
+        quote!(#is_there #error;)
+    });
+    quote! {
+        #is_there
+        #definition
+
+        #(#is_there #functions)*
+
+        #error
+    }
+}
+
+/// `NAME::def()` and `NAME { .. }.kernel()`, with the statics that they give out.
+fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
+    let vis = &op.vis;
+    let forms = Form::all(op);
+    let [def, backward] = ["OP", "BACKWARD"].map(hidden);
+    let statics = [&def, &backward].into_iter().zip(&forms).map(|(name, form)| {
+        let backward = (form.name == op.symbol() && op.has_gradient()).then_some(&backward);
+        definition_of(op, form, name, backward)
+    });
+    let type_name = &op.type_name;
+    let params = op.params().map(|param| {
+        let name = &param.name;
+        quote!(::pointwise::Number::from(self.#name))
+    });
+    let gradient = forms.get(1).map(|form| {
+        let name = &form.type_name;
+        quote! {
+            #[allow(dead_code)]
+            impl #name {
+                /// The op as data.
+                #vis fn def() -> &'static ::pointwise::OpDef {
+                    &#backward
+                }
+            }
+        }
+    });
+    let kernel_set = hidden("KERNELS");
+    quote! {
+        const _: () = {
+            static #kernel_set: ::pointwise::__private::Kernels = {
+                #[allow(unused_imports)]
+                use ::pointwise::__private::{Kernels, Target};
+                #kernels
+            };
+            #(#statics)*
+
+            ::pointwise::__private::inventory::submit! {
+                ::pointwise::__private::Declared::new(&#def, ::core::env!("CARGO_PKG_NAME"))
+            }
+
+            #[allow(dead_code)]
+            impl #type_name {
+                /// The op as data.
+                #vis fn def() -> &'static ::pointwise::OpDef {
+                    &#def
+                }
+
+                /// The op with these parameters and launch settings.
+                #vis fn kernel(self) -> ::pointwise::Kernel {
+                    #type_name::def().kernel(&[#(#params),*])
+                }
+            }
+
+            #gradient
+        };
+    }
+}
+
+/// The static of a definition.
+fn definition_of(op: &Op, form: &Form, name: &Ident, backward: Option<&Ident>) -> TokenStream {
+    let core = core();
+    let (operands, results) = form.counts();
+    let (count, kernels, source) = (op.types.len(), hidden("KERNELS"), source());
+    let types = op.types.iter().map(|&each| {
+        let element = Ident::new(each.name(), proc_macro2::Span::call_site());
+        let element = quote!(#core::element::ty::#element);
+        let this = form.at(op, &quote!(<#element as #core::Element>::Compute));
+        let symbols = CLASSES.map(|class| symbol(&form.name, each, class));
+        quote! {
+            ::pointwise::__private::Typed::new::<#element, #this, #operands, #results>([#(#symbols),*], #source, &#kernels)
+        }
+    });
+    let at_f64 = form.at(op, &quote!(f64));
+    let oracle = if op.has_oracle {
+        quote!(::core::option::Option::Some(::pointwise::__private::oracle::<#at_f64, #operands, #results>))
+    } else {
+        quote!(::core::option::Option::None)
+    };
+    let backward = match backward {
+        Some(backward) => quote!(::core::option::Option::Some(&#backward)),
+        None => quote!(::core::option::Option::None),
+    };
+    let list = hidden(&format!("TYPES_OF_{name}"));
+    quote! {
+        static #list: [::pointwise::__private::Typed; #count] = [#(#types),*];
+        // SAFETY: all types and the data are of one op.
+        static #name: ::pointwise::OpDef = unsafe {
+            ::pointwise::OpDef::new(<#at_f64 as #core::OpData>::INFO, &#list, #oracle, #backward)
+        };
+    }
+}
+
+/// Parameters of a function of the host, and what they become.
+struct Call {
+    operands: Vec<Ident>,
+    params: Vec<Ident>,
+    /// The place that a random op draws from.
+    rng: Option<Ident>,
+    type_name: Ident,
+}
+
+impl Call {
+    fn of(op: &Op, form: &Form) -> Call {
+        Call {
+            operands: form.operands.iter().map(|operand| operand.name.clone()).collect(),
+            params: op.params().map(|param| param.name.clone()).collect(),
+            rng: op.is_random().then(|| hidden("rng")),
+            type_name: form.type_name.clone(),
+        }
+    }
+
+    /// The declarations of operands.
+    fn tensors(names: &[Ident]) -> TokenStream {
+        quote!(#(#names: impl ::core::convert::Into<::pointwise::Operand<'_>>,)*)
+    }
+
+    /// The declarations of parameters, and of the place to draw from.
+    fn numbers(&self) -> TokenStream {
+        let (params, rng) = (&self.params, self.rng.as_ref());
+        let rng = rng.map(|rng| quote!(#rng: ::pointwise::Philox,));
+        quote!(#(#params: impl ::core::convert::Into<::pointwise::Number>,)* #rng)
+    }
+
+    /// The op with the parameters.
+    fn kernel(&self) -> TokenStream {
+        let Call { params, rng, type_name, .. } = self;
+        let rng = rng.as_ref().map(|rng| quote!(.rng(#rng)));
+        quote!(#type_name::def().kernel(&[#(::core::convert::Into::into(#params)),*]) #rng)
+    }
+
+    fn operands(names: &[Ident]) -> TokenStream {
+        quote!(&[#(::core::convert::Into::into(#names)),*])
+    }
+}
+
+/// The function that makes its results.
+fn function(op: &Op, form: &Form) -> TokenStream {
+    let call = Call::of(op, form);
+    let (vis, name) = (&op.vis, Ident::new(&form.name, op.name.span()));
+    let docs = docs(op, form);
+    let (tensors, numbers, kernel) = (Call::tensors(&call.operands), call.numbers(), call.kernel());
+    let operands = Call::operands(&call.operands);
+    let results: Vec<Ident> = (0..form.results.len()).map(|k| hidden(&format!("result{k}"))).collect();
+    let count = results.len();
+    let (output, value) = match &*results {
+        [single] => (quote!(::pointwise::Tensor), quote!(#single)),
+        several => {
+            let tensors = several.iter().map(|_| quote!(::pointwise::Tensor));
+            (quote!((#(#tensors),*)), quote!((#(#several),*)))
+        }
+    };
+    quote! {
+        #docs
+        ///
+        /// # Errors
+        /// Operands that do not go together, an element type or a number that the op does not take, a missing kernel, out
+        /// of memory.
+        #[allow(dead_code, clippy::too_many_arguments)]
+        #vis fn #name(#tensors #numbers) -> ::pointwise::Result<#output> {
+            let [#(#results),*] = ::pointwise::__private::results::<#count>(#kernel.run(#operands)?);
+            ::core::result::Result::Ok(#value)
+        }
+    }
+}
+
+/// All functions of the op itself.
+fn functions(op: &Op, form: &Form, has_inplace: bool) -> Vec<TokenStream> {
+    let call = Call::of(op, form);
+    let vis = &op.vis;
+    let (numbers, kernel) = (call.numbers(), call.kernel());
+    let (tensors, operands) = (Call::tensors(&call.operands), Call::operands(&call.operands));
+    let targets: Vec<Ident> = form.results.iter().map(|result| hidden(&result.name.to_string())).collect();
+    let name = format_ident!("{}_into", op.name);
+    let doc = format!("[`{}()`], written to tensors that are there.", op.name);
+    let mut functions = vec![
+        function(op, form),
+        quote! {
+            #[doc = #doc]
+            ///
+            /// # Errors
+            /// Those of the op; a result of another shape, element type or device, or that shares memory with another tensor
+            /// of the call.
+            #[allow(dead_code, clippy::too_many_arguments)]
+            #vis fn #name(
+                #tensors #(#targets: impl ::core::convert::Into<::pointwise::TensorViewMut<'_>>,)* #numbers
+            ) -> ::pointwise::Result<()> {
+                #kernel.run_into(#operands, &mut [#(::core::convert::Into::into(#targets)),*])
+            }
+        },
+    ];
+    if let (true, [first, others @ ..]) = (has_inplace, &*call.operands) {
+        let name = format_ident!("{}_inplace", op.name);
+        let doc = format!("[`{}()`], written back to its first operand.", op.name);
+        let (tensors, operands) = (Call::tensors(others), Call::operands(others));
+        functions.push(quote! {
+            #[doc = #doc]
+            ///
+            /// # Errors
+            /// Those of the op; operands that do not broadcast to the first one's shape.
+            #[allow(dead_code, clippy::too_many_arguments)]
+            #vis fn #name(
+                #first: impl ::core::convert::Into<::pointwise::TensorViewMut<'_>>, #tensors #numbers
+            ) -> ::pointwise::Result<()> {
+                #kernel.run_inplace(::core::convert::Into::into(#first), #operands)
+            }
+        });
+    }
+    functions
+}
+
+/// The documentation of a function.
+fn docs(op: &Op, form: &Form) -> TokenStream {
+    let names = |values: &[crate::signature::Value]| {
+        values.iter().map(|value| format!("`{}`", value.name)).collect::<Vec<_>>().join(", ")
+    };
+    let mut text = String::new();
+    if form.results.len() > 1 {
+        text += &format!("Returns {}.", names(&form.results));
+    }
+    for param in op.params() {
+        let (name, default) = (&param.name, &param.default);
+        let default = match param.kind {
+            ParamKind::Open => "none".to_owned(),
+            _ => quote!(#default).to_string(),
+        };
+        text += &format!(" `{name}` is {default} by default.");
+    }
+    let text = text.trim();
+    let more = (!text.is_empty()).then(|| quote!(#[doc = ""] #[doc = #text]));
+    if form.name == op.symbol() {
+        let docs = &op.docs;
+        return quote!(#(#docs)* #more);
+    }
+    let doc = format!(
+        "The gradients of [`{}()`]: of the gradients of its results, its operands and its parameters.",
+        op.name
+    );
+    quote!(#[doc = #doc] #more)
+}

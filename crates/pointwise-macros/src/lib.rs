@@ -1,0 +1,80 @@
+//! The attribute [`macro@op`]: one function becomes an op of pointwise. Use it as `pointwise::op`.
+
+mod common;
+mod device;
+mod gradient;
+mod host;
+mod pack;
+mod signature;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use proc_macro2::TokenStream;
+use signature::Op;
+use words::Words;
+
+/// Makes an op of a function.
+///
+/// ```ignore
+/// use pointwise::prelude::*;
+///
+/// /// `x + sin^2(a x) / a` (Ziyin et al. 2020).
+/// #[op(floats, ulp = 8)]
+/// pub fn snake<T: Real>(x: T, #[param(default = 1.0)] a: T) -> T {
+///     let s = (a * x).sin();
+///     x + s * s / a
+/// }
+/// ```
+///
+/// # The function
+///
+/// It is generic over one type with a bound: `Real` (floats), `Num` (floats and integers), `Bits` (integers and bool) or
+/// `Value` (all).
+///
+/// * An operand is `T` or `bool`. There are 1 to 8, and one at least is `T`.
+/// * One argument may be `RandomWord`: a random word for each element.
+/// * An argument with `#[param(default = ..)]` is a parameter, a number that comes with the call: `T`, `i64`, `bool`, or
+///   `Option<T>`, which is `None` by default. `#[param(default = 0.1, probability)]` takes numbers from 0 to 1. Parameters
+///   take 8 words of 64 bits together; an `Option<T>` takes two.
+/// * It returns `T` or `bool`, or a tuple of 2 to 4 of these.
+///
+/// # The words of the attribute
+///
+/// | Word | Meaning |
+/// |---|---|
+/// | `floats`, `ints`, `bool`, `f32`, `f16`, `bf16`, `f8e4m3`, `f8e5m2`, `i8`, `i16`, `i32`, `i64`, `u8` | the element types |
+/// | `exact` | floats are correctly rounded in f32, and rounded once more to narrower types |
+/// | `ulp = 8` | the largest error in f32, in units in the last place |
+/// | `grad_ulp = 16` | the same of the gradients; by default twice `ulp`, at least 4 |
+/// | `grad = none` | the op has no gradient |
+/// | `grad = function` | the gradient is this function, of the gradients of the `T` results, then all arguments |
+/// | `results(y, mask)` | the names of several results; by default `y0`, `y1`, .. |
+///
+/// # What it makes
+///
+/// Of `snake` above: the struct `Snake { a }` with the formula as `Snake::formula`, `Snake::def()` (the op as data) and
+/// `Snake { a: 0.5 }.kernel()` (the op with launch settings); the functions `snake(&x, 0.5)`, `snake_into(&x, &mut y, 0.5)`,
+/// `snake_inplace(&mut x, 0.5)`, `snake_backward(&grad, &x, 0.5)`. A random op takes its `Philox` last.
+///
+/// Its kernels are those that `pointwise_build::ops` compiled in the package's build script. Without them the op runs on
+/// the CPU, and a call on a GPU says what is missing.
+#[proc_macro_attribute]
+pub fn op(words: proc_macro::TokenStream, function: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    expand(words.into(), function.into(), pack::find).unwrap_or_else(|error| error.into_compile_error()).into()
+}
+
+/// The items that an op becomes; `pack` finds its kernels by its name.
+fn expand(
+    words: TokenStream,
+    function: TokenStream,
+    pack: impl FnOnce(&str) -> pack::Pack,
+) -> syn::Result<TokenStream> {
+    let words: Words = syn::parse2(words)?;
+    let op = Op::new(words, syn::parse2(function)?)?;
+    let mut items = common::items(&op);
+    items.extend(op.has_gradient().then(|| gradient::items(&op)));
+    items.extend(device::items(&op));
+    items.extend(host::items(&op, pack(&op.symbol())));
+    Ok(items)
+}

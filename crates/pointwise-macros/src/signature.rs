@@ -1,0 +1,535 @@
+//! The function: its operands, parameters and results, and what is wrong with it.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::Span;
+use quote::format_ident;
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, Error, Expr, FnArg, GenericArgument, GenericParam, Ident, ItemFn, Pat, PatType, PathArguments, Result,
+    ReturnType, Safety, Type, TypeParam, TypeParamBound, Visibility,
+};
+
+use crate::words::{self, Accuracy, Grad, Words};
+
+/// What `pointwise_core::formula` has the same numbers for.
+const MAX_OPERANDS: usize = 8;
+const MAX_RESULTS: usize = 4;
+const MAX_WORDS: usize = 8;
+
+/// An op: the words and the signature, checked.
+pub(crate) struct Op {
+    /// The name of the function.
+    pub(crate) name: Ident,
+    /// The name of the struct.
+    pub(crate) type_name: Ident,
+    pub(crate) vis: Visibility,
+    /// The documentation's attributes.
+    pub(crate) docs: Vec<Attribute>,
+    /// The function as it becomes `formula`: without the attributes of parameters.
+    pub(crate) function: ItemFn,
+    /// The generic type, with its bounds.
+    pub(crate) generic: TypeParam,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) results: Vec<Value>,
+    pub(crate) types: Vec<words::Type>,
+    pub(crate) accuracy: Accuracy,
+    pub(crate) grad_accuracy: f32,
+    grad: Grad,
+    /// Whether a bound says that every type is a float.
+    is_real: bool,
+    /// Whether f64 has what the bounds ask for.
+    pub(crate) has_oracle: bool,
+}
+
+/// A tensor of the formula.
+#[derive(Clone)]
+pub(crate) struct Value {
+    pub(crate) name: Ident,
+    pub(crate) is_bool: bool,
+}
+
+/// An argument of the function, in its place.
+pub(crate) enum Argument {
+    Operand(Value),
+    Bits,
+    Param(Param),
+}
+
+/// A number that comes with a call.
+pub(crate) struct Param {
+    pub(crate) name: Ident,
+    pub(crate) kind: ParamKind,
+    /// There unless it is `None`.
+    pub(crate) default: Option<Expr>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParamKind {
+    Number,
+    Probability,
+    Whole,
+    Flag,
+    Open,
+}
+
+impl ParamKind {
+    pub(crate) fn words(self) -> usize {
+        if self == ParamKind::Open { 2 } else { 1 }
+    }
+
+    /// Whether its type mentions the generic one.
+    pub(crate) fn is_generic(self) -> bool {
+        matches!(self, ParamKind::Number | ParamKind::Probability | ParamKind::Open)
+    }
+}
+
+impl Op {
+    pub(crate) fn new(words: Words, mut function: ItemFn) -> Result<Op> {
+        check_function(&function)?;
+        let name = function.sig.ident.clone();
+        let type_name = type_name(&name)?;
+        let generic = generic(&function)?;
+        let bound = Bound::of(&generic)?;
+        let types = types(&words, bound, &name)?;
+        let arguments = arguments(&mut function, &generic.ident)?;
+        let results = results(&function, &generic.ident, words.results.as_deref())?;
+        let has_floats = types.iter().any(|each| each.is_float());
+        let accuracy = match words.accuracy {
+            Some(accuracy) => accuracy,
+            None if !has_floats => Accuracy::Exact,
+            None => {
+                let why = "say how accurate the op is: `exact`, or the largest error in f32 as `ulp = 8`";
+                return Err(Error::new(words.span, why));
+            }
+        };
+        let is_real = bound.only_floats();
+        if let (Grad::Function(path), false) = (&words.grad, is_real) {
+            return Err(Error::new(path.span(), "only an op whose bound is `Real` has a gradient"));
+        }
+        if let (Grad::None, Some((_, span))) = (&words.grad, words.grad_ulp) {
+            return Err(Error::new(span, "the op has no gradient: remove `grad_ulp` or `grad = none`"));
+        }
+        let grad_accuracy = words.grad_ulp.map_or_else(
+            || match accuracy {
+                Accuracy::Ulp(ulp) => (2.0 * ulp).max(4.0),
+                Accuracy::Exact => 4.0,
+            },
+            |(ulp, _)| ulp,
+        );
+        if is_real && !matches!(words.grad, Grad::None) {
+            check_gradient_names(&arguments, &results)?;
+        }
+        let (docs, others) = std::mem::take(&mut function.attrs).into_iter().partition(|it| it.path().is_ident("doc"));
+        function.attrs = others;
+        Ok(Op {
+            name,
+            type_name,
+            vis: function.vis.clone(),
+            docs,
+            function,
+            generic,
+            arguments,
+            results,
+            types,
+            accuracy,
+            grad_accuracy,
+            grad: words.grad,
+            is_real,
+            has_oracle: bound.has_floats(),
+        })
+    }
+
+    pub(crate) fn operands(&self) -> impl Iterator<Item = &Value> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Operand(value) => Some(value),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn params(&self) -> impl Iterator<Item = &Param> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Param(param) => Some(param),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn is_random(&self) -> bool {
+        self.arguments.iter().any(|argument| matches!(argument, Argument::Bits))
+    }
+
+    /// Whether the struct has a parameter of the generic type.
+    pub(crate) fn is_generic(&self) -> bool {
+        self.params().any(|param| param.kind.is_generic())
+    }
+
+    /// The name in symbols and data.
+    pub(crate) fn symbol(&self) -> String {
+        self.name.to_string()
+    }
+
+    /// Whether it can be written to its first operand.
+    pub(crate) fn has_inplace(&self) -> bool {
+        let first = self.operands().next();
+        matches!((first, &*self.results), (Some(operand), [result]) if !operand.is_bool && !result.is_bool)
+    }
+
+    pub(crate) fn has_gradient(&self) -> bool {
+        self.is_real && !matches!(self.grad, Grad::None) && self.results.iter().any(|result| !result.is_bool)
+    }
+
+    /// The function that is the gradient, if it is not derived.
+    pub(crate) fn gradient(&self) -> Option<&syn::Path> {
+        match &self.grad {
+            Grad::Function(path) => Some(path),
+            _ => None,
+        }
+    }
+}
+
+/// The operands of the gradients are the gradients of the results, then the op's own: all have a name of their own.
+fn check_gradient_names(arguments: &[Argument], results: &[Value]) -> Result<()> {
+    let results: Vec<&Value> = results.iter().filter(|result| !result.is_bool).collect();
+    let is_taken = |name: &Ident| match &*results {
+        [_] => name == "grad",
+        several => several.iter().any(|result| *name == format!("grad_{}", result.name)),
+    };
+    for argument in arguments {
+        if let Argument::Operand(operand) = argument
+            && is_taken(&operand.name)
+        {
+            let why = format!(
+                "`{}` is what the gradient of a result is called: rename the operand, or write `grad = none`",
+                operand.name
+            );
+            return Err(Error::new(operand.name.span(), why));
+        }
+    }
+    Ok(())
+}
+
+fn check_function(function: &ItemFn) -> Result<()> {
+    let sig = &function.sig;
+    let refuse =
+        |span: Span, what: &str| Err(Error::new(span, format!("a formula is a plain function: remove {what}")));
+    if let Some(token) = &sig.constness {
+        return refuse(token.span(), "`const`");
+    }
+    if let Some(token) = &sig.asyncness {
+        return refuse(token.span(), "`async`");
+    }
+    match &sig.safety {
+        Safety::Unsafe(token) => return refuse(token.span(), "`unsafe`"),
+        Safety::Safe(token) => return refuse(token.span(), "`safe`"),
+        Safety::Default => {}
+    }
+    if let Some(abi) = &sig.abi {
+        return refuse(abi.span(), "`extern`");
+    }
+    if let Some(variadic) = &sig.variadic {
+        return refuse(variadic.span(), "the variadic arguments");
+    }
+    if let Some(clause) = &sig.generics.where_clause {
+        return Err(Error::new(clause.span(), "write the bound where the type is declared: `<T: Real>`"));
+    }
+    Ok(())
+}
+
+/// `bias_gelu` as `BiasGelu`.
+fn type_name(name: &Ident) -> Result<Ident> {
+    let text = name.to_string();
+    let plain = text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+    if !plain || !text.starts_with(|first: char| first.is_ascii_lowercase()) {
+        let why = "the name of an op is also that of its kernels: write it in lower-case ASCII letters, digits and `_`, \
+                   beginning with a letter";
+        return Err(Error::new(name.span(), why));
+    }
+    let mut camel = String::new();
+    for part in text.split('_') {
+        let mut letters = part.chars();
+        camel.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+    }
+    Ok(Ident::new(&camel, name.span()))
+}
+
+const WANTS_GENERIC: &str = "a formula is generic over one type with a bound: `fn name<T: Real>(..)`; the bounds are Real \
+                             (floats), Num (floats, integers), Bits (integers, bool) and Value (all)";
+
+fn generic(function: &ItemFn) -> Result<TypeParam> {
+    let params = &function.sig.generics.params;
+    let mut found = None;
+    for param in params {
+        match param {
+            GenericParam::Type(param) if found.is_none() => found = Some(param.clone()),
+            other => return Err(Error::new(other.span(), WANTS_GENERIC)),
+        }
+    }
+    found.ok_or_else(|| Error::new(function.sig.ident.span(), WANTS_GENERIC))
+}
+
+/// The types that the bounds allow.
+#[derive(Clone, Copy)]
+struct Bound {
+    floats: bool,
+    ints: bool,
+    bools: bool,
+}
+
+impl Bound {
+    fn of(generic: &TypeParam) -> Result<Bound> {
+        let (mut all, mut is_known) = (Bound { floats: true, ints: true, bools: true }, false);
+        for bound in &generic.bounds {
+            let TypeParamBound::Trait(bound) = bound else { continue };
+            let Some(last) = bound.path.segments.last() else { continue };
+            let (floats, ints, bools) = match last.ident.to_string().as_str() {
+                "Real" => (true, false, false),
+                "Num" => (true, true, false),
+                "Bits" => (false, true, true),
+                "Value" => (true, true, true),
+                _ => continue,
+            };
+            is_known = true;
+            all = Bound { floats: all.floats & floats, ints: all.ints & ints, bools: all.bools & bools };
+        }
+        if is_known { Ok(all) } else { Err(Error::new(generic.span(), WANTS_GENERIC)) }
+    }
+
+    fn has_floats(self) -> bool {
+        self.floats
+    }
+
+    fn only_floats(self) -> bool {
+        self.floats && !self.ints && !self.bools
+    }
+
+    fn allows(self, each: words::Type) -> bool {
+        match each {
+            _ if each.is_float() => self.floats,
+            _ if each.is_int() => self.ints,
+            _ => self.bools,
+        }
+    }
+}
+
+fn types(words: &Words, bound: Bound, name: &Ident) -> Result<Vec<words::Type>> {
+    if words.types.is_empty() {
+        let why = format!("say which element types {name} has, such as `#[op(floats, ulp = 8)]`");
+        return Err(Error::new(words.span, why));
+    }
+    for &(each, span) in &words.types {
+        if !bound.allows(each) {
+            let (has, wider) = match (bound.floats, bound.ints, bound.bools) {
+                (true, false, _) => ("floats alone (Real)", if each.is_int() { "Num" } else { "Value" }),
+                (true, true, _) => ("floats and integers (Num)", "Value"),
+                _ => ("integers and bool (Bits)", "Value"),
+            };
+            let why = format!(
+                "the bound of the function's type has {has}, which {} is not one of: remove the type, or write the \
+                 formula for `T: {wider}`",
+                each.name()
+            );
+            return Err(Error::new(span, why));
+        }
+    }
+    Ok(words.types.iter().map(|(each, _)| *each).collect())
+}
+
+fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
+    let mut arguments = Vec::new();
+    let (mut operands, mut words, mut names) = (0, 0, BTreeSet::new());
+    let (mut has_bits, mut has_value) = (false, false);
+    for input in &mut function.sig.inputs {
+        let argument = match input {
+            FnArg::Receiver(receiver) => {
+                return Err(Error::new(receiver.span(), "a formula is a function of its operands: remove `self`"));
+            }
+            FnArg::Typed(argument) => argument,
+        };
+        let name = match &*argument.pat {
+            Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => pattern.ident.clone(),
+            other => return Err(Error::new(other.span(), "an argument of an op has a name: write `x: T`")),
+        };
+        if !names.insert(name.to_string()) {
+            return Err(Error::new(name.span(), format!("another argument is called `{name}`, too")));
+        }
+        if let Some(settings) = take_param(argument)? {
+            let param = param(name, argument, settings, generic)?;
+            words += param.kind.words();
+            if words > MAX_WORDS {
+                let why = "parameters take at most 8 words together, an Option two: pass the rest as operands, which may \
+                           be numbers, too";
+                return Err(Error::new(param.name.span(), why));
+            }
+            arguments.push(Argument::Param(param));
+        } else if is_last_segment(&argument.ty, "RandomWord") {
+            if std::mem::replace(&mut has_bits, true) {
+                return Err(Error::new(argument.span(), "an element has one random word: remove this argument"));
+            }
+            arguments.push(Argument::Bits);
+        } else {
+            let is_bool = value(&argument.ty, generic).ok_or_else(|| not_an_operand(argument, &name, generic))?;
+            has_value |= !is_bool;
+            operands += 1;
+            if operands > MAX_OPERANDS {
+                return Err(Error::new(name.span(), "an op has at most 8 operands: split it in two"));
+            }
+            arguments.push(Argument::Operand(Value { name, is_bool }));
+        }
+    }
+    if !has_value {
+        let why = format!("an op has an operand of type {generic} at least, whose element type is the op's");
+        return Err(Error::new(function.sig.paren_token.span.join(), why));
+    }
+    Ok(arguments)
+}
+
+fn not_an_operand(argument: &PatType, name: &Ident, generic: &Ident) -> Error {
+    let why = format!(
+        "an operand is `{generic}` or `bool`, a random word `RandomWord`; a number that comes with the call is a parameter: \
+         write `#[param(default = 1.0)] {name}: {generic}`"
+    );
+    Error::new(argument.ty.span(), why)
+}
+
+/// What stands in `#[param(..)]`.
+struct Settings {
+    span: Span,
+    default: Option<Expr>,
+    is_probability: Option<Span>,
+}
+
+/// Takes the attribute `#[param(..)]` from an argument.
+fn take_param(argument: &mut PatType) -> Result<Option<Settings>> {
+    let mut found = None;
+    for attribute in std::mem::take(&mut argument.attrs) {
+        if !attribute.path().is_ident("param") {
+            let why = "of attributes, an argument of an op has `#[param(default = ..)]` alone";
+            return Err(Error::new(attribute.span(), why));
+        }
+        if found.is_some() {
+            return Err(Error::new(attribute.span(), "`#[param]` stands here twice: remove one"));
+        }
+        let mut settings = Settings { span: attribute.span(), default: None, is_probability: None };
+        if !matches!(attribute.meta, syn::Meta::Path(_)) {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("default") {
+                    settings.default = Some(meta.value()?.parse()?);
+                    Ok(())
+                } else if meta.path.is_ident("probability") {
+                    settings.is_probability = Some(meta.path.span());
+                    Ok(())
+                } else {
+                    Err(meta.error("a word of #[param] is `default = VALUE` or `probability`"))
+                }
+            })?;
+        }
+        found = Some(settings);
+    }
+    Ok(found)
+}
+
+fn param(name: Ident, argument: &PatType, settings: Settings, generic: &Ident) -> Result<Param> {
+    let Settings { span, default, is_probability } = settings;
+    let kind = match value(&argument.ty, generic) {
+        Some(false) if is_probability.is_some() => ParamKind::Probability,
+        Some(false) => ParamKind::Number,
+        Some(true) => ParamKind::Flag,
+        None if is_last_segment(&argument.ty, "i64") => ParamKind::Whole,
+        None if is_option_of(&argument.ty, generic) => ParamKind::Open,
+        None => {
+            let why = format!("a parameter is `{generic}`, `i64`, `bool` or `Option<{generic}>`");
+            return Err(Error::new(argument.ty.span(), why));
+        }
+    };
+    if let Some(span) = is_probability.filter(|_| kind != ParamKind::Probability) {
+        return Err(Error::new(span, format!("a probability is of type `{generic}`")));
+    }
+    let is_none = |value: &Expr| matches!(value, Expr::Path(path) if path.path.is_ident("None"));
+    let default = match (kind, default) {
+        (ParamKind::Open, None) => None,
+        (ParamKind::Open, Some(value)) if is_none(&value) => None,
+        (ParamKind::Open, Some(value)) => {
+            return Err(Error::new(value.span(), format!("an `Option<{generic}>` is `None` by default: remove this")));
+        }
+        (_, Some(value)) => Some(value),
+        (_, None) => {
+            let example = match kind {
+                ParamKind::Whole => "1",
+                ParamKind::Flag => "false",
+                ParamKind::Probability => "0.5, probability",
+                _ => "1.0",
+            };
+            let why = format!("say what `{name}` is where a call leaves it out: `#[param(default = {example})]`");
+            return Err(Error::new(span, why));
+        }
+    };
+    Ok(Param { name, kind, default })
+}
+
+/// Whether an operand's or result's type is bool; `None` if it is neither bool nor the generic type.
+fn value(ty: &Type, generic: &Ident) -> Option<bool> {
+    let Type::Path(path) = ty else { return None };
+    if path.qself.is_some() {
+        return None;
+    }
+    let name = path.path.get_ident()?;
+    if name == generic {
+        return Some(false);
+    }
+    (name == "bool").then_some(true)
+}
+
+fn is_last_segment(ty: &Type, name: &str) -> bool {
+    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == name))
+}
+
+fn is_option_of(ty: &Type, generic: &Ident) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let Some(last) = path.path.segments.last().filter(|last| last.ident == "Option") else { return false };
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
+    let mut arguments = arguments.args.iter();
+    matches!((arguments.next(), arguments.next()), (Some(GenericArgument::Type(ty)), None) if value(ty, generic) == Some(false))
+}
+
+fn results(function: &ItemFn, generic: &Ident, names: Option<&[Ident]>) -> Result<Vec<Value>> {
+    let output = &function.sig.output;
+    let wants = format!("an op returns `{generic}` or `bool`, or a tuple of 2 to 4 of these");
+    let types: Vec<&Type> = match output {
+        ReturnType::Default => {
+            return Err(Error::new(function.sig.paren_token.span.close(), format!("{wants}: write `-> {generic}`")));
+        }
+        ReturnType::Type(_, ty) => match &**ty {
+            Type::Tuple(tuple) => tuple.elems.iter().collect(),
+            single => vec![single],
+        },
+    };
+    let is_tuple = matches!(output, ReturnType::Type(_, ty) if matches!(**ty, Type::Tuple(_)));
+    if let Some(excess) = types.get(MAX_RESULTS) {
+        return Err(Error::new(excess.span(), "an op has at most 4 results: split it in two"));
+    }
+    if is_tuple && types.len() < 2 {
+        return Err(Error::new(output.span(), wants));
+    }
+    if let Some(names) = names
+        && names.len() != types.len()
+    {
+        let span = names.first().map_or_else(|| output.span(), Ident::span);
+        let why = format!("`results` names {}, and the function returns {}", names.len(), types.len());
+        return Err(Error::new(span, why));
+    }
+    let mut results: Vec<Value> = Vec::new();
+    for (k, ty) in types.iter().enumerate() {
+        let is_bool = value(ty, generic).ok_or_else(|| Error::new(ty.span(), &wants))?;
+        let name = match names {
+            Some(names) => names[k].clone(),
+            None if types.len() == 1 => Ident::new("y", Span::call_site()),
+            None => format_ident!("y{k}"),
+        };
+        if results.iter().any(|earlier| earlier.name == name) {
+            return Err(Error::new(name.span(), format!("another result is called `{name}`, too")));
+        }
+        results.push(Value { name, is_bool });
+    }
+    Ok(results)
+}

@@ -1,0 +1,242 @@
+//! The words of the attribute.
+
+use proc_macro2::Span;
+use syn::parse::{Parse, ParseStream};
+use syn::{Error, Ident, LitFloat, LitInt, Path, Result, Token, parenthesized};
+
+/// The words of `#[op(..)]`.
+pub(crate) struct Words {
+    /// Element types as written: each with the word that named it.
+    pub(crate) types: Vec<(Type, Span)>,
+    pub(crate) accuracy: Option<Accuracy>,
+    pub(crate) grad_ulp: Option<(f32, Span)>,
+    pub(crate) grad: Grad,
+    pub(crate) results: Option<Vec<Ident>>,
+    /// Of the attribute, for errors on what is not there.
+    pub(crate) span: Span,
+}
+
+/// The largest error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Accuracy {
+    Exact,
+    Ulp(f32),
+}
+
+/// Where the gradient comes from.
+pub(crate) enum Grad {
+    /// The formula, by dual numbers.
+    Derived,
+    /// There is none.
+    None,
+    /// A function.
+    Function(Path),
+}
+
+/// An element type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    F32,
+    F16,
+    BF16,
+    F8E4M3,
+    F8E5M2,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    Bool,
+}
+
+use Type::*;
+
+const FLOATS: [Type; 5] = [F32, F16, BF16, F8E4M3, F8E5M2];
+const INTS: [Type; 5] = [I8, I16, I32, I64, U8];
+const KNOWN: &str = "element types (floats, ints, bool, f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8), exact, \
+                     ulp = NUMBER, grad_ulp = NUMBER, grad = none, grad = FUNCTION, results(NAME, ..)";
+
+impl Type {
+    fn named(word: &str) -> Option<&'static [Type]> {
+        Some(match word {
+            "floats" => &FLOATS,
+            "ints" => &INTS,
+            "f32" => &[F32],
+            "f16" => &[F16],
+            "bf16" => &[BF16],
+            "f8e4m3" => &[F8E4M3],
+            "f8e5m2" => &[F8E5M2],
+            "i8" => &[I8],
+            "i16" => &[I16],
+            "i32" => &[I32],
+            "i64" => &[I64],
+            "u8" => &[U8],
+            "bool" => &[Bool],
+            _ => return None,
+        })
+    }
+
+    /// The name in symbols, and of the type in `pointwise_core::element::ty`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            F32 => "f32",
+            F16 => "f16",
+            BF16 => "bf16",
+            F8E4M3 => "f8e4m3",
+            F8E5M2 => "f8e5m2",
+            I8 => "i8",
+            I16 => "i16",
+            I32 => "i32",
+            I64 => "i64",
+            U8 => "u8",
+            Bool => "bool",
+        }
+    }
+
+    /// The variant of `DType`.
+    pub(crate) fn dtype(self) -> &'static str {
+        match self {
+            F32 => "F32",
+            F16 => "F16",
+            BF16 => "BF16",
+            F8E4M3 => "F8E4M3",
+            F8E5M2 => "F8E5M2",
+            I8 => "I8",
+            I16 => "I16",
+            I32 => "I32",
+            I64 => "I64",
+            U8 => "U8",
+            Bool => "Bool",
+        }
+    }
+
+    pub(crate) fn is_float(self) -> bool {
+        FLOATS.contains(&self)
+    }
+
+    pub(crate) fn is_int(self) -> bool {
+        INTS.contains(&self)
+    }
+
+    pub(crate) fn is_fp8(self) -> bool {
+        matches!(self, F8E4M3 | F8E5M2)
+    }
+}
+
+impl Parse for Words {
+    fn parse(input: ParseStream<'_>) -> Result<Words> {
+        let mut words = Words {
+            types: Vec::new(),
+            accuracy: None,
+            grad_ulp: None,
+            grad: Grad::Derived,
+            results: None,
+            span: Span::call_site(),
+        };
+        let mut has_grad = false;
+        while !input.is_empty() {
+            let word: Ident = input
+                .parse()
+                .map_err(|error| Error::new(error.span(), format!("a word of #[op] is one of: {KNOWN}")))?;
+            let once = |is_there: bool| {
+                if is_there {
+                    Err(Error::new(word.span(), format!("`{word}` stands here twice: remove one")))
+                } else {
+                    Ok(())
+                }
+            };
+            match word.to_string().as_str() {
+                "exact" => {
+                    one_bound(words.accuracy, &word)?;
+                    words.accuracy = Some(Accuracy::Exact);
+                }
+                "ulp" => {
+                    one_bound(words.accuracy, &word)?;
+                    words.accuracy = Some(Accuracy::Ulp(number(input, &word)?));
+                }
+                "grad_ulp" => {
+                    once(words.grad_ulp.is_some())?;
+                    words.grad_ulp = Some((number(input, &word)?, word.span()));
+                }
+                "grad" => {
+                    once(std::mem::replace(&mut has_grad, true))?;
+                    equals(input, &word, "none` or `grad = FUNCTION")?;
+                    let path: Path = input.parse().map_err(|error| {
+                        Error::new(
+                            error.span(),
+                            "`grad` is `none` or the path of a function, such as `grad = snake_gradients`",
+                        )
+                    })?;
+                    words.grad = if path.is_ident("none") { Grad::None } else { Grad::Function(path) };
+                }
+                "results" => {
+                    once(words.results.is_some())?;
+                    if !input.peek(syn::token::Paren) {
+                        return Err(Error::new(word.span(), "write the names of the results: `results(y, mask)`"));
+                    }
+                    let names;
+                    parenthesized!(names in input);
+                    words.results = Some(names.parse_terminated(Ident::parse, Token![,])?.into_iter().collect());
+                }
+                other => {
+                    let Some(types) = Type::named(other) else {
+                        return Err(Error::new(
+                            word.span(),
+                            format!("`{word}` is no word of #[op], which are: {KNOWN}"),
+                        ));
+                    };
+                    for &each in types {
+                        if words.types.iter().any(|(earlier, _)| *earlier == each) {
+                            let why = format!("the element type {} is named twice: remove it here", each.name());
+                            return Err(Error::new(word.span(), why));
+                        }
+                        words.types.push((each, word.span()));
+                    }
+                }
+            }
+            if input.is_empty() {
+                break;
+            }
+            input
+                .parse::<Token![,]>()
+                .map_err(|error| Error::new(error.span(), "write a comma between the words of #[op]"))?;
+        }
+        Ok(words)
+    }
+}
+
+fn one_bound(earlier: Option<Accuracy>, word: &Ident) -> Result<()> {
+    match earlier {
+        None => Ok(()),
+        Some(_) => {
+            Err(Error::new(word.span(), "an op has one bound, `exact` or `ulp = NUMBER`: remove one of the two"))
+        }
+    }
+}
+
+fn equals(input: ParseStream<'_>, word: &Ident, value: &str) -> Result<()> {
+    match input.parse::<Option<Token![=]>>()? {
+        Some(_) => Ok(()),
+        None => Err(Error::new(word.span(), format!("`{word}` has a value: write `{word} = {value}`"))),
+    }
+}
+
+/// The value of `ulp` and `grad_ulp`.
+fn number(input: ParseStream<'_>, word: &Ident) -> Result<f32> {
+    equals(input, word, "8")?;
+    let why = || format!("`{word}` is a positive number of units in the last place, such as `{word} = 8`");
+    let ahead = input.lookahead1();
+    let (value, span) = if ahead.peek(LitInt) {
+        let literal: LitInt = input.parse()?;
+        (literal.base10_parse::<u32>().map(|value| value as f32), literal.span())
+    } else if ahead.peek(LitFloat) {
+        let literal: LitFloat = input.parse()?;
+        (literal.base10_parse::<f32>(), literal.span())
+    } else {
+        return Err(Error::new(input.span(), why()));
+    };
+    match value {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
+        _ => Err(Error::new(span, why())),
+    }
+}

@@ -1,0 +1,75 @@
+//! Operands, results and the function itself.
+use pointwise_macros::op;
+
+#[op(floats, exact)]
+pub fn of_f32<T: Real>(x: f32) -> T { x }
+
+#[op(floats, exact)]
+pub fn no_operand<T: Real>() -> T { T::ONE }
+
+#[op(floats, exact)]
+pub fn only_bools<T: Real>(mask: bool) -> T { T::ONE }
+
+#[op(floats, exact)]
+pub fn nine<T: Real>(a: T, b: T, c: T, d: T, e: T, f: T, g: T, h: T, i: T) -> T { a }
+
+#[op(floats, exact)]
+pub fn no_result<T: Real>(x: T) {}
+
+#[op(floats, exact)]
+pub fn another_result<T: Real>(x: T) -> u32 { 1 }
+
+#[op(floats, exact)]
+pub fn five_results<T: Real>(x: T) -> (T, T, T, T, T) { (x, x, x, x, x) }
+
+#[op(floats, exact)]
+pub fn tuple_of_one<T: Real>(x: T) -> (T,) { (x,) }
+
+#[op(floats, exact)]
+pub fn not_generic(x: f32) -> f32 { x }
+
+#[op(floats, exact)]
+pub fn two_types<T: Real, U: Real>(x: T, y: U) -> T { x }
+
+#[op(floats, exact)]
+pub fn no_bound<T>(x: T) -> T { x }
+
+#[op(floats, exact)]
+pub fn foreign_bound<T: Copy>(x: T) -> T { x }
+
+#[op(floats, exact)]
+pub fn where_clause<T>(x: T) -> T
+where
+    T: Real,
+{
+    x
+}
+
+#[op(floats, exact)]
+pub unsafe fn is_unsafe<T: Real>(x: T) -> T { x }
+
+#[op(floats, exact)]
+pub const fn is_const<T: Real>(x: T) -> T { x }
+
+#[op(floats, exact)]
+pub fn Capital<T: Real>(x: T) -> T { x }
+
+#[op(floats, exact)]
+pub fn größe<T: Real>(x: T) -> T { x }
+
+#[op(floats, exact)]
+pub fn pattern<T: Real>((a, b): (T, T)) -> T { a }
+
+#[op(floats, exact)]
+pub fn same_name<T: Real>(x: T, x: T) -> T { x }
+
+#[op(floats, exact)]
+pub fn two_words<T: Real>(x: T, bits: RandomWord, more: RandomWord) -> T { x }
+
+#[op(floats, exact)]
+pub fn name_of_the_gradient<T: Real>(grad: T) -> T { grad }
+
+#[op(floats, exact)]
+pub struct NoFunction;
+
+fn main() {}

@@ -1,0 +1,43 @@
+//! Parameters.
+use pointwise_macros::op;
+
+#[op(floats, exact)]
+pub fn no_default<T: Real>(x: T, #[param] a: T) -> T { x * a }
+
+#[op(floats, exact)]
+pub fn no_default_of_a_flag<T: Real>(x: T, #[param()] a: bool) -> T { x }
+
+#[op(floats, exact)]
+pub fn unknown_word<T: Real>(x: T, #[param(defualt = 1.0)] a: T) -> T { x * a }
+
+#[op(floats, exact)]
+pub fn no_word<T: Real>(x: T, #[param = 1.0] a: T) -> T { x * a }
+
+#[op(floats, exact)]
+pub fn another_attribute<T: Real>(x: T, #[parameter(default = 1.0)] a: T) -> T { x * a }
+
+#[op(floats, exact)]
+pub fn twice<T: Real>(x: T, #[param(default = 1.0)] #[param(default = 2.0)] a: T) -> T { x * a }
+
+#[op(floats, exact)]
+pub fn of_f32<T: Real>(x: T, #[param(default = 1.0)] a: f32) -> T { x }
+
+#[op(floats, exact)]
+pub fn whole_probability<T: Real>(x: T, #[param(default = 1, probability)] p: i64) -> T { x }
+
+#[op(floats, exact)]
+pub fn default_of_an_option<T: Real>(x: T, #[param(default = 1.0)] limit: Option<T>) -> T { x }
+
+#[op(floats, exact)]
+pub fn nine_words<T: Real>(
+    x: T,
+    #[param] a: Option<T>,
+    #[param] b: Option<T>,
+    #[param] c: Option<T>,
+    #[param(default = 1)] d: i64,
+    #[param] e: Option<T>,
+) -> T {
+    x
+}
+
+fn main() {}
