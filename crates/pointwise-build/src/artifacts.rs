@@ -184,17 +184,30 @@ impl Artifacts {
     /// # Errors
     /// [`Error::Io`] with the file that could not be written.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
-        self.write_at(folder, Level::Small)
+        self.write_at(folder, Level::Small, &Place::Beside)
     }
 
-    pub(crate) fn write_at(&self, folder: &Path, level: Level) -> Result<(), Error> {
+    /// With these entries and no others. Machine code is assembled anew, since its files are of several entries.
+    pub(crate) fn only(&self, names: &BTreeSet<&str>) -> Result<Artifacts, Error> {
+        let mut only = Artifacts { cubins: Vec::new(), ..self.clone() };
+        for target in &mut only.targets {
+            target.modules.retain(|name, _| names.contains(&**name));
+        }
+        for cubins in &self.cubins {
+            only.add_cubin(&crate::ptxas::find()?, cubins.sm)?;
+        }
+        Ok(only)
+    }
+
+    pub(crate) fn write_at(&self, folder: &Path, level: Level, place: &Place) -> Result<(), Error> {
         let entries = self.targets.first().into_iter().flat_map(|target| &target.modules);
         let entries: Vec<String> = entries.map(|(name, module)| rows::line(name, module.row)).collect();
         write_file(&folder.join(SYMBOLS), entries.join("\n").as_bytes())?;
         let mut generated = format!(
             "// SAFETY: made of the rows of the kernel crate.\n\
-             unsafe {{ Kernels::new(\n    {:?},\n    include_str!({SYMBOLS:?}),\n    &[\n",
-            self.note
+             unsafe {{ Kernels::new(\n    {:?},\n    include_str!({}),\n    &[\n",
+            self.note,
+            place.of(SYMBOLS)
         );
         for target in &self.targets {
             let (names, modules): (Vec<&str>, Vec<&EntryModule>) = target.own().unzip();
@@ -205,21 +218,39 @@ impl Artifacts {
             } else {
                 let file = format!("{}.txt", target.sm);
                 write_file(&folder.join(&file), names.join("\n").as_bytes())?;
-                format!("Some(include_str!({file:?}))")
+                format!("Some(include_str!({}))", place.of(&file))
             };
             let (sm, version, _) = wait::header(target.sm, target.version, target.sm);
-            let target = Written { sm, version, names, groups: &groups };
+            let target = Written { sm, version, names, groups: &groups, place };
             target.write(folder, &mut generated, &format!("{sm}.ptx.zst"))?;
         }
         for cubins in &self.cubins {
             let groups = parallel::map(&cubins.groups, |Assembly { cubin, figures }| {
                 pack::Group::compress(cubin, figures.len(), level)
             })?;
-            let target = Written { sm: cubins.sm, version: (0, 0), names: "None".to_owned(), groups: &groups };
+            let target = Written { sm: cubins.sm, version: (0, 0), names: "None".to_owned(), groups: &groups, place };
             target.write(folder, &mut generated, &format!("{}.cubin.zst", cubins.sm))?;
         }
         generated += "    ],\n) }\n";
         write_file(&folder.join(GENERATED), generated.as_bytes())
+    }
+}
+
+/// Where the expression finds the files that it includes.
+pub(crate) enum Place {
+    /// Beside the file with the expression, which is included itself.
+    Beside,
+    /// In this folder of `OUT_DIR`: the expression stands anywhere.
+    InOutDir(String),
+}
+
+impl Place {
+    /// The expression for the path of a file.
+    fn of(&self, file: &str) -> String {
+        match self {
+            Place::Beside => format!("{file:?}"),
+            Place::InOutDir(folder) => format!("concat!(env!(\"OUT_DIR\"), {:?})", format!("/{folder}/{file}")),
+        }
     }
 }
 
@@ -230,6 +261,7 @@ struct Written<'a> {
     /// The expression for the names of the entries.
     names: String,
     groups: &'a [pack::Group],
+    place: &'a Place,
 }
 
 impl Written<'_> {
@@ -244,9 +276,10 @@ impl Written<'_> {
         }
         write_file(&folder.join(file), &bytes)?;
         let (sm, (major, minor), names, list) = (self.sm.0, self.version, &self.names, list.trim_end_matches(", "));
+        let file = self.place.of(file);
         let _ = writeln!(
             generated,
-            "        Target::new({sm}, ({major}, {minor}), {names}, include_bytes!({file:?}), &[{list}]),"
+            "        Target::new({sm}, ({major}, {minor}), {names}, include_bytes!({file}), &[{list}]),"
         );
         Ok(())
     }
@@ -259,13 +292,18 @@ pub(crate) fn write_empty(folder: &Path, why: &str) -> Result<(), Error> {
 
 /// Writes a file, if its content is not what it is already: the host crate is not compiled again for nothing.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    if fs::read(path).is_ok_and(|old| old == bytes) {
+    if !differs(path, bytes) {
         return Ok(());
     }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(Error::io("cannot create", folder))?;
     }
     fs::write(path, bytes).map_err(Error::io("cannot write", path))
+}
+
+/// Whether a file has another content.
+pub(crate) fn differs(path: &Path, bytes: &[u8]) -> bool {
+    fs::read(path).map_or(true, |old| old != bytes)
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub(crate) struct Job<'a> {
     pub(crate) target_dir: &'a Path,
     /// Features of the kernel crate.
     pub(crate) features: &'a [String],
+    /// A variable that it is compiled with.
+    pub(crate) variable: Option<&'a (String, String)>,
 }
 
 /// What a run left.
@@ -61,6 +63,7 @@ impl Job<'_> {
         let mut command = Command::new(&cargo);
         clean_environment(&mut command);
         let flags = self.sm.rustflags(self.older);
+        command.envs(self.variable.map(|(name, value)| (name, value)));
         command
             .current_dir(self.kernel_crate)
             .env("RUSTC", &self.toolchain.rustc)

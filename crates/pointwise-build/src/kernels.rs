@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Artifacts, Error, Sm,
-    artifacts::{self, GENERATED},
+    artifacts::{self, GENERATED, Place},
     cargo::{self, Job, Limits},
     lanes::{self, Run},
     lint::{self, Lint},
@@ -35,6 +35,8 @@ pub struct Kernels {
     cubins: Vec<Sm>,
     target_dir: Option<PathBuf>,
     prebuilt: PathBuf,
+    /// Of a crate that a builder wrote: variables that it is compiled with.
+    generated: Option<(String, String)>,
 }
 
 impl Kernels {
@@ -52,6 +54,7 @@ impl Kernels {
             cubins: Vec::new(),
             target_dir: None,
             prebuilt: PREBUILT.into(),
+            generated: None,
         }
     }
 
@@ -102,6 +105,13 @@ impl Kernels {
         self
     }
 
+    /// Of a crate that the builder wrote: a variable that it is compiled with. Its lock file is the builder's, too, which
+    /// the user did not forbid to write.
+    pub(crate) fn generated(mut self, variable: &str, value: &str) -> Self {
+        self.generated = Some((variable.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Compiles the crate for every target and checks the result.
     ///
     /// # Errors
@@ -127,7 +137,8 @@ impl Kernels {
             )));
         }
         let target_dir = self.target_folder()?;
-        let limits = Limits::of_the_build();
+        let mut limits = Limits::of_the_build();
+        limits.locked &= self.generated.is_none();
         let lock = cargo::lock(toolchain, &kernel_crate, limits);
 
         let mut shards = self.shards.clone();
@@ -153,6 +164,7 @@ impl Kernels {
                     older,
                     target_dir: &target_dir,
                     features,
+                    variable: self.generated.as_ref(),
                 }
                 .run()
             };
@@ -242,7 +254,7 @@ impl Kernels {
                     println!("cargo::rerun-if-changed={}", input.display());
                 }
                 eprint!("{}", artifacts.log);
-                artifacts.write_at(&out_dir, Level::Quick)
+                artifacts.write_at(&out_dir, Level::Quick, &Place::Beside)
             }
             Err(error) if error.is_absence() => {
                 println!("cargo::rerun-if-changed={}", in_package(&self.path).join("Cargo.toml").display());
@@ -333,14 +345,14 @@ fn sorted(list: &[Sm]) -> Vec<Sm> {
     list.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-fn out_dir() -> Result<PathBuf, Error> {
+pub(crate) fn out_dir() -> Result<PathBuf, Error> {
     env::var_os("OUT_DIR").map(PathBuf::from).ok_or_else(|| {
         Error::Settings("OUT_DIR is not set: outside of a build script, give Kernels::target_dir".to_owned())
     })
 }
 
 /// A path in the package whose build script runs.
-fn in_package(path: &Path) -> PathBuf {
+pub(crate) fn in_package(path: &Path) -> PathBuf {
     env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| path.to_owned(), |package| Path::new(&package).join(path))
 }
 

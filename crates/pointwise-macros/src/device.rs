@@ -38,7 +38,8 @@ fn entry(op: &Op, form: &Form, each: Type, class: &str) -> TokenStream {
     let core = core();
     let symbol = symbol(&form.name, each, class);
     let inherits = if each.is_fp8() { "fp8" } else { "plain" };
-    let is_there = quote!(#[cfg(all(target_arch = "nvptx64", not(pointwise_inherits = #inherits)))]);
+    // Two attributes: the host's compiler would warn of the cfg that it does not know.
+    let is_there = quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]);
     let (operands, results) = form.counts();
     let tensors = operands + results;
     let element_name = Ident::new(each.name(), proc_macro2::Span::call_site());

@@ -1,0 +1,176 @@
+//! Which op an error of the device build is about.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::sources::Sources;
+use crate::Error;
+
+/// What is wrong with ops, by their names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Blame {
+    pub(crate) ops: BTreeMap<String, String>,
+}
+
+impl Blame {
+    /// The ops that an error is about; the first one, if that cannot be told. `None` if the ops are not at fault.
+    pub(crate) fn of(error: &Error, sources: &Sources) -> Option<Blame> {
+        let mut blame = Blame { ops: BTreeMap::new() };
+        match error {
+            Error::Compile { log, .. } => {
+                for message in messages(log) {
+                    let op = named(&message, sources).or_else(|| first(sources))?;
+                    blame.add(op, &in_the_package(&message, sources));
+                }
+                if blame.ops.is_empty() {
+                    // A dependency that cannot be had, for one.
+                    return None;
+                }
+            }
+            Error::Lint { violations, .. } => {
+                let mut by_op: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+                for violation in violations {
+                    let entry = violation.entry.as_deref().unwrap_or_default();
+                    let of = |name: &str| {
+                        let rest = entry.strip_prefix("formula_").and_then(|rest| rest.strip_prefix(name));
+                        rest.is_some_and(|rest| rest.strip_prefix("_backward").unwrap_or(rest).matches('_').count() == 2)
+                    };
+                    let op = sources.ops().iter().map(|op| &*op.name).find(|name| of(name)).or_else(|| first(sources))?;
+                    by_op.entry(op).or_default().push(violation.clone());
+                }
+                for (op, violations) in by_op {
+                    let Error::Lint { sm, .. } = error else { continue };
+                    blame.add(op, &Error::Lint { sm: *sm, violations }.to_string());
+                }
+            }
+            _ => return None,
+        }
+        Some(blame)
+    }
+
+    fn add(&mut self, op: &str, message: &str) {
+        let text = self.ops.entry(op.to_owned()).or_insert_with(|| "not for the GPU:".to_owned());
+        text.push('\n');
+        text.push_str(message.trim_end());
+    }
+}
+
+fn first(sources: &Sources) -> Option<&str> {
+    sources.ops().first().map(|op| &*op.name)
+}
+
+/// The errors in what the compiler wrote, without those that only count others.
+fn messages(log: &str) -> Vec<String> {
+    let mut messages: Vec<String> = Vec::new();
+    let mut is_error = false;
+    for line in log.lines() {
+        if line.starts_with("error") || line.starts_with("warning") {
+            let counts = ["error: could not compile", "error: aborting due to"].iter().any(|it| line.starts_with(it));
+            is_error = line.starts_with("error") && !counts;
+            if is_error {
+                messages.push(String::new());
+            }
+        } else if line.starts_with("For more information about") || line.starts_with("Some errors have detailed") {
+            is_error = false;
+        }
+        if let Some(message) = messages.last_mut().filter(|_| is_error) {
+            message.push_str(line);
+            message.push('\n');
+        }
+    }
+    // Both targets say the same.
+    let mut once: Vec<String> = Vec::new();
+    for message in messages {
+        if !once.contains(&message) {
+            once.push(message);
+        }
+    }
+    once
+}
+
+/// The op at the first place in the package's files that a message names.
+fn named<'a>(message: &str, sources: &'a Sources) -> Option<&'a str> {
+    for line in message.lines() {
+        let Some(place) = ["--> ", "::: "].iter().find_map(|arrow| line.trim_start().strip_prefix(arrow)) else { continue };
+        let mut parts = place.rsplitn(3, ':');
+        let (_column, number, file) = (parts.next(), parts.next(), parts.next());
+        let (Some(file), Some(number)) = (file, number.and_then(|number| number.trim().parse::<usize>().ok())) else {
+            continue;
+        };
+        let here = sources.ops().iter().find(|op| {
+            Path::new(file).ends_with(Path::new("src").join(&sources.files[op.file].place)) && op.lines.contains(&number)
+        });
+        if let Some(op) = here {
+            return Some(&op.name);
+        }
+    }
+    None
+}
+
+/// A message with the package's files in the place of their copies.
+fn in_the_package(message: &str, sources: &Sources) -> String {
+    let mut text = message.to_owned();
+    for file in &sources.files {
+        let copy = format!(" src/{}:", file.place.display());
+        text = text.replace(&copy, &format!(" {}:", file.path.display()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::PathBuf};
+
+    use super::*;
+    use crate::{
+        Sm,
+        lint::{Rule, Violation},
+    };
+
+    const TEXT: &str = "#[op(f32, exact)]\nfn one<T: Num>(x: T) -> T {\n    x\n}\n\n#[op(f32, exact)]\nfn two<T: Num>(x: T) \
+                        -> T {\n    std::f()\n}\n";
+
+    fn sources() -> (Sources, PathBuf) {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("pointwise-blame-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("ops.rs");
+        fs::write(&path, TEXT).unwrap();
+        let sources = Sources::read(&path).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        (sources, path)
+    }
+
+    fn compile(log: &str) -> Error {
+        Error::Compile { kernel_crate: "k".into(), sm: Sm(80), status: "1".to_owned(), log: log.to_owned() }
+    }
+
+    #[test]
+    fn a_message_is_shown_at_its_op() {
+        let (sources, path) = sources();
+        let log = "warning: x\n --> src/ops.rs:2:1\n\nerror[E0433]: no `std`\n --> src/ops.rs:8:5\n  |\n8 |     std::f()\n\n\
+                   error: could not compile `k` (lib) due to 1 previous error\n";
+        let blame = Blame::of(&compile(log), &sources).unwrap();
+        let text = format!("not for the GPU:\nerror[E0433]: no `std`\n --> {}:8:5\n  |\n8 |     std::f()", path.display());
+        assert_eq!(blame.ops.into_iter().collect::<Vec<_>>(), [("two".to_owned(), text)]);
+    }
+
+    #[test]
+    fn a_message_without_a_place_is_shown_at_the_first_op() {
+        let (sources, _) = sources();
+        let blame = Blame::of(&compile("error: linking\n --> src/ops.rs:5:1\n"), &sources).unwrap();
+        assert_eq!(blame.ops.keys().collect::<Vec<_>>(), ["one"]);
+        assert_eq!(Blame::of(&compile("error: could not compile"), &sources), None);
+        assert_eq!(Blame::of(&Error::SwitchedOff, &sources), None);
+    }
+
+    #[test]
+    fn a_rule_that_a_kernel_breaks_is_shown_at_its_op() {
+        let (sources, _) = sources();
+        let violation = |entry: &str| Violation { rule: Rule::Trap, entry: Some(entry.into()), line: 1, text: "x".into() };
+        let violations = vec![violation("formula_two_f32_flat"), violation("formula_two_backward_f32_rows")];
+        let blame = Blame::of(&Error::Lint { sm: Sm(80), violations }, &sources).unwrap();
+        assert_eq!(blame.ops.keys().collect::<Vec<_>>(), ["two"]);
+        assert!(blame.ops["two"].contains("formula_two_f32_flat"), "{blame:?}");
+    }
+}

@@ -1,0 +1,225 @@
+//! A file of `#[op]` functions: [`ops`] makes a kernel crate around a copy of it, compiles that, and leaves for each op
+//! what the attribute looks for.
+//!
+//! The attribute finds `OUT_DIR/pointwise_ops/NAME`: the expression of the op's kernels, with the files that it
+//! includes, and what the device compiler says against the op, if anything. So each op embeds its own kernels, wherever
+//! its module stands, and a program embeds those of the ops that it uses.
+
+mod blame;
+mod crate_of;
+mod sources;
+mod stamp;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    Artifacts, Error, Kernels, Toolchain,
+    artifacts::{self, Place},
+    kernels::{self, CUBINS_VARIABLE},
+    pack::Level,
+    ptxas, toolchain,
+};
+use blame::Blame;
+use sources::Sources;
+use stamp::Stamp;
+
+/// The environment variable by which both compilations know the hash of the sources.
+const SOURCE_VARIABLE: &str = "POINTWISE_SOURCE";
+
+/// Where the attribute looks, in `OUT_DIR`.
+const FOLDER: &str = "pointwise_ops";
+
+/// What the device compiler says against an op, in the op's folder.
+const ERROR: &str = "error.txt";
+
+/// How a file of ops is compiled for the GPU. See [`ops`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is compiled before `build`"]
+pub struct Ops {
+    path: PathBuf,
+    targets: Vec<u32>,
+    cubins: Vec<u32>,
+    target_dir: Option<PathBuf>,
+}
+
+/// The ops of the module in the file `path`, relative to the package whose build script runs:
+///
+/// ```no_run
+/// pointwise_build::ops("src/ops.rs").build();
+/// ```
+///
+/// The module's submodules in files, here those in `src/ops/`, belong to it. A package has one such module, and calls this
+/// once. The file is compiled twice: as a module of the package, and for the GPU, in edition 2024, as a module of a crate
+/// that has no `std` and no other dependency than `pointwise`, where `pointwise` is the device side of it. Code for the
+/// host alone stands behind `#[cfg(not(target_arch = "nvptx64"))]`.
+///
+/// The defaults are the targets sm_80 and sm_90.
+pub fn ops(path: impl Into<PathBuf>) -> Ops {
+    Ops { path: path.into(), targets: vec![80, 90], cubins: Vec::new(), target_dir: None }
+}
+
+impl Ops {
+    /// The compute capabilities to compile for, such as `[80, 90]`. The driver of a newer device compiles the newest
+    /// PTX that is old enough.
+    pub fn targets(mut self, targets: impl IntoIterator<Item = u32>) -> Self {
+        self.targets = targets.into_iter().collect();
+        self
+    }
+
+    /// The compute capabilities to embed machine code for, besides those in `POINTWISE_CUBINS`. Needs ptxas.
+    pub fn cubins(mut self, cubins: impl IntoIterator<Item = u32>) -> Self {
+        self.cubins = cubins.into_iter().collect();
+        self
+    }
+
+    /// Where cargo's target directories go; without it, in `OUT_DIR`.
+    pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.target_dir = Some(folder.into());
+        self
+    }
+
+    /// Compiles the ops, or finds them compiled, and tells cargo when to do so again.
+    ///
+    /// A mistake in the ops is no error of the build script: what the device compiler says becomes an error of the
+    /// package, at the op. Where there is no compiler for GPU code the ops are built for the CPU alone, and cargo shows a
+    /// warning. Any other error is written to the error output, and the process ends.
+    pub fn build(&self) {
+        if let Err(error) = self.try_build() {
+            eprintln!("error: {error}");
+            std::process::exit(1);
+        }
+    }
+
+    /// As [`build`](Ops::build), for scripts that treat errors in their own way.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written, settings that make no sense, a compiler named in `POINTWISE_DEVICE_RUSTC`
+    /// or an assembler that does not serve.
+    pub fn try_build(&self) -> Result<(), Error> {
+        let out_dir = kernels::out_dir()?;
+        let sources = Sources::read(&kernels::in_package(&self.path))?;
+        for path in sources.watched() {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
+        for variable in [toolchain::RUSTC_VARIABLE, CUBINS_VARIABLE] {
+            println!("cargo::rerun-if-env-changed={variable}");
+        }
+        if !self.cubins.is_empty() || env::var_os(CUBINS_VARIABLE).is_some_and(|list| !list.is_empty()) {
+            for variable in ptxas::VARIABLES {
+                println!("cargo::rerun-if-env-changed={variable}");
+            }
+        }
+        let source = sources.hash();
+        println!("cargo::rustc-env={SOURCE_VARIABLE}={source}");
+        let packs = Packs { folder: out_dir.join(FOLDER), sources: &sources };
+
+        if sources.ops().is_empty() {
+            // The host's compiler says what is wrong with a file that is none.
+            return packs.clear();
+        }
+        let toolchain = match toolchain::find() {
+            Ok(toolchain) => toolchain,
+            Err(error) if error.is_absence() => {
+                for file in error.what_may_change() {
+                    println!("cargo::rerun-if-changed={}", file.display());
+                }
+                let note = error.to_string();
+                println!("cargo::warning=built without GPU kernels: {}", note.replace('\n', " "));
+                return packs.write_none(&note);
+            }
+            Err(error) => return Err(error),
+        };
+        let settings = format!("{source} {toolchain} {:?} {:?} {:?}", self.targets, self.cubins, env::var_os(CUBINS_VARIABLE));
+        let stamp = Stamp::new(packs.folder.join("stamp"), settings);
+        if let Some(inputs) = stamp.unchanged() {
+            watch(&inputs);
+            return Ok(());
+        }
+        packs.clear()?;
+        match self.compile(&sources, &out_dir, &toolchain) {
+            Ok(artifacts) => {
+                eprint!("{}", artifacts.log);
+                packs.write(&artifacts)?;
+                // The copies are ours; what they are copies of is watched.
+                let inputs: Vec<_> = artifacts.inputs.into_iter().filter(|input| !input.starts_with(&out_dir)).collect();
+                watch(&inputs);
+                stamp.write(&inputs)
+            }
+            Err(error) => match Blame::of(&error, &sources) {
+                Some(blame) => packs.write_errors(&blame),
+                None => Err(error),
+            },
+        }
+    }
+
+    fn compile(&self, sources: &Sources, out_dir: &Path, toolchain: &Toolchain) -> Result<Artifacts, Error> {
+        let folder = out_dir.join("pointwise_ops_crate");
+        crate_of::write(&folder, sources)?;
+        let kernels = Kernels::new(folder)
+            .targets(self.targets.iter().copied())
+            .cubins(self.cubins.iter().copied())
+            .target_dir(self.target_dir.clone().unwrap_or_else(|| out_dir.join("pointwise-target")))
+            .generated(SOURCE_VARIABLE, &sources.hash());
+        kernels.compile_with(toolchain)
+    }
+}
+
+/// Tells cargo to build again when one of these files changes.
+fn watch(inputs: &[PathBuf]) {
+    for input in inputs {
+        println!("cargo::rerun-if-changed={}", input.display());
+    }
+}
+
+/// What the attribute looks for, op by op.
+struct Packs<'a> {
+    folder: PathBuf,
+    sources: &'a Sources,
+}
+
+impl Packs<'_> {
+    /// Removes what an earlier build left.
+    fn clear(&self) -> Result<(), Error> {
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("cannot remove", &self.folder)(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The kernels of each op.
+    fn write(&self, artifacts: &Artifacts) -> Result<(), Error> {
+        let mut entries: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for symbol in artifacts.symbols() {
+            entries.entry(self.op_of(symbol).unwrap_or(symbol)).or_default().insert(symbol);
+        }
+        for (op, symbols) in entries {
+            let place = Place::InOutDir(format!("{FOLDER}/{op}"));
+            artifacts.only(&symbols)?.write_at(&self.folder.join(op), Level::Quick, &place)?;
+        }
+        Ok(())
+    }
+
+    /// The op that an entry is of: `formula_OP_TYPE_CLASS`, or `formula_OP_backward_TYPE_CLASS`.
+    fn op_of<'s>(&self, symbol: &'s str) -> Option<&'s str> {
+        let (op, _class) = symbol.strip_prefix("formula_")?.rsplit_once('_')?;
+        let (op, _type) = op.rsplit_once('_')?;
+        let is_own = self.sources.ops().iter().any(|known| known.name == op);
+        Some(op.strip_suffix("_backward").filter(|_| !is_own).unwrap_or(op))
+    }
+
+    /// No kernels for any op.
+    fn write_none(&self, why: &str) -> Result<(), Error> {
+        self.clear()?;
+        self.sources.ops().iter().try_for_each(|op| artifacts::write_empty(&self.folder.join(&op.name), why))
+    }
+
+    /// No kernels, and what is wrong with some ops.
+    fn write_errors(&self, blame: &Blame) -> Result<(), Error> {
+        self.write_none("the device compiler refused the package's ops; see the errors of this build")?;
+        blame.ops.iter().try_for_each(|(op, why)| artifacts::write_file(&self.folder.join(op).join(ERROR), why.as_bytes()))
+    }
+}
