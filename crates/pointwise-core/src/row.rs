@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_part_of_a_row_counts_but_its_spaces() {
-        let params = &[crate::ParamInfo::number("p", 1.0)];
+        const PARAMS: &[crate::ParamInfo] = &[crate::ParamInfo::number("p", 1.0)];
         let constant = Properties { constant: true, ..RELU.properties };
         let others = [
             OpInfo { name: "other", ..RELU },
@@ -323,7 +323,7 @@ mod tests {
             OpInfo { operands: &["a"], ..RELU },
             OpInfo { operands: &["x", "x"], ..RELU },
             OpInfo { results: &["y", "y"], ..RELU },
-            OpInfo { params, ..RELU },
+            OpInfo { params: PARAMS, ..RELU },
             OpInfo { result: ResultType::Bool, ..RELU },
             OpInfo { int_to_float: !RELU.int_to_float, ..RELU },
             OpInfo { formula: "x", ..RELU },
