@@ -49,9 +49,25 @@ pub const fn lanes(element: usize, tensors: usize) -> usize {
     lanes
 }
 
+/// The hash of the sources that an op was compiled from, of the 16 digits by which the builder passes it to both
+/// compilations; 0 where there was no builder.
+#[must_use]
+pub const fn source(digits: Option<&str>) -> u64 {
+    let Some(digits) = digits else { return 0 };
+    match u64::from_str_radix(digits, 16) {
+        Ok(hash) => hash,
+        Err(_) => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hash_is_passed_as_digits() {
+        assert_eq!([None, Some("00000000000000ff"), Some("x"), Some("")].map(source), [0, 255, 0, 0]);
+    }
 
     #[test]
     fn many_operands_have_shorter_vectors() {

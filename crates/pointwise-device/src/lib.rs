@@ -27,9 +27,21 @@ pub use pointwise_core::*;
 #[doc(hidden)]
 pub mod __private {
     pub use pointwise_core as core;
+    pub use pointwise_core::formula::source;
 
     #[cfg(target_arch = "nvptx64")]
     pub use crate::formula;
+
+    /// Where this crate lies: `pointwise_build::ops` makes crates that depend on it.
+    pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
+}
+
+pub use pointwise_macros::op;
+
+/// What a module of ops imports: the same names as `pointwise::prelude`, as far as a formula can use them.
+pub mod prelude {
+    pub use pointwise_core::{Bits, Num, RandomWord, Real, Value};
+    pub use pointwise_macros::op;
 }
 
 #[cfg(target_arch = "nvptx64")]

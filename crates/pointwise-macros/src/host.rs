@@ -143,7 +143,7 @@ impl Call {
 
     /// The declarations of operands.
     fn tensors(names: &[Ident]) -> TokenStream {
-        quote!(#(#names: impl ::core::convert::Into<::pointwise::Operand<'_>>,)*)
+        quote!(#(#names: impl ::core::convert::Into<::pointwise::Operand<'a>>,)*)
     }
 
     /// The declarations of parameters, and of the place to draw from.
@@ -188,8 +188,8 @@ fn function(op: &Op, form: &Form) -> TokenStream {
         /// Operands that do not go together, an element type or a number that the op does not take, a missing kernel, out
         /// of memory.
         #[allow(dead_code, clippy::too_many_arguments)]
-        #vis fn #name(#tensors #numbers) -> ::pointwise::Result<#output> {
-            let [#(#results),*] = ::pointwise::__private::results::<#count>(#kernel.run(#operands)?);
+        #vis fn #name<'a>(#tensors #numbers) -> ::pointwise::Result<#output> {
+            let [#(#results),*] = ::pointwise::__private::results::<#count>(&#kernel, #operands)?;
             ::core::result::Result::Ok(#value)
         }
     }
@@ -214,7 +214,7 @@ fn functions(op: &Op, form: &Form, has_inplace: bool) -> Vec<TokenStream> {
             /// of the call.
             #[allow(dead_code, clippy::too_many_arguments)]
             #vis fn #name(
-                #tensors #(#targets: impl ::core::convert::Into<::pointwise::TensorViewMut<'_>>,)* #numbers
+                #tensors #(#targets: impl ::core::convert::Into<::pointwise::TensorViewMut<'b>>,)* #numbers
             ) -> ::pointwise::Result<()> {
                 #kernel.run_into(#operands, &mut [#(::core::convert::Into::into(#targets)),*])
             }
@@ -224,14 +224,15 @@ fn functions(op: &Op, form: &Form, has_inplace: bool) -> Vec<TokenStream> {
         let name = format_ident!("{}_inplace", op.name);
         let doc = format!("[`{}()`], written back to its first operand.", op.name);
         let (tensors, operands) = (Call::tensors(others), Call::operands(others));
+        let lifetime = (!others.is_empty()).then(|| quote!('a));
         functions.push(quote! {
             #[doc = #doc]
             ///
             /// # Errors
             /// Those of the op; operands that do not broadcast to the first one's shape.
             #[allow(dead_code, clippy::too_many_arguments)]
-            #vis fn #name(
-                #first: impl ::core::convert::Into<::pointwise::TensorViewMut<'_>>, #tensors #numbers
+            #vis fn #name<'b, #lifetime>(
+                #first: impl ::core::convert::Into<::pointwise::TensorViewMut<'b>>, #tensors #numbers
             ) -> ::pointwise::Result<()> {
                 #kernel.run_inplace(::core::convert::Into::into(#first), #operands)
             }

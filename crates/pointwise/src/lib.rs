@@ -40,6 +40,7 @@ mod host_table;
 pub mod interop;
 mod kernel;
 mod number;
+pub mod prelude;
 pub mod rope;
 mod shape;
 mod storage;
@@ -64,6 +65,7 @@ pub use host_gradients::{__no_result, Step};
 pub use host_table::__fill_params;
 #[doc(hidden)]
 pub use kernel::Made as __Made;
+pub use kernel::declared_ops;
 pub use kernel::result_type;
 pub use kernel::{BinaryKernel, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};
@@ -77,6 +79,7 @@ pub use pointwise_core as __core;
 pub use pointwise_core::{
     Accuracy, DType, F8E4M3, F8E5M2, NoDType, OpInfo, ParamInfo, Philox, Properties, Scalar, SignChange, bf16, f16,
 };
+pub use pointwise_macros::op;
 pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
 pub use stream::Stream;
 pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};
@@ -85,8 +88,10 @@ pub use tuner::{CACHE_VARIABLE, Choice, Tuner};
 /// What the macros of this crate expand to. No part of the API.
 #[doc(hidden)]
 pub mod __private {
+    pub use inventory;
     pub use pointwise_core as core;
+    pub use pointwise_core::formula::source;
 
-    pub use crate::embed::Kernels;
-    pub use crate::kernel::{Kernel, OpDef, OracleFn, Typed};
+    pub use crate::embed::{Kernels, Target};
+    pub use crate::kernel::{Declared, OracleFn, Typed, oracle, results};
 }

@@ -32,9 +32,12 @@ impl Blame {
                     let entry = violation.entry.as_deref().unwrap_or_default();
                     let of = |name: &str| {
                         let rest = entry.strip_prefix("formula_").and_then(|rest| rest.strip_prefix(name));
-                        rest.is_some_and(|rest| rest.strip_prefix("_backward").unwrap_or(rest).matches('_').count() == 2)
+                        rest.is_some_and(|rest| {
+                            rest.strip_prefix("_backward").unwrap_or(rest).matches('_').count() == 2
+                        })
                     };
-                    let op = sources.ops().iter().map(|op| &*op.name).find(|name| of(name)).or_else(|| first(sources))?;
+                    let op =
+                        sources.ops().iter().map(|op| &*op.name).find(|name| of(name)).or_else(|| first(sources))?;
                     by_op.entry(op).or_default().push(violation.clone());
                 }
                 for (op, violations) in by_op {
@@ -90,14 +93,17 @@ fn messages(log: &str) -> Vec<String> {
 /// The op at the first place in the package's files that a message names.
 fn named<'a>(message: &str, sources: &'a Sources) -> Option<&'a str> {
     for line in message.lines() {
-        let Some(place) = ["--> ", "::: "].iter().find_map(|arrow| line.trim_start().strip_prefix(arrow)) else { continue };
+        let Some(place) = ["--> ", "::: "].iter().find_map(|arrow| line.trim_start().strip_prefix(arrow)) else {
+            continue;
+        };
         let mut parts = place.rsplitn(3, ':');
         let (_column, number, file) = (parts.next(), parts.next(), parts.next());
         let (Some(file), Some(number)) = (file, number.and_then(|number| number.trim().parse::<usize>().ok())) else {
             continue;
         };
         let here = sources.ops().iter().find(|op| {
-            Path::new(file).ends_with(Path::new("src").join(&sources.files[op.file].place)) && op.lines.contains(&number)
+            Path::new(file).ends_with(Path::new("src").join(&sources.files[op.file].place))
+                && op.lines.contains(&number)
         });
         if let Some(op) = here {
             return Some(&op.name);
@@ -151,7 +157,8 @@ mod tests {
         let log = "warning: x\n --> src/ops.rs:2:1\n\nerror[E0433]: no `std`\n --> src/ops.rs:8:5\n  |\n8 |     std::f()\n\n\
                    error: could not compile `k` (lib) due to 1 previous error\n";
         let blame = Blame::of(&compile(log), &sources).unwrap();
-        let text = format!("not for the GPU:\nerror[E0433]: no `std`\n --> {}:8:5\n  |\n8 |     std::f()", path.display());
+        let text =
+            format!("not for the GPU:\nerror[E0433]: no `std`\n --> {}:8:5\n  |\n8 |     std::f()", path.display());
         assert_eq!(blame.ops.into_iter().collect::<Vec<_>>(), [("two".to_owned(), text)]);
     }
 
@@ -167,7 +174,8 @@ mod tests {
     #[test]
     fn a_rule_that_a_kernel_breaks_is_shown_at_its_op() {
         let (sources, _) = sources();
-        let violation = |entry: &str| Violation { rule: Rule::Trap, entry: Some(entry.into()), line: 1, text: "x".into() };
+        let violation =
+            |entry: &str| Violation { rule: Rule::Trap, entry: Some(entry.into()), line: 1, text: "x".into() };
         let violations = vec![violation("formula_two_f32_flat"), violation("formula_two_backward_f32_rows")];
         let blame = Blame::of(&Error::Lint { sm: Sm(80), violations }, &sources).unwrap();
         assert_eq!(blame.ops.keys().collect::<Vec<_>>(), ["two"]);

@@ -133,7 +133,8 @@ impl Ops {
             }
             Err(error) => return Err(error),
         };
-        let settings = format!("{source} {toolchain} {:?} {:?} {:?}", self.targets, self.cubins, env::var_os(CUBINS_VARIABLE));
+        let settings =
+            format!("{source} {toolchain} {:?} {:?} {:?}", self.targets, self.cubins, env::var_os(CUBINS_VARIABLE));
         let stamp = Stamp::new(packs.folder.join("stamp"), settings);
         if let Some(inputs) = stamp.unchanged() {
             watch(&inputs);
@@ -145,7 +146,8 @@ impl Ops {
                 eprint!("{}", artifacts.log);
                 packs.write(&artifacts)?;
                 // The copies are ours; what they are copies of is watched.
-                let inputs: Vec<_> = artifacts.inputs.into_iter().filter(|input| !input.starts_with(&out_dir)).collect();
+                let inputs: Vec<_> =
+                    artifacts.inputs.into_iter().filter(|input| !input.starts_with(&out_dir)).collect();
                 watch(&inputs);
                 stamp.write(&inputs)
             }
@@ -185,7 +187,9 @@ impl Packs<'_> {
     /// Removes what an earlier build left.
     fn clear(&self) -> Result<(), Error> {
         match fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("cannot remove", &self.folder)(error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("cannot remove", &self.folder)(error))
+            }
             _ => Ok(()),
         }
     }
@@ -220,6 +224,9 @@ impl Packs<'_> {
     /// No kernels, and what is wrong with some ops.
     fn write_errors(&self, blame: &Blame) -> Result<(), Error> {
         self.write_none("the device compiler refused the package's ops; see the errors of this build")?;
-        blame.ops.iter().try_for_each(|(op, why)| artifacts::write_file(&self.folder.join(op).join(ERROR), why.as_bytes()))
+        blame
+            .ops
+            .iter()
+            .try_for_each(|(op, why)| artifacts::write_file(&self.folder.join(op).join(ERROR), why.as_bytes()))
     }
 }

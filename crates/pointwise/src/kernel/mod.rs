@@ -34,7 +34,7 @@ pub(crate) use convert::ConvertDef;
 pub use convert::ConvertKernel;
 pub(crate) use convert::bits_of;
 pub use entry::Entry;
-pub use formula::{Kernel, OpDef, OracleFn, Typed};
+pub use formula::{Declared, Kernel, OpDef, OracleFn, Typed, declared_ops, oracle, results};
 pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
 pub use gradients::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use lookup::Lookup;

@@ -2,8 +2,10 @@
 
 mod call;
 mod def;
+mod expansion;
 mod launch;
 mod words;
 
 pub use call::Kernel;
 pub use def::{OpDef, OracleFn, Typed};
+pub use expansion::{Declared, declared_ops, oracle, results};

@@ -1,0 +1,61 @@
+//! What the attribute `#[op]` expands to calls of, and the list of the ops that it made.
+
+use pointwise_core::RandomWord;
+use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
+
+use super::{Kernel, OpDef};
+use crate::error::Result;
+use crate::kernel::{Operand, check};
+use crate::tensor::Tensor;
+
+/// The formula of `O` in f64, as [`OracleFn`](super::OracleFn).
+pub fn oracle<O, const N: usize, const R: usize>(
+    operands: &[f64; MAX_INPUTS],
+    words: &ParamWords,
+    bits: u32,
+) -> [f64; MAX_OUTPUTS]
+where
+    O: OpData + Formula<f64, N, R>,
+{
+    let values: [f64; N] = std::array::from_fn(|k| operands[k]);
+    let truths = values.map(|value| value != 0.0);
+    let (of_type, of_bool) = O::from_words(words).apply(values, truths, RandomWord::from(bits));
+    let is_bool = |k: usize| O::INFO.bool_results >> k & 1 == 1;
+    let result = |k: usize| if is_bool(k) { f64::from(u8::from(of_bool[k])) } else { of_type[k] };
+    std::array::from_fn(|k| if k < R { result(k) } else { 0.0 })
+}
+
+/// The results of an op that has `R`.
+///
+/// # Errors
+/// Those of [`Kernel::run`].
+pub fn results<const R: usize>(kernel: &Kernel, operands: &[Operand<'_>]) -> Result<[Tensor; R]> {
+    let info = &kernel.def().info;
+    let results = kernel.run(operands)?;
+    <[Tensor; R]>::try_from(results).map_err(|results| check::wrong_count(info, "results", info.results, results.len()))
+}
+
+/// An op that `#[op]` made, in the list of all that are linked into the program.
+#[derive(Debug)]
+pub struct Declared {
+    def: &'static OpDef,
+    package: &'static str,
+}
+
+impl Declared {
+    /// An op of a package.
+    pub const fn new(def: &'static OpDef, package: &'static str) -> Declared {
+        Declared { def, package }
+    }
+}
+
+inventory::collect!(Declared);
+
+/// The ops that `#[op]` made in a package which is linked into the program, sorted by name: those of the package at hand
+/// are `declared_ops(env!("CARGO_PKG_NAME"))`.
+pub fn declared_ops(package: &str) -> Vec<&'static OpDef> {
+    let of_package = inventory::iter::<Declared>.into_iter().filter(|declared| declared.package == package);
+    let mut ops: Vec<&'static OpDef> = of_package.map(|declared| declared.def).collect();
+    ops.sort_by_key(|def| def.info.name);
+    ops
+}
