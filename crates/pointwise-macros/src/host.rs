@@ -213,7 +213,7 @@ fn functions(op: &Op, form: &Form, has_inplace: bool) -> Vec<TokenStream> {
             /// Those of the op; a result of another shape, element type or device, or that shares memory with another tensor
             /// of the call.
             #[allow(dead_code, clippy::too_many_arguments)]
-            #vis fn #name(
+            #vis fn #name<'a, 'b>(
                 #tensors #(#targets: impl ::core::convert::Into<::pointwise::TensorViewMut<'b>>,)* #numbers
             ) -> ::pointwise::Result<()> {
                 #kernel.run_into(#operands, &mut [#(::core::convert::Into::into(#targets)),*])
