@@ -1,0 +1,8 @@
+//! The ops against their own formulas in f64, on the CPU and on a GPU or in the emulator.
+
+use fused_block as _;
+
+#[test]
+fn ops_keep_their_bounds() {
+    check::check_all("fused-block").unwrap();
+}

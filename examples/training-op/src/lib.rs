@@ -1,0 +1,4 @@
+//! An op of five operands and its gradient.
+#![forbid(unsafe_code)]
+
+pub mod ops;
