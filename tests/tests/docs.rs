@@ -185,8 +185,9 @@ fn ops_md_is_current() {
 fn fusing_md_shows_the_example() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let files = ["kernels/src/lib.rs", "src/lib.rs", "src/main.rs"]
-        .map(|file| plain(&std::fs::read_to_string(root.join("examples/fused-op").join(file)).unwrap()));
+    let files =
+        ["fused-block/src/ops.rs", "fused-block/src/lib.rs", "fused-block/src/main.rs", "training-op/src/ops.rs"]
+            .map(|file| plain(&std::fs::read_to_string(root.join("examples").join(file)).unwrap()));
     let page = std::fs::read_to_string(root.join("docs/fusing.md")).unwrap();
     let blocks: Vec<&str> = page.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 3, "{blocks:?}");

@@ -19,7 +19,7 @@ graphs      every op captured in a CUDA graph and replayed, threads and streams 
 stress      threads, captures, graphs and drops at once, on every GPU: ./stress [--seconds N] [--threads N] [--seed N]
 emulator_bits  the GPU's bits beside the emulator's, over all codes and 2^20 f32 values: ./emulator_bits [FILTER]
 fused       a user's own ops on the GPU: ./fused
-fused-op    a user's fused op beside the same ops one by one and a copy: ./fused-op [ELEMENTS]
+fused-block a user's fused op beside the same ops one by one and a copy: ./fused-block [ELEMENTS]
 rope        the rotary embedding on the GPU: ./rope [FILTER] [--ignored]
 golden      PyTorch's results against the CPU and the GPU: [POINTWISE_GOLDEN=DIR] ./golden [FILTER]
 accuracy    every float op against f64, f32 over all 2^32 inputs: ./accuracy [--op RE] [--pairs 2^26] [--json FILE]
@@ -43,7 +43,7 @@ const WORKLOADS: &str = "crates/pointwise-cli/src/bench/workloads.csv";
 
 pub(crate) fn run() -> Result<()> {
     // The example is a workspace of its own; in the same folder for what is built it shares the compiled kernels.
-    let example = ["--manifest-path", "examples/Cargo.toml", "-p", "fused-op", "--target-dir"];
+    let example = ["--manifest-path", "examples/Cargo.toml", "-p", "fused-block", "--target-dir"];
     let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let target_dir = target_dir.to_string_lossy();
     let tests = ["matrix", "special", "rope", "graphs", "golden"].map(|name| ["--test", name]).concat();

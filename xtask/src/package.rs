@@ -12,8 +12,9 @@ use crate::shell::{cargo, root, run as run_command};
 use crate::{build_ptx, family, licences};
 
 /// What is published, each after those it depends on.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "pointwise-core",
+    "pointwise-macros",
     "pointwise-device",
     "pointwise-ptx",
     "pointwise-build",

@@ -1,1 +1,258 @@
+//! The expansion, as text without spaces. That it compiles and computes what the formula says, the examples test.
 
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::expand;
+use crate::pack::Pack;
+
+/// The expansion, without spaces.
+fn expansion(words: TokenStream, function: TokenStream) -> String {
+    let items = expand(words, function, |_| Pack::empty("no kernels")).unwrap();
+    syn::parse2::<syn::File>(items.clone()).unwrap();
+    plain(items)
+}
+
+fn plain(tokens: TokenStream) -> String {
+    tokens.to_string().split_whitespace().collect()
+}
+
+#[track_caller]
+fn assert_has(text: &str, tokens: TokenStream) {
+    let part = plain(tokens);
+    assert!(text.contains(&part), "not there: {part}");
+}
+
+fn snake() -> TokenStream {
+    quote! {
+        /// Snake.
+        #[inline]
+        pub fn snake<T: Real>(x: T, #[param(default = 1.0)] a: T) -> T { let s = (a * x).sin(); x + s * s / a }
+    }
+}
+
+#[test]
+fn the_formula_stays() {
+    let text = expansion(quote!(f32, bf16, ulp = 8), snake());
+    assert_has(
+        &text,
+        quote!(
+            pub struct Snake<T = f64> {
+                pub a: T,
+            }
+        ),
+    );
+    assert_has(
+        &text,
+        quote! {
+            #[inline(always)]
+            #[inline]
+            pub fn formula<T: Real>(x: T, a: T) -> T { let s = (a * x).sin(); x + s * s / a }
+        },
+    );
+    assert!(text.contains("Snake{a:(1.0)asf64,}"));
+    assert_has(
+        &text,
+        quote! {
+            let y0 = Snake::formula::<T>(values[0usize], self.a);
+            ([y0], [false])
+        },
+    );
+}
+
+#[test]
+fn data_say_what_the_signature_says() {
+    let text = expansion(
+        quote!(f32, f16, exact, grad = none, results(y, kept)),
+        quote! {
+            /// Two lines
+            /// of text.
+            fn both<T: Real>(
+                mask: bool, x: T, bits: RandomWord, #[param(default = 0.5, probability)] p: T, #[param(default = -3)] n: i64,
+                #[param(default = true)] flag: bool, #[param] limit: Option<T>,
+            ) -> (T, bool) { (x, mask) }
+        },
+    );
+    assert_has(
+        &text,
+        quote! {
+            name: "both",
+            operands: &["mask", "x"],
+            bool_operands: 1u16,
+            bool_results: 2u16,
+            is_random: true,
+            results: &["y", "kept"],
+        },
+    );
+    assert!(text.contains("name:\"p\",default:(0.5)asf64,kind:::pointwise::__private::core::ParamKind::Probability"));
+    assert!(text.contains("name:\"n\",default:(-3)asf64,kind:::pointwise::__private::core::ParamKind::Whole"));
+    assert!(text.contains("name:\"flag\",default:(true)asu8asf64,kind:::pointwise::__private::core::ParamKind::Flag"));
+    assert!(text.contains("name:\"limit\",default:0.0,kind:::pointwise::__private::core::ParamKind::Open"));
+    assert!(text.contains("Accuracy::Exact") && text.contains("doc:\"Twolines\\noftext.\""));
+    // The words of parameters, an open one last, in two.
+    assert_has(&text, quote!(n: words[1usize] as i64));
+    assert_has(&text, quote!(flag: words[2usize] != 0));
+    assert!(text.contains("ifwords[3usize]!=0{") && text.contains("Word::from_word(words[4usize])"));
+    assert_has(
+        &text,
+        quote!(Both::formula::<T>(truths[0usize], values[1usize], bits, self.p, self.n, self.flag, self.limit)),
+    );
+    assert_has(&text, quote!(([y0, <T as ::pointwise::__private::core::Value>::ZERO], [false, y1])));
+}
+
+#[test]
+fn an_entry_for_each_type_and_class() {
+    let text = expansion(quote!(f32, f8e4m3, ulp = 8), snake());
+    for op in ["snake", "snake_backward"] {
+        for (element, inherits) in [("f32", "plain"), ("f8e4m3", "fp8")] {
+            for class in ["flat", "rows", "strided"] {
+                let symbol = format!("formula_{op}_{element}_{class}");
+                let comment = format!("// row of {symbol}: {{word}}");
+                assert_has(&text, quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]));
+                assert!(text.contains(&format!("global_asm!({comment:?},").replace(' ', "")));
+                assert_has(&text, quote!(#[unsafe(export_name = #symbol)]));
+            }
+        }
+    }
+    assert_eq!(text.matches("extern\"gpu-kernel\"").count(), 12);
+    let random = expansion(
+        quote!(f32, exact),
+        quote!(
+            fn noise<T: Real>(x: T, mask: bool, bits: RandomWord) -> (T, bool) {
+                (x, mask)
+            }
+        ),
+    );
+    // Results, operands, elements, mode, numbers, steps, what is drawn.
+    let parameters = "fn__formula_noise_f32_rows(y0:*mut::pointwise::__private::core::element::ty::f32,\
+         y1:*mut::pointwise::__private::core::element::Bool,x0:*const::pointwise::__private::core::element::ty::f32,\
+         x1:*const::pointwise::__private::core::element::Bool,items:u32,mode:u64,w0:u64,w1:u64,\
+         steps:::pointwise::__private::core::launch::Steps<4usize,{::pointwise::__private::core::launch::ROW_SPLITS}>,\
+         draw:::pointwise::__private::core::Draw,)";
+    assert!(random.contains(parameters), "{random}");
+}
+
+#[test]
+fn the_gradient_is_derived_or_written_or_none() {
+    let derived = expansion(quote!(f32, ulp = 8), snake());
+    assert!(
+        derived.contains("Accuracy::Cancels(16f32)") && derived.contains("operands:&[\"grad\",\"x\"]"),
+        "{derived}"
+    );
+    assert!(derived.contains("results:&[\"grad_x\"]"));
+    assert_has(
+        &derived,
+        quote! {
+            let y0 = Snake::formula(
+                ::pointwise::__private::core::dual::Dual::<T, 1usize>::variable(values[1usize], 0usize, values[0usize]),
+                ::pointwise::__private::core::dual::Dual::<T, 1usize>::constant(self.a)
+            );
+            ([y0.gradient(0usize)], [false])
+        },
+    );
+    assert!(derived.contains("pubfnsnake_backward<'a>(grad:"), "{derived}");
+
+    // Of several results each has its derivatives, and a bool has none.
+    let several = expansion(
+        quote!(f32, exact, grad_ulp = 6),
+        quote!(
+            fn both<T: Real>(x: T, keep: bool, y: T) -> (T, bool, T) {
+                (x, keep, y)
+            }
+        ),
+    );
+    assert!(
+        several.contains("operands:&[\"grad_y0\",\"grad_y2\",\"x\",\"keep\",\"y\"],bool_operands:8u16"),
+        "{several}"
+    );
+    assert!(several.contains("Accuracy::Cancels(6f32)"));
+    let sum = |k: usize| quote!(values[0usize] * y0.gradient(#k) + values[1usize] * y2.gradient(#k));
+    let (of_x, of_y) = (sum(0), sum(1));
+    assert_has(&several, quote!(([#of_x, #of_y], [false, false])));
+
+    let written = expansion(quote!(f32, exact, grad = self::slope), snake());
+    assert_has(&written, quote!(let y0 = self::slope(values[0usize], values[1usize], self.a);));
+    for words in [quote!(f32, exact, grad = none), quote!(f32, exact)] {
+        let is_none = words.to_string().contains("none");
+        let text = expansion(words, snake());
+        assert_eq!(text.contains("SnakeBackward"), !is_none);
+    }
+    // Integers have none.
+    let integers = expansion(
+        quote!(f32, i32, exact),
+        quote!(
+            fn twice<T: Num>(x: T) -> T {
+                x + x
+            }
+        ),
+    );
+    assert!(!integers.contains("Backward"));
+}
+
+#[test]
+fn functions_of_the_host() {
+    let text = expansion(
+        quote!(f32, exact),
+        quote!(
+            pub(crate) fn first<T: Real>(a: T, b: T) -> T {
+                a
+            }
+        ),
+    );
+    for function in ["first<'a>(a:", "first_into<'a,'b>(a:", "first_inplace<'b,'a>(a:", "first_backward<'a>(grad:"] {
+        assert!(text.contains(&format!("pub(crate)fn{function}")), "{function}: {text}");
+    }
+    // A comparison cannot be written to its operand, nor can the first of several results.
+    let text = expansion(
+        quote!(f32, exact),
+        quote!(
+            fn is_one<T: Real>(x: T) -> bool {
+                x == T::ONE
+            }
+        ),
+    );
+    assert!(text.contains("fnis_one_into") && !text.contains("inplace") && !text.contains("backward"));
+    let text = expansion(
+        quote!(f32, exact),
+        quote!(
+            fn two<T: Real>(x: T) -> (T, T) {
+                (x, x)
+            }
+        ),
+    );
+    assert!(!text.contains("inplace") && text.contains("Result<(::pointwise::Tensor,::pointwise::Tensor)>"));
+    // A number alone needs no gradient, and one operand no lifetime for others.
+    assert!(
+        expansion(
+            quote!(f32, exact),
+            quote!(
+                fn one<T: Real>(x: T) -> T {
+                    x
+                }
+            )
+        )
+        .contains("fnone_inplace<'b,>(x:")
+    );
+}
+
+#[test]
+fn integers_and_bits() {
+    let text = expansion(
+        quote!(ints, bool),
+        quote!(
+            fn flip<T: Bits>(x: T) -> T {
+                !x
+            }
+        ),
+    );
+    assert!(text.contains("DType::I8") && text.contains("DType::Bool") && text.contains("Accuracy::Exact"));
+    // f64 has no bits.
+    assert!(!text.contains("oracle::<") && text.contains("Option::None"));
+}
+
+#[test]
+fn what_the_device_compiler_says_is_an_error_at_the_op() {
+    let pack = Pack { error: Some("not for the GPU".to_owned()), ..Pack::empty("none") };
+    let text = plain(expand(quote!(f32, exact), snake(), |name| (name == "snake").then_some(pack).unwrap()).unwrap());
+    assert!(text.contains("#[cfg(not(target_arch=\"nvptx64\"))]::core::compile_error!{\"notfortheGPU\"};"), "{text}");
+}

@@ -209,3 +209,28 @@ fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
     };
     bytes.chunks_exact(dtype.size()).map(|bytes| value(word(bytes))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_close_is_told() {
+        let close = |accuracy, dtype, got: f64| is_close(accuracy, dtype, got, 1.0, &[1.0]);
+        let step = f64::from(f32::EPSILON);
+        assert!(
+            close(Accuracy::Exact, DType::F32, 1.0 + step / 2.0) && !close(Accuracy::Exact, DType::F32, 1.0 + step)
+        );
+        assert!(close(Accuracy::Ulp(2.0), DType::F32, 1.0 + 2.0 * step));
+        assert!(
+            !close(Accuracy::Ulp(2.0), DType::F32, 1.0 + 3.0 * step) && !close(Accuracy::Ulp(2.0), DType::BF16, 1.1)
+        );
+        assert!(!close(Accuracy::Ulp(2.0), DType::F32, f64::NAN) && !close(Accuracy::Exact, DType::I32, 2.0));
+        assert!(!is_close(Accuracy::Cancels(2.0), DType::F32, 1.0 + 50.0 * step, 1.0, &[1.0, 2.0]));
+    }
+
+    #[test]
+    fn a_package_without_ops_is_an_error() {
+        assert!(check_all("no such package").unwrap_err().contains("no ops"));
+    }
+}

@@ -21,7 +21,7 @@ fn main() -> pointwise::Result<()> {
         let grad = pointwise::ops::sub(&y, &target, 1.0)?;
         let (_, of_bias, of_slope, _, _) = ops::learned_unit_backward(&grad, &x, bias, slope, 1.0, 0.0)?;
         if step % 100 == 0 {
-            let loss = mean(&pointwise::ops::square(&grad)?)?;
+            let loss = mean(&pointwise::ops::mul(&grad, &grad)?)?;
             println!("{device}, step {step}: loss {loss:.2e}, bias {bias:.3}, slope {slope:.3}");
         }
         bias -= 0.2 * mean(&of_bias)?;

@@ -1,0 +1,135 @@
+//! What `ops` does in a build script: this program runs itself as one.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+const PACKAGE: &str = "POINTWISE_TEST_OPS";
+
+/// Not a test of its own: the build script that the others run.
+#[test]
+fn build_script() {
+    if std::env::var_os(PACKAGE).is_some() {
+        // In these directories `core` is compiled already, for the family's kernels or for other tests.
+        pointwise_build::ops("src/ops.rs")
+            .targets([80])
+            .target_dir(Path::new(env!("CARGO_TARGET_TMPDIR")).join("../ptx"))
+            .build();
+    }
+}
+
+const OPS: &str = "use pointwise::prelude::*;\n\n#[op(f32, exact, grad = none)]\npub fn twice<T: Real>(x: T) -> T {\n    \
+                   inner::sum(x, x)\n}\n\nmod inner;\n";
+const INNER: &str = "use pointwise::prelude::*;\n\npub fn sum<T: Real>(a: T, b: T) -> T {\n    a + b\n}\n\n#[op(f32, exact, \
+                     grad = none)]\npub fn thrice<T: Real>(x: T) -> T {\n    sum(sum(x, x), x)\n}\n";
+
+struct Package(PathBuf);
+
+impl Package {
+    fn new(name: &str) -> Package {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ops-{name}"));
+        let _ = fs::remove_dir_all(&folder);
+        for part in ["src/ops", "out"] {
+            fs::create_dir_all(folder.join(part)).unwrap();
+        }
+        let package = Package(folder);
+        package.write("src/ops.rs", OPS);
+        package.write("src/ops/inner.rs", INNER);
+        package
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.0.join(file), text).unwrap();
+    }
+
+    /// What the script told cargo; it succeeds, whatever is in the ops.
+    fn build(&self, rustc: Option<&str>) -> String {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "build_script", "--nocapture"])
+            .env(PACKAGE, "1")
+            .env("OUT_DIR", self.0.join("out"))
+            .env("CARGO_MANIFEST_DIR", &self.0)
+            .env_remove("POINTWISE_DEVICE_RUSTC");
+        let output = command.envs(rustc.map(|rustc| ("POINTWISE_DEVICE_RUSTC", rustc))).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn pack(&self, op: &str, file: &str) -> Option<String> {
+        fs::read_to_string(self.0.join("out/pointwise_ops").join(op).join(file)).ok()
+    }
+}
+
+/// The hash that both compilations are told.
+fn source(told: &str) -> &str {
+    let line = told.lines().find_map(|line| line.strip_prefix("cargo::rustc-env=POINTWISE_SOURCE="));
+    line.expect("the hash of the sources")
+}
+
+#[test]
+fn without_a_compiler_the_ops_have_no_kernels() {
+    let package = Package::new("none");
+    let told = package.build(Some("none"));
+    assert!(told.contains("cargo::warning=built without GPU kernels: POINTWISE_DEVICE_RUSTC=none"), "{told}");
+    for file in ["src/ops.rs", "src/ops", "src/ops/inner.rs"] {
+        let line = format!("cargo::rerun-if-changed={}\n", package.0.join(file).display());
+        assert!(told.contains(&line), "{line} is not in {told}");
+    }
+    for op in ["twice", "thrice"] {
+        assert!(package.pack(op, "pointwise_kernels.rs").unwrap().starts_with("Kernels::empty("), "{op}");
+    }
+    // A comment changes nothing, a token does.
+    package.write("src/ops.rs", &format!("// A comment.\n{OPS}"));
+    let commented = package.build(Some("none"));
+    package.write("src/ops.rs", &OPS.replace("(x, x)", "(x, -x)"));
+    let other = package.build(Some("none"));
+    assert_eq!(source(&told), source(&commented));
+    assert_ne!(source(&told), source(&other));
+}
+
+/// A file that does not parse is left to the compiler of the package.
+#[test]
+fn what_is_no_rust_has_no_kernels() {
+    let package = Package::new("broken");
+    package.build(Some("none"));
+    package.write("src/ops.rs", "fn (");
+    package.write("src/ops/inner.rs", "");
+    package.build(Some("none"));
+    assert_eq!(package.pack("twice", "pointwise_kernels.rs"), None);
+}
+
+/// Needs a compiler for GPU code, as the other tests of this crate that compile.
+#[test]
+fn kernels_are_compiled_once_and_mistakes_are_said_at_the_op() {
+    let package = Package::new("compiled");
+    package.build(None);
+    for op in ["twice", "thrice"] {
+        let expression = package.pack(op, "pointwise_kernels.rs").unwrap();
+        let file = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/pointwise_ops/{op}/sm_80.ptx.zst\"))");
+        assert!(expression.contains(&file), "{expression}");
+        let symbols = package.pack(op, "pointwise_kernels.txt").unwrap();
+        let names: Vec<&str> = symbols.lines().filter_map(|line| line.split(' ').next()).collect();
+        assert_eq!(names, ["flat", "rows", "strided"].map(|class| format!("formula_{op}_f32_{class}")));
+        assert_eq!(package.pack(op, "error.txt"), None);
+    }
+    // Nothing has changed, and nothing is compiled: what is there stays as it is.
+    package.write("out/pointwise_ops/twice/pointwise_kernels.rs", "as it was");
+    let told = package.build(None);
+    assert_eq!(package.pack("twice", "pointwise_kernels.rs").unwrap(), "as it was");
+    assert!(told.contains("pointwise-device/src/formula.rs"), "{told}");
+
+    package.write("src/ops/inner.rs", &INNER.replace("sum(sum(x, x), x)", "let _ = std::env::args();\n    x"));
+    package.build(None);
+    let error = package.pack("thrice", "error.txt").expect("a kernel has no std");
+    assert!(error.contains("std") && error.contains("ops/inner.rs:9:"), "{error}");
+    assert_eq!(package.pack("twice", "error.txt"), None);
+    assert!(package.pack("twice", "pointwise_kernels.rs").unwrap().starts_with("Kernels::empty("));
+
+    package.write("src/ops/inner.rs", INNER);
+    package.build(None);
+    assert_eq!(package.pack("thrice", "error.txt"), None);
+}

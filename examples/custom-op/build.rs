@@ -1,3 +1,0 @@
-fn main() {
-    pointwise_build::Kernels::new("kernels").build();
-}
