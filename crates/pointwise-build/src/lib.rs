@@ -1,6 +1,12 @@
-//! Compiles a crate of GPU kernels written in Rust to PTX, checks the result and embeds it in a host crate.
+//! Compiles GPU kernels written in Rust to PTX, checks the result and embeds it in a host crate.
 //!
-//! The `main` of a build script, where the kernel crate is in the folder `kernels` beside it:
+//! The `main` of a build script, where a module of the package has ops ([`ops`]):
+//!
+//! ```no_run
+//! pointwise_build::ops("src/ops.rs").build();
+//! ```
+//!
+//! And where a kernel crate is in the folder `kernels` beside it:
 //!
 //! ```no_run
 //! pointwise_build::Kernels::new("kernels").build();

@@ -18,7 +18,7 @@ pub(crate) fn items(op: &Op, pack: Pack) -> TokenStream {
     }
     let error = pack.error.map(|why| {
         let error = syn::Error::new(op.name.span(), why).into_compile_error();
-        quote!(#is_there #error;)
+        quote!(#is_there #error)
     });
     quote! {
         #is_there

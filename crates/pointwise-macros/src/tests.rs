@@ -254,5 +254,5 @@ fn integers_and_bits() {
 fn what_the_device_compiler_says_is_an_error_at_the_op() {
     let pack = Pack { error: Some("not for the GPU".to_owned()), ..Pack::empty("none") };
     let text = plain(expand(quote!(f32, exact), snake(), |name| (name == "snake").then_some(pack).unwrap()).unwrap());
-    assert!(text.contains("#[cfg(not(target_arch=\"nvptx64\"))]::core::compile_error!{\"notfortheGPU\"};"), "{text}");
+    assert!(text.contains("#[cfg(not(target_arch=\"nvptx64\"))]::core::compile_error!{\"notfortheGPU\"}"), "{text}");
 }

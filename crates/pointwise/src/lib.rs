@@ -15,7 +15,8 @@
 //! [`TERNARY`], [`GATED`], [`BACKWARD`], [`GRADIENTS`] and [`rope::ROPE`] list them as data, except for dropout and the
 //! position encodings; [`POWERS`] lists what runs beneath `pow` with a number.
 //!
-//! A crate with ops of its own makes such functions from its table with [`host_unary!`].
+//! A package makes ops of its own of functions, with the attribute [`op`](macro@op); [`declared_ops`] lists them. A crate
+//! with a table of ops makes such functions with [`host_unary!`].
 //!
 //! # Environment
 //!
@@ -77,7 +78,8 @@ pub use pastey as __pastey;
 #[doc(hidden)]
 pub use pointwise_core as __core;
 pub use pointwise_core::{
-    Accuracy, DType, F8E4M3, F8E5M2, NoDType, OpInfo, ParamInfo, Philox, Properties, Scalar, SignChange, bf16, f16,
+    Accuracy, DType, F8E4M3, F8E5M2, NoDType, OpInfo, ParamInfo, ParamKind, Philox, Properties, Scalar, SignChange,
+    bf16, f16,
 };
 pub use pointwise_macros::op;
 pub use shape::{IntoShape, MAX_RANK, Shape, Strides};

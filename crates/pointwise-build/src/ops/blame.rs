@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::sources::Sources;
-use crate::Error;
+use crate::{Error, lint::Violation};
 
 /// What is wrong with ops, by their names.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,18 +27,21 @@ impl Blame {
                 }
             }
             Error::Lint { violations, .. } => {
-                let mut by_op: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-                for violation in violations {
-                    let entry = violation.entry.as_deref().unwrap_or_default();
-                    let of = |name: &str| {
+                let of = |entry: &str| {
+                    let is_of = |name: &str| {
                         let rest = entry.strip_prefix("formula_").and_then(|rest| rest.strip_prefix(name));
                         rest.is_some_and(|rest| {
                             rest.strip_prefix("_backward").unwrap_or(rest).matches('_').count() == 2
                         })
                     };
-                    let op =
-                        sources.ops().iter().map(|op| &*op.name).find(|name| of(name)).or_else(|| first(sources))?;
-                    by_op.entry(op).or_default().push(violation.clone());
+                    sources.ops().iter().map(|op| &*op.name).find(|name| is_of(name))
+                };
+                let op = |violation: &Violation| violation.entry.as_deref().and_then(of);
+                // What belongs to no entry is there because of one that breaks a rule, too.
+                let other = violations.iter().find_map(op).or_else(|| first(sources))?;
+                let mut by_op: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+                for violation in violations {
+                    by_op.entry(op(violation).unwrap_or(other)).or_default().push(violation.clone());
                 }
                 for (op, violations) in by_op {
                     let Error::Lint { sm, .. } = error else { continue };
@@ -127,10 +130,7 @@ mod tests {
     use std::{fs, path::PathBuf};
 
     use super::*;
-    use crate::{
-        Sm,
-        lint::{Rule, Violation},
-    };
+    use crate::{Sm, lint::Rule};
 
     const TEXT: &str = "#[op(f32, exact)]\nfn one<T: Num>(x: T) -> T {\n    x\n}\n\n#[op(f32, exact)]\nfn two<T: Num>(x: T) \
                         -> T {\n    std::f()\n}\n";
@@ -176,7 +176,9 @@ mod tests {
         let (sources, _) = sources();
         let violation =
             |entry: &str| Violation { rule: Rule::Trap, entry: Some(entry.into()), line: 1, text: "x".into() };
-        let violations = vec![violation("formula_two_f32_flat"), violation("formula_two_backward_f32_rows")];
+        let of_the_module = Violation { rule: Rule::Trap, entry: None, line: 1, text: "y".into() };
+        let violations =
+            vec![of_the_module, violation("formula_two_f32_flat"), violation("formula_two_backward_f32_rows")];
         let blame = Blame::of(&Error::Lint { sm: Sm(80), violations }, &sources).unwrap();
         assert_eq!(blame.ops.keys().collect::<Vec<_>>(), ["two"]);
         assert!(blame.ops["two"].contains("formula_two_f32_flat"), "{blame:?}");

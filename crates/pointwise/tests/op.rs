@@ -1,0 +1,172 @@
+//! `#[op]` on the host: functions, kernel objects, data, gradients. Kernels for these ops are not built: they run on the
+//! CPU. The examples' tests run kernels.
+#![forbid(unsafe_code)]
+
+use pointwise::prelude::*;
+use pointwise::{Accuracy, OpDef, ParamKind, declared_ops};
+
+/// `x + sin^2(a x) / a`.
+#[op(floats, ulp = 8)]
+fn snake<T: Real>(x: T, #[param(default = 1.0)] a: T) -> T {
+    let s = (a * x).sin();
+    x + s * s / a
+}
+
+/// Every kind of operand, parameter and result.
+#[op(f32, bf16, exact, results(y, is_kept, rest), grad_ulp = 6)]
+fn every_kind<T: Real>(
+    x: T,
+    keep: bool,
+    y: T,
+    bits: RandomWord,
+    #[param(default = 0.5, probability)] p: T,
+    #[param(default = -2)] whole: i64,
+    #[param(default = true)] flag: bool,
+    #[param] limit: Option<T>,
+) -> (T, bool, T) {
+    let is_kept = keep & bits.is_at_most(u32::MAX / 2);
+    let x = if let Some(limit) = limit { x.minimum(limit) } else { x };
+    let factor = if flag { T::constant(whole as f64) } else { T::ONE };
+    let sum = x * factor + y * p;
+    (if is_kept { sum } else { T::ZERO }, is_kept, y)
+}
+
+/// Integers wrap.
+#[op(floats, ints, exact)]
+fn square_sum<T: Num>(a: T, b: T) -> T {
+    a * a + b
+}
+
+#[op(ints, bool)]
+fn differ<T: Bits>(a: T, b: T) -> T {
+    a ^ b
+}
+
+/// A kink whose gradient is one's own.
+#[op(f32, exact, grad = ramp_gradient)]
+fn ramp<T: Real>(x: T, #[param(default = 0.0)] at: T) -> T {
+    (x - at).maximum(T::ZERO)
+}
+
+fn ramp_gradient<T: Real>(grad: T, x: T, at: T) -> T {
+    if x >= at { grad } else { T::ZERO }
+}
+
+#[op(f32, exact, grad = none)]
+fn is_above<T: Real>(x: T, y: T) -> bool {
+    x > y
+}
+
+fn tensor(values: &[f32]) -> Tensor {
+    Tensor::from_slice(&Device::cpu(), values, [values.len()]).unwrap()
+}
+
+fn values(tensor: &Tensor) -> Vec<f32> {
+    tensor.to_vec::<f32>().unwrap()
+}
+
+#[test]
+fn functions_and_kernel_objects_are_one_op() {
+    let mut x = tensor(&[-1.0, 0.5, 2.0]);
+    let expected: Vec<f32> = [-1.0_f32, 0.5, 2.0].iter().map(|&x| Snake::formula(x, 0.5)).collect();
+    assert_eq!(values(&snake(&x, 0.5).unwrap()), expected);
+    assert_eq!(values(&Snake { a: 0.5 }.kernel().run(&[(&x).into()]).unwrap()[0]), expected);
+    let mut y = tensor(&[0.0; 3]);
+    snake_into(&x, &mut y, 0.5).unwrap();
+    assert_eq!(values(&y), expected);
+    let default = values(&snake(&x, None::<f64>).unwrap());
+    assert_eq!(default, values(&snake(&x, 1).unwrap()));
+    assert_eq!(default, values(&Snake::default().kernel().run(&[(&x).into()]).unwrap()[0]));
+    snake_inplace(&mut x, 0.5).unwrap();
+    assert_eq!(values(&x), expected);
+    assert!(snake(&Tensor::full(&Device::cpu(), 1_i32, [2]).unwrap(), 0.5).unwrap_err().is_dtype());
+}
+
+#[test]
+fn the_gradient_of_the_formula_is_its_derivative() {
+    let x = tensor(&[-1.0, 0.5, 2.0]);
+    let gradient = snake_backward(2.0, &x, 0.5).unwrap();
+    for (x, gradient) in [-1.0_f32, 0.5, 2.0].into_iter().zip(values(&gradient)) {
+        let exact = 2.0 * (1.0 + x.sin());
+        assert!((gradient - exact).abs() <= 4.0 * f32::EPSILON * exact.abs(), "{x}: {gradient}, not {exact}");
+    }
+    let at_the_kink = ramp_backward(3.0, &tensor(&[-1.0, 0.0, 1.0, 2.0]), 1.0).unwrap();
+    assert_eq!(values(&at_the_kink), [0.0, 0.0, 3.0, 3.0]);
+    assert_eq!(values(&ramp(&tensor(&[0.5, 2.0]), None::<f64>).unwrap()), [0.5, 2.0]);
+    assert!(Differ::def().backward.is_none() && IsAbove::def().backward.is_none());
+    assert!(SquareSum::def().backward.is_none(), "integers have no gradient");
+}
+
+#[test]
+fn operands_parameters_and_results_of_every_kind() {
+    let (x, y) = (tensor(&[1.0, 2.0, 3.0, 4.0]), tensor(&[10.0, 20.0, 30.0, 40.0]));
+    let keep = Tensor::from_slice(&Device::cpu(), &[true, false, true, true], [4]).unwrap();
+    let rng = Philox::new(7);
+    let (sum, is_kept, rest) = every_kind(&x, &keep, &y, 0.25, 3, true, Some(2.5), rng).unwrap();
+    let kept: Vec<bool> = [true, false, true, true]
+        .iter()
+        .enumerate()
+        .map(|(i, keep)| keep & (rng.word(i as u64) <= u32::MAX / 2))
+        .collect();
+    assert_eq!(is_kept.to_vec::<bool>().unwrap(), kept);
+    assert_eq!(values(&rest), [10.0, 20.0, 30.0, 40.0]);
+    let expected = [5.5, 11.0, 15.0, 17.5];
+    for (i, sum) in values(&sum).into_iter().enumerate() {
+        assert_eq!(sum, if kept[i] { expected[i] } else { 0.0 });
+    }
+    // The gradient of `y` is the sum of what both of its results give; nothing flows where nothing is kept.
+    let (of_x, of_y) = every_kind_backward(1.0, 2.0, &x, &keep, &y, 0.25, 3, true, None::<f64>, rng).unwrap();
+    for (i, kept) in kept.into_iter().enumerate() {
+        assert_eq!((values(&of_x)[i], values(&of_y)[i]), if kept { (3.0, 2.25) } else { (0.0, 2.0) });
+    }
+    let (mut y1, mut y2, mut y3) =
+        (tensor(&[0.0; 4]), Tensor::full(&Device::cpu(), false, [4]).unwrap(), tensor(&[0.0; 4]));
+    every_kind_into(&x, &keep, &y, &mut y1, &mut y2, &mut y3, 0.25, 3, true, Some(2.5), rng).unwrap();
+    assert_eq!((values(&y1), y2.to_vec::<bool>().unwrap()), (values(&sum), is_kept.to_vec::<bool>().unwrap()));
+    assert!(every_kind(&x, &keep, &y, 1.5, 3, true, None::<f64>, rng).is_err(), "a probability is at most 1");
+    assert!(every_kind(&x, &x, &y, 0.5, 3, true, None::<f64>, rng).unwrap_err().is_dtype(), "the second is a bool");
+}
+
+#[test]
+fn other_types() {
+    let a = Tensor::from_slice(&Device::cpu(), &[16_i8, -3], [2]).unwrap();
+    assert_eq!(square_sum(&a, 1).unwrap().to_vec::<i8>().unwrap(), [1, 10]);
+    let b = Tensor::from_slice(&Device::cpu(), &[true, false], [2]).unwrap();
+    assert_eq!(differ(&b, true).unwrap().to_vec::<bool>().unwrap(), [false, true]);
+    assert_eq!(is_above(&tensor(&[1.0, 3.0]), 2.0).unwrap().to_vec::<bool>().unwrap(), [false, true]);
+}
+
+#[test]
+fn ops_are_data() {
+    let info = &EveryKind::def().info;
+    assert_eq!(
+        (info.name, info.operands, info.results),
+        ("every_kind", &["x", "keep", "y"][..], &["y", "is_kept", "rest"][..])
+    );
+    assert_eq!((info.bool_operands, info.bool_results, info.is_random), (0b10, 0b10, true));
+    assert_eq!(info.types, [DType::F32, DType::BF16]);
+    let params: Vec<_> = info.params.iter().map(|param| (param.name, param.default, param.kind)).collect();
+    let kinds = [ParamKind::Probability, ParamKind::Whole, ParamKind::Flag, ParamKind::Open];
+    let expected = [("p", 0.5), ("whole", -2.0), ("flag", 1.0), ("limit", 0.0)];
+    assert_eq!(params, std::array::from_fn::<_, 4, _>(|k| (expected[k].0, expected[k].1, kinds[k])));
+    assert_eq!((info.doc, info.accuracy), ("Every kind of operand, parameter and result.", Accuracy::Exact));
+    assert_eq!(Snake::def().info.formula.replace(char::is_whitespace, ""), "lets=(a*x).sin();x+s*s/a");
+    let backward = EveryKind::def().backward.unwrap();
+    assert_eq!(backward.info.operands, ["grad_y", "grad_rest", "x", "keep", "y"]);
+    assert_eq!((backward.info.results, backward.info.accuracy), (&["grad_x", "grad_y"][..], Accuracy::Cancels(6.0)));
+
+    let oracle = |def: &'static OpDef| def.oracle(DType::F32, &[0.5.into()]).unwrap();
+    assert_eq!(oracle(Snake::def()).unwrap()(&[2.0], 0), [2.0 + 1.0_f64.sin().powi(2) / 0.5]);
+    let names: Vec<_> = declared_ops(env!("CARGO_PKG_NAME")).iter().map(|def| def.info.name).collect();
+    assert_eq!(names, ["differ", "every_kind", "is_above", "ramp", "snake", "square_sum"]);
+    assert!(declared_ops("another package").is_empty());
+}
+
+/// Without kernels a call on a GPU says what to do.
+#[cfg(feature = "emulator")]
+#[test]
+fn a_gpu_without_kernels_is_an_error() {
+    let x = Tensor::from_slice(&Device::emulated().unwrap(), &[1.0_f32], [1]).unwrap();
+    let error = snake(&x, 1.0).unwrap_err();
+    assert!(error.is_kernel() && error.to_string().contains("pointwise_build::ops"), "{error}");
+}
