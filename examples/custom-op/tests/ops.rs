@@ -37,6 +37,14 @@ fn snake_keeps_its_bound() {
 }
 
 #[test]
+fn squared_relu_of_some_numbers() {
+    for device in Device::for_tests(&KERNELS).unwrap() {
+        let x = Tensor::from_slice(&device, &[-3.0_f32, 0.0, 1.5], [3]).unwrap();
+        assert_eq!(ops::squared_relu(&x).unwrap().to_vec::<f32>().unwrap(), [0.0, 0.0, 2.25], "{device}");
+    }
+}
+
+#[test]
 fn squared_relu_of_every_bf16_is_correctly_rounded() {
     let x: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).filter(|x| !x.is_nan()).collect();
     for device in devices() {
