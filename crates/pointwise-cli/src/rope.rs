@@ -8,11 +8,12 @@ use pointwise::{DType, Device, ErrorKind, Strategy, Tensor};
 use serde_json::{Value, json};
 
 use crate::args::Run;
+use crate::device::device;
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::file::{Source, Target};
 use crate::output::{Paint, line};
 use crate::registry::Named;
-use crate::run::{device, input};
+use crate::run::input;
 use crate::tour::NAME;
 
 /// The element types that the ops take.

@@ -8,11 +8,11 @@ use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
 
 use crate::check::{self, Elements, Verdict};
+use crate::device::device;
 use crate::error::{Error, Result};
 use crate::output::{Paint, flush, line};
 use crate::progress;
 use crate::registry::{Named, Op, Params};
-use crate::run::device;
 use crate::samples;
 use crate::{beside, reference, rope, special};
 

@@ -13,11 +13,11 @@ use pointwise::cuda::Event;
 use pointwise::{DType, Device, Stream, Tensor};
 use rayon::prelude::*;
 
-use super::call::Call;
-use super::cupti::Cupti;
-use super::report::{Busy, Times, Timing};
-use crate::error::Result;
-use crate::timing::{median, quantile, times_after};
+use crate::call::Call;
+use crate::cupti::Cupti;
+use crate::report::{Busy, Times, Timing};
+use benches::{median, quantile, times_after};
+use pointwise_cli::error::Result;
 
 /// Device microseconds for the cold launches of an op, for the warm ones, and each again for the copy.
 const COLD_BUDGET: f64 = 20_000.0;

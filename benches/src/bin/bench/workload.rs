@@ -1,4 +1,4 @@
-//! What is measured: rows of `workloads.csv` and of the command's own sets.
+//! What is measured: rows of `workloads.csv` and of the program's own sets.
 //!
 //! `workloads.csv` holds the elementwise, rope, dropout, ALiBi, sinusoidal and gated cases of a public nightly
 //! benchmark run of TileOPs (`tile-ai/TileOPs`, branch `nightly-bench`, commit `a4551ab7`, `bench_results.xml`, of the
@@ -10,11 +10,11 @@
 use pointwise::DType;
 use serde::{Deserialize, Serialize};
 
-use super::form::Form;
-use crate::error::{Error, Result};
+use crate::form::Form;
+use pointwise_cli::error::{Error, Result};
 
 /// The file.
-const CSV: &str = include_str!("workloads.csv");
+const CSV: &str = include_str!("../../../workloads.csv");
 /// Its columns.
 const COLUMNS: &str =
     "op,case,dtype,shapes,params,bytes_moved_MB,tileops_us,torch_us,inductor_us,other_us,other_name,fair";

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use super::peers::Peers;
-use super::report::{Best, Clock, Measured, Report, geometric_mean};
-use crate::error::Result;
-use crate::output::{Paint, line};
+use crate::peers::Peers;
+use crate::report::{Best, Clock, Measured, Report, geometric_mean};
+use pointwise_cli::error::Result;
+use pointwise_cli::output::{Paint, line};
 
 /// The goal: this share of the copy's speed.
 pub(crate) const GOAL: f64 = 0.97;
@@ -239,7 +239,7 @@ fn of_peers(out: &mut impl Write, report: &Report, peers: &Peers, table: Table) 
         }
     }
     for fault in peers.faults() {
-        line(out, format!("  {}", crate::error::one_line(&fault)))?;
+        line(out, format!("  {}", pointwise_cli::error::one_line(&fault)))?;
     }
     for (peer, why) in peers.missing() {
         line(out, format!("  {peer:10} missing: {why}"))?;
@@ -254,7 +254,7 @@ fn of_peers(out: &mut impl Write, report: &Report, peers: &Peers, table: Table) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::synthetic;
+    use crate::synthetic;
 
     fn text(report: &Report, peers: Option<&Peers>) -> String {
         let busy = report.published_clock() == Clock::Busy;

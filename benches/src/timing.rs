@@ -1,4 +1,4 @@
-//! Times on a device: shared by `pointwise bench` and the programs of `benches`.
+//! Times on a device.
 
 use pointwise::{Device, cuda::Event};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plotters::prelude::*;
 
 use super::{Drawn, FONT, colours, legend, machine, svg};
-use crate::bench::report::{Measured, Report};
+use crate::report::{Measured, Report};
 
 /// Bytes a second over the size of a tensor.
 pub(super) fn sizes(report: &Report) -> Drawn<Option<String>> {

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::report::Report;
-use crate::draft;
-use crate::error::{Error, Result};
+use crate::report::Report;
+use pointwise_cli::draft;
+use pointwise_cli::error::{Error, Result};
 
 /// A colour for each type or peer, told apart by all kinds of eyes (Okabe and Ito 2008).
 const COLOURS: [RGBColor; 8] = [
@@ -104,7 +104,7 @@ fn text_width(text: &str, size: i32) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::synthetic;
+    use crate::synthetic;
 
     #[test]
     fn each_figure_has_its_marks() {

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::workload::{Published, RowId};
-use crate::draft;
-use crate::error::{Error, Result};
+use crate::workload::{Published, RowId};
+use pointwise_cli::draft;
+use pointwise_cli::error::{Error, Result};
 
 /// What `--json` writes and `--from` reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,9 +5,11 @@ use pointwise::{DType, GradientDef, MapDef, Number, Strategy, UnaryDef, gradient
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Kind, OpInfo};
 
-use super::workload::Row;
-use crate::error::{Error, Result};
-use crate::registry::Params;
+use crate::workload::Row;
+use pointwise_cli::error::{Error, Result};
+
+/// An op's parameters, in the order of [`OpInfo::params`].
+type Params = [Number; MAX_PARAMS];
 
 /// The op of a row, with its parameters.
 #[derive(Debug)]
@@ -273,7 +275,7 @@ fn broadcast(shapes: &[Vec<usize>]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::workload::{read_params, reference};
+    use crate::workload::{read_params, reference};
 
     fn first(op: &str) -> Row {
         reference().unwrap().into_iter().find(|row| row.op == op).unwrap()

@@ -1,17 +1,25 @@
-//! The arguments of `pointwise bench`.
+//! The command line.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::Parser;
 use pointwise::DType;
 use regex_lite::Regex;
 
-use super::sets::Set;
-use crate::args::device_name;
+use crate::sets::Set;
+use pointwise_cli::device::device_name;
 
-/// The arguments.
-#[derive(Debug, Args)]
-pub(crate) struct Bench {
+/// Times the ops of pointwise beside a copy of the same bytes, and beside other libraries.
+#[derive(Debug, Parser)]
+#[command(
+    name = "bench",
+    version,
+    infer_long_args = false,
+    after_help = "Examples:\n  bench --set large --json ours.json\n  bench --op '^silu$' --dtype bf16\n  \
+                  bench --from ours.json --peers peers.jsonl --figures figures\n\n\
+                  Exit codes: 0 done, 1 the ops or the data were at fault, 2 the call was."
+)]
+pub(crate) struct Args {
     /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda, cuda:N, emulated (the kernels on the CPU,
     /// checked; slow) or emulated:80
     #[arg(long, default_value = "auto", value_parser = device_name)]
@@ -65,4 +73,15 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 fn regex(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
 }

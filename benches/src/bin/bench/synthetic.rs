@@ -1,10 +1,11 @@
 //! A report and peers that no machine made, for tests of table and figures.
 
-use super::peers::Peers;
-use super::report::{Busy, Machine, Measured, Report, Spread, Times, Timing};
-use super::sets::{self, Set};
-use super::workload::Row;
-use crate::random::Random;
+use crate::form::Form;
+use crate::peers::Peers;
+use crate::report::{Busy, Machine, Measured, Report, Spread, Times, Timing};
+use crate::sets::{self, Set};
+use crate::workload::Row;
+use pointwise_cli::random::Random;
 
 fn timing(bytes: u64, share: f64) -> Timing {
     let ceiling_us = 2.5 + bytes as f64 / 4.2e6;
@@ -13,9 +14,9 @@ fn timing(bytes: u64, share: f64) -> Timing {
 }
 
 fn measured(row: &Row, random: &mut Random) -> Measured {
-    let form = super::form::Form::of(row).unwrap();
+    let form = Form::of(row).unwrap();
     let bytes = form.bytes(row);
-    let mut measured = super::describe(row, bytes);
+    let mut measured = crate::describe(row, bytes);
     let cold = timing(bytes, 1.01 - 0.12 * random.unit().powi(2));
     measured.times =
         Times { warm: Some(timing(bytes, 1.0)), cold: Some(cold), graph_us: Some(1.5), host_us: Some(3.0), busy: None };

@@ -6,10 +6,10 @@ use pointwise::{
 };
 use pointwise_core::Kind;
 
-use super::form::{Angles, Form, Rope};
-use super::inputs::{Fill, Inputs, tensor_of};
-use super::workload::Row;
-use crate::error::{Error, Result};
+use crate::form::{Angles, Form, Rope};
+use crate::inputs::{Fill, Inputs, tensor_of};
+use crate::workload::Row;
+use pointwise_cli::error::{Error, Result};
 
 /// A call, to be repeated.
 pub(crate) type Call<'a> = dyn FnMut() -> pointwise::Result<()> + 'a;
@@ -187,7 +187,7 @@ mod tests {
     use pointwise::Device;
 
     use super::*;
-    use crate::bench::{sets, workload};
+    use crate::{sets, workload};
 
     /// Every row calls its op, with dimensions cut to 32.
     #[test]

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use pointwise::{DType, Device, F8E4M3, F8E5M2, Number, Operand, Tensor, TensorViewMut, bf16, f16, ops};
 
-use super::form::Form;
-use super::workload::Row;
-use crate::error::Result;
-use crate::random::Random;
+use crate::form::Form;
+use crate::workload::Row;
+use pointwise_cli::error::Result;
+use pointwise_cli::random::Random;
 
 /// Values made on the host; a longer tensor repeats them. A MB and more: beyond the level-1 caches.
 const BLOCK: usize = 1 << 20;

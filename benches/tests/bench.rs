@@ -1,5 +1,6 @@
-//! `pointwise bench`.
+//! The program `bench`.
 
+#[path = "../../crates/pointwise-cli/tests/common/mod.rs"]
 mod common;
 
 use std::fs;
@@ -7,10 +8,13 @@ use std::fs;
 use common::Folder;
 use serde_json::{Value, json};
 
-/// A report of a few rows on the CPU, made by the command.
+/// What the tests run.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bench");
+
+/// A report of a few rows on the CPU, made by the program.
 fn report(folder: &Folder) -> Value {
     let arguments =
-        ["bench", "--device", "cpu", "--op", "^(silu|isnan)$", "--dtype", "f32", "--max-bytes", "4096", "--set", "all"];
+        ["--device", "cpu", "--op", "^(silu|isnan)$", "--dtype", "f32", "--max-bytes", "4096", "--set", "all"];
     folder.run(&[&arguments[..], &["--json", "ours.json"]].concat()).succeeds();
     serde_json::from_slice(&fs::read(folder.path("ours.json")).unwrap()).unwrap()
 }
@@ -66,8 +70,7 @@ fn a_report_is_shown_joined_and_drawn_without_a_device() {
         json!({ "row": "large/silu/f32", "peer": "triton", "cold_us": 20.0, "warm_us": null, "note": "a note" }),
     ];
     folder.write("peers.jsonl", peers.map(|line| line.to_string()).join("\n").as_bytes());
-    let arguments =
-        ["bench", "--from", "gpu.json", "--peers", "peers.jsonl", "--figures", "svg", "--json", "joined.json"];
+    let arguments = ["--from", "gpu.json", "--peers", "peers.jsonl", "--figures", "svg", "--json", "joined.json"];
     let text = folder.run(&arguments).succeeds();
     for words in ["over the best peer", "liger      missing: not installed", "1 slower", "1 faster"] {
         assert!(text.contains(words), "no {words:?} in: {text}");
@@ -87,8 +90,7 @@ fn a_recorded_run_is_joined() {
     let folder = Folder::new("bench-recorded");
     folder.write("ours.json", include_bytes!("recorded/ours.json"));
     folder.write("peers.jsonl", include_bytes!("recorded/peers.jsonl"));
-    let text =
-        folder.run(&["bench", "--from", "ours.json", "--peers", "peers.jsonl", "--json", "joined.json"]).succeeds();
+    let text = folder.run(&["--from", "ours.json", "--peers", "peers.jsonl", "--json", "joined.json"]).succeeds();
     for words in [
         "NVIDIA H200, CUDA 13.0",
         // The medians of ours and of Triton lie within both spreads.
@@ -107,7 +109,7 @@ fn a_recorded_run_is_joined() {
     assert_eq!((&row["best_peer"]["peer"], &row["best_peer"]["tie"]), (&json!("triton"), &json!(true)));
     assert!(row["best_busy"].is_null() && joined["cupti"].is_null(), "{row}");
     // What was joined once can be joined again.
-    folder.run(&["bench", "--from", "joined.json", "--peers", "peers.jsonl"]).succeeds();
+    folder.run(&["--from", "joined.json", "--peers", "peers.jsonl"]).succeeds();
 }
 
 #[test]
@@ -123,7 +125,7 @@ fn busy_times_are_shown_where_both_sides_have_them() {
         peers += "\n";
     }
     folder.write("peers.jsonl", peers.as_bytes());
-    let text = folder.run(&["bench", "--from", "ours.json", "--peers", "peers.jsonl", "--figures", "svg"]).succeeds();
+    let text = folder.run(&["--from", "ours.json", "--peers", "peers.jsonl", "--figures", "svg"]).succeeds();
     let published = 10.0 / 10.32;
     for words in [
         "its us ratio  busy publ.",
@@ -148,12 +150,10 @@ fn an_earlier_report_survives_a_write_that_fails() {
     folder.write("peers.jsonl", include_bytes!("recorded/peers.jsonl"));
     fs::create_dir(folder.path("svg")).unwrap();
     folder.write("svg/share.svg", b"old");
-    let pointwise = env!("CARGO_BIN_EXE_pointwise");
     let limited = |signal: &str, output: &str| {
         // Files of one block: what is beyond fails, or kills where the signal is not ignored.
-        let script = format!(
-            "{signal} ulimit -c 0; ulimit -f 1; exec {pointwise} bench --from ours.json --peers peers.jsonl {output}"
-        );
+        let script =
+            format!("{signal} ulimit -c 0; ulimit -f 1; exec {PROGRAM} --from ours.json --peers peers.jsonl {output}");
         std::process::Command::new("sh").args(["-c", &script]).current_dir(folder.path("")).output().unwrap()
     };
     let kept = ["ours.json", "peers.jsonl", "svg"];
@@ -179,12 +179,12 @@ fn reports_go_where_they_are_sent() {
     folder.write("ours.json", include_bytes!("recorded/ours.json"));
     folder.write("real.json", b"old");
     std::os::unix::fs::symlink("real.json", folder.path("link.json")).unwrap();
-    folder.run(&["bench", "--from", "ours.json", "--json", "link.json"]).succeeds();
+    folder.run(&["--from", "ours.json", "--json", "link.json"]).succeeds();
     assert!(fs::symlink_metadata(folder.path("link.json")).unwrap().is_symlink());
     assert!(fs::read(folder.path("real.json")).unwrap().starts_with(b"{"));
-    let text = folder.run(&["bench", "--from", "ours.json", "--json", "/dev/stdout"]).succeeds();
+    let text = folder.run(&["--from", "ours.json", "--json", "/dev/stdout"]).succeeds();
     assert!(text.contains("\"launch_floor\""), "{text}");
-    folder.run(&["bench", "--from", "ours.json", "--json", "svg/.."]).fails(1, &["cannot write svg/.."]);
+    folder.run(&["--from", "ours.json", "--json", "svg/.."]).fails(1, &["cannot write svg/.."]);
     assert_eq!(folder.names(), ["link.json", "ours.json", "real.json"]);
 }
 
@@ -199,7 +199,7 @@ fn reports_that_make_no_sense() {
         report["rows"].as_array_mut().unwrap().truncate(1);
         change(&mut report["rows"][0]);
         folder.write("ours.json", report.to_string().as_bytes());
-        folder.run(&["bench", "--from", "ours.json", "--figures", "svg"])
+        folder.run(&["--from", "ours.json", "--figures", "svg"])
     };
     for size in ["0", "-5", "nan", "inf", "1e300"] {
         let done = changed(&|row| {
@@ -236,41 +236,41 @@ fn reports_that_make_no_sense() {
 #[test]
 fn calls_that_make_no_sense() {
     let folder = Folder::new("bench-calls");
-    folder.run(&["bench", "--op", "("]).fails(2, &["--op"]);
-    folder.run(&["bench", "--set", "huge"]).fails(2, &["huge"]);
-    folder.run(&["bench", "--dtype", "f64"]).fails(2, &["bf16"]);
-    folder.run(&["bench", "--device", "gpu"]).fails(2, &["cuda:N"]);
-    folder.run(&["bench", "--from", "a.json", "--device", "cpu"]).fails(2, &["--from"]);
-    folder.run(&["bench", "--device", "cpu", "--op", "^frobnicate$"]).fails(2, &["no row"]);
+    folder.run(&["--op", "("]).fails(2, &["--op"]);
+    folder.run(&["--set", "huge"]).fails(2, &["huge"]);
+    folder.run(&["--dtype", "f64"]).fails(2, &["bf16"]);
+    folder.run(&["--device", "gpu"]).fails(2, &["cuda:N"]);
+    folder.run(&["--from", "a.json", "--device", "cpu"]).fails(2, &["--from"]);
+    folder.run(&["--device", "cpu", "--op", "^frobnicate$"]).fails(2, &["no row"]);
     for bytes in ["0", "1k", "-1"] {
         let arguments = format!("--max-bytes={bytes}");
-        folder.run(&["bench", "--device", "cpu", &arguments]).fails(2, &["--max-bytes", "number of bytes"]);
+        folder.run(&["--device", "cpu", &arguments]).fails(2, &["--max-bytes", "number of bytes"]);
     }
-    folder.run(&["bench", "--clock", "sundial"]).fails(2, &["cupti"]);
-    folder.run(&["bench", "--device", "cpu", "--clock", "cupti"]).fails(2, &["for GPUs"]);
-    folder.run(&["bench", "--device", "cpu", "--libcupti", "x.so"]).fails(2, &["--clock cupti"]);
-    folder.run(&["bench", "--from", "a.json", "--clock", "cupti"]).fails(2, &["--from"]);
-    folder.run(&["bench", "--from", "nowhere.json"]).fails(1, &["cannot read nowhere.json"]);
-    folder.run(&["bench", "--device", "cpu", "--json", "no/where.json"]).fails(1, &["cannot write no/where.json"]);
+    folder.run(&["--clock", "sundial"]).fails(2, &["cupti"]);
+    folder.run(&["--device", "cpu", "--clock", "cupti"]).fails(2, &["for GPUs"]);
+    folder.run(&["--device", "cpu", "--libcupti", "x.so"]).fails(2, &["--clock cupti"]);
+    folder.run(&["--from", "a.json", "--clock", "cupti"]).fails(2, &["--from"]);
+    folder.run(&["--from", "nowhere.json"]).fails(1, &["cannot read nowhere.json"]);
+    folder.run(&["--device", "cpu", "--json", "no/where.json"]).fails(1, &["cannot write no/where.json"]);
     folder.write("file", b"");
     folder
-        .run(&["bench", "--device", "cpu", "--set", "large", "--figures", "file/x"])
+        .run(&["--device", "cpu", "--set", "large", "--figures", "file/x"])
         .fails(1, &["cannot make the folder file/x"]);
     // Found before anything is measured, and no folder is made.
     for set in [&[][..], &["--set", "reference"]] {
-        let arguments = [&["bench", "--device", "cpu", "--figures", "svg"], set].concat();
+        let arguments = [&["--device", "cpu", "--figures", "svg"], set].concat();
         folder.run(&arguments).fails(2, &["no row asked for is fit for a figure", "--set large or sizes"]);
     }
     folder.write("broken.json", b"{\"rows\": [");
-    folder.run(&["bench", "--from", "broken.json"]).fails(1, &["broken.json is no report"]);
-    folder.run(&["bench", "--device", "cpu", "--peers", "broken.json"]).fails(1, &["broken.json", "meta"]);
+    folder.run(&["--from", "broken.json"]).fails(1, &["broken.json is no report"]);
+    folder.run(&["--device", "cpu", "--peers", "broken.json"]).fails(1, &["broken.json", "meta"]);
     assert_eq!(folder.names(), ["broken.json", "file"]);
 }
 
 #[test]
 fn cuda_without_a_driver() {
     let folder = Folder::new("bench-cuda");
-    let mut command = folder.command(&["bench", "--device", "cuda:63"]);
+    let mut command = folder.command(&["--device", "cuda:63"]);
     let output = command.env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
-    common::Done::of(output, &["bench"]).fails(1, &[]);
+    common::Done::of(output, &["--device", "cuda:63"]).fails(1, &[]);
 }

@@ -1,13 +1,13 @@
 //! The rows of each set.
 
-use pointwise::DType;
 use pointwise::rope::ROPE;
+use pointwise::{
+    BACKWARD, BINARY, DType, GATED, GRADIENTS, MASKED_FILL, OpInfo, SinusoidalLayout, TERNARY, UNARY, kernels,
+};
 use pointwise_core::Kind;
 
-use super::workload::{Row, RowId, read_params, reference};
-use crate::error::Result;
-use crate::registry::Op;
-use crate::special;
+use crate::workload::{Row, RowId, read_params, reference};
+use pointwise_cli::error::Result;
 
 /// What `--set` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -52,6 +52,18 @@ const SIDE: usize = 1 << 14;
 /// The types it goes through.
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 
+/// Every op of the tables.
+fn tables() -> impl Iterator<Item = &'static OpInfo> {
+    let several = BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).map(|def| &def.info);
+    UNARY.iter().map(|def| &def.info).chain(several).chain(GRADIENTS.iter().map(|def| &def.info))
+}
+
+/// The ops beside the tables, but for the rotary ones.
+fn others() -> [&'static OpInfo; 4] {
+    let sinusoidal = kernels::sinusoidal(SinusoidalLayout::Interleaved).info();
+    [&MASKED_FILL, kernels::dropout(0.5).info(), kernels::alibi(false).info(), sinusoidal]
+}
+
 /// Every op on large tensors.
 pub(crate) fn large() -> Vec<Row> {
     let mut rows = Vec::new();
@@ -66,14 +78,13 @@ pub(crate) fn large() -> Vec<Row> {
         rows.extend(types.into_iter().map(|dtype| row("large", op, dtype, "", shapes, params)));
     };
     let square: &[usize] = &[SIDE, SIDE];
-    for op in Op::all() {
-        let info = op.info();
+    for info in tables() {
         let params = match info.name {
             "clamp" => "min=-0.5;max=0.5",
             "round_decimals" => "decimals=2",
             _ => "",
         };
-        match (info.kind, op.arguments().len()) {
+        match (info.kind, info.arguments().len()) {
             (Kind::Gated, _) => add(info.name, info.types, &[&[SIDE, 2 * SIDE]], ""),
             (Kind::GatedGradients, _) => add(info.name, info.types, &[square, &[SIDE, 2 * SIDE]], ""),
             (Kind::Channel, _) => add(info.name, info.types, &[square, &[SIDE]], ""),
@@ -81,12 +92,12 @@ pub(crate) fn large() -> Vec<Row> {
             (_, operands) => add(info.name, info.types, &vec![square; operands], params),
         }
     }
-    for op in special::all() {
-        match op.name {
-            "masked_fill" => add(op.name, op.types(), &[square, square], "value=-100.0"),
-            "dropout" => add(op.name, op.types(), &[square], "p=0.5;seed=42"),
-            "alibi" => add(op.name, op.types(), &[&[16, 1 << 12, 1 << 12]], ""),
-            _ => add(op.name, op.types(), &[&[1 << 16, 1 << 12]], ""),
+    for info in others() {
+        match info.name {
+            "masked_fill" => add(info.name, info.types, &[square, square], "value=-100.0"),
+            "dropout" => add(info.name, info.types, &[square], "p=0.5;seed=42"),
+            "alibi" => add(info.name, info.types, &[&[16, 1 << 12, 1 << 12]], ""),
+            _ => add(info.name, info.types, &[&[1 << 16, 1 << 12]], ""),
         }
     }
     let rotary = [DType::F32, DType::F16, DType::BF16];
@@ -135,8 +146,8 @@ mod tests {
     #[test]
     fn large_has_every_op_once_a_type() {
         let rows = large();
-        let names = Op::all().map(|op| op.info().name).chain(special::names()).chain(crate::rope::names());
-        for name in names {
+        let names = tables().chain(others()).map(|info| info.name);
+        for name in names.chain(ROPE.iter().map(|def| def.name)) {
             let types: Vec<DType> = rows.iter().filter(|row| row.op == name).map(|row| row.dtype).collect();
             assert!(!types.is_empty(), "{name}");
         }

@@ -4,8 +4,8 @@ use plotters::prelude::RGBColor;
 
 use super::strips::{self, Mark, Panel};
 use super::{Drawn, colour, colours, machine};
-use crate::bench::report::{Clock, Measured, Report};
-use crate::bench::table::{GOAL, TIE};
+use crate::report::{Clock, Measured, Report};
+use crate::table::{GOAL, TIE};
 
 /// For each op of the set `large` a strip, for each type a dot: the share of the copy's speed.
 pub(super) fn share(report: &Report) -> Drawn<Option<String>> {

@@ -1,4 +1,4 @@
-//! `pointwise bench`: what the ops take beside a copy, and beside other libraries.
+//! What the ops take beside a copy, and beside other libraries: `bench --help`, docs/bench.md.
 
 mod args;
 mod call;
@@ -18,12 +18,11 @@ mod workload;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::process::ExitCode;
 
 use pointwise::{DType, Device, Tensor, ops};
 
-pub(crate) use args::Bench;
-
-use args::ClockSource;
+use args::{Args, ClockSource};
 use call::Ran;
 use cupti::Cupti;
 use form::Form;
@@ -35,20 +34,23 @@ use sets::Set;
 use table::Table;
 use workload::Row;
 
-use crate::draft;
-use crate::error::{Error, Result};
-use crate::output::{Paint, flush, line};
-use crate::progress;
-use crate::run::device;
+use pointwise_cli::device::device;
+use pointwise_cli::error::{Error, Result};
+use pointwise_cli::output::{Paint, flush, line};
+use pointwise_cli::{draft, program, progress};
 
 /// The most bytes that a row moves on the CPU, unless another number is given.
 const CPU_BYTES: u64 = 16 << 20;
 
-/// Runs the command.
+fn main() -> ExitCode {
+    program::run(|args, out| bench(out, args))
+}
+
+/// Runs the program.
 ///
 /// # Errors
 /// Those of files and of the device. A row that cannot be measured is no error: the report says why.
-pub(crate) fn bench(out: &mut impl Write, args: &Bench) -> Result<()> {
+fn bench(out: &mut impl Write, args: &Args) -> Result<()> {
     // What is written at the end is found to be writable at the beginning.
     args.json.as_deref().map(check_writable).transpose()?;
     let peers = args.peers.as_deref().map(Peers::read).transpose()?;
@@ -93,7 +95,7 @@ enum Source {
 }
 
 /// The rows to measure. Figures that none of them is fit for are found out here.
-fn asked(args: &Bench, has_peers: bool) -> Result<Source> {
+fn asked(args: &Args, has_peers: bool) -> Result<Source> {
     let mut rows = sets::rows(args.set.unwrap_or(Set::Reference))?;
     rows.retain(|row| is_asked(args, &row.op, row.dtype.name()));
     some(&rows)?;
@@ -119,12 +121,12 @@ fn check_writable(path: &Path) -> Result<()> {
     draft::check(path).map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
-fn is_asked(args: &Bench, op: &str, dtype: &str) -> bool {
+fn is_asked(args: &Args, op: &str, dtype: &str) -> bool {
     args.op.as_ref().is_none_or(|op_is| op_is.is_match(op)) && args.dtype.is_none_or(|asked| asked.name() == dtype)
 }
 
 /// The rows asked for of an earlier report.
-fn recall(path: &Path, args: &Bench) -> Result<Report> {
+fn recall(path: &Path, args: &Args) -> Result<Report> {
     let mut report = Report::read(path)?;
     let of_set = |row: &Measured| args.set.is_none_or(|set| set.has(&row.set));
     report.rows.retain(|row| of_set(row) && is_asked(args, &row.op, &row.dtype));
@@ -163,7 +165,7 @@ fn title(out: &mut impl Write, machine: &Machine, published: Clock) -> Result<()
 }
 
 /// CUPTI, if it is asked for.
-fn cupti(args: &Bench, device: &Device) -> Result<Option<Cupti>> {
+fn cupti(args: &Args, device: &Device) -> Result<Option<Cupti>> {
     match args.clock {
         ClockSource::Events if args.libcupti.is_some() => Err(Error::Usage("--libcupti is for --clock cupti".into())),
         ClockSource::Events => Ok(None),
@@ -174,7 +176,7 @@ fn cupti(args: &Bench, device: &Device) -> Result<Option<Cupti>> {
 
 fn measure(
     out: &mut impl Write,
-    args: &Bench,
+    args: &Args,
     (rows, device): (&[Row], Device),
     peers: Option<&Peers>,
     table: Table,
@@ -241,7 +243,7 @@ fn busy_times(
         match busy_of_row(inputs, gauge, cupti, row, most, us) {
             Ok(busy) => measured.times.busy = busy,
             Err(error) => {
-                let why = format!("no busy time: {}", crate::error::one_line(&error.to_string()));
+                let why = format!("no busy time: {}", pointwise_cli::error::one_line(&error.to_string()));
                 measured.note = Some(measured.note.take().map_or(why.clone(), |first| format!("{first}; {why}")));
             }
         }
@@ -294,7 +296,7 @@ fn of_row(inputs: &mut Inputs, gauge: &mut Gauge, row: &Row, most: u64) -> Measu
             measured.strategy = strategy.map(|strategy| strategy.name().to_owned());
             measured.note = note;
         }
-        Err(error) => measured.skipped = Some(crate::error::one_line(&error.to_string())),
+        Err(error) => measured.skipped = Some(pointwise_cli::error::one_line(&error.to_string())),
     }
     if small.shapes != row.shapes {
         let note = format!("shrunk from {}", row.shapes_text());

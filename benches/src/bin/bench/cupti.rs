@@ -12,9 +12,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libloading::Library;
 
-use super::report::{Busy, Spread};
-use crate::error::{Error, Result};
-use crate::timing::quantile;
+use crate::report::{Busy, Spread};
+use benches::quantile;
+use pointwise_cli::error::{Error, Result};
 
 /// Where the system may find it.
 const NAMES: [&str; 5] = [

@@ -7,9 +7,9 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::report::{Best, Clock, Measured, Report, Spread, read};
-use super::workload::RowId;
-use crate::error::{Error, Result};
+use crate::report::{Best, Clock, Measured, Report, Spread, read};
+use crate::workload::RowId;
+use pointwise_cli::error::{Error, Result};
 
 /// The peers that the script times.
 pub(crate) const PEERS: [&str; 6] = ["torch", "inductor", "triton", "cupy", "liger", "flashinfer"];
@@ -243,8 +243,8 @@ fn spread(us: f64, p10_us: Option<f64>, p90_us: Option<f64>) -> Option<Spread> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::report::Busy;
-    use crate::bench::synthetic;
+    use crate::report::Busy;
+    use crate::synthetic;
 
     const META: &str =
         r#"{"meta": {"gpu": "G", "torch": "2.11", "missing": {"tileops": "no wheel"}, "copy_gbps": 4200.0}}"#;
