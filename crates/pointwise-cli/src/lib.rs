@@ -7,23 +7,18 @@
 
 mod args;
 mod beside;
-mod check;
 pub mod device;
 mod doctor;
 pub mod draft;
 pub mod error;
 mod file;
-pub mod formulas;
 mod list;
 pub mod output;
 pub mod program;
 pub mod progress;
-pub mod random;
-mod reference;
 mod registry;
 mod rope;
 mod run;
-mod samples;
 mod special;
 mod tour;
 mod unfinished;

@@ -3,7 +3,8 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{Class, DType, Device, Philox, Strategy, Tensor, kernels};
-use tests::{convert, gradients, map, matrix, planted};
+use pointwise_testkit::{gradients, map};
+use tests::{convert, matrix, planted};
 
 /// Kernels, and what is run with each.
 type Run = fn(&Device) -> Result<(), Failed>;

@@ -7,7 +7,7 @@ use pointwise::{DType, Device, F8E4M3, F8E5M2, Number, Operand, Tensor, TensorVi
 use crate::form::Form;
 use crate::workload::Row;
 use pointwise_cli::error::Result;
-use pointwise_cli::random::Random;
+use pointwise_testkit::Random;
 
 /// Values made on the host; a longer tensor repeats them. A MB and more: beyond the level-1 caches.
 const BLOCK: usize = 1 << 20;
@@ -47,8 +47,8 @@ impl Fill {
         match self {
             Fill::Normal(mean) => mean + random.normal(),
             Fill::Uniform(low, high) => low + random.unit() * (high - low),
-            Fill::Whole(low, high) => (low + (random.next() % (high - low) as u64) as i64) as f64,
-            Fill::Special => match random.next() % 4 {
+            Fill::Whole(low, high) => (low + (random.next_u64() % (high - low) as u64) as i64) as f64,
+            Fill::Special => match random.next_u64() % 4 {
                 0 => f64::NAN,
                 1 => f64::INFINITY,
                 2 => f64::NEG_INFINITY,

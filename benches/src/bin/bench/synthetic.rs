@@ -5,7 +5,7 @@ use crate::peers::Peers;
 use crate::report::{Busy, Machine, Measured, Report, Spread, Times, Timing};
 use crate::sets::{self, Set};
 use crate::workload::Row;
-use pointwise_cli::random::Random;
+use pointwise_testkit::Random;
 
 fn timing(bytes: u64, share: f64) -> Timing {
     let ceiling_us = 2.5 + bytes as f64 / 4.2e6;

@@ -34,6 +34,30 @@ pub fn stepped(name: &str, [a, b, c]: [f32; 3], alpha: f32) -> Option<f32> {
     })
 }
 
+/// Whether an op's results are those of [`stepped`], bit for bit, whatever the bound of its row.
+#[must_use]
+pub fn is_stepped(name: &str) -> bool {
+    stepped(name, [1.0; 3], 1.0).is_some()
+}
+
+/// Whether the exact value of an op, too, is what its results are rounded from: then [`stepped`] says the same, and
+/// distances are measured from the exact value.
+pub(crate) fn is_rounded_once(name: &str) -> bool {
+    !matches!(name, "div_trunc" | "floor_divide" | "lerp")
+}
+
+/// The op named `name` of an element of an integer type or bool, before it is wrapped: of those that have no formula at
+/// f64.
+#[must_use]
+pub fn unary_integer(name: &str, dtype: DType, x: i128) -> Option<i128> {
+    match (name, dtype) {
+        ("bitwise_not", DType::Bool) => Some(1 - x),
+        // Two's complement: not x is -x - 1.
+        ("bitwise_not", _) => Some(-x - 1),
+        _ => None,
+    }
+}
+
 /// The op named `name` of up to three elements of an integer type or bool, before it is wrapped to its result's type;
 /// `None` for an op that is not known here.
 #[must_use]
@@ -106,6 +130,8 @@ mod tests {
         assert_eq!([of("floor_divide", 7, 0), of("remainder", 7, 0), of("div_trunc", 7, 0)], [0; 3]);
         assert_eq!(integer("add", DType::I32, [1, 2, 0], 3), Some(7));
         assert_eq!(integer("exp", DType::I32, [0; 3], 1), None);
+        assert_eq!([DType::I8, DType::Bool].map(|dtype| unary_integer("bitwise_not", dtype, 1)), [Some(-2), Some(0)]);
+        assert!(is_stepped("lerp") && !is_stepped("mul"));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use pointwise::{
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 
-use crate::judge::{self, Report};
-use crate::map::operand_type;
+use crate::judge::{self, Expected, Report};
+use crate::map::{operand_type, wrong_count};
 use crate::with_element;
 
 /// The gradients of every op of several operands.
@@ -44,7 +44,8 @@ pub fn run_into(
         lifted.push(Operand::View(view));
     }
     let mut results = results;
-    for _ in 0..rank.saturating_sub(results[0].shape().rank()) {
+    let lines = results.first().map_or(rank, |result| result.shape().rank());
+    for _ in 0..rank.saturating_sub(lines) {
         results = results.into_iter().map(|view| view.unsqueeze(0)).collect::<Result<_>>()?;
     }
     kernel.run_into(&lifted, &mut results)
@@ -61,7 +62,7 @@ pub fn run(
     operands: &[Tensor],
 ) -> Result<Vec<Tensor>> {
     let views: Vec<TensorView<'_>> = operands.iter().map(Tensor::view).collect();
-    let last = &operands[operands.len() - 1];
+    let Some(last) = operands.last() else { return Err(wrong_count(&def.info, 0)) };
     let shape: Shape = *last.shape();
     let mut results = Vec::new();
     for _ in def.info.results {
@@ -87,75 +88,62 @@ fn allowed(accuracy: Accuracy, dtype: DType, scale: f64, x: f64) -> f64 {
     if allowed.is_finite() { allowed } else { 0.0 }
 }
 
-/// Compares the gradients of a unary op with the formula of which every step is an f32.
-///
-/// # Errors
-/// A bound that is not kept.
-///
-/// # Panics
-/// On parameters the op does not take.
-pub(crate) fn check_backward(
-    def: &MapDef,
-    dtype: DType,
-    set: &[Number; MAX_PARAMS],
-    operands: &[Vec<u8>],
-    y: &[u8],
-) -> std::result::Result<(), String> {
-    let report = backward_report(def, dtype, set, operands, y);
-    if report.keeps(def.info.accuracy, dtype, false) {
-        Ok(())
-    } else {
-        Err(format!("{} {dtype} {set:?}: {report}", def.info.name))
-    }
-}
-
 /// How the gradients of a unary op compare with the formula of which every step is an f32.
 ///
-/// # Panics
-/// On parameters the op does not take.
-#[must_use]
+/// # Errors
+/// An element type or a parameter that the op does not take; other operands than `grad` and `x`.
 pub fn backward_report(
     def: &MapDef,
     dtype: DType,
     set: &[Number; MAX_PARAMS],
     operands: &[Vec<u8>],
     y: &[u8],
-) -> Report {
-    let stepped = def.stepped_for(dtype, set).expect("the parameters are valid").expect("gradients are of floats");
+) -> Result<Report> {
+    let stepped = def.stepped_for(dtype, set)?;
+    let (Some(stepped), [grad, x]) = (stepped, operands) else { return Err(wrong_count(&def.info, operands.len())) };
+    judge::same_length(&[(dtype, grad), (dtype, x), (dtype, y)])?;
     let mut report = Report::default();
     with_element!(dtype, E => {
-        let at = |bytes: &[u8], i: usize| judge::from_bytes::<E>(&bytes[i * size_of::<E>()..(i + 1) * size_of::<E>()]);
-        for i in 0..y.len() / size_of::<E>() {
-            let x = [at(&operands[0], i).to_f64(), at(&operands[1], i).to_f64()];
-            let exact = f64::from(stepped(x.map(|x| x as f32)));
-            report.add_within([x[0], x[1], 0.0], exact, at(y, i), dtype, allowed(def.info.accuracy, dtype, x[0], x[1]));
+        let pairs = grad.chunks_exact(size_of::<E>()).zip(x.chunks_exact(size_of::<E>()));
+        for ((grad, x), y) in pairs.zip(y.chunks_exact(size_of::<E>())) {
+            let [grad, x] = [grad, x].map(|code| judge::from_bytes::<E>(code).to_f64());
+            let exact = f64::from(stepped([grad as f32, x as f32]));
+            let allowed = allowed(def.info.accuracy, dtype, grad, x);
+            report.add(&[grad, x], Expected { right: exact, exact, allowed }, judge::from_bytes::<E>(y), dtype);
         }
     });
-    report
+    Ok(report)
 }
 
 /// How each of the gradients of an op of several operands compares with the formula of which every step is an f32.
 ///
-/// # Panics
-/// On parameters the op does not take.
-#[must_use]
+/// # Errors
+/// An element type or a parameter that the op does not take; another number of operands or of results than it has.
 pub fn reports(
     def: &GradientDef,
     dtype: DType,
     set: &[Number; MAX_PARAMS],
     operands: &[Vec<u8>],
     results: &[Vec<u8>],
-) -> Vec<Report> {
-    let stepped = def.stepped_for(dtype, set).expect("the parameters are valid");
+) -> Result<Vec<Report>> {
+    let stepped = def.stepped_for(dtype, set)?;
     let info = &def.info;
+    if operands.len() != info.operands.len() || results.len() != info.results.len() {
+        return Err(wrong_count(info, operands.len()));
+    }
+    let typed = operands.iter().enumerate().map(|(k, bytes)| (operand_type(info, dtype, k), &**bytes));
+    judge::same_length(&typed.chain(results.iter().map(|y| (dtype, &**y))).collect::<Vec<_>>())?;
     let mut reports = vec![Report::default(); results.len()];
     with_element!(dtype, E => {
+        let at = |bytes: &[u8], i: usize| {
+            judge::from_bytes::<E>(bytes.get(i * size_of::<E>()..(i + 1) * size_of::<E>()).unwrap_or_default())
+        };
         for i in 0..results[0].len() / size_of::<E>() {
             let mut x = [0.0_f64; 4];
             for (k, x) in x.iter_mut().enumerate().take(operands.len()) {
                 *x = match operand_type(info, dtype, k) {
-                    DType::Bool => f64::from(operands[k][i]),
-                    _ => judge::from_bytes::<E>(&operands[k][i * size_of::<E>()..(i + 1) * size_of::<E>()]).to_f64(),
+                    DType::Bool => f64::from(operands[k].get(i).copied().unwrap_or_default()),
+                    _ => at(&operands[k], i).to_f64(),
                 };
             }
             // In 16 bits exponents from 2^16 on count as even, which one less than them need not be.
@@ -164,13 +152,14 @@ pub fn reports(
             }
             let exact = stepped(x.map(|x| x as f32));
             for (k, report) in reports.iter_mut().enumerate() {
-                let got = judge::from_bytes::<E>(&results[k][i * size_of::<E>()..(i + 1) * size_of::<E>()]);
+                let exact = f64::from(exact[k]);
                 let allowed = allowed(info.accuracy, dtype, scale(info, k, x), x[1]);
-                report.add_within([x[0], x[1], x[2]], f64::from(exact[k]), got, dtype, allowed);
+                let shown = &x[..operands.len().min(3)];
+                report.add(shown, Expected { right: exact, exact, allowed }, at(&results[k], i), dtype);
             }
         }
     });
-    reports
+    Ok(reports)
 }
 
 /// What derivative `k` is multiplied with, or may be.
@@ -183,10 +172,10 @@ fn scale(info: &OpInfo, k: usize, [grad, _, b, _]: [f64; 4]) -> f64 {
     }
 }
 
-/// Compares results with what must come out.
+/// That results are what must come out; says what is wrong.
 ///
 /// # Errors
-/// A bound that is not kept.
+/// The bound that is not kept, or what [`reports`] refuses.
 pub fn check(
     def: &GradientDef,
     dtype: DType,
@@ -194,7 +183,8 @@ pub fn check(
     operands: &[Vec<u8>],
     results: &[Vec<u8>],
 ) -> std::result::Result<(), String> {
-    for (name, report) in def.info.results.iter().zip(reports(def, dtype, set, operands, results)) {
+    let reports = reports(def, dtype, set, operands, results).map_err(|error| error.to_string())?;
+    for (name, report) in def.info.results.iter().zip(reports) {
         if !report.keeps(def.info.accuracy, dtype, false) {
             return Err(format!("{name} of {} {dtype} {set:?}: {report}", def.info.name));
         }
