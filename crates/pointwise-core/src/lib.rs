@@ -13,6 +13,7 @@ pub mod cast;
 #[allow(unsafe_code)]
 pub mod convert;
 pub mod dtype;
+pub mod dual;
 pub mod element;
 pub mod family;
 mod float16;
@@ -36,6 +37,7 @@ mod table_special;
 mod table_visitors;
 
 pub use dtype::{DType, NoDType, Scalar};
+pub use dual::Dual;
 pub use element::{Element, Store};
 pub use float16::{bf16, f16};
 pub use formula::{Formula, OpData, ParamWords};
