@@ -7,9 +7,9 @@
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{DType, Device};
 use pointwise_core::Element;
+use pointwise_testkit::judge::{self, Report};
+use pointwise_testkit::{inputs, map, with_element};
 use tests::accuracy::{Subject, subjects};
-use tests::judge::{self, Report};
-use tests::{inputs, map, with_element};
 
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 
@@ -55,8 +55,7 @@ fn main() {
 fn check(subject: Subject, dtype: DType) -> Result<(), Failed> {
     let info = subject.info();
     let operands = match subject.operands().len() {
-        1 if dtype.size() <= 2 => vec![inputs::every_code(dtype)],
-        1 => vec![inputs::mixed(dtype, 1 << 16, 2)],
+        1 => vec![inputs::codes(dtype, 1 << 16, 2)],
         _ => map::operands(info, dtype, 2),
     };
     let results = subject.run(&Device::emulated()?, dtype, &operands)?;
@@ -92,7 +91,7 @@ struct Call {
 
 impl Call {
     fn reports(&self) -> Vec<Report> {
-        self.subject.judge(self.dtype, &self.operands, &self.results)
+        self.subject.judge(self.dtype, &self.operands, &self.results).expect("operands and parameters of the op")
     }
 
     fn keeps(&self, report: &Report, all_codes: bool) -> bool {
@@ -143,7 +142,7 @@ impl Call {
             let pick = |bytes: &Vec<u8>| self.element(bytes, i).to_vec();
             let operands: Vec<Vec<u8>> = self.operands.iter().map(pick).collect();
             let results: Vec<Vec<u8>> = self.results.iter().map(pick).collect();
-            self.subject.judge(self.dtype, &operands, &results)[k]
+            self.subject.judge(self.dtype, &operands, &results).expect("operands and parameters of the op")[k]
         };
         let beyond = (0..self.len()).filter(|&i| !self.keeps(&alone(i), false)).count();
         let most = match ordinary {
