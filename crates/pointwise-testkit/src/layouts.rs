@@ -154,10 +154,15 @@ fn views<'a>(shaped: &[&Shaped], tensors: &'a [Tensor], shape: &[usize]) -> Resu
     shaped.iter().zip(tensors).map(|(shaped, tensor)| shaped.view(tensor, shape)).collect()
 }
 
-/// The operands at full size; `None` where every one is broadcast along some dimension, and the shape is not theirs.
-fn copies(views: &[TensorView<'_>], shape: &[usize]) -> Result<Option<Vec<Tensor>>> {
+/// Whether the shape is that of the operands, which it is not where each is broadcast along the same dimension.
+fn reaches(views: &[TensorView<'_>], shape: &[usize]) -> Result<bool> {
     let shapes: Vec<&pointwise::Shape> = views.iter().map(TensorView::shape).collect();
-    if &*pointwise::Shape::broadcast(&shapes)? != shape {
+    Ok(&*pointwise::Shape::broadcast(&shapes)? == shape)
+}
+
+/// The operands at full size; `None` where the shape is not theirs.
+fn copies(views: &[TensorView<'_>], shape: &[usize]) -> Result<Option<Vec<Tensor>>> {
+    if !reaches(views, shape)? {
         return Ok(None);
     }
     views.iter().map(|view| view.expand(shape)?.to_tensor()).collect::<Result<_>>().map(Some)
@@ -230,6 +235,59 @@ fn run_gradients(
         }
     }
     Ok(Ok(()))
+}
+
+/// What the case leaves in the memory of its result; nothing where every operand is broadcast along some dimension.
+///
+/// # Errors
+/// Those of the library.
+pub fn outcome(
+    device: &Device,
+    def: &'static MapDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> Result<Vec<u8>> {
+    let (set, shape) = ([Number::Default; MAX_PARAMS], &*case.shape);
+    let shaped: Vec<&Shaped> = case.operands[..def.info.operands.len()].iter().collect();
+    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
+    let views = views(&shaped, &tensors, shape)?;
+    if !reaches(&views, shape)? {
+        return Ok(Vec::new());
+    }
+    let operands: Vec<Operand<'_>> = views.into_iter().map(Operand::View).collect();
+    let mut y = guarded(device, &case.result, shape, def.info.result.of(dtype))?;
+    map::run_into(def, &set, strategy, &operands, inside(&mut y, &case.result, shape)?)?;
+    y.to_bytes()
+}
+
+/// As [`outcome`], of gradients: the memory of all results.
+///
+/// # Errors
+/// Those of the library.
+pub fn gradients_outcome(
+    device: &Device,
+    def: &'static GradientDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> Result<Vec<u8>> {
+    let (set, shape) = ([Number::Default; MAX_PARAMS], &*case.shape);
+    let count = def.info.operands.len();
+    let shaped: Vec<&Shaped> = case.operands.iter().chain([&Shaped::WHOLE]).take(count).collect();
+    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
+    let views = views(&shaped, &tensors, shape)?;
+    if !reaches(&views, shape)? {
+        return Ok(Vec::new());
+    }
+    let mut results = Vec::new();
+    for _ in def.info.results {
+        results.push(guarded(device, &case.result, shape, dtype)?);
+    }
+    let targets = results.iter_mut().map(|y| inside(y, &case.result, shape)).collect::<Result<Vec<_>>>()?;
+    gradients::run_into(def, &set, strategy, &views, targets)?;
+    let bytes = results.iter().map(|y| y.to_bytes()).collect::<Result<Vec<_>>>()?;
+    Ok(bytes.concat())
 }
 
 /// Runs a call on a result that lies as `shaped` says among guard bytes, and compares.

@@ -1,12 +1,12 @@
-//! The ops against their own formulas in f64, on the CPU and on the GPU where there is one and kernels are built.
+//! The ops against their own formulas in f64: on the CPU, and as kernels on the GPU or, where there is none, in the
+//! emulator.
 
 use custom_op::{KERNELS, UNARY, definitions, ops};
 use pointwise::{DType, Device, Number, Strategy, Tensor, Variant};
 use pointwise_testkit::Op;
 
 fn devices() -> Vec<Device> {
-    let best = Device::best_for(&KERNELS).expect("a GPU that is there works");
-    std::iter::once(Device::cpu()).chain(Some(best).filter(Device::is_cuda)).collect()
+    Device::for_tests(&KERNELS).expect("devices that can be used")
 }
 
 /// Every element type, with the parameters' defaults and others, on special and random values.
@@ -16,6 +16,14 @@ fn every_op_keeps_its_bound() {
         for &def in UNARY {
             Op::from(def).check(&device).unwrap();
         }
+    }
+}
+
+#[test]
+fn squared_relu_of_some_numbers() {
+    for device in Device::for_tests(&KERNELS).unwrap() {
+        let x = Tensor::from_slice(&device, &[-3.0_f32, 0.0, 1.5], [3]).unwrap();
+        assert_eq!(ops::squared_relu(&x).unwrap().to_vec::<f32>().unwrap(), [0.0, 0.0, 2.25], "{device}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The ops against their formulas in f64, on the CPU and on the GPU where there is one.
+//! The ops against their formulas in f64: on the CPU, and as kernels on the GPU or, where there is none, in the emulator.
 
 use fused_op::{binary, gated, generator, one_by_one, ops, random, ternary};
 use my_fused_kernels::gated::SquaredReluAndMul;
@@ -10,8 +10,7 @@ use pointwise_core::{BinaryOp, RandomMapOp};
 use pointwise_testkit::Random;
 
 fn devices() -> Vec<Device> {
-    let best = Device::best_for(&fused_op::KERNELS).expect("a GPU that is there works");
-    std::iter::once(Device::cpu()).chain(Some(best).filter(Device::is_cuda)).collect()
+    Device::for_tests(&fused_op::KERNELS).expect("devices that can be used")
 }
 
 /// Numbers between -8 and 8.

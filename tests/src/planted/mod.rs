@@ -1,13 +1,17 @@
 //! Faults planted in the text of a kernel: one instruction is changed.
 
+pub mod runs;
+
 use regex_lite::{Captures, Regex};
 
 /// A kernel's text with a fault.
 #[derive(Clone, Debug)]
 pub struct Planted {
-    /// The rule by which it was planted, and the line.
+    /// The rule by which it was planted, and at which of the places that it fits: `first` or `last`.
     pub name: String,
-    /// The line as it was.
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// The line as it was, with one space between words, and no numbers of registers: these change with any other line.
     pub before: String,
     /// The whole text, with the fault.
     pub ptx: String,
@@ -101,10 +105,10 @@ pub fn all(ptx: &str) -> Vec<Planted> {
     for (rule, change) in RULES {
         let places: Vec<usize> = (body..lines.len()).filter(|&at| change(lines[at]).is_some()).collect();
         let (first, last) = (places.first(), places.last().filter(|_| places.len() > 1));
-        for &at in first.into_iter().chain(last) {
+        for (place, &at) in first.map(|at| ("first", at)).into_iter().chain(last.map(|at| ("last", at))) {
             let mut changed: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
             changed[at] = change(lines[at]).unwrap_or_default();
-            found.push(planted(rule, at, &lines, changed));
+            found.push(planted(format!("{rule}_{place}"), at, &lines, changed));
         }
     }
     found.extend(store_first(&lines, body));
@@ -121,9 +125,15 @@ fn store_first(lines: &[&str], body: usize) -> Option<Planted> {
     let mut changed: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
     let moved = changed.remove(store);
     changed.insert(load, moved);
-    Some(planted("store_first", store, lines, changed))
+    Some(planted("store_first".to_owned(), store, lines, changed))
 }
 
-fn planted(rule: &str, at: usize, lines: &[&str], changed: Vec<String>) -> Planted {
-    Planted { name: format!("{rule}_{}", at + 1), before: lines[at].trim().to_owned(), ptx: changed.join("\n") + "\n" }
+fn planted(name: String, at: usize, lines: &[&str], changed: Vec<String>) -> Planted {
+    let words: Vec<&str> = lines[at].split_whitespace().collect();
+    let before = replace_all(&words.join(" "), r"(%[a-z]+|BB)\d+", "$1");
+    Planted { name, line: at + 1, before: replace_all(&before, r"BB_\d+", "BB"), ptx: changed.join("\n") + "\n" }
+}
+
+fn replace_all(text: &str, pattern: &str, by: &str) -> String {
+    Regex::new(pattern).map_or_else(|_| text.to_owned(), |pattern| pattern.replace_all(text, by).into_owned())
 }
