@@ -2,8 +2,7 @@
 
 use pointwise::{DType, Device, MapDef, Operand, Tensor, TensorView, TensorViewMut, UnaryDef};
 use pointwise_core::Kind;
-
-use crate::{inputs, judge, map};
+use pointwise_testkit::{inputs, judge, map};
 
 type Checked = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 

@@ -2,11 +2,11 @@
 //! and nothing around the output changes. On the devices of `Device::for_tests`.
 
 use pointwise::{DType, Device, Number, ParamInfo, Strategy, Tensor, UnaryKernel};
+use pointwise_testkit::{inputs, judge};
 use proptest::prelude::{any, prop_assert};
 use proptest::sample::Index;
 use proptest::strategy::Strategy as _;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use tests::{inputs, judge};
 
 /// Elements in front of and behind the output that must stay as they are.
 const MARGIN: usize = 17;

@@ -23,7 +23,7 @@ const CRATES: [&str; 7] = [
 ];
 
 /// Members of the workspace that are not.
-const UNPUBLISHED: [&str; 3] = ["xtask", "tests", "benches"];
+const UNPUBLISHED: [&str; 4] = ["xtask", "tests", "benches", "fuzz"];
 
 const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 

@@ -19,11 +19,11 @@ pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     draft.keep()
 }
 
-/// That [`replace`] may well succeed, found before the work is done. It leaves what is there as it is.
+/// Finds out, before the work is done, whether [`replace`] may succeed. It leaves what is there as it is.
 ///
 /// # Errors
-/// As there.
-pub(crate) fn check(path: &Path) -> io::Result<()> {
+/// Those of [`replace`] that are known beforehand.
+pub fn check(path: &Path) -> io::Result<()> {
     // Opening a pipe and closing it again would tell its reader that this was all.
     let is_stream = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
     if is_stream { Ok(()) } else { Draft::new(path).map(drop) }

@@ -8,11 +8,12 @@ use pointwise::{
 use serde_json::{Value, json};
 
 use crate::args::Run;
+use crate::device::device;
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::file::{Source, Target};
 use crate::output::line;
 use crate::registry::Replaced;
-use crate::run::{check_type, device, input, note};
+use crate::run::{check_type, input, note};
 use crate::values;
 
 /// An op.

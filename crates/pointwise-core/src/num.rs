@@ -119,6 +119,21 @@ pub trait Num: Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Se
     fn maximum(self, other: Self) -> Self;
     /// The smaller operand, NaN if either is NaN; `minimum(-0, +0)` is `-0`.
     fn minimum(self, other: Self) -> Self;
+    /// `max(x, 0)`; NaN stays NaN. Its derivative at 0 is 0, where that of [`Num::maximum`] is one half.
+    #[inline(always)]
+    fn relu(self) -> Self {
+        self.maximum(Self::ZERO)
+    }
+    /// `min(max(x, min), max)`: `max` where `min > max`; NaN in any gives NaN. Its derivative at a bound is 1.
+    #[inline(always)]
+    fn clamp(self, min: Self, max: Self) -> Self {
+        self.maximum(min).minimum(max)
+    }
+    /// [`Num::clamp`] whose derivative at a bound is 0.
+    #[inline(always)]
+    fn hardtanh(self, min: Self, max: Self) -> Self {
+        self.clamp(min, max)
+    }
     /// Towards minus infinity; integers unchanged.
     fn floor(self) -> Self;
     /// Towards plus infinity; integers unchanged.

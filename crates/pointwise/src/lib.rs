@@ -74,7 +74,7 @@ pub use kernel::Made as __Made;
 pub use kernel::result_type;
 pub use kernel::{BinaryKernel, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};
-pub use kernel::{Entry, Lookup, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
+pub use kernel::{Entry, Kernel, Lookup, OpDef, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
 pub use kernel::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use number::Number;
 #[doc(hidden)]
@@ -88,3 +88,12 @@ pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
 pub use stream::Stream;
 pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};
 pub use tuner::{CACHE_VARIABLE, Choice, Tuner};
+
+/// What the macros of this crate expand to. No part of the API.
+#[doc(hidden)]
+pub mod __private {
+    pub use pointwise_core as core;
+
+    pub use crate::embed::Kernels;
+    pub use crate::kernel::{Kernel, OpDef, OracleFn, Typed};
+}

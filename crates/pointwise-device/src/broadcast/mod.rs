@@ -12,7 +12,7 @@ mod places;
 mod short;
 mod words;
 
-pub(crate) use operand::{Loaded, lanes, load, one_each};
+pub(crate) use operand::{Loaded, lanes, load, one_each, splat};
 pub(crate) use places::{alike, place, single};
 
 use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps, TWO_SHIFT};
