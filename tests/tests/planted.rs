@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{DType, Device, Strategy, UnaryDef};
+use pointwise_testkit::{gradients, map};
 use tests::planted::{self, Planted, runs};
-use tests::{gradients, map};
 
 /// A kernel, and the calls that it is tested with.
 struct Kernel {

@@ -6,10 +6,10 @@ use pointwise::{
     kernels,
 };
 use pointwise_core::Element;
+use pointwise_testkit::layouts::{self, Case, Shaped};
+use pointwise_testkit::{Random, inputs, judge, map, with_element};
 
-use crate::inputs::{self, Random};
-use crate::layouts::{self, Case, Shaped};
-use crate::{map, two, with_element};
+use crate::two;
 
 /// A call, and what it leaves in memory.
 pub type Run = Box<dyn Fn(&Device) -> Result<Vec<u8>> + Send + Sync>;
@@ -27,11 +27,11 @@ const ROOM: usize = 2_400_000;
 
 /// Elements that lie between a quarter and 4: where formulas take no path for special values.
 fn tame(dtype: DType, n: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut bytes = Vec::with_capacity(n * dtype.size());
     with_element!(dtype, E => for _ in 0..n {
-        let x = <E as Element>::from_f64(0.25 + 3.75 * (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64);
-        bytes.extend_from_slice(crate::judge::as_bytes(&x));
+        let x = <E as Element>::from_f64(0.25 + 3.75 * random.unit());
+        bytes.extend_from_slice(judge::as_bytes(&x));
     });
     bytes
 }
