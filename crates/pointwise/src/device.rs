@@ -139,7 +139,7 @@ impl Device {
         TELL.call_once(|| {
             use std::io::Write as _;
             // Not `eprintln!`, whose lines `cargo test` does not show. There is nobody to tell if this fails.
-            let _ = writeln!(std::io::stderr(), "pointwise: NOT TESTED: kernels of the GPU; the CPU alone is ({why})");
+            let _ = writeln!(std::io::stderr(), "pointwise: NOT TESTED: the GPU's kernels. Only the CPU is: {why}");
         });
         Ok(vec![Device::cpu()])
     }
