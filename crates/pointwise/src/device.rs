@@ -302,6 +302,18 @@ impl fmt::Debug for Device {
 #[cfg(all(test, feature = "emulator"))]
 mod tests {
     use super::*;
+
+    /// A panic in one thread, caught, must not cost the others their tensors.
+    #[test]
+    fn values_cross_threads_and_panics() {
+        fn crosses<T: Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
+        crosses::<Device>();
+        crosses::<crate::Tensor>();
+        crosses::<crate::TensorView<'_>>();
+        crosses::<crate::Stream>();
+        crosses::<crate::UnaryKernel>();
+    }
+
     use crate::embed::Kernels;
 
     fn named(kernels: &Kernels, name: &str) -> Result<Vec<Device>> {
