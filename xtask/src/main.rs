@@ -9,6 +9,7 @@ mod family;
 mod fuzz;
 mod licences;
 mod package;
+mod registers;
 mod setup;
 mod shell;
 mod sizes;
@@ -35,6 +36,9 @@ enum Command {
     },
     /// Compile the family's kernels, check the PTX, assemble it with ptxas where there is one
     BuildPtx {
+        /// Assemble for sm_100, too, which the test command leaves out
+        #[arg(long)]
+        all: bool,
         #[command(flatten)]
         install: Install,
     },
@@ -92,7 +96,7 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     match Arguments::parse().command {
         Command::Test { install } => test::run_all(install.consent()),
-        Command::BuildPtx { install } => build_ptx::run(install.consent()),
+        Command::BuildPtx { all, install } => build_ptx::run(install.consent(), all),
         Command::Doctor => {
             println!("{}", pointwise_build::doctor::report());
             Ok(())

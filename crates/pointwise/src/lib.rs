@@ -18,6 +18,9 @@
 //! A package makes ops of its own of functions, with the attribute [`op`](macro@op); [`declared_ops`] lists them. A crate
 //! with a table of ops makes such functions with [`host_unary!`].
 //!
+//! With the feature `emulator`, for tests, `Device::for_tests` gives the CPU and the first GPU, or where there is no GPU
+//! an emulated one. It runs the same kernels on the CPU and checks every access to memory.
+//!
 //! # Environment
 //!
 //! | Variable | Meaning |
@@ -25,6 +28,10 @@
 //! | `POINTWISE_CPU` | `baseline` or `avx2`: the newest instructions that CPU loops may use; other values change nothing |
 //! | `POINTWISE_DEPENDENT_LAUNCH` | `0`: a kernel is launched only when the one before it has ended; see [`Stream`] |
 //! | `POINTWISE_CACHE` | the folder in which a [`Tuner`] keeps what it has measured |
+//! | `POINTWISE_DEVICE` | the one device that `Device::for_tests` gives, by its name ([`Device::parse`]) |
+//! | `POINTWISE_EMULATOR_CHECKS` | `off`: emulated devices check bounds and alignment alone |
+//! | `POINTWISE_EMULATOR_APPROX` | `worst`: their approximate instructions are off by what the PTX ISA allows |
+//! | `POINTWISE_EMULATOR_LIMIT` | how many instructions a warp of theirs executes at most |
 
 pub mod cpu;
 pub mod cuda;

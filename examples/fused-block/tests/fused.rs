@@ -20,7 +20,8 @@ fn numbers(n: usize, seed: u32) -> Vec<f32> {
 
 #[test]
 fn ops_keep_their_bounds() {
-    check::check_all("fused-block").unwrap();
+    let devices = Device::for_tests(pointwise::embedded()).unwrap();
+    pointwise_testkit::check_all("fused-block", &devices).unwrap();
 }
 
 #[test]

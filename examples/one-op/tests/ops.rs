@@ -1,8 +1,10 @@
 //! The op against its own formula in f64, on the CPU and on a GPU or in the emulator.
 
 use one_op as _;
+use pointwise::Device;
 
 #[test]
 fn ops_keep_their_bounds() {
-    check::check_all("one-op").unwrap();
+    let devices = Device::for_tests(pointwise::embedded()).unwrap();
+    pointwise_testkit::check_all("one-op", &devices).unwrap();
 }

@@ -1,8 +1,10 @@
 //! The ops against their own formulas in f64, on the CPU and on a GPU or in the emulator.
 
 use training_op as _;
+use pointwise::Device;
 
 #[test]
 fn ops_keep_their_bounds() {
-    check::check_all("training-op").unwrap();
+    let devices = Device::for_tests(pointwise::embedded()).unwrap();
+    pointwise_testkit::check_all("training-op", &devices).unwrap();
 }

@@ -587,8 +587,10 @@ unsafe fn queue(
         let of = |kernel: &Kernel| kernel.parameters().iter().map(|p| (p.offset, p.bytes)).collect::<Vec<_>>();
         of(other) == of(kernel)
     };
-    if substitute.as_ref().is_some_and(|other| !same(other)) {
-        return INVALID_VALUE;
+    if let Some(other) = substitute.as_ref().filter(|other| !same(other)) {
+        let size = |kernel: &Kernel| format!("{} of {} bytes", kernel.parameters().len(), kernel.parameter_bytes());
+        let (name, own, given) = (kernel.name(), size(other), size(kernel));
+        return fault(&format!("kernel `{name}` has other parameters than the one it replaces: {own}, not {given}"));
     }
     let kernel = substitute.as_ref().unwrap_or(kernel);
     let mut arguments = vec![0_u8; kernel.parameter_bytes()];
