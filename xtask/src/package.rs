@@ -12,7 +12,7 @@ use crate::shell::{cargo, root, run as run_command};
 use crate::{build_ptx, family, licences};
 
 /// What is published, each after those it depends on.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "pointwise-core",
     "pointwise-macros",
     "pointwise-device",
