@@ -4,6 +4,9 @@ use pointwise::{
     Accuracy, Class, DType, Device, F8E4M3, F8E5M2, OpDef, Operand, Philox, Tensor, bf16, declared_ops, f16,
 };
 
+use crate::Error;
+use crate::judge::{largest, ulp_at};
+
 /// Where random ops draw from.
 const RNG: Philox = Philox::new(42);
 
