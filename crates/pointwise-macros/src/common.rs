@@ -88,7 +88,7 @@ pub(crate) fn core() -> TokenStream {
 /// Structs, defaults, data; the formula of the op itself.
 pub(crate) fn items(op: &Op) -> TokenStream {
     let mut items: TokenStream =
-        Form::all(op).iter().map(|form| [declaration(op, form), data(op, form)]).flatten().collect();
+        Form::all(op).iter().flat_map(|form| [declaration(op, form), data(op, form)]).collect();
     items.extend(formula(op));
     items
 }

@@ -61,7 +61,7 @@ pub(crate) struct Param {
     pub(crate) name: Ident,
     pub(crate) kind: ParamKind,
     /// There unless it is `None`.
-    pub(crate) default: Option<Expr>,
+    pub(crate) default: Option<Box<Expr>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -452,7 +452,7 @@ fn param(name: Ident, argument: &PatType, settings: Settings, generic: &Ident) -
         (ParamKind::Open, Some(value)) => {
             return Err(Error::new(value.span(), format!("an `Option<{generic}>` is `None` by default: remove this")));
         }
-        (_, Some(value)) => Some(value),
+        (_, Some(value)) => Some(Box::new(value)),
         (_, None) => {
             let example = match kind {
                 ParamKind::Whole => "1",
