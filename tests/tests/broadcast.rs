@@ -89,7 +89,7 @@ fn a_large_call_is_split_among_threads() {
     let b = Tensor::from_slice(&device, &b, [m]).unwrap();
     let turned = a.view().transpose(0, 1).unwrap();
     let column = b.view().unsqueeze(1).unwrap();
-    let y = ops::add(turned, column, 1).unwrap().to_vec::<i32>().unwrap();
+    let y = ops::add(turned, column).unwrap().to_vec::<i32>().unwrap();
     for (at, y) in y.into_iter().enumerate() {
         let (i, j) = ((at / n) as i32, (at % n) as i32);
         assert_eq!(y, j * cols + i + 7 * i, "{i} {j}");

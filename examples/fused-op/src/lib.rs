@@ -53,5 +53,5 @@ pub fn one_by_one(
 ) -> Result<()> {
     pointwise::kernels::silu_and_mul().run_pair_into(gate, value, &mut *scratch)?;
     pointwise::ops::dropout_inplace(&mut *scratch, f64::from(p), true, place)?;
-    pointwise::ops::add_into(residual, &*scratch, y, 1.0)
+    pointwise::ops::add_into(residual, &*scratch, y)
 }

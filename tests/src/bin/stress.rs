@@ -143,7 +143,7 @@ fn blocks_taken_again(place: &mut Place<'_>, n: usize, value: f32) -> Result<boo
     let device = &place.devices[0];
     let y = ops::neg(&Tensor::full(device, value, [n])?)?;
     let z = Tensor::full(device, 7.0_f32, [n])?;
-    let sum = ops::add(&y, &z, 1)?;
+    let sum = ops::add(&y, &z)?;
     drop((y, z));
     let zeros = Tensor::zeros(device, DType::F32, [n])?;
     Ok(all_are(&sum, 7.0 - value)? && all_are(&zeros, 0.0)?)

@@ -11,7 +11,7 @@ use pointwise_core::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, Resul
 macro_rules! tables {
     ($($(#[doc = $doc:literal])* $module:ident $table:ident $visitor:ident;)*) => { $(
         $(#[doc = $doc])*
-        #[allow(unreachable_pub)] // what the visitors make for a crate's root
+        #[allow(dead_code, unreachable_pub)] // what the visitors make for a crate's root; some functions are replaced
         mod $module {
             use crate::family::KERNELS;
             use pointwise_core::family::$module::*;
@@ -132,10 +132,51 @@ pub(super) mod ops {
         comparison::ops::*, gated::ops::*, gated_gradients::ops::*, gradients::ops::*, select::ops::*,
         select_gradients::ops::*, ternary::ops::*,
     };
+    // These stand before those of their tables.
+    pub use super::{add, add_inplace, add_into, sub, sub_inplace, sub_into};
     pub use super::{
         clamp_bounds, clamp_bounds_backward, clamp_bounds_into, masked_fill, masked_fill_backward, masked_fill_inplace,
         masked_fill_into,
     };
+}
+
+/// The functions of an op of two operands without its factor, which PyTorch takes by name alone.
+macro_rules! without_factor {
+    ($($name:ident $into:ident $inplace:ident $formula:literal;)*) => { $(
+        #[doc = concat!("`", $formula, "` of tensors and numbers, broadcast; [`kernels::", stringify!($name), "`] takes \
+            a factor of `b` (`alpha`).")]
+        ///
+        /// # Errors
+        /// As [`BinaryKernel::run`](crate::BinaryKernel::run).
+        pub fn $name<'a>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+            kernels::$name(Number::Default).run(a, b)
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
+        ///
+        /// # Errors
+        /// As [`BinaryKernel::run_into`](crate::BinaryKernel::run_into).
+        pub fn $into<'a, 'b>(
+            a: impl Into<Operand<'a>>,
+            b: impl Into<Operand<'a>>,
+            y: impl Into<TensorViewMut<'b>>,
+        ) -> Result<()> {
+            kernels::$name(Number::Default).run_into(a, b, y)
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
+        ///
+        /// # Errors
+        /// As [`BinaryKernel::run_inplace`](crate::BinaryKernel::run_inplace).
+        pub fn $inplace<'a, 'b>(a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
+            kernels::$name(Number::Default).run_inplace(a, b)
+        }
+    )* };
+}
+
+without_factor! {
+    add add_into add_inplace "a + b";
+    sub sub_into sub_inplace "a - b";
 }
 
 /// What `clamp_bounds` runs.

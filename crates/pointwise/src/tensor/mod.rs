@@ -3,6 +3,7 @@
 mod display;
 mod gather;
 mod layout;
+mod operators;
 mod overlap;
 mod raw;
 mod view;
@@ -40,6 +41,9 @@ use crate::storage::Storage;
 /// // A file's tensor is made of its bytes, and gives them back.
 /// let copy = Tensor::from_bytes(&device, x.dtype(), &x.to_bytes()?, x.shape())?;
 /// assert_eq!(copy.as_slice::<f32>()?[0], 1.0);
+/// // Operators are ops, whose errors they return.
+/// let y = (&x * 2.0)? + &x;
+/// assert_eq!(y?.as_slice::<f32>()?[5], 18.0);
 /// # Ok::<(), pointwise::Error>(())
 /// ```
 pub struct Tensor {
