@@ -1,6 +1,6 @@
 //! Makes shapes, numbers, tensors and views of a case.
 
-use pointwise::{DType, Device, Number, Tensor, TensorView, TensorViewMut};
+use pointwise::{DType, Device, Number, OpInfo, Tensor, TensorView, TensorViewMut};
 
 use crate::case::{Case, must};
 use crate::random::Random;
@@ -77,11 +77,13 @@ pub(crate) fn number(random: &mut Random) -> Number {
     }
 }
 
-pub(crate) fn params(random: &mut Random) -> [Number; 4] {
+/// Parameters of an op; now and then more than it takes.
+pub(crate) fn params(random: &mut Random, info: &OpInfo) -> [Number; 4] {
     if random.once_in(2) {
         return [Number::Default; 4];
     }
-    std::array::from_fn(|_| number(random))
+    let count = if random.once_in(20) { 4 } else { info.params.len() };
+    std::array::from_fn(|k| if k < count { number(random) } else { Number::Default })
 }
 
 /// A shape of up to 8 dimensions and about `most` elements, now and then of none.

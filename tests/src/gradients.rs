@@ -27,7 +27,7 @@ pub fn run_into(
     operands: &[TensorView<'_>],
     results: Vec<TensorViewMut<'_>>,
 ) -> Result<()> {
-    let kernel = def.gradients_with(*set).strategy(strategy);
+    let kernel = def.gradients_with(set).strategy(strategy);
     if def.info.kind != Kind::ChannelGradients {
         let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
         let mut results = results;

@@ -66,7 +66,7 @@ impl Pairs {
         let codes: Vec<u8> = (0..=255).collect();
         let a = Tensor::from_bytes(&Device::cpu(), dtype, &codes, [256, 1])?;
         let b = Tensor::from_bytes(&Device::cpu(), dtype, &codes, [256])?;
-        let results = def.gated_with(Default::default()).run_pair(&a, &b)?.to_bytes()?;
+        let results = def.gated_with(&[]).run_pair(&a, &b)?.to_bytes()?;
         Ok(Pairs { def, dtype, results })
     }
 
@@ -90,7 +90,7 @@ impl Pairs {
     }
 
     fn flat(&self, device: &Device, a: &[u8], b: &[u8]) -> Result<Outcome> {
-        let kernel = self.def.gated_with(Default::default());
+        let kernel = self.def.gated_with(&[]);
         let of = |bytes: &[u8]| Tensor::from_bytes(device, self.dtype, bytes, [bytes.len()]);
         let (x, other) = (of(a)?, of(b)?);
         let (from, len) = (3, N - 3);
@@ -123,7 +123,7 @@ impl Pairs {
         let n = rows * cols;
         let halves: Vec<u8> = a[..n].chunks(cols).zip(b[..n].chunks(cols)).flat_map(|(a, b)| [a, b].concat()).collect();
         let x = Tensor::from_bytes(device, self.dtype, &halves, [rows, 2 * cols])?;
-        let kernel = self.def.gated_with(Default::default());
+        let kernel = self.def.gated_with(&[]);
         let y = if self.def.info.kind == Kind::Gated {
             kernel.run(&x)?
         } else {
@@ -134,7 +134,7 @@ impl Pairs {
 
     fn called(&self, device: &Device, a: &[u8], b: &[u8]) -> Result<Outcome> {
         let of = |bytes: &[u8]| Tensor::from_bytes(device, self.dtype, bytes, [bytes.len()]);
-        let kernel = self.def.gated_with(Default::default()).strategy(Strategy::Table);
+        let kernel = self.def.gated_with(&[]).strategy(Strategy::Table);
         let y = kernel.run_pair(&of(a)?, &of(b)?)?;
         Ok(self.judge("called", &y.to_bytes()?, |i| (a[i], b[i])))
     }
@@ -143,7 +143,7 @@ impl Pairs {
         let of = |bytes: &[u8]| Tensor::from_bytes(device, self.dtype, bytes, [bytes.len()]);
         let (x, other, mut y) = (of(a)?, of(b)?, Tensor::zeros(device, self.dtype, [a.len()])?);
         let stream = Stream::new(device)?;
-        let kernel = self.def.gated_with(Default::default()).strategy(Strategy::Table).on(&stream);
+        let kernel = self.def.gated_with(&[]).strategy(Strategy::Table).on(&stream);
         let operands = [Operand::from(&x), Operand::from(&other)];
         stream.begin_capture()?;
         let captured = kernel.run_pair_into(operands[0], operands[1], &mut y);

@@ -153,10 +153,10 @@ pub fn run_into(
     y: TensorViewMut<'_>,
 ) -> Result<()> {
     match (def.info.kind, operands) {
-        (Kind::Binary | Kind::Backward, [a, b]) => def.binary_with(*set).strategy(strategy).run_into(*a, *b, y),
+        (Kind::Binary | Kind::Backward, [a, b]) => def.binary_with(set).strategy(strategy).run_into(*a, *b, y),
         // Operands of their own, and no rule for the weight's shape.
-        (_, [a, b]) => def.gated_with(*set).strategy(strategy).run_pair_into(*a, *b, y),
-        (_, [a, b, c]) => def.ternary_with(*set).strategy(strategy).run_into(*a, *b, *c, y),
+        (_, [a, b]) => def.gated_with(set).strategy(strategy).run_pair_into(*a, *b, y),
+        (_, [a, b, c]) => def.ternary_with(set).strategy(strategy).run_into(*a, *b, *c, y),
         _ => unreachable!("two or three operands"),
     }
 }

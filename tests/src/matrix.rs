@@ -106,7 +106,7 @@ fn parts(
 }
 
 fn kernel(def: &'static UnaryDef, set: &[Number; 4], strategy: Strategy) -> pointwise::UnaryKernel {
-    def.kernel_with(*set).strategy(strategy)
+    def.kernel_with(set).strategy(strategy)
 }
 
 /// More elements than 32 bits can count.
@@ -325,7 +325,7 @@ fn gated(
     };
     let grad = Tensor::from_bytes(device, dtype, &operands[0], [rows, cols])?;
     let x = Tensor::from_bytes(device, dtype, &beside(&operands[1..]), [rows, 2 * cols])?;
-    let kernel = def.gated_gradients_with([Number::Default; 4]).strategy(strategy);
+    let kernel = def.gated_gradients_with(&[]).strategy(strategy);
     let mut y = Tensor::zeros(device, dtype, [rows, 2 * cols])?;
     kernel.run_into(&grad, &x, &mut y)?;
     match judge::same_bits(dtype, &y.to_bytes()?, &beside(expected)) {

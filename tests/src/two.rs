@@ -111,13 +111,12 @@ fn run_into(
     operands: &[Operand<'_>],
     y: TensorViewMut<'_>,
 ) -> pointwise::Result<()> {
-    let set = Default::default();
     match *operands {
         [a, b] if matches!(def.info.kind, Kind::Binary | Kind::Backward) => {
-            def.binary_with(set).threads(THREADS).vectors_per_thread(vectors).run_into(a, b, y)
+            def.binary_with(&[]).threads(THREADS).vectors_per_thread(vectors).run_into(a, b, y)
         }
-        [a, b] => def.gated_with(set).threads(THREADS).vectors_per_thread(vectors).run_pair_into(a, b, y),
-        [a, b, c] => def.ternary_with(set).threads(THREADS).vectors_per_thread(vectors).run_into(a, b, c, y),
+        [a, b] => def.gated_with(&[]).threads(THREADS).vectors_per_thread(vectors).run_pair_into(a, b, y),
+        [a, b, c] => def.ternary_with(&[]).threads(THREADS).vectors_per_thread(vectors).run_into(a, b, c, y),
         _ => unreachable!("two or three operands"),
     }
 }

@@ -37,8 +37,9 @@ to 1).
 const TAIL: &str = "
 ## Outside the tables
 
-`to_dtype` converts elements of any type to any other. `clamp_bounds` (clamp by tensors, either of which may be left
-out) is built on `clamp_tensor`, and `clamp_bounds_backward` on its gradients. `pow` with the number 1, 2, 0.5, -0.5 or
+`to_dtype` converts elements of any type to any other.
+`ops::clamp` takes tensors, numbers and `None` as bounds, and runs `clamp`, `clamp_tensor`, `maximum` or `minimum`;
+`ops::clamp_backward` likewise. `pow` with the number 1, 2, 0.5, -0.5 or
 -1 as its exponent is a copy, `mul`, `sqrt`, `rsqrt` or `reciprocal`, with the special values of that op, as in PyTorch.
 Of a float tensor with 3 it is a product that is rounded once: in f32 correctly above `2^-101`, and below within 1 ULP.
 

@@ -34,7 +34,7 @@ fn unary_gradients_keep_their_bounds() {
             let operands = [grads.to_bytes().unwrap(), x.clone()];
             for def in BACKWARD {
                 for set in params::sets(&def.info, dtype) {
-                    let y = def.binary_with(set).run(&grads, &tensor(dtype, &x)).unwrap().to_bytes().unwrap();
+                    let y = def.binary_with(&set).run(&grads, &tensor(dtype, &x)).unwrap().to_bytes().unwrap();
                     let report = gradients::backward_report(def, dtype, &set, &operands, &y);
                     println!("{} {dtype} {grad} {:?}: {report}", def.info.name, set[0]);
                     if !report.keeps(def.info.accuracy, dtype, is_all) {
@@ -199,7 +199,7 @@ fn unary(name: &str, params: &[f64], grad: f32, x: f32) -> f32 {
         *slot = Number::Float(*value);
     }
     let of = |value: f32| Tensor::from_slice(&Device::cpu(), &[value], [1]).unwrap();
-    def.binary_with(set).run(&of(grad), &of(x)).unwrap().to_vec::<f32>().unwrap()[0]
+    def.binary_with(&set).run(&of(grad), &of(x)).unwrap().to_vec::<f32>().unwrap()[0]
 }
 
 /// What PyTorch's backward kernels give where a derivative does not exist, and for NaN.
@@ -360,17 +360,17 @@ fn a_bound_alone_gets_the_gradients_of_pytorch() {
             |name| letters.iter().map(|&letter| if letter == name { 3.0 } else { 0.0 }).collect::<Vec<f32>>();
         let bound = Some(Operand::from(&bounds));
         let (min, max) = if is_min { (bound, None) } else { (None, bound) };
-        let (of_x, of_min, of_max) = ops::clamp_bounds_backward(&grad, &x, min, max).unwrap();
+        let (of_x, of_min, of_max) = ops::clamp_backward(&grad, &x, min, max).unwrap();
         assert_eq!((of_min.is_some(), of_max.is_some()), (is_min, !is_min));
         assert_eq!(of_x.to_vec::<f32>().unwrap(), expected('x'), "x, min: {is_min}");
         assert_eq!(of_min.or(of_max).unwrap().to_vec::<f32>().unwrap(), expected('b'), "the bound, min: {is_min}");
     }
-    let both = ops::clamp_bounds_backward(&grad, &x, Some((&bounds).into()), Some((&bounds).into())).unwrap();
+    let both = ops::clamp_backward(&grad, &x, &bounds, &bounds).unwrap();
     let (of_x, of_min, of_max) = ops::clamp_tensor_backward(&grad, &x, &bounds, &bounds).unwrap();
     for (a, b) in [(both.0, of_x), (both.1.unwrap(), of_min), (both.2.unwrap(), of_max)] {
         assert_eq!(a.to_bytes().unwrap(), b.to_bytes().unwrap());
     }
-    let error = ops::clamp_bounds_backward(&grad, &x, None, None).unwrap_err();
+    let error = ops::clamp_backward(&grad, &x, None, None).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Parameter { .. }), "{error}");
 }
 
@@ -406,8 +406,8 @@ fn gated_gradients_fill_both_halves() {
         for def in gradients::all().filter(|def| def.info.kind == pointwise_core::Kind::GatedGradients) {
             let none = [Number::Default; MAX_PARAMS];
             let operands = [Operand::from(&grad), Operand::View(gate), Operand::View(value)];
-            let apart = def.gradients_with(none).run(&operands).unwrap();
-            let y = def.gated_gradients_with(none).run(&grad, &x).unwrap();
+            let apart = def.gradients_with(&none).run(&operands).unwrap();
+            let y = def.gated_gradients_with(&none).run(&grad, &x).unwrap();
             assert_eq!(y.shape(), x.shape());
             let mut inplace = x.try_clone().unwrap();
             // SAFETY: operand and result are the same elements, which is what is tested; the tensor outlives the view.
@@ -422,7 +422,7 @@ fn gated_gradients_fill_both_halves() {
                 )
             }
             .unwrap();
-            def.gated_gradients_with(none).run_into(&grad, alias, &mut inplace).unwrap();
+            def.gated_gradients_with(&none).run_into(&grad, alias, &mut inplace).unwrap();
             for (k, part) in apart.iter().enumerate() {
                 for y in [&y, &inplace] {
                     let got = y.view().narrow(1, k * half, half).unwrap().to_bytes().unwrap();

@@ -132,7 +132,7 @@ fn values_of_mixed_types() {
     assert_eq!(ops::lt(&ints, 1.5).unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
     let y = ops::where_(&of(&[true, false, true]), &ints, 0.5).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.0, 0.5, 3.0]);
-    let y = ops::clamp_bounds(&ints, Some(Operand::from(&of(&[-0.5_f32]))), None).unwrap();
+    let y = ops::clamp(&ints, &of(&[-0.5_f32]), None).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.0, -0.5, 3.0]);
     assert_eq!(ops::bitwise_and(&of(&[7_i64, 8]), &of(&[true, true])).unwrap().to_vec::<i64>().unwrap(), [1, 0]);
     // Broadcast, the converted operand too.
@@ -169,7 +169,7 @@ fn float_functions_of_integers() {
     assert!(ops::silu(&of(&[1_i32])).unwrap_err().is_dtype());
     // A bound takes part.
     let ints = of(&[1_i32, 5]);
-    assert_eq!(ops::clamp(&ints, 2.5, Number::Default).unwrap().to_vec::<f32>().unwrap(), [2.5, 5.0]);
+    assert_eq!(ops::clamp(&ints, 2.5, None).unwrap().to_vec::<f32>().unwrap(), [2.5, 5.0]);
     assert_eq!(ops::clamp(&ints, 2, 3).unwrap().to_vec::<i32>().unwrap(), [2, 3]);
     assert_eq!(ops::clamp(&of(&[true]), 0, 3).unwrap().to_vec::<i64>().unwrap(), [1]);
 }

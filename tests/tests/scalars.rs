@@ -77,7 +77,7 @@ fn large_integers_are_rounded_once() {
     for (name, y) in [
         ("operand", ops::add(&zero, number)),
         ("alpha", kernels::add(number).run(&zero, &Tensor::full(&CPU, 1.0_f32, [1]).unwrap())),
-        ("bound", ops::clamp(&zero, number, Number::Default)),
+        ("bound", ops::clamp(&zero, number, None)),
         ("fill value", ops::where_(&no, &zero, number)),
     ] {
         assert_eq!(y.unwrap().to_vec::<f32>().unwrap(), [number as f32], "{name}");

@@ -6,7 +6,7 @@ mod map;
 pub(crate) mod powers;
 mod special;
 // Public by the modules below.
-#[allow(unreachable_pub)]
+#[allow(dead_code, unreachable_pub)] // some functions are replaced
 mod unary;
 
 crate::include_kernels!();
@@ -35,6 +35,8 @@ pub mod ops {
     pub use super::map::ops::*;
     pub use super::special::ops::*;
     pub use super::unary::ops::*;
+    // These stand before those of their table.
+    pub use super::map::{clamp, clamp_inplace, clamp_into};
     pub use crate::rope::{rope_cos_sin, rope_llama31, rope_longrope, rope_neox, rope_non_neox, rope_yarn};
 }
 

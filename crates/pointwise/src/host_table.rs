@@ -58,22 +58,11 @@ macro_rules! __kernels {
                 $(#[doc = $doc])*
                 #[must_use]
                 pub fn $name($($p: impl Into<$crate::Number>),*) -> $crate::$Kernel {
-                    let given = [$($p.into()),*];
-                    super::definitions::$name.$with($crate::__fill_params(given))
+                    super::definitions::$name.$with(&[$($p.into()),*])
                 }
             )*
         }
     };
-}
-
-/// The parameters of a call, the rest being defaults.
-#[doc(hidden)]
-#[must_use]
-pub fn __fill_params<const N: usize>(given: [crate::Number; N]) -> [crate::Number; pointwise_core::op::MAX_PARAMS] {
-    const { assert!(N <= pointwise_core::op::MAX_PARAMS, "an op has at most four parameters") };
-    let mut params = [crate::Number::Default; pointwise_core::op::MAX_PARAMS];
-    params[..N].copy_from_slice(&given);
-    params
 }
 
 /// The op's type for the compute type of an element type.

@@ -61,11 +61,9 @@ pub use host::OracleValue;
 #[doc(hidden)]
 pub use host_gradients::{__no_result, Step};
 #[doc(hidden)]
-pub use host_table::__fill_params;
-#[doc(hidden)]
 pub use kernel::Made as __Made;
 pub use kernel::result_type;
-pub use kernel::{BinaryKernel, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
+pub use kernel::{BinaryKernel, Bound, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};
 pub use kernel::{Entry, Lookup, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
 pub use kernel::{GatedGradientsKernel, GradientDef, GradientsKernel};

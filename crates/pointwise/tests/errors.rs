@@ -215,15 +215,18 @@ fn another_number_of_operands_is_refused() {
     let cpu = Device::cpu();
     let x = Tensor::from_slice(&cpu, &[1.0_f32, 2.0], [2]).unwrap();
     let mut y = Tensor::zeros(&cpu, pointwise::DType::F32, [2]).unwrap();
-    let none = [pointwise::Number::Default; 4];
     let add = pointwise::map_op("add").unwrap();
     let lerp = pointwise::map_op("lerp").unwrap();
     for error in [
-        add.ternary_with(none).run(&x, &x, &x).unwrap_err(),
-        add.ternary_with(none).run_into(&x, &x, &x, &mut y).unwrap_err(),
-        lerp.binary_with(none).run(&x, &x).unwrap_err(),
-        lerp.binary_with(none).run_into(&x, &x, &mut y).unwrap_err(),
+        add.ternary_with(&[]).run(&x, &x, &x).unwrap_err(),
+        add.ternary_with(&[]).run_into(&x, &x, &x, &mut y).unwrap_err(),
+        lerp.binary_with(&[]).run(&x, &x).unwrap_err(),
+        lerp.binary_with(&[]).run_into(&x, &x, &mut y).unwrap_err(),
     ] {
         assert!(error.to_string().contains("operands"), "{error}");
     }
+    let error = add.binary_with(&[1.into(), 2.into()]).run(&x, &x).unwrap_err();
+    assert_eq!(error.to_string(), "params = 2: add takes only alpha: leave it out");
+    let error = lerp.ternary_with(&[pointwise::Number::Default; 9]).run(&x, &x, 0.5);
+    assert!(error.is_ok(), "defaults are no parameters");
 }

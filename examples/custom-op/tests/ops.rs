@@ -1,7 +1,7 @@
 //! The ops against their own formulas in f64, on the CPU and on the GPU where there is one and kernels are built.
 
 use custom_op::{KERNELS, UNARY, definitions, ops};
-use pointwise::{DType, Device, Number, Tensor, Variant, bf16};
+use pointwise::{DType, Device, Tensor, Variant, bf16};
 
 fn devices() -> Vec<Device> {
     let best = Device::best_for(&KERNELS).expect("a GPU that is there works");
@@ -18,8 +18,7 @@ fn inputs() -> Vec<f32> {
 fn snake_keeps_its_bound() {
     let x = inputs();
     for a in [1.0, 0.3] {
-        let params = [a.into(), Number::Default, Number::Default, Number::Default];
-        let exact = definitions::snake.oracle_for(DType::F32, &params).unwrap().unwrap();
+        let exact = definitions::snake.oracle_for(DType::F32, &[a.into()]).unwrap().unwrap();
         let bound = f64::from(definitions::snake.info.accuracy.bound(DType::F32));
         for device in devices() {
             let y = ops::snake(&Tensor::from_slice(&device, &x, [x.len()]).unwrap(), a).unwrap();

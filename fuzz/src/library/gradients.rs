@@ -43,7 +43,7 @@ pub(super) fn several(case: &mut Case) -> Outcome {
             *operand = Operand::Number(make::number(&mut case.random));
         }
     }
-    let kernel = def.gradients_with(make::params(&mut case.random));
+    let kernel = def.gradients_with(&make::params(&mut case.random, &def.info));
     let what = format!("{} of {operands:?}", def.info.name);
     let Some(results) = case.outcome(kernel.run(&operands))? else { return Ok(()) };
 
@@ -85,7 +85,7 @@ pub(super) fn gated(case: &mut Case) -> Outcome {
     let places = [Place::to_read(&mut case.random, &narrower), Place::to_read(&mut case.random, &doubled)];
     let tensors = [places[0].tensor(case, dtype)?, places[1].tensor(case, dtype)?];
     let (grad, x) = (places[0].view(&tensors[0])?, places[1].view(&tensors[1])?);
-    let kernel = def.gated_gradients_with(make::params(&mut case.random));
+    let kernel = def.gated_gradients_with(&make::params(&mut case.random, &def.info));
     let what = format!("{} of {grad:?} and {x:?}", def.info.name);
     let Some(y) = case.outcome(kernel.run(grad, x))? else { return Ok(()) };
     let copies = [copy(&grad, &tensors[0])?, copy(&x, &tensors[1])?];

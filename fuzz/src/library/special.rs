@@ -104,7 +104,7 @@ pub(super) fn masked_fill(case: &mut Case) -> Outcome {
     case.any(ops::masked_fill_backward(x, mask))
 }
 
-pub(super) fn clamp_bounds(case: &mut Case) -> Outcome {
+pub(super) fn clamp(case: &mut Case) -> Outcome {
     let full = make::shape(&mut case.random, 1000);
     let common = make::float(&mut case.random);
     let mut stored = Vec::new();
@@ -121,8 +121,8 @@ pub(super) fn clamp_bounds(case: &mut Case) -> Outcome {
         _ => Some(Operand::View(views[k])),
     };
     let (min, max) = (bound(1), bound(2));
-    let what = format!("clamp_bounds of {:?}, {min:?} and {max:?}", views[0]);
-    if let Some(y) = case.outcome(ops::clamp_bounds(views[0], min, max))? {
+    let what = format!("clamp of {:?}, {min:?} and {max:?}", views[0]);
+    if let Some(y) = case.outcome(ops::clamp(views[0], min, max))? {
         let copies = views.iter().zip(&stored).map(|(view, (tensor, _))| copy(view, tensor));
         let copies = copies.collect::<Result<Vec<_>, _>>()?;
         let contiguous = |k: usize, bound: Option<Operand<'_>>| match bound {
@@ -130,9 +130,9 @@ pub(super) fn clamp_bounds(case: &mut Case) -> Outcome {
             Some(Operand::Number(number)) => Some(Operand::Number(number)),
             None => None,
         };
-        let of_copies = ops::clamp_bounds(&copies[0], contiguous(1, min), contiguous(2, max));
+        let of_copies = ops::clamp(&copies[0], contiguous(1, min), contiguous(2, max));
         same(&format!("{what}, strided"), &y, &must(&what, of_copies)?)?;
-        into(case, &what, &y, |to| ops::clamp_bounds_into(views[0], min, max, to))?;
+        into(case, &what, &y, |to| ops::clamp_into(views[0], min, max, to))?;
     }
-    case.any(ops::clamp_bounds_backward(views[0], views[0], min, max))
+    case.any(ops::clamp_backward(views[0], views[0], min, max))
 }

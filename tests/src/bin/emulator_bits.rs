@@ -68,7 +68,7 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
                 let mut results = Vec::new();
                 for device in &devices {
                     let x = Tensor::from_bytes(device, dtype, &x, [x.len() / dtype.size()])?;
-                    results.push(def.kernel_with(set).run(&x)?.to_bytes()?);
+                    results.push(def.kernel_with(&set).run(&x)?.to_bytes()?);
                 }
                 found.add(def.info.result.of(dtype), &results[0], &results[1]);
             }

@@ -110,7 +110,7 @@ fn unary(def: &'static UnaryDef, dtype: DType) -> Case {
         inputs: vec![mixed(dtype, &[N + 3], 20)],
         outputs: vec![(def.info.result.of(dtype), vec![N + 3])],
         prepare: Box::new(move |_, stream| {
-            let kernel = def.kernel_with(set);
+            let kernel = def.kernel_with(&set);
             let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
             Ok(Box::new(move |x, y| kernel.run_into(&x[0], &mut y[0])))
         }),
@@ -149,7 +149,7 @@ fn several(def: &'static MapDef, dtype: DType) -> Case {
             };
         }
         let (binary, gated, ternary) =
-            (on!(def.binary_with(set)), on!(def.gated_with(set)), on!(def.ternary_with(set)));
+            (on!(def.binary_with(&set)), on!(def.gated_with(&set)), on!(def.ternary_with(&set)));
         Ok(match kind {
             Kind::Gated => Box::new(move |x, y| gated.run_into(&x[0], &mut y[0])),
             Kind::Channel => Box::new(move |x, y| binary.run_into(&x[0], &x[1], &mut y[0])),
@@ -204,7 +204,7 @@ fn backward(def: &'static MapDef, dtype: DType) -> Case {
         inputs: vec![numbers(dtype, &[ROWS, COLS], 26), numbers(dtype, &[ROWS, COLS], 27)],
         outputs: vec![(dtype, vec![ROWS, COLS])],
         prepare: Box::new(move |_, stream| {
-            let kernel = def.binary_with(set);
+            let kernel = def.binary_with(&set);
             let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
             Ok(Box::new(move |x, y| kernel.run_into(&x[0], &x[1], &mut y[0])))
         }),
@@ -240,7 +240,7 @@ fn gradients(def: &'static GradientDef, dtype: DType) -> Case {
         inputs: operands,
         outputs,
         prepare: Box::new(move |_, stream| {
-            let (gated, kernel) = (def.gated_gradients_with(set), def.gradients_with(set));
+            let (gated, kernel) = (def.gated_gradients_with(&set), def.gradients_with(&set));
             let gated = stream.map_or_else(|| gated.clone(), |stream| gated.clone().on(stream));
             let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
             Ok(Box::new(move |x, y| {

@@ -1,6 +1,5 @@
 //! Kernel objects of ops of two operands: binary, per channel, gated.
 
-use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Kind, OpInfo};
 
 use super::map::Call;
@@ -28,12 +27,12 @@ pub struct BinaryKernel(Call);
 impl MapDef {
     /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params). Of a ternary op it runs
     /// nothing.
-    pub fn binary_with(&'static self, params: [Number; MAX_PARAMS]) -> BinaryKernel {
+    pub fn binary_with(&'static self, params: &[Number]) -> BinaryKernel {
         BinaryKernel(Call::new(self, params))
     }
 
     /// The gated op with parameters.
-    pub fn gated_with(&'static self, params: [Number; MAX_PARAMS]) -> GatedKernel {
+    pub fn gated_with(&'static self, params: &[Number]) -> GatedKernel {
         GatedKernel(Call::new(self, params))
     }
 }

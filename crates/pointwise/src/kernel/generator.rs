@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::family::generator::{Alibi, Sinusoidal};
-use pointwise_core::op::{GROUP, MAX_PARAMS, RUN, Words};
+use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{DType, OpInfo};
 
 use super::plan::RESIDENT;
@@ -47,7 +47,7 @@ enum Encoding {
     Alibi,
     Sinusoidal,
     /// Another table's op: any planes of rows and columns.
-    Planes([Number; MAX_PARAMS]),
+    Planes(scalar::Params),
 }
 
 /// A generator with its launch settings: `kernels::alibi`, `kernels::sinusoidal`, or one of a table of one's own.
@@ -113,8 +113,8 @@ impl GeneratorDef {
 
     /// The op with parameters, in the order of [`OpInfo::params`]: of a table made by
     /// [`generator_ops!`](pointwise_core::generator_ops).
-    pub fn kernel_with(&'static self, params: [Number; MAX_PARAMS]) -> GeneratorKernel {
-        self.kernel(Encoding::Planes(params))
+    pub fn kernel_with(&'static self, params: &[Number]) -> GeneratorKernel {
+        self.kernel(Encoding::Planes(scalar::given(params)))
     }
 
     fn kernel(&'static self, encoding: Encoding) -> GeneratorKernel {

@@ -39,7 +39,7 @@ pub use lookup::Lookup;
 pub use made::Made;
 pub(crate) use map::Call as MapCall;
 pub use map::MapDef;
-pub use operand::Operand;
+pub use operand::{Bound, Operand};
 pub(crate) use plan::MAX_STEPS;
 pub use promote::result_type;
 pub use random::DropoutKernel;

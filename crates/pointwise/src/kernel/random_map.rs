@@ -1,7 +1,5 @@
 //! Kernel objects of ops of one to three operands and a random word for each element.
 
-use pointwise_core::op::MAX_PARAMS;
-
 use super::map::Call;
 use super::{MapDef, MapPlan, Operand, Strategy, check, settings, tuned};
 use crate::error::Result;
@@ -18,7 +16,7 @@ pub struct RandomKernel(Call);
 
 impl MapDef {
     /// The random op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params).
-    pub fn random_with(&'static self, params: [Number; MAX_PARAMS]) -> RandomKernel {
+    pub fn random_with(&'static self, params: &[Number]) -> RandomKernel {
         RandomKernel(Call::new(self, params))
     }
 }

@@ -1,7 +1,5 @@
 //! Kernel objects of ops of three operands.
 
-use pointwise_core::op::MAX_PARAMS;
-
 use super::map::Call;
 use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned, vectors_per_thread};
 use crate::error::Result;
@@ -25,7 +23,7 @@ pub struct TernaryKernel(Call);
 impl MapDef {
     /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params). Of a binary op it runs
     /// nothing.
-    pub fn ternary_with(&'static self, params: [Number; MAX_PARAMS]) -> TernaryKernel {
+    pub fn ternary_with(&'static self, params: &[Number]) -> TernaryKernel {
         TernaryKernel(Call::new(self, params))
     }
 }
