@@ -99,7 +99,7 @@ fn page() -> String {
         page += &format!("\n## {title}\n\n{COLUMNS}");
         page.extend(infos.into_iter().map(row));
     }
-    let beside = [kernels::dropout(0.5).info(), kernels::alibi(false).info(), kernels::sinusoidal(Interleaved).info()];
+    let beside = [kernels::dropout(0.5).info(), kernels::alibi().info(), kernels::sinusoidal(Interleaved).info()];
     page += &format!("\n## Random, and position encodings\n\n{COLUMNS}");
     page.extend(beside.map(row));
     page += GRADIENTS_HEAD;

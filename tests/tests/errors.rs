@@ -42,7 +42,7 @@ fn operands_that_do_not_go_together() {
     assert!(matches!(error.kind(), ErrorKind::Broadcast { dim: 1, .. }), "{error}");
     let error = ops::lerp(&x, &zeros(DType::F16, &[2]), 0.5).unwrap_err();
     assert_eq!(error.to_string(), "operand b of lerp (a is f32) does not take f16: it takes f32; to_dtype converts");
-    let error = ops::where_(&x, &x, &x).unwrap_err();
+    let error = ops::where_cond(&x, &x, &x).unwrap_err();
     assert_eq!(error.to_string(), "operand condition of where does not take f32: it takes bool; to_dtype converts");
     assert!(ops::sub(&zeros(DType::Bool, &[2]), true).unwrap_err().is_dtype());
     assert!(ops::bitwise_and(&x, &x).unwrap_err().is_dtype());
@@ -162,7 +162,7 @@ fn plans_want_tensors_that_fit() {
     let error = kernels::dropout(0.5).plan(&x, &wide, None).unwrap_err();
     assert!(error.is_shape(), "{error}");
     let turned = wide.view_mut().transpose(0, 1).unwrap();
-    assert!(kernels::alibi(false).plan(turned).unwrap_err().is_shape());
+    assert!(kernels::alibi().plan(turned).unwrap_err().is_shape());
     assert!(kernels::dropout(0.5).plan(&x, &tensor(), Some(x.view())).unwrap_err().is_dtype());
     assert!(kernels::relu().run_into(&x, &mut wide).unwrap_err().is_shape());
 }
@@ -181,7 +181,7 @@ fn launch_settings_are_checked_everywhere() {
     refused("gated", kernels::silu_and_mul().threads(33).run(&x));
     refused("dropout", kernels::dropout(0.5).threads(33).run(&x, place));
     refused("conversion", kernels::to_dtype().threads(33).run(&x, DType::F16));
-    refused("generator", kernels::alibi(false).threads(33).run(&Device::cpu(), DType::F32, [1, 2, 2]));
+    refused("generator", kernels::alibi().threads(33).run(&Device::cpu(), DType::F32, [1, 2, 2]));
     for exponent in [1.0, 2.0, 0.5, -0.5, -1.0, 3.0] {
         let pow = kernels::pow().threads(33);
         refused(&format!("pow by {exponent}"), pow.run(&x, exponent));

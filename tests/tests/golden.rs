@@ -258,7 +258,7 @@ fn call(
     let dtype = case.outputs[0].dtype;
     match (case.op.as_str(), operands) {
         ("alibi", []) => {
-            let (kernel, length) = (kernels::alibi(false), size("seq_len")?);
+            let (kernel, length) = (kernels::alibi(), size("seq_len")?);
             return Ok((kernel.run(device, dtype, [size("num_heads")?, length, length]), kernel.info().accuracy));
         }
         ("sinusoidal", []) => {

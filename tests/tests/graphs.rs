@@ -247,12 +247,12 @@ fn mixed(device: &Device, other: &Device) -> Outcome {
     refused("channel", kernels::prelu().run_into(&here, there.view().narrow(0, 0, 1)?.reshape([4])?, &mut y))?;
     refused("gated", kernels::silu_and_mul().run_into(&halves, &mut away))?;
     refused("ternary", kernels::lerp().run_into(&here, &here, &there, &mut y))?;
-    refused("select", kernels::where_().run_into(&mask, &here, &here, &mut y))?;
+    refused("select", kernels::where_cond().run_into(&mask, &here, &here, &mut y))?;
     refused("dropout", kernels::dropout(0.5).run_into(&here, &mut away, place))?;
     refused("dropout, mask", kernels::dropout(0.5).run_with_mask_into(&here, &mut y, &mut mask, place))?;
     refused("dropout, stream", kernels::dropout(0.5).on(&stream).run_into(&here, &mut y, place))?;
     let mut bias = Tensor::full(device, 7.0_f32, [1, 4, 4])?;
-    refused("generator, stream", kernels::alibi(false).on(&stream).run_into(&mut bias))?;
+    refused("generator, stream", kernels::alibi().on(&stream).run_into(&mut bias))?;
     let q = Tensor::full(device, 1.0_f32, [1, 2, 1, 4])?;
     let mut rotated = Tensor::full(device, 7.0_f32, [1, 2, 1, 4])?;
     let frequencies = RopeFrequencies::new(other, &RopeConfig::default_rope(4, 1e4).frequencies(0)?)?;

@@ -54,7 +54,7 @@ fn every_pair_of_types_meets_as_in_pytorch() {
                 assert_eq!(found.unwrap(), met, "{a} {b}");
                 assert_eq!(ops::mul(&x, &y).unwrap().dtype(), met, "{a} {b}");
                 assert_eq!(ops::eq(&x, &y).unwrap().dtype(), DType::Bool, "{a} {b}");
-                let chosen = ops::where_(&zeros(DType::Bool, &[2]), &x, &y).unwrap();
+                let chosen = ops::where_cond(&zeros(DType::Bool, &[2]), &x, &y).unwrap();
                 assert_eq!(chosen.dtype(), met, "{a} {b}");
                 let quotient = ops::div(&x, &y).unwrap().dtype();
                 assert_eq!(quotient, if met.is_float() { met } else { DType::F32 }, "{a} {b}");
@@ -130,7 +130,7 @@ fn values_of_mixed_types() {
     let big = of(&[(1_i64 << 24) + 1]);
     assert_eq!(ops::eq(&big, &of(&[16_777_216.0_f32])).unwrap().to_vec::<bool>().unwrap(), [true]);
     assert_eq!(ops::lt(&ints, 1.5).unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
-    let y = ops::where_(&of(&[true, false, true]), &ints, 0.5).unwrap();
+    let y = ops::where_cond(&of(&[true, false, true]), &ints, 0.5).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.0, 0.5, 3.0]);
     let y = ops::clamp(&ints, &of(&[-0.5_f32]), None).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.0, -0.5, 3.0]);
@@ -216,7 +216,7 @@ fn what_pytorch_refuses() {
     assert!(ops::sub(&singles, &zeros(DType::Bool, &[2])).unwrap_err().is_dtype());
     assert!(ops::sub(&zeros(DType::I32, &[2]), true).unwrap_err().is_dtype());
     assert!(ops::pow(&zeros(DType::Bool, &[2]), &zeros(DType::Bool, &[2])).unwrap_err().is_dtype());
-    assert!(ops::where_(&singles, &singles, &halves).unwrap_err().is_dtype());
+    assert!(ops::where_cond(&singles, &singles, &halves).unwrap_err().is_dtype());
     // Shapes are told as they were given.
     let error = ops::add(&zeros(DType::I32, &[3]), &singles).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Broadcast { .. }), "{error}");

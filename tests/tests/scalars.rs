@@ -78,7 +78,7 @@ fn large_integers_are_rounded_once() {
         ("operand", ops::add(&zero, number)),
         ("alpha", kernels::add(number).run(&zero, &Tensor::full(&CPU, 1.0_f32, [1]).unwrap())),
         ("bound", ops::clamp(&zero, number, None)),
-        ("fill value", ops::where_(&no, &zero, number)),
+        ("fill value", ops::where_cond(&no, &zero, number)),
     ] {
         assert_eq!(y.unwrap().to_vec::<f32>().unwrap(), [number as f32], "{name}");
     }

@@ -75,10 +75,10 @@ fn f32s(values: &[f32], shape: &[usize]) -> Tensor {
 fn a_select_of_another_order() {
     let condition = Tensor::from_slice(&Device::cpu(), &[true, false, true], [3]).unwrap();
     let (a, b) = (f32s(&[1.0, 2.0, 3.0], &[3]), f32s(&[-0.0, 5.0, 6.0], &[3]));
-    let y = swapped::ops::swap_(&condition, &a, &b).unwrap().to_vec::<f32>().unwrap();
+    let y = swapped::ops::swap_cond(&condition, &a, &b).unwrap().to_vec::<f32>().unwrap();
     let bits: Vec<u32> = y.iter().map(|y| y.to_bits()).collect();
     assert_eq!(bits, [-0.0_f32, 2.0, 6.0].map(f32::to_bits));
-    let oracle = swapped::definitions::swap_.oracle_for(DType::F32, &[]).unwrap().unwrap();
+    let oracle = swapped::definitions::swap_cond.oracle_for(DType::F32, &[]).unwrap().unwrap();
     assert_eq!([oracle([1.0, 7.0, 8.0]), oracle([0.0, 7.0, 8.0])], [8.0, 7.0]);
 }
 

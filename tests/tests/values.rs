@@ -223,7 +223,7 @@ fn where_and_masked_fill_pass_bits_through() {
     let payload = f32::from_bits(0x7F80_1234);
     let x = f32s(&[payload, -0.0, 3.0]);
     let mask = Tensor::from_slice(&device, &[false, false, true], [3]).unwrap();
-    let y = ops::where_(&mask, 1.0, &x).unwrap();
+    let y = ops::where_cond(&mask, 1.0, &x).unwrap();
     assert_eq!(bits(&y), [0x7F80_1234, 0x8000_0000, 1.0_f32.to_bits()]);
     let mut x = x;
     ops::masked_fill_inplace(&mut x, &mask, f64::NEG_INFINITY).unwrap();

@@ -29,7 +29,7 @@ pub(crate) fn case(op: &Special, samples: &Samples) -> Result<Case> {
         Ok(match op.name {
             "masked_fill" => ops::masked_fill(&x.tensor, &mask.tensor, 1)?,
             "dropout" => kernels::dropout(P).run(&operand.tensor, PLACE)?,
-            "alibi" => ops::alibi(device, dtype, ALIBI[0], ALIBI[1], false)?,
+            "alibi" => ops::alibi(device, dtype, ALIBI[0], ALIBI[1])?,
             "sinusoidal" => sinusoidal(device, dtype)?,
             other => return Err(Error::Failed(format!("the tour does not know {other}"))),
         })

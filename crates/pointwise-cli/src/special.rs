@@ -81,7 +81,7 @@ const ALL: &[Special] = &[
         settings: &[("num_heads", None), ("seq_len", None), ("causal", Some("false")), ("dtype", Some("f32"))],
         tensors: &[],
         strategies: &[Strategy::Direct, Strategy::RegisterCopy],
-        info: || kernels::alibi(false).info(),
+        info: || kernels::alibi().info(),
         run: alibi,
     },
     Special {
@@ -179,7 +179,8 @@ fn dropout(work: &Work<'_>) -> Result<Done> {
 fn alibi(work: &Work<'_>) -> Result<Done> {
     let settings = work.settings;
     let (heads, len) = (settings.size("num_heads")?, settings.size("seq_len")?);
-    work.generate(&kernels::alibi(settings.flag("causal")?), &[heads, len, len])
+    let kernel = if settings.flag("causal")? { kernels::alibi_causal() } else { kernels::alibi() };
+    work.generate(&kernel, &[heads, len, len])
 }
 
 fn sinusoidal(work: &Work<'_>) -> Result<Done> {

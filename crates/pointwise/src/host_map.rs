@@ -48,7 +48,7 @@ macro_rules! host_ternary {
 }
 
 /// The visitor that makes host functions of a table of select ops: as [`host_ternary!`](crate::host_ternary), with the
-/// list `SELECT`. A function's name has an underscore at its end, for a keyword's sake: `where_`, but `where_into`.
+/// list `SELECT`. A function's name ends in `_cond`: `where` is a keyword.
 #[macro_export]
 macro_rules! host_select {
     ($(
@@ -64,19 +64,19 @@ macro_rules! host_select {
                 use super::*;
                 $(
                     $crate::__map_def! {
-                        (select select) [$($doc)*] [<$name _>] $name $op [] ($($x)*) $bound $out [i8 i16 i32 i64]
+                        (select select) [$($doc)*] [<$name _cond>] $name $op [] ($($x)*) $bound $out [i8 i16 i32 i64]
                     }
                 )*
             }
 
             /// Every op of the table, in its order.
-            pub static SELECT: &[&$crate::MapDef] = &[$(&definitions::[<$name _>]),*];
+            pub static SELECT: &[&$crate::MapDef] = &[$(&definitions::[<$name _cond>]),*];
 
-            $crate::__kernels! { TernaryKernel ternary_with $( [<$name _>] [$($doc)*] [] )* }
+            $crate::__kernels! { TernaryKernel ternary_with $( [<$name _cond>] [$($doc)*] [] )* }
 
             /// The ops as functions.
             pub mod ops {
-                $( $crate::__ternary_pair! { [$($doc)*] [<$name _>] $name ($($x)*) [] } )*
+                $( $crate::__ternary_pair! { [$($doc)*] [<$name _cond>] ($($x)*) [] } )*
             }
         }
     };
@@ -336,16 +336,16 @@ macro_rules! __gated_ops {
 #[macro_export]
 macro_rules! __ternary_ops {
     ($docs:tt $name:ident $out:ident $x:tt $params:tt) => {
-        $crate::__ternary_pair! { $docs $name $name $x $params }
+        $crate::__ternary_pair! { $docs $name $x $params }
         $crate::__ternary_inplace! { $out $name $x $params }
     };
 }
 
-/// The functions of an op but for the one in place; `$base` names that into a tensor.
+/// The functions of an op but for the one in place.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __ternary_pair {
-    ([$($doc:literal)*] $name:ident $base:ident ($a:ident $b:ident $c:ident) [$($p:ident)*]) => {
+    ([$($doc:literal)*] $name:ident ($a:ident $b:ident $c:ident) [$($p:ident)*]) => {
         $crate::__pastey::paste! {
             $(#[doc = $doc])*
             ///
@@ -364,7 +364,7 @@ macro_rules! __ternary_pair {
             ///
             /// # Errors
             /// As [`TernaryKernel::run_into`]($crate::TernaryKernel::run_into).
-            pub fn [<$base _into>]<'a, 'b>(
+            pub fn [<$name _into>]<'a, 'b>(
                 $a: impl Into<$crate::Operand<'a>>,
                 $b: impl Into<$crate::Operand<'a>>,
                 $c: impl Into<$crate::Operand<'a>>,

@@ -2,7 +2,7 @@
 
 /// The visitor that makes host functions of a table of random ops ([`random_ops!`](pointwise_core::random_ops)): the
 /// modules `kernels` (each op as a [`RandomKernel`](crate::RandomKernel)) and `ops` (functions `NAME`, `NAME_into` and
-/// `NAME_inplace`, whose last argument is the place they draw from), and the list `RANDOM` of the
+/// `NAME_inplace`, whose last argument is where they draw from), and the list `RANDOM` of the
 /// [`MapDef`](crate::MapDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
@@ -37,9 +37,9 @@ macro_rules! __random_ops {
                 $a: impl Into<$crate::Operand<'a>>,
                 $($x: impl Into<$crate::Operand<'a>>,)*
                 $($p: impl Into<$crate::Number>,)*
-                place: $crate::Philox,
+                rng: $crate::Philox,
             ) -> $crate::Result<$crate::Tensor> {
-                super::kernels::$name($($p),*).run(&[$a.into() $(, $x.into())*], place)
+                super::kernels::$name($($p),*).run(&[$a.into() $(, $x.into())*], rng)
             }
 
             #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
@@ -51,9 +51,9 @@ macro_rules! __random_ops {
                 $($x: impl Into<$crate::Operand<'a>>,)*
                 y: impl Into<$crate::TensorViewMut<'b>>,
                 $($p: impl Into<$crate::Number>,)*
-                place: $crate::Philox,
+                rng: $crate::Philox,
             ) -> $crate::Result<()> {
-                super::kernels::$name($($p),*).run_into(&[$a.into() $(, $x.into())*], y, place)
+                super::kernels::$name($($p),*).run_into(&[$a.into() $(, $x.into())*], y, rng)
             }
 
             #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
@@ -64,9 +64,9 @@ macro_rules! __random_ops {
                 $a: impl Into<$crate::TensorViewMut<'a>>,
                 $($x: impl Into<$crate::Operand<'a>>,)*
                 $($p: impl Into<$crate::Number>,)*
-                place: $crate::Philox,
+                rng: $crate::Philox,
             ) -> $crate::Result<()> {
-                super::kernels::$name($($p),*).run_inplace($a, &[$($x.into()),*], place)
+                super::kernels::$name($($p),*).run_inplace($a, &[$($x.into()),*], rng)
             }
         }
     };

@@ -49,9 +49,9 @@ pub fn one_by_one(
     y: &mut Tensor,
     scratch: &mut Tensor,
     p: f32,
-    place: Philox,
+    rng: Philox,
 ) -> Result<()> {
     pointwise::kernels::silu_and_mul().run_pair_into(gate, value, &mut *scratch)?;
-    pointwise::ops::dropout_inplace(&mut *scratch, f64::from(p), true, place)?;
+    pointwise::ops::dropout_inplace(&mut *scratch, f64::from(p), rng)?;
     pointwise::ops::add_into(residual, &*scratch, y)
 }

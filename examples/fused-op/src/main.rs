@@ -49,9 +49,9 @@ fn compare(device: &Device, n: usize, dtype: DType) -> Result<()> {
     let [residual, gate, value] = [1, 2, 3].map(|seed| numbers(device, n, dtype, seed));
     let (residual, gate, value) = (residual?, gate?, value?);
     let (mut y, mut scratch) = (Tensor::zeros(device, dtype, [n])?, Tensor::zeros(device, dtype, [n])?);
-    let place = Philox::new(42);
-    one_by_one(&residual, &gate, &value, &mut y, &mut scratch, P, place)?;
-    let fused = values(&ops::silu_dropout_add(&residual, &gate, &value, P, place)?)?;
+    let rng = Philox::new(42);
+    one_by_one(&residual, &gate, &value, &mut y, &mut scratch, P, rng)?;
+    let fused = values(&ops::silu_dropout_add(&residual, &gate, &value, P, rng)?)?;
     // The three ops round three times, the fused one once.
     let epsilon = if dtype == DType::BF16 { 1.0 / 128.0 } else { f32::EPSILON };
     let (residual, scratch) = (values(&residual)?, values(&scratch)?);
@@ -94,7 +94,7 @@ fn measure(device: &Device, n: usize, dtype: DType) -> Result<()> {
     let [residual, gate, value] = [1, 2, 3].map(|seed| numbers(device, n, dtype, seed));
     let (residual, gate, value) = (residual?, gate?, value?);
     let (mut y, mut scratch) = (Tensor::zeros(device, dtype, [n])?, Tensor::zeros(device, dtype, [n])?);
-    let place = Philox::new(42);
+    let rng = Philox::new(42);
     let pass = (n * dtype.size()) as f64;
     let copy = milliseconds(device, || y.copy_from(&residual))?;
     let copied = 2.0 * pass / copy / 1e6;
@@ -104,11 +104,11 @@ fn measure(device: &Device, n: usize, dtype: DType) -> Result<()> {
     };
     println!("{device}, {dtype}, {n} elements");
     report("copy", copy, 2.0);
-    let fused = milliseconds(device, || ops::silu_dropout_add_into(&residual, &gate, &value, &mut y, P, place))?;
+    let fused = milliseconds(device, || ops::silu_dropout_add_into(&residual, &gate, &value, &mut y, P, rng))?;
     report("fused: 3 reads, 1 write", fused, 4.0);
     let plain = milliseconds(device, || ops::silu_mul_add_into(&residual, &gate, &value, &mut y))?;
     report("fused, without dropout", plain, 4.0);
-    let steps = milliseconds(device, || one_by_one(&residual, &gate, &value, &mut y, &mut scratch, P, place))?;
+    let steps = milliseconds(device, || one_by_one(&residual, &gate, &value, &mut y, &mut scratch, P, rng))?;
     report("three ops: 5 reads, 3 writes", steps, 8.0);
     println!("  one kernel instead of three: {:.2} times as fast", steps / fused);
     Ok(())

@@ -107,7 +107,7 @@ fn it_drops_what_dropout_drops() {
         for p in [0.25, 0.1, 1e-4, 0.999] {
             let ones = Tensor::full(&device, 1.0_f32, [n]).unwrap();
             let y = ops::silu_dropout_add(0.0, 20.0, &ones, p, PLACE).unwrap().to_vec::<f32>().unwrap();
-            let (_, mask) = pointwise::ops::dropout_with_mask(&ones, p, true, PLACE).unwrap();
+            let (_, mask) = pointwise::ops::dropout_with_mask(&ones, p, PLACE).unwrap();
             let kept: Vec<bool> = y.iter().map(|&y| y != 0.0).collect();
             assert_eq!(kept, mask.to_vec::<bool>().unwrap(), "{device}, p {p}");
         }
@@ -121,7 +121,7 @@ fn a_probability_is_an_f32() {
     for device in devices() {
         let ones = Tensor::full(&device, 1.0_f32, [n]).unwrap();
         let fused = ops::silu_dropout_add(0.0, 20.0, &ones, 0.9, place).unwrap().to_vec::<f32>().unwrap();
-        let (_, mask) = pointwise::ops::dropout_with_mask(&ones, 0.9, true, place).unwrap();
+        let (_, mask) = pointwise::ops::dropout_with_mask(&ones, 0.9, place).unwrap();
         let mask = mask.to_vec::<bool>().unwrap();
         assert!(fused.iter().zip(&mask).all(|(y, &kept)| (*y != 0.0) == kept), "{device}");
         // The word lies between the two thresholds.

@@ -57,8 +57,8 @@ pub(super) fn generator(case: &mut Case) -> Outcome {
     let dtype = make::float(&mut case.random);
     let layout = case.random.pick(&[SinusoidalLayout::Halves, SinusoidalLayout::Interleaved]);
     let (kernel, shape) = match case.random.below(3) {
-        0 => (kernels::alibi(false), vec![planes, rows, square]),
-        1 => (kernels::alibi(true), vec![planes, rows, square]),
+        0 => (kernels::alibi(), vec![planes, rows, square]),
+        1 => (kernels::alibi_causal(), vec![planes, rows, square]),
         _ => (kernels::sinusoidal(layout), vec![rows, if case.random.once_in(4) { columns } else { columns & !1 }]),
     };
     // What is between takes memory and time, and is an error only where the memory ends.
@@ -94,7 +94,7 @@ pub(super) fn masked_fill(case: &mut Case) -> Outcome {
     let Some(y) = case.outcome(ops::masked_fill(x, mask, value))? else { return Ok(()) };
     let copies = [copy(&x, &tensors[0])?, copy(&mask, &tensors[1])?];
     same(&format!("{what}, strided"), &y, &must(&what, ops::masked_fill(&copies[0], &copies[1], value))?)?;
-    into(case, &what, &y, |to| ops::masked_fill_into(x, mask, to, value))?;
+    into(case, &what, &y, |to| ops::masked_fill_into(x, mask, value, to))?;
     let [mut over, _] = copies;
     match ops::masked_fill_inplace(&mut over, mask, value) {
         Ok(()) => same(&format!("{what}, in place"), &over, &y)?,

@@ -304,7 +304,7 @@ fn alibi(dtype: DType, causal: bool) -> Case {
         inputs: Vec::new(),
         outputs: vec![(dtype, vec![3, 48, 48])],
         prepare: Box::new(move |_, stream| {
-            let kernel = kernels::alibi(causal);
+            let kernel = if causal { kernels::alibi_causal() } else { kernels::alibi() };
             let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
             Ok(Box::new(move |_, y| kernel.run_into(&mut y[0])))
         }),

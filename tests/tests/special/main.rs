@@ -126,7 +126,7 @@ fn graph_and_stream(device: &Device) -> Outcome {
         kernel.run_into(&x, &mut y, place)?;
         kernel.run_with_mask_into(&x, &mut z, &mut mask, place)?;
         kernels::dropout(0.0).on(&stream).run_into(&x, &mut copy, place)?;
-        kernels::alibi(true).on(&stream).run_into(&mut bias)?;
+        kernels::alibi_causal().on(&stream).run_into(&mut bias)?;
         kernels::sinusoidal(SinusoidalLayout::Halves).on(&stream).run_into(&mut table)
     };
     // Loads the kernels, which a capture may not.
@@ -143,11 +143,11 @@ fn graph_and_stream(device: &Device) -> Outcome {
     unsafe { graph.launch(&stream)? };
     stream.synchronize()?;
     let cpu = Device::cpu();
-    let (expected, kept) = ops::dropout_with_mask(&x.to_device(&cpu)?, 0.3, true, place)?;
+    let (expected, kept) = ops::dropout_with_mask(&x.to_device(&cpu)?, 0.3, place)?;
     same_on_the_cpu(&y, &expected, "dropout")?;
     same_on_the_cpu(&z, &expected, "dropout with a mask")?;
     same_on_the_cpu(&mask, &kept, "the mask")?;
     assert_eq!(copy.to_bytes()?, x.to_bytes()?);
-    same_on_the_cpu(&bias, &ops::alibi(&cpu, DType::F16, 4, 64, true)?, "alibi")?;
+    same_on_the_cpu(&bias, &ops::alibi_causal(&cpu, DType::F16, 4, 64)?, "alibi")?;
     same_on_the_cpu(&table, &ops::sinusoidal(&cpu, DType::F32, 100, 64, SinusoidalLayout::Halves)?, "sinusoidal")
 }

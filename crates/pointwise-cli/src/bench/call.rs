@@ -113,18 +113,18 @@ pub(crate) fn with<R>(
             measure(&mut || ops::clamp_into(x, min, max, &mut y), Ran::default())
         }
         (Form::MaskedFill { value, tensor: false }, [x, mask]) => {
-            measure(&mut || ops::masked_fill_into(x, mask, &mut y, *value), Ran::default())
+            measure(&mut || ops::masked_fill_into(x, mask, *value, &mut y), Ran::default())
         }
         (Form::MaskedFill { value, tensor: true }, [x, mask]) => {
             let value = tensor_of(&device, row.dtype, &[*value as f32], &[])?;
             let ran = Ran::noting("where(mask, value, x), the value a tensor of no dimensions");
-            measure(&mut || ops::where_into(mask, &value, x, &mut y), ran)
+            measure(&mut || ops::where_cond_into(mask, &value, x, &mut y), ran)
         }
         (Form::Dropout { p, seed }, [x]) => {
             let place = Philox::new(*seed);
-            measure(&mut || ops::dropout_into(x, &mut y, *p, true, place), Ran::default())
+            measure(&mut || ops::dropout_into(x, &mut y, *p, place), Ran::default())
         }
-        (Form::Alibi, _) => measure(&mut || ops::alibi_into(&mut y, false), Ran::default()),
+        (Form::Alibi, _) => measure(&mut || ops::alibi_into(&mut y), Ran::default()),
         (Form::Sinusoidal, _) => {
             measure(&mut || kernels::sinusoidal(SinusoidalLayout::Interleaved).run_into(&mut y), Ran::default())
         }

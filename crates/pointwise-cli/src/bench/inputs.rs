@@ -104,7 +104,7 @@ impl Inputs {
 /// Copies a broadcast view: the bits, of any element type.
 fn copy(from: Operand<'_>, to: TensorViewMut<'_>) -> Result<()> {
     // A bool, since a number of a higher category would change the element type.
-    Ok(ops::where_into(Number::Bool(true), from, Number::Bool(false), to)?)
+    Ok(ops::where_cond_into(Number::Bool(true), from, Number::Bool(false), to)?)
 }
 
 /// A number's bytes in a type.

@@ -385,7 +385,7 @@ pub fn masked_fill<'a>(
 ) -> Result<Tensor> {
     let x = x.into();
     let mut converted = None;
-    kernels::where_().run(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x)
+    kernels::where_cond().run(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x)
 }
 
 /// [`masked_fill`] into a tensor that is there.
@@ -395,12 +395,12 @@ pub fn masked_fill<'a>(
 pub fn masked_fill_into<'a, 'b>(
     x: impl Into<TensorView<'a>>,
     mask: impl Into<TensorView<'a>>,
-    y: impl Into<TensorViewMut<'b>>,
     value: impl Into<Operand<'a>>,
+    y: impl Into<TensorViewMut<'b>>,
 ) -> Result<()> {
     let x = x.into();
     let mut converted = None;
-    kernels::where_().run_into(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x, y)
+    kernels::where_cond().run_into(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x, y)
 }
 
 /// [`masked_fill`] over x, whose shape the mask must broadcast to.
@@ -415,7 +415,7 @@ pub fn masked_fill_inplace<'a, 'b>(
     let x = x.into();
     let mut converted = None;
     let value = fill_value(value.into(), x.dtype(), &mut converted)?;
-    kernels::where_().run_over_last(mask.into(), value, x)
+    kernels::where_cond().run_over_last(mask.into(), value, x)
 }
 
 /// The gradient of [`masked_fill`]: `mask ? 0 : grad`, broadcast.

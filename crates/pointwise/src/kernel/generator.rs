@@ -324,7 +324,7 @@ mod tests {
                 let settings = [(32, 1), (96, 1), (256, 1), (1024, 100_000)];
                 let types = [DType::F32, DType::BF16, DType::F8E4M3];
                 for ((threads, busy), dtype) in settings.into_iter().flat_map(|s| types.map(|dtype| (s, dtype))) {
-                    let kernel = kernels::alibi(false).threads(threads).strategy(Strategy::Direct);
+                    let kernel = kernels::alibi().threads(threads).strategy(Strategy::Direct);
                     let call = Call { sizes: [2, rows, columns], words: Words::default() };
                     let cover = kernel.cover(&call, dtype, 4096, busy).unwrap();
                     assert!(dtype != DType::BF16 || cover.each.is_multiple_of(GROUP));

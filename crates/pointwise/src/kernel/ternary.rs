@@ -13,7 +13,7 @@ use crate::{Number, Stream};
 ///
 /// let condition = Tensor::from_slice(&Device::cpu(), &[true, false], [2])?;
 /// let a = Tensor::from_slice(&Device::cpu(), &[1.0_f32, 2.0], [2])?;
-/// let y = kernels::where_().run(&condition, &a, f64::NEG_INFINITY)?;
+/// let y = kernels::where_cond().run(&condition, &a, f64::NEG_INFINITY)?;
 /// assert_eq!(y.to_vec::<f32>()?, [1.0, f32::NEG_INFINITY]);
 /// # Ok::<(), pointwise::Error>(())
 /// ```
