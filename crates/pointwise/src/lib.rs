@@ -51,7 +51,7 @@ mod tuner;
 #[doc(hidden)]
 pub use cuda::with_kernel as __with_kernel;
 pub use device::Device;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{DriverError, Error, ErrorKind, FileError, Result};
 pub use family::{
     BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, definitions, embedded, gradient_op,
     kernels, map_op, op, ops,

@@ -1,7 +1,7 @@
 //! Errors say what is wrong in one line, and devices that are not there are told as such.
 
 use pointwise::rope::{RopeConfig, rope_op};
-use pointwise::{DType, Device, Error, ErrorKind, Shape, Stream, Tensor};
+use pointwise::{DType, Device, Error, ErrorKind, FileError, Shape, Stream, Tensor};
 
 fn shape(dims: &[usize]) -> Shape {
     Shape::new(dims).unwrap()
@@ -229,4 +229,22 @@ fn another_number_of_operands_is_refused() {
     assert_eq!(error.to_string(), "params = 2: add takes only alpha: leave it out");
     let error = lerp.ternary_with(&[pointwise::Number::Default; 9]).run(&x, &x, 0.5);
     assert!(error.is_ok(), "defaults are no parameters");
+}
+
+#[test]
+fn sources_are_what_the_system_said() {
+    use std::error::Error as _;
+
+    let error = Error::from(RopeConfig::from_path("no/such/config.json").unwrap_err());
+    let rope = error.source().expect("the configuration's error");
+    let file = rope.source().and_then(|source| source.downcast_ref::<FileError>()).expect("the file's error");
+    assert_eq!(file.io().kind(), std::io::ErrorKind::NotFound);
+    if let Err(error) = Device::cuda(0)
+        && matches!(error.kind(), ErrorKind::NoDriver { tried } if tried.contains("could not be loaded"))
+    {
+        let source = error.source().expect("the loader's error").to_string();
+        assert!(source.contains("cuda"), "{source}");
+    }
+    let shapes = Error::from(ErrorKind::RankTooHigh { rank: 9 });
+    assert!(shapes.source().is_none(), "nothing else failed");
 }

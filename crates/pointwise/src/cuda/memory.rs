@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use super::Context;
 use super::graph::Relaxed;
@@ -10,7 +10,7 @@ use super::reuse::is_kept;
 use super::stream::RawStream;
 use super::sys::{self, DevicePointer, Handle, call, code};
 use super::usage::Usage;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::{Device, Stream};
 
 /// Memory that is to be freed once the streams it was used on are not captured any more.
@@ -168,7 +168,8 @@ impl Block {
         }
         if result == code::OUT_OF_MEMORY {
             let (free, total) = context.memory().unwrap_or((0, 0));
-            return Err(ErrorKind::OutOfMemory { asked: bytes, free, total, device: Device::of(context) }.into());
+            let kind = ErrorKind::OutOfMemory { asked: bytes, free, total, device: Device::of(context) };
+            return Err(Error::caused(kind, Arc::new(sys::answer(context.api, result))));
         }
         sys::check(context.api, call, result)?;
         Ok(block)
@@ -457,6 +458,7 @@ pub(crate) unsafe fn fill_on(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DriverError;
     use crate::cuda::{begin_capture, end_capture, stub};
 
     fn context() -> &'static Context {
@@ -543,6 +545,8 @@ mod tests {
         stub::fail("cuMemAllocFromPoolAsync");
         let error = Block::new(context, 24).map(drop).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::OutOfMemory { asked: 24, .. }), "{error}");
+        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<DriverError>());
+        assert_eq!(source.map(|source| source.code), Some(code::OUT_OF_MEMORY));
         let calls = stub::calls();
         assert_eq!(calls.iter().filter(|call| **call == "cuMemFreeAsync").count(), 2, "{calls:?}");
         assert_eq!(calls.iter().filter(|call| **call == "cuMemPoolTrimTo").count(), 2, "{calls:?}");

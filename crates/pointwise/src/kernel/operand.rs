@@ -7,6 +7,7 @@ use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
 /// An operand: a view, or a number on either side of the op, for which no tensor is made.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Operand<'a> {
     /// Elements, broadcast.
     View(TensorView<'a>),

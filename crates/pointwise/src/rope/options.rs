@@ -11,6 +11,7 @@ use crate::tensor::{Tensor, TensorView};
 
 /// Which dimension of a tensor is which: batch, sequence, head, lane. Strides are the views' own; the last is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum RopeLayout {
     /// `[batch, sequence, heads, head_dim]`.
     #[default]
@@ -71,6 +72,7 @@ impl FromStr for RopeLayout {
 
 /// Which lanes make a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum RopePairs {
     /// `(i, i + rotary_dim / 2)`: NeoX, Llama.
     Half,
@@ -95,6 +97,7 @@ impl FromStr for RopePairs {
 
 /// Where in a head the rotated lanes are, if not all rotate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum RotatedLanes {
     /// First.
     #[default]
@@ -139,6 +142,7 @@ impl FromStr for RopeDirection {
 
 /// What to do about a position that a table does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum OutOfRange {
     /// An error where the host knows the positions: offsets, and position ids on the CPU. On a GPU, whose ids the host
     /// does not read, as [`OutOfRange::Identity`].
@@ -150,6 +154,7 @@ pub enum OutOfRange {
 
 /// The position of each token.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum RopePositions<'a> {
     /// The index in the sequence and this number.
     Offset(i64),
@@ -183,6 +188,7 @@ impl Default for RopePositions<'_> {
 
 /// Where angles come from.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum RopeAngles<'a> {
     /// Computed in the kernel.
     Frequencies(&'a RopeFrequencies, RopePrecision),
