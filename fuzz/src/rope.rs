@@ -41,7 +41,7 @@ impl Sizes {
             RopeLayout::Bhsd => vec![batch, heads, seq, dim],
             RopeLayout::Sbhd => vec![seq, batch, heads, dim],
             RopeLayout::Thd => vec![seq, heads, dim],
-            RopeLayout::Sd => vec![seq, dim],
+            _ => vec![seq, dim],
         }
     }
 }

@@ -128,7 +128,7 @@ pub(super) fn clamp(case: &mut Case) -> Outcome {
         let contiguous = |k: usize, bound: Option<Operand<'_>>| match bound {
             Some(Operand::View(_)) => Some(Operand::View(copies[k].view())),
             Some(Operand::Number(number)) => Some(Operand::Number(number)),
-            None => None,
+            _ => None,
         };
         let of_copies = ops::clamp(&copies[0], contiguous(1, min), contiguous(2, max));
         same(&format!("{what}, strided"), &y, &must(&what, of_copies)?)?;
