@@ -237,7 +237,7 @@ impl Place {
 
     /// The view of `tensor` to write to.
     pub(crate) fn view_mut<'a>(&self, tensor: &'a mut Tensor) -> Result<TensorViewMut<'a>, String> {
-        let mut view = must("permute", tensor.view_mut().permute(&self.inverse()))?;
+        let mut view = must("permute", must("a view", tensor.view_mut())?.permute(&self.inverse()))?;
         for d in 0..self.shape.len() {
             let (start, len) = self.range(d);
             view = must("narrow", view.narrow(d, start, len))?;

@@ -67,7 +67,7 @@ pub fn run(
     for _ in def.info.results {
         results.push(Tensor::zeros(last.device(), last.dtype(), shape)?);
     }
-    run_into(def, set, strategy, &views, results.iter_mut().map(Tensor::view_mut).collect())?;
+    run_into(def, set, strategy, &views, results.iter_mut().map(TensorViewMut::from).collect())?;
     Ok(results)
 }
 

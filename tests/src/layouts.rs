@@ -264,7 +264,7 @@ fn guarded(device: &Device, shaped: &Shaped, shape: &[usize], dtype: DType) -> R
 /// The result in it.
 fn inside<'a>(y: &'a mut Tensor, shaped: &Shaped, shape: &[usize]) -> Result<TensorViewMut<'a>> {
     let rank = shape.len();
-    let mut view = y.view_mut();
+    let mut view = y.view_mut()?;
     if rank > 0 {
         let len = view.shape()[rank - 1] - shaped.offset;
         view = view.narrow(rank - 1, shaped.offset, len)?;

@@ -96,7 +96,7 @@ impl Pairs {
         let (from, len) = (3, N - 3);
         let (x_part, other_part) = (x.view().narrow(0, from, len)?, other.view().narrow(0, from, len)?);
         let mut y = of(&vec![GUARD; N + 3])?;
-        kernel.run_pair_into(x_part, other_part, y.view_mut().narrow(0, from, len)?)?;
+        kernel.run_pair_into(x_part, other_part, y.view_mut()?.narrow(0, from, len)?)?;
         let got = y.to_bytes()?;
         let guards = got[..from].iter().chain(&got[from + len..]);
         if guards.into_iter().any(|&byte| byte != GUARD) {

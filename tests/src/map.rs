@@ -174,7 +174,7 @@ pub fn run(
     let last = &operands[operands.len() - 1];
     let mut y = Tensor::zeros(last.device(), def.info.result.of(last.dtype()), last.shape())?;
     let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
-    run_into(def, set, strategy, &operands, y.view_mut())?;
+    run_into(def, set, strategy, &operands, y.view_mut()?)?;
     Ok(y)
 }
 

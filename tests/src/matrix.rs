@@ -2,7 +2,8 @@
 
 use libtest_mimic::Failed;
 use pointwise::{
-    Accuracy, Class, DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, Tensor, UnaryDef,
+    Accuracy, Class, DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, Tensor, TensorViewMut,
+    UnaryDef,
 };
 use pointwise_core::Kind;
 
@@ -78,7 +79,7 @@ fn parts(
             let total = n + 32;
             let guards = vec![guard; total * result.size()];
             let mut y = Tensor::from_bytes(device, result, &guards, [total])?;
-            let into = y.view_mut().narrow(0, y_at, n)?;
+            let into = y.view_mut()?.narrow(0, y_at, n)?;
             kernel.run_into(x.view().narrow(0, x_at, n)?, into)?;
             let bytes = y.to_bytes()?;
             let (start, end) = (y_at * result.size(), (y_at + n) * result.size());
@@ -90,8 +91,8 @@ fn parts(
                 return Err(format!("size {n}, offsets {x_at} and {y_at}: wrote outside the output").into());
             }
             if result == dtype && x_at == y_at {
-                let mut inplace = x.try_clone()?;
-                kernel.run_inplace(inplace.view_mut().narrow(0, x_at, n)?)?;
+                let mut inplace = x.copy()?;
+                kernel.run_inplace(inplace.view_mut()?.narrow(0, x_at, n)?)?;
                 let bytes = inplace.to_bytes()?;
                 if let Some(at) = judge::same_bits(result, &bytes[start..end], expected) {
                     return Err(format!("in place, size {n}, offset {x_at}: element {at} is wrong").into());
@@ -162,7 +163,7 @@ pub fn map_case(
             views.push(Operand::View(tensor.view().narrow(1, 0, cols)?));
         }
         let mut y = Tensor::zeros(device, result, [rows, cols])?;
-        map::run_into(def, &set, strategy, &views, y.view_mut())?;
+        map::run_into(def, &set, strategy, &views, y.view_mut()?)?;
         let bytes = y.to_bytes()?;
         map::check(def, dtype, &set, &inside, &bytes)?;
         if !device.is_cpu() && def.info.accuracy == Accuracy::Exact {
@@ -183,7 +184,7 @@ pub fn map_case(
         // Over the last operand, which is of the result's type and shape unless the result is bool.
         if result == dtype {
             let last = tensors.len() - 1;
-            let mut target = tensors[last].try_clone()?;
+            let mut target = tensors[last].copy()?;
             let alias = target.view();
             // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
             let source = unsafe {
@@ -198,7 +199,7 @@ pub fn map_case(
             let source = Operand::View(source.narrow(1, 0, cols)?);
             let mut operands = views.clone();
             operands[last] = source;
-            map::run_into(def, &set, strategy, &operands, target.view_mut().narrow(1, 0, cols)?)?;
+            map::run_into(def, &set, strategy, &operands, target.view_mut()?.narrow(1, 0, cols)?)?;
             let got = target.view().narrow(1, 0, cols)?.to_bytes()?;
             if let Some(at) = judge::same_bits(result, &got, &bytes) {
                 return Err(format!("{set:?}: element {at} is wrong in place").into());
@@ -263,7 +264,7 @@ pub fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, c
         for _ in info.results {
             results.push(Tensor::zeros(device, dtype, [rows, cols])?);
         }
-        gradients::run_into(def, &set, strategy, &views, results.iter_mut().map(Tensor::view_mut).collect())?;
+        gradients::run_into(def, &set, strategy, &views, results.iter_mut().map(TensorViewMut::from).collect())?;
         let mut bytes = Vec::new();
         for result in &results {
             bytes.push(result.to_bytes()?);
@@ -283,7 +284,7 @@ pub fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, c
         }
         // The first gradient over the last operand.
         let last = tensors.len() - 1;
-        let mut target = tensors[last].try_clone()?;
+        let mut target = tensors[last].copy()?;
         let alias = target.view();
         // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
         let source = unsafe {
@@ -291,8 +292,8 @@ pub fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, c
             pointwise::TensorView::from_raw_parts(device, alias.device_ptr(), dtype, shape, strides)
         }?;
         views[last] = source.narrow(1, 0, cols)?;
-        let mut targets = vec![target.view_mut().narrow(1, 0, cols)?];
-        targets.extend(results[1..].iter_mut().map(Tensor::view_mut));
+        let mut targets = vec![target.view_mut()?.narrow(1, 0, cols)?];
+        targets.extend(results[1..].iter_mut().map(TensorViewMut::from));
         gradients::run_into(def, &set, strategy, &views, targets)?;
         if let Some(at) = judge::same_bits(dtype, &target.view().narrow(1, 0, cols)?.to_bytes()?, &bytes[0]) {
             return Err(format!("{set:?}: element {at} is wrong in place").into());

@@ -97,7 +97,7 @@ fn call(device: &Device, def: &'static MapDef, dtype: DType, x: &[u8], number: N
     let mut y = Tensor::zeros(device, def.info.result.of(dtype), x.shape())?;
     let mut operands = [Operand::from(&x); 2];
     operands[at] = Operand::from(number);
-    map::run_into(def, &DEFAULTS, Strategy::Auto, &operands, y.view_mut())?;
+    map::run_into(def, &DEFAULTS, Strategy::Auto, &operands, y.view_mut()?)?;
     y.to_bytes()
 }
 

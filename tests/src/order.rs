@@ -57,10 +57,10 @@ impl State {
         apart(first, second)?;
         on(kernels::mul(), second).run_inplace(&mut *few, y.view().narrow(0, last, FEW)?)?;
         apart(second, first)?;
-        add().run_inplace(x.view_mut().narrow(0, last, FEW)?, &*few)?;
-        add().run_inplace(y.view_mut().narrow(0, 0, FEW)?, x.view().narrow(0, last, FEW)?)?;
+        add().run_inplace(x.view_mut()?.narrow(0, last, FEW)?, &*few)?;
+        add().run_inplace(y.view_mut()?.narrow(0, 0, FEW)?, x.view().narrow(0, last, FEW)?)?;
         add().run_inplace(&mut *x, &*y)?;
-        add().run_into(&*few, y.view().narrow(0, 0, FEW)?, x.view_mut().narrow(0, 0, FEW)?)
+        add().run_into(&*few, y.view().narrow(0, 0, FEW)?, x.view_mut()?.narrow(0, 0, FEW)?)
     }
 
     fn bytes(&self) -> Result<Bytes> {

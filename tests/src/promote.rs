@@ -59,7 +59,7 @@ fn cases(device: &Device, a: DType, b: DType, met: DType) -> pointwise::Result<O
     }
     // In place: the result is converted back where PyTorch allows it.
     let sum = ops::add(&by_hand(x.view(), met)?, &by_hand(y.view(), met)?)?;
-    let mut target = x.try_clone()?;
+    let mut target = x.copy()?;
     match (ops::add_inplace(&mut target, &y), met.can_cast(a)) {
         (Ok(()), true) => {
             let wanted = by_hand(sum.view(), a)?;

@@ -40,7 +40,7 @@ pub fn check_unary(device: &Device, def: &'static UnaryDef, dtype: DType) -> Che
         for &offset in OFFSETS {
             let run = |vectors| -> pointwise::Result<Tensor> {
                 let mut y = Tensor::zeros(device, result, [most])?;
-                kernel(vectors).run_into(x.view().narrow(0, offset, n)?, y.view_mut().narrow(0, offset, n)?)?;
+                kernel(vectors).run_into(x.view().narrow(0, offset, n)?, y.view_mut()?.narrow(0, offset, n)?)?;
                 Ok(y)
             };
             let one = run(1)?;
@@ -48,9 +48,9 @@ pub fn check_unary(device: &Device, def: &'static UnaryDef, dtype: DType) -> Che
                 let what = format!("{vectors} vectors, size {n}, offset {offset}");
                 same(&what, result, &run(vectors)?, &one)?;
                 if result == dtype {
-                    let (mut expected, mut inplace) = (x.try_clone()?, x.try_clone()?);
-                    kernel(1).run_inplace(expected.view_mut().narrow(0, offset, n)?)?;
-                    kernel(vectors).run_inplace(inplace.view_mut().narrow(0, offset, n)?)?;
+                    let (mut expected, mut inplace) = (x.copy()?, x.copy()?);
+                    kernel(1).run_inplace(expected.view_mut()?.narrow(0, offset, n)?)?;
+                    kernel(vectors).run_inplace(inplace.view_mut()?.narrow(0, offset, n)?)?;
                     same(&format!("{what}, in place"), dtype, &inplace, &expected)?;
                 }
             }
@@ -79,7 +79,7 @@ pub fn check_map(device: &Device, def: &'static MapDef, dtype: DType) -> Checked
         let n: usize = shape.iter().product();
         let run = |vectors| -> pointwise::Result<Tensor> {
             let mut y = Tensor::zeros(device, dtype, [most])?;
-            run_into(def, vectors, &operands, y.view_mut().narrow(0, offset, n)?.reshape(shape)?)?;
+            run_into(def, vectors, &operands, y.view_mut()?.narrow(0, offset, n)?.reshape(shape)?)?;
             Ok(y)
         };
         same(what, dtype, &run(2)?, &run(1)?)

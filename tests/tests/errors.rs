@@ -28,7 +28,7 @@ fn an_output_of_another_shape_or_type() {
 fn views_that_are_not_contiguous_are_served() {
     let x = tensor();
     let mut y = Tensor::zeros(&Device::cpu(), DType::F32, [2, 2]).unwrap();
-    ops::neg_into(x.view().transpose(0, 1).unwrap(), y.view_mut().transpose(0, 1).unwrap()).unwrap();
+    ops::neg_into(x.view().transpose(0, 1).unwrap(), y.view_mut().unwrap().transpose(0, 1).unwrap()).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [-1.0, -2.0, -3.0, -4.0]);
     let y = ops::neg(x.view().transpose(0, 1).unwrap()).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [-1.0, -3.0, -2.0, -4.0]);
@@ -161,7 +161,7 @@ fn plans_want_tensors_that_fit() {
     assert!(kernels::isnan().plan(&x, &x).unwrap_err().is_dtype());
     let error = kernels::dropout(0.5).plan(&x, &wide, None).unwrap_err();
     assert!(error.is_shape(), "{error}");
-    let turned = wide.view_mut().transpose(0, 1).unwrap();
+    let turned = wide.view_mut().unwrap().transpose(0, 1).unwrap();
     assert!(kernels::alibi().plan(turned).unwrap_err().is_shape());
     assert!(kernels::dropout(0.5).plan(&x, &tensor(), Some(x.view())).unwrap_err().is_dtype());
     assert!(kernels::relu().run_into(&x, &mut wide).unwrap_err().is_shape());

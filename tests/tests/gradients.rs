@@ -409,7 +409,7 @@ fn gated_gradients_fill_both_halves() {
             let apart = def.gradients_with(&none).run(&operands).unwrap();
             let y = def.gated_gradients_with(&none).run(&grad, &x).unwrap();
             assert_eq!(y.shape(), x.shape());
-            let mut inplace = x.try_clone().unwrap();
+            let mut inplace = x.copy().unwrap();
             // SAFETY: operand and result are the same elements, which is what is tested; the tensor outlives the view.
             let alias = unsafe {
                 let view = inplace.view();
@@ -482,7 +482,7 @@ fn wrong_calls_are_errors() {
     assert!(matches!(error.kind(), ErrorKind::DType { .. }), "{error}");
     let kernel = pointwise::kernels::mul_backward();
     let operands = [Operand::from(&x), Operand::from(&x), Operand::from(&x)];
-    let error = kernel.run_into(&operands, &mut [p.view_mut()]).unwrap_err();
+    let error = kernel.run_into(&operands, &mut [p.view_mut().unwrap()]).unwrap_err();
     assert!(error.to_string().contains("mul_backward with 1 results"), "{error}");
     let error = kernel.run(&operands[..2]).unwrap_err();
     assert!(error.to_string().contains("grad, a, b"), "{error}");
@@ -495,7 +495,7 @@ fn wrong_calls_are_errors() {
             .unwrap()
             .narrow(0, 2, 4)
             .unwrap();
-    let front = both.view_mut().narrow(0, 0, 4).unwrap();
+    let front = both.view_mut().unwrap().narrow(0, 0, 4).unwrap();
     let error = kernel.run_into(&operands, &mut [front, shifted]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
 }

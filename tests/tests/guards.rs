@@ -71,7 +71,7 @@ fn check(device: &Device, call: &Call) -> Result<(), TestCaseError> {
     let guard = if result == DType::Bool { 1 } else { 0xA5 };
     let total = call.y_at + call.n + MARGIN;
     let mut y = Tensor::from_bytes(device, result, &vec![guard; total * result.size()], [total]).map_err(fail)?;
-    let into = y.view_mut().narrow(0, call.y_at, call.n).map_err(fail)?;
+    let into = y.view_mut().map_err(fail)?.narrow(0, call.y_at, call.n).map_err(fail)?;
     kernel.run_into(x.view().narrow(0, call.x_at, call.n).map_err(fail)?, into).map_err(fail)?;
     let y = y.to_bytes().map_err(fail)?;
 

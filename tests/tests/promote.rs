@@ -201,7 +201,7 @@ fn in_place_the_type_stays() {
     shape_error(&mut ints, one.view().expand([1 << 40, 2]).unwrap());
     assert_eq!(ints.to_vec::<i32>().unwrap(), [1, 2], "nothing is written");
     // An output that is there has the type of the result.
-    assert!(ops::add_into(&ints, 0.5, &mut ints.try_clone().unwrap()).unwrap_err().is_dtype());
+    assert!(ops::add_into(&ints, 0.5, &mut ints.copy().unwrap()).unwrap_err().is_dtype());
     let mut y = zeros(DType::F32, &[2]);
     ops::add_into(&ints, 0.5, &mut y).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.5, 2.5]);
@@ -231,7 +231,7 @@ fn powers_with_numbers() {
         let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
         assert!(y.iter().zip(exact).all(same), "{y:?} {exact:?}");
     };
-    assert_eq!(bits(ops::pow(&x, 1).unwrap()), bits(x.try_clone().unwrap()));
+    assert_eq!(bits(ops::pow(&x, 1).unwrap()), bits(x.copy().unwrap()));
     same(ops::pow(&x, 2).unwrap(), &[9.0, 0.0, f32::INFINITY, f32::INFINITY]);
     // PyTorch's roots, where C's pow has +0 and +inf.
     same(ops::pow(&x, 0.5).unwrap(), &[3.0_f32.sqrt(), -0.0, f32::NAN, 1e15]);

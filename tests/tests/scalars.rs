@@ -111,7 +111,7 @@ fn alpha_is_of_the_category_of_the_result() {
             assert_eq!(error.to_string(), format!("alpha = {value}: {words}"));
         }
         assert!(kernels::add(alpha).run(&bools, &bools).is_err());
-        assert!(kernels::add(alpha).run_inplace(&mut ints.try_clone().unwrap(), &ints).is_err());
+        assert!(kernels::add(alpha).run_inplace(&mut ints.copy().unwrap(), &ints).is_err());
     }
     for tensor in [&ints, &floats] {
         let error = kernels::sub(true).run(tensor, tensor).unwrap_err();

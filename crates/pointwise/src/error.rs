@@ -156,6 +156,12 @@ pub enum ErrorKind {
         /// Which tensors.
         what: String,
     },
+    /// Memory that several tensors share would be written.
+    #[error(
+        "the tensor shares its memory with a clone, which the call would change, too: write to a copy (`copy()`), or \
+         drop the clones first"
+    )]
+    Shared,
     /// The call needs elements that lie one after another.
     #[error("{what} must be contiguous, but shape {shape} has strides {strides:?}: copy it with to_tensor() first")]
     NotContiguous {

@@ -3,6 +3,7 @@
 use std::alloc::{Layout as HostLayout, alloc, alloc_zeroed, dealloc};
 use std::num::NonZero;
 use std::ptr::{NonNull, without_provenance_mut};
+use std::sync::Arc;
 
 use crate::Device;
 pub(crate) use crate::cuda::Usage;
@@ -12,10 +13,11 @@ use crate::error::{ErrorKind, Result};
 /// The alignment of host memory: a cache line, and the widest vector there is.
 const HOST_ALIGN: NonZero<usize> = NonZero::new(64).unwrap();
 
-/// Memory that one tensor owns.
+/// Memory that a tensor and its clones own.
 pub(crate) enum Storage {
     Host(HostBlock),
-    Cuda(Block),
+    /// Graphs keep the block, too, which they reach in the order of streams alone.
+    Cuda(Arc<Block>),
 }
 
 /// What new memory holds.
@@ -38,7 +40,7 @@ impl Storage {
         let block = Block::new(context, bytes)?;
         // SAFETY: the block is that long, and new.
         unsafe { cuda::fill(context, block.address(), 0, bytes) }?;
-        Ok(Storage::Cuda(block))
+        Ok(Storage::Cuda(Arc::new(block)))
     }
 
     /// `bytes` bytes: anything on a GPU, zero on the CPU, where reading uninitialised memory is undefined behaviour.
@@ -48,7 +50,7 @@ impl Storage {
     pub(crate) fn empty(device: &Device, bytes: usize) -> Result<Storage> {
         match device.context() {
             None => Storage::zeros(device, bytes),
-            Some(context) => Ok(Storage::Cuda(Block::new(context, bytes)?)),
+            Some(context) => Ok(Storage::Cuda(Arc::new(Block::new(context, bytes)?))),
         }
     }
 
@@ -59,7 +61,7 @@ impl Storage {
     pub(crate) fn from_bytes(device: &Device, bytes: &[u8]) -> Result<Storage> {
         let mut storage = match device.context() {
             None => Storage::Host(HostBlock::new(bytes.len(), Fill::Nothing)?),
-            Some(context) => Storage::Cuda(Block::new(context, bytes.len())?),
+            Some(context) => Storage::Cuda(Arc::new(Block::new(context, bytes.len())?)),
         };
         // SAFETY: the storage is as long as `bytes`.
         unsafe { storage.write(bytes) }?;
@@ -174,7 +176,7 @@ pub(crate) struct HostBlock {
 
 // SAFETY: plain memory with one owner.
 unsafe impl Send for HostBlock {}
-// SAFETY: as above; writes need `&mut`.
+// SAFETY: as above; writes need the only reference.
 unsafe impl Sync for HostBlock {}
 
 impl HostBlock {

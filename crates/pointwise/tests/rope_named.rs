@@ -155,8 +155,8 @@ fn three_ids_a_token_go_by_the_configurations_sections() {
         assert!((our - their).abs() < 3e-7, "{our} {their}");
     }
     // A layout without a batch has axes of two dimensions.
-    let flat = places.try_clone().unwrap().reshape([3, 5]).unwrap();
-    let tokens = x.try_clone().unwrap().reshape([5, 2, 16]).unwrap();
+    let flat = places.copy().unwrap().reshape([3, 5]).unwrap();
+    let tokens = x.copy().unwrap().reshape([5, 2, 16]).unwrap();
     let thd = op.clone().set("layout", "thd").unwrap();
     let (packed, _) = thd.run(&RopeOperands { position_ids: Some(flat.view()), ..RopeOperands::new(&tokens) }).unwrap();
     assert_eq!(packed.to_bytes().unwrap(), ours.to_bytes().unwrap());

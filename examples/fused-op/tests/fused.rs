@@ -71,7 +71,7 @@ fn words_go_by_the_index_in_the_result() {
                 let view = |t: &Tensor, at: usize| t.view().narrow(0, at, n).unwrap().to_tensor().unwrap();
                 let mut y = Tensor::full(&device, 7.0_f32, [n + 16]).unwrap();
                 let operands = [&rt, &gt, &vt].map(|t| Operand::View(t.view().narrow(0, from, n).unwrap()));
-                kernel.run_into(&operands, y.view_mut().narrow(0, to, n).unwrap(), PLACE).unwrap();
+                kernel.run_into(&operands, y.view_mut().unwrap().narrow(0, to, n).unwrap(), PLACE).unwrap();
                 let got = view(&y, to).to_vec::<f32>().unwrap();
                 assert_close(&format!("{device}, {from}, {to}"), &got, 0.25, [&r[from..], &g[from..], &v[from..]]);
                 let all = y.to_vec::<f32>().unwrap();
@@ -162,7 +162,7 @@ fn one_kernel_is_three_ops() {
         let (mut y, mut scratch) =
             (Tensor::zeros(&device, DType::F32, [n]).unwrap(), Tensor::zeros(&device, DType::F32, [n]).unwrap());
         one_by_one(&r, &g, &v, &mut y, &mut scratch, 0.1, PLACE).unwrap();
-        let mut fused = r.try_clone().unwrap();
+        let mut fused = r.copy().unwrap();
         ops::silu_dropout_add_inplace(&mut fused, &g, &v, 0.1, PLACE).unwrap();
         let sizes: Vec<f32> = r.to_vec().unwrap();
         let dropped: Vec<f32> = scratch.to_vec().unwrap();
@@ -187,8 +187,8 @@ fn noise_of_narrow_types_is_rounded_once() {
         for at in [0, 1, 3, 6] {
             let view = |t: &'_ Tensor| -> Tensor { t.view().narrow(0, at, n - at).unwrap().to_tensor().unwrap() };
             let y8 = ops::jitter(&view(&f8), 0.5, PLACE).unwrap().to_bytes().unwrap();
-            let mut y16 = half.try_clone().unwrap();
-            let target = y16.view_mut().narrow(0, at, n - at).unwrap();
+            let mut y16 = half.copy().unwrap();
+            let target = y16.view_mut().unwrap().narrow(0, at, n - at).unwrap();
             ops::jitter_inplace(target, 0.5, PLACE).unwrap();
             let y16 = y16.to_vec::<bf16>().unwrap();
             for i in 0..n - at {
@@ -279,7 +279,7 @@ fn wrong_calls_are_typed_errors() {
         let error = kernel.run(&[(&x).into(), (&x).into()], PLACE).unwrap_err();
         assert_eq!(error.to_string(), "silu_dropout_add with 2 operands: it has 3: residual, gate, value");
         let mut y = Tensor::zeros(&device, DType::F32, [6, 4]).unwrap();
-        let turned = y.view_mut().transpose(0, 1).unwrap();
+        let turned = y.view_mut().unwrap().transpose(0, 1).unwrap();
         let error = kernel.run_into(&[(&x).into(), (&x).into(), (&x).into()], turned, PLACE).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::NotContiguous { .. }), "{error}");
         assert!(y.to_vec::<f32>().unwrap().iter().all(|&y| y == 0.0), "nothing is written");

@@ -63,7 +63,7 @@ pub(super) fn several(case: &mut Case) -> Outcome {
         let others = results.iter().map(|result| make::zeros(&case.device, result.dtype(), result.shape()));
         let mut others: Vec<Tensor> = others.collect::<Result<_, _>>()?;
         into(case, &what, want, |to| {
-            let mut targets: Vec<TensorViewMut<'_>> = others.iter_mut().map(Tensor::view_mut).collect();
+            let mut targets: Vec<TensorViewMut<'_>> = others.iter_mut().map(TensorViewMut::from).collect();
             targets[which] = to;
             kernel.run_into(&operands, &mut targets)
         })?;

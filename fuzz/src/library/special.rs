@@ -35,7 +35,7 @@ pub(super) fn dropout(case: &mut Case) -> Outcome {
     if words.windows(2).any(|pair| !pair[0].1 && pair[1].1) {
         return Err(format!("{what}: the mask keeps a word and drops a smaller one"));
     }
-    let mut over = must("a copy", contiguous.try_clone())?;
+    let mut over = must("a copy", contiguous.copy())?;
     must(&what, kernel.run_inplace(&mut over, place))?;
     same(&format!("{what}, in place"), &over, &y)?;
     let rows = Place::rows(&mut case.random, y.shape());

@@ -248,7 +248,7 @@ fn gradients(def: &'static GradientDef, dtype: DType) -> Case {
                     return gated.run_into(&x[0], &x[1], &mut y[0]);
                 }
                 let operands: Vec<Operand<'_>> = x.iter().map(Operand::from).collect();
-                let mut results: Vec<TensorViewMut<'_>> = y.iter_mut().map(Tensor::view_mut).collect();
+                let mut results: Vec<TensorViewMut<'_>> = y.iter_mut().map(TensorViewMut::from).collect();
                 kernel.run_into(&operands, &mut results)
             }))
         }),
@@ -345,7 +345,7 @@ fn rope(def: &'static RopeDef, dtype: DType) -> Case {
                 let kernel = RopeKernel::new(angles, def.pairs);
                 let kernel = stream.iter().fold(kernel, |kernel, stream| kernel.on(stream));
                 let [q, k, ..] = y else { unreachable!("two results") };
-                kernel.run_into(&x[0], Some(x[1].view()), q, Some(k.view_mut()))
+                kernel.run_into(&x[0], Some(x[1].view()), q, Some(k.view_mut()?))
             }))
         }),
         accuracy: Accuracy::Ulp(2.0),

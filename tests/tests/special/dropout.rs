@@ -60,10 +60,10 @@ pub(crate) fn dropout(device: &Device, dtype: DType, strategy: Strategy) -> Outc
                 for with_mask in [false, true] {
                     if with_mask {
                         y.copy_from_bytes(&vec![GUARD; (n + 32) * size])?;
-                        let into = (y.view_mut().narrow(0, y_at, n)?, mask.view_mut().narrow(0, mask_at, n)?);
+                        let into = (y.view_mut()?.narrow(0, y_at, n)?, mask.view_mut()?.narrow(0, mask_at, n)?);
                         kernel.run_with_mask_into(source, into.0, into.1, place)?;
                     } else {
-                        kernel.run_into(source, y.view_mut().narrow(0, y_at, n)?, place)?;
+                        kernel.run_into(source, y.view_mut()?.narrow(0, y_at, n)?, place)?;
                     }
                     let bytes = y.to_bytes()?;
                     let (start, end) = (y_at * size, (y_at + n) * size);
@@ -82,8 +82,8 @@ pub(crate) fn dropout(device: &Device, dtype: DType, strategy: Strategy) -> Outc
                     return Err(format!("{}: wrote outside the mask", context()).into());
                 }
                 if x_at == y_at {
-                    let mut inplace = x.try_clone()?;
-                    kernel.run_inplace(inplace.view_mut().narrow(0, x_at, n)?, place)?;
+                    let mut inplace = x.copy()?;
+                    kernel.run_inplace(inplace.view_mut()?.narrow(0, x_at, n)?, place)?;
                     let bytes = inplace.to_bytes()?;
                     if let Some(at) = differs(dtype, &bytes[x_at * size..(x_at + n) * size], &exact) {
                         return Err(format!("in place, {}: element {at} is wrong", context()).into());
@@ -110,13 +110,13 @@ pub(crate) fn thresholds(device: &Device, dtype: DType, strategy: Strategy) -> O
             let (exact, kept) = expected(dtype, &x_bytes[at * size..(at + n) * size], p, place, 0);
             assert_eq!(kept[i], u8::from(is_kept));
             let kernel = kernels::dropout(p).strategy(strategy);
-            let mut y = x.try_clone()?;
+            let mut y = x.copy()?;
             let mut mask = Tensor::zeros(device, DType::Bool, [n + 3])?;
             let source = x.view().narrow(0, at, n)?;
-            kernel.run_into(source, y.view_mut().narrow(0, at, n)?, place)?;
+            kernel.run_into(source, y.view_mut()?.narrow(0, at, n)?, place)?;
             let plain = y.to_bytes()?;
-            let target = y.view_mut().narrow(0, at, n)?;
-            kernel.run_with_mask_into(source, target, mask.view_mut().narrow(0, at, n)?, place)?;
+            let target = y.view_mut()?.narrow(0, at, n)?;
+            kernel.run_with_mask_into(source, target, mask.view_mut()?.narrow(0, at, n)?, place)?;
             for bytes in [plain, y.to_bytes()?] {
                 if let Some(wrong) = differs(dtype, &bytes[at * size..(at + n) * size], &exact) {
                     return Err(format!("the word of {i}, from {at}: element {wrong} is wrong").into());
@@ -161,14 +161,14 @@ pub(crate) fn settings(device: &Device, dtype: DType) -> Outcome {
     for (p, training) in [(0.0, true), (0.0, false), (0.3, false), (1.0, false)] {
         let (y, mask) = kernels::dropout(p).training(training).run_with_mask(&x, place)?;
         assert_eq!((y.to_bytes()?, mask.to_bytes()?), (bytes.clone(), vec![1; n]), "{p} {training}");
-        let mut z = x.try_clone()?;
+        let mut z = x.copy()?;
         kernels::dropout(p).training(training).run_inplace(&mut z, place)?;
         assert_eq!(z.to_bytes()?, bytes);
     }
     let (y, mask) = ops::dropout_with_mask(&x, 1.0, place)?;
     assert_eq!((y.to_bytes()?, mask.to_bytes()?), (vec![0; n * dtype.size()], vec![0; n]));
     assert_eq!(y.shape(), x.shape());
-    let mut z = x.try_clone()?;
+    let mut z = x.copy()?;
     ops::dropout_inplace(&mut z, 1.0, place)?;
     assert_eq!(z.to_bytes()?, vec![0; n * dtype.size()]);
 
@@ -178,7 +178,7 @@ pub(crate) fn settings(device: &Device, dtype: DType) -> Outcome {
     let mut z = Tensor::zeros(device, dtype, [10, 100])?;
     ops::dropout_backward_into(&x, &mut z, 0.4, place)?;
     assert_eq!(z.to_bytes()?, y);
-    let mut z = x.try_clone()?;
+    let mut z = x.copy()?;
     ops::dropout_backward_inplace(&mut z, 0.4, place)?;
     assert_eq!(z.to_bytes()?, y);
     Ok(())
@@ -300,7 +300,7 @@ pub(crate) fn dropout_errors(device: &Device) -> Outcome {
     let address = both.device_ptr();
     // SAFETY: a view for one call, refused before it is read.
     let source = unsafe { TensorView::from_raw_parts(device, address, DType::F32, [4], &[1])? };
-    let target = both.view_mut().narrow(0, 1, 4)?;
+    let target = both.view_mut()?.narrow(0, 1, 4)?;
     let error = ops::dropout_into(source, target, 0.5, place).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
     Ok(())

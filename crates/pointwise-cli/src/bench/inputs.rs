@@ -90,11 +90,11 @@ impl Inputs {
         let mut tensor = Tensor::empty(&self.device, dtype, [n])?;
         let whole = n / BLOCK * BLOCK;
         if whole > 0 {
-            let to = tensor.view_mut().narrow(0, 0, whole)?.reshape([whole / BLOCK, BLOCK])?;
+            let to = tensor.view_mut()?.narrow(0, 0, whole)?.reshape([whole / BLOCK, BLOCK])?;
             copy(Operand::View(block.view().expand([whole / BLOCK, BLOCK])?), to)?;
         }
         if n > whole {
-            let to = tensor.view_mut().narrow(0, whole, n - whole)?;
+            let to = tensor.view_mut()?.narrow(0, whole, n - whole)?;
             copy(Operand::View(block.view().narrow(0, 0, n - whole)?), to)?;
         }
         Ok(tensor.reshape(shape)?)

@@ -76,6 +76,7 @@ pub(crate) mod code {
     /// The last of those that say a stream is captured.
     pub(crate) const STREAM_CAPTURE_WRONG_THREAD: i32 = 908;
     /// None of the driver's: what the emulator found.
+    #[cfg(feature = "emulator")]
     pub(crate) const EMULATOR: i32 = 1 << 20;
 }
 

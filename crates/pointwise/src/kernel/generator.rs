@@ -158,7 +158,7 @@ impl GeneratorKernel {
         if y.numel() == 0 {
             return Ok(());
         }
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         let (dtype, device) = (y.dtype(), *y.device());
         let no_kernel = || check::no_kernel(&self.def.info, dtype);
         let Some(context) = device.context() else {

@@ -187,7 +187,7 @@ impl DropoutKernel {
         let mut x = x.into();
         let mode = self.mode(x.dtype())?;
         x.layout().require_contiguous("dropout in place")?;
-        let target = x.as_mut_ptr();
+        let target = x.as_mut_ptr()?;
         let view = x.as_view();
         // SAFETY: one exclusively borrowed tensor is operand and result.
         unsafe { self.execute(&mode, &view, (target, &view), None, rng) }
@@ -258,8 +258,11 @@ impl DropoutKernel {
     ) -> Result<()> {
         let mode = self.mode(x.dtype())?;
         self.check_tensors(&x, &y.as_view(), mask.as_ref().map(|mask| mask.as_view()).as_ref())?;
-        let target = y.as_mut_ptr();
-        let mask = mask.as_mut().map(|mask| (mask.as_mut_ptr(), mask.as_view()));
+        let target = y.as_mut_ptr()?;
+        let mask = match &mut mask {
+            Some(mask) => Some((mask.as_mut_ptr()?, mask.as_view())),
+            None => None,
+        };
         // SAFETY: types, sizes, devices and overlaps are checked; the views are borrowed until the call is queued, and
         // noted as used on its stream.
         unsafe { self.execute(&mode, &x, (target, &y.as_view()), mask, rng) }

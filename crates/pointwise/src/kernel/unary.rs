@@ -193,7 +193,7 @@ impl UnaryKernel {
             let converted = promote::convert(&x, dtype, self.stream())?;
             return self.run_into(&converted, y);
         }
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         // SAFETY: types, sizes, device and overlap are checked; both views are borrowed until the call is queued, and
         // noted as used on its stream.
         unsafe { self.execute(&x, target, &y.as_view()) }
@@ -230,7 +230,7 @@ impl UnaryKernel {
             }
             .into());
         }
-        let target = x.as_mut_ptr();
+        let target = x.as_mut_ptr()?;
         let view = x.as_view();
         // SAFETY: one exclusively borrowed tensor is operand and result, of one type and size.
         unsafe { self.execute(&view, target, &view) }

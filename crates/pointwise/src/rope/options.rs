@@ -11,7 +11,6 @@ use crate::tensor::{Tensor, TensorView};
 
 /// Which dimension of a tensor is which: batch, sequence, head, lane. Strides are the views' own; the last is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
 pub enum RopeLayout {
     /// `[batch, sequence, heads, head_dim]`.
     #[default]
@@ -72,7 +71,6 @@ impl FromStr for RopeLayout {
 
 /// Which lanes make a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum RopePairs {
     /// `(i, i + rotary_dim / 2)`: NeoX, Llama.
     Half,

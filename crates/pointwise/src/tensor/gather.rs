@@ -111,7 +111,7 @@ impl TensorView<'_> {
     ///
     /// let x = Tensor::from_slice(&Device::cpu(), &[1, 2, 3, 4, 5, 6], [2, 3])?;
     /// let mut y = Tensor::zeros(&Device::cpu(), DType::I32, [3, 4])?;
-    /// x.view().transpose(0, 1)?.copy_into(y.view_mut().narrow(1, 1, 2)?)?;
+    /// x.view().transpose(0, 1)?.copy_into(y.view_mut()?.narrow(1, 1, 2)?)?;
     /// assert_eq!(y.to_vec::<i32>()?, [0, 1, 4, 0, 0, 2, 5, 0, 0, 3, 6, 0]);
     /// # Ok::<(), pointwise::Error>(())
     /// ```

@@ -50,7 +50,7 @@ impl GradientsKernel {
         }
         let mut targets = Targets::default();
         for (target, result) in targets.pointers.iter_mut().zip(&mut results) {
-            *target = result.as_mut_ptr();
+            *target = result.as_mut_ptr()?;
         }
         for (view, result) in targets.views.iter_mut().zip(&results) {
             *view = Some(result.view());
@@ -74,7 +74,7 @@ impl GradientsKernel {
         }
         let mut targets = Targets::default();
         for (target, result) in targets.pointers.iter_mut().zip(&mut *results) {
-            *target = result.as_mut_ptr();
+            *target = result.as_mut_ptr()?;
         }
         for (view, result) in targets.views.iter_mut().zip(results.iter()) {
             *view = Some(result.as_view());

@@ -51,7 +51,7 @@ impl Call {
         let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
         let mut y = Tensor::empty(&ready.device, self.def.info.result.of(ready.dtype), ready.shape)?;
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         // SAFETY: a new tensor of the result's type, shape and device.
         unsafe { self.write(&ready, target, &y.view()) }?;
         Ok(y)
@@ -63,7 +63,7 @@ impl Call {
         let promoted = self.promoted(operands, &mut converted)?;
         let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         self.check_output(&ready, &y.as_view())?;
         // SAFETY: `y` is exclusively borrowed, and checked.
         unsafe { self.write(&ready, target, &y.as_view()) }
@@ -97,7 +97,7 @@ impl Call {
         at: &[usize],
         operands: [Operand<'_>; N],
     ) -> Result<()> {
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         let view = y.as_view();
         let mut operands: [Operand<'_>; N] = operands;
         at.iter().for_each(|&at| operands[at] = Operand::View(view));
