@@ -145,12 +145,7 @@ impl Pairs {
         let stream = Stream::new(device)?;
         let kernel = self.def.gated_with(&[]).strategy(Strategy::Table).on(&stream);
         let operands = [Operand::from(&x), Operand::from(&other)];
-        stream.begin_capture()?;
-        let captured = kernel.run_pair_into(operands[0], operands[1], &mut y);
-        let graph = stream.end_capture();
-        captured?;
-        // SAFETY: every tensor of the graph lives, and nothing else uses them.
-        unsafe { graph?.launch(&stream)? };
+        stream.capture(|_| kernel.run_pair_into(operands[0], operands[1], &mut y))?.launch(&stream)?;
         stream.synchronize()?;
         Ok(self.judge("captured", &y.to_bytes()?, |i| (a[i], b[i])))
     }

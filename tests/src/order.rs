@@ -121,14 +121,9 @@ fn calls(device: &Device, way: Way, state: &mut State) -> Result<()> {
         Way::Graph => {
             const CAPTURED: i32 = 8;
             let second = Stream::new(device)?;
-            first.begin_capture()?;
-            let captured = rounds(state, [&first, &second], CAPTURED);
-            let graph = first.end_capture();
-            captured?;
-            let graph = graph?;
+            let mut graph = first.capture(|first| rounds(state, [first, &second], CAPTURED))?;
             for _ in 0..ROUNDS / CAPTURED {
-                // SAFETY: every tensor of the graph lives, and nothing else uses them.
-                unsafe { graph.launch(&first)? };
+                graph.launch(&first)?;
             }
         }
     }

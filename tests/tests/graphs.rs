@@ -118,12 +118,7 @@ fn replay(device: &Device, case: &Case) -> Outcome {
     let stream = Stream::new(device)?;
     let run = (case.prepare)(device, Some(&stream))?;
     let (mut inputs, mut outputs) = (case.inputs(device, 0)?, case.outputs(device)?);
-    stream.begin_capture()?;
-    let captured = run(&inputs, &mut outputs);
-    // Ended in any case, or the stream's other work would be recorded, too.
-    let graph = stream.end_capture();
-    captured?;
-    let graph = graph?;
+    let mut graph = stream.capture(|_| run(&inputs, &mut outputs))?;
     for set in [1, 0] {
         for (tensor, input) in inputs.iter_mut().zip(&case.inputs) {
             tensor.copy_from_bytes(&input.sets[set])?;
@@ -131,8 +126,7 @@ fn replay(device: &Device, case: &Case) -> Outcome {
         for output in &mut outputs {
             output.copy_from_bytes(&poison(output))?;
         }
-        // SAFETY: every tensor of the graph lives, and nothing else uses them.
-        unsafe { graph.launch(&stream)? };
+        graph.launch(&stream)?;
         stream.synchronize()?;
         expected[set].check(&outputs).map_err(|error| format!("inputs {set}: {error}"))?;
     }
@@ -195,15 +189,16 @@ fn captured_conversions(device: &Device) -> pointwise::Result<()> {
     let (ints, floats) = (Tensor::full(device, 2_i32, [2, 3])?, Tensor::full(device, 0.5_f32, [2, 3])?);
     let (mut y, mut bytes) = (Tensor::full(device, 7.0_f32, [2, 3])?, Tensor::full(device, 7_i8, [2, 3])?);
     let turned = floats.view().transpose(0, 1)?;
-    stream.begin_capture()?;
-    let refused = [
-        ("unary", kernels::exp().on(&stream).run_into(&ints, &mut y)),
-        ("binary", kernels::add(1.0).on(&stream).run_into(&floats, &ints, &mut y)),
-        ("in place", kernels::add(1).on(&stream).run_inplace(&mut bytes, &ints)),
-        ("not contiguous", kernels::dropout(0.5).on(&stream).run(turned, Philox::new(1)).map(drop)),
-    ];
-    // Ended in any case.
-    let graph = stream.end_capture();
+    let mut refused = Vec::new();
+    let graph = stream.capture(|stream| {
+        refused.extend([
+            ("unary", kernels::exp().on(stream).run_into(&ints, &mut y)),
+            ("binary", kernels::add(1.0).on(stream).run_into(&floats, &ints, &mut y)),
+            ("in place", kernels::add(1).on(stream).run_inplace(&mut bytes, &ints)),
+            ("not contiguous", kernels::dropout(0.5).on(stream).run(turned, Philox::new(1)).map(drop)),
+        ]);
+        Ok(())
+    });
     for (name, result) in refused {
         match result {
             Err(error) => {

@@ -6,7 +6,6 @@ use std::ptr::{NonNull, without_provenance_mut};
 use std::sync::Arc;
 
 use crate::Device;
-pub(crate) use crate::cuda::Usage;
 use crate::cuda::{self, Block};
 use crate::error::{ErrorKind, Result};
 
@@ -77,12 +76,12 @@ impl Storage {
         }
     }
 
-    /// The record of the streams that use the memory.
+    /// A device's memory, with the record of the streams that use it.
     #[inline]
-    pub(crate) fn usage(&self) -> Option<&Usage> {
+    pub(crate) fn block(&self) -> Option<&Arc<Block>> {
         match self {
             Storage::Host(_) => None,
-            Storage::Cuda(block) => Some(&block.usage),
+            Storage::Cuda(block) => Some(block),
         }
     }
 
@@ -125,6 +124,7 @@ impl Storage {
             }
             Storage::Cuda(block) => {
                 block.gather_users()?;
+                Block::use_on_own(block);
                 // SAFETY: the caller's promise; the own stream waits for the block's users.
                 unsafe { cuda::fill(block.context(), block.address(), 0, bytes) }
             }
@@ -161,6 +161,8 @@ impl Storage {
                 }
                 source.gather_users()?;
                 target.gather_users()?;
+                Block::use_on_own(source);
+                Block::use_on_own(target);
                 // SAFETY: the caller's promise; the own stream waits for the blocks' users.
                 unsafe { cuda::copy_within(context, target.address(), source.address(), bytes) }
             }

@@ -192,8 +192,7 @@ fn the_cpu_has_streams_but_no_graphs() {
     stream.wait_for(&cpu.stream()).unwrap();
     assert!(!stream.is_capturing().unwrap());
     let unsupported = |error: Error| assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
-    unsupported(stream.begin_capture().unwrap_err());
-    unsupported(stream.end_capture().unwrap_err());
+    unsupported(stream.capture(|_| Ok(())).unwrap_err());
     unsupported(pointwise::cuda::Event::new(&cpu).unwrap_err());
     // SAFETY: refused before the pointer is looked at.
     unsupported(unsafe { Stream::from_raw(&cpu, std::ptr::null_mut()) }.unwrap_err());

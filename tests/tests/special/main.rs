@@ -132,15 +132,12 @@ fn graph_and_stream(device: &Device) -> Outcome {
     // Loads the kernels, which a capture may not.
     run()?;
     stream.synchronize()?;
-    stream.begin_capture()?;
-    run()?;
-    let graph = stream.end_capture()?;
+    let mut graph = stream.capture(|_| run())?;
     for tensor in [&mut y, &mut z, &mut copy, &mut bias, &mut table] {
         let poison = vec![GUARD; tensor.byte_len()];
         tensor.copy_from_bytes(&poison)?;
     }
-    // SAFETY: every tensor of the graph lives, and nothing else uses them.
-    unsafe { graph.launch(&stream)? };
+    graph.launch(&stream)?;
     stream.synchronize()?;
     let cpu = Device::cpu();
     let (expected, kept) = ops::dropout_with_mask(&x.to_device(&cpu)?, 0.3, place)?;

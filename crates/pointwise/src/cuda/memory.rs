@@ -19,25 +19,6 @@ pub(super) struct Dropped {
     usage: Usage,
 }
 
-impl Usage {
-    /// Takes note of work that is about to be queued on `stream`: see [`Usage::note`].
-    ///
-    /// # Errors
-    /// As there.
-    #[inline]
-    pub(crate) fn on(&self, context: &'static Context, stream: &Stream) -> Result<()> {
-        match stream.shared() {
-            Some(shared) => self.note(context, shared),
-            None => {
-                if context.own.is_captured_here() {
-                    self.note_captured_own(context);
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
 impl Context {
     /// Whether the device's own stream is being captured, by this crate or by others.
     ///
@@ -188,6 +169,29 @@ impl Block {
                 ),
                 Some(_) => ("cuMemAllocAsync", (api.cuMemAllocAsync)(&mut self.address, bytes, own.raw())),
             }
+        }
+    }
+
+    /// Takes note of work that is about to be queued on `stream`: see [`Usage::note`]. A capture keeps the block.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub(crate) fn use_on(block: &Arc<Block>, stream: &Stream) -> Result<()> {
+        match stream.shared() {
+            Some(shared) => Usage::note(block, shared),
+            None => {
+                Block::use_on_own(block);
+                Ok(())
+            }
+        }
+    }
+
+    /// [`Block::use_on`] of the device's own stream.
+    #[inline]
+    pub(crate) fn use_on_own(block: &Arc<Block>) {
+        if block.context.own.is_captured_here() {
+            Usage::note_captured_own(block);
         }
     }
 
@@ -493,8 +497,8 @@ mod tests {
     #[test]
     fn what_other_streams_use_is_freed_behind_them() {
         let context = context();
-        let block = Block::new(context, 4096).unwrap();
-        block.usage.note(context, &context.new_stream().unwrap()).unwrap();
+        let block = Arc::new(Block::new(context, 4096).unwrap());
+        Usage::note(&block, &context.new_stream().unwrap()).unwrap();
         asked();
         drop(block);
         let calls = stub::calls();
@@ -506,13 +510,17 @@ mod tests {
     #[test]
     fn what_a_captured_stream_uses_is_freed_after_the_capture() {
         let context = context();
-        let block = Block::new(context, 4096).unwrap();
+        let block = Arc::new(Block::new(context, 4096).unwrap());
         let stream = context.new_stream().unwrap();
         begin_capture(context, &stream).unwrap();
         // Before the capture, the stream's work is behind an event of before.
-        block.usage.note(context, &stream).unwrap();
+        Usage::note(&block, &stream).unwrap();
         asked();
         drop(block);
+        assert_eq!(asked(), [0, 0], "the graph keeps it");
+        let graph = end_capture(context, &stream).unwrap();
+        asked();
+        drop(graph);
         assert_eq!(asked(), [0, 1]);
         // The own stream's capture forbids it.
         let block = Block::new(context, 4096).unwrap();

@@ -288,7 +288,7 @@ impl Tensor {
             dtype: self.dtype,
             device: self.device,
             layout: self.layout,
-            usage: self.storage.usage(),
+            block: self.storage.block(),
         }
     }
 

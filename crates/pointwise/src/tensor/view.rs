@@ -7,9 +7,9 @@ use pointwise_core::{DType, Scalar};
 
 use super::Layout;
 use super::raw::{Raw, RawPointer, slice_mut};
+use crate::cuda::{Block, Usage};
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
-use crate::storage::Usage;
 use crate::{Device, Stream, Tensor};
 
 macro_rules! common {
@@ -153,15 +153,12 @@ impl TensorView<'_> {
     /// # Errors
     /// The driver's; a stream that other code captures.
     pub(crate) fn gather_users(&self) -> Result<()> {
-        match (self.raw.usage, self.raw.device.context()) {
-            (Some(usage), Some(context)) => usage.gather(context),
-            _ => Ok(()),
-        }
+        self.raw.block.map_or(Ok(()), |block| block.gather_users())
     }
 
     /// The record of the streams that use the memory; none of memory of other code.
     pub(crate) fn usage(&self) -> Option<&Usage> {
-        self.raw.usage
+        self.raw.block.map(|block| &block.usage)
     }
 
     /// Takes note that work on `stream` uses this memory. Call it before that work is queued: the first time
@@ -171,10 +168,7 @@ impl TensorView<'_> {
     /// The driver's, and those of earlier work.
     #[inline]
     pub(crate) fn use_on(&self, stream: &Stream) -> Result<()> {
-        match (self.raw.usage, self.raw.device.context()) {
-            (Some(usage), Some(context)) => usage.on(context, stream),
-            _ => Ok(()),
-        }
+        self.raw.block.map_or(Ok(()), |block| Block::use_on(block, stream))
     }
 }
 
@@ -192,7 +186,8 @@ impl<'a> TensorView<'a> {
     /// # Safety
     /// For `'a`, every element that shape and strides reach must lie in one allocation on `device`, hold a valid
     /// `dtype` (for bool: 0 or 1), and not be written, by the host or by any device, except in stream order with the
-    /// work that reads the view. Work still queued when `'a` ends must be waited for before the memory is freed.
+    /// work that reads the view. Work still queued when `'a` ends must be waited for before the memory is freed, and a
+    /// graph that has captured work on the view must be dropped before.
     pub unsafe fn from_raw_parts(
         device: &Device,
         pointer: impl Into<RawPointer>,
