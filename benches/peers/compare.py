@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Times pointwise and its peers on this machine's GPU, one after the other, and joins them.
 
-    python3 compare.py [--pointwise PROGRAM] [--out DIR] [--set reference|large|all] [--clock cupti|events]
+    python3 compare.py [--bench PROGRAM] [--out DIR] [--set reference|large|all] [--clock cupti|events]
                        [--budget-s S] [--runs N] [--steps ours,peers,join] [--check]
 
-PROGRAM is the command `pointwise`; unless it is named, the one in the folder above this script (the bundle's) or the
+PROGRAM is `bench`, which times pointwise; unless it is named, the one in the folder above this script (the bundle's) or the
 workspace's target/release. DIR (`compare`) gets ours.json, peers.jsonl, joined.json, joined.txt and figures/. `--clock
 cupti`, the default, times kernels with CUPTI too, on both sides; without its library events alone. `--budget-s` is for
 the peers. `--runs N` measures both sides N times in turns, into DIR/run1 and so on, and joins the middle times
@@ -29,18 +29,18 @@ PACKAGES = {
 }
 
 
-def find_pointwise(named):
+def find_bench(named):
     """The program, or what to do."""
     if named:
         places = [Path(named)]
     else:
-        places = [HERE.parent / "pointwise", HERE.parents[1] / "target/release/pointwise"]
+        places = [HERE.parent / "bench", HERE.parents[1] / "target/release/bench"]
     for place in places:
         if place.is_file() and os.access(place, os.X_OK):
             return place.resolve()
     tried = ", ".join(str(place) for place in places)
-    sys.exit(f"error: no program pointwise at {tried}: build it with `cargo build --release -p pointwise-cli`, or name "
-             "it with --pointwise")
+    sys.exit(f"error: no program bench at {tried}: build it with `cargo build --release -p benches --bin bench`, or "
+             "name it with --bench")
 
 
 def check_python(steps):
@@ -95,7 +95,7 @@ def run(command, copy_to=None):
 
 def main():
     parser = script.parser(__doc__)
-    parser.add_argument("--pointwise", metavar="PROGRAM")
+    parser.add_argument("--bench", metavar="PROGRAM")
     parser.add_argument("--out", default="compare", metavar="DIR")
     parser.add_argument("--set", choices=("reference", "large", "all"), default="all")
     parser.add_argument("--clock", choices=("cupti", "events"), default="cupti")
@@ -108,7 +108,7 @@ def main():
     if unknown := set(steps) - {"ours", "peers", "join"}:
         parser.error(f"no step {', '.join(sorted(unknown))}: ours, peers, join")
     # xtask checks before it builds the program.
-    pointwise = None if options.check else find_pointwise(options.pointwise)
+    bench = None if options.check else find_bench(options.bench)
     check_python(steps)
     cupti = find_cupti() if options.clock == "cupti" else None
     clock = "events"
@@ -127,10 +127,10 @@ def main():
     for folder in runs:
         folder.mkdir(exist_ok=True)
         if "ours" in steps:
-            command = [pointwise, "bench", "--device", "cuda", "--set", options.set, "--json", folder / ours.name]
+            command = [bench, "--device", "cuda", "--set", options.set, "--json", folder / ours.name]
             command += ["--clock", "cupti", "--libcupti", cupti] if cupti else []
             if code := run(command):
-                sys.exit(f"error: pointwise bench ended with {code}; `{pointwise} doctor` says what works here")
+                sys.exit(f"error: bench ended with {code}; `pointwise doctor` says what works here")
         if "peers" in steps:
             command = [sys.executable, HERE / "peers.py", "--set", options.set, "--out", folder / peers.name]
             if code := run([*command, "--clock", clock, "--budget-s", str(options.budget_s)]):
@@ -145,7 +145,7 @@ def main():
         for path in (ours, peers):
             if not path.is_file():
                 sys.exit(f"error: {path} is not there to be joined: it is what the step {path.stem} writes")
-        command = [pointwise, "bench", "--from", ours, "--peers", peers, "--json", out / "joined.json"]
+        command = [bench, "--from", ours, "--peers", peers, "--json", out / "joined.json"]
         if code := run([*command, "--figures", out / "figures"], copy_to=out / "joined.txt"):
             failed.append(f"the join ended with {code}")
     if failed:

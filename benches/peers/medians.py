@@ -3,7 +3,7 @@
 
     python3 medians.py RUN RUN.. --out DIR
 
-Each RUN is a folder with ours.json and peers.jsonl; DIR gets the same two files, which `pointwise bench --from
+Each RUN is a folder with ours.json and peers.jsonl; DIR gets the same two files, which `bench --from
 DIR/ours.json --peers DIR/peers.jsonl` holds against each other. Of each row, and of each peer in it, the cold times are
 those of the run whose median is the middle one (of two the smaller), with its percentiles; so are, each by itself, the
 warm and the busy times, and those of graphs and of the host. Where tensors lie differs from run to run, and with it the

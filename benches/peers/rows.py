@@ -182,9 +182,9 @@ def rope_inputs(row, x, device, zeros):
 
 
 def default_path():
-    """workloads.csv beside this script or in the command's sources."""
+    """workloads.csv beside this script or in the folder above it."""
     here = Path(__file__).resolve().parent
-    for path in (here / "workloads.csv", here / "../../crates/pointwise-cli/src/bench/workloads.csv"):
+    for path in (here / "workloads.csv", here.parent / "workloads.csv"):
         if path.exists():
             return path
     return None

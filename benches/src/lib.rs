@@ -1,7 +1,9 @@
-//! What the benchmarks share.
+//! What the benchmarks share: times on a device, and values.
+
+mod timing;
 
 use pointwise::{DType, Device, Tensor};
-pub use pointwise_cli::timing::{median, times, times_after};
+pub use timing::{median, quantile, times, times_after};
 
 /// `n` elements of a float type between -8 and 8, no two neighbours alike: never zeros, which run faster. i32: 2^20
 /// times that.

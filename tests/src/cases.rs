@@ -13,27 +13,26 @@ pub struct Cases {
 }
 
 impl Cases {
-    /// Of each device that the program is to run on: that of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`,
-    /// `emulated`, `emulated:SM`). Without it the first GPU; where there is none, the CPU and, if kernels are embedded,
-    /// the emulator. The program ends where there is no such device.
+    /// Of each device that the program is to run on: those of [`Device::for_tests`], but of a machine with a GPU only the
+    /// GPU. Beside the newest emulated device the oldest runs the cases of fp8. The program ends where there is no such
+    /// device.
     #[must_use]
     pub fn of_devices() -> Vec<Cases> {
-        let or_exit = |device: pointwise::Result<Device>| {
-            device.unwrap_or_else(|error| {
+        fn or_exit<T>(result: pointwise::Result<T>) -> T {
+            result.unwrap_or_else(|error| {
                 eprintln!("error: {error}");
                 std::process::exit(2);
             })
-        };
+        }
         let whole = |device| Cases { device, fp8_alone: false, trials: Vec::new() };
-        if let Ok(name) = std::env::var("POINTWISE_DEVICE") {
-            return vec![whole(or_exit(Device::parse(&name)))];
+        let devices = or_exit(Device::for_tests(pointwise::embedded()));
+        let has_gpu = devices.iter().any(Device::is_cuda);
+        let mut cases: Vec<Cases> =
+            devices.iter().filter(|device| device.is_cuda() || !has_gpu).map(|&device| whole(device)).collect();
+        if devices.len() > 1 && !has_gpu {
+            cases.push(Cases { fp8_alone: true, ..whole(or_exit(Device::emulated_as(80))) });
         }
-        let best = or_exit(Device::best());
-        if best.is_cuda() || pointwise::embedded().is_empty() {
-            return vec![whole(best)];
-        }
-        let [newest, oldest] = [90, 80].map(|sm| or_exit(Device::emulated_as(sm)));
-        vec![whole(best), whole(newest), Cases { fp8_alone: true, ..whole(oldest) }]
+        cases
     }
 
     /// Adds a case of elements of these types, unless they are not run on the device.

@@ -2,10 +2,7 @@
 
 use pointwise::{DType, Device, Strategy, Tensor, kernels};
 use pointwise_core::Element;
-
-use crate::inputs::{self, Random};
-use crate::judge;
-use crate::with_element;
+use pointwise_testkit::{Random, inputs, judge, with_element};
 
 type Outcome = std::result::Result<(), String>;
 
@@ -81,7 +78,7 @@ pub fn expected(from: DType, to: DType, bytes: &[u8]) -> Vec<u8> {
 #[must_use]
 pub fn operands(dtype: DType) -> Vec<u8> {
     if dtype.size() <= 2 {
-        return inputs::every_code(dtype);
+        return inputs::codes(dtype, 0, 0);
     }
     let mut bytes = inputs::mixed(dtype, 1 << 12, 2);
     let mut push = |value: i128, step: f32| match dtype {
@@ -97,7 +94,7 @@ pub fn operands(dtype: DType) -> Vec<u8> {
             }
         }
     };
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for exponent in 0..64 {
         push(1 << exponent, 0.5);
         // Ties: half a unit behind the last of 3, 4, 8, 11 and 24 bits.

@@ -1,8 +1,7 @@
 //! Copies of views of all kinds into tensors of their own, and into views of others.
 
 use pointwise::{DType, Device, MAX_RANK, Tensor, TensorView};
-
-use crate::inputs;
+use pointwise_testkit::inputs;
 
 type Outcome = std::result::Result<(), String>;
 

@@ -3,8 +3,7 @@
 
 use pointwise::{DType, Device, MapDef, Operand, Result, Strategy, Stream, Tensor, TensorView, map_op};
 use pointwise_core::Kind;
-
-use crate::inputs::Random;
+use pointwise_testkit::Random;
 
 /// Ops and types whose calls of 2^25 elements take a table.
 pub const OPS: [(&str, DType); 4] = [
@@ -50,7 +49,7 @@ pub fn check_captured(device: &Device, op: &str, dtype: DType) -> Outcome {
 }
 
 fn bytes(n: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     (0..n.div_ceil(8)).flat_map(|_| random.next_u64().to_le_bytes()).take(n).collect()
 }
 

@@ -6,8 +6,7 @@ use pointwise::{
     UnaryDef,
 };
 use pointwise_core::Kind;
-
-use crate::{gradients, inputs, judge, layouts, map, params};
+use pointwise_testkit::{gradients, inputs, judge, layouts, map, params};
 
 const GUARD: u8 = 0xA5;
 
@@ -22,7 +21,7 @@ const QUICK_OFFSETS: &[(usize, usize)] = &[(0, 0), (3, 3), (1, 0)];
 /// # Errors
 /// What is wrong.
 pub fn unary(device: &Device, def: &'static UnaryDef, dtype: DType, strategy: Strategy) -> Result<(), Failed> {
-    let x = if dtype.size() <= 2 { inputs::every_code(dtype) } else { inputs::mixed(dtype, 1 << 16, 2) };
+    let x = inputs::codes(dtype, 1 << 16, 2);
     for set in params::sets(&def.info, dtype) {
         whole(device, def, dtype, strategy, &set, &x)?;
         parts(device, def, dtype, strategy, &set)?;
@@ -43,7 +42,7 @@ fn whole(
     let kernel = kernel(def, set, strategy);
     let y = kernel.run(&Tensor::from_bytes(device, dtype, x, [n])?)?.to_bytes()?;
     let result = def.info.result.of(dtype);
-    let report = judge::unary(def, dtype, set, x, &y);
+    let report = judge::unary(def, dtype, set, x, &y)?;
     if !report.keeps(def.info.accuracy, result, dtype.size() == 2) {
         return Err(format!("{set:?}: {report}").into());
     }

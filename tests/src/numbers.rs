@@ -3,8 +3,7 @@
 use pointwise::{Accuracy, DType, Device, MapDef, Number, Operand, Result, Strategy, Tensor};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
-
-use crate::{inputs, judge, map, with_element};
+use pointwise_testkit::{inputs, judge, map, with_element};
 
 type Outcome = std::result::Result<(), String>;
 
@@ -52,7 +51,7 @@ pub fn check(device: &Device, def: &'static MapDef, dtype: DType) -> Outcome {
     } else {
         INTEGERS.iter().map(|&x| Number::Int(x)).collect()
     };
-    let x = if dtype.size() <= 2 { inputs::every_code(dtype) } else { inputs::mixed(dtype, 1 << 14, 3) };
+    let x = inputs::codes(dtype, 1 << 14, 3);
     for number in numbers {
         for at in [0, 1] {
             let run = |device: &Device| call(device, def, dtype, &x, number, at);

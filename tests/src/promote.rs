@@ -1,9 +1,9 @@
 //! Calls of operands of different types, against calls of operands that were converted by definition.
 
 use pointwise::{DType, Device, Operand, Tensor, TensorView, ops};
+use pointwise_testkit::{inputs, judge};
 
 use crate::convert::expected;
-use crate::{inputs, judge};
 
 type Outcome = std::result::Result<(), String>;
 type Call = fn(Operand<'_>, Operand<'_>) -> pointwise::Result<Tensor>;

@@ -2,8 +2,7 @@
 
 use pointwise::{DType, Device, MapDef, Operand, Tensor, TensorView, TensorViewMut, UnaryDef};
 use pointwise_core::Kind;
-
-use crate::{inputs, judge, map};
+use pointwise_testkit::{inputs, judge, map};
 
 type Checked = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
@@ -103,6 +102,35 @@ pub fn check_map(device: &Device, def: &'static MapDef, dtype: DType) -> Checked
         both(&format!("{rows} rows and one"), &padded, &[rows, cols], 0)?;
     }
     Ok(())
+}
+
+/// What a call with two vectors a thread leaves in the result's memory: rows with a gap behind each, or one whose
+/// elements begin behind as many.
+///
+/// # Errors
+/// Those of the library.
+pub fn outcome(
+    device: &Device,
+    def: &'static MapDef,
+    dtype: DType,
+    [rows, cols]: [usize; 2],
+    gap: usize,
+) -> pointwise::Result<Vec<u8>> {
+    let wide = [rows, cols + gap];
+    let at = if rows == 1 { gap } else { 0 };
+    let mut tensors = Vec::new();
+    for k in 0..def.info.operands.len() {
+        let dtype = map::operand_type(&def.info, dtype, k);
+        let bytes = inputs::mixed(dtype, rows * (cols + gap), 7 + k as u64);
+        tensors.push(Tensor::from_bytes(device, dtype, &bytes, wide)?);
+    }
+    let mut operands = Vec::new();
+    for tensor in &tensors {
+        operands.push(Operand::View(tensor.view().narrow(1, at, cols)?));
+    }
+    let mut y = Tensor::zeros(device, def.info.result.of(dtype), wide)?;
+    run_into(def, 2, &operands, y.view_mut()?.narrow(1, at, cols)?)?;
+    y.to_bytes()
 }
 
 fn run_into(

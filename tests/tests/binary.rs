@@ -1,7 +1,7 @@
 //! Ops of several operands on the CPU against models: all pairs of 8-bit codes, special values of the other types.
 
 use pointwise::{DType, Device, Strategy, Tensor};
-use tests::map;
+use pointwise_testkit::map;
 
 fn check(dtype: DType) {
     let device = Device::cpu();

@@ -1,10 +1,10 @@
 //! Ops of several operands on views of every kind, on the CPU, against the same ops on copies of whole shape.
 
 use pointwise::{DType, Device, Strategy, Tensor, kernels, ops};
+use pointwise_testkit::layouts::{self, Case, Shaped};
+use pointwise_testkit::map;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
-use tests::layouts::{self, Case, Shaped};
-use tests::map;
 
 fn def(name: &str) -> &'static pointwise::MapDef {
     pointwise::map_op(name).unwrap()

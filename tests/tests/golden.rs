@@ -8,9 +8,9 @@ use libtest_mimic::{Arguments, Failed};
 use pointwise::{Accuracy, DType, Device, Number, OpInfo, Operand, SinusoidalLayout, Tensor, kernels, ops};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
+use pointwise_testkit::{judge, with_element};
 use tests::cases::Cases;
 use tests::golden::{self, Case, Data, Input};
-use tests::{judge, with_element};
 
 /// Exact ops of which PyTorch rounds more often than once, by the start of the case's name.
 const BY_F64: &[&str] = &[

@@ -1,12 +1,12 @@
 //! Random calls: op, element type, size, offsets and parameters. Each result is that of a call on its element alone,
-//! and nothing around the output changes. On the device of `POINTWISE_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`).
+//! and nothing around the output changes. On the devices of `Device::for_tests`.
 
 use pointwise::{DType, Device, Number, ParamInfo, Strategy, Tensor, UnaryKernel};
+use pointwise_testkit::{inputs, judge};
 use proptest::prelude::{any, prop_assert};
 use proptest::sample::Index;
 use proptest::strategy::Strategy as _;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use tests::{inputs, judge};
 
 /// Elements in front of and behind the output that must stay as they are.
 const MARGIN: usize = 17;
@@ -45,10 +45,11 @@ fn calls() -> impl proptest::strategy::Strategy<Value = Call> {
 
 #[test]
 fn random_calls() {
-    let name = std::env::var("POINTWISE_DEVICE").unwrap_or_else(|_| "auto".to_owned());
-    let device = Device::parse(&name).expect("POINTWISE_DEVICE names a device");
-    let config = Config { cases: 4096, failure_persistence: None, ..Config::default() };
-    TestRunner::new(config).run(&calls(), |call| check(&device, &call)).unwrap_or_else(|error| panic!("{error}"));
+    for device in Device::for_tests(pointwise::embedded()).expect("devices that can be used") {
+        let config = Config { cases: 4096, failure_persistence: None, ..Config::default() };
+        let outcome = TestRunner::new(config).run(&calls(), |call| check(&device, &call));
+        outcome.unwrap_or_else(|error| panic!("{device}: {error}"));
+    }
 }
 
 fn check(device: &Device, call: &Call) -> Result<(), TestCaseError> {

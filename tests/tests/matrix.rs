@@ -13,8 +13,9 @@
 
 use libtest_mimic::Arguments;
 use pointwise::{Class, DType, Strategy};
+use pointwise_testkit::{gradients, map};
 use tests::cases::Cases;
-use tests::{convert, copies, gradients, lookup, map, matrix, numbers, promote, two};
+use tests::{convert, copies, lookup, matrix, numbers, promote, two};
 
 fn main() {
     let arguments = Arguments::from_args();

@@ -1,7 +1,7 @@
 //! The CPU executor against the oracle: every code of the 8- and 16-bit types, a million f32, every op.
 
 use pointwise::{DType, Device, Tensor};
-use tests::{inputs, judge, params};
+use pointwise_testkit::{inputs, judge, params};
 
 fn check(dtype: DType, x: &[u8], all_codes: bool) {
     let device = Device::cpu();
@@ -12,7 +12,7 @@ fn check(dtype: DType, x: &[u8], all_codes: bool) {
     for def in tests::unary().filter(|def| def.info.supports(dtype)) {
         for set in params::sets(&def.info, dtype) {
             let y = def.kernel_with(&set).run(&tensor).unwrap().to_bytes().unwrap();
-            let report = judge::unary(def, dtype, &set, x, &y);
+            let report = judge::unary(def, dtype, &set, x, &y).unwrap();
             assert!(report.compared > 0);
             pairs += 1;
             if !report.keeps(def.info.accuracy, def.info.result.of(dtype), all_codes) {
@@ -28,7 +28,7 @@ macro_rules! all_codes {
     ($($name:ident $dtype:ident;)*) => { $(
         #[test]
         fn $name() {
-            check(DType::$dtype, &inputs::every_code(DType::$dtype), true);
+            check(DType::$dtype, &inputs::codes(DType::$dtype, 0, 0), true);
         }
     )* };
 }

@@ -270,7 +270,8 @@ fn powers_with_numbers() {
 fn powers_with_the_number_3() {
     let nearest = |x: f64| if x.abs() >= 2.0_f64.powi(128) { x.signum() * f64::INFINITY } else { x * x * x };
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        let x = Tensor::from_bytes(&CPU, dtype, &tests::inputs::mixed(dtype, 1 << 16, 3), [1 << 16]).unwrap();
+        let x =
+            Tensor::from_bytes(&CPU, dtype, &pointwise_testkit::inputs::mixed(dtype, 1 << 16, 3), [1 << 16]).unwrap();
         let values = |x: &Tensor| x.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
         let exact: Vec<f32> = values(&x).iter().map(|&x| nearest(f64::from(x)) as f32).collect();
         let exact = values(&Tensor::from_slice(&CPU, &exact, [1 << 16]).unwrap().to_dtype(dtype).unwrap());

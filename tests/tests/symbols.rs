@@ -19,8 +19,9 @@ fn symbols() -> Vec<&'static str> {
 
 /// The kernels of ops of several operands; those of `where` are of element widths, each counted once.
 fn map_entries() -> impl Iterator<Item = &'static Entry> {
-    let typed = tests::map::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
-    let gradients = tests::gradients::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
+    let typed = pointwise_testkit::map::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
+    let gradients =
+        pointwise_testkit::gradients::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
     let gradients =
         gradients.flat_map(|(def, dtype)| Class::ALL.into_iter().filter_map(move |class| (def.entry)(dtype, class)));
     typed
@@ -30,7 +31,7 @@ fn map_entries() -> impl Iterator<Item = &'static Entry> {
 
 #[test]
 fn gradients_have_a_kernel_for_every_class() {
-    for def in tests::gradients::all() {
+    for def in pointwise_testkit::gradients::all() {
         for (&dtype, class) in def.info.types.iter().flat_map(|dtype| Class::ALL.map(|class| (dtype, class))) {
             let entry = (def.entry)(dtype, class).expect("a kernel");
             assert_eq!(entry.symbol(), format!("gradients_{}_{dtype}_{class}", def.info.name));
@@ -42,7 +43,7 @@ fn gradients_have_a_kernel_for_every_class() {
 /// Ops and types that have tables have a place for them, and no others.
 #[test]
 fn ops_of_pairs_of_bytes_have_tables() {
-    for def in tests::map::all() {
+    for def in pointwise_testkit::map::all() {
         for &dtype in def.info.types {
             let serves = Strategy::Table.serves_map(&def.info, dtype);
             assert!(!serves || (def.lookup)(dtype).is_some(), "{} {dtype}", def.info.name);
@@ -56,7 +57,7 @@ fn ops_of_pairs_of_bytes_have_tables() {
 
 #[test]
 fn ops_of_several_operands_have_a_kernel_for_every_class() {
-    for def in tests::map::all() {
+    for def in pointwise_testkit::map::all() {
         for &dtype in def.info.types {
             // Bits are moved by the kernels of an integer of their width.
             let carrier = match (def.info.name, dtype.size()) {

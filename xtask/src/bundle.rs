@@ -31,15 +31,16 @@ launch      host time of a call beside a bare launch
 chain       calls that follow one another, in a stream and in a graph: ./chain [--dtype TYPE]; PyTorch: peers/chain.py
 first_call  the first call in a new process: CUDA_CACHE_DISABLE=1 ./first_call gelu bf16
 cpu         the CPU executor on one thread and two: CRITERION_HOME=criterion ./cpu --bench [FILTER]
-pointwise   the command; ./pointwise bench --set all --json ours.json times every op beside a copy
+bench       every op beside a copy: ./bench --set all --json ours.json
+pointwise   the command: ./pointwise doctor | tour | list | run
 THIRD-PARTY-NOTICES  the licences of other people's code in these programs
-peers       PyTorch, Triton and others: python3 peers/compare.py times ./pointwise and them, and joins both in compare/;
+peers       PyTorch, Triton and others: python3 peers/compare.py times ./bench and them, and joins both in compare/;
             python3 peers/torch_accuracy.py --json torch.json says how accurate PyTorch is
 ";
 
 /// What goes into `peers/`: the scripts, and the rows that they read.
 const PEERS: &str = "benches/peers";
-const WORKLOADS: &str = "crates/pointwise-cli/src/bench/workloads.csv";
+const WORKLOADS: &str = "benches/workloads.csv";
 
 pub(crate) fn run() -> Result<()> {
     // The example is a workspace of its own; in the same folder for what is built it shares the compiled kernels.

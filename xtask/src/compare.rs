@@ -11,7 +11,7 @@ use crate::shell::{self, cargo, root};
 /// What times both sides and joins them; the bundle has it too.
 const SCRIPT: &str = "benches/peers/compare.py";
 
-/// Builds the command and hands it to the script, with its other arguments. Whether there are Python, PyTorch and a GPU
+/// Builds the program `bench` and hands it to the script, with its other arguments. Whether there are Python, PyTorch and a GPU
 /// is found out before the build.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let python = python()?;
@@ -24,10 +24,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if arguments.iter().any(|argument| argument == "--check") {
         return Ok(());
     }
-    shell::run(cargo().args(["build", "--release", "-p", "pointwise-cli"]))?;
-    let program = target().join("release").join(format!("pointwise{}", std::env::consts::EXE_SUFFIX));
+    shell::run(cargo().args(["build", "--release", "-p", "benches", "--bin", "bench"]))?;
+    let program = target().join("release").join(format!("bench{}", std::env::consts::EXE_SUFFIX));
     let mut command = script();
-    command.arg("--pointwise").arg(&program);
+    command.arg("--bench").arg(&program);
     if !arguments.iter().any(|argument| argument == "--out" || argument.starts_with("--out=")) {
         command.arg("--out").arg(results());
     }

@@ -7,11 +7,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder with the script, a `peers.py` and a `pointwise` that write their arguments into the files they are told to
+/// A folder with the script, a `peers.py` and a `bench` that write their arguments into the files they are told to
 /// make, and a `torch` with or without a GPU.
 struct Scene(PathBuf);
 
-const POINTWISE: &str = "#!/bin/sh
+const BENCH: &str = "#!/bin/sh
 echo \"a table\"
 while [ $# -gt 0 ]; do
   [ \"$1\" = --json ] && echo \"$all\" > \"$2\"
@@ -49,8 +49,8 @@ impl Scene {
         let has_gpu = if has_gpu { "True" } else { "False" };
         fs::write(scene.path("packages/torch.py"), TORCH.replace("HAS_GPU", has_gpu)).unwrap();
         fs::write(scene.path("packages/nvidia/cu13/lib/libcupti.so.13"), "").unwrap();
-        fs::write(scene.path("pointwise"), POINTWISE).unwrap();
-        fs::set_permissions(scene.path("pointwise"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(scene.path("bench"), BENCH).unwrap();
+        fs::set_permissions(scene.path("bench"), fs::Permissions::from_mode(0o755)).unwrap();
         Some(scene)
     }
 
@@ -86,10 +86,10 @@ fn both_sides_are_timed_and_joined() {
     scene.fails(&["--set", "reference", "--out", "results"], &["error: peers.py ended with 1"]);
     let read = |name: &str| fs::read_to_string(scene.path("results").join(name)).unwrap();
     let ours = read("ours.json");
-    assert!(ours.contains("bench --device cuda --set reference"), "{ours}");
+    assert!(ours.contains("--device cuda --set reference"), "{ours}");
     let peers = read("peers.jsonl");
     assert!(peers.contains("--set reference --out results/peers.jsonl --clock cupti --budget-s 460"), "{peers}");
-    assert!(read("joined.json").contains("bench --from results/ours.json --peers results/peers.jsonl"));
+    assert!(read("joined.json").contains("--from results/ours.json --peers results/peers.jsonl"));
     assert_eq!(read("joined.txt"), "a table\n");
 
     let output = scene.run(&["--steps", "join", "--out", "results", "--clock", "events"]);
@@ -141,7 +141,7 @@ fn of_several_runs_the_middle_is_joined() {
     ] {
         assert_eq!(peers.lines().filter(|found| *found == line).count(), 1, "{line} in {peers}");
     }
-    assert!(read("joined.json").contains("bench --from results/ours.json --peers results/peers.jsonl"));
+    assert!(read("joined.json").contains("--from results/ours.json --peers results/peers.jsonl"));
     write_run(&scene, "results/run3", [2.0, 3.0, 1.0], [30.0, 20.0, 10.0], 6);
     scene.fails(&join, &["not of the same rows"]);
     // What peers.py leaves where its first process fails, after which the runs are joined.
@@ -168,8 +168,8 @@ fn what_is_missing_is_said() {
     let text = String::from_utf8_lossy(&scene.run(&["--check"]).stdout).into_owned();
     assert!(text.contains("no busy times") && text.contains("pip install nvidia-cuda-cupti"), "{text}");
     scene.fails(&["--steps", "ours,tea"], &["no step tea"]);
-    fs::remove_file(scene.path("pointwise")).unwrap();
-    scene.fails(&[], &["no program pointwise", "cargo build --release -p pointwise-cli"]);
+    fs::remove_file(scene.path("bench")).unwrap();
+    scene.fails(&[], &["no program bench", "cargo build --release -p benches --bin bench"]);
     fs::remove_file(scene.path("packages/torch.py")).unwrap();
     scene.fails(&["--check"], &["PyTorch is missing", "pip install torch"]);
     let Some(scene) = Scene::new("compare-no-gpu", false) else { return };

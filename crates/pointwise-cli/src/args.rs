@@ -1,11 +1,11 @@
-//! The command line.
+//! The command line of `pointwise`.
 
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use pointwise::Strategy;
 
-use crate::bench::Bench;
+use crate::device::device_name;
 
 /// Elementwise GPU kernels written in Rust: see them run, use them on files.
 #[derive(Debug, Parser)]
@@ -58,11 +58,6 @@ pub(crate) enum Command {
                       pointwise run alibi -o out.safetensors --set num_heads=8 --set seq_len=128 --set dtype=bf16"
     )]
     Run(Run),
-    /// Time the ops beside a copy of the same bytes, and beside other libraries
-    #[command(after_help = "Examples:\n  pointwise bench --set large --json ours.json\n  \
-                      pointwise bench --op '^silu$' --dtype bf16\n  \
-                      pointwise bench --from ours.json --peers peers.jsonl --figures figures")]
-    Bench(Bench),
     /// Say what works on this machine, and what to do about what does not
     Doctor,
 }
@@ -90,17 +85,6 @@ pub(crate) struct Run {
     pub(crate) set: Vec<(String, String)>,
 }
 
-/// Checks a device's name; whether it is there is a question for later.
-pub(crate) fn device_name(name: &str) -> Result<String, String> {
-    let ordinal = name.strip_prefix("cuda:");
-    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<u32>().is_ok();
-    let is_emulated = matches!(name, "emulated" | "emulated:80" | "emulated:90");
-    if matches!(name, "auto" | "cpu" | "cuda") || is_emulated || ordinal.is_some_and(is_number) {
-        return Ok(name.to_owned());
-    }
-    Err("a device is auto, cpu, cuda, cuda:N, emulated, emulated:80 or emulated:90".to_owned())
-}
-
 fn strategy(name: &str) -> Result<Strategy, String> {
     Strategy::from_name(name).ok_or_else(|| {
         let names: Vec<_> = Strategy::ALL.iter().map(|strategy| strategy.name()).collect();
@@ -125,17 +109,5 @@ mod tests {
     fn the_command_line_is_well_formed() {
         use clap::CommandFactory;
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn devices() {
-        for good in ["auto", "cpu", "cuda", "cuda:0", "cuda:12", "emulated", "emulated:80"] {
-            assert!(device_name(good).is_ok(), "{good}");
-        }
-        for bad in
-            ["", "gpu", "CPU", "cuda:", "cuda:-1", "cuda:+1", "cuda:1x", "emulated:70", "cuda:99999999999999999999999"]
-        {
-            assert!(device_name(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -1,17 +1,18 @@
 //! The tour's part of the ops beside the tables: what they must give.
 
 use pointwise::{DType, Device, Philox, SinusoidalLayout, Tensor, kernels, ops};
+use pointwise_core::Element;
 use pointwise_core::family::generator::alibi_slope;
 use pointwise_core::family::random::last_kept;
+use pointwise_testkit::{judge, with_element};
 
-use crate::check::{self, Elements};
 use crate::error::{Error, Result};
 use crate::special::Special;
-use crate::tour::{Case, Samples, guarded};
+use crate::tour::{Case, Samples, Verdict, guarded};
 
 /// Probability and place of dropout.
 const P: f64 = 0.25;
-const PLACE: Philox = Philox { seed: 42, offset: 3 };
+const RNG: Philox = Philox { seed: 42, offset: 3 };
 /// Heads and length of ALiBi's bias: no power of two, no whole vectors.
 const ALIBI: [usize; 2] = [6, 67];
 /// Length and columns of the sinusoidal encoding.
@@ -28,30 +29,39 @@ pub(crate) fn case(op: &Special, samples: &Samples) -> Result<Case> {
     let run = || -> Result<Tensor> {
         Ok(match op.name {
             "masked_fill" => ops::masked_fill(&x.tensor, &mask.tensor, 1)?,
-            "dropout" => kernels::dropout(P).run(&operand.tensor, PLACE)?,
+            "dropout" => kernels::dropout(P).run(&operand.tensor, RNG)?,
             "alibi" => ops::alibi(device, dtype, ALIBI[0], ALIBI[1])?,
             "sinusoidal" => sinusoidal(device, dtype)?,
             other => return Err(Error::Failed(format!("the tour does not know {other}"))),
         })
     };
     guarded(run, device, dtype, |y, got| {
-        let index = Elements::Whole((0..got.len() as i64).collect());
-        let index = [("index", &index)];
-        // Integers, which f64 does not all have: `masked_fill` alone takes them.
-        if let (Elements::Whole(got), Elements::Whole(x), Elements::Whole(mask)) = (got, &x.elements, &mask.elements) {
-            let wanted: Vec<i64> = x.iter().zip(mask).map(|(&x, &mask)| if mask != 0 { 1 } else { x }).collect();
-            return Ok(check::compare_whole(got, &wanted, &index));
-        }
-        let exact: Vec<f64> = match op.name {
-            "masked_fill" => {
-                let fill = |i| if mask.elements.number(i) != 0.0 { 1.0 } else { x.elements.number(i) };
-                (0..x.elements.len()).map(fill).collect()
+        let exact = match op.name {
+            "masked_fill" => return Ok(filled(dtype, &x.bytes, &mask.bytes, got)),
+            "dropout" => {
+                let x = numbers(dtype, &operand.bytes).into_iter().enumerate();
+                x.map(|(i, x)| dropped(x, i)).collect()
             }
-            "dropout" => (0..operand.elements.len()).map(|i| dropped(operand.elements.number(i), i)).collect(),
             "alibi" => alibi_bias(),
             _ => encoding(),
         };
-        Ok(check::compare(y.dtype(), op.accuracy(), got, &exact, &index))
+        Ok(Verdict::of(&judge::compare(y.dtype(), got, exact), op.accuracy(), y.dtype()))
+    })
+}
+
+/// The elements of `masked_fill` with 1: those of `x` with their bits.
+fn filled(dtype: DType, x: &[u8], mask: &[u8], got: &[u8]) -> Verdict {
+    let one = with_element!(dtype, E => judge::as_bytes(&<E as Element>::from_f64(1.0)).to_vec());
+    let pairs = x.chunks_exact(dtype.size()).zip(mask);
+    let wanted: Vec<u8> = pairs.flat_map(|(x, &mask)| if mask != 0 { one.clone() } else { x.to_vec() }).collect();
+    let wrong = |at| Verdict::broken(format!("element {at} is neither the operand's nor the value"));
+    judge::same_bits(dtype, got, &wanted).map_or_else(Verdict::default, wrong)
+}
+
+/// Elements as numbers.
+pub(crate) fn numbers(dtype: DType, bytes: &[u8]) -> Vec<f64> {
+    with_element!(dtype, E => {
+        bytes.chunks_exact(size_of::<E>()).map(|code| judge::from_bytes::<E>(code).to_f64()).collect()
     })
 }
 
@@ -62,7 +72,7 @@ fn sinusoidal(device: &Device, dtype: DType) -> Result<Tensor> {
 
 /// Element `i` of dropout: kept by its random word, and scaled in f32.
 fn dropped(x: f64, i: usize) -> f64 {
-    let is_kept = PLACE.word(i as u64) <= last_kept(P);
+    let is_kept = RNG.word(i as u64) <= last_kept(P);
     if is_kept { f64::from(x as f32 * (1.0 / (1.0 - P)) as f32) } else { 0.0 }
 }
 

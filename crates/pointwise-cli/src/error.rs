@@ -4,12 +4,12 @@ use std::io;
 
 use pointwise::ErrorKind;
 
-/// What every command returns.
-pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+/// What a command returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// The call makes no sense, whatever the data.
     #[error("{0}")]
     Usage(String),
@@ -31,7 +31,8 @@ pub(crate) enum Error {
 
 impl Error {
     /// The exit code: 2 for faults of the call, 1 for all others.
-    pub(crate) fn code(&self) -> u8 {
+    #[must_use]
+    pub fn code(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,
             // The parameter stands on the command line, and that is where to mend it.
@@ -58,7 +59,8 @@ fn prefix(what: &str) -> String {
 }
 
 /// `text` with control characters escaped, so that a file's name or a driver's log cannot break the line.
-pub(crate) fn one_line(text: &str) -> String {
+#[must_use]
+pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.trim_end().chars() {
         if c.is_control() { line.extend(c.escape_debug()) } else { line.push(c) }

@@ -4,41 +4,55 @@ use std::io::{self, IsTerminal, Write};
 
 use crate::error::{Error, Result};
 
-/// Writes a line; [`Error::Stdout`] where it cannot.
-pub(crate) fn line(out: &mut impl Write, text: impl AsRef<str>) -> Result<()> {
+/// Writes a line.
+///
+/// # Errors
+/// [`Error::Stdout`].
+pub fn line(out: &mut impl Write, text: impl AsRef<str>) -> Result<()> {
     writeln!(out, "{}", text.as_ref()).map_err(Error::Stdout)
 }
 
 /// Shows what was written so far.
-pub(crate) fn flush(out: &mut impl Write) -> Result<()> {
+///
+/// # Errors
+/// [`Error::Stdout`].
+pub fn flush(out: &mut impl Write) -> Result<()> {
     out.flush().map_err(Error::Stdout)
 }
 
 /// Colours for people: on a terminal, unless `NO_COLOR` is set.
-#[derive(Clone, Copy)]
-pub(crate) struct Paint(bool);
+#[derive(Debug, Clone, Copy)]
+pub struct Paint(bool);
 
 impl Paint {
-    pub(crate) fn for_stdout() -> Paint {
+    /// Colours where the standard output is a terminal.
+    #[must_use]
+    pub fn for_stdout() -> Paint {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Paint(io::stdout().is_terminal() && !refused)
     }
 
     /// No colours.
-    #[cfg(test)]
-    pub(crate) fn none() -> Paint {
+    #[must_use]
+    pub fn none() -> Paint {
         Paint(false)
     }
 
-    pub(crate) fn good(self, text: &str) -> String {
+    /// Green.
+    #[must_use]
+    pub fn good(self, text: &str) -> String {
         self.code("32", text)
     }
 
-    pub(crate) fn bad(self, text: &str) -> String {
+    /// Red and bold.
+    #[must_use]
+    pub fn bad(self, text: &str) -> String {
         self.code("1;31", text)
     }
 
-    pub(crate) fn strong(self, text: &str) -> String {
+    /// Bold.
+    #[must_use]
+    pub fn strong(self, text: &str) -> String {
         self.code("1", text)
     }
 

@@ -16,7 +16,8 @@ pub(crate) fn of_bytes(what: &'static str, bytes: u64) -> ProgressBar {
 }
 
 /// A bar of `steps`. Hidden where the lines on the standard output show the progress.
-pub(crate) fn of_steps(what: &'static str, steps: u64) -> ProgressBar {
+#[must_use]
+pub fn of_steps(what: &'static str, steps: u64) -> ProgressBar {
     if io::stdout().is_terminal() {
         return ProgressBar::hidden();
     }

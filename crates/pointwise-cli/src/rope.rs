@@ -5,14 +5,18 @@ use std::time::Instant;
 
 use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeError, RopeOp, RopeOperands, RopeSetting};
 use pointwise::{DType, Device, ErrorKind, Strategy, Tensor};
+use pointwise_core::Element;
+use pointwise_testkit::{judge, with_element};
 use serde_json::{Value, json};
 
 use crate::args::Run;
+use crate::beside::numbers;
+use crate::device::device;
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::file::{Source, Target};
 use crate::output::{Paint, line};
 use crate::registry::Named;
-use crate::run::{device, input};
+use crate::run::input;
 use crate::tour::NAME;
 
 /// The element types that the ops take.
@@ -192,22 +196,13 @@ fn error(device: &Device, def: &'static RopeDef, dtype: DType) -> Result<f64> {
     let [batch, seq, heads, lanes] = SHAPE;
     let samples: Vec<f64> =
         (0..batch * seq * heads * lanes).map(|i| ((i * 37 + 11) % 1009) as f64 / 252.25 - 2.0).collect();
-    let tensor = match dtype {
-        DType::F16 => Tensor::from_slice(
-            device,
-            &samples.iter().map(|x| pointwise::f16::from_f64(*x)).collect::<Vec<_>>(),
-            SHAPE,
-        )?,
-        DType::BF16 => Tensor::from_slice(
-            device,
-            &samples.iter().map(|x| pointwise::bf16::from_f64(*x)).collect::<Vec<_>>(),
-            SHAPE,
-        )?,
-        _ => Tensor::from_slice(device, &samples.iter().map(|x| *x as f32).collect::<Vec<_>>(), SHAPE)?,
-    };
+    let bytes: Vec<u8> = with_element!(dtype, E => {
+        samples.iter().flat_map(|&x| judge::as_bytes(&<E as Element>::from_f64(x)).to_vec()).collect()
+    });
+    let tensor = Tensor::from_bytes(device, dtype, &bytes, SHAPE)?;
     let op = def.op().set("precision", "exact").map_err(pointwise::Error::from)?;
     let (y, _) = op.run(&RopeOperands::new(&tensor))?;
-    let (x, y) = (numbers(&tensor)?, numbers(&y)?);
+    let (x, y) = (numbers(dtype, &bytes), numbers(dtype, &y.to_bytes()?));
     let config = op.config(lanes).map_err(pointwise::Error::from)?;
     let frequencies = config.frequencies(seq as u64).map_err(pointwise::Error::from)?;
     let neighbours = def.pairs == pointwise::rope::RopePairs::Interleaved;
@@ -218,27 +213,10 @@ fn error(device: &Device, def: &'static RopeDef, dtype: DType) -> Result<f64> {
             let (a, b) = if neighbours { (2 * pair, 2 * pair + 1) } else { (pair, pair + lanes / 2) };
             let (sin, cos) = (position * inverse).sin_cos();
             let (sin, cos) = (sin * frequencies.attention_factor, cos * frequencies.attention_factor);
-            let ulp = 2.0 * (x[a].abs() + x[b].abs()).max(f64::MIN_POSITIVE) * half_ulp(dtype);
+            let ulp = (x[a].abs() + x[b].abs()).max(f64::MIN_POSITIVE) * judge::ulp_at(dtype, 1.0);
             worst = worst.max((y[a] - (x[a] * cos - x[b] * sin)).abs() / ulp);
             worst = worst.max((y[b] - (x[b] * cos + x[a] * sin)).abs() / ulp);
         }
     }
     Ok(worst)
-}
-
-/// Half a unit in the last place of 1.
-fn half_ulp(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => 2.0_f64.powi(-11),
-        DType::BF16 => 2.0_f64.powi(-8),
-        _ => 2.0_f64.powi(-24),
-    }
-}
-
-fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
-    Ok(match tensor.dtype() {
-        DType::F16 => tensor.to_vec::<pointwise::f16>()?.into_iter().map(|x| x.to_f64()).collect(),
-        DType::BF16 => tensor.to_vec::<pointwise::bf16>()?.into_iter().map(|x| x.to_f64()).collect(),
-        _ => tensor.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
-    })
 }

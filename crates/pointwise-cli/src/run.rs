@@ -4,10 +4,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use pointwise::rope::rope_op;
-use pointwise::{DType, Device, ErrorKind, Operand, Strategy};
+use pointwise::{DType, Operand, Strategy};
 use pointwise_core::Kind;
 
 use crate::args::Run;
+use crate::device::device;
 use crate::error::{Error, Result};
 use crate::file::{Source, Target};
 use crate::output::line;
@@ -90,26 +91,4 @@ pub(crate) fn note(asked: Strategy, replaced: Option<Replaced>) {
     {
         let _ = writeln!(io::stderr(), "note: strategy {strategy} instead of {asked}: {why}");
     }
-}
-
-/// The device of a name. A GPU, or the emulator, in a build without kernels is an error: no op could do anything there.
-///
-/// # Errors
-/// No driver or no such device.
-pub(crate) fn device(name: &str) -> Result<Device> {
-    let device = Device::parse(name).map_err(|error| match error.kind() {
-        ErrorKind::NoDriver { tried } => {
-            Error::Failed(format!("no NVIDIA driver ({tried}): install the driver, or use --device cpu"))
-        }
-        ErrorKind::BrokenDriver { why } => {
-            Error::Failed(format!("the NVIDIA driver cannot be used ({why}): repair or update it, or use --device cpu"))
-        }
-        _ => error.into(),
-    })?;
-    let embedded = pointwise::embedded();
-    if !device.is_cpu() && embedded.is_empty() {
-        let note = embedded.note();
-        return Err(Error::Failed(format!("this build has no kernels for {device} ({note}): use --device cpu")));
-    }
-    Ok(device)
 }

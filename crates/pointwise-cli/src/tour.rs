@@ -3,18 +3,17 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use pointwise::{DType, Device, GradientDef, Number, Operand, Strategy, Tensor, UnaryDef};
+use pointwise::{Accuracy, DType, Device, GradientDef, Number, Operand, Strategy, Tensor};
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
+use pointwise_testkit::{Report, gradients as several, inputs, judge, map};
 
-use crate::check::{self, Elements, Verdict};
+use crate::device::device;
 use crate::error::{Error, Result};
 use crate::output::{Paint, flush, line};
 use crate::progress;
 use crate::registry::{Named, Op, Params};
-use crate::run::device;
-use crate::samples;
-use crate::{beside, reference, rope, special};
+use crate::{beside, rope, special};
 
 /// Parameters that are not set.
 pub(crate) const DEFAULTS: Params = [Number::Default; MAX_PARAMS];
@@ -33,7 +32,12 @@ const COLUMNS: [(&str, &[DType]); 7] = [
     ("bool", &[DType::Bool]),
 ];
 
-/// A type's samples, on the device and as numbers.
+/// Values of a type that has too many codes to try them all: a prime, which no vector width divides.
+const COUNT: usize = 10_007;
+/// Choices of operands that go together, of more than two.
+const CHOICES: usize = 20_000;
+
+/// A type's samples, on the device and as bytes.
 pub(crate) struct Samples {
     pub(crate) dtype: DType,
     /// For ops of one operand.
@@ -47,12 +51,43 @@ pub(crate) struct Samples {
     pub(crate) conditions: Sample,
     /// `two` as the halves of one tensor's last dimension.
     halves: Tensor,
+    /// The second and the third of `three`, likewise.
+    gates: Tensor,
 }
 
-/// A tensor, on the device and as numbers.
+/// A tensor, on the device and as bytes.
 pub(crate) struct Sample {
     pub(crate) tensor: Tensor,
-    pub(crate) elements: Elements,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What the comparison of an op's results came to.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    /// The largest error, in ULP; `None` where every result is the correctly rounded value.
+    error: Option<f64>,
+    /// What the results break, in a sentence.
+    fault: Option<String>,
+}
+
+impl Verdict {
+    /// Of results that cannot be compared, or are wrong.
+    pub(crate) fn broken(fault: impl Into<String>) -> Verdict {
+        Verdict { error: None, fault: Some(fault.into()) }
+    }
+
+    /// Of results of type `result`. Most of 16 bits must be correctly rounded.
+    pub(crate) fn of(report: &Report, accuracy: Accuracy, result: DType) -> Verdict {
+        let fault = (!report.keeps(accuracy, result, true))
+            .then(|| format!("beyond {} ULP, or too often not correctly rounded: {report}", accuracy.bound(result)));
+        Verdict { error: (report.not_rounded > 0).then_some(report.worst_ulp), fault }
+    }
+
+    /// The verdict of two.
+    fn and(self, other: Verdict) -> Verdict {
+        let error = self.error.into_iter().chain(other.error).reduce(f64::max);
+        Verdict { error, fault: self.fault.or(other.fault) }
+    }
 }
 
 /// What came of an op on a type.
@@ -139,19 +174,22 @@ fn faults_of(name: &str, cases: Vec<Case>) -> impl Iterator<Item = String> {
 fn of_type(device: &Device, dtype: DType) -> Result<Samples> {
     let sample = |dtype: DType, bytes: Vec<u8>| -> Result<Sample> {
         let tensor = Tensor::from_bytes(device, dtype, &bytes, [bytes.len() / dtype.size()])?;
-        Ok(Sample { tensor, elements: Elements::decode(dtype, &bytes) })
+        Ok(Sample { tensor, bytes })
     };
-    let pairs = samples::tuples(&[dtype; 2]);
-    let bytes = pairs.concat();
-    let halves = Tensor::from_bytes(device, dtype, &bytes, [1, bytes.len() / dtype.size()])?;
-    let two = pairs.into_iter().map(|bytes| sample(dtype, bytes)).collect::<Result<_>>()?;
-    let three: Vec<Sample> =
-        samples::tuples(&[dtype; 3]).into_iter().map(|bytes| sample(dtype, bytes)).collect::<Result<_>>()?;
-    let four = samples::tuples(&[dtype; 4]).into_iter().map(|bytes| sample(dtype, bytes)).collect::<Result<_>>()?;
+    let tuples = |dtypes: &[DType]| -> Result<Vec<Sample>> {
+        inputs::tuples(dtypes, CHOICES, 2).into_iter().map(|bytes| sample(dtype, bytes)).collect()
+    };
+    let [two, three, four] = [tuples(&[dtype; 2])?, tuples(&[dtype; 3])?, tuples(&[dtype; 4])?];
+    let beside = |parts: &[Sample]| -> Result<Tensor> {
+        let bytes: Vec<u8> = parts.iter().flat_map(|sample| sample.bytes.iter().copied()).collect();
+        Ok(Tensor::from_bytes(device, dtype, &bytes, [1, bytes.len() / dtype.size()])?)
+    };
+    let (halves, gates) = (beside(&two)?, beside(&three[1..])?);
     // Of a period that no other sample has.
-    let conditions = (0..three[0].elements.len()).map(|i| u8::from(i % 5 < 2)).collect();
+    let conditions = (0..CHOICES).map(|i| u8::from(i % 5 < 2)).collect();
     let conditions = sample(DType::Bool, conditions)?;
-    Ok(Samples { dtype, one: sample(dtype, samples::bytes(dtype))?, two, three, four, conditions, halves })
+    let one = sample(dtype, inputs::codes(dtype, COUNT, 2))?;
+    Ok(Samples { dtype, one, two, three, four, conditions, halves, gates })
 }
 
 /// Runs an op of any kind on a type. A refusal of the op is a fault of it; one of this program's own is an error.
@@ -171,21 +209,22 @@ fn case(op: Op, samples: &Samples) -> Result<Case> {
         Kind::Gated => tensors = vec![Operand::from(&samples.halves)],
         // One row, so that each element is a channel and has a weight.
         Kind::Channel => {
-            let row = [1, operands[0].elements.len()];
+            let row = [1, operands[0].tensor.numel()];
             tensors[0] = Operand::View(operands[0].tensor.view().reshape(row)?);
         }
         _ => {}
     }
     let dtype = samples.dtype;
-    let elements = operands.iter().map(|sample| &sample.elements);
-    let named: Vec<_> = info.operands.iter().copied().zip(elements).collect();
+    let bytes: Vec<Vec<u8>> = operands.iter().map(|sample| sample.bytes.clone()).collect();
     let device = samples.one.tensor.device();
     let run = || only(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0);
-    guarded(run, device, dtype, |y, got| match op {
-        Op::Unary(def) => unary(def, dtype, y.dtype(), got, &samples.one.elements),
-        Op::Map(def) if info.kind == Kind::Backward => reference::backward(def, dtype, got, &named),
-        Op::Map(def) => reference::compare(def, dtype, y.dtype(), got, &named),
-        Op::Gradients(_) => Err(Error::Failed(format!("{} has several results", info.name))),
+    guarded(run, device, dtype, |y, got| {
+        let report = match op {
+            Op::Unary(def) => judge::unary(def, dtype, &DEFAULTS, &bytes[0], got)?,
+            Op::Map(def) => map::report(def, dtype, &DEFAULTS, &bytes, got)?,
+            Op::Gradients(_) => return Err(Error::Failed(format!("{} has several results", info.name))),
+        };
+        Ok(Verdict::of(&report, map::accuracy(info), y.dtype()))
     })
 }
 
@@ -201,12 +240,12 @@ fn gradients(op: Op, def: &GradientDef, samples: &Samples) -> Result<Case> {
     let dtype = samples.dtype;
     let operands: Vec<&Sample> = match (def.info.kind, def.info.operands.len()) {
         (Kind::SelectGradients, _) => vec![&samples.conditions, &samples.three[0]],
-        (Kind::GatedGradients, _) => [&samples.three[0]].into_iter().chain(&samples.two).collect(),
+        (Kind::GatedGradients, _) => samples.three.iter().collect(),
         (_, 1) => vec![&samples.one],
         (_, 3) => samples.three.iter().collect(),
         _ => samples.four.iter().collect(),
     };
-    let n = operands[0].elements.len();
+    let n = operands[0].tensor.numel();
     let mut tensors: Vec<Operand<'_>> = operands.iter().map(|sample| Operand::from(&sample.tensor)).collect();
     match def.info.kind {
         Kind::GatedGradients => tensors.truncate(1),
@@ -218,20 +257,23 @@ fn gradients(op: Op, def: &GradientDef, samples: &Samples) -> Result<Case> {
         tensors[0] = Operand::View(operands[0].tensor.view().reshape([1, n])?);
     }
     if def.info.kind == Kind::GatedGradients {
-        tensors.push(Operand::from(&samples.halves));
+        tensors.push(Operand::from(&samples.gates));
     }
-    let elements = operands.iter().map(|sample| &sample.elements);
-    let named: Vec<_> = def.info.operands.iter().copied().zip(elements).collect();
+    let bytes: Vec<Vec<u8>> = operands.iter().map(|sample| sample.bytes.clone()).collect();
     let run = || Ok(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0.into_iter().map(|(_, y)| y).collect());
     match timed(run, samples.one.tensor.device()) {
         Ok((results, time)) => {
-            let mut bytes = Vec::new();
+            let mut all = Vec::new();
             for result in &results {
-                bytes.extend(result.to_bytes()?);
+                all.extend(result.to_bytes()?);
             }
-            let got: Vec<Elements> =
-                bytes.chunks(n * dtype.size()).map(|bytes| Elements::decode(dtype, bytes)).collect();
-            Ok(Case { dtype, verdict: reference::gradients(def, dtype, &got, &named)?, time })
+            let got: Vec<Vec<u8>> = all.chunks(n * dtype.size()).map(<[u8]>::to_vec).collect();
+            let reports = several::reports(def, dtype, &DEFAULTS, &bytes, &got)?;
+            let verdicts = reports.iter().zip(def.info.results).map(|(report, name)| {
+                let Verdict { error, fault } = Verdict::of(report, def.info.accuracy, dtype);
+                Verdict { error, fault: fault.map(|fault| format!("{name}: {fault}")) }
+            });
+            Ok(Case { dtype, verdict: verdicts.fold(Verdict::default(), Verdict::and), time })
         }
         Err(error) => Ok(Case { dtype, verdict: Verdict::broken(error.to_string()), time: Duration::ZERO }),
     }
@@ -245,23 +287,15 @@ pub(crate) fn guarded(
     run: impl Fn() -> Result<Tensor>,
     device: &Device,
     dtype: DType,
-    judge: impl FnOnce(&Tensor, &Elements) -> Result<Verdict>,
+    judge: impl FnOnce(&Tensor, &[u8]) -> Result<Verdict>,
 ) -> Result<Case> {
     match timed(|| Ok(vec![run()?]), device).map(|(mut results, time)| (results.remove(0), time)) {
         Ok((y, time)) => {
-            let got = Elements::decode(y.dtype(), &y.to_bytes()?);
+            let got = y.to_bytes()?;
             Ok(Case { dtype, verdict: judge(&y, &got)?, time })
         }
         Err(error) => Ok(Case { dtype, verdict: Verdict::broken(error.to_string()), time: Duration::ZERO }),
     }
-}
-
-fn unary(def: &UnaryDef, dtype: DType, result: DType, got: &Elements, x: &Elements) -> Result<Verdict> {
-    let Some(oracle) = def.oracle_for(dtype, &DEFAULTS)? else {
-        return Ok(by_identity(def.info.name, dtype, got, x));
-    };
-    let exact: Vec<f64> = (0..x.len()).map(|at| oracle(x.number(at))).collect();
-    Ok(check::compare(result, def.info.accuracy, got, &exact, &[("x", x)]))
 }
 
 /// The result, and how long a call takes once the kernel is loaded.
@@ -275,32 +309,12 @@ fn timed(run: impl Fn() -> Result<Vec<Tensor>>, device: &Device) -> Result<(Vec<
     let begin = Instant::now();
     let second = run()?;
     let time = begin.elapsed();
-    let elements = |y: &Tensor| -> Result<Elements> { Ok(Elements::decode(y.dtype(), &y.to_bytes()?)) };
     for (first, second) in first.iter().zip(&second) {
-        if !elements(first)?.same(&elements(second)?) {
+        if judge::same_bits(first.dtype(), &first.to_bytes()?, &second.to_bytes()?).is_some() {
             return Err(Error::Failed("two runs on the same operands gave different results".to_owned()));
         }
     }
     Ok((first, time))
-}
-
-/// Ops on bits have no formula at f64, but an identity in whole numbers that is as good.
-fn by_identity(name: &str, dtype: DType, got: &Elements, x: &Elements) -> Verdict {
-    let identity: fn(DType, i64) -> i64 = match name {
-        // Two's complement: not x is -x - 1.
-        "bitwise_not" => |dtype, x| match dtype {
-            DType::Bool => 1 - x,
-            _ => check::wrap(dtype, -i128::from(x) - 1),
-        },
-        _ => return Verdict::broken("nothing to check it against"),
-    };
-    match (got, x) {
-        (Elements::Whole(got), Elements::Whole(operands)) => {
-            let wanted: Vec<i64> = operands.iter().map(|&x| identity(dtype, x)).collect();
-            check::compare_whole(got, &wanted, &[("x", x)])
-        }
-        _ => Verdict::broken("an op on bits took a float"),
-    }
 }
 
 fn row(name: &str, bound: impl Fn(DType) -> f32, cases: &[Case], paint: Paint) -> String {

@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn numbers() {
-        let slope = ParamInfo { name: "negative_slope", default: 0.01 };
+        let slope = ParamInfo::number("negative_slope", 0.01);
         for (text, number) in [
             ("2", Number::Int(2)),
             ("-3", Number::Int(-3)),
@@ -270,7 +270,7 @@ mod tests {
         for bad in ["", "x", "0x10", "1,5", "1 2", "none", "--1", "tru"] {
             assert_eq!(parse(&slope, bad).unwrap_err().code(), 2, "{bad}");
         }
-        let open = ParamInfo { name: "max", default: f64::INFINITY };
+        let open = ParamInfo::number("max", f64::INFINITY);
         assert_eq!(parse(&open, "None").unwrap(), Number::Default);
     }
 

@@ -10,6 +10,9 @@ use pointwise::rope::ROPE;
 use pointwise::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY};
 use serde_json::Value;
 
+/// What the tests run.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
+
 /// Every op of the tables.
 fn tables() -> Vec<&'static OpInfo> {
     let map = BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).map(|def| &def.info);

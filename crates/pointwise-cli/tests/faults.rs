@@ -7,6 +7,9 @@ use std::fs;
 use common::{Folder, f32s, file, x};
 use proptest::prelude::*;
 
+/// What the tests run.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
+
 fn good() -> Vec<u8> {
     x("F32", &[2], &f32s(&[1.0, -1.0]))
 }

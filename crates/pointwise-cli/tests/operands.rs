@@ -10,6 +10,9 @@ use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 use serde_json::{Value, json};
 
+/// What the tests run.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
+
 /// A tensor of a file: name, type, shape, bytes.
 type Given<'a> = (&'a str, &'a str, &'a [usize], Vec<u8>);
 

@@ -10,6 +10,9 @@ use pointwise::{Device, Tensor};
 use safetensors::SafeTensors;
 use serde_json::json;
 
+/// What the tests run.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
+
 const Q: [f32; 12] = [1.0, 2.0, 3.0, 4.0, -1.0, 0.5, 0.25, 8.0, 1.5, -2.5, 3.5, 0.0];
 const K: [f32; 12] = [0.5, -2.0, 1.0, 4.0, 3.0, 0.5, -0.25, 1.0, 6.0, 7.0, -3.5, 2.0];
 const SHAPE: [usize; 4] = [1, 3, 1, 4];

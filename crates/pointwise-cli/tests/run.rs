@@ -9,6 +9,9 @@ use common::{Folder, f32s, file, x};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 
+/// What the tests run.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
+
 /// Type, shape and bytes of `y`, the only tensor of the file.
 fn read_y(path: &Path) -> (Dtype, Vec<usize>, Vec<u8>) {
     let bytes = fs::read(path).unwrap();

@@ -32,6 +32,8 @@ pub enum Kind {
     /// `(grad, gate, value) -> (grad_gate, grad_value)`: the last four are the halves of the last dimension of two
     /// tensors.
     GatedGradients,
+    /// Any number of operands to any number of results, broadcast: an op that `#[op]` made.
+    Formula,
 }
 
 impl Kind {
@@ -51,6 +53,7 @@ impl Kind {
             Kind::SelectGradients => "select_gradients",
             Kind::ChannelGradients => "channel_gradients",
             Kind::GatedGradients => "gated_gradients",
+            Kind::Formula => "formula",
         }
     }
 }
@@ -131,6 +134,40 @@ pub struct ParamInfo {
     pub name: &'static str,
     /// PyTorch's default.
     pub default: f64,
+    /// What numbers it takes.
+    pub kind: ParamKind,
+}
+
+/// What numbers a parameter takes, and how the formula has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParamKind {
+    /// Any that the element type can hold; in the formula of the compute type.
+    Number,
+    /// From 0 to 1; in the formula of the compute type.
+    Probability,
+    /// Whole numbers; in the formula an `i64`.
+    Whole,
+    /// 0 and 1, false and true; in the formula a `bool`.
+    Flag,
+    /// As `Number`, or none; in the formula an `Option` of the compute type.
+    Open,
+}
+
+impl ParamInfo {
+    /// A parameter that takes any number that the element type can hold.
+    #[must_use]
+    pub const fn number(name: &'static str, default: f64) -> ParamInfo {
+        ParamInfo { name, default, kind: ParamKind::Number }
+    }
+}
+
+impl ParamKind {
+    /// How many words of a launch it takes.
+    #[must_use]
+    pub const fn words(self) -> usize {
+        if matches!(self, ParamKind::Open) { 2 } else { 1 }
+    }
 }
 
 /// What a row says of its formula beside the formula itself: words in its column of element types
@@ -271,6 +308,12 @@ pub struct OpInfo {
     pub kind: Kind,
     /// The names of the formula's operands.
     pub operands: &'static [&'static str],
+    /// Bit `k`: operand `k` of a formula is a bool, whatever the element type.
+    pub bool_operands: u16,
+    /// Bit `k`: result `k` of a formula is a bool, whatever the element type.
+    pub bool_results: u16,
+    /// Whether a formula takes a random word for each element.
+    pub is_random: bool,
     /// The names of its results; one that is alone is `y`.
     pub results: &'static [&'static str],
     /// Scalar parameters, in the order of the op's fields.
@@ -292,6 +335,37 @@ pub struct OpInfo {
 }
 
 impl OpInfo {
+    /// What a formula has where nothing else is said.
+    pub const FORMULA: OpInfo = OpInfo {
+        name: "",
+        kind: Kind::Formula,
+        operands: &[],
+        bool_operands: 0,
+        bool_results: 0,
+        is_random: false,
+        results: &["y"],
+        params: &[],
+        types: &[],
+        int_to_float: false,
+        result: ResultType::Same,
+        accuracy: Accuracy::Exact,
+        doc: "",
+        formula: "",
+        properties: Properties::NONE,
+    };
+
+    /// Element type of operand `k` of a formula on elements of type `dtype`.
+    #[must_use]
+    pub const fn operand_type(&self, k: usize, dtype: DType) -> DType {
+        if self.bool_operands >> k & 1 == 1 { DType::Bool } else { dtype }
+    }
+
+    /// Element type of result `k` of a formula on elements of type `dtype`.
+    #[must_use]
+    pub const fn result_type(&self, k: usize, dtype: DType) -> DType {
+        if self.bool_results >> k & 1 == 1 { DType::Bool } else { dtype }
+    }
+
     /// Whether kernels for elements of type `dtype` have a way for two vectors a thread that are loaded before the
     /// first is worked on, beside the one for a single vector. The row has the word `two_at_once`: with both vectors
     /// the formula for 16 and 32 bits keeps to the 32 registers with which as many threads as can be are resident, and

@@ -65,6 +65,11 @@ pub const MAX_TWO_BLOCKS: u32 = u32::MAX >> TWO_SHIFT;
 /// The bit of [`STREAM_SHIFT`] for the operand of a unary kernel, in its `per_thread`.
 pub const STREAM_UNARY: u32 = 1 << 31;
 
+/// In the `mode` of a formula's kernel, of 64 bits, bit `k` is as [`ONCE`]; shifted by this, as [`WORD_SHIFT`].
+pub const FORMULA_WORD_SHIFT: u32 = 16;
+/// In the `mode` of a formula's kernel, bit `k` shifted by this is as [`STREAM_SHIFT`].
+pub const FORMULA_STREAM_SHIFT: u32 = 32;
+
 /// Division by a number known to the host alone, as a multiplication and a shift (Granlund and Montgomery 1994).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -83,6 +88,12 @@ impl Divisor {
         let log = 32 - (size - 1).leading_zeros();
         let multiplier = (1_u64 << (31 + log)).div_ceil(size as u64) as u32;
         Divisor { size, multiplier, shift: log - 1 }
+    }
+
+    /// The fields, in order.
+    #[must_use]
+    pub const fn words(self) -> [u32; 3] {
+        [self.size, self.multiplier, self.shift]
     }
 
     /// `(n / size, n % size)` for `n < 2^31`.

@@ -13,9 +13,11 @@ pub mod cast;
 #[allow(unsafe_code)]
 pub mod convert;
 pub mod dtype;
+pub mod dual;
 pub mod element;
 pub mod family;
 mod float16;
+pub mod formula;
 pub mod fp8;
 pub mod info;
 pub mod launch;
@@ -35,10 +37,12 @@ mod table_special;
 mod table_visitors;
 
 pub use dtype::{DType, NoDType, Scalar};
+pub use dual::Dual;
 pub use element::{Element, Store};
 pub use float16::{bf16, f16};
+pub use formula::{Formula, OpData, ParamWords};
 pub use fp8::{F8E4M3, F8E5M2};
-pub use info::{Accuracy, BinaryFunction, Kind, OpInfo, ParamInfo, Properties, ResultType, SignChange};
+pub use info::{Accuracy, BinaryFunction, Kind, OpInfo, ParamInfo, ParamKind, Properties, ResultType, SignChange};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use num::Stepped;
 pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Short, Signed, Value};

@@ -7,6 +7,7 @@
 //! | [`Rough`] | f8e4m3, f8e5m2 | [`crate::maths::rough`]: `f32` arithmetic, functions and quotients good enough for 8 bits |
 //! | `f64` | (the oracle) | std and `libm` |
 //! | `Wrapping<int>` | i8, i16, i32, i64, u8 | two's complement, wrapping |
+//! | [`Dual<T, K>`](crate::Dual) | none | those of `T`, each with its derivative: gradients |
 //! | [`Logic`] | bool | `+` is or, `*` is and, as in PyTorch |
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
@@ -119,6 +120,21 @@ pub trait Num: Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Se
     fn maximum(self, other: Self) -> Self;
     /// The smaller operand, NaN if either is NaN; `minimum(-0, +0)` is `-0`.
     fn minimum(self, other: Self) -> Self;
+    /// `max(x, 0)`; NaN stays NaN. Its derivative at 0 is 0, where that of [`Num::maximum`] is one half.
+    #[inline(always)]
+    fn relu(self) -> Self {
+        self.maximum(Self::ZERO)
+    }
+    /// `min(max(x, min), max)`: `max` where `min > max`; NaN in any gives NaN. Its derivative at a bound is 1.
+    #[inline(always)]
+    fn clamp(self, min: Self, max: Self) -> Self {
+        self.maximum(min).minimum(max)
+    }
+    /// [`Num::clamp`] whose derivative at a bound is 0.
+    #[inline(always)]
+    fn hardtanh(self, min: Self, max: Self) -> Self {
+        self.clamp(min, max)
+    }
     /// Towards minus infinity; integers unchanged.
     fn floor(self) -> Self;
     /// Towards plus infinity; integers unchanged.

@@ -7,6 +7,7 @@
 
 use crate::dtype::DType;
 use crate::element::Element;
+use crate::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, MAX_WORDS, OpData};
 use crate::info::{Kind, OpInfo, Properties};
 use crate::map::Map;
 use crate::op::{GeneratorOp, MAX_OPERANDS, MAX_PARAMS, MAX_RESULTS, RandomOp, TableOp};
@@ -238,6 +239,64 @@ pub const fn of_random<E: Element, O: TableOp + RandomOp<E::Compute>>() -> u64 {
     word(info, [E::DTYPE; 3], O::TEXT)
 }
 
+/// The word of a formula on elements `E`; `source` is a hash of the text that it was compiled from.
+///
+/// What memory safety depends on stands in the upper bits as it is: the element type, how many operands, results and
+/// words of parameters there are, which are bools, and whether a random word is drawn. A hash of the rest is below.
+#[must_use]
+#[track_caller]
+pub const fn of_formula<E: Element, O, const N: usize, const R: usize>(source: u64) -> u64
+where
+    O: OpData + Formula<E::Compute, N, R>,
+{
+    let info = &O::INFO;
+    check_kind_only(info, Kind::Formula);
+    assert!(info.operands.len() == N && N >= 1 && N <= MAX_INPUTS, "the data name another number of operands");
+    assert!(info.results.len() == R && R >= 1 && R <= MAX_OUTPUTS, "the data name another number of results");
+    assert!(param_words(info) <= MAX_WORDS, "the parameters take more than eight words");
+    assert!(info.bool_operands >> N == 0 && info.bool_results >> R == 0);
+    let fields = [
+        (E::DTYPE as u64, 4),
+        (N as u64, 4),
+        (R as u64, 4),
+        (param_words(info) as u64, 4),
+        (info.bool_operands as u64, MAX_INPUTS as u32),
+        (info.bool_results as u64, MAX_OUTPUTS as u32),
+        (info.is_random as u64, 1),
+    ];
+    let (mut word, mut left, mut i) = (0, 64, 0);
+    while i < fields.len() {
+        let (field, bits) = fields[i];
+        assert!(field >> bits == 0);
+        word = word << bits | field;
+        left -= bits;
+        i += 1;
+    }
+    let mut hash = (text(info) ^ source).wrapping_mul(PRIME);
+    let mut i = 0;
+    while i < info.params.len() {
+        hash = (hash ^ info.params[i].kind as u64).wrapping_mul(PRIME);
+        i += 1;
+    }
+    word << left | (hash ^ hash >> 32) & ((1 << left) - 1)
+}
+
+/// How many words the parameters of a formula take.
+#[must_use]
+pub const fn param_words(info: &OpInfo) -> usize {
+    let (mut words, mut i) = (0, 0);
+    while i < info.params.len() {
+        words += info.params[i].kind.words();
+        i += 1;
+    }
+    words
+}
+
+#[track_caller]
+const fn check_kind_only(info: &OpInfo, kind: Kind) {
+    assert!(info.kind as u8 == kind as u8, "the row says another kind than its op is of");
+}
+
 /// The word of a kernel that belongs to no row of a table.
 #[must_use]
 pub const fn of_symbol(symbol: &str) -> u64 {
@@ -256,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_part_of_a_row_counts_but_its_spaces() {
-        let params = &[crate::ParamInfo { name: "p", default: 1.0 }];
+        const PARAMS: &[crate::ParamInfo] = &[crate::ParamInfo::number("p", 1.0)];
         let constant = Properties { constant: true, ..RELU.properties };
         let others = [
             OpInfo { name: "other", ..RELU },
@@ -264,7 +323,7 @@ mod tests {
             OpInfo { operands: &["a"], ..RELU },
             OpInfo { operands: &["x", "x"], ..RELU },
             OpInfo { results: &["y", "y"], ..RELU },
-            OpInfo { params, ..RELU },
+            OpInfo { params: PARAMS, ..RELU },
             OpInfo { result: ResultType::Bool, ..RELU },
             OpInfo { int_to_float: !RELU.int_to_float, ..RELU },
             OpInfo { formula: "x", ..RELU },
@@ -293,7 +352,45 @@ mod tests {
         assert_eq!(upper(sum) >> 28, Kind::Binary as u32);
         assert_eq!(upper(sum) >> 4 & 0xfff, 0x211);
         assert_eq!(upper(of_map::<map::Binary<f32, Maximum>, Maximum, Maximum>()) >> 4 & 0xfff, 0x210);
+        assert_formulas_differ();
         assert_ne!(of_symbol("convert_f32_f16_flat"), of_symbol("convert_f16_f32_flat"));
         assert_eq!(upper(of_symbol("any")), u32::MAX);
+    }
+
+    #[derive(Clone, Copy)]
+    struct Two<const BOOL: bool, const RANDOM: bool>;
+
+    impl<const BOOL: bool, const RANDOM: bool> OpData for Two<BOOL, RANDOM> {
+        const INFO: OpInfo = OpInfo {
+            name: "two",
+            operands: &["a", "b"],
+            bool_operands: if BOOL { 2 } else { 0 },
+            is_random: RANDOM,
+            ..OpInfo::FORMULA
+        };
+        fn from_words(_: &crate::ParamWords) -> Self {
+            Two
+        }
+    }
+
+    impl<T: Copy, const BOOL: bool, const RANDOM: bool> Formula<T, 2, 1> for Two<BOOL, RANDOM> {
+        fn apply(self, [a, _]: [T; 2], _: [bool; 2], _: crate::RandomWord<'_>) -> ([T; 1], [bool; 1]) {
+            ([a], [false])
+        }
+    }
+
+    fn assert_formulas_differ() {
+        let words = [
+            of_formula::<f32, Two<false, false>, 2, 1>(0),
+            of_formula::<f16, Two<false, false>, 2, 1>(0),
+            of_formula::<f32, Two<true, false>, 2, 1>(0),
+            of_formula::<f32, Two<false, true>, 2, 1>(0),
+            of_formula::<f32, Two<false, false>, 2, 1>(1),
+        ];
+        let upper: std::collections::BTreeSet<u64> = words[..4].iter().map(|word| word >> 27).collect();
+        assert_eq!(upper.len(), 4);
+        assert_eq!(words[0] >> 27, words[4] >> 27);
+        assert_ne!(words[0], words[4]);
+        assert_eq!(words[0] >> 48, (DType::F32 as u64) << 12 | 0x210);
     }
 }

@@ -23,6 +23,15 @@
 
 pub use pointwise_core::*;
 
+/// What the macros of this crate expand to. No part of the API.
+#[doc(hidden)]
+pub mod __private {
+    pub use pointwise_core as core;
+
+    #[cfg(target_arch = "nvptx64")]
+    pub use crate::formula;
+}
+
 #[cfg(target_arch = "nvptx64")]
 pub mod broadcast;
 mod export;
@@ -32,6 +41,8 @@ mod export_lookup;
 mod export_map;
 mod export_special;
 mod export_types;
+#[cfg(target_arch = "nvptx64")]
+pub mod formula;
 #[cfg(target_arch = "nvptx64")]
 pub mod generator;
 #[cfg(target_arch = "nvptx64")]

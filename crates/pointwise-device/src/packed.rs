@@ -24,6 +24,12 @@ macro_rules! unroll {
     (at most 10: $i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9)
     };
+    (at most 12: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9 10 11)
+    };
+    (at most 20: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19)
+    };
     (@ $i:ident, $len:expr, $body:block, $($k:literal)*) => {
         $(if $k < $len {
             let $i: usize = $k;

@@ -84,6 +84,66 @@ impl Device {
         }
     }
 
+    /// The devices to test ops on whose kernels are `kernels`: [`embedded`], or those of
+    /// [`include_kernels!`](crate::include_kernels). These are the CPU and the first GPU, as [`Device::best_for`] finds
+    /// it; where there is none, the CPU and an emulated device. So a test runs the GPU's kernels on every machine.
+    ///
+    /// `POINTWISE_DEVICE` names another choice: one device, as for [`Device::parse`], or `auto` for the above.
+    ///
+    /// Without kernels for these devices it is the CPU alone. A line on standard error says so, in `cargo test`, too.
+    ///
+    /// # Errors
+    /// Fails if `POINTWISE_DEVICE` names no device ([`ErrorKind::Parameter`]) or one that is not there, if a GPU that is
+    /// there cannot be initialised, or if a variable of the emulator has a bad value.
+    ///
+    /// ```
+    /// # use pointwise::{Device, Tensor, ops};
+    /// for device in Device::for_tests(pointwise::embedded())? {
+    ///     let x = Tensor::from_slice(&device, &[-1.0_f32, 2.0], [2])?;
+    ///     assert_eq!(ops::relu(&x)?.to_vec::<f32>()?, [0.0, 2.0], "{device}");
+    /// }
+    /// # Ok::<(), pointwise::Error>(())
+    /// ```
+    ///
+    /// [`embedded`]: crate::embedded
+    #[cfg(feature = "emulator")]
+    pub fn for_tests(kernels: &crate::embed::Kernels) -> Result<Vec<Device>> {
+        Device::for_tests_as(kernels, std::env::var_os("POINTWISE_DEVICE").as_deref())
+    }
+
+    /// [`Device::for_tests`] with the value of `POINTWISE_DEVICE`.
+    #[cfg(feature = "emulator")]
+    fn for_tests_as(kernels: &crate::embed::Kernels, named: Option<&std::ffi::OsStr>) -> Result<Vec<Device>> {
+        /// The newest compute capability that is emulated.
+        const EMULATED: u32 = 90;
+        if let Some(named) = named.filter(|name| !name.is_empty() && *name != "auto") {
+            let device = Device::parse(&named.to_string_lossy()).map_err(|error| match error.kind() {
+                ErrorKind::Parameter { value, why, .. } => {
+                    let (value, why) = (value.clone(), format!("{why}; or unset it"));
+                    ErrorKind::Parameter { name: "POINTWISE_DEVICE", value, why }.into()
+                }
+                _ => error,
+            })?;
+            return Ok(vec![device]);
+        }
+        let best = Device::best_for(kernels)?;
+        if best.is_cuda() {
+            return Ok(vec![Device::cpu(), best]);
+        }
+        let why = match kernels.oldest() {
+            Some(..=EMULATED) => return Ok(vec![Device::cpu(), Device::emulated_as(EMULATED)?]),
+            Some(oldest) => format!("the oldest kernels are for sm_{oldest}, and the emulator is sm_{EMULATED}"),
+            None => format!("no kernels are embedded: {}", kernels.note()),
+        };
+        static TELL: std::sync::Once = std::sync::Once::new();
+        TELL.call_once(|| {
+            use std::io::Write as _;
+            // Not `eprintln!`, whose lines `cargo test` does not show. There is nobody to tell if this fails.
+            let _ = writeln!(std::io::stderr(), "pointwise: NOT TESTED: the GPU's kernels. Only the CPU is: {why}");
+        });
+        Ok(vec![Device::cpu()])
+    }
+
     /// How many CUDA devices the driver sees; 0 without a driver that can be used.
     pub fn cuda_count() -> usize {
         cuda::device_count().unwrap_or(0)
@@ -236,5 +296,63 @@ impl fmt::Display for Device {
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use super::*;
+
+    /// A panic in one thread, caught, must not cost the others their tensors.
+    #[test]
+    fn values_cross_threads_and_panics() {
+        fn crosses<T: Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
+        crosses::<Device>();
+        crosses::<crate::Tensor>();
+        crosses::<crate::TensorView<'_>>();
+        crosses::<crate::Stream>();
+        crosses::<crate::UnaryKernel>();
+    }
+
+    use crate::embed::Kernels;
+
+    fn named(kernels: &Kernels, name: &str) -> Result<Vec<Device>> {
+        Device::for_tests_as(kernels, Some(name.as_ref()))
+    }
+
+    #[test]
+    fn a_named_device_is_the_only_one() {
+        let none = Kernels::empty("none");
+        assert_eq!(named(&none, "cpu").unwrap(), [Device::cpu()]);
+        assert_eq!(named(&none, "emulated").unwrap(), [Device::emulated().unwrap()]);
+        assert_eq!(named(&none, "emulated:80").unwrap(), [Device::emulated_as(80).unwrap()]);
+    }
+
+    #[test]
+    fn a_bad_name_is_an_error_of_the_variable() {
+        for bad in ["gpu", "emulated:", "cuda:-1"] {
+            let error = named(crate::embedded(), bad).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "POINTWISE_DEVICE = {bad:?}: must be auto, cpu, cuda, cuda:N, emulated or emulated:SM; or unset it"
+                )
+            );
+        }
+        assert!(named(crate::embedded(), "emulated:70").unwrap_err().to_string().contains("[90, 80]"));
+    }
+
+    #[test]
+    fn the_emulator_is_where_no_gpu_is() {
+        for devices in [named(crate::embedded(), "auto"), named(crate::embedded(), ""), {
+            Device::for_tests_as(crate::embedded(), None)
+        }] {
+            let devices = devices.unwrap();
+            assert!(devices[0].is_cpu());
+            assert_eq!(devices.len(), if crate::embedded().is_empty() { 1 } else { 2 });
+            assert_eq!(devices[1..].iter().any(Device::is_cuda), Device::best().unwrap().is_cuda());
+        }
+        // Without kernels it is the CPU alone, and a line says so.
+        assert_eq!(Device::for_tests_as(&Kernels::empty("for a test"), None).unwrap(), [Device::cpu()]);
     }
 }

@@ -17,6 +17,9 @@
 //!
 //! A crate with ops of its own makes such functions from its table with [`host_unary!`].
 //!
+//! With the feature `emulator`, for tests, `Device::for_tests` gives the CPU and the first GPU, or where there is no GPU
+//! an emulated one. It runs the same kernels on the CPU and checks every access to memory.
+//!
 //! # Environment
 //!
 //! | Variable | Meaning |
@@ -24,6 +27,10 @@
 //! | `POINTWISE_CPU` | `baseline` or `avx2`: the newest instructions that CPU loops may use; other values change nothing |
 //! | `POINTWISE_DEPENDENT_LAUNCH` | `0`: a kernel is launched only when the one before it has ended; see [`Stream`] |
 //! | `POINTWISE_CACHE` | the folder in which a [`Tuner`] keeps what it has measured |
+//! | `POINTWISE_DEVICE` | the one device that `Device::for_tests` gives, by its name ([`Device::parse`]) |
+//! | `POINTWISE_EMULATOR_CHECKS` | `off`: emulated devices check bounds and alignment alone |
+//! | `POINTWISE_EMULATOR_APPROX` | `worst`: their approximate instructions are off by what the PTX ISA allows |
+//! | `POINTWISE_EMULATOR_LIMIT` | how many instructions a warp of theirs executes at most |
 
 pub mod cpu;
 pub mod cuda;
@@ -65,7 +72,7 @@ pub use kernel::Made as __Made;
 pub use kernel::result_type;
 pub use kernel::{BinaryKernel, Bound, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
 pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};
-pub use kernel::{Entry, Lookup, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
+pub use kernel::{Entry, Kernel, Lookup, OpDef, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
 pub use kernel::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use number::Number;
 #[doc(hidden)]
@@ -79,3 +86,12 @@ pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
 pub use stream::Stream;
 pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};
 pub use tuner::{CACHE_VARIABLE, Choice, Tuner};
+
+/// What the macros of this crate expand to. No part of the API.
+#[doc(hidden)]
+pub mod __private {
+    pub use pointwise_core as core;
+
+    pub use crate::embed::Kernels;
+    pub use crate::kernel::{Kernel, OpDef, OracleFn, Typed};
+}

@@ -1,4 +1,4 @@
-//! The ops against their formulas in f64, on the CPU and on the GPU where there is one.
+//! The ops against their formulas in f64: on the CPU, and as kernels on the GPU or, where there is none, in the emulator.
 
 use fused_op::{binary, gated, generator, one_by_one, ops, random, ternary};
 use my_fused_kernels::gated::SquaredReluAndMul;
@@ -7,15 +7,16 @@ use pointwise::{
     Class, DType, Device, ErrorKind, F8E4M3, Number, Operand, Philox, Strategy, Tensor, Tuner, Variant, bf16,
 };
 use pointwise_core::{BinaryOp, RandomMapOp};
+use pointwise_testkit::Random;
 
 fn devices() -> Vec<Device> {
-    let best = Device::best_for(&fused_op::KERNELS).expect("a GPU that is there works");
-    std::iter::once(Device::cpu()).chain(Some(best).filter(Device::is_cuda)).collect()
+    Device::for_tests(&fused_op::KERNELS).expect("devices that can be used")
 }
 
 /// Numbers between -8 and 8.
-fn numbers(n: usize, seed: u32) -> Vec<f32> {
-    (0..n).map(|i| ((i as u32 ^ seed).wrapping_mul(0x9E37_79B9) >> 8) as f32 / (1 << 20) as f32 - 8.0).collect()
+fn numbers(n: usize, seed: u64) -> Vec<f32> {
+    let mut random = Random::new(seed);
+    (0..n).map(|_| (random.unit() * 16.0 - 8.0) as f32).collect()
 }
 
 /// A place whose first words no other test has, in the middle of a carry.

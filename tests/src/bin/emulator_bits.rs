@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use pointwise::{Accuracy, DType, Device, Number, OpInfo, Strategy, Tensor};
 use pointwise_core::op::MAX_PARAMS;
-use tests::{gradients, inputs, judge, map, params};
+use pointwise_testkit::{gradients, inputs, judge, map, params};
 
 /// What was found of one op in one element type.
 #[derive(Default)]
@@ -62,7 +62,7 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
     };
     for def in tests::unary().filter(|def| def.info.name.contains(&filter)) {
         for &dtype in def.info.types {
-            let x = if dtype.size() <= 2 { inputs::every_code(dtype) } else { inputs::mixed(dtype, elements, 2) };
+            let x = inputs::codes(dtype, elements, 2);
             let mut found = Found::default();
             for set in params::sets(&def.info, dtype) {
                 let mut results = Vec::new();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pointwise::{DType, Device, Result, Stream, Tensor, kernels, ops};
-use tests::inputs::Random;
+use pointwise_testkit::Random;
 
 /// What a thread has: devices, the first of which it works on, and streams of that one.
 struct Place<'a> {
@@ -82,7 +82,7 @@ fn run() -> std::result::Result<u64, Box<dyn std::error::Error>> {
                 let mut devices = devices.clone();
                 let by = thread as usize % devices.len();
                 devices.rotate_left(by);
-                let mut random = Random(seed * 1000 + thread);
+                let mut random = Random::new(seed * 1000 + thread);
                 while Instant::now() < end {
                     let which = random.next_u64() as usize % SCENARIOS.len();
                     let (name, scenario) = SCENARIOS[which];

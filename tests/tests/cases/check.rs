@@ -2,7 +2,7 @@
 
 use pointwise::{Accuracy, DType, Device, Tensor};
 use pointwise_core::Element;
-use tests::{judge, with_element};
+use pointwise_testkit::{judge, with_element};
 
 use super::ops::Case;
 

@@ -8,7 +8,7 @@ use pointwise::{
     Stream, Tensor, TensorViewMut, UnaryDef, kernels,
 };
 use pointwise_core::{Kind, family};
-use tests::{inputs, judge, map, params};
+use pointwise_testkit::{inputs, judge, map, params};
 
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 /// Rows and columns: whole vectors, so that broadcasts have rows of them.
@@ -183,7 +183,7 @@ fn numbers(dtype: DType, shape: &[usize], seed: u64) -> Input {
     let set = |seed: u64| -> Vec<u8> {
         let bytes = inputs::mixed(DType::I16, n, seed);
         let numbers = bytes.chunks_exact(2).map(|two| f64::from(i16::from_le_bytes([two[0], two[1]])) / 16384.0);
-        tests::with_element!(dtype, E => {
+        pointwise_testkit::with_element!(dtype, E => {
             numbers.flat_map(|x| judge::as_bytes(&<E as pointwise_core::Element>::from_f64(x)).to_vec()).collect()
         })
     };

@@ -2,7 +2,7 @@
 
 use pointwise::rope::{RopeLayout, RopePairs, RotatedLanes};
 use pointwise::{DType, Device, Tensor, TensorView, bf16, f16};
-use tests::inputs::Random;
+use pointwise_testkit::Random;
 
 /// Heads and lanes of a model.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ impl Logical {
 
     /// Values of a type between -4 and 4.
     pub(crate) fn random(dims: [usize; 4], dtype: DType, seed: u64) -> Logical {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let count = dims.iter().product();
         let values = (0..count).map(|_| rounded(dtype, (random.next_u64() >> 40) as f64 / (1 << 21) as f64 - 4.0));
         Logical { dims, values: values.collect() }

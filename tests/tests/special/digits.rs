@@ -2,7 +2,7 @@
 
 use pointwise::{DType, Device, Tensor, ops};
 use pointwise_core::Element;
-use tests::{inputs, judge, with_element};
+use pointwise_testkit::{inputs, judge, with_element};
 
 use crate::{Outcome, differs};
 

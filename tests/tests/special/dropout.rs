@@ -2,7 +2,7 @@
 
 use pointwise::{DType, Device, ErrorKind, Philox, Strategy, Tensor, TensorView, kernels, ops};
 use pointwise_core::Element;
-use tests::{inputs, with_element};
+use pointwise_testkit::{inputs, with_element};
 
 use crate::{FLOATS, Failed, GUARD, Outcome, differs};
 
@@ -18,8 +18,8 @@ fn expected(dtype: DType, x: &[u8], p: f64, place: Philox, first: u64) -> (Vec<u
             mask.push(u8::from(kept));
             if kept {
                 // One f32 product, rounded to the type: f64 holds it, and every value of these types, exactly.
-                let value = tests::judge::from_bytes::<E>(bytes).to_f64() as f32 * scale;
-                let value = tests::judge::from_bytes::<E>(&bytes_of::<E>(E::from_f64(f64::from(value))));
+                let value = pointwise_testkit::judge::from_bytes::<E>(bytes).to_f64() as f32 * scale;
+                let value = pointwise_testkit::judge::from_bytes::<E>(&bytes_of::<E>(E::from_f64(f64::from(value))));
                 y.extend(bytes_of::<E>(value));
             } else {
                 y.extend(std::iter::repeat_n(0, size));

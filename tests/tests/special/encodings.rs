@@ -2,7 +2,7 @@
 
 use pointwise::{DType, Device, ErrorKind, SinusoidalLayout, Strategy, Tensor, kernels, ops};
 use pointwise_core::Element;
-use tests::with_element;
+use pointwise_testkit::with_element;
 
 use crate::{FLOATS, Failed, GUARD, Outcome, differs, same_on_the_cpu};
 
@@ -27,7 +27,7 @@ fn tolerance(dtype: DType, value: f64, f32_ulps: f64) -> f64 {
 fn numbers(y: &Tensor) -> Result<Vec<f64>, Failed> {
     let bytes = y.to_bytes()?;
     Ok(with_element!(y.dtype(), E => {
-        bytes.chunks_exact(size_of::<E>()).map(|bytes| tests::judge::from_bytes::<E>(bytes).to_f64()).collect()
+        bytes.chunks_exact(size_of::<E>()).map(|bytes| pointwise_testkit::judge::from_bytes::<E>(bytes).to_f64()).collect()
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Calls on more elements than 32 bits count.
 
 use pointwise::{DType, Device, Tensor, kernels};
-use tests::inputs;
+use pointwise_testkit::inputs;
 
 use crate::Outcome;
 

@@ -18,8 +18,8 @@ use full::full;
 use large::views_of_2_to_32;
 use libtest_mimic::{Arguments, Failed};
 use pointwise::{DType, Device, Philox, SinusoidalLayout, Strategy, Stream, Tensor, kernels, ops};
+use pointwise_testkit::inputs;
 use tests::cases::Cases;
-use tests::inputs;
 use tuner::{edited_files_and_conversions, nothing_to_measure, tune, tune_other_kinds};
 
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
@@ -100,7 +100,7 @@ fn add(cases: &mut Cases) {
 
 /// The first element that differs; all NaN are one.
 fn differs(dtype: DType, a: &[u8], b: &[u8]) -> Option<usize> {
-    tests::judge::same_bits(dtype, a, b)
+    pointwise_testkit::judge::same_bits(dtype, a, b)
 }
 
 fn same_on_the_cpu(y: &Tensor, cpu: &Tensor, what: &str) -> Outcome {

@@ -1,7 +1,7 @@
 //! The tuner: what it measures, keeps and refuses.
 
 use pointwise::{DType, Device, ErrorKind, Philox, Strategy, Tensor, Tuner, kernels, ops};
-use tests::inputs;
+use pointwise_testkit::inputs;
 
 use crate::{Outcome, differs};
 

@@ -1,4 +1,4 @@
-//! Runs the built command on files in a folder of the test's own.
+//! Runs the built program, the `PROGRAM` of the test that has this module, on files in a folder of the test's own.
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
 use std::fs;
@@ -36,9 +36,9 @@ impl Folder {
         names
     }
 
-    /// The command, in this folder.
+    /// The program, in this folder.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pointwise"));
+        let mut command = Command::new(crate::PROGRAM);
         command.current_dir(&self.0).args(arguments);
         command
     }

@@ -13,5 +13,5 @@ crate::ternary_ops! { ternary_family;
     };
     /// `clamp` with a bound for each element: `min(max(x, min), max)`, so `max` where `min > max`; NaN in any gives
     /// NaN.
-    clamp_tensor: ClampTensor (x, min, max: Num) -> T, [floats ints two_at_once], Exact => x.maximum(min).minimum(max);
+    clamp_tensor: ClampTensor (x, min, max: Num) -> T, [floats ints two_at_once], Exact => x.clamp(min, max);
 }

@@ -43,7 +43,7 @@ crate::unary_ops! { unary_family;
     expm1: Expm1 (x: Real) -> T, [floats int_to_float middle_single middle_half], Ulp(1.0) => x.exp_m1();
 
     /// `max(x, 0)`; NaN stays NaN.
-    relu: Relu (x: Num) -> T, [floats ints two_at_once], Exact => x.maximum(T::ZERO);
+    relu: Relu (x: Num) -> T, [floats ints two_at_once], Exact => x.relu();
     /// `x (1 + erf(x / sqrt 2)) / 2` (Hendrycks and Gimpel 2016), accurate in the negative tail.
     gelu: Gelu (x: Real) -> T, [floats long], Ulp(3.0) => x.gelu();
     /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`: `gelu(approximate='tanh')`.
@@ -65,15 +65,15 @@ crate::unary_ops! { unary_family;
     };
     /// `x min(max(x + 3, 0), 6) / 6`, multiplied in PyTorch's order: infinite above 5.7e37 in f32.
     hardswish: Hardswish (x: Real) -> T, [floats two_at_once], Ulp(3.0) => {
-        let gate = (x + T::constant(3.0)).maximum(T::ZERO).minimum(T::constant(6.0));
+        let gate = (x + T::constant(3.0)).hardtanh(T::ZERO, T::constant(6.0));
         (x * gate).in_range() * T::constant(1.0 / 6.0)
     };
     /// `min(max(x + 3, 0), 6) / 6`.
     hardsigmoid: Hardsigmoid (x: Real) -> T, [floats two_at_once], Ulp(3.0) => {
-        (x + T::constant(3.0)).maximum(T::ZERO).minimum(T::constant(6.0)) * T::constant(1.0 / 6.0)
+        (x + T::constant(3.0)).hardtanh(T::ZERO, T::constant(6.0)) * T::constant(1.0 / 6.0)
     };
     /// `min(max(x, min_val), max_val)`; NaN stays NaN.
-    hardtanh: Hardtanh { min_val = -1.0, max_val = 1.0 } (x: Num) -> T, [floats ints two_at_once], Exact => x.maximum(min_val).minimum(max_val);
+    hardtanh: Hardtanh { min_val = -1.0, max_val = 1.0 } (x: Num) -> T, [floats ints two_at_once], Exact => x.hardtanh(min_val, max_val);
     /// `beta x > threshold ? x : ln(1 + e^(beta x)) / beta`. The bound is for a `beta` that is a power of two: with
     /// another the rounding of `beta x` is added, as in PyTorch.
     softplus: Softplus { beta = 1.0, threshold = 20.0 } (x: Real) -> T, [floats long], Ulp(3.0) => {
@@ -99,5 +99,5 @@ crate::unary_ops! { unary_family;
         if x.is_nan() { nan } else if x.is_infinite() { infinity } else { x }
     };
     /// `min(max(x, min), max)`: `max` where `min > max`; NaN in x or in a bound gives NaN, in a bound given alone, too, where PyTorch's CPU returns x. A side left out is open.
-    clamp: Clamp { min = f64::NEG_INFINITY, max = f64::INFINITY } (x: Num) -> T, [floats ints two_at_once], Exact => x.maximum(min).minimum(max);
+    clamp: Clamp { min = f64::NEG_INFINITY, max = f64::INFINITY } (x: Num) -> T, [floats ints two_at_once], Exact => x.clamp(min, max);
 }

@@ -1,4 +1,4 @@
-//! MapKernel: `y[i] = op(a[i], b[i], c[i])` for one to three operands, broadcast, by three templates.
+//! Kernels of ops of one to three operands, broadcast, `y[i] = op(a[i], b[i], c[i])`: three templates.
 //!
 //! [`flat`]: every operand lies like the result or is one value. [`tiled`]: the innermost dimension of each operand is
 //! contiguous or one value. [`grouped`], by single elements: anything.
@@ -12,7 +12,7 @@ mod places;
 mod short;
 mod words;
 
-pub(crate) use operand::{Loaded, lanes, load, one_each};
+pub(crate) use operand::{Loaded, lanes, load, one_each, splat};
 pub(crate) use places::{alike, place, single};
 
 use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps, TWO_SHIFT};

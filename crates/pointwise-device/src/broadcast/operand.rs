@@ -76,7 +76,7 @@ where
 
 /// The lowest element in every lane of a vector.
 #[inline(always)]
-fn splat<E: Element>(element: u64) -> [u64; 2] {
+pub(crate) fn splat<E: Element>(element: u64) -> [u64; 2] {
     let word = match size_of::<E>() {
         1 => memory::repeat::<0x0000>(element as u32),
         2 => memory::repeat::<0x1010>(element as u32),

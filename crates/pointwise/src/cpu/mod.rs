@@ -5,6 +5,7 @@
 //! fused multiply-add is a library call, so the baseline is right but slow. All give the same bits.
 
 mod draw;
+mod formula;
 mod generator;
 mod gradients;
 mod lanes;
@@ -16,6 +17,8 @@ mod random;
 pub(crate) mod rope;
 mod runs;
 
+pub(crate) use formula::FormulaRun;
+pub use formula::{FormulaFn, Target, formula};
 pub(crate) use generator::run_generator;
 pub use generator::{GeneratorFn, generator};
 pub(crate) use gradients::GradientsRun;

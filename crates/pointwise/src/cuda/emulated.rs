@@ -232,6 +232,15 @@ fn api() -> Api {
     }
 }
 
+/// A kernel in place of another one takes other parameters.
+#[derive(Debug, thiserror::Error)]
+#[error("kernel `{name}` has other parameters than the one it replaces: {own}, not {given}")]
+struct OtherParameters {
+    name: String,
+    own: String,
+    given: String,
+}
+
 /// Keeps a fault for [`fault_error`].
 fn fault(error: impl std::error::Error + Send + Sync + 'static) -> i32 {
     FAULT.set(Some(Arc::new(error)));
@@ -595,8 +604,10 @@ unsafe fn queue(
         let of = |kernel: &Kernel| kernel.parameters().iter().map(|p| (p.offset, p.bytes)).collect::<Vec<_>>();
         of(other) == of(kernel)
     };
-    if substitute.as_ref().is_some_and(|other| !same(other)) {
-        return INVALID_VALUE;
+    if let Some(other) = substitute.as_ref().filter(|other| !same(other)) {
+        let size = |kernel: &Kernel| format!("{} of {} bytes", kernel.parameters().len(), kernel.parameter_bytes());
+        let (name, own, given) = (kernel.name(), size(other), size(kernel));
+        return fault(OtherParameters { name: name.to_owned(), own, given });
     }
     let kernel = substitute.as_ref().unwrap_or(kernel);
     let mut arguments = vec![0_u8; kernel.parameter_bytes()];

@@ -317,6 +317,9 @@ pub static MASKED_FILL: OpInfo = OpInfo {
     name: "masked_fill",
     kind: Kind::Select,
     operands: &["x", "mask", "value"],
+    bool_operands: 0,
+    bool_results: 0,
+    is_random: false,
     results: &["y"],
     params: &[],
     types: &DType::ALL,
@@ -333,7 +336,7 @@ pub static MASKED_FILL: OpInfo = OpInfo {
 /// whether it is not 0.
 fn fill_number(value: Number, dtype: DType) -> Result<Number> {
     let refuse = |why: String| ErrorKind::Parameter { name: "value", value: value.to_string(), why }.into();
-    let info = ParamInfo { name: "value", default: 0.0 };
+    let info = ParamInfo::number("value", 0.0);
     if value == Number::Default {
         return Err(refuse("a fill value has no default".to_owned()));
     }

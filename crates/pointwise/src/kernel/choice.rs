@@ -62,7 +62,7 @@ pub(super) struct Choice<const N: usize> {
     /// Elements of an item.
     pub(super) lanes: usize,
     /// What the kernel is told of the operands.
-    pub(super) mode: u32,
+    pub(super) marks: Marks,
     /// Whether results are looked up in a table.
     pub(super) table: bool,
     /// Whether a thread has two vectors, both loaded before the first is worked on.
@@ -70,6 +70,24 @@ pub(super) struct Choice<const N: usize> {
     /// Why another strategy than the one asked for.
     pub(super) replaced: Option<&'static str>,
     pub(super) tensors: Tensors<N>,
+}
+
+/// What a kernel is told of its operands: bit `k` is for operand `k`, which has one of these at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    /// It is one element for a whole vector.
+    pub(super) once: u32,
+    /// It came as a number.
+    pub(super) numbers: u32,
+    /// It passes through the level-2 cache.
+    pub(super) passing: u32,
+}
+
+impl Marks {
+    /// The `mode` of a kernel of up to four operands.
+    const fn mode(self) -> u32 {
+        self.once | self.numbers << WORD_SHIFT | self.passing << STREAM_SHIFT
+    }
 }
 
 /// Bit `k` for each number among operands.
@@ -80,12 +98,12 @@ pub(super) fn numbers(given: &[Option<u64>]) -> u32 {
 impl<const N: usize> Tensors<N> {
     /// The kernel for `walk` by a strategy, vectors having `lanes` elements; `room` is that of [`super::cache_room`].
     pub(super) fn choose(self, walk: &Walk<N>, lanes: usize, strategy: Strategy, room: u64) -> Choice<N> {
-        let mode = self.numbers << WORD_SHIFT;
+        let marks = Marks { numbers: self.numbers, ..Marks::default() };
         let strided = |replaced| Choice {
             class: Class::Strided,
             walk: *walk,
             lanes: 1,
-            mode,
+            marks,
             table: false,
             two: false,
             replaced,
@@ -103,9 +121,13 @@ impl<const N: usize> Tensors<N> {
         };
         let once = walk.once();
         let passing = self.passing(walk, room);
-        let mode = mode | operands(&|k| once[k]) & !self.numbers | operands(&|k| passing[k]) << STREAM_SHIFT;
+        let marks = Marks {
+            once: operands(&|k| once[k]) & !self.numbers,
+            passing: operands(&|k| passing[k]) & !operands(&|k| once[k]),
+            ..marks
+        };
         let vectors =
-            |class, walk| Choice { class, walk, lanes, mode, table: false, two: false, replaced, tensors: self };
+            |class, walk| Choice { class, walk, lanes, marks, table: false, two: false, replaced, tensors: self };
         if walk.is_flat() && self.head(walk, lanes).is_some() {
             return vectors(Class::Flat, *walk);
         }
@@ -140,7 +162,7 @@ impl<const N: usize> Tensors<N> {
 
     /// The number of elements before one that is aligned for vectors of `lanes` in all tensors that a flat walk steps
     /// along; `None` where there is none.
-    fn head(&self, walk: &Walk<N>, lanes: usize) -> Option<u32> {
+    pub(super) fn head(&self, walk: &Walk<N>, lanes: usize) -> Option<u32> {
         let (_, steps) = walk.inner();
         let aligned = |head: usize, k: usize| {
             steps[k] == 0 || (self.at[k] + head * self.sizes[k]).is_multiple_of(lanes * self.sizes[k])
@@ -149,7 +171,7 @@ impl<const N: usize> Tensors<N> {
     }
 
     /// With the tensors' first elements elsewhere.
-    fn moved(mut self, place: Places<N>) -> Tensors<N> {
+    pub(super) fn moved(mut self, place: Places<N>) -> Tensors<N> {
         for ((address, place), size) in self.at.iter_mut().zip(place).zip(self.sizes) {
             *address = address.wrapping_add_signed(place as isize * size as isize);
         }
@@ -164,7 +186,7 @@ impl<const N: usize> Choice<N> {
             class: Class::Strided,
             walk: *walk,
             lanes: 1,
-            mode: 0,
+            marks: Marks::default(),
             table: false,
             two: false,
             replaced: None,
@@ -176,7 +198,7 @@ impl<const N: usize> Choice<N> {
     /// whether so many threads, a vector each, had better have two.
     pub(super) fn with_two(mut self, wanted: impl FnOnce(u64) -> bool) -> Choice<N> {
         let Tensors { at, results, numbers, .. } = self.tensors;
-        let is_one = |k: usize| at[results + k] != 0 && self.mode & (ONCE << k) != 0;
+        let is_one = |k: usize| at[results + k] != 0 && self.marks.once & (ONCE << k) != 0;
         let vectors = match self.class {
             Class::Strided => return self,
             Class::Flat => self.walk.numel() / self.lanes as u64,
@@ -278,7 +300,7 @@ impl Queue<'_> {
                 params.push(&items);
             }
             let two = if choice.two { blocks_of_two(vectors, self.threads) } else { 0 };
-            let mode = choice.mode | two << TWO_SHIFT;
+            let mode = choice.marks.mode() | two << TWO_SHIFT;
             params.push(&mode);
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
             let rows: Option<Steps<K, ROW_SPLITS>> = (choice.class == Class::Rows).then(|| part.steps());
@@ -425,7 +447,7 @@ mod tests {
     fn an_operand_has_one_bit_of_the_mode() {
         let walk = Walk::new(&Shape::new(&[1000]).unwrap(), &[1, 0, 0, 1].map(along));
         let tensors = Tensors { at: [64, 0, 192, 4096], sizes: [2; 4], results: 1, numbers: 1 };
-        let mode = |room| tensors.choose(&walk, 8, Strategy::Auto, room).mode;
+        let mode = |room| tensors.choose(&walk, 8, Strategy::Auto, room).marks.mode();
         let (word, once) = (1 << WORD_SHIFT, ONCE << 1);
         assert_eq!([mode(4000), mode(2000)], [word | once, word | once | 1 << (STREAM_SHIFT + 2)]);
     }

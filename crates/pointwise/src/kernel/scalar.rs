@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, Result};
 /// A number that the type cannot hold, or none.
 pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> Result<u64> {
     let name = info.operands[k];
-    let scalar = ParamInfo { name, default: 0.0 };
+    let scalar = ParamInfo::number(name, 0.0);
     if number == Number::Default {
         return Err(ErrorKind::Parameter {
             name,

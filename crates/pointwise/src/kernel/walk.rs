@@ -1,6 +1,9 @@
 //! The layout engine: from shapes and strides to the loop a kernel runs. Arithmetic only, no memory touched.
 
-use pointwise_core::launch::{Dim, Divisor, GROUP, Groups, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, Steps};
+use pointwise_core::formula::MAX_TENSORS;
+use pointwise_core::launch::{
+    Dim, Divisor, GROUP, Groups, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, SPLITS, Steps,
+};
 
 use crate::shape::Shape;
 
@@ -22,6 +25,11 @@ pub(crate) struct Walk<const N: usize = TENSORS> {
     sizes: [usize; MAX_DIMS],
     steps: [Places<N>; MAX_DIMS],
 }
+
+/// Words of [`Steps`] of as many tensors and dimensions as there can be.
+const STEP_WORDS: usize = 1 + MAX_TENSORS + SPLITS * (3 + MAX_TENSORS);
+/// [`Steps`] of any number of tensors and dimensions, as its words.
+pub(crate) type StepWords = [u32; STEP_WORDS];
 
 /// What one launch can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,6 +279,38 @@ impl<const N: usize> Walk<N> {
         steps
     }
 
+    /// [`Walk::steps`] of the first `tensors` tensors and of `splits` dimensions besides the outermost, as the words of
+    /// the struct.
+    pub(crate) fn step_words(&self, tensors: usize, splits: usize) -> StepWords {
+        let mut words = [0; STEP_WORDS];
+        let (head, tail) = words.split_at_mut(1 + tensors);
+        let used = self.rank.saturating_sub(1);
+        head[0] = used.max(1) as u32;
+        let strides = |words: &mut [u32], steps: &Places<N>| {
+            for (word, step) in words.iter_mut().zip(steps) {
+                *word = *step as i32 as u32;
+            }
+        };
+        if self.rank > 0 {
+            strides(&mut head[1..], &self.steps[0]);
+        }
+        let put = |words: &mut [u32], size: Divisor, steps: &Places<N>| {
+            words[..3].copy_from_slice(&size.words());
+            strides(&mut words[3..], steps);
+        };
+        for (slot, words) in tail.chunks_exact_mut(3 + tensors).take(splits).enumerate() {
+            if used == 0 && slot == 0 {
+                // The one dimension as the innermost: no item is so large that something would be left for the outermost.
+                let steps = if self.rank == 0 { [0; N] } else { self.steps[0] };
+                put(words, Divisor::new(MAX_ITEMS as u32), &steps);
+            } else if slot < used {
+                let dim = self.rank - 1 - slot;
+                put(words, Divisor::new(self.sizes[dim] as u32), &self.steps[dim]);
+            }
+        }
+        words
+    }
+
     /// The dimension that threads of a kernel of single elements have groups of: one of which groups leave little over.
     /// Not the innermost if there is the choice, for neighbouring threads have neighbours there, but one along which an
     /// operand's elements lie close together.
@@ -318,7 +358,6 @@ impl<const N: usize> Walk<N> {
 
 #[cfg(test)]
 mod tests {
-    use pointwise_core::launch::SPLITS;
     use proptest::prelude::*;
 
     use super::*;
@@ -334,6 +373,37 @@ mod tests {
             rest = next;
         }
         std::array::from_fn(|k| at[k] + i64::from(rest as i32 * steps.outer[k]))
+    }
+
+    /// A struct of 32-bit words as these.
+    fn words_of<const N: usize, const D: usize>(steps: &Steps<N, D>) -> Vec<u32> {
+        let mut words = vec![steps.splits];
+        words.extend(steps.outer.map(|stride| stride as u32));
+        for dim in &steps.inner {
+            words.extend(dim.size.words());
+            words.extend(dim.strides.map(|stride| stride as u32));
+        }
+        words
+    }
+
+    #[test]
+    fn the_words_of_steps_are_those_of_the_struct() {
+        for (shape, along) in [
+            (&[][..], [[0; MAX_DIMS]; 4]),
+            (&[7], [[3, 0, 0, 0, 0, 0, 0, 0]; 4]),
+            (
+                &[5, 6, 7],
+                [[100, -9, 1, 0, 0, 0, 0, 0], [0, 7, 1, 0, 0, 0, 0, 0], [60, 8, 0, 0, 0, 0, 0, 0], [0; MAX_DIMS]],
+            ),
+        ] {
+            let walk = Walk::<TENSORS>::new(&Shape::new(shape).unwrap(), &along);
+            let (three, seven) = (walk.steps::<4, 3>(), walk.steps::<3, 7>());
+            assert_eq!(words_of(&three)[..], walk.step_words(4, 3)[..words_of(&three).len()]);
+            let unused = |words: &[u32]| words[1 + 3 + walk.rank.max(2).saturating_sub(1) * 6..].to_vec();
+            let (expected, got) = (words_of(&seven), walk.step_words(3, 7));
+            let used = expected.len() - unused(&expected).len();
+            assert_eq!(expected[..used], got[..used]);
+        }
     }
 
     /// The places of all items, in order of size.

@@ -15,7 +15,7 @@ const BOOL: OpInfo = OpInfo {
     name: "plus",
     result: ResultType::Bool,
     types: &[DType::I32],
-    params: &[ParamInfo { name: "p", default: 1.0 }],
+    params: &[ParamInfo::number("p", 1.0)],
     ..<Relu as TableOp>::INFO
 };
 

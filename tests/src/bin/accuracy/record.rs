@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pointwise::DType;
+use pointwise_testkit::Report;
 use serde::{Deserialize, Serialize};
 use tests::accuracy::{Inputs, Subject, subjects};
-use tests::judge::Report;
 
 /// The results of a run.
 #[derive(Debug, Deserialize, Serialize)]
@@ -125,7 +125,10 @@ impl Record {
     }
 
     pub(crate) fn write(&self, path: &Path) -> Result<(), Box<dyn Error>> {
-        Ok(pointwise_cli::draft::replace(path, serde_json::to_string_pretty(self)? + "\n")?)
+        // Of a write that fails the earlier record is left.
+        let draft = path.with_added_extension("tmp");
+        fs::write(&draft, serde_json::to_string_pretty(self)? + "\n")?;
+        Ok(fs::rename(draft, path)?)
     }
 
     /// The results of several runs as one: rows of a later run in place of those of an earlier one, in the order of the

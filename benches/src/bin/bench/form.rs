@@ -1,0 +1,310 @@
+//! From a row's name and parameters to the op it calls, and the bytes that call moves.
+
+use pointwise::rope::{RopeDef, RopeOp, rope_op};
+use pointwise::{DType, GradientDef, MapDef, Number, Strategy, UnaryDef, gradient_op, map_op, op};
+use pointwise_core::op::MAX_PARAMS;
+use pointwise_core::{Kind, OpInfo};
+
+use crate::workload::Row;
+use pointwise_cli::error::{Error, Result};
+
+/// An op's parameters, in the order of [`OpInfo::params`].
+type Params = [Number; MAX_PARAMS];
+
+/// The op of a row, with its parameters.
+#[derive(Debug)]
+pub(crate) enum Form {
+    /// A device-to-device copy.
+    Copy,
+    Unary(&'static UnaryDef, Params, Strategy),
+    /// Of two tensors; `prelu` too.
+    Binary(&'static MapDef, Params),
+    /// Of three operands, of which the last may be a number.
+    Ternary(&'static MapDef, Option<Number>),
+    Gated(&'static MapDef, Strategy),
+    /// Gradients of an op of several operands.
+    Gradients(&'static GradientDef, Params),
+    /// `clamp` by tensors, of which one may be missing.
+    ClampBounds {
+        min: bool,
+        max: bool,
+    },
+    MaskedFill {
+        value: f64,
+        /// The value is a tensor of no dimensions: `where` serves it.
+        tensor: bool,
+    },
+    Dropout {
+        p: f64,
+        seed: u64,
+    },
+    Alibi,
+    Sinusoidal,
+    Rope(Rope),
+}
+
+/// A rotary embedding.
+#[derive(Debug)]
+pub(crate) struct Rope {
+    pub(crate) def: &'static RopeDef,
+    pub(crate) op: RopeOp,
+    pub(crate) angles: Angles,
+}
+
+/// Where a row's angles come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Angles {
+    /// Computed in the kernel.
+    Frequencies,
+    /// Tables of cosines and sines in the element type, a row a position.
+    Tables,
+    /// Such tables of this many rows, and an i32 position id a token.
+    Ids(usize),
+}
+
+/// A parameter that the op of a row cannot take.
+fn refuse(row: &Row, name: &str, value: &str) -> Error {
+    Error::Failed(format!("no call of {} with {name}={value}", row.op))
+}
+
+impl Form {
+    /// The op of a row.
+    ///
+    /// # Errors
+    /// No such op, or not with these parameters: in words that go into the row's report.
+    pub(crate) fn of(row: &Row) -> Result<Form> {
+        let strategy = match row.param("strategy") {
+            None => Strategy::Auto,
+            Some(name) => Strategy::from_name(name).ok_or_else(|| refuse(row, "strategy", name))?,
+        };
+        let number = |name: &str| -> Result<Option<f64>> {
+            // "-100.0 (0-dim tensor)": the number is the first word.
+            let word = |text: &str| text.split(' ').next().and_then(|word| word.parse().ok());
+            row.param(name).map(|text| word(text).ok_or_else(|| refuse(row, name, text))).transpose()
+        };
+        let tensor = |name: &str| row.param(name) == Some("tensor");
+        match row.op.as_str() {
+            "copy" => return Ok(Form::Copy),
+            "clamp" if tensor("min") || tensor("max") => {
+                return Ok(Form::ClampBounds { min: tensor("min"), max: tensor("max") });
+            }
+            "masked_fill" => {
+                let value = number("value")?.ok_or_else(|| refuse(row, "value", "(none)"))?;
+                let tensor = row.param("value").is_some_and(|text| text.contains("tensor"));
+                return Ok(Form::MaskedFill { value, tensor });
+            }
+            "dropout" => {
+                let seed = number("seed")?.unwrap_or(0.0) as u64;
+                return Ok(Form::Dropout { p: number("p")?.unwrap_or(0.5), seed });
+            }
+            "alibi" => return Ok(Form::Alibi),
+            "sinusoidal" => return Ok(Form::Sinusoidal),
+            name if name.starts_with("rope") => return rope(row, name),
+            _ => {}
+        }
+        let unknown = || Error::Failed(format!("no op {}", row.op));
+        let name = match (row.op.as_str(), row.param("approximate")) {
+            ("gelu", Some("tanh")) => "gelu_tanh",
+            (name, _) => name,
+        };
+        if let Some(def) = op(name) {
+            return Ok(Form::Unary(def, params(row, &def.info)?, strategy));
+        }
+        if let Some(def) = gradient_op(name) {
+            return Ok(Form::Gradients(def, params(row, &def.info)?));
+        }
+        let def = map_op(name).ok_or_else(unknown)?;
+        Ok(match def.info.kind {
+            Kind::Gated => Form::Gated(def, strategy),
+            _ if def.info.operands.len() == 2 => Form::Binary(def, params(row, &def.info)?),
+            _ => {
+                let weight = if tensor("weight") { None } else { number("weight")? };
+                Form::Ternary(def, weight.map(Number::Float))
+            }
+        })
+    }
+
+    /// The op's element type of the result.
+    pub(crate) fn result(&self, dtype: DType) -> DType {
+        match self {
+            Form::Unary(def, ..) => def.info.result.of(dtype),
+            Form::Binary(def, _) => def.info.result.of(dtype),
+            _ => dtype,
+        }
+    }
+
+    /// The element type of operand `k`.
+    pub(crate) fn operand(&self, k: usize, dtype: DType) -> DType {
+        match self {
+            Form::Ternary(def, _) if def.info.kind == Kind::Select && k == 0 => DType::Bool,
+            Form::MaskedFill { .. } if k == 1 => DType::Bool,
+            Form::Gradients(def, _) if def.info.kind == Kind::SelectGradients && k == 0 => DType::Bool,
+            _ => dtype,
+        }
+    }
+
+    /// How many results there are, of one shape.
+    pub(crate) fn results(&self) -> usize {
+        match self {
+            Form::Gradients(def, _) if def.info.kind != Kind::GatedGradients => def.info.results.len(),
+            _ => 1,
+        }
+    }
+
+    /// Whether the op reads nothing: its ceiling is a memset.
+    pub(crate) fn writes_only(&self) -> bool {
+        matches!(self, Form::Alibi | Form::Sinusoidal)
+    }
+
+    /// The result's shape.
+    pub(crate) fn shape(&self, row: &Row) -> Vec<usize> {
+        match self {
+            Form::Gated(..) => {
+                let mut shape = row.shapes[0].clone();
+                if let Some(last) = shape.last_mut() {
+                    *last /= 2;
+                }
+                shape
+            }
+            Form::Gradients(def, _) if def.info.kind == Kind::GatedGradients => row.shapes[1].clone(),
+            Form::Gradients(def, _) if def.info.kind == Kind::ChannelGradients => row.shapes[0].clone(),
+            // A weight a channel, and ids, are no broadcast.
+            Form::Binary(def, _) if def.info.kind == Kind::Channel => row.shapes[0].clone(),
+            Form::Rope(_) => row.shapes[0].clone(),
+            _ => broadcast(&row.shapes),
+        }
+    }
+
+    /// The bytes that a perfect kernel moves: each operand read once, unexpanded, and the result written once. RoPE's
+    /// tables are counted in the element type, with ids at full length, whatever the kernel reads of them.
+    pub(crate) fn bytes(&self, row: &Row) -> u64 {
+        let numel = |shape: &[usize]| shape.iter().map(|&size| size as u64).product::<u64>();
+        let size = row.dtype.size() as u64;
+        let written = self.results() as u64 * numel(&self.shape(row)) * self.result(row.dtype).size() as u64;
+        let operand = |(k, shape): (usize, &Vec<usize>)| numel(shape) * self.operand(k, row.dtype).size() as u64;
+        let read: u64 = match self {
+            Form::Alibi | Form::Sinusoidal => 0,
+            Form::Rope(rope) => {
+                let x = &row.shapes[0];
+                let lanes = x.last().map_or(0, |&lanes| lanes as u64);
+                let table = match rope.angles {
+                    Angles::Frequencies => 0,
+                    Angles::Tables => self.sequence(row) as u64 * lanes * size,
+                    Angles::Ids(rows) => rows as u64 * lanes * size + 4 * x[0] as u64,
+                };
+                numel(x) * size + table
+            }
+            _ => row.shapes.iter().enumerate().map(operand).sum(),
+        };
+        read + written
+    }
+
+    /// Tokens of a sequence of a rotary row.
+    pub(crate) fn sequence(&self, row: &Row) -> usize {
+        match row.shapes[0][..] {
+            [_, sequence, _, _] => sequence,
+            [sequence, ..] => sequence,
+            [] => 1,
+        }
+    }
+}
+
+/// Rows of `workloads.csv` name the configuration as TileOPs does.
+fn rope(row: &Row, name: &str) -> Result<Form> {
+    let base = name.strip_suffix("_position_ids").unwrap_or(name);
+    let def = rope_op(base).ok_or_else(|| Error::Failed(format!("no op {base}")))?;
+    let mut op = def.op();
+    let (mut ids, mut angles) = (None, Angles::Tables);
+    for (name, value) in &row.params {
+        let setting = match name.as_str() {
+            "base" => "rope_theta",
+            "scale_factor" | "scale" => "factor",
+            "attn_factor" => "attention_factor",
+            "original_max_position" => "original_max_position_embeddings",
+            "max_position" => {
+                ids = Some(value.parse().map_err(|_| refuse(row, name, value))?);
+                continue;
+            }
+            "angles" if value == "frequencies" => {
+                angles = Angles::Frequencies;
+                continue;
+            }
+            // The shape says the layout; ids are i32 here as there.
+            "layout" | "positions" => continue,
+            "rescale_factors" | "rotary_dim" if value == "None" => continue,
+            other => other,
+        };
+        op = op.set(setting, value).map_err(|_| refuse(row, name, value))?;
+    }
+    Ok(Form::Rope(Rope { def, op, angles: ids.map_or(angles, Angles::Ids) }))
+}
+
+/// The parameters of an op of the tables; `None` is the default.
+fn params(row: &Row, info: &OpInfo) -> Result<Params> {
+    let mut params = [Number::Default; MAX_PARAMS];
+    for (name, value) in &row.params {
+        // What is said by the choice of the op.
+        if matches!((name.as_str(), value.as_str()), ("approximate", _) | ("decimals", "0") | ("rounding_mode", "None"))
+        {
+            continue;
+        }
+        if name == "strategy" {
+            continue;
+        }
+        let is = |known: &str| known == name || known.strip_suffix("_val") == Some(name);
+        let at = info.params.iter().position(|param| is(param.name)).ok_or_else(|| refuse(row, name, value))?;
+        params[at] = match (value.as_str(), value.parse::<i64>(), value.parse::<f64>()) {
+            ("None", ..) => Number::Default,
+            (_, Ok(whole), _) => Number::Int(whole),
+            (_, _, Ok(float)) => Number::Float(float),
+            _ => return Err(refuse(row, name, value)),
+        };
+    }
+    Ok(params)
+}
+
+/// The shape that shapes broadcast to.
+fn broadcast(shapes: &[Vec<usize>]) -> Vec<usize> {
+    let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
+    let size = |shape: &Vec<usize>, from_end: usize| {
+        shape.len().checked_sub(from_end).and_then(|at| shape.get(at)).copied().unwrap_or(1)
+    };
+    (1..=rank).rev().map(|k| shapes.iter().map(|shape| size(shape, k)).max().unwrap_or(1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{read_params, reference};
+
+    fn first(op: &str) -> Row {
+        reference().unwrap().into_iter().find(|row| row.op == op).unwrap()
+    }
+
+    #[test]
+    fn parameters_reach_the_op() {
+        let Form::Unary(def, params, _) = Form::of(&first("hardtanh")).unwrap() else { panic!("not unary") };
+        assert_eq!((def.info.name, params[..2].to_vec()), ("hardtanh", vec![Number::Float(-1.0), Number::Float(1.0)]));
+        let mut gelu = first("gelu");
+        gelu.params = read_params("approximate=tanh").unwrap();
+        assert!(matches!(Form::of(&gelu).unwrap(), Form::Unary(def, ..) if def.info.name == "gelu_tanh"));
+        assert!(matches!(Form::of(&first("masked_fill")).unwrap(), Form::MaskedFill { value: -100.0, tensor: true }));
+        let Form::Rope(rope) = Form::of(&first("rope_neox_position_ids")).unwrap() else { panic!("not rope") };
+        assert_eq!((rope.def.name, rope.angles), ("rope_neox", Angles::Ids(4096)));
+    }
+
+    #[test]
+    fn what_cannot_be_called_is_said() {
+        let mut row = first("relu");
+        row.params = read_params("slope=2").unwrap();
+        assert!(Form::of(&row).unwrap_err().to_string().contains("slope=2"));
+        row.op = "frobnicate".to_owned();
+        assert!(Form::of(&row).unwrap_err().to_string().contains("no op frobnicate"));
+    }
+
+    #[test]
+    fn shapes_broadcast() {
+        assert_eq!(broadcast(&[vec![16, 256, 7, 5], vec![256, 1, 1]]), [16, 256, 7, 5]);
+        assert_eq!(broadcast(&[vec![1, 4], vec![3, 1]]), [3, 4]);
+    }
+}

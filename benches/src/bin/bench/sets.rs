@@ -1,0 +1,171 @@
+//! The rows of each set.
+
+use pointwise::rope::ROPE;
+use pointwise::{
+    BACKWARD, BINARY, DType, GATED, GRADIENTS, MASKED_FILL, OpInfo, SinusoidalLayout, TERNARY, UNARY, kernels,
+};
+use pointwise_core::Kind;
+
+use crate::workload::{Row, RowId, read_params, reference};
+use pointwise_cli::error::Result;
+
+/// What `--set` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Set {
+    /// the 431 rows of the public TileOPs run
+    Reference,
+    /// every op on every float type (i32, i64 and bool where an op takes no floats), 2^28 elements
+    Large,
+    /// copy, silu, add and gelu in bf16 and f32, tensors from 1 KiB to 4 GiB
+    Sizes,
+    /// all of them
+    All,
+}
+
+impl Set {
+    /// Whether the rows of `name` are part of it.
+    pub(crate) fn has(self, name: &str) -> bool {
+        match self {
+            Set::Reference => name == "reference",
+            Set::Large => name == "large",
+            Set::Sizes => name == "sizes",
+            Set::All => true,
+        }
+    }
+}
+
+/// The rows of a set.
+///
+/// # Errors
+/// Those of the file of workloads.
+pub(crate) fn rows(set: Set) -> Result<Vec<Row>> {
+    Ok(match set {
+        Set::Reference => reference()?,
+        Set::Large => large(),
+        Set::Sizes => sizes(),
+        Set::All => [reference()?, large(), sizes()].concat(),
+    })
+}
+
+/// Elements of a tensor of the set `large`: 2^28.
+const SIDE: usize = 1 << 14;
+/// The types it goes through.
+const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
+
+/// Every op of the tables.
+fn tables() -> impl Iterator<Item = &'static OpInfo> {
+    let several = BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).map(|def| &def.info);
+    UNARY.iter().map(|def| &def.info).chain(several).chain(GRADIENTS.iter().map(|def| &def.info))
+}
+
+/// The ops beside the tables, but for the rotary ones.
+fn others() -> [&'static OpInfo; 4] {
+    let sinusoidal = kernels::sinusoidal(SinusoidalLayout::Interleaved).info();
+    [&MASKED_FILL, kernels::dropout(0.5).info(), kernels::alibi().info(), sinusoidal]
+}
+
+/// Every op on large tensors.
+pub(crate) fn large() -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut add = |op: &str, takes: &[DType], shapes: &[&[usize]], params: &str| {
+        let mut types: Vec<DType> = FLOATS.into_iter().filter(|dtype| takes.contains(dtype)).collect();
+        if types.is_empty() {
+            types = vec![DType::I32, DType::I64, DType::Bool];
+        } else if op.starts_with("logical") {
+            // Bools are what they are for.
+            types.push(DType::Bool);
+        }
+        rows.extend(types.into_iter().map(|dtype| row("large", op, dtype, "", shapes, params)));
+    };
+    let square: &[usize] = &[SIDE, SIDE];
+    for info in tables() {
+        let params = match info.name {
+            "clamp" => "min=-0.5;max=0.5",
+            "round_decimals" => "decimals=2",
+            _ => "",
+        };
+        match (info.kind, info.arguments().len()) {
+            (Kind::Gated, _) => add(info.name, info.types, &[&[SIDE, 2 * SIDE]], ""),
+            (Kind::GatedGradients, _) => add(info.name, info.types, &[square, &[SIDE, 2 * SIDE]], ""),
+            (Kind::Channel, _) => add(info.name, info.types, &[square, &[SIDE]], ""),
+            (Kind::ChannelGradients, _) => add(info.name, info.types, &[square, square, &[SIDE]], ""),
+            (_, operands) => add(info.name, info.types, &vec![square; operands], params),
+        }
+    }
+    for info in others() {
+        match info.name {
+            "masked_fill" => add(info.name, info.types, &[square, square], "value=-100.0"),
+            "dropout" => add(info.name, info.types, &[square], "p=0.5;seed=42"),
+            "alibi" => add(info.name, info.types, &[&[16, 1 << 12, 1 << 12]], ""),
+            _ => add(info.name, info.types, &[&[1 << 16, 1 << 12]], ""),
+        }
+    }
+    let rotary = [DType::F32, DType::F16, DType::BF16];
+    for def in ROPE {
+        add(def.name, &rotary, &[&[8, 1 << 13, 32, 128]], "angles=frequencies");
+    }
+    let tokens = 1 << 16;
+    add("rope_neox_position_ids", &rotary, &[&[tokens, 32, 128], &[tokens]], "max_position=65536");
+    rows
+}
+
+/// A sweep over sizes; a row's case is the bytes of one tensor.
+pub(crate) fn sizes() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for op in ["copy", "silu", "add", "gelu"] {
+        for dtype in [DType::BF16, DType::F32] {
+            for bytes in (10..=32).step_by(2).map(|power| 1_usize << power) {
+                let shape: &[usize] = &[bytes / dtype.size()];
+                let shapes = vec![shape; if op == "add" { 2 } else { 1 }];
+                let mut row = row("sizes", op, dtype, &bytes.to_string(), &shapes, "");
+                row.id = RowId::Name(format!("sizes/{op}/{dtype}/{bytes}"));
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+fn row(set: &'static str, op: &str, dtype: DType, case: &str, shapes: &[&[usize]], params: &str) -> Row {
+    Row {
+        id: RowId::Name(format!("{set}/{op}/{dtype}")),
+        set,
+        op: op.to_owned(),
+        case: case.to_owned(),
+        dtype,
+        shapes: shapes.iter().map(|shape| shape.to_vec()).collect(),
+        params: read_params(params).unwrap_or_default(),
+        published: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_has_every_op_once_a_type() {
+        let rows = large();
+        let names = tables().chain(others()).map(|info| info.name);
+        for name in names.chain(ROPE.iter().map(|def| def.name)) {
+            let types: Vec<DType> = rows.iter().filter(|row| row.op == name).map(|row| row.dtype).collect();
+            assert!(!types.is_empty(), "{name}");
+        }
+        let mut ids: Vec<&RowId> = rows.iter().map(|row| &row.id).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), rows.len());
+        for row in &rows {
+            let n: usize = row.shapes[0].iter().product();
+            assert!(n == 1 << 28 || n == 1 << 29 && row.op.ends_with("_and_mul"), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_go_from_a_kilobyte_to_four_gigabytes() {
+        let rows = sizes();
+        assert_eq!(rows.len(), 4 * 2 * 12);
+        assert_eq!(rows[0].id, RowId::Name("sizes/copy/bf16/1024".to_owned()));
+        assert_eq!(rows[11].case, (1_u64 << 32).to_string());
+    }
+}

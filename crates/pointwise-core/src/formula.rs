@@ -1,0 +1,63 @@
+//! Ops of any number of operands and results: what `#[op]` makes of a function.
+//!
+//! An operand is of the op's element type or a bool, and so is a result. Templates and loops see all of them as arrays,
+//! of which a formula takes what it has: `values[k]` is operand `k` if it is of the element type, `truths[k]` if it is a
+//! bool. What an operand is not reads as zero or false, and costs nothing once the formula is inlined.
+
+use crate::info::OpInfo;
+use crate::philox::RandomWord;
+
+/// The most operands that an op is written with.
+pub const MAX_OPERANDS: usize = 8;
+/// The most results that an op is written with.
+pub const MAX_RESULTS: usize = 4;
+/// The most operands of the gradients of such an op: a gradient of each result, and the operands.
+pub const MAX_INPUTS: usize = MAX_OPERANDS + MAX_RESULTS;
+/// The most results of the gradients of such an op: a gradient of each operand.
+pub const MAX_OUTPUTS: usize = MAX_OPERANDS;
+/// The most tensors of a launch: those of gradients.
+pub const MAX_TENSORS: usize = MAX_INPUTS + MAX_OUTPUTS;
+/// The most words that the parameters of an op take: one each, two for one that may be left out.
+pub const MAX_WORDS: usize = 8;
+
+/// The parameters of a call: an element of the compute type as its bits, a flag as 0 or 1, a whole number as an `i64`,
+/// one that may be left out as 1 and its word, or two zeros.
+pub type ParamWords = [u64; MAX_WORDS];
+
+/// A formula from `N` operands to `R` results, in the compute type `T`.
+pub trait Formula<T, const N: usize, const R: usize>: Copy {
+    /// The results, not yet rounded. `bits` counts for a random op alone.
+    fn apply(self, values: [T; N], truths: [bool; N], bits: RandomWord<'_>) -> ([T; R], [bool; R]);
+}
+
+/// An op: its data, which are the same in every compute type, and its parameters.
+pub trait OpData: Copy {
+    /// Name, operands, results, types, bounds.
+    const INFO: OpInfo;
+    /// The op with the parameters of a call.
+    fn from_words(words: &ParamWords) -> Self;
+}
+
+/// Elements of a vector in kernels of so many tensors: 16 bytes, or fewer where all vectors of a thread together would
+/// not stay in registers.
+#[must_use]
+pub const fn lanes(element: usize, tensors: usize) -> usize {
+    let mut lanes = 16 / element;
+    while lanes * tensors > 48 && lanes * element > 4 {
+        lanes /= 2;
+    }
+    lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_operands_have_shorter_vectors() {
+        assert_eq!([2, 4, 12, 13, 20].map(|tensors| lanes(4, tensors)), [4, 4, 4, 2, 2]);
+        assert_eq!([2, 6, 7, 12, 13, 20].map(|tensors| lanes(2, tensors)), [8, 8, 4, 4, 2, 2]);
+        assert_eq!([2, 3, 4, 6, 7, 12, 20].map(|tensors| lanes(1, tensors)), [16, 16, 8, 8, 4, 4, 4]);
+        assert_eq!(lanes(8, MAX_TENSORS), 2);
+    }
+}

@@ -1,0 +1,412 @@
+//! Views of all shapes and strides, and the model that ops on them are checked with.
+
+use pointwise::{
+    DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
+    UnaryDef,
+};
+use pointwise_core::op::MAX_PARAMS;
+
+use crate::{Random, gradients, inputs, map};
+
+/// How an operand is made of a tensor of its own: which dimensions are broadcast, and how the others lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shaped {
+    /// Leading dimensions that are left out.
+    pub missing: usize,
+    /// Bit `d`: dimension `d` has size 1.
+    pub ones: u32,
+    /// Bit `d`: only every second element of dimension `d` is taken.
+    pub stepped: u32,
+    /// How far dimensions are rotated in memory.
+    pub rotated: usize,
+    /// Elements of the innermost dimension that are skipped.
+    pub offset: usize,
+}
+
+impl Shaped {
+    /// A contiguous operand of the whole shape.
+    pub const WHOLE: Shaped = Shaped { missing: 0, ones: 0, stepped: 0, rotated: 0, offset: 0 };
+
+    /// A tensor with the operand in it, of elements from `seed`.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn tensor(&self, device: &Device, dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor> {
+        let storage = self.storage(&self.dims(shape));
+        let n: usize = storage.iter().product();
+        let bytes = if dtype == DType::Bool || dtype.size() > 1 {
+            inputs::mixed(dtype, n, seed)
+        } else {
+            let mut random = Random::new(seed);
+            (0..n).map(|_| random.next_u64() as u8).collect()
+        };
+        Tensor::from_bytes(device, dtype, &bytes, storage)
+    }
+
+    /// The operand in its tensor.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn view<'a>(&self, tensor: &'a Tensor, shape: &[usize]) -> Result<TensorView<'a>> {
+        let dims = self.dims(shape);
+        let rank = dims.len();
+        let mut view = tensor.view();
+        if rank > 0 {
+            view = view.narrow(rank - 1, self.offset, view.shape()[rank - 1] - self.offset)?;
+            // From the order in memory to that of the shape.
+            let order: Vec<usize> = (0..rank).map(|d| (d + rank - self.rotated % rank) % rank).collect();
+            view = view.permute(&order)?;
+            for (d, _) in dims.iter().enumerate().filter(|(d, _)| self.stepped >> d & 1 == 1) {
+                view = view.step(d, 2)?;
+            }
+        }
+        Ok(view)
+    }
+
+    fn dims(&self, shape: &[usize]) -> Vec<usize> {
+        let missing = self.missing.min(shape.len());
+        shape[missing..].iter().enumerate().map(|(d, &size)| if self.ones >> d & 1 == 1 { 1 } else { size }).collect()
+    }
+
+    /// The shape in memory.
+    fn storage(&self, dims: &[usize]) -> Vec<usize> {
+        let rank = dims.len();
+        let mut sizes: Vec<usize> = dims
+            .iter()
+            .enumerate()
+            .map(|(d, &size)| if self.stepped >> d & 1 == 1 { size * 2 } else { size })
+            .collect();
+        if rank > 0 {
+            sizes.rotate_left(self.rotated % rank);
+            sizes[rank - 1] += self.offset;
+        }
+        sizes
+    }
+}
+
+/// One call: a shape, operands and a result that lie somehow.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The shape of the result.
+    pub shape: Vec<usize>,
+    /// One for each operand; those past the op's are ignored.
+    pub operands: Vec<Shaped>,
+    /// The result: nothing missing or of size 1.
+    pub result: Shaped,
+    /// Seed of the elements.
+    pub seed: u64,
+}
+
+/// Bytes around and between the elements of a result.
+const GUARD: u8 = 0xA5;
+
+/// Runs the case and compares with the same op on copies of whole shape, element by element; what is not the result's
+/// must stay as it was.
+///
+/// # Errors
+/// What differs, and the library's.
+pub fn check(
+    device: &Device,
+    def: &'static MapDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> std::result::Result<(), String> {
+    run(device, def, dtype, strategy, case).map_err(|error| error.to_string())?
+}
+
+/// As [`check`], of a unary op: the first operand, without broadcast dimensions, and the result.
+///
+/// # Errors
+/// As there.
+pub fn check_unary(
+    device: &Device,
+    def: &'static UnaryDef,
+    dtype: DType,
+    case: &Case,
+) -> std::result::Result<(), String> {
+    run_unary(device, def, dtype, case).map_err(|error| error.to_string())?
+}
+
+fn run_unary(
+    device: &Device,
+    def: &'static UnaryDef,
+    dtype: DType,
+    case: &Case,
+) -> Result<std::result::Result<(), String>> {
+    let shape = &*case.shape;
+    let x = case.operands[0].tensor(device, dtype, shape, case.seed)?;
+    let view = case.operands[0].view(&x, shape)?.expand(shape)?;
+    let expected = def.kernel().run(&view.to_tensor()?)?.to_bytes()?;
+    into_guarded(device, &case.result, shape, def.info.result.of(dtype), &expected, |y| def.kernel().run_into(view, y))
+        .map(|done| done.map_err(|what| format!("{} {dtype} {case:?}: {what}", def.info.name)))
+}
+
+/// The operands' memory.
+fn tensors(device: &Device, info: &OpInfo, dtype: DType, case: &Case, shaped: &[&Shaped]) -> Result<Vec<Tensor>> {
+    let one = |(k, shaped): (usize, &&Shaped)| {
+        shaped.tensor(device, map::operand_type(info, dtype, k), &case.shape, case.seed + 2 * k as u64)
+    };
+    shaped.iter().enumerate().map(one).collect()
+}
+
+fn views<'a>(shaped: &[&Shaped], tensors: &'a [Tensor], shape: &[usize]) -> Result<Vec<TensorView<'a>>> {
+    shaped.iter().zip(tensors).map(|(shaped, tensor)| shaped.view(tensor, shape)).collect()
+}
+
+/// Whether the shape is that of the operands, which it is not where each is broadcast along the same dimension.
+fn reaches(views: &[TensorView<'_>], shape: &[usize]) -> Result<bool> {
+    let shapes: Vec<&pointwise::Shape> = views.iter().map(TensorView::shape).collect();
+    Ok(&*pointwise::Shape::broadcast(&shapes)? == shape)
+}
+
+/// The operands at full size; `None` where the shape is not theirs.
+fn copies(views: &[TensorView<'_>], shape: &[usize]) -> Result<Option<Vec<Tensor>>> {
+    if !reaches(views, shape)? {
+        return Ok(None);
+    }
+    views.iter().map(|view| view.expand(shape)?.to_tensor()).collect::<Result<_>>().map(Some)
+}
+
+fn run(
+    device: &Device,
+    def: &'static MapDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> Result<std::result::Result<(), String>> {
+    let set = [Number::Default; MAX_PARAMS];
+    let shape = &*case.shape;
+    let shaped: Vec<&Shaped> = case.operands[..def.info.operands.len()].iter().collect();
+    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
+    let views = views(&shaped, &tensors, shape)?;
+    let Some(copies) = copies(&views, shape)? else {
+        return Ok(Ok(()));
+    };
+    let expected = map::run(def, &set, Strategy::Auto, &copies)?.to_bytes()?;
+
+    let operands: Vec<Operand<'_>> = views.iter().map(Operand::from).collect();
+    into_guarded(device, &case.result, shape, def.info.result.of(dtype), &expected, |y| {
+        map::run_into(def, &set, strategy, &operands, y)
+    })
+    .map(|done| done.map_err(|what| format!("{} {dtype} {strategy} {case:?}: {what}", def.info.name)))
+}
+
+/// As [`check`], of gradients: every one of them lies as the case's result does.
+///
+/// # Errors
+/// As there.
+pub fn check_gradients(
+    device: &Device,
+    def: &'static GradientDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> std::result::Result<(), String> {
+    run_gradients(device, def, dtype, strategy, case).map_err(|error| error.to_string())?
+}
+
+fn run_gradients(
+    device: &Device,
+    def: &'static GradientDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> Result<std::result::Result<(), String>> {
+    let set = [Number::Default; MAX_PARAMS];
+    let count = def.info.operands.len();
+    let shape = &*case.shape;
+    let shaped: Vec<&Shaped> = case.operands.iter().chain([&Shaped::WHOLE]).take(count).collect();
+    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
+    let views = views(&shaped, &tensors, shape)?;
+    let Some(copies) = copies(&views, shape)? else {
+        return Ok(Ok(()));
+    };
+    let expected = gradients::run(def, &set, Strategy::Auto, &copies)?;
+    let mut results = Vec::new();
+    for _ in &expected {
+        results.push(guarded(device, &case.result, shape, dtype)?);
+    }
+    let targets = results.iter_mut().map(|y| inside(y, &case.result, shape)).collect::<Result<Vec<_>>>()?;
+    gradients::run_into(def, &set, strategy, &views, targets)?;
+    for ((y, expected), name) in results.iter().zip(&expected).zip(def.info.results) {
+        if let Err(what) = compare(y, &case.result, shape, &expected.to_bytes()?)? {
+            return Ok(Err(format!("{name} of {} {dtype} {strategy} {case:?}: {what}", def.info.name)));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// What the case leaves in the memory of its result; nothing where every operand is broadcast along some dimension.
+///
+/// # Errors
+/// Those of the library.
+pub fn outcome(
+    device: &Device,
+    def: &'static MapDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> Result<Vec<u8>> {
+    let (set, shape) = ([Number::Default; MAX_PARAMS], &*case.shape);
+    let shaped: Vec<&Shaped> = case.operands[..def.info.operands.len()].iter().collect();
+    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
+    let views = views(&shaped, &tensors, shape)?;
+    if !reaches(&views, shape)? {
+        return Ok(Vec::new());
+    }
+    let operands: Vec<Operand<'_>> = views.into_iter().map(Operand::View).collect();
+    let mut y = guarded(device, &case.result, shape, def.info.result.of(dtype))?;
+    map::run_into(def, &set, strategy, &operands, inside(&mut y, &case.result, shape)?)?;
+    y.to_bytes()
+}
+
+/// As [`outcome`], of gradients: the memory of all results.
+///
+/// # Errors
+/// Those of the library.
+pub fn gradients_outcome(
+    device: &Device,
+    def: &'static GradientDef,
+    dtype: DType,
+    strategy: Strategy,
+    case: &Case,
+) -> Result<Vec<u8>> {
+    let (set, shape) = ([Number::Default; MAX_PARAMS], &*case.shape);
+    let count = def.info.operands.len();
+    let shaped: Vec<&Shaped> = case.operands.iter().chain([&Shaped::WHOLE]).take(count).collect();
+    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
+    let views = views(&shaped, &tensors, shape)?;
+    if !reaches(&views, shape)? {
+        return Ok(Vec::new());
+    }
+    let mut results = Vec::new();
+    for _ in def.info.results {
+        results.push(guarded(device, &case.result, shape, dtype)?);
+    }
+    let targets = results.iter_mut().map(|y| inside(y, &case.result, shape)).collect::<Result<Vec<_>>>()?;
+    gradients::run_into(def, &set, strategy, &views, targets)?;
+    let bytes = results.iter().map(|y| y.to_bytes()).collect::<Result<Vec<_>>>()?;
+    Ok(bytes.concat())
+}
+
+/// Runs a call on a result that lies as `shaped` says among guard bytes, and compares.
+fn into_guarded(
+    device: &Device,
+    shaped: &Shaped,
+    shape: &[usize],
+    dtype: DType,
+    expected: &[u8],
+    call: impl FnOnce(TensorViewMut<'_>) -> Result<()>,
+) -> Result<std::result::Result<(), String>> {
+    let mut y = guarded(device, shaped, shape, dtype)?;
+    call(inside(&mut y, shaped, shape)?)?;
+    compare(&y, shaped, shape, expected)
+}
+
+/// The byte around a result. A bool buffer holds nothing but 0 and 1.
+fn guard(dtype: DType) -> u8 {
+    if dtype == DType::Bool { 1 } else { GUARD }
+}
+
+/// A tensor of guard bytes for a result that lies in it as `shaped` says.
+fn guarded(device: &Device, shaped: &Shaped, shape: &[usize], dtype: DType) -> Result<Tensor> {
+    let storage = shaped.storage(shape);
+    let n: usize = storage.iter().product();
+    Tensor::from_bytes(device, dtype, &vec![guard(dtype); n * dtype.size()], storage)
+}
+
+/// The result in it.
+fn inside<'a>(y: &'a mut Tensor, shaped: &Shaped, shape: &[usize]) -> Result<TensorViewMut<'a>> {
+    let rank = shape.len();
+    let mut view = y.view_mut()?;
+    if rank > 0 {
+        let len = view.shape()[rank - 1] - shaped.offset;
+        view = view.narrow(rank - 1, shaped.offset, len)?;
+        let order: Vec<usize> = (0..rank).map(|d| (d + rank - shaped.rotated % rank) % rank).collect();
+        view = view.permute(&order)?;
+        for d in (0..rank).filter(|d| shaped.stepped >> d & 1 == 1) {
+            view = view.step(d, 2)?;
+        }
+    }
+    Ok(view)
+}
+
+/// Whether the result is as expected, and the guard bytes are left.
+fn compare(y: &Tensor, shaped: &Shaped, shape: &[usize], expected: &[u8]) -> Result<std::result::Result<(), String>> {
+    let (dtype, guard) = (y.dtype(), guard(y.dtype()));
+    let got = shaped.view(y, shape)?.to_bytes()?;
+    if let Some(at) = crate::judge::same_bits(dtype, &got, expected) {
+        return Ok(Err(format!("element {at} is wrong")));
+    }
+    // Guard bytes that are left, counted: those within elements of the result belong to these.
+    let all = y.to_bytes()?;
+    let kept = all.iter().filter(|&&byte| byte == guard).count();
+    let in_result = got.iter().filter(|&&byte| byte == guard).count();
+    let is_kept = kept - in_result == all.len() - got.len();
+    Ok(if is_kept { Ok(()) } else { Err("wrote outside the result".to_owned()) })
+}
+
+/// Shapes and layouts that each class and each ending of a row is met by.
+#[must_use]
+pub fn cases() -> Vec<Case> {
+    let whole = || Shaped::WHOLE;
+    let ones = |ones: u32| Shaped { ones, ..Shaped::WHOLE };
+    let missing = |missing: usize| Shaped { missing, ..Shaped::WHOLE };
+    let mut cases = Vec::new();
+    let mut add = |shape: &[usize], operands: [Shaped; 3], result: Shaped| {
+        cases.push(Case {
+            shape: shape.to_vec(),
+            operands: operands.to_vec(),
+            result,
+            seed: 2 * cases.len() as u64 + 1,
+        });
+    };
+    // Same shape, of every size about a vector's; empty; no dimensions.
+    for n in (0..36).chain([255, 1025, 4099]) {
+        add(&[n], [whole(), whole(), whole()], whole());
+    }
+    add(&[], [whole(), whole(), whole()], whole());
+    add(&[3, 0, 4], [whole(), missing(2), ones(1)], whole());
+    // Heads: common offsets, and offsets that no vector suits.
+    for offset in [1, 3, 5, 8] {
+        let at = || Shaped { offset, ..whole() };
+        add(&[101], [at(), at(), at()], at());
+        add(&[101], [at(), whole(), at()], whole());
+    }
+    // One value.
+    add(&[259], [whole(), ones(1), whole()], whole());
+    add(&[259], [ones(1), whole(), ones(1)], whole());
+    add(&[5, 64], [missing(2), whole(), missing(2)], whole());
+    // Bias, scale, outer product, channels, masks; rows that vectors fit and rows that they do not.
+    for cols in [1, 2, 3, 16, 31, 32, 48, 64, 65] {
+        add(&[7, cols], [whole(), missing(1), whole()], whole());
+        add(&[7, cols], [whole(), ones(2), missing(1)], whole());
+        add(&[7, cols], [ones(2), missing(1), ones(1)], whole());
+        add(&[2, 3, cols], [whole(), ones(4), missing(2)], whole());
+        add(&[2, 3, 5, cols], [whole(), Shaped { missing: 1, ones: 6, ..whole() }, ones(0b1010)], whole());
+        add(&[2, 3, cols], [ones(2), whole(), ones(5)], whole());
+    }
+    // Transposed, stepped, sliced operands and results.
+    for rotated in [1, 2] {
+        let turned = || Shaped { rotated, ..whole() };
+        add(&[6, 5, 32], [turned(), whole(), whole()], whole());
+        add(&[6, 5, 32], [whole(), turned(), turned()], turned());
+        add(&[6, 5, 32], [turned(), turned(), turned()], turned());
+        add(&[2, 3, 2, 4, 2, 3], [turned(), ones(0b10101), Shaped { rotated: 3, ..whole() }], whole());
+    }
+    for stepped in [1, 2, 3] {
+        let every = || Shaped { stepped, ..whole() };
+        add(&[6, 48], [every(), whole(), every()], whole());
+        add(&[6, 48], [whole(), whole(), whole()], every());
+    }
+    let sliced = |offset| Shaped { offset, ..whole() };
+    for offset in [1, 16, 32] {
+        add(&[9, 32], [sliced(offset), whole(), sliced(16)], whole());
+        add(&[9, 32], [sliced(offset), missing(1), whole()], sliced(offset));
+    }
+    // As many dimensions as there can be.
+    add(&[2; 8], [whole(), ones(0b1010_1010), ones(0b0101_0101)], whole());
+    add(&[2; 8], [Shaped { rotated: 5, ..whole() }, ones(0b1100_1100), ones(0b11)], Shaped { rotated: 3, ..whole() });
+    cases
+}

@@ -1,0 +1,67 @@
+//! Judges the results of ops that are written with [`pointwise`]: use it in the tests of your own ops.
+//!
+//! [`Op::check`] runs an op of yours on a device and compares every result with the op's formula at f64:
+//!
+//! ```
+//! use pointwise::Device;
+//! use pointwise_testkit::Op;
+//!
+//! // `definitions` is the module that the tables of your crate make; here it is that of pointwise's own ops.
+//! Op::from(&pointwise::definitions::silu).check(&Device::cpu())?;
+//! # Ok::<(), pointwise_testkit::Error>(())
+//! ```
+//!
+//! The parts of it are public, for tests of another kind:
+//!
+//! - [`inputs`]: special values, every code of the small types, values of all magnitudes, by [`Random`];
+//! - [`params`]: parameters to test with;
+//! - [`layouts`]: views of all shapes and strides, among bytes that must stay as they are;
+//! - [`judge`]: distances in ULP, and [`Report`], which compares results with an op's [`Accuracy`](pointwise::Accuracy);
+//! - [`map`] and [`gradients`]: ops of several operands and of several results;
+//! - [`formulas`]: what ops give where a formula at f64 gives something else.
+
+pub mod formulas;
+pub mod gradients;
+pub mod inputs;
+pub mod judge;
+pub mod layouts;
+pub mod map;
+mod op;
+pub mod params;
+mod random;
+
+pub use judge::Report;
+pub use op::{Error, Op};
+pub use random::Random;
+
+/// Runs `$body` with `$E` as the Rust type of the element type `$dtype`.
+#[macro_export]
+macro_rules! with_element {
+    ($dtype:expr, $E:ident => $body:expr) => {{
+        use $crate::__element as ty;
+        macro_rules! arm {
+            ($t:ident) => {{
+                type $E = ty::$t;
+                $body
+            }};
+        }
+        match $dtype {
+            $crate::__DType::F32 => arm!(f32),
+            $crate::__DType::F16 => arm!(f16),
+            $crate::__DType::BF16 => arm!(bf16),
+            $crate::__DType::F8E4M3 => arm!(f8e4m3),
+            $crate::__DType::F8E5M2 => arm!(f8e5m2),
+            $crate::__DType::I8 => arm!(i8),
+            $crate::__DType::I16 => arm!(i16),
+            $crate::__DType::I32 => arm!(i32),
+            $crate::__DType::I64 => arm!(i64),
+            $crate::__DType::U8 => arm!(u8),
+            $crate::__DType::Bool => arm!(bool),
+        }
+    }};
+}
+
+#[doc(hidden)]
+pub use pointwise::DType as __DType;
+#[doc(hidden)]
+pub use pointwise_core::element::ty as __element;

@@ -1,0 +1,272 @@
+//! Ops of several operands: calls by definition, and what must come out.
+
+use pointwise::{
+    Accuracy, DType, Error, ErrorKind, MapDef, Number, OpInfo, Operand, Result, Strategy, Tensor, TensorViewMut,
+};
+use pointwise_core::op::MAX_PARAMS;
+use pointwise_core::{Element, Kind};
+
+use crate::judge::{self, Expected, Report};
+use crate::{formulas, gradients, inputs, with_element};
+
+/// Every op of several operands.
+pub fn all() -> impl Iterator<Item = &'static MapDef> {
+    pointwise::BINARY.iter().chain(pointwise::GATED).chain(pointwise::TERNARY).chain(pointwise::BACKWARD).copied()
+}
+
+/// The element type of operand `k` of an op on `dtype`.
+#[must_use]
+pub fn operand_type(info: &OpInfo, dtype: DType, k: usize) -> DType {
+    if matches!(info.kind, Kind::Select | Kind::SelectGradients) && k == 0 { DType::Bool } else { dtype }
+}
+
+/// Operands to try an op on, as bytes: [`inputs::tuples`] of their types.
+#[must_use]
+pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
+    let dtypes: Vec<DType> = (0..info.operands.len()).map(|k| operand_type(info, dtype, k)).collect();
+    inputs::tuples(&dtypes, 1 << 16, seed)
+}
+
+/// Parameters to test with: the defaults, and another value of each where there are any.
+#[must_use]
+pub fn sets(info: &OpInfo, dtype: DType) -> Vec<[Number; MAX_PARAMS]> {
+    let mut sets = vec![[Number::Default; MAX_PARAMS]];
+    if !info.params.is_empty() && dtype != DType::Bool {
+        let mut other = [Number::Default; MAX_PARAMS];
+        other[0] = if dtype.is_float() { Number::Float(-2.5) } else { Number::Int(3) };
+        sets.push(other);
+    }
+    sets
+}
+
+/// Runs the op, whatever its kind, operands broadcast.
+///
+/// # Errors
+/// Those of the library.
+pub fn run_into(
+    def: &'static MapDef,
+    set: &[Number],
+    strategy: Strategy,
+    operands: &[Operand<'_>],
+    y: TensorViewMut<'_>,
+) -> Result<()> {
+    match (def.info.kind, operands) {
+        (Kind::Binary | Kind::Backward, [a, b]) => def.binary_with(set).strategy(strategy).run_into(*a, *b, y),
+        // Operands of their own, and no rule for the weight's shape.
+        (_, [a, b]) => def.gated_with(set).strategy(strategy).run_pair_into(*a, *b, y),
+        (_, [a, b, c]) => def.ternary_with(set).strategy(strategy).run_into(*a, *b, *c, y),
+        _ => Err(wrong_count(&def.info, operands.len())),
+    }
+}
+
+/// Runs the op on whole tensors of one shape.
+///
+/// # Errors
+/// Those of the library.
+pub fn run(def: &'static MapDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Tensor> {
+    let Some(last) = operands.last() else { return Err(wrong_count(&def.info, 0)) };
+    let mut y = Tensor::zeros(last.device(), def.info.result.of(last.dtype()), last.shape())?;
+    let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
+    run_into(def, set, strategy, &operands, y.view_mut()?)?;
+    Ok(y)
+}
+
+/// Says how many operands an op has.
+pub(crate) fn wrong_count(info: &OpInfo, got: usize) -> Error {
+    let why = format!("{} has {}: {}", info.name, info.operands.len(), info.operands.join(", "));
+    ErrorKind::Parameter { name: "operands", value: got.to_string(), why }.into()
+}
+
+/// What results are held to: exact where PyTorch rounds every step and the results are those steps'.
+#[must_use]
+pub fn accuracy(info: &OpInfo) -> Accuracy {
+    if formulas::is_stepped(info.name) { Accuracy::Exact } else { info.accuracy }
+}
+
+/// Compares the results `y` of an op, all as bytes, with what must come out.
+///
+/// # Errors
+/// An element type or a parameter that the op does not take; another number of operands than it has, or
+/// of results than of elements; integers of an op
+/// that [`formulas::integer`] does not know.
+pub fn report(def: &MapDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], y: &[u8]) -> Result<Report> {
+    let info = &def.info;
+    if operands.len() != info.operands.len() {
+        return Err(wrong_count(info, operands.len()));
+    }
+    let typed = operands.iter().enumerate().map(|(k, bytes)| (operand_type(info, dtype, k), &**bytes));
+    judge::same_length(&typed.chain([(info.result.of(dtype), y)]).collect::<Vec<_>>())?;
+    if info.kind == Kind::Backward {
+        return gradients::backward_report(def, dtype, set, operands, y);
+    }
+    let oracle = def.oracle_for(dtype, set)?;
+    let call = Call { info, dtype, operands };
+    if info.kind == Kind::Select {
+        return Ok(selected(&call, y));
+    }
+    let Some(oracle) = oracle.filter(|_| dtype.is_float()) else { return integers(&call, set, y) };
+    let result = info.result.of(dtype);
+    // The parameter of `add` and `sub`, of which `formulas` know.
+    let alpha = match set.first().copied().unwrap_or_default() {
+        Number::Float(alpha) => alpha as f32,
+        Number::Int(alpha) => alpha as f32,
+        _ => 1.0,
+    };
+    let mut report = Report::default();
+    with_element!(dtype, E => with_element!(result, R => {
+        for (i, y) in y.chunks_exact(size_of::<R>()).enumerate() {
+            let mut x = [0.0; 3];
+            for (k, x) in x.iter_mut().enumerate().take(operands.len()) {
+                *x = judge::from_bytes::<E>(call.at(k, i)).to_f64();
+            }
+            let got = judge::from_bytes::<R>(y);
+            let shown = &x[..operands.len().min(3)];
+            let expected = if info.kind == Kind::Gated {
+                match gated(oracle([x[0], 1.0, 0.0]), x, got.to_f64()) {
+                    Some(exact) => exact.into(),
+                    None => continue,
+                }
+            } else if let Some(steps) = formulas::stepped(info.name, x.map(|x| x as f32), alpha) {
+                let right = f64::from(steps);
+                let is_narrow = dtype != DType::F32;
+                let exact = match formulas::is_rounded_once(info.name) {
+                    true if is_narrow => f64::from(oracle(x) as f32),
+                    true => oracle(x),
+                    false => right,
+                };
+                Expected { right, exact, allowed: 0.0 }
+            } else if info.accuracy == Accuracy::Exact && dtype != DType::F32 && result.is_float() {
+                // Exact ops of the small types work in f32 and round twice, as PyTorch's.
+                f64::from(oracle(x) as f32).into()
+            } else {
+                oracle(x).into()
+            };
+            report.add(shown, expected, got, result);
+        }
+    }));
+    Ok(report)
+}
+
+/// The operands of a call.
+struct Call<'a> {
+    info: &'a OpInfo,
+    dtype: DType,
+    operands: &'a [Vec<u8>],
+}
+
+impl Call<'_> {
+    /// Element `i` of operand `k`.
+    fn at(&self, k: usize, i: usize) -> &[u8] {
+        let size = operand_type(self.info, self.dtype, k).size();
+        self.operands[k].get(i * size..(i + 1) * size).unwrap_or_default()
+    }
+}
+
+/// The elements that the condition chooses, with their bits.
+fn selected(call: &Call<'_>, y: &[u8]) -> Report {
+    let mut report = Report::default();
+    with_element!(call.dtype, E => for (i, y) in y.chunks_exact(size_of::<E>()).enumerate() {
+        let condition = call.at(0, i) != [0];
+        let right = call.at(if condition { 1 } else { 2 }, i);
+        let [got, exact] = [y, right].map(|bytes| judge::from_bytes::<E>(bytes).to_f64());
+        let [a, b] = [1, 2].map(|k| judge::from_bytes::<E>(call.at(k, i)).to_f64());
+        report.measured += u64::from(!got.is_nan() && !exact.is_nan());
+        report.count(&[f64::from(u8::from(condition)), a, b], y == right, [got, exact]);
+    });
+    report
+}
+
+fn integers(call: &Call<'_>, set: &[Number], y: &[u8]) -> Result<Report> {
+    let &Call { info, dtype, operands } = call;
+    let result = info.result.of(dtype);
+    let alpha = match set.first().copied().unwrap_or_default() {
+        Number::Int(alpha) => i128::from(alpha),
+        _ => 1,
+    };
+    let mut report = Report::default();
+    for (i, y) in y.chunks_exact(result.size()).enumerate() {
+        let mut x = [0; 3];
+        for (k, x) in x.iter_mut().enumerate().take(operands.len()) {
+            *x = judge::integer(dtype, call.at(k, i));
+        }
+        let right = formulas::integer(info.name, dtype, x, alpha).ok_or_else(|| ErrorKind::Parameter {
+            name: "dtype",
+            value: dtype.to_string(),
+            why: format!("there is no formula of {} on whole numbers to compare with", info.name),
+        })?;
+        let (right, got) = (judge::wrapped(result, right), judge::integer(result, y));
+        report.count(&x.map(|x| x as f64)[..operands.len().min(3)], right == got, [got as f64, right as f64]);
+    }
+    Ok(report)
+}
+
+/// `activation(gate) value`. The activation is an f32, whose overflow and rounding are the formula's. `None` where a
+/// subnormal one, of which few digits are left, makes any result right: a huge value blows its error up, and a result
+/// near zero has few digits, too.
+fn gated(activation: f64, [gate, value, _]: [f64; 3], got: f64) -> Option<f64> {
+    let activation = activation as f32;
+    let product = f64::from(activation) * value;
+    let is_tiny = activation.is_subnormal() || activation == 0.0 && gate != 0.0;
+    // Where it vanishes, the last digit of a subnormal number may be left.
+    let digit = 4.0 * f64::from(f32::from_bits(1)) * value.abs();
+    let is_lost =
+        if product == 0.0 { got != 0.0 && got.abs() <= digit } else { value.abs() >= 1e30 || got.abs() <= 1e-7 };
+    (!(is_tiny && is_lost)).then_some(product)
+}
+
+/// That results are what must come out; says what is wrong.
+///
+/// # Errors
+/// The bound that is not kept, or what [`report`] refuses.
+pub fn check(
+    def: &MapDef,
+    dtype: DType,
+    set: &[Number],
+    operands: &[Vec<u8>],
+    y: &[u8],
+) -> std::result::Result<(), String> {
+    let info = &def.info;
+    let report = report(def, dtype, set, operands, y).map_err(|error| error.to_string())?;
+    match report.keeps(accuracy(info), info.result.of(dtype), false) {
+        true => Ok(()),
+        false => Err(format!("{} {dtype} {set:?}: {report}", info.name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f32s(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|x| x.to_le_bytes()).collect()
+    }
+
+    fn i64s(values: &[i64]) -> Vec<u8> {
+        values.iter().flat_map(|x| x.to_le_bytes()).collect()
+    }
+
+    /// An op of each kind with a right result, and with a wrong one.
+    #[test]
+    fn a_wrong_result_is_a_fault() {
+        let floats = [f32s(&[1.0, 7.0]), f32s(&[3.0, -2.0])];
+        let whole = [i64s(&[-7, i64::MAX]), i64s(&[2, 1])];
+        let select = [vec![0, 1], floats[0].clone(), floats[1].clone()];
+        let third = 1.0_f32 / 3.0;
+        type Case<'a> = (&'a str, DType, &'a [Vec<u8>], Vec<u8>, Vec<u8>);
+        let cases: [Case<'_>; 6] = [
+            ("div", DType::F32, &floats, f32s(&[third, -3.5]), f32s(&[third.next_up(), -3.5])),
+            ("floor_divide", DType::F32, &floats, f32s(&[0.0, -4.0]), f32s(&[0.0, -3.0])),
+            ("add", DType::I64, &whole, i64s(&[-5, i64::MIN]), i64s(&[-5, i64::MAX])),
+            ("floor_divide", DType::I64, &whole, i64s(&[-4, i64::MAX]), i64s(&[-3, 0])),
+            ("where", DType::F32, &select, f32s(&[3.0, 7.0]), f32s(&[1.0, -2.0])),
+            ("silu_and_mul", DType::F32, &floats, f32s(&[2.193_175_8, -13.987_246]), f32s(&[2.193_2, -13.987_246])),
+        ];
+        let set = [Number::Default; MAX_PARAMS];
+        for (name, dtype, operands, right, wrong) in cases {
+            let def = pointwise::map_op(name).unwrap();
+            assert_eq!(check(def, dtype, &set, operands, &right), Ok(()), "{name}");
+            assert!(check(def, dtype, &set, operands, &wrong).is_err(), "{name}");
+            assert!(check(def, dtype, &set, &operands[1..], &right).is_err(), "{name}");
+        }
+    }
+}

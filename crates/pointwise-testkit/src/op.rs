@@ -1,0 +1,191 @@
+//! An op of any table.
+
+use pointwise::{DType, Device, GradientDef, MapDef, Number, OpInfo, Result, Strategy, Tensor, UnaryDef};
+use pointwise_core::Kind;
+
+use crate::{Report, formulas, gradients, inputs, judge, map, params};
+
+/// An op, whatever its number of operands and results.
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    /// Of one operand.
+    Unary(&'static UnaryDef),
+    /// Of two or three operands; gradients of ops of one operand are of two.
+    Several(&'static MapDef),
+    /// The gradients of an op of several operands.
+    Gradients(&'static GradientDef),
+}
+
+impl From<&'static UnaryDef> for Op {
+    fn from(def: &'static UnaryDef) -> Op {
+        Op::Unary(def)
+    }
+}
+
+impl From<&'static MapDef> for Op {
+    fn from(def: &'static MapDef) -> Op {
+        Op::Several(def)
+    }
+}
+
+impl From<&'static GradientDef> for Op {
+    fn from(def: &'static GradientDef) -> Op {
+        Op::Gradients(def)
+    }
+}
+
+/// What is wrong with an op.
+#[derive(Debug)]
+pub enum Error {
+    /// The library refused a call.
+    Library(pointwise::Error),
+    /// Results are beyond the op's bound, in words.
+    Wrong(String),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Library(error) => error.fmt(f),
+            Error::Wrong(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<pointwise::Error> for Error {
+    fn from(error: pointwise::Error) -> Error {
+        Error::Library(error)
+    }
+}
+
+/// Elements of an operand whose type has too many codes to try them all: a prime, which no vector width divides.
+const ELEMENTS: usize = 10_007;
+
+impl Op {
+    /// The row.
+    #[must_use]
+    pub fn info(self) -> &'static OpInfo {
+        match self {
+            Op::Unary(def) => &def.info,
+            Op::Several(def) => &def.info,
+            Op::Gradients(def) => &def.info,
+        }
+    }
+
+    /// Operands to try it on, as bytes: every code of the small types, special and random values of the others.
+    #[must_use]
+    pub fn operands(self, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
+        match self {
+            Op::Unary(_) => vec![inputs::codes(dtype, ELEMENTS, seed)],
+            _ => map::operands(self.info(), dtype, seed),
+        }
+    }
+
+    /// Runs the op on operands of one shape, given as bytes; each result as bytes.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn run(
+        self,
+        device: &Device,
+        dtype: DType,
+        set: &[Number],
+        strategy: Strategy,
+        operands: &[Vec<u8>],
+    ) -> Result<Vec<Vec<u8>>> {
+        let tensors = operands.iter().enumerate().map(|(k, bytes)| {
+            let dtype = map::operand_type(self.info(), dtype, k);
+            Tensor::from_bytes(device, dtype, bytes, [bytes.len() / dtype.size()])
+        });
+        let tensors = tensors.collect::<Result<Vec<_>>>()?;
+        match (self, tensors.as_slice()) {
+            (Op::Unary(def), [x]) => Ok(vec![def.kernel_with(set).strategy(strategy).run(x)?.to_bytes()?]),
+            (Op::Unary(def), _) => Err(map::wrong_count(&def.info, tensors.len())),
+            (Op::Several(def), tensors) => Ok(vec![map::run(def, set, strategy, tensors)?.to_bytes()?]),
+            (Op::Gradients(def), tensors) => {
+                gradients::run(def, set, strategy, tensors)?.iter().map(Tensor::to_bytes).collect()
+            }
+        }
+    }
+
+    /// Compares each result with what must come out: the formula at f64; of gradients, whose bounds are about it, the
+    /// formula of which every step is an f32.
+    ///
+    /// # Errors
+    /// An element type or a parameter that the op does not take; other operands or results than it has.
+    pub fn judge(self, dtype: DType, set: &[Number], operands: &[Vec<u8>], results: &[Vec<u8>]) -> Result<Vec<Report>> {
+        match (self, operands, results) {
+            (Op::Unary(def), [x], [y]) => Ok(vec![judge::unary(def, dtype, set, x, y)?]),
+            (Op::Several(def), operands, [y]) => Ok(vec![map::report(def, dtype, set, operands, y)?]),
+            (Op::Gradients(def), operands, results) => gradients::reports(def, dtype, set, operands, results),
+            _ => Err(map::wrong_count(self.info(), operands.len())),
+        }
+    }
+
+    /// Whether a report of the op's results is within its bound. Of every code of a 16-bit type more is asked
+    /// ([`Report::keeps`]).
+    #[must_use]
+    pub fn keeps(self, report: &Report, dtype: DType) -> bool {
+        let info = self.info();
+        let accuracy = if formulas::is_stepped(info.name) { pointwise::Accuracy::Exact } else { info.accuracy };
+        report.keeps(accuracy, info.result.of(dtype), info.kind == Kind::Unary && dtype.size() == 2)
+    }
+
+    /// Runs the op on a device, in every element type, with its defaults and with other parameters, and compares all
+    /// results.
+    ///
+    /// # Errors
+    /// The first results that are beyond the op's bound; what the library refuses.
+    pub fn check(self, device: &Device) -> std::result::Result<(), Error> {
+        let info = self.info();
+        for &dtype in info.types {
+            let operands = self.operands(dtype, 2);
+            for set in params::sets(info, dtype) {
+                let results = self.run(device, dtype, &set, Strategy::Auto, &operands)?;
+                for report in self.judge(dtype, &set, &operands, &results)? {
+                    if !self.keeps(&report, dtype) {
+                        let what = format!("{} of {dtype} with {set:?} on {device}: {report}", info.name);
+                        return Err(Error::Wrong(what));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice::from_ref;
+
+    use super::*;
+
+    #[test]
+    fn ops_of_every_kind_are_checked() {
+        let device = Device::cpu();
+        for name in ["silu", "square"] {
+            if let Some(def) = pointwise::op(name) {
+                Op::from(def).check(&device).unwrap();
+            }
+        }
+        for name in ["add", "where", "silu_and_mul", "lerp", "exp_backward"] {
+            Op::from(pointwise::map_op(name).unwrap()).check(&device).unwrap();
+        }
+        Op::from(pointwise::gradient_op("mul_backward").unwrap()).check(&device).unwrap();
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let add = Op::from(pointwise::map_op("add").unwrap());
+        let set: [Number; 0] = [];
+        let error = add.run(&Device::cpu(), DType::F32, &set, Strategy::Auto, &[vec![0; 4]]).unwrap_err();
+        assert!(error.to_string().contains("add has 2: a, b"), "{error}");
+        let x = 1.0_f32.to_le_bytes().to_vec();
+        let report = add.judge(DType::F32, &set, &[x.clone(), x.clone()], from_ref(&x)).unwrap()[0];
+        assert!(!add.keeps(&report, DType::F32));
+        assert!(report.to_string().contains("at 1e0, 1e0: 1e0, not 2e0"), "{report}");
+        assert!(add.judge(DType::F32, &set, from_ref(&x), from_ref(&x)).is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! The definition of an op.
+
+use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
+use pointwise_core::{DType, Element, OpInfo, row};
+
+use super::call::Kernel;
+use super::words;
+use crate::Number;
+use crate::cpu::{FormulaFn, formula};
+use crate::embed::Kernels;
+use crate::error::Result;
+use crate::kernel::{Class, Entry, Made, check};
+
+/// The formula in f64: operands (a bool as 0 or 1), parameters, the random word of the element.
+pub type OracleFn = fn(&[f64; MAX_INPUTS], &ParamWords, u32) -> [f64; MAX_OUTPUTS];
+
+/// An op in one element type: its loop and its kernels.
+#[derive(Debug)]
+pub struct Typed {
+    dtype: DType,
+    cpu: FormulaFn,
+    entries: [Entry; Class::ALL.len()],
+}
+
+impl Typed {
+    /// The op `O` on elements `E`. `symbols` name its kernels in `kernels`, in the order of [`Class::ALL`]; `source` is
+    /// the hash of the text that they were compiled from.
+    #[must_use]
+    pub const fn new<E, O, const N: usize, const R: usize>(
+        symbols: [&'static str; Class::ALL.len()],
+        source: u64,
+        kernels: &'static Kernels,
+    ) -> Typed
+    where
+        E: Element,
+        O: OpData + Formula<E::Compute, N, R>,
+    {
+        let row = row::of_formula::<E, O, N, R>(source);
+        let [flat, rows, strided] = symbols;
+        Typed {
+            dtype: E::DTYPE,
+            cpu: formula::<E, O, N, R>,
+            entries: [
+                Entry::new(flat, row, kernels),
+                Entry::new(rows, row, kernels),
+                Entry::new(strided, row, kernels),
+            ],
+        }
+    }
+}
+
+/// An op as the host knows it: what `#[op]` makes of a function.
+#[derive(Debug)]
+pub struct OpDef {
+    /// Name, operands, results, parameters, types, bounds.
+    pub info: OpInfo,
+    pub(super) types: &'static [Typed],
+    /// The formula in f64; `None` for an op that floats do not have.
+    pub(super) oracle: Option<OracleFn>,
+    /// The op that gives its gradients, if it has any.
+    pub backward: Option<&'static OpDef>,
+    #[expect(dead_code, reason = "that it is there says who made the definition")]
+    made: Made,
+}
+
+impl OpDef {
+    /// The op whose data are `info`.
+    ///
+    /// # Safety
+    /// Every one of `types` is of one op `O`, and `info` is `O::INFO`.
+    #[must_use]
+    pub const unsafe fn new(
+        info: OpInfo,
+        types: &'static [Typed],
+        oracle: Option<OracleFn>,
+        backward: Option<&'static OpDef>,
+    ) -> OpDef {
+        // SAFETY: the caller's contract; `row::of_formula` has checked each type against the data.
+        OpDef { info, types, oracle, backward, made: unsafe { Made::of_a_row() } }
+    }
+
+    /// The op with parameters, in the order of [`OpInfo::params`]; those that are left out have their defaults.
+    pub fn kernel(&'static self, params: &[Number]) -> Kernel {
+        Kernel::new(self, params)
+    }
+
+    /// The loop for elements of a type.
+    pub(super) fn cpu(&self, dtype: DType) -> Result<FormulaFn> {
+        Ok(self.typed(dtype)?.cpu)
+    }
+
+    /// The kernel of a class for elements of a type.
+    ///
+    /// # Errors
+    /// A type that the op does not take.
+    pub fn entry(&self, dtype: DType, class: Class) -> Result<&Entry> {
+        Ok(&self.typed(dtype)?.entries[class as usize])
+    }
+
+    fn typed(&self, dtype: DType) -> Result<&Typed> {
+        let found = self.types.iter().find(|typed| typed.dtype == dtype);
+        found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
+    }
+
+    /// The formula in f64 for elements of type `dtype`: of operands (a bool as 0 or 1) and the element's random word;
+    /// `None` for an op that floats do not have.
+    ///
+    /// # Errors
+    /// An element type or a parameter that the op does not take.
+    pub fn oracle(
+        &self,
+        dtype: DType,
+        params: &[Number],
+    ) -> Result<Option<impl Fn(&[f64], u32) -> Vec<f64> + Clone + use<>>> {
+        check::dtype(&self.info, dtype)?;
+        let words = words::oracle_params(&self.info, params, dtype)?;
+        let results = self.info.results.len();
+        Ok(self.oracle.map(|oracle| {
+            move |x: &[f64], bits: u32| {
+                let mut operands = [0.0; MAX_INPUTS];
+                for (operand, x) in operands.iter_mut().zip(x) {
+                    *operand = *x;
+                }
+                oracle(&operands, &words, bits)[..results].to_vec()
+            }
+        }))
+    }
+}

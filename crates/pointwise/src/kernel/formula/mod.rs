@@ -1,0 +1,9 @@
+//! Ops of any number of operands and results: their definitions, and the way of a call from operands to launches.
+
+mod call;
+mod def;
+mod launch;
+mod words;
+
+pub use call::Kernel;
+pub use def::{OpDef, OracleFn, Typed};

@@ -1,0 +1,268 @@
+//! Calls that reach every part of a kernel: sizes, alignments, strides, several vectors a thread, several blocks, numbers
+//! as operands, in place. Each gives the bytes that it leaves, those around its result included.
+
+use pointwise::{
+    DType, Device, GradientDef, MapDef, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut, UnaryDef,
+    kernels,
+};
+use pointwise_core::Element;
+use pointwise_testkit::layouts::{self, Case, Shaped};
+use pointwise_testkit::{Random, inputs, judge, map, with_element};
+
+use crate::two;
+
+/// A call, and what it leaves in memory.
+pub type Run = Box<dyn Fn(&Device) -> Result<Vec<u8>> + Send + Sync>;
+
+/// What lies around results.
+const GUARD: u8 = 0xA5;
+/// How many elements, and how many in front of the first of operand and result.
+const SMALL: &[usize] = &[1, 3, 4, 7, 33, 64, 255, 1025, 4096, 4099];
+const OFFSETS: &[(usize, usize)] = &[(0, 0), (1, 1), (3, 3), (7, 7), (1, 0), (0, 1), (5, 2), (4, 8)];
+/// Several blocks.
+const LARGE: &[usize] = &[70_001, 400_003];
+/// Bytes of results that fit the emulated device's level-2 cache, and do not beside any operand: all operands then pass
+/// through it.
+const ROOM: usize = 2_400_000;
+
+/// Elements that lie between a quarter and 4: where formulas take no path for special values.
+fn tame(dtype: DType, n: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let mut bytes = Vec::with_capacity(n * dtype.size());
+    with_element!(dtype, E => for _ in 0..n {
+        let x = <E as Element>::from_f64(0.25 + 3.75 * random.unit());
+        bytes.extend_from_slice(judge::as_bytes(&x));
+    });
+    bytes
+}
+
+/// Where the elements of a call on one operand lie, and how it is launched.
+#[derive(Clone, Copy)]
+struct Place {
+    n: usize,
+    x_at: usize,
+    y_at: usize,
+    vectors: Option<u32>,
+    in_place: bool,
+}
+
+fn places(several_vectors: bool) -> Vec<Place> {
+    let mut places = Vec::new();
+    let mut add = |n, (x_at, y_at), vectors| {
+        places.push(Place { n, x_at, y_at, vectors, in_place: false });
+        if x_at == y_at {
+            places.push(Place { n, x_at, y_at, vectors, in_place: true });
+        }
+    };
+    for &n in SMALL {
+        OFFSETS.iter().for_each(|&at| add(n, at, None));
+    }
+    for &n in LARGE {
+        [(0, 0), (3, 3), (1, 0)].into_iter().for_each(|at| add(n, at, None));
+    }
+    for vectors in (2..6).filter(|_| several_vectors) {
+        for n in [1, 257, 1025, 4099, 20_001] {
+            [(0, 0), (3, 3)].into_iter().for_each(|at| add(n, at, Some(vectors)));
+        }
+    }
+    places
+}
+
+/// Runs a call from a view of mixed values to a view among guard bytes, or in place.
+fn at_place(
+    device: &Device,
+    (from, to): (DType, DType),
+    place: Place,
+    run_into: impl FnOnce(&Tensor, TensorViewMut<'_>) -> Result<()>,
+    run_inplace: impl FnOnce(TensorViewMut<'_>) -> Result<()>,
+) -> Result<Vec<u8>> {
+    let Place { n, x_at, y_at, in_place, .. } = place;
+    let mut x = Tensor::from_bytes(device, from, &inputs::mixed(from, x_at + n + 16, 4), [x_at + n + 16])?;
+    if in_place {
+        run_inplace(x.view_mut()?.narrow(0, x_at, n)?)?;
+        return x.to_bytes();
+    }
+    let guard = if to == DType::Bool { 1 } else { GUARD };
+    let mut y = Tensor::from_bytes(device, to, &vec![guard; (y_at + n + 16) * to.size()], [y_at + n + 16])?;
+    run_into(&x, y.view_mut()?.narrow(0, y_at, n)?)?;
+    y.to_bytes()
+}
+
+/// Calls of a unary op by a strategy.
+#[must_use]
+pub fn unary(def: &'static UnaryDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
+    let run = |place: Place| -> Run {
+        Box::new(move |device| {
+            let mut kernel = def.kernel().strategy(strategy);
+            if let Some(vectors) = place.vectors {
+                kernel = kernel.threads(64).vectors_per_thread(vectors);
+            }
+            let types = (dtype, def.info.result.of(dtype));
+            let Place { x_at, n, .. } = place;
+            let into = |x: &Tensor, y: TensorViewMut<'_>| kernel.run_into(x.view().narrow(0, x_at, n)?, y);
+            at_place(device, types, place, into, |x| kernel.run_inplace(x))
+        })
+    };
+    places(strategy == Strategy::RegisterCopy).into_iter().map(run).collect()
+}
+
+/// Calls of a conversion by a strategy.
+#[must_use]
+pub fn convert(from: DType, to: DType, strategy: Strategy) -> Vec<Run> {
+    let run = |place: Place| -> Run {
+        Box::new(move |device| {
+            let kernel = kernels::to_dtype().strategy(strategy);
+            let Place { x_at, n, .. } = place;
+            let into = |x: &Tensor, y: TensorViewMut<'_>| kernel.run_into(x.view().narrow(0, x_at, n)?, y);
+            at_place(device, (from, to), Place { in_place: false, ..place }, into, |_| Ok(()))
+        })
+    };
+    places(false).into_iter().filter(|place| !place.in_place).map(run).collect()
+}
+
+/// Calls of dropout by vectors, from places whose index is in the middle of a carry, too.
+#[must_use]
+pub fn dropout(dtype: DType) -> Vec<Run> {
+    let run = |place: Place, p: f64, from: Philox| -> Run {
+        Box::new(move |device| {
+            let kernel = kernels::dropout(p).strategy(Strategy::RegisterCopy);
+            let Place { x_at, n, .. } = place;
+            let into = |x: &Tensor, y: TensorViewMut<'_>| kernel.run_into(x.view().narrow(0, x_at, n)?, y, from);
+            at_place(device, (dtype, dtype), place, into, |x| kernel.run_inplace(x, from))
+        })
+    };
+    let carry = Philox { seed: 0x0123_4567_89AB_CDEF, offset: (1 << 32) - 2 };
+    let mut runs = Vec::new();
+    // One element, a 1, whose word is the largest that is kept: 1 - p is a number of 24 bits.
+    let one = Place { n: 1, x_at: 2, y_at: 2, vectors: None, in_place: false };
+    let limit = |seed| Some(Philox::new(seed).word(0)).filter(|word| word & 0xFF == 0xFF && *word < 1 << 31);
+    if let Some((seed, word)) = (0..1 << 16).find_map(|seed| Some((seed, limit(seed)?))) {
+        runs.push(run(one, 1.0 - (f64::from(word) + 1.0) / 2.0_f64.powi(32), Philox::new(seed)));
+    }
+    for place in places(false) {
+        runs.push(run(place, 0.3, Philox::new(5)));
+        runs.push(run(place, 0.5, carry));
+        if place.n < 2000 {
+            [0.0, 1.0, 1e-4].into_iter().for_each(|p| runs.push(run(place, p, carry)));
+        }
+    }
+    runs
+}
+
+/// Shapes and strides beside those of [`layouts::cases`]: of more elements, so that a launch has many blocks.
+fn large_cases(operands: usize, largest: usize) -> Vec<Case> {
+    let whole = || Shaped::WHOLE;
+    let ones = |ones: u32| Shaped { ones, ..Shaped::WHOLE };
+    let missing = |missing: usize| Shaped { missing, ..Shaped::WHOLE };
+    let mut cases = Vec::new();
+    let mut add = |shape: &[usize], first: Shaped, last: Shaped, result: Shaped| {
+        // The first operand of all lies as `first`, the last as `last`.
+        let all = [vec![first; operands - 1], vec![last]].concat();
+        cases.push(Case { shape: shape.to_vec(), operands: all, result, seed: 2 * cases.len() as u64 + 1 });
+    };
+    for n in [70_001, largest] {
+        add(&[n], whole(), whole(), whole());
+    }
+    add(&[70_001], Shaped { offset: 3, ..whole() }, Shaped { offset: 3, ..whole() }, Shaped { offset: 3, ..whole() });
+    for n in [1025, 70_001] {
+        add(&[n], whole(), ones(1), whole());
+        add(&[n], ones(1), whole(), whole());
+    }
+    for cols in [48, 63, 64, 1024] {
+        add(&[701, cols], whole(), missing(1), whole());
+        add(&[701, cols], ones(2), whole(), whole());
+        add(&[5, 31, 7, cols], whole(), Shaped { missing: 1, ones: 0b010, ..whole() }, whole());
+        add(&[5, 31, 7, cols], ones(0b0010), Shaped { missing: 1, ones: 0b010, ..whole() }, whole());
+        add(&[3, 5, 2, 7, cols], ones(0b00101), ones(0b01010), whole());
+    }
+    // Rows with a gap behind each, which do not merge.
+    for offset in [16, 32] {
+        let gap = || Shaped { offset, ..whole() };
+        add(&[1501, 256], gap(), gap(), gap());
+        add(&[1501, 256], gap(), missing(1), gap());
+        add(&[701, 64], gap(), ones(0b10), gap());
+    }
+    for rotated in [1, 2, 3] {
+        let turned = || Shaped { rotated, ..whole() };
+        add(&[37, 53, 61], turned(), whole(), whole());
+        add(&[37, 53, 61], whole(), turned(), turned());
+        add(&[7, 5, 11, 13, 17], turned(), ones(0b01010), Shaped { rotated: 4, ..whole() });
+    }
+    for stepped in [1, 2, 3] {
+        let every = || Shaped { stepped, ..whole() };
+        add(&[301, 67], every(), whole(), whole());
+        add(&[301, 64], whole(), every(), every());
+    }
+    add(&[3; 8], ones(0b1010_1010), ones(0b0101_0101), whole());
+    add(&[3; 8], Shaped { rotated: 5, ..whole() }, ones(0b1100_1100), Shaped { rotated: 3, ..whole() });
+    cases
+}
+
+/// Every case, for an op with so many bytes of results an element. The small ones, which are quick, find most.
+fn all_cases(operands: usize, bytes: usize) -> impl Iterator<Item = Case> {
+    layouts::cases().into_iter().chain(large_cases(operands, ROOM / bytes + 3))
+}
+
+/// A number as an operand: none that `pow` has a kernel of its own for.
+fn number_of(dtype: DType) -> Number {
+    match dtype {
+        DType::Bool => Number::Bool(true),
+        _ if dtype.is_float() => Number::Float(2.5),
+        _ => Number::Int(7),
+    }
+}
+
+/// Calls of an op of several operands by a strategy, of whichever class the operands allow.
+#[must_use]
+pub fn several(def: &'static MapDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
+    let count = def.info.operands.len();
+    let operand_type = move |k: usize| map::operand_type(&def.info, dtype, k);
+    let result = def.info.result.of(dtype);
+    let mut runs: Vec<Run> = Vec::new();
+    for case in all_cases(count, result.size()) {
+        runs.push(Box::new(move |device| layouts::outcome(device, def, dtype, strategy, &case)));
+    }
+    // Special values, all kinds of values, and those that no formula treats apart; each operand a number once.
+    type Values = fn(DType, usize, u64) -> Vec<u8>;
+    for (values, n) in [(inputs::mixed as Values, 1031), (tame as Values, 1031), (tame as Values, 70_001)] {
+        for number in (0..=count).map(|k| Some(k).filter(|&k| k < count)) {
+            for offset in [0, 3] {
+                runs.push(Box::new(move |device| {
+                    let mut tensors = Vec::new();
+                    for k in 0..count {
+                        let dtype = operand_type(k);
+                        let bytes = values(dtype, n + offset, 2 * k as u64 + 2);
+                        tensors.push(Tensor::from_bytes(device, dtype, &bytes, [n + offset])?);
+                    }
+                    let mut operands = Vec::new();
+                    for (k, tensor) in tensors.iter().enumerate() {
+                        operands.push(if number == Some(k) {
+                            Operand::from(number_of(operand_type(k)))
+                        } else {
+                            Operand::View(tensor.view().narrow(0, offset, n)?)
+                        });
+                    }
+                    let mut y = Tensor::from_bytes(device, result, &vec![GUARD; (n + 32) * result.size()], [n + 32])?;
+                    map::run_into(def, &[], strategy, &operands, y.view_mut()?.narrow(0, offset, n)?)?;
+                    y.to_bytes()
+                }));
+            }
+        }
+    }
+    if def.info.two_at_once(dtype) && strategy == Strategy::Auto {
+        for (shape, gap) in [([1, 1025], 0), ([1, 4099], 3), ([1, 70_001], 0), ([33, 64], 16), ([513, 48], 16)] {
+            runs.push(Box::new(move |device| two::outcome(device, def, dtype, shape, gap)));
+        }
+    }
+    runs
+}
+
+/// Calls of gradients of several operands.
+#[must_use]
+pub fn gradients(def: &'static GradientDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for case in all_cases(def.info.operands.len(), dtype.size() * def.info.results.len()) {
+        runs.push(Box::new(move |device| layouts::gradients_outcome(device, def, dtype, strategy, &case)));
+    }
+    runs
+}

@@ -1,0 +1,171 @@
+//! Faults that are planted in kernels, one named case each: the emulator finds each, or the result is another. What is
+//! not found is no fault, and stands with its reason in `EQUIVALENT`.
+//!
+//! Each kernel is called in many ways (`tests::planted::runs`), first as it is: what a call leaves in memory is what it
+//! must leave.
+
+use std::sync::OnceLock;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use pointwise::{DType, Device, Strategy, UnaryDef};
+use pointwise_testkit::{gradients, map};
+use tests::planted::{self, Planted, runs};
+
+/// A kernel, and the calls that it is tested with.
+struct Kernel {
+    symbol: &'static str,
+    runs: Vec<runs::Run>,
+    /// What the calls leave in memory, without a fault.
+    right: OnceLock<Vec<Vec<u8>>>,
+}
+
+/// A fault that changes nothing.
+struct Equivalent {
+    name: &'static str,
+    /// The line, as [`Planted::before`] has it: if it is another, the reason has to be found anew.
+    line: &'static str,
+    reason: &'static str,
+}
+
+const fn equivalent(name: &'static str, line: &'static str, reason: &'static str) -> Equivalent {
+    Equivalent { name, line, reason }
+}
+
+/// Faults that change nothing, with the reason, read from the PTX.
+const EQUIVALENT: &[Equivalent] = &[
+    equivalent(
+        "unary_relu_f16_explicit_parallel::unchecked_last",
+        "@%p bra $L__BB;",
+        "the branch back of a loop over a thread's four elements, of which three are unrolled: there is no fifth",
+    ),
+    equivalent(
+        "unary_exp_f8e4m3_table::unchecked_first",
+        "@%p bra $L__BB;",
+        "without the branch to four vectors at once, the loop behind it does the same vectors one by one",
+    ),
+    equivalent("binary_add_f32_flat::unguarded_first", ALWAYS, "of two vectors a thread, `v` is whether 0 is 0"),
+    equivalent("binary_mul_f16_rows::unguarded_first", ALWAYS, "of two vectors a thread, `v` is whether 0 is 0"),
+    equivalent("ternary_lerp_f32_rows::unguarded_first", ALWAYS, "of two vectors a thread, `v` is whether 0 is 0"),
+    equivalent(
+        "binary_sub_i32_strided::bound_last",
+        "setp.lt.u32 %p, %r, 7;",
+        "compares how many of four elements are left, which is 0",
+    ),
+    equivalent("binary_sub_i32_strided::unchecked_last", "@%p bra $L__BB;", DEAD),
+    equivalent("binary_sub_i32_strided::swapped_last", "sub.s32 %r, %r, %r;", DEAD),
+    equivalent("binary_sub_i32_strided::selected_last", "selp.b32 %r, %r, %r, %p;", DEAD),
+    equivalent(
+        "binary_lookup_pairs_flat::unguarded_last",
+        "@p ld.global.u8 %r, [%rd]; }",
+        "`p` is off for an operand that is a number, and calls with a number take no table",
+    ),
+    equivalent(
+        "convert_f32_f16_flat::load_width_last",
+        "@p ld.global.cs.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
+        "conversions never load in passing: `p` is whether 0 is not 0",
+    ),
+    equivalent(
+        "random_dropout_f32_register_copy::unchecked_last",
+        "@%p bra $L__BB;",
+        "skips the choice of a half where the index is a multiple of 4, for which it shifts by 0 and chooses the same",
+    ),
+];
+
+const ALWAYS: &str = "@v ld.global.v4.u32 {%r, %r, %r, %r}, [%rd];";
+const DEAD: &str = "eight elements at once, of a loop that four elements never reach";
+
+fn main() {
+    let arguments = Arguments::from_args();
+    if pointwise::embedded().is_empty() {
+        eprintln!("NOT TESTED: no kernels are embedded to plant faults in: {}", pointwise::embedded().note());
+        libtest_mimic::run(&arguments, Vec::new()).exit();
+    }
+    let mut trials = vec![Trial::test("there_are_enough", there_are_enough)];
+    for kernel in kernels() {
+        let kernel: &'static Kernel = Box::leak(Box::new(kernel));
+        let symbol = kernel.symbol;
+        trials.push(Trial::test(format!("{symbol}::without_a_fault"), || kernel.right().map(|_| ())));
+        for fault in faults(symbol) {
+            trials.push(Trial::test(format!("{symbol}::{}", fault.name), move || is_found(kernel, &fault)));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Kernels of every template that the family's ops share.
+fn kernels() -> Vec<Kernel> {
+    let kernel = |symbol, runs| Kernel { symbol, runs, right: OnceLock::new() };
+    let unary = |symbol, op: &str, dtype, strategy| {
+        let def: &'static UnaryDef = tests::unary().find(|def| def.info.name == op).expect("an op of the family");
+        kernel(symbol, runs::unary(def, dtype, strategy))
+    };
+    let several = |symbol, op: &str, dtype, strategy| {
+        let def = map::all().find(|def| def.info.name == op).expect("an op of the family");
+        kernel(symbol, runs::several(def, dtype, strategy))
+    };
+    let mul_backward = gradients::all().find(|def| def.info.name == "mul_backward").expect("gradients of the family");
+    vec![
+        unary("unary_silu_f32_register_copy", "silu", DType::F32, Strategy::RegisterCopy),
+        unary("unary_relu_f16_explicit_parallel", "relu", DType::F16, Strategy::ExplicitParallel),
+        unary("unary_gelu_bf16_direct", "gelu", DType::BF16, Strategy::Direct),
+        unary("unary_exp_f8e4m3_table", "exp", DType::F8E4M3, Strategy::Table),
+        several("binary_add_f32_flat", "add", DType::F32, Strategy::Auto),
+        several("binary_mul_f16_rows", "mul", DType::F16, Strategy::Auto),
+        several("binary_sub_i32_strided", "sub", DType::I32, Strategy::Direct),
+        several("binary_pow_f32_flat", "pow", DType::F32, Strategy::Auto),
+        several("binary_lookup_pairs_flat", "pow", DType::F8E4M3, Strategy::Table),
+        several("ternary_lerp_f32_rows", "lerp", DType::F32, Strategy::Auto),
+        kernel("gradients_mul_backward_f32_flat", runs::gradients(mul_backward, DType::F32, Strategy::Auto)),
+        kernel("convert_f32_f16_flat", runs::convert(DType::F32, DType::F16, Strategy::RegisterCopy)),
+        kernel("random_dropout_f32_register_copy", runs::dropout(DType::F32)),
+    ]
+}
+
+impl Kernel {
+    /// What the calls leave in memory, without a fault.
+    fn right(&self) -> Result<&[Vec<u8>], Failed> {
+        if let Some(right) = self.right.get() {
+            return Ok(right);
+        }
+        let device = Device::emulated()?;
+        let right = self.runs.iter().map(|run| run(&device)).collect::<Result<Vec<_>, _>>()?;
+        Ok(self.right.get_or_init(|| right))
+    }
+}
+
+fn faults(symbol: &str) -> Vec<Planted> {
+    pointwise::embedded().ptx(symbol, 90).map(|ptx| planted::all(&ptx)).unwrap_or_default()
+}
+
+fn there_are_enough() -> Result<(), Failed> {
+    let mut count = 0;
+    for Kernel { symbol, .. } in kernels() {
+        let found = faults(symbol).len();
+        if found == 0 {
+            return Err(format!("no fault is planted in {symbol}: is there no such kernel?").into());
+        }
+        count += found;
+    }
+    if count < 200 { Err(format!("{count} faults").into()) } else { Ok(()) }
+}
+
+/// The fault is found, or is known to be none.
+fn is_found(kernel: &Kernel, fault: &Planted) -> Result<(), Failed> {
+    let (device, right) = (Device::emulated()?, kernel.right()?);
+    let differs = || kernel.runs.iter().zip(right).any(|(run, right)| run(&device).map_or(true, |got| got != *right));
+    let is_found = pointwise::__with_kernel(&fault.ptx, kernel.symbol, differs)?;
+    let name = format!("{}::{}", kernel.symbol, fault.name);
+    let known = EQUIVALENT.iter().find(|known| known.name == name);
+    let Planted { line, before, .. } = fault;
+    match known {
+        None if is_found => Ok(()),
+        None => Err(format!("nobody finds it: line {line}, `{before}`, was changed").into()),
+        Some(known) if is_found => {
+            Err(format!("it is found, though it is said to change nothing: {}", known.reason).into())
+        }
+        Some(known) if known.line == before => Ok(()),
+        Some(known) => {
+            Err(format!("line {line} is `{before}`, no longer `{}`: why does it change nothing?", known.line).into())
+        }
+    }
+}
