@@ -1,5 +1,6 @@
 //! The crate's one error type. Every message is one line that says what is wrong and what to do.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::{fmt, io};
 
@@ -19,6 +20,10 @@ struct Inner {
     kind: ErrorKind,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
+
+// A source is shown and never changed: a panic leaves nothing of it that this crate would see.
+impl UnwindSafe for Error {}
+impl RefUnwindSafe for Error {}
 
 /// What a driver answered: the source of errors that come from one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -476,7 +481,7 @@ mod tests {
 
     #[test]
     fn is_small_and_crosses_threads() {
-        fn check<T: Send + Sync + 'static + std::error::Error>() {}
+        fn check<T: Send + Sync + UnwindSafe + RefUnwindSafe + 'static + std::error::Error>() {}
         check::<Error>();
         assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
     }

@@ -37,7 +37,11 @@ pub mod ops {
     pub use super::unary::ops::*;
     // These stand before those of their table.
     pub use super::map::{clamp, clamp_inplace, clamp_into};
-    pub use crate::rope::{rope_cos_sin, rope_llama31, rope_longrope, rope_neox, rope_non_neox, rope_yarn};
+    pub use crate::rope::{
+        rope_cos_sin, rope_llama31, rope_llama31_inplace, rope_llama31_into, rope_longrope, rope_longrope_inplace,
+        rope_longrope_into, rope_neox, rope_neox_inplace, rope_neox_into, rope_non_neox, rope_non_neox_inplace,
+        rope_non_neox_into, rope_yarn, rope_yarn_inplace, rope_yarn_into,
+    };
 }
 
 /// The kernels embedded in this build.
