@@ -10,7 +10,12 @@ use std::time::{Duration, Instant};
 use benches::random;
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use pointwise::rope::{RopeAngles, RopeKernel, RopeLayout, RopePairs};
-use pointwise::{BINARY, DType, Device, GATED, MapDef, Philox, Result, TERNARY, Tensor, TensorViewMut, UNARY, kernels};
+use pointwise::{
+    DType, Device, Philox, Result, Tensor, TensorViewMut,
+    info::{BINARY, GATED, TERNARY, UNARY},
+    kernel::MapDef,
+    kernels,
+};
 
 /// Elements of a result: operands and result in the second-level cache, and in none.
 const SIZES: [usize; 2] = [1 << 16, 1 << 22];

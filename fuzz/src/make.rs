@@ -1,6 +1,6 @@
 //! Makes shapes, numbers, tensors and views of a case.
 
-use pointwise::{DType, Device, Number, OpInfo, Tensor, TensorView, TensorViewMut};
+use pointwise::{DType, Device, Number, Tensor, TensorView, TensorViewMut, info::OpInfo};
 use pointwise_testkit::inputs;
 
 use crate::case::{Case, must};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pointwise::{Tensor, Tuner, embedded, kernels};
+use pointwise::{Tensor, embed::embedded, kernels, tuner::Tuner};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Outcome, must};

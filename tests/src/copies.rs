@@ -1,6 +1,6 @@
 //! Copies of views of all kinds into tensors of their own, and into views of others.
 
-use pointwise::{DType, Device, MAX_RANK, Tensor, TensorView};
+use pointwise::{DType, Device, Tensor, TensorView, tensor::MAX_RANK};
 use pointwise_testkit::inputs;
 
 type Outcome = std::result::Result<(), String>;

@@ -1,7 +1,7 @@
 //! Ops of pairs of bytes on so many elements that the default is a table of all results, against the results of each
 //! pair on the CPU.
 
-use pointwise::{DType, Device, MapDef, Operand, Result, Strategy, Stream, Tensor, TensorView, map_op};
+use pointwise::{DType, Device, Operand, Result, Strategy, Stream, Tensor, TensorView, info::map_op, kernel::MapDef};
 use pointwise_core::Kind;
 use pointwise_testkit::Random;
 

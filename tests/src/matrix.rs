@@ -2,8 +2,9 @@
 
 use libtest_mimic::Failed;
 use pointwise::{
-    Accuracy, Class, DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, Tensor, TensorViewMut,
-    UnaryDef,
+    DType, Device, Number, Operand, Strategy, Tensor, TensorViewMut,
+    info::{Accuracy, OpInfo},
+    kernel::{Class, GradientDef, MapDef, UnaryDef},
 };
 use pointwise_core::Kind;
 use pointwise_testkit::{gradients, inputs, judge, layouts, map, params};
@@ -105,7 +106,7 @@ fn parts(
     Ok(())
 }
 
-fn kernel(def: &'static UnaryDef, set: &[Number; 4], strategy: Strategy) -> pointwise::UnaryKernel {
+fn kernel(def: &'static UnaryDef, set: &[Number; 4], strategy: Strategy) -> pointwise::kernel::UnaryKernel {
     def.kernel_with(set).strategy(strategy)
 }
 
@@ -117,7 +118,7 @@ pub fn beyond_32_bits(device: &Device, strategy: Strategy) -> Result<(), Failed>
     let n = (1_usize << 32) + 12_345;
     let codes: Vec<u8> = (0..n).map(|i| (i % 251) as u8).collect();
     let mut x = Tensor::from_bytes(device, DType::F8E4M3, &codes, [n])?;
-    let op = pointwise::op("neg").expect("an op of the family");
+    let op = pointwise::info::op("neg").expect("an op of the family");
     op.kernel().strategy(strategy).run_inplace(&mut x)?;
     let bytes = x.to_bytes()?;
     match bytes.iter().zip(&codes).position(|(y, x)| *y != x ^ 0x80 && x & 0x7F != 0x7F) {

@@ -1,6 +1,6 @@
 //! Numbers as operands of an op of two, on either side of every value.
 
-use pointwise::{Accuracy, DType, Device, MapDef, Number, Operand, Result, Strategy, Tensor};
+use pointwise::{DType, Device, Number, Operand, Result, Strategy, Tensor, info::Accuracy, kernel::MapDef};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 use pointwise_testkit::{inputs, judge, map, with_element};

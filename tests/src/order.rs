@@ -2,7 +2,7 @@
 //! front of them have ended, so that it is the kernels themselves that keep the order. In one stream, in two, and in a
 //! graph, against the same calls on the CPU, which are done one after another.
 
-use pointwise::{BinaryKernel, Device, Result, Stream, Tensor, kernels};
+use pointwise::{Device, Result, Stream, Tensor, kernel::BinaryKernel, kernels};
 
 /// Elements of the large tensors: a launch of many blocks, then of some, of one, and of fewer than a vector's elements.
 const SIZES: [usize; 4] = [(1 << 22) + 5, 70_001, 300, 3];

@@ -1,6 +1,9 @@
 //! Threads with several vectors that are loaded at once, against threads with one.
 
-use pointwise::{DType, Device, MapDef, Operand, Tensor, TensorView, TensorViewMut, UnaryDef};
+use pointwise::{
+    DType, Device, Operand, Tensor, TensorView, TensorViewMut,
+    kernel::{MapDef, UnaryDef},
+};
 use pointwise_core::Kind;
 use pointwise_testkit::{inputs, judge, map};
 

@@ -4,8 +4,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointwise::SinusoidalLayout::Interleaved;
-use pointwise::{Accuracy, BACKWARD, BINARY, DType, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY, kernels};
+use pointwise::kernel::SinusoidalLayout::Interleaved;
+use pointwise::{
+    DType,
+    info::{Accuracy, BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY},
+    kernels,
+};
 
 const HEAD: &str = "\
 # The ops

@@ -5,7 +5,12 @@
 //! `BY_F64`, each element must be PyTorch's, or within the op's bound of the f64 result, or as near to it as PyTorch's.
 
 use libtest_mimic::{Arguments, Failed};
-use pointwise::{Accuracy, DType, Device, Number, OpInfo, Operand, SinusoidalLayout, Tensor, kernels, ops};
+use pointwise::{
+    DType, Device, Number, Operand, Tensor,
+    info::{Accuracy, OpInfo},
+    kernel::SinusoidalLayout,
+    kernels, ops,
+};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 use pointwise_testkit::{judge, with_element};
@@ -228,16 +233,16 @@ fn gradients(
         return Ok((one(ops::masked_fill_backward(grad, mask)), Accuracy::Exact));
     }
     let accuracy = |info: &OpInfo| if info.accuracy == Accuracy::Exact { STEPS } else { info.accuracy };
-    if let (Some(def), &[Some(grad), Some(x)]) = (pointwise::map_op(&case.op), operands) {
+    if let (Some(def), &[Some(grad), Some(x)]) = (pointwise::info::map_op(&case.op), operands) {
         return Ok((one(def.binary_with(&params(&def.info, case)?).run(grad, x)), accuracy(&def.info)));
     }
-    let def = pointwise::gradient_op(&case.op).ok_or("no such op")?;
+    let def = pointwise::info::gradient_op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
     if let (Kind::GatedGradients, &[Some(grad), Some(Operand::View(x))]) = (def.info.kind, operands) {
         return Ok((one(def.gated_gradients_with(&params).run(grad, x)), accuracy(&def.info)));
     }
     // Not every operand of the op is one of its gradients.
-    let names = pointwise::map_op(forward).ok_or("no such op")?.info.operands;
+    let names = pointwise::info::map_op(forward).ok_or("no such op")?.info.operands;
     let operand = |name: &&str| {
         let at = names.iter().position(|forward| forward == name).map_or(0, |at| at + 1);
         operands.get(at).copied().flatten().ok_or_else(|| format!("no {name}"))
@@ -271,10 +276,10 @@ fn call(
         ("clamp_bounds", &[Some(Operand::View(x)), min, max]) => return Ok((ops::clamp(x, min, max), Accuracy::Exact)),
         _ => {}
     }
-    if let (Some(def), &[Some(Operand::View(x))]) = (pointwise::op(&case.op), operands) {
+    if let (Some(def), &[Some(Operand::View(x))]) = (pointwise::info::op(&case.op), operands) {
         return Ok((def.kernel_with(&params(&def.info, case)?).run(x), def.info.accuracy));
     }
-    let def = pointwise::map_op(&case.op).ok_or("no such op")?;
+    let def = pointwise::info::map_op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
     let result = match (def.info.kind, operands) {
         (Kind::Binary | Kind::Channel, &[Some(a), Some(b)]) => def.binary_with(&params).run(a, b),

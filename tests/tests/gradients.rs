@@ -2,7 +2,9 @@
 //! PyTorch's conventions at kinks.
 
 use pointwise::{
-    BACKWARD, BINARY, DType, Device, ErrorKind, GATED, Number, OpInfo, Operand, Strategy, TERNARY, Tensor, UNARY, ops,
+    DType, Device, ErrorKind, Number, Operand, Strategy, Tensor,
+    info::{BACKWARD, BINARY, GATED, OpInfo, TERNARY, UNARY},
+    ops,
 };
 use pointwise_core::ResultType;
 use pointwise_core::op::MAX_PARAMS;
@@ -103,7 +105,7 @@ fn every_differentiable_op_has_a_gradient() {
         .collect();
     for info in &several {
         let name = format!("{}_backward", info.name);
-        let gradients = pointwise::gradient_op(&name).unwrap_or_else(|| panic!("{name}"));
+        let gradients = pointwise::info::gradient_op(&name).unwrap_or_else(|| panic!("{name}"));
         assert_eq!(gradients.info.params, info.params, "{name}");
         assert_eq!(gradients.info.types, TYPES);
         let wanted: Vec<_> = info.operands.iter().filter(|&&x| x != "condition").map(|x| format!("grad_{x}")).collect();
@@ -131,7 +133,7 @@ fn slope(f: impl Fn(f64) -> f64, x: f64) -> f64 {
 #[test]
 fn unary_gradients_are_central_differences() {
     for def in BACKWARD {
-        let forward = pointwise::op(forward_name(&def.info)).unwrap();
+        let forward = pointwise::info::op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
             let backward = def.oracle_for(DType::F32, &set).unwrap().unwrap();
             // `round_decimals` has a parameter that its gradient does not depend on.
@@ -155,7 +157,7 @@ fn unary_gradients_are_central_differences() {
 #[test]
 fn gradients_of_several_operands_are_central_differences() {
     for def in gradients::all() {
-        let forward = pointwise::map_op(forward_name(&def.info)).unwrap();
+        let forward = pointwise::info::map_op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
             let backward = def.oracle_for(DType::F32, &set).unwrap();
             let oracle = forward.oracle_for(DType::F32, &set).unwrap().unwrap();

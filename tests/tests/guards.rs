@@ -1,7 +1,7 @@
 //! Random calls: op, element type, size, offsets and parameters. Each result is that of a call on its element alone,
 //! and nothing around the output changes. On the devices of `Device::for_tests`.
 
-use pointwise::{DType, Device, Number, ParamInfo, Strategy, Tensor, UnaryKernel};
+use pointwise::{DType, Device, Number, Strategy, Tensor, info::ParamInfo, kernel::UnaryKernel};
 use pointwise_testkit::{inputs, judge};
 use proptest::prelude::{any, prop_assert};
 use proptest::sample::Index;
@@ -45,7 +45,7 @@ fn calls() -> impl proptest::strategy::Strategy<Value = Call> {
 
 #[test]
 fn random_calls() {
-    for device in Device::for_tests(pointwise::embedded()).expect("devices that can be used") {
+    for device in Device::for_tests(pointwise::embed::embedded()).expect("devices that can be used") {
         let config = Config { cases: 4096, failure_persistence: None, ..Config::default() };
         let outcome = TestRunner::new(config).run(&calls(), |call| check(&device, &call));
         outcome.unwrap_or_else(|error| panic!("{device}: {error}"));

@@ -39,8 +39,8 @@ fn main() {
     // SAFETY: no other thread runs yet.
     unsafe { std::env::set_var("POINTWISE_EMULATOR_APPROX", "worst") };
     let arguments = Arguments::from_args();
-    if pointwise::embedded().is_empty() {
-        eprintln!("NOT TESTED: no kernels are embedded to emulate: {}", pointwise::embedded().note());
+    if pointwise::embed::embedded().is_empty() {
+        eprintln!("NOT TESTED: no kernels are embedded to emulate: {}", pointwise::embed::embedded().note());
         libtest_mimic::run(&arguments, Vec::new()).exit();
     }
     let mut trials = Vec::new();

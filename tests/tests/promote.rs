@@ -1,7 +1,8 @@
 //! The types in which operands meet, and the values that come out: PyTorch's.
 
 use pointwise::{
-    DType, Device, ErrorKind, MASKED_FILL, Number, Operand, Tensor, TensorView, bf16, f16, kernels, ops, result_type,
+    DType, Device, ErrorKind, Number, Operand, Tensor, TensorView, bf16, f16, info::MASKED_FILL, kernel::result_type,
+    kernels, ops,
 };
 
 const CPU: Device = Device::cpu();
@@ -158,10 +159,10 @@ fn float_functions_of_integers() {
     assert!(ops::reciprocal_into(&of(&[2_i16, 4]), &mut wrong).unwrap_err().is_dtype());
     // The names are those of PyTorch's float functions; activations take floats.
     let floats = "exp log sqrt rsqrt reciprocal sin cos erf log1p expm1 sigmoid tanh div";
-    let marked: Vec<&str> = pointwise::UNARY
+    let marked: Vec<&str> = pointwise::info::UNARY
         .iter()
         .map(|def| &def.info)
-        .chain(pointwise::BINARY.iter().map(|d| &d.info))
+        .chain(pointwise::info::BINARY.iter().map(|d| &d.info))
         .filter(|info| info.int_to_float)
         .map(|info| info.name)
         .collect();

@@ -36,7 +36,7 @@ mod truths {
 
 /// An op with a name of the family's, over the family's kernels, and another result.
 mod foreign {
-    static KERNELS: &pointwise::embed::Kernels = pointwise::embedded();
+    static KERNELS: &pointwise::embed::Kernels = pointwise::embed::embedded();
 
     pointwise_core::unary_ops! { foreign_ops;
         /// Whether `x` is positive.
@@ -49,7 +49,7 @@ mod foreign {
 mod own {
     use pointwise_core::family::unary::Abs;
 
-    static KERNELS: &pointwise::embed::Kernels = pointwise::embedded();
+    static KERNELS: &pointwise::embed::Kernels = pointwise::embed::embedded();
 
     pointwise::host_unary! {
         /// `|x|`.
@@ -106,16 +106,19 @@ fn a_truth_of_a_formula_over_real() {
 /// A kernel is one of the op's own row: not of a name alone, which would write f32s to a tensor of bool.
 #[test]
 fn a_kernel_of_the_same_name_is_not_the_ops() {
-    use pointwise::Variant;
+    use pointwise::kernel::Variant;
 
     let (foreign, own) = (&foreign::definitions::relu, &own::definitions::abs);
     for variant in [Variant::Direct, Variant::DirectStrided, Variant::RegisterCopy] {
         let entry = (foreign.entry)(DType::F32, variant).unwrap();
-        let family = (pointwise::definitions::relu.entry)(DType::F32, variant).unwrap();
+        let family = (pointwise::info::definitions::relu.entry)(DType::F32, variant).unwrap();
         assert_eq!(entry.symbol(), family.symbol());
         assert!(!entry.is_embedded(), "{entry:?}");
         let own = (own.entry)(DType::F32, variant).unwrap();
-        assert!(own.is_embedded() && family.is_embedded() || pointwise::embedded().is_empty(), "{own:?} {family:?}");
+        assert!(
+            own.is_embedded() && family.is_embedded() || pointwise::embed::embedded().is_empty(),
+            "{own:?} {family:?}"
+        );
     }
     let device = Device::best().unwrap();
     let x = Tensor::full(&device, 1.0_f32, [1000]).unwrap();

@@ -6,7 +6,10 @@
 //! arbitrary bytes.
 
 use benches::{median, times_after};
-use pointwise::{BINARY, DType, Device, GATED, Strategy, Tensor};
+use pointwise::{
+    DType, Device, Strategy, Tensor,
+    info::{BINARY, GATED},
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut names, mut types): (Vec<String>, Vec<String>) = Default::default();

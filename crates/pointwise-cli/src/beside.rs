@@ -1,6 +1,6 @@
 //! The tour's part of the ops beside the tables: what they must give.
 
-use pointwise::{DType, Device, Philox, SinusoidalLayout, Tensor, kernels, ops};
+use pointwise::{DType, Device, Philox, Tensor, kernel::SinusoidalLayout, kernels, ops};
 use pointwise_core::Element;
 use pointwise_core::family::generator::alibi_slope;
 use pointwise_core::family::random::last_kept;

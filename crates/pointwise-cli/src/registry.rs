@@ -1,8 +1,9 @@
 //! The ops the command knows: one variant a kind, so that a new op of a known kind needs nothing here.
 
 use pointwise::{
-    BACKWARD, BINARY, DType, GATED, GRADIENTS, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, TERNARY, Tensor,
-    UNARY, UnaryDef, map_op,
+    DType, Number, Operand, Strategy, Tensor,
+    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY, map_op},
+    kernel::{GradientDef, MapDef, UnaryDef},
 };
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;

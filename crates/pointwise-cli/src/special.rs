@@ -3,7 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use pointwise::{
-    Accuracy, DType, MASKED_FILL, Number, OpInfo, Philox, SinusoidalLayout, Strategy, Tensor, kernels, ops,
+    DType, Number, Philox, Strategy, Tensor,
+    info::{Accuracy, MASKED_FILL, OpInfo},
+    kernel::SinusoidalLayout,
+    kernels, ops,
 };
 use serde_json::{Value, json};
 
@@ -197,7 +200,7 @@ impl Work<'_> {
         Error::Failed(format!("{} takes the operands {}", op.name, op.arguments.join(", ")))
     }
 
-    fn generate(&self, kernel: &pointwise::GeneratorKernel, shape: &[usize]) -> Result<Done> {
+    fn generate(&self, kernel: &pointwise::kernel::GeneratorKernel, shape: &[usize]) -> Result<Done> {
         let kernel = kernel.clone().strategy(self.strategy);
         let mut y = kernel.run(self.device, self.settings.dtype()?, shape)?;
         let plan = if !self.device.is_cpu() { Some(kernel.plan(&mut y)?) } else { None };

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::{Folder, f32s, file};
-use pointwise::{DType, Device, Philox, SinusoidalLayout, Tensor, kernels, ops};
+use pointwise::{DType, Device, Philox, Tensor, kernel::SinusoidalLayout, kernels, ops};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 use serde_json::{Value, json};

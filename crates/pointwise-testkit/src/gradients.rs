@@ -1,8 +1,9 @@
 //! Gradients: calls by definition, and what must come out.
 
 use pointwise::{
-    Accuracy, DType, GradientDef, MapDef, Number, OpInfo, Operand, Result, Shape, Strategy, Tensor, TensorView,
-    TensorViewMut,
+    DType, Number, Operand, Result, Shape, Strategy, Tensor, TensorView, TensorViewMut,
+    info::{Accuracy, OpInfo},
+    kernel::{GradientDef, MapDef},
 };
 use pointwise_core::{Element, Kind};
 
@@ -12,7 +13,7 @@ use crate::with_element;
 
 /// The gradients of every op of several operands.
 pub fn all() -> impl Iterator<Item = &'static GradientDef> {
-    pointwise::GRADIENTS.iter().copied()
+    pointwise::info::GRADIENTS.iter().copied()
 }
 
 /// Runs the op on operands that are broadcast as they are: also the weight of a channel and the halves of a gate.

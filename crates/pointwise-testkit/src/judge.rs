@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pointwise::{Accuracy, DType, ErrorKind, Number, Result, UnaryDef};
+use pointwise::{DType, ErrorKind, Number, Result, info::Accuracy, kernel::UnaryDef};
 use pointwise_core::{Element, Value};
 
 use crate::with_element;

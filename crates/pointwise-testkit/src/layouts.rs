@@ -1,8 +1,9 @@
 //! Views of all shapes and strides, and the model that ops on them are checked with.
 
 use pointwise::{
-    DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
-    UnaryDef,
+    DType, Device, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
+    info::OpInfo,
+    kernel::{GradientDef, MapDef, UnaryDef},
 };
 use pointwise_core::op::MAX_PARAMS;
 

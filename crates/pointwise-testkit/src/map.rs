@@ -1,7 +1,9 @@
 //! Ops of several operands: calls by definition, and what must come out.
 
 use pointwise::{
-    Accuracy, DType, Error, ErrorKind, MapDef, Number, OpInfo, Operand, Result, Strategy, Tensor, TensorViewMut,
+    DType, Error, ErrorKind, Number, Operand, Result, Strategy, Tensor, TensorViewMut,
+    info::{Accuracy, OpInfo},
+    kernel::MapDef,
 };
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
@@ -11,7 +13,12 @@ use crate::{formulas, gradients, inputs, with_element};
 
 /// Every op of several operands.
 pub fn all() -> impl Iterator<Item = &'static MapDef> {
-    pointwise::BINARY.iter().chain(pointwise::GATED).chain(pointwise::TERNARY).chain(pointwise::BACKWARD).copied()
+    pointwise::info::BINARY
+        .iter()
+        .chain(pointwise::info::GATED)
+        .chain(pointwise::info::TERNARY)
+        .chain(pointwise::info::BACKWARD)
+        .copied()
 }
 
 /// The element type of operand `k` of an op on `dtype`.
@@ -263,7 +270,7 @@ mod tests {
         ];
         let set = [Number::Default; MAX_PARAMS];
         for (name, dtype, operands, right, wrong) in cases {
-            let def = pointwise::map_op(name).unwrap();
+            let def = pointwise::info::map_op(name).unwrap();
             assert_eq!(check(def, dtype, &set, operands, &right), Ok(()), "{name}");
             assert!(check(def, dtype, &set, operands, &wrong).is_err(), "{name}");
             assert!(check(def, dtype, &set, &operands[1..], &right).is_err(), "{name}");

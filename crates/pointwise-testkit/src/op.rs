@@ -1,6 +1,10 @@
 //! An op of any table.
 
-use pointwise::{DType, Device, GradientDef, MapDef, Number, OpInfo, Result, Strategy, Tensor, UnaryDef};
+use pointwise::{
+    DType, Device, Number, Result, Strategy, Tensor,
+    info::OpInfo,
+    kernel::{GradientDef, MapDef, UnaryDef},
+};
 use pointwise_core::Kind;
 
 use crate::{Report, formulas, gradients, inputs, judge, map, params};
@@ -129,7 +133,7 @@ impl Op {
     #[must_use]
     pub fn keeps(self, report: &Report, dtype: DType) -> bool {
         let info = self.info();
-        let accuracy = if formulas::is_stepped(info.name) { pointwise::Accuracy::Exact } else { info.accuracy };
+        let accuracy = if formulas::is_stepped(info.name) { pointwise::info::Accuracy::Exact } else { info.accuracy };
         report.keeps(accuracy, info.result.of(dtype), info.kind == Kind::Unary && dtype.size() == 2)
     }
 
@@ -166,19 +170,19 @@ mod tests {
     fn ops_of_every_kind_are_checked() {
         let device = Device::cpu();
         for name in ["silu", "square"] {
-            if let Some(def) = pointwise::op(name) {
+            if let Some(def) = pointwise::info::op(name) {
                 Op::from(def).check(&device).unwrap();
             }
         }
         for name in ["add", "where", "silu_and_mul", "lerp", "exp_backward"] {
-            Op::from(pointwise::map_op(name).unwrap()).check(&device).unwrap();
+            Op::from(pointwise::info::map_op(name).unwrap()).check(&device).unwrap();
         }
-        Op::from(pointwise::gradient_op("mul_backward").unwrap()).check(&device).unwrap();
+        Op::from(pointwise::info::gradient_op("mul_backward").unwrap()).check(&device).unwrap();
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let add = Op::from(pointwise::map_op("add").unwrap());
+        let add = Op::from(pointwise::info::map_op("add").unwrap());
         let set: [Number; 0] = [];
         let error = add.run(&Device::cpu(), DType::F32, &set, Strategy::Auto, &[vec![0; 4]]).unwrap_err();
         assert!(error.to_string().contains("add has 2: a, b"), "{error}");

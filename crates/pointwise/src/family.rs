@@ -53,6 +53,6 @@ pub const fn embedded() -> &'static crate::embed::Kernels {
 /// ones.
 ///
 /// [`rope_op`]: crate::rope::rope_op
-pub fn op(name: &str) -> Option<&'static crate::UnaryDef> {
+pub fn op(name: &str) -> Option<&'static crate::kernel::UnaryDef> {
     UNARY.iter().copied().find(|def| def.info.name == name)
 }

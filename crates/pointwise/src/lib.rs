@@ -32,11 +32,11 @@
 //! | `POINTWISE_EMULATOR_APPROX` | `worst`: their approximate instructions are off by what the PTX ISA allows |
 //! | `POINTWISE_EMULATOR_LIMIT` | how many instructions a warp of theirs executes at most |
 
-pub mod cpu;
+mod cpu;
 pub mod cuda;
 mod device;
 pub mod embed;
-mod error;
+pub mod error;
 mod family;
 mod files;
 mod host;
@@ -45,53 +45,56 @@ mod host_map;
 mod host_special;
 mod host_table;
 pub mod interop;
-mod kernel;
+pub mod kernel;
 mod number;
 pub mod rope;
 mod shape;
 mod storage;
 mod stream;
-mod tensor;
-mod tuner;
+pub mod tensor;
+pub mod tuner;
 
-#[cfg(feature = "emulator")]
-#[doc(hidden)]
-pub use cuda::with_kernel as __with_kernel;
 pub use device::Device;
-pub use error::{DriverError, Error, ErrorKind, FileError, Result};
-pub use family::{
-    BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, definitions, embedded, gradient_op,
-    kernels, map_op, op, ops,
-};
-#[doc(hidden)]
-pub use host::OracleValue;
-#[doc(hidden)]
-pub use host_gradients::{__no_result, Step};
-#[doc(hidden)]
-pub use kernel::Made as __Made;
-pub use kernel::result_type;
-pub use kernel::{BinaryKernel, Bound, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
-pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};
-pub use kernel::{Entry, Kernel, Lookup, OpDef, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
-pub use kernel::{GatedGradientsKernel, GradientDef, GradientsKernel};
+pub use error::{Error, ErrorKind, Result};
+pub use family::{kernels, ops};
+pub use kernel::{Operand, Strategy};
 pub use number::Number;
-#[doc(hidden)]
-pub use pastey as __pastey;
-#[doc(hidden)]
-pub use pointwise_core as __core;
-pub use pointwise_core::{
-    Accuracy, DType, F8E4M3, F8E5M2, NoDType, OpInfo, ParamInfo, Philox, Properties, Scalar, SignChange, bf16, f16,
-};
-pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
+pub use pointwise_core::{DType, F8E4M3, F8E5M2, Philox, Scalar, bf16, f16};
+pub use shape::Shape;
 pub use stream::Stream;
-pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};
-pub use tuner::{CACHE_VARIABLE, Choice, Tuner};
+pub use tensor::{Tensor, TensorView, TensorViewMut};
+
+/// The ops as data: lists and definitions by name.
+pub mod info {
+    pub use pointwise_core::{Accuracy, NoDType, OpInfo, ParamInfo, Properties, SignChange};
+
+    pub use crate::family::{
+        BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, definitions, gradient_op, map_op, op,
+    };
+}
+
+/// What most programs use: `use pointwise::prelude::*;`.
+pub mod prelude {
+    pub use crate::{
+        DType, Device, Error, ErrorKind, F8E4M3, F8E5M2, Number, Operand, Philox, Result, Scalar, Shape, Stream,
+        Tensor, TensorView, TensorViewMut, bf16, f16, kernels, ops,
+    };
+}
 
 /// What the macros of this crate expand to. No part of the API.
 #[doc(hidden)]
 pub mod __private {
-    pub use pointwise_core as core;
+    pub use {pastey, pointwise_core as core};
 
+    #[cfg(feature = "emulator")]
+    pub use crate::cuda::with_kernel;
     pub use crate::embed::Kernels;
-    pub use crate::kernel::{Kernel, OpDef, OracleFn, Typed};
+    pub use crate::host::OracleValue;
+    pub use crate::host_gradients::{Step, no_result};
+    pub use crate::kernel::{Kernel, Made, OpDef, OracleFn, Typed};
+
+    /// The loops over elements on the CPU.
+    pub mod cpu {
+        pub use crate::cpu::*;
+    }
 }

@@ -1,7 +1,7 @@
 //! Errors say what is wrong in one line, and devices that are not there are told as such.
 
 use pointwise::rope::{RopeConfig, rope_op};
-use pointwise::{DType, Device, Error, ErrorKind, FileError, Shape, Stream, Tensor};
+use pointwise::{DType, Device, Error, ErrorKind, Shape, Stream, Tensor, error::FileError};
 
 fn shape(dims: &[usize]) -> Shape {
     Shape::new(dims).unwrap()
@@ -214,8 +214,8 @@ fn another_number_of_operands_is_refused() {
     let cpu = Device::cpu();
     let x = Tensor::from_slice(&cpu, &[1.0_f32, 2.0], [2]).unwrap();
     let mut y = Tensor::zeros(&cpu, pointwise::DType::F32, [2]).unwrap();
-    let add = pointwise::map_op("add").unwrap();
-    let lerp = pointwise::map_op("lerp").unwrap();
+    let add = pointwise::info::map_op("add").unwrap();
+    let lerp = pointwise::info::map_op("lerp").unwrap();
     for error in [
         add.ternary_with(&[]).run(&x, &x, &x).unwrap_err(),
         add.ternary_with(&[]).run_into(&x, &x, &x, &mut y).unwrap_err(),

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pointwise::Tuner;
 use pointwise::rope::{RopeConfig, RopeError};
+use pointwise::tuner::Tuner;
 
 /// A pipe that nobody writes to.
 struct Pipe(PathBuf);

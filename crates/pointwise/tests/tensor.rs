@@ -1,8 +1,8 @@
 //! Tensors and views on the CPU: what goes in comes out, whatever the shape, the strides and the element type.
 
 use pointwise::{
-    DType, Device, ErrorKind, F8E4M3, F8E5M2, Overlap, RawPointer, Scalar, Shape, Tensor, TensorView, TensorViewMut,
-    bf16, f16, overlap,
+    DType, Device, ErrorKind, F8E4M3, F8E5M2, Scalar, Shape, Tensor, TensorView, TensorViewMut, bf16, f16,
+    tensor::{Overlap, RawPointer, overlap},
 };
 
 const CPU: Device = Device::cpu();

@@ -2,7 +2,7 @@
 //! emulator.
 
 use custom_op::{KERNELS, UNARY, definitions, ops};
-use pointwise::{DType, Device, Strategy, Tensor, Variant};
+use pointwise::{DType, Device, Strategy, Tensor, kernel::Variant};
 use pointwise_testkit::Op;
 
 fn devices() -> Vec<Device> {

@@ -3,9 +3,7 @@
 use fused_op::{binary, gated, generator, one_by_one, ops, random, ternary};
 use my_fused_kernels::gated::SquaredReluAndMul;
 use my_fused_kernels::random::{Jitter, SiluDropoutAdd};
-use pointwise::{
-    Class, DType, Device, ErrorKind, F8E4M3, Number, Operand, Philox, Strategy, Tensor, Tuner, Variant, bf16,
-};
+use pointwise::{DType, Device, ErrorKind, F8E4M3, Number, Operand, Philox, Strategy, Tensor, bf16, kernel::{Class, Variant}, tuner::Tuner};
 use pointwise_core::{BinaryOp, RandomMapOp};
 use pointwise_testkit::Random;
 

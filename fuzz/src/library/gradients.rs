@@ -1,7 +1,7 @@
 //! Gradients of ops of several operands.
 
-use pointwise::__core::Kind;
-use pointwise::{DType, GRADIENTS, GradientDef, Operand, Tensor, TensorView, TensorViewMut};
+use pointwise::__private::core::Kind;
+use pointwise::{DType, Operand, Tensor, TensorView, TensorViewMut, info::GRADIENTS, kernel::GradientDef};
 
 use crate::case::{Case, Outcome, must};
 use crate::compare::{copy, into, same};

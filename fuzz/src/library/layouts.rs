@@ -1,7 +1,7 @@
 //! Shapes and views beyond all memory, and streams of the CPU: errors, not panics.
 
 use pointwise::cuda::Event;
-use pointwise::{DType, Device, Layout, Number, Operand, Shape, Stream, Tensor, ops, result_type};
+use pointwise::{DType, Device, Number, Operand, Shape, Stream, Tensor, kernel::result_type, ops, tensor::Layout};
 
 use crate::case::{Case, Outcome, must};
 use crate::make;

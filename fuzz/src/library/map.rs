@@ -1,9 +1,10 @@
 //! Ops of two and three operands.
 
-use pointwise::__core::Kind;
+use pointwise::__private::core::Kind;
 use pointwise::{
-    BACKWARD, BINARY, DType, GATED, MapDef, MapPlan, Number, Operand, Philox, Result, Strategy, TERNARY, Tensor,
-    TensorView, TensorViewMut,
+    DType, Number, Operand, Philox, Result, Strategy, Tensor, TensorView, TensorViewMut,
+    info::{BACKWARD, BINARY, GATED, TERNARY},
+    kernel::{MapDef, MapPlan},
 };
 
 use crate::case::{Case, Outcome, must};

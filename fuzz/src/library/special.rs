@@ -1,6 +1,6 @@
 //! Dropout, the position encodings, `masked_fill` and `clamp` with bounds.
 
-use pointwise::{DType, Operand, Philox, SinusoidalLayout, Strategy, kernels, ops};
+use pointwise::{DType, Operand, Philox, Strategy, kernel::SinusoidalLayout, kernels, ops};
 
 use crate::case::{Case, Outcome, must};
 use crate::compare::{copy, into, into_place, proper, same};

@@ -1,6 +1,10 @@
 //! Ops of one operand, conversions, and tensors as text.
 
-use pointwise::{POWERS, Strategy, UNARY, kernels, ops};
+use pointwise::{
+    Strategy,
+    info::{POWERS, UNARY},
+    kernels, ops,
+};
 
 use crate::case::{Case, Outcome, must};
 use crate::compare::{copy, into, proper, same};

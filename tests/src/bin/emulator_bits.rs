@@ -5,7 +5,10 @@
 
 use std::process::ExitCode;
 
-use pointwise::{Accuracy, DType, Device, Number, OpInfo, Strategy, Tensor};
+use pointwise::{
+    DType, Device, Number, Strategy, Tensor,
+    info::{Accuracy, OpInfo},
+};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_testkit::{gradients, inputs, judge, map, params};
 

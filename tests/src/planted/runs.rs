@@ -2,7 +2,8 @@
 //! as operands, in place. Each gives the bytes that it leaves, those around its result included.
 
 use pointwise::{
-    DType, Device, GradientDef, MapDef, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut, UnaryDef,
+    DType, Device, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut,
+    kernel::{GradientDef, MapDef, UnaryDef},
     kernels,
 };
 use pointwise_core::Element;

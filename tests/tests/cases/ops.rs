@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use pointwise::rope::{ROPE, RopeAngles, RopeDef, RopeFrequencies, RopeKernel, RopePrecision};
 use pointwise::{
-    Accuracy, BACKWARD, DType, Device, GRADIENTS, GradientDef, MapDef, Operand, Philox, Result, SinusoidalLayout,
-    Stream, Tensor, TensorViewMut, UnaryDef, kernels,
+    DType, Device, Operand, Philox, Result, Stream, Tensor, TensorViewMut,
+    info::{Accuracy, BACKWARD, GRADIENTS},
+    kernel::{GradientDef, MapDef, SinusoidalLayout, UnaryDef},
+    kernels,
 };
 use pointwise_core::{Kind, family};
 use pointwise_testkit::{inputs, judge, map, params};

@@ -1,6 +1,6 @@
 //! ALiBi and the sinusoidal encoding against f64.
 
-use pointwise::{DType, Device, ErrorKind, SinusoidalLayout, Strategy, Tensor, kernels, ops};
+use pointwise::{DType, Device, ErrorKind, Strategy, Tensor, kernel::SinusoidalLayout, kernels, ops};
 use pointwise_core::Element;
 use pointwise_testkit::with_element;
 

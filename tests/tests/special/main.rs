@@ -17,7 +17,7 @@ use encodings::{alibi, encoding_errors, into_views, sinusoidal, slopes};
 use full::full;
 use large::views_of_2_to_32;
 use libtest_mimic::{Arguments, Failed};
-use pointwise::{DType, Device, Philox, SinusoidalLayout, Strategy, Stream, Tensor, kernels, ops};
+use pointwise::{DType, Device, Philox, Strategy, Stream, Tensor, kernel::SinusoidalLayout, kernels, ops};
 use pointwise_testkit::inputs;
 use tests::cases::Cases;
 use tuner::{edited_files_and_conversions, nothing_to_measure, tune, tune_other_kinds};

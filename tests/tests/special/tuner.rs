@@ -1,6 +1,6 @@
 //! The tuner: what it measures, keeps and refuses.
 
-use pointwise::{DType, Device, ErrorKind, Philox, Strategy, Tensor, Tuner, kernels, ops};
+use pointwise::{DType, Device, ErrorKind, Philox, Strategy, Tensor, kernels, ops, tuner::Tuner};
 use pointwise_testkit::inputs;
 
 use crate::{Outcome, differs};

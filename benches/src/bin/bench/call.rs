@@ -2,7 +2,7 @@
 
 use pointwise::rope::{RopeAngles, RopeFrequencies, RopeKernel, RopeLayout, RopePositions, RopePrecision};
 use pointwise::{
-    DType, Number, Operand, Philox, SinusoidalLayout, Strategy, Tensor, TensorView, TensorViewMut, kernels, ops,
+    DType, Number, Operand, Philox, Strategy, Tensor, TensorView, TensorViewMut, kernel::SinusoidalLayout, kernels, ops,
 };
 use pointwise_core::Kind;
 

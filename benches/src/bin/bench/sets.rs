@@ -2,7 +2,10 @@
 
 use pointwise::rope::ROPE;
 use pointwise::{
-    BACKWARD, BINARY, DType, GATED, GRADIENTS, MASKED_FILL, OpInfo, SinusoidalLayout, TERNARY, UNARY, kernels,
+    DType,
+    info::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY},
+    kernel::SinusoidalLayout,
+    kernels,
 };
 use pointwise_core::Kind;
 

@@ -1,7 +1,10 @@
 //! Every level gives the same bits, wherever operands and result lie.
 
 use super::level::at_each;
-use crate::{BINARY, DType, Device, Result, Tensor, TensorViewMut, UNARY};
+use crate::{
+    DType, Device, Result, Tensor, TensorViewMut,
+    info::{BINARY, UNARY},
+};
 
 const TYPES: [DType; 6] = [DType::F32, DType::BF16, DType::F16, DType::F8E4M3, DType::I32, DType::I8];
 /// Around a vector, a block, and several of them.

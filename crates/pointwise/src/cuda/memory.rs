@@ -462,8 +462,8 @@ pub(crate) unsafe fn fill_on(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DriverError;
     use crate::cuda::{begin_capture, end_capture, stub};
+    use crate::error::DriverError;
 
     fn context() -> &'static Context {
         Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()))

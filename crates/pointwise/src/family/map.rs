@@ -145,7 +145,7 @@ macro_rules! without_factor {
             a factor of `b` (`alpha`).")]
         ///
         /// # Errors
-        /// As [`BinaryKernel::run`](crate::BinaryKernel::run).
+        /// As [`BinaryKernel::run`](crate::kernel::BinaryKernel::run).
         pub fn $name<'a>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
             kernels::$name(Number::Default).run(a, b)
         }
@@ -153,7 +153,7 @@ macro_rules! without_factor {
         #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
         ///
         /// # Errors
-        /// As [`BinaryKernel::run_into`](crate::BinaryKernel::run_into).
+        /// As [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
         pub fn $into<'a, 'b>(
             a: impl Into<Operand<'a>>,
             b: impl Into<Operand<'a>>,
@@ -165,7 +165,7 @@ macro_rules! without_factor {
         #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
         ///
         /// # Errors
-        /// As [`BinaryKernel::run_inplace`](crate::BinaryKernel::run_inplace).
+        /// As [`BinaryKernel::run_inplace`](crate::kernel::BinaryKernel::run_inplace).
         pub fn $inplace<'a, 'b>(a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
             kernels::$name(Number::Default).run_inplace(a, b)
         }
@@ -225,8 +225,8 @@ fn no_bound() -> Error {
 /// ```
 ///
 /// # Errors
-/// No bound at all; those of [`UnaryKernel::run`](crate::UnaryKernel::run) or, if a bound is a tensor, of
-/// [`TernaryKernel::run`](crate::TernaryKernel::run).
+/// No bound at all; those of [`UnaryKernel::run`](crate::kernel::UnaryKernel::run) or, if a bound is a tensor, of
+/// [`TernaryKernel::run`](crate::kernel::TernaryKernel::run).
 pub fn clamp<'a>(x: impl Into<TensorView<'a>>, min: impl Into<Bound<'a>>, max: impl Into<Bound<'a>>) -> Result<Tensor> {
     let x = x.into();
     match Clamp::new(min.into(), max.into())? {
@@ -380,7 +380,7 @@ fn fill_value<'a>(value: Operand<'a>, dtype: DType, converted: &'a mut Option<Te
 ///
 /// # Errors
 /// A mask that is not bool, a value of dimensions or that the type cannot hold, and those of
-/// [`TernaryKernel::run`](crate::TernaryKernel::run).
+/// [`TernaryKernel::run`](crate::kernel::TernaryKernel::run).
 pub fn masked_fill<'a>(
     x: impl Into<TensorView<'a>>,
     mask: impl Into<TensorView<'a>>,
@@ -394,7 +394,7 @@ pub fn masked_fill<'a>(
 /// [`masked_fill`] into a tensor that is there.
 ///
 /// # Errors
-/// As [`masked_fill`] and [`TernaryKernel::run_into`](crate::TernaryKernel::run_into).
+/// As [`masked_fill`] and [`TernaryKernel::run_into`](crate::kernel::TernaryKernel::run_into).
 pub fn masked_fill_into<'a, 'b>(
     x: impl Into<TensorView<'a>>,
     mask: impl Into<TensorView<'a>>,

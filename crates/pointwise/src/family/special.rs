@@ -152,7 +152,7 @@ pub(super) mod ops {
 
     /// `torch.nn.functional.dropout`: each element of `x` is kept with probability `1 - p` and multiplied by
     /// `1 / (1 - p)`, or becomes +0 (also where it is NaN or infinite). With `p = 0` it is a copy, and without training
-    /// ([`DropoutKernel::training`](crate::DropoutKernel::training)). `p` counts as the f32 next to it.
+    /// ([`DropoutKernel::training`](crate::kernel::DropoutKernel::training)). `p` counts as the f32 next to it.
     ///
     /// Which elements are kept is a function of `rng` and their row-major index alone: the same for every element
     /// type, shape of the same number of elements, strategy and device. It is another choice than PyTorch's. The next
@@ -170,7 +170,7 @@ pub(super) mod ops {
     /// ```
     ///
     /// # Errors
-    /// As [`DropoutKernel::run`](crate::DropoutKernel::run).
+    /// As [`DropoutKernel::run`](crate::kernel::DropoutKernel::run).
     pub fn dropout<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: Philox) -> Result<Tensor> {
         kernels::dropout(p).run(x, rng)
     }
@@ -178,7 +178,7 @@ pub(super) mod ops {
     /// [`dropout`] into a tensor that is there.
     ///
     /// # Errors
-    /// As [`DropoutKernel::run_into`](crate::DropoutKernel::run_into).
+    /// As [`DropoutKernel::run_into`](crate::kernel::DropoutKernel::run_into).
     pub fn dropout_into<'a, 'b>(
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
@@ -191,7 +191,7 @@ pub(super) mod ops {
     /// [`dropout`] in place.
     ///
     /// # Errors
-    /// As [`DropoutKernel::run_inplace`](crate::DropoutKernel::run_inplace).
+    /// As [`DropoutKernel::run_inplace`](crate::kernel::DropoutKernel::run_inplace).
     pub fn dropout_inplace<'a>(x: impl Into<TensorViewMut<'a>>, p: f64, rng: Philox) -> Result<()> {
         kernels::dropout(p).run_inplace(x, rng)
     }
@@ -207,7 +207,7 @@ pub(super) mod ops {
     /// [`dropout_with_mask`] into tensors that are there.
     ///
     /// # Errors
-    /// As [`DropoutKernel::run_with_mask_into`](crate::DropoutKernel::run_with_mask_into).
+    /// As [`DropoutKernel::run_with_mask_into`](crate::kernel::DropoutKernel::run_with_mask_into).
     pub fn dropout_with_mask_into<'a, 'b, 'c>(
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
@@ -251,7 +251,7 @@ pub(super) mod ops {
     /// `-slope(h) |i - j|`, rounded once (of 8 bits from an f32); the slopes are those of [`alibi_slopes`].
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run`](crate::GeneratorKernel::run).
+    /// As [`GeneratorKernel::run`](crate::kernel::GeneratorKernel::run).
     pub fn alibi(device: &Device, dtype: DType, num_heads: usize, seq_len: usize) -> Result<Tensor> {
         kernels::alibi().run(device, dtype, [num_heads, seq_len, seq_len])
     }
@@ -259,7 +259,7 @@ pub(super) mod ops {
     /// [`alibi`] into a tensor (num_heads, seq_len, seq_len) that is there.
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run_into`](crate::GeneratorKernel::run_into).
+    /// As [`GeneratorKernel::run_into`](crate::kernel::GeneratorKernel::run_into).
     pub fn alibi_into<'a>(y: impl Into<TensorViewMut<'a>>) -> Result<()> {
         kernels::alibi().run_into(y)
     }
@@ -309,7 +309,7 @@ pub(super) mod ops {
     /// within `2^-18`, and `2^-46 p w_i` likewise.
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run`](crate::GeneratorKernel::run).
+    /// As [`GeneratorKernel::run`](crate::kernel::GeneratorKernel::run).
     pub fn sinusoidal(
         device: &Device,
         dtype: DType,
@@ -323,7 +323,7 @@ pub(super) mod ops {
     /// [`sinusoidal`] into a tensor (seq_len, d_model) that is there.
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run_into`](crate::GeneratorKernel::run_into).
+    /// As [`GeneratorKernel::run_into`](crate::kernel::GeneratorKernel::run_into).
     pub fn sinusoidal_into<'a>(y: impl Into<TensorViewMut<'a>>, layout: SinusoidalLayout) -> Result<()> {
         kernels::sinusoidal(layout).run_into(y)
     }

@@ -53,7 +53,7 @@ enum Encoding {
 /// A generator with its launch settings: `kernels::alibi`, `kernels::sinusoidal`, or one of a table of one's own.
 ///
 /// ```
-/// use pointwise::{DType, Device, SinusoidalLayout, Strategy, kernels};
+/// use pointwise::{DType, Device, Strategy, kernels, kernel::SinusoidalLayout};
 ///
 /// let kernel = kernels::sinusoidal(SinusoidalLayout::Interleaved).strategy(Strategy::RegisterCopy);
 /// let y = kernel.run(&Device::cpu(), DType::F32, [1, 4])?;

@@ -15,8 +15,8 @@ use crate::cuda::{self, Context, SLOTS};
 use crate::error::Result;
 
 /// The kernels, which serve every op.
-static FLAT: Entry = Entry::with_shared(LOOKUPS[0], row::of_symbol(LOOKUPS[0]), crate::embedded(), PAIRS);
-static ROWS: Entry = Entry::with_shared(LOOKUPS[1], row::of_symbol(LOOKUPS[1]), crate::embedded(), PAIRS);
+static FLAT: Entry = Entry::with_shared(LOOKUPS[0], row::of_symbol(LOOKUPS[0]), crate::embed::embedded(), PAIRS);
+static ROWS: Entry = Entry::with_shared(LOOKUPS[1], row::of_symbol(LOOKUPS[1]), crate::embed::embedded(), PAIRS);
 
 /// What a block's shared memory takes beside the table.
 const RESERVED: usize = 1024;
@@ -149,7 +149,7 @@ pub(super) fn blocks(multiprocessors: u32, shared_bytes: usize, vectors: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Tensor, map_op};
+    use crate::{Device, Tensor, info::map_op};
 
     #[test]
     fn a_table_has_the_results_of_all_pairs() {

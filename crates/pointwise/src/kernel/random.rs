@@ -16,7 +16,7 @@ use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::{Choices, Lies};
-use crate::{Stream, Tuner};
+use crate::{Stream, tuner::Tuner};
 
 /// A random op as the host knows it.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use crate::{Number, Philox, Stream};
 pub struct RandomKernel(Call);
 
 impl MapDef {
-    /// The random op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params).
+    /// The random op with parameters, in the order of [`OpInfo::params`](crate::info::OpInfo::params).
     pub fn random_with(&'static self, params: &[Number]) -> RandomKernel {
         RandomKernel(Call::new(self, params))
     }
@@ -28,7 +28,7 @@ impl RandomKernel {
     /// The op on its operands, broadcast, in a new contiguous tensor.
     ///
     /// # Errors
-    /// Another number of operands than the op has, and those of [`BinaryKernel::run`](crate::BinaryKernel::run).
+    /// Another number of operands than the op has, and those of [`BinaryKernel::run`](crate::kernel::BinaryKernel::run).
     pub fn run(&self, operands: &[Operand<'_>], rng: Philox) -> Result<Tensor> {
         self.at(operands.len(), rng)?.run(operands)
     }
@@ -37,7 +37,7 @@ impl RandomKernel {
     /// can capture it (with seed and offset as they are now). `y` may be an operand's very memory.
     ///
     /// # Errors
-    /// As [`RandomKernel::run`] and [`BinaryKernel::run_into`](crate::BinaryKernel::run_into); a `y` that is not
+    /// As [`RandomKernel::run`] and [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into); a `y` that is not
     /// contiguous.
     pub fn run_into<'b>(&self, operands: &[Operand<'_>], y: impl Into<TensorViewMut<'b>>, rng: Philox) -> Result<()> {
         self.at(operands.len(), rng)?.run_into(operands, y.into())

@@ -21,7 +21,7 @@ use crate::{Number, Stream};
 pub struct TernaryKernel(Call);
 
 impl MapDef {
-    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params). Of a binary op it runs
+    /// The op with parameters, in the order of [`OpInfo::params`](crate::info::OpInfo::params). Of a binary op it runs
     /// nothing.
     pub fn ternary_with(&'static self, params: &[Number]) -> TernaryKernel {
         TernaryKernel(Call::new(self, params))
@@ -35,11 +35,11 @@ impl TernaryKernel {
 
     /// The op on every triple of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
-    /// Operands of different types are converted as [`BinaryKernel::run`](crate::BinaryKernel::run) does, a condition
+    /// Operands of different types are converted as [`BinaryKernel::run`](crate::kernel::BinaryKernel::run) does, a condition
     /// apart; `lerp` takes one type, as in PyTorch.
     ///
     /// # Errors
-    /// As [`BinaryKernel::run`](crate::BinaryKernel::run); a condition that is not bool.
+    /// As [`BinaryKernel::run`](crate::kernel::BinaryKernel::run); a condition that is not bool.
     pub fn run<'a>(
         &self,
         a: impl Into<Operand<'a>>,
@@ -53,7 +53,7 @@ impl TernaryKernel {
     /// that a CUDA graph can capture it, unless operands are converted first. `y` may be an operand's very memory.
     ///
     /// # Errors
-    /// As [`TernaryKernel::run`] and [`BinaryKernel::run_into`](crate::BinaryKernel::run_into).
+    /// As [`TernaryKernel::run`] and [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
     pub fn run_into<'a, 'b>(
         &self,
         a: impl Into<Operand<'a>>,

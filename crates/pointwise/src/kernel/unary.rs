@@ -16,7 +16,7 @@ use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::{Choices, Lies, Settings};
-use crate::{Device, Number, Stream, Tuner};
+use crate::{Device, Number, Stream, tuner::Tuner};
 
 /// A unary op as the host knows it. Made by [`host_unary!`](crate::host_unary) from a row of an op table.
 #[derive(Debug)]

@@ -102,7 +102,7 @@ impl TensorView<'_> {
         }
     }
 
-    /// The elements of this view as those of `y`, of any strides, as [`ConvertKernel`](crate::ConvertKernel) copies
+    /// The elements of this view as those of `y`, of any strides, as [`ConvertKernel`](crate::kernel::ConvertKernel) copies
     /// them: in one launch, on the device's own stream. Allocates nothing and waits for nothing. On another stream,
     /// where a CUDA graph can capture it, `kernels::to_dtype().on(&stream).run_into(x, y)` does the same.
     ///

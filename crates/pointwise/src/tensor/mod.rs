@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use pointwise_core::{DType, Scalar};
 
+pub use crate::shape::{IntoShape, MAX_RANK, Strides};
 pub use layout::Layout;
 pub use overlap::{Overlap, overlap};
 pub use raw::RawPointer;
@@ -21,7 +22,7 @@ pub use view::{TensorView, TensorViewMut};
 use crate::Device;
 use crate::cuda;
 use crate::error::{Error, ErrorKind, Result};
-use crate::shape::{IntoShape, Shape};
+use crate::shape::Shape;
 use crate::storage::Storage;
 
 /// An array of numbers on a device, which owns its memory. Its elements lie one after another, the last dimension

@@ -4,8 +4,8 @@ use super::{Choice, Lies, Settings, Tuner, measure, op_name};
 use crate::error::Result;
 use crate::kernel::{DEFAULT_THREADS, MapCall};
 use crate::{
-    BinaryKernel, DropoutKernel, GatedKernel, Operand, Philox, RandomKernel, Strategy, TensorView, TensorViewMut,
-    TernaryKernel,
+    Operand, Philox, Strategy, TensorView, TensorViewMut,
+    kernel::{BinaryKernel, DropoutKernel, GatedKernel, RandomKernel, TernaryKernel},
 };
 
 impl Tuner {

@@ -30,7 +30,7 @@ pub struct GradientDef {
 }
 
 impl GradientDef {
-    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params).
+    /// The op with parameters, in the order of [`OpInfo::params`](crate::info::OpInfo::params).
     pub fn gradients_with(&'static self, params: &[Number]) -> GradientsKernel {
         GradientsKernel(Call::new(self, params))
     }

@@ -36,7 +36,7 @@ pub struct GradientsKernel(pub(super) Call);
 impl GradientsKernel {
     settings!(GradientDef);
 
-    /// The gradients in new contiguous tensors, in the order of [`OpInfo::results`](crate::OpInfo::results).
+    /// The gradients in new contiguous tensors, in the order of [`OpInfo::results`](crate::info::OpInfo::results).
     ///
     /// # Errors
     /// Another number of operands than the op has; operands of different element types or devices or that cannot be
