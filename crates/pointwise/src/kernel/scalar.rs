@@ -134,8 +134,8 @@ fn words(
     if info.properties.copies_ints && !dtype.is_float() {
         return Ok(words);
     }
-    for ((slot, &number), param) in words.iter_mut().zip(params).zip(info.params) {
-        *slot = word(number, param)?;
+    for (k, (slot, param)) in words.iter_mut().zip(info.params).enumerate() {
+        *slot = word(params.get(k).copied().unwrap_or_default(), param)?;
     }
     Ok(words)
 }
