@@ -270,7 +270,7 @@ def several(floor_divide):
 
 def allowed(name, result, bound, kind, inputs):
     """The error that does not count: what cancels, and what is lost where a factor is subnormal and another huge, as in
-    `tests/src/gradients.rs`."""
+    `crates/pointwise-testkit/src/gradients.rs`."""
     if bound == 0:
         return None
     grad, x = inputs[0].abs(), inputs[1].abs()

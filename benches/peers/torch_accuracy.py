@@ -71,7 +71,7 @@ TYPES = {
     "f16": (torch.float16, 10, -14, 65504.0),
     "bf16": (torch.bfloat16, 7, -126, torch.finfo(torch.bfloat16).max),
 }
-# The list of tests/src/map.rs.
+# The list of tests/src/accuracy/draw.rs.
 GRID = [
     0.0,
     -0.0,

@@ -1,24 +1,10 @@
 //! Compares results bit for bit, and sees that nothing is written beside them.
 
 use pointwise::{DType, Result, Tensor, TensorView, TensorViewMut};
+use pointwise_testkit::judge::same_bits;
 
 use crate::case::{Case, Outcome, must};
 use crate::make::Place;
-
-/// Whether elements have the same bits; NaN is like NaN.
-fn same_bytes(dtype: DType, a: &[u8], b: &[u8]) -> bool {
-    let half = |bytes: &[u8]| u16::from_ne_bytes([bytes[0], bytes[1]]) & 0x7fff;
-    let is_nan = |bytes: &[u8]| match dtype {
-        DType::F32 => f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).is_nan(),
-        DType::F16 => half(bytes) > 0x7c00,
-        DType::BF16 => half(bytes) > 0x7f80,
-        DType::F8E4M3 => bytes[0] & 0x7f == 0x7f,
-        DType::F8E5M2 => bytes[0] & 0x7f > 0x7c,
-        _ => false,
-    };
-    let elements = || a.chunks(dtype.size()).zip(b.chunks(dtype.size()));
-    a == b || (a.len() == b.len() && elements().all(|(a, b)| a == b || (is_nan(a) && is_nan(b))))
-}
 
 /// The bytes of a view in row-major order, read from its tensor's by the view's strides alone.
 fn gathered(view: &TensorView<'_>, tensor: &Tensor) -> std::result::Result<Vec<u8>, String> {
@@ -53,12 +39,8 @@ pub(crate) fn same(what: &str, got: &Tensor, want: &Tensor) -> Outcome {
         return Err(format!("{what}: {} {} instead of {} {}", a.0, a.1, b.0, b.1));
     }
     let (a, b) = (must("to_bytes", got.to_bytes())?, must("to_bytes", want.to_bytes())?);
-    if same_bytes(got.dtype(), &a, &b) {
-        return Ok(());
-    }
+    let Some(at) = same_bits(got.dtype(), &a, &b) else { return Ok(()) };
     let size = got.dtype().size();
-    let differs = |(a, b): (&[u8], &[u8])| !same_bytes(got.dtype(), a, b);
-    let at = a.chunks(size).zip(b.chunks(size)).position(differs).unwrap_or(0);
     let (a, b) = (&a[at * size..(at + 1) * size], &b[at * size..(at + 1) * size]);
     Err(format!("{what}: element {at} of {} {} is {a:x?} instead of {b:x?}", got.dtype(), got.shape()))
 }

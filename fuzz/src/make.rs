@@ -1,6 +1,7 @@
 //! Makes shapes, numbers, tensors and views of a case.
 
 use pointwise::{DType, Device, Number, Tensor, TensorView, TensorViewMut};
+use pointwise_testkit::inputs;
 
 use crate::case::{Case, must};
 use crate::random::Random;
@@ -8,24 +9,7 @@ use crate::random::Random;
 /// The types whose gradients there are, and which rotary embedding takes.
 pub(crate) const WIDE_FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-const SPECIAL_F32: [u32; 15] = [
-    0,
-    0x8000_0000, // -0
-    0x7f80_0000, // infinities
-    0xff80_0000,
-    0x7fc0_0000, // NaNs, one of them signalling
-    0xffc1_2345,
-    0x7f80_0001,
-    1, // subnormal
-    0x8000_0001,
-    0x7f7f_ffff, // the largest
-    0x3f80_0000,
-    0xbf80_0000,
-    0x4b00_0000, // 2^23, 2^31, 2^63
-    0x4f00_0000,
-    0x5f00_0000,
-];
-
+/// Numbers at which parameters turn: f64, and the edges of the narrow types.
 const SPECIAL_FLOATS: [f64; 19] = [
     f64::NAN,
     f64::INFINITY,
@@ -48,9 +32,6 @@ const SPECIAL_FLOATS: [f64; 19] = [
     1.0,
 ];
 
-const SPECIAL_INTS: [i64; 15] =
-    [i64::MIN, i64::MAX, -1, 0, 1, 127, 128, 255, 256, -128, -129, 65535, 1 << 31, 1 << 53, -(1 << 31)];
-
 pub(crate) fn dtype(random: &mut Random) -> DType {
     random.pick(&DType::ALL)
 }
@@ -69,7 +50,7 @@ pub(crate) fn number(random: &mut Random) -> Number {
         0 => Number::Default,
         1 => Number::Bool(random.once_in(2)),
         2 => Number::Int(random.word() as i64),
-        3 => Number::Int(random.pick(&SPECIAL_INTS)),
+        3 => Number::Int(random.pick(inputs::INTEGERS)),
         4 | 5 => Number::Int(random.below(9) as i64 - 4),
         6 => Number::Float(f64::from_bits(random.word())),
         7 => Number::Float(random.pick(&SPECIAL_FLOATS)),
@@ -125,7 +106,10 @@ pub(crate) fn bytes(random: &mut Random, dtype: DType, n: usize) -> Vec<u8> {
             DType::Bool => bytes.push((random.word() & 1) as u8),
             DType::F32 => {
                 let bits = match random.below(8) {
-                    0 => random.pick(&SPECIAL_F32),
+                    0 => {
+                        let sign = (random.below(2) as u32) << 31;
+                        random.pick(inputs::SPECIAL).to_bits() ^ sign
+                    }
                     1 => random.word() as u32,
                     2 => (random.below(41) as f32 - 20.0).to_bits(),
                     _ => (random.word() as i32 as f32 / (1_u32 << 28) as f32).to_bits(),

@@ -1,28 +1,24 @@
 //! Random numbers.
 
-/// A stream of well-mixed 64-bit numbers (SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
+/// The random numbers of a case.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(pointwise_testkit::Random);
 
 impl Random {
     /// The stream of a case.
     pub(crate) fn of(seed: u64, case: u64) -> Random {
-        let mut mixed = Random(seed);
-        Random(mixed.word() ^ case.wrapping_mul(0xD134_2543_DE82_EF95))
+        let mixed = pointwise_testkit::Random::new(seed).next_u64();
+        Random(pointwise_testkit::Random::new(mixed ^ case.wrapping_mul(0xD134_2543_DE82_EF95)))
     }
 
     /// The next 64 bits.
     pub(crate) fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// A number below `n`; 0 if that is 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.word() % n.max(1) as u64) as usize
+        self.0.below(n)
     }
 
     /// True once in `n` times.

@@ -12,13 +12,14 @@ use crate::shell::{cargo, root, run as run_command};
 use crate::{build_ptx, family, licences};
 
 /// What is published, each after those it depends on.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "pointwise-core",
     "pointwise-device",
     "pointwise-ptx",
     "pointwise-build",
     "pointwise-emulator",
     "pointwise",
+    "pointwise-testkit",
     "pointwise-cli",
 ];
 
@@ -33,7 +34,7 @@ const LARGEST: u64 = 10 * 1024 * 1024;
 /// The trial's program: an op on the CPU, and the kernels that came with the package.
 const TRIAL: &str = r#"
 use pointwise::{Device, Tensor, embedded, ops};
-use {pointwise_build as _, pointwise_cli as _, pointwise_core as _, pointwise_device as _};
+use {pointwise_build as _, pointwise_cli as _, pointwise_core as _, pointwise_device as _, pointwise_testkit as _};
 
 fn main() -> pointwise::Result<()> {
     let x = Tensor::from_slice(&Device::cpu(), &[-1.0_f32, 0.0, 2.0], [3])?;

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of `pointwise`.
 
 use std::path::PathBuf;
 

@@ -12,7 +12,7 @@ use crate::tour::{Case, Samples, Verdict, guarded};
 
 /// Probability and place of dropout.
 const P: f64 = 0.25;
-const PLACE: Philox = Philox { seed: 42, offset: 3 };
+const RNG: Philox = Philox { seed: 42, offset: 3 };
 /// Heads and length of ALiBi's bias: no power of two, no whole vectors.
 const ALIBI: [usize; 2] = [6, 67];
 /// Length and columns of the sinusoidal encoding.
@@ -29,7 +29,7 @@ pub(crate) fn case(op: &Special, samples: &Samples) -> Result<Case> {
     let run = || -> Result<Tensor> {
         Ok(match op.name {
             "masked_fill" => ops::masked_fill(&x.tensor, &mask.tensor, 1)?,
-            "dropout" => kernels::dropout(P).run(&operand.tensor, PLACE)?,
+            "dropout" => kernels::dropout(P).run(&operand.tensor, RNG)?,
             "alibi" => ops::alibi(device, dtype, ALIBI[0], ALIBI[1], false)?,
             "sinusoidal" => sinusoidal(device, dtype)?,
             other => return Err(Error::Failed(format!("the tour does not know {other}"))),
@@ -72,7 +72,7 @@ fn sinusoidal(device: &Device, dtype: DType) -> Result<Tensor> {
 
 /// Element `i` of dropout: kept by its random word, and scaled in f32.
 fn dropped(x: f64, i: usize) -> f64 {
-    let is_kept = PLACE.word(i as u64) <= last_kept(P);
+    let is_kept = RNG.word(i as u64) <= last_kept(P);
     if is_kept { f64::from(x as f32 * (1.0 / (1.0 - P)) as f32) } else { 0.0 }
 }
 

@@ -36,11 +36,11 @@ pub(crate) struct Draft {
     place: PathBuf,
     /// The file that is replaced.
     old: Option<Metadata>,
-    lies: Lies,
+    site: Site,
 }
 
 /// Where a draft lies.
-enum Lies {
+enum Site {
     /// Nowhere: it has no name, and goes away with the process, however that ends.
     #[cfg(target_os = "linux")]
     Unnamed,
@@ -74,7 +74,7 @@ impl Draft {
             // A directory refuses by itself.
             Some(there) if !there.is_file() => {
                 let file = OpenOptions::new().write(true).open(path)?;
-                return Ok(Draft { file, place: path.to_owned(), old: None, lies: Lies::There });
+                return Ok(Draft { file, place: path.to_owned(), old: None, site: Site::There });
             }
             _ => {}
         }
@@ -90,10 +90,10 @@ impl Draft {
         let mode = if old.is_some() { 0o600 } else { 0o666 };
         #[cfg(target_os = "linux")]
         if let Some(file) = unnamed(folder(&place), mode) {
-            return Ok(Draft { file, place, old, lies: Lies::Unnamed });
+            return Ok(Draft { file, place, old, site: Site::Unnamed });
         }
         let (beside, file) = Unfinished::beside(&place, |path| create(path, mode))?;
-        Ok(Draft { file, place, old, lies: Lies::Beside(beside) })
+        Ok(Draft { file, place, old, site: Site::Beside(beside) })
     }
 
     /// Puts it in its place. The bytes are on the disk before the name is.
@@ -101,19 +101,19 @@ impl Draft {
     /// # Errors
     /// Those of the file system; then there is no file, or the old one.
     pub(crate) fn keep(self) -> io::Result<()> {
-        let Draft { file, place, old, lies } = self;
-        if matches!(lies, Lies::There) {
+        let Draft { file, place, old, site } = self;
+        if matches!(site, Site::There) {
             return Ok(());
         }
         if let Some(old) = &old {
             file.set_permissions(old.permissions())?;
         }
         file.sync_all()?;
-        match lies {
+        match site {
             #[cfg(target_os = "linux")]
-            Lies::Unnamed => name(&file, &place)?,
-            Lies::Beside(beside) => beside.move_to(&place)?,
-            Lies::There => {}
+            Site::Unnamed => name(&file, &place)?,
+            Site::Beside(beside) => beside.move_to(&place)?,
+            Site::There => {}
         }
         // The name itself, where folders can be synchronised: not every system can, and the file is complete anyhow.
         if let Ok(folder) = File::open(folder(&place)) {
@@ -207,7 +207,7 @@ mod tests {
     /// A draft under a name, as where the file system has no others.
     fn named(place: &Path, mode: u32) -> Draft {
         let (beside, file) = Unfinished::beside(place, |path| create(path, mode)).unwrap();
-        Draft { file, place: place.to_owned(), old: fs::metadata(place).ok(), lies: Lies::Beside(beside) }
+        Draft { file, place: place.to_owned(), old: fs::metadata(place).ok(), site: Site::Beside(beside) }
     }
 
     #[test]

@@ -165,14 +165,14 @@ fn masked_fill(work: &Work<'_>) -> Result<Done> {
 fn dropout(work: &Work<'_>) -> Result<Done> {
     let [x] = work.operands else { return Err(work.wrong()) };
     let settings = work.settings;
-    let place = Philox { seed: settings.whole("seed")?, offset: settings.whole("offset")? };
+    let rng = Philox { seed: settings.whole("seed")?, offset: settings.whole("offset")? };
     let p = match values::number("p", settings.text("p"))? {
         Number::Float(p) => p,
         Number::Int(p) => p as f64,
         _ => return Err(settings.refuse("p", "a probability, from 0 to 1")),
     };
     let kernel = kernels::dropout(p).training(settings.flag("training")?).strategy(work.strategy);
-    let y = kernel.run(x, place)?;
+    let y = kernel.run(x, rng)?;
     let plan = (!x.device().is_cpu()).then(|| kernel.plan(x, &y, None)).transpose()?;
     Ok((y, plan.and_then(|plan| Some((plan.strategy, plan.replaced?)))))
 }

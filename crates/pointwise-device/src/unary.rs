@@ -1,4 +1,4 @@
-//! UnaryKernel: `y[i] = op(x[i])`, one body for each strategy.
+//! Kernels of ops of one operand, `y[i] = op(x[i])`: one function for each strategy.
 //!
 //! `x` and `y` may be the same address: a thread loads all its inputs before its first store, and no load takes the
 //! read-only path. The host guarantees that they are otherwise disjoint.

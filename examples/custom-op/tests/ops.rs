@@ -2,36 +2,19 @@
 //! emulator.
 
 use custom_op::{KERNELS, UNARY, definitions, ops};
-use pointwise::{DType, Device, Number, Tensor, Variant, bf16};
+use pointwise::{DType, Device, Number, Strategy, Tensor, Variant};
+use pointwise_testkit::Op;
 
 fn devices() -> Vec<Device> {
     Device::for_tests(&KERNELS).expect("devices that can be used")
 }
 
-/// Numbers of all magnitudes and some near zero, where formulas turn. Not a multiple of any vector.
-fn inputs() -> Vec<f32> {
-    let all = (0..10_007_u32).map(|i| f32::from_bits(i.wrapping_mul(0x9E37_79B9))).filter(|x| x.is_finite());
-    all.chain((-2_000..2_000).map(|i| i as f32 / 100.0)).collect()
-}
-
+/// Every element type, with the parameters' defaults and others, on special and random values.
 #[test]
-fn snake_keeps_its_bound() {
-    let x = inputs();
-    for a in [1.0, 0.3] {
-        let params = [a.into(), Number::Default, Number::Default, Number::Default];
-        let exact = definitions::snake.oracle_for(DType::F32, &params).unwrap().unwrap();
-        let bound = f64::from(definitions::snake.info.accuracy.bound(DType::F32));
-        for device in devices() {
-            let y = ops::snake(&Tensor::from_slice(&device, &x, [x.len()]).unwrap(), a).unwrap();
-            for (&x, y) in x.iter().zip(y.to_vec::<f32>().unwrap()) {
-                let exact = exact(f64::from(x));
-                let nearest = (exact as f32).abs();
-                let ulp = f64::from(nearest.next_up()) - f64::from(nearest);
-                assert!(
-                    (f64::from(y) - exact).abs() <= bound * ulp,
-                    "{device}: snake({x:e}, {a}) = {y:e}, not {exact:e}"
-                );
-            }
+fn every_op_keeps_its_bound() {
+    for device in devices() {
+        for &def in UNARY {
+            Op::from(def).check(&device).unwrap();
         }
     }
 }
@@ -44,14 +27,16 @@ fn squared_relu_of_some_numbers() {
     }
 }
 
+/// One parameter that is of interest.
 #[test]
-fn squared_relu_of_every_bf16_is_correctly_rounded() {
-    let x: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).filter(|x| !x.is_nan()).collect();
+fn snake_keeps_its_bound_at_0_3() {
+    let set = [0.3.into(), Number::Default, Number::Default, Number::Default];
+    let snake = Op::from(&definitions::snake);
+    let x = snake.operands(DType::F32, 5);
     for device in devices() {
-        let y = ops::squared_relu(&Tensor::from_slice(&device, &x, [x.len()]).unwrap()).unwrap();
-        for (&x, y) in x.iter().zip(y.to_vec::<bf16>().unwrap()) {
-            assert_eq!(y, bf16::from_f64(x.to_f64().max(0.0).powi(2)), "{device}: squared_relu({x})");
-        }
+        let y = snake.run(&device, DType::F32, &set, Strategy::Auto, &x).unwrap();
+        let report = snake.judge(DType::F32, &set, &x, &y).unwrap()[0];
+        assert!(snake.keeps(&report, DType::F32), "{device}: {report}");
     }
 }
 
@@ -65,7 +50,7 @@ fn squared_relu_of_integers_wraps() {
 
 #[test]
 fn is_outlier_compares_with_its_limit() {
-    let x = inputs();
+    let x: Vec<f32> = (-1_000..1_000).map(|i| i as f32 / 100.0).collect();
     for device in devices() {
         let y = ops::is_outlier(&Tensor::from_slice(&device, &x, [x.len()]).unwrap(), 2.5).unwrap();
         assert!(x.iter().zip(y.to_vec::<bool>().unwrap()).all(|(x, y)| y == (x.abs() > 2.5)), "{device}");

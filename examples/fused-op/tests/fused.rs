@@ -7,14 +7,16 @@ use pointwise::{
     Class, DType, Device, ErrorKind, F8E4M3, Number, Operand, Philox, Strategy, Tensor, Tuner, Variant, bf16,
 };
 use pointwise_core::{BinaryOp, RandomMapOp};
+use pointwise_testkit::Random;
 
 fn devices() -> Vec<Device> {
     Device::for_tests(&fused_op::KERNELS).expect("devices that can be used")
 }
 
 /// Numbers between -8 and 8.
-fn numbers(n: usize, seed: u32) -> Vec<f32> {
-    (0..n).map(|i| ((i as u32 ^ seed).wrapping_mul(0x9E37_79B9) >> 8) as f32 / (1 << 20) as f32 - 8.0).collect()
+fn numbers(n: usize, seed: u64) -> Vec<f32> {
+    let mut random = Random::new(seed);
+    (0..n).map(|_| (random.unit() * 16.0 - 8.0) as f32).collect()
 }
 
 /// A place whose first words no other test has, in the middle of a carry.

@@ -1,4 +1,4 @@
-//! MapKernel: `y[i] = op(a[i], b[i], c[i])` for one to three operands, broadcast, by three templates.
+//! Kernels of ops of one to three operands, broadcast, `y[i] = op(a[i], b[i], c[i])`: three templates.
 //!
 //! [`flat`]: every operand lies like the result or is one value. [`tiled`]: the innermost dimension of each operand is
 //! contiguous or one value. [`grouped`], by single elements: anything.

@@ -1,6 +1,6 @@
-//! RopeKernel: rotary embedding of q and k in one launch.
+//! Kernels of the rotary embedding of q and k, in one launch: three templates.
 //!
-//! There are two templates. Of [`rope`] a block computes the cosines and sines of its tokens once, in shared memory,
+//! Of [`rope`] a block computes the cosines and sines of its tokens once, in shared memory,
 //! for all of its heads. A thread owns both halves of its pairs, so that in place works without a race. All loads of a
 //! chunk of heads are in flight before the first store, those of the first chunk before the cosines; none takes the
 //! read-only path. The lanes that do not rotate are copied, times the scale, by threads of their own.

@@ -102,7 +102,7 @@ fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Resul
 
 /// Whether heads of 16 bits rotate whole by angles or tables of f32, which are as many bytes as two heads: a thread
 /// that reads those of its own pairs had better have more heads than two. 8,192 tokens of Llama 3 8B by angles took 56
-/// us, with angles shared by a block 46 to 48, with four heads a thread 48 (H200, `docs/tuning.md`).
+/// us, with angles shared by a block 46 to 48, with four heads a thread 48 (H200, `docs/notebook/rope.md`).
 fn reads_much(call: &Planned<'_>, walk: &RopeWalk) -> bool {
     call.dtype.size() == 2
         && matches!(call.source, Source::Angles | Source::Tables)

@@ -16,7 +16,7 @@ const TABLE_SHARE: u64 = 12;
 const MOST_LAYERS: u32 = 65_535;
 
 /// The plan of a call whose threads find their own angles, where that can serve and no other is asked for: on an H200
-/// it was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/tuning.md`).
+/// it was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/notebook/rope.md`).
 pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> Option<RopePlan> {
     if !may_be_own(settings, walk) {
         return None;

@@ -39,7 +39,7 @@ pub(in crate::rope) enum WholeKind {
 
 /// The plan of a call by tables of the tensors' type, of heads all of whose lanes rotate, if no other template is asked
 /// for. Calls of few tokens are 10 % faster by it, large ones 2 to 3 %; by other sources, or where heads lie far apart,
-/// it gains nothing (H200, `docs/tuning.md`).
+/// it gains nothing (H200, `docs/notebook/rope.md`).
 pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> Option<RopePlan> {
     let is_of_the_type = call.source == Source::OwnTables || call.source == Source::Tables && call.dtype == DType::F32;
     let is_regular = walk.rest_lanes == 0 && walk.flags & (BATCH_OFFSETS | TOKENS_INNER) == 0;
