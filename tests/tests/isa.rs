@@ -5,12 +5,14 @@
 //! magnitude of at most 1,000. How many of all results are beyond the bound stands in docs/accuracy.md.
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use pointwise::{DType, Device};
+use pointwise::{DType, Device, Number, Strategy};
 use pointwise_core::Element;
-use pointwise_testkit::judge::{self, Report};
-use pointwise_testkit::{inputs, map, with_element};
+use pointwise_core::op::MAX_PARAMS;
+use pointwise_testkit::{Op, Report, inputs, judge, with_element};
 use tests::accuracy::{Subject, subjects};
 
+/// Parameters have their defaults.
+const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 
 /// Gradients, by the op's name and the element type, that the ISA's errors carry beyond the bound for operands that are
@@ -42,71 +44,67 @@ fn main() {
         libtest_mimic::run(&arguments, Vec::new()).exit();
     }
     let mut trials = Vec::new();
-    // `masked_fill` computes nothing.
-    for subject in subjects().filter(|subject| !matches!(subject, Subject::Fill)) {
-        for dtype in FLOATS.into_iter().filter(|&dtype| subject.info().supports(dtype)) {
-            let name = format!("{}::{dtype}", subject.info().name);
-            trials.push(Trial::test(name, move || check(subject, dtype)));
+    // `masked_fill`, which is of no table, computes nothing.
+    let ops = subjects().filter_map(|subject| if let Subject::Op(op) = subject { Some(op) } else { None });
+    for op in ops {
+        for dtype in FLOATS.into_iter().filter(|&dtype| op.info().supports(dtype)) {
+            trials.push(Trial::test(format!("{}::{dtype}", op.info().name), move || check(op, dtype)));
         }
     }
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-fn check(subject: Subject, dtype: DType) -> Result<(), Failed> {
-    let info = subject.info();
-    let operands = match subject.operands().len() {
-        1 => vec![inputs::codes(dtype, 1 << 16, 2)],
-        _ => map::operands(info, dtype, 2),
+fn check(op: Op, dtype: DType) -> Result<(), Failed> {
+    let operands = match op {
+        Op::Unary(_) => vec![inputs::codes(dtype, 1 << 16, 2)],
+        _ => op.operands(dtype, 2),
     };
-    let results = subject.run(&Device::emulated()?, dtype, &operands)?;
-    let call = Call { subject, dtype, operands, results };
-    let all_codes = call.operands.len() == 1 && dtype.size() == 2;
-    let is_beyond = BEYOND.contains(&(info.name, dtype));
-    let broken: Vec<String> = call.failures(&call.reports(), all_codes).collect();
+    let results = op.run(&Device::emulated()?, dtype, &DEFAULTS, Strategy::Auto, &operands)?;
+    let call = Call { op, dtype, operands, results };
+    let is_beyond = BEYOND.contains(&(op.info().name, dtype));
+    let broken = call.failures(&call.reports()?);
     match (broken.is_empty(), is_beyond) {
         (true, false) => return Ok(()),
         (false, false) => return Err(broken.join("; ").into()),
         (true, true) => return Err("it keeps its bound: strike it out of `BEYOND` and of docs/accuracy.md".into()),
         (false, true) => {}
     }
-    let reports = call.only(|operands| operands.iter().all(|x| x.abs() <= ORDINARY && *x != 0.0)).reports();
-    if let Some(broken) = call.failures(&reports, false).next() {
+    let reports = call.only(|operands| operands.iter().all(|x| x.abs() <= ORDINARY && *x != 0.0)).reports()?;
+    if let Some(broken) = call.failures(&reports).first() {
         return Err(format!("for ordinary operands: {broken}").into());
     }
-    let rows = subject.results().into_iter().enumerate().map(|(k, name)| call.row(k, &name, &reports[k]));
-    let missing: Vec<String> = rows.filter(|row| !PAGE.contains(row)).collect();
-    if !missing.is_empty() {
-        return Err(format!("docs/accuracy.md has not these lines:\n{}", missing.join("\n")).into());
+    let mut missing = Vec::new();
+    for (k, report) in reports.iter().enumerate() {
+        missing.extend(Some(call.row(k, report)?).filter(|row| !PAGE.contains(row)));
     }
-    Ok(())
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("docs/accuracy.md has not these lines:\n{}", missing.join("\n")).into())
 }
 
 /// A call, and what came of it.
 struct Call {
-    subject: Subject,
+    op: Op,
     dtype: DType,
     operands: Vec<Vec<u8>>,
     results: Vec<Vec<u8>>,
 }
 
 impl Call {
-    fn reports(&self) -> Vec<Report> {
-        self.subject.judge(self.dtype, &self.operands, &self.results).expect("operands and parameters of the op")
+    fn reports(&self) -> pointwise::Result<Vec<Report>> {
+        self.op.judge(self.dtype, &DEFAULTS, &self.operands, &self.results)
     }
 
-    fn keeps(&self, report: &Report, all_codes: bool) -> bool {
-        let info = self.subject.info();
-        report.keeps(info.accuracy, info.result.of(self.dtype), all_codes)
+    /// A name for each result.
+    fn names(&self) -> Vec<String> {
+        Subject::Op(self.op).results()
     }
 
     /// The results that do not keep the bound, in words.
-    fn failures(&self, reports: &[Report], all_codes: bool) -> impl Iterator<Item = String> {
-        let pairs = self.subject.results().into_iter().zip(reports.to_vec());
-        let failed: Vec<String> = pairs
-            .filter(|(_, report)| !self.keeps(report, all_codes))
-            .map(|(name, report)| format!("{name} {}: {report}, operands {:?}", self.dtype, report.worst_at))
-            .collect();
-        failed.into_iter()
+    fn failures(&self, reports: &[Report]) -> Vec<String> {
+        let failed = self.names().into_iter().zip(reports).filter(|(_, report)| !self.op.keeps(report, self.dtype));
+        failed.map(|(name, report)| format!("{name} {}: {report}", self.dtype)).collect()
     }
 
     /// How many elements there are.
@@ -137,19 +135,20 @@ impl Call {
     }
 
     /// The line of docs/accuracy.md for result `k`, of which `ordinary` is the report for ordinary operands.
-    fn row(&self, k: usize, name: &str, ordinary: &Report) -> String {
-        let alone = |i: usize| {
+    fn row(&self, k: usize, ordinary: &Report) -> pointwise::Result<String> {
+        let mut beyond = 0;
+        for i in 0..self.len() {
             let pick = |bytes: &Vec<u8>| self.element(bytes, i).to_vec();
-            let operands: Vec<Vec<u8>> = self.operands.iter().map(pick).collect();
-            let results: Vec<Vec<u8>> = self.results.iter().map(pick).collect();
-            self.subject.judge(self.dtype, &operands, &results).expect("operands and parameters of the op")[k]
-        };
-        let beyond = (0..self.len()).filter(|&i| !self.keeps(&alone(i), false)).count();
+            let operands = self.operands.iter().map(pick).collect();
+            let results = self.results.iter().map(pick).collect();
+            let alone = Call { operands, results, ..*self };
+            beyond += usize::from(!self.op.keeps(&alone.reports()?[k], self.dtype));
+        }
         let most = match ordinary {
             Report { not_rounded: 0, .. } => "exact".to_owned(),
             Report { worst_ulp: 0.0, .. } => "allowed".to_owned(),
             _ => format!("{:.3}", ordinary.worst_ulp),
         };
-        format!("| {name} | {} | {most} | {beyond} of {} |", self.dtype, self.len())
+        Ok(format!("| {} | {} | {most} | {beyond} of {} |", self.names()[k], self.dtype, self.len()))
     }
 }

@@ -18,13 +18,16 @@ fn infos() -> impl Iterator<Item = &'static OpInfo> {
 fn rows_that_have_a_long_path_say_so() {
     for info in infos() {
         let has = |function: &str| info.formula.contains(function);
-        let functions = [".sin()", ".cos()", ".pow(", ".pow_gradients(", ".remainder(", ".floor_divide("];
-        let long = functions.into_iter().any(has)
+        let functions = [".sin()", ".cos()", ".pow(", ".remainder(", ".floor_divide("];
+        // Derived gradients name the op.
+        let ops = ["(Sin,", "(Cos,", "(Pow,", "(Remainder,"];
+        let long = functions.into_iter().chain(ops).any(has)
             || info.kind == Kind::Unary && [".gelu()", ".gelu_tanh()", ".softplus()"].into_iter().any(has);
         assert_eq!(info.properties.long, long, "{}: {}", info.name, info.formula);
         // Every sine or cosine of the family is that of the last operand.
         let last = info.operands.last().unwrap();
-        let angle = [".sin()", ".cos()"].iter().any(|function| has(&format!("{last}{function}")));
+        let is_angle = |function: &&str| has(&format!("{last}{function}"));
+        let angle = [".sin()", ".cos()"].iter().any(is_angle) || has("(Sin,") || has("(Cos,");
         assert_eq!(info.properties.angle, angle, "{}: {}", info.name, info.formula);
         assert!(info.properties.long || !info.properties.angle);
     }

@@ -10,10 +10,13 @@ use crate::family;
 use crate::setup;
 use crate::shell::root;
 
-/// What the PTX is assembled for: its own targets, and a newer one that takes that of sm_90.
-const ASSEMBLE: [u32; 3] = [80, 90, 100];
+/// What the PTX is assembled for: its own targets.
+const ASSEMBLE: [Sm; 2] = [Sm(80), Sm(90)];
+/// A newer one, which takes the PTX of sm_90.
+const NEWER: Sm = Sm(100);
 
-pub(crate) fn run(consent: setup::Consent) -> Result<()> {
+/// Compiles, checks and packs the kernels, and assembles them; with `newer` for a newer target, too.
+pub(crate) fn run(consent: setup::Consent, newer: bool) -> Result<()> {
     let start = Instant::now();
     let artifacts = family::kernels(root().join("gpu-kernels")).target_dir(target().join("ptx")).compile()?;
     let folder = target().join("ptx-embedded");
@@ -31,15 +34,15 @@ pub(crate) fn run(consent: setup::Consent) -> Result<()> {
         start.elapsed().as_secs_f64(),
     );
     match setup::assembler(consent) {
-        Some(ptxas) => assemble(&artifacts, &ptxas),
+        Some(ptxas) => assemble(&artifacts, &ptxas, newer),
         None => Ok(()),
     }
 }
 
 /// Assembles everything; spills and stack are errors.
-fn assemble(artifacts: &Artifacts, ptxas: &ptxas::Ptxas) -> Result<()> {
+fn assemble(artifacts: &Artifacts, ptxas: &ptxas::Ptxas, newer: bool) -> Result<()> {
     println!("{ptxas}");
-    for sm in ASSEMBLE.map(Sm) {
+    for sm in ASSEMBLE.into_iter().chain(Some(NEWER).filter(|_| newer)) {
         let start = Instant::now();
         let figures = artifacts.assemble(ptxas, sm)?;
         let most = figures.iter().max_by_key(|entry| entry.registers);

@@ -35,6 +35,9 @@ enum Command {
     },
     /// Compile the family's kernels, check the PTX, assemble it with ptxas where there is one
     BuildPtx {
+        /// Assemble for sm_100, too, which the test command leaves out
+        #[arg(long)]
+        all: bool,
         #[command(flatten)]
         install: Install,
     },
@@ -92,7 +95,7 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     match Arguments::parse().command {
         Command::Test { install } => test::run_all(install.consent()),
-        Command::BuildPtx { install } => build_ptx::run(install.consent()),
+        Command::BuildPtx { all, install } => build_ptx::run(install.consent(), all),
         Command::Doctor => {
             println!("{}", pointwise_build::doctor::report());
             Ok(())

@@ -11,7 +11,7 @@ use crate::{build_ptx, cpu_loops, fuzz, setup};
 pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     let mut steps = Steps::new();
     setup::device_toolchain(consent)?;
-    build_ptx::run(consent)?;
+    build_ptx::run(consent, false)?;
     steps.end("kernels: compile, check, assemble");
     run(cargo().args(["test", "--workspace", "--no-run"]))?;
     steps.end("tests: build");

@@ -7,6 +7,7 @@
 //! | [`Rough`] | f8e4m3, f8e5m2 | [`crate::maths::rough`]: `f32` arithmetic, functions and quotients good enough for 8 bits |
 //! | `f64` | (the oracle) | std and `libm` |
 //! | `Wrapping<int>` | i8, i16, i32, i64, u8 | two's complement, wrapping |
+//! | [`Dual<T, K>`](crate::Dual) | none | those of `T`, each with its derivative: gradients |
 //! | [`Logic`] | bool | `+` is or, `*` is and, as in PyTorch |
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};

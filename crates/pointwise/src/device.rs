@@ -139,7 +139,7 @@ impl Device {
         TELL.call_once(|| {
             use std::io::Write as _;
             // Not `eprintln!`, whose lines `cargo test` does not show. There is nobody to tell if this fails.
-            let _ = writeln!(std::io::stderr(), "pointwise: NOT TESTED: kernels of the GPU; the CPU alone is ({why})");
+            let _ = writeln!(std::io::stderr(), "pointwise: NOT TESTED: the GPU's kernels. Only the CPU is: {why}");
         });
         Ok(vec![Device::cpu()])
     }
@@ -303,6 +303,17 @@ impl fmt::Debug for Device {
 mod tests {
     use super::*;
     use crate::embed::Kernels;
+
+    /// A panic in one thread, caught, must not cost the others their tensors.
+    #[test]
+    fn values_cross_threads_and_panics() {
+        fn crosses<T: Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
+        crosses::<Device>();
+        crosses::<crate::Tensor>();
+        crosses::<crate::TensorView<'_>>();
+        crosses::<crate::Stream>();
+        crosses::<crate::UnaryKernel>();
+    }
 
     fn named(kernels: &Kernels, name: &str) -> Result<Vec<Device>> {
         Device::for_tests_as(kernels, Some(name.as_ref()))

@@ -7,7 +7,7 @@ use pointwise::{
 };
 use pointwise_core::Element;
 use pointwise_testkit::layouts::{self, Case, Shaped};
-use pointwise_testkit::{Random, inputs, map, with_element};
+use pointwise_testkit::{Random, inputs, judge, map, with_element};
 
 use crate::two;
 
@@ -30,8 +30,8 @@ fn tame(dtype: DType, n: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut bytes = Vec::with_capacity(n * dtype.size());
     with_element!(dtype, E => for _ in 0..n {
-        let x = <E as Element>::from_f64(0.25 + 3.75 * (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64);
-        bytes.extend_from_slice(pointwise_testkit::judge::as_bytes(&x));
+        let x = <E as Element>::from_f64(0.25 + 3.75 * random.unit());
+        bytes.extend_from_slice(judge::as_bytes(&x));
     });
     bytes
 }

@@ -40,21 +40,21 @@ pub(super) fn erf_slope<T: Real>(x: T) -> T {
 
 /// `silu` and its derivative.
 #[inline(always)]
-pub(super) fn silu<T: Real>(x: T) -> (T, T) {
+pub(crate) fn silu<T: Real>(x: T) -> (T, T) {
     let (s, rest) = sigmoids(x);
     (x * s, s * x.mul_add(rest, T::ONE))
 }
 
 /// `gelu` by the error function, and its derivative.
 #[inline(always)]
-pub(super) fn gelu<T: Real>(x: T) -> (T, T) {
+pub(crate) fn gelu<T: Real>(x: T) -> (T, T) {
     let cdf = x.normal_cdf();
     (x * cdf, x.mul_add(x.normal_density(), cdf))
 }
 
 /// `gelu` by the hyperbolic tangent, and its derivative.
 #[inline(always)]
-pub(super) fn gelu_tanh<T: Real>(x: T) -> (T, T) {
+pub(crate) fn gelu_tanh<T: Real>(x: T) -> (T, T) {
     // (1 + tanh u) / 2 is the logistic function of t = 2 u.
     let (root, cubic) = (1.595_769_121_605_731, 0.044_715);
     let square = x * x;

@@ -77,7 +77,7 @@
 //! The value is that of the formula without tangents, bit for bit, but for `silu`, `gelu` and `gelu_tanh` of an operand
 //! with a tangent: their value is then `x` times the factor that the derivative needs, within the same bounds.
 
-mod activations;
+pub(crate) mod activations;
 mod num;
 mod operators;
 mod real;

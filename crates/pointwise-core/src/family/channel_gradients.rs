@@ -3,6 +3,7 @@
 
 crate::gradient_ops! { channel_gradients_family; ChannelGradients;
     /// `x > 0 ? grad : weight grad` and `x > 0 ? 0 : x grad`.
+    // By hand: kernels for f32 would have a branch a lane.
     prelu_backward: PreluBackward (grad, x, weight: Real) -> (grad_x, grad_weight), [f32 f16 bf16], Exact => {
         if x > T::ZERO { [grad, T::ZERO] } else { [weight * grad, x * grad] }
     };

@@ -6,7 +6,7 @@ pub mod bitwise;
 pub mod channel;
 pub mod channel_gradients;
 pub mod comparison;
-mod derivatives;
+mod derived;
 pub mod gated;
 pub mod gated_gradients;
 pub mod generator;

@@ -1,6 +1,7 @@
 //! Streams of the driver: creation, order, captures, foreign ones.
 
 use std::any::Any;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +39,9 @@ enum Owner {
 unsafe impl Send for RawStream {}
 // SAFETY: as above; what changes is atomic or behind a lock.
 unsafe impl Sync for RawStream {}
+// A foreign owner is kept and never looked at: a panic leaves nothing of it that this crate would see.
+impl UnwindSafe for RawStream {}
+impl RefUnwindSafe for RawStream {}
 
 impl RawStream {
     fn with(api: &'static Api, raw: Handle, non_blocking: bool, owner: Owner) -> RawStream {
