@@ -7,6 +7,7 @@ use anyhow::Result;
 use pointwise_build::{Artifacts, Sm, TargetArtifacts, ptxas};
 
 use crate::family;
+use crate::registers;
 use crate::setup;
 use crate::shell::root;
 
@@ -55,6 +56,10 @@ fn assemble(artifacts: &Artifacts, ptxas: &ptxas::Ptxas, newer: bool) -> Result<
             most.map_or("", |entry| entry.name.as_str()),
             start.elapsed().as_secs_f64(),
         );
+        if sm == registers::TARGET {
+            let ptxas = ptxas.version.as_str();
+            registers::compare(&format!("{}, ptxas {ptxas}", artifacts.note), &figures)?;
+        }
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ mod family;
 mod fuzz;
 mod licences;
 mod package;
+mod registers;
 mod setup;
 mod shell;
 mod sizes;

@@ -184,7 +184,7 @@ pub fn unary(def: &UnaryDef, dtype: DType, params: &[Number], x: &[u8], y: &[u8]
             };
             let wide = x.to_f64();
             let exact = oracle(wide);
-            if dtype == DType::I64 && !is_exact(integer(dtype, code), wide, exact) {
+            if !dtype.is_float() && !is_exact(integer(dtype, code), wide, exact) {
                 continue;
             }
             report.add(&[wide], exact.into(), y, result);
@@ -205,7 +205,8 @@ pub(crate) fn same_length(tensors: &[(DType, &[u8])]) -> Result<()> {
     }
 }
 
-/// Whether f64 has an i64, and what a formula makes of it: no more than 53 bits, or those of the operand.
+/// Whether f64 has an integer, and what a formula makes of it: no more than 53 bits, or those of the operand. Beyond that
+/// f64 rounds, where integers wrap.
 fn is_exact(x: i128, wide: f64, exact: f64) -> bool {
     wide as i128 == x && (exact.abs() <= 9e15 || exact.abs() == wide.abs())
 }

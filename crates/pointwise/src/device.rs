@@ -302,6 +302,7 @@ impl fmt::Debug for Device {
 #[cfg(all(test, feature = "emulator"))]
 mod tests {
     use super::*;
+    use crate::embed::Kernels;
 
     /// A panic in one thread, caught, must not cost the others their tensors.
     #[test]
@@ -313,8 +314,6 @@ mod tests {
         crosses::<crate::Stream>();
         crosses::<crate::kernel::UnaryKernel>();
     }
-
-    use crate::embed::Kernels;
 
     fn named(kernels: &Kernels, name: &str) -> Result<Vec<Device>> {
         Device::for_tests_as(kernels, Some(name.as_ref()))

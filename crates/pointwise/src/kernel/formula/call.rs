@@ -266,7 +266,7 @@ impl Kernel {
     fn sized<W: Work>(&self, work: W) -> Result<W::Done> {
         match self.def.info.operands.len() + self.def.info.results.len() {
             ..=4 => work.run::<4>(self),
-            ..=8 => work.run::<8>(self),
+            5..=8 => work.run::<8>(self),
             _ => work.run::<MAX_TENSORS>(self),
         }
     }
