@@ -100,9 +100,9 @@ macro_rules! __row {
     (@map $Map:ident $op:ident $params:tt) => {
 type O = $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params);
         const ROW: u64 = $crate::__private::core::row::of_map::<
-    $crate::__private::core::map::$Map<E, O>,
+            $crate::__private::core::map::$Map<E, O>,
             O,
-            $crate::__op_at!(f32, $op $params),
+    $crate::__op_at!(f32, $op $params),
         >();
     };
     (gradients $first:ident $op:ident $params:tt) => {
