@@ -11,9 +11,9 @@
 //! ```
 //!
 //! [`ops`] has every op as functions: `NAME` allocates its result, `NAME_into` writes to an existing tensor,
-//! `NAME_inplace` to its operand. [`kernels`] has them as objects with launch settings. [`UNARY`], [`BINARY`],
-//! [`TERNARY`], [`GATED`], [`BACKWARD`], [`GRADIENTS`] and [`rope::ROPE`] list them as data, except for dropout and the
-//! position encodings; [`POWERS`] lists what runs beneath `pow` with a number.
+//! `NAME_inplace` to its operand. [`kernels`] has them as objects with launch settings. [`info`] and
+//! [`rope::ROPE`] list them as data, except for dropout and the position encodings. [`prelude`] has the names that most
+//! programs use.
 //!
 //! A crate with ops of its own makes such functions from its table with [`host_unary!`].
 //!
@@ -26,7 +26,7 @@
 //! |---|---|
 //! | `POINTWISE_CPU` | `baseline` or `avx2`: the newest instructions that CPU loops may use; other values change nothing |
 //! | `POINTWISE_DEPENDENT_LAUNCH` | `0`: a kernel is launched only when the one before it has ended; see [`Stream`] |
-//! | `POINTWISE_CACHE` | the folder in which a [`Tuner`] keeps what it has measured |
+//! | `POINTWISE_CACHE` | the folder in which a [`Tuner`](tuner::Tuner) keeps what it has measured |
 //! | `POINTWISE_DEVICE` | the one device that `Device::for_tests` gives, by its name ([`Device::parse`]) |
 //! | `POINTWISE_EMULATOR_CHECKS` | `off`: emulated devices check bounds and alignment alone |
 //! | `POINTWISE_EMULATOR_APPROX` | `worst`: their approximate instructions are off by what the PTX ISA allows |

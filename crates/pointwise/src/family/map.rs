@@ -134,7 +134,8 @@ pub(super) mod ops {
         select_gradients::ops::*, ternary::ops::*,
     };
     // These stand before those of their tables.
-    pub use super::{add, add_inplace, add_into, clamp_backward, sub, sub_inplace, sub_into};
+    pub use super::{add, add_inplace, add_into, sub, sub_inplace, sub_into};
+    pub use super::{clamp_backward, clamp_backward_inplace, clamp_backward_into};
     pub use super::{masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into};
 }
 
@@ -310,6 +311,33 @@ pub fn clamp_backward<'a>(
             Ok((of_x, Some(of_min), None))
         }
     }
+}
+
+/// [`clamp_backward`] for bounds that are numbers, into a tensor that is there.
+///
+/// # Errors
+/// As [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
+pub fn clamp_backward_into<'a, 'b>(
+    grad: impl Into<Operand<'a>>,
+    x: impl Into<Operand<'a>>,
+    min: impl Into<Number>,
+    max: impl Into<Number>,
+    y: impl Into<TensorViewMut<'b>>,
+) -> Result<()> {
+    kernels::clamp_backward(min, max).run_into(grad, x, y)
+}
+
+/// [`clamp_backward`] for bounds that are numbers, over `grad`.
+///
+/// # Errors
+/// As [`BinaryKernel::run_inplace`](crate::kernel::BinaryKernel::run_inplace).
+pub fn clamp_backward_inplace<'a, 'b>(
+    grad: impl Into<TensorViewMut<'a>>,
+    x: impl Into<Operand<'b>>,
+    min: impl Into<Number>,
+    max: impl Into<Number>,
+) -> Result<()> {
+    kernels::clamp_backward(min, max).run_inplace(grad, x)
 }
 
 /// `masked_fill`, which runs the kernels of `where`, as data.
