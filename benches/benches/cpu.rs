@@ -10,7 +10,12 @@ use std::time::{Duration, Instant};
 use benches::random;
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use pointwise::rope::{RopeAngles, RopeKernel, RopeLayout, RopePairs};
-use pointwise::{BINARY, DType, Device, GATED, MapDef, Philox, Result, TERNARY, Tensor, TensorViewMut, UNARY, kernels};
+use pointwise::{
+    DType, Device, Philox, Result, Tensor, TensorViewMut,
+    info::{BINARY, GATED, TERNARY, UNARY},
+    kernel::MapDef,
+    kernels,
+};
 
 /// Elements of a result: operands and result in the second-level cache, and in none.
 const SIZES: [usize; 2] = [1 << 16, 1 << 22];
@@ -67,7 +72,7 @@ impl Bench {
         let (a, b) = (tensor(dtype, &[n]), tensor(dtype, &[n]));
         for def in all(BINARY, &["add", "mul", "div", "maximum", "eq"], dtype) {
             let mut y = empty(def.info.result.of(dtype), &[n]);
-            let kernel = def.binary_with(Default::default());
+            let kernel = def.binary_with(&[]);
             self.measure(def.info.name, dtype, n, || kernel.run_into(&a, &b, &mut y));
         }
     }
@@ -85,7 +90,7 @@ impl Bench {
         let condition = pointwise::ops::gt(&a, 0.0).expect("a comparison");
         let mut y = empty(dtype, &[n]);
         for def in all(TERNARY, &["where", "lerp"], dtype) {
-            let kernel = def.ternary_with(Default::default());
+            let kernel = def.ternary_with(&[]);
             let first = if def.info.name == "where" { &condition } else { &a };
             self.measure(def.info.name, dtype, n, || kernel.run_into(first, &b, &c, &mut y));
         }
@@ -95,7 +100,7 @@ impl Bench {
         let x = tensor(dtype, &[n / COLUMNS, 2 * COLUMNS]);
         let mut y = empty(dtype, &[n / COLUMNS, COLUMNS]);
         for def in all(GATED, &["silu_and_mul"], dtype) {
-            let kernel = def.gated_with(Default::default());
+            let kernel = def.gated_with(&[]);
             self.measure(def.info.name, dtype, n, || kernel.run_into(&x, &mut y));
         }
     }

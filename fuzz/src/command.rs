@@ -10,7 +10,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS};
-use pointwise::{BACKWARD, BINARY, DType, Device, GATED, GRADIENTS, OpInfo, POWERS, Strategy, TERNARY, Tensor, UNARY};
+use pointwise::{
+    DType, Device, Strategy, Tensor,
+    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, POWERS, TERNARY, UNARY},
+};
 use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
 

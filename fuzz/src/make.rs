@@ -1,6 +1,6 @@
 //! Makes shapes, numbers, tensors and views of a case.
 
-use pointwise::{DType, Device, Number, Tensor, TensorView, TensorViewMut};
+use pointwise::{DType, Device, Number, Tensor, TensorView, TensorViewMut, info::OpInfo};
 use pointwise_testkit::inputs;
 
 use crate::case::{Case, must};
@@ -58,11 +58,13 @@ pub(crate) fn number(random: &mut Random) -> Number {
     }
 }
 
-pub(crate) fn params(random: &mut Random) -> [Number; 4] {
+/// Parameters of an op; now and then more than it takes.
+pub(crate) fn params(random: &mut Random, info: &OpInfo) -> [Number; 4] {
     if random.once_in(2) {
         return [Number::Default; 4];
     }
-    std::array::from_fn(|_| number(random))
+    let count = if random.once_in(20) { 4 } else { info.params.len() };
+    std::array::from_fn(|k| if k < count { number(random) } else { Number::Default })
 }
 
 /// A shape of up to 8 dimensions and about `most` elements, now and then of none.
@@ -219,7 +221,7 @@ impl Place {
 
     /// The view of `tensor` to write to.
     pub(crate) fn view_mut<'a>(&self, tensor: &'a mut Tensor) -> Result<TensorViewMut<'a>, String> {
-        let mut view = must("permute", tensor.view_mut().permute(&self.inverse()))?;
+        let mut view = must("permute", must("a view", tensor.view_mut())?.permute(&self.inverse()))?;
         for d in 0..self.shape.len() {
             let (start, len) = self.range(d);
             view = must("narrow", view.narrow(d, start, len))?;

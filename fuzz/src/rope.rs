@@ -212,13 +212,13 @@ fn kernel(case: &mut Case) -> Outcome {
     into_place(case, &what, &y, &lanes, |to| kernel.run_into(q, None, to, None))?;
     other_layout(case, &kernel, layout, &contiguous, &y).map_err(|why| format!("{what}: {why}"))?;
     if let Some(y_k) = &y_k {
-        let mut z = must("a copy", y.try_clone())?;
+        let mut z = must("a copy", y.copy())?;
         let lanes = Place::lanes(&mut case.random, y_k.shape());
         into_place(case, &what, y_k, &lanes, |to| kernel.run_into(q, k, &mut z, Some(to)))?;
         same(&format!("{what}, q beside k"), &z, &y)?;
     }
-    let (mut over, mut over_k) = (contiguous, must("a copy", k_tensor.try_clone())?);
-    let in_place = kernel.run_inplace(&mut over, with_k.then(|| over_k.view_mut()));
+    let (mut over, mut over_k) = (contiguous, must("a copy", k_tensor.copy())?);
+    let in_place = kernel.run_inplace(&mut over, with_k.then(|| (&mut over_k).into()));
     if pairs == RopePairs::InterleavedToHalf {
         return case.any(in_place);
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pointwise::{Tensor, Tuner, embedded, kernels};
+use pointwise::{Tensor, embed::embedded, kernels, tuner::Tuner};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Outcome, must};
@@ -77,7 +77,7 @@ pub(crate) fn run(case: &mut Case) -> Outcome {
         false => case.errors += 1,
     }
     let mut tuner = tuner;
-    let mut y = must("a tensor", x.try_clone())?;
+    let mut y = must("a tensor", x.copy())?;
     case.any(tuner.tune(&kernels::silu(), &x, &mut y))?;
     match fs::read(&path) {
         Ok(after) if after == bytes => Ok(()),

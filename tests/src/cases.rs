@@ -25,7 +25,7 @@ impl Cases {
             })
         }
         let whole = |device| Cases { device, fp8_alone: false, trials: Vec::new() };
-        let devices = or_exit(Device::for_tests(pointwise::embedded()));
+        let devices = or_exit(Device::for_tests(pointwise::embed::embedded()));
         let has_gpu = devices.iter().any(Device::is_cuda);
         let mut cases: Vec<Cases> =
             devices.iter().filter(|device| device.is_cuda() || !has_gpu).map(|&device| whole(device)).collect();

@@ -149,7 +149,7 @@ pub fn check(device: &Device, from: DType, to: DType, strategy: Strategy) -> Out
     for n in [0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 255, 1025] {
         for (x_at, y_at) in [(0, 0), (1, 1), (3, 3), (5, 5), (2, 10), (1, 0), (0, 3)] {
             let mut y = Tensor::from_bytes(device, to, &vec![1; total * to.size()], [total]).map_err(say)?;
-            let into = y.view_mut().narrow(0, y_at, n).map_err(say)?;
+            let into = y.view_mut().map_err(say)?.narrow(0, y_at, n).map_err(say)?;
             kernel.run_into(x.view().narrow(0, x_at, n).map_err(say)?, into).map_err(say)?;
             let got = y.to_bytes().map_err(say)?;
             let what = || format!("{from} to {to}, size {n}, offsets {x_at} and {y_at}");
@@ -172,7 +172,7 @@ pub fn check(device: &Device, from: DType, to: DType, strategy: Strategy) -> Out
         compare(to, &y.to_bytes().map_err(say)?, &wanted, || format!("{from} to {to}, {view:?}"))?;
         let shape = [view.shape()[1], view.shape()[0]];
         let mut y = Tensor::zeros(device, to, shape).map_err(say)?;
-        kernel.run_into(view, y.view_mut().transpose(0, 1).map_err(say)?).map_err(say)?;
+        kernel.run_into(view, y.view_mut().map_err(say)?.transpose(0, 1).map_err(say)?).map_err(say)?;
         let got = y.view().transpose(0, 1).and_then(|y| y.to_bytes()).map_err(say)?;
         compare(to, &got, &wanted, || format!("{from} to {to}, {view:?} into a turned one"))?;
     }

@@ -1,6 +1,6 @@
 //! Copies of views of all kinds into tensors of their own, and into views of others.
 
-use pointwise::{DType, Device, MAX_RANK, Tensor, TensorView};
+use pointwise::{DType, Device, Tensor, TensorView, tensor::MAX_RANK};
 use pointwise_testkit::inputs;
 
 type Outcome = std::result::Result<(), String>;
@@ -62,7 +62,7 @@ fn into(view: &TensorView<'_>, wanted: &[u8]) -> Outcome {
     let guard = vec![1; wanted.len() * 2];
     let mut y = Tensor::from_bytes(view.device(), dtype, &guard, dims.as_slice()).map_err(say)?;
     let last = dims.len() - 1;
-    view.copy_into(y.view_mut().select(last, 1).map_err(say)?).map_err(say)?;
+    view.copy_into(y.view_mut().map_err(say)?.select(last, 1).map_err(say)?).map_err(say)?;
     let got = y.to_bytes().map_err(say)?;
     for (pair, wanted) in got.chunks_exact(2 * size).zip(wanted.chunks_exact(size)) {
         if pair[..size].iter().any(|&byte| byte != 1) {

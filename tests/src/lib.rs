@@ -15,6 +15,6 @@ pub mod temporaries;
 pub mod two;
 
 /// The ops of one operand, and what runs beneath `pow` with a number.
-pub fn unary() -> impl Iterator<Item = &'static pointwise::UnaryDef> {
-    pointwise::UNARY.iter().chain(pointwise::POWERS).copied()
+pub fn unary() -> impl Iterator<Item = &'static pointwise::kernel::UnaryDef> {
+    pointwise::info::UNARY.iter().chain(pointwise::info::POWERS).copied()
 }

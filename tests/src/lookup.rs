@@ -1,7 +1,7 @@
 //! Ops of pairs of bytes on so many elements that the default is a table of all results, against the results of each
 //! pair on the CPU.
 
-use pointwise::{DType, Device, MapDef, Operand, Result, Strategy, Stream, Tensor, TensorView, map_op};
+use pointwise::{DType, Device, Operand, Result, Strategy, Stream, Tensor, TensorView, info::map_op, kernel::MapDef};
 use pointwise_core::Kind;
 use pointwise_testkit::Random;
 
@@ -65,7 +65,7 @@ impl Pairs {
         let codes: Vec<u8> = (0..=255).collect();
         let a = Tensor::from_bytes(&Device::cpu(), dtype, &codes, [256, 1])?;
         let b = Tensor::from_bytes(&Device::cpu(), dtype, &codes, [256])?;
-        let results = def.gated_with(Default::default()).run_pair(&a, &b)?.to_bytes()?;
+        let results = def.gated_with(&[]).run_pair(&a, &b)?.to_bytes()?;
         Ok(Pairs { def, dtype, results })
     }
 
@@ -89,13 +89,13 @@ impl Pairs {
     }
 
     fn flat(&self, device: &Device, a: &[u8], b: &[u8]) -> Result<Outcome> {
-        let kernel = self.def.gated_with(Default::default());
+        let kernel = self.def.gated_with(&[]);
         let of = |bytes: &[u8]| Tensor::from_bytes(device, self.dtype, bytes, [bytes.len()]);
         let (x, other) = (of(a)?, of(b)?);
         let (from, len) = (3, N - 3);
         let (x_part, other_part) = (x.view().narrow(0, from, len)?, other.view().narrow(0, from, len)?);
         let mut y = of(&vec![GUARD; N + 3])?;
-        kernel.run_pair_into(x_part, other_part, y.view_mut().narrow(0, from, len)?)?;
+        kernel.run_pair_into(x_part, other_part, y.view_mut()?.narrow(0, from, len)?)?;
         let got = y.to_bytes()?;
         let guards = got[..from].iter().chain(&got[from + len..]);
         if guards.into_iter().any(|&byte| byte != GUARD) {
@@ -122,7 +122,7 @@ impl Pairs {
         let n = rows * cols;
         let halves: Vec<u8> = a[..n].chunks(cols).zip(b[..n].chunks(cols)).flat_map(|(a, b)| [a, b].concat()).collect();
         let x = Tensor::from_bytes(device, self.dtype, &halves, [rows, 2 * cols])?;
-        let kernel = self.def.gated_with(Default::default());
+        let kernel = self.def.gated_with(&[]);
         let y = if self.def.info.kind == Kind::Gated {
             kernel.run(&x)?
         } else {
@@ -133,7 +133,7 @@ impl Pairs {
 
     fn called(&self, device: &Device, a: &[u8], b: &[u8]) -> Result<Outcome> {
         let of = |bytes: &[u8]| Tensor::from_bytes(device, self.dtype, bytes, [bytes.len()]);
-        let kernel = self.def.gated_with(Default::default()).strategy(Strategy::Table);
+        let kernel = self.def.gated_with(&[]).strategy(Strategy::Table);
         let y = kernel.run_pair(&of(a)?, &of(b)?)?;
         Ok(self.judge("called", &y.to_bytes()?, |i| (a[i], b[i])))
     }
@@ -142,14 +142,9 @@ impl Pairs {
         let of = |bytes: &[u8]| Tensor::from_bytes(device, self.dtype, bytes, [bytes.len()]);
         let (x, other, mut y) = (of(a)?, of(b)?, Tensor::zeros(device, self.dtype, [a.len()])?);
         let stream = Stream::new(device)?;
-        let kernel = self.def.gated_with(Default::default()).strategy(Strategy::Table).on(&stream);
+        let kernel = self.def.gated_with(&[]).strategy(Strategy::Table).on(&stream);
         let operands = [Operand::from(&x), Operand::from(&other)];
-        stream.begin_capture()?;
-        let captured = kernel.run_pair_into(operands[0], operands[1], &mut y);
-        let graph = stream.end_capture();
-        captured?;
-        // SAFETY: every tensor of the graph lives, and nothing else uses them.
-        unsafe { graph?.launch(&stream)? };
+        stream.capture(|_| kernel.run_pair_into(operands[0], operands[1], &mut y))?.launch(&stream)?;
         stream.synchronize()?;
         Ok(self.judge("captured", &y.to_bytes()?, |i| (a[i], b[i])))
     }

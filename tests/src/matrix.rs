@@ -2,7 +2,9 @@
 
 use libtest_mimic::Failed;
 use pointwise::{
-    Accuracy, Class, DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, Tensor, UnaryDef,
+    DType, Device, Number, Operand, Strategy, Tensor, TensorViewMut,
+    info::{Accuracy, OpInfo},
+    kernel::{Class, GradientDef, MapDef, UnaryDef},
 };
 use pointwise_core::Kind;
 use pointwise_testkit::{gradients, inputs, judge, layouts, map, params};
@@ -77,7 +79,7 @@ fn parts(
             let total = n + 32;
             let guards = vec![guard; total * result.size()];
             let mut y = Tensor::from_bytes(device, result, &guards, [total])?;
-            let into = y.view_mut().narrow(0, y_at, n)?;
+            let into = y.view_mut()?.narrow(0, y_at, n)?;
             kernel.run_into(x.view().narrow(0, x_at, n)?, into)?;
             let bytes = y.to_bytes()?;
             let (start, end) = (y_at * result.size(), (y_at + n) * result.size());
@@ -89,8 +91,8 @@ fn parts(
                 return Err(format!("size {n}, offsets {x_at} and {y_at}: wrote outside the output").into());
             }
             if result == dtype && x_at == y_at {
-                let mut inplace = x.try_clone()?;
-                kernel.run_inplace(inplace.view_mut().narrow(0, x_at, n)?)?;
+                let mut inplace = x.copy()?;
+                kernel.run_inplace(inplace.view_mut()?.narrow(0, x_at, n)?)?;
                 let bytes = inplace.to_bytes()?;
                 if let Some(at) = judge::same_bits(result, &bytes[start..end], expected) {
                     return Err(format!("in place, size {n}, offset {x_at}: element {at} is wrong").into());
@@ -104,8 +106,8 @@ fn parts(
     Ok(())
 }
 
-fn kernel(def: &'static UnaryDef, set: &[Number; 4], strategy: Strategy) -> pointwise::UnaryKernel {
-    def.kernel_with(*set).strategy(strategy)
+fn kernel(def: &'static UnaryDef, set: &[Number; 4], strategy: Strategy) -> pointwise::kernel::UnaryKernel {
+    def.kernel_with(set).strategy(strategy)
 }
 
 /// More elements than 32 bits can count.
@@ -116,7 +118,7 @@ pub fn beyond_32_bits(device: &Device, strategy: Strategy) -> Result<(), Failed>
     let n = (1_usize << 32) + 12_345;
     let codes: Vec<u8> = (0..n).map(|i| (i % 251) as u8).collect();
     let mut x = Tensor::from_bytes(device, DType::F8E4M3, &codes, [n])?;
-    let op = pointwise::op("neg").expect("an op of the family");
+    let op = pointwise::info::op("neg").expect("an op of the family");
     op.kernel().strategy(strategy).run_inplace(&mut x)?;
     let bytes = x.to_bytes()?;
     match bytes.iter().zip(&codes).position(|(y, x)| *y != x ^ 0x80 && x & 0x7F != 0x7F) {
@@ -161,7 +163,7 @@ pub fn map_case(
             views.push(Operand::View(tensor.view().narrow(1, 0, cols)?));
         }
         let mut y = Tensor::zeros(device, result, [rows, cols])?;
-        map::run_into(def, &set, strategy, &views, y.view_mut())?;
+        map::run_into(def, &set, strategy, &views, y.view_mut()?)?;
         let bytes = y.to_bytes()?;
         map::check(def, dtype, &set, &inside, &bytes)?;
         if !device.is_cpu() && def.info.accuracy == Accuracy::Exact {
@@ -182,7 +184,7 @@ pub fn map_case(
         // Over the last operand, which is of the result's type and shape unless the result is bool.
         if result == dtype {
             let last = tensors.len() - 1;
-            let mut target = tensors[last].try_clone()?;
+            let mut target = tensors[last].copy()?;
             let alias = target.view();
             // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
             let source = unsafe {
@@ -197,7 +199,7 @@ pub fn map_case(
             let source = Operand::View(source.narrow(1, 0, cols)?);
             let mut operands = views.clone();
             operands[last] = source;
-            map::run_into(def, &set, strategy, &operands, target.view_mut().narrow(1, 0, cols)?)?;
+            map::run_into(def, &set, strategy, &operands, target.view_mut()?.narrow(1, 0, cols)?)?;
             let got = target.view().narrow(1, 0, cols)?.to_bytes()?;
             if let Some(at) = judge::same_bits(result, &got, &bytes) {
                 return Err(format!("{set:?}: element {at} is wrong in place").into());
@@ -262,7 +264,7 @@ pub fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, c
         for _ in info.results {
             results.push(Tensor::zeros(device, dtype, [rows, cols])?);
         }
-        gradients::run_into(def, &set, strategy, &views, results.iter_mut().map(Tensor::view_mut).collect())?;
+        gradients::run_into(def, &set, strategy, &views, results.iter_mut().map(TensorViewMut::from).collect())?;
         let mut bytes = Vec::new();
         for result in &results {
             bytes.push(result.to_bytes()?);
@@ -282,7 +284,7 @@ pub fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, c
         }
         // The first gradient over the last operand.
         let last = tensors.len() - 1;
-        let mut target = tensors[last].try_clone()?;
+        let mut target = tensors[last].copy()?;
         let alias = target.view();
         // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
         let source = unsafe {
@@ -290,8 +292,8 @@ pub fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, c
             pointwise::TensorView::from_raw_parts(device, alias.device_ptr(), dtype, shape, strides)
         }?;
         views[last] = source.narrow(1, 0, cols)?;
-        let mut targets = vec![target.view_mut().narrow(1, 0, cols)?];
-        targets.extend(results[1..].iter_mut().map(Tensor::view_mut));
+        let mut targets = vec![target.view_mut()?.narrow(1, 0, cols)?];
+        targets.extend(results[1..].iter_mut().map(TensorViewMut::from));
         gradients::run_into(def, &set, strategy, &views, targets)?;
         if let Some(at) = judge::same_bits(dtype, &target.view().narrow(1, 0, cols)?.to_bytes()?, &bytes[0]) {
             return Err(format!("{set:?}: element {at} is wrong in place").into());
@@ -324,7 +326,7 @@ fn gated(
     };
     let grad = Tensor::from_bytes(device, dtype, &operands[0], [rows, cols])?;
     let x = Tensor::from_bytes(device, dtype, &beside(&operands[1..]), [rows, 2 * cols])?;
-    let kernel = def.gated_gradients_with([Number::Default; 4]).strategy(strategy);
+    let kernel = def.gated_gradients_with(&[]).strategy(strategy);
     let mut y = Tensor::zeros(device, dtype, [rows, 2 * cols])?;
     kernel.run_into(&grad, &x, &mut y)?;
     match judge::same_bits(dtype, &y.to_bytes()?, &beside(expected)) {

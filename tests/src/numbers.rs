@@ -1,6 +1,6 @@
 //! Numbers as operands of an op of two, on either side of every value.
 
-use pointwise::{Accuracy, DType, Device, MapDef, Number, Operand, Result, Strategy, Tensor};
+use pointwise::{DType, Device, Number, Operand, Result, Strategy, Tensor, info::Accuracy, kernel::MapDef};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 use pointwise_testkit::{inputs, judge, map, with_element};
@@ -96,7 +96,7 @@ fn call(device: &Device, def: &'static MapDef, dtype: DType, x: &[u8], number: N
     let mut y = Tensor::zeros(device, def.info.result.of(dtype), x.shape())?;
     let mut operands = [Operand::from(&x); 2];
     operands[at] = Operand::from(number);
-    map::run_into(def, &DEFAULTS, Strategy::Auto, &operands, y.view_mut())?;
+    map::run_into(def, &DEFAULTS, Strategy::Auto, &operands, y.view_mut()?)?;
     y.to_bytes()
 }
 

@@ -2,7 +2,7 @@
 //! front of them have ended, so that it is the kernels themselves that keep the order. In one stream, in two, and in a
 //! graph, against the same calls on the CPU, which are done one after another.
 
-use pointwise::{BinaryKernel, Device, Result, Stream, Tensor, kernels};
+use pointwise::{Device, Result, Stream, Tensor, kernel::BinaryKernel, kernels};
 
 /// Elements of the large tensors: a launch of many blocks, then of some, of one, and of fewer than a vector's elements.
 const SIZES: [usize; 4] = [(1 << 22) + 5, 70_001, 300, 3];
@@ -57,10 +57,10 @@ impl State {
         apart(first, second)?;
         on(kernels::mul(), second).run_inplace(&mut *few, y.view().narrow(0, last, FEW)?)?;
         apart(second, first)?;
-        add().run_inplace(x.view_mut().narrow(0, last, FEW)?, &*few)?;
-        add().run_inplace(y.view_mut().narrow(0, 0, FEW)?, x.view().narrow(0, last, FEW)?)?;
+        add().run_inplace(x.view_mut()?.narrow(0, last, FEW)?, &*few)?;
+        add().run_inplace(y.view_mut()?.narrow(0, 0, FEW)?, x.view().narrow(0, last, FEW)?)?;
         add().run_inplace(&mut *x, &*y)?;
-        add().run_into(&*few, y.view().narrow(0, 0, FEW)?, x.view_mut().narrow(0, 0, FEW)?)
+        add().run_into(&*few, y.view().narrow(0, 0, FEW)?, x.view_mut()?.narrow(0, 0, FEW)?)
     }
 
     fn bytes(&self) -> Result<Bytes> {
@@ -121,14 +121,9 @@ fn calls(device: &Device, way: Way, state: &mut State) -> Result<()> {
         Way::Graph => {
             const CAPTURED: i32 = 8;
             let second = Stream::new(device)?;
-            first.begin_capture()?;
-            let captured = rounds(state, [&first, &second], CAPTURED);
-            let graph = first.end_capture();
-            captured?;
-            let graph = graph?;
+            let mut graph = first.capture(|first| rounds(state, [first, &second], CAPTURED))?;
             for _ in 0..ROUNDS / CAPTURED {
-                // SAFETY: every tensor of the graph lives, and nothing else uses them.
-                unsafe { graph.launch(&first)? };
+                graph.launch(&first)?;
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use pointwise::{BinaryKernel, Device, Result, Stream, Tensor, kernels};
+use pointwise::{Device, Result, Stream, Tensor, kernel::BinaryKernel, kernels};
 
 const THREADS: i32 = 4;
 /// Elements: of blocks that are kept for others when they are dropped, and of one that is not.

@@ -1,6 +1,9 @@
 //! Threads with several vectors that are loaded at once, against threads with one.
 
-use pointwise::{DType, Device, MapDef, Operand, Tensor, TensorView, TensorViewMut, UnaryDef};
+use pointwise::{
+    DType, Device, Operand, Tensor, TensorView, TensorViewMut,
+    kernel::{MapDef, UnaryDef},
+};
 use pointwise_core::Kind;
 use pointwise_testkit::{inputs, judge, map};
 
@@ -39,7 +42,7 @@ pub fn check_unary(device: &Device, def: &'static UnaryDef, dtype: DType) -> Che
         for &offset in OFFSETS {
             let run = |vectors| -> pointwise::Result<Tensor> {
                 let mut y = Tensor::zeros(device, result, [most])?;
-                kernel(vectors).run_into(x.view().narrow(0, offset, n)?, y.view_mut().narrow(0, offset, n)?)?;
+                kernel(vectors).run_into(x.view().narrow(0, offset, n)?, y.view_mut()?.narrow(0, offset, n)?)?;
                 Ok(y)
             };
             let one = run(1)?;
@@ -47,9 +50,9 @@ pub fn check_unary(device: &Device, def: &'static UnaryDef, dtype: DType) -> Che
                 let what = format!("{vectors} vectors, size {n}, offset {offset}");
                 same(&what, result, &run(vectors)?, &one)?;
                 if result == dtype {
-                    let (mut expected, mut inplace) = (x.try_clone()?, x.try_clone()?);
-                    kernel(1).run_inplace(expected.view_mut().narrow(0, offset, n)?)?;
-                    kernel(vectors).run_inplace(inplace.view_mut().narrow(0, offset, n)?)?;
+                    let (mut expected, mut inplace) = (x.copy()?, x.copy()?);
+                    kernel(1).run_inplace(expected.view_mut()?.narrow(0, offset, n)?)?;
+                    kernel(vectors).run_inplace(inplace.view_mut()?.narrow(0, offset, n)?)?;
                     same(&format!("{what}, in place"), dtype, &inplace, &expected)?;
                 }
             }
@@ -78,7 +81,7 @@ pub fn check_map(device: &Device, def: &'static MapDef, dtype: DType) -> Checked
         let n: usize = shape.iter().product();
         let run = |vectors| -> pointwise::Result<Tensor> {
             let mut y = Tensor::zeros(device, dtype, [most])?;
-            run_into(def, vectors, &operands, y.view_mut().narrow(0, offset, n)?.reshape(shape)?)?;
+            run_into(def, vectors, &operands, y.view_mut()?.narrow(0, offset, n)?.reshape(shape)?)?;
             Ok(y)
         };
         same(what, dtype, &run(2)?, &run(1)?)
@@ -129,7 +132,7 @@ pub fn outcome(
         operands.push(Operand::View(tensor.view().narrow(1, at, cols)?));
     }
     let mut y = Tensor::zeros(device, def.info.result.of(dtype), wide)?;
-    run_into(def, 2, &operands, y.view_mut().narrow(1, at, cols)?)?;
+    run_into(def, 2, &operands, y.view_mut()?.narrow(1, at, cols)?)?;
     y.to_bytes()
 }
 
@@ -139,13 +142,12 @@ fn run_into(
     operands: &[Operand<'_>],
     y: TensorViewMut<'_>,
 ) -> pointwise::Result<()> {
-    let set = Default::default();
     match *operands {
         [a, b] if matches!(def.info.kind, Kind::Binary | Kind::Backward) => {
-            def.binary_with(set).threads(THREADS).vectors_per_thread(vectors).run_into(a, b, y)
+            def.binary_with(&[]).threads(THREADS).vectors_per_thread(vectors).run_into(a, b, y)
         }
-        [a, b] => def.gated_with(set).threads(THREADS).vectors_per_thread(vectors).run_pair_into(a, b, y),
-        [a, b, c] => def.ternary_with(set).threads(THREADS).vectors_per_thread(vectors).run_into(a, b, c, y),
+        [a, b] => def.gated_with(&[]).threads(THREADS).vectors_per_thread(vectors).run_pair_into(a, b, y),
+        [a, b, c] => def.ternary_with(&[]).threads(THREADS).vectors_per_thread(vectors).run_into(a, b, c, y),
         _ => unreachable!("two or three operands"),
     }
 }

@@ -6,8 +6,8 @@ use pointwise_testkit::map;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
-fn def(name: &str) -> &'static pointwise::MapDef {
-    pointwise::map_op(name).unwrap()
+fn def(name: &str) -> &'static pointwise::kernel::MapDef {
+    pointwise::info::map_op(name).unwrap()
 }
 
 /// Ops of each template and width of result.
@@ -89,7 +89,7 @@ fn a_large_call_is_split_among_threads() {
     let b = Tensor::from_slice(&device, &b, [m]).unwrap();
     let turned = a.view().transpose(0, 1).unwrap();
     let column = b.view().unsqueeze(1).unwrap();
-    let y = ops::add(turned, column, 1).unwrap().to_vec::<i32>().unwrap();
+    let y = ops::add(turned, column).unwrap().to_vec::<i32>().unwrap();
     for (at, y) in y.into_iter().enumerate() {
         let (i, j) = ((at / n) as i32, (at % n) as i32);
         assert_eq!(y, j * cols + i + 7 * i, "{i} {j}");
@@ -98,7 +98,7 @@ fn a_large_call_is_split_among_threads() {
 
 #[test]
 fn plans() {
-    use pointwise::Class;
+    use pointwise::kernel::Class;
     let device = Device::cpu();
     let zeros = |shape: &[usize]| Tensor::zeros(&device, DType::BF16, shape).unwrap();
     let plan = |a: &[usize], b: &[usize], y: &[usize]| {
@@ -150,7 +150,7 @@ fn plans_of_two_vectors_at_once() {
 
 #[test]
 fn plans_of_tables() {
-    use pointwise::{Class, Number};
+    use pointwise::{Number, kernel::Class};
     let device = Device::cpu();
     let zeros = |dtype, shape: &[usize]| Tensor::zeros(&device, dtype, shape).unwrap();
     let plan = |dtype, shape: &[usize], strategy| {

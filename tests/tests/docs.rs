@@ -4,8 +4,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointwise::SinusoidalLayout::Interleaved;
-use pointwise::{Accuracy, BACKWARD, BINARY, DType, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY, kernels};
+use pointwise::kernel::SinusoidalLayout::Interleaved;
+use pointwise::{
+    DType,
+    info::{Accuracy, BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY},
+    kernels,
+};
 
 const HEAD: &str = "\
 # The ops
@@ -37,8 +41,9 @@ to 1).
 const TAIL: &str = "
 ## Outside the tables
 
-`to_dtype` converts elements of any type to any other. `clamp_bounds` (clamp by tensors, either of which may be left
-out) is built on `clamp_tensor`, and `clamp_bounds_backward` on its gradients. `pow` with the number 1, 2, 0.5, -0.5 or
+`to_dtype` converts elements of any type to any other.
+`ops::clamp` takes tensors, numbers and `None` as bounds, and runs `clamp`, `clamp_tensor`, `maximum` or `minimum`;
+`ops::clamp_backward` likewise. `pow` with the number 1, 2, 0.5, -0.5 or
 -1 as its exponent is a copy, `mul`, `sqrt`, `rsqrt` or `reciprocal`, with the special values of that op, as in PyTorch.
 Of a float tensor with 3 it is a product that is rounded once: in f32 correctly above `2^-101`, and below within 1 ULP.
 
@@ -98,7 +103,7 @@ fn page() -> String {
         page += &format!("\n## {title}\n\n{COLUMNS}");
         page.extend(infos.into_iter().map(row));
     }
-    let beside = [kernels::dropout(0.5).info(), kernels::alibi(false).info(), kernels::sinusoidal(Interleaved).info()];
+    let beside = [kernels::dropout(0.5).info(), kernels::alibi().info(), kernels::sinusoidal(Interleaved).info()];
     page += &format!("\n## Random, and position encodings\n\n{COLUMNS}");
     page.extend(beside.map(row));
     page += GRADIENTS_HEAD;

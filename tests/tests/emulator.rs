@@ -17,8 +17,8 @@ fn main() {
     unsafe { std::env::set_var("POINTWISE_EMULATOR_LIMIT", "100000") };
     let arguments = Arguments::from_args();
     let mut trials = vec![Trial::test("bad_settings_are_errors", bad_settings_are_errors)];
-    if pointwise::embedded().is_empty() {
-        eprintln!("NOT TESTED: no kernels are embedded to change: {}", pointwise::embedded().note());
+    if pointwise::embed::embedded().is_empty() {
+        eprintln!("NOT TESTED: no kernels are embedded to change: {}", pointwise::embed::embedded().note());
     } else {
         trials.extend([
             Trial::test("a_right_kernel_runs", || relu(&kernel()?)?.map_err(Failed::from)),
@@ -34,7 +34,7 @@ fn main() {
 }
 
 fn kernel() -> Result<String, Failed> {
-    Ok(pointwise::embedded().ptx(SYMBOL, 90).ok_or("no such kernel")?)
+    Ok(pointwise::embed::embedded().ptx(SYMBOL, 90).ok_or("no such kernel")?)
 }
 
 /// The kernel with one piece of its text replaced, which must be there.
@@ -46,7 +46,7 @@ fn changed(from: &str, to: &str) -> Result<String, Failed> {
 /// Calls relu on 1,000 elements with this kernel; the finding, if there is one.
 fn relu(ptx: &str) -> Result<Result<(), String>, Failed> {
     let x = Tensor::from_slice(&Device::emulated()?, &[-1.0_f32; 1000], [1000])?;
-    let outcome = pointwise::__with_kernel(ptx, SYMBOL, || kernels::relu().strategy(Strategy::Direct).run(&x));
+    let outcome = pointwise::__private::with_kernel(ptx, SYMBOL, || kernels::relu().strategy(Strategy::Direct).run(&x));
     match outcome.and_then(|result| result) {
         Ok(y) if y.to_vec::<f32>()? == [0.0; 1000] => Ok(Ok(())),
         Ok(_) => Err("the result is wrong".into()),

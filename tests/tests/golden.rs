@@ -5,7 +5,12 @@
 //! `BY_F64`, each element must be PyTorch's, or within the op's bound of the f64 result, or as near to it as PyTorch's.
 
 use libtest_mimic::{Arguments, Failed};
-use pointwise::{Accuracy, DType, Device, Number, OpInfo, Operand, SinusoidalLayout, Tensor, kernels, ops};
+use pointwise::{
+    DType, Device, Number, Operand, Tensor,
+    info::{Accuracy, OpInfo},
+    kernel::SinusoidalLayout,
+    kernels, ops,
+};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 use pointwise_testkit::{judge, with_element};
@@ -228,22 +233,22 @@ fn gradients(
         return Ok((one(ops::masked_fill_backward(grad, mask)), Accuracy::Exact));
     }
     let accuracy = |info: &OpInfo| if info.accuracy == Accuracy::Exact { STEPS } else { info.accuracy };
-    if let (Some(def), &[Some(grad), Some(x)]) = (pointwise::map_op(&case.op), operands) {
-        return Ok((one(def.binary_with(params(&def.info, case)?).run(grad, x)), accuracy(&def.info)));
+    if let (Some(def), &[Some(grad), Some(x)]) = (pointwise::info::map_op(&case.op), operands) {
+        return Ok((one(def.binary_with(&params(&def.info, case)?).run(grad, x)), accuracy(&def.info)));
     }
-    let def = pointwise::gradient_op(&case.op).ok_or("no such op")?;
+    let def = pointwise::info::gradient_op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
     if let (Kind::GatedGradients, &[Some(grad), Some(Operand::View(x))]) = (def.info.kind, operands) {
-        return Ok((one(def.gated_gradients_with(params).run(grad, x)), accuracy(&def.info)));
+        return Ok((one(def.gated_gradients_with(&params).run(grad, x)), accuracy(&def.info)));
     }
     // Not every operand of the op is one of its gradients.
-    let names = pointwise::map_op(forward).ok_or("no such op")?.info.operands;
+    let names = pointwise::info::map_op(forward).ok_or("no such op")?.info.operands;
     let operand = |name: &&str| {
         let at = names.iter().position(|forward| forward == name).map_or(0, |at| at + 1);
         operands.get(at).copied().flatten().ok_or_else(|| format!("no {name}"))
     };
     let needed = def.info.operands.iter().map(operand).collect::<Result<Vec<_>, _>>()?;
-    Ok((def.gradients_with(params).run(&needed), accuracy(&def.info)))
+    Ok((def.gradients_with(&params).run(&needed), accuracy(&def.info)))
 }
 
 fn call(
@@ -258,7 +263,7 @@ fn call(
     let dtype = case.outputs[0].dtype;
     match (case.op.as_str(), operands) {
         ("alibi", []) => {
-            let (kernel, length) = (kernels::alibi(false), size("seq_len")?);
+            let (kernel, length) = (kernels::alibi(), size("seq_len")?);
             return Ok((kernel.run(device, dtype, [size("num_heads")?, length, length]), kernel.info().accuracy));
         }
         ("sinusoidal", []) => {
@@ -268,18 +273,18 @@ fn call(
         ("masked_fill", &[Some(Operand::View(x)), Some(Operand::View(mask)), Some(value)]) => {
             return Ok((ops::masked_fill(x, mask, value), Accuracy::Exact));
         }
-        ("clamp_bounds", &[Some(x), min, max]) => return Ok((ops::clamp_bounds(x, min, max), Accuracy::Exact)),
+        ("clamp_bounds", &[Some(Operand::View(x)), min, max]) => return Ok((ops::clamp(x, min, max), Accuracy::Exact)),
         _ => {}
     }
-    if let (Some(def), &[Some(Operand::View(x))]) = (pointwise::op(&case.op), operands) {
-        return Ok((def.kernel_with(params(&def.info, case)?).run(x), def.info.accuracy));
+    if let (Some(def), &[Some(Operand::View(x))]) = (pointwise::info::op(&case.op), operands) {
+        return Ok((def.kernel_with(&params(&def.info, case)?).run(x), def.info.accuracy));
     }
-    let def = pointwise::map_op(&case.op).ok_or("no such op")?;
+    let def = pointwise::info::map_op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
     let result = match (def.info.kind, operands) {
-        (Kind::Binary | Kind::Channel, &[Some(a), Some(b)]) => def.binary_with(params).run(a, b),
-        (Kind::Gated, &[Some(Operand::View(x))]) => def.gated_with(params).run(x),
-        (Kind::Ternary | Kind::Select, &[Some(a), Some(b), Some(c)]) => def.ternary_with(params).run(a, b, c),
+        (Kind::Binary | Kind::Channel, &[Some(a), Some(b)]) => def.binary_with(&params).run(a, b),
+        (Kind::Gated, &[Some(Operand::View(x))]) => def.gated_with(&params).run(x),
+        (Kind::Ternary | Kind::Select, &[Some(a), Some(b), Some(c)]) => def.ternary_with(&params).run(a, b, c),
         _ => return Err(format!("{} operands", operands.len())),
     };
     Ok((result, def.info.accuracy))

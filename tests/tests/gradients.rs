@@ -2,7 +2,9 @@
 //! PyTorch's conventions at kinks.
 
 use pointwise::{
-    BACKWARD, BINARY, DType, Device, ErrorKind, GATED, Number, OpInfo, Operand, Strategy, TERNARY, Tensor, UNARY, ops,
+    DType, Device, ErrorKind, Number, Operand, Strategy, Tensor,
+    info::{BACKWARD, BINARY, GATED, OpInfo, TERNARY, UNARY},
+    ops,
 };
 use pointwise_core::ResultType;
 use pointwise_core::op::MAX_PARAMS;
@@ -34,7 +36,7 @@ fn unary_gradients_keep_their_bounds() {
             let operands = [grads.to_bytes().unwrap(), x.clone()];
             for def in BACKWARD {
                 for set in params::sets(&def.info, dtype) {
-                    let y = def.binary_with(set).run(&grads, &tensor(dtype, &x)).unwrap().to_bytes().unwrap();
+                    let y = def.binary_with(&set).run(&grads, &tensor(dtype, &x)).unwrap().to_bytes().unwrap();
                     let report = gradients::backward_report(def, dtype, &set, &operands, &y).unwrap();
                     println!("{} {dtype} {grad} {:?}: {report}", def.info.name, set[0]);
                     if !report.keeps(def.info.accuracy, dtype, is_all) {
@@ -103,7 +105,7 @@ fn every_differentiable_op_has_a_gradient() {
         .collect();
     for info in &several {
         let name = format!("{}_backward", info.name);
-        let gradients = pointwise::gradient_op(&name).unwrap_or_else(|| panic!("{name}"));
+        let gradients = pointwise::info::gradient_op(&name).unwrap_or_else(|| panic!("{name}"));
         assert_eq!(gradients.info.params, info.params, "{name}");
         assert_eq!(gradients.info.types, TYPES);
         let wanted: Vec<_> = info.operands.iter().filter(|&&x| x != "condition").map(|x| format!("grad_{x}")).collect();
@@ -131,7 +133,7 @@ fn slope(f: impl Fn(f64) -> f64, x: f64) -> f64 {
 #[test]
 fn unary_gradients_are_central_differences() {
     for def in BACKWARD {
-        let forward = pointwise::op(forward_name(&def.info)).unwrap();
+        let forward = pointwise::info::op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
             let backward = def.oracle_for(DType::F32, &set).unwrap().unwrap();
             // `round_decimals` has a parameter that its gradient does not depend on.
@@ -155,7 +157,7 @@ fn unary_gradients_are_central_differences() {
 #[test]
 fn gradients_of_several_operands_are_central_differences() {
     for def in gradients::all() {
-        let forward = pointwise::map_op(forward_name(&def.info)).unwrap();
+        let forward = pointwise::info::map_op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
             let backward = def.oracle_for(DType::F32, &set).unwrap();
             let oracle = forward.oracle_for(DType::F32, &set).unwrap().unwrap();
@@ -199,7 +201,7 @@ fn unary(name: &str, params: &[f64], grad: f32, x: f32) -> f32 {
         *slot = Number::Float(*value);
     }
     let of = |value: f32| Tensor::from_slice(&Device::cpu(), &[value], [1]).unwrap();
-    def.binary_with(set).run(&of(grad), &of(x)).unwrap().to_vec::<f32>().unwrap()[0]
+    def.binary_with(&set).run(&of(grad), &of(x)).unwrap().to_vec::<f32>().unwrap()[0]
 }
 
 /// What PyTorch's backward kernels give where a derivative does not exist, and for NaN.
@@ -360,17 +362,17 @@ fn a_bound_alone_gets_the_gradients_of_pytorch() {
             |name| letters.iter().map(|&letter| if letter == name { 3.0 } else { 0.0 }).collect::<Vec<f32>>();
         let bound = Some(Operand::from(&bounds));
         let (min, max) = if is_min { (bound, None) } else { (None, bound) };
-        let (of_x, of_min, of_max) = ops::clamp_bounds_backward(&grad, &x, min, max).unwrap();
+        let (of_x, of_min, of_max) = ops::clamp_backward(&grad, &x, min, max).unwrap();
         assert_eq!((of_min.is_some(), of_max.is_some()), (is_min, !is_min));
         assert_eq!(of_x.to_vec::<f32>().unwrap(), expected('x'), "x, min: {is_min}");
         assert_eq!(of_min.or(of_max).unwrap().to_vec::<f32>().unwrap(), expected('b'), "the bound, min: {is_min}");
     }
-    let both = ops::clamp_bounds_backward(&grad, &x, Some((&bounds).into()), Some((&bounds).into())).unwrap();
+    let both = ops::clamp_backward(&grad, &x, &bounds, &bounds).unwrap();
     let (of_x, of_min, of_max) = ops::clamp_tensor_backward(&grad, &x, &bounds, &bounds).unwrap();
     for (a, b) in [(both.0, of_x), (both.1.unwrap(), of_min), (both.2.unwrap(), of_max)] {
         assert_eq!(a.to_bytes().unwrap(), b.to_bytes().unwrap());
     }
-    let error = ops::clamp_bounds_backward(&grad, &x, None, None).unwrap_err();
+    let error = ops::clamp_backward(&grad, &x, None, None).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Parameter { .. }), "{error}");
 }
 
@@ -406,10 +408,10 @@ fn gated_gradients_fill_both_halves() {
         for def in gradients::all().filter(|def| def.info.kind == pointwise_core::Kind::GatedGradients) {
             let none = [Number::Default; MAX_PARAMS];
             let operands = [Operand::from(&grad), Operand::View(gate), Operand::View(value)];
-            let apart = def.gradients_with(none).run(&operands).unwrap();
-            let y = def.gated_gradients_with(none).run(&grad, &x).unwrap();
+            let apart = def.gradients_with(&none).run(&operands).unwrap();
+            let y = def.gated_gradients_with(&none).run(&grad, &x).unwrap();
             assert_eq!(y.shape(), x.shape());
-            let mut inplace = x.try_clone().unwrap();
+            let mut inplace = x.copy().unwrap();
             // SAFETY: operand and result are the same elements, which is what is tested; the tensor outlives the view.
             let alias = unsafe {
                 let view = inplace.view();
@@ -422,7 +424,7 @@ fn gated_gradients_fill_both_halves() {
                 )
             }
             .unwrap();
-            def.gated_gradients_with(none).run_into(&grad, alias, &mut inplace).unwrap();
+            def.gated_gradients_with(&none).run_into(&grad, alias, &mut inplace).unwrap();
             for (k, part) in apart.iter().enumerate() {
                 for y in [&y, &inplace] {
                     let got = y.view().narrow(1, k * half, half).unwrap().to_bytes().unwrap();
@@ -486,7 +488,7 @@ fn wrong_calls_are_errors() {
     assert!(matches!(error.kind(), ErrorKind::DType { .. }), "{error}");
     let kernel = pointwise::kernels::mul_backward();
     let operands = [Operand::from(&x), Operand::from(&x), Operand::from(&x)];
-    let error = kernel.run_into(&operands, &mut [p.view_mut()]).unwrap_err();
+    let error = kernel.run_into(&operands, &mut [p.view_mut().unwrap()]).unwrap_err();
     assert!(error.to_string().contains("mul_backward with 1 results"), "{error}");
     let error = kernel.run(&operands[..2]).unwrap_err();
     assert!(error.to_string().contains("grad, a, b"), "{error}");
@@ -499,7 +501,7 @@ fn wrong_calls_are_errors() {
             .unwrap()
             .narrow(0, 2, 4)
             .unwrap();
-    let front = both.view_mut().narrow(0, 0, 4).unwrap();
+    let front = both.view_mut().unwrap().narrow(0, 0, 4).unwrap();
     let error = kernel.run_into(&operands, &mut [front, shifted]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
 }

@@ -118,12 +118,7 @@ fn replay(device: &Device, case: &Case) -> Outcome {
     let stream = Stream::new(device)?;
     let run = (case.prepare)(device, Some(&stream))?;
     let (mut inputs, mut outputs) = (case.inputs(device, 0)?, case.outputs(device)?);
-    stream.begin_capture()?;
-    let captured = run(&inputs, &mut outputs);
-    // Ended in any case, or the stream's other work would be recorded, too.
-    let graph = stream.end_capture();
-    captured?;
-    let graph = graph?;
+    let mut graph = stream.capture(|_| run(&inputs, &mut outputs))?;
     for set in [1, 0] {
         for (tensor, input) in inputs.iter_mut().zip(&case.inputs) {
             tensor.copy_from_bytes(&input.sets[set])?;
@@ -131,8 +126,7 @@ fn replay(device: &Device, case: &Case) -> Outcome {
         for output in &mut outputs {
             output.copy_from_bytes(&poison(output))?;
         }
-        // SAFETY: every tensor of the graph lives, and nothing else uses them.
-        unsafe { graph.launch(&stream)? };
+        graph.launch(&stream)?;
         stream.synchronize()?;
         expected[set].check(&outputs).map_err(|error| format!("inputs {set}: {error}"))?;
     }
@@ -195,15 +189,16 @@ fn captured_conversions(device: &Device) -> pointwise::Result<()> {
     let (ints, floats) = (Tensor::full(device, 2_i32, [2, 3])?, Tensor::full(device, 0.5_f32, [2, 3])?);
     let (mut y, mut bytes) = (Tensor::full(device, 7.0_f32, [2, 3])?, Tensor::full(device, 7_i8, [2, 3])?);
     let turned = floats.view().transpose(0, 1)?;
-    stream.begin_capture()?;
-    let refused = [
-        ("unary", kernels::exp().on(&stream).run_into(&ints, &mut y)),
-        ("binary", kernels::add(1.0).on(&stream).run_into(&floats, &ints, &mut y)),
-        ("in place", kernels::add(1).on(&stream).run_inplace(&mut bytes, &ints)),
-        ("not contiguous", kernels::dropout(0.5).on(&stream).run(turned, Philox::new(1)).map(drop)),
-    ];
-    // Ended in any case.
-    let graph = stream.end_capture();
+    let mut refused = Vec::new();
+    let graph = stream.capture(|stream| {
+        refused.extend([
+            ("unary", kernels::exp().on(stream).run_into(&ints, &mut y)),
+            ("binary", kernels::add(1.0).on(stream).run_into(&floats, &ints, &mut y)),
+            ("in place", kernels::add(1).on(stream).run_inplace(&mut bytes, &ints)),
+            ("not contiguous", kernels::dropout(0.5).on(stream).run(turned, Philox::new(1)).map(drop)),
+        ]);
+        Ok(())
+    });
     for (name, result) in refused {
         match result {
             Err(error) => {
@@ -247,12 +242,12 @@ fn mixed(device: &Device, other: &Device) -> Outcome {
     refused("channel", kernels::prelu().run_into(&here, there.view().narrow(0, 0, 1)?.reshape([4])?, &mut y))?;
     refused("gated", kernels::silu_and_mul().run_into(&halves, &mut away))?;
     refused("ternary", kernels::lerp().run_into(&here, &here, &there, &mut y))?;
-    refused("select", kernels::where_().run_into(&mask, &here, &here, &mut y))?;
+    refused("select", kernels::where_cond().run_into(&mask, &here, &here, &mut y))?;
     refused("dropout", kernels::dropout(0.5).run_into(&here, &mut away, place))?;
     refused("dropout, mask", kernels::dropout(0.5).run_with_mask_into(&here, &mut y, &mut mask, place))?;
     refused("dropout, stream", kernels::dropout(0.5).on(&stream).run_into(&here, &mut y, place))?;
     let mut bias = Tensor::full(device, 7.0_f32, [1, 4, 4])?;
-    refused("generator, stream", kernels::alibi(false).on(&stream).run_into(&mut bias))?;
+    refused("generator, stream", kernels::alibi().on(&stream).run_into(&mut bias))?;
     let q = Tensor::full(device, 1.0_f32, [1, 2, 1, 4])?;
     let mut rotated = Tensor::full(device, 7.0_f32, [1, 2, 1, 4])?;
     let frequencies = RopeFrequencies::new(other, &RopeConfig::default_rope(4, 1e4).frequencies(0)?)?;

@@ -1,7 +1,7 @@
 //! Random calls: op, element type, size, offsets and parameters. Each result is that of a call on its element alone,
 //! and nothing around the output changes. On the devices of `Device::for_tests`.
 
-use pointwise::{DType, Device, Number, ParamInfo, Strategy, Tensor, UnaryKernel};
+use pointwise::{DType, Device, Number, Strategy, Tensor, info::ParamInfo, kernel::UnaryKernel};
 use pointwise_testkit::{inputs, judge};
 use proptest::prelude::{any, prop_assert};
 use proptest::sample::Index;
@@ -45,7 +45,7 @@ fn calls() -> impl proptest::strategy::Strategy<Value = Call> {
 
 #[test]
 fn random_calls() {
-    for device in Device::for_tests(pointwise::embedded()).expect("devices that can be used") {
+    for device in Device::for_tests(pointwise::embed::embedded()).expect("devices that can be used") {
         let config = Config { cases: 4096, failure_persistence: None, ..Config::default() };
         let outcome = TestRunner::new(config).run(&calls(), |call| check(&device, &call));
         outcome.unwrap_or_else(|error| panic!("{device}: {error}"));
@@ -63,7 +63,7 @@ fn check(device: &Device, call: &Call) -> Result<(), TestCaseError> {
     for ((slot, given), info) in params.iter_mut().zip(call.params).zip(def.info.params) {
         *slot = given.map_or(Number::Default, |given| parameter(info, dtype, given));
     }
-    let kernel = def.kernel_with(params).strategy(*call.strategy.get(&strategies));
+    let kernel = def.kernel_with(&params).strategy(*call.strategy.get(&strategies));
 
     let x_bytes = inputs::mixed(dtype, call.x_at + call.n, call.seed);
     let x = Tensor::from_bytes(device, dtype, &x_bytes, [call.x_at + call.n]).map_err(fail)?;
@@ -72,7 +72,7 @@ fn check(device: &Device, call: &Call) -> Result<(), TestCaseError> {
     let guard = if result == DType::Bool { 1 } else { 0xA5 };
     let total = call.y_at + call.n + MARGIN;
     let mut y = Tensor::from_bytes(device, result, &vec![guard; total * result.size()], [total]).map_err(fail)?;
-    let into = y.view_mut().narrow(0, call.y_at, call.n).map_err(fail)?;
+    let into = y.view_mut().map_err(fail)?.narrow(0, call.y_at, call.n).map_err(fail)?;
     kernel.run_into(x.view().narrow(0, call.x_at, call.n).map_err(fail)?, into).map_err(fail)?;
     let y = y.to_bytes().map_err(fail)?;
 

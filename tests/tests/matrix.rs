@@ -12,7 +12,7 @@
 //! (`mul::f16::two_at_once`). `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
 
 use libtest_mimic::Arguments;
-use pointwise::{Class, DType, Strategy};
+use pointwise::{DType, Strategy, kernel::Class};
 use pointwise_testkit::{gradients, map};
 use tests::cases::Cases;
 use tests::{convert, copies, lookup, matrix, numbers, promote, two};

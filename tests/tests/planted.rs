@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use pointwise::{DType, Device, Strategy, UnaryDef};
+use pointwise::{DType, Device, Strategy, kernel::UnaryDef};
 use pointwise_testkit::{gradients, map};
 use tests::planted::{self, Planted, runs};
 
@@ -76,8 +76,8 @@ const DEAD: &str = "eight elements at once, of a loop that four elements never r
 
 fn main() {
     let arguments = Arguments::from_args();
-    if pointwise::embedded().is_empty() {
-        eprintln!("NOT TESTED: no kernels are embedded to plant faults in: {}", pointwise::embedded().note());
+    if pointwise::embed::embedded().is_empty() {
+        eprintln!("NOT TESTED: no kernels are embedded to plant faults in: {}", pointwise::embed::embedded().note());
         libtest_mimic::run(&arguments, Vec::new()).exit();
     }
     let mut trials = vec![Trial::test("there_are_enough", there_are_enough)];
@@ -134,7 +134,7 @@ impl Kernel {
 }
 
 fn faults(symbol: &str) -> Vec<Planted> {
-    pointwise::embedded().ptx(symbol, 90).map(|ptx| planted::all(&ptx)).unwrap_or_default()
+    pointwise::embed::embedded().ptx(symbol, 90).map(|ptx| planted::all(&ptx)).unwrap_or_default()
 }
 
 fn there_are_enough() -> Result<(), Failed> {
@@ -153,7 +153,7 @@ fn there_are_enough() -> Result<(), Failed> {
 fn is_found(kernel: &Kernel, fault: &Planted) -> Result<(), Failed> {
     let (device, right) = (Device::emulated()?, kernel.right()?);
     let differs = || kernel.runs.iter().zip(right).any(|(run, right)| run(&device).map_or(true, |got| got != *right));
-    let is_found = pointwise::__with_kernel(&fault.ptx, kernel.symbol, differs)?;
+    let is_found = pointwise::__private::with_kernel(&fault.ptx, kernel.symbol, differs)?;
     let name = format!("{}::{}", kernel.symbol, fault.name);
     let known = EQUIVALENT.iter().find(|known| known.name == name);
     let Planted { line, before, .. } = fault;

@@ -1,7 +1,8 @@
 //! The types in which operands meet, and the values that come out: PyTorch's.
 
 use pointwise::{
-    DType, Device, ErrorKind, MASKED_FILL, Number, Operand, Tensor, TensorView, bf16, f16, kernels, ops, result_type,
+    DType, Device, ErrorKind, Number, Operand, Tensor, TensorView, bf16, f16, info::MASKED_FILL, kernel::result_type,
+    kernels, ops,
 };
 
 const CPU: Device = Device::cpu();
@@ -54,7 +55,7 @@ fn every_pair_of_types_meets_as_in_pytorch() {
                 assert_eq!(found.unwrap(), met, "{a} {b}");
                 assert_eq!(ops::mul(&x, &y).unwrap().dtype(), met, "{a} {b}");
                 assert_eq!(ops::eq(&x, &y).unwrap().dtype(), DType::Bool, "{a} {b}");
-                let chosen = ops::where_(&zeros(DType::Bool, &[2]), &x, &y).unwrap();
+                let chosen = ops::where_cond(&zeros(DType::Bool, &[2]), &x, &y).unwrap();
                 assert_eq!(chosen.dtype(), met, "{a} {b}");
                 let quotient = ops::div(&x, &y).unwrap().dtype();
                 assert_eq!(quotient, if met.is_float() { met } else { DType::F32 }, "{a} {b}");
@@ -62,13 +63,13 @@ fn every_pair_of_types_meets_as_in_pytorch() {
                 assert_eq!(bits.map(|y| y.dtype()).ok(), (!met.is_float()).then_some(met), "{a} {b}");
             }
             None => {
-                let error = ops::add(&x, &y, 1).unwrap_err();
+                let error = ops::add(&x, &y).unwrap_err();
                 assert!(matches!(error.kind(), ErrorKind::Promotion { .. }) && error.is_dtype(), "{error}");
                 assert!(found.is_err() && ops::lt(&x, &y).is_err(), "{a} {b}");
             }
         }
     }
-    let error = ops::add(&zeros(DType::F8E4M3, &[1]), &zeros(DType::F32, &[1]), 1).unwrap_err();
+    let error = ops::add(&zeros(DType::F8E4M3, &[1]), &zeros(DType::F32, &[1])).unwrap_err();
     let words =
         "add of f8e4m3 and f32: fp8 types are not promoted, as in PyTorch; convert one of them with to_dtype() first";
     assert_eq!(error.to_string(), words);
@@ -116,12 +117,12 @@ fn numbers_and_scalars_raise_the_category_alone() {
 fn values_of_mixed_types() {
     let ints = of(&[1_i32, -2, 3]);
     let halves = of(&[0.5, 0.25, 1000.0].map(f16::from_f32));
-    let y = ops::add(&ints, &halves, 0.5).unwrap();
+    let y = kernels::add(0.5).run(&ints, &halves).unwrap();
     assert_eq!(y.to_vec::<f16>().unwrap(), [1.25, -1.875, 503.0].map(f16::from_f32));
-    let y = ops::add(&halves, &of(&[1.0, 1.0, 1.0].map(bf16::from_f32)), 1).unwrap();
+    let y = ops::add(&halves, &of(&[1.0, 1.0, 1.0].map(bf16::from_f32))).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.5, 1.25, 1001.0]);
-    assert_eq!(ops::add(&ints, 0.5, 1).unwrap().to_vec::<f32>().unwrap(), [1.5, -1.5, 3.5]);
-    assert_eq!(ops::sub(&of(&[200_u8, 1]), &of(&[-100_i8, 1]), 1).unwrap().to_vec::<i16>().unwrap(), [300, 0]);
+    assert_eq!(ops::add(&ints, 0.5).unwrap().to_vec::<f32>().unwrap(), [1.5, -1.5, 3.5]);
+    assert_eq!(ops::sub(&of(&[200_u8, 1]), &of(&[-100_i8, 1])).unwrap().to_vec::<i16>().unwrap(), [300, 0]);
     // Division by zero is that of floats.
     let y = ops::div(&of(&[7, -1, 0]), &of(&[2, 0, 0])).unwrap().to_vec::<f32>().unwrap();
     assert!(y[0] == 3.5 && y[1] == f32::NEG_INFINITY && y[2].is_nan());
@@ -130,9 +131,9 @@ fn values_of_mixed_types() {
     let big = of(&[(1_i64 << 24) + 1]);
     assert_eq!(ops::eq(&big, &of(&[16_777_216.0_f32])).unwrap().to_vec::<bool>().unwrap(), [true]);
     assert_eq!(ops::lt(&ints, 1.5).unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
-    let y = ops::where_(&of(&[true, false, true]), &ints, 0.5).unwrap();
+    let y = ops::where_cond(&of(&[true, false, true]), &ints, 0.5).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.0, 0.5, 3.0]);
-    let y = ops::clamp_bounds(&ints, Some(Operand::from(&of(&[-0.5_f32]))), None).unwrap();
+    let y = ops::clamp(&ints, &of(&[-0.5_f32]), None).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.0, -0.5, 3.0]);
     assert_eq!(ops::bitwise_and(&of(&[7_i64, 8]), &of(&[true, true])).unwrap().to_vec::<i64>().unwrap(), [1, 0]);
     // Broadcast, the converted operand too.
@@ -158,10 +159,10 @@ fn float_functions_of_integers() {
     assert!(ops::reciprocal_into(&of(&[2_i16, 4]), &mut wrong).unwrap_err().is_dtype());
     // The names are those of PyTorch's float functions; activations take floats.
     let floats = "exp log sqrt rsqrt reciprocal sin cos erf log1p expm1 sigmoid tanh div";
-    let marked: Vec<&str> = pointwise::UNARY
+    let marked: Vec<&str> = pointwise::info::UNARY
         .iter()
         .map(|def| &def.info)
-        .chain(pointwise::BINARY.iter().map(|d| &d.info))
+        .chain(pointwise::info::BINARY.iter().map(|d| &d.info))
         .filter(|info| info.int_to_float)
         .map(|info| info.name)
         .collect();
@@ -169,7 +170,7 @@ fn float_functions_of_integers() {
     assert!(ops::silu(&of(&[1_i32])).unwrap_err().is_dtype());
     // A bound takes part.
     let ints = of(&[1_i32, 5]);
-    assert_eq!(ops::clamp(&ints, 2.5, Number::Default).unwrap().to_vec::<f32>().unwrap(), [2.5, 5.0]);
+    assert_eq!(ops::clamp(&ints, 2.5, None).unwrap().to_vec::<f32>().unwrap(), [2.5, 5.0]);
     assert_eq!(ops::clamp(&ints, 2, 3).unwrap().to_vec::<i32>().unwrap(), [2, 3]);
     assert_eq!(ops::clamp(&of(&[true]), 0, 3).unwrap().to_vec::<i64>().unwrap(), [1]);
 }
@@ -177,17 +178,17 @@ fn float_functions_of_integers() {
 #[test]
 fn in_place_the_type_stays() {
     let mut halves = of(&[1.0, 2.0].map(f16::from_f32));
-    ops::add_inplace(&mut halves, &of(&[0.1_f32, 1e6]), 1).unwrap();
+    ops::add_inplace(&mut halves, &of(&[0.1_f32, 1e6])).unwrap();
     assert_eq!(halves.to_vec::<f16>().unwrap(), [f16::from_f32(1.1), f16::INFINITY]);
     let mut bytes = of(&[1_i8, 2]);
-    ops::add_inplace(&mut bytes, &of(&[300_i64, 1]), 1).unwrap();
+    ops::add_inplace(&mut bytes, &of(&[300_i64, 1])).unwrap();
     assert_eq!(bytes.to_vec::<i8>().unwrap(), [45, 3]);
     let mut ints = of(&[1_i32, 2]);
-    let error = ops::add_inplace(&mut ints, 0.5, 1).unwrap_err();
+    let error = ops::add_inplace(&mut ints, 0.5).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Cast { result: DType::F32, got: DType::I32, .. }), "{error}");
     assert!(ops::exp_inplace(&mut ints).unwrap_err().is_dtype());
     assert!(ops::clamp_inplace(&mut ints, 0.5, 1.5).unwrap_err().is_dtype());
-    assert!(ops::add_inplace(&mut of(&[true]), 5, 1).unwrap_err().is_dtype());
+    assert!(ops::add_inplace(&mut of(&[true]), 5).unwrap_err().is_dtype());
     // A shape that does not fit is refused in the words of operands of one type, and before anything is computed: the
     // last result would fit no memory.
     let shape_error = |ints: &mut Tensor, other: TensorView<'_>| {
@@ -201,9 +202,9 @@ fn in_place_the_type_stays() {
     shape_error(&mut ints, one.view().expand([1 << 40, 2]).unwrap());
     assert_eq!(ints.to_vec::<i32>().unwrap(), [1, 2], "nothing is written");
     // An output that is there has the type of the result.
-    assert!(ops::add_into(&ints, 0.5, &mut ints.try_clone().unwrap(), 1).unwrap_err().is_dtype());
+    assert!(ops::add_into(&ints, 0.5, &mut ints.copy().unwrap()).unwrap_err().is_dtype());
     let mut y = zeros(DType::F32, &[2]);
-    ops::add_into(&ints, 0.5, &mut y, 1).unwrap();
+    ops::add_into(&ints, 0.5, &mut y).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.5, 2.5]);
 }
 
@@ -213,12 +214,12 @@ fn what_pytorch_refuses() {
     assert!(ops::lerp(&singles, &halves, 0.5).unwrap_err().is_dtype());
     assert!(ops::prelu(&singles, &zeros(DType::F16, &[1])).unwrap_err().is_dtype());
     assert!(kernels::silu_and_mul().run_pair(&singles, &halves).unwrap_err().is_dtype());
-    assert!(ops::sub(&singles, &zeros(DType::Bool, &[2]), 1).unwrap_err().is_dtype());
-    assert!(ops::sub(&zeros(DType::I32, &[2]), true, 1).unwrap_err().is_dtype());
+    assert!(ops::sub(&singles, &zeros(DType::Bool, &[2])).unwrap_err().is_dtype());
+    assert!(ops::sub(&zeros(DType::I32, &[2]), true).unwrap_err().is_dtype());
     assert!(ops::pow(&zeros(DType::Bool, &[2]), &zeros(DType::Bool, &[2])).unwrap_err().is_dtype());
-    assert!(ops::where_(&singles, &singles, &halves).unwrap_err().is_dtype());
+    assert!(ops::where_cond(&singles, &singles, &halves).unwrap_err().is_dtype());
     // Shapes are told as they were given.
-    let error = ops::add(&zeros(DType::I32, &[3]), &singles, 1).unwrap_err();
+    let error = ops::add(&zeros(DType::I32, &[3]), &singles).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Broadcast { .. }), "{error}");
 }
 
@@ -231,7 +232,7 @@ fn powers_with_numbers() {
         let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
         assert!(y.iter().zip(exact).all(same), "{y:?} {exact:?}");
     };
-    assert_eq!(bits(ops::pow(&x, 1).unwrap()), bits(x.try_clone().unwrap()));
+    assert_eq!(bits(ops::pow(&x, 1).unwrap()), bits(x.copy().unwrap()));
     same(ops::pow(&x, 2).unwrap(), &[9.0, 0.0, f32::INFINITY, f32::INFINITY]);
     // PyTorch's roots, where C's pow has +0 and +inf.
     same(ops::pow(&x, 0.5).unwrap(), &[3.0_f32.sqrt(), -0.0, f32::NAN, 1e15]);

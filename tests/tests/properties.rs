@@ -1,6 +1,9 @@
 //! What rows say of their formulas, against the formulas.
 
-use pointwise::{BACKWARD, BINARY, DType, GATED, GRADIENTS, Number, OpInfo, TERNARY};
+use pointwise::{
+    DType, Number,
+    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY},
+};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{BinaryFunction, Kind, Properties, ResultType, SignChange};
 

@@ -1,7 +1,7 @@
 //! Numbers as operands and as `alpha`: which are rounded to the element type first, and which are refused, is as with
 //! PyTorch's CUDA kernels.
 
-use pointwise::{DType, Device, ErrorKind, Number, Operand, Result, Tensor, bf16, f16, ops};
+use pointwise::{DType, Device, ErrorKind, Number, Operand, Result, Tensor, bf16, f16, kernels, ops};
 
 const CPU: Device = Device::cpu();
 
@@ -10,8 +10,8 @@ type Binary = for<'a> fn(Operand<'a>, Operand<'a>) -> Result<Tensor>;
 
 /// Each op, and whether a number is an element as its first and as its second operand; else it is an f32.
 const OPS: &[(&str, Binary, [bool; 2])] = &[
-    ("add", |a, b| ops::add(a, b, 1), [false, false]),
-    ("sub", |a, b| ops::sub(a, b, 1), [false, false]),
+    ("add", |a, b| ops::add(a, b), [false, false]),
+    ("sub", |a, b| ops::sub(a, b), [false, false]),
     ("mul", |a, b| ops::mul(a, b), [false, false]),
     ("div", |a, b| ops::div(a, b), [true, false]),
     ("div_trunc", |a, b| ops::div_trunc(a, b), [true, false]),
@@ -75,10 +75,10 @@ fn large_integers_are_rounded_once() {
     let zero = Tensor::zeros(&CPU, DType::F32, [1]).unwrap();
     let no = Tensor::from_slice(&CPU, &[false], [1]).unwrap();
     for (name, y) in [
-        ("operand", ops::add(&zero, number, 1)),
-        ("alpha", ops::add(&zero, &Tensor::full(&CPU, 1.0_f32, [1]).unwrap(), number)),
-        ("bound", ops::clamp(&zero, number, Number::Default)),
-        ("fill value", ops::where_(&no, &zero, number)),
+        ("operand", ops::add(&zero, number)),
+        ("alpha", kernels::add(number).run(&zero, &Tensor::full(&CPU, 1.0_f32, [1]).unwrap())),
+        ("bound", ops::clamp(&zero, number, None)),
+        ("fill value", ops::where_cond(&no, &zero, number)),
     ] {
         assert_eq!(y.unwrap().to_vec::<f32>().unwrap(), [number as f32], "{name}");
     }
@@ -104,32 +104,38 @@ fn alpha_is_of_the_category_of_the_result() {
     let floats = Tensor::from_slice(&CPU, &[0.5_f32, 2.0], [2]).unwrap();
     let bools = Tensor::from_slice(&CPU, &[true, false], [2]).unwrap();
     for (alpha, value) in [(2.0, "2.0"), (0.5, "0.5"), (-1e20, "-1e20"), (f64::NAN, "NaN")] {
-        for result in [ops::add(&ints, &ints, alpha), ops::sub(&ints, 3, alpha)] {
+        for result in [kernels::add(alpha).run(&ints, &ints), kernels::sub(alpha).run(&ints, 3)] {
             let error = result.unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Parameter { name: "alpha", .. }), "{error}");
             let words = "must not be a floating-point number for i32: give an integer, or convert the tensors to f32";
             assert_eq!(error.to_string(), format!("alpha = {value}: {words}"));
         }
-        assert!(ops::add(&bools, &bools, alpha).is_err());
-        assert!(ops::add_inplace(&mut ints.try_clone().unwrap(), &ints, alpha).is_err());
+        assert!(kernels::add(alpha).run(&bools, &bools).is_err());
+        assert!(kernels::add(alpha).run_inplace(&mut ints.copy().unwrap(), &ints).is_err());
     }
     for tensor in [&ints, &floats] {
-        let error = ops::sub(tensor, tensor, true).unwrap_err();
+        let error = kernels::sub(true).run(tensor, tensor).unwrap_err();
         let dtype = tensor.dtype();
         let words = format!("alpha = true: a bool goes with a bool result alone: give 0 or 1 for {dtype}");
         assert_eq!(error.to_string(), words);
     }
     let i32s = |y: Tensor| y.to_vec::<i32>().unwrap();
-    assert_eq!(i32s(ops::add(&ints, &ints, 2).unwrap()), [15, -6]);
-    assert_eq!(i32s(ops::sub(&ints, &ints, Number::Default).unwrap()), [0, 0]);
-    assert_eq!(i32s(ops::add(&bools, &ints, 2).unwrap()), [11, -4]);
+    assert_eq!(i32s(kernels::add(2).run(&ints, &ints).unwrap()), [15, -6]);
+    assert_eq!(i32s(kernels::sub(Number::Default).run(&ints, &ints).unwrap()), [0, 0]);
+    assert_eq!(i32s(kernels::add(2).run(&bools, &ints).unwrap()), [11, -4]);
     // The result decides, not each operand.
-    assert_eq!(ops::add(&ints, &floats, 2.5).unwrap().to_vec::<f32>().unwrap(), [6.25, 3.0]);
-    assert_eq!(ops::add(&ints, 1.5, 2.5).unwrap().to_vec::<f32>().unwrap(), [8.75, 1.75]);
+    assert_eq!(kernels::add(2.5).run(&ints, &floats).unwrap().to_vec::<f32>().unwrap(), [6.25, 3.0]);
+    assert_eq!(kernels::add(2.5).run(&ints, 1.5).unwrap().to_vec::<f32>().unwrap(), [8.75, 1.75]);
     // Of bool any integer but 0 is true.
     for (alpha, sum) in [(Number::Int(2), [true, true]), (Number::Int(0), [true, false]), (true.into(), [true, true])] {
-        let y = ops::add(&bools, &Tensor::full(&CPU, true, [2]).unwrap(), alpha).unwrap();
+        let y = kernels::add(alpha).run(&bools, &Tensor::full(&CPU, true, [2]).unwrap()).unwrap();
         assert_eq!(y.to_vec::<bool>().unwrap(), sum, "{alpha}");
     }
-    assert!(ops::add(&Tensor::zeros(&CPU, DType::U8, [1]).unwrap(), 1, 300).unwrap_err().to_string().contains("255"));
+    assert!(
+        kernels::add(300)
+            .run(&Tensor::zeros(&CPU, DType::U8, [1]).unwrap(), 1)
+            .unwrap_err()
+            .to_string()
+            .contains("255")
+    );
 }

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use pointwise::{Class, DType, Entry, Strategy, Variant, embedded};
+use pointwise::{
+    DType, Strategy,
+    embed::embedded,
+    kernel::{Class, Entry, Variant},
+};
 
 /// Every op, element type and variant, with the kernel that the host asks for.
 fn cases() -> impl Iterator<Item = (&'static str, DType, Variant, Option<&'static Entry>)> {

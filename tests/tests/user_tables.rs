@@ -36,7 +36,7 @@ mod truths {
 
 /// An op with a name of the family's, over the family's kernels, and another result.
 mod foreign {
-    static KERNELS: &pointwise::embed::Kernels = pointwise::embedded();
+    static KERNELS: &pointwise::embed::Kernels = pointwise::embed::embedded();
 
     pointwise_core::unary_ops! { foreign_ops;
         /// Whether `x` is positive.
@@ -49,7 +49,7 @@ mod foreign {
 mod own {
     use pointwise_core::family::unary::Abs;
 
-    static KERNELS: &pointwise::embed::Kernels = pointwise::embedded();
+    static KERNELS: &pointwise::embed::Kernels = pointwise::embed::embedded();
 
     pointwise::host_unary! {
         /// `|x|`.
@@ -75,10 +75,10 @@ fn f32s(values: &[f32], shape: &[usize]) -> Tensor {
 fn a_select_of_another_order() {
     let condition = Tensor::from_slice(&Device::cpu(), &[true, false, true], [3]).unwrap();
     let (a, b) = (f32s(&[1.0, 2.0, 3.0], &[3]), f32s(&[-0.0, 5.0, 6.0], &[3]));
-    let y = swapped::ops::swap_(&condition, &a, &b).unwrap().to_vec::<f32>().unwrap();
+    let y = swapped::ops::swap_cond(&condition, &a, &b).unwrap().to_vec::<f32>().unwrap();
     let bits: Vec<u32> = y.iter().map(|y| y.to_bits()).collect();
     assert_eq!(bits, [-0.0_f32, 2.0, 6.0].map(f32::to_bits));
-    let oracle = swapped::definitions::swap_.oracle_for(DType::F32, &Default::default()).unwrap().unwrap();
+    let oracle = swapped::definitions::swap_cond.oracle_for(DType::F32, &[]).unwrap().unwrap();
     assert_eq!([oracle([1.0, 7.0, 8.0]), oracle([0.0, 7.0, 8.0])], [8.0, 7.0]);
 }
 
@@ -89,7 +89,7 @@ fn a_weight_for_each_channel() {
     assert_eq!(y.to_vec::<f32>().unwrap(), [10.0, 20.0, 1.5, 2.0]);
     let error = channels::ops::fold(&x, &f32s(&[1.0; 3], &[3])).unwrap_err();
     assert!(error.is_shape(), "{error}");
-    let oracle = channels::definitions::fold.oracle_for(DType::F32, &Default::default()).unwrap().unwrap();
+    let oracle = channels::definitions::fold.oracle_for(DType::F32, &[]).unwrap().unwrap();
     assert_eq!(oracle([-3.0, 2.0, 0.0]), 6.0);
 }
 
@@ -99,23 +99,26 @@ fn a_truth_of_a_formula_over_real() {
     let y = truths::ops::close(&a, &b, pointwise::Number::Default).unwrap();
     assert_eq!(y.to_vec::<bool>().unwrap(), [true, false, false]);
     assert_eq!(truths::ops::close(&a, 2.0, 1.0).unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
-    let oracle = truths::definitions::close.oracle_for(DType::F32, &Default::default()).unwrap().unwrap();
+    let oracle = truths::definitions::close.oracle_for(DType::F32, &[]).unwrap().unwrap();
     assert_eq!([oracle([1.0, 1.5, 0.0]), oracle([1.0, 1.75, 0.0])], [1.0, 0.0]);
 }
 
 /// A kernel is one of the op's own row: not of a name alone, which would write f32s to a tensor of bool.
 #[test]
 fn a_kernel_of_the_same_name_is_not_the_ops() {
-    use pointwise::Variant;
+    use pointwise::kernel::Variant;
 
     let (foreign, own) = (&foreign::definitions::relu, &own::definitions::abs);
     for variant in [Variant::Direct, Variant::DirectStrided, Variant::RegisterCopy] {
         let entry = (foreign.entry)(DType::F32, variant).unwrap();
-        let family = (pointwise::definitions::relu.entry)(DType::F32, variant).unwrap();
+        let family = (pointwise::info::definitions::relu.entry)(DType::F32, variant).unwrap();
         assert_eq!(entry.symbol(), family.symbol());
         assert!(!entry.is_embedded(), "{entry:?}");
         let own = (own.entry)(DType::F32, variant).unwrap();
-        assert!(own.is_embedded() && family.is_embedded() || pointwise::embedded().is_empty(), "{own:?} {family:?}");
+        assert!(
+            own.is_embedded() && family.is_embedded() || pointwise::embed::embedded().is_empty(),
+            "{own:?} {family:?}"
+        );
     }
     let device = Device::best().unwrap();
     let x = Tensor::full(&device, 1.0_f32, [1000]).unwrap();

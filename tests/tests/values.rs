@@ -48,9 +48,9 @@ fn nan_passes_relu_clamp_and_hardtanh() {
 fn clamp_with_min_above_max_gives_max_and_a_side_may_be_open() {
     let x = f32s(&[-5.0, 0.0, 5.0]);
     assert_bits(&ops::clamp(&x, 3.0, 1.0).unwrap(), &[1.0, 1.0, 1.0]);
-    assert_bits(&ops::clamp(&x, Number::Default, 1.0).unwrap(), &[-5.0, 0.0, 1.0]);
+    assert_bits(&ops::clamp(&x, None, 1.0).unwrap(), &[-5.0, 0.0, 1.0]);
     let x = Tensor::from_slice(&Device::cpu(), &[-128_i8, 0, 127], [3]).unwrap();
-    assert_eq!(ops::clamp(&x, -3, Number::Default).unwrap().to_vec::<i8>().unwrap(), [-3, 0, 127]);
+    assert_eq!(ops::clamp(&x, -3, None).unwrap().to_vec::<i8>().unwrap(), [-3, 0, 127]);
     assert_eq!(ops::clamp(&x, -1000, 5).unwrap().to_vec::<i8>().unwrap(), [-128, 0, 5]);
     // A bound that is no whole number promotes integers to f32.
     assert_bits(&ops::clamp(&x, 0.5, 5).unwrap(), &[0.5, 0.5, 5.0]);
@@ -179,8 +179,8 @@ fn pow_is_that_of_c99() {
 
 #[test]
 fn add_and_sub_keep_signs_of_zero() {
-    pairs(|a, b| ops::add(a, b, 1), &[(-0.0, -0.0, -0.0), (0.0, -0.0, 0.0), (INF, -INF, NAN)]);
-    pairs(|a, b| ops::sub(a, b, 1), &[(-0.0, -0.0, 0.0), (INF, INF, NAN), (1.0, 3.0, -2.0)]);
+    pairs(|a, b| ops::add(a, b), &[(-0.0, -0.0, -0.0), (0.0, -0.0, 0.0), (INF, -INF, NAN)]);
+    pairs(|a, b| ops::sub(a, b), &[(-0.0, -0.0, 0.0), (INF, INF, NAN), (1.0, 3.0, -2.0)]);
     pairs(|a, b| ops::mul(a, b), &[(0.0, INF, NAN), (0.0, -0.0, -0.0)]);
     pairs(|a, b| ops::div(a, b), &[(1.0, 0.0, INF), (1.0, -0.0, -INF), (0.0, 0.0, NAN), (1.0, 3.0, 1.0 / 3.0)]);
 }
@@ -223,7 +223,7 @@ fn where_and_masked_fill_pass_bits_through() {
     let payload = f32::from_bits(0x7F80_1234);
     let x = f32s(&[payload, -0.0, 3.0]);
     let mask = Tensor::from_slice(&device, &[false, false, true], [3]).unwrap();
-    let y = ops::where_(&mask, 1.0, &x).unwrap();
+    let y = ops::where_cond(&mask, 1.0, &x).unwrap();
     assert_eq!(bits(&y), [0x7F80_1234, 0x8000_0000, 1.0_f32.to_bits()]);
     let mut x = x;
     ops::masked_fill_inplace(&mut x, &mask, f64::NEG_INFINITY).unwrap();
@@ -237,11 +237,17 @@ fn clamp_takes_tensors_as_bounds() {
     let x = f32s(&[-5.0, 0.0, 5.0, NAN, 1.0]);
     let (min, max) = (f32s(&[-1.0, 3.0, -1.0, 0.0, NAN]), f32s(&[1.0, 1.0, 1.0, 1.0, 2.0]));
     let floats = |y: pointwise::Result<Tensor>| y.unwrap().to_vec::<f32>().unwrap();
-    let y = floats(ops::clamp_bounds(&x, Some((&min).into()), Some((&max).into())));
+    let y = floats(ops::clamp(&x, &min, &max));
     assert_eq!(y[..3], [-1.0, 1.0, 1.0]);
     assert!(y[3].is_nan() && y[4].is_nan());
-    assert_eq!(floats(ops::clamp_bounds(&x, Some((&min).into()), None))[..3], [-1.0, 3.0, 5.0]);
-    assert_eq!(floats(ops::clamp_bounds(&x, None, Some(0.5.into())))[..3], [-5.0, 0.0, 0.5]);
+    assert_eq!(floats(ops::clamp(&x, &min, None))[..3], [-1.0, 3.0, 5.0]);
+    assert_eq!(floats(ops::clamp(&x, None, 0.5))[..3], [-5.0, 0.0, 0.5]);
+    let mut over = f32s(&[-5.0, 0.0, 5.0]);
+    ops::clamp_inplace(&mut over, -1.0, &f32s(&[2.0])).unwrap();
+    assert_eq!(over.to_vec::<f32>().unwrap(), [-1.0, 0.0, 2.0]);
+    let mut y = f32s(&[0.0; 3]);
+    ops::clamp_into(&over, None, 1, &mut y).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [-1.0, 0.0, 1.0]);
 }
 
 #[test]

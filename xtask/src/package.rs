@@ -34,7 +34,7 @@ const LARGEST: u64 = 10 * 1024 * 1024;
 
 /// The trial's program: an op on the CPU, and the kernels that came with the package.
 const TRIAL: &str = r#"
-use pointwise::{Device, Tensor, embedded, ops};
+use pointwise::{Device, Tensor, ops, embed::embedded};
 use {pointwise_build as _, pointwise_cli as _, pointwise_core as _, pointwise_device as _, pointwise_testkit as _};
 
 fn main() -> pointwise::Result<()> {

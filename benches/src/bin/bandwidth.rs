@@ -6,7 +6,7 @@
 //! before and after each op; an op's share is its bytes per second over the copy's.
 
 use benches::{median, random, times_after};
-use pointwise::{DType, Device, Strategy, Tensor, UNARY};
+use pointwise::{DType, Device, Strategy, Tensor, info::UNARY};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

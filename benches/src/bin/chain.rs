@@ -38,13 +38,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let in_a_stream = median(times_after(&device, ROUNDS, fill, || chain(&own, &mut x, &mut y))?);
 
         let stream = Stream::new(&device)?;
-        stream.begin_capture()?;
-        let captured = chain(&stream, &mut x, &mut y);
-        let graph = stream.end_capture();
-        captured?;
-        let graph = graph?;
-        // SAFETY: the tensors live until the last launch has ended, and nothing else uses them meanwhile.
-        let replay = || unsafe { graph.launch(&own) };
+        let mut graph = stream.capture(|stream| chain(stream, &mut x, &mut y))?;
+        let replay = || graph.launch(&own);
         let in_a_graph = median(times_after(&device, ROUNDS, || Ok(()), replay)?);
         device.synchronize()?;
         let per_call = |milliseconds: f64| milliseconds * 1e3 / CALLS as f64;

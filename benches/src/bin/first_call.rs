@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = arguments.next().unwrap_or_else(|| "gelu".to_owned());
     let dtype: DType = arguments.next().as_deref().unwrap_or("bf16").parse()?;
     let n: usize = arguments.next().map_or(Ok(1 << 20), |n| n.parse())?;
-    let def = pointwise::op(&name).ok_or("unknown op")?;
+    let def = pointwise::info::op(&name).ok_or("unknown op")?;
     let device = Device::cuda(0)?;
     let x = random(&device, dtype, n)?;
     let mut y = Tensor::empty(&device, def.info.result.of(dtype), [n])?;

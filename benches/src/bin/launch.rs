@@ -64,7 +64,7 @@ struct Bare {
 impl Bare {
     fn load(device: &Device, symbol: &str) -> Result<Bare, Box<dyn std::error::Error>> {
         let sm = device.info().ok_or("no device information")?.sm;
-        let kernels = pointwise::embedded();
+        let kernels = pointwise::embed::embedded();
         let ptx = CString::new(kernels.ptx(symbol, sm).ok_or("no such kernel for the device")?)?;
         let name = CString::new(symbol)?;
         let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());

@@ -6,7 +6,10 @@
 //! arbitrary bytes.
 
 use benches::{median, times_after};
-use pointwise::{BINARY, DType, Device, GATED, Number, Strategy, Tensor};
+use pointwise::{
+    DType, Device, Strategy, Tensor,
+    info::{BINARY, GATED},
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut names, mut types): (Vec<String>, Vec<String>) = Default::default();
@@ -49,8 +52,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let (a, b, mut y) = (operand(0)?, operand(0x5555)?, Tensor::empty(&device, dtype, [n])?);
                 let mut us = |strategy| -> pointwise::Result<f64> {
                     let mut call = || match gated {
-                        true => def.gated_with([Number::Default; _]).strategy(strategy).run_pair_into(&a, &b, &mut y),
-                        false => def.binary_with([Number::Default; _]).strategy(strategy).run_into(&a, &b, &mut y),
+                        true => def.gated_with(&[]).strategy(strategy).run_pair_into(&a, &b, &mut y),
+                        false => def.binary_with(&[]).strategy(strategy).run_into(&a, &b, &mut y),
                     };
                     call()?;
                     Ok(1e3 * median(times_after(&device, 21, || flush.set_zero(), call)?))

@@ -1,6 +1,6 @@
 //! The tour's part of the ops beside the tables: what they must give.
 
-use pointwise::{DType, Device, Philox, SinusoidalLayout, Tensor, kernels, ops};
+use pointwise::{DType, Device, Philox, Tensor, kernel::SinusoidalLayout, kernels, ops};
 use pointwise_core::Element;
 use pointwise_core::family::generator::alibi_slope;
 use pointwise_core::family::random::last_kept;
@@ -30,7 +30,7 @@ pub(crate) fn case(op: &Special, samples: &Samples) -> Result<Case> {
         Ok(match op.name {
             "masked_fill" => ops::masked_fill(&x.tensor, &mask.tensor, 1)?,
             "dropout" => kernels::dropout(P).run(&operand.tensor, RNG)?,
-            "alibi" => ops::alibi(device, dtype, ALIBI[0], ALIBI[1], false)?,
+            "alibi" => ops::alibi(device, dtype, ALIBI[0], ALIBI[1])?,
             "sinusoidal" => sinusoidal(device, dtype)?,
             other => return Err(Error::Failed(format!("the tour does not know {other}"))),
         })

@@ -32,7 +32,7 @@ pub fn device(name: &str) -> Result<Device> {
         }
         _ => error.into(),
     })?;
-    let embedded = pointwise::embedded();
+    let embedded = pointwise::embed::embedded();
     if !device.is_cpu() && embedded.is_empty() {
         let note = embedded.note();
         return Err(Error::Failed(format!("this build has no kernels for {device} ({note}): use --device cpu")));

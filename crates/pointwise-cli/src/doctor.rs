@@ -37,7 +37,7 @@ pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
     smoke(&Device::cpu())?;
     works.push("ops on the CPU".to_owned());
 
-    let embedded = pointwise::embedded();
+    let embedded = pointwise::embed::embedded();
     if embedded.is_empty() {
         let note = format!("none for GPUs are embedded: {}", embedded.note());
         say(out, "kernels", &paragraph(&note))?;

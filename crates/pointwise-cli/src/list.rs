@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
-use pointwise::{Accuracy, DType, OpInfo, ParamInfo, Strategy};
+use pointwise::{
+    DType, Strategy,
+    info::{Accuracy, OpInfo, ParamInfo},
+};
 use pointwise_core::ResultType;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,8 +1,9 @@
 //! The ops the command knows: one variant a kind, so that a new op of a known kind needs nothing here.
 
 use pointwise::{
-    BACKWARD, BINARY, DType, GATED, GRADIENTS, GradientDef, MapDef, Number, OpInfo, Operand, Strategy, TERNARY, Tensor,
-    UNARY, UnaryDef, map_op,
+    DType, Number, Operand, Strategy, Tensor,
+    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY, map_op},
+    kernel::{GradientDef, MapDef, UnaryDef},
 };
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
@@ -113,13 +114,13 @@ impl Op {
         let replaced = |(strategy, replaced): (Strategy, Option<&'static str>)| replaced.map(|why| (strategy, why));
         let (y, plan) = match (self, operands) {
             (Op::Unary(def), [Operand::View(x)]) => {
-                let kernel = def.kernel_with(params).strategy(strategy);
+                let kernel = def.kernel_with(&params).strategy(strategy);
                 let y = kernel.run(*x)?;
                 let plan = has_plan.then(|| kernel.plan(*x, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Map(def), [Operand::View(x)]) if def.info.kind == Kind::Gated => {
-                let kernel = def.gated_with(params).strategy(strategy);
+                let kernel = def.gated_with(&params).strategy(strategy);
                 let y = kernel.run(*x)?;
                 let plan = has_plan.then(|| kernel.plan(*x, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
@@ -131,25 +132,25 @@ impl Op {
                 return bounded("maximum")?.run(&[*x, *bound], params, strategy);
             }
             (Op::Map(def), [a, b]) => {
-                let kernel = def.binary_with(params).strategy(strategy);
+                let kernel = def.binary_with(&params).strategy(strategy);
                 let y = kernel.run(*a, *b)?;
                 let plan = has_plan.then(|| kernel.plan(*a, *b, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Map(def), [a, b, c]) => {
-                let kernel = def.ternary_with(params).strategy(strategy);
+                let kernel = def.ternary_with(&params).strategy(strategy);
                 let y = kernel.run(*a, *b, *c)?;
                 let plan = has_plan.then(|| kernel.plan(*a, *b, *c, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Gradients(def), [grad, Operand::View(x)]) if def.info.kind == Kind::GatedGradients => {
-                let kernel = def.gated_gradients_with(params).strategy(strategy);
+                let kernel = def.gated_gradients_with(&params).strategy(strategy);
                 let y = kernel.run(*grad, *x)?;
                 let plan = has_plan.then(|| kernel.plan(*grad, *x, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Gradients(def), operands) => {
-                let kernel = def.gradients_with(params).strategy(strategy);
+                let kernel = def.gradients_with(&params).strategy(strategy);
                 let results = kernel.run(operands)?;
                 let views: Vec<_> = results.iter().map(Tensor::view).collect();
                 let plan = has_plan.then(|| kernel.plan(operands, &views)).transpose()?;

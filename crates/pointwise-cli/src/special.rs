@@ -3,7 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use pointwise::{
-    Accuracy, DType, MASKED_FILL, Number, OpInfo, Philox, SinusoidalLayout, Strategy, Tensor, kernels, ops,
+    DType, Number, Philox, Strategy, Tensor,
+    info::{Accuracy, MASKED_FILL, OpInfo},
+    kernel::SinusoidalLayout,
+    kernels, ops,
 };
 use serde_json::{Value, json};
 
@@ -82,7 +85,7 @@ const ALL: &[Special] = &[
         settings: &[("num_heads", None), ("seq_len", None), ("causal", Some("false")), ("dtype", Some("f32"))],
         tensors: &[],
         strategies: &[Strategy::Direct, Strategy::RegisterCopy],
-        info: || kernels::alibi(false).info(),
+        info: || kernels::alibi().info(),
         run: alibi,
     },
     Special {
@@ -180,7 +183,8 @@ fn dropout(work: &Work<'_>) -> Result<Done> {
 fn alibi(work: &Work<'_>) -> Result<Done> {
     let settings = work.settings;
     let (heads, len) = (settings.size("num_heads")?, settings.size("seq_len")?);
-    work.generate(&kernels::alibi(settings.flag("causal")?), &[heads, len, len])
+    let kernel = if settings.flag("causal")? { kernels::alibi_causal() } else { kernels::alibi() };
+    work.generate(&kernel, &[heads, len, len])
 }
 
 fn sinusoidal(work: &Work<'_>) -> Result<Done> {
@@ -196,7 +200,7 @@ impl Work<'_> {
         Error::Failed(format!("{} takes the operands {}", op.name, op.arguments.join(", ")))
     }
 
-    fn generate(&self, kernel: &pointwise::GeneratorKernel, shape: &[usize]) -> Result<Done> {
+    fn generate(&self, kernel: &pointwise::kernel::GeneratorKernel, shape: &[usize]) -> Result<Done> {
         let kernel = kernel.clone().strategy(self.strategy);
         let mut y = kernel.run(self.device, self.settings.dtype()?, shape)?;
         let plan = if !self.device.is_cpu() { Some(kernel.plan(&mut y)?) } else { None };

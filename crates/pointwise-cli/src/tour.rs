@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use pointwise::{Accuracy, DType, Device, GradientDef, Number, Operand, Strategy, Tensor};
+use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, info::Accuracy, kernel::GradientDef};
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_testkit::{Report, gradients as several, inputs, judge, map};

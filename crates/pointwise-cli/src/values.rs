@@ -1,6 +1,6 @@
 //! Parameters from `NAME=VALUE`.
 
-use pointwise::{Number, ParamInfo};
+use pointwise::{Number, info::ParamInfo};
 use pointwise_core::op::MAX_PARAMS;
 
 use crate::error::{Error, Result, did_you_mean, nearest};

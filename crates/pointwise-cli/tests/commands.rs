@@ -6,8 +6,8 @@ use std::io::Read;
 use std::process::Stdio;
 
 use common::Folder;
+use pointwise::info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY};
 use pointwise::rope::ROPE;
-use pointwise::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY};
 use serde_json::Value;
 
 /// What the tests run.

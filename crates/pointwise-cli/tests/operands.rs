@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::{Folder, f32s, file};
-use pointwise::{DType, Device, Philox, SinusoidalLayout, Tensor, ops};
+use pointwise::{DType, Device, Philox, Tensor, kernel::SinusoidalLayout, kernels, ops};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 use serde_json::{Value, json};
@@ -305,7 +305,7 @@ fn dropout() {
     let tensors = [("x", "F32", &[100][..], f32s(&values))];
     let x = Tensor::from_slice(&Device::cpu(), &values, [100]).unwrap();
     let of = |p: f64, training: bool, seed: u64, offset: u64| {
-        let y = ops::dropout(&x, p, training, Philox { seed, offset }).unwrap();
+        let y = kernels::dropout(p).training(training).run(&x, Philox { seed, offset }).unwrap();
         floats(&y.to_vec::<f32>().unwrap(), &[100])
     };
     assert_eq!(run("dropout", &tensors, &[]), of(0.5, true, 0, 0));
@@ -338,7 +338,7 @@ fn position_encodings_need_no_file() {
     let folder = Folder::new("encodings");
     let device = Device::cpu();
     call(&folder, "alibi", &[], &["num_heads=3", "seq_len=5", "causal=true", "dtype=bf16"]).succeeds();
-    let expected = ops::alibi(&device, DType::BF16, 3, 5, true).unwrap();
+    let expected = ops::alibi_causal(&device, DType::BF16, 3, 5).unwrap();
     assert_eq!(read_y(&folder), (Dtype::BF16, vec![3, 5, 5], expected.to_bytes().unwrap()));
     call(&folder, "sinusoidal", &[], &["seq_len=7", "d_model=6", "halves=1"]).succeeds();
     let expected = ops::sinusoidal(&device, DType::F32, 7, 6, SinusoidalLayout::Halves).unwrap();

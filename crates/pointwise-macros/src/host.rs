@@ -42,7 +42,10 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
     let type_name = &op.type_name;
     let params = op.params().map(|param| {
         let name = &param.name;
-        quote!(::pointwise::Number::from(self.#name))
+        match param.kind {
+            ParamKind::Open => quote!(::pointwise::Number::from(self.#name.map(::pointwise::Number::from))),
+            _ => quote!(::pointwise::Number::from(self.#name)),
+        }
     });
     let gradient = forms.get(1).map(|form| {
         let name = &form.type_name;
@@ -50,7 +53,7 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
             #[allow(dead_code)]
             impl #name {
                 /// The op as data.
-                #vis fn def() -> &'static ::pointwise::OpDef {
+                #vis fn def() -> &'static ::pointwise::kernel::OpDef {
                     &#backward
                 }
             }
@@ -73,12 +76,12 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
             #[allow(dead_code)]
             impl #type_name {
                 /// The op as data.
-                #vis fn def() -> &'static ::pointwise::OpDef {
+                #vis fn def() -> &'static ::pointwise::kernel::OpDef {
                     &#def
                 }
 
                 /// The op with these parameters and launch settings.
-                #vis fn kernel(self) -> ::pointwise::Kernel {
+                #vis fn kernel(self) -> ::pointwise::kernel::Kernel {
                     #type_name::def().kernel(&[#(#params),*])
                 }
             }
@@ -116,8 +119,8 @@ fn definition_of(op: &Op, form: &Form, name: &Ident, backward: Option<&Ident>) -
     quote! {
         static #list: [::pointwise::__private::Typed; #count] = [#(#types),*];
         // SAFETY: all types and the data are of one op.
-        static #name: ::pointwise::OpDef = unsafe {
-            ::pointwise::OpDef::new(<#at_f64 as #core::OpData>::INFO, &#list, #oracle, #backward)
+        static #name: ::pointwise::kernel::OpDef = unsafe {
+            ::pointwise::kernel::OpDef::new(<#at_f64 as #core::OpData>::INFO, &#list, #oracle, #backward)
         };
     }
 }

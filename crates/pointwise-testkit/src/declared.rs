@@ -1,8 +1,8 @@
 //! The ops that `#[op]` made in a package, against their own formulas at f64.
 
-use pointwise::{
-    Accuracy, Class, DType, Device, F8E4M3, F8E5M2, OpDef, Operand, Philox, Tensor, bf16, declared_ops, f16,
-};
+use pointwise::info::{Accuracy, declared_ops};
+use pointwise::kernel::{Class, OpDef};
+use pointwise::{DType, Device, F8E4M3, F8E5M2, Operand, Philox, Tensor, bf16, f16};
 
 use crate::Error;
 use crate::judge::{largest, ulp_at};

@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn every_op_is_known() {
-        for def in pointwise::BINARY.iter().chain(pointwise::TERNARY) {
+        for def in pointwise::info::BINARY.iter().chain(pointwise::info::TERNARY) {
             let whole = def.info.types.iter().any(|dtype| !dtype.is_float());
             if whole && def.info.kind != pointwise_core::Kind::Select {
                 assert!(integer(def.info.name, DType::I32, [3, 2, 1], 1).is_some(), "{}", def.info.name);

@@ -1,10 +1,10 @@
 //! Gradients: calls by definition, and what must come out.
 
 use pointwise::{
-    Accuracy, DType, GradientDef, MapDef, Number, OpInfo, Operand, Result, Shape, Strategy, Tensor, TensorView,
-    TensorViewMut,
+    DType, Number, Operand, Result, Shape, Strategy, Tensor, TensorView, TensorViewMut,
+    info::{Accuracy, OpInfo},
+    kernel::{GradientDef, MapDef},
 };
-use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 
 use crate::judge::{self, Expected, Report};
@@ -13,7 +13,7 @@ use crate::with_element;
 
 /// The gradients of every op of several operands.
 pub fn all() -> impl Iterator<Item = &'static GradientDef> {
-    pointwise::GRADIENTS.iter().copied()
+    pointwise::info::GRADIENTS.iter().copied()
 }
 
 /// Runs the op on operands that are broadcast as they are: also the weight of a channel and the halves of a gate.
@@ -22,12 +22,12 @@ pub fn all() -> impl Iterator<Item = &'static GradientDef> {
 /// Those of the library.
 pub fn run_into(
     def: &'static GradientDef,
-    set: &[Number; MAX_PARAMS],
+    set: &[Number],
     strategy: Strategy,
     operands: &[TensorView<'_>],
     results: Vec<TensorViewMut<'_>>,
 ) -> Result<()> {
-    let kernel = def.gradients_with(*set).strategy(strategy);
+    let kernel = def.gradients_with(set).strategy(strategy);
     if def.info.kind != Kind::ChannelGradients {
         let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
         let mut results = results;
@@ -55,12 +55,7 @@ pub fn run_into(
 ///
 /// # Errors
 /// Those of the library.
-pub fn run(
-    def: &'static GradientDef,
-    set: &[Number; MAX_PARAMS],
-    strategy: Strategy,
-    operands: &[Tensor],
-) -> Result<Vec<Tensor>> {
+pub fn run(def: &'static GradientDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Vec<Tensor>> {
     let views: Vec<TensorView<'_>> = operands.iter().map(Tensor::view).collect();
     let Some(last) = operands.last() else { return Err(wrong_count(&def.info, 0)) };
     let shape: Shape = *last.shape();
@@ -68,7 +63,7 @@ pub fn run(
     for _ in def.info.results {
         results.push(Tensor::zeros(last.device(), last.dtype(), shape)?);
     }
-    run_into(def, set, strategy, &views, results.iter_mut().map(Tensor::view_mut).collect())?;
+    run_into(def, set, strategy, &views, results.iter_mut().map(TensorViewMut::from).collect())?;
     Ok(results)
 }
 
@@ -92,13 +87,7 @@ fn allowed(accuracy: Accuracy, dtype: DType, scale: f64, x: f64) -> f64 {
 ///
 /// # Errors
 /// An element type or a parameter that the op does not take; other operands than `grad` and `x`.
-pub fn backward_report(
-    def: &MapDef,
-    dtype: DType,
-    set: &[Number; MAX_PARAMS],
-    operands: &[Vec<u8>],
-    y: &[u8],
-) -> Result<Report> {
+pub fn backward_report(def: &MapDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], y: &[u8]) -> Result<Report> {
     let stepped = def.stepped_for(dtype, set)?;
     let (Some(stepped), [grad, x]) = (stepped, operands) else { return Err(wrong_count(&def.info, operands.len())) };
     judge::same_length(&[(dtype, grad), (dtype, x), (dtype, y)])?;
@@ -122,7 +111,7 @@ pub fn backward_report(
 pub fn reports(
     def: &GradientDef,
     dtype: DType,
-    set: &[Number; MAX_PARAMS],
+    set: &[Number],
     operands: &[Vec<u8>],
     results: &[Vec<u8>],
 ) -> Result<Vec<Report>> {
@@ -179,7 +168,7 @@ fn scale(info: &OpInfo, k: usize, [grad, _, b, _]: [f64; 4]) -> f64 {
 pub fn check(
     def: &GradientDef,
     dtype: DType,
-    set: &[Number; MAX_PARAMS],
+    set: &[Number],
     operands: &[Vec<u8>],
     results: &[Vec<u8>],
 ) -> std::result::Result<(), String> {

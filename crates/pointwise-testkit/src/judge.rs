@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use pointwise::{Accuracy, DType, ErrorKind, Number, Result, UnaryDef};
-use pointwise_core::op::MAX_PARAMS;
+use pointwise::{DType, ErrorKind, Number, Result, info::Accuracy, kernel::UnaryDef};
 use pointwise_core::{Element, Value};
 
 use crate::with_element;
@@ -167,7 +166,7 @@ pub fn compare(result: DType, y: &[u8], exact: impl IntoIterator<Item = f64>) ->
 ///
 /// # Errors
 /// An element type or a parameter that the op does not take; another number of results than of operands.
-pub fn unary(def: &UnaryDef, dtype: DType, params: &[Number; MAX_PARAMS], x: &[u8], y: &[u8]) -> Result<Report> {
+pub fn unary(def: &UnaryDef, dtype: DType, params: &[Number], x: &[u8], y: &[u8]) -> Result<Report> {
     let result = def.info.result.of(dtype);
     let oracle = def.oracle_for(dtype, params)?;
     same_length(&[(dtype, x), (result, y)])?;
@@ -185,7 +184,7 @@ pub fn unary(def: &UnaryDef, dtype: DType, params: &[Number; MAX_PARAMS], x: &[u
             };
             let wide = x.to_f64();
             let exact = oracle(wide);
-            if dtype == DType::I64 && !is_exact(integer(dtype, code), wide, exact) {
+            if !dtype.is_float() && !is_exact(integer(dtype, code), wide, exact) {
                 continue;
             }
             report.add(&[wide], exact.into(), y, result);
@@ -206,7 +205,8 @@ pub(crate) fn same_length(tensors: &[(DType, &[u8])]) -> Result<()> {
     }
 }
 
-/// Whether f64 has an i64, and what a formula makes of it: no more than 53 bits, or those of the operand.
+/// Whether f64 has an integer, and what a formula makes of it: no more than 53 bits, or those of the operand. Beyond that
+/// f64 rounds, where integers wrap.
 fn is_exact(x: i128, wide: f64, exact: f64) -> bool {
     wide as i128 == x && (exact.abs() <= 9e15 || exact.abs() == wide.abs())
 }

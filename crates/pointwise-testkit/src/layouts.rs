@@ -1,8 +1,9 @@
 //! Views of all shapes and strides, and the model that ops on them are checked with.
 
 use pointwise::{
-    DType, Device, GradientDef, MapDef, Number, OpInfo, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
-    UnaryDef,
+    DType, Device, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
+    info::OpInfo,
+    kernel::{GradientDef, MapDef, UnaryDef},
 };
 use pointwise_core::op::MAX_PARAMS;
 
@@ -319,7 +320,7 @@ fn guarded(device: &Device, shaped: &Shaped, shape: &[usize], dtype: DType) -> R
 /// The result in it.
 fn inside<'a>(y: &'a mut Tensor, shaped: &Shaped, shape: &[usize]) -> Result<TensorViewMut<'a>> {
     let rank = shape.len();
-    let mut view = y.view_mut();
+    let mut view = y.view_mut()?;
     if rank > 0 {
         let len = view.shape()[rank - 1] - shaped.offset;
         view = view.narrow(rank - 1, shaped.offset, len)?;

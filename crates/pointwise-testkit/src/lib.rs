@@ -7,7 +7,7 @@
 //! use pointwise_testkit::Op;
 //!
 //! // `definitions` is the module that the tables of your crate make; here it is that of pointwise's own ops.
-//! Op::from(&pointwise::definitions::silu).check(&Device::cpu())?;
+//! Op::from(&pointwise::info::definitions::silu).check(&Device::cpu())?;
 //! # Ok::<(), pointwise_testkit::Error>(())
 //! ```
 //!
@@ -18,7 +18,7 @@
 //! - [`inputs`]: special values, every code of the small types, values of all magnitudes, by [`Random`];
 //! - [`params`]: parameters to test with;
 //! - [`layouts`]: views of all shapes and strides, among bytes that must stay as they are;
-//! - [`judge`]: distances in ULP, and [`Report`], which compares results with an op's [`Accuracy`](pointwise::Accuracy);
+//! - [`judge`]: distances in ULP, and [`Report`], which compares results with an op's [`Accuracy`](pointwise::info::Accuracy);
 //! - [`map`] and [`gradients`]: ops of several operands and of several results;
 //! - [`formulas`]: what ops give where a formula at f64 gives something else.
 

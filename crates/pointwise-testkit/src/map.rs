@@ -1,7 +1,9 @@
 //! Ops of several operands: calls by definition, and what must come out.
 
 use pointwise::{
-    Accuracy, DType, Error, ErrorKind, MapDef, Number, OpInfo, Operand, Result, Strategy, Tensor, TensorViewMut,
+    DType, Error, ErrorKind, Number, Operand, Result, Strategy, Tensor, TensorViewMut,
+    info::{Accuracy, OpInfo},
+    kernel::MapDef,
 };
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
@@ -11,7 +13,12 @@ use crate::{formulas, gradients, inputs, with_element};
 
 /// Every op of several operands.
 pub fn all() -> impl Iterator<Item = &'static MapDef> {
-    pointwise::BINARY.iter().chain(pointwise::GATED).chain(pointwise::TERNARY).chain(pointwise::BACKWARD).copied()
+    pointwise::info::BINARY
+        .iter()
+        .chain(pointwise::info::GATED)
+        .chain(pointwise::info::TERNARY)
+        .chain(pointwise::info::BACKWARD)
+        .copied()
 }
 
 /// The element type of operand `k` of an op on `dtype`.
@@ -45,16 +52,16 @@ pub fn sets(info: &OpInfo, dtype: DType) -> Vec<[Number; MAX_PARAMS]> {
 /// Those of the library.
 pub fn run_into(
     def: &'static MapDef,
-    set: &[Number; MAX_PARAMS],
+    set: &[Number],
     strategy: Strategy,
     operands: &[Operand<'_>],
     y: TensorViewMut<'_>,
 ) -> Result<()> {
     match (def.info.kind, operands) {
-        (Kind::Binary | Kind::Backward, [a, b]) => def.binary_with(*set).strategy(strategy).run_into(*a, *b, y),
+        (Kind::Binary | Kind::Backward, [a, b]) => def.binary_with(set).strategy(strategy).run_into(*a, *b, y),
         // Operands of their own, and no rule for the weight's shape.
-        (_, [a, b]) => def.gated_with(*set).strategy(strategy).run_pair_into(*a, *b, y),
-        (_, [a, b, c]) => def.ternary_with(*set).strategy(strategy).run_into(*a, *b, *c, y),
+        (_, [a, b]) => def.gated_with(set).strategy(strategy).run_pair_into(*a, *b, y),
+        (_, [a, b, c]) => def.ternary_with(set).strategy(strategy).run_into(*a, *b, *c, y),
         _ => Err(wrong_count(&def.info, operands.len())),
     }
 }
@@ -63,16 +70,11 @@ pub fn run_into(
 ///
 /// # Errors
 /// Those of the library.
-pub fn run(
-    def: &'static MapDef,
-    set: &[Number; MAX_PARAMS],
-    strategy: Strategy,
-    operands: &[Tensor],
-) -> Result<Tensor> {
+pub fn run(def: &'static MapDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Tensor> {
     let Some(last) = operands.last() else { return Err(wrong_count(&def.info, 0)) };
     let mut y = Tensor::zeros(last.device(), def.info.result.of(last.dtype()), last.shape())?;
     let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
-    run_into(def, set, strategy, &operands, y.view_mut())?;
+    run_into(def, set, strategy, &operands, y.view_mut()?)?;
     Ok(y)
 }
 
@@ -94,13 +96,7 @@ pub fn accuracy(info: &OpInfo) -> Accuracy {
 /// An element type or a parameter that the op does not take; another number of operands than it has, or
 /// of results than of elements; integers of an op
 /// that [`formulas::integer`] does not know.
-pub fn report(
-    def: &MapDef,
-    dtype: DType,
-    set: &[Number; MAX_PARAMS],
-    operands: &[Vec<u8>],
-    y: &[u8],
-) -> Result<Report> {
+pub fn report(def: &MapDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], y: &[u8]) -> Result<Report> {
     let info = &def.info;
     if operands.len() != info.operands.len() {
         return Err(wrong_count(info, operands.len()));
@@ -118,7 +114,7 @@ pub fn report(
     let Some(oracle) = oracle.filter(|_| dtype.is_float()) else { return integers(&call, set, y) };
     let result = info.result.of(dtype);
     // The parameter of `add` and `sub`, of which `formulas` know.
-    let alpha = match set[0] {
+    let alpha = match set.first().copied().unwrap_or_default() {
         Number::Float(alpha) => alpha as f32,
         Number::Int(alpha) => alpha as f32,
         _ => 1.0,
@@ -187,10 +183,10 @@ fn selected(call: &Call<'_>, y: &[u8]) -> Report {
     report
 }
 
-fn integers(call: &Call<'_>, set: &[Number; MAX_PARAMS], y: &[u8]) -> Result<Report> {
+fn integers(call: &Call<'_>, set: &[Number], y: &[u8]) -> Result<Report> {
     let &Call { info, dtype, operands } = call;
     let result = info.result.of(dtype);
-    let alpha = match set[0] {
+    let alpha = match set.first().copied().unwrap_or_default() {
         Number::Int(alpha) => i128::from(alpha),
         _ => 1,
     };
@@ -232,7 +228,7 @@ fn gated(activation: f64, [gate, value, _]: [f64; 3], got: f64) -> Option<f64> {
 pub fn check(
     def: &MapDef,
     dtype: DType,
-    set: &[Number; MAX_PARAMS],
+    set: &[Number],
     operands: &[Vec<u8>],
     y: &[u8],
 ) -> std::result::Result<(), String> {
@@ -274,7 +270,7 @@ mod tests {
         ];
         let set = [Number::Default; MAX_PARAMS];
         for (name, dtype, operands, right, wrong) in cases {
-            let def = pointwise::map_op(name).unwrap();
+            let def = pointwise::info::map_op(name).unwrap();
             assert_eq!(check(def, dtype, &set, operands, &right), Ok(()), "{name}");
             assert!(check(def, dtype, &set, operands, &wrong).is_err(), "{name}");
             assert!(check(def, dtype, &set, &operands[1..], &right).is_err(), "{name}");

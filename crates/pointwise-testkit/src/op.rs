@@ -1,8 +1,11 @@
 //! An op of any table.
 
-use pointwise::{DType, Device, GradientDef, MapDef, Number, OpInfo, Result, Strategy, Tensor, UnaryDef};
+use pointwise::{
+    DType, Device, Number, Result, Strategy, Tensor,
+    info::OpInfo,
+    kernel::{GradientDef, MapDef, UnaryDef},
+};
 use pointwise_core::Kind;
-use pointwise_core::op::MAX_PARAMS;
 
 use crate::{Report, formulas, gradients, inputs, judge, map, params};
 
@@ -92,7 +95,7 @@ impl Op {
         self,
         device: &Device,
         dtype: DType,
-        set: &[Number; MAX_PARAMS],
+        set: &[Number],
         strategy: Strategy,
         operands: &[Vec<u8>],
     ) -> Result<Vec<Vec<u8>>> {
@@ -102,7 +105,7 @@ impl Op {
         });
         let tensors = tensors.collect::<Result<Vec<_>>>()?;
         match (self, tensors.as_slice()) {
-            (Op::Unary(def), [x]) => Ok(vec![def.kernel_with(*set).strategy(strategy).run(x)?.to_bytes()?]),
+            (Op::Unary(def), [x]) => Ok(vec![def.kernel_with(set).strategy(strategy).run(x)?.to_bytes()?]),
             (Op::Unary(def), _) => Err(map::wrong_count(&def.info, tensors.len())),
             (Op::Several(def), tensors) => Ok(vec![map::run(def, set, strategy, tensors)?.to_bytes()?]),
             (Op::Gradients(def), tensors) => {
@@ -116,13 +119,7 @@ impl Op {
     ///
     /// # Errors
     /// An element type or a parameter that the op does not take; other operands or results than it has.
-    pub fn judge(
-        self,
-        dtype: DType,
-        set: &[Number; MAX_PARAMS],
-        operands: &[Vec<u8>],
-        results: &[Vec<u8>],
-    ) -> Result<Vec<Report>> {
+    pub fn judge(self, dtype: DType, set: &[Number], operands: &[Vec<u8>], results: &[Vec<u8>]) -> Result<Vec<Report>> {
         match (self, operands, results) {
             (Op::Unary(def), [x], [y]) => Ok(vec![judge::unary(def, dtype, set, x, y)?]),
             (Op::Several(def), operands, [y]) => Ok(vec![map::report(def, dtype, set, operands, y)?]),
@@ -136,7 +133,7 @@ impl Op {
     #[must_use]
     pub fn keeps(self, report: &Report, dtype: DType) -> bool {
         let info = self.info();
-        let accuracy = if formulas::is_stepped(info.name) { pointwise::Accuracy::Exact } else { info.accuracy };
+        let accuracy = if formulas::is_stepped(info.name) { pointwise::info::Accuracy::Exact } else { info.accuracy };
         report.keeps(accuracy, info.result.of(dtype), info.kind == Kind::Unary && dtype.size() == 2)
     }
 
@@ -173,20 +170,20 @@ mod tests {
     fn ops_of_every_kind_are_checked() {
         let device = Device::cpu();
         for name in ["silu", "square"] {
-            if let Some(def) = pointwise::op(name) {
+            if let Some(def) = pointwise::info::op(name) {
                 Op::from(def).check(&device).unwrap();
             }
         }
         for name in ["add", "where", "silu_and_mul", "lerp", "exp_backward"] {
-            Op::from(pointwise::map_op(name).unwrap()).check(&device).unwrap();
+            Op::from(pointwise::info::map_op(name).unwrap()).check(&device).unwrap();
         }
-        Op::from(pointwise::gradient_op("mul_backward").unwrap()).check(&device).unwrap();
+        Op::from(pointwise::info::gradient_op("mul_backward").unwrap()).check(&device).unwrap();
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let add = Op::from(pointwise::map_op("add").unwrap());
-        let set = Default::default();
+        let add = Op::from(pointwise::info::map_op("add").unwrap());
+        let set: [Number; 0] = [];
         let error = add.run(&Device::cpu(), DType::F32, &set, Strategy::Auto, &[vec![0; 4]]).unwrap_err();
         assert!(error.to_string().contains("add has 2: a, b"), "{error}");
         let x = 1.0_f32.to_le_bytes().to_vec();

@@ -1,6 +1,6 @@
 //! Parameters to test an op with.
 
-use pointwise::{DType, Number, OpInfo};
+use pointwise::{DType, Number, info::OpInfo};
 use pointwise_core::op::MAX_PARAMS;
 
 /// The defaults, and where the op has parameters a second set that differs in each of them but `decimals`.

@@ -63,9 +63,9 @@ impl Device {
     /// # Errors
     /// A driver or a device that is there but cannot be initialised: it is not passed over in silence.
     ///
-    /// [`embedded`]: crate::embedded
+    /// [`embedded`]: crate::embed::embedded
     pub fn best() -> Result<Device> {
-        Device::best_for(crate::embedded())
+        Device::best_for(crate::embed::embedded())
     }
 
     /// As [`Device::best`], for ops of one's own, whose kernels are [`include_kernels!`](crate::include_kernels)'
@@ -98,14 +98,14 @@ impl Device {
     ///
     /// ```
     /// # use pointwise::{Device, Tensor, ops};
-    /// for device in Device::for_tests(pointwise::embedded())? {
+    /// for device in Device::for_tests(pointwise::embed::embedded())? {
     ///     let x = Tensor::from_slice(&device, &[-1.0_f32, 2.0], [2])?;
     ///     assert_eq!(ops::relu(&x)?.to_vec::<f32>()?, [0.0, 2.0], "{device}");
     /// }
     /// # Ok::<(), pointwise::Error>(())
     /// ```
     ///
-    /// [`embedded`]: crate::embedded
+    /// [`embedded`]: crate::embed::embedded
     #[cfg(feature = "emulator")]
     pub fn for_tests(kernels: &crate::embed::Kernels) -> Result<Vec<Device>> {
         Device::for_tests_as(kernels, std::env::var_os("POINTWISE_DEVICE").as_deref())
@@ -312,7 +312,7 @@ mod tests {
         crosses::<crate::Tensor>();
         crosses::<crate::TensorView<'_>>();
         crosses::<crate::Stream>();
-        crosses::<crate::UnaryKernel>();
+        crosses::<crate::kernel::UnaryKernel>();
     }
 
     fn named(kernels: &Kernels, name: &str) -> Result<Vec<Device>> {
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn a_bad_name_is_an_error_of_the_variable() {
         for bad in ["gpu", "emulated:", "cuda:-1"] {
-            let error = named(crate::embedded(), bad).unwrap_err();
+            let error = named(crate::embed::embedded(), bad).unwrap_err();
             assert_eq!(
                 error.to_string(),
                 format!(
@@ -338,17 +338,17 @@ mod tests {
                 )
             );
         }
-        assert!(named(crate::embedded(), "emulated:70").unwrap_err().to_string().contains("[90, 80]"));
+        assert!(named(crate::embed::embedded(), "emulated:70").unwrap_err().to_string().contains("[90, 80]"));
     }
 
     #[test]
     fn the_emulator_is_where_no_gpu_is() {
-        for devices in [named(crate::embedded(), "auto"), named(crate::embedded(), ""), {
-            Device::for_tests_as(crate::embedded(), None)
+        for devices in [named(crate::embed::embedded(), "auto"), named(crate::embed::embedded(), ""), {
+            Device::for_tests_as(crate::embed::embedded(), None)
         }] {
             let devices = devices.unwrap();
             assert!(devices[0].is_cpu());
-            assert_eq!(devices.len(), if crate::embedded().is_empty() { 1 } else { 2 });
+            assert_eq!(devices.len(), if crate::embed::embedded().is_empty() { 1 } else { 2 });
             assert_eq!(devices[1..].iter().any(Device::is_cuda), Device::best().unwrap().is_cuda());
         }
         // Without kernels it is the CPU alone, and a line says so.

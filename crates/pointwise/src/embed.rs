@@ -17,6 +17,7 @@ use std::{io::Read, sync::OnceLock};
 use ruzstd::decoding::StreamingDecoder;
 
 use crate::error::{ErrorKind, Result};
+pub use crate::family::embedded;
 
 /// A table of kernels, for one or several compute capabilities.
 #[derive(Debug)]

@@ -1,6 +1,8 @@
 //! The crate's one error type. Every message is one line that says what is wrong and what to do.
 
-use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+use std::{fmt, io};
 
 use pointwise_core::DType;
 
@@ -10,8 +12,68 @@ use crate::{Device, Shape};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a call failed. Small (one pointer), so that results stay cheap on the launch path.
-#[derive(Clone, PartialEq)]
-pub struct Error(Box<ErrorKind>);
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+// A source is shown and never changed: a panic leaves nothing of it that this crate would see.
+impl UnwindSafe for Error {}
+impl RefUnwindSafe for Error {}
+
+/// What a driver answered: the source of errors that come from one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name} ({code}): {text}")]
+#[non_exhaustive]
+pub struct DriverError {
+    /// The result's number.
+    pub code: i32,
+    /// The result's name.
+    pub name: String,
+    /// The driver's words.
+    pub text: String,
+}
+
+/// What the system answered when a file was read.
+#[derive(Debug, Clone)]
+pub struct FileError(Arc<io::Error>);
+
+impl FileError {
+    /// The system's error.
+    pub fn io(&self) -> &io::Error {
+        &self.0
+    }
+}
+
+impl From<io::Error> for FileError {
+    fn from(error: io::Error) -> Self {
+        FileError(Arc::new(error))
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl PartialEq for FileError {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.kind() == other.0.kind() && self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl Eq for FileError {}
 
 /// The causes an [`Error`] can have.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -99,6 +161,12 @@ pub enum ErrorKind {
         /// Which tensors.
         what: String,
     },
+    /// Memory that several tensors share would be written.
+    #[error(
+        "the tensor shares its memory with a clone, which the call would change, too: write to a copy (`copy()`), or \
+         drop the clones first"
+    )]
+    Shared,
     /// The call needs elements that lie one after another.
     #[error("{what} must be contiguous, but shape {shape} has strides {strides:?}: copy it with to_tensor() first")]
     NotContiguous {
@@ -199,7 +267,7 @@ pub enum ErrorKind {
         device: Device,
     },
     /// More dimensions than a tensor can have.
-    #[error("{rank} dimensions are too many: a tensor has at most {max}; merge some with reshape", max = crate::MAX_RANK)]
+    #[error("{rank} dimensions are too many: a tensor has at most {max}; merge some with reshape", max = crate::tensor::MAX_RANK)]
     RankTooHigh {
         /// Dimensions asked for.
         rank: usize,
@@ -230,7 +298,7 @@ pub enum ErrorKind {
     },
     /// A RoPE configuration or call is wrong.
     #[error("{0}")]
-    Rope(crate::rope::RopeError),
+    Rope(#[source] crate::rope::RopeError),
     /// The call cannot be served here.
     #[error("{what}: {advice}")]
     Unsupported {
@@ -242,9 +310,15 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    /// The error of a kind that another error has led to.
+    #[cold]
+    pub(crate) fn caused(kind: ErrorKind, source: Arc<dyn std::error::Error + Send + Sync>) -> Error {
+        Error(Box::new(Inner { kind, source: Some(source) }))
+    }
+
     /// The cause.
     pub fn kind(&self) -> &ErrorKind {
-        &self.0
+        &self.0.kind
     }
 
     /// Whether shapes were at fault: unequal, not broadcastable, of too many dimensions, or of another size than the
@@ -298,23 +372,39 @@ impl Error {
 impl From<ErrorKind> for Error {
     #[cold]
     fn from(kind: ErrorKind) -> Self {
-        Error(Box::new(kind))
+        Error(Box::new(Inner { kind, source: None }))
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.kind().fmt(f)
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Error({:?}: {})", self.0, self.0)
+        write!(f, "Error({:?}: {})", self.kind(), self.kind())
     }
 }
 
-impl std::error::Error for Error {}
+/// Errors are equal if their kinds are.
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind() == other.kind()
+    }
+}
+
+/// The source is what a driver ([`DriverError`]), the loader of the driver's library, the emulator or the system
+/// ([`FileError`]) answered. The message of the error says it, too.
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.source {
+            Some(source) => Some(&**source),
+            None => self.kind().source(),
+        }
+    }
+}
 
 /// `a`'s size at dimension `dim` of the result of broadcasting `a` with `b`.
 fn broadcast_size(a: &Shape, b: &Shape, dim: usize) -> usize {
@@ -391,7 +481,7 @@ mod tests {
 
     #[test]
     fn is_small_and_crosses_threads() {
-        fn check<T: Send + Sync + 'static + std::error::Error>() {}
+        fn check<T: Send + Sync + UnwindSafe + RefUnwindSafe + 'static + std::error::Error>() {}
         check::<Error>();
         assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
     }

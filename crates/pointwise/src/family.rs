@@ -6,7 +6,7 @@ mod map;
 pub(crate) mod powers;
 mod special;
 // Public by the modules below.
-#[allow(unreachable_pub)]
+#[allow(dead_code, unreachable_pub)] // some functions are replaced
 mod unary;
 
 crate::include_kernels!();
@@ -35,7 +35,13 @@ pub mod ops {
     pub use super::map::ops::*;
     pub use super::special::ops::*;
     pub use super::unary::ops::*;
-    pub use crate::rope::{rope_cos_sin, rope_llama31, rope_longrope, rope_neox, rope_non_neox, rope_yarn};
+    // These stand before those of their table.
+    pub use super::map::{clamp, clamp_inplace, clamp_into};
+    pub use crate::rope::{
+        rope_cos_sin, rope_llama31, rope_llama31_inplace, rope_llama31_into, rope_longrope, rope_longrope_inplace,
+        rope_longrope_into, rope_neox, rope_neox_inplace, rope_neox_into, rope_non_neox, rope_non_neox_inplace,
+        rope_non_neox_into, rope_yarn, rope_yarn_inplace, rope_yarn_into,
+    };
 }
 
 /// The kernels embedded in this build.
@@ -47,6 +53,6 @@ pub const fn embedded() -> &'static crate::embed::Kernels {
 /// ones.
 ///
 /// [`rope_op`]: crate::rope::rope_op
-pub fn op(name: &str) -> Option<&'static crate::UnaryDef> {
+pub fn op(name: &str) -> Option<&'static crate::kernel::UnaryDef> {
     UNARY.iter().copied().find(|def| def.info.name == name)
 }

@@ -15,8 +15,8 @@ macro_rules! include_kernels {
 }
 
 /// The visitor that makes host functions of a table of unary ops: the modules `kernels` (each op as a
-/// [`UnaryKernel`](crate::UnaryKernel)) and `ops` (functions `NAME`, `NAME_into`, and `NAME_inplace` where the result
-/// has the operand's type), and the list `UNARY` of the [`UnaryDef`](crate::UnaryDef)s.
+/// [`UnaryKernel`](crate::kernel::UnaryKernel)) and `ops` (functions `NAME`, `NAME_into`, and `NAME_inplace` where the result
+/// has the operand's type), and the list `UNARY` of the [`UnaryDef`](crate::kernel::UnaryDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 /// For the table `my_ops` of a kernel crate `my_kernels`, which the host crate depends on and its build script
@@ -68,25 +68,25 @@ macro_rules! __unary_def {
     (() [$($doc:literal)*] $def:ident $name:ident $op:ident $params:tt $x:tt $bound:ident $out:ident
         [$($set:ident)*]) => {
         $(#[doc = $doc])*
-        pub static $def: $crate::UnaryDef = $crate::UnaryDef {
+        pub static $def: $crate::kernel::UnaryDef = $crate::kernel::UnaryDef {
             info: $crate::__op_info!($op $params),
             cpu: {
-                fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::MapFn> {
-                    $crate::__core::for_types! { [$($set)*] ($crate::__cpu_type) (dtype $op $params) }
+                fn cpu(dtype: $crate::DType) -> Option<$crate::__private::cpu::MapFn> {
+                    $crate::__private::core::for_types! { [$($set)*] ($crate::__cpu_type) (dtype $op $params) }
                     None
                 }
                 cpu
             },
             entry: {
-                fn entry(dtype: $crate::DType, variant: $crate::Variant) -> Option<&'static $crate::Entry> {
-                    $crate::__core::for_types! { [$($set)*] ($crate::__entry_type) (dtype variant $name $out $op $params) }
+                fn entry(dtype: $crate::DType, variant: $crate::kernel::Variant) -> Option<&'static $crate::kernel::Entry> {
+                    $crate::__private::core::for_types! { [$($set)*] ($crate::__entry_type) (dtype variant $name $out $op $params) }
                     None
                 }
                 entry
             },
             oracle: $crate::__oracle!($bound $op $params),
             // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
-            made: unsafe { $crate::__Made::of_a_row() },
+            made: unsafe { $crate::__private::Made::of_a_row() },
         };
     };
 }
@@ -96,7 +96,7 @@ macro_rules! __unary_def {
 macro_rules! __ops {
     ($doc:tt $name:ident $out:ident $x:tt [$($p:ident)*]) => {
         $crate::__ops_of_one! { UnaryKernel $doc $name [$($p)*] }
-        $crate::__pastey::paste! { $crate::__ops_inplace! { $out [<$name _inplace>] $name [$($p)*] } }
+        $crate::__private::pastey::paste! { $crate::__ops_inplace! { $out [<$name _inplace>] $name [$($p)*] } }
     };
 }
 
@@ -105,11 +105,11 @@ macro_rules! __ops {
 #[macro_export]
 macro_rules! __ops_of_one {
     ($Kernel:ident [$($doc:literal)*] $name:ident [$($p:ident)*]) => {
-        $crate::__pastey::paste! {
+        $crate::__private::pastey::paste! {
             $(#[doc = $doc])*
             ///
             /// # Errors
-            #[doc = concat!("As [`", stringify!($Kernel), "::run`]($crate::", stringify!($Kernel), "::run).")]
+            #[doc = concat!("As [`", stringify!($Kernel), "::run`]($crate::kernel::", stringify!($Kernel), "::run).")]
             pub fn $name<'a>(
                 x: impl Into<$crate::TensorView<'a>>,
                 $($p: impl Into<$crate::Number>,)*
@@ -120,7 +120,7 @@ macro_rules! __ops_of_one {
             #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
             ///
             /// # Errors
-            #[doc = concat!("As [`", stringify!($Kernel), "::run_into`]($crate::", stringify!($Kernel), "::run_into).")]
+            #[doc = concat!("As [`", stringify!($Kernel), "::run_into`]($crate::kernel::", stringify!($Kernel), "::run_into).")]
             pub fn [<$name _into>]<'a, 'b>(
                 x: impl Into<$crate::TensorView<'a>>,
                 y: impl Into<$crate::TensorViewMut<'b>>,
@@ -140,7 +140,7 @@ macro_rules! __ops_inplace {
         #[doc = concat!("[`", stringify!($name), "`] in place.")]
         ///
         /// # Errors
-        /// As [`UnaryKernel::run_inplace`]($crate::UnaryKernel::run_inplace).
+        /// As [`UnaryKernel::run_inplace`]($crate::kernel::UnaryKernel::run_inplace).
         pub fn $inplace<'a>(
             x: impl Into<$crate::TensorViewMut<'a>>,
             $($p: impl Into<$crate::Number>,)*
@@ -154,12 +154,12 @@ macro_rules! __ops_inplace {
 #[macro_export]
 macro_rules! __cpu_type {
     ($type:ident, ($dtype:ident $op:ident $params:tt)) => {
-        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
-            type E = $crate::__core::element::ty::$type;
+        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
+            type E = $crate::__private::core::element::ty::$type;
             return Some(
-                $crate::cpu::unary::<
+                $crate::__private::cpu::unary::<
                     E,
-                    $crate::__op_at!(<E as $crate::__core::Element>::Compute, $op $params),
+                    $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params),
                 >,
             );
         }
@@ -170,16 +170,16 @@ macro_rules! __cpu_type {
 #[macro_export]
 macro_rules! __entry_type {
     ($type:ident, ($dtype:ident $variant:ident $name:ident $out:ident $op:ident $params:tt)) => {
-        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
-            type E = $crate::__core::element::ty::$type;
+        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
+            type E = $crate::__private::core::element::ty::$type;
             $crate::__row! { unary $op $params }
             return match $variant {
-                $crate::Variant::Direct => $crate::__entry!($name $type direct),
-                $crate::Variant::DirectWide => $crate::__entry!($name $type direct_wide),
-                $crate::Variant::DirectStrided => $crate::__entry!($name $type direct_strided),
-                $crate::Variant::ExplicitParallel => $crate::__entry!($name $type explicit_parallel),
-                $crate::Variant::RegisterCopy => $crate::__entry!($name $type register_copy),
-                $crate::Variant::Table => $crate::__table_entry!($type $out $name),
+                $crate::kernel::Variant::Direct => $crate::__entry!($name $type direct),
+                $crate::kernel::Variant::DirectWide => $crate::__entry!($name $type direct_wide),
+                $crate::kernel::Variant::DirectStrided => $crate::__entry!($name $type direct_strided),
+                $crate::kernel::Variant::ExplicitParallel => $crate::__entry!($name $type explicit_parallel),
+                $crate::kernel::Variant::RegisterCopy => $crate::__entry!($name $type register_copy),
+                $crate::kernel::Variant::Table => $crate::__table_entry!($type $out $name),
             };
         }
     };
@@ -189,8 +189,8 @@ macro_rules! __entry_type {
 #[macro_export]
 macro_rules! __entry {
     ($name:ident $type:ident $variant:ident) => {{
-        static ENTRY: $crate::Entry =
-            $crate::Entry::new($crate::__core::symbol!(unary, $name, $type, $variant), ROW, &KERNELS);
+        static ENTRY: $crate::kernel::Entry =
+            $crate::kernel::Entry::new($crate::__private::core::symbol!(unary, $name, $type, $variant), ROW, &KERNELS);
         Some(&ENTRY)
     }};
 }
@@ -219,10 +219,10 @@ macro_rules! __oracle {
     };
     ($bound:ident $op:ident $params:tt) => {
         Some({
-            fn oracle(x: f64, words: $crate::__core::Words) -> f64 {
+            fn oracle(x: f64, words: $crate::__private::core::Words) -> f64 {
         type O = $crate::__op_at!(f64, $op $params);
-                let op = <O as $crate::__core::TableOp>::from_words(words);
-                $crate::OracleValue::to_f64($crate::__core::UnaryOp::apply(op, x))
+                let op = <O as $crate::__private::core::TableOp>::from_words(words);
+                $crate::__private::OracleValue::to_f64($crate::__private::core::UnaryOp::apply(op, x))
             }
             oracle
         })

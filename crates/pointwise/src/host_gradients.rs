@@ -1,8 +1,8 @@
 //! The visitors that make host functions of tables of gradients.
 
 /// The visitor that makes host functions of a table of gradients: the modules `kernels` (each op as a
-/// [`GradientsKernel`](crate::GradientsKernel)) and `ops` (functions `NAME`, whose result is the tuple of gradients,
-/// and `NAME_into`), and the list `GRADIENTS` of the [`GradientDef`](crate::GradientDef)s.
+/// [`GradientsKernel`](crate::kernel::GradientsKernel)) and `ops` (functions `NAME`, whose result is the tuple of gradients,
+/// and `NAME_into`), and the list `GRADIENTS` of the [`GradientDef`](crate::kernel::GradientDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 #[macro_export]
@@ -23,7 +23,7 @@ macro_rules! host_select_gradients {
 }
 
 /// As [`host_gradients!`](crate::host_gradients), of gated ops: with
-/// [`GatedGradientsKernel`](crate::GatedGradientsKernel), and functions of `grad` and `x` with one result.
+/// [`GatedGradientsKernel`](crate::kernel::GatedGradientsKernel), and functions of `grad` and `x` with one result.
 #[macro_export]
 macro_rules! host_gated_gradients {
     ($($rows:tt)*) => {
@@ -42,18 +42,18 @@ macro_rules! __gradient_def {
     (($first:ident) [$($doc:literal)*] $def:ident $name:ident $op:ident $params:tt $x:tt $bound:ident $y:tt
         [$($set:ident)*]) => {
         $(#[doc = $doc])*
-        pub static $def: $crate::GradientDef = $crate::GradientDef {
+        pub static $def: $crate::kernel::GradientDef = $crate::kernel::GradientDef {
             info: $crate::__op_info!($op $params),
             cpu: {
-                fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::GradientsFn> {
-                    $crate::__core::for_types! { [$($set)*] ($crate::__gradient_cpu) (dtype $first $op $params) }
+                fn cpu(dtype: $crate::DType) -> Option<$crate::__private::cpu::GradientsFn> {
+                    $crate::__private::core::for_types! { [$($set)*] ($crate::__gradient_cpu) (dtype $first $op $params) }
                     None
                 }
                 cpu
             },
             entry: {
-                fn entry(dtype: $crate::DType, class: $crate::Class) -> Option<&'static $crate::Entry> {
-                    $crate::__core::for_types! {
+                fn entry(dtype: $crate::DType, class: $crate::kernel::Class) -> Option<&'static $crate::kernel::Entry> {
+                    $crate::__private::core::for_types! {
                         [$($set)*] ($crate::__map_entries) (dtype class gradients [gradients $first] $name $op $params)
                     }
                     None
@@ -61,9 +61,9 @@ macro_rules! __gradient_def {
                 entry
             },
             oracle: $crate::__gradient_formula!($first f64 (f64) $op $params),
-            stepped: $crate::__gradient_formula!($first f32 ($crate::__core::Stepped) $op $params),
+            stepped: $crate::__gradient_formula!($first f32 ($crate::__private::core::Stepped) $op $params),
             // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
-            made: unsafe { $crate::__Made::of_a_row() },
+            made: unsafe { $crate::__private::Made::of_a_row() },
         };
     };
 }
@@ -72,11 +72,11 @@ macro_rules! __gradient_def {
 #[macro_export]
 macro_rules! __gradient_cpu {
     ($type:ident, ($dtype:ident $first:ident $op:ident $params:tt)) => {
-        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
-            type E = $crate::__core::element::ty::$type;
+        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
+            type E = $crate::__private::core::element::ty::$type;
             type F = $crate::__gradient_first!($first);
             return Some(
-                $crate::cpu::gradients::<F, E, $crate::__op_at!(<E as $crate::__core::Element>::Compute, $op $params)>,
+                $crate::__private::cpu::gradients::<F, E, $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params)>,
             );
         }
     };
@@ -89,7 +89,7 @@ macro_rules! __gradient_first {
         E
     };
     (bool) => {
-        $crate::__core::element::Bool
+        $crate::__private::core::element::Bool
     };
 }
 
@@ -98,13 +98,13 @@ macro_rules! __gradient_first {
 #[macro_export]
 macro_rules! __gradient_formula {
     ($first:ident $number:ident ($compute:ty) $op:ident $params:tt) => {{
-        fn formula(x: [$number; 4], words: $crate::__core::Words) -> [$number; 3] {
+        fn formula(x: [$number; 4], words: $crate::__private::core::Words) -> [$number; 3] {
             type O = $crate::__op_at!($compute, $op $params);
-            let op = <O as $crate::__core::TableOp>::from_words(words);
-            let others = [$crate::Step::of(x[1]), $crate::Step::of(x[2]), $crate::Step::of(x[3])];
+            let op = <O as $crate::__private::core::TableOp>::from_words(words);
+            let others = [$crate::__private::Step::of(x[1]), $crate::__private::Step::of(x[2]), $crate::__private::Step::of(x[3])];
             let y: [$compute; 3] =
-                $crate::__core::GradientOp::apply(op, $crate::__gradient_first_value!($first x[0]), others);
-            y.map($crate::Step::number)
+                $crate::__private::core::GradientOp::apply(op, $crate::__gradient_first_value!($first x[0]), others);
+            y.map($crate::__private::Step::number)
         }
         formula
     }};
@@ -114,10 +114,10 @@ macro_rules! __gradient_formula {
 #[macro_export]
 macro_rules! __gradient_first_value {
     (same $x:expr) => {
-        $crate::Step::of($x)
+        $crate::__private::Step::of($x)
     };
     (bool $x:expr) => {
-        $crate::__core::Logic($x != 0.0)
+        $crate::__private::core::Logic($x != 0.0)
     };
 }
 
@@ -156,28 +156,28 @@ impl Step for pointwise_core::Stepped {
 #[macro_export]
 macro_rules! __gradient_ops {
     ([$($doc:literal)*] $name:ident ($($y:ident),*) ($($x:ident)*) [$($p:ident)*]) => {
-        $crate::__pastey::paste! {
+        $crate::__private::pastey::paste! {
             $(#[doc = $doc])*
             ///
             /// Every gradient has the shape that the operands broadcast to; that of a broadcast operand is to be summed
             /// over the dimensions along which it was.
             ///
             /// # Errors
-            /// As [`GradientsKernel::run`]($crate::GradientsKernel::run).
+            /// As [`GradientsKernel::run`]($crate::kernel::GradientsKernel::run).
             pub fn $name<'a>(
                 $($x: impl Into<$crate::Operand<'a>>,)*
                 $($p: impl Into<$crate::Number>,)*
             ) -> $crate::Result<($($crate::__gradient_tensor!($y)),*)> {
                 let mut results = super::kernels::$name($($p),*).run(&[$($x.into()),*])?.into_iter();
                 // One for each name: that is what the table lists.
-                $( let $y = results.next().ok_or_else($crate::__no_result)?; )*
+                $( let $y = results.next().ok_or_else($crate::__private::no_result)?; )*
                 Ok(($($y),*))
             }
 
             #[doc = concat!("[`", stringify!($name), "`] into tensors that are there.")]
             ///
             /// # Errors
-            /// As [`GradientsKernel::run_into`]($crate::GradientsKernel::run_into).
+            /// As [`GradientsKernel::run_into`]($crate::kernel::GradientsKernel::run_into).
             pub fn [<$name _into>]<'a, 'b>(
                 $($x: impl Into<$crate::Operand<'a>>,)*
                 $($y: impl Into<$crate::TensorViewMut<'b>>,)*
@@ -200,7 +200,7 @@ macro_rules! __gradient_tensor {
 /// A table that lists more results than its op has.
 #[doc(hidden)]
 #[cold]
-pub fn __no_result() -> crate::Error {
+pub fn no_result() -> crate::Error {
     crate::ErrorKind::NoKernel {
         symbol: "of a gradient".to_owned(),
         why: "its table lists more results than its op has; please report this".to_owned(),
@@ -212,11 +212,11 @@ pub fn __no_result() -> crate::Error {
 #[macro_export]
 macro_rules! __gated_gradient_ops {
     ([$($doc:literal)*] $name:ident $y:tt $x:tt [$($p:ident)*]) => {
-        $crate::__pastey::paste! {
+        $crate::__private::pastey::paste! {
             $(#[doc = $doc])*
             ///
             /// # Errors
-            /// As [`GatedGradientsKernel::run`]($crate::GatedGradientsKernel::run).
+            /// As [`GatedGradientsKernel::run`]($crate::kernel::GatedGradientsKernel::run).
             pub fn $name<'a>(
                 grad: impl Into<$crate::Operand<'a>>,
                 x: impl Into<$crate::TensorView<'a>>,
@@ -228,7 +228,7 @@ macro_rules! __gated_gradient_ops {
             #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
             ///
             /// # Errors
-            /// As [`GatedGradientsKernel::run_into`]($crate::GatedGradientsKernel::run_into).
+            /// As [`GatedGradientsKernel::run_into`]($crate::kernel::GatedGradientsKernel::run_into).
             pub fn [<$name _into>]<'a, 'b>(
                 grad: impl Into<$crate::Operand<'a>>,
                 x: impl Into<$crate::TensorView<'a>>,

@@ -1,8 +1,8 @@
 //! The visitors that make host functions of tables of ops of several operands.
 
 /// The visitor that makes host functions of a table of binary or channel ops: the modules `kernels` (each op as a
-/// [`BinaryKernel`](crate::BinaryKernel)) and `ops` (functions `NAME`, `NAME_into`, and `NAME_inplace` where the result
-/// has the operands' type), and the list `BINARY` of the [`MapDef`](crate::MapDef)s.
+/// [`BinaryKernel`](crate::kernel::BinaryKernel)) and `ops` (functions `NAME`, `NAME_into`, and `NAME_inplace` where the result
+/// has the operands' type), and the list `BINARY` of the [`MapDef`](crate::kernel::MapDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 #[macro_export]
@@ -24,7 +24,7 @@ macro_rules! host_backward {
 }
 
 /// The visitor that makes host functions of a table of gated ops: as [`host_binary!`](crate::host_binary), with
-/// [`GatedKernel`](crate::GatedKernel) and the list `GATED`.
+/// [`GatedKernel`](crate::kernel::GatedKernel) and the list `GATED`.
 #[macro_export]
 macro_rules! host_gated {
     ($($rows:tt)*) => {
@@ -38,7 +38,7 @@ macro_rules! host_gated {
 }
 
 /// The visitor that makes host functions of a table of ternary ops: as [`host_binary!`](crate::host_binary), with
-/// [`TernaryKernel`](crate::TernaryKernel) and the list `TERNARY`.
+/// [`TernaryKernel`](crate::kernel::TernaryKernel) and the list `TERNARY`.
 #[macro_export]
 macro_rules! host_ternary {
     ($($rows:tt)*) => {
@@ -48,7 +48,7 @@ macro_rules! host_ternary {
 }
 
 /// The visitor that makes host functions of a table of select ops: as [`host_ternary!`](crate::host_ternary), with the
-/// list `SELECT`. A function's name has an underscore at its end, for a keyword's sake: `where_`, but `where_into`.
+/// list `SELECT`. A function's name ends in `_cond`: `where` is a keyword.
 #[macro_export]
 macro_rules! host_select {
     ($(
@@ -56,7 +56,7 @@ macro_rules! host_select {
         $name:ident: $op:ident ($($x:ident),*: $bound:ident) -> $out:ident,
         [$($set:ident)*], $accuracy:expr => $formula:expr;
     )*) => {
-        $crate::__pastey::paste! {
+        $crate::__private::pastey::paste! {
             /// The definitions of the ops, by name.
             #[allow(non_upper_case_globals)]
             pub mod definitions {
@@ -64,19 +64,19 @@ macro_rules! host_select {
                 use super::*;
                 $(
                     $crate::__map_def! {
-                        (select select) [$($doc)*] [<$name _>] $name $op [] ($($x)*) $bound $out [i8 i16 i32 i64]
+                        (select select) [$($doc)*] [<$name _cond>] $name $op [] ($($x)*) $bound $out [i8 i16 i32 i64]
                     }
                 )*
             }
 
             /// Every op of the table, in its order.
-            pub static SELECT: &[&$crate::MapDef] = &[$(&definitions::[<$name _>]),*];
+            pub static SELECT: &[&$crate::kernel::MapDef] = &[$(&definitions::[<$name _cond>]),*];
 
-            $crate::__kernels! { TernaryKernel ternary_with $( [<$name _>] [$($doc)*] [] )* }
+            $crate::__kernels! { TernaryKernel ternary_with $( [<$name _cond>] [$($doc)*] [] )* }
 
             /// The ops as functions.
             pub mod ops {
-                $( $crate::__ternary_pair! { [$($doc)*] [<$name _>] $name ($($x)*) [] } )*
+                $( $crate::__ternary_pair! { [$($doc)*] [<$name _cond>] ($($x)*) [] } )*
             }
         }
     };
@@ -101,18 +101,18 @@ macro_rules! __map_def {
     (($kind:ident $cpu:ident) [$($doc:literal)*] $def:ident $name:ident $op:ident $params:tt $x:tt $bound:ident
         $out:ident [$($set:ident)*]) => {
         $(#[doc = $doc])*
-        pub static $def: $crate::MapDef = $crate::MapDef {
+        pub static $def: $crate::kernel::MapDef = $crate::kernel::MapDef {
             info: $crate::__op_info!($op $params),
             cpu: {
-                fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::MapFn> {
-                    $crate::__core::for_types! { [$($set)*] ($crate::__map_cpu) (dtype $cpu $op $params) }
+                fn cpu(dtype: $crate::DType) -> Option<$crate::__private::cpu::MapFn> {
+                    $crate::__private::core::for_types! { [$($set)*] ($crate::__map_cpu) (dtype $cpu $op $params) }
                     None
                 }
                 cpu
             },
             entry: {
-                fn entry(dtype: $crate::DType, class: $crate::Class) -> Option<&'static $crate::Entry> {
-                    $crate::__core::for_types! { [$($set)*] ($crate::__map_entries) (dtype class $kind [$kind] $name $op $params) }
+                fn entry(dtype: $crate::DType, class: $crate::kernel::Class) -> Option<&'static $crate::kernel::Entry> {
+                    $crate::__private::core::for_types! { [$($set)*] ($crate::__map_entries) (dtype class $kind [$kind] $name $op $params) }
                     None
                 }
                 entry
@@ -121,7 +121,7 @@ macro_rules! __map_def {
             oracle: $crate::__map_oracle!($kind $bound $x $op $params),
             stepped: $crate::__map_stepped!($kind $bound $out $op $params),
             // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
-            made: unsafe { $crate::__Made::of_a_row() },
+            made: unsafe { $crate::__private::Made::of_a_row() },
         };
     };
 }
@@ -130,10 +130,10 @@ macro_rules! __map_def {
 #[macro_export]
 macro_rules! __map_cpu {
     ($type:ident, ($dtype:ident $cpu:ident $op:ident $params:tt)) => {
-        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
-            type E = $crate::__core::element::ty::$type;
+        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
+            type E = $crate::__private::core::element::ty::$type;
             return Some(
-                $crate::cpu::$cpu::<E, $crate::__op_at!(<E as $crate::__core::Element>::Compute, $op $params)>,
+                $crate::__private::cpu::$cpu::<E, $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params)>,
             );
         }
     };
@@ -143,13 +143,13 @@ macro_rules! __map_cpu {
 #[macro_export]
 macro_rules! __map_entries {
     ($type:ident, ($dtype:ident $class:ident $kind:ident [$($row:ident)*] $name:ident $op:ident $params:tt)) => {
-        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
-            type E = $crate::__core::element::ty::$type;
+        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
+            type E = $crate::__private::core::element::ty::$type;
             $crate::__row! { $($row)* $op $params }
             return match $class {
-                $crate::Class::Flat => $crate::__map_entry!($kind $name $type flat),
-                $crate::Class::Rows => $crate::__map_entry!($kind $name $type rows),
-                $crate::Class::Strided => $crate::__map_entry!($kind $name $type strided),
+                $crate::kernel::Class::Flat => $crate::__map_entry!($kind $name $type flat),
+                $crate::kernel::Class::Rows => $crate::__map_entry!($kind $name $type rows),
+                $crate::kernel::Class::Strided => $crate::__map_entry!($kind $name $type strided),
             };
         }
     };
@@ -159,8 +159,8 @@ macro_rules! __map_entries {
 #[macro_export]
 macro_rules! __map_entry {
     ($kind:ident $name:ident $type:ident $variant:ident) => {{
-        static ENTRY: $crate::Entry =
-            $crate::Entry::new($crate::__core::symbol!($kind, $name, $type, $variant), ROW, &KERNELS);
+        static ENTRY: $crate::kernel::Entry =
+            $crate::kernel::Entry::new($crate::__private::core::symbol!($kind, $name, $type, $variant), ROW, &KERNELS);
         Some(&ENTRY)
     }};
 }
@@ -170,9 +170,9 @@ macro_rules! __map_entry {
 #[macro_export]
 macro_rules! __map_lookup {
     (binary [$($set:ident)*]) => {{
-        fn lookup(dtype: $crate::DType) -> Option<&'static $crate::Lookup> {
+        fn lookup(dtype: $crate::DType) -> Option<&'static $crate::kernel::Lookup> {
             let _ = dtype;
-            $crate::__core::for_types! { [$($set)*] ($crate::__map_lookup_of) (dtype) }
+            $crate::__private::core::for_types! { [$($set)*] ($crate::__map_lookup_of) (dtype) }
             None
         }
         lookup
@@ -198,8 +198,8 @@ macro_rules! __map_lookup_of {
         $crate::__map_lookup_of! { @ u8 $args }
     };
     (@ $type:ident ($dtype:ident)) => {
-        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
-            static LOOKUP: $crate::Lookup = $crate::Lookup::new();
+        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
+            static LOOKUP: $crate::kernel::Lookup = $crate::kernel::Lookup::new();
             return Some(&LOOKUP);
         }
     };
@@ -219,31 +219,31 @@ macro_rules! __map_oracle {
     };
     (select $bound:ident $x:tt $op:ident $params:tt) => {
         Some({
-            fn oracle([condition, a, b]: [f64; 3], words: $crate::__core::Words) -> f64 {
+            fn oracle([condition, a, b]: [f64; 3], words: $crate::__private::core::Words) -> f64 {
         type O = $crate::__op_at!(f64, $op $params);
-                let op = <O as $crate::__core::TableOp>::from_words(words);
-                let condition = $crate::__core::num::Logic(condition != 0.0);
-                $crate::OracleValue::to_f64($crate::__core::TernaryOp::apply(op, condition, a, b))
+                let op = <O as $crate::__private::core::TableOp>::from_words(words);
+                let condition = $crate::__private::core::num::Logic(condition != 0.0);
+                $crate::__private::OracleValue::to_f64($crate::__private::core::TernaryOp::apply(op, condition, a, b))
             }
             oracle
         })
     };
     (binary $bound:ident ($a:ident $b:ident) $op:ident $params:tt) => {
         Some({
-            fn oracle([a, b, _]: [f64; 3], words: $crate::__core::Words) -> f64 {
+            fn oracle([a, b, _]: [f64; 3], words: $crate::__private::core::Words) -> f64 {
         type O = $crate::__op_at!(f64, $op $params);
-                let op = <O as $crate::__core::TableOp>::from_words(words);
-                $crate::OracleValue::to_f64($crate::__core::BinaryOp::apply(op, a, b))
+                let op = <O as $crate::__private::core::TableOp>::from_words(words);
+                $crate::__private::OracleValue::to_f64($crate::__private::core::BinaryOp::apply(op, a, b))
             }
             oracle
         })
     };
     (ternary $bound:ident $x:tt $op:ident $params:tt) => {
         Some({
-            fn oracle([a, b, c]: [f64; 3], words: $crate::__core::Words) -> f64 {
+            fn oracle([a, b, c]: [f64; 3], words: $crate::__private::core::Words) -> f64 {
         type O = $crate::__op_at!(f64, $op $params);
-                let op = <O as $crate::__core::TableOp>::from_words(words);
-                $crate::OracleValue::to_f64($crate::__core::TernaryOp::apply(op, a, b, c))
+                let op = <O as $crate::__private::core::TableOp>::from_words(words);
+                $crate::__private::OracleValue::to_f64($crate::__private::core::TernaryOp::apply(op, a, b, c))
             }
             oracle
         })
@@ -256,11 +256,11 @@ macro_rules! __map_oracle {
 macro_rules! __map_stepped {
     (binary Real T $op:ident $params:tt) => {
         Some({
-            fn stepped([a, b]: [f32; 2], words: $crate::__core::Words) -> f32 {
-        type O = $crate::__op_at!($crate::__core::Stepped, $op $params);
-                let op = <O as $crate::__core::TableOp>::from_words(words);
-                let [a, b] = [a, b].map($crate::__core::Stepped);
-                $crate::__core::BinaryOp::apply(op, a, b).0
+            fn stepped([a, b]: [f32; 2], words: $crate::__private::core::Words) -> f32 {
+        type O = $crate::__op_at!($crate::__private::core::Stepped, $op $params);
+                let op = <O as $crate::__private::core::TableOp>::from_words(words);
+                let [a, b] = [a, b].map($crate::__private::core::Stepped);
+                $crate::__private::core::BinaryOp::apply(op, a, b).0
             }
             stepped
         })
@@ -274,11 +274,11 @@ macro_rules! __map_stepped {
 #[macro_export]
 macro_rules! __binary_ops {
     ([$($doc:literal)*] $name:ident $out:ident ($a:ident $b:ident) [$($p:ident)*]) => {
-        $crate::__pastey::paste! {
+        $crate::__private::pastey::paste! {
             $(#[doc = $doc])*
             ///
             /// # Errors
-            /// As [`BinaryKernel::run`]($crate::BinaryKernel::run).
+            /// As [`BinaryKernel::run`]($crate::kernel::BinaryKernel::run).
             pub fn $name<'a>(
                 $a: impl Into<$crate::Operand<'a>>,
                 $b: impl Into<$crate::Operand<'a>>,
@@ -290,7 +290,7 @@ macro_rules! __binary_ops {
             #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
             ///
             /// # Errors
-            /// As [`BinaryKernel::run_into`]($crate::BinaryKernel::run_into).
+            /// As [`BinaryKernel::run_into`]($crate::kernel::BinaryKernel::run_into).
             pub fn [<$name _into>]<'a, 'b>(
                 $a: impl Into<$crate::Operand<'a>>,
                 $b: impl Into<$crate::Operand<'a>>,
@@ -313,7 +313,7 @@ macro_rules! __binary_inplace {
         #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
         ///
         /// # Errors
-        /// As [`BinaryKernel::run_inplace`]($crate::BinaryKernel::run_inplace).
+        /// As [`BinaryKernel::run_inplace`]($crate::kernel::BinaryKernel::run_inplace).
         pub fn $inplace<'a, 'b>(
             $a: impl Into<$crate::TensorViewMut<'a>>,
             $b: impl Into<$crate::Operand<'b>>,
@@ -336,21 +336,21 @@ macro_rules! __gated_ops {
 #[macro_export]
 macro_rules! __ternary_ops {
     ($docs:tt $name:ident $out:ident $x:tt $params:tt) => {
-        $crate::__ternary_pair! { $docs $name $name $x $params }
+        $crate::__ternary_pair! { $docs $name $x $params }
         $crate::__ternary_inplace! { $out $name $x $params }
     };
 }
 
-/// The functions of an op but for the one in place; `$base` names that into a tensor.
+/// The functions of an op but for the one in place.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __ternary_pair {
-    ([$($doc:literal)*] $name:ident $base:ident ($a:ident $b:ident $c:ident) [$($p:ident)*]) => {
-        $crate::__pastey::paste! {
+    ([$($doc:literal)*] $name:ident ($a:ident $b:ident $c:ident) [$($p:ident)*]) => {
+        $crate::__private::pastey::paste! {
             $(#[doc = $doc])*
             ///
             /// # Errors
-            /// As [`TernaryKernel::run`]($crate::TernaryKernel::run).
+            /// As [`TernaryKernel::run`]($crate::kernel::TernaryKernel::run).
             pub fn $name<'a>(
                 $a: impl Into<$crate::Operand<'a>>,
                 $b: impl Into<$crate::Operand<'a>>,
@@ -363,8 +363,8 @@ macro_rules! __ternary_pair {
             #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
             ///
             /// # Errors
-            /// As [`TernaryKernel::run_into`]($crate::TernaryKernel::run_into).
-            pub fn [<$base _into>]<'a, 'b>(
+            /// As [`TernaryKernel::run_into`]($crate::kernel::TernaryKernel::run_into).
+            pub fn [<$name _into>]<'a, 'b>(
                 $a: impl Into<$crate::Operand<'a>>,
                 $b: impl Into<$crate::Operand<'a>>,
                 $c: impl Into<$crate::Operand<'a>>,
@@ -382,11 +382,11 @@ macro_rules! __ternary_pair {
 macro_rules! __ternary_inplace {
     (bool $($rest:tt)*) => {};
     (T $name:ident ($a:ident $b:ident $c:ident) [$($p:ident)*]) => {
-        $crate::__pastey::paste! {
+        $crate::__private::pastey::paste! {
             #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
             ///
             /// # Errors
-            /// As [`TernaryKernel::run_inplace`]($crate::TernaryKernel::run_inplace).
+            /// As [`TernaryKernel::run_inplace`]($crate::kernel::TernaryKernel::run_inplace).
             pub fn [<$name _inplace>]<'a, 'b>(
                 $a: impl Into<$crate::TensorViewMut<'a>>,
                 $b: impl Into<$crate::Operand<'b>>,

@@ -1,9 +1,9 @@
 //! The visitors that make host functions of tables of random ops and generators.
 
 /// The visitor that makes host functions of a table of random ops ([`random_ops!`](pointwise_core::random_ops)): the
-/// modules `kernels` (each op as a [`RandomKernel`](crate::RandomKernel)) and `ops` (functions `NAME`, `NAME_into` and
-/// `NAME_inplace`, whose last argument is the place they draw from), and the list `RANDOM` of the
-/// [`MapDef`](crate::MapDef)s.
+/// modules `kernels` (each op as a [`RandomKernel`](crate::kernel::RandomKernel)) and `ops` (functions `NAME`, `NAME_into` and
+/// `NAME_inplace`, whose last argument is where they draw from), and the list `RANDOM` of the
+/// [`MapDef`](crate::kernel::MapDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 #[macro_export]
@@ -28,53 +28,53 @@ macro_rules! __random_ops {
         $crate::__random_ops! { @ $docs $name $a [$b $c] $params }
     };
     (@ [$($doc:literal)*] $name:ident $a:ident [$($x:ident)*] [$($p:ident)*]) => {
-        $crate::__pastey::paste! {
+        $crate::__private::pastey::paste! {
             $(#[doc = $doc])*
             ///
             /// # Errors
-            /// As [`RandomKernel::run`]($crate::RandomKernel::run).
+            /// As [`RandomKernel::run`]($crate::kernel::RandomKernel::run).
             pub fn $name<'a>(
                 $a: impl Into<$crate::Operand<'a>>,
                 $($x: impl Into<$crate::Operand<'a>>,)*
                 $($p: impl Into<$crate::Number>,)*
-                place: $crate::Philox,
+                rng: $crate::Philox,
             ) -> $crate::Result<$crate::Tensor> {
-                super::kernels::$name($($p),*).run(&[$a.into() $(, $x.into())*], place)
+                super::kernels::$name($($p),*).run(&[$a.into() $(, $x.into())*], rng)
             }
 
             #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
             ///
             /// # Errors
-            /// As [`RandomKernel::run_into`]($crate::RandomKernel::run_into).
+            /// As [`RandomKernel::run_into`]($crate::kernel::RandomKernel::run_into).
             pub fn [<$name _into>]<'a, 'b>(
                 $a: impl Into<$crate::Operand<'a>>,
                 $($x: impl Into<$crate::Operand<'a>>,)*
                 y: impl Into<$crate::TensorViewMut<'b>>,
                 $($p: impl Into<$crate::Number>,)*
-                place: $crate::Philox,
+                rng: $crate::Philox,
             ) -> $crate::Result<()> {
-                super::kernels::$name($($p),*).run_into(&[$a.into() $(, $x.into())*], y, place)
+                super::kernels::$name($($p),*).run_into(&[$a.into() $(, $x.into())*], y, rng)
             }
 
             #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
             ///
             /// # Errors
-            /// As [`RandomKernel::run_inplace`]($crate::RandomKernel::run_inplace).
+            /// As [`RandomKernel::run_inplace`]($crate::kernel::RandomKernel::run_inplace).
             pub fn [<$name _inplace>]<'a>(
                 $a: impl Into<$crate::TensorViewMut<'a>>,
                 $($x: impl Into<$crate::Operand<'a>>,)*
                 $($p: impl Into<$crate::Number>,)*
-                place: $crate::Philox,
+                rng: $crate::Philox,
             ) -> $crate::Result<()> {
-                super::kernels::$name($($p),*).run_inplace($a, &[$($x.into()),*], place)
+                super::kernels::$name($($p),*).run_inplace($a, &[$($x.into()),*], rng)
             }
         }
     };
 }
 
 /// The visitor that makes host functions of a table of generators ([`generator_ops!`](pointwise_core::generator_ops)):
-/// the modules `kernels` (each op as a [`GeneratorKernel`](crate::GeneratorKernel)) and `ops` (functions `NAME` and
-/// `NAME_into`), and the list `GENERATORS` of the [`GeneratorDef`](crate::GeneratorDef)s.
+/// the modules `kernels` (each op as a [`GeneratorKernel`](crate::kernel::GeneratorKernel)) and `ops` (functions `NAME` and
+/// `NAME_into`), and the list `GENERATORS` of the [`GeneratorDef`](crate::kernel::GeneratorDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 #[macro_export]
@@ -91,31 +91,31 @@ macro_rules! host_generator {
             use super::*;
             $(
                 $(#[doc = $doc])*
-                pub static $name: $crate::GeneratorDef = $crate::GeneratorDef {
-                    info: <$op as $crate::__core::TableOp>::INFO,
-                    rows: <$op as $crate::__core::GeneratorOp>::ROWS,
+                pub static $name: $crate::kernel::GeneratorDef = $crate::kernel::GeneratorDef {
+                    info: <$op as $crate::__private::core::TableOp>::INFO,
+                    rows: <$op as $crate::__private::core::GeneratorOp>::ROWS,
                     cpu: {
-                        fn cpu(dtype: $crate::DType) -> Option<$crate::cpu::GeneratorFn> {
-                            $crate::__core::for_types! { [$($set)*] ($crate::__generator_cpu) (dtype $op) }
+                        fn cpu(dtype: $crate::DType) -> Option<$crate::__private::cpu::GeneratorFn> {
+                            $crate::__private::core::for_types! { [$($set)*] ($crate::__generator_cpu) (dtype $op) }
                             None
                         }
                         cpu
                     },
                     entry: {
-                        fn entry(dtype: $crate::DType, variant: $crate::Variant) -> Option<&'static $crate::Entry> {
-                            $crate::__core::for_types! { [$($set)*] ($crate::__generator_entry) (dtype variant $name $op) }
+                        fn entry(dtype: $crate::DType, variant: $crate::kernel::Variant) -> Option<&'static $crate::kernel::Entry> {
+                            $crate::__private::core::for_types! { [$($set)*] ($crate::__generator_entry) (dtype variant $name $op) }
                             None
                         }
                         entry
                     },
                     // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
-                    made: unsafe { $crate::__Made::of_a_row() },
+                    made: unsafe { $crate::__private::Made::of_a_row() },
                 };
             )*
         }
 
         /// Every op of the table, in its order.
-        pub static GENERATORS: &[&$crate::GeneratorDef] = &[$(&definitions::$name),*];
+        pub static GENERATORS: &[&$crate::kernel::GeneratorDef] = &[$(&definitions::$name),*];
 
         $crate::__kernels! { GeneratorKernel kernel_with $( $name [$($doc)*] [$($($p)*)?] )* }
 
@@ -130,15 +130,15 @@ macro_rules! host_generator {
 #[macro_export]
 macro_rules! __generator_ops {
     ([$($doc:literal)*] $name:ident [$($p:ident)*]) => {
-        $crate::__pastey::paste! {
+        $crate::__private::pastey::paste! {
             $(#[doc = $doc])*
             ///
             /// # Errors
-            /// As [`GeneratorKernel::run`]($crate::GeneratorKernel::run).
+            /// As [`GeneratorKernel::run`]($crate::kernel::GeneratorKernel::run).
             pub fn $name(
                 device: &$crate::Device,
                 dtype: $crate::DType,
-                shape: impl $crate::IntoShape,
+                shape: impl $crate::tensor::IntoShape,
                 $($p: impl Into<$crate::Number>,)*
             ) -> $crate::Result<$crate::Tensor> {
                 super::kernels::$name($($p),*).run(device, dtype, shape)
@@ -147,7 +147,7 @@ macro_rules! __generator_ops {
             #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
             ///
             /// # Errors
-            /// As [`GeneratorKernel::run_into`]($crate::GeneratorKernel::run_into).
+            /// As [`GeneratorKernel::run_into`]($crate::kernel::GeneratorKernel::run_into).
             pub fn [<$name _into>]<'a>(
                 y: impl Into<$crate::TensorViewMut<'a>>,
                 $($p: impl Into<$crate::Number>,)*
@@ -162,8 +162,8 @@ macro_rules! __generator_ops {
 #[macro_export]
 macro_rules! __generator_cpu {
     ($type:ident, ($dtype:ident $op:ident)) => {
-        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
-            return Some($crate::cpu::generator::<$crate::__core::element::ty::$type, $op>);
+        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
+            return Some($crate::__private::cpu::generator::<$crate::__private::core::element::ty::$type, $op>);
         }
     };
 }
@@ -172,11 +172,11 @@ macro_rules! __generator_cpu {
 #[macro_export]
 macro_rules! __generator_entry {
     ($type:ident, ($dtype:ident $variant:ident $name:ident $op:ident)) => {
-        if $dtype == <$crate::__core::element::ty::$type as $crate::__core::Element>::DTYPE {
-            const ROW: u64 = $crate::__core::row::of_generator::<$crate::__core::element::ty::$type, $op>();
+        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
+            const ROW: u64 = $crate::__private::core::row::of_generator::<$crate::__private::core::element::ty::$type, $op>();
             return match $variant {
-                $crate::Variant::Direct => $crate::__map_entry!(generator $name $type direct),
-                $crate::Variant::RegisterCopy => $crate::__map_entry!(generator $name $type register_copy),
+                $crate::kernel::Variant::Direct => $crate::__map_entry!(generator $name $type direct),
+                $crate::kernel::Variant::RegisterCopy => $crate::__map_entry!(generator $name $type register_copy),
                 _ => None,
             };
         }

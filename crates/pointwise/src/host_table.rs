@@ -24,7 +24,7 @@ macro_rules! __definitions {
         }
 
         /// Every op of the table, in its order.
-        pub static $LIST: &[&$crate::$Def] = &[$(&definitions::$name),*];
+        pub static $LIST: &[&$crate::kernel::$Def] = &[$(&definitions::$name),*];
     };
 }
 
@@ -57,23 +57,12 @@ macro_rules! __kernels {
             $(
                 $(#[doc = $doc])*
                 #[must_use]
-                pub fn $name($($p: impl Into<$crate::Number>),*) -> $crate::$Kernel {
-                    let given = [$($p.into()),*];
-                    super::definitions::$name.$with($crate::__fill_params(given))
+                pub fn $name($($p: impl Into<$crate::Number>),*) -> $crate::kernel::$Kernel {
+                    super::definitions::$name.$with(&[$($p.into()),*])
                 }
             )*
         }
     };
-}
-
-/// The parameters of a call, the rest being defaults.
-#[doc(hidden)]
-#[must_use]
-pub fn __fill_params<const N: usize>(given: [crate::Number; N]) -> [crate::Number; pointwise_core::op::MAX_PARAMS] {
-    const { assert!(N <= pointwise_core::op::MAX_PARAMS, "an op has at most four parameters") };
-    let mut params = [crate::Number::Default; pointwise_core::op::MAX_PARAMS];
-    params[..N].copy_from_slice(&given);
-    params
 }
 
 /// The op's type for the compute type of an element type.
@@ -109,15 +98,18 @@ macro_rules! __row {
         $crate::__row! { @map Random $op $params }
     };
     (@map $Map:ident $op:ident $params:tt) => {
-type O = $crate::__op_at!(<E as $crate::__core::Element>::Compute, $op $params);
-        const ROW: u64 =
-    $crate::__core::row::of_map::<$crate::__core::map::$Map<E, O>, O, $crate::__op_at!(f32, $op $params)>();
+type O = $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params);
+        const ROW: u64 = $crate::__private::core::row::of_map::<
+            $crate::__private::core::map::$Map<E, O>,
+            O,
+    $crate::__op_at!(f32, $op $params),
+        >();
     };
     (gradients $first:ident $op:ident $params:tt) => {
-        const ROW: u64 = $crate::__core::row::of_gradients::<
+        const ROW: u64 = $crate::__private::core::row::of_gradients::<
             $crate::__gradient_first!($first),
             E,
-    $crate::__op_at!(<E as $crate::__core::Element>::Compute, $op $params),
+    $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params),
     $crate::__op_at!(f32, $op $params),
         >();
     };
@@ -128,9 +120,9 @@ type O = $crate::__op_at!(<E as $crate::__core::Element>::Compute, $op $params);
 #[macro_export]
 macro_rules! __op_info {
     ($op:ident []) => {
-        $crate::__core::__info!($op)
+        $crate::__private::core::__info!($op)
     };
     ($op:ident [$($p:ident)+]) => {
-        $crate::__core::__info!($op { $($p),* })
+        $crate::__private::core::__info!($op { $($p),* })
     };
 }

@@ -11,11 +11,11 @@
 //! ```
 //!
 //! [`ops`] has every op as functions: `NAME` allocates its result, `NAME_into` writes to an existing tensor,
-//! `NAME_inplace` to its operand. [`kernels`] has them as objects with launch settings. [`UNARY`], [`BINARY`],
-//! [`TERNARY`], [`GATED`], [`BACKWARD`], [`GRADIENTS`] and [`rope::ROPE`] list them as data, except for dropout and the
-//! position encodings; [`POWERS`] lists what runs beneath `pow` with a number.
+//! `NAME_inplace` to its operand. [`kernels`] has them as objects with launch settings. [`info`] and
+//! [`rope::ROPE`] list them as data, except for dropout and the position encodings. [`prelude`] has the names that most
+//! programs use.
 //!
-//! A package makes ops of its own of functions, with the attribute [`op`](macro@op); [`declared_ops`] lists them. A crate
+//! A package makes ops of its own of functions, with the attribute [`op`](macro@op); [`info::declared_ops`] lists them. A crate
 //! with a table of ops makes such functions with [`host_unary!`].
 //!
 //! With the feature `emulator`, for tests, `Device::for_tests` gives the CPU and the first GPU, or where there is no GPU
@@ -27,17 +27,17 @@
 //! |---|---|
 //! | `POINTWISE_CPU` | `baseline` or `avx2`: the newest instructions that CPU loops may use; other values change nothing |
 //! | `POINTWISE_DEPENDENT_LAUNCH` | `0`: a kernel is launched only when the one before it has ended; see [`Stream`] |
-//! | `POINTWISE_CACHE` | the folder in which a [`Tuner`] keeps what it has measured |
+//! | `POINTWISE_CACHE` | the folder in which a [`Tuner`](tuner::Tuner) keeps what it has measured |
 //! | `POINTWISE_DEVICE` | the one device that `Device::for_tests` gives, by its name ([`Device::parse`]) |
 //! | `POINTWISE_EMULATOR_CHECKS` | `off`: emulated devices check bounds and alignment alone |
 //! | `POINTWISE_EMULATOR_APPROX` | `worst`: their approximate instructions are off by what the PTX ISA allows |
 //! | `POINTWISE_EMULATOR_LIMIT` | how many instructions a warp of theirs executes at most |
 
-pub mod cpu;
+mod cpu;
 pub mod cuda;
 mod device;
 pub mod embed;
-mod error;
+pub mod error;
 mod family;
 mod files;
 mod host;
@@ -46,61 +46,63 @@ mod host_map;
 mod host_special;
 mod host_table;
 pub mod interop;
-mod kernel;
+pub mod kernel;
 mod number;
-pub mod prelude;
 pub mod rope;
 mod shape;
 mod storage;
 mod stream;
-mod tensor;
-mod tuner;
+pub mod tensor;
+pub mod tuner;
 
-#[cfg(feature = "emulator")]
-#[doc(hidden)]
-pub use cuda::with_kernel as __with_kernel;
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
-pub use family::{
-    BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, definitions, embedded, gradient_op,
-    kernels, map_op, op, ops,
-};
-#[doc(hidden)]
-pub use host::OracleValue;
-#[doc(hidden)]
-pub use host_gradients::{__no_result, Step};
-#[doc(hidden)]
-pub use host_table::__fill_params;
-#[doc(hidden)]
-pub use kernel::Made as __Made;
-pub use kernel::declared_ops;
-pub use kernel::result_type;
-pub use kernel::{BinaryKernel, Class, ConvertKernel, GatedKernel, MapDef, MapPlan, Operand, TernaryKernel};
-pub use kernel::{DropoutKernel, GeneratorDef, GeneratorKernel, RandomKernel, SinusoidalLayout};
-pub use kernel::{Entry, Kernel, Lookup, OpDef, Plan, Strategy, UnaryDef, UnaryKernel, Variant};
-pub use kernel::{GatedGradientsKernel, GradientDef, GradientsKernel};
+pub use family::{kernels, ops};
+pub use kernel::{Operand, Strategy};
 pub use number::Number;
-#[doc(hidden)]
-pub use pastey as __pastey;
-#[doc(hidden)]
-pub use pointwise_core as __core;
-pub use pointwise_core::{
-    Accuracy, DType, F8E4M3, F8E5M2, NoDType, OpInfo, ParamInfo, ParamKind, Philox, Properties, Scalar, SignChange,
-    bf16, f16,
-};
+pub use pointwise_core::{DType, F8E4M3, F8E5M2, Philox, Scalar, bf16, f16};
 pub use pointwise_macros::op;
-pub use shape::{IntoShape, MAX_RANK, Shape, Strides};
+pub use shape::Shape;
 pub use stream::Stream;
-pub use tensor::{Layout, Overlap, RawPointer, Tensor, TensorView, TensorViewMut, overlap};
-pub use tuner::{CACHE_VARIABLE, Choice, Tuner};
+pub use tensor::{Tensor, TensorView, TensorViewMut};
+
+/// The ops as data: lists and definitions by name.
+pub mod info {
+    pub use pointwise_core::{Accuracy, NoDType, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
+
+    pub use crate::family::{
+        BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, definitions, gradient_op, map_op, op,
+    };
+    pub use crate::kernel::declared_ops;
+}
+
+/// What most programs use, and modules of [`op`](macro@op): `use pointwise::prelude::*;`. Where such a module is compiled
+/// for the GPU, the prelude has the names of formulas alone.
+pub mod prelude {
+    pub use pointwise_core::{Bits, Num, RandomWord, Real, Value};
+    pub use pointwise_macros::op;
+
+    pub use crate::{
+        DType, Device, Error, ErrorKind, F8E4M3, F8E5M2, Number, Operand, Philox, Result, Scalar, Shape, Stream,
+        Tensor, TensorView, TensorViewMut, bf16, f16, kernels, ops,
+    };
+}
 
 /// What the macros of this crate expand to. No part of the API.
 #[doc(hidden)]
 pub mod __private {
-    pub use inventory;
-    pub use pointwise_core as core;
     pub use pointwise_core::formula::source;
+    pub use {inventory, pastey, pointwise_core as core};
 
+    #[cfg(feature = "emulator")]
+    pub use crate::cuda::with_kernel;
     pub use crate::embed::{Kernels, Target};
-    pub use crate::kernel::{Declared, OracleFn, Typed, oracle, results};
+    pub use crate::host::OracleValue;
+    pub use crate::host_gradients::{Step, no_result};
+    pub use crate::kernel::{Declared, Kernel, Made, OpDef, OracleFn, Typed, oracle, results};
+
+    /// The loops over elements on the CPU.
+    pub mod cpu {
+        pub use crate::cpu::*;
+    }
 }

@@ -38,10 +38,10 @@ from! {
     Bool: bool;
 }
 
-/// `None` is the parameter's default.
-impl<T: Into<Number>> From<Option<T>> for Number {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Number::Default, Into::into)
+/// `None` is the parameter's default. There is but one such conversion, so that the type of a bare `None` is known.
+impl From<Option<Number>> for Number {
+    fn from(value: Option<Number>) -> Self {
+        value.unwrap_or_default()
     }
 }
 

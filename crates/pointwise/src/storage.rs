@@ -3,19 +3,20 @@
 use std::alloc::{Layout as HostLayout, alloc, alloc_zeroed, dealloc};
 use std::num::NonZero;
 use std::ptr::{NonNull, without_provenance_mut};
+use std::sync::Arc;
 
 use crate::Device;
-pub(crate) use crate::cuda::Usage;
 use crate::cuda::{self, Block};
 use crate::error::{ErrorKind, Result};
 
 /// The alignment of host memory: a cache line, and the widest vector there is.
 const HOST_ALIGN: NonZero<usize> = NonZero::new(64).unwrap();
 
-/// Memory that one tensor owns.
+/// Memory that a tensor and its clones own.
 pub(crate) enum Storage {
     Host(HostBlock),
-    Cuda(Block),
+    /// Graphs keep the block, too, which they reach in the order of streams alone.
+    Cuda(Arc<Block>),
 }
 
 /// What new memory holds.
@@ -38,7 +39,7 @@ impl Storage {
         let block = Block::new(context, bytes)?;
         // SAFETY: the block is that long, and new.
         unsafe { cuda::fill(context, block.address(), 0, bytes) }?;
-        Ok(Storage::Cuda(block))
+        Ok(Storage::Cuda(Arc::new(block)))
     }
 
     /// `bytes` bytes: anything on a GPU, zero on the CPU, where reading uninitialised memory is undefined behaviour.
@@ -48,7 +49,7 @@ impl Storage {
     pub(crate) fn empty(device: &Device, bytes: usize) -> Result<Storage> {
         match device.context() {
             None => Storage::zeros(device, bytes),
-            Some(context) => Ok(Storage::Cuda(Block::new(context, bytes)?)),
+            Some(context) => Ok(Storage::Cuda(Arc::new(Block::new(context, bytes)?))),
         }
     }
 
@@ -59,7 +60,7 @@ impl Storage {
     pub(crate) fn from_bytes(device: &Device, bytes: &[u8]) -> Result<Storage> {
         let mut storage = match device.context() {
             None => Storage::Host(HostBlock::new(bytes.len(), Fill::Nothing)?),
-            Some(context) => Storage::Cuda(Block::new(context, bytes.len())?),
+            Some(context) => Storage::Cuda(Arc::new(Block::new(context, bytes.len())?)),
         };
         // SAFETY: the storage is as long as `bytes`.
         unsafe { storage.write(bytes) }?;
@@ -75,12 +76,12 @@ impl Storage {
         }
     }
 
-    /// The record of the streams that use the memory.
+    /// A device's memory, with the record of the streams that use it.
     #[inline]
-    pub(crate) fn usage(&self) -> Option<&Usage> {
+    pub(crate) fn block(&self) -> Option<&Arc<Block>> {
         match self {
             Storage::Host(_) => None,
-            Storage::Cuda(block) => Some(&block.usage),
+            Storage::Cuda(block) => Some(block),
         }
     }
 
@@ -123,6 +124,7 @@ impl Storage {
             }
             Storage::Cuda(block) => {
                 block.gather_users()?;
+                Block::use_on_own(block);
                 // SAFETY: the caller's promise; the own stream waits for the block's users.
                 unsafe { cuda::fill(block.context(), block.address(), 0, bytes) }
             }
@@ -159,6 +161,8 @@ impl Storage {
                 }
                 source.gather_users()?;
                 target.gather_users()?;
+                Block::use_on_own(source);
+                Block::use_on_own(target);
                 // SAFETY: the caller's promise; the own stream waits for the blocks' users.
                 unsafe { cuda::copy_within(context, target.address(), source.address(), bytes) }
             }
@@ -174,7 +178,7 @@ pub(crate) struct HostBlock {
 
 // SAFETY: plain memory with one owner.
 unsafe impl Send for HostBlock {}
-// SAFETY: as above; writes need `&mut`.
+// SAFETY: as above; writes need the only reference.
 unsafe impl Sync for HostBlock {}
 
 impl HostBlock {

@@ -161,24 +161,47 @@ impl Stream {
         }
     }
 
-    /// Starts recording: what is queued on the stream goes into a graph instead of running. Only calls that allocate
-    /// nothing and wait for nothing can be recorded. Tensors dropped meanwhile, on any thread, are freed behind the work
-    /// that uses them. Other threads may allocate, copy and wait meanwhile; on the stream itself they must not queue
-    /// work that is not to be recorded.
+    /// Records the work that `work` queues on the stream, and on streams that wait for it meanwhile, instead of running
+    /// it. The graph owns the tensors' memory. Only calls that allocate nothing and wait for nothing can be recorded.
+    ///
+    /// Tensors dropped meanwhile, on any thread, are freed behind the work that uses them. Other threads may allocate,
+    /// copy and wait meanwhile; on the stream itself they must not queue work that is not to be recorded.
+    ///
+    /// ```no_run
+    /// use pointwise::{Device, Stream, Tensor, kernels};
+    ///
+    /// # fn main() -> pointwise::Result<()> {
+    /// let device = Device::cuda(0)?;
+    /// let stream = Stream::new(&device)?;
+    /// let mut x = Tensor::full(&device, -1.0_f32, [1024])?;
+    /// let mut y = Tensor::empty(&device, x.dtype(), x.shape())?;
+    /// let mut graph = stream.capture(|stream| kernels::relu().on(stream).run_into(&x, &mut y))?;
+    /// x.copy_from_slice(&[2.0_f32; 1024])?; // done when it returns
+    /// graph.launch(&stream)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0; 1024]); // waits for the launch
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// The device is the CPU, or the driver's.
-    pub fn begin_capture(&self) -> Result<()> {
-        let (context, stream) = self.capturable()?;
-        cuda::begin_capture(context, stream)
-    }
-
-    /// Ends recording.
-    ///
-    /// # Errors
-    /// Nothing was being recorded, or a call that cannot be recorded has spoiled the recording.
-    pub fn end_capture(&self) -> Result<Graph> {
-        let (context, stream) = self.capturable()?;
+    /// Those of `work`; the device is the CPU; something is being recorded already; a call that cannot be recorded has
+    /// spoiled the recording; the driver's.
+    pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
+        let (context, stream) = self.driver().ok_or_else(|| ErrorKind::Unsupported {
+            what: "a graph on the CPU".to_owned(),
+            advice: "graphs are of CUDA devices; on the CPU call the ops again".to_owned(),
+        })?;
+        /// Ends the capture after a panic, too: left open it would spoil what follows.
+        struct Open<'a>(&'static Context, &'a RawStream);
+        impl Drop for Open<'_> {
+            fn drop(&mut self) {
+                drop(cuda::end_capture(self.0, self.1));
+            }
+        }
+        cuda::begin_capture(context, stream)?;
+        let open = Open(context, stream);
+        work(self)?;
+        std::mem::forget(open);
         cuda::end_capture(context, stream)
     }
 
@@ -190,11 +213,10 @@ impl Stream {
         self.driver().map_or(Ok(false), |(context, stream)| stream.is_capturing(context))
     }
 
-    fn capturable(&self) -> Result<(&'static Context, &RawStream)> {
-        Ok(self.driver().ok_or_else(|| ErrorKind::Unsupported {
-            what: "a graph on the CPU".to_owned(),
-            advice: "graphs are of CUDA devices; on the CPU call the ops again".to_owned(),
-        })?)
+    /// Whether this crate is recording it.
+    #[inline]
+    pub(crate) fn is_captured_here(&self) -> bool {
+        self.driver().is_some_and(|(_, stream)| stream.is_captured_here())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Errors say what is wrong in one line, and devices that are not there are told as such.
 
 use pointwise::rope::{RopeConfig, rope_op};
-use pointwise::{DType, Device, Error, ErrorKind, Shape, Stream, Tensor};
+use pointwise::{DType, Device, Error, ErrorKind, Shape, Stream, Tensor, error::FileError};
 
 fn shape(dims: &[usize]) -> Shape {
     Shape::new(dims).unwrap()
@@ -192,8 +192,7 @@ fn the_cpu_has_streams_but_no_graphs() {
     stream.wait_for(&cpu.stream()).unwrap();
     assert!(!stream.is_capturing().unwrap());
     let unsupported = |error: Error| assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
-    unsupported(stream.begin_capture().unwrap_err());
-    unsupported(stream.end_capture().unwrap_err());
+    unsupported(stream.capture(|_| Ok(())).unwrap_err());
     unsupported(pointwise::cuda::Event::new(&cpu).unwrap_err());
     // SAFETY: refused before the pointer is looked at.
     unsupported(unsafe { Stream::from_raw(&cpu, std::ptr::null_mut()) }.unwrap_err());
@@ -215,15 +214,37 @@ fn another_number_of_operands_is_refused() {
     let cpu = Device::cpu();
     let x = Tensor::from_slice(&cpu, &[1.0_f32, 2.0], [2]).unwrap();
     let mut y = Tensor::zeros(&cpu, pointwise::DType::F32, [2]).unwrap();
-    let none = [pointwise::Number::Default; 4];
-    let add = pointwise::map_op("add").unwrap();
-    let lerp = pointwise::map_op("lerp").unwrap();
+    let add = pointwise::info::map_op("add").unwrap();
+    let lerp = pointwise::info::map_op("lerp").unwrap();
     for error in [
-        add.ternary_with(none).run(&x, &x, &x).unwrap_err(),
-        add.ternary_with(none).run_into(&x, &x, &x, &mut y).unwrap_err(),
-        lerp.binary_with(none).run(&x, &x).unwrap_err(),
-        lerp.binary_with(none).run_into(&x, &x, &mut y).unwrap_err(),
+        add.ternary_with(&[]).run(&x, &x, &x).unwrap_err(),
+        add.ternary_with(&[]).run_into(&x, &x, &x, &mut y).unwrap_err(),
+        lerp.binary_with(&[]).run(&x, &x).unwrap_err(),
+        lerp.binary_with(&[]).run_into(&x, &x, &mut y).unwrap_err(),
     ] {
         assert!(error.to_string().contains("operands"), "{error}");
     }
+    let error = add.binary_with(&[1.into(), 2.into()]).run(&x, &x).unwrap_err();
+    assert_eq!(error.to_string(), "params = 2: add takes only alpha: leave it out");
+    let error = lerp.ternary_with(&[pointwise::Number::Default; 9]).run(&x, &x, 0.5);
+    assert!(error.is_ok(), "defaults are no parameters");
+    let sum = add.oracle_for(pointwise::DType::F32, &[]).unwrap().unwrap();
+    assert_eq!(sum([1.0, 2.0, 0.0]), 3.0, "what is not given is the default");
+}
+
+#[test]
+fn sources_are_what_the_system_said() {
+    use std::error::Error as _;
+
+    let error = Error::from(RopeConfig::from_path("no/such/config.json").unwrap_err());
+    let rope = error.source().expect("the configuration's error");
+    let file = rope.source().and_then(|source| source.downcast_ref::<FileError>()).expect("the file's error");
+    assert_eq!(file.io().kind(), std::io::ErrorKind::NotFound);
+    if let Err(error) = Device::cuda(0)
+        && matches!(error.kind(), ErrorKind::NoDriver { tried } if tried.contains("could not be loaded"))
+    {
+        assert!(error.source().is_some(), "the loader's error");
+    }
+    let shapes = Error::from(ErrorKind::RankTooHigh { rank: 9 });
+    assert!(shapes.source().is_none(), "nothing else failed");
 }

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pointwise::Tuner;
 use pointwise::rope::{RopeConfig, RopeError};
+use pointwise::tuner::Tuner;
 
 /// A pipe that nobody writes to.
 struct Pipe(PathBuf);
@@ -57,7 +57,7 @@ fn a_configuration_is_a_regular_file() {
     let pipe = Pipe::new("config");
     for path in [pipe.0.clone(), PathBuf::from("/dev/zero"), PathBuf::from("/")] {
         let message = match within(move || RopeConfig::from_path(path)) {
-            Err(RopeError::Io { message, .. }) => message,
+            Err(RopeError::Io { source, .. }) => source.to_string(),
             other => panic!("{other:?}"),
         };
         assert!(message.contains("not a regular file") || message.contains("directory"), "{message}");

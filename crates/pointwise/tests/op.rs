@@ -2,8 +2,9 @@
 //! CPU. The examples' tests run kernels.
 #![forbid(unsafe_code)]
 
+use pointwise::info::{Accuracy, ParamKind, declared_ops};
+use pointwise::kernel::OpDef;
 use pointwise::prelude::*;
-use pointwise::{Accuracy, OpDef, ParamKind, declared_ops};
 
 /// `x + sin^2(a x) / a`.
 #[op(floats, ulp = 8)]
@@ -74,7 +75,7 @@ fn functions_and_kernel_objects_are_one_op() {
     let mut y = tensor(&[0.0; 3]);
     snake_into(&x, &mut y, 0.5).unwrap();
     assert_eq!(values(&y), expected);
-    let default = values(&snake(&x, None::<f64>).unwrap());
+    let default = values(&snake(&x, None).unwrap());
     assert_eq!(default, values(&snake(&x, 1).unwrap()));
     assert_eq!(default, values(&Snake::default().kernel().run(&[(&x).into()]).unwrap()[0]));
     snake_inplace(&mut x, 0.5).unwrap();
@@ -92,7 +93,7 @@ fn the_gradient_of_the_formula_is_its_derivative() {
     }
     let at_the_kink = ramp_backward(3.0, &tensor(&[-1.0, 0.0, 1.0, 2.0]), 1.0).unwrap();
     assert_eq!(values(&at_the_kink), [0.0, 0.0, 3.0, 3.0]);
-    assert_eq!(values(&ramp(&tensor(&[0.5, 2.0]), None::<f64>).unwrap()), [0.5, 2.0]);
+    assert_eq!(values(&ramp(&tensor(&[0.5, 2.0]), None).unwrap()), [0.5, 2.0]);
     assert!(Differ::def().backward.is_none() && IsAbove::def().backward.is_none());
     assert!(SquareSum::def().backward.is_none(), "integers have no gradient");
 }
@@ -102,7 +103,7 @@ fn operands_parameters_and_results_of_every_kind() {
     let (x, y) = (tensor(&[1.0, 2.0, 3.0, 4.0]), tensor(&[10.0, 20.0, 30.0, 40.0]));
     let keep = Tensor::from_slice(&Device::cpu(), &[true, false, true, true], [4]).unwrap();
     let rng = Philox::new(7);
-    let (sum, is_kept, rest) = every_kind(&x, &keep, &y, 0.25, 3, true, Some(2.5), rng).unwrap();
+    let (sum, is_kept, rest) = every_kind(&x, &keep, &y, 0.25, 3, true, 2.5, rng).unwrap();
     let kept: Vec<bool> = [true, false, true, true]
         .iter()
         .enumerate()
@@ -115,16 +116,16 @@ fn operands_parameters_and_results_of_every_kind() {
         assert_eq!(sum, if kept[i] { expected[i] } else { 0.0 });
     }
     // The gradient of `y` is the sum of what both of its results give; nothing flows where nothing is kept.
-    let (of_x, of_y) = every_kind_backward(1.0, 2.0, &x, &keep, &y, 0.25, 3, true, None::<f64>, rng).unwrap();
+    let (of_x, of_y) = every_kind_backward(1.0, 2.0, &x, &keep, &y, 0.25, 3, true, None, rng).unwrap();
     for (i, kept) in kept.into_iter().enumerate() {
         assert_eq!((values(&of_x)[i], values(&of_y)[i]), if kept { (3.0, 2.25) } else { (0.0, 2.0) });
     }
     let (mut y1, mut y2, mut y3) =
         (tensor(&[0.0; 4]), Tensor::full(&Device::cpu(), false, [4]).unwrap(), tensor(&[0.0; 4]));
-    every_kind_into(&x, &keep, &y, &mut y1, &mut y2, &mut y3, 0.25, 3, true, Some(2.5), rng).unwrap();
+    every_kind_into(&x, &keep, &y, &mut y1, &mut y2, &mut y3, 0.25, 3, true, 2.5, rng).unwrap();
     assert_eq!((values(&y1), y2.to_vec::<bool>().unwrap()), (values(&sum), is_kept.to_vec::<bool>().unwrap()));
-    assert!(every_kind(&x, &keep, &y, 1.5, 3, true, None::<f64>, rng).is_err(), "a probability is at most 1");
-    assert!(every_kind(&x, &x, &y, 0.5, 3, true, None::<f64>, rng).unwrap_err().is_dtype(), "the second is a bool");
+    assert!(every_kind(&x, &keep, &y, 1.5, 3, true, None, rng).is_err(), "a probability is at most 1");
+    assert!(every_kind(&x, &x, &y, 0.5, 3, true, None, rng).unwrap_err().is_dtype(), "the second is a bool");
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use pointwise::rope::{
     ROPE, ROPE_SETTINGS, RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopeLayout, RopeOperands, RopePairs,
-    RopePrecision, rope_llama31, rope_longrope, rope_neox, rope_non_neox, rope_op, rope_yarn,
+    RopePrecision, rope_llama31, rope_longrope, rope_neox, rope_non_neox, rope_op, rope_yarn, rope_yarn_inplace,
+    rope_yarn_into,
 };
-use pointwise::{DType, Device, Tensor};
+use pointwise::{DType, Device, ErrorKind, Tensor};
 
 const SHAPE: [usize; 4] = [1, 5, 2, 16];
 
@@ -59,6 +60,23 @@ fn functions_are_the_kernel_with_the_ops_frequencies() {
     assert_eq!(values(rope_longrope(&x, None, 3).unwrap()), by_kernel(&longrope, RopePairs::Half, 3));
     let (q, k) = rope_neox(&x, Some(x.view()), 1).unwrap();
     assert_eq!(q.to_bytes().unwrap(), k.unwrap().to_bytes().unwrap());
+}
+
+#[test]
+fn functions_write_where_they_are_told() {
+    let x = input();
+    let (expected, _) = rope_yarn(&x, Some(x.view()), 5).unwrap();
+    let mut outputs = [0, 1].map(|_| Tensor::zeros(&Device::cpu(), x.dtype(), x.shape()).unwrap());
+    let [q_out, k_out] = &mut outputs;
+    rope_yarn_into(&x, Some(x.view()), &mut *q_out, Some((&mut *k_out).into()), 5).unwrap();
+    let mut over = [0, 1].map(|_| x.copy().unwrap());
+    let [q, k] = &mut over;
+    rope_yarn_inplace(&mut *q, Some((&mut *k).into()), 5).unwrap();
+    for y in outputs.iter().chain(&over) {
+        assert_eq!(y.to_bytes().unwrap(), expected.to_bytes().unwrap());
+    }
+    let _clone = over[0].clone();
+    assert!(matches!(rope_yarn_inplace(&mut over[0], None, 5).unwrap_err().kind(), ErrorKind::Shared));
 }
 
 #[test]
@@ -155,8 +173,8 @@ fn three_ids_a_token_go_by_the_configurations_sections() {
         assert!((our - their).abs() < 3e-7, "{our} {their}");
     }
     // A layout without a batch has axes of two dimensions.
-    let flat = places.try_clone().unwrap().reshape([3, 5]).unwrap();
-    let tokens = x.try_clone().unwrap().reshape([5, 2, 16]).unwrap();
+    let flat = places.copy().unwrap().reshape([3, 5]).unwrap();
+    let tokens = x.copy().unwrap().reshape([5, 2, 16]).unwrap();
     let thd = op.clone().set("layout", "thd").unwrap();
     let (packed, _) = thd.run(&RopeOperands { position_ids: Some(flat.view()), ..RopeOperands::new(&tokens) }).unwrap();
     assert_eq!(packed.to_bytes().unwrap(), ours.to_bytes().unwrap());

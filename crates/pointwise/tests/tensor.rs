@@ -1,8 +1,8 @@
 //! Tensors and views on the CPU: what goes in comes out, whatever the shape, the strides and the element type.
 
 use pointwise::{
-    DType, Device, ErrorKind, F8E4M3, F8E5M2, Overlap, RawPointer, Scalar, Shape, Tensor, TensorView, TensorViewMut,
-    bf16, f16, overlap,
+    DType, Device, ErrorKind, F8E4M3, F8E5M2, Scalar, Shape, Tensor, TensorView, TensorViewMut, bf16, f16,
+    tensor::{Overlap, RawPointer, overlap},
 };
 
 const CPU: Device = Device::cpu();
@@ -25,7 +25,7 @@ fn round_trip<T: Scalar + PartialEq + std::fmt::Debug>(data: &[T]) {
     let bytes = tensor.to_bytes().unwrap();
     let again = Tensor::from_bytes(&CPU, T::DTYPE, &bytes, data.len()).unwrap();
     assert_eq!(again.to_vec::<T>().unwrap(), data);
-    assert_eq!(again.try_clone().unwrap().to_vec::<T>().unwrap(), data);
+    assert_eq!(again.copy().unwrap().to_vec::<T>().unwrap(), data);
     // Every other element, backwards: through the strided copy.
     let step = tensor.view().step(0, 2).unwrap();
     let expected: Vec<T> = data.iter().copied().step_by(2).collect();
@@ -158,7 +158,7 @@ fn the_element_type_is_checked() {
     wrong(tensor.as_slice::<f32>().unwrap_err());
     wrong(tensor.as_mut_slice::<f32>().unwrap_err());
     wrong(tensor.copy_from_slice(&[1.0_f32; 4]).unwrap_err());
-    wrong(tensor.view_mut().as_mut_slice::<f32>().unwrap_err());
+    wrong(tensor.view_mut().unwrap().as_mut_slice::<f32>().unwrap_err());
 }
 
 #[test]
@@ -198,10 +198,10 @@ fn views_reorder() {
     assert_eq!(own.to_vec::<i32>().unwrap(), [1, 5, 9, 2, 6, 10]);
     // The same through a view to write.
     let mut tensor = iota(&[3, 4]);
-    let mut column = tensor.view_mut().select(1, 2).unwrap().unsqueeze(0).unwrap().squeeze(0).unwrap();
+    let mut column = tensor.view_mut().unwrap().select(1, 2).unwrap().unsqueeze(0).unwrap().squeeze(0).unwrap();
     assert_eq!(ints(&column.as_view()), [2, 6, 10]);
     assert!(matches!(column.as_mut_slice::<i32>().unwrap_err().kind(), ErrorKind::NotContiguous { .. }));
-    let mut row = tensor.view_mut().narrow(0, 1, 1).unwrap();
+    let mut row = tensor.view_mut().unwrap().narrow(0, 1, 1).unwrap();
     row.as_mut_slice::<i32>().unwrap().fill(-1);
     assert_eq!(tensor.to_vec::<i32>().unwrap(), [0, 1, 2, 3, -1, -1, -1, -1, 8, 9, 10, 11]);
 }

@@ -1,6 +1,9 @@
 //! Any chain of view transformations against a model that knows no strides: the elements, index by index.
 
-use pointwise::{Device, Overlap, Tensor, TensorView, overlap};
+use pointwise::{
+    Device, Tensor, TensorView,
+    tensor::{Overlap, overlap},
+};
 use proptest::prelude::*;
 
 /// A tensor as a list of elements in row-major order.

@@ -19,6 +19,6 @@ pub fn one_by_one(
     rng: Philox,
 ) -> Result<()> {
     pointwise::kernels::silu_and_mul().run_pair_into(gate, value, &mut *scratch)?;
-    pointwise::ops::dropout_inplace(&mut *scratch, f64::from(p), true, rng)?;
-    pointwise::ops::add_into(residual, &*scratch, y, 1.0)
+    pointwise::ops::dropout_inplace(&mut *scratch, f64::from(p), rng)?;
+    pointwise::ops::add_into(residual, &*scratch, y)
 }

@@ -31,7 +31,7 @@ fn it_drops_what_dropout_drops() {
         for p in [0.25, 0.1, 1e-4, 0.999] {
             let ones = Tensor::full(&device, 1.0_f32, [n]).unwrap();
             let y = ops::silu_dropout_add(0.0, 20.0, &ones, p, PLACE).unwrap().to_vec::<f32>().unwrap();
-            let (_, mask) = pointwise::ops::dropout_with_mask(&ones, p, true, PLACE).unwrap();
+            let (_, mask) = pointwise::ops::dropout_with_mask(&ones, p, PLACE).unwrap();
             let kept: Vec<bool> = y.iter().map(|&y| y != 0.0).collect();
             assert_eq!(kept, mask.to_vec::<bool>().unwrap(), "{device}, p {p}");
         }
@@ -61,7 +61,7 @@ fn words_go_by_the_index_in_the_result() {
     for device in devices() {
         let (x, ones) =
             (Tensor::from_slice(&device, &x, [n + 16]).unwrap(), Tensor::full(&device, 1.0_f32, [n]).unwrap());
-        let (_, mask) = pointwise::ops::dropout_with_mask(&ones, 0.25, true, PLACE).unwrap();
+        let (_, mask) = pointwise::ops::dropout_with_mask(&ones, 0.25, PLACE).unwrap();
         let mask = mask.to_vec::<bool>().unwrap();
         for strategy in [Strategy::Auto, Strategy::Direct] {
             let kernel = SiluDropoutAdd { p: 0.25 }.kernel().rng(PLACE).strategy(strategy);

@@ -18,7 +18,7 @@ fn main() -> pointwise::Result<()> {
     for step in 0..=400 {
         let y = ops::learned_unit(&x, bias, slope, 1.0, 0.0)?;
         // The gradient of half the squared distance.
-        let grad = pointwise::ops::sub(&y, &target, 1.0)?;
+        let grad = pointwise::ops::sub(&y, &target)?;
         let (_, of_bias, of_slope, _, _) = ops::learned_unit_backward(&grad, &x, bias, slope, 1.0, 0.0)?;
         if step % 100 == 0 {
             let loss = mean(&pointwise::ops::mul(&grad, &grad)?)?;

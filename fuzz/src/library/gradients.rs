@@ -1,7 +1,7 @@
 //! Gradients of ops of several operands.
 
-use pointwise::__core::Kind;
-use pointwise::{DType, GRADIENTS, GradientDef, Operand, Tensor, TensorView, TensorViewMut};
+use pointwise::__private::core::Kind;
+use pointwise::{DType, Operand, Tensor, TensorView, TensorViewMut, info::GRADIENTS, kernel::GradientDef};
 
 use crate::case::{Case, Outcome, must};
 use crate::compare::{copy, into, same};
@@ -43,7 +43,7 @@ pub(super) fn several(case: &mut Case) -> Outcome {
             *operand = Operand::Number(make::number(&mut case.random));
         }
     }
-    let kernel = def.gradients_with(make::params(&mut case.random));
+    let kernel = def.gradients_with(&make::params(&mut case.random, &def.info));
     let what = format!("{} of {operands:?}", def.info.name);
     let Some(results) = case.outcome(kernel.run(&operands))? else { return Ok(()) };
 
@@ -63,7 +63,7 @@ pub(super) fn several(case: &mut Case) -> Outcome {
         let others = results.iter().map(|result| make::zeros(&case.device, result.dtype(), result.shape()));
         let mut others: Vec<Tensor> = others.collect::<Result<_, _>>()?;
         into(case, &what, want, |to| {
-            let mut targets: Vec<TensorViewMut<'_>> = others.iter_mut().map(Tensor::view_mut).collect();
+            let mut targets: Vec<TensorViewMut<'_>> = others.iter_mut().map(TensorViewMut::from).collect();
             targets[which] = to;
             kernel.run_into(&operands, &mut targets)
         })?;
@@ -85,7 +85,7 @@ pub(super) fn gated(case: &mut Case) -> Outcome {
     let places = [Place::to_read(&mut case.random, &narrower), Place::to_read(&mut case.random, &doubled)];
     let tensors = [places[0].tensor(case, dtype)?, places[1].tensor(case, dtype)?];
     let (grad, x) = (places[0].view(&tensors[0])?, places[1].view(&tensors[1])?);
-    let kernel = def.gated_gradients_with(make::params(&mut case.random));
+    let kernel = def.gated_gradients_with(&make::params(&mut case.random, &def.info));
     let what = format!("{} of {grad:?} and {x:?}", def.info.name);
     let Some(y) = case.outcome(kernel.run(grad, x))? else { return Ok(()) };
     let copies = [copy(&grad, &tensors[0])?, copy(&x, &tensors[1])?];

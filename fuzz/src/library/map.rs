@@ -1,9 +1,10 @@
 //! Ops of two and three operands.
 
-use pointwise::__core::Kind;
+use pointwise::__private::core::Kind;
 use pointwise::{
-    BACKWARD, BINARY, DType, GATED, MapDef, MapPlan, Number, Operand, Philox, Result, Strategy, TERNARY, Tensor,
-    TensorView, TensorViewMut,
+    DType, Number, Operand, Philox, Result, Strategy, Tensor, TensorView, TensorViewMut,
+    info::{BACKWARD, BINARY, GATED, TERNARY},
+    kernel::{MapDef, MapPlan},
 };
 
 use crate::case::{Case, Outcome, must};
@@ -32,16 +33,16 @@ struct Call {
 impl Call {
     fn run(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
         match *operands {
-            [a, b] => self.def.binary_with(self.params).strategy(self.strategy).run(a, b),
-            [a, b, c] => self.def.ternary_with(self.params).strategy(self.strategy).run(a, b, c),
+            [a, b] => self.def.binary_with(&self.params).strategy(self.strategy).run(a, b),
+            [a, b, c] => self.def.ternary_with(&self.params).strategy(self.strategy).run(a, b, c),
             _ => unreachable!("ops of two and three operands"),
         }
     }
 
     fn run_into(&self, operands: &[Operand<'_>], y: TensorViewMut<'_>) -> Result<()> {
         match *operands {
-            [a, b] => self.def.binary_with(self.params).strategy(self.strategy).run_into(a, b, y),
-            [a, b, c] => self.def.ternary_with(self.params).strategy(self.strategy).run_into(a, b, c, y),
+            [a, b] => self.def.binary_with(&self.params).strategy(self.strategy).run_into(a, b, y),
+            [a, b, c] => self.def.ternary_with(&self.params).strategy(self.strategy).run_into(a, b, c, y),
             _ => unreachable!("ops of two and three operands"),
         }
     }
@@ -49,17 +50,17 @@ impl Call {
     /// Over the first operand, or over the last of three.
     fn run_over(&self, operands: &[Operand<'_>], last: bool, y: &mut Tensor) -> Result<()> {
         match *operands {
-            [_, b] => self.def.binary_with(self.params).strategy(self.strategy).run_inplace(y, b),
-            [a, b, _] if last => self.def.ternary_with(self.params).strategy(self.strategy).run_over_last(a, b, y),
-            [_, b, c] => self.def.ternary_with(self.params).strategy(self.strategy).run_inplace(y, b, c),
+            [_, b] => self.def.binary_with(&self.params).strategy(self.strategy).run_inplace(y, b),
+            [a, b, _] if last => self.def.ternary_with(&self.params).strategy(self.strategy).run_over_last(a, b, y),
+            [_, b, c] => self.def.ternary_with(&self.params).strategy(self.strategy).run_inplace(y, b, c),
             _ => unreachable!("ops of two and three operands"),
         }
     }
 
     fn plan(&self, operands: &[Operand<'_>], y: &Tensor) -> Result<MapPlan> {
         match *operands {
-            [a, b] => self.def.binary_with(self.params).plan(a, b, y),
-            [a, b, c] => self.def.ternary_with(self.params).plan(a, b, c, y),
+            [a, b] => self.def.binary_with(&self.params).plan(a, b, y),
+            [a, b, c] => self.def.ternary_with(&self.params).plan(a, b, c, y),
             _ => unreachable!("ops of two and three operands"),
         }
     }
@@ -73,7 +74,7 @@ fn several(case: &mut Case, list: &[&'static MapDef]) -> Outcome {
     let common = make::dtype(&mut case.random);
     let call = Call {
         def,
-        params: make::params(&mut case.random),
+        params: make::params(&mut case.random, &def.info),
         strategy: case.random.pick(&[Strategy::Auto, Strategy::Direct, Strategy::RegisterCopy, Strategy::Table]),
     };
     let mut stored = Vec::new();
@@ -147,7 +148,7 @@ pub(super) fn gated(case: &mut Case) -> Outcome {
     let place = Place::to_read(&mut case.random, &shape);
     let tensor = place.tensor(case, dtype)?;
     let x = place.view(&tensor)?;
-    let kernel = def.gated_with(make::params(&mut case.random));
+    let kernel = def.gated_with(&make::params(&mut case.random, &def.info));
     let what = format!("{} of {x:?}", def.info.name);
     let Some(y) = case.outcome(kernel.run(x))? else { return Ok(()) };
     same(&format!("{what}, strided"), &y, &must(&what, kernel.run(&copy(&x, &tensor)?))?)?;
@@ -163,21 +164,21 @@ pub(super) fn gated(case: &mut Case) -> Outcome {
 pub(super) fn wrong_arity(case: &mut Case) -> Outcome {
     let all: Vec<&'static MapDef> = [BINARY, TERNARY, GATED, BACKWARD].concat();
     let def = case.random.pick(&all);
-    let (dtype, params) = (make::dtype(&mut case.random), make::params(&mut case.random));
+    let (dtype, params) = (make::dtype(&mut case.random), make::params(&mut case.random, &def.info));
     let x = make::tensor(case, dtype, &[2, 2])?;
     let mut y = make::tensor(case, dtype, &[2, 2])?;
-    case.any(def.binary_with(params).run(&x, &x))?;
-    case.any(def.binary_with(params).run_inplace(&mut y, &x))?;
-    case.any(def.binary_with(params).plan(&x, 2, &y))?;
-    case.any(def.ternary_with(params).run(&x, &x, &x))?;
-    case.any(def.ternary_with(params).run_inplace(&mut y, &x, 1))?;
-    case.any(def.ternary_with(params).run_over_last(&x, 1, &mut y))?;
-    case.any(def.ternary_with(params).plan(&x, &x, 2, &y))?;
-    case.any(def.gated_with(params).run(&x))?;
-    case.any(def.gated_with(params).run_pair(&x, &x))?;
-    case.any(def.gated_with(params).plan(&x, &y))?;
+    case.any(def.binary_with(&params).run(&x, &x))?;
+    case.any(def.binary_with(&params).run_inplace(&mut y, &x))?;
+    case.any(def.binary_with(&params).plan(&x, 2, &y))?;
+    case.any(def.ternary_with(&params).run(&x, &x, &x))?;
+    case.any(def.ternary_with(&params).run_inplace(&mut y, &x, 1))?;
+    case.any(def.ternary_with(&params).run_over_last(&x, 1, &mut y))?;
+    case.any(def.ternary_with(&params).plan(&x, &x, 2, &y))?;
+    case.any(def.gated_with(&params).run(&x))?;
+    case.any(def.gated_with(&params).run_pair(&x, &x))?;
+    case.any(def.gated_with(&params).plan(&x, &y))?;
     let operands = vec![Operand::from(&x); case.random.below(7)];
-    case.any(def.random_with(params).run(&operands, Philox::new(1)))?;
-    case.any(def.random_with(params).run_inplace(&mut y, &operands, Philox::new(1)))?;
-    case.any(def.random_with(params).plan(&operands, &x))
+    case.any(def.random_with(&params).run(&operands, Philox::new(1)))?;
+    case.any(def.random_with(&params).run_inplace(&mut y, &operands, Philox::new(1)))?;
+    case.any(def.random_with(&params).plan(&operands, &x))
 }

@@ -34,7 +34,7 @@ const KINDS: [Kind; 23] = [
     special::dropout,
     special::generator,
     special::masked_fill,
-    special::clamp_bounds,
+    special::clamp,
     layouts::layouts,
 ];
 

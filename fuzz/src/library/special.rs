@@ -1,6 +1,6 @@
 //! Dropout, the position encodings, `masked_fill` and `clamp` with bounds.
 
-use pointwise::{DType, Operand, Philox, SinusoidalLayout, Strategy, kernels, ops};
+use pointwise::{DType, Operand, Philox, Strategy, kernel::SinusoidalLayout, kernels, ops};
 
 use crate::case::{Case, Outcome, must};
 use crate::compare::{copy, into, into_place, proper, same};
@@ -35,7 +35,7 @@ pub(super) fn dropout(case: &mut Case) -> Outcome {
     if words.windows(2).any(|pair| !pair[0].1 && pair[1].1) {
         return Err(format!("{what}: the mask keeps a word and drops a smaller one"));
     }
-    let mut over = must("a copy", contiguous.try_clone())?;
+    let mut over = must("a copy", contiguous.copy())?;
     must(&what, kernel.run_inplace(&mut over, place))?;
     same(&format!("{what}, in place"), &over, &y)?;
     let rows = Place::rows(&mut case.random, y.shape());
@@ -57,8 +57,8 @@ pub(super) fn generator(case: &mut Case) -> Outcome {
     let dtype = make::float(&mut case.random);
     let layout = case.random.pick(&[SinusoidalLayout::Halves, SinusoidalLayout::Interleaved]);
     let (kernel, shape) = match case.random.below(3) {
-        0 => (kernels::alibi(false), vec![planes, rows, square]),
-        1 => (kernels::alibi(true), vec![planes, rows, square]),
+        0 => (kernels::alibi(), vec![planes, rows, square]),
+        1 => (kernels::alibi_causal(), vec![planes, rows, square]),
         _ => (kernels::sinusoidal(layout), vec![rows, if case.random.once_in(4) { columns } else { columns & !1 }]),
     };
     // What is between takes memory and time, and is an error only where the memory ends.
@@ -94,7 +94,7 @@ pub(super) fn masked_fill(case: &mut Case) -> Outcome {
     let Some(y) = case.outcome(ops::masked_fill(x, mask, value))? else { return Ok(()) };
     let copies = [copy(&x, &tensors[0])?, copy(&mask, &tensors[1])?];
     same(&format!("{what}, strided"), &y, &must(&what, ops::masked_fill(&copies[0], &copies[1], value))?)?;
-    into(case, &what, &y, |to| ops::masked_fill_into(x, mask, to, value))?;
+    into(case, &what, &y, |to| ops::masked_fill_into(x, mask, value, to))?;
     let [mut over, _] = copies;
     match ops::masked_fill_inplace(&mut over, mask, value) {
         Ok(()) => same(&format!("{what}, in place"), &over, &y)?,
@@ -104,7 +104,7 @@ pub(super) fn masked_fill(case: &mut Case) -> Outcome {
     case.any(ops::masked_fill_backward(x, mask))
 }
 
-pub(super) fn clamp_bounds(case: &mut Case) -> Outcome {
+pub(super) fn clamp(case: &mut Case) -> Outcome {
     let full = make::shape(&mut case.random, 1000);
     let common = make::float(&mut case.random);
     let mut stored = Vec::new();
@@ -121,18 +121,18 @@ pub(super) fn clamp_bounds(case: &mut Case) -> Outcome {
         _ => Some(Operand::View(views[k])),
     };
     let (min, max) = (bound(1), bound(2));
-    let what = format!("clamp_bounds of {:?}, {min:?} and {max:?}", views[0]);
-    if let Some(y) = case.outcome(ops::clamp_bounds(views[0], min, max))? {
+    let what = format!("clamp of {:?}, {min:?} and {max:?}", views[0]);
+    if let Some(y) = case.outcome(ops::clamp(views[0], min, max))? {
         let copies = views.iter().zip(&stored).map(|(view, (tensor, _))| copy(view, tensor));
         let copies = copies.collect::<Result<Vec<_>, _>>()?;
         let contiguous = |k: usize, bound: Option<Operand<'_>>| match bound {
             Some(Operand::View(_)) => Some(Operand::View(copies[k].view())),
             Some(Operand::Number(number)) => Some(Operand::Number(number)),
-            None => None,
+            _ => None,
         };
-        let of_copies = ops::clamp_bounds(&copies[0], contiguous(1, min), contiguous(2, max));
+        let of_copies = ops::clamp(&copies[0], contiguous(1, min), contiguous(2, max));
         same(&format!("{what}, strided"), &y, &must(&what, of_copies)?)?;
-        into(case, &what, &y, |to| ops::clamp_bounds_into(views[0], min, max, to))?;
+        into(case, &what, &y, |to| ops::clamp_into(views[0], min, max, to))?;
     }
-    case.any(ops::clamp_bounds_backward(views[0], views[0], min, max))
+    case.any(ops::clamp_backward(views[0], views[0], min, max))
 }

@@ -1,6 +1,10 @@
 //! Ops of one operand, conversions, and tensors as text.
 
-use pointwise::{POWERS, Strategy, UNARY, kernels, ops};
+use pointwise::{
+    Strategy,
+    info::{POWERS, UNARY},
+    kernels, ops,
+};
 
 use crate::case::{Case, Outcome, must};
 use crate::compare::{copy, into, proper, same};
@@ -13,8 +17,8 @@ pub(super) fn unary(case: &mut Case) -> Outcome {
     let (shape, dtype) = (make::shape(&mut case.random, most), make::dtype(&mut case.random));
     let tensor = make::tensor(case, dtype, &shape)?;
     let x = make::view(&mut case.random, tensor.view());
-    let params = make::params(&mut case.random);
-    let mut kernel = def.kernel_with(params).strategy(case.random.pick(&Strategy::ALL));
+    let params = make::params(&mut case.random, &def.info);
+    let mut kernel = def.kernel_with(&params).strategy(case.random.pick(&Strategy::ALL));
     if case.random.once_in(8) {
         let (threads, vectors) =
             (case.random.pick(&[0, 31, 32, 1024, u32::MAX]), case.random.pick(&[0, 1, 64, u32::MAX]));

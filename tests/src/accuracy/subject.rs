@@ -1,6 +1,10 @@
 //! An op of any table, as the sweep sees it.
 
-use pointwise::{DType, Device, MASKED_FILL, Number, OpInfo, Result, Strategy, Tensor, ops};
+use pointwise::{
+    DType, Device, Number, Result, Strategy, Tensor,
+    info::{MASKED_FILL, OpInfo},
+    ops,
+};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 use pointwise_testkit::{Op, Report, gradients, judge, map, with_element};

@@ -5,7 +5,10 @@
 
 use std::process::ExitCode;
 
-use pointwise::{Accuracy, DType, Device, Number, OpInfo, Strategy, Tensor};
+use pointwise::{
+    DType, Device, Number, Strategy, Tensor,
+    info::{Accuracy, OpInfo},
+};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_testkit::{gradients, inputs, judge, map, params};
 
@@ -68,7 +71,7 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
                 let mut results = Vec::new();
                 for device in &devices {
                     let x = Tensor::from_bytes(device, dtype, &x, [x.len() / dtype.size()])?;
-                    results.push(def.kernel_with(set).run(&x)?.to_bytes()?);
+                    results.push(def.kernel_with(&set).run(&x)?.to_bytes()?);
                 }
                 found.add(def.info.result.of(dtype), &results[0], &results[1]);
             }

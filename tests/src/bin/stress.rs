@@ -143,7 +143,7 @@ fn blocks_taken_again(place: &mut Place<'_>, n: usize, value: f32) -> Result<boo
     let device = &place.devices[0];
     let y = ops::neg(&Tensor::full(device, value, [n])?)?;
     let z = Tensor::full(device, 7.0_f32, [n])?;
-    let sum = ops::add(&y, &z, 1)?;
+    let sum = ops::add(&y, &z)?;
     drop((y, z));
     let zeros = Tensor::zeros(device, DType::F32, [n])?;
     Ok(all_are(&sum, 7.0 - value)? && all_are(&zeros, 0.0)?)
@@ -188,15 +188,16 @@ fn drops_within_a_capture(place: &mut Place<'_>, n: usize, value: f32) -> Result
     let x = Tensor::full(device, value, [n])?;
     let mut y = Tensor::empty(device, DType::F32, [n])?;
     kernels::relu().on(stream).run_into(&x, &mut y)?;
-    stream.begin_capture()?;
-    let captured = kernels::neg().on(stream).run_into(&x, &mut y);
-    // Read and dropped within: neither waits for the capture nor ends it.
-    let within = x.to_vec::<f32>();
-    drop(x);
-    let graph = stream.end_capture();
-    captured?;
-    drop(graph?);
-    Ok(within?.iter().all(|&element| element == value) && all_are(&y, value)?)
+    let mut within = Vec::new();
+    let graph = stream.capture(|stream| {
+        kernels::neg().on(stream).run_into(&x, &mut y)?;
+        // Read and dropped within: neither waits for the capture nor ends it.
+        within = x.to_vec::<f32>()?;
+        drop(x);
+        Ok(())
+    })?;
+    drop(graph);
+    Ok(within.iter().all(|&element| element == value) && all_are(&y, value)?)
 }
 
 /// A graph launched on the other stream than it was captured on, its result read without a wait.
@@ -204,15 +205,12 @@ fn graph_launched_and_read(place: &mut Place<'_>, n: usize, value: f32) -> Resul
     let (device, [first, second]) = (&place.devices[0], &place.streams);
     let x = Tensor::full(device, value, [n])?;
     let mut y = Tensor::zeros(device, DType::F32, [n])?;
-    first.begin_capture()?;
-    let captured = kernels::add(1).on(first).run_inplace(&mut y, &x);
-    let graph = first.end_capture();
-    captured?;
-    let graph = graph?;
+    let mut graph = first.capture(|first| kernels::add(1).on(first).run_inplace(&mut y, &x))?;
+    // The graph has its memory.
+    drop(x);
     let launches = place.random.next_u64() % 10 + 1;
     for _ in 0..launches {
-        // SAFETY: both tensors live until the work is done, which their drop waits for, and nothing else uses them.
-        unsafe { graph.launch(second) }?;
+        graph.launch(second)?;
     }
     all_are(&y, value * launches as f32)
 }

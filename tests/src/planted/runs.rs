@@ -2,7 +2,8 @@
 //! as operands, in place. Each gives the bytes that it leaves, those around its result included.
 
 use pointwise::{
-    DType, Device, GradientDef, MapDef, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut, UnaryDef,
+    DType, Device, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut,
+    kernel::{GradientDef, MapDef, UnaryDef},
     kernels,
 };
 use pointwise_core::Element;
@@ -79,12 +80,12 @@ fn at_place(
     let Place { n, x_at, y_at, in_place, .. } = place;
     let mut x = Tensor::from_bytes(device, from, &inputs::mixed(from, x_at + n + 16, 4), [x_at + n + 16])?;
     if in_place {
-        run_inplace(x.view_mut().narrow(0, x_at, n)?)?;
+        run_inplace(x.view_mut()?.narrow(0, x_at, n)?)?;
         return x.to_bytes();
     }
     let guard = if to == DType::Bool { 1 } else { GUARD };
     let mut y = Tensor::from_bytes(device, to, &vec![guard; (y_at + n + 16) * to.size()], [y_at + n + 16])?;
-    run_into(&x, y.view_mut().narrow(0, y_at, n)?)?;
+    run_into(&x, y.view_mut()?.narrow(0, y_at, n)?)?;
     y.to_bytes()
 }
 
@@ -243,7 +244,7 @@ pub fn several(def: &'static MapDef, dtype: DType, strategy: Strategy) -> Vec<Ru
                         });
                     }
                     let mut y = Tensor::from_bytes(device, result, &vec![GUARD; (n + 32) * result.size()], [n + 32])?;
-                    map::run_into(def, &Default::default(), strategy, &operands, y.view_mut().narrow(0, offset, n)?)?;
+                    map::run_into(def, &[], strategy, &operands, y.view_mut()?.narrow(0, offset, n)?)?;
                     y.to_bytes()
                 }));
             }

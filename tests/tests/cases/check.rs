@@ -1,6 +1,6 @@
 //! What a case must give: the CPU's results.
 
-use pointwise::{Accuracy, DType, Device, Tensor};
+use pointwise::{DType, Device, Tensor, info::Accuracy};
 use pointwise_core::Element;
 use pointwise_testkit::{judge, with_element};
 

@@ -35,7 +35,7 @@ pub(crate) fn mistakes(device: &Device) -> Outcome {
     refused("short table", kernel().positions(RopePositions::Offset(1)).run(&q, None), "rows 0 to 5")?;
     refused("negative", kernel().positions(RopePositions::Offset(-1)).run(&q, None), "rows 0 to 5")?;
     refused("layout", kernel().layout(RopeLayout::Thd).run(&q, None), "[tokens, heads, head_dim]")?;
-    refused("rank", kernel().run(&k.try_clone()?.reshape([12, 32])?, None), "[batch, sequence, heads, head_dim]")?;
+    refused("rank", kernel().run(&k.copy()?.reshape([12, 32])?, None), "[batch, sequence, heads, head_dim]")?;
     let other = Tensor::zeros(device, DType::F32, [2, 5, 1, 32])?;
     refused("k", kernel().run(&q, Some(other.view())), "heads alone")?;
     let half_k = Tensor::zeros(device, DType::F16, [2, 6, 1, 32])?;
@@ -86,20 +86,20 @@ pub(crate) fn mistakes(device: &Device) -> Outcome {
     let by_token = RopeKernel::new(RopeAngles::Tables { cos: each.view(), sin: each.view() }, RopePairs::Half);
     by_token.run(&q, None)?;
     refused("places of tokens", by_token.positions(RopePositions::Offset(1)).run(&q, None), "a row for each token")?;
-    let mut moved = q.try_clone()?;
+    let mut moved = q.copy()?;
     let to_half = RopeKernel::new(angles.of("hf"), RopePairs::InterleavedToHalf);
     let result = to_half.run_inplace(&mut moved, None);
     refused("in place", result.map(|()| (moved, None)), "in place")?;
-    let mut target = q.try_clone()?;
+    let mut target = q.copy()?;
     let result = kernel().run_into(&q, Some(k.view()), &mut target, None);
     refused("an output", result.map(|()| (target, None)), "give both")?;
-    let mut target = q.try_clone()?;
+    let mut target = q.copy()?;
     let strides = k.shape().contiguous_strides();
     for (over, words) in [(q.device_ptr(), "an input and an output"), (target.device_ptr(), "the outputs")] {
         // SAFETY: as many elements as k has of a tensor that has more; the call is refused before it writes.
         let k_out = unsafe { TensorViewMut::from_raw_parts(device, over, DType::F32, k.shape(), &strides) }?;
         let result = kernel().run_into(&q, Some(k.view()), &mut target, Some(k_out));
-        refused(words, result.map(|()| (k.try_clone().unwrap(), None)), words)?;
+        refused(words, result.map(|()| (k.copy().unwrap(), None)), words)?;
     }
     let scalar = Tensor::zeros(device, DType::F32, Vec::new())?;
     refused(
@@ -134,7 +134,7 @@ pub(crate) fn nothing_to_do(device: &Device) -> Outcome {
                         return Err(format!("{source} {layout:?}: something of nothing").into());
                     }
                     kernel.run(&q, None)?;
-                    kernel.run_inplace(&mut q, Some(k.view_mut()))?;
+                    kernel.run_inplace(&mut q, Some(k.view_mut()?))?;
                 }
             }
         }
@@ -172,11 +172,8 @@ pub(crate) fn graph_capture(device: &Device) -> Outcome {
     stream.synchronize()?;
     let expected = y.to_bytes()?;
     y.copy_from_bytes(&vec![0; expected.len()])?;
-    stream.begin_capture()?;
-    kernel.run_into(&q, None, &mut y, None)?;
-    let graph = stream.end_capture()?;
-    // SAFETY: q, y and the frequencies live on, and nothing else uses them before the stream is done.
-    unsafe { graph.launch(&stream)? };
+    let mut graph = stream.capture(|_| kernel.run_into(&q, None, &mut y, None))?;
+    graph.launch(&stream)?;
     stream.synchronize()?;
     if y.to_bytes()? == expected { Ok(()) } else { Err("the graph's result differs".into()) }
 }

@@ -104,7 +104,7 @@ pub(crate) fn strides(device: &Device, dtype: DType) -> Outcome {
             let kernel =
                 RopeKernel::new(angles.of("hf"), RopePairs::Half).layout(RopeLayout::Thd).shared_angles(shared);
             let places = [(0, heads[0]), (heads[0], heads[1])];
-            let into = if inplace { packed.as_mut_ptr() } else { target.as_mut_ptr() };
+            let into = if inplace { packed.as_mut_ptr()? } else { target.as_mut_ptr()? };
             let [q_out, k_out] = places.map(|(first, count)| {
                 let pointer = into.wrapping_add((lead + first * head_dim) * dtype.size());
                 let strides = [row as i64, head_dim as i64, 1];

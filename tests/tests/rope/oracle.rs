@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 use pointwise::rope::{
     Frequencies, RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopePairs, RopePrecision, RotatedLanes,
 };
-use pointwise::{DType, Device, Tensor};
+use pointwise::{DType, Device, Tensor, TensorViewMut};
 
 use crate::Outcome;
 use crate::logical::{Logical, Model, encode, rounded, rounding};
@@ -154,9 +154,9 @@ pub(crate) fn run(
     inplace: bool,
 ) -> pointwise::Result<[Option<Tensor>; 2]> {
     if inplace {
-        let mut q = q.try_clone()?;
-        let mut k = k.map(Tensor::try_clone).transpose()?;
-        kernel.run_inplace(&mut q, k.as_mut().map(Tensor::view_mut))?;
+        let mut q = q.copy()?;
+        let mut k = k.map(Tensor::copy).transpose()?;
+        kernel.run_inplace(&mut q, k.as_mut().map(TensorViewMut::from))?;
         return Ok([Some(q), k]);
     }
     let (q, k) = kernel.run(q, k.map(Tensor::view))?;

@@ -60,10 +60,10 @@ pub(crate) fn dropout(device: &Device, dtype: DType, strategy: Strategy) -> Outc
                 for with_mask in [false, true] {
                     if with_mask {
                         y.copy_from_bytes(&vec![GUARD; (n + 32) * size])?;
-                        let into = (y.view_mut().narrow(0, y_at, n)?, mask.view_mut().narrow(0, mask_at, n)?);
+                        let into = (y.view_mut()?.narrow(0, y_at, n)?, mask.view_mut()?.narrow(0, mask_at, n)?);
                         kernel.run_with_mask_into(source, into.0, into.1, place)?;
                     } else {
-                        kernel.run_into(source, y.view_mut().narrow(0, y_at, n)?, place)?;
+                        kernel.run_into(source, y.view_mut()?.narrow(0, y_at, n)?, place)?;
                     }
                     let bytes = y.to_bytes()?;
                     let (start, end) = (y_at * size, (y_at + n) * size);
@@ -82,8 +82,8 @@ pub(crate) fn dropout(device: &Device, dtype: DType, strategy: Strategy) -> Outc
                     return Err(format!("{}: wrote outside the mask", context()).into());
                 }
                 if x_at == y_at {
-                    let mut inplace = x.try_clone()?;
-                    kernel.run_inplace(inplace.view_mut().narrow(0, x_at, n)?, place)?;
+                    let mut inplace = x.copy()?;
+                    kernel.run_inplace(inplace.view_mut()?.narrow(0, x_at, n)?, place)?;
                     let bytes = inplace.to_bytes()?;
                     if let Some(at) = differs(dtype, &bytes[x_at * size..(x_at + n) * size], &exact) {
                         return Err(format!("in place, {}: element {at} is wrong", context()).into());
@@ -110,13 +110,13 @@ pub(crate) fn thresholds(device: &Device, dtype: DType, strategy: Strategy) -> O
             let (exact, kept) = expected(dtype, &x_bytes[at * size..(at + n) * size], p, place, 0);
             assert_eq!(kept[i], u8::from(is_kept));
             let kernel = kernels::dropout(p).strategy(strategy);
-            let mut y = x.try_clone()?;
+            let mut y = x.copy()?;
             let mut mask = Tensor::zeros(device, DType::Bool, [n + 3])?;
             let source = x.view().narrow(0, at, n)?;
-            kernel.run_into(source, y.view_mut().narrow(0, at, n)?, place)?;
+            kernel.run_into(source, y.view_mut()?.narrow(0, at, n)?, place)?;
             let plain = y.to_bytes()?;
-            let target = y.view_mut().narrow(0, at, n)?;
-            kernel.run_with_mask_into(source, target, mask.view_mut().narrow(0, at, n)?, place)?;
+            let target = y.view_mut()?.narrow(0, at, n)?;
+            kernel.run_with_mask_into(source, target, mask.view_mut()?.narrow(0, at, n)?, place)?;
             for bytes in [plain, y.to_bytes()?] {
                 if let Some(wrong) = differs(dtype, &bytes[at * size..(at + n) * size], &exact) {
                     return Err(format!("the word of {i}, from {at}: element {wrong} is wrong").into());
@@ -159,26 +159,26 @@ pub(crate) fn settings(device: &Device, dtype: DType) -> Outcome {
     let x = Tensor::from_bytes(device, dtype, &bytes, [10, 100])?;
     let place = Philox::new(3);
     for (p, training) in [(0.0, true), (0.0, false), (0.3, false), (1.0, false)] {
-        let (y, mask) = ops::dropout_with_mask(&x, p, training, place)?;
+        let (y, mask) = kernels::dropout(p).training(training).run_with_mask(&x, place)?;
         assert_eq!((y.to_bytes()?, mask.to_bytes()?), (bytes.clone(), vec![1; n]), "{p} {training}");
-        let mut z = x.try_clone()?;
-        ops::dropout_inplace(&mut z, p, training, place)?;
+        let mut z = x.copy()?;
+        kernels::dropout(p).training(training).run_inplace(&mut z, place)?;
         assert_eq!(z.to_bytes()?, bytes);
     }
-    let (y, mask) = ops::dropout_with_mask(&x, 1.0, true, place)?;
+    let (y, mask) = ops::dropout_with_mask(&x, 1.0, place)?;
     assert_eq!((y.to_bytes()?, mask.to_bytes()?), (vec![0; n * dtype.size()], vec![0; n]));
     assert_eq!(y.shape(), x.shape());
-    let mut z = x.try_clone()?;
-    ops::dropout_inplace(&mut z, 1.0, true, place)?;
+    let mut z = x.copy()?;
+    ops::dropout_inplace(&mut z, 1.0, place)?;
     assert_eq!(z.to_bytes()?, vec![0; n * dtype.size()]);
 
-    let y = ops::dropout(&x, 0.4, true, place)?.to_bytes()?;
+    let y = ops::dropout(&x, 0.4, place)?.to_bytes()?;
     let gradient = ops::dropout_backward(&x, 0.4, place)?.to_bytes()?;
     assert_eq!(y, gradient, "the gradient is the same mask and factor");
     let mut z = Tensor::zeros(device, dtype, [10, 100])?;
     ops::dropout_backward_into(&x, &mut z, 0.4, place)?;
     assert_eq!(z.to_bytes()?, y);
-    let mut z = x.try_clone()?;
+    let mut z = x.copy()?;
     ops::dropout_backward_inplace(&mut z, 0.4, place)?;
     assert_eq!(z.to_bytes()?, y);
     Ok(())
@@ -187,7 +187,7 @@ pub(crate) fn settings(device: &Device, dtype: DType) -> Outcome {
 /// The mask of `n` elements.
 fn mask(device: &Device, p: f64, n: usize, place: Philox) -> Result<Vec<bool>, Failed> {
     let x = Tensor::zeros(device, DType::F8E5M2, [n])?;
-    Ok(ops::dropout_with_mask(&x, p, true, place)?.1.to_vec::<bool>()?)
+    Ok(ops::dropout_with_mask(&x, p, place)?.1.to_vec::<bool>()?)
 }
 
 const N: usize = 1 << 20;
@@ -250,21 +250,21 @@ pub(crate) fn views(device: &Device) -> Outcome {
     let place = Philox::new(99).at(5);
     let values: Vec<f32> = (0..24 * 36).map(|i| i as f32 - 400.0).collect();
     let x = Tensor::from_slice(device, &values, [24, 36])?;
-    let flat = ops::dropout(x.view().reshape([24 * 36])?, 0.5, true, place)?;
-    assert_eq!(ops::dropout(&x, 0.5, true, place)?.to_bytes()?, flat.to_bytes()?);
+    let flat = ops::dropout(x.view().reshape([24 * 36])?, 0.5, place)?;
+    assert_eq!(ops::dropout(&x, 0.5, place)?.to_bytes()?, flat.to_bytes()?);
     let turned = x.view().transpose(0, 1)?;
-    let (y, mask) = ops::dropout_with_mask(turned, 0.5, true, place)?;
-    let copied = ops::dropout(&turned.to_tensor()?, 0.5, true, place)?;
+    let (y, mask) = ops::dropout_with_mask(turned, 0.5, place)?;
+    let copied = ops::dropout(&turned.to_tensor()?, 0.5, place)?;
     assert_eq!((y.shape(), y.to_bytes()?), (turned.shape(), copied.to_bytes()?));
-    assert_eq!(ops::dropout(turned, 0.5, true, place)?.to_bytes()?, copied.to_bytes()?);
+    assert_eq!(ops::dropout(turned, 0.5, place)?.to_bytes()?, copied.to_bytes()?);
     for dtype in FLOATS {
         let ones = Tensor::zeros(device, dtype, [36, 24])?;
-        let other = ops::dropout_with_mask(&ones, 0.5, true, place)?.1;
+        let other = ops::dropout_with_mask(&ones, 0.5, place)?.1;
         assert_eq!(other.to_bytes()?, mask.to_bytes()?, "{dtype}");
     }
     // A dropped infinity or NaN is +0, and so is a dropped negative number.
     let x = Tensor::from_slice(device, &[f32::NAN, f32::INFINITY, -1.0, f32::NEG_INFINITY].repeat(64), [256])?;
-    let (y, mask) = ops::dropout_with_mask(&x, 0.5, true, place)?;
+    let (y, mask) = ops::dropout_with_mask(&x, 0.5, place)?;
     let pairs = y.to_vec::<f32>()?.into_iter().zip(mask.to_vec::<bool>()?);
     assert!(pairs.clone().filter(|(_, kept)| !kept).all(|(y, _)| y.to_bits() == 0));
     assert!(pairs.clone().any(|(y, kept)| kept && y.is_nan()));
@@ -276,25 +276,22 @@ pub(crate) fn dropout_errors(device: &Device) -> Outcome {
     let x = Tensor::zeros(device, DType::F32, [4])?;
     for p in [-0.1, 1.1, f64::NAN, f64::INFINITY, -f64::MIN_POSITIVE, 1.0 + f64::EPSILON] {
         for training in [true, false] {
-            let error = ops::dropout(&x, p, training, place).unwrap_err();
+            let error = kernels::dropout(p).training(training).run(&x, place).unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Parameter { name: "p", .. }), "{error}");
         }
         assert!(ops::dropout_backward(&x, p, place).is_err());
     }
-    assert_eq!(
-        ops::dropout(&x, 1.5, true, place).unwrap_err().to_string(),
-        "p = 1.5: must be a probability, from 0 to 1"
-    );
+    assert_eq!(ops::dropout(&x, 1.5, place).unwrap_err().to_string(), "p = 1.5: must be a probability, from 0 to 1");
     let ints = Tensor::zeros(device, DType::I32, [4])?;
-    assert!(ops::dropout(&ints, 0.5, true, place).unwrap_err().is_dtype());
+    assert!(ops::dropout(&ints, 0.5, place).unwrap_err().is_dtype());
     let mut y = Tensor::zeros(device, DType::F32, [5])?;
-    assert!(ops::dropout_into(&x, &mut y, 0.5, true, place).unwrap_err().is_shape());
+    assert!(ops::dropout_into(&x, &mut y, 0.5, place).unwrap_err().is_shape());
     let mut y = Tensor::zeros(device, DType::F16, [4])?;
-    assert!(ops::dropout_into(&x, &mut y, 0.5, true, place).unwrap_err().is_dtype());
+    assert!(ops::dropout_into(&x, &mut y, 0.5, place).unwrap_err().is_dtype());
     let (mut y, mut mask) = (Tensor::zeros(device, DType::F32, [4])?, Tensor::zeros(device, DType::U8, [4])?);
-    assert!(ops::dropout_with_mask_into(&x, &mut y, &mut mask, 0.5, true, place).unwrap_err().is_dtype());
+    assert!(ops::dropout_with_mask_into(&x, &mut y, &mut mask, 0.5, place).unwrap_err().is_dtype());
     let mut mask = Tensor::zeros(device, DType::Bool, [3])?;
-    assert!(ops::dropout_with_mask_into(&x, &mut y, &mut mask, 0.5, true, place).unwrap_err().is_shape());
+    assert!(ops::dropout_with_mask_into(&x, &mut y, &mut mask, 0.5, place).unwrap_err().is_shape());
     for threads in [0, 31, 48, 2048] {
         assert!(kernels::dropout(0.5).threads(threads).plan(&x, &y, None).is_err());
     }
@@ -303,8 +300,8 @@ pub(crate) fn dropout_errors(device: &Device) -> Outcome {
     let address = both.device_ptr();
     // SAFETY: a view for one call, refused before it is read.
     let source = unsafe { TensorView::from_raw_parts(device, address, DType::F32, [4], &[1])? };
-    let target = both.view_mut().narrow(0, 1, 4)?;
-    let error = ops::dropout_into(source, target, 0.5, true, place).unwrap_err();
+    let target = both.view_mut()?.narrow(0, 1, 4)?;
+    let error = ops::dropout_into(source, target, 0.5, place).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
     Ok(())
 }

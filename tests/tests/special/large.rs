@@ -14,12 +14,12 @@ pub(crate) fn views_of_2_to_32(device: &Device) -> Outcome {
     let mut x = Tensor::zeros(device, DType::U8, [N + 16])?;
     for (seed, at) in [(1, ends[0]), (2, ends[1])] {
         let part = Tensor::from_bytes(device, DType::U8, &inputs::mixed(DType::U8, ENDS, seed), [ENDS])?;
-        part.view().copy_into(x.view_mut().narrow(0, at, ENDS)?)?;
+        part.view().copy_into(x.view_mut()?.narrow(0, at, ENDS)?)?;
     }
     let source = x.view().narrow(0, 1, N)?;
     for by_copy in [false, true] {
         let mut y = Tensor::zeros(device, DType::U8, [N + 16])?;
-        let target = y.view_mut().narrow(0, 1, N)?;
+        let target = y.view_mut()?.narrow(0, 1, N)?;
         if by_copy {
             source.copy_into(target)?;
         } else {

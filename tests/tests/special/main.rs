@@ -17,7 +17,7 @@ use encodings::{alibi, encoding_errors, into_views, sinusoidal, slopes};
 use full::full;
 use large::views_of_2_to_32;
 use libtest_mimic::{Arguments, Failed};
-use pointwise::{DType, Device, Philox, SinusoidalLayout, Strategy, Stream, Tensor, kernels, ops};
+use pointwise::{DType, Device, Philox, Strategy, Stream, Tensor, kernel::SinusoidalLayout, kernels, ops};
 use pointwise_testkit::inputs;
 use tests::cases::Cases;
 use tuner::{edited_files_and_conversions, nothing_to_measure, tune, tune_other_kinds};
@@ -126,28 +126,25 @@ fn graph_and_stream(device: &Device) -> Outcome {
         kernel.run_into(&x, &mut y, place)?;
         kernel.run_with_mask_into(&x, &mut z, &mut mask, place)?;
         kernels::dropout(0.0).on(&stream).run_into(&x, &mut copy, place)?;
-        kernels::alibi(true).on(&stream).run_into(&mut bias)?;
+        kernels::alibi_causal().on(&stream).run_into(&mut bias)?;
         kernels::sinusoidal(SinusoidalLayout::Halves).on(&stream).run_into(&mut table)
     };
     // Loads the kernels, which a capture may not.
     run()?;
     stream.synchronize()?;
-    stream.begin_capture()?;
-    run()?;
-    let graph = stream.end_capture()?;
+    let mut graph = stream.capture(|_| run())?;
     for tensor in [&mut y, &mut z, &mut copy, &mut bias, &mut table] {
         let poison = vec![GUARD; tensor.byte_len()];
         tensor.copy_from_bytes(&poison)?;
     }
-    // SAFETY: every tensor of the graph lives, and nothing else uses them.
-    unsafe { graph.launch(&stream)? };
+    graph.launch(&stream)?;
     stream.synchronize()?;
     let cpu = Device::cpu();
-    let (expected, kept) = ops::dropout_with_mask(&x.to_device(&cpu)?, 0.3, true, place)?;
+    let (expected, kept) = ops::dropout_with_mask(&x.to_device(&cpu)?, 0.3, place)?;
     same_on_the_cpu(&y, &expected, "dropout")?;
     same_on_the_cpu(&z, &expected, "dropout with a mask")?;
     same_on_the_cpu(&mask, &kept, "the mask")?;
     assert_eq!(copy.to_bytes()?, x.to_bytes()?);
-    same_on_the_cpu(&bias, &ops::alibi(&cpu, DType::F16, 4, 64, true)?, "alibi")?;
+    same_on_the_cpu(&bias, &ops::alibi_causal(&cpu, DType::F16, 4, 64)?, "alibi")?;
     same_on_the_cpu(&table, &ops::sinusoidal(&cpu, DType::F32, 100, 64, SinusoidalLayout::Halves)?, "sinusoidal")
 }

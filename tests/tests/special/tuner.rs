@@ -1,6 +1,6 @@
 //! The tuner: what it measures, keeps and refuses.
 
-use pointwise::{DType, Device, ErrorKind, Philox, Strategy, Tensor, Tuner, kernels, ops};
+use pointwise::{DType, Device, ErrorKind, Philox, Strategy, Tensor, kernels, ops, tuner::Tuner};
 use pointwise_testkit::inputs;
 
 use crate::{Outcome, differs};
@@ -136,7 +136,7 @@ pub(crate) fn edited_files_and_conversions(device: &Device) -> Outcome {
     assert_eq!(tuner.choice(&kernels::exp(), &x, &y)?, Some(choice));
     let mut square = Tensor::zeros(device, DType::F32, [8, 8])?;
     let x = Tensor::zeros(device, DType::F32, [8, 8])?;
-    let error = tuner.tune(&kernels::exp(), &x, square.view_mut().transpose(0, 1)?).unwrap_err();
+    let error = tuner.tune(&kernels::exp(), &x, square.view_mut().unwrap().transpose(0, 1)?).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotContiguous { .. }), "{error}");
     Ok(())
 }

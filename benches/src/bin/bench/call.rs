@@ -2,7 +2,7 @@
 
 use pointwise::rope::{RopeAngles, RopeFrequencies, RopeKernel, RopeLayout, RopePositions, RopePrecision};
 use pointwise::{
-    DType, Number, Operand, Philox, SinusoidalLayout, Strategy, Tensor, TensorView, TensorViewMut, kernels, ops,
+    DType, Number, Operand, Philox, Strategy, Tensor, TensorView, TensorViewMut, kernel::SinusoidalLayout, kernels, ops,
 };
 use pointwise_core::Kind;
 
@@ -60,15 +60,15 @@ pub(crate) fn with<R>(
     match (form, &x[..]) {
         (Form::Copy, [x]) => measure(&mut || y.copy_from(x), Ran::default()),
         (Form::Unary(def, params, strategy), [x]) => {
-            let kernel = || def.kernel_with(*params).strategy(*strategy);
+            let kernel = || def.kernel_with(params).strategy(*strategy);
             let plan = is_cuda.then(|| kernel().plan(x, &y)).transpose()?;
             let ran = plan.map(|plan| Ran::of(*strategy, plan.strategy, plan.replaced)).unwrap_or_default();
             measure(&mut || kernel().run_into(x, &mut y), ran)
         }
         (Form::Binary(def, params), [a, b]) => {
-            let plan = is_cuda.then(|| def.binary_with(*params).plan(a, b, &y)).transpose()?;
+            let plan = is_cuda.then(|| def.binary_with(params).plan(a, b, &y)).transpose()?;
             let ran = plan.map(|plan| Ran::of(Strategy::Auto, plan.strategy, None)).unwrap_or_default();
-            measure(&mut || def.binary_with(*params).run_into(a, b, &mut y), ran)
+            measure(&mut || def.binary_with(params).run_into(a, b, &mut y), ran)
         }
         (Form::Ternary(def, weight), [a, b, rest @ ..]) => {
             let c = match (weight, rest) {
@@ -77,18 +77,18 @@ pub(crate) fn with<R>(
                 _ => return Err(wrong(row)),
             };
             let params = [Number::Default; pointwise_core::op::MAX_PARAMS];
-            let plan = is_cuda.then(|| def.ternary_with(params).plan(a, b, c, &y)).transpose()?;
+            let plan = is_cuda.then(|| def.ternary_with(&params).plan(a, b, c, &y)).transpose()?;
             let ran = plan.map(|plan| Ran::of(Strategy::Auto, plan.strategy, None)).unwrap_or_default();
-            measure(&mut || def.ternary_with(params).run_into(a, b, c, &mut y), ran)
+            measure(&mut || def.ternary_with(&params).run_into(a, b, c, &mut y), ran)
         }
         (Form::Gated(def, strategy), [x]) => {
-            let kernel = || def.gated_with([Number::Default; pointwise_core::op::MAX_PARAMS]).strategy(*strategy);
+            let kernel = || def.gated_with(&[]).strategy(*strategy);
             let plan = is_cuda.then(|| kernel().plan(x, &y)).transpose()?;
             let ran = plan.map(|plan| Ran::of(*strategy, plan.strategy, plan.replaced)).unwrap_or_default();
             measure(&mut || kernel().run_into(x, &mut y), ran)
         }
         (Form::Gradients(def, params), [grad, x]) if def.info.kind == Kind::GatedGradients => {
-            measure(&mut || def.gated_gradients_with(*params).run_into(grad, x, &mut y), Ran::default())
+            measure(&mut || def.gated_gradients_with(params).run_into(grad, x, &mut y), Ran::default())
         }
         (Form::Gradients(def, params), x) => {
             let mut results = vec![y];
@@ -98,7 +98,7 @@ pub(crate) fn with<R>(
             let operands: Vec<Operand<'_>> = x.iter().map(Operand::from).collect();
             let call = &mut || {
                 let mut results: Vec<TensorViewMut<'_>> = results.iter_mut().map(TensorViewMut::from).collect();
-                def.gradients_with(*params).run_into(&operands, &mut results)
+                def.gradients_with(params).run_into(&operands, &mut results)
             };
             measure(call, Ran::default())
         }
@@ -110,21 +110,21 @@ pub(crate) fn with<R>(
                 _ => return Err(wrong(row)),
             };
             let (min, max) = (min.map(Operand::from), max.map(Operand::from));
-            measure(&mut || ops::clamp_bounds_into(x, min, max, &mut y), Ran::default())
+            measure(&mut || ops::clamp_into(x, min, max, &mut y), Ran::default())
         }
         (Form::MaskedFill { value, tensor: false }, [x, mask]) => {
-            measure(&mut || ops::masked_fill_into(x, mask, &mut y, *value), Ran::default())
+            measure(&mut || ops::masked_fill_into(x, mask, *value, &mut y), Ran::default())
         }
         (Form::MaskedFill { value, tensor: true }, [x, mask]) => {
             let value = tensor_of(&device, row.dtype, &[*value as f32], &[])?;
             let ran = Ran::noting("where(mask, value, x), the value a tensor of no dimensions");
-            measure(&mut || ops::where_into(mask, &value, x, &mut y), ran)
+            measure(&mut || ops::where_cond_into(mask, &value, x, &mut y), ran)
         }
         (Form::Dropout { p, seed }, [x]) => {
             let place = Philox::new(*seed);
-            measure(&mut || ops::dropout_into(x, &mut y, *p, true, place), Ran::default())
+            measure(&mut || ops::dropout_into(x, &mut y, *p, place), Ran::default())
         }
-        (Form::Alibi, _) => measure(&mut || ops::alibi_into(&mut y, false), Ran::default()),
+        (Form::Alibi, _) => measure(&mut || ops::alibi_into(&mut y), Ran::default()),
         (Form::Sinusoidal, _) => {
             measure(&mut || kernels::sinusoidal(SinusoidalLayout::Interleaved).run_into(&mut y), Ran::default())
         }

@@ -1,7 +1,11 @@
 //! From a row's name and parameters to the op it calls, and the bytes that call moves.
 
 use pointwise::rope::{RopeDef, RopeOp, rope_op};
-use pointwise::{DType, GradientDef, MapDef, Number, Strategy, UnaryDef, gradient_op, map_op, op};
+use pointwise::{
+    DType, Number, Strategy,
+    info::{gradient_op, map_op, op},
+    kernel::{GradientDef, MapDef, UnaryDef},
+};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Kind, OpInfo};
 

@@ -90,11 +90,11 @@ impl Inputs {
         let mut tensor = Tensor::empty(&self.device, dtype, [n])?;
         let whole = n / BLOCK * BLOCK;
         if whole > 0 {
-            let to = tensor.view_mut().narrow(0, 0, whole)?.reshape([whole / BLOCK, BLOCK])?;
+            let to = tensor.view_mut()?.narrow(0, 0, whole)?.reshape([whole / BLOCK, BLOCK])?;
             copy(Operand::View(block.view().expand([whole / BLOCK, BLOCK])?), to)?;
         }
         if n > whole {
-            let to = tensor.view_mut().narrow(0, whole, n - whole)?;
+            let to = tensor.view_mut()?.narrow(0, whole, n - whole)?;
             copy(Operand::View(block.view().narrow(0, 0, n - whole)?), to)?;
         }
         Ok(tensor.reshape(shape)?)
@@ -104,7 +104,7 @@ impl Inputs {
 /// Copies a broadcast view: the bits, of any element type.
 fn copy(from: Operand<'_>, to: TensorViewMut<'_>) -> Result<()> {
     // A bool, since a number of a higher category would change the element type.
-    Ok(ops::where_into(Number::Bool(true), from, Number::Bool(false), to)?)
+    Ok(ops::where_cond_into(Number::Bool(true), from, Number::Bool(false), to)?)
 }
 
 /// A number's bytes in a type.

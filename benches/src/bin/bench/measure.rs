@@ -210,14 +210,8 @@ fn launches(device: &Device, flush: &mut Tensor, call: &mut Call<'_>, count: usi
 /// Microseconds from launch to launch inside of a graph.
 fn in_a_graph(device: &Device, call: &mut Call<'_>) -> Result<f64> {
     let stream: Stream = device.stream();
-    stream.begin_capture()?;
-    let captured = (0..GRAPH_LAUNCHES).try_for_each(|_| call());
-    // Ended in any case: a capture left open spoils what follows.
-    let graph = stream.end_capture();
-    captured?;
-    let graph = graph?;
-    // SAFETY: the tensors that the call borrows live until after the wait in `times_after`, on the one stream.
-    let launch = || unsafe { graph.launch(&stream) };
+    let mut graph = stream.capture(|_| (0..GRAPH_LAUNCHES).try_for_each(|_| call()))?;
+    let mut launch = || graph.launch(&stream);
     launch()?;
     let milliseconds = times_after(device, FEWEST, || Ok(()), launch)?;
     Ok(median(milliseconds) * 1e3 / GRAPH_LAUNCHES as f64)

@@ -2,7 +2,10 @@
 
 use pointwise::rope::ROPE;
 use pointwise::{
-    BACKWARD, BINARY, DType, GATED, GRADIENTS, MASKED_FILL, OpInfo, SinusoidalLayout, TERNARY, UNARY, kernels,
+    DType,
+    info::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY},
+    kernel::SinusoidalLayout,
+    kernels,
 };
 use pointwise_core::Kind;
 
@@ -61,7 +64,7 @@ fn tables() -> impl Iterator<Item = &'static OpInfo> {
 /// The ops beside the tables, but for the rotary ones.
 fn others() -> [&'static OpInfo; 4] {
     let sinusoidal = kernels::sinusoidal(SinusoidalLayout::Interleaved).info();
-    [&MASKED_FILL, kernels::dropout(0.5).info(), kernels::alibi(false).info(), sinusoidal]
+    [&MASKED_FILL, kernels::dropout(0.5).info(), kernels::alibi().info(), sinusoidal]
 }
 
 /// Every op on large tensors.

@@ -55,7 +55,7 @@ crate::gradient_ops! { gradients_family; Gradients;
         [grad * (T::ONE - weight), grad * weight, grad * (b - a)]
     };
     /// `grad` to x where `min <= x <= max`, to min where `x < min < max`, to max where `x > max` or `max < min`; else
-    /// 0. For a bound that was left out there is `ops::clamp_bounds_backward`.
+    /// 0. For a bound that is left out there is `ops::clamp_backward`.
     clamp_tensor_backward: ClampTensorBackward (grad, x, min, max: Real) -> (grad_x, grad_min, grad_max), [f32 f16 bf16],
         Exact => of_three(ClampTensor, grad, x, min, max);
 }

@@ -175,7 +175,7 @@ mod tests {
     fn many_small_planes() {
         let heads = 20_001;
         let slopes = crate::ops::alibi_slopes(heads).unwrap();
-        let y = crate::ops::alibi(&crate::Device::cpu(), crate::DType::F32, heads, 2, false).unwrap();
+        let y = crate::ops::alibi(&crate::Device::cpu(), crate::DType::F32, heads, 2).unwrap();
         let expected = slopes.iter().flat_map(|slope| [0.0, -slope, -slope, 0.0]);
         assert!(y.to_vec::<f32>().unwrap().into_iter().eq(expected));
     }

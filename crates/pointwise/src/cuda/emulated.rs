@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,7 +14,7 @@ use std::time::Instant;
 use pointwise_emulator::{Gpu, Kernel, Launch, MemoryError, Module, Settings};
 
 use super::sys::{Api, DevicePointer, Driver, Handle, LaunchConfig, MemPoolProperties, attribute, code, jit};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The compute capabilities that are emulated, one device each. The first is the default.
 pub(crate) const ARCHITECTURES: [u32; 2] = [90, 80];
@@ -115,7 +115,7 @@ thread_local! {
     static CURRENT: Cell<Handle> = const { Cell::new(null_mut()) };
     static CAPTURE_MODE: Cell<c_int> = const { Cell::new(0) };
     /// What [`code::EMULATOR`] stands for, of the thread's last call.
-    static FAULT: RefCell<CString> = RefCell::default();
+    static FAULT: RefCell<Option<Arc<dyn std::error::Error + Send + Sync>>> = const { RefCell::new(None) };
     /// Run in place of the kernel of its name.
     static SUBSTITUTE: RefCell<Option<Kernel>> = const { RefCell::new(None) };
     /// What the thread's next launches may write.
@@ -140,9 +140,10 @@ pub fn with_kernel<T>(ptx: &str, name: &str, call: impl FnOnce() -> T) -> Result
             SUBSTITUTE.set(None);
         }
     }
-    let wrong = |finding: String| ErrorKind::Emulator { finding };
-    let module = Module::parse(ptx).map_err(|error| wrong(error.to_string()))?;
-    let kernel = module.kernel(name).ok_or_else(|| wrong(format!("the PTX has no kernel {name}")))?;
+    let module = Module::parse(ptx)
+        .map_err(|error| Error::caused(ErrorKind::Emulator { finding: error.to_string() }, Arc::new(error)))?;
+    let absent = || ErrorKind::Emulator { finding: format!("the PTX has no kernel {name}") };
+    let kernel = module.kernel(name).ok_or_else(absent)?;
     SUBSTITUTE.set(Some(kernel));
     let _out = Out;
     Ok(call())
@@ -151,10 +152,11 @@ pub fn with_kernel<T>(ptx: &str, name: &str, call: impl FnOnce() -> T) -> Result
 fn devices() -> Result<&'static [Emulated]> {
     static DEVICES: OnceLock<Result<Vec<Emulated>>> = OnceLock::new();
     let made = DEVICES.get_or_init(|| {
-        let settings = Settings::from_env().map_err(|error| ErrorKind::Emulator { finding: error.to_string() })?;
+        let settings = Settings::from_env()
+            .map_err(|error| Error::caused(ErrorKind::Emulator { finding: error.to_string() }, Arc::new(error)))?;
         Ok(ARCHITECTURES.iter().map(|&sm| Emulated { sm, gpu: Gpu::new(settings.clone()) }).collect())
     });
-    made.as_ref().map(Vec::as_slice).map_err(|error| error.kind().clone().into())
+    made.as_ref().map(Vec::as_slice).map_err(Error::clone)
 }
 
 /// The driver of the emulated devices.
@@ -230,18 +232,35 @@ fn api() -> Api {
     }
 }
 
-/// Keeps a fault's words for [`error_string`].
-fn fault(words: &impl ToString) -> i32 {
-    let words = CString::new(words.to_string().replace('\0', " ")).unwrap_or_default();
-    FAULT.set(words);
+/// A kernel in place of another one takes other parameters.
+#[derive(Debug, thiserror::Error)]
+#[error("kernel `{name}` has other parameters than the one it replaces: {own}, not {given}")]
+struct OtherParameters {
+    name: String,
+    own: String,
+    given: String,
+}
+
+/// Keeps a fault for [`fault_error`].
+fn fault(error: impl std::error::Error + Send + Sync + 'static) -> i32 {
+    FAULT.set(Some(Arc::new(error)));
     code::EMULATOR
+}
+
+/// The error that [`code::EMULATOR`] stands for, of the thread's last call.
+#[cold]
+pub(super) fn fault_error() -> Error {
+    match FAULT.with_borrow(Clone::clone) {
+        Some(source) => Error::caused(ErrorKind::Emulator { finding: source.to_string() }, source),
+        None => ErrorKind::Emulator { finding: "a fault of another thread".to_owned() }.into(),
+    }
 }
 
 fn memory_code(result: std::result::Result<(), MemoryError>) -> i32 {
     match result {
         Ok(()) => 0,
         Err(MemoryError::OutOfMemory { .. }) => code::OUT_OF_MEMORY,
-        Err(error) => fault(&error),
+        Err(error) => fault(error),
     }
 }
 
@@ -282,7 +301,7 @@ impl Emulated {
                 };
                 match self.gpu.launch(kernel, &launch) {
                     Ok(_) => 0,
-                    Err(found) => fault(&found),
+                    Err(found) => fault(found),
                 }
             }
             Command::Copy { to, from, bytes } => memory_code(self.gpu.copy(*to, *from, *bytes)),
@@ -360,9 +379,7 @@ unsafe extern "C" fn error_name(number: i32, name: *mut *const c_char) -> i32 {
 }
 
 unsafe extern "C" fn error_string(number: i32, text: *mut *const c_char) -> i32 {
-    // The words live until the thread's next fault.
     let words = match number {
-        code::EMULATOR => FAULT.with_borrow(|words| words.as_ptr()),
         CAPTURE_UNJOINED => c"a stream that joined the capture was not waited for at its end".as_ptr(),
         CAPTURE_UNMATCHED => c"the stream is not captured, or another one began the capture".as_ptr(),
         CAPTURE_ISOLATION => c"work in a capture would wait for work that is not in it".as_ptr(),
@@ -590,7 +607,7 @@ unsafe fn queue(
     if let Some(other) = substitute.as_ref().filter(|other| !same(other)) {
         let size = |kernel: &Kernel| format!("{} of {} bytes", kernel.parameters().len(), kernel.parameter_bytes());
         let (name, own, given) = (kernel.name(), size(other), size(kernel));
-        return fault(&format!("kernel `{name}` has other parameters than the one it replaces: {own}, not {given}"));
+        return fault(OtherParameters { name: name.to_owned(), own, given });
     }
     let kernel = substitute.as_ref().unwrap_or(kernel);
     let mut arguments = vec![0_u8; kernel.parameter_bytes()];

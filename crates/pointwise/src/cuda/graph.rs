@@ -8,38 +8,70 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Context;
 use super::event::RawEvent;
+use super::memory::Block;
 use super::stream::RawStream;
 use super::sys::{self, Handle, call};
 use crate::error::Result;
 use crate::{Device, Stream};
 
-/// Work captured from a stream ([`Stream::begin_capture`], [`Stream::end_capture`]), ready to launch as one.
+/// Work captured from a stream ([`Stream::capture`]), ready to launch as one. It owns the memory of the tensors that the
+/// work uses: they may be dropped, and written and read as before.
+///
+/// A launch writes what the captured calls wrote: the tensors that were given, and their clones. It is ordered as calls
+/// on its stream are: reading a tensor waits for the launches that use it, and work on another stream must be ordered by
+/// [`Stream::wait_for`].
 pub struct Graph {
     context: &'static Context,
     exec: Handle,
     uses: Arc<GraphUse>,
+    memory: Vec<Arc<Block>>,
 }
 
-// SAFETY: the driver's handles may be sent to any thread. Not `Sync`: one thread at a time may launch a graph.
+// SAFETY: the driver's handles may be used from any thread; a launch needs `&mut`.
 unsafe impl Send for Graph {}
+// SAFETY: as above.
+unsafe impl Sync for Graph {}
 
 /// A capture that this crate has begun.
 pub(super) struct Capture {
     /// Behind the stream's work from before.
     pub(super) before: Arc<RawEvent>,
     pub(super) uses: Arc<GraphUse>,
+    /// Whether it was begun on another stream, which this one has waited for.
+    pub(super) joined: bool,
 }
 
-/// Where a graph was launched: what the tensors it uses must be waited for on.
+impl Capture {
+    /// Whether the stream that it was begun on has ended it.
+    pub(super) fn has_ended_elsewhere(&self) -> bool {
+        self.joined && self.uses.ended.load(Ordering::Acquire)
+    }
+}
+
+/// The memory that a graph uses, and where it was launched: what the tensors it uses must be waited for on.
 #[derive(Default)]
 pub(super) struct GraphUse {
     streams: Mutex<Vec<Arc<RawStream>>>,
+    /// Of a capture that is under way; then it is the graph's.
+    memory: Mutex<Vec<Arc<Block>>>,
+    ended: AtomicBool,
     gone: AtomicBool,
 }
 
 impl GraphUse {
     pub(super) fn streams(&self) -> Vec<Arc<RawStream>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps a block for the graph.
+    pub(super) fn keep(&self, block: &Arc<Block>) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(block));
+    }
+
+    /// Takes note of the capture's end, and gives what it has kept. Drop that where no stream is locked.
+    pub(super) fn end(&self) -> Vec<Arc<Block>> {
+        self.ended.store(true, Ordering::Release);
+        std::mem::take(&mut *self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether the graph will not be launched again.
@@ -71,7 +103,7 @@ pub(crate) fn begin_capture(context: &'static Context, stream: &RawStream) -> Re
     // SAFETY: the stream is live and of the context.
     unsafe { call!(context.api, cuStreamBeginCapture_v2(stream.raw(), sys::CAPTURE_RELAXED)) }?;
     if let Some(before) = before {
-        stream.set_capture(&mut held, Some(Capture { before, uses: Arc::default() }));
+        stream.set_capture(&mut held, Some(Capture { before, uses: Arc::default(), joined: false }));
     }
     Ok(())
 }
@@ -91,6 +123,7 @@ pub(crate) fn end_capture(context: &'static Context, stream: &RawStream) -> Resu
     };
     drop(held);
     let uses = uses.unwrap_or_default();
+    let memory = uses.end();
     let made = ended.and_then(|()| {
         // SAFETY: the pointer is to a live handle, the graph was captured.
         unsafe { call!(context.api, cuGraphInstantiateWithFlags(&mut exec, graph, 0)) }
@@ -100,7 +133,7 @@ pub(crate) fn end_capture(context: &'static Context, stream: &RawStream) -> Resu
         unsafe { (context.api.cuGraphDestroy)(graph) };
     }
     match made {
-        Ok(()) => Ok(Graph { context, exec, uses }),
+        Ok(()) => Ok(Graph { context, exec, uses, memory }),
         Err(error) => {
             uses.gone.store(true, Ordering::Release);
             Err(error)
@@ -136,18 +169,19 @@ impl Graph {
     ///
     /// # Errors
     /// A stream of another device, or the driver's.
-    ///
-    /// # Safety
-    /// The graph holds addresses, not borrows: every tensor the captured calls used must still be there, and stay until
-    /// the work is done; and what it writes must not be in use by work on another stream.
-    pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
+    pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         stream.check_device(&Device::of(self.context))?;
         self.context.make_current()?;
+        if stream.is_captured_here() {
+            // The graph becomes a part of another one.
+            self.memory.iter().try_for_each(|block| Block::use_on(block, stream))?;
+        }
         if let Some(shared) = stream.shared() {
             // Before the launch: who reads a tensor of the graph from now on waits for it.
             self.uses.launched_on(shared);
         }
-        // SAFETY: graph and stream are live and of one context; the caller vouches for the memory.
+        // SAFETY: graph and stream are live and of one context. The graph owns the tensors' memory, which is freed behind
+        // its launches; for memory of other code, who made the view has vouched.
         unsafe { call!(self.context.api, cuGraphLaunch(self.exec, stream.raw())) }
     }
 }

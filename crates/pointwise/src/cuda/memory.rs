@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use super::Context;
 use super::graph::Relaxed;
@@ -10,32 +10,13 @@ use super::reuse::is_kept;
 use super::stream::RawStream;
 use super::sys::{self, DevicePointer, Handle, call, code};
 use super::usage::Usage;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::{Device, Stream};
 
 /// Memory that is to be freed once the streams it was used on are not captured any more.
 pub(super) struct Dropped {
     address: DevicePointer,
     usage: Usage,
-}
-
-impl Usage {
-    /// Takes note of work that is about to be queued on `stream`: see [`Usage::note`].
-    ///
-    /// # Errors
-    /// As there.
-    #[inline]
-    pub(crate) fn on(&self, context: &'static Context, stream: &Stream) -> Result<()> {
-        match stream.shared() {
-            Some(shared) => self.note(context, shared),
-            None => {
-                if context.own.is_captured_here() {
-                    self.note_captured_own(context);
-                }
-                Ok(())
-            }
-        }
-    }
 }
 
 impl Context {
@@ -168,7 +149,8 @@ impl Block {
         }
         if result == code::OUT_OF_MEMORY {
             let (free, total) = context.memory().unwrap_or((0, 0));
-            return Err(ErrorKind::OutOfMemory { asked: bytes, free, total, device: Device::of(context) }.into());
+            let kind = ErrorKind::OutOfMemory { asked: bytes, free, total, device: Device::of(context) };
+            return Err(Error::caused(kind, Arc::new(sys::answer(context.api, result))));
         }
         sys::check(context.api, call, result)?;
         Ok(block)
@@ -187,6 +169,29 @@ impl Block {
                 ),
                 Some(_) => ("cuMemAllocAsync", (api.cuMemAllocAsync)(&mut self.address, bytes, own.raw())),
             }
+        }
+    }
+
+    /// Takes note of work that is about to be queued on `stream`: see [`Usage::note`]. A capture keeps the block.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub(crate) fn use_on(block: &Arc<Block>, stream: &Stream) -> Result<()> {
+        match stream.shared() {
+            Some(shared) => Usage::note(block, shared),
+            None => {
+                Block::use_on_own(block);
+                Ok(())
+            }
+        }
+    }
+
+    /// [`Block::use_on`] of the device's own stream.
+    #[inline]
+    pub(crate) fn use_on_own(block: &Arc<Block>) {
+        if block.context.own.is_captured_here() {
+            Usage::note_captured_own(block);
         }
     }
 
@@ -458,6 +463,7 @@ pub(crate) unsafe fn fill_on(
 mod tests {
     use super::*;
     use crate::cuda::{begin_capture, end_capture, stub};
+    use crate::error::DriverError;
 
     fn context() -> &'static Context {
         Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()))
@@ -491,8 +497,8 @@ mod tests {
     #[test]
     fn what_other_streams_use_is_freed_behind_them() {
         let context = context();
-        let block = Block::new(context, 4096).unwrap();
-        block.usage.note(context, &context.new_stream().unwrap()).unwrap();
+        let block = Arc::new(Block::new(context, 4096).unwrap());
+        Usage::note(&block, &context.new_stream().unwrap()).unwrap();
         asked();
         drop(block);
         let calls = stub::calls();
@@ -504,13 +510,17 @@ mod tests {
     #[test]
     fn what_a_captured_stream_uses_is_freed_after_the_capture() {
         let context = context();
-        let block = Block::new(context, 4096).unwrap();
+        let block = Arc::new(Block::new(context, 4096).unwrap());
         let stream = context.new_stream().unwrap();
         begin_capture(context, &stream).unwrap();
         // Before the capture, the stream's work is behind an event of before.
-        block.usage.note(context, &stream).unwrap();
+        Usage::note(&block, &stream).unwrap();
         asked();
         drop(block);
+        assert_eq!(asked(), [0, 0], "the graph keeps it");
+        let graph = end_capture(context, &stream).unwrap();
+        asked();
+        drop(graph);
         assert_eq!(asked(), [0, 1]);
         // The own stream's capture forbids it.
         let block = Block::new(context, 4096).unwrap();
@@ -543,6 +553,8 @@ mod tests {
         stub::fail("cuMemAllocFromPoolAsync");
         let error = Block::new(context, 24).map(drop).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::OutOfMemory { asked: 24, .. }), "{error}");
+        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<DriverError>());
+        assert_eq!(source.map(|source| source.code), Some(code::OUT_OF_MEMORY));
         let calls = stub::calls();
         assert_eq!(calls.iter().filter(|call| **call == "cuMemFreeAsync").count(), 2, "{calls:?}");
         assert_eq!(calls.iter().filter(|call| **call == "cuMemPoolTrimTo").count(), 2, "{calls:?}");

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 use super::Context;
 use super::graph::Relaxed;
@@ -134,7 +135,7 @@ fn load_error(
         }
         log.push_str(&info);
     }
-    ErrorKind::Load {
+    let kind = ErrorKind::Load {
         symbol: symbol.to_owned(),
         sm: image.sm,
         driver: context.info.driver,
@@ -146,8 +147,8 @@ fn load_error(
                 .err()
                 .map_or_else(String::new, |error| error.to_string())
         }),
-    }
-    .into()
+    };
+    Error::caused(kind, Arc::new(sys::answer(context.api, code)))
 }
 
 fn advice(code: i32, image: &Image<'_>, context: &Context) -> Option<String> {

@@ -95,13 +95,32 @@ impl RawStream {
 
     /// Whether this crate is capturing it.
     #[inline]
-    pub(super) fn is_captured_here(&self) -> bool {
-        self.capturing.load(Ordering::Acquire)
+    pub(crate) fn is_captured_here(&self) -> bool {
+        self.capturing.load(Ordering::Acquire) && self.lock().is_some()
     }
 
     /// The capture that this crate has begun, if any. While it is held none begins or ends.
     pub(super) fn lock(&self) -> MutexGuard<'_, Option<Capture>> {
-        self.capture.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut held = self.capture.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.as_ref().is_some_and(Capture::has_ended_elsewhere) {
+            self.set_capture(&mut held, None);
+        }
+        held
+    }
+
+    /// Makes this stream part of the capture of another one that it is about to wait for, if there is one. Whether it
+    /// was.
+    ///
+    /// # Errors
+    /// As [`RawStream::mark`].
+    fn join(&self, context: &'static Context, other: &RawStream) -> Result<bool> {
+        if !other.is_captured_here() || self.is_captured_here() {
+            return Ok(false);
+        }
+        let before = self.mark(context)?;
+        let Some(uses) = other.lock().as_ref().map(|capture| Arc::clone(&capture.uses)) else { return Ok(false) };
+        self.set_capture(&mut self.lock(), Some(Capture { before, uses, joined: true }));
+        Ok(true)
     }
 
     /// Takes note that a capture has begun, or of its end, which gives it back.
@@ -168,6 +187,11 @@ impl RawStream {
 
 impl Drop for RawStream {
     fn drop(&mut self) {
+        let capture = self.lock().take();
+        if let Some(capture) = capture.filter(|capture| !capture.joined) {
+            // It ends with the stream.
+            drop(capture.uses.end());
+        }
         if matches!(self.owner, Owner::Own) {
             // SAFETY: the stream was created here and is destroyed once. An error is one of earlier work. A capture
             // under way ends with it.
@@ -181,14 +205,20 @@ impl Drop for RawStream {
 /// # Errors
 /// The driver's.
 pub(crate) fn stream_wait(
-    (later_context, later): (&Context, &RawStream),
+    (later_context, later): (&'static Context, &RawStream),
     (earlier_context, earlier): (&'static Context, &RawStream),
 ) -> Result<()> {
     // Not `mark`: streams that are captured together wait for each other within the capture.
     let event = RawEvent::new(earlier_context, RawEvent::NO_TIMING)?;
     // SAFETY: the stream is live and of the event's context.
     unsafe { event.record(earlier.raw) }?;
-    later.wait_for(later_context, &event)
+    // Before it waits: from then on its work is recorded.
+    let joined = later.join(later_context, earlier)?;
+    let waits = later.wait_for(later_context, &event);
+    if waits.is_err() && joined {
+        later.set_capture(&mut later.lock(), None);
+    }
+    waits
 }
 
 /// Refuses a stream of another context than the device's primary one, and says whether the stream waits for no work but

@@ -6,11 +6,11 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use libloading::Library;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{DriverError, Error, ErrorKind, Result};
 
 /// Any handle of the driver: context, module, function, stream, event, graph, memory pool.
 pub(crate) type Handle = *mut c_void;
@@ -76,6 +76,7 @@ pub(crate) mod code {
     /// The last of those that say a stream is captured.
     pub(crate) const STREAM_CAPTURE_WRONG_THREAD: i32 = 908;
     /// None of the driver's: what the emulator found.
+    #[cfg(feature = "emulator")]
     pub(crate) const EMULATOR: i32 = 1 << 20;
 }
 
@@ -233,10 +234,18 @@ pub(crate) type LaunchKernelEx =
 const NAMES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] };
 
 /// The driver's library; looked for once, never unloaded.
-fn library() -> Option<&'static Library> {
-    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
-    // SAFETY: loading the driver runs its initialisers, which is what this is for.
-    LIBRARY.get_or_init(|| NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())).as_ref()
+///
+/// # Errors
+/// The loader's, of the first name.
+fn library() -> std::result::Result<&'static Library, Arc<libloading::Error>> {
+    static LIBRARY: OnceLock<std::result::Result<Library, Arc<libloading::Error>>> = OnceLock::new();
+    let load = || {
+        // SAFETY: loading the driver runs its initialisers, which is what this is for.
+        let mut tries = NAMES.iter().map(|name| unsafe { Library::new(*name) });
+        let first = tries.next().unwrap_or(Err(libloading::Error::DlOpenUnknown));
+        first.or_else(|error| tries.find_map(std::result::Result::ok).ok_or(Arc::new(error)))
+    };
+    LIBRARY.get_or_init(load).as_ref().map_err(Arc::clone)
 }
 
 /// A driver function by name.
@@ -245,7 +254,7 @@ fn library() -> Option<&'static Library> {
 /// `T` must be the function's pointer type.
 unsafe fn symbol<T: Copy>(name: &str) -> Option<T> {
     // SAFETY: any symbol's address can be read as an optional pointer.
-    let address = *unsafe { library()?.get::<Option<NonNull<c_void>>>(name) }.ok()?;
+    let address = *unsafe { library().ok()?.get::<Option<NonNull<c_void>>>(name) }.ok()?;
     // SAFETY: the caller vouches that `T` is the function's pointer type, and the address is not null.
     address.map(|address| unsafe { std::mem::transmute_copy::<NonNull<c_void>, T>(&address) })
 }
@@ -268,14 +277,19 @@ impl Driver {
     /// [`ErrorKind::NoDriver`], which says what was tried; [`ErrorKind::BrokenDriver`].
     pub(crate) fn get() -> Result<&'static Driver> {
         static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
-        DRIVER.get_or_init(Driver::load).as_ref().map_err(|error| error.kind().clone().into())
+        DRIVER.get_or_init(Driver::load).as_ref().map_err(Error::clone)
     }
 
     fn load() -> Result<Driver> {
         let absent = |tried: &str| Error::from(ErrorKind::NoDriver { tried: tried.to_owned() });
         let broken = |why: String| Error::from(ErrorKind::BrokenDriver { why });
-        if library().is_none() {
-            return Err(absent(&format!("{} could not be loaded", NAMES.join(" or "))));
+        let failed = |api: &Api, call: &str, code| {
+            let error = answer(api, code);
+            Error::caused(ErrorKind::BrokenDriver { why: format!("{call} failed: {error}") }, Arc::new(error))
+        };
+        if let Err(error) = library() {
+            let tried = format!("{} could not be loaded", NAMES.join(" or "));
+            return Err(Error::caused(ErrorKind::NoDriver { tried }, error));
         }
         type GetVersion = unsafe extern "C" fn(*mut c_int) -> i32;
         // SAFETY: the type is the function's, and the library is there.
@@ -309,10 +323,10 @@ impl Driver {
                 // SAFETY: the pointer is to a live integer, the driver is initialised.
                 let code = unsafe { (api.cuDeviceGetCount)(&mut count) };
                 if code != 0 {
-                    return Err(broken(format!("cuDeviceGetCount failed: {}", describe(&api, code))));
+                    return Err(failed(&api, "cuDeviceGetCount", code));
                 }
             }
-            _ => return Err(broken(format!("cuInit failed: {}", describe(&api, code)))),
+            _ => return Err(failed(&api, "cuInit", code)),
         }
         let early = version >= EARLY_LAUNCHES && std::env::var("POINTWISE_DEPENDENT_LAUNCH").as_deref() != Ok("0");
         // SAFETY: the driver's header declares the function with this signature; the library is there.
@@ -327,8 +341,8 @@ fn split_version(number: c_int) -> (u32, u32) {
     (number / 1000, number % 1000 / 10)
 }
 
-/// The driver's name and words for a result.
-fn name_and_text(api: &Api, code: i32) -> (String, String) {
+/// What a result stands for, in the driver's words.
+pub(crate) fn answer(api: &Api, code: i32) -> DriverError {
     let read = |get: unsafe extern "C" fn(i32, *mut *const c_char) -> i32| {
         let mut text = std::ptr::null();
         // SAFETY: the pointer is to a live pointer; the driver takes any code.
@@ -338,15 +352,11 @@ fn name_and_text(api: &Api, code: i32) -> (String, String) {
             unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
         })
     };
-    (
-        read(api.cuGetErrorName).unwrap_or_else(|| "unknown result".to_owned()),
-        read(api.cuGetErrorString).unwrap_or_else(|| "the driver has no words for it".to_owned()),
-    )
-}
-
-fn describe(api: &Api, code: i32) -> String {
-    let (name, text) = name_and_text(api, code);
-    format!("{name} ({code}): {text}")
+    DriverError {
+        code,
+        name: read(api.cuGetErrorName).unwrap_or_else(|| "unknown result".to_owned()),
+        text: read(api.cuGetErrorString).unwrap_or_else(|| "the driver has no words for it".to_owned()),
+    }
 }
 
 /// A driver call's result as a [`Result`].
@@ -360,10 +370,11 @@ pub(crate) fn check(api: &Api, call: &'static str, code: i32) -> Result<()> {
 
 #[cold]
 fn driver_error(api: &Api, call: &'static str, code: i32) -> Error {
-    let (name, mut message) = name_and_text(api, code);
+    #[cfg(feature = "emulator")]
     if code == code::EMULATOR {
-        return ErrorKind::Emulator { finding: message }.into();
+        return super::emulated::fault_error();
     }
+    let source = answer(api, code);
     let advice = match code {
         code::ILLEGAL_ADDRESS
         | code::LAUNCH_TIMEOUT
@@ -379,8 +390,8 @@ fn driver_error(api: &Api, call: &'static str, code: i32) -> Error {
         }
         _ => "",
     };
-    message.push_str(advice);
-    ErrorKind::Driver { call, code, name, message }.into()
+    let (name, message) = (source.name.clone(), format!("{}{advice}", source.text));
+    Error::caused(ErrorKind::Driver { call, code, name, message }, Arc::new(source))
 }
 
 /// `call!(api, cuFunction(arguments))`: the call, checked. To be used in an `unsafe` block of its own.

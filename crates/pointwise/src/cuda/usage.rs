@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::Context;
 use super::event::RawEvent;
 use super::graph::{GraphUse, Relaxed};
+use super::memory::Block;
 use super::stream::RawStream;
 use crate::error::Result;
 
@@ -48,27 +49,29 @@ impl Usage {
         self.first.get().is_none()
     }
 
-    /// Takes note of work that is about to be queued on a stream of `context` that is not its own. The first time, the
-    /// stream waits for the own one: the memory may still be in use there by what it was allocated from, or be about to
-    /// be filled.
+    /// Takes note of work on a block that is about to be queued on a stream that is not its device's own. The first
+    /// time, the stream waits for the own one: the memory may still be in use there by what it was allocated from, or be
+    /// about to be filled.
     ///
     /// # Errors
     /// The driver's, and those of earlier work.
     #[inline]
-    pub(super) fn note(&self, context: &'static Context, stream: &Arc<RawStream>) -> Result<()> {
-        match self.first.get() {
+    pub(super) fn note(block: &Arc<Block>, stream: &Arc<RawStream>) -> Result<()> {
+        match block.usage.first.get() {
             Some(Place::Stream(first)) if first.raw() == stream.raw() && !stream.is_captured_here() => Ok(()),
-            _ => self.note_new(context, stream),
+            _ => Usage::note_new(block, stream),
         }
     }
 
     #[cold]
-    fn note_new(&self, context: &'static Context, stream: &Arc<RawStream>) -> Result<()> {
-        let place = match &*stream.lock() {
-            Some(capture) => Place::Graph(Arc::clone(&capture.uses)),
+    fn note_new(block: &Arc<Block>, stream: &Arc<RawStream>) -> Result<()> {
+        let (usage, context) = (&block.usage, block.context());
+        let capture = stream.lock().as_ref().map(|capture| Arc::clone(&capture.uses));
+        let place = match &capture {
+            Some(uses) => Place::Graph(Arc::clone(uses)),
             None => Place::Stream(Arc::clone(stream)),
         };
-        if self.knows(&place) {
+        if usage.knows(&place) {
             return Ok(());
         }
         let ready = context.own.mark(context)?;
@@ -79,16 +82,22 @@ impl Usage {
         } else {
             stream.wait_for(context, &ready)?;
         }
-        self.add(place);
+        if let Some(uses) = capture {
+            uses.keep(block);
+        }
+        usage.add(place);
         Ok(())
     }
 
     /// Takes note of a capture of the device's own stream that is under way.
     #[cold]
-    pub(super) fn note_captured_own(&self, context: &Context) {
-        let graph = context.own.lock().as_ref().map(|capture| Place::Graph(Arc::clone(&capture.uses)));
-        if let Some(graph) = graph.filter(|graph| !self.knows(graph)) {
-            self.add(graph);
+    pub(super) fn note_captured_own(block: &Arc<Block>) {
+        let uses = block.context().own.lock().as_ref().map(|capture| Arc::clone(&capture.uses));
+        if let Some(uses) = uses
+            && !block.usage.knows(&Place::Graph(Arc::clone(&uses)))
+        {
+            uses.keep(block);
+            block.usage.add(Place::Graph(uses));
         }
     }
 

@@ -25,10 +25,10 @@ pub(super) mod ops {
     use crate::{Tensor, TensorView, TensorViewMut};
 
     /// `x.to(dtype)`: the elements as another type, in a new contiguous tensor. The rules are those of
-    /// [`ConvertKernel`](crate::ConvertKernel).
+    /// [`ConvertKernel`](crate::kernel::ConvertKernel).
     ///
     /// # Errors
-    /// As [`ConvertKernel::run`](crate::ConvertKernel::run).
+    /// As [`ConvertKernel::run`](crate::kernel::ConvertKernel::run).
     pub fn to_dtype<'a>(x: impl Into<TensorView<'a>>, dtype: DType) -> Result<Tensor> {
         super::to_dtype().run(x, dtype)
     }
@@ -36,7 +36,7 @@ pub(super) mod ops {
     /// [`to_dtype`] into a tensor that is there, whose type is the one that is converted to.
     ///
     /// # Errors
-    /// As [`ConvertKernel::run_into`](crate::ConvertKernel::run_into).
+    /// As [`ConvertKernel::run_into`](crate::kernel::ConvertKernel::run_into).
     pub fn to_dtype_into<'a, 'b>(x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
         super::to_dtype().run_into(x, y)
     }

@@ -1,8 +1,9 @@
 //! The ops of several operands: a module for each table, and what PyTorch has beside them.
 
+use super::unary;
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{GradientDef, MapDef, Operand};
+use crate::kernel::{Bound, GradientDef, MapDef, Operand};
 use crate::number::integer_range;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
@@ -11,7 +12,7 @@ use pointwise_core::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, Resul
 macro_rules! tables {
     ($($(#[doc = $doc:literal])* $module:ident $table:ident $visitor:ident;)*) => { $(
         $(#[doc = $doc])*
-        #[allow(unreachable_pub)] // what the visitors make for a crate's root
+        #[allow(dead_code, unreachable_pub)] // what the visitors make for a crate's root; some functions are replaced
         mod $module {
             use crate::family::KERNELS;
             use pointwise_core::family::$module::*;
@@ -132,24 +133,72 @@ pub(super) mod ops {
         comparison::ops::*, gated::ops::*, gated_gradients::ops::*, gradients::ops::*, select::ops::*,
         select_gradients::ops::*, ternary::ops::*,
     };
-    pub use super::{
-        clamp_bounds, clamp_bounds_backward, clamp_bounds_into, masked_fill, masked_fill_backward, masked_fill_inplace,
-        masked_fill_into,
-    };
+    // These stand before those of their tables.
+    pub use super::{add, add_inplace, add_into, sub, sub_inplace, sub_into};
+    pub use super::{clamp_backward, clamp_backward_inplace, clamp_backward_into};
+    pub use super::{masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into};
 }
 
-/// What `clamp_bounds` runs.
-enum Bounded<'a> {
+/// The functions of an op of two operands without its factor, which PyTorch takes by name alone.
+macro_rules! without_factor {
+    ($($name:ident $into:ident $inplace:ident $formula:literal;)*) => { $(
+        #[doc = concat!("`", $formula, "` of tensors and numbers, broadcast; [`kernels::", stringify!($name), "`] takes \
+            a factor of `b` (`alpha`).")]
+        ///
+        /// # Errors
+        /// As [`BinaryKernel::run`](crate::kernel::BinaryKernel::run).
+        pub fn $name<'a>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+            kernels::$name(Number::Default).run(a, b)
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
+        ///
+        /// # Errors
+        /// As [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
+        pub fn $into<'a, 'b>(
+            a: impl Into<Operand<'a>>,
+            b: impl Into<Operand<'a>>,
+            y: impl Into<TensorViewMut<'b>>,
+        ) -> Result<()> {
+            kernels::$name(Number::Default).run_into(a, b, y)
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
+        ///
+        /// # Errors
+        /// As [`BinaryKernel::run_inplace`](crate::kernel::BinaryKernel::run_inplace).
+        pub fn $inplace<'a, 'b>(a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
+            kernels::$name(Number::Default).run_inplace(a, b)
+        }
+    )* };
+}
+
+without_factor! {
+    add add_into add_inplace "a + b";
+    sub sub_into sub_inplace "a - b";
+}
+
+/// What `clamp` runs.
+enum Clamp<'a> {
+    Numbers(Number, Number),
     One(&'static MapDef, Operand<'a>),
     Both(Operand<'a>, Operand<'a>),
 }
 
-fn bounded<'a>(min: Option<Operand<'a>>, max: Option<Operand<'a>>) -> Result<Bounded<'a>> {
-    match (min, max) {
-        (Some(min), Some(max)) => Ok(Bounded::Both(min, max)),
-        (Some(min), None) => Ok(Bounded::One(&binary::definitions::maximum, min)),
-        (None, Some(max)) => Ok(Bounded::One(&binary::definitions::minimum, max)),
-        (None, None) => Err(no_bound()),
+impl<'a> Clamp<'a> {
+    fn new(min: Bound<'a>, max: Bound<'a>) -> Result<Clamp<'a>> {
+        let number = |bound: Option<Operand<'a>>| match bound {
+            Some(Operand::View(_)) => None,
+            Some(Operand::Number(number)) => Some(number),
+            None => Some(Number::Default),
+        };
+        match (min.0, max.0) {
+            (None, None) => Err(no_bound()),
+            (min, max) if let (Some(min), Some(max)) = (number(min), number(max)) => Ok(Clamp::Numbers(min, max)),
+            (Some(min), Some(max)) => Ok(Clamp::Both(min, max)),
+            (Some(min), None) => Ok(Clamp::One(&binary::definitions::maximum, min)),
+            (None, Some(max)) => Ok(Clamp::One(&binary::definitions::minimum, max)),
+        }
     }
 }
 
@@ -163,52 +212,77 @@ fn no_bound() -> Error {
     .into()
 }
 
-const DEFAULTS: [Number; pointwise_core::op::MAX_PARAMS] = [Number::Default; pointwise_core::op::MAX_PARAMS];
-
-/// `clamp` with tensors as bounds, of which either may be missing: `min(max(x, min), max)`, or `maximum` or `minimum`
-/// of x and the bound there is. NaN in any gives NaN.
+/// `min(max(x, min), max)`, so `max` where `min > max`. A bound is a number, a tensor or `None`; tensors are broadcast.
+/// NaN in any gives NaN.
+///
+/// ```
+/// use pointwise::{Device, Tensor, ops};
+///
+/// let x = Tensor::from_slice(&Device::cpu(), &[-1.0_f32, 3.0, 9.0], [3])?;
+/// assert_eq!(ops::clamp(&x, None, 6.0)?.to_vec::<f32>()?, [-1.0, 3.0, 6.0]);
+/// let low = Tensor::from_slice(&Device::cpu(), &[0.0_f32, 4.0, 0.0], [3])?;
+/// assert_eq!(ops::clamp(&x, &low, None)?.to_vec::<f32>()?, [0.0, 4.0, 9.0]);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
 ///
 /// # Errors
-/// No bound at all, and those of [`TernaryKernel::run`](crate::TernaryKernel::run).
-pub fn clamp_bounds<'a>(
-    x: impl Into<Operand<'a>>,
-    min: Option<Operand<'a>>,
-    max: Option<Operand<'a>>,
-) -> Result<Tensor> {
-    match bounded(min, max)? {
-        Bounded::One(def, bound) => def.binary_with(DEFAULTS).run(x, bound),
-        Bounded::Both(min, max) => kernels::clamp_tensor().run(x, min, max),
+/// No bound at all; those of [`UnaryKernel::run`](crate::kernel::UnaryKernel::run) or, if a bound is a tensor, of
+/// [`TernaryKernel::run`](crate::kernel::TernaryKernel::run).
+pub fn clamp<'a>(x: impl Into<TensorView<'a>>, min: impl Into<Bound<'a>>, max: impl Into<Bound<'a>>) -> Result<Tensor> {
+    let x = x.into();
+    match Clamp::new(min.into(), max.into())? {
+        Clamp::Numbers(min, max) => unary::kernels::clamp(min, max).run(x),
+        Clamp::One(def, bound) => def.binary_with(&[]).run(x, bound),
+        Clamp::Both(min, max) => kernels::clamp_tensor().run(x, min, max),
     }
 }
 
-/// [`clamp_bounds`] into a tensor that is there.
+/// [`clamp`] into a tensor that is there.
 ///
 /// # Errors
-/// As [`clamp_bounds`] and [`TernaryKernel::run_into`](crate::TernaryKernel::run_into).
-pub fn clamp_bounds_into<'a, 'b>(
-    x: impl Into<Operand<'a>>,
-    min: Option<Operand<'a>>,
-    max: Option<Operand<'a>>,
+/// As [`clamp`]; another shape, device or element type of `y`.
+pub fn clamp_into<'a, 'b>(
+    x: impl Into<TensorView<'a>>,
+    min: impl Into<Bound<'a>>,
+    max: impl Into<Bound<'a>>,
     y: impl Into<TensorViewMut<'b>>,
 ) -> Result<()> {
-    match bounded(min, max)? {
-        Bounded::One(def, bound) => def.binary_with(DEFAULTS).run_into(x, bound, y),
-        Bounded::Both(min, max) => kernels::clamp_tensor().run_into(x, min, max, y),
+    let x = x.into();
+    match Clamp::new(min.into(), max.into())? {
+        Clamp::Numbers(min, max) => unary::kernels::clamp(min, max).run_into(x, y),
+        Clamp::One(def, bound) => def.binary_with(&[]).run_into(x, bound, y),
+        Clamp::Both(min, max) => kernels::clamp_tensor().run_into(x, min, max, y),
     }
 }
 
-/// The gradients of [`clamp_bounds`]: of x, of min and of max, each of the shape that all are broadcast to; `None` for
-/// a bound that is left out. As PyTorch's autograd: a tie is x's, NaN anywhere leaves 0 to all.
+/// [`clamp`] in place; the bounds broadcast to the shape of `x`.
 ///
 /// # Errors
-/// No bound at all, and those of [`GradientsKernel::run`](crate::GradientsKernel::run).
-pub fn clamp_bounds_backward<'a>(
-    grad: impl Into<Operand<'a>>,
-    x: impl Into<Operand<'a>>,
-    min: Option<Operand<'a>>,
-    max: Option<Operand<'a>>,
+/// As [`clamp_into`].
+pub fn clamp_inplace<'a, 'b>(
+    x: impl Into<TensorViewMut<'a>>,
+    min: impl Into<Bound<'b>>,
+    max: impl Into<Bound<'b>>,
+) -> Result<()> {
+    match Clamp::new(min.into(), max.into())? {
+        Clamp::Numbers(min, max) => unary::kernels::clamp(min, max).run_inplace(x),
+        Clamp::One(def, bound) => def.binary_with(&[]).run_inplace(x, bound),
+        Clamp::Both(min, max) => kernels::clamp_tensor().run_inplace(x, min, max),
+    }
+}
+
+/// The gradients of [`clamp`]: of `x`, and of `min` and `max` where these are tensors, each of the shape that all are
+/// broadcast to. As PyTorch's autograd: a tie is x's, NaN anywhere leaves 0 to all.
+///
+/// # Errors
+/// As [`clamp`], for f32, f16 and bf16.
+pub fn clamp_backward<'a>(
+    grad: impl Into<TensorView<'a>>,
+    x: impl Into<TensorView<'a>>,
+    min: impl Into<Bound<'a>>,
+    max: impl Into<Bound<'a>>,
 ) -> Result<(Tensor, Option<Tensor>, Option<Tensor>)> {
-    let (grad, x) = (grad.into(), x.into());
+    let (grad, x, min, max) = (Operand::View(grad.into()), Operand::View(x.into()), min.into(), max.into());
     let run = |x, min, max| {
         let results = kernels::clamp_tensor_backward().run(&[grad, x, min, max])?;
         <[Tensor; 3]>::try_from(results).map_err(|results| {
@@ -219,23 +293,51 @@ pub fn clamp_bounds_backward<'a>(
         })
     };
     let open = Operand::Number(Number::Float(f64::NEG_INFINITY));
-    match (min, max) {
-        (Some(min), Some(max)) => {
+    let of_tensor = |bound: Operand<'_>, gradient| matches!(bound, Operand::View(_)).then_some(gradient);
+    match (Clamp::new(min, max)?, min.0, max.0) {
+        (Clamp::Numbers(min, max), ..) => Ok((kernels::clamp_backward(min, max).run(grad, x)?, None, None)),
+        (Clamp::Both(min, max), ..) => {
             let [of_x, of_min, of_max] = run(x, min, max)?;
-            Ok((of_x, Some(of_min), Some(of_max)))
+            Ok((of_x, of_tensor(min, of_min), of_tensor(max, of_max)))
         }
-        (None, Some(max)) => {
-            let [of_x, _, of_max] = run(x, open, max)?;
+        (Clamp::One(_, bound), None, _) => {
+            let [of_x, _, of_max] = run(x, open, bound)?;
             Ok((of_x, None, Some(of_max)))
         }
-        (Some(min), None) => {
+        (Clamp::One(_, bound), Some(_), _) => {
             // With infinity as the other bound a min that is infinite too would give nothing to either. But max(x, min)
             // is also min's, bounded by x: where `min <= x` the gradient is x's, where it is above the bound's.
-            let [of_x, _, of_min] = run(min, open, x)?;
+            let [of_x, _, of_min] = run(bound, open, x)?;
             Ok((of_x, Some(of_min), None))
         }
-        (None, None) => Err(no_bound()),
     }
+}
+
+/// [`clamp_backward`] for bounds that are numbers, into a tensor that is there.
+///
+/// # Errors
+/// As [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
+pub fn clamp_backward_into<'a, 'b>(
+    grad: impl Into<Operand<'a>>,
+    x: impl Into<Operand<'a>>,
+    min: impl Into<Number>,
+    max: impl Into<Number>,
+    y: impl Into<TensorViewMut<'b>>,
+) -> Result<()> {
+    kernels::clamp_backward(min, max).run_into(grad, x, y)
+}
+
+/// [`clamp_backward`] for bounds that are numbers, over `grad`.
+///
+/// # Errors
+/// As [`BinaryKernel::run_inplace`](crate::kernel::BinaryKernel::run_inplace).
+pub fn clamp_backward_inplace<'a, 'b>(
+    grad: impl Into<TensorViewMut<'a>>,
+    x: impl Into<Operand<'b>>,
+    min: impl Into<Number>,
+    max: impl Into<Number>,
+) -> Result<()> {
+    kernels::clamp_backward(min, max).run_inplace(grad, x)
 }
 
 /// `masked_fill`, which runs the kernels of `where`, as data.
@@ -306,7 +408,7 @@ fn fill_value<'a>(value: Operand<'a>, dtype: DType, converted: &'a mut Option<Te
 ///
 /// # Errors
 /// A mask that is not bool, a value of dimensions or that the type cannot hold, and those of
-/// [`TernaryKernel::run`](crate::TernaryKernel::run).
+/// [`TernaryKernel::run`](crate::kernel::TernaryKernel::run).
 pub fn masked_fill<'a>(
     x: impl Into<TensorView<'a>>,
     mask: impl Into<TensorView<'a>>,
@@ -314,22 +416,22 @@ pub fn masked_fill<'a>(
 ) -> Result<Tensor> {
     let x = x.into();
     let mut converted = None;
-    kernels::where_().run(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x)
+    kernels::where_cond().run(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x)
 }
 
 /// [`masked_fill`] into a tensor that is there.
 ///
 /// # Errors
-/// As [`masked_fill`] and [`TernaryKernel::run_into`](crate::TernaryKernel::run_into).
+/// As [`masked_fill`] and [`TernaryKernel::run_into`](crate::kernel::TernaryKernel::run_into).
 pub fn masked_fill_into<'a, 'b>(
     x: impl Into<TensorView<'a>>,
     mask: impl Into<TensorView<'a>>,
-    y: impl Into<TensorViewMut<'b>>,
     value: impl Into<Operand<'a>>,
+    y: impl Into<TensorViewMut<'b>>,
 ) -> Result<()> {
     let x = x.into();
     let mut converted = None;
-    kernels::where_().run_into(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x, y)
+    kernels::where_cond().run_into(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x, y)
 }
 
 /// [`masked_fill`] over x, whose shape the mask must broadcast to.
@@ -344,7 +446,7 @@ pub fn masked_fill_inplace<'a, 'b>(
     let x = x.into();
     let mut converted = None;
     let value = fill_value(value.into(), x.dtype(), &mut converted)?;
-    kernels::where_().run_over_last(mask.into(), value, x)
+    kernels::where_cond().run_over_last(mask.into(), value, x)
 }
 
 /// The gradient of [`masked_fill`]: `mask ? 0 : grad`, broadcast.

@@ -118,11 +118,16 @@ pub(super) mod kernels {
         definitions::dropout.dropout(p)
     }
 
-    /// ALiBi's bias (Press, Smith and Lewis 2022), `-slope(h) |i - j|` in the shape (num_heads, seq_len, seq_len); if
-    /// `causal`, -inf (f8e4m3: -448) for `j > i`.
+    /// ALiBi's bias (Press, Smith and Lewis 2022), `-slope(h) |i - j|` in the shape (num_heads, seq_len, seq_len).
     #[must_use]
-    pub fn alibi(causal: bool) -> GeneratorKernel {
-        if causal { definitions::alibi_causal.alibi() } else { definitions::alibi.alibi() }
+    pub fn alibi() -> GeneratorKernel {
+        definitions::alibi.alibi()
+    }
+
+    /// [`alibi`] with -inf (f8e4m3: -448) for `j > i`.
+    #[must_use]
+    pub fn alibi_causal() -> GeneratorKernel {
+        definitions::alibi_causal.alibi()
     }
 
     /// The sinusoidal encoding (Vaswani et al. 2017) in the shape (seq_len, d_model).
@@ -146,86 +151,79 @@ pub(super) mod ops {
     use crate::{Device, Tensor, TensorView, TensorViewMut};
 
     /// `torch.nn.functional.dropout`: each element of `x` is kept with probability `1 - p` and multiplied by
-    /// `1 / (1 - p)`, or becomes +0 (also where it is NaN or infinite). Without `training`, or with `p = 0`, a copy. `p`
-    /// counts as the f32 next to it.
+    /// `1 / (1 - p)`, or becomes +0 (also where it is NaN or infinite). With `p = 0` it is a copy, and without training
+    /// ([`DropoutKernel::training`](crate::kernel::DropoutKernel::training)). `p` counts as the f32 next to it.
     ///
-    /// Which elements are kept is a function of `place` and their row-major index alone: the same for every element
+    /// Which elements are kept is a function of `rng` and their row-major index alone: the same for every element
     /// type, shape of the same number of elements, strategy and device. It is another choice than PyTorch's. The next
-    /// call goes on at [`place.after(n)`](Philox::after), `n` elements later.
+    /// call goes on at [`rng.after(n)`](Philox::after), `n` elements later.
     ///
     /// ```
     /// use pointwise::{Device, Philox, Tensor, ops};
     ///
     /// let x = Tensor::full(&Device::cpu(), 1.0_f32, [8])?;
-    /// let place = Philox::new(42);
-    /// let y = ops::dropout(&x, 0.5, true, place)?;
-    /// let grad = ops::dropout_backward(&x, 0.5, place)?; // the same mask
+    /// let rng = Philox::new(42);
+    /// let y = ops::dropout(&x, 0.5, rng)?;
+    /// let grad = ops::dropout_backward(&x, 0.5, rng)?; // the same mask
     /// assert_eq!(y.to_vec::<f32>()?, grad.to_vec::<f32>()?);
     /// # Ok::<(), pointwise::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`DropoutKernel::run`](crate::DropoutKernel::run).
-    pub fn dropout<'a>(x: impl Into<TensorView<'a>>, p: f64, training: bool, place: Philox) -> Result<Tensor> {
-        kernels::dropout(p).training(training).run(x, place)
+    /// As [`DropoutKernel::run`](crate::kernel::DropoutKernel::run).
+    pub fn dropout<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: Philox) -> Result<Tensor> {
+        kernels::dropout(p).run(x, rng)
     }
 
     /// [`dropout`] into a tensor that is there.
     ///
     /// # Errors
-    /// As [`DropoutKernel::run_into`](crate::DropoutKernel::run_into).
+    /// As [`DropoutKernel::run_into`](crate::kernel::DropoutKernel::run_into).
     pub fn dropout_into<'a, 'b>(
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
         p: f64,
-        training: bool,
-        place: Philox,
+        rng: Philox,
     ) -> Result<()> {
-        kernels::dropout(p).training(training).run_into(x, y, place)
+        kernels::dropout(p).run_into(x, y, rng)
     }
 
     /// [`dropout`] in place.
     ///
     /// # Errors
-    /// As [`DropoutKernel::run_inplace`](crate::DropoutKernel::run_inplace).
-    pub fn dropout_inplace<'a>(x: impl Into<TensorViewMut<'a>>, p: f64, training: bool, place: Philox) -> Result<()> {
-        kernels::dropout(p).training(training).run_inplace(x, place)
+    /// As [`DropoutKernel::run_inplace`](crate::kernel::DropoutKernel::run_inplace).
+    pub fn dropout_inplace<'a>(x: impl Into<TensorViewMut<'a>>, p: f64, rng: Philox) -> Result<()> {
+        kernels::dropout(p).run_inplace(x, rng)
     }
 
     /// [`dropout`], and the mask: a bool tensor, true where the element was kept (`torch.native_dropout`).
     ///
     /// # Errors
     /// As [`dropout`].
-    pub fn dropout_with_mask<'a>(
-        x: impl Into<TensorView<'a>>,
-        p: f64,
-        training: bool,
-        place: Philox,
-    ) -> Result<(Tensor, Tensor)> {
-        kernels::dropout(p).training(training).run_with_mask(x, place)
+    pub fn dropout_with_mask<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: Philox) -> Result<(Tensor, Tensor)> {
+        kernels::dropout(p).run_with_mask(x, rng)
     }
 
     /// [`dropout_with_mask`] into tensors that are there.
     ///
     /// # Errors
-    /// As [`DropoutKernel::run_with_mask_into`](crate::DropoutKernel::run_with_mask_into).
+    /// As [`DropoutKernel::run_with_mask_into`](crate::kernel::DropoutKernel::run_with_mask_into).
     pub fn dropout_with_mask_into<'a, 'b, 'c>(
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
         mask: impl Into<TensorViewMut<'c>>,
         p: f64,
-        training: bool,
-        place: Philox,
+        rng: Philox,
     ) -> Result<()> {
-        kernels::dropout(p).training(training).run_with_mask_into(x, y, mask, place)
+        kernels::dropout(p).run_with_mask_into(x, y, mask, rng)
     }
 
-    /// The gradient of [`dropout`] with `training`: the mask of `place`, made again, and the same factor on `grad`.
+    /// The gradient of [`dropout`]: the mask of `rng`, made again, and the same factor on `grad`.
     ///
     /// # Errors
     /// As [`dropout`].
-    pub fn dropout_backward<'a>(grad: impl Into<TensorView<'a>>, p: f64, place: Philox) -> Result<Tensor> {
-        kernels::dropout(p).run(grad, place)
+    pub fn dropout_backward<'a>(grad: impl Into<TensorView<'a>>, p: f64, rng: Philox) -> Result<Tensor> {
+        kernels::dropout(p).run(grad, rng)
     }
 
     /// [`dropout_backward`] into a tensor that is there.
@@ -236,35 +234,50 @@ pub(super) mod ops {
         grad: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
         p: f64,
-        place: Philox,
+        rng: Philox,
     ) -> Result<()> {
-        kernels::dropout(p).run_into(grad, y, place)
+        kernels::dropout(p).run_into(grad, y, rng)
     }
 
     /// [`dropout_backward`] in place.
     ///
     /// # Errors
     /// As [`dropout_inplace`].
-    pub fn dropout_backward_inplace<'a>(grad: impl Into<TensorViewMut<'a>>, p: f64, place: Philox) -> Result<()> {
-        kernels::dropout(p).run_inplace(grad, place)
+    pub fn dropout_backward_inplace<'a>(grad: impl Into<TensorViewMut<'a>>, p: f64, rng: Philox) -> Result<()> {
+        kernels::dropout(p).run_inplace(grad, rng)
     }
 
     /// ALiBi's bias for attention scores (Press, Smith and Lewis 2022): a tensor (num_heads, seq_len, seq_len) of
-    /// `-slope(h) |i - j|`, rounded once (of 8 bits from an f32); the slopes are those of [`alibi_slopes`]. With
-    /// `causal`, -inf for `j > i` (f8e4m3 has no infinity: -448).
+    /// `-slope(h) |i - j|`, rounded once (of 8 bits from an f32); the slopes are those of [`alibi_slopes`].
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run`](crate::GeneratorKernel::run).
-    pub fn alibi(device: &Device, dtype: DType, num_heads: usize, seq_len: usize, causal: bool) -> Result<Tensor> {
-        kernels::alibi(causal).run(device, dtype, [num_heads, seq_len, seq_len])
+    /// As [`GeneratorKernel::run`](crate::kernel::GeneratorKernel::run).
+    pub fn alibi(device: &Device, dtype: DType, num_heads: usize, seq_len: usize) -> Result<Tensor> {
+        kernels::alibi().run(device, dtype, [num_heads, seq_len, seq_len])
     }
 
     /// [`alibi`] into a tensor (num_heads, seq_len, seq_len) that is there.
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run_into`](crate::GeneratorKernel::run_into).
-    pub fn alibi_into<'a>(y: impl Into<TensorViewMut<'a>>, causal: bool) -> Result<()> {
-        kernels::alibi(causal).run_into(y)
+    /// As [`GeneratorKernel::run_into`](crate::kernel::GeneratorKernel::run_into).
+    pub fn alibi_into<'a>(y: impl Into<TensorViewMut<'a>>) -> Result<()> {
+        kernels::alibi().run_into(y)
+    }
+
+    /// [`alibi`] with -inf for `j > i` (f8e4m3 has no infinity: -448).
+    ///
+    /// # Errors
+    /// As [`alibi`].
+    pub fn alibi_causal(device: &Device, dtype: DType, num_heads: usize, seq_len: usize) -> Result<Tensor> {
+        kernels::alibi_causal().run(device, dtype, [num_heads, seq_len, seq_len])
+    }
+
+    /// [`alibi_causal`] into a tensor (num_heads, seq_len, seq_len) that is there.
+    ///
+    /// # Errors
+    /// As [`alibi_into`].
+    pub fn alibi_causal_into<'a>(y: impl Into<TensorViewMut<'a>>) -> Result<()> {
+        kernels::alibi_causal().run_into(y)
     }
 
     /// ALiBi's slopes: `2^(-8 (h + 1) / P)` for the first `P` heads, `P` the largest power of two that is at most
@@ -296,7 +309,7 @@ pub(super) mod ops {
     /// within `2^-18`, and `2^-46 p w_i` likewise.
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run`](crate::GeneratorKernel::run).
+    /// As [`GeneratorKernel::run`](crate::kernel::GeneratorKernel::run).
     pub fn sinusoidal(
         device: &Device,
         dtype: DType,
@@ -310,7 +323,7 @@ pub(super) mod ops {
     /// [`sinusoidal`] into a tensor (seq_len, d_model) that is there.
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run_into`](crate::GeneratorKernel::run_into).
+    /// As [`GeneratorKernel::run_into`](crate::kernel::GeneratorKernel::run_into).
     pub fn sinusoidal_into<'a>(y: impl Into<TensorViewMut<'a>>, layout: SinusoidalLayout) -> Result<()> {
         kernels::sinusoidal(layout).run_into(y)
     }

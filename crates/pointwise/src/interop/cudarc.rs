@@ -50,7 +50,7 @@ use ::cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, SyncOnD
 
 use super::check_len;
 use crate::error::{ErrorKind, Result};
-use crate::{Device, IntoShape, Scalar, Shape, Stream, TensorView, TensorViewMut};
+use crate::{Device, Scalar, Shape, Stream, TensorView, TensorViewMut, tensor::IntoShape};
 
 /// The device of a cudarc context.
 ///

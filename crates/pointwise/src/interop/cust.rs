@@ -46,7 +46,7 @@ use ::cust::memory::{DeviceCopy, DeviceSlice};
 
 use super::check_len;
 use crate::error::{ErrorKind, Result};
-use crate::{Device, IntoShape, Scalar, Shape, Stream, TensorView, TensorViewMut};
+use crate::{Device, Scalar, Shape, Stream, TensorView, TensorViewMut, tensor::IntoShape};
 
 /// cust's stream as one of this crate's, which keeps it alive.
 ///

@@ -1,6 +1,5 @@
 //! Kernel objects of ops of two operands: binary, per channel, gated.
 
-use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Kind, OpInfo};
 
 use super::map::Call;
@@ -26,14 +25,14 @@ use crate::{Number, Stream};
 pub struct BinaryKernel(Call);
 
 impl MapDef {
-    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params). Of a ternary op it runs
+    /// The op with parameters, in the order of [`OpInfo::params`](crate::info::OpInfo::params). Of a ternary op it runs
     /// nothing.
-    pub fn binary_with(&'static self, params: [Number; MAX_PARAMS]) -> BinaryKernel {
+    pub fn binary_with(&'static self, params: &[Number]) -> BinaryKernel {
         BinaryKernel(Call::new(self, params))
     }
 
     /// The gated op with parameters.
-    pub fn gated_with(&'static self, params: [Number; MAX_PARAMS]) -> GatedKernel {
+    pub fn gated_with(&'static self, params: &[Number]) -> GatedKernel {
         GatedKernel(Call::new(self, params))
     }
 }
@@ -45,12 +44,12 @@ impl BinaryKernel {
 
     /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
-    /// Operands of different types are converted to that of [`result_type`](crate::result_type) first, and integers and
-    /// bool to f32 where the op is a float function ([`OpInfo::int_to_float`](crate::OpInfo::int_to_float)): each takes
+    /// Operands of different types are converted to that of [`result_type`](crate::kernel::result_type) first, and integers and
+    /// bool to f32 where the op is a float function ([`OpInfo::int_to_float`](crate::info::OpInfo::int_to_float)): each takes
     /// another pass and a tensor meanwhile. `prelu` and gated ops take one type, as in PyTorch.
     ///
     /// # Errors
-    /// Operands whose types have no common one ([`result_type`](crate::result_type)) or that lie on different devices
+    /// Operands whose types have no common one ([`result_type`](crate::kernel::result_type)) or that lie on different devices
     /// or cannot be broadcast together, an element type, number or parameter that the op does not take, no tensor at
     /// all; a stream of another device, bad launch settings, a missing kernel, out of memory, the driver's.
     pub fn run<'a>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {

@@ -105,7 +105,7 @@ impl ConvertKernel {
             let what = format!("input and output of a conversion to {}", y.dtype());
             return Err(ErrorKind::Overlap { what }.into());
         }
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         // SAFETY: shapes, device and overlap are checked; both views are borrowed until the call is queued, and noted
         // as used on its stream.
         unsafe { self.execute(&x, target, &y.as_view()) }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::family::generator::{Alibi, Sinusoidal};
-use pointwise_core::op::{GROUP, MAX_PARAMS, RUN, Words};
+use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{DType, OpInfo};
 
 use super::plan::RESIDENT;
@@ -47,13 +47,13 @@ enum Encoding {
     Alibi,
     Sinusoidal,
     /// Another table's op: any planes of rows and columns.
-    Planes([Number; MAX_PARAMS]),
+    Planes(scalar::Params),
 }
 
 /// A generator with its launch settings: `kernels::alibi`, `kernels::sinusoidal`, or one of a table of one's own.
 ///
 /// ```
-/// use pointwise::{DType, Device, SinusoidalLayout, Strategy, kernels};
+/// use pointwise::{DType, Device, Strategy, kernels, kernel::SinusoidalLayout};
 ///
 /// let kernel = kernels::sinusoidal(SinusoidalLayout::Interleaved).strategy(Strategy::RegisterCopy);
 /// let y = kernel.run(&Device::cpu(), DType::F32, [1, 4])?;
@@ -113,8 +113,8 @@ impl GeneratorDef {
 
     /// The op with parameters, in the order of [`OpInfo::params`]: of a table made by
     /// [`generator_ops!`](pointwise_core::generator_ops).
-    pub fn kernel_with(&'static self, params: [Number; MAX_PARAMS]) -> GeneratorKernel {
-        self.kernel(Encoding::Planes(params))
+    pub fn kernel_with(&'static self, params: &[Number]) -> GeneratorKernel {
+        self.kernel(Encoding::Planes(scalar::given(params)))
     }
 
     fn kernel(&'static self, encoding: Encoding) -> GeneratorKernel {
@@ -158,7 +158,7 @@ impl GeneratorKernel {
         if y.numel() == 0 {
             return Ok(());
         }
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         let (dtype, device) = (y.dtype(), *y.device());
         let no_kernel = || check::no_kernel(&self.def.info, dtype);
         let Some(context) = device.context() else {
@@ -324,7 +324,7 @@ mod tests {
                 let settings = [(32, 1), (96, 1), (256, 1), (1024, 100_000)];
                 let types = [DType::F32, DType::BF16, DType::F8E4M3];
                 for ((threads, busy), dtype) in settings.into_iter().flat_map(|s| types.map(|dtype| (s, dtype))) {
-                    let kernel = kernels::alibi(false).threads(threads).strategy(Strategy::Direct);
+                    let kernel = kernels::alibi().threads(threads).strategy(Strategy::Direct);
                     let call = Call { sizes: [2, rows, columns], words: Words::default() };
                     let cover = kernel.cover(&call, dtype, 4096, busy).unwrap();
                     assert!(dtype != DType::BF16 || cover.each.is_multiple_of(GROUP));

@@ -15,8 +15,8 @@ use crate::cuda::{self, Context, SLOTS};
 use crate::error::Result;
 
 /// The kernels, which serve every op.
-static FLAT: Entry = Entry::with_shared(LOOKUPS[0], row::of_symbol(LOOKUPS[0]), crate::embedded(), PAIRS);
-static ROWS: Entry = Entry::with_shared(LOOKUPS[1], row::of_symbol(LOOKUPS[1]), crate::embedded(), PAIRS);
+static FLAT: Entry = Entry::with_shared(LOOKUPS[0], row::of_symbol(LOOKUPS[0]), crate::embed::embedded(), PAIRS);
+static ROWS: Entry = Entry::with_shared(LOOKUPS[1], row::of_symbol(LOOKUPS[1]), crate::embed::embedded(), PAIRS);
 
 /// What a block's shared memory takes beside the table.
 const RESERVED: usize = 1024;
@@ -149,7 +149,7 @@ pub(super) fn blocks(multiprocessors: u32, shared_bytes: usize, vectors: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Tensor, map_op};
+    use crate::{Device, Tensor, info::map_op};
 
     #[test]
     fn a_table_has_the_results_of_all_pairs() {
@@ -161,7 +161,7 @@ mod tests {
             let codes: Vec<u8> = (0..=255).collect();
             let a = Tensor::from_bytes(&device, dtype, &codes, [256, 1]).unwrap();
             let b = Tensor::from_bytes(&device, dtype, &codes, [256]).unwrap();
-            let expected = def.gated_with(Default::default()).run_pair(&a, &b).unwrap().to_bytes().unwrap();
+            let expected = def.gated_with(&[]).run_pair(&a, &b).unwrap().to_bytes().unwrap();
             for (a, b) in (0..=255_u8).flat_map(|a| (0..=255_u8).map(move |b| (a, b))) {
                 let at = usize::from(a) * 256 + usize::from(b);
                 assert_eq!(table[usize::from(pair_slot(a, b))], expected[at], "{name} of {a} and {b}");

@@ -34,14 +34,16 @@ pub(crate) use convert::ConvertDef;
 pub use convert::ConvertKernel;
 pub(crate) use convert::bits_of;
 pub use entry::Entry;
-pub use formula::{Declared, Kernel, OpDef, OracleFn, Typed, declared_ops, oracle, results};
+#[doc(hidden)]
+pub use formula::{Declared, oracle, results};
+pub use formula::{Kernel, OpDef, OracleFn, Typed, declared_ops};
 pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
 pub use gradients::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use lookup::Lookup;
 pub use made::Made;
 pub(crate) use map::Call as MapCall;
 pub use map::MapDef;
-pub use operand::Operand;
+pub use operand::{Bound, Operand};
 pub(crate) use plan::MAX_STEPS;
 pub use promote::result_type;
 pub use random::DropoutKernel;

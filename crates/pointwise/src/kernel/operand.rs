@@ -1,4 +1,4 @@
-//! What an op of several operands takes: tensors and numbers.
+//! What an op of several operands takes: tensors and numbers, and bounds, which may be missing.
 
 use pointwise_core::{bf16, f16};
 
@@ -7,6 +7,7 @@ use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
 /// An operand: a view, or a number on either side of the op, for which no tensor is made.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Operand<'a> {
     /// Elements, broadcast.
     View(TensorView<'a>),
@@ -39,6 +40,29 @@ impl<'a> From<&'a TensorViewMut<'_>> for Operand<'a> {
         Operand::View(view.as_view())
     }
 }
+
+/// A bound of `clamp`: a tensor, a number or none.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound<'a>(pub(crate) Option<Operand<'a>>);
+
+/// There is but one conversion of an `Option`, so that the type of a bare `None` is known.
+impl<'a> From<Option<Operand<'a>>> for Bound<'a> {
+    fn from(bound: Option<Operand<'a>>) -> Self {
+        Bound(bound.filter(|bound| !matches!(bound, Operand::Number(Number::Default))))
+    }
+}
+
+macro_rules! bounds {
+    ($($t:ty)*) => { $(
+        impl<'a> From<$t> for Bound<'a> {
+            fn from(bound: $t) -> Self {
+                Some(Operand::from(bound)).into()
+            }
+        }
+    )* };
+}
+bounds!(Operand<'a> &'a Tensor TensorView<'a> &'a TensorView<'_> &'a TensorViewMut<'_>);
+bounds!(Number f64 f32 f16 bf16 i64 i32 i16 i8 u32 u16 u8 bool);
 
 macro_rules! numbers {
     ($($t:ty)*) => { $(

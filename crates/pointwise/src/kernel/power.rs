@@ -92,7 +92,7 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Tensor, Tuner, kernels};
+    use crate::{Device, Tensor, kernels, tuner::Tuner};
 
     #[test]
     fn a_tuners_choices_are_for_powers() {

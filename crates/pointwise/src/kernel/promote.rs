@@ -15,7 +15,7 @@ use crate::{Number, Stream};
 /// higher one of these three categories. A number is f32, i64 or bool.
 ///
 /// ```
-/// use pointwise::{DType, Device, Operand, Tensor, result_type};
+/// use pointwise::{DType, Device, Operand, Tensor, kernel::result_type};
 ///
 /// let ints = Tensor::zeros(&Device::cpu(), DType::I8, [3])?;
 /// let halves = Tensor::zeros(&Device::cpu(), DType::F16, [3])?;

@@ -16,7 +16,7 @@ use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::{Choices, Lies};
-use crate::{Stream, Tuner};
+use crate::{Stream, tuner::Tuner};
 
 /// A random op as the host knows it.
 #[derive(Debug)]
@@ -35,12 +35,12 @@ pub(crate) struct RandomDef {
 /// use pointwise::{Device, Philox, Tensor, kernels};
 ///
 /// let x = Tensor::full(&Device::cpu(), 1.0_f32, [1000])?;
-/// let place = Philox::new(42);
-/// let (y, mask) = kernels::dropout(0.2).run_with_mask(&x, place)?;
+/// let rng = Philox::new(42);
+/// let (y, mask) = kernels::dropout(0.2).run_with_mask(&x, rng)?;
 /// let kept = mask.to_vec::<bool>()?.iter().filter(|kept| **kept).count();
 /// assert_eq!(y.to_vec::<f32>()?.iter().filter(|y| **y == 1.25).count(), kept);
 /// // The next call goes on behind the words of this one.
-/// let z = kernels::dropout(0.2).run(&x, place.after(1000))?;
+/// let z = kernels::dropout(0.2).run(&x, rng.after(1000))?;
 /// # Ok::<(), pointwise::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -119,19 +119,19 @@ impl DropoutKernel {
         }
     }
 
-    /// Dropout of `x`, in a new tensor of its shape. Element `i`, counted in row-major order, takes word `i` at
-    /// `place`.
+    /// Dropout of `x`, in a new tensor of its shape. Element `i`, counted in row-major order, takes word `i` of
+    /// `rng`.
     ///
     /// # Errors
     /// An element type that is no float, a probability outside 0 to 1 (NaN too, and without training too), a stream of
     /// another device, bad launch settings, a missing kernel, out of memory, the driver's.
-    pub fn run<'a>(&self, x: impl Into<TensorView<'a>>, place: Philox) -> Result<Tensor> {
+    pub fn run<'a>(&self, x: impl Into<TensorView<'a>>, rng: Philox) -> Result<Tensor> {
         let x = x.into();
         self.mode(x.dtype())?;
         let mut copy = None;
         let x = self.in_order(x, &mut copy)?;
         let mut y = Tensor::empty(x.device(), x.dtype(), x.shape())?;
-        self.run_into(x, &mut y, place)?;
+        self.run_into(x, &mut y, rng)?;
         Ok(y)
     }
 
@@ -139,14 +139,14 @@ impl DropoutKernel {
     ///
     /// # Errors
     /// As there.
-    pub fn run_with_mask<'a>(&self, x: impl Into<TensorView<'a>>, place: Philox) -> Result<(Tensor, Tensor)> {
+    pub fn run_with_mask<'a>(&self, x: impl Into<TensorView<'a>>, rng: Philox) -> Result<(Tensor, Tensor)> {
         let x = x.into();
         self.mode(x.dtype())?;
         let mut copy = None;
         let x = self.in_order(x, &mut copy)?;
         let mut y = Tensor::empty(x.device(), x.dtype(), x.shape())?;
         let mut mask = Tensor::empty(x.device(), DType::Bool, x.shape())?;
-        self.run_with_mask_into(x, &mut y, &mut mask, place)?;
+        self.run_with_mask_into(x, &mut y, &mut mask, rng)?;
         Ok((y, mask))
     }
 
@@ -160,9 +160,9 @@ impl DropoutKernel {
         &self,
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
-        place: Philox,
+        rng: Philox,
     ) -> Result<()> {
-        self.checked(x.into(), y.into(), None, place)
+        self.checked(x.into(), y.into(), None, rng)
     }
 
     /// [`DropoutKernel::run_into`], and the mask, written to a bool tensor of the same shape.
@@ -174,23 +174,23 @@ impl DropoutKernel {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
         mask: impl Into<TensorViewMut<'c>>,
-        place: Philox,
+        rng: Philox,
     ) -> Result<()> {
-        self.checked(x.into(), y.into(), Some(mask.into()), place)
+        self.checked(x.into(), y.into(), Some(mask.into()), rng)
     }
 
     /// Dropout of `x`, written back to `x`. Allocates nothing and waits for nothing.
     ///
     /// # Errors
     /// As [`DropoutKernel::run`], and a view that is not contiguous.
-    pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>, place: Philox) -> Result<()> {
+    pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>, rng: Philox) -> Result<()> {
         let mut x = x.into();
         let mode = self.mode(x.dtype())?;
         x.layout().require_contiguous("dropout in place")?;
-        let target = x.as_mut_ptr();
+        let target = x.as_mut_ptr()?;
         let view = x.as_view();
         // SAFETY: one exclusively borrowed tensor is operand and result.
-        unsafe { self.execute(&mode, &view, (target, &view), None, place) }
+        unsafe { self.execute(&mode, &view, (target, &view), None, rng) }
     }
 
     /// What [`DropoutKernel::run_into`] (with `mask`: [`DropoutKernel::run_with_mask_into`]) would launch on a CUDA
@@ -254,15 +254,18 @@ impl DropoutKernel {
         x: TensorView<'_>,
         mut y: TensorViewMut<'_>,
         mut mask: Option<TensorViewMut<'_>>,
-        place: Philox,
+        rng: Philox,
     ) -> Result<()> {
         let mode = self.mode(x.dtype())?;
         self.check_tensors(&x, &y.as_view(), mask.as_ref().map(|mask| mask.as_view()).as_ref())?;
-        let target = y.as_mut_ptr();
-        let mask = mask.as_mut().map(|mask| (mask.as_mut_ptr(), mask.as_view()));
+        let target = y.as_mut_ptr()?;
+        let mask = match &mut mask {
+            Some(mask) => Some((mask.as_mut_ptr()?, mask.as_view())),
+            None => None,
+        };
         // SAFETY: types, sizes, devices and overlaps are checked; the views are borrowed until the call is queued, and
         // noted as used on its stream.
-        unsafe { self.execute(&mode, &x, (target, &y.as_view()), mask, place) }
+        unsafe { self.execute(&mode, &x, (target, &y.as_view()), mask, rng) }
     }
 
     fn check_tensors(&self, x: &TensorView<'_>, y: &TensorView<'_>, mask: Option<&TensorView<'_>>) -> Result<()> {
@@ -344,7 +347,7 @@ impl DropoutKernel {
         x: &TensorView<'_>,
         (y, result): (*mut u8, &TensorView<'_>),
         mask: Option<(*mut u8, TensorView<'_>)>,
-        place: Philox,
+        rng: Philox,
     ) -> Result<()> {
         self.settings.check(x.device())?;
         let n = x.numel();
@@ -354,7 +357,7 @@ impl DropoutKernel {
         let mask_pointer = mask.as_ref().map_or(null_mut(), |(pointer, _)| *pointer);
         let Some(context) = x.device().context() else {
             // SAFETY: the caller's contract.
-            return unsafe { self.on_cpu(mode, x, y, mask_pointer, place) };
+            return unsafe { self.on_cpu(mode, x, y, mask_pointer, rng) };
         };
         let results = [result].into_iter().chain(mask.as_ref().map(|(_, mask)| mask));
         let mut own = None;
@@ -364,7 +367,7 @@ impl DropoutKernel {
         // SAFETY: the caller's contract; the copy is one of disjoint memory.
         unsafe {
             match mode {
-                Mode::Draw(words) => return self.launch(context, x, y, mask_pointer, stream, place, words),
+                Mode::Draw(words) => return self.launch(context, x, y, mask_pointer, stream, rng, words),
                 Mode::Keep if to == x.device_ptr() => {}
                 Mode::Keep => cuda::copy_on(context, stream, to, x.device_ptr(), bytes)?,
                 Mode::Drop => cuda::fill_on(context, stream, to, 0, bytes)?,
@@ -378,14 +381,14 @@ impl DropoutKernel {
 
     /// # Safety
     /// As [`DropoutKernel::execute`]; `mask` may be null.
-    unsafe fn on_cpu(&self, mode: &Mode, x: &TensorView<'_>, y: *mut u8, mask: *mut u8, place: Philox) -> Result<()> {
+    unsafe fn on_cpu(&self, mode: &Mode, x: &TensorView<'_>, y: *mut u8, mask: *mut u8, rng: Philox) -> Result<()> {
         let (n, size) = (x.numel(), x.dtype().size());
         // SAFETY: the caller's contract; equal or disjoint memory is what `copy` may have, too.
         unsafe {
             match mode {
                 Mode::Draw(words) => {
                     let run = (self.def.cpu)(x.dtype()).ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
-                    cpu::run_random(run, (x.as_ptr(), y, mask), n, size, place, *words);
+                    cpu::run_random(run, (x.as_ptr(), y, mask), n, size, rng, *words);
                     return Ok(());
                 }
                 Mode::Keep => y.copy_from(x.as_ptr(), n * size),
@@ -408,7 +411,7 @@ impl DropoutKernel {
         y: *mut u8,
         mask: *mut u8,
         stream: &Stream,
-        place: Philox,
+        rng: Philox,
         words: &Words,
     ) -> Result<()> {
         let mask = (!mask.is_null()).then_some(mask);
@@ -419,7 +422,7 @@ impl DropoutKernel {
         let (mut source, mut target) = (x.device_ptr(), y.addr() as u64);
         let mut flags = mask.map_or(0, |mask| mask.addr() as u64);
         let (mut n, mut head) = (plan.n, plan.head);
-        let mut blocks = place.blocks();
+        let mut blocks = rng.blocks();
         let [mut p0, mut p1, ..] = *words;
         let mut params: [*mut c_void; 8] = [
             (&raw mut source).cast(),

@@ -1,6 +1,6 @@
 //! What the operands of a call must have in common.
 
-use pointwise_core::op::{MAX_PARAMS, Words};
+use pointwise_core::op::Words;
 use pointwise_core::{DType, Kind, OpInfo};
 
 use super::{Operand, check, scalar};
@@ -29,7 +29,7 @@ pub(super) fn is_condition(info: &OpInfo, k: usize) -> bool {
 impl<'a, const N: usize> Ready<'a, N> {
     /// Checks operands: those of one call have one element type by now (but for a condition, which is bool) and device,
     /// and shapes that can be broadcast together.
-    pub(super) fn new(info: &OpInfo, params: &[Number; MAX_PARAMS], operands: &[Operand<'a>]) -> Result<Self> {
+    pub(super) fn new(info: &OpInfo, params: &[Number], operands: &[Operand<'a>]) -> Result<Self> {
         if operands.len() != info.operands.len() {
             return Err(check::wrong_count(info, "operands", info.operands, operands.len()));
         }

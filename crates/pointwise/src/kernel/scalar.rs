@@ -73,11 +73,40 @@ fn is_element(info: &OpInfo, k: usize) -> bool {
     }
 }
 
+/// The parameters that a kernel object was given. The last is one too many for any op.
+pub(crate) type Params = [Number; MAX_PARAMS + 1];
+
+/// Keeps what a kernel object was given until a call checks it.
+pub(crate) fn given(params: &[Number]) -> Params {
+    let mut kept = Params::default();
+    for (k, &number) in params.iter().enumerate() {
+        match kept.get_mut(k).filter(|_| k < MAX_PARAMS) {
+            Some(slot) => *slot = number,
+            None if number != Number::Default => kept[MAX_PARAMS] = number,
+            None => {}
+        }
+    }
+    kept
+}
+
+/// Refuses more parameters than the op has; defaults are none.
+fn check_count(info: &OpInfo, params: &[Number]) -> Result<()> {
+    match params.iter().skip(info.params.len()).find(|&&number| number != Number::Default) {
+        None => Ok(()),
+        Some(number) => {
+            let names: Vec<_> = info.params.iter().map(|param| param.name).collect();
+            let takes = if names.is_empty() { "no parameter".to_owned() } else { format!("only {}", names.join(", ")) };
+            let why = format!("{} takes {takes}: leave it out", info.name);
+            Err(ErrorKind::Parameter { name: "params", value: number.to_string(), why }.into())
+        }
+    }
+}
+
 /// The parameters of a call on `dtype`.
 ///
 /// # Errors
 /// A number that the op does not take as a parameter for this type.
-pub(super) fn params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType) -> Result<Words> {
+pub(super) fn params(info: &OpInfo, params: &[Number], dtype: DType) -> Result<Words> {
     words(info, params, dtype, |number, param| {
         let number = if info.properties.factor_alpha { alpha(number, dtype)? } else { number };
         number.word(param, dtype)
@@ -88,30 +117,31 @@ pub(super) fn params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType)
 ///
 /// # Errors
 /// As [`params`].
-pub(super) fn oracle_params(info: &OpInfo, params: &[Number; MAX_PARAMS], dtype: DType) -> Result<Words> {
+pub(super) fn oracle_params(info: &OpInfo, params: &[Number], dtype: DType) -> Result<Words> {
     words(info, params, dtype, |number, param| Ok(number.oracle(param, dtype)?.to_bits()))
 }
 
 /// Each parameter as `word` has it; zeros where none takes part.
 fn words(
     info: &OpInfo,
-    params: &[Number; MAX_PARAMS],
+    params: &[Number],
     dtype: DType,
     word: impl Fn(Number, &ParamInfo) -> Result<u64>,
 ) -> Result<Words> {
     let mut words = Words::default();
+    check_count(info, params)?;
     check_whole(info, params)?;
     if info.properties.copies_ints && !dtype.is_float() {
         return Ok(words);
     }
-    for ((slot, &number), param) in words.iter_mut().zip(params).zip(info.params) {
-        *slot = word(number, param)?;
+    for (k, (slot, param)) in words.iter_mut().zip(info.params).enumerate() {
+        *slot = word(params.get(k).copied().unwrap_or_default(), param)?;
     }
     Ok(words)
 }
 
 /// Refuses fractions, infinities and NaN where the op takes whole numbers alone.
-fn check_whole(info: &OpInfo, params: &[Number; MAX_PARAMS]) -> Result<()> {
+fn check_whole(info: &OpInfo, params: &[Number]) -> Result<()> {
     if !info.properties.whole_parameter {
         return Ok(());
     }
@@ -170,7 +200,7 @@ mod tests {
     /// Approximate reciprocals serve no others.
     #[test]
     fn a_number_in_a_quotient_is_kept_within_what_its_kernels_serve() {
-        let info = &crate::map_op("div").unwrap().info;
+        let info = &crate::info::map_op("div").unwrap().info;
         let divisor = |dtype| f32::from_word(operand(info, 1, Number::Float(1e-38), dtype).unwrap());
         for dtype in [DType::F16, DType::F8E4M3, DType::F8E5M2] {
             assert_eq!(divisor(dtype), 1.0 / (1_u64 << 60) as f32, "{dtype}");

@@ -124,7 +124,7 @@ macro_rules! tuned {
         /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that
         /// was set holds all the same.
         #[must_use]
-        pub fn tuned(mut self, tuner: &crate::Tuner) -> Self {
+        pub fn tuned(mut self, tuner: &crate::tuner::Tuner) -> Self {
             self.0.tuned = Some(tuner.choices(&self.0.def.info));
             self
         }

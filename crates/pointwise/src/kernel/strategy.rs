@@ -4,6 +4,7 @@ use pointwise_core::{DType, OpInfo, ResultType};
 
 /// How a kernel spreads its elements over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Strategy {
     /// The one measured to be fastest for template, element type, size and alignment.
     #[default]

@@ -1,7 +1,5 @@
 //! Kernel objects of ops of three operands.
 
-use pointwise_core::op::MAX_PARAMS;
-
 use super::map::Call;
 use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned, vectors_per_thread};
 use crate::error::Result;
@@ -15,7 +13,7 @@ use crate::{Number, Stream};
 ///
 /// let condition = Tensor::from_slice(&Device::cpu(), &[true, false], [2])?;
 /// let a = Tensor::from_slice(&Device::cpu(), &[1.0_f32, 2.0], [2])?;
-/// let y = kernels::where_().run(&condition, &a, f64::NEG_INFINITY)?;
+/// let y = kernels::where_cond().run(&condition, &a, f64::NEG_INFINITY)?;
 /// assert_eq!(y.to_vec::<f32>()?, [1.0, f32::NEG_INFINITY]);
 /// # Ok::<(), pointwise::Error>(())
 /// ```
@@ -23,9 +21,9 @@ use crate::{Number, Stream};
 pub struct TernaryKernel(Call);
 
 impl MapDef {
-    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params). Of a binary op it runs
+    /// The op with parameters, in the order of [`OpInfo::params`](crate::info::OpInfo::params). Of a binary op it runs
     /// nothing.
-    pub fn ternary_with(&'static self, params: [Number; MAX_PARAMS]) -> TernaryKernel {
+    pub fn ternary_with(&'static self, params: &[Number]) -> TernaryKernel {
         TernaryKernel(Call::new(self, params))
     }
 }
@@ -37,11 +35,11 @@ impl TernaryKernel {
 
     /// The op on every triple of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
-    /// Operands of different types are converted as [`BinaryKernel::run`](crate::BinaryKernel::run) does, a condition
+    /// Operands of different types are converted as [`BinaryKernel::run`](crate::kernel::BinaryKernel::run) does, a condition
     /// apart; `lerp` takes one type, as in PyTorch.
     ///
     /// # Errors
-    /// As [`BinaryKernel::run`](crate::BinaryKernel::run); a condition that is not bool.
+    /// As [`BinaryKernel::run`](crate::kernel::BinaryKernel::run); a condition that is not bool.
     pub fn run<'a>(
         &self,
         a: impl Into<Operand<'a>>,
@@ -55,7 +53,7 @@ impl TernaryKernel {
     /// that a CUDA graph can capture it, unless operands are converted first. `y` may be an operand's very memory.
     ///
     /// # Errors
-    /// As [`TernaryKernel::run`] and [`BinaryKernel::run_into`](crate::BinaryKernel::run_into).
+    /// As [`TernaryKernel::run`] and [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
     pub fn run_into<'a, 'b>(
         &self,
         a: impl Into<Operand<'a>>,

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::launch::STREAM_UNARY;
-use pointwise_core::op::{MAX_PARAMS, Words};
+use pointwise_core::op::Words;
 use pointwise_core::{DType, OpInfo, Philox};
 
 use super::choice::{Arguments, Choice, Queue, Tensors};
@@ -16,7 +16,7 @@ use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::{Choices, Lies, Settings};
-use crate::{Device, Number, Stream, Tuner};
+use crate::{Device, Number, Stream, tuner::Tuner};
 
 /// A unary op as the host knows it. Made by [`host_unary!`](crate::host_unary) from a row of an op table.
 #[derive(Debug)]
@@ -40,11 +40,12 @@ pub(crate) const DEFAULT_THREADS: u32 = 128;
 impl UnaryDef {
     /// The op with its default parameters.
     pub fn kernel(&'static self) -> UnaryKernel {
-        self.kernel_with([Number::Default; MAX_PARAMS])
+        self.kernel_with(&[])
     }
 
     /// The op with parameters, in the order of [`OpInfo::params`].
-    pub fn kernel_with(&'static self, params: [Number; MAX_PARAMS]) -> UnaryKernel {
+    pub fn kernel_with(&'static self, params: &[Number]) -> UnaryKernel {
+        let params = scalar::given(params);
         UnaryKernel { def: self, params, settings: LaunchSettings::new(), vectors: None, tuned: None }
     }
 
@@ -53,11 +54,7 @@ impl UnaryDef {
     ///
     /// # Errors
     /// As [`UnaryKernel::run`] for element type and parameters.
-    pub fn oracle_for(
-        &self,
-        dtype: DType,
-        params: &[Number; MAX_PARAMS],
-    ) -> Result<Option<impl Fn(f64) -> f64 + Copy + use<>>> {
+    pub fn oracle_for(&self, dtype: DType, params: &[Number]) -> Result<Option<impl Fn(f64) -> f64 + Copy + use<>>> {
         check::dtype(&self.info, dtype)?;
         let words = scalar::oracle_params(&self.info, params, dtype)?;
         Ok(self.oracle.map(|oracle| move |x| oracle(x, words)))
@@ -67,7 +64,7 @@ impl UnaryDef {
     ///
     /// # Errors
     /// As there.
-    pub fn oracle(&self, dtype: DType, params: &[Number; MAX_PARAMS], x: f64) -> Result<Option<f64>> {
+    pub fn oracle(&self, dtype: DType, params: &[Number], x: f64) -> Result<Option<f64>> {
         Ok(self.oracle_for(dtype, params)?.map(|oracle| oracle(x)))
     }
 }
@@ -85,7 +82,7 @@ impl UnaryDef {
 #[derive(Clone, Debug)]
 pub struct UnaryKernel {
     def: &'static UnaryDef,
-    params: [Number; MAX_PARAMS],
+    params: scalar::Params,
     settings: LaunchSettings,
     /// `None` where it is left open; checked where it is used.
     vectors: Option<u32>,
@@ -196,7 +193,7 @@ impl UnaryKernel {
             let converted = promote::convert(&x, dtype, self.stream())?;
             return self.run_into(&converted, y);
         }
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         // SAFETY: types, sizes, device and overlap are checked; both views are borrowed until the call is queued, and
         // noted as used on its stream.
         unsafe { self.execute(&x, target, &y.as_view()) }
@@ -233,7 +230,7 @@ impl UnaryKernel {
             }
             .into());
         }
-        let target = x.as_mut_ptr();
+        let target = x.as_mut_ptr()?;
         let view = x.as_view();
         // SAFETY: one exclusively borrowed tensor is operand and result, of one type and size.
         unsafe { self.execute(&view, target, &view) }

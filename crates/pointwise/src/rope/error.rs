@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::error::line;
+use crate::error::{FileError, line};
 
 /// Why a RoPE configuration was refused. Every message names the key at fault, as HF spells it, and says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -90,12 +90,12 @@ pub enum RopeError {
         message: String,
     },
     /// The file could not be read.
-    #[error("config.json at {}: {}", line(path), line(message))]
+    #[error("config.json at {}: {}", line(path), line(&source.to_string()))]
     Io {
         /// The path given.
         path: String,
-        /// The system's message.
-        message: String,
+        /// The system's answer.
+        source: FileError,
     },
 }
 

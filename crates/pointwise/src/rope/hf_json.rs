@@ -5,6 +5,7 @@
 //! top level where each layer type has its own; which keys count, and how sections are laid out, is up to the model's
 //! class. Where HF would silently take one of two values that disagree, this reports it.
 
+use std::io;
 use std::path::Path;
 
 use serde_json::Value;
@@ -72,9 +73,9 @@ impl RopeConfig {
 }
 
 fn load(path: &Path) -> Result<String, RopeError> {
-    let failed = |message: String| RopeError::Io { path: path.display().to_string(), message };
-    let bytes = read_small(path).map_err(|error| failed(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
+    let failed = |error: io::Error| RopeError::Io { path: path.display().to_string(), source: error.into() };
+    let bytes = read_small(path).map_err(failed)?;
+    String::from_utf8(bytes).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
 fn parse(text: &str) -> Result<Object, RopeError> {

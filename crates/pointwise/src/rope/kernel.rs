@@ -176,7 +176,7 @@ impl<'a> RopeKernel<'a> {
         check::dtype(&q)?;
         let mut q_out = Tensor::empty(q.device(), q.dtype(), q.shape())?;
         let mut k_out = k.as_ref().map(|k| Tensor::empty(k.device(), k.dtype(), k.shape())).transpose()?;
-        self.run_into(q, k, &mut q_out, k_out.as_mut().map(Tensor::view_mut))?;
+        self.run_into(q, k, &mut q_out, k_out.as_mut().map(TensorViewMut::from))?;
         Ok((q_out, k_out))
     }
 
@@ -201,7 +201,7 @@ impl<'a> RopeKernel<'a> {
             }
             .into());
         }
-        let targets = (q_out.as_mut_ptr(), k_out.as_mut().map(TensorViewMut::as_mut_ptr));
+        let targets = (q_out.as_mut_ptr()?, k_out.as_mut().map(TensorViewMut::as_mut_ptr).transpose()?);
         let (q_to, k_to) = (q_out.as_view(), k_out.as_ref().map(TensorViewMut::as_view));
         check::outputs(&q, k.as_ref(), &q_to, k_to.as_ref())?;
         // SAFETY: inputs and outputs are of one shape, type and device and share no memory, and are borrowed until the
@@ -222,7 +222,7 @@ impl<'a> RopeKernel<'a> {
             }
             .into());
         }
-        let targets = (q.as_mut_ptr(), k.as_mut().map(TensorViewMut::as_mut_ptr));
+        let targets = (q.as_mut_ptr()?, k.as_mut().map(TensorViewMut::as_mut_ptr).transpose()?);
         let (q, k) = (q.as_view(), k.as_ref().map(TensorViewMut::as_view));
         if let Some(k) = &k {
             check::apart(&q, k, "q and k")?;

@@ -32,8 +32,10 @@ pub use error::RopeError;
 pub use frequencies::{Frequencies, FrequencyRule, FrequencySource, turns};
 pub use kernel::RopeKernel;
 pub use named::{
-    ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeOp, RopeOperands, RopeSetting, rope_llama31, rope_longrope,
-    rope_neox, rope_non_neox, rope_op, rope_yarn,
+    ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeOp, RopeOperands, RopeSetting, rope_llama31,
+    rope_llama31_inplace, rope_llama31_into, rope_longrope, rope_longrope_inplace, rope_longrope_into, rope_neox,
+    rope_neox_inplace, rope_neox_into, rope_non_neox, rope_non_neox_inplace, rope_non_neox_into, rope_op, rope_yarn,
+    rope_yarn_inplace, rope_yarn_into,
 };
 pub use options::{
     OutOfRange, RopeAngles, RopeDirection, RopeFrequencies, RopeLayout, RopePairs, RopePositions, RotatedLanes,

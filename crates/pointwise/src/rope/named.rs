@@ -6,8 +6,9 @@ use super::{
     OutOfRange, RopeAngles, RopeConfig, RopeDirection, RopeError, RopeFrequencies, RopeKernel, RopeLayout, RopePairs,
     RopePositions, RopePrecision, RopeType, RotatedLanes, check, validate,
 };
+use crate::Device;
 use crate::error::{ErrorKind, Result};
-use crate::tensor::{Tensor, TensorView};
+use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
 /// A named op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -447,12 +448,36 @@ impl RopeOp {
     }
 }
 
+/// Where q lies, its tokens and the lanes of its heads.
+fn sizes(q: &TensorView<'_>) -> Result<(Device, usize, usize)> {
+    let shape = check::shape("q", q, RopeLayout::default())?;
+    Ok((*q.device(), shape.seq, shape.head_dim))
+}
+
+/// Calls the kernel of a named op with its default frequencies, for a q of these sizes at positions from `offset` on.
+fn with_kernel<R>(
+    name: &str,
+    (device, seq, head_dim): (Device, usize, usize),
+    offset: i64,
+    call: impl FnOnce(&RopeKernel<'_>) -> Result<R>,
+) -> Result<R> {
+    let def = rope_op(name).ok_or_else(|| ErrorKind::Unsupported {
+        what: name.to_owned(),
+        advice: "it is not in the table; please report this".to_owned(),
+    })?;
+    let length = u64::try_from(offset.saturating_add_unsigned(seq as u64)).unwrap_or(0);
+    let frequencies = RopeFrequencies::new(&device, &def.op().config(head_dim)?.frequencies(length)?)?;
+    let angles = RopeAngles::Frequencies(&frequencies, RopePrecision::default());
+    call(&RopeKernel::new(angles, def.pairs).positions(RopePositions::Offset(offset)).out_of_range(OutOfRange::Error))
+}
+
 macro_rules! functions {
-    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident;)*) => { pastey::paste! { $(
         $(#[$doc])*
         ///
         /// q and k are `[batch, sequence, heads, head_dim]` of f32, f16 or bf16, positions their index in the sequence
-        /// plus `offset`; new tensors come out. For all else take a [`RopeKernel`], or [`rope_op`] and its settings.
+        /// plus `offset`; new tensors come out. Makes the frequencies and copies them to the device at every call: for
+        /// a loop, and for all else, take a [`RopeKernel`].
         ///
         /// # Errors
         /// As [`RopeKernel::run`].
@@ -461,13 +486,39 @@ macro_rules! functions {
             k: Option<TensorView<'a>>,
             offset: i64,
         ) -> Result<(Tensor, Option<Tensor>)> {
-            let op = rope_op(stringify!($name)).ok_or_else(|| ErrorKind::Unsupported {
-                what: stringify!($name).to_owned(),
-                advice: "it is not in the table; please report this".to_owned(),
-            })?;
-            op.op().set("offset", offset.to_string())?.run(&RopeOperands { k, ..RopeOperands::new(q) })
+            let q = q.into();
+            with_kernel(stringify!($name), sizes(&q)?, offset, |kernel| kernel.run(q, k))
         }
-    )* };
+
+        #[doc = concat!("[`", stringify!($name), "`] into tensors that are there.")]
+        ///
+        /// # Errors
+        /// As [`RopeKernel::run_into`].
+        pub fn [<$name _into>]<'a, 'b>(
+            q: impl Into<TensorView<'a>>,
+            k: Option<TensorView<'a>>,
+            q_out: impl Into<TensorViewMut<'b>>,
+            k_out: Option<TensorViewMut<'b>>,
+            offset: i64,
+        ) -> Result<()> {
+            let q = q.into();
+            with_kernel(stringify!($name), sizes(&q)?, offset, |kernel| kernel.run_into(q, k, q_out, k_out))
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`] in place.")]
+        ///
+        /// # Errors
+        /// As [`RopeKernel::run_inplace`].
+        pub fn [<$name _inplace>]<'a>(
+            q: impl Into<TensorViewMut<'a>>,
+            k: Option<TensorViewMut<'a>>,
+            offset: i64,
+        ) -> Result<()> {
+            let mut q = q.into();
+            let sizes = sizes(&q.as_view())?;
+            with_kernel(stringify!($name), sizes, offset, |kernel| kernel.run_inplace(q.reborrow(), k))
+        }
+    )* } };
 }
 
 functions! {

@@ -95,6 +95,7 @@ impl FromStr for RopePairs {
 
 /// Where in a head the rotated lanes are, if not all rotate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum RotatedLanes {
     /// First.
     #[default]
@@ -139,6 +140,7 @@ impl FromStr for RopeDirection {
 
 /// What to do about a position that a table does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum OutOfRange {
     /// An error where the host knows the positions: offsets, and position ids on the CPU. On a GPU, whose ids the host
     /// does not read, as [`OutOfRange::Identity`].
@@ -150,6 +152,7 @@ pub enum OutOfRange {
 
 /// The position of each token.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum RopePositions<'a> {
     /// The index in the sequence and this number.
     Offset(i64),
@@ -183,6 +186,7 @@ impl Default for RopePositions<'_> {
 
 /// Where angles come from.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum RopeAngles<'a> {
     /// Computed in the kernel.
     Frequencies(&'a RopeFrequencies, RopePrecision),

@@ -99,6 +99,7 @@ pub enum MropeAxis {
 
 /// How multimodal RoPE deals the frequencies out to the axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum MropeLayout {
     /// All of time, then all of height, then all of width (Qwen2-VL, Qwen2.5-VL).
     #[default]

@@ -102,7 +102,7 @@ impl TensorView<'_> {
         }
     }
 
-    /// The elements of this view as those of `y`, of any strides, as [`ConvertKernel`](crate::ConvertKernel) copies
+    /// The elements of this view as those of `y`, of any strides, as [`ConvertKernel`](crate::kernel::ConvertKernel) copies
     /// them: in one launch, on the device's own stream. Allocates nothing and waits for nothing. On another stream,
     /// where a CUDA graph can capture it, `kernels::to_dtype().on(&stream).run_into(x, y)` does the same.
     ///
@@ -111,7 +111,7 @@ impl TensorView<'_> {
     ///
     /// let x = Tensor::from_slice(&Device::cpu(), &[1, 2, 3, 4, 5, 6], [2, 3])?;
     /// let mut y = Tensor::zeros(&Device::cpu(), DType::I32, [3, 4])?;
-    /// x.view().transpose(0, 1)?.copy_into(y.view_mut().narrow(1, 1, 2)?)?;
+    /// x.view().transpose(0, 1)?.copy_into(y.view_mut()?.narrow(1, 1, 2)?)?;
     /// assert_eq!(y.to_vec::<i32>()?, [0, 1, 4, 0, 0, 2, 5, 0, 0, 3, 6, 0]);
     /// # Ok::<(), pointwise::Error>(())
     /// ```

@@ -3,14 +3,17 @@
 mod display;
 mod gather;
 mod layout;
+mod operators;
 mod overlap;
 mod raw;
 mod view;
 
 use std::fmt;
+use std::sync::Arc;
 
 use pointwise_core::{DType, Scalar};
 
+pub use crate::shape::{IntoShape, MAX_RANK, Strides};
 pub use layout::Layout;
 pub use overlap::{Overlap, overlap};
 pub use raw::RawPointer;
@@ -18,12 +21,15 @@ pub use view::{TensorView, TensorViewMut};
 
 use crate::Device;
 use crate::cuda;
-use crate::error::{ErrorKind, Result};
-use crate::shape::{IntoShape, Shape};
+use crate::error::{Error, ErrorKind, Result};
+use crate::shape::Shape;
 use crate::storage::Storage;
 
 /// An array of numbers on a device, which owns its memory. Its elements lie one after another, the last dimension
 /// innermost; other strides are those of views.
+///
+/// A clone shares the memory, and so does [`Tensor::reshape`]; [`Tensor::copy`] copies. Memory that is shared is only
+/// read: what would write it fails with [`ErrorKind::Shared`] while another tensor has it.
 ///
 /// ```
 /// use pointwise::{DType, Device, Tensor, bf16, ops};
@@ -40,10 +46,14 @@ use crate::storage::Storage;
 /// // A file's tensor is made of its bytes, and gives them back.
 /// let copy = Tensor::from_bytes(&device, x.dtype(), &x.to_bytes()?, x.shape())?;
 /// assert_eq!(copy.as_slice::<f32>()?[0], 1.0);
+/// // Operators are ops, whose errors they return.
+/// let y = (&x * 2.0)? + &x;
+/// assert_eq!(y?.as_slice::<f32>()?[5], 18.0);
 /// # Ok::<(), pointwise::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct Tensor {
-    storage: Storage,
+    storage: Arc<Storage>,
     dtype: DType,
     device: Device,
     layout: Layout,
@@ -90,7 +100,7 @@ impl Tensor {
         storage: impl FnOnce(usize) -> Result<Storage>,
     ) -> Result<Tensor> {
         Ok(Tensor {
-            storage: storage(byte_len(dtype, &shape)?)?,
+            storage: Arc::new(storage(byte_len(dtype, &shape)?)?),
             dtype,
             device: *device,
             layout: Layout::contiguous(shape),
@@ -200,9 +210,28 @@ impl Tensor {
     }
 
     /// The tensor to write.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shared`] while another tensor has the memory.
     #[inline]
-    pub fn view_mut(&mut self) -> TensorViewMut<'_> {
-        TensorViewMut::new(self.raw())
+    pub fn view_mut(&mut self) -> Result<TensorViewMut<'_>> {
+        self.storage_mut()?;
+        Ok(TensorViewMut::new(self.raw()))
+    }
+
+    /// Whether no other tensor has the memory. While `self` is exclusively borrowed, none can come by it.
+    #[inline]
+    fn is_exclusive(&mut self) -> bool {
+        Arc::get_mut(&mut self.storage).is_some()
+    }
+
+    /// The memory to write.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shared`] while another tensor has it.
+    #[inline]
+    fn storage_mut(&mut self) -> Result<&mut Storage> {
+        Arc::get_mut(&mut self.storage).ok_or_else(shared)
     }
 
     /// See [`TensorView::transpose`].
@@ -260,7 +289,7 @@ impl Tensor {
             dtype: self.dtype,
             device: self.device,
             layout: self.layout,
-            usage: self.storage.usage(),
+            block: self.storage.block(),
         }
     }
 
@@ -271,9 +300,12 @@ impl Tensor {
     }
 
     /// The first element's address. On the CPU it may be written through while the tensor is borrowed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shared`] while another tensor has the memory.
     #[inline]
-    pub fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.storage.pointer()
+    pub fn as_mut_ptr(&mut self) -> Result<*mut u8> {
+        Ok(self.storage_mut()?.pointer())
     }
 
     /// The first element's address, as a kernel takes it; 0 for a GPU tensor without elements.
@@ -293,9 +325,10 @@ impl Tensor {
     /// The elements of a CPU tensor, to write.
     ///
     /// # Errors
-    /// Another element type than `T`, a GPU tensor.
+    /// Another element type than `T`, a GPU tensor; [`ErrorKind::Shared`] while another tensor has the memory.
     pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
-        // SAFETY: the tensor owns its memory, and is exclusively borrowed for as long as the slice.
+        self.storage_mut()?;
+        // SAFETY: no other tensor has the memory, and this one is exclusively borrowed for as long as the slice.
         unsafe { raw::slice_mut(self.raw()) }
     }
 
@@ -326,7 +359,8 @@ impl Tensor {
     /// Overwrites the elements, in row-major order; done when this returns.
     ///
     /// # Errors
-    /// Another element type or number of elements; the driver's.
+    /// Another element type or number of elements; the driver's; [`ErrorKind::Shared`] while another tensor
+    /// has the memory.
     pub fn copy_from_slice<T: Scalar>(&mut self, data: &[T]) -> Result<()> {
         if self.dtype != T::DTYPE {
             return Err(ErrorKind::DType {
@@ -338,28 +372,29 @@ impl Tensor {
         }
         check_len(self.numel(), data.len(), "elements")?;
         // SAFETY: the storage has the elements the shape says.
-        unsafe { self.storage.write(bytes_of(data)) }
+        unsafe { self.storage_mut()?.write(bytes_of(data)) }
     }
 
     /// Overwrites the elements' bytes; done when this returns.
     ///
     /// # Errors
-    /// Another number of bytes; for bool, a byte other than 0 and 1; the driver's.
+    /// Another number of bytes; for bool, a byte other than 0 and 1; the driver's; [`ErrorKind::Shared`] while another tensor
+    /// has the memory.
     pub fn copy_from_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         check_len(self.byte_len(), bytes.len(), "bytes")?;
         check_bools(self.dtype, bytes)?;
         // SAFETY: the storage has the bytes the shape says.
-        unsafe { self.storage.write(bytes) }
+        unsafe { self.storage_mut()?.write(bytes) }
     }
 
     /// Overwrites the elements with zeros. On a GPU it is queued, as ops are.
     ///
     /// # Errors
-    /// The driver's.
+    /// The driver's; [`ErrorKind::Shared`] while another tensor has the memory.
     pub fn set_zero(&mut self) -> Result<()> {
         let bytes = self.byte_len();
         // SAFETY: the storage has the bytes the shape says; all-zero bytes are an element of every type.
-        unsafe { self.storage.set_zero(bytes) }
+        unsafe { self.storage_mut()?.set_zero(bytes) }
     }
 
     /// Overwrites the elements with those of a tensor of the same shape and type, on any device. On one GPU the copy is
@@ -367,7 +402,8 @@ impl Tensor {
     /// returns.
     ///
     /// # Errors
-    /// Another shape or element type; the driver's.
+    /// Another shape or element type; the driver's; [`ErrorKind::Shared`] while another tensor
+    /// has the memory.
     pub fn copy_from(&mut self, source: &Tensor) -> Result<()> {
         if self.shape() != source.shape() {
             return Err(ErrorKind::ShapeMismatch {
@@ -387,8 +423,8 @@ impl Tensor {
             return self.copy_from_bytes(&source.to_bytes()?);
         }
         let bytes = self.byte_len();
-        // SAFETY: both storages have the bytes their shapes say; `&mut self` is not `source`.
-        unsafe { self.storage.copy_from(&source.storage, bytes) }
+        // SAFETY: both storages have the bytes their shapes say; that of `self` is not shared, so not that of `source`.
+        unsafe { self.storage_mut()?.copy_from(&source.storage, bytes) }
     }
 
     /// A copy on `device`, made as by [`Tensor::copy_from`].
@@ -401,22 +437,26 @@ impl Tensor {
         Ok(copy)
     }
 
-    /// A copy on the same device, made as by [`Tensor::copy_from`].
+    /// A copy on the same device, with memory of its own, made as by [`Tensor::copy_from`].
     ///
     /// # Errors
     /// Out of memory; the driver's.
-    pub fn try_clone(&self) -> Result<Tensor> {
+    pub fn copy(&self) -> Result<Tensor> {
         self.to_device(&self.device)
     }
 
-    /// The tensor in another shape of as many elements. No element moves.
+    /// The tensor in another shape of as many elements, which shares the memory.
     ///
     /// # Errors
-    /// Another number of elements; the tensor is dropped then. [`TensorView::reshape`] takes none.
-    pub fn reshape(mut self, shape: impl IntoShape) -> Result<Tensor> {
-        self.layout = self.layout.reshape(shape)?;
-        Ok(self)
+    /// Another number of elements.
+    pub fn reshape(&self, shape: impl IntoShape) -> Result<Tensor> {
+        Ok(Tensor { layout: self.layout.reshape(shape)?, ..self.clone() })
     }
+}
+
+#[cold]
+fn shared() -> Error {
+    ErrorKind::Shared.into()
 }
 
 impl fmt::Debug for Tensor {

@@ -1,14 +1,15 @@
 //! What views of both kinds are: a place in memory, and how elements lie there.
 
 use std::ptr::{NonNull, without_provenance_mut};
+use std::sync::Arc;
 
 use pointwise_core::{DType, Scalar};
 
 use super::Layout;
 use crate::Device;
+use crate::cuda::Block;
 use crate::error::{ErrorKind, Result};
 use crate::shape::IntoShape;
-use crate::storage::Usage;
 
 /// A pointer into a device's memory: of the CPU's, as a pointer; of a GPU's, as an address.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +41,8 @@ pub(super) struct Raw<'a> {
     pub(super) dtype: DType,
     pub(super) device: Device,
     pub(super) layout: Layout,
-    /// The storage's record of the streams that touch it; none for foreign memory.
-    pub(super) usage: Option<&'a Usage>,
+    /// The device's memory, with its record of the streams that touch it; none for foreign memory.
+    pub(super) block: Option<&'a Arc<Block>>,
 }
 
 impl Raw<'_> {
@@ -81,7 +82,7 @@ impl Raw<'_> {
             }
             .into());
         }
-        Ok(Raw { pointer: pointer.0, dtype, device: *device, layout, usage: None })
+        Ok(Raw { pointer: pointer.0, dtype, device: *device, layout, block: None })
     }
 
     /// A pointer for a slice of `T` over all elements.

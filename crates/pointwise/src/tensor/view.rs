@@ -7,9 +7,9 @@ use pointwise_core::{DType, Scalar};
 
 use super::Layout;
 use super::raw::{Raw, RawPointer, slice_mut};
+use crate::cuda::{Block, Usage};
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
-use crate::storage::Usage;
 use crate::{Device, Stream, Tensor};
 
 macro_rules! common {
@@ -129,12 +129,17 @@ pub struct TensorView<'a> {
 /// use pointwise::{Device, Tensor, ops};
 ///
 /// let mut x = Tensor::from_slice(&Device::cpu(), &[-1.0_f32, -2.0, -3.0, -4.0], [2, 2])?;
-/// ops::relu_inplace(x.view_mut().select(0, 1)?)?; // the second row alone
+/// ops::relu_inplace(x.view_mut()?.select(0, 1)?)?; // the second row alone
 /// assert_eq!(x.to_vec::<f32>()?, [-1.0, -2.0, 0.0, 0.0]);
 /// # Ok::<(), pointwise::Error>(())
 /// ```
+///
+/// One made of a tensor by conversion, as calls make it of `&mut x`, says when it is written that the memory is shared;
+/// [`Tensor::view_mut`] says it at once.
 pub struct TensorViewMut<'a> {
     raw: Raw<'a>,
+    /// Whether another tensor has the memory, which is not written then.
+    is_shared: bool,
     memory: PhantomData<&'a mut [u8]>,
 }
 
@@ -148,15 +153,12 @@ impl TensorView<'_> {
     /// # Errors
     /// The driver's; a stream that other code captures.
     pub(crate) fn gather_users(&self) -> Result<()> {
-        match (self.raw.usage, self.raw.device.context()) {
-            (Some(usage), Some(context)) => usage.gather(context),
-            _ => Ok(()),
-        }
+        self.raw.block.map_or(Ok(()), |block| block.gather_users())
     }
 
     /// The record of the streams that use the memory; none of memory of other code.
     pub(crate) fn usage(&self) -> Option<&Usage> {
-        self.raw.usage
+        self.raw.block.map(|block| &block.usage)
     }
 
     /// Takes note that work on `stream` uses this memory. Call it before that work is queued: the first time
@@ -166,10 +168,7 @@ impl TensorView<'_> {
     /// The driver's, and those of earlier work.
     #[inline]
     pub(crate) fn use_on(&self, stream: &Stream) -> Result<()> {
-        match (self.raw.usage, self.raw.device.context()) {
-            (Some(usage), Some(context)) => usage.on(context, stream),
-            _ => Ok(()),
-        }
+        self.raw.block.map_or(Ok(()), |block| Block::use_on(block, stream))
     }
 }
 
@@ -187,7 +186,8 @@ impl<'a> TensorView<'a> {
     /// # Safety
     /// For `'a`, every element that shape and strides reach must lie in one allocation on `device`, hold a valid
     /// `dtype` (for bool: 0 or 1), and not be written, by the host or by any device, except in stream order with the
-    /// work that reads the view. Work still queued when `'a` ends must be waited for before the memory is freed.
+    /// work that reads the view. Work still queued when `'a` ends must be waited for before the memory is freed, and a
+    /// graph that has captured work on the view must be dropped before.
     pub unsafe fn from_raw_parts(
         device: &Device,
         pointer: impl Into<RawPointer>,
@@ -293,7 +293,7 @@ impl<'a> TensorView<'a> {
 
 impl<'a> TensorViewMut<'a> {
     pub(super) fn new(raw: Raw<'a>) -> Self {
-        TensorViewMut { raw, memory: PhantomData }
+        TensorViewMut { raw, is_shared: false, memory: PhantomData }
     }
 
     /// A view to write of memory that other code owns; see [`TensorView::from_raw_parts`].
@@ -335,13 +335,16 @@ impl<'a> TensorViewMut<'a> {
     /// This view for a shorter while.
     #[inline]
     pub fn reborrow(&mut self) -> TensorViewMut<'_> {
-        TensorViewMut::new(self.raw)
+        TensorViewMut { raw: self.raw, is_shared: self.is_shared, memory: PhantomData }
     }
 
     /// The first element's address. On the CPU it may be written through, for `'a`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shared`] if another tensor has the memory.
     #[inline]
-    pub fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.raw.pointer
+    pub fn as_mut_ptr(&mut self) -> Result<*mut u8> {
+        if self.is_shared { Err(ErrorKind::Shared.into()) } else { Ok(self.raw.pointer) }
     }
 
     /// The elements, where the host can read them.
@@ -355,8 +358,9 @@ impl<'a> TensorViewMut<'a> {
     /// The elements, where the host can write them.
     ///
     /// # Errors
-    /// As [`TensorView::as_slice`].
+    /// As [`TensorView::as_slice`]; [`ErrorKind::Shared`] if another tensor has the memory.
     pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
+        self.as_mut_ptr()?;
         // SAFETY: the view is the only way to its memory, and borrowed for as long as the slice.
         unsafe { slice_mut(self.raw) }
     }
@@ -366,7 +370,7 @@ impl<'a> TensorViewMut<'a> {
     /// # Errors
     /// As there.
     pub fn transpose(self, d0: usize, d1: usize) -> Result<Self> {
-        Ok(Self::new(self.raw.with(self.raw.layout.transpose(d0, d1)?)))
+        Ok(Self { raw: self.raw.with(self.raw.layout.transpose(d0, d1)?), ..self })
     }
 
     /// See [`TensorView::permute`].
@@ -374,7 +378,7 @@ impl<'a> TensorViewMut<'a> {
     /// # Errors
     /// As there.
     pub fn permute(self, order: &[usize]) -> Result<Self> {
-        Ok(Self::new(self.raw.with(self.raw.layout.permute(order)?)))
+        Ok(Self { raw: self.raw.with(self.raw.layout.permute(order)?), ..self })
     }
 
     /// See [`TensorView::narrow`].
@@ -383,7 +387,7 @@ impl<'a> TensorViewMut<'a> {
     /// As there.
     pub fn narrow(self, dim: usize, start: usize, len: usize) -> Result<Self> {
         let moved = self.raw.layout.narrow(dim, start, len)?;
-        Ok(Self::new(self.raw.moved(moved)))
+        Ok(Self { raw: self.raw.moved(moved), ..self })
     }
 
     /// See [`TensorView::step`].
@@ -391,7 +395,7 @@ impl<'a> TensorViewMut<'a> {
     /// # Errors
     /// As there.
     pub fn step(self, dim: usize, step: usize) -> Result<Self> {
-        Ok(Self::new(self.raw.with(self.raw.layout.step(dim, step)?)))
+        Ok(Self { raw: self.raw.with(self.raw.layout.step(dim, step)?), ..self })
     }
 
     /// See [`TensorView::select`].
@@ -400,7 +404,7 @@ impl<'a> TensorViewMut<'a> {
     /// As there.
     pub fn select(self, dim: usize, index: usize) -> Result<Self> {
         let moved = self.raw.layout.select(dim, index)?;
-        Ok(Self::new(self.raw.moved(moved)))
+        Ok(Self { raw: self.raw.moved(moved), ..self })
     }
 
     /// See [`TensorView::reshape`].
@@ -408,7 +412,7 @@ impl<'a> TensorViewMut<'a> {
     /// # Errors
     /// As there.
     pub fn reshape(self, shape: impl IntoShape) -> Result<Self> {
-        Ok(Self::new(self.raw.with(self.raw.layout.reshape(shape)?)))
+        Ok(Self { raw: self.raw.with(self.raw.layout.reshape(shape)?), ..self })
     }
 
     /// See [`TensorView::unsqueeze`].
@@ -416,7 +420,7 @@ impl<'a> TensorViewMut<'a> {
     /// # Errors
     /// As there.
     pub fn unsqueeze(self, dim: usize) -> Result<Self> {
-        Ok(Self::new(self.raw.with(self.raw.layout.unsqueeze(dim)?)))
+        Ok(Self { raw: self.raw.with(self.raw.layout.unsqueeze(dim)?), ..self })
     }
 
     /// See [`TensorView::squeeze`].
@@ -424,7 +428,7 @@ impl<'a> TensorViewMut<'a> {
     /// # Errors
     /// As there.
     pub fn squeeze(self, dim: usize) -> Result<Self> {
-        Ok(Self::new(self.raw.with(self.raw.layout.squeeze(dim)?)))
+        Ok(Self { raw: self.raw.with(self.raw.layout.squeeze(dim)?), ..self })
     }
 }
 
@@ -436,7 +440,8 @@ impl<'a> From<&'a Tensor> for TensorView<'a> {
 
 impl<'a> From<&'a mut Tensor> for TensorViewMut<'a> {
     fn from(tensor: &'a mut Tensor) -> Self {
-        tensor.view_mut()
+        let is_shared = !tensor.is_exclusive();
+        TensorViewMut { is_shared, ..TensorViewMut::new(tensor.raw()) }
     }
 }
 

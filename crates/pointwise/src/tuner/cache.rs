@@ -54,7 +54,7 @@ fn file_of(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 
 /// This build: results of others are kept in the file, but not used.
 fn build() -> String {
-    format!("{}, {}", env!("CARGO_PKG_VERSION"), crate::embedded().note())
+    format!("{}, {}", env!("CARGO_PKG_VERSION"), crate::embed::embedded().note())
 }
 
 /// The choices of this build in a file, and what is wrong with it.
@@ -281,8 +281,9 @@ mod tests {
         let folder = Folder::new("kinds");
         let file = folder.file();
         let mut expected = HashMap::new();
-        let infos = crate::UNARY.iter().map(|def| &def.info);
-        let several = crate::BINARY.iter().chain(crate::GATED).chain(crate::TERNARY).map(|def| &def.info);
+        let infos = crate::info::UNARY.iter().map(|def| &def.info);
+        let several =
+            crate::info::BINARY.iter().chain(crate::info::GATED).chain(crate::info::TERNARY).map(|def| &def.info);
         let dropout = crate::kernels::dropout(0.5);
         let all: Vec<_> = infos.chain(several).chain([dropout.info()]).collect();
         for (i, info) in all.iter().enumerate().step_by(3) {

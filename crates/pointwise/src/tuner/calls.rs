@@ -4,8 +4,8 @@ use super::{Choice, Lies, Settings, Tuner, measure, op_name};
 use crate::error::Result;
 use crate::kernel::{DEFAULT_THREADS, MapCall};
 use crate::{
-    BinaryKernel, DropoutKernel, GatedKernel, Operand, Philox, RandomKernel, Strategy, TensorView, TensorViewMut,
-    TernaryKernel,
+    Operand, Philox, Strategy, TensorView, TensorViewMut,
+    kernel::{BinaryKernel, DropoutKernel, GatedKernel, RandomKernel, TernaryKernel},
 };
 
 impl Tuner {
@@ -60,9 +60,9 @@ impl Tuner {
         kernel: &RandomKernel,
         operands: &[Operand<'_>],
         y: impl Into<TensorViewMut<'b>>,
-        place: Philox,
+        rng: Philox,
     ) -> Result<Choice> {
-        self.tune_call(&kernel.at(operands.len(), place)?, operands, y.into())
+        self.tune_call(&kernel.at(operands.len(), rng)?, operands, y.into())
     }
 
     /// [`Tuner::tune`] for dropout, without a mask; calls with one run with the defaults.
@@ -74,7 +74,7 @@ impl Tuner {
         kernel: &DropoutKernel,
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
-        place: Philox,
+        rng: Philox,
     ) -> Result<Choice> {
         let (x, mut y) = (x.into(), y.into());
         let stream = kernel.stream().cloned().unwrap_or_else(|| x.device().stream());
@@ -92,7 +92,7 @@ impl Tuner {
         let lies =
             Lies::aligned(plan(Strategy::RegisterCopy, candidates[0].threads)?.strategy == Strategy::RegisterCopy);
         let choice = measure::fastest(x.device(), stream, &candidates, &mut |settings| {
-            default.clone().strategy(settings.strategy).threads(settings.threads).run_into(x, y.reborrow(), place)
+            default.clone().strategy(settings.strategy).threads(settings.threads).run_into(x, y.reborrow(), rng)
         })?;
         Ok(self.keep(op_name(kernel.info()), info, (x.dtype(), lies, x.numel()), choice))
     }

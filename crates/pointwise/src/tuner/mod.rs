@@ -16,7 +16,10 @@ pub use cache::CACHE_VARIABLE;
 use crate::cuda::DeviceInfo;
 use crate::error::{Result, line};
 use crate::kernel::DEFAULT_THREADS;
-use crate::{Class, Device, Strategy, TensorView, TensorViewMut, UnaryKernel};
+use crate::{
+    Device, Strategy, TensorView, TensorViewMut,
+    kernel::{Class, UnaryKernel},
+};
 
 /// What a [`Tuner`] found to be fastest for a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +59,7 @@ impl Settings {
 /// of another kind run with the defaults.
 ///
 /// ```no_run
-/// use pointwise::{Device, Tensor, Tuner, kernels};
+/// use pointwise::{Device, Tensor, kernels, tuner::Tuner};
 ///
 /// let mut tuner = Tuner::load();
 /// for warning in tuner.warnings() {
@@ -300,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_choice_is_for_calls_like_the_one_measured() {
-        let info = |name| &crate::UNARY.iter().find(|def| def.info.name == name).unwrap().info;
+        let info = |name| &crate::info::UNARY.iter().find(|def| def.info.name == name).unwrap().info;
         let (silu, ours, aligned) = (info("silu"), device((13, 1), 1), Lies::Aligned);
         let mut tuner = Tuner::in_memory();
         let choice = Choice { strategy: Strategy::Direct, threads: 256, vectors_per_thread: None, microseconds: 2.5 };

@@ -1,6 +1,6 @@
 //! A kernel is loaded once and stays: what it is loaded from lives as long as the program.
 
-use pointwise::{Entry, embed::Kernels};
+use pointwise::{embed::Kernels, kernel::Entry};
 
 fn main() {
     let kernels = Kernels::empty("none are needed");

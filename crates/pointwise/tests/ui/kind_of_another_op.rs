@@ -1,7 +1,7 @@
 //! An op's kind says of what types its operands are: that of a selection would make the first one a bool.
 #![forbid(unsafe_code)]
 
-use pointwise::{OpInfo, embed};
+use pointwise::{embed, info::OpInfo};
 use pointwise_core::{BinaryOp, GeneratorOp, GradientOp, Kind, Num, Real, TableOp, Words, family};
 
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 
 use std::num::Wrapping;
 
-use pointwise::{DType, OpInfo, ParamInfo, embed};
+use pointwise::{DType, embed, info::{OpInfo, ParamInfo}};
 use pointwise_core::{ResultType, TableOp, UnaryOp, Word, Words, family::unary::Relu};
 
 #[derive(Clone, Copy)]

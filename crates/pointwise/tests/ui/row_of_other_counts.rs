@@ -1,7 +1,7 @@
 //! A row says as many operands and results as its op has, and the type of the result.
 #![forbid(unsafe_code)]
 
-use pointwise::{OpInfo, embed};
+use pointwise::{embed, info::OpInfo};
 use pointwise_core::{BinaryOp, GradientOp, Num, RandomMapOp, RandomWord, Real, ResultType, TableOp, Words, family};
 
 macro_rules! op {

@@ -20,7 +20,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use options::{Options, Run, Table};
-use pointwise::{Accuracy, DType};
+use pointwise::{DType, info::Accuracy};
 use record::{Record, Row};
 use tests::accuracy::{Inputs, Subject, subjects, sweep};
 

@@ -86,7 +86,7 @@ impl Kernel {
         }
         let mut targets = Targets::default();
         for (target, result) in targets.pointers.iter_mut().zip(&mut results) {
-            *target = result.as_mut_ptr();
+            *target = result.as_mut_ptr()?;
         }
         for (view, result) in targets.views.iter_mut().zip(&results) {
             *view = Some(result.view());
@@ -108,7 +108,7 @@ impl Kernel {
         self.check_count(results.len())?;
         let mut targets = Targets::default();
         for (target, result) in targets.pointers.iter_mut().zip(&mut *results) {
-            *target = result.as_mut_ptr();
+            *target = result.as_mut_ptr()?;
         }
         for (view, result) in targets.views.iter_mut().zip(results.iter()) {
             *view = Some(result.as_view());
@@ -132,7 +132,7 @@ impl Kernel {
             }
             .into());
         }
-        let pointer = first.as_mut_ptr();
+        let pointer = first.as_mut_ptr()?;
         let view = first.as_view();
         let mut operands = Vec::with_capacity(1 + others.len());
         operands.push(Operand::View(view));
@@ -266,7 +266,7 @@ impl Kernel {
     fn sized<W: Work>(&self, work: W) -> Result<W::Done> {
         match self.def.info.operands.len() + self.def.info.results.len() {
             ..=4 => work.run::<4>(self),
-            ..=8 => work.run::<8>(self),
+            5..=8 => work.run::<8>(self),
             _ => work.run::<MAX_TENSORS>(self),
         }
     }

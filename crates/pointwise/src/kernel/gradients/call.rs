@@ -1,6 +1,6 @@
 //! A call: its operands and results checked, and run.
 
-use pointwise_core::op::{MAX_OPERANDS, MAX_PARAMS, MAX_RESULTS};
+use pointwise_core::op::{MAX_OPERANDS, MAX_RESULTS};
 use pointwise_core::{DType, OpInfo};
 
 use super::GradientDef;
@@ -8,7 +8,7 @@ use super::launch::{addresses, walk};
 use crate::cpu::GradientsRun;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::binary::halves;
-use crate::kernel::{LaunchSettings, Operand, check, ready};
+use crate::kernel::{LaunchSettings, Operand, check, ready, scalar};
 use crate::shape::Shape;
 use crate::tensor::TensorView;
 use crate::{Device, Number};
@@ -17,7 +17,7 @@ use crate::{Device, Number};
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) def: &'static GradientDef,
-    pub(super) params: [Number; MAX_PARAMS],
+    pub(super) params: scalar::Params,
     pub(super) settings: LaunchSettings,
 }
 
@@ -47,8 +47,8 @@ impl<'a> Targets<'a> {
 }
 
 impl Call {
-    pub(super) fn new(def: &'static GradientDef, params: [Number; MAX_PARAMS]) -> Call {
-        Call { def, params, settings: LaunchSettings::new() }
+    pub(super) fn new(def: &'static GradientDef, params: &[Number]) -> Call {
+        Call { def, params: scalar::given(params), settings: LaunchSettings::new() }
     }
 
     /// Checks operands, by the rules of [`crate::kernel::map`].

@@ -1,6 +1,6 @@
 //! The definitions of gradients.
 
-use pointwise_core::op::{MAX_OPERANDS, MAX_PARAMS, MAX_RESULTS, Words};
+use pointwise_core::op::{MAX_OPERANDS, MAX_RESULTS, Words};
 use pointwise_core::{DType, OpInfo};
 
 use super::call::Call;
@@ -30,13 +30,13 @@ pub struct GradientDef {
 }
 
 impl GradientDef {
-    /// The op with parameters, in the order of [`OpInfo::params`](crate::OpInfo::params).
-    pub fn gradients_with(&'static self, params: [Number; MAX_PARAMS]) -> GradientsKernel {
+    /// The op with parameters, in the order of [`OpInfo::params`](crate::info::OpInfo::params).
+    pub fn gradients_with(&'static self, params: &[Number]) -> GradientsKernel {
         GradientsKernel(Call::new(self, params))
     }
 
     /// The gradients of a gated op with parameters.
-    pub fn gated_gradients_with(&'static self, params: [Number; MAX_PARAMS]) -> GatedGradientsKernel {
+    pub fn gated_gradients_with(&'static self, params: &[Number]) -> GatedGradientsKernel {
         GatedGradientsKernel(Call::new(self, params))
     }
 
@@ -47,7 +47,7 @@ impl GradientDef {
     pub fn oracle_for(
         &self,
         dtype: DType,
-        params: &[Number; MAX_PARAMS],
+        params: &[Number],
     ) -> Result<impl Fn([f64; MAX_OPERANDS]) -> [f64; MAX_RESULTS] + Copy + use<>> {
         check::dtype(&self.info, dtype)?;
         let words = scalar::oracle_params(&self.info, params, dtype)?;
@@ -62,7 +62,7 @@ impl GradientDef {
     pub fn stepped_for(
         &self,
         dtype: DType,
-        params: &[Number; MAX_PARAMS],
+        params: &[Number],
     ) -> Result<impl Fn([f32; MAX_OPERANDS]) -> [f32; MAX_RESULTS] + Copy + use<>> {
         check::dtype(&self.info, dtype)?;
         let words = scalar::params(&self.info, params, dtype)?;

@@ -37,7 +37,7 @@ impl GatedGradientsKernel {
         let x = x.into();
         let ready = self.ready(grad.into(), &x)?;
         let mut y = Tensor::empty(x.device(), x.dtype(), *x.shape())?;
-        let pointer = y.as_mut_ptr();
+        let pointer = y.as_mut_ptr()?;
         let targets = Targets::halves(&self.0.def.info, pointer, &y.view())?;
         // SAFETY: a new tensor of the result's type, shape and device.
         unsafe { self.0.write(&ready, &targets) }?;
@@ -56,7 +56,7 @@ impl GatedGradientsKernel {
     ) -> Result<()> {
         let (grad, x, mut y) = (grad.into(), x.into(), y.into());
         let ready = self.ready(grad, &x)?;
-        let pointer = y.as_mut_ptr();
+        let pointer = y.as_mut_ptr()?;
         self.check(&grad, &x, &y.as_view())?;
         // SAFETY: `y` is exclusively borrowed, and checked.
         unsafe { self.0.write(&ready, &Targets::halves(&self.0.def.info, pointer, &y.as_view())?) }

@@ -36,7 +36,7 @@ pub struct GradientsKernel(pub(super) Call);
 impl GradientsKernel {
     settings!(GradientDef);
 
-    /// The gradients in new contiguous tensors, in the order of [`OpInfo::results`](crate::OpInfo::results).
+    /// The gradients in new contiguous tensors, in the order of [`OpInfo::results`](crate::info::OpInfo::results).
     ///
     /// # Errors
     /// Another number of operands than the op has; operands of different element types or devices or that cannot be
@@ -50,7 +50,7 @@ impl GradientsKernel {
         }
         let mut targets = Targets::default();
         for (target, result) in targets.pointers.iter_mut().zip(&mut results) {
-            *target = result.as_mut_ptr();
+            *target = result.as_mut_ptr()?;
         }
         for (view, result) in targets.views.iter_mut().zip(&results) {
             *view = Some(result.view());
@@ -74,7 +74,7 @@ impl GradientsKernel {
         }
         let mut targets = Targets::default();
         for (target, result) in targets.pointers.iter_mut().zip(&mut *results) {
-            *target = result.as_mut_ptr();
+            *target = result.as_mut_ptr()?;
         }
         for (view, result) in targets.views.iter_mut().zip(results.iter()) {
             *view = Some(result.as_view());

@@ -1,6 +1,5 @@
 //! A call: its operands brought together, and run on one device or the other.
 
-use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{DType, Kind, Philox, ResultType};
 
 use super::MapDef;
@@ -8,7 +7,7 @@ use super::launch::walk;
 use crate::cpu::Run;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::promote::{self, Converted};
-use crate::kernel::{LaunchSettings, Operand, check, ready};
+use crate::kernel::{LaunchSettings, Operand, check, ready, scalar};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::Choices;
 use crate::{Device, Number};
@@ -23,7 +22,7 @@ pub(super) type Ready<'a> = ready::Ready<'a, 3>;
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) def: &'static MapDef,
-    pub(crate) params: [Number; MAX_PARAMS],
+    pub(crate) params: scalar::Params,
     pub(crate) settings: LaunchSettings,
     pub(crate) tuned: Option<Choices>,
     /// Vectors of a thread, 1 or 2, where the op has the choice; `None` leaves it open. Checked where it is used.
@@ -34,7 +33,8 @@ pub(crate) struct Call {
 
 impl Call {
     /// The op with parameters, and launch settings as they are where nothing else is asked for.
-    pub(in crate::kernel) fn new(def: &'static MapDef, params: [Number; MAX_PARAMS]) -> Call {
+    pub(in crate::kernel) fn new(def: &'static MapDef, params: &[Number]) -> Call {
+        let params = scalar::given(params);
         Call { def, params, settings: LaunchSettings::new(), tuned: None, vectors: None, place: Philox::default() }
     }
 
@@ -51,7 +51,7 @@ impl Call {
         let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
         let mut y = Tensor::empty(&ready.device, self.def.info.result.of(ready.dtype), ready.shape)?;
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         // SAFETY: a new tensor of the result's type, shape and device.
         unsafe { self.write(&ready, target, &y.view()) }?;
         Ok(y)
@@ -63,7 +63,7 @@ impl Call {
         let promoted = self.promoted(operands, &mut converted)?;
         let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         self.check_output(&ready, &y.as_view())?;
         // SAFETY: `y` is exclusively borrowed, and checked.
         unsafe { self.write(&ready, target, &y.as_view()) }
@@ -97,7 +97,7 @@ impl Call {
         at: &[usize],
         operands: [Operand<'_>; N],
     ) -> Result<()> {
-        let target = y.as_mut_ptr();
+        let target = y.as_mut_ptr()?;
         let view = y.as_view();
         let mut operands: [Operand<'_>; N] = operands;
         at.iter().for_each(|&at| operands[at] = Operand::View(view));

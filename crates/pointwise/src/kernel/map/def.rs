@@ -1,6 +1,6 @@
 //! The definitions of ops of several operands.
 
-use pointwise_core::op::{MAX_PARAMS, Words};
+use pointwise_core::op::Words;
 use pointwise_core::{DType, Kind, OpInfo};
 
 use crate::Number;
@@ -39,7 +39,7 @@ impl MapDef {
     pub fn oracle_for(
         &self,
         dtype: DType,
-        params: &[Number; MAX_PARAMS],
+        params: &[Number],
     ) -> Result<Option<impl Fn([f64; 3]) -> f64 + Copy + use<>>> {
         check::dtype(&self.info, dtype)?;
         let words = scalar::oracle_params(&self.info, params, dtype)?;
@@ -53,7 +53,7 @@ impl MapDef {
     pub fn stepped_for(
         &self,
         dtype: DType,
-        params: &[Number; MAX_PARAMS],
+        params: &[Number],
     ) -> Result<Option<impl Fn([f32; 2]) -> f32 + Copy + use<>>> {
         check::dtype(&self.info, dtype)?;
         let words = scalar::params(&self.info, params, dtype)?;
