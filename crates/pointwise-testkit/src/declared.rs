@@ -16,7 +16,7 @@ const RNG: Philox = Philox::new(42);
 /// ```no_run
 /// // In a test of the package, with pointwise's feature `emulator`: `use my_package as _;` links the ops.
 /// # #[cfg(any())]
-/// let devices = pointwise::Device::for_tests(pointwise::embedded())?;
+/// let devices = pointwise::Device::for_tests(pointwise::embed::embedded())?;
 /// # let devices = [pointwise::Device::cpu()];
 /// pointwise_testkit::check_all(env!("CARGO_PKG_NAME"), &devices)?;
 /// # Ok::<(), pointwise_testkit::Error>(())

@@ -20,7 +20,7 @@ fn numbers(n: usize, seed: u32) -> Vec<f32> {
 
 #[test]
 fn ops_keep_their_bounds() {
-    let devices = Device::for_tests(pointwise::embedded()).unwrap();
+    let devices = Device::for_tests(pointwise::embed::embedded()).unwrap();
     pointwise_testkit::check_all("fused-block", &devices).unwrap();
 }
 
@@ -69,7 +69,7 @@ fn words_go_by_the_index_in_the_result() {
             for (from, to) in [(0, 0), (1, 1), (2, 2), (3, 3), (5, 5), (1, 2), (0, 3)] {
                 let mut y = Tensor::full(&device, 7.0_f32, [n + 16]).unwrap();
                 let residual = Operand::View(x.view().narrow(0, from, n).unwrap());
-                let target = y.view_mut().narrow(0, to, n).unwrap();
+                let target = y.view_mut().unwrap().narrow(0, to, n).unwrap();
                 kernel.run_into(&[residual, 20.0.into(), (&ones).into()], &mut [target]).unwrap();
                 let (y, x) = (y.to_vec::<f32>().unwrap(), x.to_vec::<f32>().unwrap());
                 for i in 0..n {
@@ -109,7 +109,7 @@ fn wrong_calls_are_typed_errors() {
         let error = kernel.run(&[(&x).into(), (&x).into()]).unwrap_err();
         assert_eq!(error.to_string(), "silu_dropout_add with 2 operands: it has 3: residual, gate, value");
         let mut y = Tensor::zeros(&device, DType::F32, [6, 4]).unwrap();
-        let turned = y.view_mut().transpose(0, 1).unwrap();
+        let turned = y.view_mut().unwrap().transpose(0, 1).unwrap();
         let error = ops::silu_dropout_add_into(&x, &x, &x, turned, 0.5, PLACE).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::NotContiguous { .. }), "{error}");
         assert!(y.to_vec::<f32>().unwrap().iter().all(|&y| y == 0.0), "nothing is written");

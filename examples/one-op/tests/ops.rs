@@ -5,6 +5,6 @@ use pointwise::Device;
 
 #[test]
 fn ops_keep_their_bounds() {
-    let devices = Device::for_tests(pointwise::embedded()).unwrap();
+    let devices = Device::for_tests(pointwise::embed::embedded()).unwrap();
     pointwise_testkit::check_all("one-op", &devices).unwrap();
 }

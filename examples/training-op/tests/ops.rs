@@ -5,6 +5,6 @@ use training_op as _;
 
 #[test]
 fn ops_keep_their_bounds() {
-    let devices = Device::for_tests(pointwise::embedded()).unwrap();
+    let devices = Device::for_tests(pointwise::embed::embedded()).unwrap();
     pointwise_testkit::check_all("training-op", &devices).unwrap();
 }
