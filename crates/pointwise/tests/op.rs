@@ -157,7 +157,7 @@ fn ops_are_data() {
     assert_eq!((backward.info.results, backward.info.accuracy), (&["grad_x", "grad_y"][..], Accuracy::Cancels(6.0)));
 
     let oracle = |def: &'static OpDef| def.oracle(DType::F32, &[0.5.into()]).unwrap();
-    assert_eq!(oracle(Snake::def()).unwrap()(&[2.0], 0), [2.0 + 1.0_f64.sin().powi(2) / 0.5]);
+    assert_eq!(oracle(Snake::def()).unwrap().at(&[2.0], 0), [2.0 + 1.0_f64.sin().powi(2) / 0.5]);
     let names: Vec<_> = declared_ops(env!("CARGO_PKG_NAME")).iter().map(|def| def.info.name).collect();
     assert_eq!(names, ["differ", "every_kind", "is_above", "ramp", "snake", "square_sum"]);
     assert!(declared_ops("another package").is_empty());

@@ -164,10 +164,16 @@ impl Ops {
         let kernels = Kernels::new(folder)
             .targets(self.targets.iter().copied())
             .cubins(self.cubins.iter().copied())
-            .target_dir(self.target_dir.clone().unwrap_or_else(|| out_dir.join("pointwise-target")))
+            .target_dir(self.target_dir.clone().unwrap_or_else(|| shared(out_dir)))
             .generated(SOURCE_VARIABLE, &sources.hash());
         kernels.compile_with(toolchain)
     }
+}
+
+/// The folder for what is compiled for the GPU, shared by all packages of a workspace and by all profiles, so that `core`
+/// and the templates are compiled once: cargo's target folder, of which `out_dir` is `PROFILE/build/PACKAGE/out`.
+fn shared(out_dir: &Path) -> PathBuf {
+    out_dir.ancestors().nth(4).unwrap_or(out_dir).join("pointwise-ops")
 }
 
 /// Tells cargo to build again when one of these files changes.

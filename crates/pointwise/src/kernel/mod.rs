@@ -36,7 +36,7 @@ pub(crate) use convert::bits_of;
 pub use entry::Entry;
 #[doc(hidden)]
 pub use formula::{Declared, oracle, results};
-pub use formula::{Kernel, OpDef, OracleFn, Typed, declared_ops};
+pub use formula::{Kernel, OpDef, Oracle, OracleFn, Typed, declared_ops};
 pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
 pub use gradients::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use lookup::Lookup;

@@ -107,22 +107,30 @@ impl OpDef {
     ///
     /// # Errors
     /// An element type or a parameter that the op does not take.
-    pub fn oracle(
-        &self,
-        dtype: DType,
-        params: &[Number],
-    ) -> Result<Option<impl Fn(&[f64], u32) -> Vec<f64> + Clone + use<>>> {
+    pub fn oracle(&self, dtype: DType, params: &[Number]) -> Result<Option<Oracle>> {
         check::dtype(&self.info, dtype)?;
         let words = words::oracle_params(&self.info, params, dtype)?;
         let results = self.info.results.len();
-        Ok(self.oracle.map(|oracle| {
-            move |x: &[f64], bits: u32| {
-                let mut operands = [0.0; MAX_INPUTS];
-                for (operand, x) in operands.iter_mut().zip(x) {
-                    *operand = *x;
-                }
-                oracle(&operands, &words, bits)[..results].to_vec()
-            }
-        }))
+        Ok(self.oracle.map(|formula| Oracle { formula, words, results }))
+    }
+}
+
+/// The formula of an op in f64, with the parameters of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Oracle {
+    formula: OracleFn,
+    words: ParamWords,
+    results: usize,
+}
+
+impl Oracle {
+    /// The results of operands (a bool as 0 or 1, one that is missing as 0) and the element's random word.
+    #[must_use]
+    pub fn at(&self, operands: &[f64], bits: u32) -> Vec<f64> {
+        let mut all = [0.0; MAX_INPUTS];
+        for (operand, x) in all.iter_mut().zip(operands) {
+            *operand = *x;
+        }
+        (self.formula)(&all, &self.words, bits)[..self.results].to_vec()
     }
 }

@@ -7,5 +7,5 @@ mod launch;
 mod words;
 
 pub use call::Kernel;
-pub use def::{OpDef, OracleFn, Typed};
+pub use def::{OpDef, Oracle, OracleFn, Typed};
 pub use expansion::{Declared, declared_ops, oracle, results};
