@@ -76,7 +76,7 @@ impl Ops {
         self
     }
 
-    /// Where cargo's target directories go; without it, in `OUT_DIR`.
+    /// Where cargo's target directories go; without it, in the folder `pointwise-ops` of the package's own.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target_dir = Some(folder.into());
         self
