@@ -103,8 +103,7 @@ fn loops(text: &str) -> Vec<Loop> {
     for line in text.lines() {
         if let Some(label) = line.strip_suffix(':').filter(|label| label.starts_with("_R")) {
             let name = format!("{:#}", rustc_demangle::demangle(label));
-            let is_loop =
-                name.starts_with("pointwise::__private::cpu::") && SUFFIXES.iter().any(|suffix| name.contains(suffix));
+            let is_loop = name.starts_with("pointwise::cpu::") && SUFFIXES.iter().any(|suffix| name.contains(suffix));
             open = is_loop.then(|| Loop { name, ..Loop::default() });
         } else if line.starts_with(".Lfunc_end") {
             all.extend(open.take());

@@ -109,5 +109,11 @@ fn measure(device: &Device, n: usize, dtype: DType) -> Result<()> {
     let steps = milliseconds(device, || one_by_one(&residual, &gate, &value, &mut y, &mut scratch, P, rng))?;
     report("three ops: 5 reads, 3 writes", steps, 8.0);
     println!("  one kernel instead of three: {:.2} times as fast", steps / fused);
+    let [bias, scale, shift] = [4, 5, 6].map(|seed| numbers(device, n, dtype, seed));
+    let (bias, scale, shift) = (bias?, scale?, shift?);
+    let block_end = milliseconds(device, || {
+        ops::block_end_into(&value, &bias, &gate, &residual, &scale, &shift, &mut y, &mut scratch, P, rng)
+    })?;
+    report("block_end: 6 reads, 2 writes", block_end, 8.0);
     Ok(())
 }
