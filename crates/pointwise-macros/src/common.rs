@@ -240,6 +240,25 @@ fn data(op: &Op, form: &Form) -> TokenStream {
     }
 }
 
+/// The arguments of a function of the user's in the body of a formula: its first `before` operands, then those of the op.
+pub(crate) fn arguments(op: &Op, before: usize) -> Vec<TokenStream> {
+    let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
+    let mut operands = before..;
+    let mut argument = |argument: &Argument| match argument {
+        Argument::Operand(value) => {
+            let k = operands.next();
+            if value.is_bool { quote!(#truths[#k]) } else { quote!(#values[#k]) }
+        }
+        Argument::Bits => quote!(#bits),
+        Argument::Param(param) => {
+            let name = &param.name;
+            quote!(self.#name)
+        }
+    };
+    let first = (0..before).map(|k| quote!(#values[#k]));
+    first.chain(op.arguments.iter().map(&mut argument)).collect()
+}
+
 /// The function as `NAME::formula`, and the trait by which templates and loops call it.
 fn formula(op: &Op) -> TokenStream {
     let core = core();
@@ -253,20 +272,7 @@ fn formula(op: &Op) -> TokenStream {
         }
     }
     let (docs, type_name, ident) = (&op.docs, &op.type_name, &op.generic.ident);
-    let (this, values, truths, bits) = (quote!(self), hidden("values"), hidden("truths"), hidden("bits"));
-    let mut at = 0_usize;
-    let arguments = op.arguments.iter().map(|argument| match argument {
-        Argument::Operand(value) => {
-            at += 1;
-            let k = at - 1;
-            if value.is_bool { quote!(#truths[#k]) } else { quote!(#values[#k]) }
-        }
-        Argument::Bits => quote!(#bits),
-        Argument::Param(param) => {
-            let name = &param.name;
-            quote!(#this.#name)
-        }
-    });
+    let arguments = arguments(op, 0);
     let results: Vec<Ident> = (0..op.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
     let pattern = pattern(&results);
     let zero = quote!(<#ident as #core::Value>::ZERO);

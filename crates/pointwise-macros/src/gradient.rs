@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::common::{Form, core, hidden, implementation, pattern};
+use crate::common::{Form, arguments, core, hidden, implementation, pattern};
 use crate::signature::{Argument, Op, ParamKind};
 
 /// The formula of the gradients: its operands are the gradients of the `T` results, then all operands of the op; its
@@ -14,7 +14,7 @@ pub(crate) fn items(op: &Op) -> TokenStream {
         Some(function) => {
             let grads = op.results.iter().filter(|result| !result.is_bool).count();
             let names: Vec<Ident> = (0..form.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
-            let (pattern, arguments) = (pattern(&names), written(op, grads));
+            let (pattern, arguments) = (pattern(&names), arguments(op, grads));
             let falses = names.iter().map(|_| quote!(false));
             quote! {
                 let #pattern = #function(#(#arguments),*);
@@ -24,28 +24,6 @@ pub(crate) fn items(op: &Op) -> TokenStream {
         None => derived(op, &form),
     };
     implementation(op, &form, body)
-}
-
-/// The arguments of a function of the user's.
-fn written(op: &Op, grads: usize) -> Vec<TokenStream> {
-    let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
-    let mut arguments: Vec<TokenStream> = (0..grads).map(|k| quote!(#values[#k])).collect();
-    let mut at = grads;
-    for argument in &op.arguments {
-        arguments.push(match argument {
-            Argument::Operand(value) => {
-                at += 1;
-                let k = at - 1;
-                if value.is_bool { quote!(#truths[#k]) } else { quote!(#values[#k]) }
-            }
-            Argument::Bits => quote!(#bits),
-            Argument::Param(param) => {
-                let name = &param.name;
-                quote!(self.#name)
-            }
-        });
-    }
-    arguments
 }
 
 /// The formula at dual numbers. The tangents of a single result begin as its gradient; of several results, each has its

@@ -281,7 +281,7 @@ impl Queue<'_> {
         choice.walk.parts(choice.limit(), [0; N], &mut |part, place| {
             let tensors = choice.tensors.moved(place);
             let addresses = tensors.at.map(|address| address as u64);
-            let mut params = Params::default();
+            let mut params = Params::<MOST_ARGUMENTS>::default();
             arguments.tensors.iter().copied().flatten().for_each(|&k| params.push(&addresses[k]));
             let (n, head, items, work, vectors): (u64, u32, u32, u64, u64);
             let grouped: Option<(Groups<K>, u64)> =
@@ -320,7 +320,7 @@ impl Queue<'_> {
                 }
             };
             let grid = Grid { blocks: [blocks, 1, 1], threads: [self.threads, 1, 1], shared };
-            let params = &mut params.pointers[..params.len];
+            let params = params.pointers();
             // SAFETY: the caller's contract.
             unsafe { cuda::launch_grid(self.context, self.function, grid, self.stream, params) }
         })
@@ -337,26 +337,30 @@ fn blocks_of_two(vectors: u64, threads: u32) -> u32 {
     (vectors / (2 * u64::from(threads))).min(u64::from(MAX_TWO_BLOCKS)) as u32
 }
 
-/// Pointers to arguments, in order.
-struct Params {
-    pointers: [*mut c_void; Params::MOST],
+/// The most arguments of a launch here, those of gradients: seven tensors, the elements and the head or the items and the
+/// steps, the mode, four numbers and four parameters.
+const MOST_ARGUMENTS: usize = 18;
+
+/// Pointers to up to `MOST` arguments, in order.
+pub(super) struct Params<const MOST: usize> {
+    pointers: [*mut c_void; MOST],
     len: usize,
 }
 
-impl Default for Params {
+impl<const MOST: usize> Default for Params<MOST> {
     fn default() -> Self {
-        Params { pointers: [std::ptr::null_mut(); Params::MOST], len: 0 }
+        Params { pointers: [std::ptr::null_mut(); MOST], len: 0 }
     }
 }
 
-impl Params {
-    /// Those of gradients: seven tensors, the elements and the head or the items and the steps, the mode, four numbers
-    /// and four parameters.
-    const MOST: usize = 18;
-
-    fn push<T>(&mut self, value: &T) {
+impl<const MOST: usize> Params<MOST> {
+    pub(super) fn push<T>(&mut self, value: &T) {
         self.pointers[self.len] = std::ptr::from_ref(value).cast_mut().cast();
         self.len += 1;
+    }
+
+    pub(super) fn pointers(&mut self) -> &mut [*mut c_void] {
+        &mut self.pointers[..self.len]
     }
 }
 

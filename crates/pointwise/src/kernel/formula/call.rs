@@ -1,6 +1,6 @@
 //! A call: its operands and results checked, and run.
 
-use pointwise_core::formula::{MAX_INPUTS, MAX_OUTPUTS, MAX_TENSORS, ParamWords};
+use pointwise_core::formula::{MAX_INPUTS, MAX_OUTPUTS, MAX_TENSORS, MAX_WORDS, ParamWords};
 use pointwise_core::{DType, OpInfo, ParamInfo, Philox};
 
 use super::{OpDef, words};
@@ -19,7 +19,9 @@ use crate::{Device, Number, Stream};
 #[derive(Clone, Debug)]
 pub struct Kernel {
     pub(super) def: &'static OpDef,
-    params: Vec<Number>,
+    /// Those that were given; more than there is room for are an error of the call.
+    params: [Number; MAX_WORDS],
+    given: usize,
     pub(super) settings: LaunchSettings,
     pub(super) rng: Philox,
 }
@@ -50,7 +52,9 @@ impl Default for Targets<'_> {
 
 impl Kernel {
     pub(super) fn new(def: &'static OpDef, params: &[Number]) -> Kernel {
-        Kernel { def, params: params.to_vec(), settings: LaunchSettings::new(), rng: Philox::default() }
+        let mut kept = [Number::Default; MAX_WORDS];
+        kept.iter_mut().zip(params).for_each(|(kept, number)| *kept = *number);
+        Kernel { def, params: kept, given: params.len(), settings: LaunchSettings::new(), rng: Philox::default() }
     }
 
     launch_settings! { settings;
@@ -148,7 +152,7 @@ impl Kernel {
     /// What [`Kernel::run_into`] would launch on a CUDA device for these tensors.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Kernel::run_into`].
     pub fn plan(&self, operands: &[Operand<'_>], results: &[TensorView<'_>]) -> Result<MapPlan> {
         let ready = self.ready(operands)?;
         self.check_count(results.len())?;
@@ -159,6 +163,12 @@ impl Kernel {
         self.check_results(&ready, &targets)?;
         self.settings.check(&ready.device)?;
         self.sized(Plan { ready: &ready, targets: &targets })
+    }
+
+    /// The parameters that were given.
+    fn params(&self) -> Result<&[Number]> {
+        let info = &self.def.info;
+        self.params.get(..self.given).ok_or_else(|| words::too_many(info, self.given))
     }
 
     fn check_count(&self, results: usize) -> Result<()> {
@@ -190,7 +200,7 @@ impl Kernel {
             device,
             views: [None; MAX_INPUTS],
             given: [None; MAX_INPUTS],
-            words: words::params(info, &self.params, dtype)?,
+            words: words::params(info, self.params()?, dtype)?,
         };
         for (k, operand) in operands.iter().enumerate() {
             let what = || format!("operand {} of {}", info.operands[k], info.name);

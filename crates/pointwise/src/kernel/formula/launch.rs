@@ -1,8 +1,6 @@
 //! From checked operands to a class, a plan and launches.
 
-use std::ffi::c_void;
-
-use pointwise_core::formula::{MAX_TENSORS, lanes};
+use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, MAX_WORDS, lanes};
 use pointwise_core::launch::{FORMULA_STREAM_SHIFT, FORMULA_WORD_SHIFT, ROW_SPLITS, SPLITS};
 use pointwise_core::{Draw, row};
 
@@ -10,9 +8,13 @@ use super::call::{Kernel, Ready, Targets};
 use crate::Stream;
 use crate::cuda::{self, Context, Grid};
 use crate::error::Result;
-use crate::kernel::choice::{Choice, Tensors, head_within, numbers};
+use crate::kernel::choice::{Choice, Params, Tensors, head_within, numbers};
 use crate::kernel::walk::{Class, Limit, StepWords, Walk};
 use crate::kernel::{MapPlan, cache_room};
+
+/// The most arguments of a launch: tensors, a word for each operand and of the parameters; elements and head or items,
+/// mode, steps, draw.
+const MOST_ARGUMENTS: usize = MAX_TENSORS + MAX_INPUTS + MAX_WORDS + 5;
 
 impl Kernel {
     /// What a launch over `walk` would be.
@@ -65,7 +67,7 @@ impl Kernel {
         choice.walk.parts(limit, [0; T], &mut |part, place| {
             let moved = choice.tensors.moved(place);
             let addresses = moved.at.map(|address| address as u64);
-            let mut params = Params::default();
+            let mut params = Params::<MOST_ARGUMENTS>::default();
             addresses[..tensors].iter().for_each(|address| params.push(address));
             let (n, head, items, work): (u64, u32, u32, u64);
             if choice.class == Class::Flat {
@@ -97,7 +99,7 @@ impl Kernel {
             let threads = self.settings.threads;
             let blocks = work.div_ceil(u64::from(threads)) as u32;
             let grid = Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 };
-            let params = &mut params.pointers[..params.len];
+            let params = params.pointers();
             // SAFETY: the arguments are those of the entry's class; the caller's contract.
             unsafe { cuda::launch_grid(context, function, grid, stream, params) }
         })
@@ -111,26 +113,4 @@ fn mode<const T: usize>(choice: &Choice<T>, operands: usize) -> u64 {
     (u64::from(marks.once) & all)
         | (u64::from(marks.numbers) & all) << FORMULA_WORD_SHIFT
         | (u64::from(marks.passing) & all) << FORMULA_STREAM_SHIFT
-}
-
-/// Pointers to arguments, in order.
-struct Params {
-    pointers: [*mut c_void; Params::MOST],
-    len: usize,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { pointers: [std::ptr::null_mut(); Params::MOST], len: 0 }
-    }
-}
-
-impl Params {
-    /// Tensors, a number for each operand and the parameters; elements and head or items, mode, steps, draw.
-    const MOST: usize = MAX_TENSORS + pointwise_core::formula::MAX_INPUTS + pointwise_core::formula::MAX_WORDS + 5;
-
-    fn push<T>(&mut self, value: &T) {
-        self.pointers[self.len] = std::ptr::from_ref(value).cast_mut().cast();
-        self.len += 1;
-    }
 }

@@ -25,8 +25,7 @@ pub(super) fn oracle_params(info: &OpInfo, params: &[Number], dtype: DType) -> R
 
 fn words(info: &OpInfo, params: &[Number], of_type: impl Fn(Number, &ParamInfo) -> Result<u64>) -> Result<ParamWords> {
     if params.len() > info.params.len() {
-        let names: Vec<&str> = info.params.iter().map(|param| param.name).collect();
-        return Err(check::wrong_count(info, "parameters", &names, params.len()));
+        return Err(too_many(info, params.len()));
     }
     let mut words = ParamWords::default();
     let mut slots = words.iter_mut();
@@ -61,6 +60,13 @@ fn words(info: &OpInfo, params: &[Number], of_type: impl Fn(Number, &ParamInfo) 
         }
     }
     Ok(words)
+}
+
+/// More parameters than the op has.
+#[cold]
+pub(super) fn too_many(info: &OpInfo, given: usize) -> Error {
+    let names: Vec<&str> = info.params.iter().map(|param| param.name).collect();
+    check::wrong_count(info, "parameters", &names, given)
 }
 
 /// A whole number that an i64 holds.
