@@ -9,10 +9,12 @@ mod family;
 mod fuzz;
 mod licences;
 mod package;
+mod pypi;
 mod registers;
 mod setup;
 mod shell;
 mod sizes;
+mod spelling;
 mod test;
 
 use std::process::ExitCode;
@@ -64,6 +66,11 @@ enum Command {
     Sizes,
     /// Check that every dependency has a licence of the list
     Licences,
+    /// Check the spelling of every file with typos
+    Spelling {
+        #[command(flatten)]
+        install: Install,
+    },
     /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
     Package,
 }
@@ -107,6 +114,7 @@ fn run() -> Result<()> {
         Command::CpuLoops => cpu_loops::check(),
         Command::Sizes => sizes::run(),
         Command::Licences => licences::check(),
+        Command::Spelling { install } => spelling::check(install.consent()),
         Command::Package => package::run(),
     }
 }

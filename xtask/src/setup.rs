@@ -2,21 +2,21 @@
 //! said first; at a terminal a person is asked.
 
 use std::env;
-use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use pointwise_build::{Error, ptxas, toolchain};
 
-use crate::shell::{root, run};
+use crate::pypi::Wheel;
+use crate::shell::run;
 
 /// Debian's packages with a compiler for device code.
 const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
 
-/// Version and hashes of the wheel with ptxas, as pip reads them.
-const WHEEL: &str = include_str!("../ptxas.txt");
+/// NVIDIA's assembler.
+const PTXAS: Wheel = Wheel { requirement: include_str!("../ptxas.txt"), what: "40 MB, for ptxas" };
 
 /// Who is asked before something is installed.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ impl Consent {
     }
 
     /// Says what is to be installed, and asks where somebody is there to answer.
-    fn to(self, what: &str, needs_sudo: bool) -> Result<()> {
+    pub(crate) fn to(self, what: &str, needs_sudo: bool) -> Result<()> {
         println!("to be installed: {what}");
         let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
         match self.answer(is_terminal, needs_sudo) {
@@ -107,12 +107,8 @@ pub(crate) fn assembler(consent: Consent) -> Option<ptxas::Ptxas> {
     if let Ok(found) = ptxas::find() {
         return Some(found);
     }
-    let folder = root().join("target").join(format!("ptxas-{}", wheel().1));
-    let binary = match unpacked(&folder) {
-        Some(binary) => Ok(binary),
-        None => fetch(&folder, consent),
-    };
-    let binary = match binary {
+    let program = format!("ptxas{}", env::consts::EXE_SUFFIX);
+    let binary = match PTXAS.program(consent, |folder| ptxas::in_packages(&folder.join("nvidia"), &program).pop()) {
         Ok(binary) => binary,
         Err(error) => {
             println!("no ptxas, so the PTX will not be assembled: {error:#}");
@@ -130,87 +126,9 @@ pub(crate) fn assembler(consent: Consent) -> Option<ptxas::Ptxas> {
     }
 }
 
-/// Name and version of the pinned wheel.
-fn wheel() -> (&'static str, &'static str) {
-    let requirement = WHEEL.lines().find_map(|line| line.trim_end_matches(['\\', ' ']).split_once("=="));
-    requirement.unwrap_or(("nvidia-cuda-nvcc", "unpinned"))
-}
-
-/// The program in an unpacked wheel.
-fn unpacked(folder: &Path) -> Option<PathBuf> {
-    let program = format!("ptxas{}", env::consts::EXE_SUFFIX);
-    ptxas::in_packages(&folder.join("nvidia"), &program).into_iter().next()
-}
-
-/// Downloads the wheel, whose hash pip checks, and unpacks it: no virtual environment, which Debian has a package of its
-/// own for. The folder is there when all of it is.
-fn fetch(target: &Path, consent: Consent) -> Result<PathBuf> {
-    let (name, version) = wheel();
-    consent.to(&format!("{name} {version} from PyPI (40 MB, for ptxas), in {}", target.display()), false)?;
-    let folder = &target.with_file_name(format!("ptxas-{version}.part"));
-    for old in [folder, target] {
-        if old.exists() {
-            fs::remove_dir_all(old)?;
-        }
-    }
-    fs::create_dir_all(folder)?;
-    let requirements = folder.join("ptxas.txt");
-    fs::write(&requirements, WHEEL)?;
-    run(python()
-        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:", "--dest"])
-        .arg(folder)
-        .arg("--requirement")
-        .arg(&requirements))?;
-    for wheel in wheels(folder)? {
-        run(python().args(["-m", "zipfile", "-e"]).arg(wheel).arg(folder))?;
-    }
-    make_executable(&unpacked(folder).context("the package has no ptxas")?)?;
-    fs::rename(folder, target)?;
-    unpacked(target).context("the package has no ptxas")
-}
-
-/// Python that executes nothing of the current folder.
-fn python() -> Command {
-    let mut python = Command::new("python3");
-    python.arg("-I").current_dir("/");
-    python
-}
-
-fn wheels(folder: &Path) -> Result<Vec<PathBuf>> {
-    let files = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
-    Ok(files.into_iter().map(|file| file.path()).filter(|path| path.extension().is_some_and(|e| e == "whl")).collect())
-}
-
-#[cfg(unix)]
-fn make_executable(binary: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    // Python's zipfile leaves permissions out.
-    let mode = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(binary, mode).with_context(|| format!("cannot make {} executable", binary.display()))
-}
-
-#[cfg(not(unix))]
-fn make_executable(_: &Path) -> Result<()> {
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_wheel_is_pinned() {
-        let (name, version) = wheel();
-        assert_eq!(name, "nvidia-cuda-nvcc");
-        assert!(
-            version.split('.').count() == 3 && version.split('.').all(|part| part.parse::<u32>().is_ok()),
-            "{version}"
-        );
-        let hashes: Vec<&str> =
-            WHEEL.split("--hash=sha256:").skip(1).map(|rest| rest.split_whitespace().next().unwrap()).collect();
-        assert_eq!(hashes.len(), 2);
-        assert!(hashes.iter().all(|hash| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())));
-    }
 
     #[test]
     fn nobody_installs_unasked() {
