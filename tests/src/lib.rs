@@ -12,7 +12,7 @@ pub mod order;
 pub mod planted;
 pub mod promote;
 pub mod temporaries;
-pub mod two;
+pub mod vectors;
 
 /// The ops of one operand, and what runs beneath `pow` with a number.
 pub fn unary() -> impl Iterator<Item = &'static pointwise::kernel::UnaryDef> {

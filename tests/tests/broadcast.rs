@@ -121,34 +121,6 @@ fn plans() {
 }
 
 #[test]
-fn plans_of_two_vectors_at_once() {
-    use pointwise::Number;
-    let device = Device::cpu();
-    let zeros = |dtype, shape: &[usize]| Tensor::zeros(&device, dtype, shape).unwrap();
-    let vectors = |dtype, a: &[usize], b: &[usize], asked: u32| {
-        let kernel = kernels::mul().vectors_per_thread(asked);
-        kernel.plan(&zeros(dtype, a), &zeros(dtype, b), &zeros(dtype, a)).unwrap().vectors_per_thread
-    };
-    let (square, row, column): (&[usize], &[usize], &[usize]) = (&[64, 128], &[128], &[64, 1]);
-    for dtype in [DType::F32, DType::F16, DType::BF16] {
-        assert_eq!(vectors(dtype, square, square, 2), 2);
-        assert_eq!(vectors(dtype, square, row, 2), 2);
-        assert_eq!(vectors(dtype, square, square, 1), 1);
-    }
-    // Without such a way, and where an operand is no vector.
-    assert_eq!(vectors(DType::F8E4M3, square, square, 2), 1);
-    assert_eq!(vectors(DType::I32, square, square, 2), 1);
-    assert_eq!(vectors(DType::F16, square, column, 2), 1);
-    assert_eq!(vectors(DType::F16, &[64, 127], &[127], 2), 1);
-    let x = zeros(DType::F16, square);
-    let by_number = kernels::mul().vectors_per_thread(2).plan(&x, Number::Float(3.0), &x).unwrap();
-    assert_eq!(by_number.vectors_per_thread, 1);
-    // A CPU has no waves of blocks.
-    let large = zeros(DType::F16, &[1 << 22]);
-    assert_eq!(kernels::mul().plan(&large, &large, &large).unwrap().vectors_per_thread, 1);
-}
-
-#[test]
 fn plans_of_tables() {
     use pointwise::{Number, kernel::Class};
     let device = Device::cpu();

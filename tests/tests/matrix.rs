@@ -9,13 +9,13 @@
 //! between element types is a case (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them
 //! (`promoted::i32::f16`); copies of views of each type are `to_tensor::f16`. Numbers as operands are
 //! `div::f16::numbers`. Where a thread may have several vectors that are loaded at once, that is a case on a GPU
-//! (`mul::f16::two_at_once`). `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
+//! (`mul::f16::rows`). `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
 
 use libtest_mimic::Arguments;
 use pointwise::{DType, Strategy, kernel::Class};
 use pointwise_testkit::{gradients, map};
 use tests::cases::Cases;
-use tests::{convert, copies, lookup, matrix, numbers, promote, two};
+use tests::{convert, copies, lookup, matrix, numbers, promote, vectors};
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -44,8 +44,9 @@ fn add(cases: &mut Cases) {
                 }
             }
             cases.add(&[dtype], name(dtype, "views"), move || matrix::unary_views(&device, def, dtype));
-            if !device.is_cpu() && def.info.two_at_once(dtype) {
-                cases.add(&[dtype], name(dtype, "two_at_once"), move || two::check_unary(&device, def, dtype));
+            // The loop is one for all types of a size.
+            if !device.is_cpu() && dtype == DType::F16 {
+                cases.add(&[dtype], name(dtype, "vectors"), move || vectors::check(&device, def, dtype));
             }
         }
     }
@@ -62,9 +63,6 @@ fn add(cases: &mut Cases) {
             }
             if numbers::checks(&device, def, dtype) {
                 cases.add(&[dtype], name(dtype, "numbers"), move || numbers::check(&device, def, dtype));
-            }
-            if !device.is_cpu() && def.info.two_at_once(dtype) {
-                cases.add(&[dtype], name(dtype, "two_at_once"), move || two::check_map(&device, def, dtype));
             }
         }
     }

@@ -43,9 +43,6 @@ const EQUIVALENT: &[Equivalent] = &[
         "@%p bra $L__BB;",
         "without the branch to four vectors at once, the loop behind it does the same vectors one by one",
     ),
-    equivalent("binary_add_f32_flat::unguarded_first", ALWAYS, "of two vectors a thread, `v` is whether 0 is 0"),
-    equivalent("binary_mul_f16_rows::unguarded_first", ALWAYS, "of two vectors a thread, `v` is whether 0 is 0"),
-    equivalent("ternary_lerp_f32_rows::unguarded_first", ALWAYS, "of two vectors a thread, `v` is whether 0 is 0"),
     equivalent(
         "binary_sub_i32_strided::bound_last",
         "setp.lt.u32 %p, %r, 7;",
@@ -71,7 +68,6 @@ const EQUIVALENT: &[Equivalent] = &[
     ),
 ];
 
-const ALWAYS: &str = "@v ld.global.v4.u32 {%r, %r, %r, %r}, [%rd];";
 const DEAD: &str = "eight elements at once, of a loop that four elements never reach";
 
 fn main() {

@@ -5,7 +5,7 @@ use pointwise::{
     info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY},
 };
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_core::{BinaryFunction, Kind, Properties, ResultType, SignChange};
+use pointwise_core::{BinaryFunction, Kind, ResultType, SignChange};
 
 const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
 
@@ -63,20 +63,6 @@ fn rows_have_pytorchs_rules_for_numbers_and_bool() {
     assert_eq!(names(|info| info.properties.refuses_bool), ["sub"]);
     assert_eq!(names(|info| info.properties.whole_parameter), ["round_decimals"]);
     assert_eq!(names(|info| info.properties.copies_ints), ["round_decimals", "nan_to_num"]);
-}
-
-#[test]
-fn rows_of_two_vectors_at_once_have_short_formulas() {
-    let rows: Vec<_> = infos().filter(|info| info.properties.two_at_once).collect();
-    for info in &rows {
-        // Kernels of several results have no such way, and narrow results have it by themselves.
-        assert!(info.results.len() == 1 && info.result == ResultType::Same, "{}", info.name);
-        let Properties { long, long_half, middle_single, middle_half, .. } = info.properties;
-        assert!(!(long || long_half || middle_single || middle_half), "{}", info.name);
-        assert!(info.two_at_once(DType::F16) && !info.two_at_once(DType::F8E4M3), "{}", info.name);
-        assert_eq!(info.two_at_once(DType::I32), info.kind == Kind::Select, "{}", info.name);
-    }
-    assert_eq!(rows.len(), 22);
 }
 
 /// The op's formula in f64 on up to three operands.

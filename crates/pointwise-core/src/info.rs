@@ -208,8 +208,6 @@ pub struct Properties {
     /// The words `clears_sign` and `flips_sign`: what the op does to the sign of a float, and nothing else to it. **A
     /// promise**: 16-bit floats are then changed as bits.
     pub sign: Option<SignChange>,
-    /// The word `two_at_once`: see [`OpInfo::two_at_once`].
-    pub two_at_once: bool,
     /// The word `constant`: the result depends on no operand, none of which kernels then read.
     pub constant: bool,
     /// The word `factor_alpha`: the parameter is the factor of PyTorch's `add` and `sub`, which wants the category of
@@ -238,7 +236,6 @@ impl Properties {
         few_registers: false,
         truths: false,
         sign: None,
-        two_at_once: false,
         constant: false,
         factor_alpha: false,
         refuses_bool: false,
@@ -364,14 +361,6 @@ impl OpInfo {
     #[must_use]
     pub const fn result_type(&self, k: usize, dtype: DType) -> DType {
         if self.bool_results >> k & 1 == 1 { DType::Bool } else { dtype }
-    }
-
-    /// Whether kernels for elements of type `dtype` have a way for two vectors a thread that are loaded before the
-    /// first is worked on, beside the one for a single vector. The row has the word `two_at_once`: with both vectors
-    /// the formula for 16 and 32 bits keeps to the 32 registers with which as many threads as can be are resident, and
-    /// its code is so short that a first call does not suffer from two more copies.
-    pub const fn two_at_once(&self, dtype: DType) -> bool {
-        self.properties.two_at_once && dtype.size() > 1 && (dtype.is_float() || matches!(self.kind, Kind::Select))
     }
 
     /// The names of the tensors, in call order, as files and the command have them.

@@ -56,12 +56,6 @@ pub const ONCE: u32 = 1;
 pub const WORD_SHIFT: u32 = 4;
 /// Bit `k` of a kernel's `mode`, shifted by this: operand `k` passes through the level-2 cache, the first to leave it.
 pub const STREAM_SHIFT: u32 = 8;
-/// A kernel's `mode`, shifted down by this, of an op of which [`crate::OpInfo::two_at_once`]: how many blocks, the
-/// first of the grid, have two vectors a thread. Where there are such blocks, every operand is a vector, whatever the
-/// other bits say.
-pub const TWO_SHIFT: u32 = 12;
-/// The most such blocks.
-pub const MAX_TWO_BLOCKS: u32 = u32::MAX >> TWO_SHIFT;
 /// The bit of [`STREAM_SHIFT`] for the operand of a unary kernel, in its `per_thread`.
 pub const STREAM_UNARY: u32 = 1 << 31;
 

@@ -45,8 +45,6 @@ pub trait Map: Copy {
     const BOUNDED: bool = false;
     /// Whether [`Map::short`] is that of the first operand's magnitude, and [`Map::signed`] makes it that of the operand.
     const MAGNITUDES: bool = false;
-    /// Whether a thread may have two vectors at once: [`OpInfo::two_at_once`](crate::OpInfo::two_at_once).
-    const TWO_AT_ONCE: bool = false;
     /// The operand of a float type, if there is one, that the formula takes the sine or cosine of: what the CPU
     /// executor looks at to avoid the long reduction.
     const ANGLE: Option<usize> = None;
@@ -119,7 +117,6 @@ macro_rules! arity {
             };
             const CHANNEL: bool = matches!(O::INFO.kind, Kind::Channel);
             const LEAKY: bool = O::INFO.properties.leaky;
-            const TWO_AT_ONCE: bool = O::INFO.two_at_once(E::DTYPE);
             const ANGLE: Option<usize> =
                 if E::DTYPE.is_float() && O::INFO.properties.angle { Some($operands - 1) } else { None };
             #[inline(always)]

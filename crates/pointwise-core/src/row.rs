@@ -85,7 +85,6 @@ const fn text(info: &OpInfo) -> u64 {
         few_registers,
         truths,
         sign,
-        two_at_once,
         constant,
         factor_alpha,
         refuses_bool,
@@ -111,7 +110,6 @@ const fn text(info: &OpInfo) -> u64 {
             Some(sign) => 1 + sign as u64,
             None => 0,
         },
-        two_at_once as u64,
         constant as u64,
         factor_alpha as u64,
         refuses_bool as u64,
@@ -137,7 +135,6 @@ const fn word(info: &OpInfo, [first, others, result]: [DType; 3], text: u64) -> 
         info.operands.len() as u64,
         info.results.len() as u64,
         info.params.len() as u64,
-        info.two_at_once(others) as u64,
     ];
     let (mut word, mut i) = (0, 0);
     while i < fields.len() {

@@ -456,9 +456,6 @@ macro_rules! __set_word {
     ($info:ident flips_sign) => {
         $info.properties.sign = Some($crate::SignChange::Flip)
     };
-    ($info:ident two_at_once) => {
-        $info.properties.two_at_once = true
-    };
     ($info:ident constant) => {
         $info.properties.constant = true
     };

@@ -85,7 +85,7 @@ where
 }
 
 /// A thread has `per_thread` vectors of `V` elements by 16-byte accesses, a block's width apart, by twos that are
-/// loaded together (`two_at_once`) or the next one on its way while the last is worked on; the `head` elements before
+/// loaded together where results are narrow, else the next one on its way while the last is worked on; the `head` elements before
 /// the first aligned one and those after the last whole vector are done one by one by the first threads of the grid.
 /// Where results are narrower than operands, [`STREAM_UNARY`] in `per_thread` has the operands pass through the level-2
 /// cache.
@@ -151,7 +151,8 @@ pub unsafe fn register_copy<E, O, const V: usize>(
             packed::store::<Out<O, E>, V>(target.add(i as usize).cast(), results);
         };
         let (mut at, mut left) = (first, per_thread);
-        if const { two_at_once::<E, O, V>() } {
+        // Threads of narrow results often have two.
+        if const { V <= 4 && size_of::<Out<O, E>>() < size_of::<E>() } {
             while left > 1 && at + width < vectors {
                 thread::no_unrolling();
                 let (near, far) = (load(at), load(at + width));
@@ -188,16 +189,6 @@ pub unsafe fn register_copy<E, O, const V: usize>(
             }
         }
     }
-}
-
-/// Whether both of two vectors are loaded before the first is worked on: where the formula is short, and where results
-/// are narrow, whose threads often have two.
-const fn two_at_once<E, O, const V: usize>() -> bool
-where
-    E: Element,
-    O: TableOp + UnaryOp<E::Compute, Output: Store<E>>,
-{
-    O::INFO.two_at_once(E::DTYPE) || V <= 4 && size_of::<Out<O, E>>() < size_of::<E>()
 }
 
 /// Whether the formula is of a float's sine or cosine.

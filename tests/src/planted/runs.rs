@@ -10,8 +10,6 @@ use pointwise_core::Element;
 use pointwise_testkit::layouts::{self, Case, Shaped};
 use pointwise_testkit::{Random, inputs, judge, map, with_element};
 
-use crate::two;
-
 /// A call, and what it leaves in memory.
 pub type Run = Box<dyn Fn(&Device) -> Result<Vec<u8>> + Send + Sync>;
 
@@ -248,11 +246,6 @@ pub fn several(def: &'static MapDef, dtype: DType, strategy: Strategy) -> Vec<Ru
                     y.to_bytes()
                 }));
             }
-        }
-    }
-    if def.info.two_at_once(dtype) && strategy == Strategy::Auto {
-        for (shape, gap) in [([1, 1025], 0), ([1, 4099], 3), ([1, 70_001], 0), ([33, 64], 16), ([513, 48], 16)] {
-            runs.push(Box::new(move |device| two::outcome(device, def, dtype, shape, gap)));
         }
     }
     runs

@@ -6,11 +6,11 @@
 
 crate::binary_ops! { binary_family;
     /// `a + alpha b`, with one rounding to f32; bool: or.
-    add: Add { alpha = 1.0 } (a, b: Num) -> T, [floats ints bool two_at_once factor_alpha], Exact => b.scaled_add(alpha, a);
+    add: Add { alpha = 1.0 } (a, b: Num) -> T, [floats ints bool factor_alpha], Exact => b.scaled_add(alpha, a);
     /// `a - alpha b`, with one rounding to f32.
-    sub: Sub { alpha = 1.0 } (a, b: Num) -> T, [floats ints two_at_once factor_alpha refuses_bool], Exact => (-b).scaled_add(alpha, a);
+    sub: Sub { alpha = 1.0 } (a, b: Num) -> T, [floats ints factor_alpha refuses_bool], Exact => (-b).scaled_add(alpha, a);
     /// `a b`; bool: and.
-    mul: Mul (a, b: Num) -> T, [floats ints bool two_at_once], Exact => a * b;
+    mul: Mul (a, b: Num) -> T, [floats ints bool], Exact => a * b;
     /// `a / b`; infinite or NaN for a zero divisor, as in IEEE 754.
     div: Div (a, b: Real) -> T, [floats int_to_float quotient], Exact => a / b;
     /// The quotient, rounded to f32, cut towards zero; integers: that of C, 0 for a zero divisor.
@@ -23,7 +23,7 @@ crate::binary_ops! { binary_family;
     /// `a` to the power `b`, with the special cases of C99; integers wrap, and a negative exponent leaves 1, -1 or 0.
     pow: Pow (a, b: Num) -> T, [floats ints power], Ulp(1.0) => a.pow(b);
     /// The larger; NaN if either is NaN; +0 above -0; bool: or.
-    maximum: Maximum (a, b: Num) -> T, [floats ints bool two_at_once], Exact => a.maximum(b);
+    maximum: Maximum (a, b: Num) -> T, [floats ints bool], Exact => a.maximum(b);
     /// The smaller; NaN if either is NaN; -0 below +0; bool: and.
-    minimum: Minimum (a, b: Num) -> T, [floats ints bool two_at_once], Exact => a.minimum(b);
+    minimum: Minimum (a, b: Num) -> T, [floats ints bool], Exact => a.minimum(b);
 }

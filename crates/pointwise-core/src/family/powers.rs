@@ -4,7 +4,7 @@ use crate::num::Real;
 
 crate::unary_ops! { powers_family;
     /// `x^3`, correctly rounded in f32 above 2^-101, and below it within 1 ULP.
-    cube: Cube (x: Real) -> T, [floats two_at_once], Ulp(1.0) => cube(x);
+    cube: Cube (x: Real) -> T, [floats], Ulp(1.0) => cube(x);
 }
 
 /// `x x x` with what the rounding of `x x` lost.

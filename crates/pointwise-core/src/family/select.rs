@@ -2,5 +2,5 @@
 
 crate::select_ops! { select_family;
     /// `condition ? a : b`.
-    where: Where (condition, a, b: Value) -> T, [floats ints bool two_at_once], Exact => if condition.0 { a } else { b };
+    where: Where (condition, a, b: Value) -> T, [floats ints bool], Exact => if condition.0 { a } else { b };
 }

@@ -13,9 +13,9 @@ crate::unary_ops! { unary_family;
     /// `1 / sqrt(x)`; infinite with the sign of x at 0.
     rsqrt: Rsqrt (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.rsqrt();
     /// Magnitude; the smallest signed integer wraps to itself.
-    abs: Abs (x: Num) -> T, [floats ints bool clears_sign two_at_once], Exact => x.abs();
+    abs: Abs (x: Num) -> T, [floats ints bool clears_sign], Exact => x.abs();
     /// `-x`; integers wrap.
-    neg: Neg (x: Num) -> T, [floats ints flips_sign two_at_once], Exact => -x;
+    neg: Neg (x: Num) -> T, [floats ints flips_sign], Exact => -x;
     /// `1 / x`.
     reciprocal: Reciprocal (x: Real) -> T, [floats int_to_float], Ulp(0.5) => x.recip();
     /// -1, 0 or 1; 0 for NaN and -0.
@@ -25,16 +25,16 @@ crate::unary_ops! { unary_family;
     /// Cosine of x radians, the argument reduced exactly whatever its size.
     cos: Cos (x: Real) -> T, [floats int_to_float angle], Ulp(2.0) => x.cos();
     /// Towards minus infinity; integers unchanged.
-    floor: Floor (x: Num) -> T, [floats ints two_at_once], Exact => x.floor();
+    floor: Floor (x: Num) -> T, [floats ints], Exact => x.floor();
     /// Towards plus infinity; integers unchanged.
-    ceil: Ceil (x: Num) -> T, [floats ints two_at_once], Exact => x.ceil();
+    ceil: Ceil (x: Num) -> T, [floats ints], Exact => x.ceil();
     /// To nearest, ties to even; integers unchanged.
-    round: Round (x: Num) -> T, [floats ints two_at_once], Exact => x.round_ties_even();
+    round: Round (x: Num) -> T, [floats ints], Exact => x.round_ties_even();
     /// `torch.round(x, decimals=d)`: at `decimals` digits behind the point (before it where negative), as
     /// `rint(x 10^decimals) / 10^decimals` in f32; integers unchanged.
     round_decimals: RoundDecimals { decimals = 0.0 } (x: Num) -> T, [floats ints middle_half copies_ints whole_parameter], Exact => x.round_decimals(decimals);
     /// Towards zero; integers unchanged.
-    trunc: Trunc (x: Num) -> T, [floats ints two_at_once], Exact => x.trunc();
+    trunc: Trunc (x: Num) -> T, [floats ints], Exact => x.trunc();
     /// Error function.
     erf: Erf (x: Real) -> T, [floats int_to_float middle_single middle_half], Ulp(2.0) => x.erf();
     /// `ln(1 + x)`, accurate near 0.
@@ -43,7 +43,7 @@ crate::unary_ops! { unary_family;
     expm1: Expm1 (x: Real) -> T, [floats int_to_float middle_single middle_half], Ulp(1.0) => x.exp_m1();
 
     /// `max(x, 0)`; NaN stays NaN.
-    relu: Relu (x: Num) -> T, [floats ints two_at_once], Exact => x.relu();
+    relu: Relu (x: Num) -> T, [floats ints], Exact => x.relu();
     /// `x (1 + erf(x / sqrt 2)) / 2` (Hendrycks and Gimpel 2016), accurate in the negative tail.
     gelu: Gelu (x: Real) -> T, [floats long], Ulp(3.0) => x.gelu();
     /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`: `gelu(approximate='tanh')`.
@@ -55,7 +55,7 @@ crate::unary_ops! { unary_family;
     /// Hyperbolic tangent.
     tanh: Tanh (x: Real) -> T, [floats int_to_float middle_single middle_half], Ulp(2.0) => x.tanh();
     /// `x > 0 ? x : x * negative_slope`.
-    leaky_relu: LeakyRelu { negative_slope = 0.01 } (x: Real) -> T, [floats two_at_once], Ulp(0.5) => if x > T::ZERO { x } else { x * negative_slope };
+    leaky_relu: LeakyRelu { negative_slope = 0.01 } (x: Real) -> T, [floats], Ulp(0.5) => if x > T::ZERO { x } else { x * negative_slope };
     /// `x > 0 ? x : alpha (e^x - 1)`.
     elu: Elu { alpha = 1.0 } (x: Real) -> T, [floats middle_half], Ulp(3.0) => x.if_above(T::ZERO, x, alpha * x.exp_m1_negative());
     /// `s (x > 0 ? x : a (e^x - 1))` with the constants of Klambauer et al. 2017.
@@ -64,16 +64,16 @@ crate::unary_ops! { unary_family;
         x.if_above(T::ZERO, T::constant(s) * x, T::constant(a * s) * x.exp_m1_negative())
     };
     /// `x min(max(x + 3, 0), 6) / 6`, multiplied in PyTorch's order: infinite above 5.7e37 in f32.
-    hardswish: Hardswish (x: Real) -> T, [floats two_at_once], Ulp(3.0) => {
+    hardswish: Hardswish (x: Real) -> T, [floats], Ulp(3.0) => {
         let gate = (x + T::constant(3.0)).hardtanh(T::ZERO, T::constant(6.0));
         (x * gate).in_range() * T::constant(1.0 / 6.0)
     };
     /// `min(max(x + 3, 0), 6) / 6`.
-    hardsigmoid: Hardsigmoid (x: Real) -> T, [floats two_at_once], Ulp(3.0) => {
+    hardsigmoid: Hardsigmoid (x: Real) -> T, [floats], Ulp(3.0) => {
         (x + T::constant(3.0)).hardtanh(T::ZERO, T::constant(6.0)) * T::constant(1.0 / 6.0)
     };
     /// `min(max(x, min_val), max_val)`; NaN stays NaN.
-    hardtanh: Hardtanh { min_val = -1.0, max_val = 1.0 } (x: Num) -> T, [floats ints two_at_once], Exact => x.hardtanh(min_val, max_val);
+    hardtanh: Hardtanh { min_val = -1.0, max_val = 1.0 } (x: Num) -> T, [floats ints], Exact => x.hardtanh(min_val, max_val);
     /// `beta x > threshold ? x : ln(1 + e^(beta x)) / beta`. The bound is for a `beta` that is a power of two: with
     /// another the rounding of `beta x` is added, as in PyTorch.
     softplus: Softplus { beta = 1.0, threshold = 20.0 } (x: Real) -> T, [floats long], Ulp(3.0) => {
@@ -99,5 +99,5 @@ crate::unary_ops! { unary_family;
         if x.is_nan() { nan } else if x.is_infinite() { infinity } else { x }
     };
     /// `min(max(x, min), max)`: `max` where `min > max`; NaN in x or in a bound gives NaN, in a bound given alone, too, where PyTorch's CPU returns x. A side left out is open.
-    clamp: Clamp { min = f64::NEG_INFINITY, max = f64::INFINITY } (x: Num) -> T, [floats ints two_at_once], Exact => x.clamp(min, max);
+    clamp: Clamp { min = f64::NEG_INFINITY, max = f64::INFINITY } (x: Num) -> T, [floats ints], Exact => x.clamp(min, max);
 }

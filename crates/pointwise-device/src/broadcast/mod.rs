@@ -15,7 +15,7 @@ mod words;
 pub(crate) use operand::{Loaded, lanes, load, one_each, splat};
 pub(crate) use places::{alike, place, single};
 
-use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps, TWO_SHIFT};
+use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::{Draw, Element, Value};
 
@@ -25,7 +25,7 @@ use crate::random;
 use crate::thread;
 use leaky::{in_pairs, leaky};
 use operand::{fetch, uniform};
-use places::{group_places, row_places};
+use places::group_places;
 use short::{one_by_one, short_results};
 use words::{finish_words, whole_words};
 
@@ -40,7 +40,7 @@ pub struct Inputs<M: Map> {
     /// Operands that came with the call.
     pub words: [u64; 3],
     /// Which operands are one value, and which are passed by: `ONCE`, `WORD_SHIFT`, `STREAM_SHIFT` of
-    /// [`pointwise_core::launch`]; and how many blocks have two vectors a thread: [`TWO_SHIFT`].
+    /// [`pointwise_core::launch`].
     pub mode: u32,
     /// Where the random words of `y`'s first element are, and of those behind it; read with [`Map::RANDOM`] alone.
     pub draw: Draw,
@@ -184,65 +184,19 @@ where
     }
 }
 
-/// How many blocks, the first of the grid, have two vectors a thread.
-#[inline(always)]
-fn blocks_of_two<M: Map>(inputs: &Inputs<M>) -> u32 {
-    if M::TWO_AT_ONCE { inputs.mode >> TWO_SHIFT } else { 0 }
-}
-
-/// The item of a thread behind the first `two` blocks, which have two a thread.
-#[inline(always)]
-fn item_behind(two: u32) -> u32 {
-    (thread::block_idx_x() + two) * thread::block_dim_x() + thread::thread_idx_x()
-}
-
-/// Two vectors, a block's width apart, where `at` says. Both are loaded before the first is worked on, and no operand
-/// is a number, one element, or passes through the cache: what tells these apart would take more registers than there
-/// are.
-///
-/// # Safety
-/// Both places are valid for reading a vector of each operand and for writing one of the result, and aligned to them;
-/// an element of the one that is also an operand's belongs to the same place there.
-#[inline(always)]
-unsafe fn two_at_once<M, const V: usize>(
-    inputs: &Inputs<M>,
-    y: *mut M::R,
-    map: M,
-    at: impl FnOnce([u32; 2]) -> [[i64; 4]; 2],
-) where
-    M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
-{
-    let width = thread::block_dim_x();
-    let first = thread::block_idx_x() * (2 * width) + thread::thread_idx_x();
-    let [near, far] = at([first, first + width]);
-    // SAFETY: the caller's contract.
-    unsafe {
-        let loaded = [fetch::<M, V>(inputs, 0, near), fetch::<M, V>(inputs, 0, far)];
-        finish::<M, V>(inputs, loaded[0], Place { at: near, mode: 0, is_vector: true }, y, map);
-        finish::<M, V>(inputs, loaded[1], Place { at: far, mode: 0, is_vector: true }, y, map);
-    }
-}
-
-/// A thread one vector of `V` elements, or two in the first blocks, as [`TWO_SHIFT`] says; the `head` elements before
-/// the first aligned one and those after the last whole vector are done one by one by the threads that follow.
+/// A thread one vector of `V` elements; the `head` elements before the first aligned one and those after the last whole
+/// vector are done one by one by the threads that follow.
 ///
 /// # Safety
 /// Each operand is one value, as `mode` says, or valid for `n` elements and equal to `y` or disjoint from it; `y` is
 /// valid for `n` elements. `head <= n`, and from there on all that are not one value are aligned to `V` of their
-/// elements. Blocks that have two vectors a thread have no thread without, and no operand is one value then.
+/// elements.
 #[inline(always)]
 pub unsafe fn flat<M, const V: usize>(inputs: &Inputs<M>, y: *mut M::R, n: u64, head: u32, map: M)
 where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    let two = blocks_of_two(inputs);
-    if thread::block_idx_x() < two {
-        // SAFETY: there are as many vectors, behind the head; the caller's contract.
-        return unsafe {
-            two_at_once::<M, V>(inputs, y, map, |items| items.map(|i| alike(head as u64 + i as u64 * V as u64, 0)))
-        };
-    }
-    let (i, mode) = (item_behind(two), inputs.mode);
+    let (i, mode) = (thread::index_1d(), inputs.mode);
     let vectors = ((n - head as u64) / V as u64) as u32;
     let singles = (n - vectors as u64 * V as u64) as u32;
     if i < vectors + singles {
@@ -256,11 +210,10 @@ where
 }
 
 /// A thread one item of `V` elements of the innermost dimension, found by `steps`, which has the strides of the result
-/// and, behind them, of the operands, or two items in the first blocks, as [`TWO_SHIFT`] says.
+/// and, behind them, of the operands.
 ///
 /// # Safety
-/// Blocks that have two items a thread have no thread without, and no operand is one value then. There are threads
-/// enough for all items. For each of `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V`
+/// There are threads enough for all items. For each of `items < 2^31` items, the place that `steps` finds in `y` is valid for writing `V`
 /// elements and aligned to them, that in each operand likewise for reading, or for one element where `mode` says that
 /// it is one for all `V`. No element of `y` belongs to two items, and one that is also an operand's belongs to the same
 /// item there.
@@ -274,12 +227,7 @@ pub unsafe fn tiled<M, const V: usize, const N: usize>(
 ) where
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
-    let two = blocks_of_two(inputs);
-    if thread::block_idx_x() < two {
-        // SAFETY: there are as many items; the caller's contract.
-        return unsafe { two_at_once::<M, V>(inputs, y, map, |items| row_places(steps, items)) };
-    }
-    let item = item_behind(two);
+    let item = thread::index_1d();
     if item < items {
         let place = Place { at: place(steps, item), mode: inputs.mode, is_vector: true };
         // SAFETY: item < items; the caller's contract.

@@ -17,23 +17,6 @@ pub(crate) fn single<const V: usize>(i: u32, head: u32, vectors: u32) -> u64 {
     if i < head { i as u64 } else { i as u64 + vectors as u64 * V as u64 }
 }
 
-/// Offsets of items in `N` tensors, zeros behind them.
-#[inline(always)]
-pub(super) fn row_places<const N: usize, const D: usize, const ITEMS: usize>(
-    steps: &Steps<N, D>,
-    mut items: [u32; ITEMS],
-) -> [[i64; 4]; ITEMS] {
-    let mut at = [[0_i32; 4]; ITEMS];
-    take(steps, 0, &mut items, &mut at);
-    unroll!(at most 8: d < D => {
-        if d > 0 && (d as u32) < steps.splits {
-            take(steps, d, &mut items, &mut at);
-        }
-    });
-    unroll!(at most 4: i < ITEMS => { outermost(steps, items[i], &mut at[i]); });
-    at.map(|at| at.map(i64::from))
-}
-
 /// Offsets of the elements of a group in `N` tensors, zeros behind them. Every index is a constant, so that nothing
 /// goes to local memory.
 #[inline(always)]
@@ -64,26 +47,6 @@ pub(super) fn group_places<const N: usize>(groups: &Groups<N>, item: u32) -> [[i
         unroll!(at most 4: k < N => { at[i][k] += further * groups.apart[k]; });
     });
     at.map(|at| at.map(i64::from))
-}
-
-/// Takes dimension `d`, a constant.
-#[inline(always)]
-fn take<const N: usize, const D: usize, const ITEMS: usize>(
-    steps: &Steps<N, D>,
-    d: usize,
-    rest: &mut [u32; ITEMS],
-    at: &mut [[i32; 4]; ITEMS],
-) {
-    unroll!(at most 4: i < ITEMS => {
-        let (next, index) = steps.inner[d].size.divide(rest[i]);
-        unroll!(at most 4: k < N => { at[i][k] += index as i32 * steps.inner[d].strides[k]; });
-        rest[i] = next;
-    });
-}
-
-#[inline(always)]
-fn outermost<const N: usize, const D: usize>(steps: &Steps<N, D>, rest: u32, at: &mut [i32; 4]) {
-    unroll!(at most 4: k < N => { at[k] += rest as i32 * steps.outer[k]; });
 }
 
 /// Offsets of an item in `N` tensors, zeros behind them. Every index is a constant, so that nothing goes to local

@@ -4,7 +4,7 @@ use pointwise_core::{Kind, OpInfo};
 
 use super::map::Call;
 use super::power::{self, Power};
-use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned, vectors_per_thread};
+use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Number, Stream};
@@ -40,7 +40,6 @@ impl MapDef {
 impl BinaryKernel {
     settings!(MapDef);
     tuned!();
-    vectors_per_thread!();
 
     /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
@@ -172,7 +171,6 @@ pub struct GatedKernel(Call);
 impl GatedKernel {
     settings!(MapDef);
     tuned!();
-    vectors_per_thread!();
 
     /// The op on `x` of shape `(.., 2N)`, in a new tensor of shape `(.., N)`.
     ///

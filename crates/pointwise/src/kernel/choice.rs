@@ -3,9 +3,7 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{
-    Groups, MAX_TWO_BLOCKS, ONCE, PAIRS, ROW_SPLITS, SPLITS, STREAM_SHIFT, Steps, TWO_SHIFT, WORD_SHIFT,
-};
+use pointwise_core::launch::{Groups, ONCE, PAIRS, ROW_SPLITS, SPLITS, STREAM_SHIFT, Steps, WORD_SHIFT};
 use pointwise_core::{Draw, Philox};
 
 use super::walk::{Class, Limit, Places, Walk};
@@ -30,8 +28,6 @@ pub struct MapPlan {
     pub threads: u32,
     /// Elements of a vector; 1 for [`Class::Strided`].
     pub lanes: usize,
-    /// Vectors a thread has; of [`Class::Strided`], whose threads have single elements, 1.
-    pub vectors_per_thread: u32,
     /// Elements before the first aligned vector of a flat call, done one by one.
     pub head: u32,
     /// Launches: one for fewer than 2^31 items.
@@ -65,8 +61,6 @@ pub(super) struct Choice<const N: usize> {
     pub(super) marks: Marks,
     /// Whether results are looked up in a table.
     pub(super) table: bool,
-    /// Whether a thread has two vectors, both loaded before the first is worked on.
-    pub(super) two: bool,
     /// Why another strategy than the one asked for.
     pub(super) replaced: Option<&'static str>,
     pub(super) tensors: Tensors<N>,
@@ -105,7 +99,6 @@ impl<const N: usize> Tensors<N> {
             lanes: 1,
             marks,
             table: false,
-            two: false,
             replaced,
             tensors: self,
         };
@@ -126,8 +119,7 @@ impl<const N: usize> Tensors<N> {
             passing: operands(&|k| passing[k]) & !operands(&|k| once[k]),
             ..marks
         };
-        let vectors =
-            |class, walk| Choice { class, walk, lanes, marks, table: false, two: false, replaced, tensors: self };
+        let vectors = |class, walk| Choice { class, walk, lanes, marks, table: false, replaced, tensors: self };
         if walk.is_flat() && self.head(walk, lanes).is_some() {
             return vectors(Class::Flat, *walk);
         }
@@ -188,24 +180,9 @@ impl<const N: usize> Choice<N> {
             lanes: 1,
             marks: Marks::default(),
             table: false,
-            two: false,
             replaced: None,
             tensors,
         }
-    }
-
-    /// With two vectors a thread where the kernel has a way for that, every operand being a vector; `wanted` says
-    /// whether so many threads, a vector each, had better have two.
-    pub(super) fn with_two(mut self, wanted: impl FnOnce(u64) -> bool) -> Choice<N> {
-        let Tensors { at, results, numbers, .. } = self.tensors;
-        let is_one = |k: usize| at[results + k] != 0 && self.marks.once & (ONCE << k) != 0;
-        let vectors = match self.class {
-            Class::Strided => return self,
-            Class::Flat => self.walk.numel() / self.lanes as u64,
-            Class::Rows => self.walk.numel(),
-        };
-        self.two = !self.table && numbers == 0 && !(0..N - results).any(is_one) && wanted(vectors);
-        self
     }
 
     fn limit(&self) -> Limit {
@@ -235,7 +212,6 @@ impl<const N: usize> Choice<N> {
             dims,
             threads,
             lanes: self.lanes,
-            vectors_per_thread: 1 + u32::from(self.two),
             head,
             launches,
             n,
@@ -283,24 +259,22 @@ impl Queue<'_> {
             let addresses = tensors.at.map(|address| address as u64);
             let mut params = Params::<MOST_ARGUMENTS>::default();
             arguments.tensors.iter().copied().flatten().for_each(|&k| params.push(&addresses[k]));
-            let (n, head, items, work, vectors): (u64, u32, u32, u64, u64);
+            let (n, head, items, work): (u64, u32, u32, u64);
             let grouped: Option<(Groups<K>, u64)> =
                 (choice.class == Class::Strided && self.groups).then(|| part.groups());
             if choice.class == Class::Flat {
                 n = part.numel();
                 head = head_within(tensors.head(part, choice.lanes).unwrap_or(0), n);
                 let body = n - u64::from(head);
-                vectors = body / choice.lanes as u64;
-                work = vectors + body % choice.lanes as u64 + u64::from(head);
+                work = body / choice.lanes as u64 + body % choice.lanes as u64 + u64::from(head);
                 params.push(&n);
                 params.push(&head);
             } else {
                 work = grouped.map_or_else(|| part.numel(), |(_, items)| items);
-                (vectors, items) = (work, work as u32);
+                items = work as u32;
                 params.push(&items);
             }
-            let two = if choice.two { blocks_of_two(vectors, self.threads) } else { 0 };
-            let mode = choice.marks.mode() | two << TWO_SHIFT;
+            let mode = choice.marks.mode();
             params.push(&mode);
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
             let rows: Option<Steps<K, ROW_SPLITS>> = (choice.class == Class::Rows).then(|| part.steps());
@@ -314,10 +288,7 @@ impl Queue<'_> {
             let info = &self.context.info;
             let (blocks, shared) = match choice.class {
                 _ if choice.table => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
-                _ => {
-                    let behind = work - u64::from(two) * 2 * u64::from(self.threads);
-                    (two + behind.div_ceil(u64::from(self.threads)) as u32, 0)
-                }
+                _ => (work.div_ceil(u64::from(self.threads)) as u32, 0),
             };
             let grid = Grid { blocks: [blocks, 1, 1], threads: [self.threads, 1, 1], shared };
             let params = params.pointers();
@@ -330,11 +301,6 @@ impl Queue<'_> {
 /// The elements before the first aligned vector, of a tensor of `n`: a launch has more elements than a u32 counts.
 pub(super) fn head_within(head: u32, n: u64) -> u32 {
     u64::from(head).min(n) as u32
-}
-
-/// Blocks whose threads have two vectors each, of so many vectors: whole ones alone.
-fn blocks_of_two(vectors: u64, threads: u32) -> u32 {
-    (vectors / (2 * u64::from(threads))).min(u64::from(MAX_TWO_BLOCKS)) as u32
 }
 
 /// The most arguments of a launch here, those of gradients: seven tensors, the elements and the head or the items and the
@@ -456,19 +422,6 @@ mod tests {
         assert_eq!([mode(4000), mode(2000)], [word | once, word | once | 1 << (STREAM_SHIFT + 2)]);
     }
 
-    #[test]
-    fn threads_are_counted_in_vectors() {
-        let vectors = |choice: Choice<3>| {
-            let mut vectors = 0;
-            choice.with_two(|count| {
-                vectors = count;
-                true
-            });
-            vectors
-        };
-        assert_eq!([[16; 3], [24, 24, 40]].map(|apart| vectors(compared([8, 16, 32], apart))), [8, 8]);
-    }
-
     /// Each by the bytes of its own elements.
     #[test]
     fn tensors_of_a_part_begin_at_its_places() {
@@ -480,11 +433,5 @@ mod tests {
     #[test]
     fn the_head_of_many_elements_stays() {
         assert_eq!([0, 5, 1 << 32, (1 << 32) + 3].map(|n| head_within(7, n)), [0, 5, 7, 7]);
-    }
-
-    #[test]
-    fn blocks_of_two_vectors_a_thread_are_whole_ones() {
-        assert_eq!([0, 255, 256, 511, 512].map(|vectors| blocks_of_two(vectors, 128)), [0, 0, 1, 1, 2]);
-        assert_eq!(blocks_of_two(1 << 31, 32), MAX_TWO_BLOCKS);
     }
 }

@@ -50,7 +50,7 @@ pub use random::DropoutKernel;
 pub(crate) use random::RandomDef;
 pub use random_map::RandomKernel;
 pub(crate) use settings::LaunchSettings;
-use settings::{launch_settings, settings, tuned, vectors_per_thread};
+use settings::{launch_settings, settings, tuned};
 pub use strategy::{Plan, Strategy, Variant};
 pub use ternary::TernaryKernel;
 pub(crate) use unary::DEFAULT_THREADS;

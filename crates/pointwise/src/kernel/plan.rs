@@ -51,8 +51,6 @@ pub(super) struct Call {
     pub(super) room: u64,
     /// Of the device; 0 for none.
     pub(super) multiprocessors: u32,
-    /// Whether the kernel loads two vectors of a thread at once: `OpInfo::two_at_once`.
-    pub(super) two_at_once: bool,
 }
 
 /// A strategy that can serve the call, and its grid.
@@ -154,17 +152,9 @@ fn per_thread(call: &Call, vectors: u64, streams: bool) -> u32 {
         2 if long || long_half => TWO_LONG_HALF_MIN,
         4 if middle_single => SEVERAL_MIN,
         2 if middle_half => SEVERAL_MIN,
-        _ => return 1 + u32::from(call.two_at_once && takes_waves(4, call.multiprocessors, vectors)),
+        _ => return 1,
     };
     1 + u32::from(vectors >= two)
-}
-
-/// Whether a device runs so many threads in more than one wave of blocks, and no more than `most`. With two vectors a
-/// thread, both loaded before the first is worked on, half the waves do: for formulas that only wait for memory
-/// 1 to 5 % faster up to four waves of one operand, and up to two of several (H200, `docs/tuning.md`).
-pub(super) fn takes_waves(most: u64, multiprocessors: u32, threads: u64) -> bool {
-    let wave = u64::from(multiprocessors) * RESIDENT;
-    threads > wave && threads <= most * wave
 }
 
 /// The measured defaults (H200, `docs/performance.md`): vectors, for large fp8 tensors the table, and for small tensors
@@ -174,7 +164,7 @@ fn automatic(call: &Call) -> Strategy {
         return Strategy::Table;
     }
     let is_as_wide = call.result.of(call.dtype).size() == call.dtype.size();
-    let computes = call.dtype.is_float() && call.dtype.size() > 1 && is_as_wide && !call.two_at_once;
+    let computes = call.dtype.is_float() && call.dtype.size() > 1 && is_as_wide;
     // A vector's formulas are so much code that a short call waits for it: of one element it is an eighth.
     if computes && call.vectors.is_none() && 2 * call.n <= u64::from(call.multiprocessors) * RESIDENT {
         Strategy::Direct
@@ -216,7 +206,6 @@ mod tests {
             properties: Properties::NONE,
             room: 36 << 20,
             multiprocessors: 132,
-            two_at_once: false,
         }
     }
 
@@ -234,7 +223,6 @@ mod tests {
         let strategy = |call: &Call| plan(call).unwrap().strategy;
         for vectors in [
             Call { n: 132 * 1024 + 1, ..few },
-            Call { two_at_once: true, ..few },
             Call { result: ResultType::Bool, ..few },
             Call { dtype: DType::I32, ..few },
             Call { vectors: Some(1), ..few },
@@ -321,24 +309,6 @@ mod tests {
         let mut four = call(4096, 8192, 1 << 20, Strategy::Auto);
         four.vectors = Some(4);
         assert_eq!(plan(&four).unwrap().blocks, 128);
-    }
-
-    #[test]
-    fn threads_take_two_vectors_where_one_would_be_a_second_wave() {
-        let per_thread = |dtype, two_at_once, n| {
-            plan(&Call { dtype, two_at_once, ..call(4096, 8192, n, Strategy::Auto) }).unwrap().vectors_per_thread
-        };
-        let wave = 132 * 2048;
-        let around = [wave, wave + 1, 4 * wave, 4 * wave + 1];
-        assert_eq!(around.map(|vectors| per_thread(DType::BF16, true, 8 * vectors)), [1, 2, 2, 1]);
-        assert_eq!(around.map(|vectors| per_thread(DType::F32, true, 4 * vectors)), [1, 2, 2, 1]);
-        assert_eq!(around.map(|vectors| per_thread(DType::BF16, false, 8 * vectors)), [1; 4]);
-        // Without a device there are no waves.
-        assert_eq!(around.map(|vectors| takes_waves(2, 0, vectors)), [false; 4]);
-        assert_eq!(around.map(|vectors| takes_waves(2, 132, vectors)), [false, true, false, false]);
-        let two = Call { two_at_once: true, ..call(4096, 8192, 1 << 22, Strategy::Auto) };
-        assert_eq!(plan(&two).unwrap().blocks, (1 << 22) / 8 / 2 / 256);
-        assert_eq!(plan(&Call { vectors: Some(1), ..two }).unwrap().vectors_per_thread, 1);
     }
 
     #[test]

@@ -50,16 +50,13 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
         .into());
     }
     let function = |def: &'static UnaryDef| {
-        call.check_settings(x.device())?;
+        call.settings.check(x.device())?;
         let kernel = def
             .kernel()
             .strategy(call.settings.strategy)
             .threads(call.settings.threads)
             .on_maybe(call.settings.stream.as_ref());
-        Ok(Some(Power::Function(match call.vectors {
-            Some(vectors) => kernel.vectors_per_thread(vectors),
-            None => kernel,
-        })))
+        Ok(Some(Power::Function(kernel)))
     };
     let is_float_power = !is_whole || matches!(exponent, Number::Float(_));
     // Those that leave the type as it is; others are converted by the general way.
@@ -69,7 +66,7 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
     };
     match value {
         1.0 if is_same_type => {
-            call.check_settings(x.device())?;
+            call.settings.check(x.device())?;
             let kernel = crate::kernels::to_dtype()
                 .strategy(call.settings.strategy)
                 .threads(call.settings.threads)

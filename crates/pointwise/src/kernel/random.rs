@@ -309,7 +309,6 @@ impl DropoutKernel {
                 properties: self.def.info.properties,
                 room: 0,
                 multiprocessors: 0,
-                two_at_once: false,
             })
         };
         if let (Strategy::Auto, Some(tuned), None) = (self.settings.strategy, &self.tuned, mask) {

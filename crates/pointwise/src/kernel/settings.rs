@@ -102,22 +102,6 @@ macro_rules! settings {
 }
 pub(super) use settings;
 
-/// The vectors of a thread of a kernel object that wraps a [`map::Call`](super::map::Call).
-macro_rules! vectors_per_thread {
-    () => {
-        /// 16-byte vectors of a thread on CUDA devices, 1 or 2. Two, of which both are loaded before the first is
-        /// worked on, have ops whose row says `two_at_once`, for 16- and 32-bit floats that are all vectors, none of
-        /// them a number or one value for a vector; other calls have one. Without this setting there are two where the
-        /// threads of one would be a second wave of blocks on the device.
-        #[must_use]
-        pub fn vectors_per_thread(mut self, vectors: u32) -> Self {
-            self.0.vectors = Some(vectors);
-            self
-        }
-    };
-}
-pub(super) use vectors_per_thread;
-
 /// The tuner's setting of a kernel object that wraps a [`map::Call`](super::map::Call).
 macro_rules! tuned {
     () => {

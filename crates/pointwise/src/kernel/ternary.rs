@@ -1,7 +1,7 @@
 //! Kernel objects of ops of three operands.
 
 use super::map::Call;
-use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned, vectors_per_thread};
+use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Number, Stream};
@@ -31,7 +31,6 @@ impl MapDef {
 impl TernaryKernel {
     settings!(MapDef);
     tuned!();
-    vectors_per_thread!();
 
     /// The op on every triple of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///

@@ -103,8 +103,7 @@ impl UnaryKernel {
     }
 
     /// 16-byte vectors of a thread of [`Strategy::RegisterCopy`] on CUDA devices, from 1 to 64. Without it there are as
-    /// many as was measured to be best for the op and the size: one; for large tensors and long formulas two or four;
-    /// two where the threads of one vector would be a second wave on the device.
+    /// many as was measured to be best for the op and the size: one; for large tensors and long formulas two or four.
     #[must_use]
     pub fn vectors_per_thread(mut self, vectors: u32) -> Self {
         self.vectors = Some(vectors);
@@ -295,7 +294,6 @@ impl UnaryKernel {
             properties: self.def.info.properties,
             room: super::cache_room(x.device()),
             multiprocessors: x.device().info().map_or(0, |info| info.multiprocessors),
-            two_at_once: self.def.info.two_at_once(x.dtype()),
         })
     }
 

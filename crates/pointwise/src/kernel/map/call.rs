@@ -4,16 +4,13 @@ use pointwise_core::{DType, Kind, Philox, ResultType};
 
 use super::MapDef;
 use super::launch::walk;
+use crate::Number;
 use crate::cpu::Run;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::promote::{self, Converted};
 use crate::kernel::{LaunchSettings, Operand, check, ready, scalar};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::Choices;
-use crate::{Device, Number};
-
-/// The most vectors of a thread.
-pub(super) const MAX_VECTORS: u32 = 2;
 
 /// Checked operands.
 pub(super) type Ready<'a> = ready::Ready<'a, 3>;
@@ -25,8 +22,6 @@ pub(crate) struct Call {
     pub(crate) params: scalar::Params,
     pub(crate) settings: LaunchSettings,
     pub(crate) tuned: Option<Choices>,
-    /// Vectors of a thread, 1 or 2, where the op has the choice; `None` leaves it open. Checked where it is used.
-    pub(crate) vectors: Option<u32>,
     /// Where a random op draws from.
     pub(crate) place: Philox,
 }
@@ -35,13 +30,7 @@ impl Call {
     /// The op with parameters, and launch settings as they are where nothing else is asked for.
     pub(in crate::kernel) fn new(def: &'static MapDef, params: &[Number]) -> Call {
         let params = scalar::given(params);
-        Call { def, params, settings: LaunchSettings::new(), tuned: None, vectors: None, place: Philox::default() }
-    }
-
-    /// Checks the settings of a launch on `device`.
-    pub(in crate::kernel) fn check_settings(&self, device: &Device) -> Result<()> {
-        self.settings.check(device)?;
-        check::vectors(self.vectors, MAX_VECTORS)
+        Call { def, params, settings: LaunchSettings::new(), tuned: None, place: Philox::default() }
     }
 
     /// The result in a new tensor.
@@ -174,7 +163,7 @@ impl Call {
     /// `y` is of the result's type, shape and device, and each operand equal to or disjoint from it; `target` is its
     /// first element, and may be written through.
     unsafe fn write(&self, ready: &Ready<'_>, target: *mut u8, y: &TensorView<'_>) -> Result<()> {
-        self.check_settings(&ready.device)?;
+        self.settings.check(&ready.device)?;
         if ready.shape.contains(&0) {
             return Ok(());
         }

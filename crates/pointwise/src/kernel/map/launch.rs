@@ -3,12 +3,11 @@
 use pointwise_core::launch::PAIRS_THREADS;
 use pointwise_core::{DType, Kind};
 
-use super::call::{Call, MAX_VECTORS, Ready};
+use super::call::{Call, Ready};
 use crate::Stream;
 use crate::cuda::Context;
 use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
-use crate::kernel::plan::takes_waves;
 use crate::kernel::walk::{Along, TENSORS, Walk, broadcast};
 use crate::kernel::{Class, MapPlan, Operand, Strategy, cache_room, check, lookup, promote};
 use crate::tensor::TensorView;
@@ -25,7 +24,7 @@ impl Call {
         let operands = promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]);
         let ready = self.ready(operands)?;
         self.check_output(&ready, y)?;
-        self.check_settings(&ready.device)?;
+        self.settings.check(&ready.device)?;
         let walk = walk(&ready, y);
         let (choice, threads) = self.choose_tuned(&ready, &walk, y.address());
         choice.plan(walk.dims().len(), threads, ready.shape.numel() as u64)
@@ -111,12 +110,6 @@ impl Call {
         let vectors = if strategy == Strategy::Table { Strategy::RegisterCopy } else { strategy };
         let mut choice = tensors.choose(walk, 16 / dtype.size(), vectors, cache_room(&ready.device));
         choice.table = table && choice.class != Class::Strided;
-        if info.two_at_once(dtype) {
-            choice = choice.with_two(|vectors| match self.vectors {
-                Some(wished) => wished == MAX_VECTORS,
-                None => takes_waves(2, ready.device.info().map_or(0, |info| info.multiprocessors), vectors),
-            });
-        }
         if strategy == Strategy::Table && !table {
             choice.replaced = Some("only ops without parameters of two tensors of fp8, i8 or u8 have a table");
         }
