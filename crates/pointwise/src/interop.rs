@@ -31,8 +31,8 @@
 //! [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). The context of a raw pointer is not checked: if it is the
 //! wrong one, the driver refuses the kernel, or the kernel faults.
 //!
-//! A call makes the primary context current on its thread and leaves it so; a program with other contexts sets its own
-//! again.
+//! A call makes the primary context current on its thread, and then the one that was current before. A thread that had
+//! none keeps the primary one, as after a call of CUDA's runtime.
 //!
 //! # Raw pointers and streams
 //!

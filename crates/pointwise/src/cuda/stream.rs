@@ -53,7 +53,7 @@ impl RawStream {
     /// # Errors
     /// The driver's.
     pub(crate) fn new(context: &Context) -> Result<RawStream> {
-        context.make_current()?;
+        let _current = context.make_current()?;
         let mut raw = null_mut();
         // SAFETY: the context is current, the pointer is to a live handle.
         unsafe { call!(context.api, cuStreamCreate(&mut raw, sys::STREAM_NON_BLOCKING)) }?;
@@ -138,7 +138,7 @@ impl RawStream {
     /// # Errors
     /// The driver's.
     pub(crate) fn is_capturing(&self, context: &Context) -> Result<bool> {
-        context.make_current()?;
+        let _current = context.make_current()?;
         let mut status = 0;
         // SAFETY: the stream is live and of the context; the pointer is to a live integer.
         unsafe { call!(context.api, cuStreamIsCapturing(self.raw, &mut status)) }?;
@@ -171,7 +171,7 @@ impl RawStream {
     /// # Errors
     /// The driver's.
     pub(super) fn wait_for(&self, context: &Context, event: &RawEvent) -> Result<()> {
-        context.make_current()?;
+        let _current = context.make_current()?;
         // SAFETY: both are live. The event may be destroyed before it is reached: the driver keeps what it needs.
         unsafe { call!(context.api, cuStreamWaitEvent(self.raw, event.raw(), 0)) }
     }
@@ -230,7 +230,7 @@ pub(crate) fn stream_wait(
 /// # Safety
 /// `raw` is a live stream, or null for the legacy default stream.
 unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<bool> {
-    context.make_current()?;
+    let _current = context.make_current()?;
     let (mut of, mut flags) = (null_mut(), 0);
     // SAFETY: the caller's promise; the pointers are to a live handle and an integer.
     unsafe {

@@ -11,7 +11,8 @@ pub(super) const BEFORE: Handle = null_mut();
 
 thread_local! {
     static FAILING: Cell<&'static str> = const { Cell::new("") };
-    static CALLS: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+    /// With the context that was current.
+    static CALLS: RefCell<Vec<(&'static str, Handle)>> = const { RefCell::new(Vec::new()) };
     static CURRENT: Cell<Handle> = const { Cell::new(BEFORE) };
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
     static STREAMS: Cell<usize> = const { Cell::new(0) };
@@ -48,7 +49,17 @@ pub(super) fn fail(failing: &'static str) {
 
 /// The calls that succeeded.
 pub(super) fn calls() -> Vec<&'static str> {
+    CALLS.with_borrow(|calls| calls.iter().map(|(call, _)| *call).collect())
+}
+
+/// The calls that succeeded, each with the context that was current.
+pub(super) fn calls_and_contexts() -> Vec<(&'static str, Handle)> {
     CALLS.with_borrow(Clone::clone)
+}
+
+/// Gives the thread a context that is not the driver's of the test.
+pub(super) fn set_current(context: Handle) {
+    CURRENT.set(context);
 }
 
 /// The thread's context.
@@ -61,7 +72,7 @@ pub(super) fn answer(call: &'static str) -> i32 {
     if call == FAILING.get() {
         return UNKNOWN;
     }
-    CALLS.with_borrow_mut(|calls| calls.push(call));
+    CALLS.with_borrow_mut(|calls| calls.push((call, CURRENT.get())));
     0
 }
 
