@@ -1,9 +1,10 @@
 //! One primary context a device, retained when it is first asked for and kept until the process ends.
 
+use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 #[cfg(feature = "emulator")]
 use super::emulated;
@@ -60,6 +61,8 @@ pub(crate) struct Context {
     pub(super) copies: RawStream,
     /// Streams that this crate has made.
     streams: Mutex<Vec<Weak<RawStream>>>,
+    /// Streams of other code, by their handles, which the driver need not be asked about again.
+    pub(super) foreign: RwLock<HashMap<usize, Arc<RawStream>>>,
     /// Where stream-ordered allocations come from; none where the device has no such pools.
     pub(super) pools: Option<Pools>,
     /// The driver's number.
@@ -173,6 +176,7 @@ impl Context {
             own: RawStream::of_process(api, stream),
             copies: RawStream::of_process(api, copies),
             streams: Mutex::default(),
+            foreign: RwLock::default(),
             pools,
             ordinal,
             slot: ordinal,

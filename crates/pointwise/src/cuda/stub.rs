@@ -9,6 +9,9 @@ use super::sys::{Api, DevicePointer, Driver, Handle, code};
 /// The thread's context before the test.
 pub(super) const BEFORE: Handle = null_mut();
 
+/// The device's primary context.
+const PRIMARY: Handle = without_provenance_mut(0x10);
+
 thread_local! {
     static FAILING: Cell<&'static str> = const { Cell::new("") };
     /// With the context that was current.
@@ -31,6 +34,7 @@ pub(super) fn driver(failing: &'static str) -> &'static Driver {
         cuDeviceGetAttribute: attribute,
         cuDevicePrimaryCtxRetain: retain,
         cuStreamCreate: stream,
+        cuStreamGetCtx: stream_context,
         cuGetErrorName: no_words,
         cuGetErrorString: no_words,
         cuMemAllocAsync: allocate,
@@ -98,8 +102,14 @@ unsafe extern "C" fn attribute(value: *mut c_int, _: c_int, _: c_int) -> i32 {
 
 unsafe extern "C" fn retain(context: *mut Handle, _: c_int) -> i32 {
     // SAFETY: the caller's variable.
-    unsafe { *context = without_provenance_mut(0x10) };
+    unsafe { *context = PRIMARY };
     answer("cuDevicePrimaryCtxRetain")
+}
+
+unsafe extern "C" fn stream_context(_: Handle, context: *mut Handle) -> i32 {
+    // SAFETY: the caller's variable.
+    unsafe { *context = PRIMARY };
+    answer("cuStreamGetCtx")
 }
 
 unsafe extern "C" fn stream(stream: *mut Handle, _: c_uint) -> i32 {
