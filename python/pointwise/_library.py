@@ -76,7 +76,9 @@ def build(namespace, description, implement, family=False):
         functions.update(_composite.make(functions, calls, public))
     for name, overloads in names.items():
         for overload in overloads:
-            library.impl(overload, functions[name], "CompositeImplicitAutograd")
+            # vmap has a key of its own for kernels that are made of other ops.
+            for key in ("CompositeImplicitAutograd", "FuncTorchBatchedDecomposition"):
+                library.impl(overload, functions[name], key)
     for name, function in functions.items():
         function.__module__, function.__qualname__ = namespace, name
         op = ops.get(name.removesuffix("_"))

@@ -3,6 +3,7 @@
 A signature is written as torch's schemas are; `Tensor|Scalar` is an operand that may be a number.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -110,12 +111,12 @@ def passed(arguments):
 
 
 def overloads(arguments):
-    """The overloads as pairs of a name and types: of those with several types all have the first, or one has another."""
-    first = [a.types[0] for a in arguments]
-    yield "", first
-    for k, argument in enumerate(arguments):
-        for other in argument.types[1:]:
-            yield f"{other.rstrip('?')}_{argument.name}", [*first[:k], other, *first[k + 1 :]]
+    """The overloads as pairs of a name and types: all choices that leave a Tensor."""
+    for types in itertools.product(*(a.types for a in arguments)):
+        if arguments and not any(kind.startswith("Tensor") for kind in types) and "Tensor" in arguments[0].types:
+            continue
+        others = [a.name for a, kind in zip(arguments, types) if kind != a.types[0]]
+        yield "_".join(["Scalar", *others]) if others else "", list(types)
 
 
 def schema(arguments, types):

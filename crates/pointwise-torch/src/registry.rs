@@ -363,7 +363,13 @@ impl OpSpec {
                     [Number::Int(p), ..] => *p as f64,
                     _ => 0.5,
                 };
-                on!(kernels::dropout(p)).run_into(tensor(self, x)?, y.reborrow(), *rng)
+                let (x, kernel) = (tensor(self, x)?, on!(kernels::dropout(p)));
+                if x.is_contiguous() {
+                    return kernel.run_into(x, y.reborrow(), *rng);
+                }
+                // Which word an element takes is its place in row-major order, in which the result is.
+                on!(kernels::to_dtype()).run_into(x, y.reborrow())?;
+                kernel.run_inplace(y.reborrow(), *rng)
             }
             (Body::Alibi { causal: false }, [], [y]) => on!(kernels::alibi()).run_into(y.reborrow()),
             (Body::Alibi { causal: true }, [], [y]) => on!(kernels::alibi_causal()).run_into(y.reborrow()),
