@@ -114,9 +114,17 @@ def make(ops, calls, public):
             return value.to(device=input.device, dtype=input.dtype)
         if not is_number(value):
             raise TypeError(f"masked_fill(): argument 'value' must be Tensor or Number, not {type(value).__name__}")
-        if not torch.can_cast(torch.result_type(input, value), input.dtype):
-            raise RuntimeError(f"value cannot be converted to type {input.dtype} without overflow")
-        return torch.scalar_tensor(value, dtype=input.dtype).item() if not input.is_floating_point() else value
+        if input.dtype == torch.bool:
+            return bool(value)
+        beyond = RuntimeError(f"value cannot be converted to type {input.dtype} without overflow")
+        if input.is_floating_point():
+            if math.isfinite(value) and abs(value) > torch.finfo(input.dtype).max:
+                raise beyond
+            return float(value)
+        info = torch.iinfo(input.dtype)
+        if not (math.isfinite(value) and (info.min <= value <= info.max or (info.min == 0 and -info.max <= value < 0))):
+            raise beyond
+        return int(value) % (info.max + 1) if info.min == 0 else int(value)
 
     @add
     def masked_fill(input, mask, value, *, out=None):

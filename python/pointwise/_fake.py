@@ -52,3 +52,13 @@ def of(op):
         return _results(op, x, x.shape, _contiguous(x.shape))
 
     return {"halves": halves, "halves_gradient": halves_gradient}.get(op.form, elementwise)
+
+
+def rope_one(q, *args):
+    """The fake of the rotary embedding of one tensor."""
+    return torch.empty_strided(q.shape, compute_elementwise_output_strides(q), dtype=q.dtype, device=q.device)
+
+
+def rope(q, k, *args):
+    """The fake of the rotary embedding of q and k."""
+    return rope_one(q), rope_one(k)

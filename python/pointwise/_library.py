@@ -6,7 +6,7 @@ gradient. It is what torch.compile and torch.export see.
 
 import torch
 
-from . import _composite, _functions, _register, _signatures, _spec
+from . import _composite, _functions, _register, _rope, _signatures, _spec
 from ._calls import Calls
 
 
@@ -43,8 +43,9 @@ def _define_inplace(library, name, arguments):
 
 def build(namespace, description, implement, family=False):
     """Registers a library. Returns its functions by name."""
-    ops = _spec.parse(description)
-    inner = _register.register(namespace, ops, implement)
+    description = _spec.parse(description)
+    ops = description.ops
+    inner = _register.register(namespace, description, implement)
     library = torch.library.Library(namespace, "FRAGMENT")
     _register._KEPT.append(library)
     public = getattr(torch.ops, namespace)
@@ -74,6 +75,8 @@ def build(namespace, description, implement, family=False):
             names[name] = _define(library, name, _signatures.parse(_signatures.FAMILY[name]), 1)
         names["masked_fill_"] = _define_inplace(library, "masked_fill", _signatures.parse(_signatures.FAMILY["masked_fill"]))
         functions.update(_composite.make(functions, calls, public))
+        functions |= _rope.make(library, inner, public, description.rope)
+        names |= {name: [name] for name in _rope.SCHEMAS}
     for name, overloads in names.items():
         for overload in overloads:
             # vmap has a key of its own for kernels that are made of other ops.

@@ -19,13 +19,13 @@ def torch_path():
     return os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
 
 
-def register(namespace, ops, implement):
-    """Registers the kernels of `ops`. `implement(torch, namespace, lines)` gives torch the Rust functions."""
+def register(namespace, description, implement):
+    """Registers the kernels of a library. `implement(torch, namespace, lines)` gives torch the Rust functions."""
     inner = f"{namespace}_kernels"
     library = torch.library.Library(inner, "FRAGMENT")
     _KEPT.append(library)
     lines = {"CPU": [], "CUDA": []}
-    for op in ops.values():
+    for op in description.ops.values():
         fakes = {False: _fake.of(op), True: _fake.nothing}
         for kernel in op.kernels:
             library.define(kernel.schema, tags=TAGS)
@@ -33,5 +33,11 @@ def register(namespace, ops, implement):
             for key, list in lines.items():
                 list.append(f"{key} {kernel.name} {kernel.number}")
             _vmap.register(library, inner, op, kernel)
+    for kernel in description.rope_kernels:
+        library.define(kernel.schema, tags=TAGS)
+        library._register_fake(kernel.name, _fake.nothing if kernel.out else getattr(_fake, kernel.name))
+        for key, list in lines.items():
+            list.append(f"{key} {kernel.name} {kernel.number}")
+        _vmap.register_rope(library, inner, kernel)
     implement(torch_path(), inner, "\n".join(line for list in lines.values() for line in list))
     return getattr(torch.ops, inner)

@@ -72,9 +72,19 @@ def _default(param):
     return {"float": float, "int": int, "bool": bool}[param["kind"]](param["default"])
 
 
+@dataclass
+class Description:
+    """A library: its ops by name, the kernels of its rotary embedding, and the named variants of that."""
+
+    ops: dict[str, Op]
+    rope_kernels: list[Kernel]
+    rope: list[dict]
+
+
 def parse(description):
-    """The ops of a description, by name."""
+    """Reads a description."""
     data = json.loads(description)
+    rope_kernels = []
     ops = {}
     for op in data["ops"]:
         name = op["name"]
@@ -92,5 +102,5 @@ def parse(description):
         )
     for kernel in data["kernels"]:
         row = Kernel(kernel["number"], kernel["schema"], tuple(kernel["numbers"]), kernel["out"])
-        ops[kernel["op"]].kernels.append(row)
-    return ops
+        (ops[kernel["op"]].kernels if kernel["op"] in ops else rope_kernels).append(row)
+    return Description(ops, rope_kernels, data["rope"])

@@ -63,3 +63,37 @@ def register(library, namespace, op, kernel):
         return results, (0,) * len(results) if isinstance(results, tuple) else 0
 
     torch.library.register_vmap(f"{namespace}::{kernel.name}", batched, lib=library)
+
+
+# The dimension of the batch, by layout.
+_BATCH = {"bshd": 0, "bhsd": 0, "sbhd": 1}
+
+
+def register_rope(library, namespace, kernel):
+    """Registers the rule of a rotary embedding: the batch of vmap joins that of the tensors."""
+    if kernel.out:
+        return
+    call = getattr(getattr(torch.ops, namespace), kernel.name).default
+    count = 2 if kernel.name == "rope" else 1
+
+    def batched(info, dims, *args):
+        size, tensors = info.batch_size, args[:count]
+        cos, sin, ids, offset, rotary_dim, layout, *rest = args[count:]
+        if layout not in _BATCH or any(d is not None for d in dims[count : count + 2]) or cos.dim() == 3:
+            raise NotImplementedError("rope: vmap needs a layout with a batch, and tables that all entries share")
+        at = _BATCH[layout]
+        tensors = [
+            (t.unsqueeze(at).expand(*t.shape[:at], size, *t.shape[at:]) if d is None else t.movedim(d, at))
+            for t, d in zip(tensors, dims)
+        ]
+        inner = tensors[0].shape[at + 1]
+        if ids is not None:
+            sequence = ids.shape[-1]
+            ids = ids.unsqueeze(0) if dims[count + 2] is None else ids.movedim(dims[count + 2], 0)
+            ids = ids.reshape(ids.shape[0], -1, sequence).expand(size, inner, sequence).reshape(-1, sequence)
+        results = call(*(t.flatten(at, at + 1) for t in tensors), cos, sin, ids, offset, rotary_dim, layout, *rest)
+        many = results if isinstance(results, tuple) else (results,)
+        many = tuple(r.unflatten(at, (size, inner)) for r in many)
+        return (many, (at,) * count) if isinstance(results, tuple) else (many[0], at)
+
+    torch.library.register_vmap(f"{namespace}::{kernel.name}", batched, lib=library)

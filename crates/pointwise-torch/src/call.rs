@@ -20,7 +20,7 @@ pub(crate) enum Argument {
 /// The most dimensions of pointwise's views.
 const RANK: usize = 8;
 
-fn say(error: pointwise::Error) -> String {
+pub(crate) fn say(error: pointwise::Error) -> String {
     error.to_string()
 }
 
@@ -221,21 +221,13 @@ unsafe fn launch(
     params: &[Number],
     rng: Philox,
 ) -> Result<(), String> {
-    let _guard = Guard::new(api, place)?;
-    let (device, stream) = match place {
-        Place::Cpu => (Device::cpu(), None),
-        Place::Cuda(index) => {
-            let device = Device::cuda(index.max(0) as usize).map_err(say)?;
-            let stream = current_stream(api, &device, index)?;
-            (device, Some(stream))
-        }
-    };
+    let Stage { device, stream, .. } = &Stage::new(api, place)?;
     let is_deep = |sizes: &[i64]| sizes.len() > RANK;
     let deep = results.iter().any(|raw| is_deep(raw.sizes))
         || known.iter().any(|known| matches!(known, Known::Tensor(raw) if is_deep(raw.sizes)));
     if element == Element::F64 || deep {
         // SAFETY: the caller's promise.
-        return unsafe { launch_items(op, known, results, (element, place), &device, stream.as_ref(), params, rng) };
+        return unsafe { launch_items(op, known, results, (element, place), device, stream.as_ref(), params, rng) };
     }
     let mut operands = Vec::with_capacity(known.len());
     for (known, spec) in known.iter().zip(&op.operands) {
@@ -243,14 +235,14 @@ unsafe fn launch(
             Known::Number(value) => Operand::Number(number(*value, element)),
             Known::Tensor(raw) => {
                 // SAFETY: the caller's promise.
-                Operand::View(unsafe { view(&device, raw.data, element, spec.is_bool, raw.sizes, raw.strides) }?)
+                Operand::View(unsafe { view(device, raw.data, element, spec.is_bool, raw.sizes, raw.strides) }?)
             }
         });
     }
     let mut targets = Vec::with_capacity(results.len());
     for (raw, spec) in results.iter().zip(&op.results) {
         // SAFETY: the caller's promise.
-        targets.push(unsafe { view_mut(&device, raw.data, element, spec.is_bool, raw.sizes, raw.strides) }?);
+        targets.push(unsafe { view_mut(device, raw.data, element, spec.is_bool, raw.sizes, raw.strides) }?);
     }
     let call = Call { operands: &operands, params, rng, stream: stream.as_ref() };
     op.call(&call, &mut targets).map_err(say)
@@ -409,7 +401,7 @@ fn channel(op: &OpSpec, sizes: &[i64], raw: &Raw<'_>) -> Result<Vec<i64>, String
 ///
 /// # Safety
 /// The memory is a tensor's of these dimensions.
-unsafe fn view<'a>(
+pub(crate) unsafe fn view<'a>(
     device: &Device,
     data: *mut u8,
     element: Element,
@@ -426,7 +418,7 @@ unsafe fn view<'a>(
 ///
 /// # Safety
 /// As [`view`]; what else there is of this memory is not read while the view is.
-unsafe fn view_mut<'a>(
+pub(crate) unsafe fn view_mut<'a>(
     device: &Device,
     data: *mut u8,
     element: Element,
@@ -463,6 +455,34 @@ fn current_stream(api: &Api, device: &Device, index: i32) -> Result<Stream, Stri
     }
     // SAFETY: torch's streams live as long as the process.
     unsafe { Stream::from_raw(device, stream) }.map_err(say)
+}
+
+/// Where a call runs: the device, which is the current one meanwhile, and torch's current stream.
+pub(crate) struct Stage<'a> {
+    /// The device.
+    pub(crate) device: Device,
+    /// The stream, on a CUDA device.
+    pub(crate) stream: Option<Stream>,
+    _guard: Guard<'a>,
+}
+
+impl<'a> Stage<'a> {
+    /// That of tensors in a memory.
+    ///
+    /// # Errors
+    /// A device that cannot be used.
+    pub(crate) fn new(api: &'a Api, place: Place) -> Result<Stage<'a>, String> {
+        let _guard = Guard::new(api, place)?;
+        let (device, stream) = match place {
+            Place::Cpu => (Device::cpu(), None),
+            Place::Cuda(index) => {
+                let device = Device::cuda(index.max(0) as usize).map_err(say)?;
+                let stream = current_stream(api, &device, index)?;
+                (device, Some(stream))
+            }
+        };
+        Ok(Stage { device, stream, _guard })
+    }
 }
 
 /// Makes a CUDA device the current one, and that which was so again.

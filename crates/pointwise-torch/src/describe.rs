@@ -1,6 +1,7 @@
 //! The ops of a library as JSON: what Python makes schemas, fakes, gradients and signatures from.
 
 use pointwise::DType;
+use pointwise::rope::{ROPE, RopePairs};
 use serde_json::{Value, json};
 
 use crate::kernel::{Library, Role};
@@ -58,7 +59,15 @@ fn op(op: &OpSpec) -> Value {
 pub(crate) fn describe(library: &Library) -> String {
     let mut kernels = Vec::new();
     for (number, role) in library.roles.iter().enumerate() {
-        let Role::Op(slot) = role;
+        let slot = match role {
+            Role::Op(slot) => slot,
+            Role::Rope(rope) => {
+                kernels.push(json!({
+                    "number": number, "op": rope.name(), "schema": rope.schema(), "numbers": [], "out": rope.out,
+                }));
+                continue;
+            }
+        };
         kernels.push(json!({
             "number": number,
             "op": library.ops[slot.op].name,
@@ -67,5 +76,15 @@ pub(crate) fn describe(library: &Library) -> String {
             "out": slot.out,
         }));
     }
-    json!({ "ops": library.ops.iter().map(op).collect::<Vec<_>>(), "kernels": kernels }).to_string()
+    let rope = if library.roles.iter().any(|role| matches!(role, Role::Rope(_))) { ROPE } else { &[] };
+    json!({
+        "ops": library.ops.iter().map(op).collect::<Vec<_>>(),
+        "kernels": kernels,
+        "rope": rope.iter().map(|def| json!({
+            "name": def.name,
+            "interleaved": def.pairs == RopePairs::Interleaved,
+            "doc": def.doc,
+        })).collect::<Vec<_>>(),
+    })
+    .to_string()
 }

@@ -5,7 +5,6 @@ use std::ffi::{CStr, CString, c_char};
 use crate::abi::Api;
 use crate::describe::describe;
 use crate::kernel::{Library, implement};
-use crate::registry;
 
 /// Makes a library's ops callable from Python: write `pointwise_torch::export!();` once in a crate of the type `cdylib`.
 ///
@@ -44,7 +43,7 @@ fn leak(text: String) -> *const c_char {
 /// The ops of a package as JSON.
 #[doc(hidden)]
 pub fn describe_package(package: &str) -> *const c_char {
-    leak(describe(Library::get_or_init(|| registry::of_package(package))))
+    leak(describe(Library::of_package(package)))
 }
 
 /// Gives torch kernels.

@@ -11,7 +11,8 @@ use pointwise::{Number, Philox};
 
 use crate::abi::{Api, Handle, Kernel, VERSION, Word};
 use crate::call::{self, Argument};
-use crate::registry::{Form, NumberKind, OpSpec};
+use crate::rope::Rope;
+use crate::registry::{self, Form, NumberKind, OpSpec};
 use crate::tensor::Tensor;
 
 /// A kernel: an op, and how its operands and results come.
@@ -30,6 +31,8 @@ pub(crate) struct Slot {
 pub(crate) enum Role {
     /// An op's kernel.
     Op(Slot),
+    /// A rotary embedding.
+    Rope(Rope),
 }
 
 /// The ops of this library, and their kernels.
@@ -47,9 +50,18 @@ static LIBRARY: OnceLock<Library> = OnceLock::new();
 const MOST: usize = 1024;
 
 impl Library {
-    /// The library of these ops, which are those of the first call.
-    pub(crate) fn get_or_init(ops: impl FnOnce() -> Vec<OpSpec>) -> &'static Library {
-        LIBRARY.get_or_init(|| Library::new(ops()))
+    /// The library of pointwise's own ops.
+    pub(crate) fn family() -> &'static Library {
+        LIBRARY.get_or_init(|| {
+            let mut library = Library::new(registry::family());
+            library.roles.extend(Rope::ALL.map(Role::Rope));
+            library
+        })
+    }
+
+    /// The library of a package's ops.
+    pub(crate) fn of_package(package: &str) -> &'static Library {
+        LIBRARY.get_or_init(|| Library::new(registry::of_package(package)))
     }
 
     fn new(ops: Vec<OpSpec>) -> Library {
@@ -179,6 +191,7 @@ fn run(number: usize, words: &mut [Word], count: usize) -> Result<(), String> {
     let library = LIBRARY.get().ok_or("the ops of this library were not registered")?;
     match library.roles.get(number) {
         Some(Role::Op(slot)) => run_op(api, &library.ops[slot.op], slot, words, count),
+        Some(Role::Rope(rope)) => rope.run(api, words, count),
         None => Err(format!("there is no kernel {number}")),
     }
 }
@@ -235,18 +248,29 @@ impl Arguments<'_> {
         f64::from_bits(self.next())
     }
 
-    /// A `float?`: a word of its own, made with `new`, or null.
-    pub(crate) fn optional(&mut self) -> Option<f64> {
+    /// An optional: a word of its own, made with `new`, or null.
+    pub(crate) fn optional_word(&mut self) -> Option<Word> {
         let pointer = self.next() as *mut Word;
         if pointer.is_null() {
             return None;
         }
         // SAFETY: the schema has an optional here, whose word is the kernel's.
         unsafe {
-            let value = f64::from_bits(*pointer);
+            let word = *pointer;
             (self.api.cxx.delete)(pointer.cast());
-            Some(value)
+            Some(word)
         }
+    }
+
+    /// A `float?`.
+    pub(crate) fn optional(&mut self) -> Option<f64> {
+        self.optional_word().map(f64::from_bits)
+    }
+
+    /// A `Tensor?`.
+    pub(crate) fn optional_tensor(&mut self) -> Option<Tensor> {
+        // SAFETY: the schema has an optional tensor here, whose handle is the kernel's.
+        self.optional_word().map(|word| unsafe { Tensor::from_handle(word as Handle) })
     }
 
     /// A `str`.

@@ -16,4 +16,6 @@ mod layout;
 #[cfg(feature = "python")]
 mod python;
 mod registry;
+#[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only Python asks for tables"))]
+mod rope;
 mod tensor;
