@@ -1,8 +1,7 @@
 //! Tensors to and from every library that speaks [DLPack](https://dmlc.github.io/dlpack/latest/), without a copy.
 //!
-//! A producer hands over a struct of C that describes its memory and has a function to give it back. [`import`] and
-//! [`import_versioned`] make a tensor of one, on the CPU or a CUDA device; [`export`] and [`export_versioned`] make one of a
-//! tensor. In Python such a struct travels in a capsule, named `dltensor` or `dltensor_versioned`.
+//! A producer hands over a struct of C that describes its memory and has a function to give it back. [`Managed`] takes one
+//! over and makes a tensor of it, on the CPU or a CUDA device; [`export`] and [`export_versioned`] make one of a tensor. In Python such a struct travels in a capsule, named `dltensor` or `dltensor_versioned`.
 //!
 //! ```
 //! use pointwise::{Device, Tensor, interop::dlpack, ops};
@@ -10,7 +9,7 @@
 //! let x = Tensor::from_slice(&Device::cpu(), &[-1.0_f32, 2.0], [2])?;
 //! let given = dlpack::export_versioned(x, None)?;
 //! // SAFETY: it was just made, and nobody else has it.
-//! let x = unsafe { dlpack::import_versioned(given)? };
+//! let x = unsafe { dlpack::Managed::from_versioned(given)? }.into_tensor()?;
 //! assert_eq!(ops::relu(&x)?.to_vec::<f32>()?, [0.0, 2.0]);
 //! # Ok::<(), pointwise::Error>(())
 //! ```
@@ -111,7 +110,7 @@ pub struct DLManagedTensorVersioned {
     pub dl_tensor: DLTensor,
 }
 
-/// A struct that was taken over: given back on drop, on whichever thread that is.
+/// A struct of other code, taken over: given back on drop, on whichever thread that is.
 #[derive(Debug)]
 pub struct Managed(Given);
 
@@ -121,9 +120,9 @@ enum Given {
     Unversioned(NonNull<DLManagedTensor>),
 }
 
-// SAFETY: who made it has promised that its deleter may be called on any thread; nothing else of it is used.
+// SAFETY: who made it has promised that its deleter may be called on any thread; what else it points to is read alone.
 unsafe impl Send for Managed {}
-// SAFETY: a shared reference gives access to nothing.
+// SAFETY: as above.
 unsafe impl Sync for Managed {}
 
 impl Drop for Managed {
@@ -146,76 +145,124 @@ impl Drop for Managed {
     }
 }
 
-/// The tensor of a struct of version 1, which the result owns from now on and gives back on drop. After an error it is the
-/// caller's still.
-///
-/// # Errors
-/// [`ErrorKind::Unsupported`] for another version, an element type or a device that the crate has not; bad sizes, strides
-/// or pointers; more dimensions than [`MAX_RANK`](crate::tensor::MAX_RANK); those of [`Device::cuda`].
-///
-/// # Safety
-/// `given` points to a live struct as DLPack has it, which nobody else uses from now on and whose deleter may be called on
-/// any thread. Its memory is what it says, as [`TensorView::from_raw_parts`](crate::TensorView::from_raw_parts) and,
-/// without the flag [`READ_ONLY`], [`TensorViewMut::from_raw_parts`](crate::TensorViewMut::from_raw_parts) demand, until
-/// the result is dropped. Work on a GPU is done, or will be waited for, before that.
-pub unsafe fn import_versioned(given: NonNull<DLManagedTensorVersioned>) -> Result<Foreign<'static, Managed>> {
-    // SAFETY: the caller's promise; the version comes first in structs of every version.
-    let version = unsafe { given.cast::<DLPackVersion>().read() };
-    if version.major != VERSION.major {
-        return Err(ErrorKind::Unsupported {
-            what: format!("a tensor of DLPack {}.{}", version.major, version.minor),
-            advice: "ask the producer for version 1 (`max_version`)".to_owned(),
+impl Managed {
+    /// Takes over a struct of version 1. It is given back if this fails, too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for another version.
+    ///
+    /// # Safety
+    /// `given` points to a live struct as DLPack has it, which nobody else uses from now on and whose deleter may be
+    /// called on any thread. Its memory is what it says, as [`TensorView::from_raw_parts`](crate::TensorView::from_raw_parts)
+    /// and, without the flag [`READ_ONLY`], [`TensorViewMut::from_raw_parts`](crate::TensorViewMut::from_raw_parts) demand,
+    /// until the result is dropped. Work on a GPU is done, or will be waited for, before that.
+    pub unsafe fn from_versioned(given: NonNull<DLManagedTensorVersioned>) -> Result<Managed> {
+        // The deleter is at one place in structs of every version.
+        let managed = Managed(Given::Versioned(given));
+        // SAFETY: the caller's promise; the version comes first in structs of every version.
+        let version = unsafe { given.cast::<DLPackVersion>().read() };
+        if version.major != VERSION.major {
+            return Err(ErrorKind::Unsupported {
+                what: format!("a tensor of DLPack {}.{}", version.major, version.minor),
+                advice: "ask the producer for version 1 (`max_version`)".to_owned(),
+            }
+            .into());
         }
-        .into());
+        Ok(managed)
     }
-    // SAFETY: the caller's promise; the version is the one of this layout.
-    let managed = unsafe { given.as_ref() };
-    // SAFETY: the caller's promise.
-    unsafe { foreign(&managed.dl_tensor, managed.flags & READ_ONLY == 0, Given::Versioned(given)) }
+
+    /// Takes over a struct as before version 1.0, which has no flags: its memory may be written.
+    ///
+    /// # Safety
+    /// As [`Managed::from_versioned`].
+    pub unsafe fn from_unversioned(given: NonNull<DLManagedTensor>) -> Managed {
+        Managed(Given::Unversioned(given))
+    }
+
+    /// What it says of its tensor.
+    pub fn tensor(&self) -> &DLTensor {
+        // SAFETY: the struct is live until this is dropped.
+        unsafe {
+            match &self.0 {
+                Given::Versioned(given) => &given.as_ref().dl_tensor,
+                Given::Unversioned(given) => &given.as_ref().dl_tensor,
+            }
+        }
+    }
+
+    /// The sizes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Parameter`] for a negative number of them, or for none where there must be some.
+    pub fn sizes(&self) -> Result<&[i64]> {
+        let rank = self.rank()?;
+        if rank > 0 && self.tensor().shape.is_null() {
+            return Err(parameter("shape", "null".to_owned(), "must point to the sizes"));
+        }
+        // SAFETY: there are that many, until this is dropped.
+        Ok(unsafe { list(self.tensor().shape, rank) })
+    }
+
+    /// The steps in elements; none if the elements lie one after another, the last dimension innermost.
+    ///
+    /// # Errors
+    /// As [`Managed::sizes`].
+    pub fn strides(&self) -> Result<Option<&[i64]>> {
+        let rank = self.rank()?;
+        let strides = self.tensor().strides;
+        // SAFETY: as above.
+        Ok((!strides.is_null()).then(|| unsafe { list(strides, rank) }))
+    }
+
+    /// The first element.
+    pub fn data(&self) -> *mut u8 {
+        // More than the address space has is nobody's memory, whatever it wraps around to.
+        self.tensor().data.cast::<u8>().wrapping_add(self.tensor().byte_offset as usize)
+    }
+
+    /// Whether the memory is to be read alone.
+    pub fn is_read_only(&self) -> bool {
+        match &self.0 {
+            // SAFETY: the struct is live until this is dropped.
+            Given::Versioned(given) => unsafe { given.as_ref() }.flags & READ_ONLY != 0,
+            Given::Unversioned(_) => false,
+        }
+    }
+
+    fn rank(&self) -> Result<usize> {
+        let ndim = self.tensor().ndim;
+        usize::try_from(ndim).map_err(|_| parameter("ndim", ndim.to_string(), "must not be negative"))
+    }
+
+    /// The tensor, on the CPU or a CUDA device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for an element type or a device that the crate has not; bad sizes, strides or
+    /// pointers; more dimensions than [`MAX_RANK`](crate::tensor::MAX_RANK); those of [`Device::cuda`].
+    pub fn into_tensor(self) -> Result<Foreign<'static, Managed>> {
+        let sizes = self.sizes()?;
+        let dims: Option<Vec<usize>> = sizes.iter().map(|&size| usize::try_from(size).ok()).collect();
+        let dims = dims.ok_or_else(|| parameter("shape", format!("{sizes:?}"), "must not be negative"))?;
+        let shape = Shape::new(&dims)?;
+        let contiguous = shape.contiguous_strides();
+        let strides = self.strides()?.unwrap_or(&contiguous);
+        let (device, dtype) = (self.tensor().device.device()?, self.tensor().dtype.dtype()?);
+        let pointer = RawPointer::from(self.data());
+        // SAFETY: the promise of who has made this.
+        let found = unsafe { Foreign::checked(&device, pointer, dtype, shape, strides, !self.is_read_only()) }?;
+        Ok(found.kept_by(self))
+    }
 }
 
-/// [`import_versioned`] of a struct as before version 1.0, which has no flags: its memory may be written.
-///
-/// # Errors
-/// As there.
-///
-/// # Safety
-/// As there.
-pub unsafe fn import(given: NonNull<DLManagedTensor>) -> Result<Foreign<'static, Managed>> {
-    // SAFETY: the caller's promise.
-    unsafe { foreign(&given.as_ref().dl_tensor, true, Given::Unversioned(given)) }
+fn parameter(name: &'static str, value: String, why: &str) -> Error {
+    ErrorKind::Parameter { name, value, why: why.to_owned() }.into()
 }
 
 /// # Safety
-/// As [`import_versioned`].
-unsafe fn foreign(tensor: &DLTensor, is_writable: bool, given: Given) -> Result<Foreign<'static, Managed>> {
-    let parameter =
-        |name, value: String, why: &str| Error::from(ErrorKind::Parameter { name, value, why: why.to_owned() });
-    let rank =
-        usize::try_from(tensor.ndim).map_err(|_| parameter("ndim", tensor.ndim.to_string(), "must not be negative"))?;
-    if rank > 0 && tensor.shape.is_null() {
-        return Err(parameter("shape", "null".to_owned(), "must point to the sizes"));
-    }
-    let list = |pointer: *mut i64| -> &[i64] {
-        if rank == 0 || pointer.is_null() {
-            return &[];
-        }
-        // SAFETY: the caller's promise: there are that many.
-        unsafe { std::slice::from_raw_parts(pointer, rank) }
-    };
-    let sizes = list(tensor.shape);
-    let dims: Option<Vec<usize>> = sizes.iter().map(|&size| usize::try_from(size).ok()).collect();
-    let shape = Shape::new(&dims.ok_or_else(|| parameter("shape", format!("{sizes:?}"), "must not be negative"))?)?;
-    let contiguous = shape.contiguous_strides();
-    let strides = if tensor.strides.is_null() { &*contiguous } else { list(tensor.strides) };
-    let (device, dtype) = (device_of(tensor.device)?, dtype_of(tensor.dtype)?);
-    let offset = usize::try_from(tensor.byte_offset)
-        .map_err(|_| parameter("byte_offset", tensor.byte_offset.to_string(), "must be in the address space"))?;
-    let pointer: *mut u8 = tensor.data.cast::<u8>().wrapping_add(offset);
+/// At `pointer` are as many numbers, for `'a`, unless there are none or it is null.
+unsafe fn list<'a>(pointer: *const i64, len: usize) -> &'a [i64] {
     // SAFETY: the caller's promise.
-    let found = unsafe { Foreign::checked(&device, RawPointer::from(pointer), dtype, shape, strides, is_writable) }?;
-    // Only now, so that a failure leaves it to the caller.
-    Ok(found.kept_by(Managed(given)))
+    if len == 0 || pointer.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(pointer, len) } }
 }
 
 /// A tensor as a struct of version 1.1, which owns it until its deleter is called. It has the flag [`READ_ONLY`] if
@@ -329,16 +376,22 @@ const CUDA: i32 = 2;
 const CUDA_HOST: i32 = 3;
 const CUDA_MANAGED: i32 = 13;
 
-fn device_of(device: DLDevice) -> Result<Device> {
-    match device.device_type {
-        CPU | CUDA_HOST => Ok(Device::cpu()),
-        // A number that is negative is none of a device.
-        CUDA | CUDA_MANAGED => Device::cuda(usize::try_from(device.device_id).unwrap_or(usize::MAX)),
-        other => Err(ErrorKind::Unsupported {
-            what: format!("memory of DLPack's device type {other}"),
-            advice: "copy it to the CPU (1) or a CUDA device (2)".to_owned(),
+impl DLDevice {
+    /// The device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for memory of another kind; those of [`Device::cuda`].
+    pub fn device(self) -> Result<Device> {
+        match self.device_type {
+            CPU | CUDA_HOST => Ok(Device::cpu()),
+            // A number that is negative is none of a device.
+            CUDA | CUDA_MANAGED => Device::cuda(usize::try_from(self.device_id).unwrap_or(usize::MAX)),
+            other => Err(ErrorKind::Unsupported {
+                what: format!("memory of DLPack's device type {other}"),
+                advice: "copy it to the CPU (1) or a CUDA device (2)".to_owned(),
+            }
+            .into()),
         }
-        .into()),
     }
 }
 
@@ -369,24 +422,31 @@ const TYPES: [(DType, u8, u8); 11] = [
     (DType::F8E5M2, 12, 8),
 ];
 
-fn dtype_of(DLDataType { code, bits, lanes }: DLDataType) -> Result<DType> {
-    let found = TYPES.iter().find(|&&(_, its, of)| (its, of, 1) == (code, bits, lanes));
-    Ok(found.map(|(dtype, ..)| *dtype).ok_or_else(|| {
-        let kind = match code {
-            0 => "int",
-            1 => "uint",
-            2 => "float",
-            5 => "complex",
-            _ => "code ",
-        };
-        let of = if kind == "code " { format!("{kind}{code}, {bits} bits") } else { format!("{kind}{bits}") };
-        let lanes = if lanes == 1 { String::new() } else { format!(" of {lanes} lanes") };
-        let names: Vec<_> = TYPES.iter().map(|(dtype, ..)| dtype.name()).collect();
-        ErrorKind::Unsupported {
-            what: format!("elements of DLPack's {of}{lanes}"),
-            advice: format!("convert them to one of {}", names.join(", ")),
-        }
-    })?)
+impl DLDataType {
+    /// The element type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for one that the crate has not.
+    pub fn dtype(self) -> Result<DType> {
+        let DLDataType { code, bits, lanes } = self;
+        let found = TYPES.iter().find(|&&(_, its, of)| (its, of, 1) == (code, bits, lanes));
+        Ok(found.map(|(dtype, ..)| *dtype).ok_or_else(|| {
+            let kind = match code {
+                0 => "int",
+                1 => "uint",
+                2 => "float",
+                5 => "complex",
+                _ => "code ",
+            };
+            let of = if kind == "code " { format!("{kind}{code}, {bits} bits") } else { format!("{kind}{bits}") };
+            let lanes = if lanes == 1 { String::new() } else { format!(" of {lanes} lanes") };
+            let names: Vec<_> = TYPES.iter().map(|(dtype, ..)| dtype.name()).collect();
+            ErrorKind::Unsupported {
+                what: format!("elements of DLPack's {of}{lanes}"),
+                advice: format!("convert them to one of {}", names.join(", ")),
+            }
+        })?)
+    }
 }
 
 fn dtype_for(dtype: DType) -> DLDataType {
