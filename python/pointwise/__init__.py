@@ -1,10 +1,11 @@
 """pointwise: elementwise and rotary-embedding kernels written in Rust, with PyTorch's semantics.
 
-`pointwise.NAME` is a function of every op, and `torch.ops.pointwise.NAME` the op. torch is loaded when it is needed, not
-when this package is imported.
+`pointwise.NAME` is a function of every op. Once torch is imported, it takes torch's tensors, and `torch.ops.pointwise.NAME`
+is the op; before, it takes NumPy's arrays and objects that speak DLPack (`pointwise.arrays`, which is there always).
 """
 
 import importlib
+import sys
 
 from . import _native
 
@@ -12,9 +13,13 @@ __version__ = _native.__version__
 
 
 def __getattr__(name):
+    if name == "arrays":
+        return importlib.import_module(".arrays", __name__)
     if not name.startswith("_"):
-        functions = importlib.import_module("._torch_ops", __name__).FUNCTIONS
+        with_torch = "torch" in sys.modules
+        functions = importlib.import_module("._torch_ops" if with_torch else ".arrays", __name__).FUNCTIONS
         if name in functions:
-            globals()[name] = functions[name]
+            if with_torch:
+                globals()[name] = functions[name]
             return functions[name]
     raise AttributeError(f"pointwise has no op {name!r}")

@@ -14,6 +14,7 @@ mod setup;
 mod shell;
 mod sizes;
 mod test;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -66,6 +67,15 @@ enum Command {
     Licences,
     /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
     Package,
+    /// Build the Python package, install it in a virtual environment and test it there
+    Wheel {
+        /// Test it with PyTorch, too (downloads 0.5 GB the first time)
+        #[arg(long)]
+        torch: bool,
+        /// Arguments of pytest
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
 }
 
 /// For commands that may install something.
@@ -108,5 +118,6 @@ fn run() -> Result<()> {
         Command::Sizes => sizes::run(),
         Command::Licences => licences::check(),
         Command::Package => package::run(),
+        Command::Wheel { torch, arguments } => wheel::run(torch, &arguments),
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn say(error: pointwise::Error) -> String {
 }
 
 /// A number as an op on elements of a type takes it: whole for integers, 0 or 1 for bool.
-fn number(value: f64, element: Element) -> Number {
+pub(crate) fn number(value: f64, element: Element) -> Number {
     match element {
         Element::Of(DType::Bool) if value == 0.0 || value == 1.0 => Number::Bool(value != 0.0),
         Element::Of(dtype) if !dtype.is_float() && value == value.trunc() && value.abs() < 9e18 => {
@@ -73,7 +73,7 @@ fn scalar(raw: &Raw<'_>) -> f64 {
 }
 
 /// An operand as it is known: a tensor's memory, or a number.
-enum Known<'a> {
+pub(crate) enum Known<'a> {
     Tensor(Raw<'a>),
     Number(f64),
 }
@@ -171,13 +171,23 @@ fn allocate(
     element: Element,
     place: Place,
 ) -> Result<Vec<Tensor>, String> {
+    let (sizes, strides) = layout_of_results(op, known)?;
+    let dtype = |is_bool| if is_bool { Element::Of(DType::Bool) } else { element };
+    op.results.iter().map(|result| Tensor::empty(api, &sizes, &strides, dtype(result.is_bool), place)).collect()
+}
+
+/// Sizes and strides of new results.
+///
+/// # Errors
+/// Shapes that do not go together.
+pub(crate) fn layout_of_results(op: &OpSpec, known: &[Known<'_>]) -> Result<(Vec<i64>, Vec<i64>), String> {
     let mut tensors: Vec<(&[i64], &[i64])> = Vec::with_capacity(known.len());
     for known in known {
         if let Known::Tensor(raw) = known {
             tensors.push((raw.sizes, raw.strides));
         }
     }
-    let (sizes, strides) = match op.form {
+    Ok(match op.form {
         Form::Elementwise | Form::Channel => {
             if op.form == Form::Channel {
                 // The weight has no say.
@@ -203,9 +213,7 @@ fn allocate(
             (sizes, strides)
         }
         Form::Generator => return Err(format!("{} writes to a tensor that is given", op.name)),
-    };
-    let dtype = |is_bool| if is_bool { Element::Of(DType::Bool) } else { element };
-    op.results.iter().map(|result| Tensor::empty(api, &sizes, &strides, dtype(result.is_bool), place)).collect()
+    })
 }
 
 /// Runs an op whose tensors are known.
@@ -222,12 +230,31 @@ unsafe fn launch(
     rng: Philox,
 ) -> Result<(), String> {
     let Stage { device, stream, .. } = &Stage::new(api, place)?;
+    // SAFETY: the caller's promise.
+    unsafe { launch_on(op, known, results, (element, place), device, stream.as_ref(), params, rng) }
+}
+
+/// [`launch`] on a device and a stream of it; without one on the device's own.
+///
+/// # Safety
+/// As there, in the order of that stream.
+#[expect(clippy::too_many_arguments, reason = "a call in all its parts")]
+pub(crate) unsafe fn launch_on(
+    op: &OpSpec,
+    known: &[Known<'_>],
+    results: &[Raw<'_>],
+    (element, place): (Element, Place),
+    device: &Device,
+    stream: Option<&Stream>,
+    params: &[Number],
+    rng: Philox,
+) -> Result<(), String> {
     let is_deep = |sizes: &[i64]| sizes.len() > RANK;
     let deep = results.iter().any(|raw| is_deep(raw.sizes))
         || known.iter().any(|known| matches!(known, Known::Tensor(raw) if is_deep(raw.sizes)));
     if element == Element::F64 || deep {
         // SAFETY: the caller's promise.
-        return unsafe { launch_items(op, known, results, (element, place), device, stream.as_ref(), params, rng) };
+        return unsafe { launch_items(op, known, results, (element, place), device, stream, params, rng) };
     }
     let mut operands = Vec::with_capacity(known.len());
     for (known, spec) in known.iter().zip(&op.operands) {
@@ -244,7 +271,7 @@ unsafe fn launch(
         // SAFETY: the caller's promise.
         targets.push(unsafe { view_mut(device, raw.data, element, spec.is_bool, raw.sizes, raw.strides) }?);
     }
-    let call = Call { operands: &operands, params, rng, stream: stream.as_ref() };
+    let call = Call { operands: &operands, params, rng, stream };
     op.call(&call, &mut targets).map_err(say)
 }
 

@@ -8,7 +8,7 @@ use crate::kernel::{Library, Role};
 use crate::registry::{NumberKind, OpSpec};
 
 /// torch's name of an element type.
-fn torch_name(dtype: DType) -> &'static str {
+pub(crate) fn torch_name(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "float32",
         DType::F16 => "float16",

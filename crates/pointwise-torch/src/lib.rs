@@ -7,6 +7,8 @@
 //! depends on this crate and has one line, [`export!`].
 
 mod abi;
+#[cfg(feature = "python")]
+mod arrays;
 mod call;
 mod describe;
 mod double;

@@ -4,6 +4,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::arrays;
 use crate::describe::describe;
 use crate::export::implement_all;
 use crate::kernel::Library;
@@ -46,5 +47,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(describe_family, module)?)?;
     module.add_function(wrap_pyfunction!(implement_family, module)?)?;
-    module.add_function(wrap_pyfunction!(rope_tables, module)?)
+    module.add_function(wrap_pyfunction!(rope_tables, module)?)?;
+    arrays::add_to(module)
 }
