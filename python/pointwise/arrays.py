@@ -23,6 +23,8 @@ def _call(name, operands, params=(), **options):
     else:
         results = _native.call(name, _prepared(numpy, operands), list(params), given=True, **options)
         results = [numpy.from_dlpack(result) for result in results]
+        # NumPy before 2.1 takes all memory to be read.
+        results = [result if result.flags.writeable else result.copy() for result in results]
     return results[0] if len(results) == 1 else tuple(results)
 
 
