@@ -11,7 +11,13 @@ from . import _native
 __version__ = _native.__version__
 
 
+# Functions beside the ops, and where they are.
+_OTHERS = {"override": "._override", "load": "._load"}
+
+
 def __getattr__(name):
+    if name in _OTHERS:
+        return getattr(importlib.import_module(_OTHERS[name], __name__), name)
     if not name.startswith("_"):
         functions = importlib.import_module("._torch_ops", __name__).FUNCTIONS
         if name in functions:
