@@ -12,9 +12,15 @@ from . import _native
 __version__ = _native.__version__
 
 
+# Functions beside the ops, and where they are.
+_OTHERS = {"override": "._override", "load": "._load"}
+
+
 def __getattr__(name):
     if name == "arrays":
         return importlib.import_module(".arrays", __name__)
+    if name in _OTHERS:
+        return getattr(importlib.import_module(_OTHERS[name], __name__), name)
     if not name.startswith("_"):
         with_torch = "torch" in sys.modules
         functions = importlib.import_module("._torch_ops" if with_torch else ".arrays", __name__).FUNCTIONS

@@ -6,9 +6,28 @@ much; they are used only while torch.func is at work, which needs them.
 
 import torch
 from torch import Tensor
+from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import Function
 
 _functorch_active = torch._C._are_functorch_transforms_active
+_tls_excludes = torch._C._dispatch_tls_is_dispatch_key_excluded
+_FRONT = torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode
+
+
+def choose(plain, functorch):
+    """`apply` of a Function in the form that the caller needs."""
+    simple = plain.apply
+
+    def apply(*args):
+        if not _functorch_active():
+            return simple(*args)
+        if not _tls_excludes(_FRONT):
+            return functorch.apply(*args)
+        # A transform of torch.func runs the op on its own level already: what is left to do is plain autograd.
+        with enable_single_level_autograd_function():
+            return super(Function, plain).apply(*args)
+
+    return apply
 
 
 def _add(grad, alpha=1.0):
@@ -138,12 +157,7 @@ def function(name, kernel, gradient, non_differentiable=()):
 
     Plain.backward = Functorch.backward = staticmethod(backward)
     Plain.__name__ = Functorch.__name__ = Plain.__qualname__ = Functorch.__qualname__ = f"pointwise_{name}"
-    plain, functorch = Plain.apply, Functorch.apply
-
-    def apply(*args):
-        return functorch(*args) if _functorch_active() else plain(*args)
-
-    return apply
+    return choose(Plain, Functorch)
 
 
 def function_inplace(name, kernel, gradient):
@@ -192,9 +206,4 @@ def function_once(name, kernel):
             pass
 
     Plain.backward = Functorch.backward = staticmethod(refuse)
-    plain, functorch = Plain.apply, Functorch.apply
-
-    def apply(*args):
-        return functorch(*args) if _functorch_active() else plain(*args)
-
-    return apply
+    return choose(Plain, Functorch)

@@ -3,7 +3,6 @@
 The usual case, tensors of one element type that the op takes, is in the functions themselves (`_functions`).
 """
 
-import math
 import numbers
 
 import torch
@@ -24,6 +23,11 @@ def _overload(inner, kernel):
 def is_number(value):
     """Whether it is a number as torch takes them, symbolic ones too."""
     return isinstance(value, (numbers.Real, torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _fits(number):
+    """Whether a kernel can take it as a number: one that f64 holds. A symbolic one would be fixed."""
+    return not isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool)) and float(number) == number
 
 
 def result_type(values):
@@ -56,7 +60,7 @@ class Calls:
         self.floats = frozenset(t for t in self.dtypes if t.is_floating_point)
         self.kernels = {k.numbers: _overload(inner, k) for k in op.kernels if not k.out}
         self.outs = {k.numbers: _overload(inner, k) for k in op.kernels if k.out}
-        self.autocast = family and op.name in _signatures.AUTOCAST_FLOAT32
+        self.autocast = _signatures.AUTOCAST.get(op.name) if family else None
         # Set when all ops are known.
         self.public = self.apply = self.apply_inplace = None
 
@@ -113,28 +117,22 @@ class Calls:
         op, operands = self.op, list(operands)
         values = [k for k, operand in enumerate(op.operands) if not operand.is_bool]
         if self.autocast and torch.is_autocast_enabled("cuda"):
+            to = torch.float32 if self.autocast == "float32" else torch.get_autocast_dtype("cuda")
             for k in values:
                 x = operands[k]
                 if isinstance(x, Tensor) and x.is_cuda and x.is_floating_point() and x.dtype != DOUBLE:
-                    operands[k] = x.float()
+                    operands[k] = x.to(to)
         dtype = self._dtype([operands[k] for k in values])
         device = next((o.device for o in operands if isinstance(o, Tensor)), None)
         tensors = sum(isinstance(operands[k], Tensor) for k in values)
-        count = 0
         for k in values:
             x = operands[k]
             if isinstance(x, Tensor):
                 operands[k] = x if x.dtype == dtype else x.to(dtype)
-                continue
-            # One number at most goes to the kernel as a number, and only if f64 can hold it.
-            count += 1
-            number = float(x)
-            exact = isinstance(x, (float, torch.SymFloat, torch.SymInt)) or number == x
-            if tensors and count == 1 and exact:
-                operands[k] = number
+            elif tensors and _fits(x) and not any(isinstance(operands[j], float) for j in values):
+                operands[k] = float(x)
             else:
                 operands[k] = torch.scalar_tensor(x, dtype=dtype, device=device)
-                count -= 1
                 tensors += 1
         return operands, dtype
 
@@ -244,13 +242,3 @@ class Calls:
                 raise RuntimeError(f"output with shape {list(first.shape)} doesn't match the broadcast shape")
             return self.apply_inplace(*prepared, *params)
         return self.into(first, prepared, params, dtype, resize=False)
-
-
-def symbolic(value):
-    """A number as the inner ops take it: a float, symbolic if it was."""
-    return torch.sym_float(value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else float(value)
-
-
-def finite(value):
-    """Whether a number is finite."""
-    return math.isfinite(value)

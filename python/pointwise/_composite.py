@@ -73,6 +73,8 @@ def make(ops, calls, public):
 
     @add
     def clamp(input, min=None, max=None, *, out=None):
+        if _dynamo():
+            return public.clamp(input, min, max, **({} if out is None else {"out": out}))
         if bounds(input, min, max):
             kinds = [x for x in (min, max) if x is not None]
             if not all(is_number(x) for x in kinds):
@@ -91,6 +93,8 @@ def make(ops, calls, public):
 
     @add
     def clamp_(input, min=None, max=None):
+        if _dynamo():
+            return public.clamp_(input, min, max)
         if bounds(input, min, max):
             return clamp_numbers_(input, min, max)
         low, high = (-math.inf if min is None else min), (math.inf if max is None else max)
@@ -128,10 +132,14 @@ def make(ops, calls, public):
 
     @add
     def masked_fill(input, mask, value, *, out=None):
+        if _dynamo():
+            return public.masked_fill(input, mask, value, **({} if out is None else {"out": out}))
         return where(mask, fill(input, mask, value), input, out=out)
 
     @add
     def masked_fill_(input, mask, value):
+        if _dynamo():
+            return public.masked_fill_(input, mask, value)
         if torch.is_grad_enabled() and input.requires_grad:
             return input.copy_(where(mask, fill(input, mask, value), input))
         where_calls = calls["where"]

@@ -16,9 +16,9 @@ def make(CALLS, KERNEL, APPLY, PUBLIC, DTYPES, INPLACE):
     def {name}({signature}):
 {seed}        if {usual}:
 {grad}            return KERNEL({arguments})
-        if _dynamo():
+{inplace}        if _dynamo():
             return PUBLIC({passed}{out_passed})
-{inplace}        return CALLS.general(({operands},), ({params}), out)
+        return CALLS.general(({operands},), ({params}), out)
     return {name}
 """
 

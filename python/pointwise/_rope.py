@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from . import _native, _register
+from . import _autograd, _native, _register
 
 _dynamo = torch.compiler.is_dynamo_compiling
-_functorch_active = torch._C._are_functorch_transforms_active
 
 _SETTINGS = (
     "Tensor cos, Tensor sin, Tensor? position_ids=None, *, int offset=0, int? rotary_dim=None, str layout='bshd', "
@@ -62,11 +61,11 @@ def _function(kernel, count):
 
     Plain.backward = Functorch.backward = staticmethod(backward)
     Plain.__name__ = Functorch.__name__ = Plain.__qualname__ = Functorch.__qualname__ = f"pointwise_{kernel.__name__}"
-    plain, functorch = Plain.apply, Functorch.apply
+    differentiable = _autograd.choose(Plain, Functorch)
 
     def apply(*args):
         if torch.is_grad_enabled() and any(t.requires_grad for t in args[:count]):
-            return functorch(*args) if _functorch_active() else plain(*args)
+            return differentiable(*args)
         return run(*args)
 
     return apply
@@ -152,12 +151,15 @@ def _define_tables(library, public):
         tags=_register.TAGS,
     )
 
+    def split(settings):
+        return tuple(tuple(setting.split("=", 1)) for setting in settings)
+
     def tables(name, settings, head_dim, length, device):
-        pairs = tuple(tuple(setting.split("=", 1)) for setting in settings)
-        return _tables(name, pairs, head_dim, length, torch.device(device))
+        return _tables(name, split(settings), head_dim, length, torch.device(device))
 
     def fake(name, settings, head_dim, length, device):
-        return tuple(t.new_empty(t.shape, device=device) for t in tables(name, settings, head_dim, length, "cpu"))
+        width = len(_native.rope_tables(name, list(split(settings)), head_dim, 1)[0]) // 4
+        return torch.empty(length, width, device=device), torch.empty(length, width, device=device)
 
     library.impl("rope_tables", tables, "CompositeExplicitAutograd")
     library._register_fake("rope_tables", fake)

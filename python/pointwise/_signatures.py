@@ -42,8 +42,11 @@ INPLACE = {
     "silu",
 }
 
-# Casts to float32 in autocast on CUDA: torch's own list (autocast_mode.h), of those that are here.
-AUTOCAST_FLOAT32 = {"exp", "expm1", "log", "log1p", "pow", "reciprocal", "rsqrt", "softplus"}
+# What autocast on CUDA converts operands to: torch's own lists (autocast_mode.h), of those that are here.
+AUTOCAST = {
+    **dict.fromkeys(("exp", "expm1", "log", "log1p", "pow", "reciprocal", "rsqrt", "softplus"), "float32"),
+    "prelu": "lower",
+}
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,12 @@ def register(library, namespace, op, kernel):
     call = getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
 
     def batched(info, dims, *args):
-        if op.random and info.randomness == "error":
-            raise RuntimeError(f"{op.name} draws random numbers: call vmap with randomness='different'")
+        if op.random:
+            if info.randomness != "different":
+                raise RuntimeError(f"{op.name} draws random numbers: call vmap with randomness='different'")
+            # One place serves the whole batch: its entries take different words.
+            args = [a if d is None or k != len(dims) - 1 else a.select(d, 0) for k, (a, d) in enumerate(zip(args, dims))]
+            dims = (*dims[:-1], None)
         results = rule(call, op, kernel, info.batch_size, dims, args)
         return results, (0,) * len(results) if isinstance(results, tuple) else 0
 

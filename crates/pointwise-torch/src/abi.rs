@@ -86,7 +86,6 @@ functions! { Torch:
     delete_tensor c"aoti_torch_delete_tensor_object": fn(Handle) -> i32;
     library_init_impl c"aoti_torch_library_init_impl": fn(*const c_char, *const c_char, *const c_char, u32, *mut Handle) -> i32;
     library_impl c"torch_library_impl": fn(Handle, *const c_char, Kernel, u64) -> i32;
-    call_dispatcher c"torch_call_dispatcher": fn(*const c_char, *const c_char, *mut Word, u64) -> i32;
     string_length c"torch_string_length": fn(Handle, *mut usize) -> i32;
     string_chars c"torch_string_c_str": fn(Handle, *mut *const c_char) -> i32;
     delete_string c"torch_delete_string": fn(Handle) -> i32;
@@ -103,12 +102,15 @@ functions! { Cxx:
     throw c"__cxa_throw": fn(*mut c_void, *const c_void, unsafe extern "C-unwind" fn(*mut c_void)) -> !;
     runtime_error c"_ZNSt13runtime_errorC1EPKc": fn(*mut c_void, *const c_char) -> ();
     drop_runtime_error c"_ZNSt13runtime_errorD1Ev": fn(*mut c_void) -> ();
+    new c"_Znwm": fn(usize) -> *mut c_void;
     delete c"_ZdlPv": fn(*mut c_void) -> ();
 }
 
 /// What this crate uses of torch.
 #[derive(Debug)]
 pub(crate) struct Api {
+    /// `libtorch_cpu.so`, and `libc10.so` on which it depends.
+    library: Library,
     /// Tensors, libraries.
     pub(crate) torch: Torch,
     /// Streams; none in a torch without CUDA.
@@ -177,9 +179,10 @@ impl Api {
             cpu: number(c"aoti_torch_device_type_cpu")?,
             cuda_type: number(c"aoti_torch_device_type_cuda")?,
             strided: number(c"aoti_torch_layout_strided")?,
+            library,
         };
         // What was found must stay loaded; torch cannot be unloaded anyway.
-        std::mem::forget((library, cuda, cxx));
+        std::mem::forget((cuda, cxx));
         Ok(API.get_or_init(|| api))
     }
 
@@ -196,6 +199,32 @@ impl Api {
     /// torch's code of an element type.
     pub(crate) fn code(&self, element: Element) -> i32 {
         ELEMENTS.iter().position(|(known, _)| *known == element).map_or(0, |at| self.codes[at])
+    }
+
+    /// The address of a function of torch's C++ library, by its mangled name.
+    pub(crate) fn address(&self, name: &str) -> Option<usize> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: only the address is used.
+        unsafe { symbol::<usize>(&self.library, &name) }.ok().map(|address| *address)
+    }
+
+    /// The text of a `str` argument, until it is dropped.
+    pub(crate) fn text<'a>(&self, handle: Handle) -> &'a str {
+        let (mut length, mut chars) = (0, std::ptr::null());
+        // SAFETY: the caller has the handle from a schema with a string; its text is `length` bytes.
+        unsafe {
+            let code = (self.torch.string_length)(handle, &mut length) | (self.torch.string_chars)(handle, &mut chars);
+            match code {
+                0 => str::from_utf8(std::slice::from_raw_parts(chars.cast(), length)).unwrap_or(""),
+                _ => "",
+            }
+        }
+    }
+
+    /// Drops a `str` argument.
+    pub(crate) fn drop_text(&self, handle: Handle) {
+        // SAFETY: the caller has the handle from a schema with a string, and does not use it again.
+        unsafe { (self.torch.delete_string)(handle) };
     }
 
     /// Throws a `std::runtime_error`, which torch raises as Python's RuntimeError.

@@ -50,7 +50,7 @@ pub(crate) fn place(api: &Api, seed: &Tensor) -> Result<Philox, String> {
 }
 
 /// The value of a tensor without dimensions on the CPU: beside tensors of a CUDA device it is a number.
-fn scalar(raw: &Raw<'_>) -> f64 {
+pub(crate) fn scalar(raw: &Raw<'_>) -> f64 {
     let data = raw.data;
     // SAFETY: one element of this type.
     unsafe {

@@ -53,7 +53,7 @@ pub(crate) unsafe fn run(
         .collect();
     let tensors = next;
     let mut index = 0;
-    let (mut x, mut y) = (vec![0.0; operands.len()], vec![0.0; op.results.len()]);
+    let (mut x, mut y) = (vec![0.0; operands.len()], vec![0.0; items.len() - tensors]);
     layout::each(1, sizes, items, &mut |sizes, items| {
         for i in 0..sizes.first().copied().unwrap_or(1) {
             let at = |item: &Item| {

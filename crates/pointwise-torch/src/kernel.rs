@@ -12,6 +12,7 @@ use pointwise::{Number, Philox};
 use crate::abi::{Api, Handle, Kernel, VERSION, Word};
 use crate::call::{self, Argument};
 use crate::rope::Rope;
+use crate::overriding::Override;
 use crate::registry::{self, Form, NumberKind, OpSpec};
 use crate::tensor::Tensor;
 
@@ -33,6 +34,8 @@ pub(crate) enum Role {
     Op(Slot),
     /// A rotary embedding.
     Rope(Rope),
+    /// A kernel under an op of aten.
+    Override(Override),
 }
 
 /// The ops of this library, and their kernels.
@@ -55,7 +58,16 @@ impl Library {
         LIBRARY.get_or_init(|| {
             let mut library = Library::new(registry::family());
             library.roles.extend(Rope::ALL.map(Role::Rope));
+            library.roles.extend(Override::all(&library.ops).into_iter().map(Role::Override));
             library
+        })
+    }
+
+    /// The kernels under aten's ops, with their numbers.
+    pub(crate) fn overrides(&self) -> impl Iterator<Item = (usize, &Override)> {
+        self.roles.iter().enumerate().filter_map(|(number, role)| match role {
+            Role::Override(over) => Some((number, over)),
+            _ => None,
         })
     }
 
@@ -165,20 +177,28 @@ macro_rules! kernels {
 static KERNELS: [[Kernel; 32]; MOST / 32] =
     kernels![0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31];
 
+/// What became of a call.
+enum Outcome {
+    /// The results are on the stack.
+    Done,
+    /// torch's kernel is to run, by these dispatch keys.
+    FallBack(&'static Api, &'static Override, u64),
+}
+
 /// Runs the kernel of a number; throws what goes wrong.
 ///
 /// # Safety
 /// As a boxed kernel is called.
 unsafe fn enter(number: usize, stack: *mut Word, arguments: usize, results: usize) {
-    let message = {
-        // SAFETY: torch's stack has room for arguments and results alike.
-        let words = unsafe { std::slice::from_raw_parts_mut(stack, arguments.max(results)) };
-        let outcome = catch_unwind(AssertUnwindSafe(|| run(number, words, arguments)));
-        let failed = |_| Err("pointwise failed in a way that it should not: please report this".to_owned());
-        match outcome.unwrap_or_else(failed) {
-            Ok(()) => return,
-            Err(message) => CString::new(message.replace('\0', " ")).unwrap_or_default(),
-        }
+    // SAFETY: torch's stack has room for arguments and results alike.
+    let words = unsafe { std::slice::from_raw_parts_mut(stack, arguments.max(results)) };
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(number, words, arguments)));
+    let failed = |_| Err("pointwise failed in a way that it should not: please report this".to_owned());
+    let message = match outcome.unwrap_or_else(failed) {
+        Ok(Outcome::Done) => return,
+        // SAFETY: as the caller promises. Its exceptions pass through here, where nothing is left to drop.
+        Ok(Outcome::FallBack(api, over, keys)) => return unsafe { over.fall_back(api, keys, words, arguments) },
+        Err(message) => CString::new(message.replace('\0', " ")).unwrap_or_default(),
     };
     if let Ok(api) = Api::get() {
         // SAFETY: torch calls kernels through `extern "C-unwind"`; nothing is left to drop here.
@@ -186,14 +206,20 @@ unsafe fn enter(number: usize, stack: *mut Word, arguments: usize, results: usiz
     }
 }
 
-fn run(number: usize, words: &mut [Word], count: usize) -> Result<(), String> {
+fn run(number: usize, words: &mut [Word], count: usize) -> Result<Outcome, String> {
     let api = Api::get()?;
     let library = LIBRARY.get().ok_or("the ops of this library were not registered")?;
     match library.roles.get(number) {
-        Some(Role::Op(slot)) => run_op(api, &library.ops[slot.op], slot, words, count),
-        Some(Role::Rope(rope)) => rope.run(api, words, count),
-        None => Err(format!("there is no kernel {number}")),
+        Some(Role::Op(slot)) => run_op(api, &library.ops[slot.op], slot, words, count)?,
+        Some(Role::Rope(rope)) => rope.run(api, words, count)?,
+        Some(Role::Override(over)) => {
+            if !over.run(api, &library.ops, words, count)? {
+                return Ok(Outcome::FallBack(api, over, over.keys(api, words, count)?));
+            }
+        }
+        None => return Err(format!("there is no kernel {number}")),
     }
+    Ok(Outcome::Done)
 }
 
 /// Takes the arguments off the stack, runs the op, and puts the results there.
@@ -276,17 +302,8 @@ impl Arguments<'_> {
     /// A `str`.
     pub(crate) fn string(&mut self) -> String {
         let handle = self.next() as Handle;
-        let (mut length, mut chars) = (0, std::ptr::null());
-        let torch = &self.api.torch;
-        // SAFETY: the schema has a string here, whose handle is the kernel's; its text is `length` bytes.
-        unsafe {
-            let code = (torch.string_length)(handle, &mut length) | (torch.string_chars)(handle, &mut chars);
-            let text = match code {
-                0 => String::from_utf8_lossy(std::slice::from_raw_parts(chars.cast(), length)).into_owned(),
-                _ => String::new(),
-            };
-            (torch.delete_string)(handle);
-            text
-        }
+        let text = self.api.text(handle).to_owned();
+        self.api.drop_text(handle);
+        text
     }
 }

@@ -15,6 +15,8 @@ mod double;
 pub mod export;
 mod kernel;
 mod layout;
+#[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only Python turns them on"))]
+mod overriding;
 #[cfg(feature = "python")]
 mod python;
 mod registry;

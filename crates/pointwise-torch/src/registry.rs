@@ -326,6 +326,11 @@ fn unexpected(op: &OpSpec, what: String) -> Error {
 }
 
 impl OpSpec {
+    /// The parameters of a call that gives none.
+    pub(crate) fn defaults(&self) -> Vec<Number> {
+        vec![Number::Default; self.params.len()]
+    }
+
     /// Runs the op.
     ///
     /// # Errors
