@@ -25,6 +25,13 @@
 //!
 //! Copies to the host (`to_vec`) of a view of foreign memory wait for the whole device first, so they need no ordering.
 //!
+//! # Temporaries
+//!
+//! A call that converts an operand, or a random op on a view that is not contiguous, allocates from this crate's pool.
+//! Code with an allocator of its own converts first: [`result_type`](crate::kernel::result_type) has the element type in
+//! which operands meet, and `kernels::to_dtype().on(&stream).run_into(x, y)` writes `x` to memory that it has allocated,
+//! converted or one element after another. The `_into` form of the op then allocates nothing.
+//!
 //! # Contexts
 //!
 //! This crate works in a device's *primary* context, the one CUDA's runtime (and so PyTorch), cudarc's
