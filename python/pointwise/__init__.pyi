@@ -579,23 +579,23 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Ten
 def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     """`masked_fill` over its first operand."""
 
-def rope(q: Tensor, k: Tensor | None, cos: Tensor, sin: Tensor, position_ids: Tensor | None = None, *, offset: int = 0, layout: str = 'bshd', rotary_dim: int | None = None, pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, backward: bool = False) -> tuple[Tensor, Tensor | None]:
+def rope(q: Tensor, k: Tensor | None, cos: Tensor, sin: Tensor, position_ids: Tensor | None = None, *, offset: int = 0, rotary_dim: int | None = None, layout: str = 'bshd', pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, backward: bool = False) -> tuple[Tensor, Tensor | None]:
     """Rotary embedding by tables of cosines and sines."""
 
-def rope_one(q: Tensor, cos: Tensor, sin: Tensor, position_ids: Tensor | None = None, *, offset: int = 0, layout: str = 'bshd', rotary_dim: int | None = None, pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, backward: bool = False) -> Tensor:
+def rope_one(q: Tensor, cos: Tensor, sin: Tensor, position_ids: Tensor | None = None, *, offset: int = 0, rotary_dim: int | None = None, layout: str = 'bshd', pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, backward: bool = False) -> Tensor:
     """Rotary embedding by tables of cosines and sines."""
 
-def rope_neox(q: Tensor, k: Tensor | None = None, position_ids: Tensor | None = None, *, offset: int = 0, layout: str = 'bshd', rotary_dim: int | None = None, pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, max_positions: int | None = None, **settings: Any) -> tuple[Tensor, Tensor | None]:
+def rope_neox(q: Tensor, k: Tensor | None = None, position_ids: Tensor | None = None, *, offset: int = 0, rotary_dim: int | None = None, layout: str = 'bshd', pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, max_positions: int | None = None, **settings: Any) -> tuple[Tensor, Tensor | None]:
     """Rotary embedding of pairs half the rotated lanes apart (GPT-NeoX, Llama)."""
 
-def rope_non_neox(q: Tensor, k: Tensor | None = None, position_ids: Tensor | None = None, *, offset: int = 0, layout: str = 'bshd', rotary_dim: int | None = None, pairs: str = 'interleaved', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, max_positions: int | None = None, **settings: Any) -> tuple[Tensor, Tensor | None]:
+def rope_non_neox(q: Tensor, k: Tensor | None = None, position_ids: Tensor | None = None, *, offset: int = 0, rotary_dim: int | None = None, layout: str = 'bshd', pairs: str = 'interleaved', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, max_positions: int | None = None, **settings: Any) -> tuple[Tensor, Tensor | None]:
     """Rotary embedding of neighbouring lanes (GPT-J)."""
 
-def rope_llama31(q: Tensor, k: Tensor | None = None, position_ids: Tensor | None = None, *, offset: int = 0, layout: str = 'bshd', rotary_dim: int | None = None, pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, max_positions: int | None = None, **settings: Any) -> tuple[Tensor, Tensor | None]:
+def rope_llama31(q: Tensor, k: Tensor | None = None, position_ids: Tensor | None = None, *, offset: int = 0, rotary_dim: int | None = None, layout: str = 'bshd', pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, max_positions: int | None = None, **settings: Any) -> tuple[Tensor, Tensor | None]:
     """Rotary embedding with Llama 3.1's scaled frequencies."""
 
-def rope_yarn(q: Tensor, k: Tensor | None = None, position_ids: Tensor | None = None, *, offset: int = 0, layout: str = 'bshd', rotary_dim: int | None = None, pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, max_positions: int | None = None, **settings: Any) -> tuple[Tensor, Tensor | None]:
+def rope_yarn(q: Tensor, k: Tensor | None = None, position_ids: Tensor | None = None, *, offset: int = 0, rotary_dim: int | None = None, layout: str = 'bshd', pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, max_positions: int | None = None, **settings: Any) -> tuple[Tensor, Tensor | None]:
     """Rotary embedding with the frequencies of YaRN (the paper's)."""
 
-def rope_longrope(q: Tensor, k: Tensor | None = None, position_ids: Tensor | None = None, *, offset: int = 0, layout: str = 'bshd', rotary_dim: int | None = None, pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, max_positions: int | None = None, **settings: Any) -> tuple[Tensor, Tensor | None]:
+def rope_longrope(q: Tensor, k: Tensor | None = None, position_ids: Tensor | None = None, *, offset: int = 0, rotary_dim: int | None = None, layout: str = 'bshd', pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, max_positions: int | None = None, **settings: Any) -> tuple[Tensor, Tensor | None]:
     """Rotary embedding with LongRoPE's divisors, one list up to the original length and one beyond it."""

@@ -42,7 +42,7 @@ TYPES = {
     "ScalarType": "torch.dtype",
     "Device": "torch.device | str",
 }
-ROPE = "position_ids: Tensor | None = None, *, offset: int = 0, layout: str = 'bshd'"
+ROPE = "position_ids: Tensor | None = None, *, offset: int = 0, rotary_dim: int | None = None, layout: str = 'bshd'"
 
 
 def annotated(argument):
@@ -92,7 +92,7 @@ def text():
     for name, more in (("masked_fill", ["out: Tensor | None = None"]), ("masked_fill_", [])):
         lines.append(head(name, fill, "Tensor", more) + document(_signatures.doc(name, description.ops)))
     settings = (
-        "rotary_dim: int | None = None, pairs: str = '{}', rotated_lanes: str = 'lead', q_scale: float = 1.0, "
+        "pairs: str = '{}', rotated_lanes: str = 'lead', q_scale: float = 1.0, "
         "k_scale: float = 1.0"
     )
     for name, first, result in (("rope", "q: Tensor, k: Tensor | None", "tuple[Tensor, Tensor | None]"), ("rope_one", "q: Tensor", "Tensor")):
