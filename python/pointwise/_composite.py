@@ -40,12 +40,21 @@ def make(ops, calls, public):
         return by_mode(rounded_, rounding_mode)(input, other)
 
     gelus = {"none": ops["gelu"], "tanh": ops["gelu_tanh"]}
+    gelus_ = {"none": ops["gelu_"], "tanh": ops["gelu_tanh_"]}
+
+    def by_name(functions, approximate):
+        try:
+            return functions[approximate]
+        except KeyError:
+            raise RuntimeError("approximate argument must be either none or tanh.") from None
 
     @add
     def gelu(input, *, approximate="none", out=None):
-        if approximate not in gelus:
-            raise RuntimeError("approximate argument must be either none or tanh.")
-        return gelus[approximate](input, out=out)
+        return by_name(gelus, approximate)(input, out=out)
+
+    @add
+    def gelu_(input, *, approximate="none"):
+        return by_name(gelus_, approximate)(input)
 
     whole, decimal = ops["round"], ops["round_decimals"]
     whole_, decimal_ = ops["round_"], ops["round_decimals_"]

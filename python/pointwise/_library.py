@@ -59,15 +59,13 @@ def build(namespace, description, implement, family=False):
         call.differentiate(calls)
         arguments = _signatures.parse(_signatures.FAMILY[name]) if name in composite else call.arguments
         names[name] = _define(library, name, arguments, len(op.results), op.random)
-        inplace = None
-        if len(op.results) == 1 and not op.results[0].is_bool and op.form in ("elementwise", "channel"):
-            if not op.operands[0].is_bool and not name.endswith("_backward"):
-                if not op.random:
-                    names[f"{name}_"] = _define_inplace(library, name, arguments)
-                    packet = getattr(public, f"{name}_")
-                else:
-                    packet = None
-                inplace = functions[f"{name}_"] = _functions.function_inplace(call, packet)
+        inplace = packet = None
+        if _signatures.has_inplace(op):
+            # What draws at random is public in one form alone.
+            if not op.random:
+                names[f"{name}_"] = _define_inplace(library, name, arguments)
+                packet = getattr(public, f"{name}_")
+            inplace = functions[f"{name}_"] = _functions.function_inplace(call, packet)
         with_argument = inplace if family and name in _signatures.INPLACE else None
         functions[name] = _functions.function(call, getattr(public, name), with_argument)
     if family:
@@ -84,7 +82,5 @@ def build(namespace, description, implement, family=False):
                 library.impl(overload, functions[name], key)
     for name, function in functions.items():
         function.__module__, function.__qualname__ = namespace, name
-        op = ops.get(name.removesuffix("_"))
-        if op and not function.__doc__:
-            function.__doc__ = op.doc
+        function.__doc__ = function.__doc__ or _signatures.doc(name, ops)
     return functions, calls

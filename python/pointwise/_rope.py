@@ -176,7 +176,7 @@ def _named(rope, tables, name, interleaved, doc):
     default = "interleaved" if interleaved else "half"
 
     def function(
-        q, k=None, position_ids=None, *, offset=0, layout="bshd", pairs=default, rotary_dim=None, rotated_lanes="lead",
+        q, k=None, position_ids=None, *, offset=0, rotary_dim=None, layout="bshd", pairs=default, rotated_lanes="lead",
         q_scale=1.0, k_scale=1.0, max_positions=None, **settings,
     ):  # fmt: skip
         if not isinstance(q, Tensor):

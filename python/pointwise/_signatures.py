@@ -95,6 +95,25 @@ def of(op, family):
     return parse(known or _derived(op, family))
 
 
+def doc(name, ops):
+    """The documentation of a function."""
+    if name == "masked_fill":
+        return "`mask ? value : input`; the value is converted to input's type, which must hold it."
+    base = name.removesuffix("_")
+    return ops[name].doc if name in ops else f"`{base}` over its first operand."
+
+
+def has_inplace(op):
+    """Whether there is a function over the first operand: one that has the result's type and shape."""
+    return (
+        len(op.results) == 1
+        and not op.results[0].is_bool
+        and op.form in ("elementwise", "channel")
+        and not op.operands[0].is_bool
+        and not op.name.endswith("_backward")
+    )
+
+
 def python(arguments, more=()):
     """The arguments as the head of a Python function has them; `more` are further ones by name alone."""
     parts, keyword = [], False

@@ -72,9 +72,6 @@ enum Command {
         /// Test it with PyTorch, too (downloads 0.5 GB the first time)
         #[arg(long)]
         torch: bool,
-        /// Arguments of pytest
-        #[arg(last = true)]
-        arguments: Vec<String>,
     },
 }
 
@@ -118,6 +115,6 @@ fn run() -> Result<()> {
         Command::Sizes => sizes::run(),
         Command::Licences => licences::check(),
         Command::Package => package::run(),
-        Command::Wheel { torch, arguments } => wheel::run(torch, &arguments),
+        Command::Wheel { torch } => wheel::run(torch),
     }
 }

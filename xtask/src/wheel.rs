@@ -1,6 +1,5 @@
 //! `cargo xtask wheel`: the Python package, built and tried in virtual environments under `target/python/`.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +17,7 @@ const LONGEST_IMPORT: f64 = 0.05;
 
 /// Builds the wheel, installs it where nothing but NumPy and pytest is, and runs the tests; with `torch`, those of PyTorch
 /// in an environment of their own, too.
-pub(crate) fn run(torch: bool, arguments: &[String]) -> Result<()> {
+pub(crate) fn run(torch: bool) -> Result<()> {
     let start = Instant::now();
     let wheel = build()?;
     let bytes = fs::metadata(&wheel).with_context(|| format!("cannot read {}", wheel.display()))?.len();
@@ -34,13 +33,13 @@ pub(crate) fn run(torch: bool, arguments: &[String]) -> Result<()> {
     if import > LONGEST_IMPORT {
         bail!("`import pointwise` takes {:.0} ms, and {:.0} are the most", import * 1e3, LONGEST_IMPORT * 1e3);
     }
-    plain.test(arguments)?;
+    plain.test(&[])?;
     plain.readme(0)?;
     if torch {
         let with_torch = Environment::of("torch", &["requirements.txt", "requirements-torch.txt"])?;
         with_torch.stand_in()?;
         with_torch.install(&wheel)?;
-        with_torch.test(arguments)?;
+        with_torch.test(&["-n", "auto", "--maxprocesses", "4"])?;
         with_torch.readme(1)?;
     }
     println!(
@@ -150,13 +149,11 @@ impl Environment {
         Ok(shortest)
     }
 
-    /// Runs the tests that this environment can.
-    fn test(&self, arguments: &[String]) -> Result<()> {
-        let tests = root().join("python").join("tests");
-        let rootdir: OsString = [OsString::from("--rootdir="), tests.clone().into()].into_iter().collect();
+    /// Runs the tests that this environment can, of the installed package.
+    fn test(&self, arguments: &[&str]) -> Result<()> {
         let mut pytest = self.python();
-        pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(rootdir).arg(tests).args(arguments);
-        run_command(&mut pytest)
+        pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "pythonpath="]);
+        run_command(pytest.arg(root().join("python").join("tests")).args(arguments))
     }
 
     /// Runs one of the README's programs.
