@@ -16,6 +16,7 @@ mod shell;
 mod sizes;
 mod spelling;
 mod test;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -73,6 +74,12 @@ enum Command {
     },
     /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
     Package,
+    /// Build the Python package, install it in a virtual environment and test it there
+    Wheel {
+        /// Test it with PyTorch, too (downloads 0.5 GB the first time)
+        #[arg(long)]
+        torch: bool,
+    },
 }
 
 /// For commands that may install something.
@@ -116,5 +123,6 @@ fn run() -> Result<()> {
         Command::Licences => licences::check(),
         Command::Spelling { install } => spelling::check(install.consent()),
         Command::Package => package::run(),
+        Command::Wheel { torch } => wheel::run(torch),
     }
 }

@@ -3,6 +3,8 @@
 //! | what | how | feature |
 //! |---|---|---|
 //! | a device pointer, a host pointer | [`TensorView::from_raw_parts`], [`TensorViewMut::from_raw_parts`] | |
+//! | the same with an owner that keeps the memory | [`Foreign`] | |
+//! | DLPack's structs: PyTorch, NumPy, CuPy, JAX; both ways | [`dlpack`] | |
 //! | a `CUstream` or `cudaStream_t` | [`Stream::from_raw`] | |
 //! | cudarc's `CudaSlice`, `CudaView`, `CudaViewMut`; `Arc<CudaStream>` | `interop::cudarc` | `cudarc` |
 //! | cust's `DeviceBuffer`, `DeviceSlice`; `Arc<Stream>` | `interop::cust` | `cust` |
@@ -19,9 +21,16 @@
 //!   This crate orders the use of *its own* tensors on several streams; it does not know the history of foreign memory.
 //! * **Lifetime.** The buffer is freed only when queued work is done with it, or in stream order after that work. A graph
 //!   that has captured such work may queue it again until the graph is dropped: the buffer outlives the graph.
-//! * **Content.** The elements are initialised and valid: a bool is 0 or 1.
+//! * **Content.** The elements are initialised. A bool is any byte, true unless it is 0.
 //!
 //! Copies to the host (`to_vec`) of a view of foreign memory wait for the whole device first, so they need no ordering.
+//!
+//! # Temporaries
+//!
+//! A call that converts an operand, or a random op on a view that is not contiguous, allocates from this crate's pool.
+//! Code with an allocator of its own converts first: [`result_type`](crate::kernel::result_type) has the element type in
+//! which operands meet, and `kernels::to_dtype().on(&stream).run_into(x, y)` writes `x` to memory that it has allocated,
+//! converted or one element after another. The `_into` form of the op then allocates nothing.
 //!
 //! # Contexts
 //!
@@ -31,8 +40,8 @@
 //! [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). The context of a raw pointer is not checked: if it is the
 //! wrong one, the driver refuses the kernel, or the kernel faults.
 //!
-//! A call makes the primary context current on its thread and leaves it so; a program with other contexts sets its own
-//! again.
+//! A call makes the primary context current on its thread, and then the one that was current before. A thread that had
+//! none keeps the primary one, as after a call of CUDA's runtime.
 //!
 //! # Raw pointers and streams
 //!
@@ -74,6 +83,10 @@
 pub mod cudarc;
 #[cfg(feature = "cust")]
 pub mod cust;
+pub mod dlpack;
+mod foreign;
+
+pub use foreign::Foreign;
 
 /// Refuses a buffer of another number of elements than the shape.
 #[cfg(any(feature = "cudarc", feature = "cust"))]

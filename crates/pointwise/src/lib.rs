@@ -26,6 +26,7 @@
 //! | Variable | Meaning |
 //! |---|---|
 //! | `POINTWISE_CPU` | `baseline` or `avx2`: the newest instructions that CPU loops may use; other values change nothing |
+//! | `RAYON_NUM_THREADS` | how many threads CPU calls run on; see [`parallel`] |
 //! | `POINTWISE_DEPENDENT_LAUNCH` | `0`: a kernel is launched only when the one before it has ended; see [`Stream`] |
 //! | `POINTWISE_CACHE` | the folder in which a [`Tuner`](tuner::Tuner) keeps what it has measured |
 //! | `POINTWISE_DEVICE` | the one device that `Device::for_tests` gives, by its name ([`Device::parse`]) |
@@ -54,6 +55,11 @@ mod storage;
 mod stream;
 pub mod tensor;
 pub mod tuner;
+
+/// Which threads CPU calls run on.
+pub mod parallel {
+    pub use crate::cpu::parallel::{Executor, set_executor};
+}
 
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};

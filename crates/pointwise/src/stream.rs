@@ -81,12 +81,16 @@ impl Stream {
 
     /// A stream (`CUstream` or `cudaStream_t`) that other code created; null is CUDA's legacy default stream.
     ///
+    /// The driver is asked about a handle once, and the answer is remembered: making the object again for each call
+    /// costs no driver call.
+    ///
     /// # Errors
     /// A stream that is not of the device's primary context.
     ///
     /// # Safety
-    /// `raw` must be a live stream, and stay alive until this object and its clones are gone, and until tensors used on
-    /// it have been dropped or waited for.
+    /// `raw` must be a live stream, and stay alive while this object and its clones are used, and until tensors used on
+    /// it have been dropped or waited for. If it is destroyed then, and the driver gives its handle to a new stream that
+    /// comes here, too, that one must be of the same context and have the same flags (`CU_STREAM_NON_BLOCKING` or not).
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Stream> {
         // SAFETY: the caller's promise.
         unsafe { Stream::from_raw_keeping(device, raw, None) }
@@ -113,7 +117,7 @@ impl Stream {
         }
         // SAFETY: the caller's promise.
         let shared = unsafe { RawStream::foreign(context, raw, keep) }?;
-        Ok(Stream { device: *device, shared: Some(Arc::new(shared)) })
+        Ok(Stream { device: *device, shared: Some(shared) })
     }
 
     /// The device.

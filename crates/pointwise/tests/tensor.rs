@@ -383,3 +383,29 @@ fn set_zero() {
     assert_eq!(tensor.to_bytes().unwrap(), [0; 12]);
     Tensor::empty(&Device::cpu(), DType::Bool, [0]).unwrap().set_zero().unwrap();
 }
+
+/// Other code may leave any byte in a bool, and ops read it as true. A Rust `bool` is never made of one.
+#[test]
+fn any_byte_but_zero_is_true_and_none_becomes_a_rust_bool() {
+    let mut bytes = [0_u8, 1, 2, 0x80, 0xff, 0, 3];
+    let shape = pointwise::Shape::new(&[7]).unwrap();
+    let pointer = bytes.as_mut_ptr();
+    // SAFETY: the bytes are there, and nobody else uses them while the view lives.
+    let mut x = unsafe { TensorViewMut::from_raw_parts(&CPU, pointer, DType::Bool, shape, &[1]).unwrap() };
+    let expected = [false, true, true, true, true, false, true];
+    assert_eq!(x.as_view().to_vec::<bool>().unwrap(), expected);
+    assert_eq!(x.as_view().to_bytes().unwrap(), [0, 1, 1, 1, 1, 0, 1]);
+    assert!(x.as_view().select(0, 4).unwrap().item::<bool>().unwrap());
+    let refused = ErrorKind::BadBool { at: 2, value: 2 };
+    assert_eq!(x.as_slice::<bool>().unwrap_err().kind(), &refused);
+    assert_eq!(x.as_mut_slice::<bool>().unwrap_err().kind(), &refused);
+    // What copies such bytes into a tensor of its own does not launder them either.
+    let copy = x.as_view().to_tensor().unwrap();
+    assert_eq!(copy.copy().unwrap().to_vec::<bool>().unwrap(), expected);
+    if let Ok(slice) = copy.as_slice::<bool>() {
+        assert_eq!(slice, expected);
+    }
+    // SAFETY: the bytes are exclusively borrowed.
+    unsafe { pointer.write_bytes(1, 7) };
+    assert_eq!(x.as_mut_slice::<bool>().unwrap(), [true; 7]);
+}

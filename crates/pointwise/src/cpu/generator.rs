@@ -4,11 +4,10 @@ use std::mem::MaybeUninit;
 
 use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{Element, GeneratorOp, TableOp, Word, row};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 #[cfg(target_arch = "x86_64")]
 use super::level;
-use super::parallel::{Shared, TASK};
+use super::parallel::{Shared, TASK, tasks};
 
 /// `(y, plane, row, rows, columns, parameters)`: rows `row .. row + rows` of a plane, written to `y`.
 ///
@@ -144,10 +143,7 @@ pub(crate) unsafe fn run_generator(
             unsafe { op(y.at(start * size), plane, row, each.min(rows - row), columns, words) };
         }
     };
-    match planes.div_ceil(together) as usize * in_a_plane {
-        1 => run(0),
-        all => (0..all).into_par_iter().for_each(run),
-    }
+    tasks(planes.div_ceil(together) as usize * in_a_plane, run);
 }
 
 /// What one task makes: rows of a plane, or where planes are small, several whole ones.

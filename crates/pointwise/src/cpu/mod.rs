@@ -12,7 +12,7 @@ mod lanes;
 mod level;
 mod map;
 mod operand;
-mod parallel;
+pub(crate) mod parallel;
 mod random;
 pub(crate) mod rope;
 mod runs;

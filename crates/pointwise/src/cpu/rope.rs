@@ -7,16 +7,14 @@ use pointwise_core::rope::{
     WIDE_IDS, axis, rotate, sincos_exact, sincos_hf,
 };
 use pointwise_core::{DType, Element, bf16, f16, maths};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::lanes::{load, store};
 #[cfg(target_arch = "x86_64")]
 use super::level;
 use super::level::BASELINE;
+use super::parallel::{TASK, tasks};
 use crate::rope::{Pointers, Source};
 
-/// Elements of a task: large enough that handing it out costs nothing.
-const TASK: usize = 1 << 15;
 /// Pairs converted, rotated and stored at a time: loops of their own over buffers in the first-level cache.
 const BLOCK: usize = 64;
 
@@ -60,12 +58,7 @@ unsafe fn tokens<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Rop
         // SAFETY: the caller's contract; the tokens of two tasks are different ones.
         unsafe { range::<E, BASELINE>(source, pointers, walk, start, end) }
     };
-    let tasks = walk.tokens.div_ceil(task);
-    if tasks <= 1 {
-        run(0);
-    } else {
-        (0..tasks).into_par_iter().for_each(|i| run(i * task));
-    }
+    tasks(walk.tokens.div_ceil(task) as usize, |i| run(i as u32 * task));
 }
 
 /// # Safety

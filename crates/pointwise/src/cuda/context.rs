@@ -1,9 +1,10 @@
 //! One primary context a device, retained when it is first asked for and kept until the process ends.
 
+use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 #[cfg(feature = "emulator")]
 use super::emulated;
@@ -60,6 +61,8 @@ pub(crate) struct Context {
     pub(super) copies: RawStream,
     /// Streams that this crate has made.
     streams: Mutex<Vec<Weak<RawStream>>>,
+    /// Streams of other code, by their handles, which the driver need not be asked about again.
+    pub(super) foreign: RwLock<HashMap<usize, Arc<RawStream>>>,
     /// Where stream-ordered allocations come from; none where the device has no such pools.
     pub(super) pools: Option<Pools>,
     /// The driver's number.
@@ -173,6 +176,7 @@ impl Context {
             own: RawStream::of_process(api, stream),
             copies: RawStream::of_process(api, copies),
             streams: Mutex::default(),
+            foreign: RwLock::default(),
             pools,
             ordinal,
             slot: ordinal,
@@ -184,22 +188,24 @@ impl Context {
         })
     }
 
-    /// Makes this the calling thread's context.
+    /// Makes this the calling thread's context until the result is dropped.
     ///
-    /// The driver is asked which one is: other libraries change it too, so a copy of ours could be stale.
+    /// The driver is asked which one is: other libraries change it too, so a copy of ours could be stale. If it is this
+    /// one already, that question is all there is.
     ///
     /// # Errors
     /// The driver's.
     #[inline]
-    pub(crate) fn make_current(&self) -> Result<()> {
-        let mut current = null_mut();
+    pub(crate) fn make_current(&self) -> Result<Current> {
+        let mut before = null_mut();
         // SAFETY: the pointer is to a live handle.
-        unsafe { call!(self.api, cuCtxGetCurrent(&mut current)) }?;
-        if current == self.raw {
-            return Ok(());
+        unsafe { call!(self.api, cuCtxGetCurrent(&mut before)) }?;
+        if before == self.raw {
+            return Ok(Current { api: self.api, before: null_mut() });
         }
         // SAFETY: the primary context is retained for as long as the process lives.
-        unsafe { call!(self.api, cuCtxSetCurrent(self.raw)) }
+        unsafe { call!(self.api, cuCtxSetCurrent(self.raw)) }?;
+        Ok(Current { api: self.api, before })
     }
 
     /// Waits for all work that this crate has queued on its own streams and on those it has made.
@@ -259,7 +265,7 @@ impl Context {
     /// [`ErrorKind::Unsupported`]; [`ErrorKind::Driver`] if the address is none that the driver knows.
     #[cfg(feature = "cust")]
     pub(crate) fn check_address(&self, address: sys::DevicePointer) -> Result<()> {
-        self.make_current()?;
+        let _current = self.make_current()?;
         let mut of: Handle = null_mut();
         let mut ordinal: c_int = -1;
         // SAFETY: the pointers are to live values, of the attributes' types; the driver takes any address.
@@ -285,11 +291,31 @@ impl Context {
     /// # Errors
     /// The driver's.
     pub(crate) fn memory(&self) -> Result<(usize, usize)> {
-        self.make_current()?;
+        let _current = self.make_current()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: the context is current, the pointers are to live integers.
         unsafe { call!(self.api, cuMemGetInfo_v2(&mut free, &mut total)) }?;
         Ok((free, total))
+    }
+}
+
+/// A context that was made current: on drop the thread gets back the one it had before. A thread that had none keeps the
+/// device's, as it would keep the one that CUDA's runtime makes current: such threads are most, and pay nothing.
+#[must_use = "dropping it takes the context away again"]
+pub(crate) struct Current {
+    api: &'static Api,
+    /// Null if there is nothing to put back.
+    before: Handle,
+}
+
+impl Drop for Current {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.before.is_null() {
+            // SAFETY: it was the thread's context. If its owner has destroyed it meanwhile, the driver refuses, and ours
+            // stays.
+            unsafe { (self.api.cuCtxSetCurrent)(self.before) };
+        }
     }
 }
 
@@ -315,9 +341,10 @@ impl Held {
         Ok(Held { api, device, context, streams: [null_mut(); 2], before })
     }
 
-    /// Context and streams, for good.
+    /// Context and streams, for good. A context that the thread had before is its own again.
     fn keep(self) -> (Handle, [Handle; 2]) {
         let held = ManuallyDrop::new(self);
+        drop(Current { api: held.api, before: held.before });
         (held.context, held.streams)
     }
 }
@@ -411,7 +438,7 @@ fn get_attribute(api: &Api, device: c_int, attribute: i32) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::stub;
+    use crate::cuda::{Block, Usage, begin_capture, end_capture, stub};
 
     #[test]
     fn what_fails_gives_everything_back() {
@@ -439,12 +466,54 @@ mod tests {
             assert_eq!(stub::current(), stub::BEFORE, "{failing}: {calls:?}");
         }
         let context = Context::create(stub::driver(""), 0).unwrap();
-        assert!(!context.own.raw().is_null() && stub::current() == context.raw);
+        assert!(!context.own.raw().is_null() && stub::current() == context.raw, "the thread had none");
         let calls = stub::calls();
         assert!(calls.contains(&"cuMemPoolSetAttribute"), "{calls:?}");
         assert!(
             !calls.contains(&"cuDevicePrimaryCtxRelease_v2") && !calls.contains(&"cuStreamDestroy_v2"),
             "{calls:?}"
         );
+    }
+
+    #[test]
+    fn a_threads_own_context_is_put_back() {
+        let driver = stub::driver("");
+        let theirs = std::ptr::without_provenance_mut(0x99);
+        stub::set_current(theirs);
+        let context: &'static Context = Box::leak(Box::new(Context::create(driver, 0).unwrap()));
+        assert_eq!(stub::current(), theirs, "after the device was made");
+        {
+            let _current = context.make_current().unwrap();
+            assert_eq!(stub::current(), context.raw);
+            drop(context.make_current().unwrap());
+            assert_eq!(stub::current(), context.raw, "it is the outer one's to put back");
+        }
+        assert_eq!(stub::current(), theirs);
+        // Every kind of call, the block's drop behind another stream's work too.
+        stub::fail("");
+        let stream = context.new_stream().unwrap();
+        let block = Arc::new(Block::new(context, 64).unwrap());
+        Usage::note(&block, &stream).unwrap();
+        drop(block);
+        begin_capture(context, &stream).unwrap();
+        drop(end_capture(context, &stream).unwrap());
+        stream.synchronize(context).unwrap();
+        context.memory().unwrap();
+        context.synchronize().unwrap();
+        let calls = stub::calls();
+        for call in ["cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuStreamBeginCapture_v2", "cuGraphExecDestroy"] {
+            assert!(calls.contains(&call), "{call}: {calls:?}");
+        }
+        for (call, current) in stub::calls_and_contexts() {
+            let needs = ["cuMem", "cuStream", "cuEvent", "cuGraph"].iter().any(|group| call.starts_with(group));
+            assert!(current == context.raw || !needs, "{call} ran in the context of others");
+        }
+        assert_eq!(stub::current(), theirs);
+        // The same context costs one question.
+        stub::set_current(context.raw);
+        stub::fail("");
+        drop(context.make_current().unwrap());
+        assert_eq!(stub::calls(), ["cuCtxGetCurrent"]);
+        stub::set_current(stub::BEFORE);
     }
 }

@@ -24,7 +24,7 @@ impl RawEvent {
     pub(super) const NO_TIMING: u32 = 2;
 
     pub(super) fn new(context: &'static Context, flags: u32) -> Result<RawEvent> {
-        context.make_current()?;
+        let _current = context.make_current()?;
         let mut raw = null_mut();
         // SAFETY: the context is current, the pointer is to a live handle.
         unsafe { call!(context.api, cuEventCreate(&mut raw, flags)) }?;
@@ -34,7 +34,7 @@ impl RawEvent {
     /// # Safety
     /// `stream` is a live stream of the event's context.
     pub(super) unsafe fn record(&self, stream: Handle) -> Result<()> {
-        self.context.make_current()?;
+        let _current = self.context.make_current()?;
         // SAFETY: the caller's promise.
         unsafe { call!(self.context.api, cuEventRecord(self.raw, stream)) }
     }
@@ -45,7 +45,7 @@ impl RawEvent {
 
     /// Waits, on the host, for the work before it.
     pub(super) fn synchronize(&self) -> Result<()> {
-        self.context.make_current()?;
+        let _current = self.context.make_current()?;
         // SAFETY: the event is live.
         unsafe { call!(self.context.api, cuEventSynchronize(self.raw)) }
     }
@@ -53,7 +53,7 @@ impl RawEvent {
 
 impl Drop for RawEvent {
     fn drop(&mut self) {
-        if self.context.make_current().is_ok() {
+        if let Ok(_current) = self.context.make_current() {
             // SAFETY: the event was created here and is destroyed once.
             unsafe { (self.context.api.cuEventDestroy_v2)(self.raw) };
         }
@@ -100,7 +100,7 @@ impl Event {
     /// # Errors
     /// The driver's, if they are not.
     pub fn milliseconds_since(&self, start: &Event) -> Result<f32> {
-        self.0.context.make_current()?;
+        let _current = self.0.context.make_current()?;
         let mut milliseconds = 0.0;
         // SAFETY: both events are live, the pointer is to a live float.
         unsafe { call!(self.0.context.api, cuEventElapsedTime(&mut milliseconds, start.0.raw, self.0.raw)) }?;

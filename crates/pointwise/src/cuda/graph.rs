@@ -98,7 +98,7 @@ pub(crate) fn begin_capture(context: &'static Context, stream: &RawStream) -> Re
     } else {
         None
     };
-    context.make_current()?;
+    let _current = context.make_current()?;
     // Relaxed: what this crate does beside the capture, on any thread, is no part of it and does not end it.
     // SAFETY: the stream is live and of the context.
     unsafe { call!(context.api, cuStreamBeginCapture_v2(stream.raw(), sys::CAPTURE_RELAXED)) }?;
@@ -110,7 +110,7 @@ pub(crate) fn begin_capture(context: &'static Context, stream: &RawStream) -> Re
 
 pub(crate) fn end_capture(context: &'static Context, stream: &RawStream) -> Result<Graph> {
     let mut held = stream.lock();
-    context.make_current()?;
+    let _current = context.make_current()?;
     let mut graph = null_mut();
     let mut exec = null_mut();
     // SAFETY: the stream is live and of the context; the pointer is to a live handle.
@@ -171,7 +171,7 @@ impl Graph {
     /// A stream of another device, or the driver's.
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         stream.check_device(&Device::of(self.context))?;
-        self.context.make_current()?;
+        let _current = self.context.make_current()?;
         if stream.is_captured_here() {
             // The graph becomes a part of another one.
             self.memory.iter().try_for_each(|block| Block::use_on(block, stream))?;
@@ -189,7 +189,7 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         self.uses.gone.store(true, Ordering::Release);
-        if self.context.make_current().is_ok() {
+        if let Ok(_current) = self.context.make_current() {
             // SAFETY: made here, destroyed once; launches under way go on.
             unsafe { (self.context.api.cuGraphExecDestroy)(self.exec) };
         }

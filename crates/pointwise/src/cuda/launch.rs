@@ -58,7 +58,7 @@ pub(crate) unsafe fn launch_grid(
     stream: &Stream,
     params: &mut [*mut c_void],
 ) -> Result<()> {
-    context.make_current()?;
+    let _current = context.make_current()?;
     let params = params.as_mut_ptr();
     if let Some(launch_early) = context.launch_early.filter(|_| stream.is_non_blocking()) {
         let config = LaunchConfig {

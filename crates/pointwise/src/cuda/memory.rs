@@ -41,7 +41,7 @@ impl Context {
     /// a stream is captured that this concerns; or if the driver fails: memory that other streams may still use is
     /// rather lost than freed under them.
     fn release(&'static self, address: DevicePointer, usage: &Usage) -> bool {
-        let Ok(marks) = usage.marks(self) else { return false };
+        let (Ok(marks), Ok(_current)) = (usage.marks(self), self.make_current()) else { return false };
         // While it is held no capture of the own stream begins.
         let captured = self.own.lock();
         if captured.is_some() || self.own_is_captured().unwrap_or(true) {
@@ -125,6 +125,7 @@ impl Block {
             block.address = address;
             return Ok(block);
         }
+        let _current = context.make_current()?;
         // While it is held no capture of the own stream begins.
         let mut held = context.own.lock();
         if held.is_some() || context.own_is_captured()? {
@@ -322,7 +323,7 @@ unsafe fn copy_on_host(
     // A stream may be under capture on this thread.
     let _relaxed = Relaxed::new(context)?;
     let stream = context.copies_behind(usage)?;
-    context.make_current()?;
+    let _current = context.make_current()?;
     let queued = queue(stream.raw());
     // SAFETY: the stream lives as long as the process.
     let done = unsafe { call!(context.api, cuStreamSynchronize(stream.raw())) };
@@ -345,7 +346,7 @@ pub(crate) unsafe fn copy_within(
     if bytes == 0 {
         return Ok(());
     }
-    context.make_current()?;
+    let _current = context.make_current()?;
     // SAFETY: the caller's promise.
     unsafe { call!(context.api, cuMemcpyDtoDAsync_v2(to, from, bytes, context.own.raw())) }
 }
@@ -370,7 +371,7 @@ pub(crate) unsafe fn copy_across(to: &Block, from: &Block, bytes: usize) -> Resu
     for mark in marks {
         stream.wait_for(to.context, &mark)?;
     }
-    to.context.make_current()?;
+    let _current = to.context.make_current()?;
     // SAFETY: the caller's promise.
     unsafe {
         call!(
@@ -392,7 +393,7 @@ pub(crate) unsafe fn fill(context: &Context, to: DevicePointer, value: u8, bytes
     if bytes == 0 {
         return Ok(());
     }
-    context.make_current()?;
+    let _current = context.make_current()?;
     // SAFETY: the caller's promise.
     unsafe { call!(context.api, cuMemsetD8Async(to, value, bytes, context.own.raw())) }
 }
@@ -435,7 +436,7 @@ pub(crate) unsafe fn copy_on(
     from: DevicePointer,
     bytes: usize,
 ) -> Result<()> {
-    context.make_current()?;
+    let _current = context.make_current()?;
     // SAFETY: the caller's promise.
     unsafe { call!(context.api, cuMemcpyDtoDAsync_v2(to, from, bytes, stream.raw())) }
 }
@@ -454,7 +455,7 @@ pub(crate) unsafe fn fill_on(
     value: u8,
     bytes: usize,
 ) -> Result<()> {
-    context.make_current()?;
+    let _current = context.make_current()?;
     // SAFETY: the caller's promise.
     unsafe { call!(context.api, cuMemsetD8Async(to, value, bytes, stream.raw())) }
 }

@@ -48,7 +48,7 @@ pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>, shared: u
         return Err(no_kernel(symbol, "its PTX does not end in a NUL byte: rebuild the kernels"));
     }
     let name = CString::new(symbol).map_err(|_| no_kernel(symbol, "a kernel's name cannot contain a NUL byte"))?;
-    context.make_current()?;
+    let _current = context.make_current()?;
 
     let mut error_log = vec![0_u8; LOG_BYTES];
     let mut info_log = vec![0_u8; LOG_BYTES];

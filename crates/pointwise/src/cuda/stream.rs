@@ -53,7 +53,7 @@ impl RawStream {
     /// # Errors
     /// The driver's.
     pub(crate) fn new(context: &Context) -> Result<RawStream> {
-        context.make_current()?;
+        let _current = context.make_current()?;
         let mut raw = null_mut();
         // SAFETY: the context is current, the pointer is to a live handle.
         unsafe { call!(context.api, cuStreamCreate(&mut raw, sys::STREAM_NON_BLOCKING)) }?;
@@ -65,22 +65,34 @@ impl RawStream {
         RawStream::with(api, raw, true, Owner::Process)
     }
 
-    /// A stream of other code, which `keep` keeps alive.
+    /// A stream of other code, which `keep` keeps alive. Without `keep` it is remembered by its handle, and the driver is
+    /// asked about it once.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if it is of another context than the device's primary one, or the driver's.
     ///
     /// # Safety
     /// `raw` is a live stream, or null for the legacy default stream. It stays alive until `keep` is dropped; without
-    /// `keep`, until this object is.
+    /// `keep`, while work is queued on the result, and a later stream of the same handle is of the same context and
+    /// flags.
     pub(crate) unsafe fn foreign(
         context: &Context,
         raw: Handle,
         keep: Option<Arc<dyn Any + Send + Sync>>,
-    ) -> Result<RawStream> {
+    ) -> Result<Arc<RawStream>> {
+        let remembered = keep.is_none();
+        let known = || context.foreign.read().unwrap_or_else(PoisonError::into_inner).get(&raw.addr()).cloned();
+        if remembered && let Some(stream) = known() {
+            return Ok(stream);
+        }
         // SAFETY: the caller's promise.
         let non_blocking = unsafe { check_foreign(context, raw) }?;
-        Ok(RawStream::with(context.api, raw, non_blocking, Owner::Foreign { _keep: keep }))
+        let stream = Arc::new(RawStream::with(context.api, raw, non_blocking, Owner::Foreign { _keep: keep }));
+        if remembered {
+            let mut foreign = context.foreign.write().unwrap_or_else(PoisonError::into_inner);
+            return Ok(Arc::clone(foreign.entry(raw.addr()).or_insert(stream)));
+        }
+        Ok(stream)
     }
 
     #[inline]
@@ -138,7 +150,7 @@ impl RawStream {
     /// # Errors
     /// The driver's.
     pub(crate) fn is_capturing(&self, context: &Context) -> Result<bool> {
-        context.make_current()?;
+        let _current = context.make_current()?;
         let mut status = 0;
         // SAFETY: the stream is live and of the context; the pointer is to a live integer.
         unsafe { call!(context.api, cuStreamIsCapturing(self.raw, &mut status)) }?;
@@ -171,7 +183,7 @@ impl RawStream {
     /// # Errors
     /// The driver's.
     pub(super) fn wait_for(&self, context: &Context, event: &RawEvent) -> Result<()> {
-        context.make_current()?;
+        let _current = context.make_current()?;
         // SAFETY: both are live. The event may be destroyed before it is reached: the driver keeps what it needs.
         unsafe { call!(context.api, cuStreamWaitEvent(self.raw, event.raw(), 0)) }
     }
@@ -230,7 +242,7 @@ pub(crate) fn stream_wait(
 /// # Safety
 /// `raw` is a live stream, or null for the legacy default stream.
 unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<bool> {
-    context.make_current()?;
+    let _current = context.make_current()?;
     let (mut of, mut flags) = (null_mut(), 0);
     // SAFETY: the caller's promise; the pointers are to a live handle and an integer.
     unsafe {
@@ -257,4 +269,41 @@ fn captured_elsewhere() -> Error {
             .to_owned(),
     }
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::stub;
+
+    #[test]
+    fn the_driver_is_asked_about_a_foreign_stream_once() {
+        let context: &'static Context = Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()));
+        let foreign = |address, keep: Option<Arc<dyn Any + Send + Sync>>| {
+            stub::fail("");
+            // SAFETY: the driver is a stub, which looks at no stream.
+            let stream = unsafe { RawStream::foreign(context, std::ptr::without_provenance_mut(address), keep) };
+            (stream.unwrap(), stub::calls())
+        };
+        let asks = ["cuCtxGetCurrent", "cuStreamGetCtx", "cuStreamGetFlags"];
+        let (first, calls) = foreign(0x40, None);
+        assert_eq!(calls, asks);
+        let (again, calls) = foreign(0x40, None);
+        assert!(Arc::ptr_eq(&first, &again) && calls.is_empty(), "{calls:?}");
+        let (other, calls) = foreign(0x48, None);
+        assert!(other.raw() != first.raw() && calls == asks, "{calls:?}");
+        // One that its owner may destroy as soon as we are done with it is asked about each time.
+        let owner = Arc::new(());
+        for _ in 0..2 {
+            let (kept, calls) = foreign(0x40, Some(Arc::clone(&owner) as _));
+            assert!(!Arc::ptr_eq(&kept, &first) && calls == asks, "{calls:?}");
+        }
+        assert_eq!(Arc::strong_count(&owner), 1);
+        // A refusal is not remembered.
+        stub::fail("cuStreamGetFlags");
+        // SAFETY: as above.
+        let refused = unsafe { RawStream::foreign(context, std::ptr::without_provenance_mut(0x50), None) };
+        assert!(refused.is_err());
+        assert_eq!(foreign(0x50, None).1, asks);
+    }
 }

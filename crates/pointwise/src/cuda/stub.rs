@@ -9,9 +9,13 @@ use super::sys::{Api, DevicePointer, Driver, Handle, code};
 /// The thread's context before the test.
 pub(super) const BEFORE: Handle = null_mut();
 
+/// The device's primary context.
+const PRIMARY: Handle = without_provenance_mut(0x10);
+
 thread_local! {
     static FAILING: Cell<&'static str> = const { Cell::new("") };
-    static CALLS: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+    /// With the context that was current.
+    static CALLS: RefCell<Vec<(&'static str, Handle)>> = const { RefCell::new(Vec::new()) };
     static CURRENT: Cell<Handle> = const { Cell::new(BEFORE) };
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
     static STREAMS: Cell<usize> = const { Cell::new(0) };
@@ -30,6 +34,7 @@ pub(super) fn driver(failing: &'static str) -> &'static Driver {
         cuDeviceGetAttribute: attribute,
         cuDevicePrimaryCtxRetain: retain,
         cuStreamCreate: stream,
+        cuStreamGetCtx: stream_context,
         cuGetErrorName: no_words,
         cuGetErrorString: no_words,
         cuMemAllocAsync: allocate,
@@ -48,7 +53,17 @@ pub(super) fn fail(failing: &'static str) {
 
 /// The calls that succeeded.
 pub(super) fn calls() -> Vec<&'static str> {
+    CALLS.with_borrow(|calls| calls.iter().map(|(call, _)| *call).collect())
+}
+
+/// The calls that succeeded, each with the context that was current.
+pub(super) fn calls_and_contexts() -> Vec<(&'static str, Handle)> {
     CALLS.with_borrow(Clone::clone)
+}
+
+/// Gives the thread a context that is not the driver's of the test.
+pub(super) fn set_current(context: Handle) {
+    CURRENT.set(context);
 }
 
 /// The thread's context.
@@ -61,7 +76,7 @@ pub(super) fn answer(call: &'static str) -> i32 {
     if call == FAILING.get() {
         return UNKNOWN;
     }
-    CALLS.with_borrow_mut(|calls| calls.push(call));
+    CALLS.with_borrow_mut(|calls| calls.push((call, CURRENT.get())));
     0
 }
 
@@ -87,8 +102,14 @@ unsafe extern "C" fn attribute(value: *mut c_int, _: c_int, _: c_int) -> i32 {
 
 unsafe extern "C" fn retain(context: *mut Handle, _: c_int) -> i32 {
     // SAFETY: the caller's variable.
-    unsafe { *context = without_provenance_mut(0x10) };
+    unsafe { *context = PRIMARY };
     answer("cuDevicePrimaryCtxRetain")
+}
+
+unsafe extern "C" fn stream_context(_: Handle, context: *mut Handle) -> i32 {
+    // SAFETY: the caller's variable.
+    unsafe { *context = PRIMARY };
+    answer("cuStreamGetCtx")
 }
 
 unsafe extern "C" fn stream(stream: *mut Handle, _: c_uint) -> i32 {

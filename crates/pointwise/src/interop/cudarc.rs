@@ -20,7 +20,7 @@
 //!     let (x, mut y) = unsafe {
 //!         (interop::cudarc::view(&x, &cu_stream, [2, 2])?, interop::cudarc::view_mut(&mut y, &cu_stream, [2, 2])?)
 //!     };
-//!     let (x, y) = (x.view(), y.view_mut());
+//!     let (x, y) = (x.view(), y.view_mut()?);
 //!     // Queue ops on `stream` that read `x` and write `y`.
 //! #   let _ = (x, y);
 //! }
@@ -38,19 +38,18 @@
 //! what cudarc falls back to.
 //!
 //! cudarc's FP8 types are not this crate's: make views of such buffers, and of bytes, with
-//! [`TensorView::from_raw_parts`].
+//! [`TensorView::from_raw_parts`](crate::TensorView::from_raw_parts).
 //!
 //! cudarc's kernels take this crate's tensors by address: `builder.arg(&tensor.device_ptr())`.
 
-use std::fmt;
 use std::sync::Arc;
 
 use ::cudarc::driver::sys::CUcontext;
 use ::cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
 
-use super::check_len;
+use super::{Foreign, check_len};
 use crate::error::{ErrorKind, Result};
-use crate::{Device, Scalar, Shape, Stream, TensorView, TensorViewMut, tensor::IntoShape};
+use crate::{Device, Scalar, Shape, Stream, tensor::IntoShape};
 
 /// The device of a cudarc context.
 ///
@@ -74,54 +73,9 @@ pub fn stream(stream: &Arc<CudaStream>) -> Result<Stream> {
     unsafe { Stream::from_raw_keeping(&device, stream.cu_stream().cast(), Some(Arc::clone(stream) as _)) }
 }
 
-/// A cudarc buffer borrowed for reading on a stream. Dropping it tells cudarc that the work was queued.
-#[must_use = "dropping it tells cudarc that the work was queued"]
-pub struct View<'a> {
-    view: TensorView<'a>,
-    _sync: SyncOnDrop<'a>,
-}
-
-/// A cudarc buffer borrowed for writing on a stream. Dropping it tells cudarc that the work was queued.
-#[must_use = "dropping it tells cudarc that the work was queued"]
-pub struct ViewMut<'a> {
-    view: TensorViewMut<'a>,
-    _sync: SyncOnDrop<'a>,
-}
-
-impl View<'_> {
-    /// The elements, to read.
-    pub fn view(&self) -> TensorView<'_> {
-        self.view
-    }
-}
-
-impl ViewMut<'_> {
-    /// The elements, to read.
-    pub fn view(&self) -> TensorView<'_> {
-        self.view.as_view()
-    }
-
-    /// The elements, to write.
-    pub fn view_mut(&mut self) -> TensorViewMut<'_> {
-        self.view.reborrow()
-    }
-}
-
-impl fmt::Debug for View<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view.fmt(f)
-    }
-}
-
-impl fmt::Debug for ViewMut<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view.fmt(f)
-    }
-}
-
 /// Borrows a cudarc buffer (`CudaSlice`, `CudaView`, `CudaViewMut`, `UnifiedSlice`) of `T` for reading on `stream`, as
 /// a contiguous tensor of `shape`. Makes the stream wait for the work that writes the buffer, as far as cudarc tracks
-/// it.
+/// it. Dropping the result tells cudarc that the work was queued.
 ///
 /// # Errors
 /// A buffer or stream that is not of its device's primary context, or of two devices; a shape of another number of
@@ -131,23 +85,23 @@ impl fmt::Debug for ViewMut<'_> {
 /// The view may be used only by work queued on `stream` ([`stream()`]) before the returned object is dropped, and by
 /// copies to the host, and the object must be dropped. Where cudarc does not track the buffer (event tracking is off,
 /// or was when the buffer was made; the writer was no call of cudarc's), `stream` must be in order with the work that
-/// wrote it and with what frees it. A bool buffer holds only 0 and 1.
+/// wrote it and with what frees it.
 pub unsafe fn view<'a, T: Scalar, S: DevicePtr<T>>(
     buffer: &'a S,
     stream: &'a CudaStream,
     shape: impl IntoShape,
-) -> Result<View<'a>> {
+) -> Result<Foreign<'a, SyncOnDrop<'a>>> {
     let shape = shape.into_shape()?;
     let device = check::<T, S>(buffer, stream, &shape)?;
     let (address, sync) = buffer.device_ptr(stream);
     check_waits(&device, stream.context())?;
     // SAFETY: the buffer has the elements of the shape and is borrowed for 'a; the rest is the caller's promise.
-    let view = unsafe { TensorView::from_raw_parts(&device, address, T::DTYPE, shape, &shape.contiguous_strides()) }?;
-    Ok(View { view, _sync: sync })
+    unsafe { Foreign::from_raw_parts(&device, address, T::DTYPE, shape, &shape.contiguous_strides(), sync) }
 }
 
 /// Borrows a cudarc buffer (`CudaSlice`, `CudaViewMut`, `UnifiedSlice`) of `T` for writing on `stream`, as a contiguous
 /// tensor of `shape`. Makes the stream wait for the work that uses the buffer, as far as cudarc tracks it.
+/// Dropping the result tells cudarc that the work was queued.
 ///
 /// # Errors
 /// As [`view`].
@@ -158,16 +112,14 @@ pub unsafe fn view_mut<'a, T: Scalar, S: DevicePtrMut<T>>(
     buffer: &'a mut S,
     stream: &'a CudaStream,
     shape: impl IntoShape,
-) -> Result<ViewMut<'a>> {
+) -> Result<Foreign<'a, SyncOnDrop<'a>>> {
     let shape = shape.into_shape()?;
     let device = check::<T, S>(buffer, stream, &shape)?;
     let (address, sync) = buffer.device_ptr_mut(stream);
     check_waits(&device, stream.context())?;
     // SAFETY: the buffer has the elements of the shape and is exclusively borrowed for 'a; the rest is the caller's
     // promise.
-    let view =
-        unsafe { TensorViewMut::from_raw_parts(&device, address, T::DTYPE, shape, &shape.contiguous_strides()) }?;
-    Ok(ViewMut { view, _sync: sync })
+    unsafe { Foreign::from_raw_parts_mut(&device, address, T::DTYPE, shape, &shape.contiguous_strides(), sync) }
 }
 
 fn check<T: Scalar, S: ::cudarc::driver::DeviceSlice<T>>(

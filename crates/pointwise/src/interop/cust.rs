@@ -64,7 +64,7 @@ pub fn stream(device: &Device, stream: &Arc<::cust::stream::Stream>) -> Result<S
 /// A buffer that is not of the device's primary context; a shape of another number of elements; the driver's.
 ///
 /// # Safety
-/// For `'a`, the elements are initialised (bools are 0 or 1), and work that writes the buffer is done or in stream
+/// For `'a`, the elements are initialised, and work that writes the buffer is done or in stream
 /// order with the work that reads the view. cust's copies and fills count as work on the default stream, which streams
 /// made with `NON_BLOCKING` and this crate's own do not wait for: synchronise first. Work with the view is done, or
 /// will be waited for, before the buffer is freed.

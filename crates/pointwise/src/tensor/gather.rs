@@ -1,8 +1,8 @@
 //! Copies of views to the host and into tensors of their own: the elements in row-major order, whatever the strides.
 
-use pointwise_core::Scalar;
+use pointwise_core::{DType, Scalar};
 
-use super::{Tensor, TensorView, TensorViewMut, byte_len, check_bools};
+use super::{Tensor, TensorView, TensorViewMut, byte_len};
 use crate::cuda;
 use crate::error::{ErrorKind, Result};
 use crate::shape::{MAX_RANK, Shape};
@@ -25,7 +25,7 @@ impl TensorView<'_> {
         let len = self.numel();
         let mut data = Vec::<T>::new();
         reserve(&mut data, len)?;
-        // SAFETY: there are `len` elements of `T`'s representation in `bytes`, bools checked, and as much room in
+        // SAFETY: there are `len` elements of `T`'s representation in `bytes`, bools as 0 and 1, and as much room in
         // `data`.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.as_mut_ptr().cast(), bytes.len());
@@ -54,25 +54,30 @@ impl TensorView<'_> {
         if self.numel() == 1 { self.to_vec::<T>()?.pop().ok_or_else(several) } else { Err(several()) }
     }
 
-    /// A copy of the elements' bytes, in row-major order. Waits for the work that writes them.
+    /// A copy of the elements' bytes, in row-major order. Waits for the work that writes them. Those of bools are 0 and 1,
+    /// 1 for any byte but 0.
     ///
     /// # Errors
-    /// Out of memory; those of the work; for bool on a GPU, a byte that a kernel wrote and that is neither 0 nor 1.
+    /// Out of memory; those of the work.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let Some(context) = self.device().context() else {
+        let mut bytes = match self.device().context() {
             // SAFETY: the elements lie where the layout says, initialised, and are not written meanwhile. What lies
             // between them may be somebody else's.
-            return unsafe { self.gather(self.as_ptr()) };
+            None => unsafe { self.gather(self.as_ptr()) }?,
+            Some(context) => {
+                let bytes = self.span_bytes(context)?;
+                if self.is_contiguous() {
+                    bytes
+                } else {
+                    let first = self.address() - self.span().0;
+                    // SAFETY: the bytes begin with those of the lowest element and end with those of the highest.
+                    unsafe { self.gather(bytes.as_ptr().wrapping_add(first)) }?
+                }
+            }
         };
-        let bytes = self.span_bytes(context)?;
-        let bytes = if self.is_contiguous() {
-            bytes
-        } else {
-            let first = self.address() - self.span().0;
-            // SAFETY: the bytes begin with those of the lowest element and end with those of the highest.
-            unsafe { self.gather(bytes.as_ptr().wrapping_add(first)) }?
-        };
-        check_bools(self.dtype(), &bytes)?;
+        if self.dtype() == DType::Bool {
+            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
         Ok(bytes)
     }
 

@@ -317,7 +317,7 @@ impl Tensor {
     /// The elements of a CPU tensor.
     ///
     /// # Errors
-    /// Another element type than `T`, a GPU tensor.
+    /// As [`TensorView::as_slice`].
     pub fn as_slice<T: Scalar>(&self) -> Result<&[T]> {
         self.view().as_slice()
     }
@@ -325,7 +325,7 @@ impl Tensor {
     /// The elements of a CPU tensor, to write.
     ///
     /// # Errors
-    /// Another element type than `T`, a GPU tensor; [`ErrorKind::Shared`] while another tensor has the memory.
+    /// As [`TensorView::as_slice`]; [`ErrorKind::Shared`] while another tensor has the memory.
     pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
         self.storage_mut()?;
         // SAFETY: no other tensor has the memory, and this one is exclusively borrowed for as long as the slice.
@@ -417,10 +417,6 @@ impl Tensor {
             return Err(
                 ErrorKind::DType { op: "copy_from".to_owned(), got: source.dtype, allowed: vec![self.dtype] }.into()
             );
-        }
-        if self.dtype == DType::Bool && self.device.is_cpu() && source.device.is_cuda() {
-            // Kernels of others may have written anything.
-            return self.copy_from_bytes(&source.to_bytes()?);
         }
         let bytes = self.byte_len();
         // SAFETY: both storages have the bytes their shapes say; that of `self` is not shared, so not that of `source`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pointwise_core::{DType, Scalar};
 
-use super::Layout;
+use super::{Layout, check_bools};
 use crate::Device;
 use crate::cuda::Block;
 use crate::error::{ErrorKind, Result};
@@ -88,7 +88,8 @@ impl Raw<'_> {
     /// A pointer for a slice of `T` over all elements.
     ///
     /// # Errors
-    /// Another element type than `T`, a device that is not the CPU, a view that is not contiguous.
+    /// Another element type than `T`, a device that is not the CPU, a view that is not contiguous, a byte of a bool that
+    /// is neither 0 nor 1.
     pub(super) fn slice_pointer<T: Scalar>(&self, what: &'static str) -> Result<NonNull<T>> {
         if self.dtype != T::DTYPE {
             return Err(ErrorKind::DType {
@@ -107,8 +108,13 @@ impl Raw<'_> {
             .into());
         }
         self.layout.require_contiguous("the tensor of a slice")?;
-        let pointer = if self.layout.shape().numel() == 0 { None } else { NonNull::new(self.pointer.cast::<T>()) };
-        Ok(pointer.unwrap_or(NonNull::dangling()))
+        let numel = self.layout.shape().numel();
+        let Some(pointer) = NonNull::new(self.pointer).filter(|_| numel > 0) else { return Ok(NonNull::dangling()) };
+        if T::DTYPE == DType::Bool {
+            // SAFETY: the memory holds `numel` bytes one after another, initialised, and nothing writes it meanwhile.
+            check_bools(T::DTYPE, unsafe { std::slice::from_raw_parts(pointer.as_ptr(), numel) })?;
+        }
+        Ok(pointer.cast())
     }
 }
 

@@ -185,7 +185,7 @@ impl<'a> TensorView<'a> {
     ///
     /// # Safety
     /// For `'a`, every element that shape and strides reach must lie in one allocation on `device`, hold a valid
-    /// `dtype` (for bool: 0 or 1), and not be written, by the host or by any device, except in stream order with the
+    /// `dtype` (a bool is any byte, true unless it is 0), and not be written, by the host or by any device, except in stream order with the
     /// work that reads the view. Work still queued when `'a` ends must be waited for before the memory is freed, and a
     /// graph that has captured work on the view must be dropped before.
     pub unsafe fn from_raw_parts(
@@ -204,10 +204,11 @@ impl<'a> TensorView<'a> {
         self.raw.pointer
     }
 
-    /// The elements, where the host can read them.
+    /// The elements, where the host can read them. Of bools each byte is looked at.
     ///
     /// # Errors
-    /// Another element type than `T`, a device that is not the CPU, a view that is not contiguous.
+    /// Another element type than `T`, a device that is not the CPU, a view that is not contiguous;
+    /// [`ErrorKind::BadBool`] for a byte that is no Rust `bool`, which other code may have left (`to_vec` takes it).
     pub fn as_slice<T: Scalar>(&self) -> Result<&'a [T]> {
         let pointer = self.raw.slice_pointer::<T>("as_slice")?;
         // SAFETY: the memory holds `numel` elements of `T`'s representation one after another, borrowed for 'a, and

@@ -1,0 +1,540 @@
+//! One call of an op on torch's tensors: what operands have in common, new results, and the run.
+
+use pointwise::{DType, Device, Number, Operand, Philox, Stream, TensorView, TensorViewMut};
+
+use crate::abi::{Api, Element, Handle};
+use crate::double;
+use crate::layout::{self, Item};
+use crate::registry::{Call, Form, OpSpec};
+use crate::tensor::{Place, Raw, Tensor};
+
+/// An operand.
+#[derive(Debug)]
+pub(crate) enum Argument {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A number.
+    Number(f64),
+}
+
+/// The most dimensions of pointwise's views.
+const RANK: usize = 8;
+
+pub(crate) fn say(error: pointwise::Error) -> String {
+    error.to_string()
+}
+
+/// A number as an op on elements of a type takes it: whole for integers, 0 or 1 for bool.
+pub(crate) fn number(value: f64, element: Element) -> Number {
+    match element {
+        Element::Of(DType::Bool) if value == 0.0 || value == 1.0 => Number::Bool(value != 0.0),
+        Element::Of(dtype) if !dtype.is_float() && value == value.trunc() && value.abs() < 9e18 => {
+            Number::Int(value as i64)
+        }
+        _ => Number::Float(value),
+    }
+}
+
+/// The place in a random sequence that a tensor of two i64 on the CPU says: seed and offset.
+///
+/// # Errors
+/// Another tensor.
+pub(crate) fn place(api: &Api, seed: &Tensor) -> Result<Philox, String> {
+    let raw = seed.raw(api)?;
+    if raw.place != Place::Cpu || raw.element != Element::Of(DType::I64) || raw.sizes != [2] || raw.strides != [1] {
+        return Err("the seed of a random op is a contiguous int64 tensor of 2 elements on the CPU".to_owned());
+    }
+    let data = raw.data.cast::<u64>();
+    // SAFETY: two elements of 8 bytes; torch aligns its tensors.
+    Ok(unsafe { Philox::new(data.read()).at(data.add(1).read()) })
+}
+
+/// The value of a tensor without dimensions on the CPU: beside tensors of a CUDA device it is a number.
+pub(crate) fn scalar(raw: &Raw<'_>) -> f64 {
+    let data = raw.data;
+    // SAFETY: one element of this type.
+    unsafe {
+        match raw.element {
+            Element::F64 => data.cast::<f64>().read(),
+            Element::Of(dtype) => match dtype {
+                DType::F32 => f64::from(data.cast::<f32>().read()),
+                DType::F16 => data.cast::<pointwise::f16>().read().to_f64(),
+                DType::BF16 => data.cast::<pointwise::bf16>().read().to_f64(),
+                DType::F8E4M3 => f64::from(data.cast::<pointwise::F8E4M3>().read().to_f32()),
+                DType::F8E5M2 => f64::from(data.cast::<pointwise::F8E5M2>().read().to_f32()),
+                DType::I8 => f64::from(data.cast::<i8>().read()),
+                DType::I16 => f64::from(data.cast::<i16>().read()),
+                DType::I32 => f64::from(data.cast::<i32>().read()),
+                DType::I64 => data.cast::<i64>().read() as f64,
+                DType::U8 | DType::Bool => f64::from(data.read()),
+            },
+        }
+    }
+}
+
+/// An operand as it is known: a tensor's memory, or a number.
+pub(crate) enum Known<'a> {
+    Tensor(Raw<'a>),
+    Number(f64),
+}
+
+/// Runs an op. Results are new tensors, or those of `outs` if there are any.
+///
+/// # Errors
+/// Operands that do not go together, results that do not fit, and what the op says.
+pub(crate) fn run(
+    api: &Api,
+    op: &OpSpec,
+    operands: &[Argument],
+    params: &[Number],
+    rng: Philox,
+    outs: Vec<Tensor>,
+) -> Result<Vec<Tensor>, String> {
+    let mut known = Vec::with_capacity(operands.len());
+    for operand in operands {
+        known.push(match operand {
+            Argument::Tensor(tensor) => Known::Tensor(tensor.raw(api)?),
+            Argument::Number(number) => Known::Number(*number),
+        });
+    }
+    let (element, place) = match leader(op, &known) {
+        Some(found) => found,
+        // A generator has its result alone.
+        None => match outs.first() {
+            Some(out) => out.raw(api).map(|raw| (raw.element, raw.place))?,
+            None => return Err(format!("{} of no tensor", op.name)),
+        },
+    };
+    for (known, spec) in known.iter_mut().zip(&op.operands) {
+        let Known::Tensor(raw) = known else { continue };
+        let expected = if spec.is_bool { Element::Of(DType::Bool) } else { element };
+        if raw.element != expected {
+            return Err(format!("{}: {} is {:?}, expected {:?}", op.name, spec.name, raw.element, expected));
+        }
+        if raw.place != place {
+            if raw.place != Place::Cpu || !raw.sizes.is_empty() || spec.is_bool {
+                return Err(format!(
+                    "Expected all tensors to be on the same device, but {} of {} is on {:?} and not on {place:?}",
+                    spec.name, op.name, raw.place
+                ));
+            }
+            *known = Known::Number(scalar(raw));
+        }
+    }
+    let params: Vec<Number> = (params.iter())
+        .map(|param| match param {
+            Number::Float(value) => number(*value, element),
+            param => *param,
+        })
+        .collect();
+    let results = match outs.is_empty() {
+        true => allocate(api, op, &known, element, place)?,
+        false => outs,
+    };
+    let mut raws = Vec::with_capacity(results.len());
+    for (result, spec) in results.iter().zip(&op.results) {
+        let raw = result.raw(api)?;
+        let expected = if spec.is_bool { Element::Of(DType::Bool) } else { element };
+        if raw.element != expected || raw.place != place {
+            return Err(format!(
+                "{}: the result {} is {expected:?} on {place:?}, the tensor for it is {:?} on {:?}",
+                op.name, spec.name, raw.element, raw.place
+            ));
+        }
+        raws.push(raw);
+    }
+    // SAFETY: torch vouches for its tensors while they are held, which the caller does.
+    unsafe { launch(api, op, &known, &raws, (element, place), &params, rng) }?;
+    Ok(results)
+}
+
+/// Element type and place of a call: those of the first tensor that is not a condition, and of one with dimensions where
+/// another is a number in effect.
+fn leader(op: &OpSpec, known: &[Known<'_>]) -> Option<(Element, Place)> {
+    let mut found: Option<&Raw<'_>> = None;
+    for (known, spec) in known.iter().zip(&op.operands) {
+        if let Known::Tensor(raw) = known
+            && !spec.is_bool
+            && found.is_none_or(|found| found.sizes.is_empty() && found.place == Place::Cpu && raw.place != Place::Cpu)
+        {
+            found = Some(raw);
+        }
+    }
+    found.map(|raw| (raw.element, raw.place))
+}
+
+/// New tensors for the results.
+fn allocate(
+    api: &Api,
+    op: &OpSpec,
+    known: &[Known<'_>],
+    element: Element,
+    place: Place,
+) -> Result<Vec<Tensor>, String> {
+    let (sizes, strides) = layout_of_results(op, known)?;
+    let dtype = |is_bool| if is_bool { Element::Of(DType::Bool) } else { element };
+    op.results.iter().map(|result| Tensor::empty(api, &sizes, &strides, dtype(result.is_bool), place)).collect()
+}
+
+/// Sizes and strides of new results.
+///
+/// # Errors
+/// Shapes that do not go together.
+pub(crate) fn layout_of_results(op: &OpSpec, known: &[Known<'_>]) -> Result<(Vec<i64>, Vec<i64>), String> {
+    let mut tensors: Vec<(&[i64], &[i64])> = Vec::with_capacity(known.len());
+    for known in known {
+        if let Known::Tensor(raw) = known {
+            tensors.push((raw.sizes, raw.strides));
+        }
+    }
+    Ok(match op.form {
+        Form::Elementwise | Form::Channel => {
+            if op.form == Form::Channel {
+                // The weight has no say.
+                tensors.pop();
+            }
+            let sizes = layout::broadcast(tensors.iter().map(|(sizes, _)| *sizes))?;
+            let strides =
+                if op.is_random { layout::contiguous(&sizes) } else { layout::of_result(&sizes, &tensors) };
+            (sizes, strides)
+        }
+        Form::Halves => {
+            let mut sizes = tensors.first().map(|(sizes, _)| sizes.to_vec()).unwrap_or_default();
+            match sizes.last_mut() {
+                Some(last) if *last % 2 == 0 => *last /= 2,
+                _ => return Err(format!("{}: the last dimension of x must be even, x is {sizes:?}", op.name)),
+            }
+            let strides = layout::contiguous(&sizes);
+            (sizes, strides)
+        }
+        Form::HalvesGradient => {
+            let sizes = tensors.last().map(|(sizes, _)| sizes.to_vec()).unwrap_or_default();
+            let strides = layout::contiguous(&sizes);
+            (sizes, strides)
+        }
+        Form::Generator => return Err(format!("{} writes to a tensor that is given", op.name)),
+    })
+}
+
+/// Runs an op whose tensors are known.
+///
+/// # Safety
+/// All tensors are alive, and nobody writes to them meanwhile but in the order of the device's current stream.
+unsafe fn launch(
+    api: &Api,
+    op: &OpSpec,
+    known: &[Known<'_>],
+    results: &[Raw<'_>],
+    (element, place): (Element, Place),
+    params: &[Number],
+    rng: Philox,
+) -> Result<(), String> {
+    let Stage { device, stream, .. } = &Stage::new(api, place)?;
+    // SAFETY: the caller's promise.
+    unsafe { launch_on(op, known, results, (element, place), device, stream.as_ref(), params, rng) }
+}
+
+/// [`launch`] on a device and a stream of it; without one on the device's own.
+///
+/// # Safety
+/// As there, in the order of that stream.
+#[expect(clippy::too_many_arguments, reason = "a call in all its parts")]
+pub(crate) unsafe fn launch_on(
+    op: &OpSpec,
+    known: &[Known<'_>],
+    results: &[Raw<'_>],
+    (element, place): (Element, Place),
+    device: &Device,
+    stream: Option<&Stream>,
+    params: &[Number],
+    rng: Philox,
+) -> Result<(), String> {
+    let is_deep = |sizes: &[i64]| sizes.len() > RANK;
+    let deep = results.iter().any(|raw| is_deep(raw.sizes))
+        || known.iter().any(|known| matches!(known, Known::Tensor(raw) if is_deep(raw.sizes)));
+    if element == Element::F64 || deep {
+        // SAFETY: the caller's promise.
+        return unsafe { launch_items(op, known, results, (element, place), device, stream, params, rng) };
+    }
+    let mut operands = Vec::with_capacity(known.len());
+    for (known, spec) in known.iter().zip(&op.operands) {
+        operands.push(match known {
+            Known::Number(value) => Operand::Number(number(*value, element)),
+            Known::Tensor(raw) => {
+                // SAFETY: the caller's promise.
+                Operand::View(unsafe { view(device, raw.data, element, spec.is_bool, raw.sizes, raw.strides) }?)
+            }
+        });
+    }
+    let mut targets = Vec::with_capacity(results.len());
+    for (raw, spec) in results.iter().zip(&op.results) {
+        // SAFETY: the caller's promise.
+        targets.push(unsafe { view_mut(device, raw.data, element, spec.is_bool, raw.sizes, raw.strides) }?);
+    }
+    let call = Call { operands: &operands, params, rng, stream };
+    op.call(&call, &mut targets).map_err(say)
+}
+
+/// Runs an op in f64, or of more dimensions than views have: every tensor has the call's dimensions, which are merged or
+/// walked.
+///
+/// # Safety
+/// As [`launch`].
+#[expect(clippy::too_many_arguments, reason = "a call in all its parts")]
+unsafe fn launch_items(
+    op: &OpSpec,
+    known: &[Known<'_>],
+    results: &[Raw<'_>],
+    (element, place): (Element, Place),
+    device: &Device,
+    stream: Option<&Stream>,
+    params: &[Number],
+    rng: Philox,
+) -> Result<(), String> {
+    let (mut sizes, mut items, numbers) = items(op, known, results, element)?;
+    if sizes.contains(&0) {
+        return Ok(());
+    }
+    layout::merge(&mut sizes, &mut items);
+    if element == Element::F64 {
+        if place != Place::Cpu {
+            return Err(format!("{} of float64 on CUDA: use torch's op, or convert to float32", op.name));
+        }
+        // SAFETY: the items are tensors of the CPU with these dimensions.
+        return unsafe { double::run(op, &sizes, &mut items, &numbers, params, rng) };
+    }
+    if op.is_random && sizes.len() > RANK {
+        return Err(format!("{} of more than {RANK} dimensions: make x contiguous", op.name));
+    }
+    layout::each(RANK, &sizes, &mut items, &mut |sizes, items| {
+        let mut items = items.iter();
+        let mut operands = Vec::with_capacity(numbers.len());
+        for (k, value) in numbers.iter().enumerate() {
+            operands.push(match (value, items.next_unless(value.is_some())) {
+                (Some(value), _) => Operand::Number(number(*value, element)),
+                (None, Some(item)) => {
+                    let is_bool = op.operands.get(k).is_some_and(|operand| operand.is_bool);
+                    // SAFETY: the caller's promise.
+                    Operand::View(unsafe { view(device, item.data, element, is_bool, sizes, &item.strides) }?)
+                }
+                (None, None) => return Err(format!("{}: an operand is missing", op.name)),
+            });
+        }
+        let mut targets = Vec::with_capacity(results.len());
+        for (k, item) in items.enumerate() {
+            let is_bool = op.results.get(k).is_some_and(|result| result.is_bool);
+            // SAFETY: the caller's promise.
+            targets.push(unsafe { view_mut(device, item.data, element, is_bool, sizes, &item.strides) }?);
+        }
+        let call = Call { operands: &operands, params, rng, stream };
+        op.call(&call, &mut targets).map_err(say)
+    })
+}
+
+/// The next item, unless there is none to take.
+trait NextUnless<'a> {
+    fn next_unless(&mut self, skip: bool) -> Option<&'a Item>;
+}
+
+impl<'a> NextUnless<'a> for std::slice::Iter<'a, Item> {
+    fn next_unless(&mut self, skip: bool) -> Option<&'a Item> {
+        if skip { None } else { self.next() }
+    }
+}
+
+/// Tensors with the dimensions of the call: operands, then results; and the numbers among the operands. The halves of a
+/// tensor are two.
+fn items(
+    op: &OpSpec,
+    known: &[Known<'_>],
+    results: &[Raw<'_>],
+    element: Element,
+) -> Result<(Vec<i64>, Vec<Item>, Vec<Option<f64>>), String> {
+    let tensors = known.iter().filter_map(|known| if let Known::Tensor(raw) = known { Some(raw) } else { None });
+    let sizes = match op.form {
+        Form::Halves => results[0].sizes.to_vec(),
+        Form::HalvesGradient | Form::Channel => match known.first() {
+            Some(Known::Tensor(raw)) => raw.sizes.to_vec(),
+            _ => return Err(format!("{}: the first operand is a tensor", op.name)),
+        },
+        Form::Elementwise | Form::Generator => layout::broadcast(tensors.map(|raw| raw.sizes))?,
+    };
+    let (mut items, mut numbers) = (Vec::new(), Vec::new());
+    let size = |is_bool: bool| if is_bool { 1 } else { element.size() };
+    let halves = |raw: &Raw<'_>| -> [Item; 2] {
+        let first = Item { data: raw.data, size: element.size(), strides: raw.strides.to_vec() };
+        let step = sizes.last().copied().unwrap_or(0) * raw.strides.last().copied().unwrap_or(0);
+        let data = raw.data.wrapping_offset(step as isize * element.size() as isize);
+        [first.clone(), Item { data, ..first }]
+    };
+    for (k, (known, spec)) in known.iter().zip(&op.operands).enumerate() {
+        let raw = match known {
+            Known::Number(value) => {
+                numbers.push(Some(*value));
+                continue;
+            }
+            Known::Tensor(raw) => raw,
+        };
+        let is_last = k + 1 == op.operands.len();
+        numbers.push(None);
+        if is_last && matches!(op.form, Form::Halves | Form::HalvesGradient) {
+            let doubled = sizes.split_last().is_some_and(|(last, rest)| {
+                raw.sizes.split_last().is_some_and(|(own, own_rest)| own_rest == rest && *own == 2 * last)
+            });
+            if !doubled {
+                return Err(format!("{}: x of sizes {:?} is not twice {sizes:?}", op.name, raw.sizes));
+            }
+            numbers.push(None);
+            items.extend(halves(raw));
+            continue;
+        }
+        let strides = if is_last && op.form == Form::Channel {
+            channel(op, &sizes, raw)?
+        } else if raw.sizes.len() <= sizes.len() {
+            layout::expand(&sizes, raw.sizes, raw.strides)
+        } else {
+            return Err(format!("{}: {} has more dimensions than {sizes:?}", op.name, spec.name));
+        };
+        items.push(Item { data: raw.data, size: size(spec.is_bool), strides });
+    }
+    for (raw, spec) in results.iter().zip(&op.results) {
+        if op.form == Form::HalvesGradient {
+            items.extend(halves(raw));
+        } else if raw.sizes == sizes {
+            items.push(Item { data: raw.data, size: size(spec.is_bool), strides: raw.strides.to_vec() });
+        } else {
+            return Err(format!("{}: the result is of sizes {sizes:?}, the tensor for it {:?}", op.name, raw.sizes));
+        }
+    }
+    Ok((sizes, items, numbers))
+}
+
+/// Strides of the weight of each entry of dimension 1, or of all.
+fn channel(op: &OpSpec, sizes: &[i64], raw: &Raw<'_>) -> Result<Vec<i64>, String> {
+    let mut strides = vec![0; sizes.len()];
+    let count: i64 = raw.sizes.iter().product();
+    if count == 1 {
+        return Ok(strides);
+    }
+    let dim = usize::from(sizes.len() > 1);
+    match (raw.sizes, sizes.get(dim)) {
+        ([own], Some(size)) if own == size => strides[dim] = raw.strides[0],
+        _ => return Err(format!("{}: a weight of sizes {:?} for x of sizes {sizes:?}", op.name, raw.sizes)),
+    }
+    Ok(strides)
+}
+
+/// A view of torch's memory. (f64 has none.)
+///
+/// # Safety
+/// The memory is a tensor's of these dimensions.
+pub(crate) unsafe fn view<'a>(
+    device: &Device,
+    data: *mut u8,
+    element: Element,
+    is_bool: bool,
+    sizes: &[i64],
+    strides: &[i64],
+) -> Result<TensorView<'a>, String> {
+    let (dtype, shape) = parts(element, is_bool, sizes)?;
+    // SAFETY: the caller's promise.
+    unsafe { TensorView::from_raw_parts(device, data, dtype, &shape[..sizes.len()], strides) }.map_err(say)
+}
+
+/// As [`view`], to write.
+///
+/// # Safety
+/// As [`view`]; what else there is of this memory is not read while the view is.
+pub(crate) unsafe fn view_mut<'a>(
+    device: &Device,
+    data: *mut u8,
+    element: Element,
+    is_bool: bool,
+    sizes: &[i64],
+    strides: &[i64],
+) -> Result<TensorViewMut<'a>, String> {
+    let (dtype, shape) = parts(element, is_bool, sizes)?;
+    // SAFETY: the caller's promise.
+    unsafe { TensorViewMut::from_raw_parts(device, data, dtype, &shape[..sizes.len()], strides) }.map_err(say)
+}
+
+/// Type and shape of a view.
+fn parts(element: Element, is_bool: bool, sizes: &[i64]) -> Result<(DType, [usize; RANK]), String> {
+    let dtype = match element {
+        _ if is_bool => DType::Bool,
+        Element::Of(dtype) => dtype,
+        Element::F64 => return Err("float64 has no kernels here".to_owned()),
+    };
+    let mut shape = [0; RANK];
+    for (to, from) in shape.iter_mut().zip(sizes) {
+        *to = *from as usize;
+    }
+    Ok((dtype, shape))
+}
+
+/// torch's current stream of a device.
+fn current_stream(api: &Api, device: &Device, index: i32) -> Result<Stream, String> {
+    let cuda = api.cuda.as_ref().ok_or("this torch has no CUDA")?;
+    let mut stream = std::ptr::null_mut();
+    // SAFETY: the pointer is where the stream goes.
+    if unsafe { (cuda.current_stream)(index, &mut stream) } != 0 {
+        return Err(format!("torch has no current stream on CUDA device {index}"));
+    }
+    // SAFETY: torch's streams live as long as the process.
+    unsafe { Stream::from_raw(device, stream) }.map_err(say)
+}
+
+/// Where a call runs: the device, which is the current one meanwhile, and torch's current stream.
+pub(crate) struct Stage<'a> {
+    /// The device.
+    pub(crate) device: Device,
+    /// The stream, on a CUDA device.
+    pub(crate) stream: Option<Stream>,
+    _guard: Guard<'a>,
+}
+
+impl<'a> Stage<'a> {
+    /// That of tensors in a memory.
+    ///
+    /// # Errors
+    /// A device that cannot be used.
+    pub(crate) fn new(api: &'a Api, place: Place) -> Result<Stage<'a>, String> {
+        let _guard = Guard::new(api, place)?;
+        let (device, stream) = match place {
+            Place::Cpu => (Device::cpu(), None),
+            Place::Cuda(index) => {
+                let device = Device::cuda(index.max(0) as usize).map_err(say)?;
+                let stream = current_stream(api, &device, index)?;
+                (device, Some(stream))
+            }
+        };
+        Ok(Stage { device, stream, _guard })
+    }
+}
+
+/// Makes a CUDA device the current one, and that which was so again.
+struct Guard<'a>(Option<(&'a Api, Handle)>);
+
+impl<'a> Guard<'a> {
+    fn new(api: &'a Api, place: Place) -> Result<Guard<'a>, String> {
+        let Place::Cuda(index) = place else { return Ok(Guard(None)) };
+        let cuda = api.cuda.as_ref().ok_or("this torch has no CUDA")?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the pointer is where the guard goes.
+        if unsafe { (cuda.create_guard)(index, &mut handle) } != 0 {
+            return Err(format!("torch could not make CUDA device {index} the current one"));
+        }
+        Ok(Guard(Some((api, handle))))
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if let Some((api, handle)) = self.0
+            && let Some(cuda) = &api.cuda
+        {
+            // SAFETY: the guard is ours, and dropped once.
+            unsafe { (cuda.delete_guard)(handle) };
+        }
+    }
+}

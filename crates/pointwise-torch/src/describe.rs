@@ -1,0 +1,91 @@
+//! The ops of a library as JSON: what Python makes schemas, fakes, gradients and signatures from.
+
+use pointwise::DType;
+use pointwise::rope::{ROPE, RopePairs};
+use serde_json::{Value, json};
+
+use crate::kernel::{Library, Role};
+use crate::registry::{NumberKind, OpSpec};
+
+/// torch's name of an element type.
+pub(crate) fn torch_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "float32",
+        DType::F16 => "float16",
+        DType::BF16 => "bfloat16",
+        DType::F8E4M3 => "float8_e4m3fn",
+        DType::F8E5M2 => "float8_e5m2",
+        DType::I8 => "int8",
+        DType::I16 => "int16",
+        DType::I32 => "int32",
+        DType::I64 => "int64",
+        DType::U8 => "uint8",
+        DType::Bool => "bool",
+    }
+}
+
+fn op(op: &OpSpec) -> Value {
+    let kind = |kind| match kind {
+        NumberKind::Float => "float",
+        NumberKind::OptionalFloat => "float?",
+        NumberKind::Int => "int",
+        NumberKind::Bool => "bool",
+    };
+    json!({
+        "name": op.name,
+        "form": op.form.name(),
+        "operands": op.operands.iter().map(|operand| json!({
+            "name": operand.name, "bool": operand.is_bool, "number": operand.takes_number,
+        })).collect::<Vec<_>>(),
+        "params": op.params.iter().map(|param| json!({
+            "name": param.name, "kind": kind(param.kind), "default": param.default,
+        })).collect::<Vec<_>>(),
+        "results": op.results.iter().map(|result| json!({
+            "name": result.name, "bool": result.is_bool,
+        })).collect::<Vec<_>>(),
+        "dtypes": op.dtypes.iter().map(|dtype| torch_name(*dtype)).collect::<Vec<_>>(),
+        "int_to_float": op.int_to_float,
+        "promotes": op.promotes,
+        "refuses_bool": op.refuses_bool,
+        "constant": op.is_constant,
+        "random": op.is_random,
+        "double": op.has_oracle,
+        "doc": op.doc.trim(),
+        "backward": op.backward,
+    })
+}
+
+/// The ops of a library, and the schemas of its kernels with their numbers.
+pub(crate) fn describe(library: &Library) -> String {
+    let mut kernels = Vec::new();
+    for (number, role) in library.roles.iter().enumerate() {
+        let slot = match role {
+            Role::Op(slot) => slot,
+            Role::Override(_) => continue,
+            Role::Rope(rope) => {
+                kernels.push(json!({
+                    "number": number, "op": rope.name(), "schema": rope.schema(), "numbers": [], "out": rope.out,
+                }));
+                continue;
+            }
+        };
+        kernels.push(json!({
+            "number": number,
+            "op": library.ops[slot.op].name,
+            "schema": library.schema(slot),
+            "numbers": (0..32).filter(|k| slot.numbers >> k & 1 == 1).collect::<Vec<u32>>(),
+            "out": slot.out,
+        }));
+    }
+    let rope = if library.roles.iter().any(|role| matches!(role, Role::Rope(_))) { ROPE } else { &[] };
+    json!({
+        "ops": library.ops.iter().map(op).collect::<Vec<_>>(),
+        "kernels": kernels,
+        "rope": rope.iter().map(|def| json!({
+            "name": def.name,
+            "interleaved": def.pairs == RopePairs::Interleaved,
+            "doc": def.doc,
+        })).collect::<Vec<_>>(),
+    })
+    .to_string()
+}

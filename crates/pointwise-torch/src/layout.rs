@@ -1,0 +1,194 @@
+//! Shapes and strides of results, as torch has them, and calls of more dimensions than pointwise takes.
+
+/// A tensor of a call whose dimensions are those of all.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    /// The first element.
+    pub(crate) data: *mut u8,
+    /// Bytes of an element.
+    pub(crate) size: usize,
+    /// Steps in elements, one for each dimension of the call; 0 where it is broadcast.
+    pub(crate) strides: Vec<i64>,
+}
+
+/// What shapes broadcast to.
+///
+/// # Errors
+/// Shapes that cannot be broadcast together.
+pub(crate) fn broadcast<'a>(shapes: impl IntoIterator<Item = &'a [i64]>) -> Result<Vec<i64>, String> {
+    let mut all: Vec<i64> = Vec::new();
+    for shape in shapes {
+        if all.len() < shape.len() {
+            all.splice(0..0, std::iter::repeat_n(1, shape.len() - all.len()));
+        }
+        let start = all.len() - shape.len();
+        for (dim, (known, size)) in all[start..].iter_mut().zip(shape).enumerate() {
+            match (*known, *size) {
+                (known, size) if known == size || size == 1 => {}
+                (1, size) => *known = size,
+                (a, b) => {
+                    let dim = start + dim;
+                    return Err(format!(
+                        "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Strides in a call of dimensions `sizes` of a tensor of other dimensions, which broadcast to them.
+pub(crate) fn expand(sizes: &[i64], own: &[i64], strides: &[i64]) -> Vec<i64> {
+    let mut all = vec![0; sizes.len() - own.len()];
+    all.extend(own.iter().zip(strides).zip(&sizes[sizes.len() - own.len()..]).map(|((own, stride), size)| {
+        if own == size { *stride } else { 0 }
+    }));
+    all
+}
+
+/// Strides of elements one after another.
+pub(crate) fn contiguous(sizes: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1; sizes.len()];
+    for dim in (1..sizes.len()).rev() {
+        strides[dim - 1] = strides[dim] * sizes[dim].max(1);
+    }
+    strides
+}
+
+/// Strides of the result of an elementwise op, which has the order of dimensions of its operands: the rule of torch's
+/// TensorIterator. `operands` are dimensions and strides.
+pub(crate) fn of_result(sizes: &[i64], operands: &[(&[i64], &[i64])]) -> Vec<i64> {
+    let is_plain = |&(own, strides): &(&[i64], &[i64])| own == sizes && strides == contiguous(own);
+    if sizes.len() < 2 || operands.iter().all(is_plain) {
+        return contiguous(sizes);
+    }
+    let expanded: Vec<(Vec<i64>, &[i64])> =
+        operands.iter().map(|(own, strides)| (expand(sizes, own, strides), *own)).collect();
+    let mut order: Vec<usize> = (0..sizes.len()).rev().collect();
+    for i in 1..order.len() {
+        let mut at = i;
+        for below in (0..i).rev() {
+            match compare(sizes, &expanded, order[below], order[at]) {
+                std::cmp::Ordering::Greater => {
+                    order.swap(below, at);
+                    at = below;
+                }
+                std::cmp::Ordering::Less => break,
+                std::cmp::Ordering::Equal => {}
+            }
+        }
+    }
+    let mut strides = vec![1; sizes.len()];
+    let mut next = 1;
+    for dim in order {
+        strides[dim] = next;
+        next *= sizes[dim].max(1);
+    }
+    strides
+}
+
+/// Which of two dimensions is the outer one for the first operand that says it.
+fn compare(sizes: &[i64], operands: &[(Vec<i64>, &[i64])], a: usize, b: usize) -> std::cmp::Ordering {
+    use std::cmp::Ordering::{Equal, Greater};
+    for (strides, _) in operands {
+        let (of_a, of_b) = (strides[a], strides[b]);
+        if of_a == 0 || of_b == 0 {
+            continue;
+        }
+        match of_a.cmp(&of_b) {
+            Equal if sizes[a] > sizes[b] => return Greater,
+            Equal => {}
+            other => return other,
+        }
+    }
+    Equal
+}
+
+/// Merges dimensions that all tensors step through as one. The order of elements stays.
+pub(crate) fn merge(sizes: &mut Vec<i64>, items: &mut [Item]) {
+    let mut dim = 0;
+    while dim < sizes.len() {
+        let is_single = sizes[dim] == 1;
+        let joins = dim + 1 < sizes.len()
+            && items.iter().all(|item| item.strides[dim] == item.strides[dim + 1] * sizes[dim + 1]);
+        if is_single || joins {
+            if joins && !is_single {
+                sizes[dim + 1] *= sizes[dim];
+            }
+            sizes.remove(dim);
+            items.iter_mut().for_each(|item| {
+                item.strides.remove(dim);
+            });
+        } else {
+            dim += 1;
+        }
+    }
+}
+
+/// Calls `work` for each entry of the outer dimensions, with what is left of the call: at most `rank` dimensions.
+///
+/// # Errors
+/// The first of `work`.
+pub(crate) fn each<E>(
+    rank: usize,
+    sizes: &[i64],
+    items: &mut [Item],
+    work: &mut impl FnMut(&[i64], &[Item]) -> Result<(), E>,
+) -> Result<(), E> {
+    if sizes.len() <= rank {
+        return work(sizes, items);
+    }
+    let mut rest: Vec<Item> =
+        items.iter().map(|item| Item { strides: item.strides[1..].to_vec(), ..item.clone() }).collect();
+    for _ in 0..sizes[0] {
+        each(rank, &sizes[1..], &mut rest, work)?;
+        for (rest, item) in rest.iter_mut().zip(&*items) {
+            rest.data = rest.data.wrapping_offset(item.strides[0] as isize * item.size as isize);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_broadcast() {
+        assert_eq!(broadcast([&[2, 1, 3][..], &[4, 1], &[]]), Ok(vec![2, 4, 3]));
+        assert!(broadcast([&[2, 3][..], &[2, 4]]).is_err());
+        assert_eq!(expand(&[2, 4, 3], &[4, 1], &[1, 1]), [0, 1, 0]);
+    }
+
+    #[test]
+    fn results_keep_the_order_of_dimensions() {
+        assert_eq!(of_result(&[2, 3], &[(&[2, 3], &[3, 1])]), [3, 1]);
+        assert_eq!(of_result(&[2, 3], &[(&[2, 3], &[1, 2])]), [1, 2]);
+        // Channels last; one operand is broadcast and says nothing.
+        let last: (&[i64], &[i64]) = (&[2, 3, 4, 5], &[60, 1, 15, 3]);
+        assert_eq!(of_result(&[2, 3, 4, 5], &[last, (&[3, 1, 1], &[1, 1, 1])]), [60, 1, 15, 3]);
+        // Gaps are closed.
+        assert_eq!(of_result(&[4, 3], &[(&[4, 3], &[12, 2])]), [3, 1]);
+    }
+
+    #[test]
+    fn dimensions_merge_and_are_walked() {
+        let mut data = [0_u8; 24];
+        let item = |strides: &[i64]| Item { data: std::ptr::null_mut(), size: 1, strides: strides.to_vec() };
+        let mut sizes = vec![2, 1, 3, 4];
+        let mut items = [item(&[12, 7, 4, 1]), item(&[0, 0, 4, 1])];
+        merge(&mut sizes, &mut items);
+        assert_eq!((sizes, &items[0].strides[..], &items[1].strides[..]), (vec![2, 12], &[12, 1][..], &[0, 1][..]));
+
+        let first = data.as_mut_ptr();
+        let mut items = [Item { data: first, size: 1, strides: vec![12, 4, 1] }];
+        let mut starts = Vec::new();
+        let all = each::<()>(1, &[2, 3, 4], &mut items, &mut |sizes, items| {
+            starts.push((sizes.to_vec(), items[0].data.addr() - first.addr()));
+            Ok(())
+        });
+        assert_eq!(all, Ok(()));
+        assert_eq!(starts, [0, 4, 8, 12, 16, 20].map(|start| (vec![4], start)));
+    }
+}

@@ -1,0 +1,26 @@
+//! pointwise's ops as PyTorch operators.
+//!
+//! Boxed kernels for torch's dispatcher, written against libtorch's stable C ABI (torch 2.10 and newer). The ABI's functions
+//! are found in the process at run time: torch is not needed to build, and one library serves many versions of it.
+//!
+//! The Python package `pointwise` (folder `python`) is this crate with the feature `python`. A package with ops of its own
+//! depends on this crate and has one line, [`export!`].
+
+// Without Python the crate serves a package's own ops: it has no use for the family's.
+#![cfg_attr(not(feature = "python"), allow(dead_code))]
+
+mod abi;
+#[cfg(feature = "python")]
+mod arrays;
+mod call;
+mod describe;
+mod double;
+pub mod export;
+mod kernel;
+mod layout;
+mod overriding;
+#[cfg(feature = "python")]
+mod python;
+mod registry;
+mod rope;
+mod tensor;

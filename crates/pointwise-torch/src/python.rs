@@ -1,0 +1,75 @@
+//! The Python module `pointwise._native`.
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::abi::Api;
+use crate::arrays;
+use crate::describe::describe;
+use crate::export::implement_all;
+use crate::kernel::Library;
+use crate::overriding::{Keys, calls, enable};
+use crate::rope::tables;
+
+/// The ops as JSON.
+#[pyfunction(name = "describe")]
+fn describe_family() -> String {
+    describe(Library::family())
+}
+
+/// Gives torch, whose `libtorch_cpu.so` lies at a path, kernels for ops of a namespace: lines of a dispatch key, a name
+/// with its overload, and a number.
+#[pyfunction(name = "implement")]
+fn implement_family(torch: &str, namespace: &str, kernels: &str) -> PyResult<()> {
+    Library::family();
+    implement_all(torch, namespace, kernels).map_err(PyRuntimeError::new_err)
+}
+
+/// Turns the kernels under aten's ops on or off. Returns the names of the ops with the numbers of their kernels, as
+/// [`implement_family`] takes them. `devices` and `kinds` are bits of torch's dispatch keys: see [`Keys`].
+#[pyfunction(name = "override")]
+fn override_aten(
+    torch: &str,
+    devices: Vec<(i32, u64)>,
+    kinds: [u64; 5],
+    on: bool,
+) -> PyResult<Vec<(&'static str, usize)>> {
+    let api = Api::load(torch).map_err(PyRuntimeError::new_err)?;
+    enable(api, Keys { devices, kinds }, on, Library::family().overrides()).map_err(PyRuntimeError::new_err)
+}
+
+/// How many calls of aten's ops have run pointwise's kernels.
+#[pyfunction]
+fn override_calls() -> usize {
+    calls()
+}
+
+/// Cosines and sines of a named rotary embedding for positions from 0 to `length`, one row after another: bytes of f32.
+#[pyfunction]
+fn rope_tables<'py>(
+    py: Python<'py>,
+    name: &str,
+    settings: Vec<(String, String)>,
+    head_dim: usize,
+    length: u32,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let (cos, sin) = tables(name, &settings, head_dim, length).map_err(PyValueError::new_err)?;
+    let bytes = |table: Vec<f32>| {
+        let bytes: Vec<u8> = table.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        PyBytes::new(py, &bytes)
+    };
+    Ok((bytes(cos), bytes(sin)))
+}
+
+/// The module.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(describe_family, module)?)?;
+    module.add_function(wrap_pyfunction!(implement_family, module)?)?;
+    module.add_function(wrap_pyfunction!(override_aten, module)?)?;
+    module.add_function(wrap_pyfunction!(override_calls, module)?)?;
+    module.add_function(wrap_pyfunction!(rope_tables, module)?)?;
+    arrays::add_to(module)
+}

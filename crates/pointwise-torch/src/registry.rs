@@ -1,0 +1,423 @@
+//! The ops as this crate needs them: names, operands, parameters and results as data, and one function that runs any.
+//!
+//! All contact with pointwise's registries and definition types is in this file.
+
+use pointwise::info::{
+    BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, ParamInfo, ParamKind, TERNARY, UNARY, declared_ops,
+};
+use pointwise::kernel::{GradientDef, MapDef, OpDef, SinusoidalLayout, UnaryDef};
+use pointwise::{
+    DType, Number, Operand, Philox, Result, Stream, TensorView, TensorViewMut,
+    error::{Error, ErrorKind},
+    kernels,
+};
+
+/// An op.
+#[derive(Debug)]
+pub(crate) struct OpSpec {
+    /// Its name, unique in its list.
+    pub(crate) name: String,
+    /// How the shapes of its tensors go together.
+    pub(crate) form: Form,
+    /// The tensors it reads, in order.
+    pub(crate) operands: Vec<OperandSpec>,
+    /// Its parameters, in order.
+    pub(crate) params: Vec<ParamSpec>,
+    /// The tensors it writes, in order.
+    pub(crate) results: Vec<ResultSpec>,
+    /// The element types that it takes.
+    pub(crate) dtypes: &'static [DType],
+    /// Whether integers and bool are converted to a float type first.
+    pub(crate) int_to_float: bool,
+    /// Whether operands of different types are converted to a common one.
+    pub(crate) promotes: bool,
+    /// Whether a bool operand is an error, whatever the other one is.
+    pub(crate) refuses_bool: bool,
+    /// Whether its results depend on no operand.
+    pub(crate) is_constant: bool,
+    /// Whether it takes a place in a random sequence.
+    pub(crate) is_random: bool,
+    /// Whether it can run in f64 on the CPU.
+    pub(crate) has_oracle: bool,
+    /// The documentation.
+    pub(crate) doc: &'static str,
+    /// The op that gives its gradients, if there is one in the list.
+    pub(crate) backward: Option<String>,
+    body: Body,
+}
+
+/// How the shapes of an op's tensors go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Operands are broadcast together, and every result has the shape that they broadcast to.
+    Elementwise,
+    /// As [`Form::Elementwise`], with one weight for each entry of dimension 1 of `x` as the last operand.
+    Channel,
+    /// `(.., 2N) -> (.., N)`.
+    Halves,
+    /// `(.., N), (.., 2N) -> (.., 2N)`.
+    HalvesGradient,
+    /// Results of a shape that comes with the call.
+    Generator,
+}
+
+impl Form {
+    /// Its name, as Python has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Form::Elementwise => "elementwise",
+            Form::Channel => "channel",
+            Form::Halves => "halves",
+            Form::HalvesGradient => "halves_gradient",
+            Form::Generator => "generator",
+        }
+    }
+}
+
+/// An operand of an op.
+#[derive(Debug)]
+pub(crate) struct OperandSpec {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Whether it is a bool, whatever the element type.
+    pub(crate) is_bool: bool,
+    /// Whether it may be a number.
+    pub(crate) takes_number: bool,
+}
+
+/// A result of an op.
+#[derive(Debug)]
+pub(crate) struct ResultSpec {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Whether it is a bool, whatever the element type.
+    pub(crate) is_bool: bool,
+}
+
+/// A parameter of an op.
+#[derive(Debug)]
+pub(crate) struct ParamSpec {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Its type.
+    pub(crate) kind: NumberKind,
+    /// Its default; none where that depends on the element type or is "none".
+    pub(crate) default: Option<f64>,
+}
+
+/// The type of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberKind {
+    /// A number.
+    Float,
+    /// A number or none.
+    OptionalFloat,
+    /// A whole number.
+    Int,
+    /// True or false.
+    Bool,
+}
+
+#[derive(Debug)]
+enum Body {
+    Unary(&'static UnaryDef),
+    Map(&'static MapDef),
+    Gradients(&'static GradientDef),
+    Formula(&'static OpDef),
+    Dropout,
+    Alibi { causal: bool },
+    Sinusoidal(SinusoidalLayout),
+}
+
+/// The ops of pointwise itself.
+pub(crate) fn family() -> Vec<OpSpec> {
+    let mut ops: Vec<OpSpec> = UNARY.iter().map(|def| unary(def)).collect();
+    ops.extend(BINARY.iter().chain(TERNARY).chain(BACKWARD).map(|def| map(def)));
+    ops.extend(GATED.iter().flat_map(|def| [gated(def), gated_pair(def)]));
+    ops.extend(GRADIENTS.iter().flat_map(|def| gradients(def)));
+    let dropout = kernels::dropout(0.5);
+    for name in ["dropout", "dropout_backward"] {
+        let mut op = spec(dropout.info(), Body::Dropout);
+        name.clone_into(&mut op.name);
+        op.params = vec![ParamSpec { name: "p", kind: NumberKind::Float, default: Some(0.5) }];
+        op.is_random = true;
+        if name == "dropout_backward" {
+            op.operands[0].name = "grad";
+        }
+        ops.push(op);
+    }
+    let encodings = [
+        ("alibi", kernels::alibi(), Body::Alibi { causal: false }),
+        ("alibi_causal", kernels::alibi_causal(), Body::Alibi { causal: true }),
+        ("sinusoidal", kernels::sinusoidal(SinusoidalLayout::Interleaved), Body::Sinusoidal(SinusoidalLayout::Interleaved)),
+        ("sinusoidal_halves", kernels::sinusoidal(SinusoidalLayout::Halves), Body::Sinusoidal(SinusoidalLayout::Halves)),
+    ];
+    for (name, kernel, body) in encodings {
+        let mut op = spec(kernel.info(), body);
+        name.clone_into(&mut op.name);
+        op.form = Form::Generator;
+        op.params.clear();
+        ops.push(op);
+    }
+    with_backward(ops)
+}
+
+/// The ops that `#[op]` made in a package.
+pub(crate) fn of_package(package: &str) -> Vec<OpSpec> {
+    let mut ops = Vec::new();
+    for def in declared_ops(package) {
+        let backward = def.backward.map(|backward| {
+            let mut op = formula(backward);
+            op.name = format!("{}_backward", def.info.name);
+            op
+        });
+        ops.push(formula(def));
+        ops.extend(backward);
+    }
+    with_backward(ops)
+}
+
+/// Names the gradients of each op.
+fn with_backward(mut ops: Vec<OpSpec>) -> Vec<OpSpec> {
+    let names: Vec<String> = ops.iter().map(|op| op.name.clone()).collect();
+    for op in &mut ops {
+        let backward = format!("{}_backward", op.name);
+        op.backward = names.contains(&backward).then_some(backward);
+    }
+    ops
+}
+
+fn param(info: &ParamInfo) -> ParamSpec {
+    let of_type = info.default.is_infinite() || info.default == f64::MAX || info.default == f64::MIN;
+    let kind = match info.kind {
+        ParamKind::Whole => NumberKind::Int,
+        ParamKind::Flag => NumberKind::Bool,
+        ParamKind::Open => NumberKind::OptionalFloat,
+        _ if of_type => NumberKind::OptionalFloat,
+        _ => NumberKind::Float,
+    };
+    let default = (kind != NumberKind::OptionalFloat).then_some(info.default);
+    ParamSpec { name: info.name, kind, default }
+}
+
+/// What the data of an op say.
+fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
+    let is_bool = |bits: u16, k: usize| bits >> k & 1 == 1;
+    let all_bool = info.result.of(DType::F32) == DType::Bool;
+    let operands = info.arguments().iter().enumerate().map(|(k, &name)| OperandSpec {
+        name,
+        is_bool: is_bool(info.bool_operands, k) || name == "condition",
+        takes_number: false,
+    });
+    let results = info.outputs().iter().enumerate();
+    OpSpec {
+        name: info.name.to_owned(),
+        form: Form::Elementwise,
+        operands: operands.collect(),
+        params: info.params.iter().map(param).collect(),
+        results: results
+            .map(|(k, &name)| ResultSpec { name, is_bool: all_bool || is_bool(info.bool_results, k) })
+            .collect(),
+        dtypes: info.types,
+        int_to_float: info.int_to_float,
+        promotes: info.promotes(),
+        refuses_bool: info.properties.refuses_bool,
+        is_constant: info.properties.constant,
+        is_random: info.is_random,
+        has_oracle: false,
+        doc: info.doc,
+        backward: None,
+        body,
+    }
+}
+
+fn unary(def: &'static UnaryDef) -> OpSpec {
+    OpSpec { has_oracle: def.oracle.is_some(), ..spec(&def.info, Body::Unary(def)) }
+}
+
+/// Lets operands other than conditions and gradients be numbers.
+fn take_numbers(op: &mut OpSpec) {
+    for operand in &mut op.operands {
+        operand.takes_number = !operand.is_bool && operand.name != "grad";
+    }
+}
+
+fn map(def: &'static MapDef) -> OpSpec {
+    let mut op = OpSpec { has_oracle: def.oracle.is_some(), ..spec(&def.info, Body::Map(def)) };
+    match def.info.kind.name() {
+        "channel" => op.form = Form::Channel,
+        "binary" | "select" => take_numbers(&mut op),
+        // Weights and bounds may be numbers; x is a tensor.
+        "ternary" => {
+            take_numbers(&mut op);
+            op.operands[0].takes_number = false;
+        }
+        _ => {}
+    }
+    op
+}
+
+fn gated(def: &'static MapDef) -> OpSpec {
+    OpSpec { form: Form::Halves, has_oracle: def.oracle.is_some(), ..spec(&def.info, Body::Map(def)) }
+}
+
+/// A gated op of two tensors instead of the halves of one.
+fn gated_pair(def: &'static MapDef) -> OpSpec {
+    let mut op = map(def);
+    op.name = format!("{}_pair", def.info.name);
+    op.operands =
+        def.info.operands.iter().map(|name| OperandSpec { name, is_bool: false, takes_number: false }).collect();
+    op
+}
+
+fn gradients(def: &'static GradientDef) -> Vec<OpSpec> {
+    let mut op = OpSpec { has_oracle: true, ..spec(&def.info, Body::Gradients(def)) };
+    match def.info.kind.name() {
+        "channel_gradients" => op.form = Form::Channel,
+        "gated_gradients" => {
+            let names = (def.info.operands, def.info.results);
+            let pair = OpSpec {
+                name: def.info.name.replace("_backward", "_pair_backward"),
+                operands: (names.0.iter())
+                    .map(|name| OperandSpec { name, is_bool: false, takes_number: false })
+                    .collect(),
+                results: names.1.iter().map(|name| ResultSpec { name, is_bool: false }).collect(),
+                has_oracle: true,
+                ..spec(&def.info, Body::Gradients(def))
+            };
+            return vec![OpSpec { form: Form::HalvesGradient, ..op }, pair];
+        }
+        _ => take_numbers(&mut op),
+    }
+    vec![op]
+}
+
+fn formula(def: &'static OpDef) -> OpSpec {
+    let mut op = spec(&def.info, Body::Formula(def));
+    op.has_oracle = def.oracle(DType::F32, &[]).is_ok_and(|oracle| oracle.is_some());
+    if op.operands.len() > 1 {
+        take_numbers(&mut op);
+    }
+    op
+}
+
+/// Where a call of an op reads and writes, and what with.
+pub(crate) struct Call<'a, 'b> {
+    /// The operands, in the order of [`OpSpec::operands`]: of one element type, bools apart.
+    pub(crate) operands: &'a [Operand<'b>],
+    /// The parameters, in the order of [`OpSpec::params`].
+    pub(crate) params: &'a [Number],
+    /// The place in a random sequence.
+    pub(crate) rng: Philox,
+    /// The stream, on a CUDA device.
+    pub(crate) stream: Option<&'a Stream>,
+}
+
+/// An operand that this op takes as a tensor alone.
+fn tensor<'a>(op: &OpSpec, operand: &Operand<'a>) -> Result<TensorView<'a>> {
+    match operand {
+        Operand::View(view) => Ok(*view),
+        _ => Err(unexpected(op, "a number as an operand".to_owned())),
+    }
+}
+
+fn unexpected(op: &OpSpec, what: String) -> Error {
+    ErrorKind::Unsupported { what: format!("{what} of {}", op.name), advice: "give tensors".to_owned() }.into()
+}
+
+impl OpSpec {
+    /// The parameters of a call that gives none.
+    pub(crate) fn defaults(&self) -> Vec<Number> {
+        vec![Number::Default; self.params.len()]
+    }
+
+    /// Runs the op.
+    ///
+    /// # Errors
+    /// Those of the op.
+    pub(crate) fn call(&self, call: &Call<'_, '_>, results: &mut [TensorViewMut<'_>]) -> Result<()> {
+        let Call { operands, params, rng, stream } = call;
+        /// The kernel on the call's stream.
+        macro_rules! on {
+            ($kernel:expr) => {{
+                let kernel = $kernel;
+                match stream {
+                    Some(stream) => kernel.on(stream),
+                    None => kernel,
+                }
+            }};
+        }
+        match (&self.body, *operands, results) {
+            (Body::Unary(def), [x], [y]) => on!(def.kernel_with(params)).run_into(tensor(self, x)?, y.reborrow()),
+            (Body::Map(def), [x], [y]) => on!(def.gated_with(params)).run_into(tensor(self, x)?, y.reborrow()),
+            (Body::Map(def), [gate, value], [y]) if GATED.iter().any(|gated| std::ptr::eq(*gated, *def)) => {
+                on!(def.gated_with(params)).run_pair_into(*gate, *value, y.reborrow())
+            }
+            (Body::Map(def), [a, b], [y]) => on!(def.binary_with(params)).run_into(*a, *b, y.reborrow()),
+            (Body::Map(def), [a, b, c], [y]) => on!(def.ternary_with(params)).run_into(*a, *b, *c, y.reborrow()),
+            (Body::Gradients(def), [grad, x], [y]) if self.form == Form::HalvesGradient => {
+                on!(def.gated_gradients_with(params)).run_into(*grad, tensor(self, x)?, y.reborrow())
+            }
+            (Body::Gradients(def), operands, results) => {
+                on!(def.gradients_with(params)).run_into(operands, results)
+            }
+            (Body::Formula(def), operands, results) => on!(def.kernel(params).rng(*rng)).run_into(operands, results),
+            (Body::Dropout, [x], [y]) => {
+                let p = match params {
+                    [Number::Float(p), ..] => *p,
+                    [Number::Int(p), ..] => *p as f64,
+                    _ => 0.5,
+                };
+                let (x, kernel) = (tensor(self, x)?, on!(kernels::dropout(p)));
+                if x.is_contiguous() {
+                    return kernel.run_into(x, y.reborrow(), *rng);
+                }
+                // Which word an element takes is its place in row-major order, in which the result is.
+                on!(kernels::to_dtype()).run_into(x, y.reborrow())?;
+                kernel.run_inplace(y.reborrow(), *rng)
+            }
+            (Body::Alibi { causal: false }, [], [y]) => on!(kernels::alibi()).run_into(y.reborrow()),
+            (Body::Alibi { causal: true }, [], [y]) => on!(kernels::alibi_causal()).run_into(y.reborrow()),
+            (Body::Sinusoidal(layout), [], [y]) => on!(kernels::sinusoidal(*layout)).run_into(y.reborrow()),
+            (_, operands, results) => {
+                Err(unexpected(self, format!("{} operands and {} results", operands.len(), results.len())))
+            }
+        }
+    }
+
+    /// The formula in f64, of operands (a bool as 0 or 1) and a random word.
+    ///
+    /// # Errors
+    /// A parameter that the op does not take; an op without such a formula.
+    pub(crate) fn double(&self, params: &[Number]) -> Result<Box<dyn Fn(&[f64], u32, &mut [f64])>> {
+        let none = || {
+            Error::from(ErrorKind::Unsupported {
+                what: format!("{} of float64", self.name),
+                advice: "convert its operands to float32".to_owned(),
+            })
+        };
+        let dtype = DType::F32;
+        Ok(match &self.body {
+            Body::Unary(def) => {
+                let formula = def.oracle_for(dtype, params)?.ok_or_else(none)?;
+                Box::new(move |x, _, y| y[0] = formula(x[0]))
+            }
+            Body::Map(def) => {
+                let formula = def.oracle_for(dtype, params)?.ok_or_else(none)?;
+                Box::new(move |x, _, y| y[0] = formula(std::array::from_fn(|k| x.get(k).copied().unwrap_or(0.0))))
+            }
+            Body::Gradients(def) => {
+                let formula = def.oracle_for(dtype, params)?;
+                Box::new(move |x, _, y| {
+                    let all = formula(std::array::from_fn(|k| x.get(k).copied().unwrap_or(0.0)));
+                    y.iter_mut().zip(all).for_each(|(y, value)| *y = value);
+                })
+            }
+            Body::Formula(def) => {
+                let formula = def.oracle(dtype, params)?.ok_or_else(none)?;
+                Box::new(move |x, bits, y| y.copy_from_slice(&formula.at(x, bits)))
+            }
+            _ => return Err(none()),
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! Rotary embedding by tables of cosines and sines, as kernels of torch, and the tables of the named variants.
+
+use pointwise::rope::{RopeAngles, RopeDirection, RopeKernel, RopeLayout, RopePairs, RopePositions, RopePrecision, RotatedLanes, rope_op};
+
+use crate::abi::{Api, Element, Word};
+use crate::call::{Stage, say, view, view_mut};
+use crate::kernel::Arguments;
+use crate::layout;
+use crate::tensor::{Raw, Tensor};
+
+/// A kernel of the rotary embedding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rope {
+    /// Whether k is rotated with q.
+    pub(crate) pair: bool,
+    /// Whether it writes to given tensors.
+    pub(crate) out: bool,
+}
+
+impl Rope {
+    /// All of them.
+    pub(crate) const ALL: [Rope; 4] = [
+        Rope { pair: false, out: false },
+        Rope { pair: false, out: true },
+        Rope { pair: true, out: false },
+        Rope { pair: true, out: true },
+    ];
+
+    /// The name of the op.
+    pub(crate) fn name(self) -> &'static str {
+        if self.pair { "rope" } else { "rope_one" }
+    }
+
+    /// The schema, with the name.
+    pub(crate) fn schema(self) -> String {
+        let (tensors, results, outs) = match self.pair {
+            true => ("Tensor q, Tensor k", "(Tensor, Tensor)", "Tensor(a!) out_q, Tensor(b!) out_k"),
+            false => ("Tensor q", "Tensor", "Tensor(a!) out_q"),
+        };
+        let settings = "Tensor cos, Tensor sin, Tensor? position_ids, int offset, int? rotary_dim, str layout, str pairs, \
+            str rotated_lanes, float q_scale, float k_scale, bool backward";
+        match self.out {
+            true => format!("{}.out({tensors}, {settings}, *, {outs}) -> ()", self.name()),
+            false => format!("{}({tensors}, {settings}) -> {results}", self.name()),
+        }
+    }
+
+    /// Takes the arguments off the stack, rotates, and puts the results there.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(crate) fn run(self, api: &Api, words: &mut [Word], count: usize) -> Result<(), String> {
+        let mut stack = Arguments { api, words: words[..count].iter() };
+        let inputs: Vec<Tensor> = (0..1 + usize::from(self.pair)).map(|_| stack.tensor()).collect();
+        let (cos, sin, ids) = (stack.tensor(), stack.tensor(), stack.optional_tensor());
+        let offset = stack.next() as i64;
+        let rotary_dim = stack.optional_word().map(|word| word as i64);
+        let (layout, pairs, rotated) = (stack.string(), stack.string(), stack.string());
+        let scales = [stack.float(), stack.float()];
+        let backward = stack.next() as u8 != 0;
+        let mut outs: Vec<Tensor> =
+            if self.out { inputs.iter().map(|_| stack.tensor()).collect() } else { Vec::new() };
+
+        let raws = inputs.iter().map(|input| input.raw(api)).collect::<Result<Vec<_>, _>>()?;
+        if !self.out {
+            for raw in &raws {
+                let strides = layout::of_result(raw.sizes, &[(raw.sizes, raw.strides)]);
+                outs.push(Tensor::empty(api, raw.sizes, &strides, raw.element, raw.place)?);
+            }
+        }
+        let stage = Stage::new(api, raws[0].place)?;
+        let seen = |raw: &Raw<'_>| {
+            if raw.place != raws[0].place {
+                return Err(format!("Expected all tensors of rope to be on {:?}, but one is on {:?}", raws[0].place, raw.place));
+            }
+            // SAFETY: torch vouches for its tensors, which are held here until the call has returned.
+            unsafe { view(&stage.device, raw.data, raw.element, false, raw.sizes, raw.strides) }
+        };
+        let (cos, sin) = (cos.raw(api)?, sin.raw(api)?);
+        let ids = ids.as_ref().map(|ids| ids.raw(api)).transpose()?;
+        let angles = RopeAngles::Tables { cos: seen(&cos)?, sin: seen(&sin)? };
+        let positions = match &ids {
+            Some(ids) => RopePositions::Ids(seen(ids)?),
+            None => RopePositions::Offset(offset),
+        };
+        let wrong = |e: pointwise::rope::RopeError| e.to_string();
+        let mut kernel = RopeKernel::new(angles, pairs.parse::<RopePairs>().map_err(wrong)?)
+            .layout(layout.parse::<RopeLayout>().map_err(wrong)?)
+            .rotated_lanes(rotated.parse::<RotatedLanes>().map_err(wrong)?)
+            .positions(positions)
+            .output_scale(scales[0] as f32, scales[1] as f32)
+            .direction(if backward { RopeDirection::Backward } else { RopeDirection::Forward });
+        if let Some(rotary_dim) = rotary_dim {
+            let lanes = usize::try_from(rotary_dim).map_err(|_| format!("rope: {rotary_dim} lanes cannot rotate"))?;
+            kernel = kernel.rotary_dim(lanes);
+        }
+        if let Some(stream) = &stage.stream {
+            kernel = kernel.on(stream);
+        }
+        let views = raws.iter().map(seen).collect::<Result<Vec<_>, _>>()?;
+        let mut targets = Vec::new();
+        for (out, raw) in outs.iter().zip(&raws) {
+            let target = out.raw(api)?;
+            if target.place != raw.place || target.element == Element::F64 {
+                return Err(format!("rope: a result on {:?} of {:?}", target.place, target.element));
+            }
+            // SAFETY: as above.
+            targets.push(unsafe {
+                view_mut(&stage.device, target.data, target.element, false, target.sizes, target.strides)
+            }?);
+        }
+        let mut targets = targets.into_iter();
+        let Some(q) = targets.next() else { return Err("rope has no result".to_owned()) };
+        kernel.run_into(views[0], views.get(1).copied(), q, targets.next()).map_err(say)?;
+        if !self.out {
+            for (word, out) in words.iter_mut().zip(outs) {
+                *word = out.into_handle() as Word;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cosines and sines of a named variant for positions from 0 to `length`, one row after another, as f32.
+///
+/// # Errors
+/// An unknown name or setting; parameters that make no frequencies.
+pub(crate) fn tables(
+    name: &str,
+    settings: &[(String, String)],
+    head_dim: usize,
+    length: u32,
+) -> Result<(Vec<f32>, Vec<f32>), String> {
+    let say = |e: pointwise::rope::RopeError| e.to_string();
+    let mut op = rope_op(name).ok_or_else(|| format!("there is no rotary embedding {name}"))?.op();
+    let (mut precision, mut seq_len) = (RopePrecision::default(), u64::from(length));
+    for (setting, value) in settings {
+        match setting.as_str() {
+            "precision" => precision = value.parse().map_err(say)?,
+            "seq_len" => seq_len = value.parse().map_err(|_| format!("seq_len is {value}: give a number"))?,
+            _ => op = op.set(setting, value.clone()).map_err(say)?,
+        }
+    }
+    let frequencies = op.config(head_dim).and_then(|config| config.frequencies(seq_len)).map_err(say)?;
+    let positions: Vec<i64> = (0..i64::from(length)).collect();
+    Ok(frequencies.cos_sin(&positions, precision))
+}

@@ -1,0 +1,160 @@
+//! torch's tensors: owned handles, and what they say of themselves.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use crate::abi::{Api, Element, Handle};
+
+/// An owned handle of a tensor.
+#[derive(Debug)]
+pub(crate) struct Tensor(Handle);
+
+/// The memory of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The host's.
+    Cpu,
+    /// A CUDA device's.
+    Cuda(i32),
+}
+
+/// A tensor's memory and layout.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Raw<'a> {
+    /// The first element.
+    pub(crate) data: *mut u8,
+    /// The element type.
+    pub(crate) element: Element,
+    /// Its dimensions.
+    pub(crate) sizes: &'a [i64],
+    /// Steps between elements, in elements.
+    pub(crate) strides: &'a [i64],
+    /// Where the memory is.
+    pub(crate) place: Place,
+}
+
+impl Drop for Tensor {
+    fn drop(&mut self) {
+        if let Ok(api) = Api::get() {
+            // SAFETY: the handle is owned, and dropped once.
+            unsafe { (api.torch.delete_tensor)(self.0) };
+        }
+    }
+}
+
+/// What torch says where a call must succeed.
+fn done(code: i32, what: &str) -> Result<(), String> {
+    if code == 0 { Ok(()) } else { Err(format!("torch could not {what}")) }
+}
+
+impl Tensor {
+    /// Takes a handle.
+    ///
+    /// # Safety
+    /// It is a tensor's, and nobody else will delete it.
+    pub(crate) unsafe fn from_handle(handle: Handle) -> Tensor {
+        Tensor(handle)
+    }
+
+    /// Gives the handle away.
+    pub(crate) fn into_handle(self) -> Handle {
+        let handle = self.0;
+        std::mem::forget(self);
+        handle
+    }
+
+    /// Another handle of the same tensor.
+    ///
+    /// # Errors
+    /// Those of torch.
+    pub(crate) fn again(&self, api: &Api) -> Result<Tensor, String> {
+        let mut handle = null_mut();
+        // SAFETY: the handle is a tensor's; the new one is ours.
+        done(unsafe { (api.torch.new_handle)(self.0, &mut handle) }, "share a tensor")?;
+        Ok(Tensor(handle))
+    }
+
+    /// A new tensor from torch's allocator.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub(crate) fn empty(api: &Api, sizes: &[i64], strides: &[i64], element: Element, place: Place) -> Result<Tensor, String> {
+        let (kind, index) = match place {
+            Place::Cpu => (api.cpu, 0),
+            Place::Cuda(index) => (api.cuda_type, index),
+        };
+        let (rank, code) = (sizes.len() as i64, api.code(element));
+        let mut handle = null_mut();
+        // SAFETY: both lists have `rank` numbers.
+        let result = unsafe {
+            (api.torch.empty_strided)(rank, sizes.as_ptr(), strides.as_ptr(), code, kind, index, &mut handle)
+        };
+        done(result, &format!("allocate a tensor of sizes {sizes:?}"))?;
+        Ok(Tensor(handle))
+    }
+
+    /// The number of torch's device type: a tensor of another type than these two has no memory to look at.
+    pub(crate) fn device_type(&self, api: &Api) -> i32 {
+        let mut kind = -1;
+        // SAFETY: the handle is a tensor's.
+        unsafe { (api.torch.get_device_type)(self.0, &mut kind) };
+        kind
+    }
+
+    /// torch's codes of its element type and layout.
+    pub(crate) fn codes(&self, api: &Api) -> (i32, i32) {
+        let (mut dtype, mut layout) = (-1, -1);
+        // SAFETY: the handle is a tensor's.
+        unsafe {
+            (api.torch.get_dtype)(self.0, &mut dtype);
+            (api.torch.get_layout)(self.0, &mut layout);
+        }
+        (dtype, layout)
+    }
+
+    /// Whether it is a nested tensor, which has no sizes.
+    pub(crate) fn is_nested(&self, api: &Api) -> bool {
+        let mut sizes = std::ptr::null();
+        // SAFETY: the handle is a tensor's.
+        unsafe { (api.torch.get_sizes)(self.0, &mut sizes) != 0 }
+    }
+
+    /// Its memory and layout.
+    ///
+    /// # Errors
+    /// An element type, a device or a layout that no op takes.
+    pub(crate) fn raw(&self, api: &Api) -> Result<Raw<'_>, String> {
+        let (dtype, layout) = self.codes(api);
+        let element = api
+            .element(dtype)
+            .ok_or_else(|| format!("pointwise has no kernels for torch's dtype number {dtype} (complex, for example)"))?;
+        if layout != api.strided {
+            return Err("pointwise takes dense tensors alone: call to_dense() first".to_owned());
+        }
+        let mut index = 0;
+        let kind = self.device_type(api);
+        // SAFETY: the handle is a tensor's.
+        unsafe { (api.torch.get_device_index)(self.0, &mut index) };
+        let place = match kind {
+            kind if kind == api.cpu => Place::Cpu,
+            kind if kind == api.cuda_type => Place::Cuda(index),
+            other => return Err(format!("pointwise runs on CPU and CUDA, not on torch's device type number {other}")),
+        };
+        let (mut data, mut rank, mut sizes, mut strides) = (null_mut::<c_void>(), 0, std::ptr::null(), std::ptr::null());
+        // SAFETY: the handle is a dense tensor's.
+        let code = unsafe {
+            (api.torch.get_data_ptr)(self.0, &mut data)
+                | (api.torch.get_dim)(self.0, &mut rank)
+                | (api.torch.get_sizes)(self.0, &mut sizes)
+                | (api.torch.get_strides)(self.0, &mut strides)
+        };
+        done(code, "give a tensor's memory")?;
+        let rank = rank as usize;
+        let list = |pointer: *const i64| match rank {
+            0 => &[][..],
+            // SAFETY: torch has `rank` numbers there, for as long as the tensor is not resized.
+            rank => unsafe { std::slice::from_raw_parts(pointer, rank) },
+        };
+        Ok(Raw { data: data.cast(), element, sizes: list(sizes), strides: list(strides), place })
+    }
+}

@@ -1,0 +1,455 @@
+//! Tensors to and from every library that speaks [DLPack](https://dmlc.github.io/dlpack/latest/), without a copy.
+//!
+//! A producer hands over a struct of C that describes its memory and has a function to give it back. [`Managed`] takes one
+//! over and makes a tensor of it, on the CPU or a CUDA device; [`export`] and [`export_versioned`] make one of a tensor. In Python such a struct travels in a capsule, named `dltensor` or `dltensor_versioned`.
+//!
+//! ```
+//! use pointwise::{Device, Tensor, interop::dlpack, ops};
+//!
+//! let x = Tensor::from_slice(&Device::cpu(), &[-1.0_f32, 2.0], [2])?;
+//! let given = dlpack::export_versioned(x, None)?;
+//! // SAFETY: it was just made, and nobody else has it.
+//! let x = unsafe { dlpack::Managed::from_versioned(given)? }.into_tensor()?;
+//! assert_eq!(ops::relu(&x)?.to_vec::<f32>()?, [0.0, 2.0]);
+//! # Ok::<(), pointwise::Error>(())
+//! ```
+
+use std::ffi::c_void;
+use std::ptr::{NonNull, null_mut};
+
+use pointwise_core::DType;
+
+use super::Foreign;
+use crate::error::{ErrorKind, Result};
+use crate::shape::Shape;
+use crate::tensor::{RawPointer, Tensor};
+use crate::{Device, Error, Stream};
+
+/// The version of DLPack that [`export_versioned`] writes.
+pub const VERSION: DLPackVersion = DLPackVersion { major: 1, minor: 1 };
+/// The flag of memory that the consumer must not write.
+pub const READ_ONLY: u64 = 1;
+
+/// A version of DLPack. Structs of one major version have one layout.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DLPackVersion {
+    /// Changes with the layout.
+    pub major: u32,
+    /// Changes with the types and devices there are.
+    pub minor: u32,
+}
+
+/// A kind of memory, and which device's it is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DLDevice {
+    /// 1 the CPU, 2 CUDA, 3 the CPU's memory pinned for CUDA, 13 CUDA's managed memory.
+    pub device_type: i32,
+    /// The device's number.
+    pub device_id: i32,
+}
+
+/// An element type.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DLDataType {
+    /// The kind: 0 integer, 1 unsigned, 2 float, 4 bf16, 6 bool, 10 f8e4m3, 12 f8e5m2.
+    pub code: u8,
+    /// Bits of a lane.
+    pub bits: u8,
+    /// Lanes of an element.
+    pub lanes: u16,
+}
+
+/// Memory and how the elements lie there.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLTensor {
+    /// The memory.
+    pub data: *mut c_void,
+    /// Where it is.
+    pub device: DLDevice,
+    /// The number of dimensions.
+    pub ndim: i32,
+    /// The element type.
+    pub dtype: DLDataType,
+    /// `ndim` sizes.
+    pub shape: *mut i64,
+    /// `ndim` steps in elements; null for elements one after another, the last dimension innermost.
+    pub strides: *mut i64,
+    /// From `data` to the first element.
+    pub byte_offset: u64,
+}
+
+/// A tensor with its owner, as before version 1.0.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLManagedTensor {
+    /// The tensor.
+    pub dl_tensor: DLTensor,
+    /// The owner's.
+    pub manager_ctx: *mut c_void,
+    /// Gives the struct and the memory back; may be null.
+    pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
+}
+
+/// A tensor with its owner.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLManagedTensorVersioned {
+    /// The version of the struct.
+    pub version: DLPackVersion,
+    /// The owner's.
+    pub manager_ctx: *mut c_void,
+    /// Gives the struct and the memory back; may be null.
+    pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
+    /// [`READ_ONLY`], and others.
+    pub flags: u64,
+    /// The tensor.
+    pub dl_tensor: DLTensor,
+}
+
+/// A struct of other code, taken over: given back on drop, on whichever thread that is.
+#[derive(Debug)]
+pub struct Managed(Given);
+
+#[derive(Debug)]
+enum Given {
+    Versioned(NonNull<DLManagedTensorVersioned>),
+    Unversioned(NonNull<DLManagedTensor>),
+}
+
+// SAFETY: who made it has promised that its deleter may be called on any thread; what else it points to is read alone.
+unsafe impl Send for Managed {}
+// SAFETY: as above.
+unsafe impl Sync for Managed {}
+
+impl Drop for Managed {
+    fn drop(&mut self) {
+        // SAFETY: the struct was taken over, so that it is live and given back once.
+        unsafe {
+            match self.0 {
+                Given::Versioned(given) => {
+                    if let Some(deleter) = given.as_ref().deleter {
+                        deleter(given.as_ptr());
+                    }
+                }
+                Given::Unversioned(given) => {
+                    if let Some(deleter) = given.as_ref().deleter {
+                        deleter(given.as_ptr());
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Managed {
+    /// Takes over a struct of version 1. It is given back if this fails, too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for another version.
+    ///
+    /// # Safety
+    /// `given` points to a live struct as DLPack has it, which nobody else uses from now on and whose deleter may be
+    /// called on any thread. Its memory is what it says, as [`TensorView::from_raw_parts`](crate::TensorView::from_raw_parts)
+    /// and, without the flag [`READ_ONLY`], [`TensorViewMut::from_raw_parts`](crate::TensorViewMut::from_raw_parts) demand,
+    /// until the result is dropped. Work on a GPU is done, or will be waited for, before that.
+    pub unsafe fn from_versioned(given: NonNull<DLManagedTensorVersioned>) -> Result<Managed> {
+        // The deleter is at one place in structs of every version.
+        let managed = Managed(Given::Versioned(given));
+        // SAFETY: the caller's promise; the version comes first in structs of every version.
+        let version = unsafe { given.cast::<DLPackVersion>().read() };
+        if version.major != VERSION.major {
+            return Err(ErrorKind::Unsupported {
+                what: format!("a tensor of DLPack {}.{}", version.major, version.minor),
+                advice: "ask the producer for version 1 (`max_version`)".to_owned(),
+            }
+            .into());
+        }
+        Ok(managed)
+    }
+
+    /// Takes over a struct as before version 1.0, which has no flags: its memory may be written.
+    ///
+    /// # Safety
+    /// As [`Managed::from_versioned`].
+    pub unsafe fn from_unversioned(given: NonNull<DLManagedTensor>) -> Managed {
+        Managed(Given::Unversioned(given))
+    }
+
+    /// What it says of its tensor.
+    pub fn tensor(&self) -> &DLTensor {
+        // SAFETY: the struct is live until this is dropped.
+        unsafe {
+            match &self.0 {
+                Given::Versioned(given) => &given.as_ref().dl_tensor,
+                Given::Unversioned(given) => &given.as_ref().dl_tensor,
+            }
+        }
+    }
+
+    /// The sizes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Parameter`] for a negative number of them, or for none where there must be some.
+    pub fn sizes(&self) -> Result<&[i64]> {
+        let rank = self.rank()?;
+        if rank > 0 && self.tensor().shape.is_null() {
+            return Err(parameter("shape", "null".to_owned(), "must point to the sizes"));
+        }
+        // SAFETY: there are that many, until this is dropped.
+        Ok(unsafe { list(self.tensor().shape, rank) })
+    }
+
+    /// The steps in elements; none if the elements lie one after another, the last dimension innermost.
+    ///
+    /// # Errors
+    /// As [`Managed::sizes`].
+    pub fn strides(&self) -> Result<Option<&[i64]>> {
+        let rank = self.rank()?;
+        let strides = self.tensor().strides;
+        // SAFETY: as above.
+        Ok((!strides.is_null()).then(|| unsafe { list(strides, rank) }))
+    }
+
+    /// The first element.
+    pub fn data(&self) -> *mut u8 {
+        // More than the address space has is nobody's memory, whatever it wraps around to.
+        self.tensor().data.cast::<u8>().wrapping_add(self.tensor().byte_offset as usize)
+    }
+
+    /// Whether the memory is to be read alone.
+    pub fn is_read_only(&self) -> bool {
+        match &self.0 {
+            // SAFETY: the struct is live until this is dropped.
+            Given::Versioned(given) => unsafe { given.as_ref() }.flags & READ_ONLY != 0,
+            Given::Unversioned(_) => false,
+        }
+    }
+
+    fn rank(&self) -> Result<usize> {
+        let ndim = self.tensor().ndim;
+        usize::try_from(ndim).map_err(|_| parameter("ndim", ndim.to_string(), "must not be negative"))
+    }
+
+    /// The tensor, on the CPU or a CUDA device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for an element type or a device that the crate has not; bad sizes, strides or
+    /// pointers; more dimensions than [`MAX_RANK`](crate::tensor::MAX_RANK); those of [`Device::cuda`].
+    pub fn into_tensor(self) -> Result<Foreign<'static, Managed>> {
+        let sizes = self.sizes()?;
+        let dims: Option<Vec<usize>> = sizes.iter().map(|&size| usize::try_from(size).ok()).collect();
+        let dims = dims.ok_or_else(|| parameter("shape", format!("{sizes:?}"), "must not be negative"))?;
+        let shape = Shape::new(&dims)?;
+        let contiguous = shape.contiguous_strides();
+        let strides = self.strides()?.unwrap_or(&contiguous);
+        let (device, dtype) = (self.tensor().device.device()?, self.tensor().dtype.dtype()?);
+        let pointer = RawPointer::from(self.data());
+        // SAFETY: the promise of who has made this.
+        let found = unsafe { Foreign::checked(&device, pointer, dtype, shape, strides, !self.is_read_only()) }?;
+        Ok(found.kept_by(self))
+    }
+}
+
+fn parameter(name: &'static str, value: String, why: &str) -> Error {
+    ErrorKind::Parameter { name, value, why: why.to_owned() }.into()
+}
+
+/// # Safety
+/// At `pointer` are as many numbers, for `'a`, unless there are none or it is null.
+unsafe fn list<'a>(pointer: *const i64, len: usize) -> &'a [i64] {
+    // SAFETY: the caller's promise.
+    if len == 0 || pointer.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(pointer, len) } }
+}
+
+/// A tensor as a struct of version 1.1, which owns it until its deleter is called. It has the flag [`READ_ONLY`] if
+/// another tensor has the memory.
+///
+/// `stream` is the stream on which the consumer works: it waits for the work that writes the tensor, and the memory is
+/// freed behind what is queued there. Without it, the consumer must be done with the memory before it calls the deleter,
+/// and has waited for the tensor's device ([`Device::synchronize`]).
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] for an emulated device; a stream of another one; the driver's.
+pub fn export_versioned(tensor: Tensor, stream: Option<&Stream>) -> Result<NonNull<DLManagedTensorVersioned>> {
+    unsafe extern "C" fn delete(given: *mut DLManagedTensorVersioned) {
+        // SAFETY: the consumer gives back once what was made below.
+        drop(unsafe { Box::from_raw((*given).manager_ctx.cast::<Exported<DLManagedTensorVersioned>>()) });
+    }
+    Exported::give(tensor, stream, |dl_tensor, is_shared| {
+        Ok(DLManagedTensorVersioned {
+            version: VERSION,
+            manager_ctx: null_mut(),
+            deleter: Some(delete),
+            flags: if is_shared { READ_ONLY } else { 0 },
+            dl_tensor,
+        })
+    })
+}
+
+/// [`export_versioned`] as a struct of before version 1.0, which cannot say that it is not to be written.
+///
+/// # Errors
+/// As there, and [`ErrorKind::Shared`] while another tensor has the memory.
+pub fn export(tensor: Tensor, stream: Option<&Stream>) -> Result<NonNull<DLManagedTensor>> {
+    unsafe extern "C" fn delete(given: *mut DLManagedTensor) {
+        // SAFETY: the consumer gives back once what was made below.
+        drop(unsafe { Box::from_raw((*given).manager_ctx.cast::<Exported<DLManagedTensor>>()) });
+    }
+    Exported::give(tensor, stream, |dl_tensor, is_shared| {
+        if is_shared {
+            return Err(ErrorKind::Shared.into());
+        }
+        Ok(DLManagedTensor { dl_tensor, manager_ctx: null_mut(), deleter: Some(delete) })
+    })
+}
+
+/// A struct with all that it points to.
+struct Exported<M> {
+    managed: M,
+    sizes: Vec<i64>,
+    strides: Vec<i64>,
+    _tensor: Tensor,
+}
+
+/// What both structs have.
+trait HasTensor {
+    fn parts(&mut self) -> (&mut DLTensor, &mut *mut c_void);
+}
+
+impl HasTensor for DLManagedTensorVersioned {
+    fn parts(&mut self) -> (&mut DLTensor, &mut *mut c_void) {
+        (&mut self.dl_tensor, &mut self.manager_ctx)
+    }
+}
+
+impl HasTensor for DLManagedTensor {
+    fn parts(&mut self) -> (&mut DLTensor, &mut *mut c_void) {
+        (&mut self.dl_tensor, &mut self.manager_ctx)
+    }
+}
+
+impl<M: HasTensor> Exported<M> {
+    fn give(
+        mut tensor: Tensor,
+        stream: Option<&Stream>,
+        managed: impl FnOnce(DLTensor, bool) -> Result<M>,
+    ) -> Result<NonNull<M>> {
+        let device = device_for(tensor.device())?;
+        if let Some(stream) = stream {
+            stream.check_device(tensor.device())?;
+            let view = tensor.view();
+            view.gather_users()?;
+            view.use_on(stream)?;
+            stream.wait_for(&tensor.device().stream())?;
+        }
+        let is_shared = tensor.view_mut().is_err();
+        let dl_tensor = DLTensor {
+            data: tensor.as_ptr().cast_mut().cast(),
+            device,
+            ndim: tensor.shape().rank() as i32,
+            dtype: dtype_for(tensor.dtype()),
+            shape: null_mut(),
+            strides: null_mut(),
+            byte_offset: 0,
+        };
+        let sizes = tensor.shape().iter().map(|&size| size as i64).collect();
+        let strides = tensor.strides().to_vec();
+        let managed = managed(dl_tensor, is_shared)?;
+        let exported = Box::into_raw(Box::new(Exported { managed, sizes, strides, _tensor: tensor }));
+        // SAFETY: just made, and nobody else has it.
+        let Exported { managed, sizes, strides, .. } = unsafe { &mut *exported };
+        let (dl_tensor, owner) = managed.parts();
+        (dl_tensor.shape, dl_tensor.strides) = (sizes.as_mut_ptr(), strides.as_mut_ptr());
+        *owner = exported.cast();
+        // SAFETY: a field of what was just made is not at null.
+        Ok(unsafe { NonNull::new_unchecked(&raw mut (*exported).managed) })
+    }
+}
+
+/// Numbers of [`DLDevice::device_type`].
+const CPU: i32 = 1;
+const CUDA: i32 = 2;
+const CUDA_HOST: i32 = 3;
+const CUDA_MANAGED: i32 = 13;
+
+impl DLDevice {
+    /// The device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for memory of another kind; those of [`Device::cuda`].
+    pub fn device(self) -> Result<Device> {
+        match self.device_type {
+            CPU | CUDA_HOST => Ok(Device::cpu()),
+            // A number that is negative is none of a device.
+            CUDA | CUDA_MANAGED => Device::cuda(usize::try_from(self.device_id).unwrap_or(usize::MAX)),
+            other => Err(ErrorKind::Unsupported {
+                what: format!("memory of DLPack's device type {other}"),
+                advice: "copy it to the CPU (1) or a CUDA device (2)".to_owned(),
+            }
+            .into()),
+        }
+    }
+}
+
+fn device_for(device: &Device) -> Result<DLDevice> {
+    match device.ordinal() {
+        None if device.is_cpu() => Ok(DLDevice { device_type: CPU, device_id: 0 }),
+        Some(ordinal) => Ok(DLDevice { device_type: CUDA, device_id: ordinal as i32 }),
+        None => Err(ErrorKind::Unsupported {
+            what: format!("memory of {device} for other code"),
+            advice: "copy it with to_device(&Device::cpu())".to_owned(),
+        }
+        .into()),
+    }
+}
+
+/// Kinds and bits of the element types, by DLPack's `DLDataTypeCode`.
+const TYPES: [(DType, u8, u8); 11] = [
+    (DType::I8, 0, 8),
+    (DType::I16, 0, 16),
+    (DType::I32, 0, 32),
+    (DType::I64, 0, 64),
+    (DType::U8, 1, 8),
+    (DType::F16, 2, 16),
+    (DType::F32, 2, 32),
+    (DType::BF16, 4, 16),
+    (DType::Bool, 6, 8),
+    (DType::F8E4M3, 10, 8),
+    (DType::F8E5M2, 12, 8),
+];
+
+impl DLDataType {
+    /// The element type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for one that the crate has not.
+    pub fn dtype(self) -> Result<DType> {
+        let DLDataType { code, bits, lanes } = self;
+        let found = TYPES.iter().find(|&&(_, its, of)| (its, of, 1) == (code, bits, lanes));
+        Ok(found.map(|(dtype, ..)| *dtype).ok_or_else(|| {
+            let kind = match code {
+                0 => "int",
+                1 => "uint",
+                2 => "float",
+                5 => "complex",
+                _ => "code ",
+            };
+            let of = if kind == "code " { format!("{kind}{code}, {bits} bits") } else { format!("{kind}{bits}") };
+            let lanes = if lanes == 1 { String::new() } else { format!(" of {lanes} lanes") };
+            let names: Vec<_> = TYPES.iter().map(|(dtype, ..)| dtype.name()).collect();
+            ErrorKind::Unsupported {
+                what: format!("elements of DLPack's {of}{lanes}"),
+                advice: format!("convert them to one of {}", names.join(", ")),
+            }
+        })?)
+    }
+}
+
+fn dtype_for(dtype: DType) -> DLDataType {
+    let (code, bits) = TYPES.iter().find(|(its, ..)| *its == dtype).map_or((0, 0), |&(_, code, bits)| (code, bits));
+    DLDataType { code, bits, lanes: 1 }
+}

@@ -1,0 +1,209 @@
+"""Gradients: `autograd.Function`s around the inner ops, whose backward is the op `NAME_backward`.
+
+A Function stands outside of the op, which is the way that costs least. Functions with `setup_context` cost three times as
+much; they are used only while torch.func is at work, which needs them.
+"""
+
+import torch
+from torch import Tensor
+from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import Function
+
+_functorch_active = torch._C._are_functorch_transforms_active
+_tls_excludes = torch._C._dispatch_tls_is_dispatch_key_excluded
+_FRONT = torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode
+
+
+def choose(plain, functorch):
+    """`apply` of a Function in the form that the caller needs."""
+    simple = plain.apply
+
+    def apply(*args):
+        if not _functorch_active():
+            return simple(*args)
+        if not _tls_excludes(_FRONT):
+            return functorch.apply(*args)
+        # A transform of torch.func runs the op on its own level already: what is left to do is plain autograd.
+        with enable_single_level_autograd_function():
+            return super(Function, plain).apply(*args)
+
+    return apply
+
+
+def _add(grad, alpha=1.0):
+    return grad, grad if alpha == 1 else grad * alpha
+
+
+def _sub(grad, alpha=1.0):
+    return grad, grad * -alpha
+
+
+# Gradients that are the result's gradient itself: no kernel.
+_PLAIN = {"add": _add, "sub": _sub}
+
+
+def _sum_to(grad, shape):
+    """The gradient of an operand that was broadcast."""
+    return grad if grad.shape == shape else grad.sum_to_size(shape)
+
+
+def _sum_to_weight(grad, weight):
+    """The gradient of the weight of each entry of dimension 1, or of all."""
+    if weight.numel() == 1:
+        return grad.sum().reshape(weight.shape)
+    return grad.sum([d for d in range(grad.dim()) if d != 1])
+
+
+class Gradient:
+    """How an op's gradients come of those of its results: what is saved, and the call of its backward op.
+
+    The arguments of the op are its operands, its parameters and, if it is random, its seed.
+    """
+
+    def __init__(self, op, backward, call):
+        self.op, self.call = op, call
+        names = [operand.name for operand in op.operands]
+        self.plain = _PLAIN.get(op.name) if op.form == "elementwise" and not op.random else None
+        grads = [k for k, result in enumerate(op.results) if not result.is_bool]
+        # Where each operand of the backward op comes from: a gradient, or an argument.
+        self.sources = []
+        for operand in backward.operands:
+            if operand.name in names:
+                self.sources.append((False, names.index(operand.name)))
+            else:
+                self.sources.append((True, grads[sum(grad for grad, _ in self.sources)]))
+        if backward.constant:
+            self.sources = [(True, grads[0])] * len(backward.operands)
+        if self.plain:
+            self.sources = []
+        # The argument whose gradient each result of the backward op is.
+        floats = [k for k, operand in enumerate(op.operands) if not operand.is_bool]
+        self.targets = [
+            names.index(result.name.removeprefix("grad_")) if result.name.removeprefix("grad_") in names else floats[0]
+            for result in backward.results
+        ]
+        params = [param.name for param in op.params]
+        self.params = [len(names) + params.index(param.name) for param in backward.params]
+        self.seed = len(names) + len(params) if op.random else None
+        self.saved = sorted({at for is_grad, at in self.sources if not is_grad})
+        if op.form == "channel":
+            self.saved = sorted({*self.saved, len(names) - 1})
+        if op.random:
+            self.saved.append(self.seed)
+
+    def save(self, ctx, args):
+        """Keeps what the backward op needs."""
+        tensors = [at for at in self.saved if isinstance(args[at], Tensor)]
+        ctx.save_for_backward(*[args[at] for at in tensors])
+        ctx.places = tensors
+        ctx.rest = [None if isinstance(a, Tensor) else a for a in args]
+        ctx.shapes = [a.shape if isinstance(a, Tensor) else None for a in args] if len(self.op.operands) > 1 else None
+
+    def __call__(self, ctx, grads):
+        args = list(ctx.rest)
+        for at, tensor in zip(ctx.places, ctx.saved_tensors):
+            args[at] = tensor
+        if self.plain:
+            results = self.plain(grads[0], *(args[at] for at in self.params))
+        else:
+            call = [grads[at] if is_grad else args[at] for is_grad, at in self.sources]
+            call += [args[at] for at in self.params]
+            if self.seed is not None:
+                call.append(args[self.seed])
+            results = self.call(*call)
+            results = results if isinstance(results, tuple) else (results,)
+        out = [None] * len(args)
+        for at, grad in zip(self.targets, results):
+            if not ctx.needs_input_grad[at]:
+                continue
+            if ctx.shapes is None:
+                out[at] = grad
+            elif self.op.form == "channel" and at == len(self.op.operands) - 1:
+                out[at] = _sum_to_weight(grad, args[at])
+            else:
+                out[at] = _sum_to(grad, ctx.shapes[at])
+        return tuple(out)
+
+
+def function(name, kernel, gradient, non_differentiable=()):
+    """`apply` of an op: differentiable, in eager mode and with torch.func."""
+
+    def backward(ctx, *grads):
+        return gradient(ctx, grads)
+
+    def mark(ctx, results):
+        if non_differentiable:
+            ctx.mark_non_differentiable(*[results[k] for k in non_differentiable])
+
+    class Plain(Function):
+        @staticmethod
+        def forward(ctx, *args):
+            gradient.save(ctx, args)
+            results = kernel(*args)
+            mark(ctx, results)
+            return results
+
+    class Functorch(Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(*args):
+            return kernel(*args)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            gradient.save(ctx, inputs)
+            mark(ctx, output)
+
+    Plain.backward = Functorch.backward = staticmethod(backward)
+    Plain.__name__ = Functorch.__name__ = Plain.__qualname__ = Functorch.__qualname__ = f"pointwise_{name}"
+    return choose(Plain, Functorch)
+
+
+def function_inplace(name, kernel, gradient):
+    """`apply` of an op over its first operand: `kernel(*args, out=args[0])`."""
+
+    class InPlace(Function):
+        @staticmethod
+        def forward(ctx, *args):
+            first = args[0]
+            kept = (first.clone(), *args[1:]) if 0 in gradient.saved else args
+            gradient.save(ctx, kept)
+            ctx.mark_dirty(first)
+            kernel(*args, out=first)
+            return first
+
+        @staticmethod
+        def backward(ctx, *grads):
+            return gradient(ctx, grads)
+
+    InPlace.__name__ = InPlace.__qualname__ = f"pointwise_{name}_"
+    return InPlace.apply
+
+
+def function_once(name, kernel):
+    """`apply` of an op that has no gradient: a gradient itself. Asking for one is an error that says so."""
+
+    def refuse(*_):
+        raise RuntimeError(
+            f"pointwise.{name} has no gradient: pointwise has no second derivatives. Use torch's op where they are needed."
+        )
+
+    class Plain(Function):
+        @staticmethod
+        def forward(ctx, *args):
+            return kernel(*args)
+
+    class Functorch(Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(*args):
+            return kernel(*args)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+    Plain.backward = Functorch.backward = staticmethod(refuse)
+    return choose(Plain, Functorch)

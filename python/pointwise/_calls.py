@@ -1,0 +1,244 @@
+"""An op as torch calls it: its kernels by the operands that are numbers, and all cases but the usual one.
+
+The usual case, tensors of one element type that the op takes, is in the functions themselves (`_functions`).
+"""
+
+import numbers
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import increment_version
+
+from . import _autograd, _signatures
+
+# float64 runs on the CPU, through the formulas that check the kernels.
+DOUBLE = torch.float64
+
+
+def _overload(inner, kernel):
+    name, _, overload = kernel.name.partition(".")
+    return getattr(getattr(inner, name), overload or "default")
+
+
+def is_number(value):
+    """Whether it is a number as torch takes them, symbolic ones too."""
+    return isinstance(value, (numbers.Real, torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _fits(number):
+    """Whether a kernel can take it as a number: one that f64 holds. A symbolic one would be fixed."""
+    return not isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool)) and float(number) == number
+
+
+def result_type(values):
+    """`torch.result_type` of any number of tensors and numbers."""
+    if len(values) == 1:
+        return values[0].dtype if isinstance(values[0], Tensor) else torch.result_type(torch.empty(0), values[0])
+    if len(values) == 2:
+        return torch.result_type(*values)
+    full, single, plain = None, None, None
+    for value in values:
+        if not isinstance(value, Tensor):
+            plain = value if plain is None else plain + value
+        elif value.dim():
+            full = value.dtype if full is None else torch.promote_types(full, value.dtype)
+        else:
+            single = value.dtype if single is None else torch.promote_types(single, value.dtype)
+    found = [torch.empty(shape, dtype=t, device="meta") for t, shape in ((full, 1), (single, ())) if t is not None]
+    if len(found) == 2:
+        found = [torch.empty(found[0].shape, dtype=torch.result_type(*found), device="meta")]
+    return found[0].dtype if plain is None else torch.result_type(found[0], plain)
+
+
+class Calls:
+    """The calls of an op."""
+
+    def __init__(self, op, inner, family, arguments):
+        self.op, self.name = op, op.name
+        self.arguments = arguments
+        self.dtypes = frozenset(getattr(torch, name) for name in op.dtypes) | ({DOUBLE} if op.double else frozenset())
+        self.floats = frozenset(t for t in self.dtypes if t.is_floating_point)
+        self.kernels = {k.numbers: _overload(inner, k) for k in op.kernels if not k.out}
+        self.outs = {k.numbers: _overload(inner, k) for k in op.kernels if k.out}
+        self.autocast = _signatures.AUTOCAST.get(op.name) if family else None
+        # Set when all ops are known.
+        self.public = self.apply = self.apply_inplace = None
+
+    @property
+    def has_gradient(self):
+        return self.apply is not None
+
+    def differentiate(self, calls):
+        """Makes its gradient of the op that gives it."""
+        op = self.op
+        backward = calls.get(op.backward)
+        if op.name.endswith("_backward"):
+            self.apply = _autograd.function_once(op.name, self.run)
+        elif backward is not None:
+            gradient = _autograd.Gradient(op, backward.op, backward.call)
+            bools = [k for k, result in enumerate(op.results) if result.is_bool]
+            self.apply = _autograd.function(op.name, self.run if len(self.kernels) > 1 else self.kernel, gradient, bools)
+            if len(op.results) == 1:
+                self.apply_inplace = _autograd.function_inplace(op.name, self.run_out, gradient)
+
+    @property
+    def kernel(self):
+        """The kernel of operands that are all tensors."""
+        return self.kernels[()]
+
+    def _numbers(self, args):
+        return tuple(k for k in range(len(self.op.operands)) if not isinstance(args[k], Tensor))
+
+    def run(self, *args):
+        """The kernel, without a gradient."""
+        return self.kernels[self._numbers(args)](*args)
+
+    def run_out(self, *args, out):
+        """The kernel that writes to `out`, without a gradient."""
+        self.outs[self._numbers(args)](*args, **({"out": out} if isinstance(out, Tensor) else out))
+
+    def call(self, *args):
+        """The op on prepared arguments, with a gradient if one is asked for."""
+        if self.has_gradient and torch.is_grad_enabled():
+            if any(isinstance(a, Tensor) and a.requires_grad for a in args[: len(self.op.operands)]):
+                return self.apply(*args)
+        return self.run(*args)
+
+    def general(self, operands, params, out=None):
+        """The op for any operands: checked, converted to a common type, and with results in `out`."""
+        operands, dtype = self.prepare(operands, params)
+        if out is None:
+            return self.call(*operands, *params)
+        return self.into(out, operands, params, dtype)
+
+    def prepare(self, operands, params):
+        """Checks operands and converts them to one element type, which it returns, too."""
+        self._check(operands)
+        op, operands = self.op, list(operands)
+        values = [k for k, operand in enumerate(op.operands) if not operand.is_bool]
+        if self.autocast and torch.is_autocast_enabled("cuda"):
+            to = torch.float32 if self.autocast == "float32" else torch.get_autocast_dtype("cuda")
+            for k in values:
+                x = operands[k]
+                if isinstance(x, Tensor) and x.is_cuda and x.is_floating_point() and x.dtype != DOUBLE:
+                    operands[k] = x.to(to)
+        dtype = self._dtype([operands[k] for k in values])
+        device = next((o.device for o in operands if isinstance(o, Tensor)), None)
+        tensors = sum(isinstance(operands[k], Tensor) for k in values)
+        for k in values:
+            x = operands[k]
+            if isinstance(x, Tensor):
+                operands[k] = x if x.dtype == dtype else x.to(dtype)
+            elif tensors and _fits(x) and not any(isinstance(operands[j], float) for j in values):
+                operands[k] = float(x)
+            else:
+                operands[k] = torch.scalar_tensor(x, dtype=dtype, device=device)
+                tensors += 1
+        return operands, dtype
+
+    def _check(self, operands):
+        for k, (x, operand) in enumerate(zip(operands, self.op.operands)):
+            name = self.arguments[k].name
+            if isinstance(x, Tensor):
+                if operand.is_bool and x.dtype != torch.bool:
+                    raise RuntimeError(f"{self.name} expected {name} to be a boolean tensor, but got {x.dtype}")
+                continue
+            if not (operand.takes_number and is_number(x)):
+                kind = "Tensor or Number" if operand.takes_number else "Tensor"
+                raise TypeError(
+                    f"{self.name}(): argument '{name}' (position {k + 1}) must be {kind}, not {type(x).__name__}"
+                )
+        if not any(isinstance(x, Tensor) for x in operands):
+            raise TypeError(f"{self.name}(): one argument at least must be a Tensor")
+
+    def _dtype(self, values):
+        """The element type that operands meet in."""
+        op = self.op
+        if op.refuses_bool:
+            kinds = [x.dtype is torch.bool if isinstance(x, Tensor) else isinstance(x, bool) for x in values]
+            if any(kinds):
+                raise RuntimeError(f"{self.name} takes no bool: convert it, or use logical_not() or logical_xor()")
+        tensors = [x for x in values if isinstance(x, Tensor)]
+        if op.promotes:
+            dtype = result_type(values)
+        else:
+            dtype = tensors[0].dtype
+            if other := next((t.dtype for t in tensors if t.dtype != dtype), None):
+                raise RuntimeError(f"{self.name}: expected operands of one dtype, but got {dtype} and {other}")
+        if op.int_to_float and not dtype.is_floating_point and not dtype.is_complex:
+            dtype = torch.get_default_dtype()
+        if dtype not in self.dtypes or (dtype == DOUBLE and any(t.device.type == "cuda" for t in tensors)):
+            known = ", ".join(sorted(str(t).removeprefix("torch.") for t in self.dtypes - {DOUBLE}))
+            device = tensors[0].device.type
+            raise NotImplementedError(
+                f"\"{self.name}\" is not implemented for '{dtype}' on {device}: it takes {known}, and torch's op the others"
+            )
+        return dtype
+
+    def into(self, out, operands, params, dtype, resize=True):
+        """The op with its result in a given tensor, as torch's `out=`."""
+        op = self.op
+        if len(op.results) != 1:
+            return self._into_several(out, operands, params)
+        if not isinstance(out, Tensor):
+            raise TypeError(f"{self.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        if resize and torch.is_grad_enabled() and any(t.requires_grad for t in (*operands, out) if isinstance(t, Tensor)):
+            raise RuntimeError(
+                f"{self.name}(): functions with out=... arguments don't support automatic differentiation, "
+                "but one of the arguments requires grad."
+            )
+        made = torch.bool if op.results[0].is_bool else dtype
+        if not torch.can_cast(made, out.dtype):
+            raise RuntimeError(f"result type {made} can't be cast to the desired output type {out.dtype}")
+        tensors = [x for x in operands if isinstance(x, Tensor)]
+        if any(x.device != out.device for x in tensors if x.dim() or x.device.type != "cpu"):
+            raise RuntimeError(f"Expected all tensors to be on the same device, but out of {self.name} is on {out.device}")
+        shape = self.shape(operands)
+        if out.shape != shape:
+            if not resize:
+                raise RuntimeError(
+                    f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(shape)}"
+                )
+            out.resize_(shape)
+        if out.dtype == made:
+            self.run_out(*operands, *params, out=out)
+        else:
+            out.copy_(self.run(*operands, *params))
+        if not torch.compiler.is_dynamo_compiling():
+            increment_version(out)
+        return out
+
+    def _into_several(self, outs, operands, params):
+        names = [f"out_{result.name}" for result in self.op.results]
+        if not isinstance(outs, (tuple, list)) or len(outs) != len(names):
+            raise TypeError(f"{self.name}(): argument 'out' must be a tuple of {len(names)} Tensors")
+        self.run_out(*operands, *params, out=dict(zip(names, outs)))
+        for out in outs:
+            increment_version(out)
+        return tuple(outs)
+
+    def shape(self, operands):
+        """The shape of the result."""
+        tensors = [x for x in operands if isinstance(x, Tensor)]
+        if self.op.form == "halves":
+            return torch.Size((*tensors[0].shape[:-1], tensors[0].shape[-1] // 2))
+        if self.op.form == "halves_gradient":
+            return tensors[1].shape
+        if self.op.form == "channel":
+            tensors = tensors[:-1]
+        return torch.broadcast_shapes(*(t.shape for t in tensors))
+
+    def inplace(self, operands, params):
+        """The op over its first operand."""
+        first = operands[0]
+        if not isinstance(first, Tensor):
+            raise TypeError(f"{self.name}_(): argument 'input' must be Tensor, not {type(first).__name__}")
+        prepared, dtype = self.prepare(operands, params)
+        made = torch.bool if self.op.results[0].is_bool else dtype
+        if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in operands):
+            if self.apply_inplace is None or made != first.dtype:
+                raise RuntimeError(f"{self.name}_() of a tensor of {first.dtype} that requires grad has no gradient")
+            if first.shape != self.shape(prepared):
+                raise RuntimeError(f"output with shape {list(first.shape)} doesn't match the broadcast shape")
+            return self.apply_inplace(*prepared, *params)
+        return self.into(first, prepared, params, dtype, resize=False)

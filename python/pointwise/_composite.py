@@ -1,0 +1,202 @@
+"""Functions of PyTorch that run one of several ops, or prepare what they run. `ops` has the functions of the ops."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from ._calls import is_number
+from ._functions import new_seed
+
+_dynamo = torch.compiler.is_dynamo_compiling
+
+
+def make(ops, calls, public):
+    """The functions, by name."""
+    made = {}
+
+    def add(function):
+        made[function.__name__] = function
+        return function
+
+    rounded = {None: ops["div"], "trunc": ops["div_trunc"], "floor": ops["floor_divide"]}
+    rounded_ = {None: ops["div_"], "trunc": ops["div_trunc_"], "floor": ops["floor_divide_"]}
+
+    def by_mode(functions, rounding_mode):
+        try:
+            return functions[rounding_mode]
+        except KeyError:
+            raise RuntimeError(
+                "div expected rounding_mode to be one of None, 'trunc', or 'floor' "
+                f"but found {rounding_mode!r}"
+            ) from None
+
+    @add
+    def div(input, other, *, rounding_mode=None, out=None):
+        return by_mode(rounded, rounding_mode)(input, other, out=out)
+
+    @add
+    def div_(input, other, *, rounding_mode=None):
+        return by_mode(rounded_, rounding_mode)(input, other)
+
+    gelus = {"none": ops["gelu"], "tanh": ops["gelu_tanh"]}
+    gelus_ = {"none": ops["gelu_"], "tanh": ops["gelu_tanh_"]}
+
+    def by_name(functions, approximate):
+        try:
+            return functions[approximate]
+        except KeyError:
+            raise RuntimeError("approximate argument must be either none or tanh.") from None
+
+    @add
+    def gelu(input, *, approximate="none", out=None):
+        return by_name(gelus, approximate)(input, out=out)
+
+    @add
+    def gelu_(input, *, approximate="none"):
+        return by_name(gelus_, approximate)(input)
+
+    whole, decimal = ops["round"], ops["round_decimals"]
+    whole_, decimal_ = ops["round_"], ops["round_decimals_"]
+
+    @add
+    def round(input, *, decimals=0, out=None):
+        return whole(input, out=out) if decimals == 0 else decimal(input, decimals, out=out)
+
+    @add
+    def round_(input, *, decimals=0):
+        return whole_(input) if decimals == 0 else decimal_(input, decimals)
+
+    clamp_numbers, clamp_tensors = ops["clamp"], ops["clamp_tensor"]
+    clamp_numbers_, clamp_tensors_ = ops["clamp_"], ops["clamp_tensor_"]
+    open_ended = {"min": -math.inf, "max": math.inf}
+    one_sided = {"min": ("maximum", ops["maximum"]), "max": ("minimum", ops["minimum"])}
+
+    def bounds(input, min, max):
+        """What clamp runs: bounds that are numbers, or tensors, an open side of floats being infinite."""
+        if min is None and max is None:
+            raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+        if not isinstance(input, Tensor):
+            raise TypeError(f"clamp(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        return not isinstance(min, Tensor) and not isinstance(max, Tensor)
+
+    @add
+    def clamp(input, min=None, max=None, *, out=None):
+        if _dynamo():
+            return public.clamp(input, min, max, **({} if out is None else {"out": out}))
+        if bounds(input, min, max):
+            kinds = [x for x in (min, max) if x is not None]
+            if not all(is_number(x) for x in kinds):
+                raise TypeError("clamp(): bounds must be Tensors or Numbers")
+            for x in kinds:
+                input = _raised(input, x)
+            return clamp_numbers(input, min, max, out=out)
+        if input.is_floating_point():
+            low = -math.inf if min is None else min
+            return clamp_tensors(input, low, math.inf if max is None else max, out=out)
+        if max is None:
+            return one_sided["min"][1](input, min, out=out)
+        if min is None:
+            return one_sided["max"][1](input, max, out=out)
+        return clamp_tensors(input, min, max, out=out)
+
+    @add
+    def clamp_(input, min=None, max=None):
+        if _dynamo():
+            return public.clamp_(input, min, max)
+        if bounds(input, min, max):
+            return clamp_numbers_(input, min, max)
+        low, high = (-math.inf if min is None else min), (math.inf if max is None else max)
+        if input.is_floating_point():
+            return clamp_tensors_(input, low, high)
+        return input.copy_(clamp(input, min, max))
+
+    where = ops["where"]
+
+    def fill(input, mask, value):
+        for name, x in (("input", input), ("mask", mask)):
+            if not isinstance(x, Tensor):
+                raise TypeError(f"masked_fill(): argument '{name}' must be Tensor, not {type(x).__name__}")
+        if mask.dtype != torch.bool:
+            raise RuntimeError(f"masked_fill only supports boolean masks, but got mask with dtype {mask.dtype}")
+        if isinstance(value, Tensor):
+            if value.dim():
+                raise RuntimeError(
+                    f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
+                )
+            return value.to(device=input.device, dtype=input.dtype)
+        if not is_number(value):
+            raise TypeError(f"masked_fill(): argument 'value' must be Tensor or Number, not {type(value).__name__}")
+        if input.dtype == torch.bool:
+            return bool(value)
+        beyond = RuntimeError(f"value cannot be converted to type {input.dtype} without overflow")
+        if input.is_floating_point():
+            if math.isfinite(value) and abs(value) > torch.finfo(input.dtype).max:
+                raise beyond
+            return float(value)
+        info = torch.iinfo(input.dtype)
+        if not (math.isfinite(value) and (info.min <= value <= info.max or (info.min == 0 and -info.max <= value < 0))):
+            raise beyond
+        return int(value) % (info.max + 1) if info.min == 0 else int(value)
+
+    @add
+    def masked_fill(input, mask, value, *, out=None):
+        if _dynamo():
+            return public.masked_fill(input, mask, value, **({} if out is None else {"out": out}))
+        return where(mask, fill(input, mask, value), input, out=out)
+
+    @add
+    def masked_fill_(input, mask, value):
+        if _dynamo():
+            return public.masked_fill_(input, mask, value)
+        if torch.is_grad_enabled() and input.requires_grad:
+            return input.copy_(where(mask, fill(input, mask, value), input))
+        where_calls = calls["where"]
+        operands, dtype = where_calls.prepare((mask, fill(input, mask, value), input), ())
+        return where_calls.into(input, operands, (), dtype, resize=False)
+
+    drop, drop_ = ops["dropout"], ops["dropout_"]
+
+    def probability(p):
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+    @add
+    def dropout(input, p=0.5, training=True, inplace=False):
+        probability(p)
+        if inplace:
+            return dropout_(input, p, training)
+        if not training:
+            return input
+        if _dynamo():
+            return public.dropout(input, p, training)
+        return drop(input, p, new_seed())
+
+    @add
+    def dropout_(input, p=0.5, training=True):
+        probability(p)
+        return drop_(input, p, new_seed()) if training else input
+
+    def generator(name, shape, dtype, device, out):
+        if out is None:
+            out = torch.empty(shape, dtype=dtype or torch.get_default_dtype(), device=device)
+        calls[name].outs[()](out=out)
+        return out
+
+    @add
+    def alibi(num_heads, seq_len, *, causal=False, dtype=None, device=None, out=None):
+        name = "alibi_causal" if causal else "alibi"
+        return generator(name, (num_heads, seq_len, seq_len), dtype, device, out)
+
+    @add
+    def sinusoidal(seq_len, d_model, *, halves=False, dtype=None, device=None, out=None):
+        name = "sinusoidal_halves" if halves else "sinusoidal"
+        return generator(name, (seq_len, d_model), dtype, device, out)
+
+    return made
+
+
+def _raised(input, number):
+    """The input in the element type that a bound raises it to."""
+    dtype = torch.result_type(input, number)
+    return input if dtype == input.dtype else input.to(dtype)

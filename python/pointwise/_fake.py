@@ -1,0 +1,64 @@
+"""Shapes, element types and strides of results, without computing them. What the Rust kernels allocate, exactly."""
+
+import torch
+from torch import Tensor
+from torch._prims_common import compute_elementwise_output_strides
+
+
+def nothing(*args, **kwargs):
+    """The fake of a kernel that writes to given tensors."""
+
+
+def _leader(op, args):
+    """The first tensor that is not a condition, one on a GPU before a number on the CPU."""
+    tensors = [a for o, a in zip(op.operands, args) if isinstance(a, Tensor) and not o.is_bool]
+    return next((t for t in tensors if t.device.type != "cpu" or t.dim()), tensors[0])
+
+
+def _results(op, like, sizes, strides):
+    types = [torch.bool if r.is_bool else like.dtype for r in op.results]
+    made = [torch.empty_strided(sizes, strides, dtype=t, device=like.device) for t in types]
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _contiguous(sizes):
+    strides, step = [], 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step = step * torch.sym_max(size, 1)
+    return strides[::-1]
+
+
+def of(op):
+    """The fake of an op that makes new tensors."""
+
+    def elementwise(*args):
+        tensors = [a for a in args[: len(op.operands)] if isinstance(a, Tensor)]
+        if op.form == "channel":
+            tensors = tensors[:-1]
+        sizes = torch.broadcast_shapes(*(t.shape for t in tensors))
+        if op.random:
+            strides = _contiguous(sizes)
+        else:
+            strides = compute_elementwise_output_strides(*(t.expand(sizes) for t in tensors))
+        return _results(op, _leader(op, args), sizes, strides)
+
+    def halves(x, *args):
+        *outer, last = x.shape
+        sizes = (*outer, last // 2)
+        return _results(op, x, sizes, _contiguous(sizes))
+
+    def halves_gradient(grad, x, *args):
+        return _results(op, x, x.shape, _contiguous(x.shape))
+
+    return {"halves": halves, "halves_gradient": halves_gradient}.get(op.form, elementwise)
+
+
+def rope_one(q, *args):
+    """The fake of the rotary embedding of one tensor."""
+    return torch.empty_strided(q.shape, compute_elementwise_output_strides(q), dtype=q.dtype, device=q.device)
+
+
+def rope(q, k, *args):
+    """The fake of the rotary embedding of q and k."""
+    return rope_one(q), rope_one(k)

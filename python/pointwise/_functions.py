@@ -1,0 +1,111 @@
+"""The functions of a library: made of a template, so that each has its own signature and no detour.
+
+A function is the usual case, as short as can be, and `Calls.general` for all others.
+"""
+
+import torch
+from torch import Tensor, is_grad_enabled
+
+from . import _signatures
+
+_dynamo = torch.compiler.is_dynamo_compiling
+_autocast = torch.is_autocast_enabled
+
+_FUNCTION = """
+def make(CALLS, KERNEL, APPLY, PUBLIC, DTYPES, INPLACE):
+    def {name}({signature}):
+{seed}        if {usual}:
+{grad}            return KERNEL({arguments})
+{inplace}        if _dynamo():
+            return PUBLIC({passed}{out_passed})
+        return CALLS.general(({operands},), ({params}), out)
+    return {name}
+"""
+
+_GRAD = """            if ({requires}) and is_grad_enabled():
+                return PUBLIC({passed}) if _dynamo() else APPLY({arguments})
+"""
+
+_INPLACE = """
+def make(CALLS, PUBLIC):
+    def {name}_({signature}):
+        if _dynamo():
+            return PUBLIC({passed})
+        return CALLS.inplace(({operands},), ({params}))
+    return {name}_
+"""
+
+
+def new_seed():
+    """A place in a random sequence, drawn from torch's generator."""
+    return torch.randint(-(2**63), 2**63 - 1, (2,), device="cpu")
+
+
+def _compile(source, *captured):
+    scope = {}
+    exec(source, globals(), scope)  # its functions have this module's globals, which torch.compile finds by its name
+    return scope["make"](*captured)
+
+
+def _parts(calls):
+    op, arguments = calls.op, calls.arguments
+    count = len(op.operands)
+    operands = [a.name for a in arguments[:count]]
+    params = [a.name for a in arguments[count:]]
+    return operands, params
+
+
+def function(calls, public, inplace=None):
+    """The function of an op. `inplace` is its function over its first operand, for one with such an argument."""
+    op, arguments = calls.op, calls.arguments
+    operands, params = _parts(calls)
+    first = operands[0]
+    tests = ["out is None", f"isinstance({first}, Tensor)", f"{first}.dtype in DTYPES"]
+    for other, operand in zip(operands[1:], op.operands[1:]):
+        # Of another type, or a number: the general case.
+        same = f"{other}.dtype is {first}.dtype"
+        tests.append(f"isinstance({other}, Tensor) and {other}.dtype is torch.bool" if operand.is_bool else
+                     f"isinstance({other}, Tensor) and {same}")
+    if op.operands[0].is_bool:
+        tests = ["out is None", *(f"isinstance({o}, Tensor)" for o in operands), f"{first}.dtype is torch.bool"]
+        tests += [f"{operands[1]}.dtype in DTYPES", *(f"{o}.dtype is {operands[1]}.dtype" for o in operands[2:])]
+    if calls.autocast:
+        tests.append('not _autocast("cuda")')
+    if inplace:
+        tests.insert(0, "not inplace")
+    passed = _signatures.passed(arguments)
+    every = ", ".join([*operands, *params])
+    floats = [o for o, operand in zip(operands, op.operands) if not operand.is_bool]
+    grad = _GRAD.format(
+        requires=" or ".join(f"{o}.requires_grad" for o in floats), passed=passed, arguments=every
+    )
+    signature = _signatures.python(arguments, ["out=None"])
+    if inplace:
+        signature = signature.replace("*, out=None", "inplace=False, *, out=None")
+    source = _FUNCTION.format(
+        name=op.name,
+        signature=signature,
+        usual=" and ".join(tests),
+        grad=grad if calls.has_gradient else "",
+        arguments=every,
+        passed=passed,
+        out_passed=", **({} if out is None else {'out': out})",
+        operands=", ".join(operands),
+        params="".join(f"{p}, " for p in params),
+        seed="        if seed is None:\n            seed = new_seed()\n" if op.random else "",
+        inplace=f"        if inplace:\n            return INPLACE({passed})\n" if inplace else "",
+    )
+    return _compile(source, calls, calls.kernel, calls.apply, public, calls.dtypes, inplace)
+
+
+def function_inplace(calls, public):
+    """The function of an op over its first operand."""
+    operands, params = _parts(calls)
+    source = _INPLACE.format(
+        name=calls.name,
+        signature=_signatures.python(calls.arguments),
+        passed=_signatures.passed(calls.arguments),
+        operands=", ".join(operands),
+        params="".join(f"{p}, " for p in params),
+    )
+    return _compile(source, calls, public)

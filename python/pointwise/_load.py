@@ -1,0 +1,40 @@
+"""Libraries of a user's own ops: made with Rust's crate `pointwise-torch`, whose macro `export!` is all they need."""
+
+import ctypes
+import os
+from types import SimpleNamespace
+
+from . import _library
+
+_LOADED = {}
+
+
+def load(path, namespace):
+    """Loads a library and registers its ops with torch, as `torch.ops.NAMESPACE.NAME`.
+
+    Returns an object with a function of each op, that has its gradient, and works with torch.compile, torch.export and
+    torch.func as pointwise's own do. A library that is loaded once more is the same object.
+    """
+    path = os.path.realpath(path)
+    if path in _LOADED:
+        known, functions = _LOADED[path]
+        if known != namespace:
+            raise ValueError(f"{path} is loaded as {known!r} already")
+        return functions
+    if not namespace.isidentifier() or any(namespace == known for known, _ in _LOADED.values()) or namespace == "pointwise":
+        raise ValueError(f"{namespace!r} is no free name for a library")
+    library = ctypes.CDLL(path)
+    try:
+        describe, implement = library.pointwise_torch_describe, library.pointwise_torch_implement
+    except AttributeError:
+        raise ValueError(f"{path} exports no ops: its crate lacks `pointwise_torch::export!();`") from None
+    describe.restype = implement.restype = ctypes.c_char_p
+    implement.argtypes = [ctypes.c_char_p] * 3
+
+    def checked(*texts):
+        if error := implement(*(text.encode() for text in texts)):
+            raise RuntimeError(error.decode())
+
+    functions, _ = _library.build(namespace, describe().decode(), checked)
+    _LOADED[path] = namespace, SimpleNamespace(**functions)
+    return _LOADED[path][1]

@@ -1,0 +1,106 @@
+"""The ops of a library as data, read from its description. Needs no torch."""
+
+import json
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that an op reads."""
+
+    name: str
+    is_bool: bool
+    takes_number: bool
+
+
+@dataclass(frozen=True)
+class Param:
+    """A number that an op takes: `kind` is float, float? (None is a default of the element type), int or bool."""
+
+    name: str
+    kind: str
+    default: object
+
+
+@dataclass(frozen=True)
+class Result:
+    """A tensor that an op writes."""
+
+    name: str
+    is_bool: bool
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A way to call an op: which operands are numbers, and whether results are given."""
+
+    number: int
+    schema: str
+    numbers: tuple[int, ...]
+    out: bool
+
+    @property
+    def name(self):
+        """The name with its overload."""
+        return self.schema.partition("(")[0]
+
+
+@dataclass
+class Op:
+    """An op. `form` says how shapes go together: elementwise, channel, halves, halves_gradient or generator."""
+
+    name: str
+    form: str
+    operands: list[Operand]
+    params: list[Param]
+    results: list[Result]
+    dtypes: frozenset[str]
+    int_to_float: bool
+    promotes: bool
+    refuses_bool: bool
+    constant: bool
+    random: bool
+    double: bool
+    doc: str
+    backward: str | None
+    kernels: list[Kernel] = field(default_factory=list)
+
+
+def _default(param):
+    if param["default"] is None:
+        return None
+    return {"float": float, "int": int, "bool": bool}[param["kind"]](param["default"])
+
+
+@dataclass
+class Description:
+    """A library: its ops by name, the kernels of its rotary embedding, and the named variants of that."""
+
+    ops: dict[str, Op]
+    rope_kernels: list[Kernel]
+    rope: list[dict]
+
+
+def parse(description):
+    """Reads a description."""
+    data = json.loads(description)
+    rope_kernels = []
+    ops = {}
+    for op in data["ops"]:
+        name = op["name"]
+        ops[name] = Op(
+            name=name,
+            form=op["form"],
+            operands=[Operand(o["name"], o["bool"], o["number"]) for o in op["operands"]],
+            params=[Param(p["name"], p["kind"], _default(p)) for p in op["params"]],
+            results=[Result(r["name"], r["bool"]) for r in op["results"]],
+            dtypes=frozenset(op["dtypes"]),
+            **{key: op[key] for key in ("int_to_float", "promotes", "refuses_bool", "constant", "random")},
+            double=op["double"],
+            doc=op["doc"],
+            backward=op["backward"],
+        )
+    for kernel in data["kernels"]:
+        row = Kernel(kernel["number"], kernel["schema"], tuple(kernel["numbers"]), kernel["out"])
+        (ops[kernel["op"]].kernels if kernel["op"] in ops else rope_kernels).append(row)
+    return Description(ops, rope_kernels, data["rope"])

@@ -1,0 +1,103 @@
+"""Rules for vmap of the inner ops: an elementwise op of a batch is the op, with one more dimension in front."""
+
+import torch
+from torch import Tensor
+
+
+def _front(tensor, dim, rank):
+    """The batch in front, and ones behind it up to `rank` dimensions of an entry."""
+    tensor = tensor.movedim(dim, 0)
+    missing = rank - (tensor.dim() - 1)
+    return tensor.reshape(tensor.shape[0], *(1,) * missing, *tensor.shape[1:]) if missing else tensor
+
+
+def _rank(tensor, dim):
+    return tensor.dim() - (dim is not None)
+
+
+def _elementwise(call, op, kernel, size, dims, args):
+    rank = max(_rank(a, d) for a, d in zip(args, dims) if isinstance(a, Tensor))
+    args = [_front(a, d, rank) if d is not None else a for a, d in zip(args, dims)]
+    return call(*args)
+
+
+def _halves(call, op, kernel, size, dims, args):
+    # All tensors have the same outer dimensions: one without the batch repeats for it.
+    args = [
+        (a.expand(size, *a.shape) if d is None else a.movedim(d, 0)) if isinstance(a, Tensor) else a
+        for a, d in zip(args, dims)
+    ]
+    return call(*args)
+
+
+def _channel(call, op, kernel, size, dims, args):
+    *tensors, weight = args[: len(op.operands)]
+    if dims[len(op.operands) - 1] is not None:
+        raise NotImplementedError(f"{op.name}: vmap over the weight; call it for each weight")
+    if _rank(tensors[0], dims[0]) < 2:
+        # An entry has no dimension for channels: there is one weight.
+        return _halves(call, op, kernel, size, (*dims[: len(tensors)], None), (*tensors, weight.reshape(1)))
+    # The batch joins dimension 0.
+    tensors = [t.expand(size, *t.shape) if d is None else t.movedim(d, 0) for t, d in zip(tensors, dims)]
+    results = call(*(t.flatten(0, 1) for t in tensors), weight)
+    many = results if isinstance(results, tuple) else (results,)
+    many = tuple(r.unflatten(0, tensors[0].shape[:2]) for r in many)
+    return many if isinstance(results, tuple) else many[0]
+
+
+_RULES = {"elementwise": _elementwise, "channel": _channel, "halves": _halves, "halves_gradient": _halves}
+
+
+def register(library, namespace, op, kernel):
+    """Registers the rule of a kernel."""
+    rule = _RULES.get(op.form)
+    if rule is None or kernel.out:
+        return
+    name, _, overload = kernel.name.partition(".")
+    call = getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
+
+    def batched(info, dims, *args):
+        if op.random:
+            if info.randomness != "different":
+                raise RuntimeError(f"{op.name} draws random numbers: call vmap with randomness='different'")
+            # One place serves the whole batch: its entries take different words.
+            args = [a if d is None or k != len(dims) - 1 else a.select(d, 0) for k, (a, d) in enumerate(zip(args, dims))]
+            dims = (*dims[:-1], None)
+        results = rule(call, op, kernel, info.batch_size, dims, args)
+        return results, (0,) * len(results) if isinstance(results, tuple) else 0
+
+    torch.library.register_vmap(f"{namespace}::{kernel.name}", batched, lib=library)
+
+
+# The dimension of the batch, by layout.
+_BATCH = {"bshd": 0, "bhsd": 0, "sbhd": 1}
+
+
+def register_rope(library, namespace, kernel):
+    """Registers the rule of a rotary embedding: the batch of vmap joins that of the tensors."""
+    if kernel.out:
+        return
+    call = getattr(getattr(torch.ops, namespace), kernel.name).default
+    count = 2 if kernel.name == "rope" else 1
+
+    def batched(info, dims, *args):
+        size, tensors = info.batch_size, args[:count]
+        cos, sin, ids, offset, rotary_dim, layout, *rest = args[count:]
+        if layout not in _BATCH or any(d is not None for d in dims[count : count + 2]) or cos.dim() == 3:
+            raise NotImplementedError("rope: vmap needs a layout with a batch, and tables that all entries share")
+        at = _BATCH[layout]
+        tensors = [
+            (t.unsqueeze(at).expand(*t.shape[:at], size, *t.shape[at:]) if d is None else t.movedim(d, at))
+            for t, d in zip(tensors, dims)
+        ]
+        inner = tensors[0].shape[at + 1]
+        if ids is not None:
+            sequence = ids.shape[-1]
+            ids = ids.unsqueeze(0) if dims[count + 2] is None else ids.movedim(dims[count + 2], 0)
+            ids = ids.reshape(ids.shape[0], -1, sequence).expand(size, inner, sequence).reshape(-1, sequence)
+        results = call(*(t.flatten(at, at + 1) for t in tensors), cos, sin, ids, offset, rotary_dim, layout, *rest)
+        many = results if isinstance(results, tuple) else (results,)
+        many = tuple(r.unflatten(at, (size, inner)) for r in many)
+        return (many, (at,) * count) if isinstance(results, tuple) else (many[0], at)
+
+    torch.library.register_vmap(f"{namespace}::{kernel.name}", batched, lib=library)

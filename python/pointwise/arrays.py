@@ -1,0 +1,155 @@
+"""Every elementwise op without torch: on NumPy's arrays, and on every object that speaks DLPack.
+
+Results are NumPy's arrays if an operand is one, and otherwise `Array`s, which speak DLPack themselves. `pointwise.NAME` is
+`pointwise.arrays.NAME` until torch is imported.
+"""
+
+import inspect
+import math
+import secrets
+import sys
+
+from . import _native, _signatures, _spec
+
+Array = _native.Array
+
+_OPS = _spec.parse(_native.describe()).ops
+
+
+def _call(name, operands, params=(), **options):
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not any(isinstance(x, numpy.ndarray | numpy.generic) for x in operands):
+        results = _native.call(name, list(operands), list(params), **options)
+    else:
+        results = _native.call(name, _prepared(numpy, operands), list(params), given=True, **options)
+        results = [numpy.from_dlpack(result) for result in results]
+        # NumPy before 2.1 takes all memory to be read.
+        results = [result if result.flags.writeable else result.copy() for result in results]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _prepared(numpy, operands):
+    """NumPy's numbers as Python's, and arrays that meet float64 as float64."""
+    operands = [x.item() if isinstance(x, numpy.generic) else x for x in operands]
+    if not any(isinstance(x, numpy.ndarray) for x in operands):
+        operands = [numpy.asarray(x) for x in operands]
+    arrays = [x for x in operands if isinstance(x, numpy.ndarray) and x.dtype != bool]
+    if any(x.dtype == numpy.float64 for x in arrays):
+        operands = [
+            x.astype(numpy.float64) if any(x is array for array in arrays) and x.dtype != numpy.float64 else x
+            for x in operands
+        ]
+    return operands
+
+
+def _seed(seed):
+    """A place in a random sequence: a new one, or of a seed and an offset."""
+    if seed is None:
+        return secrets.randbits(64), 0
+    return (seed, 0) if isinstance(seed, int) else tuple(seed)
+
+
+def _function(op):
+    """The function of an op, with PyTorch's names, order and defaults."""
+    arguments = _signatures.of(op, True)
+    count = len(op.operands)
+    kinds = {True: inspect.Parameter.KEYWORD_ONLY, False: inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    default = lambda text: inspect.Parameter.empty if text is None else eval(text, {"inf": math.inf, "nan": math.nan})
+    signature = inspect.Signature(
+        [inspect.Parameter(a.name, kinds[a.keyword], default=default(a.default)) for a in arguments]
+    )
+    names = list(signature.parameters)
+    operands, params = names[:count], [name for name in names[count:] if name != "seed"]
+
+    def function(*args, **kwargs):
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        options = {"seed": _seed(given["seed"])} if op.random else {}
+        return _call(op.name, [given[name] for name in operands], [given[name] for name in params], **options)
+
+    function.__signature__, function.__doc__ = signature, op.doc
+    return function
+
+
+def _shaped(op, shape, dtype):
+    return _call(op, (), shape=shape, dtype=dtype)
+
+
+def _make():
+    ops = {name: _function(op) for name, op in _OPS.items() if op.form != "generator"}
+    functions = dict(ops)
+
+    def add(function):
+        functions[function.__name__] = function
+
+    @add
+    def div(input, other, *, rounding_mode=None):
+        """`input / other`, rounded towards zero (`"trunc"`) or down (`"floor"`) if asked for."""
+        if rounding_mode not in (None, "trunc", "floor"):
+            raise RuntimeError(
+                f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
+            )
+        return ops[{None: "div", "trunc": "div_trunc", "floor": "floor_divide"}[rounding_mode]](input, other)
+
+    @add
+    def gelu(input, *, approximate="none"):
+        """GELU, exact or by tanh."""
+        if approximate not in ("none", "tanh"):
+            raise RuntimeError("approximate argument must be either none or tanh.")
+        return ops["gelu" if approximate == "none" else "gelu_tanh"](input)
+
+    @add
+    def round(input, *, decimals=0):
+        """Rounds half to even, to a number of decimals."""
+        return ops["round"](input) if decimals == 0 else ops["round_decimals"](input, decimals)
+
+    @add
+    def clamp(input, min=None, max=None):
+        """Between two bounds, arrays or numbers, either of which may be None."""
+        if min is None and max is None:
+            raise RuntimeError("clamp: at least one of 'min' or 'max' must not be None")
+        if max is None:
+            return ops["maximum"](input, min)
+        return ops["minimum"](input, max) if min is None else ops["clamp_tensor"](input, min, max)
+
+    @add
+    def masked_fill(input, mask, value):
+        """`value` where `mask` is true, `input` elsewhere."""
+        return ops["where"](mask, value, input)
+
+    @add
+    def dropout(input, p=0.5, training=True, seed=None):
+        """Zeros each element with probability `p` and scales the others. `seed` is a number, or a seed and an offset."""
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        return ops["dropout"](input, p, seed) if training else input
+
+    @add
+    def alibi(num_heads, seq_len, *, causal=False, dtype="float32"):
+        """ALiBi's biases, of shape (num_heads, seq_len, seq_len)."""
+        return _shaped("alibi_causal" if causal else "alibi", (num_heads, seq_len, seq_len), dtype)
+
+    @add
+    def sinusoidal(seq_len, d_model, *, halves=False, dtype="float32"):
+        """Sinusoidal positions, of shape (seq_len, d_model)."""
+        return _shaped("sinusoidal_halves" if halves else "sinusoidal", (seq_len, d_model), dtype)
+
+    for name, function in functions.items():
+        function.__name__ = function.__qualname__ = name
+        function.__module__ = __name__
+    return functions
+
+
+FUNCTIONS = _make()
+
+
+def __getattr__(name):
+    try:
+        return FUNCTIONS[name]
+    except KeyError:
+        raise AttributeError(f"pointwise.arrays has no op {name!r}") from None
+
+
+def __dir__():
+    return [*FUNCTIONS, "Array"]

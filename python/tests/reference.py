@@ -1,0 +1,68 @@
+"""torch's op for each of pointwise's, and operands for them."""
+
+import torch
+import torch.nn.functional as F
+
+# Functions that torch has by the same name.
+TORCH = """abs add bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp cos div eq erf exp expm1 floor floor_divide ge gt
+isfinite isinf isnan le lerp log log1p logical_and logical_not logical_or lt maximum minimum mul nan_to_num ne neg pow prelu
+reciprocal remainder round rsqrt sigmoid sign sin sqrt sub tanh trunc where masked_fill""".split()
+FUNCTIONAL = """elu gelu hardsigmoid hardswish hardtanh leaky_relu mish relu selu silu softplus""".split()
+
+REFERENCE = {name: getattr(torch, name) for name in TORCH} | {name: getattr(F, name) for name in FUNCTIONAL}
+REFERENCE |= {
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "round_decimals": lambda x, decimals=0: torch.round(x, decimals=decimals),
+    "div_trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    "clamp_tensor": torch.clamp,
+    "silu_and_mul": lambda x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1],
+    "gelu_and_mul": lambda x: F.gelu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1],
+    "gelu_tanh_and_mul": lambda x: F.gelu(x.chunk(2, -1)[0], approximate="tanh") * x.chunk(2, -1)[1],
+    "silu_and_mul_pair": lambda gate, value: F.silu(gate) * value,
+    "gelu_and_mul_pair": lambda gate, value: F.gelu(gate) * value,
+    "gelu_tanh_and_mul_pair": lambda gate, value: F.gelu(gate, approximate="tanh") * value,
+}
+
+ALL = [
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint8,
+    torch.bool,
+]
+
+
+def tensor(shape, dtype, device="cpu", positive=False):
+    """Values that most ops take."""
+    if dtype == torch.bool:
+        return torch.rand(shape, device=device) > (-1 if positive else 0.5)
+    if not dtype.is_floating_point:
+        low = 1 if positive else 0 if dtype == torch.uint8 else -9
+        return torch.randint(low, 10, shape, device=device).to(dtype)
+    x = torch.randn(shape, device=device, dtype=torch.float64) * 3
+    return (x.abs() + 0.1 if positive else x).to(dtype)
+
+
+def operands(op, dtype, device="cpu", shape=(4, 6), positive=False):
+    """Operands of an op, from its data."""
+    made = []
+    for k, operand in enumerate(op.operands):
+        size = shape
+        if op.form == "channel" and k == len(op.operands) - 1:
+            size = shape[1:2]
+        if op.form == "halves_gradient" and k == 0:
+            size = (*shape[:-1], shape[-1] // 2)
+        made.append(tensor(size, torch.bool if operand.is_bool else dtype, device, positive))
+    return made
+
+
+def close(ours, theirs, dtype):
+    """Compares under torch's tolerances; what one rounding of 16 bits may differ by is allowed once more."""
+    rtol, atol = {torch.float16: (2e-3, 1e-4), torch.bfloat16: (1.6e-2, 1e-4)}.get(dtype, (2e-6, 2e-6))
+    if dtype == torch.float64:
+        rtol, atol = 1e-9, 1e-12
+    torch.testing.assert_close(ours, theirs, rtol=rtol, atol=atol, equal_nan=True)

@@ -1,0 +1,228 @@
+"""Ops without torch: on NumPy's arrays and on objects that speak DLPack."""
+
+import gc
+import inspect
+import resource
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+from pointwise import arrays
+
+OPS = {name: op for name, op in arrays._OPS.items() if op.form != "generator"}
+FLOAT = sorted(name for name, op in OPS.items() if "float32" in op.dtypes)
+
+
+class Speaks:
+    """An object that speaks DLPack and nothing else."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class SpeaksOld(Speaks):
+    """One of before version 1.0."""
+
+    def __dlpack__(self, stream=None):
+        return self.array.__dlpack__()
+
+
+def operands(op, dtype):
+    """Arrays that an op takes, positive and apart from where formulas jump."""
+    generator = numpy.random.default_rng(len(op.name))
+    shape = {"halves": (3, 8), "halves_gradient": (3, 8)}.get(op.form, (3, 4))
+
+    def one(k, operand):
+        if operand.is_bool:
+            return generator.random((3, 4)) < 0.5
+        if op.form == "channel" and k + 1 == len(op.operands):
+            return generator.uniform(0.1, 0.9, 4).astype(dtype)
+        size = (3, 4) if op.form == "halves_gradient" and k == 0 else shape
+        return generator.uniform(0.1, 0.9, size).astype(dtype)
+
+    return [one(k, operand) for k, operand in enumerate(op.operands)]
+
+
+def flat(result):
+    return [numpy.asarray(y, dtype=numpy.float64) for y in (result if isinstance(result, tuple) else (result,))]
+
+
+@pytest.mark.parametrize("name", FLOAT)
+def test_every_op_is_its_formula_in_float64(name):
+    op = OPS[name]
+    # An op's own function, not one that chooses among ops.
+    function = arrays._function(op)
+    options = {"seed": (7, 3)} if op.random else {}
+    single = operands(op, numpy.float32)
+    got = function(*single, **options)
+    results = got if isinstance(got, tuple) else (got,)
+    assert len(results) == len(op.results)
+    for result, spec in zip(results, op.results):
+        assert result.dtype == (bool if spec.is_bool else numpy.float32)
+    if op.double:
+        double = [x if x.dtype == bool else x.astype(numpy.float64) for x in single]
+        for y, expected in zip(flat(got), flat(function(*double, **options))):
+            numpy.testing.assert_allclose(y, expected, rtol=2e-5, atol=1e-6)
+
+
+def test_values_of_numpy():
+    x = numpy.linspace(-2, 2, 101, dtype=numpy.float32).reshape(101, 1)
+    row = numpy.array([0.5, 2.0], dtype=numpy.float32)
+    close = lambda got, expected: numpy.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-7)
+    close(arrays.exp(x), numpy.exp(x))
+    close(arrays.add(x, row), x + row)
+    close(arrays.add(x, row, alpha=2), x + 2 * row)
+    close(arrays.mul(x.T, 3), x.T * 3)
+    close(arrays.silu(x[::-2]), x[::-2] / (1 + numpy.exp(-x[::-2])))
+    close(arrays.clamp(x, -1, 1), numpy.clip(x, -1, 1))
+    close(arrays.clamp(x, min=row), numpy.maximum(x, row))
+    close(arrays.div(x, row, rounding_mode="floor"), numpy.floor_divide(x, row))
+    close(arrays.where(x > 0, x, 0.0), numpy.where(x > 0, x, 0.0))
+    close(arrays.masked_fill(x, x > 0, 7.0), numpy.where(x > 0, 7.0, x))
+    close(arrays.round(x, decimals=1), numpy.round(x, 1))
+    assert (arrays.bitwise_and(numpy.arange(9), 6) == (numpy.arange(9) & 6)).all()
+    assert (arrays.lt(x, row) == (x < row)).all()
+
+
+def test_types_meet_as_torchs():
+    types = {
+        ("int8", "uint8"): "int16",
+        ("int32", "float16"): "float16",
+        ("float16", "float32"): "float32",
+        ("bool", "int64"): "int64",
+        ("float64", "float32"): "float64",
+        ("float64", "int32"): "float64",
+    }
+    for (a, b), met in types.items():
+        assert arrays.mul(numpy.ones(3, a), numpy.ones(3, b)).dtype == met, (a, b)
+    ones = numpy.ones(3, "int32")
+    assert arrays.add(ones, 1).dtype == "int32"
+    assert arrays.add(ones, 0.5).dtype == "float32"
+    assert arrays.add(ones, numpy.float32(0.5)).dtype == "float32"
+    assert arrays.exp(ones).dtype == "float32"
+    assert arrays.exp(numpy.float64(1.0)).dtype == "float64"
+
+
+def test_memory_of_numpy():
+    x = numpy.arange(6, dtype=numpy.float32)
+    x.flags.writeable = False
+    y = arrays.neg(x)
+    assert y.flags.writeable and not numpy.shares_memory(x, y)
+    del x
+    gc.collect()
+    assert (y == -numpy.arange(6)).all()
+    assert arrays.neg(numpy.ones((0, 3), "float32")).shape == (0, 3)
+    assert arrays.neg(numpy.float32(2.0)) == -2.0
+    assert arrays.neg(numpy.array(2.0, "float32")).shape == ()
+
+
+def test_any_byte_but_zero_is_true():
+    odd = numpy.array([0, 1, 2, 255], "uint8").view(bool)
+    assert (arrays.logical_not(odd) == [True, False, False, False]).all()
+    assert (arrays.where(odd, numpy.ones(4, "float32"), 0.0) == [0, 1, 1, 1]).all()
+
+
+@pytest.mark.parametrize("kind", [Speaks, SpeaksOld])
+def test_objects_that_speak_dlpack(kind):
+    x = numpy.linspace(-2, 2, 12, dtype=numpy.float32).reshape(3, 4).T
+    y = arrays.relu(kind(x))
+    assert isinstance(y, arrays.Array)
+    assert (y.shape, y.dtype, y.device) == ([4, 3], "float32", "cpu")
+    assert y.__dlpack_device__() == (1, 0)
+    assert repr(y) == "pointwise.Array(shape=[4, 3], dtype=float32, device=cpu)"
+    # As often as one likes, and as an operand, too.
+    for _ in range(2):
+        assert (numpy.from_dlpack(y) == numpy.maximum(x, 0)).all()
+    assert (numpy.from_dlpack(arrays.neg(y)) == -numpy.maximum(x, 0)).all()
+    # New consumers get the memory, to be read; old ones, who cannot be told so, a copy.
+    address = lambda array: numpy.from_dlpack(array).ctypes.data
+    assert address(Speaks(y)) == address(y) != address(SpeaksOld(y))
+    assert not numpy.from_dlpack(y).flags.writeable
+    assert numpy.from_dlpack(arrays.exp(kind(x.astype("float64")))).dtype == "float64"
+
+
+def test_element_types_that_numpy_has_not():
+    x = arrays.alibi(4, 8, dtype="bfloat16")
+    assert x.dtype == "bfloat16" and arrays.exp(x).dtype == "bfloat16"
+    assert arrays.add(x, arrays.alibi(4, 8)).dtype == "float32"
+    with pytest.raises(BufferError, match="another device"):
+        x.__dlpack__(dl_device=(2, 0))
+
+
+def test_generators():
+    assert numpy.from_dlpack(arrays.alibi(2, 3))[0, 2, 0] == -0.125
+    assert numpy.from_dlpack(arrays.alibi(2, 3, causal=True)).shape == (2, 3, 3)
+    table = numpy.from_dlpack(arrays.sinusoidal(5, 4))
+    numpy.testing.assert_allclose(table[:, 0], numpy.sin(numpy.arange(5)), rtol=1e-6, atol=1e-7)
+
+
+def test_dropout():
+    x = numpy.ones(10_000, "float32")
+    y = arrays.dropout(x, 0.25, seed=1)
+    assert set(numpy.unique(y)) == {0.0, numpy.float32(1 / 0.75)} and 0.2 < (y == 0).mean() < 0.3
+    assert (y == arrays.dropout(x, 0.25, seed=(1, 0))).all()
+    assert (y != arrays.dropout(x, 0.25)).any()
+    assert arrays.dropout(x, training=False) is x
+
+
+def test_memory_is_given_back():
+    x = numpy.ones(1 << 20, "float32")
+    most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unused = Speaks(arrays.neg(Speaks(x)))
+    before = None
+    for i in range(200):
+        arrays.neg(arrays.neg(Speaks(x)))
+        arrays.neg(x)
+        unused.__dlpack__(max_version=(1, 0))
+        unused.__dlpack__()
+        before = before or (i == 20 and most())
+    assert most() - before < 50_000, "kilobytes"
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda x: arrays.silu("a"), TypeError, "must be an array, not str"),
+        (lambda x: arrays.silu(), TypeError, "missing a required argument"),
+        (lambda x: arrays.silu(2.0), TypeError, "must be an array"),
+        (lambda x: arrays.add(1, 2), TypeError, "one argument at least"),
+        (lambda x: arrays.add(x, 2**60 + 1), ValueError, "give an array"),
+        (lambda x: arrays.add(x, numpy.ones(2, "float32")), RuntimeError, "must match"),
+        (lambda x: arrays.silu(x.astype("complex64")), TypeError, "complex64"),
+        (lambda x: arrays.bitwise_not(x), TypeError, "bitwise_not does not take float32"),
+        (lambda x: arrays.where(x, x, x), RuntimeError, "must be of bools"),
+        (lambda x: arrays.silu(x.reshape((1,) * 8 + (3,))), ValueError, "9 dimensions"),
+        (lambda x: arrays.add(Speaks(x), Speaks(x.astype("float64"))), TypeError, "float64 goes with float64"),
+        (lambda x: arrays.gelu(x, approximate="sinh"), RuntimeError, "approximate"),
+        (lambda x: arrays.dropout(x, 1.5), ValueError, "between 0 and 1"),
+        (lambda x: arrays.alibi(2, 3, dtype="complex64"), TypeError, "does not make complex64"),
+        (lambda x: arrays.alibi(-1, 3), ValueError, "must not be negative"),
+        (lambda x: arrays.softmax(x), AttributeError, "softmax"),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call(numpy.ones(3, "float32"))
+
+
+def test_signatures_are_pytorchs():
+    assert str(inspect.signature(arrays.leaky_relu)) == "(input, negative_slope=0.01)"
+    assert str(inspect.signature(arrays.add)) == "(input, other, *, alpha=1)"
+    assert arrays.silu.__name__ == "silu" and arrays.silu.__doc__
+
+
+def test_the_package_needs_no_torch():
+    code = """
+import sys, numpy, pointwise
+assert pointwise.neg(numpy.ones(3, "float32"))[0] == -1.0
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,145 @@
+"""torch.library.opcheck of every op, torch.compile, torch.export, AOTInductor."""
+
+import shutil
+import warnings
+
+import pytest
+import torch
+import torch._dynamo.testing
+
+import pointwise
+from pointwise import _signatures
+from pointwise._torch_ops import CALLS
+from reference import operands
+
+NAMES = [name for name, call in CALLS.items() if call.op.form != "generator"]
+
+
+def arguments(name, device, grad):
+    """Operands and parameters of an op."""
+    op = CALLS[name].op
+    dtype = torch.float32 if "float32" in op.dtypes else torch.int32
+    args = [x.requires_grad_() if grad and x.is_floating_point() else x for x in operands(op, dtype, device, (2, 4), True)]
+    params = [{"clamp": {"min": 0.2, "max": 0.7}}.get(name, {}).get(p.name, p.default) for p in op.params]
+    return args, params, op
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_opcheck_inner(name, device):
+    args, params, op = arguments(name, device, False)
+    seed = [torch.tensor([5, 6])] if op.random else []
+    kernels = getattr(torch.ops.pointwise_kernels, name)
+    torch.library.opcheck(kernels.default, (*args, *params, *seed))
+    like = kernels.default(*args, *params, *seed)
+    names = [f"out_{r.name}" for r in op.results] if len(op.results) > 1 else ["out"]
+    outs = {n: torch.empty_like(t) for n, t in zip(names, like if isinstance(like, tuple) else (like,))}
+    torch.library.opcheck(kernels.out, (*args, *params, *seed), outs)
+    for k, operand in enumerate(op.operands):
+        if operand.takes_number:
+            some = [0.5 if j == k else a for j, a in enumerate(args)]
+            if op.name.startswith("bitwise"):
+                some[k] = 1.0
+            torch.library.opcheck(getattr(kernels, f"number_{operand.name}"), (*some, *params))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_opcheck_public(name, device):
+    grad = CALLS[name].has_gradient and not name.endswith("_backward")
+    args, params, op = arguments(name, device, grad)
+    params = [] if name in _signatures.COMPOSITE or name in ("add", "sub") else params
+    overload = getattr(torch.ops.pointwise, name)
+    overload = overload.Scalar_min_max if name == "clamp" else overload.default
+    if op.random and not name.endswith("_backward"):
+        # Two runs draw two masks: schema and fake are what can be compared.
+        torch.library.opcheck(overload, tuple(args), test_utils=("test_schema", "test_faketensor"))
+        return
+    extra = (0.2, 0.7) if name == "clamp" else (torch.tensor([5, 6]),) if op.random else ()
+    torch.library.opcheck(overload, (*args, *([] if name == "clamp" or op.random else params), *((0.5,) if op.random else ()), *extra))
+
+
+def model(x, w, b):
+    h = pointwise.silu_and_mul(x @ w)
+    h = pointwise.gelu(pointwise.add(h, b))
+    return pointwise.mul(pointwise.where(h > 0, h, 0.1), 2).square().mean()
+
+
+def model_args(device):
+    torch.manual_seed(0)
+    return [torch.randn(s, device=device, requires_grad=True) for s in ((8, 16), (16, 32), (16,))]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_compile(backend, device):
+    if backend == "inductor" and device == "cpu" and not shutil.which("g++"):
+        pytest.skip("inductor needs a C++ compiler")
+    args = model_args(device)
+    compiled = torch.compile(model, fullgraph=True, backend=backend)
+    ours, eager = compiled(*args), model(*args)
+    torch.testing.assert_close(ours, eager)
+    for a, b in zip(torch.autograd.grad(ours, args), torch.autograd.grad(eager, args)):
+        torch.testing.assert_close(a, b)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(*args), eager)
+
+
+def test_compile_dynamic(device):
+    torch._dynamo.reset()
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    f = torch.compile(lambda x, y: pointwise.mul(pointwise.add(pointwise.silu(x), y, alpha=2), x.shape[0]), fullgraph=True,
+                      dynamic=True, backend=counter)
+    for n in (3, 5, 9):
+        x, y = torch.randn(n, 4, device=device), torch.randn(4, device=device)
+        torch.testing.assert_close(f(x, y), (torch.nn.functional.silu(x) + 2 * y) * n)
+    assert counter.frame_count == 1
+
+
+def test_compile_mutation_random_and_types(device):
+    def f(x, n):
+        y = x.clone()
+        pointwise.mul_(y, 3)
+        pointwise.silu(y, inplace=True)
+        out = torch.empty_like(y)
+        pointwise.exp(y, out=out)
+        return out, pointwise.add(x, n), pointwise.clamp(x, max=1), pointwise.alibi(2, 4), pointwise.dropout(x, 0.0)
+
+    x, n = torch.randn(3, 4, device=device), torch.arange(4, device=device)
+    compiled = torch.compile(f, fullgraph=True, backend="aot_eager")
+    for a, b in zip(compiled(x, n), f(x, n)):
+        torch.testing.assert_close(a, b)
+    g = torch.compile(lambda x: pointwise.dropout(x), fullgraph=True, backend="aot_eager")
+    z = torch.ones(1000, device=device, requires_grad=True)
+    y = g(z)
+    y.sum().backward()
+    assert torch.equal(y.detach(), z.grad) and 300 < (y == 0).sum() < 700
+    assert not torch.equal(g(z), g(z))
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = torch.nn.Linear(16, 64)
+
+    def forward(self, x):
+        return pointwise.add(pointwise.silu_and_mul(self.up(x)), 1.5)
+
+
+def test_export(device):
+    block, x = Block().to(device), torch.randn(4, 16, device=device)
+    rows = torch.export.Dim("rows")
+    program = torch.export.export(block, (x,), dynamic_shapes={"x": {0: rows}})
+    y = torch.randn(7, 16, device=device)
+    torch.testing.assert_close(program.module()(y), block(y))
+    names = {str(node.target) for node in program.run_decompositions().graph.nodes}
+    assert "pointwise_kernels.silu_and_mul.default" in names
+
+
+def test_aot_inductor(device, tmp_path):
+    if not shutil.which("g++"):
+        pytest.skip("AOTInductor needs a C++ compiler")
+    block, x = Block().to(device), torch.randn(4, 16, device=device)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = torch._inductor.aoti_compile_and_package(
+            torch.export.export(block, (x,)), package_path=str(tmp_path / "block.pt2")
+        )
+        torch.testing.assert_close(torch._inductor.aoti_load_package(path)(x), block(x))

@@ -1,0 +1,238 @@
+"""Values, element types, shapes and strides as torch's, in eager mode."""
+
+import pytest
+import torch
+
+import pointwise
+from pointwise._torch_ops import CALLS
+from reference import ALL, REFERENCE, close, operands, tensor
+
+NAMES = sorted(REFERENCE)
+INTS = [t for t in ALL if not t.is_floating_point and t != torch.bool]
+# Types that torch's op refuses and pointwise takes.
+MORE = {("abs", torch.bool), *(("round_decimals", t) for t in INTS)}
+
+
+def op_of(name):
+    return CALLS[name].op if name in CALLS else None
+
+
+def test_every_op_is_there():
+    for name in CALLS:
+        public = {"alibi_causal": "alibi", "sinusoidal_halves": "sinusoidal"}.get(name, name)
+        assert callable(getattr(pointwise, public))
+        assert hasattr(torch.ops.pointwise, public)
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_values_and_types(name, dtype, device):
+    if name == "masked_fill":
+        args = [tensor((4, 6), dtype, device), tensor((4, 6), torch.bool, device), 1]
+    elif name == "clamp":
+        args = [tensor((4, 6), dtype, device), 1, 2]
+    else:
+        # No division by zero, and no negative number to a fraction.
+        positive = name in ("pow", "prelu", "div_trunc", "floor_divide", "remainder")
+        args = operands(CALLS[name].op, dtype, device, positive=positive)
+    try:
+        theirs = REFERENCE[name](*args)
+    except RuntimeError:
+        if (name, dtype) not in MORE:
+            with pytest.raises(RuntimeError):
+                getattr(pointwise, name)(*args)
+        return
+    try:
+        ours = getattr(pointwise, name)(*args)
+    except NotImplementedError:
+        assert not dtype.is_floating_point, f"{name} of {dtype} is not there"
+        pytest.skip("torch has a kernel for this type, pointwise has none")
+    assert ours.dtype == theirs.dtype
+    assert ours.stride() == theirs.stride()
+    close(ours, theirs, dtype)
+
+
+LAYOUTS = {
+    "transposed": lambda x: x.t(),
+    "every other": lambda x: x[::2, ::2],
+    "expanded": lambda x: x[:1].expand(5, 6),
+    "no dimensions": lambda x: x[0, 0],
+    "empty": lambda x: x[:0],
+    "channels last": lambda x: x.reshape(2, 2, 3, 2).to(memory_format=torch.channels_last),
+    "ten dimensions": lambda x: x.reshape(2, 1, 2, 1, 3, 1, 2, 1, 1, 1).transpose(0, 4).transpose(2, 6),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_layouts(name, layout, device):
+    op = op_of(name)
+    if name in ("masked_fill", "clamp") or op.form != "elementwise":
+        pytest.skip("layouts of its own")
+    dtype = torch.float32 if "float32" in op.dtypes else torch.int32
+    args = [LAYOUTS[layout](x) for x in operands(op, dtype, device, positive=name == "pow")]
+    ours, theirs = getattr(pointwise, name)(*args), REFERENCE[name](*args)
+    assert ours.shape == theirs.shape
+    if layout != "expanded":
+        assert [s for s, n in zip(ours.stride(), ours.shape) if n > 1] == [
+            s for s, n in zip(theirs.stride(), theirs.shape) if n > 1
+        ]
+    close(ours, theirs, dtype)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "pow", "eq", "lt", "remainder", "floor_divide"])
+@pytest.mark.parametrize("a", ALL, ids=str)
+@pytest.mark.parametrize("b", [*ALL, "float", "int", "bool", "0-dim"], ids=str)
+def test_promotion(name, a, b, device):
+    x = tensor((3, 4), a, device, positive=True)
+    if isinstance(b, str):
+        y = {"float": 1.5, "int": 2, "bool": True, "0-dim": torch.tensor(2.5, device=device)}[b]
+        if name == "maximum" and not isinstance(y, torch.Tensor):
+            pytest.skip("torch takes tensors alone")
+    else:
+        y = tensor((4,), b, device, positive=True)
+    try:
+        theirs = getattr(torch, name)(x, y)
+    except RuntimeError:
+        with pytest.raises(RuntimeError):
+            getattr(pointwise, name)(x, y)
+        return
+    try:
+        ours = getattr(pointwise, name)(x, y)
+    except NotImplementedError:
+        assert theirs.dtype == torch.bool
+        return
+    assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+    close(ours, theirs, theirs.dtype)
+
+
+def test_alpha(device):
+    x, y = tensor((3, 4), torch.int32, device), tensor((4,), torch.int32, device)
+    assert torch.equal(pointwise.add(x, y, alpha=3), torch.add(x, y, alpha=3))
+    assert torch.equal(pointwise.sub(x, 2, alpha=3), torch.sub(x, 2, alpha=3))
+    with pytest.raises(RuntimeError):
+        pointwise.add(x, y, alpha=0.5)
+    z = x.float()
+    close(pointwise.add(z, y, alpha=0.5), torch.add(z, y, alpha=0.5), torch.float32)
+
+
+def test_large_integers(device):
+    x = torch.tensor([2**62, 5], device=device)
+    assert torch.equal(pointwise.add(x, 2**61 + 1), torch.add(x, 2**61 + 1))
+    assert torch.equal(pointwise.eq(x, 2**62), torch.eq(x, 2**62))
+
+
+def test_out_and_in_place(device):
+    x, y = tensor((3, 4), torch.float32, device), tensor((4,), torch.float32, device)
+    out = torch.empty(0, device=device)
+    assert pointwise.add(x, y, out=out) is out
+    close(out, x + y, torch.float32)
+    wide = torch.empty(3, 4, dtype=torch.float64, device=device)
+    close(pointwise.exp(x, out=wide), torch.exp(x, out=wide.clone()), torch.float32)
+    with pytest.raises(RuntimeError):
+        pointwise.exp(x, out=torch.empty(3, 4, dtype=torch.int32, device=device))
+    z = x.clone()
+    version = z._version
+    assert pointwise.mul_(z, y) is z and z._version > version
+    close(z, x * y, torch.float32)
+    with pytest.raises(RuntimeError):
+        pointwise.add_(y.clone(), x)
+    z = x.clone().t()
+    pointwise.silu(z, inplace=True)
+    close(z, torch.nn.functional.silu(x).t(), torch.float32)
+    close(pointwise.clamp_(x.clone(), max=1), x.clamp(max=1), torch.float32)
+    mask = x > 0
+    close(pointwise.masked_fill_(x.clone(), mask, 2.5), x.masked_fill(mask, 2.5), torch.float32)
+    close(pointwise.div_(x.clone(), 2, rounding_mode="floor"), x.div(2, rounding_mode="floor"), torch.float32)
+
+
+def test_several_results(device):
+    grad, a, b = (tensor((3, 4), torch.float32, device) for _ in range(3))
+    of_a, of_b = pointwise.mul_backward(grad, a, b)
+    close(of_a, grad * b, torch.float32)
+    close(of_b, grad * a, torch.float32)
+    outs = torch.empty(3, 4, device=device), torch.empty(3, 4, device=device)
+    pointwise.mul_backward(grad, a, b, out=outs)
+    close(outs[1], grad * a, torch.float32)
+
+
+def test_clamp(device):
+    x, low = tensor((3, 4), torch.float32, device), tensor((4,), torch.float32, device)
+    for bounds in ((None, 1.0), (-1, None), (low, None), (None, low), (low, low + 1), (low, 2.0)):
+        theirs = torch.clamp(x, *(b if b is None or torch.is_tensor(b) else torch.tensor(b, device=device) for b in bounds))
+        close(pointwise.clamp(x, *bounds), theirs, torch.float32)
+    i = tensor((3, 4), torch.int32, device)
+    assert torch.equal(pointwise.clamp(i, 0.5), torch.clamp(i, 0.5))
+    assert torch.equal(pointwise.clamp(i, i.new_tensor(1)), torch.clamp(i, i.new_tensor(1)))
+    with pytest.raises(RuntimeError):
+        pointwise.clamp(x)
+
+
+def test_fp8(device):
+    x = torch.randn(4, 6, device=device).to(torch.float8_e4m3fn)
+    assert pointwise.silu(x).dtype == torch.float8_e4m3fn
+    close(pointwise.relu(x).float(), x.float().relu(), torch.float32)
+
+
+def test_dropout(device):
+    x = torch.ones(1000, 1000, device=device)
+    y = pointwise.dropout(x, 0.25)
+    assert abs((y == 0).float().mean().item() - 0.25) < 0.01
+    assert torch.all((y == 0) | (y == 1 / 0.75))
+    torch.manual_seed(7)
+    a = pointwise.dropout(x)
+    torch.manual_seed(7)
+    assert torch.equal(a, pointwise.dropout(x))
+    assert not torch.equal(a, pointwise.dropout(x))
+    assert pointwise.dropout(x, training=False) is x
+    assert torch.all(pointwise.dropout(x, 1.0) == 0)
+    assert torch.equal(pointwise.dropout(x.t(), 0.0), x.t())
+    with pytest.raises(ValueError):
+        pointwise.dropout(x, 1.5)
+
+
+def test_encodings(device):
+    bias = pointwise.alibi(4, 5, causal=True, device=device, dtype=torch.float16)
+    assert bias.shape == (4, 5, 5) and bias.dtype == torch.float16 and bias[0, 0, 1] == -torch.inf
+    table = pointwise.sinusoidal(7, 6, device=device)
+    angles = torch.arange(7.0)[:, None] / 10000 ** (torch.arange(0, 6, 2) / 6)
+    torch.testing.assert_close(table[:, 0::2].cpu(), angles.sin())
+    torch.testing.assert_close(pointwise.sinusoidal(7, 6, halves=True, device=device)[:, 3:].cpu(), angles.cos())
+
+
+def test_float64(device):
+    x = torch.randn(3, 4, dtype=torch.float64, device=device)
+    if device != "cpu":
+        with pytest.raises((NotImplementedError, RuntimeError), match="float64"):
+            pointwise.silu(x)
+        return
+    close(pointwise.silu(x.t()), torch.nn.functional.silu(x.t()), torch.float64)
+    close(pointwise.add(x, x[0], alpha=2), torch.add(x, x[0], alpha=2), torch.float64)
+    assert pointwise.lt(x, 0.0).dtype == torch.bool
+
+
+def test_errors(device):
+    x = torch.ones(3, device=device)
+    with pytest.raises(TypeError):
+        pointwise.silu(3)
+    with pytest.raises(TypeError):
+        pointwise.add(x, "a")
+    with pytest.raises(TypeError):
+        pointwise.add(1, 2)
+    with pytest.raises(RuntimeError, match="must match the size"):
+        pointwise.add(x, torch.ones(4, device=device))
+    with pytest.raises(NotImplementedError):
+        pointwise.silu(x.to(torch.complex64))
+    with pytest.raises(NotImplementedError):
+        pointwise.silu(x.int())
+    with pytest.raises(RuntimeError):
+        pointwise.sub(x > 0, x > 0)
+    with pytest.raises(RuntimeError):
+        pointwise.silu_and_mul(torch.ones(3, device=device))
+    with pytest.raises(RuntimeError):
+        pointwise.div(x, 2, rounding_mode="up")
+    with pytest.raises(RuntimeError):
+        pointwise.silu(x.to_sparse())
+    with pytest.raises(AttributeError):
+        pointwise.no_such_op
+    assert pointwise.silu(torch.ones(3, device="meta")).device.type == "meta"

@@ -1,0 +1,145 @@
+"""`pointwise.override()`: torch's own functions run pointwise's kernels, and torch's where there are none."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import pointwise
+from reference import REFERENCE, close, operands
+from pointwise._torch_ops import CALLS
+
+
+@pytest.fixture
+def on():
+    yield pointwise.override()
+    pointwise.override(False)
+
+
+def runs_ours(f, *args):
+    """Whether the result differs in bits from torch's, or is right where torch's cannot be told apart: by its profile."""
+    from pointwise import _native
+
+    before = _native.override_calls()
+    f(*args)
+    return _native.override_calls() > before
+
+
+def test_covered(on):
+    assert len(on) > 100
+    for name in ("aten::silu", "aten::silu_", "aten::mul.Tensor", "aten::mul.out", "aten::gelu_backward", "aten::where.self"):
+        assert name in on
+
+
+NAMES = "exp log sqrt abs neg silu gelu sigmoid tanh relu mul div maximum eq lt pow bitwise_and where lerp isnan".split()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values(name, device):
+    op = CALLS[name].op
+    dtype = torch.float32 if "float32" in op.dtypes else torch.int32
+    args = operands(op, dtype, device, positive=name in ("pow", "log", "sqrt"))
+    want = REFERENCE[name](*args)
+    pointwise.override()
+    try:
+        assert runs_ours(REFERENCE[name], *args)
+        got = REFERENCE[name](*args)
+    finally:
+        pointwise.override(False)
+    assert not runs_ours(REFERENCE[name], *args)
+    assert got.dtype == want.dtype and got.stride() == want.stride()
+    close(got, want, dtype)
+
+
+def test_gradients_are_torchs(on, device):
+    x = torch.randn(3, 4, device=device, requires_grad=True)
+    y = F.silu(x) * F.gelu(x, approximate="tanh")
+    assert runs_ours(lambda: torch.autograd.grad(y.sum(), x, retain_graph=True))
+    (grad,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(grad.sum(), x)
+    z = x.detach().double().requires_grad_()
+    w = F.silu(z) * F.gelu(z, approximate="tanh")
+    (want,) = torch.autograd.grad(w.sum(), z, create_graph=True)
+    torch.testing.assert_close(grad.double(), want, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(second.double(), torch.autograd.grad(want.sum(), z)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_numbers_and_types(on, device):
+    x = torch.randn(3, 4, device=device)
+    assert runs_ours(lambda: x * 2) and torch.equal(x * 2, x + x)
+    half = x.half()
+    assert (half * 2.5).dtype == torch.float16 and runs_ours(lambda: half * 2.5)
+    i = torch.arange(5, device=device)
+    assert (i * 2.5).dtype == torch.float32 and not runs_ours(lambda: i * 2.5)
+    assert torch.equal(i * 2, i << 1)
+    assert (i / 2).dtype == torch.float32
+    assert (x * half).dtype == torch.float32
+    assert (torch.tensor(2.0, device=device) * half).dtype == torch.float16
+
+
+def test_out_and_in_place(on, device):
+    x = torch.randn(3, 4, device=device)
+    y = x.clone()
+    version = y._version
+    assert y.mul_(2) is y and y._version > version
+    close(y, x + x, torch.float32)
+    out = torch.empty(3, 4, device=device)
+    assert runs_ours(lambda: torch.exp(x, out=out))
+    close(out, x.double().exp().float(), torch.float32)
+    empty = torch.empty(0, device=device)
+    assert torch.exp(x, out=empty).shape == x.shape
+    F.relu(y, inplace=True)
+    close(y, (x + x).clamp(min=0), torch.float32)
+    with pytest.raises(RuntimeError, match="broadcast"):
+        torch.ones(3, device=device).mul_(x[:, :1])
+
+
+def test_falls_back(on, device):
+    x = torch.randn(3, 4, device=device)
+    double = x.double()
+    for f in (F.silu, torch.exp, torch.abs):
+        assert not runs_ours(f, double)
+        close(f(double).float(), f(x), torch.float32)
+    assert not runs_ours(torch.exp, x.to(torch.complex64))
+    torch.testing.assert_close(torch.exp(x.to(torch.complex64)).real, torch.exp(x))
+    assert torch.exp(torch.ones(2, device="meta")).device.type == "meta"
+    sparse = (x * (x > 0)).to_sparse()
+    close((sparse * 2).to_dense(), sparse.to_dense() * 2, torch.float32)
+    close(torch.neg(x.to_sparse_csr()).to_dense(), -x, torch.float32)
+    if device == "cpu":
+        quantised = torch.quantize_per_tensor(x, 0.1, 10, torch.quint8)
+        assert torch.relu(quantised).is_quantized
+        nested = torch.nested.nested_tensor([x, x[:2]])
+        assert torch.relu(nested).is_nested
+    double.mul_(2)
+    torch.lerp(double, double, double, out=double)
+    F.gelu(double, approximate="tanh")
+    torch.where(x > 0, double, double)
+
+
+def test_errors_are_torchs(on, device):
+    with pytest.raises(RuntimeError, match="must match the size"):
+        torch.ones(2, device=device) * torch.ones(3, device=device)
+    with pytest.raises(RuntimeError, match="must match the size"):
+        torch.ones(2, device=device, dtype=torch.double) * torch.ones(3, device=device, dtype=torch.double)
+    with pytest.raises(NotImplementedError):
+        F.silu(torch.ones(2, device=device, dtype=torch.int32))
+    with pytest.raises(RuntimeError):
+        torch.exp(torch.ones(2, device=device), out=torch.ones(2, device=device, dtype=torch.int32))
+
+
+def test_compile_and_vmap(on, device):
+    f = torch.compile(lambda x: F.silu(x) * x, fullgraph=True, dynamic=True, backend="aot_eager")
+    for n in (3, 5):
+        x = torch.randn(n, 4, device=device)
+        close(f(x), F.silu(x) * x, torch.float32)
+    x = torch.randn(3, 4, device=device)
+    close(torch.vmap(F.silu)(x), F.silu(x), torch.float32)
+
+
+def test_threads(on, device):
+    from concurrent.futures import ThreadPoolExecutor
+
+    x = torch.randn(64, 64, device=device)
+    want = F.silu(x)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(torch.equal(y, want) for y in pool.map(lambda _: F.silu(x), range(200)))
