@@ -84,7 +84,7 @@ pub(crate) fn run() -> Result<()> {
     }
     fs::write(folder.join("README"), README)?;
     // A bundle is handed on, and with it the code of others.
-    fs::write(folder.join(licences::FILE), licences::notices("", &["pointwise-cli", "tests", "benches"], true)?)?;
+    fs::write(folder.join(licences::FILE), licences::notices("", &["pointwise-cli", "tests", "benches"], "", true)?)?;
     copy_peers(&folder.join("peers"))?;
     println!("{:.1} MB", total as f64 / 1e6);
     Ok(())

@@ -123,10 +123,10 @@ fn is_allowed(expression: Option<&str>) -> Result<bool> {
 }
 
 /// The notices of all third-party code that is linked into programs of these packages of a workspace; with `tests`, of
-/// their test programs, too.
-pub(crate) fn notices(folder: &str, roots: &[&str], tests: bool) -> Result<String> {
+/// their test programs, too. `features` are those that the packages are built with, beside the default ones.
+pub(crate) fn notices(folder: &str, roots: &[&str], features: &str, tests: bool) -> Result<String> {
     let host = host()?;
-    let metadata = metadata(folder, &["--filter-platform", &host])?;
+    let metadata = metadata(folder, &["--filter-platform", &host, "--features", features])?;
     let linked = linked(&metadata, roots, tests)?;
     let mut list = STANDARD_LIBRARY.to_owned();
     // Packages of one project have the same texts.
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_commands_notices_have_what_is_linked_and_nothing_else() {
-        let text = notices("", &["pointwise-cli"], false).unwrap();
+        let text = notices("", &["pointwise-cli"], "", false).unwrap();
         for linked in
             ["Rust's standard library", "\nclap ", "\nsafetensors ", "\nrayon ", "Permission is hereby granted"]
         {
@@ -259,7 +259,7 @@ mod tests {
         for absent in ["\nserde_derive ", "\ntrybuild ", "\npointwise-core "] {
             assert!(!text.contains(absent), "{absent}");
         }
-        let with_tests = notices("", &["tests", "benches"], true).unwrap();
+        let with_tests = notices("", &["tests", "benches"], "", true).unwrap();
         assert!(with_tests.contains("\ncriterion "));
     }
 }

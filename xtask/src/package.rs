@@ -12,7 +12,7 @@ use crate::shell::{cargo, root, run as run_command};
 use crate::{build_ptx, family, licences};
 
 /// What is published, each after those it depends on.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "pointwise-core",
     "pointwise-macros",
     "pointwise-device",
@@ -21,6 +21,7 @@ const CRATES: [&str; 9] = [
     "pointwise-emulator",
     "pointwise",
     "pointwise-testkit",
+    "pointwise-torch",
     "pointwise-cli",
 ];
 
@@ -81,12 +82,12 @@ fn package(work: &Path, dist: &Path) -> Result<()> {
     // For whoever hands the built command on. The package itself is source, without anybody else's code.
     write(
         &stage.join("crates/pointwise-cli").join(licences::FILE),
-        &licences::notices("", &["pointwise-cli"], false)?,
+        &licences::notices("", &["pointwise-cli"], "", false)?,
     )?;
     // The PTX in this one has code of the packages that the kernels use.
     write(
         &stage.join("crates/pointwise").join(licences::FILE),
-        &licences::notices("gpu-kernels", &["gpu-kernels"], false)?,
+        &licences::notices("gpu-kernels", &["gpu-kernels"], "", false)?,
     )?;
     copy(&root().join("Cargo.lock"), &stage.join("Cargo.lock"))?;
     let manifest = read(&root().join("Cargo.toml"))?;

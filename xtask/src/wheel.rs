@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 
 use crate::build_ptx::target;
+use crate::licences;
 use crate::shell::{output, root, run as run_command};
 
 /// A wheel has no more bytes.
@@ -29,6 +30,7 @@ pub(crate) fn run(torch: bool) -> Result<()> {
 
     let plain = Environment::of("plain", &["requirements.txt"])?;
     plain.install(&wheel)?;
+    plain.has_licences()?;
     let import = plain.import_seconds()?;
     if import > LONGEST_IMPORT {
         bail!("`import pointwise` takes {:.0} ms, and {:.0} are the most", import * 1e3, LONGEST_IMPORT * 1e3);
@@ -65,6 +67,7 @@ fn build() -> Result<PathBuf> {
     if wheels.exists() {
         fs::remove_dir_all(&wheels).with_context(|| format!("cannot empty {}", wheels.display()))?;
     }
+    add_licences()?;
     let mut maturin = Command::new(tools.program("maturin"));
     maturin.current_dir(root().join("python")).args(["build", "--release", "--out"]).arg(&wheels);
     run_command(&mut maturin)?;
@@ -72,6 +75,23 @@ fn build() -> Result<PathBuf> {
     let wheel =
         found.filter_map(|entry| Some(entry.ok()?.path())).find(|path| path.extension().is_some_and(|e| e == "whl"));
     wheel.with_context(|| format!("maturin left no wheel in {}", wheels.display()))
+}
+
+/// Puts the licences into the package: the project's, and those of the code in its library and its kernels.
+fn add_licences() -> Result<()> {
+    let folder = root().join("python/pointwise/licences");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let read = |name: &str| fs::read_to_string(root().join(name)).with_context(|| format!("cannot read {name}"));
+    let texts = [
+        ("LICENSE-MIT".to_owned(), read("LICENSE-MIT")?),
+        ("LICENSE-APACHE".to_owned(), read("LICENSE-APACHE")?),
+        (licences::FILE.to_owned(), licences::notices("", &["pointwise-torch"], "pointwise-torch/python", false)?),
+        (format!("{}-KERNELS", licences::FILE), licences::notices("gpu-kernels", &["gpu-kernels"], "", false)?),
+    ];
+    for (name, text) in texts {
+        fs::write(folder.join(&name), text).with_context(|| format!("cannot write {name}"))?;
+    }
+    Ok(())
 }
 
 /// A virtual environment.
@@ -137,6 +157,15 @@ impl Environment {
             return Ok(());
         }
         run_command(self.python().arg(root().join("python/tools/stubs.py")).arg(site.trim()))
+    }
+
+    /// That the licences came with the package.
+    fn has_licences(&self) -> Result<()> {
+        const CODE: &str = "import pathlib, pointwise\n\
+            folder = pathlib.Path(pointwise.__file__).parent / 'licences'\n\
+            assert 'pyo3 ' in (folder / 'THIRD-PARTY-NOTICES').read_text()\n\
+            assert {'LICENSE-MIT', 'LICENSE-APACHE', 'THIRD-PARTY-NOTICES-KERNELS'} <= {p.name for p in folder.iterdir()}";
+        run_command(self.python().args(["-c", CODE]))
     }
 
     /// How long the import takes: the shortest of several, as other work on the machine adds to all.
