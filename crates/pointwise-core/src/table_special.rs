@@ -100,9 +100,6 @@ macro_rules! random_symbols {
             symbols
         }
     };
-    ($($rows:tt)*) => {
-        $crate::__map_symbols! { random $($rows)* }
-    };
 }
 
 #[doc(hidden)]

@@ -17,11 +17,10 @@ pub(crate) use places::{alike, place, single};
 
 use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps, TWO_SHIFT};
 use pointwise_core::map::{Map, absent};
-use pointwise_core::{Draw, Element, Value};
+use pointwise_core::{Element, Value};
 
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
-use crate::random;
 use crate::thread;
 use leaky::{in_pairs, leaky};
 use operand::{fetch, uniform};
@@ -42,15 +41,13 @@ pub struct Inputs<M: Map> {
     /// Which operands are one value, and which are passed by: `ONCE`, `WORD_SHIFT`, `STREAM_SHIFT` of
     /// [`pointwise_core::launch`]; and how many blocks have two vectors a thread: [`TWO_SHIFT`].
     pub mode: u32,
-    /// Where the random words of `y`'s first element are, and of those behind it; read with [`Map::RANDOM`] alone.
-    pub draw: Draw,
 }
 
 impl<M: Map> Inputs<M> {
     /// One operand, of which each element is read.
     #[inline(always)]
     pub const fn one(a: *const M::A) -> Self {
-        Inputs { a, b: core::ptr::null(), c: core::ptr::null(), words: [0; 3], mode: 0, draw: Draw::NONE }
+        Inputs { a, b: core::ptr::null(), c: core::ptr::null(), words: [0; 3], mode: 0 }
     }
 }
 
@@ -118,14 +115,7 @@ unsafe fn finish_operands<M, const V: usize>(
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
     let mut results = [<M::R as Element>::Compute::ZERO; V];
-    if M::RANDOM {
-        let first = inputs.draw.first + place.at[0] as u64;
-        // Of this evaluation, nothing remains but what it asks of the words.
-        let words = random::words::<V>(&inputs.draw.blocks, first, |i, bits| _ = map.map_drawn(a[i], b[i], c[i], bits));
-        unroll!(i < V => { results[i] = map.map_drawn(a[i], b[i], c[i], words[i].into()); });
-    } else {
-        unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
-    }
+    unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
     // SAFETY: the caller's contract.
     unsafe {
         let target = y.offset(place.at[0] as isize);

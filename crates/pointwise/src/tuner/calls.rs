@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::kernel::{DEFAULT_THREADS, MapCall};
 use crate::{
     Operand, Philox, Strategy, TensorView, TensorViewMut,
-    kernel::{BinaryKernel, DropoutKernel, GatedKernel, RandomKernel, TernaryKernel},
+    kernel::{BinaryKernel, DropoutKernel, GatedKernel, TernaryKernel},
 };
 
 impl Tuner {
@@ -49,20 +49,6 @@ impl Tuner {
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<Choice> {
         self.tune_call(kernel.call(), &[a.into(), b.into(), c.into()], y.into())
-    }
-
-    /// [`Tuner::tune`] for a random op of a table of one's own.
-    ///
-    /// # Errors
-    /// Those of [`RandomKernel::run_into`], and as [`Tuner::tune_binary`].
-    pub fn tune_random<'b>(
-        &mut self,
-        kernel: &RandomKernel,
-        operands: &[Operand<'_>],
-        y: impl Into<TensorViewMut<'b>>,
-        rng: Philox,
-    ) -> Result<Choice> {
-        self.tune_call(&kernel.at(operands.len(), rng)?, operands, y.into())
     }
 
     /// [`Tuner::tune`] for dropout, without a mask; calls with one run with the defaults.
