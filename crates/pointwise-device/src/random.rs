@@ -12,7 +12,7 @@ use core::cell::Cell;
 use pointwise_core::num::Logic;
 pub use pointwise_core::philox::elements;
 use pointwise_core::philox::{BLOCK, lower, upper, whole};
-use pointwise_core::{Blocks, RandomOp, RandomWord, Value};
+use pointwise_core::{Blocks, Philox, RandomOp, RandomWord, Value};
 
 use crate::element::Bool;
 use crate::memory;
@@ -156,11 +156,12 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usi
 pub(crate) fn words<const V: usize>(blocks: &Blocks, first: u64, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; V] {
     let asked = Cell::new(false);
     let mut words = [0; V];
-    let two = halves::<V>(first, |index| blocks.upper_halves(index));
+    let two = upper_halves::<V>(blocks, first);
     unroll!(i < V => { words[i] = upper(two[i / 2], i % 2 != 0); });
     unroll!(i < V => { ask(i, RandomWord::upper(words[i], &asked)); });
     if asked.get() {
-        let two = halves::<V>(first, |index| blocks.lower_halves(index));
+        let place = placed(blocks).unwrap_or_else(|| blocks.given());
+        let two = halves::<V>(first, |index| place.lower_halves(index));
         unroll!(i < V => { words[i] = whole(words[i], lower(two[i / 2], i % 2 != 0)); });
     }
     words
@@ -175,7 +176,7 @@ const ONES: u32 = 0x0001_0001;
 /// other bits mean nothing.
 #[inline(always)]
 fn dropped<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST / 2] {
-    let two = halves::<V>(first, |index| blocks.upper_halves(index));
+    let two = upper_halves::<V>(blocks, first);
     let most = (last >> 17) * ONES;
     let mut dropped = [0; MOST / 2];
     let mut nearest = !HIGHEST;
@@ -246,6 +247,29 @@ fn only_kept<E: Packed>(vector: [u64; 2], dropped: &[u32; MOST / 2], from: usize
         low as u64 | (high as u64) << 32
     };
     [two(vector[0], 0), two(vector[1], 2)]
+}
+
+/// The place that the call leaves to memory, if it does. Read where it is needed, so that a call without keeps nothing
+/// of it.
+#[inline(always)]
+fn placed(blocks: &Blocks) -> Option<Philox> {
+    let address = blocks.address() as *const u8;
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: who made the blocks has vouched for the address.
+    let [[seed, _], [offset, _]] = unsafe { [memory::load_here(address, 8), memory::load_here(address.add(8), 8)] };
+    Some(Philox { seed, offset })
+}
+
+/// The upper halves of elements `first .. first + V`. Of a place in memory each block works the round keys out again:
+/// kept for all of them they would take 20 registers, of which a call without such a place needs none.
+#[inline(always)]
+fn upper_halves<const V: usize>(blocks: &Blocks, first: u64) -> [u32; MOST / 2] {
+    match placed(blocks) {
+        None => halves::<V>(first, |index| blocks.upper_halves(index)),
+        Some(place) => halves::<V>(first, |index| place.upper_halves(index)),
+    }
 }
 
 /// Half a word for each of the elements `first .. first + V`, two a word, the first in the lower 16 bits.

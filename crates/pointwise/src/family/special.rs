@@ -143,11 +143,13 @@ pub(super) mod kernels {
 /// The ops as functions.
 pub(super) mod ops {
     use pointwise_core::family::generator::alibi_slope;
-    use pointwise_core::{DType, Philox};
+    #[cfg(doc)]
+    use crate::Philox;
+    use pointwise_core::DType;
 
     use super::kernels;
     use crate::error::{ErrorKind, Result};
-    use crate::kernel::SinusoidalLayout;
+    use crate::kernel::{Rng, SinusoidalLayout};
     use crate::{Device, Tensor, TensorView, TensorViewMut};
 
     /// `torch.nn.functional.dropout`: each element of `x` is kept with probability `1 - p` and multiplied by
@@ -171,7 +173,7 @@ pub(super) mod ops {
     ///
     /// # Errors
     /// As [`DropoutKernel::run`](crate::kernel::DropoutKernel::run).
-    pub fn dropout<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: Philox) -> Result<Tensor> {
+    pub fn dropout<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<Tensor> {
         kernels::dropout(p).run(x, rng)
     }
 
@@ -183,7 +185,7 @@ pub(super) mod ops {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
         p: f64,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<()> {
         kernels::dropout(p).run_into(x, y, rng)
     }
@@ -192,7 +194,7 @@ pub(super) mod ops {
     ///
     /// # Errors
     /// As [`DropoutKernel::run_inplace`](crate::kernel::DropoutKernel::run_inplace).
-    pub fn dropout_inplace<'a>(x: impl Into<TensorViewMut<'a>>, p: f64, rng: Philox) -> Result<()> {
+    pub fn dropout_inplace<'a>(x: impl Into<TensorViewMut<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<()> {
         kernels::dropout(p).run_inplace(x, rng)
     }
 
@@ -200,7 +202,7 @@ pub(super) mod ops {
     ///
     /// # Errors
     /// As [`dropout`].
-    pub fn dropout_with_mask<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: Philox) -> Result<(Tensor, Tensor)> {
+    pub fn dropout_with_mask<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<(Tensor, Tensor)> {
         kernels::dropout(p).run_with_mask(x, rng)
     }
 
@@ -213,7 +215,7 @@ pub(super) mod ops {
         y: impl Into<TensorViewMut<'b>>,
         mask: impl Into<TensorViewMut<'c>>,
         p: f64,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<()> {
         kernels::dropout(p).run_with_mask_into(x, y, mask, rng)
     }
@@ -222,7 +224,7 @@ pub(super) mod ops {
     ///
     /// # Errors
     /// As [`dropout`].
-    pub fn dropout_backward<'a>(grad: impl Into<TensorView<'a>>, p: f64, rng: Philox) -> Result<Tensor> {
+    pub fn dropout_backward<'a>(grad: impl Into<TensorView<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<Tensor> {
         kernels::dropout(p).run(grad, rng)
     }
 
@@ -234,7 +236,7 @@ pub(super) mod ops {
         grad: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
         p: f64,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<()> {
         kernels::dropout(p).run_into(grad, y, rng)
     }
@@ -243,7 +245,7 @@ pub(super) mod ops {
     ///
     /// # Errors
     /// As [`dropout_inplace`].
-    pub fn dropout_backward_inplace<'a>(grad: impl Into<TensorViewMut<'a>>, p: f64, rng: Philox) -> Result<()> {
+    pub fn dropout_backward_inplace<'a>(grad: impl Into<TensorViewMut<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<()> {
         kernels::dropout(p).run_inplace(grad, rng)
     }
 

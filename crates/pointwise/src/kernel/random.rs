@@ -10,7 +10,7 @@ use pointwise_core::{DType, OpInfo, Philox, Word};
 
 use super::plan::{Call, plan};
 use super::unary::DEFAULT_THREADS;
-use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings, promote};
+use super::{Entry, LaunchSettings, Plan, Rng, Strategy, Variant, check, launch_settings, promote};
 use crate::cpu::{self, RandomFn};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
@@ -123,10 +123,10 @@ impl DropoutKernel {
     /// `rng`.
     ///
     /// # Errors
-    /// An element type that is no float, a probability outside 0 to 1 (NaN too, and without training too), a stream of
-    /// another device, bad launch settings, a missing kernel, out of memory, the driver's.
-    pub fn run<'a>(&self, x: impl Into<TensorView<'a>>, rng: Philox) -> Result<Tensor> {
-        let x = x.into();
+    /// An element type that is no float, a probability outside 0 to 1 (NaN too, and without training too), a tensor to
+    /// draw from that is not as [`Rng`] says, a stream of another device, bad launch settings, a missing kernel, out of memory, the driver's.
+    pub fn run<'a>(&self, x: impl Into<TensorView<'a>>, rng: impl Into<Rng<'a>>) -> Result<Tensor> {
+        let (x, rng) = (x.into(), rng.into());
         self.mode(x.dtype())?;
         let mut copy = None;
         let x = self.in_order(x, &mut copy)?;
@@ -139,8 +139,8 @@ impl DropoutKernel {
     ///
     /// # Errors
     /// As there.
-    pub fn run_with_mask<'a>(&self, x: impl Into<TensorView<'a>>, rng: Philox) -> Result<(Tensor, Tensor)> {
-        let x = x.into();
+    pub fn run_with_mask<'a>(&self, x: impl Into<TensorView<'a>>, rng: impl Into<Rng<'a>>) -> Result<(Tensor, Tensor)> {
+        let (x, rng) = (x.into(), rng.into());
         self.mode(x.dtype())?;
         let mut copy = None;
         let x = self.in_order(x, &mut copy)?;
@@ -150,8 +150,8 @@ impl DropoutKernel {
         Ok((y, mask))
     }
 
-    /// Dropout of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can capture it
-    /// (with seed and offset as they are now).
+    /// Dropout of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can capture it: with
+    /// seed and offset as they are now, or with a tensor that has them at each launch.
     ///
     /// # Errors
     /// As [`DropoutKernel::run`], and: another shape, device or element type of `y`, views that are not contiguous or
@@ -160,9 +160,9 @@ impl DropoutKernel {
         &self,
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<()> {
-        self.checked(x.into(), y.into(), None, rng)
+        self.checked(x.into(), y.into(), None, rng.into())
     }
 
     /// [`DropoutKernel::run_into`], and the mask, written to a bool tensor of the same shape.
@@ -174,23 +174,23 @@ impl DropoutKernel {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
         mask: impl Into<TensorViewMut<'c>>,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<()> {
-        self.checked(x.into(), y.into(), Some(mask.into()), rng)
+        self.checked(x.into(), y.into(), Some(mask.into()), rng.into())
     }
 
     /// Dropout of `x`, written back to `x`. Allocates nothing and waits for nothing.
     ///
     /// # Errors
     /// As [`DropoutKernel::run`], and a view that is not contiguous.
-    pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>, rng: Philox) -> Result<()> {
+    pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>, rng: impl Into<Rng<'a>>) -> Result<()> {
         let mut x = x.into();
         let mode = self.mode(x.dtype())?;
         x.layout().require_contiguous("dropout in place")?;
         let target = x.as_mut_ptr()?;
         let view = x.as_view();
         // SAFETY: one exclusively borrowed tensor is operand and result.
-        unsafe { self.execute(&mode, &view, (target, &view), None, rng) }
+        unsafe { self.execute(&mode, &view, (target, &view), None, &rng.into()) }
     }
 
     /// What [`DropoutKernel::run_into`] (with `mask`: [`DropoutKernel::run_with_mask_into`]) would launch on a CUDA
@@ -254,7 +254,7 @@ impl DropoutKernel {
         x: TensorView<'_>,
         mut y: TensorViewMut<'_>,
         mut mask: Option<TensorViewMut<'_>>,
-        rng: Philox,
+        rng: Rng<'_>,
     ) -> Result<()> {
         let mode = self.mode(x.dtype())?;
         self.check_tensors(&x, &y.as_view(), mask.as_ref().map(|mask| mask.as_view()).as_ref())?;
@@ -265,7 +265,7 @@ impl DropoutKernel {
         };
         // SAFETY: types, sizes, devices and overlaps are checked; the views are borrowed until the call is queued, and
         // noted as used on its stream.
-        unsafe { self.execute(&mode, &x, (target, &y.as_view()), mask, rng) }
+        unsafe { self.execute(&mode, &x, (target, &y.as_view()), mask, &rng) }
     }
 
     fn check_tensors(&self, x: &TensorView<'_>, y: &TensorView<'_>, mask: Option<&TensorView<'_>>) -> Result<()> {
@@ -347,9 +347,11 @@ impl DropoutKernel {
         x: &TensorView<'_>,
         (y, result): (*mut u8, &TensorView<'_>),
         mask: Option<(*mut u8, TensorView<'_>)>,
-        rng: Philox,
+        rng: &Rng<'_>,
     ) -> Result<()> {
         self.settings.check(x.device())?;
+        let results = [result].into_iter().chain(mask.as_ref().map(|(_, mask)| mask));
+        rng.check(self.def.info.name, x.device(), results.clone())?;
         let n = x.numel();
         if n == 0 {
             return Ok(());
@@ -357,11 +359,10 @@ impl DropoutKernel {
         let mask_pointer = mask.as_ref().map_or(null_mut(), |(pointer, _)| *pointer);
         let Some(context) = x.device().context() else {
             // SAFETY: the caller's contract.
-            return unsafe { self.on_cpu(mode, x, y, mask_pointer, rng) };
+            return unsafe { self.on_cpu(mode, x, y, mask_pointer, rng.on_cpu()?) };
         };
-        let results = [result].into_iter().chain(mask.as_ref().map(|(_, mask)| mask));
         let mut own = None;
-        let stream = self.settings.stream(x.device(), [x], results, &mut own)?;
+        let stream = self.settings.stream(x.device(), [x].into_iter().chain(rng.view()), results, &mut own)?;
         let (to, flags) = (y.addr() as u64, mask_pointer.addr() as u64);
         let bytes = n * x.dtype().size();
         // SAFETY: the caller's contract; the copy is one of disjoint memory.
@@ -402,7 +403,8 @@ impl DropoutKernel {
     }
 
     /// # Safety
-    /// As [`DropoutKernel::execute`]; `stream` is of the context, `mask` may be null.
+    /// As [`DropoutKernel::execute`]; `stream` is of the context, `mask` may be null. The tensor to draw from, if it is one, is
+    /// checked, and used on the stream.
     #[allow(clippy::too_many_arguments)]
     unsafe fn launch(
         &self,
@@ -411,7 +413,7 @@ impl DropoutKernel {
         y: *mut u8,
         mask: *mut u8,
         stream: &Stream,
-        rng: Philox,
+        rng: &Rng<'_>,
         words: &Words,
     ) -> Result<()> {
         let mask = (!mask.is_null()).then_some(mask);
@@ -422,7 +424,8 @@ impl DropoutKernel {
         let (mut source, mut target) = (x.device_ptr(), y.addr() as u64);
         let mut flags = mask.map_or(0, |mask| mask.addr() as u64);
         let (mut n, mut head) = (plan.n, plan.head);
-        let mut blocks = rng.blocks();
+        // SAFETY: the caller's contract.
+        let mut blocks = unsafe { rng.blocks() };
         let [mut p0, mut p1, ..] = *words;
         let mut params: [*mut c_void; 8] = [
             (&raw mut source).cast(),

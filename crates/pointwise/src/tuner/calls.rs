@@ -4,8 +4,8 @@ use super::{Choice, Lies, Settings, Tuner, measure, op_name};
 use crate::error::Result;
 use crate::kernel::{DEFAULT_THREADS, MapCall};
 use crate::{
-    Operand, Philox, Strategy, TensorView, TensorViewMut,
-    kernel::{BinaryKernel, DropoutKernel, GatedKernel, TernaryKernel},
+    Operand, Strategy, TensorView, TensorViewMut,
+    kernel::{BinaryKernel, DropoutKernel, GatedKernel, Rng, TernaryKernel},
 };
 
 impl Tuner {
@@ -60,9 +60,9 @@ impl Tuner {
         kernel: &DropoutKernel,
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<Choice> {
-        let (x, mut y) = (x.into(), y.into());
+        let (x, mut y, rng) = (x.into(), y.into(), rng.into());
         let stream = kernel.stream().cloned().unwrap_or_else(|| x.device().stream());
         let info = measure::measurable(&x, &stream)?;
         // What draws nothing launches no kernel whose settings could be measured.
