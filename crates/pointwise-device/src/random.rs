@@ -1,4 +1,4 @@
-//! RandomKernel: `y[i] = word[i] <= last_kept ? op(x[i]) : 0`, and `mask[i]` where one is asked for.
+//! Dropout: `y[i] = word[i] <= last_kept ? op(x[i]) : 0`, and `mask[i]` where one is asked for.
 //!
 //! `word[i]` is a function of seed, offset and `i` alone; what the strategies differ in is how many elements share one
 //! computation of a block of eight halves. In place and aliasing: as in [`crate::unary`].
@@ -9,6 +9,7 @@
 use core::arch::asm;
 use core::cell::Cell;
 
+use pointwise_core::launch::NEIGHBOURS;
 use pointwise_core::num::Logic;
 pub use pointwise_core::philox::elements;
 use pointwise_core::philox::{BLOCK, lower, upper, whole};
@@ -24,38 +25,11 @@ const MOST: usize = 16;
 /// Words that a block has: two halves each.
 const TWOS: usize = BLOCK / 2;
 
-/// A thread an element, which computes a block for one word of it.
+/// A thread four neighbours, which are of one block, loaded one by one: any alignment, any size.
 ///
 /// # Safety
 /// `x` and `y` are aligned to their elements and valid for `n` of them, and equal or disjoint; with `MASK`, `mask` is
 /// valid for `n` bytes and disjoint from both.
-#[inline(always)]
-pub unsafe fn direct<E, O, const MASK: bool>(
-    x: *const E,
-    y: *mut E,
-    mask: *mut Bool,
-    n: u64,
-    _head: u32,
-    blocks: &Blocks,
-    op: O,
-) where
-    E: Packed,
-    O: RandomOp<E::Compute>,
-{
-    let i = thread::index_1d_wide();
-    if i < n {
-        // SAFETY: i < n; the caller's contract.
-        unsafe { element::<E, O, MASK>(x, y, mask, i, blocks, op) }
-    }
-}
-
-/// Elements of a thread of [`explicit_parallel`].
-const NEIGHBOURS: usize = 4;
-
-/// A thread four neighbours, which are of one block, loaded one by one: any alignment, any size.
-///
-/// # Safety
-/// As [`direct`].
 #[inline(always)]
 pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
     x: *const E,
@@ -99,7 +73,7 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
 /// made twice; and `V` bytes of the mask at once. Head and rest as in [`crate::unary::register_copy`].
 ///
 /// # Safety
-/// As [`direct`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V` with `MASK`.
+/// As [`explicit_parallel`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V` with `MASK`.
 #[inline(always)]
 pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usize>(
     x: *const E,

@@ -15,7 +15,7 @@ mod words;
 pub(crate) use operand::{Loaded, lanes, load, one_each, splat};
 pub(crate) use places::{alike, place, single};
 
-use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps, TWO_SHIFT};
+use pointwise_core::launch::{GROUP, Groups, ROW_SPLITS, Steps, TWO_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::{Element, Value};
 
@@ -90,12 +90,12 @@ unsafe fn finish_lanes<M, const V: usize>(
         && let Some(weight) = uniform::<M::B>(b, inputs.words[1])
     {
         // SAFETY: the caller's contract.
-        return unsafe { finish_operands(inputs, a, [weight; V], [absent::<M::C>(); V], place, y, map) };
+        return unsafe { finish_operands(a, [weight; V], [absent::<M::C>(); V], place, y, map) };
     }
     let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
     let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
     // SAFETY: the caller's contract.
-    unsafe { finish_operands(inputs, a, b, c, place, y, map) }
+    unsafe { finish_operands(a, b, c, place, y, map) }
 }
 
 /// [`finish_lanes`] of operands that are there.
@@ -104,7 +104,6 @@ unsafe fn finish_lanes<M, const V: usize>(
 /// As [`finish_words`].
 #[inline(always)]
 unsafe fn finish_operands<M, const V: usize>(
-    inputs: &Inputs<M>,
     a: [<M::A as Element>::Compute; V],
     b: [<M::B as Element>::Compute; V],
     c: [<M::C as Element>::Compute; V],

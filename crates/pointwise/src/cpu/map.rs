@@ -6,8 +6,8 @@ use pointwise_core::family::bitwise::{BitwiseAnd, BitwiseXor};
 use pointwise_core::map::{self, Map, absent};
 use pointwise_core::op::Words;
 use pointwise_core::{
-    BinaryOp, DType, Element, Logic, OpInfo, ResultType, SignChange, Store, TableOp, TernaryOp,
-    UnaryOp, Word, cast, maths, row,
+    BinaryOp, DType, Element, Logic, OpInfo, ResultType, SignChange, Store, TableOp, TernaryOp, UnaryOp, Word, cast,
+    maths, row,
 };
 
 #[cfg(target_arch = "x86_64")]
@@ -202,13 +202,7 @@ const AHEAD: usize = 2;
 /// # Safety
 /// As [`MapFn`]; the processor has `LEVEL`.
 #[inline(always)]
-unsafe fn blocks<M: Map, const LEVEL: u8>(
-    operands: &[Source; 3],
-    y: *mut u8,
-    step: isize,
-    n: usize,
-    words: Words,
-) {
+unsafe fn blocks<M: Map, const LEVEL: u8>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words) {
     let map = M::from_words(words);
     let y = y.cast::<M::R>();
     let [a, b, c] = operands;

@@ -4,11 +4,12 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use pointwise_core::family::random::last_kept;
+use pointwise_core::launch::NEIGHBOURS;
 use pointwise_core::op::Words;
 use pointwise_core::philox;
 use pointwise_core::{DType, OpInfo, Philox, Word};
 
-use super::plan::{Call, plan};
+use super::plan::grid;
 use super::unary::DEFAULT_THREADS;
 use super::{Entry, LaunchSettings, Plan, Rng, Strategy, Variant, check, launch_settings, promote};
 use crate::cpu::{self, RandomFn};
@@ -61,8 +62,32 @@ enum Mode {
     Draw(Words),
 }
 
+/// Bytes of a vector.
+const VECTOR: usize = 16;
 /// At most so many threads a block with vectors: more have not enough registers.
 const MOST_THREADS: u32 = 512;
+
+/// The number of elements before one that is aligned for vectors in the operand, the result and the mask, of which a
+/// thread has `lanes` elements.
+///
+/// # Errors
+/// Why there is none.
+fn head(x: &TensorView<'_>, (y, mask): (usize, Option<usize>), lanes: usize) -> Result<u64, &'static str> {
+    let size = x.dtype().size();
+    // Addresses are multiples of their element's size, so there is one candidate below the vector's length.
+    let head = (VECTOR - x.address() % VECTOR) % VECTOR / size;
+    if !(y + head * size).is_multiple_of(VECTOR) {
+        return Err("no element is 16-byte aligned in both tensors");
+    }
+    if mask.is_some_and(|mask| !(mask + head.min(x.numel())).is_multiple_of(lanes)) {
+        return Err("the mask is not aligned as the operand is");
+    }
+    // The index of a thread has 32 bits.
+    if x.numel() as u64 / lanes as u64 >= u64::from(u32::MAX - MOST_THREADS) {
+        return Err("2^32 vectors and more take 64-bit indices");
+    }
+    Ok(head as u64)
+}
 
 impl RandomDef {
     /// Dropout with probability `p`.
@@ -85,7 +110,9 @@ impl DropoutKernel {
     }
 
     launch_settings! { settings;
-        /// The strategy on CUDA devices: `direct`, `explicit_parallel` or `register_copy`. No result depends on it.
+        /// The strategy on CUDA devices: runs of four elements ([`Strategy::ExplicitParallel`]) or vectors
+        /// ([`Strategy::RegisterCopy`]). Another, or one that cannot serve a call, is replaced; the plan says so. No result
+        /// depends on it.
     }
 
     /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
@@ -294,48 +321,41 @@ impl DropoutKernel {
     }
 
     fn plan_for(&self, x: &TensorView<'_>, y: usize, mask: Option<usize>) -> Result<Plan> {
-        let lanes = philox::elements(16 / x.dtype().size());
-        let wish = |strategy, threads: u32| {
-            let threads = if strategy == Strategy::RegisterCopy { threads.min(MOST_THREADS) } else { threads };
-            plan(&Call {
-                x: x.address(),
-                y,
-                dtype: x.dtype(),
-                result: self.def.info.result,
-                n: x.numel() as u64,
-                strategy,
-                threads,
-                vectors: Some((lanes * x.dtype().size() / 16) as u32),
-                properties: self.def.info.properties,
-                room: 0,
-                multiprocessors: 0,
-                two_at_once: false,
-            })
-        };
-        if let (Strategy::Auto, Some(tuned), None) = (self.settings.strategy, &self.tuned, mask) {
-            let vectors = wish(Strategy::RegisterCopy, self.settings.threads)?.strategy == Strategy::RegisterCopy;
-            let lies = Lies::aligned(vectors);
-            if let Some((strategy, threads)) = tuned.find(x.device(), x.dtype(), lies, x.numel() as u64)
-                // A file may name any; a random op has no table.
-                && strategy != Strategy::Table
-            {
-                return Ok(Plan { replaced: None, ..wish(strategy, threads)? });
-            }
+        let n = x.numel() as u64;
+        let lanes = philox::elements(VECTOR / x.dtype().size());
+        let head = head(x, (y, mask), lanes);
+        let (mut strategy, mut threads) = (self.settings.strategy, self.settings.threads);
+        if let (Strategy::Auto, Some(tuned), None) = (strategy, &self.tuned, mask)
+            && let Some(choice) = tuned.find(x.device(), x.dtype(), Lies::aligned(head.is_ok()), n)
+        {
+            (strategy, threads) = choice;
         }
-        let (strategy, table) = match self.settings.strategy {
-            Strategy::Auto => (Strategy::RegisterCopy, None),
-            // A random op is no function of its operand alone.
-            Strategy::Table => (Strategy::RegisterCopy, Some("a random op has no table")),
-            strategy => (strategy, None),
+        let (variant, replaced) = match (strategy, head) {
+            (Strategy::ExplicitParallel, _) => (Variant::ExplicitParallel, None),
+            (Strategy::Direct, _) => (Variant::ExplicitParallel, Some("four elements share their random bits")),
+            (_, Err(why)) => (Variant::ExplicitParallel, Some(why)),
+            (Strategy::Table, Ok(_)) => (Variant::RegisterCopy, Some("a random op has no table")),
+            (_, Ok(_)) => (Variant::RegisterCopy, None),
         };
-        let mut plan = wish(strategy, self.settings.threads)?;
-        let masked = |mask: usize| (mask + plan.head as usize).is_multiple_of(lanes);
-        if plan.variant == Variant::RegisterCopy && !mask.is_none_or(masked) {
-            plan = wish(Strategy::ExplicitParallel, self.settings.threads)?;
-            plan.replaced = Some("the mask is not aligned as the operand is");
-        }
-        plan.replaced = plan.replaced.or(table).filter(|_| self.settings.strategy != Strategy::Auto);
-        Ok(plan)
+        let (head, each) = match (variant, head) {
+            (Variant::RegisterCopy, Ok(head)) => (head.min(n), lanes as u64),
+            _ => (0, NEIGHBOURS as u64),
+        };
+        let is_vector = variant == Variant::RegisterCopy;
+        let (threads, work) =
+            if is_vector { (threads.min(MOST_THREADS), (n - head) / each) } else { (threads, n.div_ceil(each)) };
+        Ok(Plan {
+            strategy: variant.strategy(),
+            replaced: replaced.filter(|_| self.settings.strategy != Strategy::Auto),
+            variant,
+            threads,
+            // The first block takes head and rest, also where there is no vector.
+            blocks: grid(work.div_ceil(u64::from(threads)).max(1), n, variant.strategy(), threads)?,
+            head: head as u32,
+            vectors_per_thread: if is_vector { (lanes * x.dtype().size() / VECTOR) as u32 } else { 1 },
+            streams: false,
+            n,
+        })
     }
 
     /// # Safety
