@@ -1,22 +1,18 @@
 //! Ops with a random word for each element: their definitions, and dropout's kernel object.
 
-use std::ffi::c_void;
-use std::ptr::null_mut;
+mod execute;
+mod plan;
 
 use pointwise_core::family::random::last_kept;
-use pointwise_core::launch::NEIGHBOURS;
 use pointwise_core::op::Words;
-use pointwise_core::philox;
-use pointwise_core::{DType, OpInfo, Philox, Word};
+use pointwise_core::{DType, OpInfo, Word};
 
-use super::plan::grid;
 use super::unary::DEFAULT_THREADS;
 use super::{Entry, LaunchSettings, Plan, Rng, Strategy, Variant, check, launch_settings, promote};
-use crate::cpu::{self, RandomFn};
-use crate::cuda::{self, Context};
+use crate::cpu::RandomFn;
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
-use crate::tuner::{Choices, Lies};
+use crate::tuner::Choices;
 use crate::{Stream, tuner::Tuner};
 
 /// A random op as the host knows it.
@@ -60,33 +56,6 @@ enum Mode {
     /// Nothing is kept.
     Drop,
     Draw(Words),
-}
-
-/// Bytes of a vector.
-const VECTOR: usize = 16;
-/// At most so many threads a block with vectors: more have not enough registers.
-const MOST_THREADS: u32 = 512;
-
-/// The number of elements before one that is aligned for vectors in the operand, the result and the mask, of which a
-/// thread has `lanes` elements.
-///
-/// # Errors
-/// Why there is none.
-fn head(x: &TensorView<'_>, (y, mask): (usize, Option<usize>), lanes: usize) -> Result<u64, &'static str> {
-    let size = x.dtype().size();
-    // Addresses are multiples of their element's size, so there is one candidate below the vector's length.
-    let head = (VECTOR - x.address() % VECTOR) % VECTOR / size;
-    if !(y + head * size).is_multiple_of(VECTOR) {
-        return Err("no element is 16-byte aligned in both tensors");
-    }
-    if mask.is_some_and(|mask| !(mask + head.min(x.numel())).is_multiple_of(lanes)) {
-        return Err("the mask is not aligned as the operand is");
-    }
-    // The index of a thread has 32 bits.
-    if x.numel() as u64 / lanes as u64 >= u64::from(u32::MAX - MOST_THREADS) {
-        return Err("2^32 vectors and more take 64-bit indices");
-    }
-    Ok(head as u64)
 }
 
 impl RandomDef {
@@ -318,146 +287,5 @@ impl DropoutKernel {
 
     fn overlap(&self, which: &str) -> crate::Error {
         ErrorKind::Overlap { what: format!("{which} of {}", self.def.info.name) }.into()
-    }
-
-    fn plan_for(&self, x: &TensorView<'_>, y: usize, mask: Option<usize>) -> Result<Plan> {
-        let n = x.numel() as u64;
-        let lanes = philox::elements(VECTOR / x.dtype().size());
-        let head = head(x, (y, mask), lanes);
-        let (mut strategy, mut threads) = (self.settings.strategy, self.settings.threads);
-        if let (Strategy::Auto, Some(tuned), None) = (strategy, &self.tuned, mask)
-            && let Some(choice) = tuned.find(x.device(), x.dtype(), Lies::aligned(head.is_ok()), n)
-        {
-            (strategy, threads) = choice;
-        }
-        let (variant, replaced) = match (strategy, head) {
-            (Strategy::ExplicitParallel, _) => (Variant::ExplicitParallel, None),
-            (Strategy::Direct, _) => (Variant::ExplicitParallel, Some("four elements share their random bits")),
-            (_, Err(why)) => (Variant::ExplicitParallel, Some(why)),
-            (Strategy::Table, Ok(_)) => (Variant::RegisterCopy, Some("a random op has no table")),
-            (_, Ok(_)) => (Variant::RegisterCopy, None),
-        };
-        let (head, each) = match (variant, head) {
-            (Variant::RegisterCopy, Ok(head)) => (head.min(n), lanes as u64),
-            _ => (0, NEIGHBOURS as u64),
-        };
-        let is_vector = variant == Variant::RegisterCopy;
-        let (threads, work) =
-            if is_vector { (threads.min(MOST_THREADS), (n - head) / each) } else { (threads, n.div_ceil(each)) };
-        Ok(Plan {
-            strategy: variant.strategy(),
-            replaced: replaced.filter(|_| self.settings.strategy != Strategy::Auto),
-            variant,
-            threads,
-            // The first block takes head and rest, also where there is no vector.
-            blocks: grid(work.div_ceil(u64::from(threads)).max(1), n, variant.strategy(), threads)?,
-            head: head as u32,
-            vectors_per_thread: if is_vector { (lanes * x.dtype().size() / VECTOR) as u32 } else { 1 },
-            streams: false,
-            n,
-        })
-    }
-
-    /// # Safety
-    /// `x` is contiguous, `y` and `mask` are valid for writing as many elements, of its type and of bool, on the same
-    /// device; `y` is equal to or disjoint from `x`, `mask` disjoint from both.
-    unsafe fn execute(
-        &self,
-        mode: &Mode,
-        x: &TensorView<'_>,
-        (y, result): (*mut u8, &TensorView<'_>),
-        mask: Option<(*mut u8, TensorView<'_>)>,
-        rng: &Rng<'_>,
-    ) -> Result<()> {
-        self.settings.check(x.device())?;
-        let results = [result].into_iter().chain(mask.as_ref().map(|(_, mask)| mask));
-        rng.check(self.def.info.name, x.device(), results.clone())?;
-        let n = x.numel();
-        if n == 0 {
-            return Ok(());
-        }
-        let mask_pointer = mask.as_ref().map_or(null_mut(), |(pointer, _)| *pointer);
-        let Some(context) = x.device().context() else {
-            // SAFETY: the caller's contract.
-            return unsafe { self.on_cpu(mode, x, y, mask_pointer, rng.on_cpu()?) };
-        };
-        let mut own = None;
-        let stream = self.settings.stream(x.device(), [x].into_iter().chain(rng.view()), results, &mut own)?;
-        let (to, flags) = (y.addr() as u64, mask_pointer.addr() as u64);
-        let bytes = n * x.dtype().size();
-        // SAFETY: the caller's contract; the copy is one of disjoint memory.
-        unsafe {
-            match mode {
-                Mode::Draw(words) => return self.launch(context, x, y, mask_pointer, stream, rng, words),
-                Mode::Keep if to == x.device_ptr() => {}
-                Mode::Keep => cuda::copy_on(context, stream, to, x.device_ptr(), bytes)?,
-                Mode::Drop => cuda::fill_on(context, stream, to, 0, bytes)?,
-            }
-            if mask.is_some() {
-                cuda::fill_on(context, stream, flags, u8::from(matches!(mode, Mode::Keep)), n)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// # Safety
-    /// As [`DropoutKernel::execute`]; `mask` may be null.
-    unsafe fn on_cpu(&self, mode: &Mode, x: &TensorView<'_>, y: *mut u8, mask: *mut u8, rng: Philox) -> Result<()> {
-        let (n, size) = (x.numel(), x.dtype().size());
-        // SAFETY: the caller's contract; equal or disjoint memory is what `copy` may have, too.
-        unsafe {
-            match mode {
-                Mode::Draw(words) => {
-                    let run = (self.def.cpu)(x.dtype()).ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
-                    cpu::run_random(run, (x.as_ptr(), y, mask), n, size, rng, *words);
-                    return Ok(());
-                }
-                Mode::Keep => y.copy_from(x.as_ptr(), n * size),
-                Mode::Drop => y.write_bytes(0, n * size),
-            }
-            if !mask.is_null() {
-                mask.write_bytes(u8::from(matches!(mode, Mode::Keep)), n);
-            }
-        }
-        Ok(())
-    }
-
-    /// # Safety
-    /// As [`DropoutKernel::execute`]; `stream` is of the context, `mask` may be null. The tensor to draw from, if it is one, is
-    /// checked, and used on the stream.
-    #[allow(clippy::too_many_arguments)]
-    unsafe fn launch(
-        &self,
-        context: &'static Context,
-        x: &TensorView<'_>,
-        y: *mut u8,
-        mask: *mut u8,
-        stream: &Stream,
-        rng: &Rng<'_>,
-        words: &Words,
-    ) -> Result<()> {
-        let mask = (!mask.is_null()).then_some(mask);
-        let plan = self.plan_for(x, y.addr(), mask.map(|mask| mask.addr()))?;
-        let entry = (self.def.entry)(x.dtype(), plan.variant, mask.is_some())
-            .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
-        let function = entry.function(context)?;
-        let (mut source, mut target) = (x.device_ptr(), y.addr() as u64);
-        let mut flags = mask.map_or(0, |mask| mask.addr() as u64);
-        let (mut n, mut head) = (plan.n, plan.head);
-        // SAFETY: the caller's contract.
-        let mut blocks = unsafe { rng.blocks() };
-        let [mut p0, mut p1, ..] = *words;
-        let mut params: [*mut c_void; 8] = [
-            (&raw mut source).cast(),
-            (&raw mut target).cast(),
-            (&raw mut flags).cast(),
-            (&raw mut n).cast(),
-            (&raw mut head).cast(),
-            (&raw mut blocks).cast(),
-            (&raw mut p0).cast(),
-            (&raw mut p1).cast(),
-        ];
-        // SAFETY: the parameters are those of every random entry; plan and caller vouch for the memory.
-        unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
     }
 }
