@@ -103,8 +103,8 @@ impl Draw {
     pub const NONE: Draw = Draw { blocks: Philox::new(0).blocks(), first: 0 };
 }
 
-/// A place in the random sequence of a seed, whose round keys are worked out: what kernels take. Or the address of a place
-/// that they read themselves.
+/// A place in the random sequence of a seed, whose round keys are worked out: what kernels take. Or the address of a
+/// place that they read themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Blocks {

@@ -15,8 +15,8 @@ use crate::{Device, Number, Stream};
 /// An op with its parameters and launch settings.
 ///
 /// Operands are broadcast together; every result has the shape that they broadcast to. An operand is a tensor or a
-/// number; one at least is a tensor of the element type, which decides type and device. `'r` is how long the tensor lives
-/// that a random op draws from, if it does.
+/// number; one at least is a tensor of the element type, which decides type and device. `'r` is how long the tensor
+/// lives that a random op draws from, if it does.
 #[derive(Clone, Debug)]
 pub struct Kernel<'r> {
     pub(super) def: &'static OpDef,

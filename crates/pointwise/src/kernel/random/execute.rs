@@ -80,8 +80,8 @@ impl DropoutKernel {
     }
 
     /// # Safety
-    /// As [`DropoutKernel::execute`]; `stream` is of the context, `mask` may be null. The tensor to draw from, if it is one, is
-    /// checked, and used on the stream.
+    /// As [`DropoutKernel::execute`]; `stream` is of the context, `mask` may be null. The tensor to draw from, if it is
+    /// one, is checked, and used on the stream.
     #[allow(clippy::too_many_arguments)]
     unsafe fn launch(
         &self,

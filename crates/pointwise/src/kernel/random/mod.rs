@@ -80,8 +80,8 @@ impl DropoutKernel {
 
     launch_settings! { settings;
         /// The strategy on CUDA devices: runs of four elements ([`Strategy::ExplicitParallel`]) or vectors
-        /// ([`Strategy::RegisterCopy`]). Another, or one that cannot serve a call, is replaced; the plan says so. No result
-        /// depends on it.
+        /// ([`Strategy::RegisterCopy`]). Another, or one that cannot serve a call, is replaced; the plan says so. No
+        /// result depends on it.
     }
 
     /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
@@ -120,7 +120,8 @@ impl DropoutKernel {
     ///
     /// # Errors
     /// An element type that is no float, a probability outside 0 to 1 (NaN too, and without training too), a tensor to
-    /// draw from that is not as [`Rng`] says, a stream of another device, bad launch settings, a missing kernel, out of memory, the driver's.
+    /// draw from that is not as [`Rng`] says, a stream of another device, bad launch settings, a missing kernel, out of
+    /// memory, the driver's.
     pub fn run<'a>(&self, x: impl Into<TensorView<'a>>, rng: impl Into<Rng<'a>>) -> Result<Tensor> {
         let (x, rng) = (x.into(), rng.into());
         self.mode(x.dtype())?;
@@ -146,8 +147,8 @@ impl DropoutKernel {
         Ok((y, mask))
     }
 
-    /// Dropout of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can capture it: with
-    /// seed and offset as they are now, or with a tensor that has them at each launch.
+    /// Dropout of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can capture it:
+    /// with seed and offset as they are now, or with a tensor that has them at each launch.
     ///
     /// # Errors
     /// As [`DropoutKernel::run`], and: another shape, device or element type of `y`, views that are not contiguous or
