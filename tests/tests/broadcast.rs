@@ -166,5 +166,18 @@ fn plans_of_dropout() {
     assert_eq!([plan(0, 0), plan(0, 8)], [(Strategy::RegisterCopy, 0), single]);
     assert_eq!([plan(3, 11), plan(3, 0)], [(Strategy::RegisterCopy, 5), single]);
     let threads = |strategy| kernels::dropout(0.5).strategy(strategy).threads(1024).plan(&x, &y, None).unwrap().threads;
-    assert_eq!([Strategy::RegisterCopy, Strategy::Direct].map(threads), [512, 1024]);
+    assert_eq!([Strategy::RegisterCopy, Strategy::ExplicitParallel].map(threads), [512, 1024]);
+    let replaced = |strategy| {
+        let plan = kernels::dropout(0.5).strategy(strategy).plan(&x, &y, None).unwrap();
+        (plan.strategy, plan.replaced.is_some())
+    };
+    assert_eq!(
+        [Strategy::Direct, Strategy::ExplicitParallel, Strategy::Table, Strategy::Auto].map(replaced),
+        [
+            (Strategy::ExplicitParallel, true),
+            (Strategy::ExplicitParallel, false),
+            (Strategy::RegisterCopy, true),
+            (Strategy::RegisterCopy, false)
+        ]
+    );
 }

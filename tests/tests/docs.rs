@@ -61,7 +61,9 @@ made of two Philox4x32-10 blocks, whose counters are a 64-bit offset, then 0, th
 eight halves of 16 bits, the lowest first. The word is half `i % 8` of block `(offset + i / 8, 0)` above the same half
 of block `(offset + i / 8, 1)`, rotated left by one bit. A kernel makes the second block only where the 15 bits known
 from the first equal those of the threshold. A call on `n` elements uses `ceil(n / 8)` offsets; `place.after(n)` is at
-the first one after them.
+the first one after them. A tensor of two i64, seed and offset, on the call's device serves as the place, too: kernels
+read it when they run, so that a graph draws anew at each launch if the tensor is written in between. `p` counts in
+training; `kernels::dropout(p).training(false)` is the identity, as PyTorch's `training=False`.
 
 `alibi` and `sinusoidal` take a shape. `alibi` is rounded once; for 8 bits, from an f32. The angles of `sinusoidal` are
 exact at every position to a relative `2^-46`. Apart from that, f32 results are within 3 ULP; results of 16 bits are

@@ -74,7 +74,7 @@ const ALL: &[Special] = &[
         arguments: &["x"],
         settings: &[("p", Some("0.5")), ("training", Some("true")), ("seed", Some("0")), ("offset", Some("0"))],
         tensors: &[],
-        strategies: &[Strategy::Direct, Strategy::ExplicitParallel, Strategy::RegisterCopy],
+        strategies: &[Strategy::ExplicitParallel, Strategy::RegisterCopy],
         info: || kernels::dropout(0.5).info(),
         run: dropout,
     },

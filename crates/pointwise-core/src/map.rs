@@ -6,8 +6,7 @@ use crate::dtype::DType;
 use crate::element::{Bool, Element, Store};
 use crate::info::Kind;
 use crate::num::{Logic, Short, Signed, Value};
-use crate::op::{BinaryOp, RandomMapOp, TableOp, TernaryOp, UnaryOp, Words};
-use crate::philox::RandomWord;
+use crate::op::{BinaryOp, TableOp, TernaryOp, UnaryOp, Words};
 
 /// A formula on elements: `(a, b, c) -> y` in compute types, of which the first [`Map::OPERANDS`] count.
 pub trait Map: Copy {
@@ -23,8 +22,6 @@ pub trait Map: Copy {
     const KINDS: &'static [Kind] = &[];
     /// How many operands there are. The others are never read: their values are zeros.
     const OPERANDS: usize;
-    /// Whether each element also has a random word.
-    const RANDOM: bool = false;
     /// Whether the result is a bool that depends on nothing but which operands are true: [`Map::map`] of zeros and ones
     /// then says everything.
     const LOGICAL: bool = false;
@@ -50,7 +47,7 @@ pub trait Map: Copy {
     const ANGLE: Option<usize> = None;
     /// The formula with the parameters of a call.
     fn from_words(words: Words) -> Self;
-    /// The result, not yet rounded; with [`Map::RANDOM`], at the word 0.
+    /// The result, not yet rounded.
     fn map(
         self,
         a: <Self::A as Element>::Compute,
@@ -74,18 +71,6 @@ pub trait Map: Copy {
         b: <Self::B as Element>::Compute,
     ) -> Signed<<Self::R as Element>::Compute> {
         Signed::unknown(self.map(a, b, absent::<Self::C>()))
-    }
-    /// The result at the random word of the element, which counts with [`Map::RANDOM`] alone.
-    #[inline(always)]
-    fn map_drawn(
-        self,
-        a: <Self::A as Element>::Compute,
-        b: <Self::B as Element>::Compute,
-        c: <Self::C as Element>::Compute,
-        bits: RandomWord<'_>,
-    ) -> <Self::R as Element>::Compute {
-        let _ = bits;
-        self.map(a, b, c)
     }
 }
 
@@ -182,32 +167,6 @@ arity! {
 arity! {
     /// `(condition, a, b) -> y`.
     Select, 3, bool, [Select], [TernaryOp<E::Compute, Logic, Output: Store<E>>], |op, a, b, c| op.apply(a, b, c)
-}
-
-/// `(up to three operands, random bits) -> y`.
-#[derive(Clone, Copy, Debug)]
-pub struct Random<E, O>(O, PhantomData<E>);
-
-impl<E: Element, O: TableOp + RandomMapOp<E::Compute>> Map for Random<E, O> {
-    type A = E;
-    type B = E;
-    type C = E;
-    type R = E;
-    const KINDS: &'static [Kind] = &[Kind::Random];
-    const OPERANDS: usize = O::OPERANDS;
-    const RANDOM: bool = true;
-    #[inline(always)]
-    fn from_words(words: Words) -> Self {
-        Random(O::from_words(words), PhantomData)
-    }
-    #[inline(always)]
-    fn map(self, a: E::Compute, b: E::Compute, c: E::Compute) -> E::Compute {
-        self.map_drawn(a, b, c, RandomWord::from(0))
-    }
-    #[inline(always)]
-    fn map_drawn(self, a: E::Compute, b: E::Compute, c: E::Compute, bits: RandomWord<'_>) -> E::Compute {
-        self.0.apply([a, b, c], bits)
-    }
 }
 
 /// What an operand that is not there reads as.

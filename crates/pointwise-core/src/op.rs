@@ -20,7 +20,6 @@ use core::num::Wrapping;
 
 use crate::info::OpInfo;
 use crate::num::{Logic, Short, Signed};
-use crate::philox::RandomWord;
 
 #[cfg(doc)]
 use crate::num::{Bits, Num, Real, Value};
@@ -88,15 +87,6 @@ pub trait RandomOp<T>: Copy {
     fn last_kept(self) -> u32;
     /// What becomes of an element that is kept.
     fn kept(self, x: T) -> T;
-}
-
-/// `(up to three operands, random bits) -> y`: dropout or noise inside of a formula. What
-/// [`random_ops!`](crate::random_ops) implements; the word is as in [`RandomOp`].
-pub trait RandomMapOp<T>: Copy {
-    /// How many operands there are, from 1 to 3; the others are zeros.
-    const OPERANDS: usize;
-    /// The formula.
-    fn apply(self, operands: [T; 3], bits: RandomWord<'_>) -> T;
 }
 
 /// Rows that are made from the first of them in a result of 16 bits.

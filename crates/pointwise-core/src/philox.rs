@@ -103,32 +103,46 @@ impl Draw {
     pub const NONE: Draw = Draw { blocks: Philox::new(0).blocks(), first: 0 };
 }
 
-/// A place in the random sequence of a seed, whose round keys are worked out: what kernels take.
+/// A place in the random sequence of a seed, whose round keys are worked out: what kernels take. Or the address of a
+/// place that they read themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Blocks {
     offset: u64,
+    address: u64,
     keys: Keys,
 }
 
 impl Blocks {
-    /// The upper halves of the words of elements `8 index ..= 8 index + 7`, two a word, the first in the lower 16 bits.
+    /// A place that kernels read: seed and offset, two `u64` one after another.
+    ///
+    /// # Safety
+    /// The address is that of memory which every kernel that is given the result may read, and aligned to a `u64`.
+    #[allow(unsafe_code)] // a contract for what kernels do
+    #[must_use]
+    pub const unsafe fn in_memory(address: u64) -> Blocks {
+        Blocks { address, ..Philox::new(0).blocks() }
+    }
+
+    /// The address of the place that counts instead of [`Blocks::given`]; 0 where there is none. A kernel may read it.
+    #[inline(always)]
+    #[must_use]
+    pub const fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The place that came with the call.
+    #[inline(always)]
+    #[must_use]
+    pub const fn given(&self) -> Philox {
+        let [low, high] = self.keys.0[0];
+        Philox { seed: low as u64 | (high as u64) << 32, offset: self.offset }
+    }
+
+    /// [`Philox::upper_halves`] of the place that came with the call.
     #[inline(always)]
     pub fn upper_halves(&self, index: u64) -> [u32; 4] {
-        rounds(self.counter(index, UPPER), &self.keys)
-    }
-
-    /// The lower halves, as [`Blocks::upper_halves`] has the upper ones. They are hardly ever needed, so the round keys
-    /// are worked out again: a kernel need not keep them.
-    #[inline(always)]
-    pub fn lower_halves(&self, index: u64) -> [u32; 4] {
-        rounds(self.counter(index, LOWER), &Keys::new(self.keys.0[0]))
-    }
-
-    #[inline(always)]
-    fn counter(&self, index: u64, part: u32) -> [u32; 4] {
-        let counter = self.offset.wrapping_add(index);
-        [counter as u32, (counter >> 32) as u32, 0, part]
+        rounds(self.given().counter(index, UPPER), &self.keys)
     }
 }
 
@@ -246,14 +260,37 @@ impl Philox {
     /// The place with its round keys.
     #[inline(always)]
     pub const fn blocks(self) -> Blocks {
-        Blocks { offset: self.offset, keys: Keys::new([self.seed as u32, (self.seed >> 32) as u32]) }
+        Blocks { offset: self.offset, address: 0, keys: self.keys() }
+    }
+
+    #[inline(always)]
+    const fn keys(self) -> Keys {
+        Keys::new([self.seed as u32, (self.seed >> 32) as u32])
+    }
+
+    #[inline(always)]
+    const fn counter(self, index: u64, part: u32) -> [u32; 4] {
+        let counter = self.offset.wrapping_add(index);
+        [counter as u32, (counter >> 32) as u32, 0, part]
+    }
+
+    /// The upper halves of the words of elements `8 index ..= 8 index + 7`, two a word, the first in the lower 16 bits.
+    #[inline(always)]
+    pub fn upper_halves(self, index: u64) -> [u32; 4] {
+        rounds(self.counter(index, UPPER), &self.keys())
+    }
+
+    /// The lower halves, as [`Philox::upper_halves`] has the upper ones.
+    #[inline(always)]
+    pub fn lower_halves(self, index: u64) -> [u32; 4] {
+        rounds(self.counter(index, LOWER), &self.keys())
     }
 
     /// The word of element `i`.
     #[inline(always)]
     pub fn word(self, i: u64) -> u32 {
-        let (blocks, index, lane) = (self.blocks(), i / BLOCK as u64, i as usize % BLOCK);
+        let (index, lane) = (i / BLOCK as u64, i as usize % BLOCK);
         let (two, second) = (lane / 2, lane % 2 != 0);
-        whole(upper(blocks.upper_halves(index)[two], second), lower(blocks.lower_halves(index)[two], second))
+        whole(upper(self.upper_halves(index)[two], second), lower(self.lower_halves(index)[two], second))
     }
 }

@@ -99,32 +99,6 @@ macro_rules! select_ops {
     };
 }
 
-/// Declares ops of one to three operands and a random word for each element, one row each: the last name of the
-/// operands is that of the word, a [`RandomWord`](crate::RandomWord): 32 uniform bits, for `dropout(p, bits)`,
-/// `T::uniform(bits)` or what `bits.bits()` and `bits.is_at_most(last)` say.
-///
-/// ```
-/// pointwise_core::random_ops! { my_random_ops;
-///     /// `residual + dropout(silu(gate) * value, p)`.
-///     silu_dropout_add: SiluDropoutAdd { p = 0.1 } (residual, gate, value, bits: Real) -> T, [f32 bf16], Ulp(4.0) =>
-///         residual + (gate.silu() * value).dropout(p, bits);
-///     /// `x` and noise, uniform from `-width / 2` to `width / 2`.
-///     jitter: Jitter { width = 1.0 } (x, bits: Real) -> T, [floats], Ulp(1.0) =>
-///         (T::uniform(bits) - T::constant(0.5)).mul_add(width, x);
-/// }
-/// # fn main() {}
-/// ```
-///
-/// The word is a function of the call's place ([`Philox`](crate::Philox)) and the element's row-major index in the
-/// result alone; results have the operands' element type. The accuracy is that of the formula with the same word.
-#[macro_export]
-macro_rules! random_ops {
-    ($table:ident; $($rows:tt)*) => {
-        $crate::__table! { ($) $table; $($rows)* }
-        $crate::__define_ops! { Random; $($rows)* }
-    };
-}
-
 /// The macro that hands a table's rows to a visitor.
 #[doc(hidden)]
 #[macro_export]
@@ -272,26 +246,6 @@ macro_rules! __impl_op {
             }
         }
     };
-    (Random $op:ident [$type:ty] ($a:ident $bits:ident) $($rest:tt)*) => {
-        $crate::__impl_op!(@random $op [$type] 1 [$a _b _c] $bits $($rest)*);
-    };
-    (Random $op:ident [$type:ty] ($a:ident $b:ident $bits:ident) $($rest:tt)*) => {
-        $crate::__impl_op!(@random $op [$type] 2 [$a $b _c] $bits $($rest)*);
-    };
-    (Random $op:ident [$type:ty] ($a:ident $b:ident $c:ident $bits:ident) $($rest:tt)*) => {
-        $crate::__impl_op!(@random $op [$type] 3 [$a $b $c] $bits $($rest)*);
-    };
-    (@random $op:ident [$type:ty] $operands:literal [$a:ident $b:ident $c:ident] $bits:ident $bound:ident T
-        { $($p:ident),* } $formula:expr) => {
-        impl<T: $crate::$bound> $crate::RandomMapOp<T> for $type {
-            const OPERANDS: usize = $operands;
-            #[inline(always)]
-            fn apply(self, [$a, $b, $c]: [T; 3], $bits: $crate::RandomWord<'_>) -> T {
-                $(let $p = self.$p;)*
-                $formula
-            }
-        }
-    };
     (Select $op:ident [$type:ty] ($a:ident $b:ident $c:ident) $bound:ident $out:ident { $($p:ident),* } $formula:expr) => {
         impl<T: $crate::$bound> $crate::TernaryOp<T, $crate::Logic> for $type {
             type Output = $out;
@@ -302,14 +256,10 @@ macro_rules! __impl_op {
             }
         }
     };
-    (@random $op:ident [$type:ty] $operands:literal $x:tt $bits:ident $bound:ident $out:ident $($rest:tt)*) => {
-        compile_error!(concat!("`", stringify!($op), "`: a random op's result is `T`, not `", stringify!($out), "`"));
-    };
     ($kind:ident $op:ident $($rest:tt)*) => {
         compile_error!(concat!(
             "`", stringify!($op), "` has another number of operands than the ops of its table: one in unary_ops!; \
-             two in binary_ops!, channel_ops!, gated_ops! and backward_ops!; three in ternary_ops! and select_ops!; \
-             one to three and the random word in random_ops!"
+             two in binary_ops!, channel_ops!, gated_ops! and backward_ops!; three in ternary_ops! and select_ops!"
         ));
     };
 }
@@ -341,17 +291,7 @@ macro_rules! __short {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __op_info {
-    // The random word is no operand.
-    (Random $name:ident ($a:ident $bits:ident) $($rest:tt)*) => {
-        $crate::__op_info!(@ Random $name ($a) $($rest)*)
-    };
-    (Random $name:ident ($a:ident $b:ident $bits:ident) $($rest:tt)*) => {
-        $crate::__op_info!(@ Random $name ($a $b) $($rest)*)
-    };
-    (Random $name:ident ($a:ident $b:ident $c:ident $bits:ident) $($rest:tt)*) => {
-        $crate::__op_info!(@ Random $name ($a $b $c) $($rest)*)
-    };
-    (@ $kind:ident $name:ident ($($x:ident)*) [$($set:ident)*] $out:ident ($accuracy:expr) [$($doc:literal)*]
+    ($kind:ident $name:ident ($($x:ident)*) [$($set:ident)*] $out:ident ($accuracy:expr) [$($doc:literal)*]
         { $($p:ident = $default:expr),* } $formula:expr) => {{
         #[allow(unused_imports)]
         use $crate::Accuracy::*;
@@ -376,9 +316,6 @@ macro_rules! __op_info {
         $($crate::__set_word!(info $set);)*
         info
     }};
-    ($($row:tt)*) => {
-        $crate::__op_info!(@ $($row)*)
-    };
 }
 
 #[doc(hidden)]

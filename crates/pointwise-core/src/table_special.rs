@@ -6,10 +6,8 @@
 #[macro_export]
 macro_rules! random_strategies {
     (($($visitor:tt)*) $args:tt) => {
-        $($visitor)*! { random false direct, $args }
         $($visitor)*! { random false explicit_parallel, $args }
         $($visitor)*! { random false register_copy, $args }
-        $($visitor)*! { random_mask true direct, $args }
         $($visitor)*! { random_mask true explicit_parallel, $args }
         $($visitor)*! { random_mask true register_copy, $args }
     };
@@ -99,9 +97,6 @@ macro_rules! random_symbols {
             $( $crate::for_types! { [$($set)*] ($crate::__random_symbols) (symbols $name) } )*
             symbols
         }
-    };
-    ($($rows:tt)*) => {
-        $crate::__map_symbols! { random $($rows)* }
     };
 }
 

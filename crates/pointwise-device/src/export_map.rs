@@ -54,27 +54,22 @@ macro_rules! __map_type {
     };
 }
 
-/// One entry: its kind says how many operands it has, and whether it draws.
+/// One entry: its kind says how many operands it has.
 #[doc(hidden)]
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! __map_entry {
     ($variant:ident, (unary $($row:tt)*)) => {
-        $crate::__map_entry! { @ $variant Unary unary ($($row)*) [a: A] [wa] [] 2 }
+        $crate::__map_entry! { @ $variant Unary unary ($($row)*) [a: A] [wa] 2 }
     };
     ($variant:ident, (binary $($row:tt)*)) => {
-        $crate::__map_entry! { @ $variant Binary binary ($($row)*) [a: A, b: B] [wa wb] [] 3 }
+        $crate::__map_entry! { @ $variant Binary binary ($($row)*) [a: A, b: B] [wa wb] 3 }
     };
     ($variant:ident, (ternary $($row:tt)*)) => {
-        $crate::__map_entry! { @ $variant Ternary ternary ($($row)*) [a: A, b: B, c: C] [wa wb wc] [] 4 }
+        $crate::__map_entry! { @ $variant Ternary ternary ($($row)*) [a: A, b: B, c: C] [wa wb wc] 4 }
     };
     ($variant:ident, (select $($row:tt)*)) => {
-        $crate::__map_entry! { @ $variant Select select ($($row)*) [a: A, b: B, c: C] [wa wb wc] [] 4 }
-    };
-    // Those of every number of operands have one signature, with three operands and, behind the parameters, what is
-    // drawn.
-    ($variant:ident, (random $($row:tt)*)) => {
-        $crate::__map_entry! { @ $variant Random random ($($row)*) [a: A, b: B, c: C] [wa wb wc] [draw] 4 }
+        $crate::__map_entry! { @ $variant Select select ($($row)*) [a: A, b: B, c: C] [wa wb wc] 4 }
     };
     (@ $variant:ident $Map:ident $kind:ident ($type:ident $name:ident $op:ident [$($p:ident)*]) $($operands:tt)*) => {
         const _: () = {
@@ -97,16 +92,16 @@ macro_rules! __map_entry {
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! __map_body {
-    (flat $ids:tt $x:tt $words:tt $draw:tt $n:literal) => {
-        $crate::__map_function! { flat $ids $x $words $draw (flat::<M, { 16 / size_of::<E>() }>)
+    (flat $ids:tt $x:tt $words:tt $n:literal) => {
+        $crate::__map_function! { flat $ids $x $words (flat::<M, { 16 / size_of::<E>() }>)
         [n: u64, head: u32] [] [n, head] }
     };
-    (rows $ids:tt $x:tt $words:tt $draw:tt $n:literal) => {
-        $crate::__map_function! { rows $ids $x $words $draw (tiled::<M, { 16 / size_of::<E>() }, $n>)
+    (rows $ids:tt $x:tt $words:tt $n:literal) => {
+        $crate::__map_function! { rows $ids $x $words (tiled::<M, { 16 / size_of::<E>() }, $n>)
         [items: u32] [steps: $crate::launch::Steps<$n, { $crate::launch::ROW_SPLITS }>] [&steps, items] }
     };
-    ($strided:ident $ids:tt $x:tt $words:tt $draw:tt $n:literal) => {
-        $crate::__map_function! { $strided $ids $x $words $draw (grouped::<M, $n>)
+    ($strided:ident $ids:tt $x:tt $words:tt $n:literal) => {
+        $crate::__map_function! { $strided $ids $x $words (grouped::<M, $n>)
         [items: u32] [groups: $crate::launch::Groups<$n>] [&groups, items] }
     };
 }
@@ -116,7 +111,7 @@ macro_rules! __map_body {
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! __map_function {
-    ($variant:ident ($kind:ident $name:ident $type:ident) [$($x:ident: $X:ident),*] [$($word:ident)*] [$($draw:ident)?]
+    ($variant:ident ($kind:ident $name:ident $type:ident) [$($x:ident: $X:ident),*] [$($word:ident)*]
         ($($template:tt)*) [$($place:ident: $Place:ty),*] [$($steps:ident: $Steps:ty)?] [$($passed:expr),*]) => {
         /// # Safety
         /// That of the template, in `pointwise_device::broadcast`; the host checks it before the launch.
@@ -126,11 +121,11 @@ macro_rules! __map_function {
         unsafe extern "gpu-kernel" fn entry(
             $($x: *const <M as $crate::map::Map>::$X,)* y: *mut <M as $crate::map::Map>::R,
             $($place: $Place,)* mode: u32, $($word: u64,)* p0: u64, p1: u64, p2: u64, p3: u64,
-            $($steps: $Steps,)? $($draw: $crate::Draw,)?
+            $($steps: $Steps,)?
         ) {
             let words = $crate::__three!($($word)*);
             let none = $crate::broadcast::Inputs::<M>::one(core::ptr::null());
-            let inputs = $crate::broadcast::Inputs::<M> { $($x,)* words, mode, $($draw,)? ..none };
+            let inputs = $crate::broadcast::Inputs::<M> { $($x,)* words, mode, ..none };
             let map = <M as $crate::map::Map>::from_words([p0, p1, p2, p3]);
             // SAFETY: this entry's own contract.
             unsafe { $crate::broadcast::$($template)*(&inputs, y, $($passed,)* map) }

@@ -1,10 +1,7 @@
 //! The visitors that make kernel entries of the tables of random ops and generators.
 
-/// The visitor that exports the entries of a table of random ops ([`random_ops!`](crate::random_ops)). Expands to
-/// nothing on the host.
-///
-/// Of a table of [`RandomOp`](crate::RandomOp)s (`name: Type [element types];`): every op in every type by every
-/// strategy, without and with a mask.
+/// The visitor that exports the entries of a table of [`RandomOp`](crate::RandomOp)s (`name: Type [element types];`):
+/// every op in every type by every strategy, without and with a mask. Expands to nothing on the host.
 #[macro_export]
 macro_rules! export_random {
     ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
@@ -13,9 +10,6 @@ macro_rules! export_random {
             $crate::__export_types! { [$($set)*] ($crate::__random_type) ($name $op) }
         };
     )* };
-    ($($rows:tt)*) => {
-        $crate::__export_map! { random $($rows)* }
-    };
 }
 
 #[doc(hidden)]

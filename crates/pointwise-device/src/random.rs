@@ -1,4 +1,4 @@
-//! RandomKernel: `y[i] = word[i] <= last_kept ? op(x[i]) : 0`, and `mask[i]` where one is asked for.
+//! Dropout: `y[i] = word[i] <= last_kept ? op(x[i]) : 0`, and `mask[i]` where one is asked for.
 //!
 //! `word[i]` is a function of seed, offset and `i` alone; what the strategies differ in is how many elements share one
 //! computation of a block of eight halves. In place and aliasing: as in [`crate::unary`].
@@ -9,10 +9,11 @@
 use core::arch::asm;
 use core::cell::Cell;
 
+use pointwise_core::launch::NEIGHBOURS;
 use pointwise_core::num::Logic;
 pub use pointwise_core::philox::elements;
 use pointwise_core::philox::{BLOCK, lower, upper, whole};
-use pointwise_core::{Blocks, RandomOp, RandomWord, Value};
+use pointwise_core::{Blocks, Philox, RandomOp, RandomWord, Value};
 
 use crate::element::Bool;
 use crate::memory;
@@ -24,38 +25,11 @@ const MOST: usize = 16;
 /// Words that a block has: two halves each.
 const TWOS: usize = BLOCK / 2;
 
-/// A thread an element, which computes a block for one word of it.
+/// A thread four neighbours, which are of one block, loaded one by one: any alignment, any size.
 ///
 /// # Safety
 /// `x` and `y` are aligned to their elements and valid for `n` of them, and equal or disjoint; with `MASK`, `mask` is
 /// valid for `n` bytes and disjoint from both.
-#[inline(always)]
-pub unsafe fn direct<E, O, const MASK: bool>(
-    x: *const E,
-    y: *mut E,
-    mask: *mut Bool,
-    n: u64,
-    _head: u32,
-    blocks: &Blocks,
-    op: O,
-) where
-    E: Packed,
-    O: RandomOp<E::Compute>,
-{
-    let i = thread::index_1d_wide();
-    if i < n {
-        // SAFETY: i < n; the caller's contract.
-        unsafe { element::<E, O, MASK>(x, y, mask, i, blocks, op) }
-    }
-}
-
-/// Elements of a thread of [`explicit_parallel`].
-const NEIGHBOURS: usize = 4;
-
-/// A thread four neighbours, which are of one block, loaded one by one: any alignment, any size.
-///
-/// # Safety
-/// As [`direct`].
 #[inline(always)]
 pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
     x: *const E,
@@ -99,7 +73,8 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
 /// made twice; and `V` bytes of the mask at once. Head and rest as in [`crate::unary::register_copy`].
 ///
 /// # Safety
-/// As [`direct`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V` with `MASK`.
+/// As [`explicit_parallel`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V`
+/// with `MASK`.
 #[inline(always)]
 pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usize>(
     x: *const E,
@@ -156,11 +131,12 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usi
 pub(crate) fn words<const V: usize>(blocks: &Blocks, first: u64, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; V] {
     let asked = Cell::new(false);
     let mut words = [0; V];
-    let two = halves::<V>(first, |index| blocks.upper_halves(index));
+    let two = upper_halves::<V>(blocks, first);
     unroll!(i < V => { words[i] = upper(two[i / 2], i % 2 != 0); });
     unroll!(i < V => { ask(i, RandomWord::upper(words[i], &asked)); });
     if asked.get() {
-        let two = halves::<V>(first, |index| blocks.lower_halves(index));
+        let place = placed(blocks).unwrap_or_else(|| blocks.given());
+        let two = halves::<V>(first, |index| place.lower_halves(index));
         unroll!(i < V => { words[i] = whole(words[i], lower(two[i / 2], i % 2 != 0)); });
     }
     words
@@ -175,7 +151,7 @@ const ONES: u32 = 0x0001_0001;
 /// other bits mean nothing.
 #[inline(always)]
 fn dropped<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST / 2] {
-    let two = halves::<V>(first, |index| blocks.upper_halves(index));
+    let two = upper_halves::<V>(blocks, first);
     let most = (last >> 17) * ONES;
     let mut dropped = [0; MOST / 2];
     let mut nearest = !HIGHEST;
@@ -246,6 +222,29 @@ fn only_kept<E: Packed>(vector: [u64; 2], dropped: &[u32; MOST / 2], from: usize
         low as u64 | (high as u64) << 32
     };
     [two(vector[0], 0), two(vector[1], 2)]
+}
+
+/// The place that the call leaves to memory, if it does. Read where it is needed, so that a call without keeps nothing
+/// of it.
+#[inline(always)]
+fn placed(blocks: &Blocks) -> Option<Philox> {
+    let address = blocks.address() as *const u8;
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: who made the blocks has vouched for the address.
+    let [[seed, _], [offset, _]] = unsafe { [memory::load_here(address, 8), memory::load_here(address.add(8), 8)] };
+    Some(Philox { seed, offset })
+}
+
+/// The upper halves of elements `first .. first + V`. Of a place in memory each block works the round keys out again:
+/// kept for all of them they would take 20 registers, of which a call without such a place needs none.
+#[inline(always)]
+fn upper_halves<const V: usize>(blocks: &Blocks, first: u64) -> [u32; MOST / 2] {
+    match placed(blocks) {
+        None => halves::<V>(first, |index| blocks.upper_halves(index)),
+        Some(place) => halves::<V>(first, |index| place.upper_halves(index)),
+    }
 }
 
 /// Half a word for each of the elements `first .. first + V`, two a word, the first in the lower 16 bits.

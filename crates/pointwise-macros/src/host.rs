@@ -81,7 +81,7 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
                 }
 
                 /// The op with these parameters and launch settings.
-                #vis fn kernel(self) -> ::pointwise::kernel::Kernel {
+                #vis fn kernel(self) -> ::pointwise::kernel::Kernel<'static> {
                     #type_name::def().kernel(&[#(#params),*])
                 }
             }
@@ -152,7 +152,7 @@ impl Call {
     /// The declarations of parameters, and of the place to draw from.
     fn numbers(&self) -> TokenStream {
         let (params, rng) = (&self.params, self.rng.as_ref());
-        let rng = rng.map(|rng| quote!(#rng: ::pointwise::Philox,));
+        let rng = rng.map(|rng| quote!(#rng: impl ::core::convert::Into<::pointwise::kernel::Rng<'a>>,));
         quote!(#(#params: impl ::core::convert::Into<::pointwise::Number>,)* #rng)
     }
 
@@ -227,7 +227,7 @@ fn functions(op: &Op, form: &Form, has_inplace: bool) -> Vec<TokenStream> {
         let name = format_ident!("{}_inplace", op.name);
         let doc = format!("[`{}()`], written back to its first operand.", op.name);
         let (tensors, operands) = (Call::tensors(others), Call::operands(others));
-        let lifetime = (!others.is_empty()).then(|| quote!('a));
+        let lifetime = (!others.is_empty() || op.is_random()).then(|| quote!('a));
         functions.push(quote! {
             #[doc = #doc]
             ///

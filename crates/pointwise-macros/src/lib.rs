@@ -55,7 +55,8 @@ use words::Words;
 ///
 /// Of `snake` above: the struct `Snake { a }` with the formula as `Snake::formula`, `Snake::def()` (the op as data) and
 /// `Snake { a: 0.5 }.kernel()` (the op with launch settings); the functions `snake(&x, 0.5)`, `snake_into(&x, &mut y, 0.5)`,
-/// `snake_inplace(&mut x, 0.5)`, `snake_backward(&grad, &x, 0.5)`. A random op takes its `Philox` last.
+/// `snake_inplace(&mut x, 0.5)`, `snake_backward(&grad, &x, 0.5)`. A random op takes last
+/// where it draws from: a `Philox`, or a tensor that has seed and offset.
 ///
 /// Its kernels are those that `pointwise_build::ops` compiled in the package's build script. Without them the op runs on
 /// the CPU, and a call on a GPU says what is missing.

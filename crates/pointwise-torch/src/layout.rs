@@ -41,9 +41,13 @@ pub(crate) fn broadcast<'a>(shapes: impl IntoIterator<Item = &'a [i64]>) -> Resu
 /// Strides in a call of dimensions `sizes` of a tensor of other dimensions, which broadcast to them.
 pub(crate) fn expand(sizes: &[i64], own: &[i64], strides: &[i64]) -> Vec<i64> {
     let mut all = vec![0; sizes.len() - own.len()];
-    all.extend(own.iter().zip(strides).zip(&sizes[sizes.len() - own.len()..]).map(|((own, stride), size)| {
-        if own == size { *stride } else { 0 }
-    }));
+    all.extend(
+        own.iter().zip(strides).zip(&sizes[sizes.len() - own.len()..]).map(
+            |((own, stride), size)| {
+                if own == size { *stride } else { 0 }
+            },
+        ),
+    );
     all
 }
 

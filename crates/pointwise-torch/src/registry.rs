@@ -2,9 +2,7 @@
 //!
 //! All contact with pointwise's registries and definition types is in this file.
 
-use pointwise::info::{
-    BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, ParamInfo, ParamKind, TERNARY, UNARY, declared_ops,
-};
+use pointwise::info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, ParamInfo, ParamKind, TERNARY, UNARY, declared_ops};
 use pointwise::kernel::{GradientDef, MapDef, OpDef, SinusoidalLayout, UnaryDef};
 use pointwise::{
     DType, Number, Operand, Philox, Result, Stream, TensorView, TensorViewMut,
@@ -149,8 +147,16 @@ pub(crate) fn family() -> Vec<OpSpec> {
     let encodings = [
         ("alibi", kernels::alibi(), Body::Alibi { causal: false }),
         ("alibi_causal", kernels::alibi_causal(), Body::Alibi { causal: true }),
-        ("sinusoidal", kernels::sinusoidal(SinusoidalLayout::Interleaved), Body::Sinusoidal(SinusoidalLayout::Interleaved)),
-        ("sinusoidal_halves", kernels::sinusoidal(SinusoidalLayout::Halves), Body::Sinusoidal(SinusoidalLayout::Halves)),
+        (
+            "sinusoidal",
+            kernels::sinusoidal(SinusoidalLayout::Interleaved),
+            Body::Sinusoidal(SinusoidalLayout::Interleaved),
+        ),
+        (
+            "sinusoidal_halves",
+            kernels::sinusoidal(SinusoidalLayout::Halves),
+            Body::Sinusoidal(SinusoidalLayout::Halves),
+        ),
     ];
     for (name, kernel, body) in encodings {
         let mut op = spec(kernel.info(), body);
@@ -358,9 +364,7 @@ impl OpSpec {
             (Body::Gradients(def), [grad, x], [y]) if self.form == Form::HalvesGradient => {
                 on!(def.gated_gradients_with(params)).run_into(*grad, tensor(self, x)?, y.reborrow())
             }
-            (Body::Gradients(def), operands, results) => {
-                on!(def.gradients_with(params)).run_into(operands, results)
-            }
+            (Body::Gradients(def), operands, results) => on!(def.gradients_with(params)).run_into(operands, results),
             (Body::Formula(def), operands, results) => on!(def.kernel(params).rng(*rng)).run_into(operands, results),
             (Body::Dropout, [x], [y]) => {
                 let p = match params {

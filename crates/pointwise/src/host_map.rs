@@ -213,10 +213,6 @@ macro_rules! __map_oracle {
     ($kind:ident Bits $($rest:tt)*) => {
         None
     };
-    // Nor have ops with a random word a value to compare with: take the op itself, at f64.
-    (random $($rest:tt)*) => {
-        None
-    };
     (select $bound:ident $x:tt $op:ident $params:tt) => {
         Some({
             fn oracle([condition, a, b]: [f64; 3], words: $crate::__private::core::Words) -> f64 {

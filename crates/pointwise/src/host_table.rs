@@ -94,9 +94,6 @@ macro_rules! __row {
     (select $op:ident $params:tt) => {
         $crate::__row! { @map Select $op $params }
     };
-    (random $op:ident $params:tt) => {
-        $crate::__row! { @map Random $op $params }
-    };
     (@map $Map:ident $op:ident $params:tt) => {
 type O = $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params);
         const ROW: u64 = $crate::__private::core::row::of_map::<

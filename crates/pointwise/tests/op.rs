@@ -124,6 +124,14 @@ fn operands_parameters_and_results_of_every_kind() {
         (tensor(&[0.0; 4]), Tensor::full(&Device::cpu(), false, [4]).unwrap(), tensor(&[0.0; 4]));
     every_kind_into(&x, &keep, &y, &mut y1, &mut y2, &mut y3, 0.25, 3, true, 2.5, rng).unwrap();
     assert_eq!((values(&y1), y2.to_vec::<bool>().unwrap()), (values(&sum), is_kept.to_vec::<bool>().unwrap()));
+    // Seed and offset from memory.
+    let place = Tensor::from_slice(&Device::cpu(), &[7_i64, 0], [2]).unwrap();
+    let (again, _, _) = every_kind(&x, &keep, &y, 0.25, 3, true, 2.5, &place).unwrap();
+    assert_eq!(values(&again), values(&sum));
+    assert!(every_kind(&x, &keep, &y, 0.25, 3, true, 2.5, &x).unwrap_err().is_dtype(), "a seed is an i64");
+    let unused = snake(&x, 0.5).unwrap();
+    let kernel = Snake { a: 0.5 }.kernel().rng(&x);
+    assert_eq!(values(&kernel.run(&[(&x).into()]).unwrap()[0]), values(&unused), "an op that draws nothing ignores it");
     assert!(every_kind(&x, &keep, &y, 1.5, 3, true, None, rng).is_err(), "a probability is at most 1");
     assert!(every_kind(&x, &x, &y, 0.5, 3, true, None, rng).unwrap_err().is_dtype(), "the second is a bool");
 }

@@ -3,7 +3,7 @@
 
 use fused_block::one_by_one;
 use fused_block::ops::{self, SiluDropoutAdd};
-use pointwise::{DType, Device, ErrorKind, Operand, Philox, Strategy, Tensor};
+use pointwise::{DType, Device, ErrorKind, Operand, Philox, Strategy, Stream, Tensor};
 
 /// A place whose first words no other test has, in the middle of a carry.
 const PLACE: Philox = Philox { seed: 0x0123_4567_89AB_CDEF, offset: (1 << 32) - 2 };
@@ -49,6 +49,40 @@ fn the_gradient_drops_what_the_op_drops() {
         assert_eq!(of_residual.to_vec::<f32>().unwrap(), vec![2.0; n]);
         for (y, gradient) in y.into_iter().zip(of_value.to_vec::<f32>().unwrap()) {
             assert_eq!(y == 0.0, gradient == 0.0, "{device}: {y}, {gradient}");
+        }
+    }
+}
+
+/// Seed and offset in memory are those of the call, and a graph draws what the tensor says at each launch.
+#[test]
+fn a_graph_draws_anew_at_each_launch() {
+    let n = 4_099;
+    let cpu = Device::cpu();
+    let ones = |device: &Device| Tensor::full(device, 1.0_f32, [n]).unwrap();
+    let is_kept = |y: &Tensor| y.to_vec::<f32>().unwrap().iter().map(|&y| y != 0.0).collect::<Vec<_>>();
+    for device in Device::for_tests(pointwise::embed::embedded()).unwrap() {
+        let x = ones(&device);
+        let mut y = Tensor::zeros(&device, DType::F32, [n]).unwrap();
+        let mut place = Tensor::zeros(&device, DType::I64, [2]).unwrap();
+        let mut graph = (!device.is_cpu()).then(|| {
+            let stream = Stream::new(&device).unwrap();
+            let graph = stream.capture(|stream| {
+                let kernel = SiluDropoutAdd { p: 0.25 }.kernel().on(stream).rng(&place);
+                kernel.run_into(&[0.0.into(), 20.0.into(), (&x).into()], &mut [(&mut y).into()])
+            });
+            (graph.unwrap(), stream)
+        });
+        for Philox { seed, offset } in [Philox::new(1), PLACE, Philox { seed: u64::MAX, offset: u64::MAX }] {
+            let words = [seed, offset].map(u64::to_ne_bytes).concat();
+            place.copy_from_bytes(&words).unwrap();
+            match &mut graph {
+                Some((graph, stream)) => graph.launch(stream).unwrap(),
+                None => ops::silu_dropout_add_into(0.0, 20.0, &x, &mut y, 0.25, &place).unwrap(),
+            }
+            let expected = ops::silu_dropout_add(0.0, 20.0, &ones(&cpu), 0.25, Philox { seed, offset }).unwrap();
+            assert_eq!(is_kept(&y), is_kept(&expected), "{device}, {seed}, {offset}");
+            let (_, _, of_value) = ops::silu_dropout_add_backward(2.0, 0.0, 20.0, &x, 0.25, &place).unwrap();
+            assert_eq!(is_kept(&of_value), is_kept(&expected), "{device}, {seed}, {offset}: the gradient");
         }
     }
 }

@@ -130,7 +130,7 @@ pub(crate) fn thresholds(device: &Device, dtype: DType, strategy: Strategy) -> O
 
 /// Places, elements below `n` there, probabilities that just keep or just drop the element, and which: those that are
 /// numbers of f32, as few are that lie next to a word.
-fn around_words(n: usize) -> Vec<(Philox, usize, f64, bool)> {
+pub(crate) fn around_words(n: usize) -> Vec<(Philox, usize, f64, bool)> {
     let mut found = Vec::new();
     for part in 0.. {
         let place = Philox::new(77).at((1 << 40) + 1000 * part);

@@ -9,6 +9,7 @@ mod dropout;
 mod encodings;
 mod full;
 mod large;
+mod places;
 mod tuner;
 
 use digits::digits;
@@ -17,6 +18,7 @@ use encodings::{alibi, encoding_errors, into_views, sinusoidal, slopes};
 use full::full;
 use large::views_of_2_to_32;
 use libtest_mimic::{Arguments, Failed};
+use places::{as_given, on_the_cpu, place_errors, replays};
 use pointwise::{DType, Device, Philox, Strategy, Stream, Tensor, kernel::SinusoidalLayout, kernels, ops};
 use pointwise_testkit::inputs;
 use tests::cases::Cases;
@@ -45,6 +47,7 @@ fn add(cases: &mut Cases) {
     let mut whole = |name: &str, run: fn(&Device) -> Outcome| cases.add(&[DType::F32], name, move || run(&device));
     whole("dropout::views", views);
     whole("dropout::errors", dropout_errors);
+    whole("places::errors", place_errors);
     whole("encodings::errors", encoding_errors);
     whole("encodings::into_views", into_views);
     whole("alibi::slopes", |_| slopes());
@@ -57,6 +60,10 @@ fn add(cases: &mut Cases) {
     }
     if !device.is_cpu() {
         whole("graph_and_stream", graph_and_stream);
+        whole("places::replays", replays);
+    }
+    if device.is_cpu() {
+        whole("places::on_the_cpu", |_| on_the_cpu());
     }
     if device.is_cuda() {
         // A tuner measures.
@@ -75,9 +82,12 @@ fn add(cases: &mut Cases) {
         cases.add(&[dtype], format!("digits::{dtype}"), move || digits(&device, dtype));
         cases.add(&[dtype], format!("dropout::{dtype}::settings"), move || settings(&device, dtype));
         for &(name, strategy) in &strategies {
-            cases.add(&[dtype], format!("dropout::{dtype}::{name}"), move || dropout(&device, dtype, strategy));
-            let test = move || thresholds(&device, dtype, strategy);
-            cases.add(&[dtype], format!("dropout::{dtype}::thresholds::{name}"), test);
+            if strategy != Strategy::Direct {
+                cases.add(&[dtype], format!("dropout::{dtype}::{name}"), move || dropout(&device, dtype, strategy));
+                let test = move || thresholds(&device, dtype, strategy);
+                cases.add(&[dtype], format!("dropout::{dtype}::thresholds::{name}"), test);
+                cases.add(&[dtype], format!("places::{dtype}::{name}"), move || as_given(&device, dtype, strategy));
+            }
             if strategy == Strategy::ExplicitParallel {
                 continue;
             }

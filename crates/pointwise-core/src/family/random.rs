@@ -2,6 +2,7 @@
 
 use crate::num::Value;
 use crate::op::{RandomOp, TableOp, Word, Words};
+use crate::philox::words_kept;
 use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
 
 /// The types of this table.
@@ -30,10 +31,7 @@ pub struct Dropout<T> {
 /// The largest random word that keeps its element at dropout probability `p`, for `0 < p < 1`: words `w` with
 /// `w / 2^32 < 1 - p` keep.
 pub fn last_kept(p: f64) -> u32 {
-    // 1 - p is exact or rounded by 2^-54; the product is exact. The words below it are counted by its ceiling.
-    let bound = (1.0 - p) * 4_294_967_296.0;
-    let floor = bound as u32;
-    if f64::from(floor) == bound { floor.saturating_sub(1) } else { floor }
+    words_kept(p).saturating_sub(1) as u32
 }
 
 impl<T: Value + core::ops::Mul<Output = T>> RandomOp<T> for Dropout<T> {

@@ -15,13 +15,12 @@ mod words;
 pub(crate) use operand::{Loaded, lanes, load, one_each, splat};
 pub(crate) use places::{alike, place, single};
 
-use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps};
+use pointwise_core::launch::{GROUP, Groups, ROW_SPLITS, Steps};
 use pointwise_core::map::{Map, absent};
-use pointwise_core::{Draw, Element, Value};
+use pointwise_core::{Element, Value};
 
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
-use crate::random;
 use crate::thread;
 use leaky::{in_pairs, leaky};
 use operand::{fetch, uniform};
@@ -42,15 +41,13 @@ pub struct Inputs<M: Map> {
     /// Which operands are one value, and which are passed by: `ONCE`, `WORD_SHIFT`, `STREAM_SHIFT` of
     /// [`pointwise_core::launch`].
     pub mode: u32,
-    /// Where the random words of `y`'s first element are, and of those behind it; read with [`Map::RANDOM`] alone.
-    pub draw: Draw,
 }
 
 impl<M: Map> Inputs<M> {
     /// One operand, of which each element is read.
     #[inline(always)]
     pub const fn one(a: *const M::A) -> Self {
-        Inputs { a, b: core::ptr::null(), c: core::ptr::null(), words: [0; 3], mode: 0, draw: Draw::NONE }
+        Inputs { a, b: core::ptr::null(), c: core::ptr::null(), words: [0; 3], mode: 0 }
     }
 }
 
@@ -93,12 +90,12 @@ unsafe fn finish_lanes<M, const V: usize>(
         && let Some(weight) = uniform::<M::B>(b, inputs.words[1])
     {
         // SAFETY: the caller's contract.
-        return unsafe { finish_operands(inputs, a, [weight; V], [absent::<M::C>(); V], place, y, map) };
+        return unsafe { finish_operands(a, [weight; V], [absent::<M::C>(); V], place, y, map) };
     }
     let b = if M::OPERANDS > 1 { lanes::<M::B, V>(b, inputs.words[1]) } else { [absent::<M::B>(); V] };
     let c = if M::OPERANDS > 2 { lanes::<M::C, V>(c, inputs.words[2]) } else { [absent::<M::C>(); V] };
     // SAFETY: the caller's contract.
-    unsafe { finish_operands(inputs, a, b, c, place, y, map) }
+    unsafe { finish_operands(a, b, c, place, y, map) }
 }
 
 /// [`finish_lanes`] of operands that are there.
@@ -107,7 +104,6 @@ unsafe fn finish_lanes<M, const V: usize>(
 /// As [`finish_words`].
 #[inline(always)]
 unsafe fn finish_operands<M, const V: usize>(
-    inputs: &Inputs<M>,
     a: [<M::A as Element>::Compute; V],
     b: [<M::B as Element>::Compute; V],
     c: [<M::C as Element>::Compute; V],
@@ -118,14 +114,7 @@ unsafe fn finish_operands<M, const V: usize>(
     M: Map<A: Packed, B: Packed, C: Packed, R: Packed>,
 {
     let mut results = [<M::R as Element>::Compute::ZERO; V];
-    if M::RANDOM {
-        let first = inputs.draw.first + place.at[0] as u64;
-        // Of this evaluation, nothing remains but what it asks of the words.
-        let words = random::words::<V>(&inputs.draw.blocks, first, |i, bits| _ = map.map_drawn(a[i], b[i], c[i], bits));
-        unroll!(i < V => { results[i] = map.map_drawn(a[i], b[i], c[i], words[i].into()); });
-    } else {
-        unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
-    }
+    unroll!(i < V => { results[i] = map.map(a[i], b[i], c[i]); });
     // SAFETY: the caller's contract.
     unsafe {
         let target = y.offset(place.at[0] as isize);

@@ -20,7 +20,7 @@ pub(super) fn drawn(draw: &Draw, len: usize, ask: impl Fn(usize, RandomWord<'_>)
         ask(i, RandomWord::upper(word, &asked));
     }
     if asked.get() {
-        let lower = halves(draw.first, |index| draw.blocks.lower_halves(index), philox::lower);
+        let lower = halves(draw.first, |index| draw.blocks.given().lower_halves(index), philox::lower);
         for (word, lower) in words.iter_mut().zip(lower) {
             *word = philox::whole(*word, lower);
         }

@@ -6,11 +6,10 @@ use pointwise_core::family::bitwise::{BitwiseAnd, BitwiseXor};
 use pointwise_core::map::{self, Map, absent};
 use pointwise_core::op::Words;
 use pointwise_core::{
-    BinaryOp, DType, Draw, Element, Logic, OpInfo, RandomMapOp, ResultType, SignChange, Store, TableOp, TernaryOp,
-    UnaryOp, Word, cast, maths, row,
+    BinaryOp, DType, Element, Logic, OpInfo, ResultType, SignChange, Store, TableOp, TernaryOp, UnaryOp, Word, cast,
+    maths, row,
 };
 
-use super::draw::drawn;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::by_f16c;
 use super::lanes::store;
@@ -19,13 +18,12 @@ use super::level;
 use super::level::BASELINE;
 use super::operand::{BLOCK, Source, buffer, fill, prefetch};
 
-/// `(operands, y, step of y in elements, n, parameters, what the first element draws from)`: an op in one element type,
-/// along a run.
+/// `(operands, y, step of y in elements, n, parameters)`: an op in one element type, along a run.
 ///
 /// # Safety
 /// Operands and `y` are aligned to their elements, and valid for `n` of them at their steps. Element `i` of an operand
 /// shares memory with no element of `y` but `i`.
-pub type MapFn = unsafe fn(&[Source; 3], *mut u8, isize, usize, Words, &Draw);
+pub type MapFn = unsafe fn(&[Source; 3], *mut u8, isize, usize, Words);
 
 macro_rules! arities {
     ($($(#[doc = $doc:literal])* $name:ident: $Map:ident, [$($bound:tt)*];)*) => { $(
@@ -39,7 +37,6 @@ macro_rules! arities {
             step: isize,
             n: usize,
             words: Words,
-            draw: &Draw,
         )
         where
             E: Element,
@@ -47,7 +44,7 @@ macro_rules! arities {
         {
             const { _ = row::of_map::<map::$Map<E, O>, O, O>() };
             // SAFETY: the caller's contract.
-            unsafe { run::<map::$Map<E, O>>(operands, y, step, n, words, draw) }
+            unsafe { run::<map::$Map<E, O>>(operands, y, step, n, words) }
         }
     )* };
 }
@@ -56,7 +53,7 @@ macro_rules! arities {
 ///
 /// # Safety
 /// As [`MapFn`].
-pub unsafe fn unary<E, O>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: &Draw)
+pub unsafe fn unary<E, O>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words)
 where
     E: Element,
     O: TableOp + UnaryOp<E::Compute, Output: Store<E>>,
@@ -68,12 +65,12 @@ where
     unsafe {
         match const { sign_change(&O::INFO, E::DTYPE) } {
             Some(SignChange::Clear) => {
-                run::<map::Binary<i16, BitwiseAnd>>(&bits(0x7fff), y, step, n, words, draw);
+                run::<map::Binary<i16, BitwiseAnd>>(&bits(0x7fff), y, step, n, words);
             }
             Some(SignChange::Flip) => {
-                run::<map::Binary<i16, BitwiseXor>>(&bits(0x8000), y, step, n, words, draw);
+                run::<map::Binary<i16, BitwiseXor>>(&bits(0x8000), y, step, n, words);
             }
-            None => run::<map::Unary<E, O>>(operands, y, step, n, words, draw),
+            None => run::<map::Unary<E, O>>(operands, y, step, n, words),
         }
     }
 }
@@ -93,52 +90,50 @@ arities! {
     ternary: Ternary, [TernaryOp<E::Compute, Output: Store<E>>];
     /// The op `O` on a condition and elements `E`.
     select: Select, [TernaryOp<E::Compute, Logic, Output: Store<E>>];
-    /// The op `O` on up to three operands of elements `E` and a random word for each.
-    random_map: Random, [RandomMapOp<E::Compute>];
 }
 
 /// The conversion of elements `A` to elements `B`.
 ///
 /// # Safety
 /// As [`MapFn`].
-pub(crate) unsafe fn convert<A, B>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: &Draw)
+pub(crate) unsafe fn convert<A, B>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words)
 where
     A: Element<Compute: cast::Source>,
     B: Element<Compute: cast::Target>,
 {
     // SAFETY: the caller's contract.
-    unsafe { run::<cast::Convert<A, B>>(operands, y, step, n, words, draw) }
+    unsafe { run::<cast::Convert<A, B>>(operands, y, step, n, words) }
 }
 
 /// # Safety
 /// As [`MapFn`].
-unsafe fn run<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: &Draw) {
+unsafe fn run<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words) {
     #[cfg(target_arch = "x86_64")]
     match level::level() {
         // SAFETY: the processor has the level; the caller's contract.
-        level::AVX512 => return unsafe { run_avx512::<M>(operands, y, step, n, words, draw) },
+        level::AVX512 => return unsafe { run_avx512::<M>(operands, y, step, n, words) },
         // SAFETY: as above.
-        level::AVX2 => return unsafe { run_avx2::<M>(operands, y, step, n, words, draw) },
+        level::AVX2 => return unsafe { run_avx2::<M>(operands, y, step, n, words) },
         _ => {}
     }
     // SAFETY: the caller's contract.
-    unsafe { blocks::<M, BASELINE>(operands, y, step, n, words, draw) }
+    unsafe { blocks::<M, BASELINE>(operands, y, step, n, words) }
 }
 
 /// # Safety
 /// As [`MapFn`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn run_avx2<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: &Draw) {
+unsafe fn run_avx2<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words) {
     // SAFETY: the caller's contract.
-    unsafe { blocks::<M, { level::AVX2 }>(operands, y, step, n, words, draw) }
+    unsafe { blocks::<M, { level::AVX2 }>(operands, y, step, n, words) }
 }
 
 /// # Safety
 /// As [`MapFn`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn run_avx512<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words, draw: &Draw) {
+unsafe fn run_avx512<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words) {
     // SAFETY: the caller's contract.
     unsafe {
         if const { goes_directly::<M>() } {
@@ -149,17 +144,17 @@ unsafe fn run_avx512<M: Map>(operands: &[Source; 3], y: *mut u8, step: isize, n:
                 return direct::<M, false>(operands, y, n, words);
             }
         }
-        blocks::<M, { level::AVX512 }>(operands, y, step, n, words, draw);
+        blocks::<M, { level::AVX512 }>(operands, y, step, n, words);
     }
 }
 
 /// Whether [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which
-/// loops of their own do faster, and not where the loop looks at its operands or draws random numbers.
+/// loops of their own do faster, and not where the loop looks at its operands.
 #[cfg(target_arch = "x86_64")]
 const fn goes_directly<M: Map>() -> bool {
     let f16 = by_f16c::<M::A>(level::AVX512) || by_f16c::<M::B>(level::AVX512);
     let rounds = M::R::DTYPE.is_float() && M::R::DTYPE.size() < 4;
-    !f16 && !rounds && !M::RANDOM && M::ANGLE.is_none()
+    !f16 && !rounds && M::ANGLE.is_none()
 }
 
 /// Whether the first `count` operands and the result are contiguous, and the result shares no memory with them.
@@ -207,14 +202,7 @@ const AHEAD: usize = 2;
 /// # Safety
 /// As [`MapFn`]; the processor has `LEVEL`.
 #[inline(always)]
-unsafe fn blocks<M: Map, const LEVEL: u8>(
-    operands: &[Source; 3],
-    y: *mut u8,
-    step: isize,
-    n: usize,
-    words: Words,
-    draw: &Draw,
-) {
+unsafe fn blocks<M: Map, const LEVEL: u8>(operands: &[Source; 3], y: *mut u8, step: isize, n: usize, words: Words) {
     let map = M::from_words(words);
     let y = y.cast::<M::R>();
     let [a, b, c] = operands;
@@ -269,18 +257,7 @@ unsafe fn blocks<M: Map, const LEVEL: u8>(
                 let (a, b, c) = values(i);
                 angle::<M>(a, b, c)
             };
-            if M::RANDOM {
-                // Of the first evaluation, nothing remains but what it asks of the words.
-                let draw = Draw { first: draw.first + start as u64, ..*draw };
-                let words = drawn(&draw, len, |i, bits| {
-                    let (a, b, c) = values(i);
-                    _ = map.map_drawn(a, b, c, bits);
-                });
-                for (i, (result, &word)) in results[..len].iter_mut().zip(&words).enumerate() {
-                    let (a, b, c) = values(i);
-                    result.write(map.map_drawn(a, b, c, word.into()));
-                }
-            } else if const { M::ANGLE.is_some() } && are_small(angle_of, len) {
+            if const { M::ANGLE.is_some() } && are_small(angle_of, len) {
                 for (i, result) in results[..len].iter_mut().enumerate() {
                     let (a, b, c) = values(i);
                     maths::assume_small_angle(angle::<M>(a, b, c));

@@ -24,7 +24,7 @@ pub use generator::{GeneratorFn, generator};
 pub(crate) use gradients::GradientsRun;
 pub use gradients::{GradientsFn, gradients};
 pub(crate) use map::convert;
-pub use map::{MapFn, binary, random_map, select, ternary, unary};
+pub use map::{MapFn, binary, select, ternary, unary};
 pub use operand::Source;
 pub(crate) use random::{RandomFn, random, run_random};
 pub(crate) use runs::Run;

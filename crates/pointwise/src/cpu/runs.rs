@@ -1,7 +1,6 @@
 //! A call over all runs of a walk, in parallel.
 
 use pointwise_core::op::Words;
-use pointwise_core::{Draw, Philox};
 
 use super::map::MapFn;
 use super::operand::Source;
@@ -24,8 +23,6 @@ pub(crate) struct Run<'a> {
     pub(crate) sizes: [usize; 4],
     /// Parameters.
     pub(crate) words: Words,
-    /// Where a random op draws from; its result is contiguous, so that the walk's order is that of the elements.
-    pub(crate) place: Philox,
 }
 
 // SAFETY: the pointers are of memory that is borrowed for the call, of which each thread writes its own part.
@@ -49,7 +46,6 @@ impl Run<'_> {
     /// # Safety
     /// As [`Run::run`].
     unsafe fn part(&self, start: usize, len: usize) {
-        let mut draw = Draw { blocks: self.place.blocks(), first: start as u64 };
         runs(self.walk, start, len, |first, step, n| {
             // SAFETY: the caller's contract.
             unsafe {
@@ -59,9 +55,8 @@ impl Run<'_> {
                     word: self.given[k],
                 });
                 let y = self.y.offset(first[0] as isize * self.sizes[0] as isize);
-                (self.op)(&sources, y, step[0] as isize, n, self.words, &draw);
+                (self.op)(&sources, y, step[0] as isize, n, self.words);
             }
-            draw.first += n as u64;
         });
     }
 }

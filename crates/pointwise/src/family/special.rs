@@ -38,15 +38,12 @@ macro_rules! random_entry {
         if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
             type E = pointwise_core::element::ty::$type;
             const ROW: u64 = row::of_random::<E, $op<<E as pointwise_core::Element>::Compute>>();
-            // One width of index serves both.
             return match ($variant, $mask) {
-                (Variant::Direct | Variant::DirectWide, false) => entry!(random $name $type direct),
                 (Variant::ExplicitParallel, false) => entry!(random $name $type explicit_parallel),
                 (Variant::RegisterCopy, false) => entry!(random $name $type register_copy),
-                (Variant::Direct | Variant::DirectWide, true) => entry!(random_mask $name $type direct),
                 (Variant::ExplicitParallel, true) => entry!(random_mask $name $type explicit_parallel),
                 (Variant::RegisterCopy, true) => entry!(random_mask $name $type register_copy),
-                (Variant::DirectStrided | Variant::Table, _) => None,
+                _ => None,
             };
         }
     };
@@ -142,12 +139,14 @@ pub(super) mod kernels {
 
 /// The ops as functions.
 pub(super) mod ops {
+    #[cfg(doc)]
+    use crate::Philox;
+    use pointwise_core::DType;
     use pointwise_core::family::generator::alibi_slope;
-    use pointwise_core::{DType, Philox};
 
     use super::kernels;
     use crate::error::{ErrorKind, Result};
-    use crate::kernel::SinusoidalLayout;
+    use crate::kernel::{Rng, SinusoidalLayout};
     use crate::{Device, Tensor, TensorView, TensorViewMut};
 
     /// `torch.nn.functional.dropout`: each element of `x` is kept with probability `1 - p` and multiplied by
@@ -171,7 +170,7 @@ pub(super) mod ops {
     ///
     /// # Errors
     /// As [`DropoutKernel::run`](crate::kernel::DropoutKernel::run).
-    pub fn dropout<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: Philox) -> Result<Tensor> {
+    pub fn dropout<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<Tensor> {
         kernels::dropout(p).run(x, rng)
     }
 
@@ -183,7 +182,7 @@ pub(super) mod ops {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
         p: f64,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<()> {
         kernels::dropout(p).run_into(x, y, rng)
     }
@@ -192,7 +191,7 @@ pub(super) mod ops {
     ///
     /// # Errors
     /// As [`DropoutKernel::run_inplace`](crate::kernel::DropoutKernel::run_inplace).
-    pub fn dropout_inplace<'a>(x: impl Into<TensorViewMut<'a>>, p: f64, rng: Philox) -> Result<()> {
+    pub fn dropout_inplace<'a>(x: impl Into<TensorViewMut<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<()> {
         kernels::dropout(p).run_inplace(x, rng)
     }
 
@@ -200,7 +199,11 @@ pub(super) mod ops {
     ///
     /// # Errors
     /// As [`dropout`].
-    pub fn dropout_with_mask<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: Philox) -> Result<(Tensor, Tensor)> {
+    pub fn dropout_with_mask<'a>(
+        x: impl Into<TensorView<'a>>,
+        p: f64,
+        rng: impl Into<Rng<'a>>,
+    ) -> Result<(Tensor, Tensor)> {
         kernels::dropout(p).run_with_mask(x, rng)
     }
 
@@ -213,7 +216,7 @@ pub(super) mod ops {
         y: impl Into<TensorViewMut<'b>>,
         mask: impl Into<TensorViewMut<'c>>,
         p: f64,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<()> {
         kernels::dropout(p).run_with_mask_into(x, y, mask, rng)
     }
@@ -222,7 +225,7 @@ pub(super) mod ops {
     ///
     /// # Errors
     /// As [`dropout`].
-    pub fn dropout_backward<'a>(grad: impl Into<TensorView<'a>>, p: f64, rng: Philox) -> Result<Tensor> {
+    pub fn dropout_backward<'a>(grad: impl Into<TensorView<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<Tensor> {
         kernels::dropout(p).run(grad, rng)
     }
 
@@ -234,7 +237,7 @@ pub(super) mod ops {
         grad: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
         p: f64,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<()> {
         kernels::dropout(p).run_into(grad, y, rng)
     }
@@ -243,7 +246,11 @@ pub(super) mod ops {
     ///
     /// # Errors
     /// As [`dropout_inplace`].
-    pub fn dropout_backward_inplace<'a>(grad: impl Into<TensorViewMut<'a>>, p: f64, rng: Philox) -> Result<()> {
+    pub fn dropout_backward_inplace<'a>(
+        grad: impl Into<TensorViewMut<'a>>,
+        p: f64,
+        rng: impl Into<Rng<'a>>,
+    ) -> Result<()> {
         kernels::dropout(p).run_inplace(grad, rng)
     }
 
@@ -339,7 +346,7 @@ mod tests {
         if super::super::embedded().is_empty() {
             return;
         }
-        let variants = [Variant::Direct, Variant::ExplicitParallel, Variant::RegisterCopy];
+        let variants = [Variant::ExplicitParallel, Variant::RegisterCopy];
         for &dtype in definitions::dropout.info.types {
             for variant in variants {
                 for mask in [false, true] {
@@ -359,6 +366,6 @@ mod tests {
                 }
             }
         }
-        assert!((definitions::dropout.entry)(DType::I32, Variant::Direct, false).is_none());
+        assert!((definitions::dropout.entry)(DType::I32, Variant::RegisterCopy, false).is_none());
     }
 }

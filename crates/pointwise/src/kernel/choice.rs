@@ -4,7 +4,6 @@
 use std::ffi::c_void;
 
 use pointwise_core::launch::{Groups, ONCE, PAIRS, ROW_SPLITS, SPLITS, STREAM_SHIFT, Steps, WORD_SHIFT};
-use pointwise_core::{Draw, Philox};
 
 use super::walk::{Class, Limit, Places, Walk};
 use super::{Strategy, lookup};
@@ -237,8 +236,6 @@ pub(super) struct Arguments<'a> {
     pub(super) tensors: [&'a [usize]; 2],
     /// Operands that came as numbers, zeros for others, then parameters; or the table's address.
     pub(super) words: [&'a [u64]; 2],
-    /// Where a random op draws from.
-    pub(super) place: Option<Philox>,
 }
 
 impl Queue<'_> {
@@ -283,8 +280,6 @@ impl Queue<'_> {
                 (choice.class == Class::Strided && !self.groups).then(|| part.steps());
             singles.iter().for_each(|steps| params.push(steps));
             grouped.iter().for_each(|(groups, _)| params.push(groups));
-            let draw = arguments.place.map(|from| Draw { blocks: from.blocks(), first: place[0] as u64 });
-            draw.iter().for_each(|draw| params.push(draw));
             let info = &self.context.info;
             let (blocks, shared) = match choice.class {
                 _ if choice.table => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),

@@ -136,7 +136,6 @@ impl ConvertKernel {
                     y: target,
                     sizes: [to.size(), from.size(), 0, 0],
                     words: [0; MAX_PARAMS],
-                    place: pointwise_core::Philox::default(),
                 };
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                 unsafe { run.run() };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pointwise_core::launch::{LOOKUPS, PAIRS, PAIRS_THREADS, pair_slot};
 use pointwise_core::op::Words;
-use pointwise_core::{DType, Draw, Kind, OpInfo, row};
+use pointwise_core::{DType, Kind, OpInfo, row};
 
 use super::plan::RESIDENT;
 use super::{Class, Entry, MapDef};
@@ -89,7 +89,7 @@ fn results(def: &MapDef, dtype: DType) -> Option<Vec<u8>> {
         let operands = [of(&raw const a, 0), of(codes.as_ptr(), 1), of(std::ptr::null(), 0)];
         // SAFETY: elements of one byte: one `a`, 256 codes, 256 results, none of them in another; the op has two
         // operands.
-        unsafe { op(&operands, row.as_mut_ptr(), 1, row.len(), Words::default(), &Draw::NONE) };
+        unsafe { op(&operands, row.as_mut_ptr(), 1, row.len(), Words::default()) };
         for (b, &result) in codes.iter().zip(&row) {
             table[usize::from(pair_slot(a, *b))] = result;
         }

@@ -108,26 +108,35 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
         // One block more: the one behind the last whole one also takes head and rest.
         Strategy::Table => (Variant::Table, vectors / (u64::from(TABLE_THREADS) * TABLE_VECTORS as u64) + 1),
     };
-    if blocks > MAX_BLOCKS {
-        return Err(ErrorKind::Unsupported {
-            what: format!("{} elements with strategy {strategy} and {threads} threads a block", call.n),
-            advice: "a grid has at most 2^31 - 1 blocks: take another strategy, more threads, or views of a part each"
-                .to_owned(),
-        }
-        .into());
-    }
+    let blocks = grid(blocks, call.n, strategy, threads)?;
     let uses_head = matches!(strategy, Strategy::RegisterCopy | Strategy::Table);
     Ok(Plan {
         strategy: variant.strategy(),
         replaced: replaced.filter(|_| call.strategy != Strategy::Auto),
         variant,
         threads,
-        blocks: blocks as u32,
+        blocks,
         head: if uses_head { head as u32 } else { 0 },
         vectors_per_thread: per_thread,
         streams,
         n: call.n,
     })
+}
+
+/// The blocks of a grid for `n` elements.
+///
+/// # Errors
+/// More than a grid can have.
+pub(super) fn grid(blocks: u64, n: u64, strategy: Strategy, threads: u32) -> Result<u32> {
+    if blocks > MAX_BLOCKS {
+        return Err(ErrorKind::Unsupported {
+            what: format!("{n} elements with strategy {strategy} and {threads} threads a block"),
+            advice: "a grid has at most 2^31 - 1 blocks: take another strategy, more threads, or views of a part each"
+                .to_owned(),
+        }
+        .into());
+    }
+    Ok(blocks as u32)
 }
 
 /// Whether the operand passes through the level-2 cache: it is wider than the result, which has room there, alone.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use pointwise_core::launch::STREAM_UNARY;
 use pointwise_core::op::Words;
-use pointwise_core::{DType, OpInfo, Philox};
+use pointwise_core::{DType, OpInfo};
 
 use super::choice::{Arguments, Choice, Queue, Tensors};
 use super::plan::{Call, MAX_STEPS, plan};
@@ -341,7 +341,6 @@ impl UnaryKernel {
                     y: target,
                     sizes: [sizes[0], sizes[1], 0, 0],
                     words,
-                    place: Philox::default(),
                 };
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                 unsafe { run.run() };
@@ -361,7 +360,7 @@ impl UnaryKernel {
                         let queue = Queue { context, function, stream, threads, groups: true };
                         let at = [target.addr(), x.address(), 0, 0];
                         let tensors = Tensors { at, sizes: [sizes[0], sizes[1], 0, 0], results: 1, numbers: 0 };
-                        let arguments = Arguments { tensors: [&[1], &[0]], words: [&[0], &words], place: None };
+                        let arguments = Arguments { tensors: [&[1], &[0]], words: [&[0], &words] };
                         // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                         unsafe { queue.run::<TENSORS, 2>(&Choice::strided(&walk, tensors), arguments) }
                     }

@@ -4,8 +4,8 @@ use super::{Choice, Lies, Settings, Tuner, measure, op_name};
 use crate::error::Result;
 use crate::kernel::{DEFAULT_THREADS, MapCall};
 use crate::{
-    Operand, Philox, Strategy, TensorView, TensorViewMut,
-    kernel::{BinaryKernel, DropoutKernel, GatedKernel, RandomKernel, TernaryKernel},
+    Operand, Strategy, TensorView, TensorViewMut,
+    kernel::{BinaryKernel, DropoutKernel, GatedKernel, Rng, TernaryKernel},
 };
 
 impl Tuner {
@@ -51,20 +51,6 @@ impl Tuner {
         self.tune_call(kernel.call(), &[a.into(), b.into(), c.into()], y.into())
     }
 
-    /// [`Tuner::tune`] for a random op of a table of one's own.
-    ///
-    /// # Errors
-    /// Those of [`RandomKernel::run_into`], and as [`Tuner::tune_binary`].
-    pub fn tune_random<'b>(
-        &mut self,
-        kernel: &RandomKernel,
-        operands: &[Operand<'_>],
-        y: impl Into<TensorViewMut<'b>>,
-        rng: Philox,
-    ) -> Result<Choice> {
-        self.tune_call(&kernel.at(operands.len(), rng)?, operands, y.into())
-    }
-
     /// [`Tuner::tune`] for dropout, without a mask; calls with one run with the defaults.
     ///
     /// # Errors
@@ -74,9 +60,9 @@ impl Tuner {
         kernel: &DropoutKernel,
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<Choice> {
-        let (x, mut y) = (x.into(), y.into());
+        let (x, mut y, rng) = (x.into(), y.into(), rng.into());
         let stream = kernel.stream().cloned().unwrap_or_else(|| x.device().stream());
         let info = measure::measurable(&x, &stream)?;
         // What draws nothing launches no kernel whose settings could be measured.

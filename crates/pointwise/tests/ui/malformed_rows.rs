@@ -22,11 +22,4 @@ mod parameters {
     }
 }
 
-mod random {
-    pointwise_core::random_ops! { random_ops_of_two_values;
-        /// Whether a coin shows heads.
-        heads: Heads (x, bits: Real) -> bool, [f32], Exact => T::uniform(bits) < x;
-    }
-}
-
 fn main() {}

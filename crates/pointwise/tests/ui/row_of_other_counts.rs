@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use pointwise::{embed, info::OpInfo};
-use pointwise_core::{BinaryOp, GradientOp, Num, RandomMapOp, RandomWord, Real, ResultType, TableOp, Words, family};
+use pointwise_core::{BinaryOp, GradientOp, Num, Real, ResultType, TableOp, Words, family};
 
 macro_rules! op {
     ($name:ident: $row:expr) => {
@@ -28,13 +28,6 @@ macro_rules! op {
                 [first; 3]
             }
         }
-
-        impl<T: Real> RandomMapOp<T> for $name {
-            const OPERANDS: usize = 4;
-            fn apply(self, [a, ..]: [T; 3], _: RandomWord<'_>) -> T {
-                a
-            }
-        }
     };
 }
 
@@ -46,7 +39,6 @@ op!(Two: OpInfo { results: &["y", "z"], ..MAXIMUM });
 op!(Truth: OpInfo { result: ResultType::Bool, ..MAXIMUM });
 op!(Five: OpInfo { operands: &["grad", "a", "b", "c", "d"], ..MUL });
 op!(Four: OpInfo { results: &["a", "b", "c", "d"], ..MUL });
-op!(Drawn: OpInfo { kind: pointwise_core::Kind::Random, operands: &["a", "b", "c", "d"], ..MAXIMUM });
 
 mod one {
     use super::{KERNELS, One};
@@ -71,11 +63,6 @@ mod five {
 mod four {
     use super::{Four, KERNELS};
     pointwise::host_gradients! { four: Four (grad, a, b: Real) -> (x, y, z, w), [f32], Exact => [grad; 4]; }
-}
-
-mod drawn {
-    use super::{Drawn, KERNELS};
-    pointwise::host_random! { drawn: Drawn (a, b, c, bits: Real) -> T, [f32], Exact => a; }
 }
 
 static KERNELS: embed::Kernels = embed::Kernels::empty("none are needed");

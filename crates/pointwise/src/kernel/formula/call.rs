@@ -7,7 +7,7 @@ use super::{OpDef, words};
 use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::walk::{Along, Walk, broadcast};
-use crate::kernel::{LaunchSettings, MapPlan, Operand, Strategy, check, launch_settings};
+use crate::kernel::{LaunchSettings, MapPlan, Operand, Rng, Strategy, check, launch_settings};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::{Device, Number, Stream};
@@ -15,15 +15,16 @@ use crate::{Device, Number, Stream};
 /// An op with its parameters and launch settings.
 ///
 /// Operands are broadcast together; every result has the shape that they broadcast to. An operand is a tensor or a
-/// number; one at least is a tensor of the element type, which decides type and device.
+/// number; one at least is a tensor of the element type, which decides type and device. `'r` is how long the tensor
+/// lives that a random op draws from, if it does.
 #[derive(Clone, Debug)]
-pub struct Kernel {
+pub struct Kernel<'r> {
     pub(super) def: &'static OpDef,
     /// Those that were given; more than there is room for are an error of the call.
     params: [Number; MAX_WORDS],
     given: usize,
     pub(super) settings: LaunchSettings,
-    pub(super) rng: Philox,
+    pub(super) rng: Rng<'r>,
 }
 
 /// Checked operands.
@@ -50,11 +51,11 @@ impl Default for Targets<'_> {
     }
 }
 
-impl Kernel {
-    pub(super) fn new(def: &'static OpDef, params: &[Number]) -> Kernel {
+impl<'r> Kernel<'r> {
+    pub(super) fn new(def: &'static OpDef, params: &[Number]) -> Kernel<'r> {
         let mut kept = [Number::Default; MAX_WORDS];
         kept.iter_mut().zip(params).for_each(|(kept, number)| *kept = *number);
-        Kernel { def, params: kept, given: params.len(), settings: LaunchSettings::new(), rng: Philox::default() }
+        Kernel { def, params: kept, given: params.len(), settings: LaunchSettings::new(), rng: Rng::default() }
     }
 
     launch_settings! { settings;
@@ -62,11 +63,12 @@ impl Kernel {
         /// ([`Strategy::Direct`]). One that cannot serve a call is replaced by one that can; the plan says so.
     }
 
-    /// Where a random op draws from: seed and offset. The random word of an element depends on these and on its index in
-    /// the result alone, so that another call at the same place draws the same. Other ops ignore it.
+    /// Where a random op draws from: seed and offset, as a [`Philox`] or in a tensor. The random word of an
+    /// element depends on these and on its index in the result alone, so that another call at the same place draws the
+    /// same. Other ops ignore it.
     #[must_use]
-    pub fn rng(mut self, rng: Philox) -> Kernel {
-        self.rng = rng;
+    pub fn rng(mut self, rng: impl Into<Rng<'r>>) -> Self {
+        self.rng = rng.into();
         self
     }
 
@@ -79,8 +81,8 @@ impl Kernel {
     ///
     /// # Errors
     /// Another number of operands than the op has; operands of different element types or devices or that cannot be
-    /// broadcast together, an element type, number or parameter that the op does not take, no tensor at all; a stream
-    /// of another device, bad launch settings, a missing kernel, out of memory, the driver's.
+    /// broadcast together, an element type, number or parameter that the op does not take, no tensor at all; of a random
+    /// op a tensor to draw from that is not as [`Rng`] says; a stream of another device, bad launch settings, a missing kernel, out of memory, the driver's.
     pub fn run(&self, operands: &[Operand<'_>]) -> Result<Vec<Tensor>> {
         let ready = self.ready(operands)?;
         let info = &self.def.info;
@@ -162,6 +164,7 @@ impl Kernel {
         }
         self.check_results(&ready, &targets)?;
         self.settings.check(&ready.device)?;
+        self.check_rng(&ready, &targets)?;
         self.sized(Plan { ready: &ready, targets: &targets })
     }
 
@@ -259,6 +262,14 @@ impl Kernel {
         Ok(())
     }
 
+    fn check_rng(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<()> {
+        let info = &self.def.info;
+        if !info.is_random {
+            return Ok(());
+        }
+        self.rng.check(info.name, &ready.device, targets.views.iter().flatten())
+    }
+
     /// Runs the op.
     ///
     /// # Safety
@@ -266,6 +277,7 @@ impl Kernel {
     /// each operand equal to or disjoint from each; the pointers are their first elements, and may be written through.
     unsafe fn write(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<()> {
         self.settings.check(&ready.device)?;
+        self.check_rng(ready, targets)?;
         if ready.shape.contains(&0) {
             return Ok(());
         }
@@ -295,7 +307,7 @@ impl Kernel {
 /// What is done with checked tensors once it is known how many there are.
 pub(super) trait Work {
     type Done;
-    fn run<const T: usize>(self, kernel: &Kernel) -> Result<Self::Done>;
+    fn run<const T: usize>(self, kernel: &Kernel<'_>) -> Result<Self::Done>;
 }
 
 struct Plan<'a> {
@@ -305,7 +317,7 @@ struct Plan<'a> {
 
 impl Work for Plan<'_> {
     type Done = MapPlan;
-    fn run<const T: usize>(self, kernel: &Kernel) -> Result<MapPlan> {
+    fn run<const T: usize>(self, kernel: &Kernel<'_>) -> Result<MapPlan> {
         kernel.plan_of::<T>(self.ready, &walk(kernel, self.ready, self.targets), self.targets)
     }
 }
@@ -317,7 +329,7 @@ struct Write<'a> {
 
 impl Work for Write<'_> {
     type Done = ();
-    fn run<const T: usize>(self, kernel: &Kernel) -> Result<()> {
+    fn run<const T: usize>(self, kernel: &Kernel<'_>) -> Result<()> {
         let Write { ready, targets } = self;
         let walk = walk::<T>(kernel, ready, targets);
         let info = &kernel.def.info;
@@ -332,7 +344,7 @@ impl Work for Write<'_> {
                 results: &targets.pointers[..results],
                 sizes: kernel.sizes(ready.dtype),
                 words: &ready.words,
-                rng: kernel.rng,
+                rng: if info.is_random { kernel.rng.on_cpu()? } else { Philox::default() },
             };
             // SAFETY: the walk is of the views' shapes and strides; types and overlap are checked by those who made
             // the targets.
@@ -340,15 +352,16 @@ impl Work for Write<'_> {
             return Ok(());
         };
         let mut own = None;
-        let (operands, results) = (ready.views.iter().flatten(), targets.views.iter().flatten());
+        let rng = kernel.rng.view().filter(|_| info.is_random);
+        let (operands, results) = (ready.views.iter().flatten().chain(rng), targets.views.iter().flatten());
         let stream = kernel.settings.stream(&ready.device, operands, results, &mut own)?;
-        // SAFETY: walk and addresses are those of the views; as above.
+        // SAFETY: walk and addresses are those of the views, and the tensor to draw from is checked; as above.
         unsafe { kernel.launch(context, stream, ready, &walk, targets) }
     }
 }
 
 /// The loop of a call: over the results, then the operands.
-fn walk<const T: usize>(kernel: &Kernel, ready: &Ready<'_>, targets: &Targets<'_>) -> Walk<T> {
+fn walk<const T: usize>(kernel: &Kernel<'_>, ready: &Ready<'_>, targets: &Targets<'_>) -> Walk<T> {
     let results = kernel.def.info.results.len();
     let of = |view: &Option<TensorView<'_>>| {
         view.map_or(Along::default(), |view| broadcast(view.shape(), view.strides(), &ready.shape))

@@ -80,7 +80,7 @@ impl OpDef {
     }
 
     /// The op with parameters, in the order of [`OpInfo::params`]; those that are left out have their defaults.
-    pub fn kernel(&'static self, params: &[Number]) -> Kernel {
+    pub fn kernel(&'static self, params: &[Number]) -> Kernel<'static> {
         Kernel::new(self, params)
     }
 

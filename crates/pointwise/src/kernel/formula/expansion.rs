@@ -29,7 +29,7 @@ where
 ///
 /// # Errors
 /// Those of [`Kernel::run`].
-pub fn results<const R: usize>(kernel: &Kernel, operands: &[Operand<'_>]) -> Result<[Tensor; R]> {
+pub fn results<const R: usize>(kernel: &Kernel<'_>, operands: &[Operand<'_>]) -> Result<[Tensor; R]> {
     let info = &kernel.def().info;
     let results = kernel.run(operands)?;
     <[Tensor; R]>::try_from(results).map_err(|results| check::wrong_count(info, "results", info.results, results.len()))

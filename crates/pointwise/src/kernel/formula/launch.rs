@@ -16,7 +16,7 @@ use crate::kernel::{MapPlan, cache_room};
 /// mode, steps, draw.
 const MOST_ARGUMENTS: usize = MAX_TENSORS + MAX_INPUTS + MAX_WORDS + 5;
 
-impl Kernel {
+impl Kernel<'_> {
     /// What a launch over `walk` would be.
     pub(super) fn plan_of<const T: usize>(
         &self,
@@ -48,7 +48,7 @@ impl Kernel {
     ///
     /// # Safety
     /// The walk is of the tensors' shapes and strides; operands are equal to or disjoint from the results, which may be
-    /// written; `stream` is of the context.
+    /// written; `stream` is of the context, and waits for a tensor that a random op draws from, which is checked.
     pub(super) unsafe fn launch<const T: usize>(
         &self,
         context: &'static Context,
@@ -93,7 +93,8 @@ impl Kernel {
             }
             let draw: Draw;
             if info.is_random {
-                draw = Draw { blocks: self.rng.blocks(), first: place[0] as u64 };
+                // SAFETY: the caller's contract.
+                draw = Draw { blocks: unsafe { self.rng.blocks() }, first: place[0] as u64 };
                 params.push(&draw);
             }
             let threads = self.settings.threads;

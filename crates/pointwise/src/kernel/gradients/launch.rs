@@ -35,7 +35,7 @@ impl Call {
         let queue = Queue { context, function, stream, threads: self.settings.threads, groups: false };
         let given = ready.given.map(Option::unwrap_or_default);
         let order: All<usize> = std::array::from_fn(|k| k);
-        let arguments = Arguments { tensors: [&order, &[]], words: [&given, &ready.words], place: None };
+        let arguments = Arguments { tensors: [&order, &[]], words: [&given, &ready.words] };
         // SAFETY: the entry is of the class, its arguments are these; the caller's contract.
         unsafe { queue.run::<GRADIENT_TENSORS, GRADIENT_TENSORS>(&choice, arguments) }
     }

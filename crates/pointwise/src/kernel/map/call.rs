@@ -1,6 +1,6 @@
 //! A call: its operands brought together, and run on one device or the other.
 
-use pointwise_core::{DType, Kind, Philox, ResultType};
+use pointwise_core::{DType, ResultType};
 
 use super::MapDef;
 use super::launch::walk;
@@ -22,15 +22,13 @@ pub(crate) struct Call {
     pub(crate) params: scalar::Params,
     pub(crate) settings: LaunchSettings,
     pub(crate) tuned: Option<Choices>,
-    /// Where a random op draws from.
-    pub(crate) place: Philox,
 }
 
 impl Call {
     /// The op with parameters, and launch settings as they are where nothing else is asked for.
     pub(in crate::kernel) fn new(def: &'static MapDef, params: &[Number]) -> Call {
         let params = scalar::given(params);
-        Call { def, params, settings: LaunchSettings::new(), tuned: None, place: Philox::default() }
+        Call { def, params, settings: LaunchSettings::new(), tuned: None }
     }
 
     /// The result in a new tensor.
@@ -142,10 +140,6 @@ impl Call {
         let info = &self.def.info;
         let types = (ready.dtype, info.result.of(ready.dtype));
         check::output(|| format!("the output of {}", info.name), y, types, &ready.shape, &ready.device)?;
-        if info.kind == Kind::Random {
-            // An element's place is its index.
-            y.layout().require_contiguous("the output of a random op")?;
-        }
         for (k, view) in ready.views.iter().enumerate() {
             if let Some(view) = view
                 && overlap(view, y) == Overlap::Partial
@@ -174,7 +168,7 @@ impl Call {
                 let op = (self.def.cpu)(dtype).ok_or_else(|| check::no_kernel(&self.def.info, ready.dtype))?;
                 let operands = ready.views.map(|view| view.map_or(std::ptr::null(), |view| view.as_ptr()));
                 let (given, sizes, words) = (ready.given, self.sizes(ready.dtype), ready.words);
-                let run = Run { op, walk: &walk, operands, given, y: target, sizes, words, place: self.place };
+                let run = Run { op, walk: &walk, operands, given, y: target, sizes, words };
                 // SAFETY: the walk is of the views' shapes and strides; types and overlap are checked.
                 unsafe { run.run() };
                 Ok(())

@@ -55,16 +55,13 @@ impl Call {
         };
         let entry = entry.ok_or_else(|| check::no_kernel(&self.def.info, ready.dtype))?;
         let queue = Queue { context, function: entry.function(context)?, stream, threads, groups: true };
-        let is_random = self.def.info.kind == Kind::Random;
-        // All entries of random ops take three operands.
-        let count = if is_random { 3 } else { self.def.info.operands.len() };
+        let count = self.def.info.operands.len();
         let given = ready.given.map(Option::unwrap_or_default);
         let order = [1, 2, 3];
         let numbers_and_parameters = [&given[..count], &ready.words[..]];
         let arguments = Arguments {
             tensors: [&order[..count], &[0]],
             words: table.as_ref().map_or(numbers_and_parameters, |table| [std::slice::from_ref(table), &[]]),
-            place: is_random.then_some(self.place),
         };
         // SAFETY: the entry is of the class, its arguments are these; the caller's contract.
         unsafe {

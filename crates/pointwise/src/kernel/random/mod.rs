@@ -1,21 +1,18 @@
 //! Ops with a random word for each element: their definitions, and dropout's kernel object.
 
-use std::ffi::c_void;
-use std::ptr::null_mut;
+mod execute;
+mod plan;
 
 use pointwise_core::family::random::last_kept;
 use pointwise_core::op::Words;
-use pointwise_core::philox;
-use pointwise_core::{DType, OpInfo, Philox, Word};
+use pointwise_core::{DType, OpInfo, Word};
 
-use super::plan::{Call, plan};
 use super::unary::DEFAULT_THREADS;
-use super::{Entry, LaunchSettings, Plan, Strategy, Variant, check, launch_settings, promote};
-use crate::cpu::{self, RandomFn};
-use crate::cuda::{self, Context};
+use super::{Entry, LaunchSettings, Plan, Rng, Strategy, Variant, check, launch_settings, promote};
+use crate::cpu::RandomFn;
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
-use crate::tuner::{Choices, Lies};
+use crate::tuner::Choices;
 use crate::{Stream, tuner::Tuner};
 
 /// A random op as the host knows it.
@@ -61,9 +58,6 @@ enum Mode {
     Draw(Words),
 }
 
-/// At most so many threads a block with vectors: more have not enough registers.
-const MOST_THREADS: u32 = 512;
-
 impl RandomDef {
     /// Dropout with probability `p`.
     pub(crate) fn dropout(&'static self, p: f64) -> DropoutKernel {
@@ -85,7 +79,9 @@ impl DropoutKernel {
     }
 
     launch_settings! { settings;
-        /// The strategy on CUDA devices: `direct`, `explicit_parallel` or `register_copy`. No result depends on it.
+        /// The strategy on CUDA devices: runs of four elements ([`Strategy::ExplicitParallel`]) or vectors
+        /// ([`Strategy::RegisterCopy`]). Another, or one that cannot serve a call, is replaced; the plan says so. No
+        /// result depends on it.
     }
 
     /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
@@ -123,10 +119,11 @@ impl DropoutKernel {
     /// `rng`.
     ///
     /// # Errors
-    /// An element type that is no float, a probability outside 0 to 1 (NaN too, and without training too), a stream of
-    /// another device, bad launch settings, a missing kernel, out of memory, the driver's.
-    pub fn run<'a>(&self, x: impl Into<TensorView<'a>>, rng: Philox) -> Result<Tensor> {
-        let x = x.into();
+    /// An element type that is no float, a probability outside 0 to 1 (NaN too, and without training too), a tensor to
+    /// draw from that is not as [`Rng`] says, a stream of another device, bad launch settings, a missing kernel, out of
+    /// memory, the driver's.
+    pub fn run<'a>(&self, x: impl Into<TensorView<'a>>, rng: impl Into<Rng<'a>>) -> Result<Tensor> {
+        let (x, rng) = (x.into(), rng.into());
         self.mode(x.dtype())?;
         let mut copy = None;
         let x = self.in_order(x, &mut copy)?;
@@ -139,8 +136,8 @@ impl DropoutKernel {
     ///
     /// # Errors
     /// As there.
-    pub fn run_with_mask<'a>(&self, x: impl Into<TensorView<'a>>, rng: Philox) -> Result<(Tensor, Tensor)> {
-        let x = x.into();
+    pub fn run_with_mask<'a>(&self, x: impl Into<TensorView<'a>>, rng: impl Into<Rng<'a>>) -> Result<(Tensor, Tensor)> {
+        let (x, rng) = (x.into(), rng.into());
         self.mode(x.dtype())?;
         let mut copy = None;
         let x = self.in_order(x, &mut copy)?;
@@ -150,8 +147,8 @@ impl DropoutKernel {
         Ok((y, mask))
     }
 
-    /// Dropout of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can capture it
-    /// (with seed and offset as they are now).
+    /// Dropout of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can capture it:
+    /// with seed and offset as they are now, or with a tensor that has them at each launch.
     ///
     /// # Errors
     /// As [`DropoutKernel::run`], and: another shape, device or element type of `y`, views that are not contiguous or
@@ -160,9 +157,9 @@ impl DropoutKernel {
         &self,
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<()> {
-        self.checked(x.into(), y.into(), None, rng)
+        self.checked(x.into(), y.into(), None, rng.into())
     }
 
     /// [`DropoutKernel::run_into`], and the mask, written to a bool tensor of the same shape.
@@ -174,23 +171,23 @@ impl DropoutKernel {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
         mask: impl Into<TensorViewMut<'c>>,
-        rng: Philox,
+        rng: impl Into<Rng<'a>>,
     ) -> Result<()> {
-        self.checked(x.into(), y.into(), Some(mask.into()), rng)
+        self.checked(x.into(), y.into(), Some(mask.into()), rng.into())
     }
 
     /// Dropout of `x`, written back to `x`. Allocates nothing and waits for nothing.
     ///
     /// # Errors
     /// As [`DropoutKernel::run`], and a view that is not contiguous.
-    pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>, rng: Philox) -> Result<()> {
+    pub fn run_inplace<'a>(&self, x: impl Into<TensorViewMut<'a>>, rng: impl Into<Rng<'a>>) -> Result<()> {
         let mut x = x.into();
         let mode = self.mode(x.dtype())?;
         x.layout().require_contiguous("dropout in place")?;
         let target = x.as_mut_ptr()?;
         let view = x.as_view();
         // SAFETY: one exclusively borrowed tensor is operand and result.
-        unsafe { self.execute(&mode, &view, (target, &view), None, rng) }
+        unsafe { self.execute(&mode, &view, (target, &view), None, &rng.into()) }
     }
 
     /// What [`DropoutKernel::run_into`] (with `mask`: [`DropoutKernel::run_with_mask_into`]) would launch on a CUDA
@@ -254,7 +251,7 @@ impl DropoutKernel {
         x: TensorView<'_>,
         mut y: TensorViewMut<'_>,
         mut mask: Option<TensorViewMut<'_>>,
-        rng: Philox,
+        rng: Rng<'_>,
     ) -> Result<()> {
         let mode = self.mode(x.dtype())?;
         self.check_tensors(&x, &y.as_view(), mask.as_ref().map(|mask| mask.as_view()).as_ref())?;
@@ -265,7 +262,7 @@ impl DropoutKernel {
         };
         // SAFETY: types, sizes, devices and overlaps are checked; the views are borrowed until the call is queued, and
         // noted as used on its stream.
-        unsafe { self.execute(&mode, &x, (target, &y.as_view()), mask, rng) }
+        unsafe { self.execute(&mode, &x, (target, &y.as_view()), mask, &rng) }
     }
 
     fn check_tensors(&self, x: &TensorView<'_>, y: &TensorView<'_>, mask: Option<&TensorView<'_>>) -> Result<()> {
@@ -291,149 +288,5 @@ impl DropoutKernel {
 
     fn overlap(&self, which: &str) -> crate::Error {
         ErrorKind::Overlap { what: format!("{which} of {}", self.def.info.name) }.into()
-    }
-
-    fn plan_for(&self, x: &TensorView<'_>, y: usize, mask: Option<usize>) -> Result<Plan> {
-        let lanes = philox::elements(16 / x.dtype().size());
-        let wish = |strategy, threads: u32| {
-            let threads = if strategy == Strategy::RegisterCopy { threads.min(MOST_THREADS) } else { threads };
-            plan(&Call {
-                x: x.address(),
-                y,
-                dtype: x.dtype(),
-                result: self.def.info.result,
-                n: x.numel() as u64,
-                strategy,
-                threads,
-                vectors: Some((lanes * x.dtype().size() / 16) as u32),
-                properties: self.def.info.properties,
-                room: 0,
-                multiprocessors: 0,
-            })
-        };
-        if let (Strategy::Auto, Some(tuned), None) = (self.settings.strategy, &self.tuned, mask) {
-            let vectors = wish(Strategy::RegisterCopy, self.settings.threads)?.strategy == Strategy::RegisterCopy;
-            let lies = Lies::aligned(vectors);
-            if let Some((strategy, threads)) = tuned.find(x.device(), x.dtype(), lies, x.numel() as u64)
-                // A file may name any; a random op has no table.
-                && strategy != Strategy::Table
-            {
-                return Ok(Plan { replaced: None, ..wish(strategy, threads)? });
-            }
-        }
-        let (strategy, table) = match self.settings.strategy {
-            Strategy::Auto => (Strategy::RegisterCopy, None),
-            // A random op is no function of its operand alone.
-            Strategy::Table => (Strategy::RegisterCopy, Some("a random op has no table")),
-            strategy => (strategy, None),
-        };
-        let mut plan = wish(strategy, self.settings.threads)?;
-        let masked = |mask: usize| (mask + plan.head as usize).is_multiple_of(lanes);
-        if plan.variant == Variant::RegisterCopy && !mask.is_none_or(masked) {
-            plan = wish(Strategy::ExplicitParallel, self.settings.threads)?;
-            plan.replaced = Some("the mask is not aligned as the operand is");
-        }
-        plan.replaced = plan.replaced.or(table).filter(|_| self.settings.strategy != Strategy::Auto);
-        Ok(plan)
-    }
-
-    /// # Safety
-    /// `x` is contiguous, `y` and `mask` are valid for writing as many elements, of its type and of bool, on the same
-    /// device; `y` is equal to or disjoint from `x`, `mask` disjoint from both.
-    unsafe fn execute(
-        &self,
-        mode: &Mode,
-        x: &TensorView<'_>,
-        (y, result): (*mut u8, &TensorView<'_>),
-        mask: Option<(*mut u8, TensorView<'_>)>,
-        rng: Philox,
-    ) -> Result<()> {
-        self.settings.check(x.device())?;
-        let n = x.numel();
-        if n == 0 {
-            return Ok(());
-        }
-        let mask_pointer = mask.as_ref().map_or(null_mut(), |(pointer, _)| *pointer);
-        let Some(context) = x.device().context() else {
-            // SAFETY: the caller's contract.
-            return unsafe { self.on_cpu(mode, x, y, mask_pointer, rng) };
-        };
-        let results = [result].into_iter().chain(mask.as_ref().map(|(_, mask)| mask));
-        let mut own = None;
-        let stream = self.settings.stream(x.device(), [x], results, &mut own)?;
-        let (to, flags) = (y.addr() as u64, mask_pointer.addr() as u64);
-        let bytes = n * x.dtype().size();
-        // SAFETY: the caller's contract; the copy is one of disjoint memory.
-        unsafe {
-            match mode {
-                Mode::Draw(words) => return self.launch(context, x, y, mask_pointer, stream, rng, words),
-                Mode::Keep if to == x.device_ptr() => {}
-                Mode::Keep => cuda::copy_on(context, stream, to, x.device_ptr(), bytes)?,
-                Mode::Drop => cuda::fill_on(context, stream, to, 0, bytes)?,
-            }
-            if mask.is_some() {
-                cuda::fill_on(context, stream, flags, u8::from(matches!(mode, Mode::Keep)), n)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// # Safety
-    /// As [`DropoutKernel::execute`]; `mask` may be null.
-    unsafe fn on_cpu(&self, mode: &Mode, x: &TensorView<'_>, y: *mut u8, mask: *mut u8, rng: Philox) -> Result<()> {
-        let (n, size) = (x.numel(), x.dtype().size());
-        // SAFETY: the caller's contract; equal or disjoint memory is what `copy` may have, too.
-        unsafe {
-            match mode {
-                Mode::Draw(words) => {
-                    let run = (self.def.cpu)(x.dtype()).ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
-                    cpu::run_random(run, (x.as_ptr(), y, mask), n, size, rng, *words);
-                    return Ok(());
-                }
-                Mode::Keep => y.copy_from(x.as_ptr(), n * size),
-                Mode::Drop => y.write_bytes(0, n * size),
-            }
-            if !mask.is_null() {
-                mask.write_bytes(u8::from(matches!(mode, Mode::Keep)), n);
-            }
-        }
-        Ok(())
-    }
-
-    /// # Safety
-    /// As [`DropoutKernel::execute`]; `stream` is of the context, `mask` may be null.
-    #[allow(clippy::too_many_arguments)]
-    unsafe fn launch(
-        &self,
-        context: &'static Context,
-        x: &TensorView<'_>,
-        y: *mut u8,
-        mask: *mut u8,
-        stream: &Stream,
-        rng: Philox,
-        words: &Words,
-    ) -> Result<()> {
-        let mask = (!mask.is_null()).then_some(mask);
-        let plan = self.plan_for(x, y.addr(), mask.map(|mask| mask.addr()))?;
-        let entry = (self.def.entry)(x.dtype(), plan.variant, mask.is_some())
-            .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
-        let function = entry.function(context)?;
-        let (mut source, mut target) = (x.device_ptr(), y.addr() as u64);
-        let mut flags = mask.map_or(0, |mask| mask.addr() as u64);
-        let (mut n, mut head) = (plan.n, plan.head);
-        let mut blocks = rng.blocks();
-        let [mut p0, mut p1, ..] = *words;
-        let mut params: [*mut c_void; 8] = [
-            (&raw mut source).cast(),
-            (&raw mut target).cast(),
-            (&raw mut flags).cast(),
-            (&raw mut n).cast(),
-            (&raw mut head).cast(),
-            (&raw mut blocks).cast(),
-            (&raw mut p0).cast(),
-            (&raw mut p1).cast(),
-        ];
-        // SAFETY: the parameters are those of every random entry; plan and caller vouch for the memory.
-        unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
     }
 }
