@@ -100,7 +100,8 @@ struct Environment(PathBuf);
 impl Environment {
     /// The environment of a name, with packages of pinned versions and hashes. It is made anew when the lists have changed.
     fn of(name: &str, lists: &[&str]) -> Result<Environment> {
-        let path = folder().join(name);
+        // No name that Python could import from the folder.
+        let path = folder().join(format!("env-{name}"));
         let tools = root().join("python").join("tools");
         let python = python()?;
         let mut wanted = output(Command::new(&python).args(["-c", "import sys; print(sys.version)"]))?;
@@ -108,7 +109,7 @@ impl Environment {
             let list = tools.join(list);
             wanted += &fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))?;
         }
-        let (environment, stamp) = (Environment(path), folder().join(format!("{name}.stamp")));
+        let (stamp, environment) = (path.with_extension("stamp"), Environment(path));
         if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
             return Ok(environment);
         }
