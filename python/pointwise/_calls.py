@@ -59,6 +59,9 @@ class Calls:
         self.dtypes = frozenset(getattr(torch, name) for name in op.dtypes) | ({DOUBLE} if op.double else frozenset())
         self.floats = frozenset(t for t in self.dtypes if t.is_floating_point)
         self.kernels = {k.numbers: _overload(inner, k) for k in op.kernels if not k.out}
+        # That of operands that are all tensors; a generator has none.
+        self.kernel = self.kernels.get(())
+        self.maybe_numbers = [k for k, operand in enumerate(op.operands) if operand.takes_number]
         self.outs = {k.numbers: _overload(inner, k) for k in op.kernels if k.out}
         self.autocast = _signatures.AUTOCAST.get(op.name) if family else None
         # Set when all ops are known.
@@ -81,17 +84,15 @@ class Calls:
             if len(op.results) == 1:
                 self.apply_inplace = _autograd.function_inplace(op.name, self.run_out, gradient)
 
-    @property
-    def kernel(self):
-        """The kernel of operands that are all tensors."""
-        return self.kernels[()]
-
     def _numbers(self, args):
         return tuple(k for k in range(len(self.op.operands)) if not isinstance(args[k], Tensor))
 
     def run(self, *args):
         """The kernel, without a gradient."""
-        return self.kernels[self._numbers(args)](*args)
+        for k in self.maybe_numbers:
+            if not isinstance(args[k], Tensor):
+                return self.kernels[self._numbers(args)](*args)
+        return self.kernel(*args)
 
     def run_out(self, *args, out):
         """The kernel that writes to `out`, without a gradient."""
