@@ -236,3 +236,45 @@ def test_errors(device):
     with pytest.raises(AttributeError):
         pointwise.no_such_op
     assert pointwise.silu(torch.ones(3, device="meta")).device.type == "meta"
+
+
+def test_public_overloads(device):
+    ops = torch.ops.pointwise
+    x, y = torch.randn(3, 4, device=device), torch.randn(4, device=device)
+    close(ops.add(x, y, alpha=2), torch.add(x, y, alpha=2), torch.float32)
+    close(ops.add(x, 2, alpha=3), x + 6, torch.float32)
+    close(ops.pow(2, x), torch.pow(2, x), torch.float32)
+    close(ops.clamp(x, -1, y), torch.clamp(x, torch.tensor(-1.0, device=device), y), torch.float32)
+    close(ops.div(x, 2, rounding_mode="floor"), x.div(2, rounding_mode="floor"), torch.float32)
+    close(ops.masked_fill(x, x > 0, 3), x.masked_fill(x > 0, 3), torch.float32)
+    out = torch.empty(3, 4, device=device)
+    assert ops.mul(x, y, out=out) is out
+    close(out, x * y, torch.float32)
+    z = x.clone()
+    assert ops.mul_(z, 2) is z
+    close(z, x * 2, torch.float32)
+    assert ops.alibi(2, 3, causal=True, device=device).shape == (2, 3, 3)
+    assert ops.dropout(x, 0.5, True).shape == x.shape
+
+
+def test_threads(device):
+    from concurrent.futures import ThreadPoolExecutor
+
+    x = torch.randn(64, 64, device=device)
+    want = pointwise.silu(x)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(torch.equal(y, want) for y in pool.map(lambda _: pointwise.silu(x), range(200)))
+
+
+def test_modules_and_subclasses(device):
+    class Marked(torch.Tensor):
+        pass
+
+    x = torch.randn(3, 4, device=device)
+    assert type(pointwise.silu(x.as_subclass(Marked))) is Marked
+    parameter = torch.nn.Parameter(x)
+    assert pointwise.silu(parameter).requires_grad
+    nested = torch.nested.nested_tensor([x, x[:2]]) if device == "cpu" else None
+    if nested is not None:
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            pointwise.silu(nested)
