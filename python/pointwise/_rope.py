@@ -162,7 +162,7 @@ def _define_tables(library, public):
         return torch.empty(length, width, device=device), torch.empty(length, width, device=device)
 
     library.impl("rope_tables", tables, "CompositeExplicitAutograd")
-    library._register_fake("rope_tables", fake)
+    torch.library.register_fake("pointwise::rope_tables", fake, lib=library)
     return public.rope_tables.default
 
 

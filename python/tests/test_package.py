@@ -36,6 +36,12 @@ def test_import_needs_no_torch():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.parametrize("order", ["pointwise, torch", "torch, pointwise"])
+def test_ops_are_there_in_any_order(order):
+    code = f"import {order}; assert torch.ops.pointwise.relu(-torch.ones(2)).sum() == 0"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_load_refuses(tmp_path):
     with pytest.raises(OSError):
         pointwise.load(str(tmp_path / "libnone.so"), "mine")
