@@ -1,7 +1,7 @@
 """pointwise: elementwise and rotary-embedding kernels written in Rust, with PyTorch's semantics.
 
-`pointwise.NAME` is a function of every op, and `torch.ops.pointwise.NAME` the op. This package imports no torch; the ops are
-registered when torch is imported, before or after it, or when a function is used.
+`pointwise.NAME` is a function of every op, and `torch.ops.pointwise.NAME` the op. This package imports no torch; the
+ops are registered when torch is imported, before or after it, or when a function is used.
 """
 
 import importlib

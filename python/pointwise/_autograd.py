@@ -1,7 +1,7 @@
 """Gradients: `autograd.Function`s around the inner ops, whose backward is the op `NAME_backward`.
 
-A Function stands outside of the op, which is the way that costs least. Functions with `setup_context` cost three times as
-much; they are used only while torch.func is at work, which needs them.
+A Function stands outside of the op, which is the way that costs least. Functions with `setup_context` cost three times
+as much; they are used only while torch.func is at work, which needs them.
 """
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import Function
 
-_functorch_active = torch._C._are_functorch_transforms_active
+functorch_active = torch._C._are_functorch_transforms_active
 _tls_excludes = torch._C._dispatch_tls_is_dispatch_key_excluded
 _FRONT = torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode
 
@@ -20,7 +20,7 @@ def choose(plain, functorch):
     simple = super(Function, plain).apply
 
     def apply(*args):
-        if not _functorch_active():
+        if not functorch_active():
             return simple(*args)
         if not _tls_excludes(_FRONT):
             return functorch.apply(*args)
@@ -96,7 +96,7 @@ class Gradient:
         self.broadcasts = len(names) > 1
         self.maybe_numbers = [k for k, operand in enumerate(op.operands) if operand.takes_number]
         # The usual case: one tensor in, one out, and no number.
-        self.single = self.sources == [(True, 0), (False, 0)] and not self.params and len(names) == 1 and not op.params and not op.random
+        self.single = self.sources == [(True, 0), (False, 0)] and self.count == len(names) == 1
 
     def save(self, ctx, args):
         """Keeps what the backward op needs."""
@@ -201,7 +201,8 @@ def function_once(name, kernel):
 
     def refuse(*_):
         raise RuntimeError(
-            f"pointwise.{name} has no gradient: pointwise has no second derivatives. Use torch's op where they are needed."
+            f"pointwise.{name} has no gradient: pointwise has no second derivatives. "
+            "Use torch's op where they are needed."
         )
 
     class Plain(Function):

@@ -4,7 +4,7 @@ A function is the usual case, as short as can be, and `Calls.general` for all ot
 """
 
 import torch
-from torch import Tensor, is_grad_enabled
+from torch import Tensor, is_grad_enabled  # noqa: F401  what the templates use
 
 from . import _signatures
 
@@ -70,8 +70,11 @@ def function(calls, public, inplace=None):
     for other, operand in zip(operands[1:], op.operands[1:]):
         # Of another type, or a number: the general case.
         same = f"{other}.dtype is {first}.dtype"
-        tests.append(f"isinstance({other}, Tensor) and {other}.dtype is torch.bool" if operand.is_bool else
-                     f"isinstance({other}, Tensor) and {same}")
+        tests.append(
+            f"isinstance({other}, Tensor) and {other}.dtype is torch.bool"
+            if operand.is_bool
+            else f"isinstance({other}, Tensor) and {same}"
+        )
     if op.operands[0].is_bool:
         tests = ["out is None", *(f"isinstance({o}, Tensor)" for o in operands), f"{first}.dtype is torch.bool"]
         tests += [f"{operands[1]}.dtype in DTYPES", *(f"{o}.dtype is {operands[1]}.dtype" for o in operands[2:])]

@@ -1,9 +1,8 @@
 """Values, element types, shapes and strides as torch's, in eager mode."""
 
+import pointwise
 import pytest
 import torch
-
-import pointwise
 from pointwise._torch_ops import CALLS
 from reference import ALL, REFERENCE, close, operands, tensor
 
@@ -80,7 +79,9 @@ def test_layouts(name, layout, device):
     close(ours, theirs, dtype)
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "pow", "eq", "lt", "remainder", "floor_divide"])
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "div", "maximum", "pow", "eq", "lt", "remainder", "floor_divide"]
+)
 @pytest.mark.parametrize("a", ALL, ids=str)
 @pytest.mark.parametrize("b", [*ALL, "float", "int", "bool", "0-dim"], ids=str)
 def test_promotion(name, a, b, device):
@@ -159,7 +160,9 @@ def test_several_results(device):
 def test_clamp(device):
     x, low = tensor((3, 4), torch.float32, device), tensor((4,), torch.float32, device)
     for bounds in ((None, 1.0), (-1, None), (low, None), (None, low), (low, low + 1), (low, 2.0)):
-        theirs = torch.clamp(x, *(b if b is None or torch.is_tensor(b) else torch.tensor(b, device=device) for b in bounds))
+        theirs = torch.clamp(
+            x, *(b if b is None or torch.is_tensor(b) else torch.tensor(b, device=device) for b in bounds)
+        )
         close(pointwise.clamp(x, *bounds), theirs, torch.float32)
     i = tensor((3, 4), torch.int32, device)
     assert torch.equal(pointwise.clamp(i, 0.5), torch.clamp(i, 0.5))
@@ -234,7 +237,7 @@ def test_errors(device):
     with pytest.raises(RuntimeError):
         pointwise.silu(x.to_sparse())
     with pytest.raises(AttributeError):
-        pointwise.no_such_op
+        _ = pointwise.no_such_op
     assert pointwise.silu(torch.ones(3, device="meta")).device.type == "meta"
 
 

@@ -5,9 +5,8 @@ import pathlib
 import subprocess
 import sys
 
-import pytest
-
 import pointwise
+import pytest
 from pointwise import _torch_ops
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
