@@ -46,3 +46,11 @@ def test_load_refuses(tmp_path):
         pointwise.load(str(tmp_path / "libnone.so"), "mine")
     with pytest.raises(ValueError, match="no free name"):
         pointwise.load(str(tmp_path / "libnone.so"), "pointwise")
+
+
+def test_a_library_of_a_users_own(request, device):
+    library = request.config.getoption("--library")
+    if not library:
+        pytest.skip("give --library")
+    script = ROOT.parent / "examples" / "torch-op" / "test_ops.py"
+    subprocess.run([sys.executable, script, library, device], check=True)
