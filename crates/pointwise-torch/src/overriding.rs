@@ -436,10 +436,7 @@ fn served<'a>(api: &Api, tensor: &'a Tensor) -> Option<Raw<'a>> {
         return None;
     }
     let (dtype, layout) = tensor.codes(api);
-    match api.element(dtype) {
-        Some(Element::Of(_)) if layout == api.strided => tensor.raw(api).ok(),
-        _ => None,
-    }
+    if api.element(dtype).is_some() && layout == api.strided { tensor.raw(api).ok() } else { None }
 }
 
 /// bool, integers, floats: what promotion goes by first.

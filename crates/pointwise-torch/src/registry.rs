@@ -307,6 +307,9 @@ fn formula(def: &'static OpDef) -> OpSpec {
     op
 }
 
+/// A formula in f64: of operands and a random word, its results.
+pub(crate) type Formula = dyn Fn(&[f64], u32, &mut [f64]);
+
 /// Where a call of an op reads and writes, and what with.
 pub(crate) struct Call<'a, 'b> {
     /// The operands, in the order of [`OpSpec::operands`]: of one element type, bools apart.
@@ -393,7 +396,7 @@ impl OpSpec {
     ///
     /// # Errors
     /// A parameter that the op does not take; an op without such a formula.
-    pub(crate) fn double(&self, params: &[Number]) -> Result<Box<dyn Fn(&[f64], u32, &mut [f64])>> {
+    pub(crate) fn double(&self, params: &[Number]) -> Result<Box<Formula>> {
         let none = || {
             Error::from(ErrorKind::Unsupported {
                 what: format!("{} of float64", self.name),

@@ -65,7 +65,7 @@ impl Rope {
         let raws = inputs.iter().map(|input| input.raw(api)).collect::<Result<Vec<_>, _>>()?;
         if !self.out {
             for raw in &raws {
-                let strides = layout::of_result(raw.sizes, &[(raw.sizes, raw.strides)]);
+                let strides = layout::of_result(raw.sizes, &[(raw.sizes, raw.strides)])?;
                 outs.push(Tensor::empty(api, raw.sizes, &strides, raw.element, raw.place)?);
             }
         }

@@ -2,7 +2,7 @@
 
 use pointwise::__private::core::Kind;
 use pointwise::{
-    DType, Number, Operand, Philox, Result, Strategy, Tensor, TensorView, TensorViewMut,
+    DType, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
     info::{BACKWARD, BINARY, GATED, TERNARY},
     kernel::{MapDef, MapPlan},
 };
