@@ -1,10 +1,13 @@
 """pointwise: elementwise and rotary-embedding kernels written in Rust, with PyTorch's semantics.
 
 `pointwise.NAME` is a function of every op. Once torch is imported, it takes torch's tensors, and `torch.ops.pointwise.NAME`
-is the op; before, it takes NumPy's arrays and objects that speak DLPack (`pointwise.arrays`, which is there always).
+is the op; before, it takes NumPy's arrays and objects that speak DLPack (`pointwise.arrays`, which is there always). This
+package imports no torch; the ops are registered when torch is imported, before or after it.
 """
 
 import importlib
+import importlib.abc
+import importlib.util
 import sys
 
 from . import _native
@@ -29,3 +32,28 @@ def __getattr__(name):
                 globals()[name] = functions[name]
             return functions[name]
     raise AttributeError(f"pointwise has no op {name!r}")
+
+
+class _WhenTorchComes(importlib.abc.MetaPathFinder):
+    """Registers the ops behind the import of torch."""
+
+    def find_spec(self, name, path, target=None):
+        if name != "torch" or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None:
+            run = spec.loader.exec_module
+
+            def exec_module(module):
+                run(module)
+                importlib.import_module("._torch_ops", __name__)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+if "torch" in sys.modules:
+    importlib.import_module("._torch_ops", __name__)
+else:
+    sys.meta_path.insert(0, _WhenTorchComes())

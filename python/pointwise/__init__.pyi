@@ -1,6 +1,5 @@
 """Written by tools/stubs_of_functions.py from the ops' data."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,7 @@
 """Gradients: `autograd.Function`s around the inner ops, whose backward is the op `NAME_backward`.
 
-A Function stands outside of the op, which is the way that costs least. Functions with `setup_context` cost three times as
-much; they are used only while torch.func is at work, which needs them.
+A Function stands outside of the op, which is the way that costs least. Functions with `setup_context` cost three times
+as much; they are used only while torch.func is at work, which needs them.
 """
 
 import torch
@@ -9,23 +9,24 @@ from torch import Tensor
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import Function
 
-_functorch_active = torch._C._are_functorch_transforms_active
+functorch_active = torch._C._are_functorch_transforms_active
 _tls_excludes = torch._C._dispatch_tls_is_dispatch_key_excluded
 _FRONT = torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode
 
 
 def choose(plain, functorch):
     """`apply` of a Function in the form that the caller needs."""
-    simple = plain.apply
+    # Past `Function.apply`, which looks for torch.func once more.
+    simple = super(Function, plain).apply
 
     def apply(*args):
-        if not _functorch_active():
+        if not functorch_active():
             return simple(*args)
         if not _tls_excludes(_FRONT):
             return functorch.apply(*args)
         # A transform of torch.func runs the op on its own level already: what is left to do is plain autograd.
         with enable_single_level_autograd_function():
-            return super(Function, plain).apply(*args)
+            return simple(*args)
 
     return apply
 
@@ -91,16 +92,30 @@ class Gradient:
         if op.random:
             self.saved.append(self.seed)
 
+        self.count = len(names) + len(params) + op.random
+        self.broadcasts = len(names) > 1
+        self.maybe_numbers = [k for k, operand in enumerate(op.operands) if operand.takes_number]
+        # The usual case: one tensor in, one out, and no number.
+        self.single = self.sources == [(True, 0), (False, 0)] and self.count == len(names) == 1
+
     def save(self, ctx, args):
         """Keeps what the backward op needs."""
-        tensors = [at for at in self.saved if isinstance(args[at], Tensor)]
+        if self.single:
+            ctx.save_for_backward(args[0])
+            return
+        tensors = self.saved
+        ctx.rest = None
+        if self.op.params or not all(isinstance(args[at], Tensor) for at in self.maybe_numbers):
+            tensors = [at for at in self.saved if isinstance(args[at], Tensor)]
+            ctx.rest = [None if isinstance(a, Tensor) else a for a in args]
         ctx.save_for_backward(*[args[at] for at in tensors])
         ctx.places = tensors
-        ctx.rest = [None if isinstance(a, Tensor) else a for a in args]
-        ctx.shapes = [a.shape if isinstance(a, Tensor) else None for a in args] if len(self.op.operands) > 1 else None
+        ctx.shapes = [a.shape if isinstance(a, Tensor) else None for a in args] if self.broadcasts else None
 
     def __call__(self, ctx, grads):
-        args = list(ctx.rest)
+        if self.single:
+            return self.call(grads[0], ctx.saved_tensors[0])
+        args = [None] * self.count if ctx.rest is None else list(ctx.rest)
         for at, tensor in zip(ctx.places, ctx.saved_tensors):
             args[at] = tensor
         if self.plain:
@@ -186,7 +201,8 @@ def function_once(name, kernel):
 
     def refuse(*_):
         raise RuntimeError(
-            f"pointwise.{name} has no gradient: pointwise has no second derivatives. Use torch's op where they are needed."
+            f"pointwise.{name} has no gradient: pointwise has no second derivatives. "
+            "Use torch's op where they are needed."
         )
 
     class Plain(Function):

@@ -3,6 +3,7 @@
 The usual case, tensors of one element type that the op takes, is in the functions themselves (`_functions`).
 """
 
+import functools
 import numbers
 
 import torch
@@ -36,18 +37,18 @@ def result_type(values):
         return values[0].dtype if isinstance(values[0], Tensor) else torch.result_type(torch.empty(0), values[0])
     if len(values) == 2:
         return torch.result_type(*values)
-    full, single, plain = None, None, None
+    full, single = None, None
     for value in values:
-        if not isinstance(value, Tensor):
-            plain = value if plain is None else plain + value
-        elif value.dim():
+        if isinstance(value, Tensor) and value.dim():
             full = value.dtype if full is None else torch.promote_types(full, value.dtype)
-        else:
+        elif isinstance(value, Tensor):
             single = value.dtype if single is None else torch.promote_types(single, value.dtype)
     found = [torch.empty(shape, dtype=t, device="meta") for t, shape in ((full, 1), (single, ())) if t is not None]
     if len(found) == 2:
         found = [torch.empty(found[0].shape, dtype=torch.result_type(*found), device="meta")]
-    return found[0].dtype if plain is None else torch.result_type(found[0], plain)
+    # Of numbers the one of the highest category decides.
+    types = [torch.result_type(found[0], value) for value in values if not isinstance(value, Tensor)]
+    return functools.reduce(torch.promote_types, types, found[0].dtype)
 
 
 class Calls:
@@ -59,6 +60,9 @@ class Calls:
         self.dtypes = frozenset(getattr(torch, name) for name in op.dtypes) | ({DOUBLE} if op.double else frozenset())
         self.floats = frozenset(t for t in self.dtypes if t.is_floating_point)
         self.kernels = {k.numbers: _overload(inner, k) for k in op.kernels if not k.out}
+        # That of operands that are all tensors; a generator has none.
+        self.kernel = self.kernels.get(())
+        self.maybe_numbers = [k for k, operand in enumerate(op.operands) if operand.takes_number]
         self.outs = {k.numbers: _overload(inner, k) for k in op.kernels if k.out}
         self.autocast = _signatures.AUTOCAST.get(op.name) if family else None
         # Set when all ops are known.
@@ -77,21 +81,20 @@ class Calls:
         elif backward is not None:
             gradient = _autograd.Gradient(op, backward.op, backward.call)
             bools = [k for k, result in enumerate(op.results) if result.is_bool]
-            self.apply = _autograd.function(op.name, self.run if len(self.kernels) > 1 else self.kernel, gradient, bools)
+            run = self.run if len(self.kernels) > 1 else self.kernel
+            self.apply = _autograd.function(op.name, run, gradient, bools)
             if len(op.results) == 1:
                 self.apply_inplace = _autograd.function_inplace(op.name, self.run_out, gradient)
-
-    @property
-    def kernel(self):
-        """The kernel of operands that are all tensors."""
-        return self.kernels[()]
 
     def _numbers(self, args):
         return tuple(k for k in range(len(self.op.operands)) if not isinstance(args[k], Tensor))
 
     def run(self, *args):
         """The kernel, without a gradient."""
-        return self.kernels[self._numbers(args)](*args)
+        for k in self.maybe_numbers:
+            if not isinstance(args[k], Tensor):
+                return self.kernels[self._numbers(args)](*args)
+        return self.kernel(*args)
 
     def run_out(self, *args, out):
         """The kernel that writes to `out`, without a gradient."""
@@ -171,7 +174,8 @@ class Calls:
             known = ", ".join(sorted(str(t).removeprefix("torch.") for t in self.dtypes - {DOUBLE}))
             device = tensors[0].device.type
             raise NotImplementedError(
-                f"\"{self.name}\" is not implemented for '{dtype}' on {device}: it takes {known}, and torch's op the others"
+                f"\"{self.name}\" is not implemented for '{dtype}' on {device}: "
+                f"it takes {known}; torch's op takes the others"
             )
         return dtype
 
@@ -182,7 +186,8 @@ class Calls:
             return self._into_several(out, operands, params)
         if not isinstance(out, Tensor):
             raise TypeError(f"{self.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-        if resize and torch.is_grad_enabled() and any(t.requires_grad for t in (*operands, out) if isinstance(t, Tensor)):
+        every = [t for t in (*operands, out) if isinstance(t, Tensor)]
+        if resize and torch.is_grad_enabled() and any(t.requires_grad for t in every):
             raise RuntimeError(
                 f"{self.name}(): functions with out=... arguments don't support automatic differentiation, "
                 "but one of the arguments requires grad."
@@ -192,7 +197,8 @@ class Calls:
             raise RuntimeError(f"result type {made} can't be cast to the desired output type {out.dtype}")
         tensors = [x for x in operands if isinstance(x, Tensor)]
         if any(x.device != out.device for x in tensors if x.dim() or x.device.type != "cpu"):
-            raise RuntimeError(f"Expected all tensors to be on the same device, but out of {self.name} is on {out.device}")
+            where = f"out of {self.name} is on {out.device}"
+            raise RuntimeError(f"Expected all tensors to be on the same device, but {where}")
         shape = self.shape(operands)
         if out.shape != shape:
             if not resize:
@@ -236,8 +242,8 @@ class Calls:
         prepared, dtype = self.prepare(operands, params)
         made = torch.bool if self.op.results[0].is_bool else dtype
         if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in operands):
-            if self.apply_inplace is None or made != first.dtype:
-                raise RuntimeError(f"{self.name}_() of a tensor of {first.dtype} that requires grad has no gradient")
+            if self.apply_inplace is None or made != first.dtype or _autograd.functorch_active():
+                return first.copy_(self.call(*prepared, *params))
             if first.shape != self.shape(prepared):
                 raise RuntimeError(f"output with shape {list(first.shape)} doesn't match the broadcast shape")
             return self.apply_inplace(*prepared, *params)

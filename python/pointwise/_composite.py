@@ -27,8 +27,7 @@ def make(ops, calls, public):
             return functions[rounding_mode]
         except KeyError:
             raise RuntimeError(
-                "div expected rounding_mode to be one of None, 'trunc', or 'floor' "
-                f"but found {rounding_mode!r}"
+                f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
             ) from None
 
     @add
@@ -69,7 +68,6 @@ def make(ops, calls, public):
 
     clamp_numbers, clamp_tensors = ops["clamp"], ops["clamp_tensor"]
     clamp_numbers_, clamp_tensors_ = ops["clamp_"], ops["clamp_tensor_"]
-    open_ended = {"min": -math.inf, "max": math.inf}
     one_sided = {"min": ("maximum", ops["maximum"]), "max": ("minimum", ops["minimum"])}
 
     def bounds(input, min, max):
@@ -122,7 +120,8 @@ def make(ops, calls, public):
         if isinstance(value, Tensor):
             if value.dim():
                 raise RuntimeError(
-                    f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
+                    "masked_fill only supports a 0-dimensional value tensor, "
+                    f"but got tensor with {value.dim()} dimension(s)."
                 )
             return value.to(device=input.device, dtype=input.dtype)
         if not is_number(value):

@@ -4,7 +4,7 @@ A function is the usual case, as short as can be, and `Calls.general` for all ot
 """
 
 import torch
-from torch import Tensor, is_grad_enabled
+from torch import Tensor, is_grad_enabled  # noqa: F401  what the templates use
 
 from . import _signatures
 
@@ -12,11 +12,12 @@ _dynamo = torch.compiler.is_dynamo_compiling
 _autocast = torch.is_autocast_enabled
 
 _FUNCTION = """
-def make(CALLS, KERNEL, APPLY, PUBLIC, DTYPES, INPLACE):
+def make(CALLS, KERNEL, NUMBER, APPLY, PUBLIC, INPLACE):
+    DTYPES, FLOATS = CALLS.dtypes, CALLS.floats
     def {name}({signature}):
 {seed}        if {usual}:
 {grad}            return KERNEL({arguments})
-{inplace}        if _dynamo():
+{number}{inplace}        if _dynamo():
             return PUBLIC({passed}{out_passed})
         return CALLS.general(({operands},), ({params}), out)
     return {name}
@@ -24,6 +25,11 @@ def make(CALLS, KERNEL, APPLY, PUBLIC, DTYPES, INPLACE):
 
 _GRAD = """            if ({requires}) and is_grad_enabled():
                 return PUBLIC({passed}) if _dynamo() else APPLY({arguments})
+"""
+
+# A float tensor and a number, which keeps its type.
+_NUMBER = """        if {usual}:
+{grad}            return NUMBER({arguments})
 """
 
 _INPLACE = """
@@ -64,21 +70,28 @@ def function(calls, public, inplace=None):
     for other, operand in zip(operands[1:], op.operands[1:]):
         # Of another type, or a number: the general case.
         same = f"{other}.dtype is {first}.dtype"
-        tests.append(f"isinstance({other}, Tensor) and {other}.dtype is torch.bool" if operand.is_bool else
-                     f"isinstance({other}, Tensor) and {same}")
+        tests.append(
+            f"isinstance({other}, Tensor) and {other}.dtype is torch.bool"
+            if operand.is_bool
+            else f"isinstance({other}, Tensor) and {same}"
+        )
     if op.operands[0].is_bool:
         tests = ["out is None", *(f"isinstance({o}, Tensor)" for o in operands), f"{first}.dtype is torch.bool"]
         tests += [f"{operands[1]}.dtype in DTYPES", *(f"{o}.dtype is {operands[1]}.dtype" for o in operands[2:])]
-    if calls.autocast:
-        tests.append('not _autocast("cuda")')
-    if inplace:
-        tests.insert(0, "not inplace")
+    more = (['not _autocast("cuda")'] if calls.autocast else []) + (["not inplace"] if inplace else [])
+    tests += more
     passed = _signatures.passed(arguments)
     every = ", ".join([*operands, *params])
-    floats = [o for o, operand in zip(operands, op.operands) if not operand.is_bool]
-    grad = _GRAD.format(
-        requires=" or ".join(f"{o}.requires_grad" for o in floats), passed=passed, arguments=every
-    )
+
+    def grad(names):
+        requires = " or ".join(f"{o}.requires_grad" for o in names)
+        return _GRAD.format(requires=requires, passed=passed, arguments=every) if calls.has_gradient else ""
+
+    number = ""
+    if len(operands) == 2 and (1,) in calls.kernels:
+        usual = ["out is None", f"({operands[1]}.__class__ is float or {operands[1]}.__class__ is int)"]
+        usual += [f"isinstance({first}, Tensor)", f"{first}.dtype in FLOATS", *more]
+        number = _NUMBER.format(usual=" and ".join(usual), grad=grad([first]), arguments=every)
     signature = _signatures.python(arguments, ["out=None"])
     if inplace:
         signature = signature.replace("*, out=None", "inplace=False, *, out=None")
@@ -86,7 +99,8 @@ def function(calls, public, inplace=None):
         name=op.name,
         signature=signature,
         usual=" and ".join(tests),
-        grad=grad if calls.has_gradient else "",
+        grad=grad([o for o, operand in zip(operands, op.operands) if not operand.is_bool]),
+        number=number,
         arguments=every,
         passed=passed,
         out_passed=", **({} if out is None else {'out': out})",
@@ -95,7 +109,7 @@ def function(calls, public, inplace=None):
         seed="        if seed is None:\n            seed = new_seed()\n" if op.random else "",
         inplace=f"        if inplace:\n            return INPLACE({passed})\n" if inplace else "",
     )
-    return _compile(source, calls, calls.kernel, calls.apply, public, calls.dtypes, inplace)
+    return _compile(source, calls, calls.kernel, calls.kernels.get((1,)), calls.apply, public, inplace)
 
 
 def function_inplace(calls, public):

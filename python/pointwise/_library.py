@@ -1,7 +1,7 @@
 """A library of ops in torch: inner ops, public ops `torch.ops.NAMESPACE.NAME`, and functions.
 
-A public op's kernel is the function itself (CompositeImplicitAutograd): what torch records of it are the inner op, and its
-gradient. It is what torch.compile and torch.export see.
+A public op's kernel is the function itself (CompositeImplicitAutograd): what torch records of it are the inner op, and
+its gradient. It is what torch.compile and torch.export see.
 """
 
 import torch
@@ -71,7 +71,9 @@ def build(namespace, description, implement, family=False):
     if family:
         for name in ("masked_fill", "alibi", "sinusoidal"):
             names[name] = _define(library, name, _signatures.parse(_signatures.FAMILY[name]), 1)
-        names["masked_fill_"] = _define_inplace(library, "masked_fill", _signatures.parse(_signatures.FAMILY["masked_fill"]))
+        names["masked_fill_"] = _define_inplace(
+            library, "masked_fill", _signatures.parse(_signatures.FAMILY["masked_fill"])
+        )
         functions.update(_composite.make(functions, calls, public))
         functions |= _rope.make(library, inner, public, description.rope)
         names |= {name: [name] for name in _rope.SCHEMAS}

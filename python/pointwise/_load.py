@@ -21,7 +21,8 @@ def load(path, namespace):
         if known != namespace:
             raise ValueError(f"{path} is loaded as {known!r} already")
         return functions
-    if not namespace.isidentifier() or any(namespace == known for known, _ in _LOADED.values()) or namespace == "pointwise":
+    taken = {"pointwise", *(known for known, _ in _LOADED.values())}
+    if not namespace.isidentifier() or namespace in taken:
         raise ValueError(f"{namespace!r} is no free name for a library")
     library = ctypes.CDLL(path)
     try:

@@ -18,8 +18,8 @@ def override(enabled=True):
     """Makes torch's own ops run pointwise's kernels, as `torch.nn.functional.silu` does then; or no more (False).
 
     Autograd, autocast, torch.compile and subclasses are torch's as before. A call that pointwise has no kernel for
-    (float64, complex, operands of several types) runs torch's. Returns the names of the ops that are covered: those whose
-    schema has no `Scalar`, which kernels of the stable ABI cannot take. So `add` and `sub` are not.
+    (float64, complex, operands of several types) runs torch's. Returns the names of the ops that are covered: those
+    whose schema has no `Scalar`, which kernels of the stable ABI cannot take. So `add` and `sub` are not.
     """
     global _COVERED
     # A set of keys has a bit for the device and one for the kind of tensor.

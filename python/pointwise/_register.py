@@ -29,13 +29,14 @@ def register(namespace, description, implement):
         fakes = {False: _fake.of(op), True: _fake.nothing}
         for kernel in op.kernels:
             library.define(kernel.schema, tags=TAGS)
-            library._register_fake(kernel.name, fakes[kernel.out])
+            torch.library.register_fake(f"{inner}::{kernel.name}", fakes[kernel.out], lib=library)
             for key, list in lines.items():
                 list.append(f"{key} {kernel.name} {kernel.number}")
             _vmap.register(library, inner, op, kernel)
     for kernel in description.rope_kernels:
         library.define(kernel.schema, tags=TAGS)
-        library._register_fake(kernel.name, _fake.nothing if kernel.out else getattr(_fake, kernel.name))
+        fake = _fake.nothing if kernel.out else getattr(_fake, kernel.name)
+        torch.library.register_fake(f"{inner}::{kernel.name}", fake, lib=library)
         for key, list in lines.items():
             list.append(f"{key} {kernel.name} {kernel.number}")
         _vmap.register_rope(library, inner, kernel)

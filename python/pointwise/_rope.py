@@ -26,7 +26,8 @@ def _unit(tensor):
 
 
 def _function(kernel, count):
-    """`apply` of a rotation of `count` tensors. The gradient is the rotation backwards, and its gradient the rotation."""
+    """`apply` of a rotation of `count` tensors. The gradient is the rotation backwards, and its gradient the
+    rotation."""
 
     def run(*args):
         return kernel(*(_unit(t) for t in args[:count]), *args[count:])
@@ -112,9 +113,9 @@ def make(library, inner, public, variants):
         """Rotary embedding of q and k (None: of q alone) by tables of cosines and sines, in one launch.
 
         q, k: [batch, sequence, heads, head_dim], or as `layout` says (bshd, bhsd, sbhd, thd, sd); float32, float16 or
-        bfloat16. cos, sin: [rows, width], or with a row for each token [batch, sequence, width]; the width is half of the
-        lanes that rotate, or all of them (Hugging Face's). The row of a token is its index and `offset`, or its number in
-        `position_ids` ([sequence] or [batch, sequence]). `pairs`: half (NeoX, Llama), interleaved (GPT-J) or
+        bfloat16. cos, sin: [rows, width], or with a row for each token [batch, sequence, width]; the width is half of
+        the lanes that rotate, or all of them (Hugging Face's). The row of a token is its index and `offset`, or its
+        number in `position_ids` ([sequence] or [batch, sequence]). `pairs`: half (NeoX, Llama), interleaved (GPT-J) or
         interleaved_to_half (DeepSeek). `rotated_lanes`: lead or trail, where `rotary_dim` lanes rotate.
         """
         settings = {
@@ -162,7 +163,7 @@ def _define_tables(library, public):
         return torch.empty(length, width, device=device), torch.empty(length, width, device=device)
 
     library.impl("rope_tables", tables, "CompositeExplicitAutograd")
-    library._register_fake("rope_tables", fake)
+    torch.library.register_fake("pointwise::rope_tables", fake, lib=library)
     return public.rope_tables.default
 
 
@@ -204,8 +205,8 @@ def _named(rope, tables, name, interleaved, doc):
     function.__doc__ = f"""{doc}
 
         q, k, `position_ids`, `layout` and the others are those of `rope`; further settings are those of Hugging Face's
-        configurations (`rope_theta`, `factor`, ..). Without `position_ids` tokens stand at their index and `offset`. The
-        table has a row for each position up to the greatest; `max_positions` says how many there are, and saves looking.
-        Returns q and k, None for a k that is none.
+        configurations (`rope_theta`, `factor`, ..). Without `position_ids` tokens stand at their index and `offset`.
+        The table has a row for each position up to the greatest; `max_positions` says how many there are, and saves
+        looking. Returns q and k, None for a k that is none.
         """
     return function

@@ -61,7 +61,8 @@ def register(library, namespace, op, kernel):
             if info.randomness != "different":
                 raise RuntimeError(f"{op.name} draws random numbers: call vmap with randomness='different'")
             # One place serves the whole batch: its entries take different words.
-            args = [a if d is None or k != len(dims) - 1 else a.select(d, 0) for k, (a, d) in enumerate(zip(args, dims))]
+            *args, seed = args
+            args.append(seed if dims[-1] is None else seed.select(dims[-1], 0))
             dims = (*dims[:-1], None)
         results = rule(call, op, kernel, info.batch_size, dims, args)
         return results, (0,) * len(results) if isinstance(results, tuple) else 0

@@ -1,4 +1,4 @@
-"""Options and helpers of the tests: `pytest python/tests [--device cuda]`."""
+"""Options and helpers of the tests: `pytest python/tests [--device cuda] [--library PATH]`."""
 
 import pytest
 
@@ -15,6 +15,7 @@ def pytest_ignore_collect(collection_path):
 
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", help="the device to test: cpu or cuda")
+    parser.addoption("--library", help="examples/torch-op, built: libtorch_op.so")
 
 
 @pytest.fixture(scope="session")

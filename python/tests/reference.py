@@ -4,10 +4,12 @@ import torch
 import torch.nn.functional as F
 
 # Functions that torch has by the same name.
-TORCH = """abs add bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp cos div eq erf exp expm1 floor floor_divide ge gt
-isfinite isinf isnan le lerp log log1p logical_and logical_not logical_or lt maximum minimum mul nan_to_num ne neg pow prelu
-reciprocal remainder round rsqrt sigmoid sign sin sqrt sub tanh trunc where masked_fill""".split()
-FUNCTIONAL = """elu gelu hardsigmoid hardswish hardtanh leaky_relu mish relu selu silu softplus""".split()
+TORCH = """
+abs add bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp cos div eq erf exp expm1 floor floor_divide ge gt
+isfinite isinf isnan le lerp log log1p logical_and logical_not logical_or lt masked_fill maximum minimum mul nan_to_num
+ne neg pow prelu reciprocal remainder round rsqrt sigmoid sign sin sqrt sub tanh trunc where
+""".split()
+FUNCTIONAL = "elu gelu hardsigmoid hardswish hardtanh leaky_relu mish relu selu silu softplus".split()
 
 REFERENCE = {name: getattr(torch, name) for name in TORCH} | {name: getattr(F, name) for name in FUNCTIONAL}
 REFERENCE |= {

@@ -1,13 +1,13 @@
-"""Gradients: by finite differences in float64, against torch's in all float types, with torch.func, checkpoints, autocast."""
-
-import pytest
-import torch
-from torch.autograd import gradcheck
-from torch.utils.checkpoint import checkpoint
+"""Gradients: by finite differences in float64, against torch's in all float types, with torch.func, checkpoints,
+autocast."""
 
 import pointwise
+import pytest
+import torch
 from pointwise._torch_ops import CALLS
 from reference import REFERENCE, close, operands, tensor
+from torch.autograd import gradcheck
+from torch.utils.checkpoint import checkpoint
 
 NAMES = sorted(
     name for name, call in CALLS.items() if call.has_gradient and not name.endswith("_backward") and not call.op.random
@@ -47,9 +47,7 @@ def test_gradcheck(name):
 def test_as_torch(name, dtype, device):
     op = CALLS[name].op
     made = smooth(op, device, dtype)
-    ours, theirs = (
-        [x.detach().clone().requires_grad_() if x.dtype != torch.bool else x for x in made] for _ in "ab"
-    )
+    ours, theirs = ([x.detach().clone().requires_grad_() if x.dtype != torch.bool else x for x in made] for _ in "ab")
     y, z = getattr(pointwise, name)(*ours), REFERENCE[name](*theirs)
     weight = torch.linspace(-1, 1, y.numel(), device=device).reshape(y.shape).to(dtype)
     y.backward(weight)
@@ -78,7 +76,10 @@ def test_broadcast_and_types(name, device):
             assert a.grad.shape == a.shape
             torch.testing.assert_close(a.grad, b.grad)
     # Mixed types: each gradient is of its operand's type.
-    x, y = torch.ones(3, device=device, requires_grad=True), torch.ones(3, device=device, dtype=torch.float16, requires_grad=True)
+    x, y = (
+        torch.ones(3, device=device, requires_grad=True),
+        torch.ones(3, device=device, dtype=torch.float16, requires_grad=True),
+    )
     if name not in ("lerp", "where"):
         getattr(pointwise, name)(x, y).sum().backward()
         assert (x.grad.dtype, y.grad.dtype) == (torch.float32, torch.float16)
@@ -86,7 +87,12 @@ def test_broadcast_and_types(name, device):
 
 def test_numbers(device):
     x = torch.rand(3, 4, device=device, requires_grad=True)
-    for f in (lambda m, x: m.mul(x, 3), lambda m, x: m.pow(x, 3), lambda m, x: m.pow(2.0, x), lambda m, x: m.add(x, 1, alpha=2)):
+    for f in (
+        lambda m, x: m.mul(x, 3),
+        lambda m, x: m.pow(x, 3),
+        lambda m, x: m.pow(2.0, x),
+        lambda m, x: m.add(x, 1, alpha=2),
+    ):
         torch.testing.assert_close(
             torch.autograd.grad(f(pointwise, x).sum(), x)[0], torch.autograd.grad(f(torch, x).sum(), x)[0]
         )
@@ -102,7 +108,9 @@ def test_in_place(device):
 
     torch.testing.assert_close(run(pointwise.silu_), run(lambda y: torch.nn.functional.silu(y, inplace=True)))
     torch.testing.assert_close(run(lambda y: pointwise.mul_(y, y.detach() + 1)), run(lambda y: y.mul_(y.detach() + 1)))
-    torch.testing.assert_close(run(lambda y: pointwise.masked_fill_(y, y > 1, 0.0)), run(lambda y: y.masked_fill_(y > 1, 0.0)))
+    torch.testing.assert_close(
+        run(lambda y: pointwise.masked_fill_(y, y > 1, 0.0)), run(lambda y: y.masked_fill_(y > 1, 0.0))
+    )
     with pytest.raises(RuntimeError, match="leaf"):
         pointwise.silu_(x)
     with pytest.raises(RuntimeError, match="out="):

@@ -3,11 +3,10 @@
 import shutil
 import warnings
 
+import pointwise
 import pytest
 import torch
 import torch._dynamo.testing
-
-import pointwise
 from pointwise import _signatures
 from pointwise._torch_ops import CALLS
 from reference import operands
@@ -19,7 +18,9 @@ def arguments(name, device, grad):
     """Operands and parameters of an op."""
     op = CALLS[name].op
     dtype = torch.float32 if "float32" in op.dtypes else torch.int32
-    args = [x.requires_grad_() if grad and x.is_floating_point() else x for x in operands(op, dtype, device, (2, 4), True)]
+    args = [
+        x.requires_grad_() if grad and x.is_floating_point() else x for x in operands(op, dtype, device, (2, 4), True)
+    ]
     params = [{"clamp": {"min": 0.2, "max": 0.7}}.get(name, {}).get(p.name, p.default) for p in op.params]
     return args, params, op
 
@@ -54,7 +55,9 @@ def test_opcheck_public(name, device):
         torch.library.opcheck(overload, tuple(args), test_utils=("test_schema", "test_faketensor"))
         return
     extra = (0.2, 0.7) if name == "clamp" else (torch.tensor([5, 6]),) if op.random else ()
-    torch.library.opcheck(overload, (*args, *([] if name == "clamp" or op.random else params), *((0.5,) if op.random else ()), *extra))
+    torch.library.opcheck(
+        overload, (*args, *([] if name == "clamp" or op.random else params), *((0.5,) if op.random else ()), *extra)
+    )
 
 
 def model(x, w, b):
@@ -85,8 +88,12 @@ def test_compile(backend, device):
 def test_compile_dynamic(device):
     torch._dynamo.reset()
     counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
-    f = torch.compile(lambda x, y: pointwise.mul(pointwise.add(pointwise.silu(x), y, alpha=2), x.shape[0]), fullgraph=True,
-                      dynamic=True, backend=counter)
+    f = torch.compile(
+        lambda x, y: pointwise.mul(pointwise.add(pointwise.silu(x), y, alpha=2), x.shape[0]),
+        fullgraph=True,
+        dynamic=True,
+        backend=counter,
+    )
     for n in (3, 5, 9):
         x, y = torch.randn(n, 4, device=device), torch.randn(4, device=device)
         torch.testing.assert_close(f(x, y), (torch.nn.functional.silu(x) + 2 * y) * n)

@@ -1,9 +1,8 @@
 """Values, element types, shapes and strides as torch's, in eager mode."""
 
+import pointwise
 import pytest
 import torch
-
-import pointwise
 from pointwise._torch_ops import CALLS
 from reference import ALL, REFERENCE, close, operands, tensor
 
@@ -80,7 +79,9 @@ def test_layouts(name, layout, device):
     close(ours, theirs, dtype)
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "pow", "eq", "lt", "remainder", "floor_divide"])
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "div", "maximum", "pow", "eq", "lt", "remainder", "floor_divide"]
+)
 @pytest.mark.parametrize("a", ALL, ids=str)
 @pytest.mark.parametrize("b", [*ALL, "float", "int", "bool", "0-dim"], ids=str)
 def test_promotion(name, a, b, device):
@@ -159,7 +160,9 @@ def test_several_results(device):
 def test_clamp(device):
     x, low = tensor((3, 4), torch.float32, device), tensor((4,), torch.float32, device)
     for bounds in ((None, 1.0), (-1, None), (low, None), (None, low), (low, low + 1), (low, 2.0)):
-        theirs = torch.clamp(x, *(b if b is None or torch.is_tensor(b) else torch.tensor(b, device=device) for b in bounds))
+        theirs = torch.clamp(
+            x, *(b if b is None or torch.is_tensor(b) else torch.tensor(b, device=device) for b in bounds)
+        )
         close(pointwise.clamp(x, *bounds), theirs, torch.float32)
     i = tensor((3, 4), torch.int32, device)
     assert torch.equal(pointwise.clamp(i, 0.5), torch.clamp(i, 0.5))
@@ -234,5 +237,47 @@ def test_errors(device):
     with pytest.raises(RuntimeError):
         pointwise.silu(x.to_sparse())
     with pytest.raises(AttributeError):
-        pointwise.no_such_op
+        _ = pointwise.no_such_op
     assert pointwise.silu(torch.ones(3, device="meta")).device.type == "meta"
+
+
+def test_public_overloads(device):
+    ops = torch.ops.pointwise
+    x, y = torch.randn(3, 4, device=device), torch.randn(4, device=device)
+    close(ops.add(x, y, alpha=2), torch.add(x, y, alpha=2), torch.float32)
+    close(ops.add(x, 2, alpha=3), x + 6, torch.float32)
+    close(ops.pow(2, x), torch.pow(2, x), torch.float32)
+    close(ops.clamp(x, -1, y), torch.clamp(x, torch.tensor(-1.0, device=device), y), torch.float32)
+    close(ops.div(x, 2, rounding_mode="floor"), x.div(2, rounding_mode="floor"), torch.float32)
+    close(ops.masked_fill(x, x > 0, 3), x.masked_fill(x > 0, 3), torch.float32)
+    out = torch.empty(3, 4, device=device)
+    assert ops.mul(x, y, out=out) is out
+    close(out, x * y, torch.float32)
+    z = x.clone()
+    assert ops.mul_(z, 2) is z
+    close(z, x * 2, torch.float32)
+    assert ops.alibi(2, 3, causal=True, device=device).shape == (2, 3, 3)
+    assert ops.dropout(x, 0.5, True).shape == x.shape
+
+
+def test_threads(device):
+    from concurrent.futures import ThreadPoolExecutor
+
+    x = torch.randn(64, 64, device=device)
+    want = pointwise.silu(x)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(torch.equal(y, want) for y in pool.map(lambda _: pointwise.silu(x), range(200)))
+
+
+def test_modules_and_subclasses(device):
+    class Marked(torch.Tensor):
+        pass
+
+    x = torch.randn(3, 4, device=device)
+    assert type(pointwise.silu(x.as_subclass(Marked))) is Marked
+    parameter = torch.nn.Parameter(x)
+    assert pointwise.silu(parameter).requires_grad
+    nested = torch.nested.nested_tensor([x, x[:2]]) if device == "cpu" else None
+    if nested is not None:
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            pointwise.silu(nested)

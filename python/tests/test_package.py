@@ -5,9 +5,8 @@ import pathlib
 import subprocess
 import sys
 
-import pytest
-
 import pointwise
+import pytest
 from pointwise import _torch_ops
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -31,8 +30,22 @@ def test_stubs_have_the_signatures():
     assert set(heads) - {"override", "load"} == set(_torch_ops.FUNCTIONS)
 
 
+@pytest.mark.parametrize("order", ["pointwise, torch", "torch, pointwise"])
+def test_ops_are_there_in_any_order(order):
+    code = f"import {order}; assert torch.ops.pointwise.relu(-torch.ones(2)).sum() == 0"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_load_refuses(tmp_path):
     with pytest.raises(OSError):
         pointwise.load(str(tmp_path / "libnone.so"), "mine")
     with pytest.raises(ValueError, match="no free name"):
         pointwise.load(str(tmp_path / "libnone.so"), "pointwise")
+
+
+def test_a_library_of_a_users_own(request, device):
+    library = request.config.getoption("--library")
+    if not library:
+        pytest.skip("give --library")
+    script = ROOT.parent / "examples" / "torch-op" / "test_ops.py"
+    subprocess.run([sys.executable, script, library, device], check=True)

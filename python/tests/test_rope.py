@@ -1,9 +1,8 @@
 """Rotary embedding: values, gradients, compile and vmap."""
 
+import pointwise
 import pytest
 import torch
-
-import pointwise
 
 
 def rotate(x, cos, sin, interleaved=False):
@@ -32,7 +31,9 @@ def test_values(device, tables, dtype, pairs):
         torch.testing.assert_close(got, want)
     got, none = pointwise.rope(q, None, cos, sin, pairs=pairs, offset=4)
     assert none is None
-    torch.testing.assert_close(got, rotate(q.double(), cos[4:9].double(), sin[4:9].double(), pairs == "interleaved").to(dtype))
+    torch.testing.assert_close(
+        got, rotate(q.double(), cos[4:9].double(), sin[4:9].double(), pairs == "interleaved").to(dtype)
+    )
 
 
 def test_layouts_and_ids(device, tables):

@@ -1,8 +1,9 @@
 """Writes stand-ins for NVIDIA's libraries into a folder with torch, so that `import torch` works without them.
 
-PyPI has no x86-64 wheel of torch for the CPU alone. The CUDA wheel, installed with `pip install --no-deps`, loads NVIDIA's
-libraries when it is imported, but calls none of them on a machine without a GPU. Each stand-in here has the symbols and the
-version nodes that torch's own libraries ask for, and every function returns an error code. For tests on CPUs only.
+PyPI has no x86-64 wheel of torch for the CPU alone. The CUDA wheel, installed with `pip install --no-deps`, loads
+NVIDIA's libraries when it is imported, but calls none of them on a machine without a GPU. Each stand-in here has the
+symbols and the version nodes that torch's own libraries ask for, and every function returns an error code. For tests on
+CPUs only.
 
     python stubs.py SITE_PACKAGES
 """

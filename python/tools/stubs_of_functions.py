@@ -1,4 +1,4 @@
-"""Writes `pointwise/__init__.pyi`: the functions with their signatures and documentation, from the ops' data. Needs no torch.
+"""Writes `pointwise/__init__.pyi`, the functions with their signatures and documentation, from the ops' data.
 
     python stubs_of_functions.py [--check]
 """
@@ -6,14 +6,12 @@
 import pathlib
 import sys
 
-PACKAGE = pathlib.Path(__file__).resolve().parent.parent
-sys.path.append(str(PACKAGE))  # behind an installed package
+from pointwise import _native, _signatures, _spec
 
-from pointwise import _native, _signatures, _spec  # noqa: E402
+PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 
 HEAD = '''"""Written by tools/stubs_of_functions.py from the ops' data."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,28 +80,38 @@ def text():
     for name, op in description.ops.items():
         if name in ("alibi_causal", "sinusoidal_halves"):
             continue
-        arguments = _signatures.parse(_signatures.FAMILY[name]) if name in _signatures.FAMILY else _signatures.of(op, True)
+        arguments = (
+            _signatures.parse(_signatures.FAMILY[name]) if name in _signatures.FAMILY else _signatures.of(op, True)
+        )
         many = len(op.results) > 1
         result = f"tuple[{', '.join(['Tensor'] * len(op.results))}]" if many else "Tensor"
         out = "out: tuple[Tensor, ...] | None = None" if many else "out: Tensor | None = None"
         more = [] if name == "dropout" else [out]
         lines.append(head(name, arguments, result, more, name in _signatures.INPLACE) + document(op.doc))
         if _signatures.has_inplace(op):
-            lines.append(head(f"{name}_", arguments, "Tensor", []) + document(_signatures.doc(f"{name}_", description.ops)))
+            lines.append(
+                head(f"{name}_", arguments, "Tensor", []) + document(_signatures.doc(f"{name}_", description.ops))
+            )
     fill = _signatures.parse(_signatures.FAMILY["masked_fill"])
     for name, more in (("masked_fill", ["out: Tensor | None = None"]), ("masked_fill_", [])):
         lines.append(head(name, fill, "Tensor", more) + document(_signatures.doc(name, description.ops)))
-    settings = (
-        "pairs: str = '{}', rotated_lanes: str = 'lead', q_scale: float = 1.0, "
-        "k_scale: float = 1.0"
-    )
-    for name, first, result in (("rope", "q: Tensor, k: Tensor | None", "tuple[Tensor, Tensor | None]"), ("rope_one", "q: Tensor", "Tensor")):
-        lines.append(f"def {name}({first}, cos: Tensor, sin: Tensor, {ROPE}, {settings.format('half')}, backward: bool = False) -> {result}:\n")
+    settings = "pairs: str = '{}', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0"
+    for name, first, result in (
+        ("rope", "q: Tensor, k: Tensor | None", "tuple[Tensor, Tensor | None]"),
+        ("rope_one", "q: Tensor", "Tensor"),
+    ):
+        lines.append(
+            f"def {name}({first}, cos: Tensor, sin: Tensor, {ROPE}, {settings.format('half')}, "
+            f"backward: bool = False) -> {result}:\n"
+        )
         lines.append(document("Rotary embedding by tables of cosines and sines."))
     for variant in description.rope:
         pairs = settings.format("interleaved" if variant["interleaved"] else "half")
         more = "max_positions: int | None = None, **settings: Any"
-        lines.append(f"def {variant['name']}(q: Tensor, k: Tensor | None = None, {ROPE}, {pairs}, {more}) -> tuple[Tensor, Tensor | None]:\n")
+        lines.append(
+            f"def {variant['name']}(q: Tensor, k: Tensor | None = None, {ROPE}, {pairs}, {more}) "
+            "-> tuple[Tensor, Tensor | None]:\n"
+        )
         lines.append(document(variant["doc"]))
     return "".join(lines).rstrip() + "\n"
 

@@ -409,7 +409,7 @@ fn run(
         })
         .collect();
     // SAFETY: producers vouch for their memory until it is given back, below; results are new.
-    unsafe { launch_on(op, &known, &raws, (element, place), &device, None, params, rng) }.map_err(runtime)?;
+    unsafe { launch_on(op, &known, &raws, element, &device, None, params, rng) }.map_err(runtime)?;
     if place != Place::Cpu {
         // The producers may use their memory again at once.
         device.stream().synchronize().map_err(runtime)?;

@@ -3,8 +3,8 @@
 use pointwise::{DType, Device, Number, Operand, Philox, Stream, TensorView, TensorViewMut};
 
 use crate::abi::{Api, Element, Handle};
-use crate::double;
-use crate::layout::{self, Item};
+use crate::aligned::{Aligned, With};
+use crate::layout;
 use crate::registry::{Call, Form, OpSpec};
 use crate::tensor::{Place, Raw, Tensor};
 
@@ -18,7 +18,7 @@ pub(crate) enum Argument {
 }
 
 /// The most dimensions of pointwise's views.
-const RANK: usize = 8;
+pub(crate) const RANK: usize = 8;
 
 pub(crate) fn say(error: pointwise::Error) -> String {
     error.to_string()
@@ -194,8 +194,7 @@ pub(crate) fn layout_of_results(op: &OpSpec, known: &[Known<'_>]) -> Result<(Vec
                 tensors.pop();
             }
             let sizes = layout::broadcast(tensors.iter().map(|(sizes, _)| *sizes))?;
-            let strides =
-                if op.is_random { layout::contiguous(&sizes) } else { layout::of_result(&sizes, &tensors) };
+            let strides = if op.is_random { layout::contiguous(&sizes) } else { layout::of_result(&sizes, &tensors)? };
             (sizes, strides)
         }
         Form::Halves => {
@@ -231,7 +230,7 @@ unsafe fn launch(
 ) -> Result<(), String> {
     let Stage { device, stream, .. } = &Stage::new(api, place)?;
     // SAFETY: the caller's promise.
-    unsafe { launch_on(op, known, results, (element, place), device, stream.as_ref(), params, rng) }
+    unsafe { launch_on(op, known, results, element, device, stream.as_ref(), params, rng) }
 }
 
 /// [`launch`] on a device and a stream of it; without one on the device's own.
@@ -243,7 +242,7 @@ pub(crate) unsafe fn launch_on(
     op: &OpSpec,
     known: &[Known<'_>],
     results: &[Raw<'_>],
-    (element, place): (Element, Place),
+    element: Element,
     device: &Device,
     stream: Option<&Stream>,
     params: &[Number],
@@ -253,8 +252,10 @@ pub(crate) unsafe fn launch_on(
     let deep = results.iter().any(|raw| is_deep(raw.sizes))
         || known.iter().any(|known| matches!(known, Known::Tensor(raw) if is_deep(raw.sizes)));
     if element == Element::F64 || deep {
+        let aligned = Aligned::new(op, known, results, element)?;
+        let with = With { op, element, device, stream, params, rng };
         // SAFETY: the caller's promise.
-        return unsafe { launch_items(op, known, results, (element, place), device, stream, params, rng) };
+        return unsafe { aligned.run(&with) };
     }
     let mut operands = Vec::with_capacity(known.len());
     for (known, spec) in known.iter().zip(&op.operands) {
@@ -273,155 +274,6 @@ pub(crate) unsafe fn launch_on(
     }
     let call = Call { operands: &operands, params, rng, stream };
     op.call(&call, &mut targets).map_err(say)
-}
-
-/// Runs an op in f64, or of more dimensions than views have: every tensor has the call's dimensions, which are merged or
-/// walked.
-///
-/// # Safety
-/// As [`launch`].
-#[expect(clippy::too_many_arguments, reason = "a call in all its parts")]
-unsafe fn launch_items(
-    op: &OpSpec,
-    known: &[Known<'_>],
-    results: &[Raw<'_>],
-    (element, place): (Element, Place),
-    device: &Device,
-    stream: Option<&Stream>,
-    params: &[Number],
-    rng: Philox,
-) -> Result<(), String> {
-    let (mut sizes, mut items, numbers) = items(op, known, results, element)?;
-    if sizes.contains(&0) {
-        return Ok(());
-    }
-    layout::merge(&mut sizes, &mut items);
-    if element == Element::F64 {
-        if place != Place::Cpu {
-            return Err(format!("{} of float64 on CUDA: use torch's op, or convert to float32", op.name));
-        }
-        // SAFETY: the items are tensors of the CPU with these dimensions.
-        return unsafe { double::run(op, &sizes, &mut items, &numbers, params, rng) };
-    }
-    if op.is_random && sizes.len() > RANK {
-        return Err(format!("{} of more than {RANK} dimensions: make x contiguous", op.name));
-    }
-    layout::each(RANK, &sizes, &mut items, &mut |sizes, items| {
-        let mut items = items.iter();
-        let mut operands = Vec::with_capacity(numbers.len());
-        for (k, value) in numbers.iter().enumerate() {
-            operands.push(match (value, items.next_unless(value.is_some())) {
-                (Some(value), _) => Operand::Number(number(*value, element)),
-                (None, Some(item)) => {
-                    let is_bool = op.operands.get(k).is_some_and(|operand| operand.is_bool);
-                    // SAFETY: the caller's promise.
-                    Operand::View(unsafe { view(device, item.data, element, is_bool, sizes, &item.strides) }?)
-                }
-                (None, None) => return Err(format!("{}: an operand is missing", op.name)),
-            });
-        }
-        let mut targets = Vec::with_capacity(results.len());
-        for (k, item) in items.enumerate() {
-            let is_bool = op.results.get(k).is_some_and(|result| result.is_bool);
-            // SAFETY: the caller's promise.
-            targets.push(unsafe { view_mut(device, item.data, element, is_bool, sizes, &item.strides) }?);
-        }
-        let call = Call { operands: &operands, params, rng, stream };
-        op.call(&call, &mut targets).map_err(say)
-    })
-}
-
-/// The next item, unless there is none to take.
-trait NextUnless<'a> {
-    fn next_unless(&mut self, skip: bool) -> Option<&'a Item>;
-}
-
-impl<'a> NextUnless<'a> for std::slice::Iter<'a, Item> {
-    fn next_unless(&mut self, skip: bool) -> Option<&'a Item> {
-        if skip { None } else { self.next() }
-    }
-}
-
-/// Tensors with the dimensions of the call: operands, then results; and the numbers among the operands. The halves of a
-/// tensor are two.
-fn items(
-    op: &OpSpec,
-    known: &[Known<'_>],
-    results: &[Raw<'_>],
-    element: Element,
-) -> Result<(Vec<i64>, Vec<Item>, Vec<Option<f64>>), String> {
-    let tensors = known.iter().filter_map(|known| if let Known::Tensor(raw) = known { Some(raw) } else { None });
-    let sizes = match op.form {
-        Form::Halves => results[0].sizes.to_vec(),
-        Form::HalvesGradient | Form::Channel => match known.first() {
-            Some(Known::Tensor(raw)) => raw.sizes.to_vec(),
-            _ => return Err(format!("{}: the first operand is a tensor", op.name)),
-        },
-        Form::Elementwise | Form::Generator => layout::broadcast(tensors.map(|raw| raw.sizes))?,
-    };
-    let (mut items, mut numbers) = (Vec::new(), Vec::new());
-    let size = |is_bool: bool| if is_bool { 1 } else { element.size() };
-    let halves = |raw: &Raw<'_>| -> [Item; 2] {
-        let first = Item { data: raw.data, size: element.size(), strides: raw.strides.to_vec() };
-        let step = sizes.last().copied().unwrap_or(0) * raw.strides.last().copied().unwrap_or(0);
-        let data = raw.data.wrapping_offset(step as isize * element.size() as isize);
-        [first.clone(), Item { data, ..first }]
-    };
-    for (k, (known, spec)) in known.iter().zip(&op.operands).enumerate() {
-        let raw = match known {
-            Known::Number(value) => {
-                numbers.push(Some(*value));
-                continue;
-            }
-            Known::Tensor(raw) => raw,
-        };
-        let is_last = k + 1 == op.operands.len();
-        numbers.push(None);
-        if is_last && matches!(op.form, Form::Halves | Form::HalvesGradient) {
-            let doubled = sizes.split_last().is_some_and(|(last, rest)| {
-                raw.sizes.split_last().is_some_and(|(own, own_rest)| own_rest == rest && *own == 2 * last)
-            });
-            if !doubled {
-                return Err(format!("{}: x of sizes {:?} is not twice {sizes:?}", op.name, raw.sizes));
-            }
-            numbers.push(None);
-            items.extend(halves(raw));
-            continue;
-        }
-        let strides = if is_last && op.form == Form::Channel {
-            channel(op, &sizes, raw)?
-        } else if raw.sizes.len() <= sizes.len() {
-            layout::expand(&sizes, raw.sizes, raw.strides)
-        } else {
-            return Err(format!("{}: {} has more dimensions than {sizes:?}", op.name, spec.name));
-        };
-        items.push(Item { data: raw.data, size: size(spec.is_bool), strides });
-    }
-    for (raw, spec) in results.iter().zip(&op.results) {
-        if op.form == Form::HalvesGradient {
-            items.extend(halves(raw));
-        } else if raw.sizes == sizes {
-            items.push(Item { data: raw.data, size: size(spec.is_bool), strides: raw.strides.to_vec() });
-        } else {
-            return Err(format!("{}: the result is of sizes {sizes:?}, the tensor for it {:?}", op.name, raw.sizes));
-        }
-    }
-    Ok((sizes, items, numbers))
-}
-
-/// Strides of the weight of each entry of dimension 1, or of all.
-fn channel(op: &OpSpec, sizes: &[i64], raw: &Raw<'_>) -> Result<Vec<i64>, String> {
-    let mut strides = vec![0; sizes.len()];
-    let count: i64 = raw.sizes.iter().product();
-    if count == 1 {
-        return Ok(strides);
-    }
-    let dim = usize::from(sizes.len() > 1);
-    match (raw.sizes, sizes.get(dim)) {
-        ([own], Some(size)) if own == size => strides[dim] = raw.strides[0],
-        _ => return Err(format!("{}: a weight of sizes {:?} for x of sizes {sizes:?}", op.name, raw.sizes)),
-    }
-    Ok(strides)
 }
 
 /// A view of torch's memory. (f64 has none.)

@@ -51,7 +51,11 @@ pub fn describe_package(package: &str) -> *const c_char {
 /// # Safety
 /// All three are texts that end with a null.
 #[doc(hidden)]
-pub unsafe fn implement_package(torch: *const c_char, namespace: *const c_char, kernels: *const c_char) -> *const c_char {
+pub unsafe fn implement_package(
+    torch: *const c_char,
+    namespace: *const c_char,
+    kernels: *const c_char,
+) -> *const c_char {
     // SAFETY: the caller's promise.
     let text = |pointer| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned();
     match implement_all(&text(torch), &text(namespace), &text(kernels)) {
@@ -70,7 +74,8 @@ pub fn implement_all(torch: &str, namespace: &str, kernels: &str) -> Result<(), 
     let mut keys: Vec<(&str, Vec<(CString, usize)>)> = Vec::new();
     for line in kernels.lines() {
         let mut words = line.split(' ');
-        let (Some(key), Some(name), Some(Ok(number))) = (words.next(), words.next(), words.next().map(str::parse)) else {
+        let (Some(key), Some(name), Some(Ok(number))) = (words.next(), words.next(), words.next().map(str::parse))
+        else {
             return Err(format!("{line:?} is not a key, a name and a number"));
         };
         let kernel = (c(name)?, number);

@@ -11,9 +11,9 @@ use pointwise::{Number, Philox};
 
 use crate::abi::{Api, Handle, Kernel, VERSION, Word};
 use crate::call::{self, Argument};
-use crate::rope::Rope;
 use crate::overriding::Override;
 use crate::registry::{self, Form, NumberKind, OpSpec};
+use crate::rope::Rope;
 use crate::tensor::Tensor;
 
 /// A kernel: an op, and how its operands and results come.

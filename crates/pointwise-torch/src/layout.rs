@@ -7,6 +7,8 @@ pub(crate) struct Item {
     pub(crate) data: *mut u8,
     /// Bytes of an element.
     pub(crate) size: usize,
+    /// Whether it is a bool, whatever the call's element type.
+    pub(crate) is_bool: bool,
     /// Steps in elements, one for each dimension of the call; 0 where it is broadcast.
     pub(crate) strides: Vec<i64>,
 }
@@ -39,12 +41,21 @@ pub(crate) fn broadcast<'a>(shapes: impl IntoIterator<Item = &'a [i64]>) -> Resu
 }
 
 /// Strides in a call of dimensions `sizes` of a tensor of other dimensions, which broadcast to them.
-pub(crate) fn expand(sizes: &[i64], own: &[i64], strides: &[i64]) -> Vec<i64> {
-    let mut all = vec![0; sizes.len() - own.len()];
-    all.extend(own.iter().zip(strides).zip(&sizes[sizes.len() - own.len()..]).map(|((own, stride), size)| {
-        if own == size { *stride } else { 0 }
-    }));
-    all
+///
+/// # Errors
+/// Dimensions that do not.
+pub(crate) fn expand(sizes: &[i64], own: &[i64], strides: &[i64]) -> Result<Vec<i64>, String> {
+    let wrong = || format!("sizes {own:?} do not broadcast to {sizes:?}");
+    let start = sizes.len().checked_sub(own.len()).ok_or_else(wrong)?;
+    let mut all = vec![0; sizes.len()];
+    for (((to, size), own), stride) in all[start..].iter_mut().zip(&sizes[start..]).zip(own).zip(strides) {
+        match (own, size) {
+            (own, size) if own == size => *to = *stride,
+            (1, _) => {}
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(all)
 }
 
 /// Strides of elements one after another.
@@ -58,13 +69,16 @@ pub(crate) fn contiguous(sizes: &[i64]) -> Vec<i64> {
 
 /// Strides of the result of an elementwise op, which has the order of dimensions of its operands: the rule of torch's
 /// TensorIterator. `operands` are dimensions and strides.
-pub(crate) fn of_result(sizes: &[i64], operands: &[(&[i64], &[i64])]) -> Vec<i64> {
-    let is_plain = |&(own, strides): &(&[i64], &[i64])| own == sizes && strides == contiguous(own);
-    if sizes.len() < 2 || operands.iter().all(is_plain) {
-        return contiguous(sizes);
+///
+/// # Errors
+/// Operands that do not broadcast to the dimensions.
+pub(crate) fn of_result(sizes: &[i64], operands: &[(&[i64], &[i64])]) -> Result<Vec<i64>, String> {
+    let plain = contiguous(sizes);
+    if sizes.len() < 2 || operands.iter().all(|(own, strides)| *own == sizes && *strides == plain) {
+        return Ok(plain);
     }
-    let expanded: Vec<(Vec<i64>, &[i64])> =
-        operands.iter().map(|(own, strides)| (expand(sizes, own, strides), *own)).collect();
+    let expanded: Vec<Vec<i64>> =
+        operands.iter().map(|(own, strides)| expand(sizes, own, strides)).collect::<Result<_, _>>()?;
     let mut order: Vec<usize> = (0..sizes.len()).rev().collect();
     for i in 1..order.len() {
         let mut at = i;
@@ -85,13 +99,13 @@ pub(crate) fn of_result(sizes: &[i64], operands: &[(&[i64], &[i64])]) -> Vec<i64
         strides[dim] = next;
         next *= sizes[dim].max(1);
     }
-    strides
+    Ok(strides)
 }
 
 /// Which of two dimensions is the outer one for the first operand that says it.
-fn compare(sizes: &[i64], operands: &[(Vec<i64>, &[i64])], a: usize, b: usize) -> std::cmp::Ordering {
+fn compare(sizes: &[i64], operands: &[Vec<i64>], a: usize, b: usize) -> std::cmp::Ordering {
     use std::cmp::Ordering::{Equal, Greater};
-    for (strides, _) in operands {
+    for strides in operands {
         let (of_a, of_b) = (strides[a], strides[b]);
         if of_a == 0 || of_b == 0 {
             continue;
@@ -158,31 +172,33 @@ mod tests {
     fn shapes_broadcast() {
         assert_eq!(broadcast([&[2, 1, 3][..], &[4, 1], &[]]), Ok(vec![2, 4, 3]));
         assert!(broadcast([&[2, 3][..], &[2, 4]]).is_err());
-        assert_eq!(expand(&[2, 4, 3], &[4, 1], &[1, 1]), [0, 1, 0]);
+        assert_eq!(expand(&[2, 4, 3], &[4, 1], &[1, 1]), Ok(vec![0, 1, 0]));
+        assert!(expand(&[2], &[0], &[1]).is_err() && expand(&[2], &[1, 2], &[2, 1]).is_err());
     }
 
     #[test]
     fn results_keep_the_order_of_dimensions() {
-        assert_eq!(of_result(&[2, 3], &[(&[2, 3], &[3, 1])]), [3, 1]);
-        assert_eq!(of_result(&[2, 3], &[(&[2, 3], &[1, 2])]), [1, 2]);
+        assert_eq!(of_result(&[2, 3], &[(&[2, 3], &[3, 1])]), Ok(vec![3, 1]));
+        assert_eq!(of_result(&[2, 3], &[(&[2, 3], &[1, 2])]), Ok(vec![1, 2]));
         // Channels last; one operand is broadcast and says nothing.
         let last: (&[i64], &[i64]) = (&[2, 3, 4, 5], &[60, 1, 15, 3]);
-        assert_eq!(of_result(&[2, 3, 4, 5], &[last, (&[3, 1, 1], &[1, 1, 1])]), [60, 1, 15, 3]);
+        assert_eq!(of_result(&[2, 3, 4, 5], &[last, (&[3, 1, 1], &[1, 1, 1])]), Ok(vec![60, 1, 15, 3]));
         // Gaps are closed.
-        assert_eq!(of_result(&[4, 3], &[(&[4, 3], &[12, 2])]), [3, 1]);
+        assert_eq!(of_result(&[4, 3], &[(&[4, 3], &[12, 2])]), Ok(vec![3, 1]));
     }
 
     #[test]
     fn dimensions_merge_and_are_walked() {
         let mut data = [0_u8; 24];
-        let item = |strides: &[i64]| Item { data: std::ptr::null_mut(), size: 1, strides: strides.to_vec() };
+        let item =
+            |strides: &[i64]| Item { data: std::ptr::null_mut(), size: 1, is_bool: false, strides: strides.to_vec() };
         let mut sizes = vec![2, 1, 3, 4];
         let mut items = [item(&[12, 7, 4, 1]), item(&[0, 0, 4, 1])];
         merge(&mut sizes, &mut items);
         assert_eq!((sizes, &items[0].strides[..], &items[1].strides[..]), (vec![2, 12], &[12, 1][..], &[0, 1][..]));
 
         let first = data.as_mut_ptr();
-        let mut items = [Item { data: first, size: 1, strides: vec![12, 4, 1] }];
+        let mut items = [Item { data: first, size: 1, is_bool: false, strides: vec![12, 4, 1] }];
         let mut starts = Vec::new();
         let all = each::<()>(1, &[2, 3, 4], &mut items, &mut |sizes, items| {
             starts.push((sizes.to_vec(), items[0].data.addr() - first.addr()));

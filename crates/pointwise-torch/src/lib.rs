@@ -10,6 +10,7 @@
 #![cfg_attr(not(feature = "python"), allow(dead_code))]
 
 mod abi;
+mod aligned;
 #[cfg(feature = "python")]
 mod arrays;
 mod call;

@@ -90,9 +90,33 @@ impl Keys {
 
 /// Ops of one tensor with the same name here and there, and forms `NAME`, `NAME_`, `NAME.out`.
 const ONE: &[&str] = &[
-    "exp", "log", "sqrt", "rsqrt", "abs", "neg", "reciprocal", "sign", "sin", "cos", "floor", "ceil", "round", "trunc",
-    "erf", "log1p", "expm1", "relu", "silu", "sigmoid", "tanh", "hardswish", "hardsigmoid", "mish", "logical_not",
-    "bitwise_not", "isnan",
+    "exp",
+    "log",
+    "sqrt",
+    "rsqrt",
+    "abs",
+    "neg",
+    "reciprocal",
+    "sign",
+    "sin",
+    "cos",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "erf",
+    "log1p",
+    "expm1",
+    "relu",
+    "silu",
+    "sigmoid",
+    "tanh",
+    "hardswish",
+    "hardsigmoid",
+    "mish",
+    "logical_not",
+    "bitwise_not",
+    "isnan",
 ];
 /// Ops of two tensors: the overload of the form that makes its result and of `out`.
 const TWO: &[(&str, &str, &str)] = &[
@@ -412,10 +436,7 @@ fn served<'a>(api: &Api, tensor: &'a Tensor) -> Option<Raw<'a>> {
         return None;
     }
     let (dtype, layout) = tensor.codes(api);
-    match api.element(dtype) {
-        Some(Element::Of(_)) if layout == api.strided => tensor.raw(api).ok(),
-        _ => None,
-    }
+    if api.element(dtype).is_some() && layout == api.strided { tensor.raw(api).ok() } else { None }
 }
 
 /// bool, integers, floats: what promotion goes by first.

@@ -2,9 +2,7 @@
 //!
 //! All contact with pointwise's registries and definition types is in this file.
 
-use pointwise::info::{
-    BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, ParamInfo, ParamKind, TERNARY, UNARY, declared_ops,
-};
+use pointwise::info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, ParamInfo, ParamKind, TERNARY, UNARY, declared_ops};
 use pointwise::kernel::{GradientDef, MapDef, OpDef, SinusoidalLayout, UnaryDef};
 use pointwise::{
     DType, Number, Operand, Philox, Result, Stream, TensorView, TensorViewMut,
@@ -149,8 +147,16 @@ pub(crate) fn family() -> Vec<OpSpec> {
     let encodings = [
         ("alibi", kernels::alibi(), Body::Alibi { causal: false }),
         ("alibi_causal", kernels::alibi_causal(), Body::Alibi { causal: true }),
-        ("sinusoidal", kernels::sinusoidal(SinusoidalLayout::Interleaved), Body::Sinusoidal(SinusoidalLayout::Interleaved)),
-        ("sinusoidal_halves", kernels::sinusoidal(SinusoidalLayout::Halves), Body::Sinusoidal(SinusoidalLayout::Halves)),
+        (
+            "sinusoidal",
+            kernels::sinusoidal(SinusoidalLayout::Interleaved),
+            Body::Sinusoidal(SinusoidalLayout::Interleaved),
+        ),
+        (
+            "sinusoidal_halves",
+            kernels::sinusoidal(SinusoidalLayout::Halves),
+            Body::Sinusoidal(SinusoidalLayout::Halves),
+        ),
     ];
     for (name, kernel, body) in encodings {
         let mut op = spec(kernel.info(), body);
@@ -301,6 +307,9 @@ fn formula(def: &'static OpDef) -> OpSpec {
     op
 }
 
+/// A formula in f64: of operands and a random word, its results.
+pub(crate) type Formula = dyn Fn(&[f64], u32, &mut [f64]);
+
 /// Where a call of an op reads and writes, and what with.
 pub(crate) struct Call<'a, 'b> {
     /// The operands, in the order of [`OpSpec::operands`]: of one element type, bools apart.
@@ -358,9 +367,7 @@ impl OpSpec {
             (Body::Gradients(def), [grad, x], [y]) if self.form == Form::HalvesGradient => {
                 on!(def.gated_gradients_with(params)).run_into(*grad, tensor(self, x)?, y.reborrow())
             }
-            (Body::Gradients(def), operands, results) => {
-                on!(def.gradients_with(params)).run_into(operands, results)
-            }
+            (Body::Gradients(def), operands, results) => on!(def.gradients_with(params)).run_into(operands, results),
             (Body::Formula(def), operands, results) => on!(def.kernel(params).rng(*rng)).run_into(operands, results),
             (Body::Dropout, [x], [y]) => {
                 let p = match params {
@@ -389,7 +396,7 @@ impl OpSpec {
     ///
     /// # Errors
     /// A parameter that the op does not take; an op without such a formula.
-    pub(crate) fn double(&self, params: &[Number]) -> Result<Box<dyn Fn(&[f64], u32, &mut [f64])>> {
+    pub(crate) fn double(&self, params: &[Number]) -> Result<Box<Formula>> {
         let none = || {
             Error::from(ErrorKind::Unsupported {
                 what: format!("{} of float64", self.name),

@@ -1,6 +1,8 @@
 //! Rotary embedding by tables of cosines and sines, as kernels of torch, and the tables of the named variants.
 
-use pointwise::rope::{RopeAngles, RopeDirection, RopeKernel, RopeLayout, RopePairs, RopePositions, RopePrecision, RotatedLanes, rope_op};
+use pointwise::rope::{
+    RopeAngles, RopeDirection, RopeKernel, RopeLayout, RopePairs, RopePositions, RopePrecision, RotatedLanes, rope_op,
+};
 
 use crate::abi::{Api, Element, Word};
 use crate::call::{Stage, say, view, view_mut};
@@ -58,20 +60,22 @@ impl Rope {
         let (layout, pairs, rotated) = (stack.string(), stack.string(), stack.string());
         let scales = [stack.float(), stack.float()];
         let backward = stack.next() as u8 != 0;
-        let mut outs: Vec<Tensor> =
-            if self.out { inputs.iter().map(|_| stack.tensor()).collect() } else { Vec::new() };
+        let mut outs: Vec<Tensor> = if self.out { inputs.iter().map(|_| stack.tensor()).collect() } else { Vec::new() };
 
         let raws = inputs.iter().map(|input| input.raw(api)).collect::<Result<Vec<_>, _>>()?;
         if !self.out {
             for raw in &raws {
-                let strides = layout::of_result(raw.sizes, &[(raw.sizes, raw.strides)]);
+                let strides = layout::of_result(raw.sizes, &[(raw.sizes, raw.strides)])?;
                 outs.push(Tensor::empty(api, raw.sizes, &strides, raw.element, raw.place)?);
             }
         }
         let stage = Stage::new(api, raws[0].place)?;
         let seen = |raw: &Raw<'_>| {
             if raw.place != raws[0].place {
-                return Err(format!("Expected all tensors of rope to be on {:?}, but one is on {:?}", raws[0].place, raw.place));
+                return Err(format!(
+                    "Expected all tensors of rope to be on {:?}, but one is on {:?}",
+                    raws[0].place, raw.place
+                ));
             }
             // SAFETY: torch vouches for its tensors, which are held here until the call has returned.
             unsafe { view(&stage.device, raw.data, raw.element, false, raw.sizes, raw.strides) }

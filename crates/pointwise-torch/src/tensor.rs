@@ -78,7 +78,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Out of memory.
-    pub(crate) fn empty(api: &Api, sizes: &[i64], strides: &[i64], element: Element, place: Place) -> Result<Tensor, String> {
+    pub(crate) fn empty(
+        api: &Api,
+        sizes: &[i64],
+        strides: &[i64],
+        element: Element,
+        place: Place,
+    ) -> Result<Tensor, String> {
         let (kind, index) = match place {
             Place::Cpu => (api.cpu, 0),
             Place::Cuda(index) => (api.cuda_type, index),
@@ -125,9 +131,9 @@ impl Tensor {
     /// An element type, a device or a layout that no op takes.
     pub(crate) fn raw(&self, api: &Api) -> Result<Raw<'_>, String> {
         let (dtype, layout) = self.codes(api);
-        let element = api
-            .element(dtype)
-            .ok_or_else(|| format!("pointwise has no kernels for torch's dtype number {dtype} (complex, for example)"))?;
+        let element = api.element(dtype).ok_or_else(|| {
+            format!("pointwise has no kernels for torch's dtype number {dtype} (complex, for example)")
+        })?;
         if layout != api.strided {
             return Err("pointwise takes dense tensors alone: call to_dense() first".to_owned());
         }
@@ -140,7 +146,8 @@ impl Tensor {
             kind if kind == api.cuda_type => Place::Cuda(index),
             other => return Err(format!("pointwise runs on CPU and CUDA, not on torch's device type number {other}")),
         };
-        let (mut data, mut rank, mut sizes, mut strides) = (null_mut::<c_void>(), 0, std::ptr::null(), std::ptr::null());
+        let (mut data, mut rank, mut sizes, mut strides) =
+            (null_mut::<c_void>(), 0, std::ptr::null(), std::ptr::null());
         // SAFETY: the handle is a dense tensor's.
         let code = unsafe {
             (api.torch.get_data_ptr)(self.0, &mut data)

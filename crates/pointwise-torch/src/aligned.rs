@@ -1,0 +1,173 @@
+//! Calls whose tensors all have the call's dimensions: those in f64, and those of more dimensions than pointwise's views
+//! have. Dimensions are merged, and what is left is walked.
+
+use pointwise::{Device, Number, Operand, Philox, Stream};
+
+use crate::abi::Element;
+use crate::call::{Known, RANK, number, say, view, view_mut};
+use crate::double;
+use crate::layout::{self, Item};
+use crate::registry::{Call, Form, OpSpec};
+use crate::tensor::Raw;
+
+/// A call's tensors.
+pub(crate) struct Aligned {
+    /// The dimensions.
+    pub(crate) sizes: Vec<i64>,
+    /// Operands, then results; the halves of a tensor are two.
+    pub(crate) items: Vec<Item>,
+    /// The operands: which item one is, or a number.
+    pub(crate) operands: Vec<Result<usize, f64>>,
+    /// How many of the items are operands.
+    pub(crate) tensors: usize,
+}
+
+/// What a call runs with.
+pub(crate) struct With<'a> {
+    pub(crate) op: &'a OpSpec,
+    pub(crate) element: Element,
+    pub(crate) device: &'a Device,
+    pub(crate) stream: Option<&'a Stream>,
+    pub(crate) params: &'a [Number],
+    pub(crate) rng: Philox,
+}
+
+impl Aligned {
+    /// Brings tensors to the call's dimensions.
+    ///
+    /// # Errors
+    /// Dimensions that do not go together.
+    pub(crate) fn new(
+        op: &OpSpec,
+        known: &[Known<'_>],
+        results: &[Raw<'_>],
+        element: Element,
+    ) -> Result<Aligned, String> {
+        let tensors = known.iter().filter_map(|known| if let Known::Tensor(raw) = known { Some(raw) } else { None });
+        let sizes = match (op.form, known.first(), results.first()) {
+            (Form::Halves, _, Some(result)) => result.sizes.to_vec(),
+            (Form::HalvesGradient | Form::Channel, Some(Known::Tensor(raw)), _) => raw.sizes.to_vec(),
+            (Form::Elementwise | Form::Generator, ..) => layout::broadcast(tensors.map(|raw| raw.sizes))?,
+            _ => return Err(format!("{}: the first operand is a tensor", op.name)),
+        };
+        let mut aligned = Aligned { sizes, items: Vec::new(), operands: Vec::new(), tensors: 0 };
+        let item = |raw: &Raw<'_>, is_bool: bool, strides: Vec<i64>| {
+            let size = if is_bool { 1 } else { element.size() };
+            Item { data: raw.data, size, is_bool, strides }
+        };
+        let halved = matches!(op.form, Form::Halves | Form::HalvesGradient);
+        for (k, (known, spec)) in known.iter().zip(&op.operands).enumerate() {
+            let is_last = k + 1 == op.operands.len();
+            match known {
+                Known::Number(value) => aligned.operands.push(Err(*value)),
+                Known::Tensor(raw) if is_last && halved => {
+                    for half in halves(op, &aligned.sizes, raw)? {
+                        aligned.push_operand(half);
+                    }
+                }
+                Known::Tensor(raw) => {
+                    let strides = match is_last && op.form == Form::Channel {
+                        true => channel(op, &aligned.sizes, raw)?,
+                        false => layout::expand(&aligned.sizes, raw.sizes, raw.strides)?,
+                    };
+                    aligned.push_operand(item(raw, spec.is_bool, strides));
+                }
+            }
+        }
+        for (raw, spec) in results.iter().zip(&op.results) {
+            if op.form == Form::HalvesGradient {
+                aligned.items.extend(halves(op, &aligned.sizes, raw)?);
+            } else if raw.sizes == aligned.sizes {
+                aligned.items.push(item(raw, spec.is_bool, raw.strides.to_vec()));
+            } else {
+                let sizes = &aligned.sizes;
+                return Err(format!(
+                    "{}: the result is of sizes {sizes:?}, the tensor for it {:?}",
+                    op.name, raw.sizes
+                ));
+            }
+        }
+        layout::merge(&mut aligned.sizes, &mut aligned.items);
+        Ok(aligned)
+    }
+
+    fn push_operand(&mut self, item: Item) {
+        self.operands.push(Ok(self.items.len()));
+        self.items.push(item);
+        self.tensors += 1;
+    }
+
+    /// Runs the op.
+    ///
+    /// # Errors
+    /// What the op says; f64 on another device than the CPU.
+    ///
+    /// # Safety
+    /// The tensors are alive, of the call's device and element type (bools apart), and nobody writes to them meanwhile but
+    /// in the order of the call's stream.
+    pub(crate) unsafe fn run(mut self, with: &With<'_>) -> Result<(), String> {
+        let With { op, element, device, stream, params, rng } = *with;
+        if self.sizes.contains(&0) {
+            return Ok(());
+        }
+        if element == Element::F64 {
+            if !device.is_cpu() {
+                return Err(format!("{} of float64 on CUDA: use torch's op, or convert to float32", op.name));
+            }
+            // SAFETY: the caller's promise, on the CPU.
+            return unsafe { double::run(op, &mut self, params, rng) };
+        }
+        if op.is_random && self.sizes.len() > RANK {
+            return Err(format!("{} of more than {RANK} dimensions: make its operands contiguous", op.name));
+        }
+        let (operands, tensors) = (&self.operands, self.tensors);
+        layout::each(RANK, &self.sizes, &mut self.items, &mut |sizes, items| {
+            let seen = |item: &Item| {
+                // SAFETY: the caller's promise.
+                unsafe { view(device, item.data, element, item.is_bool, sizes, &item.strides) }
+            };
+            let mut given = Vec::with_capacity(operands.len());
+            for operand in operands {
+                given.push(match operand {
+                    Ok(at) => Operand::View(seen(&items[*at])?),
+                    Err(value) => Operand::Number(number(*value, element)),
+                });
+            }
+            let mut targets = Vec::with_capacity(items.len() - tensors);
+            for item in &items[tensors..] {
+                // SAFETY: the caller's promise.
+                targets.push(unsafe { view_mut(device, item.data, element, item.is_bool, sizes, &item.strides) }?);
+            }
+            let call = Call { operands: &given, params, rng, stream };
+            op.call(&call, &mut targets).map_err(say)
+        })
+    }
+}
+
+/// The halves of a tensor's last dimension, which is twice that of `sizes`.
+fn halves(op: &OpSpec, sizes: &[i64], raw: &Raw<'_>) -> Result<[Item; 2], String> {
+    let fits = match (sizes.split_last(), raw.sizes.split_last()) {
+        (Some((last, rest)), Some((own, own_rest))) => own_rest == rest && *own == 2 * last,
+        _ => false,
+    };
+    if !fits {
+        return Err(format!("{}: {:?} is not twice {sizes:?} along the last dimension", op.name, raw.sizes));
+    }
+    let size = raw.element.size();
+    let first = Item { data: raw.data, size, is_bool: false, strides: raw.strides.to_vec() };
+    let step = sizes.last().copied().unwrap_or(0) * raw.strides.last().copied().unwrap_or(0);
+    let data = raw.data.wrapping_offset(step as isize * size as isize);
+    Ok([first.clone(), Item { data, ..first }])
+}
+
+/// Strides of the weight of each entry of dimension 1, or of all.
+fn channel(op: &OpSpec, sizes: &[i64], raw: &Raw<'_>) -> Result<Vec<i64>, String> {
+    let mut strides = vec![0; sizes.len()];
+    let dim = usize::from(sizes.len() > 1);
+    match (raw.sizes, sizes.get(dim)) {
+        _ if raw.sizes.iter().product::<i64>() == 1 => {}
+        ([own], Some(size)) if own == size => strides[dim] = raw.strides[0],
+        _ => return Err(format!("{}: a weight of sizes {:?} for x of sizes {sizes:?}", op.name, raw.sizes)),
+    }
+    Ok(strides)
+}
