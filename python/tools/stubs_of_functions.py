@@ -6,10 +6,9 @@
 import pathlib
 import sys
 
-PACKAGE = pathlib.Path(__file__).resolve().parent.parent
-sys.path.append(str(PACKAGE))  # behind an installed package
+from pointwise import _native, _signatures, _spec
 
-from pointwise import _native, _signatures, _spec  # noqa: E402
+PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 
 HEAD = '''"""Written by tools/stubs_of_functions.py from the ops' data."""
 

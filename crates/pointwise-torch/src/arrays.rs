@@ -286,7 +286,7 @@ fn taken(capsule: &Bound<'_, PyAny>) -> PyResult<Managed> {
 
 /// An operand.
 enum Given {
-    Memory(Memory),
+    Memory(Box<Memory>),
     Number(Number),
 }
 
@@ -308,7 +308,6 @@ fn to_number(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
 /// A generator takes `shape` and `dtype` instead. Results that are `given` are given away by their `__dlpack__`.
 #[pyfunction]
 #[pyo3(signature = (name, operands, params, *, seed=(0, 0), shape=None, dtype=None, given=false))]
-#[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
 fn call(
     name: &str,
     operands: Vec<Bound<'_, PyAny>>,
@@ -327,7 +326,9 @@ fn call(
     let mut all = Vec::with_capacity(operands.len());
     for (object, spec) in operands.iter().zip(&op.operands) {
         all.push(match to_number(object)? {
-            Some(Number::Default) | None if object.hasattr("__dlpack__")? => Given::Memory(Memory::of(object)?),
+            Some(Number::Default) | None if object.hasattr("__dlpack__")? => {
+                Given::Memory(Box::new(Memory::of(object)?))
+            }
             Some(number) if spec.takes_number && !object.is_none() => Given::Number(number),
             _ => {
                 let kind = if spec.takes_number { "an array or a number" } else { "an array" };
@@ -353,7 +354,8 @@ fn run(
     rng: Philox,
     (shape, dtype): (Option<Vec<i64>>, Option<&str>),
 ) -> PyResult<Vec<(Tensor, Element)>> {
-    let memories = || operands.iter().filter_map(|x| if let Given::Memory(memory) = x { Some(memory) } else { None });
+    let memories =
+        || operands.iter().filter_map(|x| if let Given::Memory(memory) = x { Some(&**memory) } else { None });
     let place = memories().map(|memory| memory.place).next().unwrap_or(Place::Cpu);
     if let Some(other) = memories().find(|memory| memory.place != place) {
         let words = format!("{}: arrays on {place:?} and on {:?}", op.name, other.place);
@@ -409,7 +411,7 @@ fn run(
         })
         .collect();
     // SAFETY: producers vouch for their memory until it is given back, below; results are new.
-    unsafe { launch_on(op, &known, &raws, (element, place), &device, None, params, rng) }.map_err(runtime)?;
+    unsafe { launch_on(op, &known, &raws, element, &device, None, params, rng) }.map_err(runtime)?;
     if place != Place::Cpu {
         // The producers may use their memory again at once.
         device.stream().synchronize().map_err(runtime)?;

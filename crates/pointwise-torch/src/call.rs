@@ -230,7 +230,7 @@ unsafe fn launch(
 ) -> Result<(), String> {
     let Stage { device, stream, .. } = &Stage::new(api, place)?;
     // SAFETY: the caller's promise.
-    unsafe { launch_on(op, known, results, (element, place), device, stream.as_ref(), params, rng) }
+    unsafe { launch_on(op, known, results, element, device, stream.as_ref(), params, rng) }
 }
 
 /// [`launch`] on a device and a stream of it; without one on the device's own.
@@ -242,7 +242,7 @@ pub(crate) unsafe fn launch_on(
     op: &OpSpec,
     known: &[Known<'_>],
     results: &[Raw<'_>],
-    (element, place): (Element, Place),
+    element: Element,
     device: &Device,
     stream: Option<&Stream>,
     params: &[Number],
