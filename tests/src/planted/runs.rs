@@ -3,7 +3,7 @@
 
 use pointwise::{
     DType, Device, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut,
-    kernel::{GradientDef, MapDef, UnaryDef},
+    kernel::{GradientDef, MapDef, Rng, UnaryDef},
     kernels,
 };
 use pointwise_core::Element;
@@ -122,27 +122,32 @@ pub fn convert(from: DType, to: DType, strategy: Strategy) -> Vec<Run> {
 /// Calls of dropout by vectors, from places whose index is in the middle of a carry, too.
 #[must_use]
 pub fn dropout(dtype: DType) -> Vec<Run> {
-    let run = |place: Place, p: f64, from: Philox| -> Run {
+    let drawing = |place: Place, p: f64, from: Philox, is_in_memory: bool| -> Run {
         Box::new(move |device| {
+            let memory = Tensor::from_slice(device, &[from.seed, from.offset].map(u64::cast_signed), [2])?;
+            let rng = if is_in_memory { Rng::from(&memory) } else { Rng::from(from) };
             let kernel = kernels::dropout(p).strategy(Strategy::RegisterCopy);
             let Place { x_at, n, .. } = place;
-            let into = |x: &Tensor, y: TensorViewMut<'_>| kernel.run_into(x.view().narrow(0, x_at, n)?, y, from);
-            at_place(device, (dtype, dtype), place, into, |x| kernel.run_inplace(x, from))
+            let into = |x: &Tensor, y: TensorViewMut<'_>| kernel.run_into(x.view().narrow(0, x_at, n)?, y, rng);
+            at_place(device, (dtype, dtype), place, into, |x| kernel.run_inplace(x, rng))
         })
     };
+    let run = |place, p, from| drawing(place, p, from, false);
     let carry = Philox { seed: 0x0123_4567_89AB_CDEF, offset: (1 << 32) - 2 };
     let mut runs = Vec::new();
     // One element, a 1, whose word is the largest that is kept: 1 - p is a number of 24 bits.
     let one = Place { n: 1, x_at: 2, y_at: 2, vectors: None, in_place: false };
     let limit = |seed| Some(Philox::new(seed).word(0)).filter(|word| word & 0xFF == 0xFF && *word < 1 << 31);
     if let Some((seed, word)) = (0..1 << 16).find_map(|seed| Some((seed, limit(seed)?))) {
-        runs.push(run(one, 1.0 - (f64::from(word) + 1.0) / 2.0_f64.powi(32), Philox::new(seed)));
+        let p = 1.0 - (f64::from(word) + 1.0) / 2.0_f64.powi(32);
+        runs.extend([false, true].map(|is_in_memory| drawing(one, p, Philox::new(seed), is_in_memory)));
     }
     for place in places(false) {
         runs.push(run(place, 0.3, Philox::new(5)));
         runs.push(run(place, 0.5, carry));
         if place.n < 2000 {
             [0.0, 1.0, 1e-4].into_iter().for_each(|p| runs.push(run(place, p, carry)));
+            [0.5, 1e-4].into_iter().for_each(|p| runs.push(drawing(place, p, carry, true)));
         }
     }
     runs
