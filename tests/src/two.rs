@@ -5,7 +5,7 @@ use pointwise::{
     kernel::{MapDef, UnaryDef},
 };
 use pointwise_core::Kind;
-use pointwise_testkit::{inputs, judge, map};
+use pointwise_testkit::{inputs, judge};
 
 type Checked = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
@@ -72,7 +72,7 @@ pub fn check_map(device: &Device, def: &'static MapDef, dtype: DType) -> Checked
     let count = def.info.operands.len();
     let mut tensors = Vec::new();
     for k in 0..count {
-        let dtype = map::operand_type(&def.info, dtype, k);
+        let dtype = def.info.operand_type(k, dtype);
         let bytes = inputs::mixed(dtype, 2 * most, 7 + k as u64);
         tensors.push(Tensor::from_bytes(device, dtype, &bytes, [2 * most])?);
     }
@@ -123,7 +123,7 @@ pub fn outcome(
     let at = if rows == 1 { gap } else { 0 };
     let mut tensors = Vec::new();
     for k in 0..def.info.operands.len() {
-        let dtype = map::operand_type(&def.info, dtype, k);
+        let dtype = def.info.operand_type(k, dtype);
         let bytes = inputs::mixed(dtype, rows * (cols + gap), 7 + k as u64);
         tensors.push(Tensor::from_bytes(device, dtype, &bytes, wide)?);
     }

@@ -15,7 +15,7 @@ mod words;
 pub(crate) use operand::{Loaded, lanes, load, one_each, splat};
 pub(crate) use places::{alike, place, single};
 
-use pointwise_core::launch::{GROUP, Groups, ONCE, ROW_SPLITS, Steps, TWO_SHIFT};
+use pointwise_core::launch::{GROUP, Groups, ROW_SPLITS, Steps, TWO_SHIFT};
 use pointwise_core::map::{Map, absent};
 use pointwise_core::{Draw, Element, Value};
 

@@ -3,9 +3,11 @@
 mod call;
 mod def;
 mod expansion;
+mod gated;
 mod launch;
 mod words;
 
 pub use call::Kernel;
 pub use def::{OpDef, Oracle, OracleFn, Typed};
 pub use expansion::{Declared, declared_ops, oracle, results};
+pub use gated::GatedGradientsKernel;
