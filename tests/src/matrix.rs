@@ -4,7 +4,7 @@ use libtest_mimic::Failed;
 use pointwise::{
     DType, Device, Number, Operand, Strategy, Tensor, TensorViewMut,
     info::{Accuracy, OpInfo},
-    kernel::{Class, GradientDef, MapDef, UnaryDef},
+    kernel::{Class, MapDef, OpDef, UnaryDef},
 };
 use pointwise_core::Kind;
 use pointwise_testkit::{gradients, inputs, judge, layouts, map, params};
@@ -169,12 +169,7 @@ pub fn map_case(
         if !device.is_cpu() && def.info.accuracy == Accuracy::Exact {
             let mut host = Vec::new();
             for (k, bytes) in inside.iter().enumerate() {
-                host.push(Tensor::from_bytes(
-                    &Device::cpu(),
-                    map::operand_type(&def.info, dtype, k),
-                    bytes,
-                    [rows, cols],
-                )?);
+                host.push(Tensor::from_bytes(&Device::cpu(), def.info.operand_type(k, dtype), bytes, [rows, cols])?);
             }
             let cpu = map::run(def, &set, Strategy::Auto, &host)?.to_bytes()?;
             if let Some(at) = judge::same_bits(result, &bytes, &cpu) {
@@ -233,7 +228,7 @@ impl Rows {
         let rows = operands[operands.len() - 1].len() / dtype.size() / cols;
         let (mut tensors, mut inside) = (Vec::new(), Vec::new());
         for (k, bytes) in operands.iter().enumerate() {
-            let dtype = map::operand_type(info, dtype, k);
+            let dtype = info.operand_type(k, dtype);
             let mut padded = vec![0; rows * (cols + gap) * dtype.size()];
             let (from, to) = (cols * dtype.size(), (cols + gap) * dtype.size());
             for (row, source) in padded.chunks_exact_mut(to).zip(bytes.chunks_exact(from)) {
@@ -250,7 +245,7 @@ impl Rows {
 ///
 /// # Errors
 /// What is wrong.
-pub fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, class: Class) -> Result<(), Failed> {
+pub fn gradient_case(device: &Device, def: &'static OpDef, dtype: DType, class: Class) -> Result<(), Failed> {
     let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
     let info = &def.info;
     let operands = map::operands(info, dtype, 2);
@@ -273,7 +268,7 @@ pub fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, c
         if !device.is_cpu() && info.accuracy == Accuracy::Exact {
             let mut host = Vec::new();
             for (k, bytes) in inside.iter().enumerate() {
-                let dtype = map::operand_type(info, dtype, k);
+                let dtype = info.operand_type(k, dtype);
                 host.push(Tensor::from_bytes(&Device::cpu(), dtype, bytes, [rows, cols])?);
             }
             for (k, cpu) in gradients::run(def, &set, Strategy::Auto, &host)?.iter().enumerate() {
@@ -312,7 +307,7 @@ pub fn gradient_case(device: &Device, def: &'static GradientDef, dtype: DType, c
 /// Gate and value as the halves of one tensor, over which their gradients are written.
 fn gated(
     device: &Device,
-    def: &'static GradientDef,
+    def: &'static OpDef,
     dtype: DType,
     strategy: Strategy,
     operands: &[Vec<u8>],
@@ -326,7 +321,7 @@ fn gated(
     };
     let grad = Tensor::from_bytes(device, dtype, &operands[0], [rows, cols])?;
     let x = Tensor::from_bytes(device, dtype, &beside(&operands[1..]), [rows, 2 * cols])?;
-    let kernel = def.gated_gradients_with(&[]).strategy(strategy);
+    let kernel = def.gated_gradients(&[]).strategy(strategy);
     let mut y = Tensor::zeros(device, dtype, [rows, 2 * cols])?;
     kernel.run_into(&grad, &x, &mut y)?;
     match judge::same_bits(dtype, &y.to_bytes()?, &beside(expected)) {

@@ -13,7 +13,7 @@ fn check(dtype: DType) {
             .iter()
             .enumerate()
             .map(|(k, bytes)| {
-                let dtype = map::operand_type(&def.info, dtype, k);
+                let dtype = def.info.operand_type(k, dtype);
                 Tensor::from_bytes(&device, dtype, bytes, [bytes.len() / dtype.size()]).unwrap()
             })
             .collect();

@@ -239,7 +239,7 @@ fn gradients(
     let def = pointwise::info::gradient_op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
     if let (Kind::GatedGradients, &[Some(grad), Some(Operand::View(x))]) = (def.info.kind, operands) {
-        return Ok((one(def.gated_gradients_with(&params).run(grad, x)), accuracy(&def.info)));
+        return Ok((one(def.gated_gradients(&params).run(grad, x)), accuracy(&def.info)));
     }
     // Not every operand of the op is one of its gradients.
     let names = pointwise::info::map_op(forward).ok_or("no such op")?.info.operands;
@@ -248,7 +248,7 @@ fn gradients(
         operands.get(at).copied().flatten().ok_or_else(|| format!("no {name}"))
     };
     let needed = def.info.operands.iter().map(operand).collect::<Result<Vec<_>, _>>()?;
-    Ok((def.gradients_with(&params).run(&needed), accuracy(&def.info)))
+    Ok((def.kernel(&params).run(&needed), accuracy(&def.info)))
 }
 
 fn call(

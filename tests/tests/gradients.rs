@@ -55,11 +55,8 @@ fn gradients_of_several_operands_keep_their_bounds() {
     for dtype in TYPES {
         for def in gradients::all() {
             let operands = map::operands(&def.info, dtype, 7);
-            let tensors: Vec<Tensor> = operands
-                .iter()
-                .enumerate()
-                .map(|(k, bytes)| tensor(map::operand_type(&def.info, dtype, k), bytes))
-                .collect();
+            let tensors: Vec<Tensor> =
+                operands.iter().enumerate().map(|(k, bytes)| tensor(def.info.operand_type(k, dtype), bytes)).collect();
             for set in params::sets(&def.info, dtype) {
                 let results = gradients::run(def, &set, Strategy::Auto, &tensors).unwrap();
                 let results: Vec<Vec<u8>> = results.iter().map(|y| y.to_bytes().unwrap()).collect();
@@ -159,7 +156,7 @@ fn gradients_of_several_operands_are_central_differences() {
     for def in gradients::all() {
         let forward = pointwise::info::map_op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
-            let backward = def.oracle_for(DType::F32, &set).unwrap();
+            let backward = def.oracle(DType::F32, &set).unwrap().unwrap();
             let oracle = forward.oracle_for(DType::F32, &set).unwrap().unwrap();
             let mut compared = vec![0; def.info.results.len()];
             for (i, j) in (0..POINTS.len()).flat_map(|i| (0..POINTS.len()).map(move |j| (i, j))) {
@@ -172,7 +169,7 @@ fn gradients_of_several_operands_are_central_differences() {
                     let at = forward.info.operands.iter().position(|operand| operand == name);
                     *slot = at.map_or(GRAD, |at| x[at]);
                 }
-                let got = backward(operands);
+                let got = backward.at(&operands, 0);
                 for (k, name) in def.info.results.iter().enumerate() {
                     let at = forward.info.operands.iter().position(|x| name.strip_prefix("grad_") == Some(x)).unwrap();
                     let along = |value: f64| {
@@ -408,8 +405,8 @@ fn gated_gradients_fill_both_halves() {
         for def in gradients::all().filter(|def| def.info.kind == pointwise_core::Kind::GatedGradients) {
             let none = [Number::Default; MAX_PARAMS];
             let operands = [Operand::from(&grad), Operand::View(gate), Operand::View(value)];
-            let apart = def.gradients_with(&none).run(&operands).unwrap();
-            let y = def.gated_gradients_with(&none).run(&grad, &x).unwrap();
+            let apart = def.kernel(&none).run(&operands).unwrap();
+            let y = def.gated_gradients(&none).run(&grad, &x).unwrap();
             assert_eq!(y.shape(), x.shape());
             let mut inplace = x.copy().unwrap();
             // SAFETY: operand and result are the same elements, which is what is tested; the tensor outlives the view.
@@ -424,7 +421,7 @@ fn gated_gradients_fill_both_halves() {
                 )
             }
             .unwrap();
-            def.gated_gradients_with(&none).run_into(&grad, alias, &mut inplace).unwrap();
+            def.gated_gradients(&none).run_into(&grad, alias, &mut inplace).unwrap();
             for (k, part) in apart.iter().enumerate() {
                 for y in [&y, &inplace] {
                     let got = y.view().narrow(1, k * half, half).unwrap().to_bytes().unwrap();

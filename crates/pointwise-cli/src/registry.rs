@@ -3,7 +3,7 @@
 use pointwise::{
     DType, Number, Operand, Strategy, Tensor,
     info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY, map_op},
-    kernel::{GradientDef, MapDef, UnaryDef},
+    kernel::{MapDef, OpDef, UnaryDef},
 };
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
@@ -21,7 +21,7 @@ pub(crate) enum Op {
     /// Of two or three operands, or gated.
     Map(&'static MapDef),
     /// The gradients of an op of several operands.
-    Gradients(&'static GradientDef),
+    Gradients(&'static OpDef),
 }
 
 /// A result by the name it has in a file.
@@ -144,13 +144,13 @@ impl Op {
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Gradients(def), [grad, Operand::View(x)]) if def.info.kind == Kind::GatedGradients => {
-                let kernel = def.gated_gradients_with(&params).strategy(strategy);
+                let kernel = def.gated_gradients(&params).strategy(strategy);
                 let y = kernel.run(*grad, *x)?;
                 let plan = has_plan.then(|| kernel.plan(*grad, *x, &y)).transpose()?;
                 (y, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             (Op::Gradients(def), operands) => {
-                let kernel = def.gradients_with(&params).strategy(strategy);
+                let kernel = def.kernel(&params).strategy(strategy);
                 let results = kernel.run(operands)?;
                 let views: Vec<_> = results.iter().map(Tensor::view).collect();
                 let plan = has_plan.then(|| kernel.plan(operands, &views)).transpose()?;

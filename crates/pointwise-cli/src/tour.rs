@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, info::Accuracy, kernel::GradientDef};
+use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, info::Accuracy, kernel::OpDef};
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_testkit::{Report, gradients as several, inputs, judge, map};
@@ -236,7 +236,7 @@ fn only(results: Vec<Named>) -> Result<Tensor> {
 }
 
 /// As [`case`], of ops with several results: those of a gated op are the halves of one.
-fn gradients(op: Op, def: &GradientDef, samples: &Samples) -> Result<Case> {
+fn gradients(op: Op, def: &OpDef, samples: &Samples) -> Result<Case> {
     let dtype = samples.dtype;
     let operands: Vec<&Sample> = match (def.info.kind, def.info.operands.len()) {
         (Kind::SelectGradients, _) => vec![&samples.conditions, &samples.three[0]],

@@ -37,6 +37,13 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// See [`OpInfo::bool_operands`]: the condition of a selection is a bool.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn bool_operands(self) -> u16 {
+        matches!(self, Kind::Select | Kind::SelectGradients) as u16
+    }
+
     /// The name in symbols and listings.
     pub const fn name(self) -> &'static str {
         match self {
@@ -305,7 +312,7 @@ pub struct OpInfo {
     pub kind: Kind,
     /// The names of the formula's operands.
     pub operands: &'static [&'static str],
-    /// Bit `k`: operand `k` of a formula is a bool, whatever the element type.
+    /// Bit `k`: operand `k` is a bool, whatever the element type.
     pub bool_operands: u16,
     /// Bit `k`: result `k` of a formula is a bool, whatever the element type.
     pub bool_results: u16,
@@ -351,10 +358,16 @@ impl OpInfo {
         properties: Properties::NONE,
     };
 
-    /// Element type of operand `k` of a formula on elements of type `dtype`.
+    /// Whether operand `k` is a bool, whatever the element type: it has no say in the type of the call.
+    #[must_use]
+    pub const fn is_bool(&self, k: usize) -> bool {
+        self.bool_operands >> k & 1 == 1
+    }
+
+    /// Element type of operand `k` of an op on elements of type `dtype`.
     #[must_use]
     pub const fn operand_type(&self, k: usize, dtype: DType) -> DType {
-        if self.bool_operands >> k & 1 == 1 { DType::Bool } else { dtype }
+        if self.is_bool(k) { DType::Bool } else { dtype }
     }
 
     /// Element type of result `k` of a formula on elements of type `dtype`.

@@ -39,8 +39,6 @@ pub const MAX_ROW_DIMS: usize = 4;
 pub const SPLITS: usize = MAX_DIMS - 1;
 /// The same, of kernels that walk by vectors: what they are given is half as long, and a launch waits for less.
 pub const ROW_SPLITS: usize = MAX_ROW_DIMS - 1;
-/// Tensors of a kernel of gradients: three results, then four operands. Those that an op has not are null.
-pub const GRADIENT_TENSORS: usize = 7;
 /// Items of one launch of a strided kernel stay below this: [`Divisor`] takes dividends of 31 bits.
 pub const MAX_ITEMS: u64 = 1 << 31;
 /// Elements of a thread of a strided kernel, along one dimension.

@@ -46,5 +46,5 @@ pub use info::{Accuracy, BinaryFunction, Kind, OpInfo, ParamInfo, ParamKind, Pro
 #[cfg(not(target_arch = "nvptx64"))]
 pub use num::Stepped;
 pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Short, Signed, Value};
-pub use op::{BinaryOp, GeneratorOp, GradientOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
+pub use op::{BinaryOp, GeneratorOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
 pub use philox::{Blocks, Draw, Philox, RandomWord};

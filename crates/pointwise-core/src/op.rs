@@ -58,26 +58,6 @@ pub trait TernaryOp<T, C = T>: Copy {
     fn apply(self, a: C, b: T, c: T) -> Self::Output;
 }
 
-/// The most operands that gradients have, and the most gradients: those of an op of three operands.
-pub const MAX_OPERANDS: usize = 4;
-/// See [`MAX_OPERANDS`].
-pub const MAX_RESULTS: usize = 3;
-
-/// `(grad, a, ..) -> (grad_a, ..)`: the gradients of an op of several operands; `C` is the type of the first (`bool`
-/// for `where`, whose condition stands there).
-pub trait GradientOp<T, C = T>: Copy {
-    /// The formula; operands and results that are not there are zeros.
-    fn apply(self, first: C, others: [T; MAX_OPERANDS - 1]) -> [T; MAX_RESULTS];
-}
-
-/// Results with zeros behind them.
-#[doc(hidden)]
-#[inline(always)]
-pub fn padded<T: crate::num::Value, const N: usize>(results: [T; N]) -> [T; MAX_RESULTS] {
-    let at = |k: usize| if k < N { results[k] } else { T::ZERO };
-    [at(0), at(1), at(2)]
-}
-
 /// `(x, random word) -> y` by a threshold: dropout. An element with a larger word is dropped: +0.
 ///
 /// The word of an element is a function of seed, offset and the element's index alone ([`crate::philox::Philox`]), so

@@ -10,7 +10,7 @@ use crate::element::Element;
 use crate::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, MAX_WORDS, OpData};
 use crate::info::{Kind, OpInfo, Properties};
 use crate::map::Map;
-use crate::op::{GeneratorOp, MAX_OPERANDS, MAX_PARAMS, MAX_RESULTS, RandomOp, TableOp};
+use crate::op::{GeneratorOp, MAX_PARAMS, RandomOp, TableOp};
 
 /// The version of what kernels and host agree on: this crate's version, the structs that kernels are passed, and
 /// [`CONVENTION`].
@@ -190,30 +190,6 @@ pub const fn of_map<M: Map, O: TableOp, D: TableOp>() -> u64 {
     word(info, [M::A::DTYPE, M::C::DTYPE, M::R::DTYPE], D::TEXT)
 }
 
-/// The word of gradients of elements `E`, the first operand being of type `F`.
-#[must_use]
-#[track_caller]
-pub const fn of_gradients<F: Element, E: Element, O: TableOp, D: TableOp>() -> u64 {
-    check_same::<O, D>();
-    let info = &D::INFO;
-    let kinds: &[Kind] = if F::DTYPE as u8 == E::DTYPE as u8 {
-        &[Kind::Gradients, Kind::ChannelGradients, Kind::GatedGradients]
-    } else {
-        assert!(F::DTYPE as u8 == DType::Bool as u8, "the first operand is a condition, or of the others' type");
-        &[Kind::SelectGradients]
-    };
-    check_kind(info, kinds);
-    let (operands, results) = (info.operands.len(), info.results.len());
-    assert!(operands >= 1 && operands <= MAX_OPERANDS, "gradients have one to four operands");
-    assert!(results >= 1 && results <= MAX_RESULTS, "gradients have one to three results");
-    assert!(
-        !matches!(info.kind, Kind::GatedGradients) || operands == 3 && results == 2,
-        "the gradients of a gated op have three operands, which are grad, gate and value, and two results"
-    );
-    assert!(info.result.of(E::DTYPE) as u8 == E::DTYPE as u8, "gradients are of the operands' type");
-    word(info, [F::DTYPE, E::DTYPE, E::DTYPE], D::TEXT)
-}
-
 /// The word of a generator of elements `E`.
 #[must_use]
 #[track_caller]
@@ -236,6 +212,9 @@ pub const fn of_random<E: Element, O: TableOp + RandomOp<E::Compute>>() -> u64 {
     word(info, [E::DTYPE; 3], O::TEXT)
 }
 
+/// Bits of a formula's word above those of [`of_data`].
+const DTYPE_BITS: u32 = 4;
+
 /// The word of a formula on elements `E`; `source` is a hash of the text that it was compiled from.
 ///
 /// What memory safety depends on stands in the upper bits as it is: the element type, how many operands, results and
@@ -247,21 +226,39 @@ where
     O: OpData + Formula<E::Compute, N, R>,
 {
     let info = &O::INFO;
-    check_kind_only(info, Kind::Formula);
+    check_kind(info, FORMULAS);
     assert!(info.operands.len() == N && N >= 1 && N <= MAX_INPUTS, "the data name another number of operands");
     assert!(info.results.len() == R && R >= 1 && R <= MAX_OUTPUTS, "the data name another number of results");
     assert!(param_words(info) <= MAX_WORDS, "the parameters take more than eight words");
     assert!(info.bool_operands >> N == 0 && info.bool_results >> R == 0);
+    assert!(E::DTYPE as u64 >> DTYPE_BITS == 0);
+    (E::DTYPE as u64) << (64 - DTYPE_BITS) | of_data(info, source)
+}
+
+/// The kinds whose ops are formulas.
+const FORMULAS: &[Kind] =
+    &[Kind::Formula, Kind::Gradients, Kind::SelectGradients, Kind::ChannelGradients, Kind::GatedGradients];
+
+/// Checks that an op's data, those of its definition, are the data that `word`, of [`of_formula`], was made of.
+#[track_caller]
+pub const fn check_data(info: &OpInfo, source: u64, word: u64) {
+    assert!(
+        of_data(info, source) == word << DTYPE_BITS >> DTYPE_BITS,
+        "the op's row differs by the type of its parameters"
+    );
+}
+
+/// What [`of_formula`] says besides the element type.
+const fn of_data(info: &OpInfo, source: u64) -> u64 {
     let fields = [
-        (E::DTYPE as u64, 4),
-        (N as u64, 4),
-        (R as u64, 4),
+        (info.operands.len() as u64, 4),
+        (info.results.len() as u64, 4),
         (param_words(info) as u64, 4),
         (info.bool_operands as u64, MAX_INPUTS as u32),
         (info.bool_results as u64, MAX_OUTPUTS as u32),
         (info.is_random as u64, 1),
     ];
-    let (mut word, mut left, mut i) = (0, 64, 0);
+    let (mut word, mut left, mut i) = (0, 64 - DTYPE_BITS, 0);
     while i < fields.len() {
         let (field, bits) = fields[i];
         assert!(field >> bits == 0);
@@ -287,11 +284,6 @@ pub const fn param_words(info: &OpInfo) -> usize {
         i += 1;
     }
     words
-}
-
-#[track_caller]
-const fn check_kind_only(info: &OpInfo, kind: Kind) {
-    assert!(info.kind as u8 == kind as u8, "the row says another kind than its op is of");
 }
 
 /// The word of a kernel that belongs to no row of a table.

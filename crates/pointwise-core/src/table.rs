@@ -300,7 +300,7 @@ macro_rules! __op_info {
             name: stringify!($name),
             kind: $crate::Kind::$kind,
             operands: &[$(stringify!($x)),*],
-            bool_operands: 0,
+            bool_operands: $crate::Kind::$kind.bool_operands(),
             bool_results: 0,
             is_random: false,
             results: &["y"],

@@ -12,8 +12,8 @@
 /// # fn main() {}
 /// ```
 ///
-/// Rows are those of [`unary_ops`](crate::unary_ops), with up to four operands, the names of up to three results, and a
-/// formula that is an array of them.
+/// Rows are those of [`unary_ops`](crate::unary_ops), with the names of up to 12 operands and of up to 8 results, and a
+/// formula that is an array of these.
 #[macro_export]
 macro_rules! gradient_ops {
     ($table:ident; $kind:ident; $($rows:tt)*) => {
@@ -39,7 +39,18 @@ macro_rules! __define_gradients {
         )*
 
         /// The ops of this table, in its order.
-        pub const OPS: &[$crate::OpInfo] = &[$($crate::__info!($op $({ $($p),* })?)),*];
+        pub const OPS: &[$crate::OpInfo] = &[$($crate::__gradient_info!($op $({ $($p),* })?)),*];
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gradient_info {
+    ($op:ident) => {
+        <$op as $crate::OpData>::INFO
+    };
+    ($op:ident { $($p:ident),* }) => {
+        <$op<f32> as $crate::OpData>::INFO
     };
 }
 
@@ -52,15 +63,15 @@ macro_rules! __define_gradient {
         #[derive(Clone, Copy, Debug)]
         pub struct $op;
 
-        $crate::__impl_gradient!($kind [$op] ($($x)*) $bound {} $formula);
+        $crate::__impl_gradient!($kind [$op] ($($x)*) $bound ($($y)*) {} $formula);
 
-        impl $crate::op::TableOp for $op {
+        impl $crate::OpData for $op {
             const INFO: $crate::OpInfo = $crate::OpInfo {
                 results: &[$(stringify!($y)),*],
                 ..$crate::__op_info!($kind $name ($($x)*) [$($set)*] T ($accuracy) [$($doc)*] {} $formula)
             };
             #[inline(always)]
-            fn from_words(_: $crate::op::Words) -> Self {
+            fn from_words(_: &$crate::ParamWords) -> Self {
                 $op
             }
         }
@@ -76,42 +87,53 @@ macro_rules! __define_gradient {
             )*
         }
 
-        $crate::__impl_gradient!($kind [$op<T>] ($($x)*) $bound { $($p),* } $formula);
+        $crate::__impl_gradient!($kind [$op<T>] ($($x)*) $bound ($($y)*) { $($p),* } $formula);
 
-        impl<T: $crate::op::Word> $crate::op::TableOp for $op<T> {
+        impl<T: $crate::op::Word> $crate::OpData for $op<T> {
             const INFO: $crate::OpInfo = $crate::OpInfo {
                 results: &[$(stringify!($y)),*],
                 ..$crate::__op_info!(
                     $kind $name ($($x)*) [$($set)*] T ($accuracy) [$($doc)*] { $($p = $default),* } $formula)
             };
             #[inline(always)]
-            fn from_words(words: $crate::op::Words) -> Self {
-                let [$($p,)* ..] = words;
+            fn from_words(words: &$crate::ParamWords) -> Self {
+                let [$($p,)* ..] = *words;
                 $op { $($p: T::from_word($p)),* }
             }
         }
     };
 }
 
+/// The formula of a row. The first operand of a selection's gradients is the condition.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __impl_gradient {
-    (SelectGradients [$type:ty] $($rest:tt)*) => {
-        $crate::__impl_gradient!(@first [$crate::Logic] [$type] $($rest)*);
+    (SelectGradients [$type:ty] ($condition:ident $($x:ident)*) $($rest:tt)*) => {
+        $crate::__impl_gradient!(@ [$condition] [$type] ($condition $($x)*) $($rest)*);
     };
-    (@first [$first:ty] [$type:ty] ($a:ident $($x:ident)*) $bound:ident { $($p:ident),* } $formula:expr) => {
-        impl<T: $crate::$bound> $crate::GradientOp<T, $first> for $type {
+    (@ [$($condition:ident)?] [$type:ty] ($($x:ident)*) $bound:ident ($($y:ident)*) { $($p:ident),* }
+        $formula:expr) => {
+        impl<T: $crate::$bound> $crate::Formula<
+            T,
+            { [$(stringify!($x)),*].len() },
+            { [$(stringify!($y)),*].len() },
+        > for $type {
             #[inline(always)]
             #[allow(unused_variables)] // a gradient may be constant
-            fn apply(self, $a: $first, others: [T; $crate::op::MAX_OPERANDS - 1]) -> [T; $crate::op::MAX_RESULTS] {
-                let [$($x,)* ..] = others;
+            fn apply(
+                self,
+                [$($x),*]: [T; [$(stringify!($x)),*].len()],
+                truths: [bool; [$(stringify!($x)),*].len()],
+                _: $crate::RandomWord<'_>,
+            ) -> ([T; [$(stringify!($y)),*].len()], [bool; [$(stringify!($y)),*].len()]) {
+                $(let $condition = $crate::Logic(truths[0]);)?
                 $(let $p = self.$p;)*
-                $crate::op::padded($formula)
+                ($formula, [false; [$(stringify!($y)),*].len()])
             }
         }
     };
-    ($kind:ident [$type:ty] $($rest:tt)*) => {
-        $crate::__impl_gradient!(@first [T] [$type] $($rest)*);
+    ($kind:ident $($rest:tt)*) => {
+        $crate::__impl_gradient!(@ [] $($rest)*);
     };
 }
 

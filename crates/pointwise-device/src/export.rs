@@ -119,6 +119,16 @@ macro_rules! __bind {
     };
 }
 
+/// As `__bind`, for the entry of a name and the word of its row.
+#[doc(hidden)]
+#[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(asm_experimental_arch))]
+macro_rules! __bind_symbol {
+    ($symbol:literal, $word:expr) => {
+        core::arch::global_asm!(concat!("// row of ", $symbol, ": {word}"), word = const { $word });
+    };
+}
+
 /// An op's type at the compute type `C` of the entry.
 #[doc(hidden)]
 #[macro_export]

@@ -8,7 +8,7 @@
 
 use pointwise_core::formula::{Formula, OpData};
 use pointwise_core::launch::{FORMULA_STREAM_SHIFT, FORMULA_WORD_SHIFT, Steps};
-use pointwise_core::{Draw, Element, Logic, Value, Word};
+use pointwise_core::{Draw, Logic, Value, Word};
 
 use crate::broadcast::single;
 use crate::element::Bool;
@@ -104,6 +104,9 @@ unsafe fn vector<E, O, const N: usize, const R: usize, const V: usize>(
     O: OpData + Formula<E::Compute, N, R>,
 {
     let is_bool = const { [O::INFO.bool_operands, O::INFO.bool_results] };
+    if const { O::INFO.properties.few_registers } {
+        if size_of::<E>() == 4 { thread::at_most_registers::<32>() } else { thread::at_most_registers::<48>() }
+    }
     let mut loaded = [Loaded::NONE; N];
     unroll!(at most 12: k < N => {
         // SAFETY: the caller's contract.

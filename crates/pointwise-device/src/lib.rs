@@ -28,6 +28,7 @@ pub use pointwise_core::*;
 pub mod __private {
     pub use pointwise_core as core;
     pub use pointwise_core::formula::source;
+    pub use pointwise_macros::entries;
 
     #[cfg(target_arch = "nvptx64")]
     pub use crate::formula;
@@ -57,8 +58,6 @@ mod export_types;
 pub mod formula;
 #[cfg(target_arch = "nvptx64")]
 pub mod generator;
-#[cfg(target_arch = "nvptx64")]
-pub mod gradients;
 #[cfg(target_arch = "nvptx64")]
 pub mod lookup;
 #[cfg(target_arch = "nvptx64")]

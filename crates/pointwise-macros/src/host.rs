@@ -3,8 +3,8 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::common::{Form, core, hidden};
-use crate::device::{CLASSES, source, symbol};
+use crate::common::{Form, hidden};
+use crate::device::made;
 use crate::pack::Pack;
 use crate::signature::{Op, ParamKind};
 
@@ -93,34 +93,21 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
 
 /// The static of a definition.
 fn definition_of(op: &Op, form: &Form, name: &Ident, backward: Option<&Ident>) -> TokenStream {
-    let core = core();
-    let (operands, results) = form.counts();
-    let (count, kernels, source) = (op.types.len(), hidden("KERNELS"), source());
-    let types = op.types.iter().map(|&each| {
-        let element = Ident::new(each.name(), proc_macro2::Span::call_site());
-        let element = quote!(#core::element::ty::#element);
-        let this = form.at(op, &quote!(<#element as #core::Element>::Compute));
-        let symbols = CLASSES.map(|class| symbol(&form.name, each, class));
-        quote! {
-            ::pointwise::__private::Typed::new::<#element, #this, #operands, #results>([#(#symbols),*], #source, &#kernels)
-        }
-    });
-    let at_f64 = form.at(op, &quote!(f64));
-    let oracle = if op.has_oracle {
-        quote!(::core::option::Option::Some(::pointwise::__private::oracle::<#at_f64, #operands, #results>))
-    } else {
-        quote!(::core::option::Option::None)
-    };
+    let made = made(op, form);
+    let (count, kernels) = (op.types.len(), hidden("KERNELS"));
+    let (types, info) = (made.types(&op.types, &quote!(#kernels)), made.info());
+    let none = quote!(::core::option::Option::None);
+    let oracle = if op.has_oracle { made.reference(&quote!(f64)) } else { none.clone() };
     let backward = match backward {
         Some(backward) => quote!(::core::option::Option::Some(&#backward)),
-        None => quote!(::core::option::Option::None),
+        None => none.clone(),
     };
     let list = hidden(&format!("TYPES_OF_{name}"));
     quote! {
-        static #list: [::pointwise::__private::Typed; #count] = [#(#types),*];
-        // SAFETY: all types and the data are of one op.
+        static #list: [::pointwise::__private::Typed; #count] = #types;
+        // SAFETY: it is the value of a static.
         static #name: ::pointwise::kernel::OpDef = unsafe {
-            ::pointwise::kernel::OpDef::new(<#at_f64 as #core::OpData>::INFO, &#list, #oracle, #backward)
+            ::pointwise::kernel::OpDef::new(#info, &#list, #oracle, #none, #backward)
         };
     }
 }

@@ -4,13 +4,16 @@ mod common;
 mod device;
 mod gradient;
 mod host;
+mod made;
 mod pack;
+mod row;
 mod signature;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use proc_macro2::TokenStream;
+use row::Row;
 use signature::Op;
 use words::Words;
 
@@ -78,4 +81,18 @@ fn expand(
     items.extend(device::items(&op));
     items.extend(host::items(&op, pack(&op.symbol())));
     Ok(items)
+}
+
+/// The kernel entries of a row of a table, on the device.
+#[doc(hidden)]
+#[proc_macro]
+pub fn entries(row: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    syn::parse::<Row>(row).map_or_else(syn::Error::into_compile_error, |row| row.entries()).into()
+}
+
+/// The definition of a row of a table, on the host.
+#[doc(hidden)]
+#[proc_macro]
+pub fn definition(row: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    syn::parse::<Row>(row).map_or_else(syn::Error::into_compile_error, |row| row.definition()).into()
 }

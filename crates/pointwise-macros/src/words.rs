@@ -57,7 +57,8 @@ const KNOWN: &str = "element types (floats, ints, bool, f32, f16, bf16, f8e4m3, 
                      ulp = NUMBER, grad_ulp = NUMBER, grad = none, grad = FUNCTION, results(NAME, ..)";
 
 impl Type {
-    fn named(word: &str) -> Option<&'static [Type]> {
+    /// Those that a word names.
+    pub(crate) fn named(word: &str) -> Option<&'static [Type]> {
         Some(match word {
             "floats" => &FLOATS,
             "ints" => &INTS,

@@ -3,16 +3,16 @@
 use pointwise::{
     DType, Number, Operand, Result, Shape, Strategy, Tensor, TensorView, TensorViewMut,
     info::{Accuracy, OpInfo},
-    kernel::{GradientDef, MapDef},
+    kernel::{MapDef, OpDef},
 };
 use pointwise_core::{Element, Kind};
 
 use crate::judge::{self, Expected, Report};
-use crate::map::{operand_type, wrong_count};
+use crate::map::wrong_count;
 use crate::with_element;
 
 /// The gradients of every op of several operands.
-pub fn all() -> impl Iterator<Item = &'static GradientDef> {
+pub fn all() -> impl Iterator<Item = &'static OpDef> {
     pointwise::info::GRADIENTS.iter().copied()
 }
 
@@ -21,13 +21,13 @@ pub fn all() -> impl Iterator<Item = &'static GradientDef> {
 /// # Errors
 /// Those of the library.
 pub fn run_into(
-    def: &'static GradientDef,
+    def: &'static OpDef,
     set: &[Number],
     strategy: Strategy,
     operands: &[TensorView<'_>],
     results: Vec<TensorViewMut<'_>>,
 ) -> Result<()> {
-    let kernel = def.gradients_with(set).strategy(strategy);
+    let kernel = def.kernel(set).strategy(strategy);
     if def.info.kind != Kind::ChannelGradients {
         let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
         let mut results = results;
@@ -55,7 +55,7 @@ pub fn run_into(
 ///
 /// # Errors
 /// Those of the library.
-pub fn run(def: &'static GradientDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Vec<Tensor>> {
+pub fn run(def: &'static OpDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Vec<Tensor>> {
     let views: Vec<TensorView<'_>> = operands.iter().map(Tensor::view).collect();
     let Some(last) = operands.last() else { return Err(wrong_count(&def.info, 0)) };
     let shape: Shape = *last.shape();
@@ -109,18 +109,18 @@ pub fn backward_report(def: &MapDef, dtype: DType, set: &[Number], operands: &[V
 /// # Errors
 /// An element type or a parameter that the op does not take; another number of operands or of results than it has.
 pub fn reports(
-    def: &GradientDef,
+    def: &OpDef,
     dtype: DType,
     set: &[Number],
     operands: &[Vec<u8>],
     results: &[Vec<u8>],
 ) -> Result<Vec<Report>> {
-    let stepped = def.stepped_for(dtype, set)?;
     let info = &def.info;
+    let Some(stepped) = def.stepped(dtype, set)? else { return Err(wrong_count(info, operands.len())) };
     if operands.len() != info.operands.len() || results.len() != info.results.len() {
         return Err(wrong_count(info, operands.len()));
     }
-    let typed = operands.iter().enumerate().map(|(k, bytes)| (operand_type(info, dtype, k), &**bytes));
+    let typed = operands.iter().enumerate().map(|(k, bytes)| (info.operand_type(k, dtype), &**bytes));
     judge::same_length(&typed.chain(results.iter().map(|y| (dtype, &**y))).collect::<Vec<_>>())?;
     let mut reports = vec![Report::default(); results.len()];
     with_element!(dtype, E => {
@@ -130,7 +130,7 @@ pub fn reports(
         for i in 0..results[0].len() / size_of::<E>() {
             let mut x = [0.0_f64; 4];
             for (k, x) in x.iter_mut().enumerate().take(operands.len()) {
-                *x = match operand_type(info, dtype, k) {
+                *x = match info.operand_type(k, dtype) {
                     DType::Bool => f64::from(operands[k].get(i).copied().unwrap_or_default()),
                     _ => at(&operands[k], i).to_f64(),
                 };
@@ -139,9 +139,9 @@ pub fn reports(
             if info.name == "pow_backward" && dtype != DType::F32 && x[2].abs() >= 65536.0 && x[1].is_sign_negative() {
                 continue;
             }
-            let exact = stepped(x.map(|x| x as f32));
+            let exact = stepped.at(&x[..operands.len()], 0);
             for (k, report) in reports.iter_mut().enumerate() {
-                let exact = f64::from(exact[k]);
+                let exact = exact[k];
                 let allowed = allowed(info.accuracy, dtype, scale(info, k, x), x[1]);
                 let shown = &x[..operands.len().min(3)];
                 report.add(shown, Expected { right: exact, exact, allowed }, at(&results[k], i), dtype);
@@ -166,7 +166,7 @@ fn scale(info: &OpInfo, k: usize, [grad, _, b, _]: [f64; 4]) -> f64 {
 /// # Errors
 /// The bound that is not kept, or what [`reports`] refuses.
 pub fn check(
-    def: &GradientDef,
+    def: &OpDef,
     dtype: DType,
     set: &[Number],
     operands: &[Vec<u8>],

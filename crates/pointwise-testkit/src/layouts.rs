@@ -3,7 +3,7 @@
 use pointwise::{
     DType, Device, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
     info::OpInfo,
-    kernel::{GradientDef, MapDef, UnaryDef},
+    kernel::{MapDef, OpDef, UnaryDef},
 };
 use pointwise_core::op::MAX_PARAMS;
 
@@ -146,7 +146,7 @@ fn run_unary(
 /// The operands' memory.
 fn tensors(device: &Device, info: &OpInfo, dtype: DType, case: &Case, shaped: &[&Shaped]) -> Result<Vec<Tensor>> {
     let one = |(k, shaped): (usize, &&Shaped)| {
-        shaped.tensor(device, map::operand_type(info, dtype, k), &case.shape, case.seed + 2 * k as u64)
+        shaped.tensor(device, info.operand_type(k, dtype), &case.shape, case.seed + 2 * k as u64)
     };
     shaped.iter().enumerate().map(one).collect()
 }
@@ -199,7 +199,7 @@ fn run(
 /// As there.
 pub fn check_gradients(
     device: &Device,
-    def: &'static GradientDef,
+    def: &'static OpDef,
     dtype: DType,
     strategy: Strategy,
     case: &Case,
@@ -209,7 +209,7 @@ pub fn check_gradients(
 
 fn run_gradients(
     device: &Device,
-    def: &'static GradientDef,
+    def: &'static OpDef,
     dtype: DType,
     strategy: Strategy,
     case: &Case,
@@ -268,7 +268,7 @@ pub fn outcome(
 /// Those of the library.
 pub fn gradients_outcome(
     device: &Device,
-    def: &'static GradientDef,
+    def: &'static OpDef,
     dtype: DType,
     strategy: Strategy,
     case: &Case,

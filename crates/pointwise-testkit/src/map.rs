@@ -21,16 +21,10 @@ pub fn all() -> impl Iterator<Item = &'static MapDef> {
         .copied()
 }
 
-/// The element type of operand `k` of an op on `dtype`.
-#[must_use]
-pub fn operand_type(info: &OpInfo, dtype: DType, k: usize) -> DType {
-    if matches!(info.kind, Kind::Select | Kind::SelectGradients) && k == 0 { DType::Bool } else { dtype }
-}
-
 /// Operands to try an op on, as bytes: [`inputs::tuples`] of their types.
 #[must_use]
 pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
-    let dtypes: Vec<DType> = (0..info.operands.len()).map(|k| operand_type(info, dtype, k)).collect();
+    let dtypes: Vec<DType> = (0..info.operands.len()).map(|k| info.operand_type(k, dtype)).collect();
     inputs::tuples(&dtypes, 1 << 16, seed)
 }
 
@@ -101,7 +95,7 @@ pub fn report(def: &MapDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], 
     if operands.len() != info.operands.len() {
         return Err(wrong_count(info, operands.len()));
     }
-    let typed = operands.iter().enumerate().map(|(k, bytes)| (operand_type(info, dtype, k), &**bytes));
+    let typed = operands.iter().enumerate().map(|(k, bytes)| (info.operand_type(k, dtype), &**bytes));
     judge::same_length(&typed.chain([(info.result.of(dtype), y)]).collect::<Vec<_>>())?;
     if info.kind == Kind::Backward {
         return gradients::backward_report(def, dtype, set, operands, y);
@@ -164,7 +158,7 @@ struct Call<'a> {
 impl Call<'_> {
     /// Element `i` of operand `k`.
     fn at(&self, k: usize, i: usize) -> &[u8] {
-        let size = operand_type(self.info, self.dtype, k).size();
+        let size = self.info.operand_type(k, self.dtype).size();
         self.operands[k].get(i * size..(i + 1) * size).unwrap_or_default()
     }
 }

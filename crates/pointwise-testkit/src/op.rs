@@ -3,7 +3,7 @@
 use pointwise::{
     DType, Device, Number, Result, Strategy, Tensor,
     info::OpInfo,
-    kernel::{GradientDef, MapDef, UnaryDef},
+    kernel::{MapDef, OpDef, UnaryDef},
 };
 use pointwise_core::Kind;
 
@@ -17,7 +17,7 @@ pub enum Op {
     /// Of two or three operands; gradients of ops of one operand are of two.
     Several(&'static MapDef),
     /// The gradients of an op of several operands.
-    Gradients(&'static GradientDef),
+    Gradients(&'static OpDef),
 }
 
 impl From<&'static UnaryDef> for Op {
@@ -32,8 +32,8 @@ impl From<&'static MapDef> for Op {
     }
 }
 
-impl From<&'static GradientDef> for Op {
-    fn from(def: &'static GradientDef) -> Op {
+impl From<&'static OpDef> for Op {
+    fn from(def: &'static OpDef) -> Op {
         Op::Gradients(def)
     }
 }
@@ -100,7 +100,7 @@ impl Op {
         operands: &[Vec<u8>],
     ) -> Result<Vec<Vec<u8>>> {
         let tensors = operands.iter().enumerate().map(|(k, bytes)| {
-            let dtype = map::operand_type(self.info(), dtype, k);
+            let dtype = self.info().operand_type(k, dtype);
             Tensor::from_bytes(device, dtype, bytes, [bytes.len() / dtype.size()])
         });
         let tensors = tensors.collect::<Result<Vec<_>>>()?;

@@ -3,7 +3,7 @@
 //! All contact with pointwise's registries and definition types is in this file.
 
 use pointwise::info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, ParamInfo, ParamKind, TERNARY, UNARY, declared_ops};
-use pointwise::kernel::{GradientDef, MapDef, OpDef, SinusoidalLayout, UnaryDef};
+use pointwise::kernel::{MapDef, OpDef, SinusoidalLayout, UnaryDef};
 use pointwise::{
     DType, Number, Operand, Philox, Result, Stream, TensorView, TensorViewMut,
     error::{Error, ErrorKind},
@@ -120,7 +120,6 @@ pub(crate) enum NumberKind {
 enum Body {
     Unary(&'static UnaryDef),
     Map(&'static MapDef),
-    Gradients(&'static GradientDef),
     Formula(&'static OpDef),
     Dropout,
     Alibi { causal: bool },
@@ -276,8 +275,8 @@ fn gated_pair(def: &'static MapDef) -> OpSpec {
     op
 }
 
-fn gradients(def: &'static GradientDef) -> Vec<OpSpec> {
-    let mut op = OpSpec { has_oracle: true, ..spec(&def.info, Body::Gradients(def)) };
+fn gradients(def: &'static OpDef) -> Vec<OpSpec> {
+    let mut op = OpSpec { has_oracle: true, ..spec(&def.info, Body::Formula(def)) };
     match def.info.kind.name() {
         "channel_gradients" => op.form = Form::Channel,
         "gated_gradients" => {
@@ -289,7 +288,7 @@ fn gradients(def: &'static GradientDef) -> Vec<OpSpec> {
                     .collect(),
                 results: names.1.iter().map(|name| ResultSpec { name, is_bool: false }).collect(),
                 has_oracle: true,
-                ..spec(&def.info, Body::Gradients(def))
+                ..spec(&def.info, Body::Formula(def))
             };
             return vec![OpSpec { form: Form::HalvesGradient, ..op }, pair];
         }
@@ -372,10 +371,9 @@ impl OpSpec {
             }
             (Body::Map(def), [a, b], [y]) => on!(def.binary_with(params)).run_into(*a, *b, y.reborrow()),
             (Body::Map(def), [a, b, c], [y]) => on!(def.ternary_with(params)).run_into(*a, *b, *c, y.reborrow()),
-            (Body::Gradients(def), [grad, x], [y]) if self.form == Form::HalvesGradient => {
-                on!(def.gated_gradients_with(params)).run_into(*grad, tensor(self, x)?, y.reborrow())
+            (Body::Formula(def), [grad, x], [y]) if self.form == Form::HalvesGradient => {
+                on!(def.gated_gradients(params)).run_into(*grad, tensor(self, x)?, y.reborrow())
             }
-            (Body::Gradients(def), operands, results) => on!(def.gradients_with(params)).run_into(operands, results),
             (Body::Formula(def), operands, results) => on!(def.kernel(params).rng(*rng)).run_into(operands, results),
             (Body::Dropout, [x], [y]) => {
                 let p = match params {
@@ -421,15 +419,8 @@ impl OpSpec {
                 let (formula, words) = (def.oracle.ok_or_else(none)?, double_words(&def.info, params));
                 Box::new(move |x, _, y| y[0] = formula(padded(x), words))
             }
-            Body::Gradients(def) => {
-                let (formula, words) = (def.oracle, double_words(&def.info, params));
-                Box::new(move |x, _, y| {
-                    let all = formula(std::array::from_fn(|k| x.get(k).copied().unwrap_or(0.0)), words);
-                    y.iter_mut().zip(all).for_each(|(y, value)| *y = value);
-                })
-            }
             Body::Formula(def) => {
-                let formula = def.oracle(DType::F32, params)?.ok_or_else(none)?;
+                let formula = def.double(params)?.ok_or_else(none)?;
                 Box::new(move |x, bits, y| y.copy_from_slice(&formula.at(x, bits)))
             }
             _ => return Err(none()),

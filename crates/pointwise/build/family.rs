@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pointwise_build::Kernels;
 use pointwise_build::lint::{Lint, Vectors};
-use pointwise_core::{DType, OpInfo, ResultType, family::unary, launch, rope};
+use pointwise_core::{DType, OpInfo, ResultType, family::unary, formula::lanes, launch, rope};
 
 mod symbols {
     pointwise_core::unary_family!(pointwise_core::unary_symbols);
@@ -103,8 +103,14 @@ fn vectors(name: &str) -> Vectors {
     let is_predicate = unary::OPS.iter().filter(is_bool).any(|op| of("unary_", op));
     let is_comparison = MAP_OPS.iter().copied().flatten().filter(is_bool).any(|op| of("binary_", op));
     let is_constant = |op: &&OpInfo| op.properties.constant;
-    let reads_nothing =
-        MAP_OPS.iter().copied().flatten().filter(is_constant).any(|op| of("binary_", op) || of("gradients_", op));
+    let ops = || MAP_OPS.iter().copied().flatten();
+    let reads_nothing = ops().filter(is_constant).any(|op| of("binary_", op) || of("gradients_", op));
+    // Vectors of many tensors are shorter.
+    let dtype = name.rsplit('_').nth(1).and_then(DType::from_name);
+    let is_short = |op: &OpInfo, size: usize| lanes(size, op.operands.len() + op.results.len()) * size < 16;
+    if ops().any(|op| of("gradients_", op) && dtype.is_some_and(|dtype| is_short(op, dtype.size()))) {
+        return Vectors::NONE;
+    }
     let strategy = Vectors::of_strategy(name);
     let vectors = name.ends_with("_flat") || name.ends_with("_rows");
     Vectors {

@@ -2,14 +2,14 @@
 
 /// The visitor that makes host functions of a table of gradients: the modules `kernels` (each op as a
 /// [`GradientsKernel`](crate::kernel::GradientsKernel)) and `ops` (functions `NAME`, whose result is the tuple of gradients,
-/// and `NAME_into`), and the list `GRADIENTS` of the [`GradientDef`](crate::kernel::GradientDef)s.
+/// and `NAME_into`), and the list `GRADIENTS` of the [`OpDef`](crate::kernel::OpDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 #[macro_export]
 macro_rules! host_gradients {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (GRADIENTS GradientDef __gradient_def (same)) $($rows)* }
-        $crate::__several! { (GradientsKernel gradients_with __gradient_ops) $($rows)* }
+        $crate::__definitions! { (GRADIENTS OpDef __gradient_def (same)) $($rows)* }
+        $crate::__several! { (GradientsKernel kernel __gradient_ops) $($rows)* }
     };
 }
 
@@ -17,8 +17,8 @@ macro_rules! host_gradients {
 #[macro_export]
 macro_rules! host_select_gradients {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (GRADIENTS GradientDef __gradient_def (bool)) $($rows)* }
-        $crate::__several! { (GradientsKernel gradients_with __gradient_ops) $($rows)* }
+        $crate::__definitions! { (GRADIENTS OpDef __gradient_def (bool)) $($rows)* }
+        $crate::__several! { (GradientsKernel kernel __gradient_ops) $($rows)* }
     };
 }
 
@@ -27,9 +27,9 @@ macro_rules! host_select_gradients {
 #[macro_export]
 macro_rules! host_gated_gradients {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (GRADIENTS GradientDef __gradient_def (same)) $($rows)* }
+        $crate::__definitions! { (GRADIENTS OpDef __gradient_def (same)) $($rows)* }
         $crate::__functions! {
-            (GatedGradientsKernel gated_gradients_with __gated_gradient_ops "The ops as functions of `grad` of shape \
+            (GatedGradientsKernel gated_gradients __gated_gradient_ops "The ops as functions of `grad` of shape \
              `(.., N)` and `x` of shape `(.., 2N)`, the gate in front.")
             $($rows)*
         }
@@ -39,117 +39,12 @@ macro_rules! host_gated_gradients {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __gradient_def {
-    (($first:ident) [$($doc:literal)*] $def:ident $name:ident $op:ident $params:tt $x:tt $bound:ident $y:tt
-        [$($set:ident)*]) => {
-        $(#[doc = $doc])*
-        pub static $def: $crate::kernel::GradientDef = $crate::kernel::GradientDef {
-            info: $crate::__op_info!($op $params),
-            cpu: {
-                fn cpu(dtype: $crate::DType) -> Option<$crate::__private::cpu::GradientsFn> {
-                    $crate::__private::core::for_types! { [$($set)*] ($crate::__gradient_cpu) (dtype $first $op $params) }
-                    None
-                }
-                cpu
-            },
-            entry: {
-                fn entry(dtype: $crate::DType, class: $crate::kernel::Class) -> Option<&'static $crate::kernel::Entry> {
-                    $crate::__private::core::for_types! {
-                        [$($set)*] ($crate::__map_entries) (dtype class gradients [gradients $first] $name $op $params)
-                    }
-                    None
-                }
-                entry
-            },
-            oracle: $crate::__gradient_formula!($first f64 (f64) $op $params),
-            stepped: $crate::__gradient_formula!($first f32 ($crate::__private::core::Stepped) $op $params),
-            // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
-            made: unsafe { $crate::__private::Made::of_a_row() },
-        };
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __gradient_cpu {
-    ($type:ident, ($dtype:ident $first:ident $op:ident $params:tt)) => {
-        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
-            type E = $crate::__private::core::element::ty::$type;
-            type F = $crate::__gradient_first!($first);
-            return Some(
-                $crate::__private::cpu::gradients::<F, E, $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params)>,
-            );
+    (($first:ident) [$($doc:literal)*] $def:ident $name:ident $op:ident [$($p:ident)*] ($($x:ident)*) $bound:ident
+        ($($y:ident),*) [$($set:ident)*]) => {
+        $crate::__private::definition! {
+            ($crate) (KERNELS) [$($doc)*] gradients $name $op $first [$($set)*] [$($x)*] [$($y)*] [$($p)*]
         }
     };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __gradient_first {
-    (same) => {
-        E
-    };
-    (bool) => {
-        $crate::__private::core::element::Bool
-    };
-}
-
-/// The formula at another compute type, between arrays of a number type.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __gradient_formula {
-    ($first:ident $number:ident ($compute:ty) $op:ident $params:tt) => {{
-        fn formula(x: [$number; 4], words: $crate::__private::core::Words) -> [$number; 3] {
-            type O = $crate::__op_at!($compute, $op $params);
-            let op = <O as $crate::__private::core::TableOp>::from_words(words);
-            let others = [$crate::__private::Step::of(x[1]), $crate::__private::Step::of(x[2]), $crate::__private::Step::of(x[3])];
-            let y: [$compute; 3] =
-                $crate::__private::core::GradientOp::apply(op, $crate::__gradient_first_value!($first x[0]), others);
-            y.map($crate::__private::Step::number)
-        }
-        formula
-    }};
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __gradient_first_value {
-    (same $x:expr) => {
-        $crate::__private::Step::of($x)
-    };
-    (bool $x:expr) => {
-        $crate::__private::core::Logic($x != 0.0)
-    };
-}
-
-/// A compute type of references and the numbers it stands for.
-#[doc(hidden)]
-pub trait Step {
-    /// The numbers.
-    type Number;
-    /// A number as the compute type.
-    fn of(number: Self::Number) -> Self;
-    /// The inverse.
-    fn number(self) -> Self::Number;
-}
-
-impl Step for f64 {
-    type Number = f64;
-    fn of(number: f64) -> Self {
-        number
-    }
-    fn number(self) -> f64 {
-        self
-    }
-}
-
-impl Step for pointwise_core::Stepped {
-    type Number = f32;
-    fn of(number: f32) -> Self {
-        pointwise_core::Stepped(number)
-    }
-    fn number(self) -> f32 {
-        self.0
-    }
 }
 
 #[doc(hidden)]
@@ -163,7 +58,7 @@ macro_rules! __gradient_ops {
             /// over the dimensions along which it was.
             ///
             /// # Errors
-            /// As [`GradientsKernel::run`]($crate::kernel::GradientsKernel::run).
+            /// As [`Kernel::run`]($crate::kernel::Kernel::run).
             pub fn $name<'a>(
                 $($x: impl Into<$crate::Operand<'a>>,)*
                 $($p: impl Into<$crate::Number>,)*
@@ -177,7 +72,7 @@ macro_rules! __gradient_ops {
             #[doc = concat!("[`", stringify!($name), "`] into tensors that are there.")]
             ///
             /// # Errors
-            /// As [`GradientsKernel::run_into`]($crate::kernel::GradientsKernel::run_into).
+            /// As [`Kernel::run_into`]($crate::kernel::Kernel::run_into).
             pub fn [<$name _into>]<'a, 'b>(
                 $($x: impl Into<$crate::Operand<'a>>,)*
                 $($y: impl Into<$crate::TensorViewMut<'b>>,)*

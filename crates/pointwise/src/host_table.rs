@@ -102,14 +102,6 @@ type O = $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op 
     $crate::__op_at!(f32, $op $params),
         >();
     };
-    (gradients $first:ident $op:ident $params:tt) => {
-        const ROW: u64 = $crate::__private::core::row::of_gradients::<
-            $crate::__gradient_first!($first),
-            E,
-    $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params),
-    $crate::__op_at!(f32, $op $params),
-        >();
-    };
 }
 
 /// What the table says of an op.

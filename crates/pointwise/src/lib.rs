@@ -98,13 +98,14 @@ pub mod prelude {
 #[doc(hidden)]
 pub mod __private {
     pub use pointwise_core::formula::source;
+    pub use pointwise_macros::definition;
     pub use {inventory, pastey, pointwise_core as core};
 
     #[cfg(feature = "emulator")]
     pub use crate::cuda::with_kernel;
     pub use crate::embed::{Kernels, Target};
     pub use crate::host::OracleValue;
-    pub use crate::host_gradients::{Step, no_result};
+    pub use crate::host_gradients::no_result;
     pub use crate::kernel::{Declared, Kernel, Made, OpDef, OracleFn, Typed, oracle, results};
 
     /// The loops over elements on the CPU.

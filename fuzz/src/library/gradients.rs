@@ -1,17 +1,17 @@
 //! Gradients of ops of several operands.
 
 use pointwise::__private::core::Kind;
-use pointwise::{DType, Operand, Tensor, TensorView, TensorViewMut, info::GRADIENTS, kernel::GradientDef};
+use pointwise::{DType, Operand, Tensor, TensorView, TensorViewMut, info::GRADIENTS, kernel::OpDef};
 
 use crate::case::{Case, Outcome, must};
 use crate::compare::{copy, into, same};
 use crate::make::{self, Place};
 
 /// A gradient of a kind, or now and then of the other, which is to be refused.
-fn pick(case: &mut Case, gated: bool) -> &'static GradientDef {
+fn pick(case: &mut Case, gated: bool) -> &'static OpDef {
     let any = case.random.once_in(20);
-    let of_kind = |def: &&&'static GradientDef| any || (def.info.kind == Kind::GatedGradients) == gated;
-    let list: Vec<&'static GradientDef> = GRADIENTS.iter().filter(of_kind).copied().collect();
+    let of_kind = |def: &&&'static OpDef| any || (def.info.kind == Kind::GatedGradients) == gated;
+    let list: Vec<&'static OpDef> = GRADIENTS.iter().filter(of_kind).copied().collect();
     case.random.pick(&list)
 }
 
@@ -43,7 +43,7 @@ pub(super) fn several(case: &mut Case) -> Outcome {
             *operand = Operand::Number(make::number(&mut case.random));
         }
     }
-    let kernel = def.gradients_with(&make::params(&mut case.random, &def.info));
+    let kernel = def.kernel(&make::params(&mut case.random, &def.info));
     let what = format!("{} of {operands:?}", def.info.name);
     let Some(results) = case.outcome(kernel.run(&operands))? else { return Ok(()) };
 
@@ -85,7 +85,7 @@ pub(super) fn gated(case: &mut Case) -> Outcome {
     let places = [Place::to_read(&mut case.random, &narrower), Place::to_read(&mut case.random, &doubled)];
     let tensors = [places[0].tensor(case, dtype)?, places[1].tensor(case, dtype)?];
     let (grad, x) = (places[0].view(&tensors[0])?, places[1].view(&tensors[1])?);
-    let kernel = def.gated_gradients_with(&make::params(&mut case.random, &def.info));
+    let kernel = def.gated_gradients(&make::params(&mut case.random, &def.info));
     let what = format!("{} of {grad:?} and {x:?}", def.info.name);
     let Some(y) = case.outcome(kernel.run(grad, x))? else { return Ok(()) };
     let copies = [copy(&grad, &tensors[0])?, copy(&x, &tensors[1])?];

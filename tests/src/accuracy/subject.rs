@@ -70,7 +70,7 @@ impl Subject {
         match self {
             Subject::Fill if k == 1 => DType::Bool,
             Subject::Fill => dtype,
-            _ => map::operand_type(self.info(), dtype, k),
+            _ => self.info().operand_type(k, dtype),
         }
     }
 

@@ -122,7 +122,7 @@ fn on_each(
     for device in devices {
         let mut tensors = Vec::new();
         for (k, bytes) in operands.iter().enumerate() {
-            let dtype = map::operand_type(info, dtype, k);
+            let dtype = info.operand_type(k, dtype);
             tensors.push(Tensor::from_bytes(device, dtype, &bytes[..n * dtype.size()], [1, n])?);
         }
         results.push(run(&tensors)?.iter().map(|tensor| tensor.to_bytes()).collect::<pointwise::Result<_>>()?);

@@ -3,7 +3,7 @@
 
 use pointwise::{
     DType, Device, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut,
-    kernel::{GradientDef, MapDef, Rng, UnaryDef},
+    kernel::{MapDef, OpDef, Rng, UnaryDef},
     kernels,
 };
 use pointwise_core::Element;
@@ -220,7 +220,7 @@ fn number_of(dtype: DType) -> Number {
 #[must_use]
 pub fn several(def: &'static MapDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
     let count = def.info.operands.len();
-    let operand_type = move |k: usize| map::operand_type(&def.info, dtype, k);
+    let operand_type = move |k: usize| def.info.operand_type(k, dtype);
     let result = def.info.result.of(dtype);
     let mut runs: Vec<Run> = Vec::new();
     for case in all_cases(count, result.size()) {
@@ -258,7 +258,7 @@ pub fn several(def: &'static MapDef, dtype: DType, strategy: Strategy) -> Vec<Ru
 
 /// Calls of gradients of several operands.
 #[must_use]
-pub fn gradients(def: &'static GradientDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
+pub fn gradients(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for case in all_cases(def.info.operands.len(), dtype.size() * def.info.results.len()) {
         runs.push(Box::new(move |device| layouts::gradients_outcome(device, def, dtype, strategy, &case)));

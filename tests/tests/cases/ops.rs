@@ -6,7 +6,7 @@ use pointwise::rope::{ROPE, RopeAngles, RopeDef, RopeFrequencies, RopeKernel, Ro
 use pointwise::{
     DType, Device, Operand, Philox, Result, Stream, Tensor, TensorViewMut,
     info::{Accuracy, BACKWARD, GRADIENTS},
-    kernel::{GradientDef, MapDef, SinusoidalLayout, UnaryDef},
+    kernel::{MapDef, OpDef, SinusoidalLayout, UnaryDef},
     kernels,
 };
 use pointwise_core::{Kind, family};
@@ -130,7 +130,7 @@ fn several(def: &'static MapDef, dtype: DType) -> Case {
         .iter()
         .enumerate()
         .map(|(k, bytes)| {
-            let dtype = map::operand_type(info, dtype, k);
+            let dtype = info.operand_type(k, dtype);
             Input { dtype, shape: vec![ROWS, COLS], sets: parts(bytes, dtype, N) }
         })
         .collect();
@@ -216,7 +216,7 @@ fn backward(def: &'static MapDef, dtype: DType) -> Case {
 }
 
 /// The gradients of an op of several operands.
-fn gradients(def: &'static GradientDef, dtype: DType) -> Case {
+fn gradients(def: &'static OpDef, dtype: DType) -> Case {
     let info = &def.info;
     let set = params::sets(info, dtype)[0];
     let (accuracy, floor) = of_steps(info.accuracy);
@@ -242,7 +242,7 @@ fn gradients(def: &'static GradientDef, dtype: DType) -> Case {
         inputs: operands,
         outputs,
         prepare: Box::new(move |_, stream| {
-            let (gated, kernel) = (def.gated_gradients_with(&set), def.gradients_with(&set));
+            let (gated, kernel) = (def.gated_gradients(&set), def.kernel(&set));
             let gated = stream.map_or_else(|| gated.clone(), |stream| gated.clone().on(stream));
             let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
             Ok(Box::new(move |x, y| {

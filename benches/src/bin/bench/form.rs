@@ -4,7 +4,7 @@ use pointwise::rope::{RopeDef, RopeOp, rope_op};
 use pointwise::{
     DType, Number, Strategy,
     info::{gradient_op, map_op, op},
-    kernel::{GradientDef, MapDef, UnaryDef},
+    kernel::{MapDef, OpDef, UnaryDef},
 };
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Kind, OpInfo};
@@ -27,7 +27,7 @@ pub(crate) enum Form {
     Ternary(&'static MapDef, Option<Number>),
     Gated(&'static MapDef, Strategy),
     /// Gradients of an op of several operands.
-    Gradients(&'static GradientDef, Params),
+    Gradients(&'static OpDef, Params),
     /// `clamp` by tensors, of which one may be missing.
     ClampBounds {
         min: bool,

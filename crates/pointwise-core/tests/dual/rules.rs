@@ -1,5 +1,6 @@
 //! Every differentiable op of the family: its formula, and its gradients as written by hand.
 
+use pointwise_core::OpData;
 use pointwise_core::family::{
     backward, binary, channel, channel_gradients, gated, gated_gradients, gradients, powers, ternary, unary,
 };
@@ -84,7 +85,7 @@ macro_rules! rules {
             vec![$(Rule {
                 name: stringify!($name),
                 operands: [$(stringify!($x)),+].len(),
-                row: <$row as TableOp>::INFO,
+                row: <$row>::INFO,
                 value: value::$name,
                 constant: constant::$name,
                 by_hand: rules!(@way by_hand::$name),

@@ -2,7 +2,6 @@
 
 use pointwise_core::launch::{ONCE, STREAM_SHIFT, WORD_SHIFT};
 use pointwise_core::map::Map;
-use pointwise_core::op::MAX_OPERANDS;
 use pointwise_core::{Element, Word};
 
 use super::Inputs;
@@ -45,7 +44,7 @@ pub(crate) unsafe fn load<E: Packed, const V: usize>(p: *const E, mode: u32, k: 
 }
 
 /// [`ONCE`] for each operand.
-const ALL: u32 = (ONCE << MAX_OPERANDS) - ONCE;
+const ALL: u32 = (ONCE << WORD_SHIFT) - ONCE;
 
 /// The `mode` that reads one element of each operand that did not come with the call.
 #[inline(always)]

@@ -7,7 +7,6 @@
 mod draw;
 mod formula;
 mod generator;
-mod gradients;
 mod lanes;
 mod level;
 mod map;
@@ -21,8 +20,6 @@ pub(crate) use formula::FormulaRun;
 pub use formula::{FormulaFn, Target, formula};
 pub(crate) use generator::run_generator;
 pub use generator::{GeneratorFn, generator};
-pub(crate) use gradients::GradientsRun;
-pub use gradients::{GradientsFn, gradients};
 pub(crate) use map::convert;
 pub use map::{MapFn, binary, select, ternary, unary};
 pub use operand::Source;

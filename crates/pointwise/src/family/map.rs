@@ -3,7 +3,7 @@
 use super::unary;
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Bound, GradientDef, MapDef, Operand};
+use crate::kernel::{Bound, MapDef, OpDef, Operand};
 use crate::number::integer_range;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
@@ -82,8 +82,8 @@ pub static TERNARY: &[&MapDef] =
 pub static BACKWARD: &[&MapDef] = backward::BACKWARD;
 
 /// The gradients of the ops of several operands, in the order of the tables.
-pub static GRADIENTS: &[&GradientDef] = &join::<
-    GradientDef,
+pub static GRADIENTS: &[&OpDef] = &join::<
+    OpDef,
     {
         gradients::GRADIENTS.len()
             + select_gradients::GRADIENTS.len()
@@ -98,7 +98,7 @@ pub static GRADIENTS: &[&GradientDef] = &join::<
 ]);
 
 /// The gradients of a name (`mul_backward`), of those of ops of several operands.
-pub fn gradient_op(name: &str) -> Option<&'static GradientDef> {
+pub fn gradient_op(name: &str) -> Option<&'static OpDef> {
     GRADIENTS.iter().copied().find(|def| def.info.name == name)
 }
 

@@ -10,7 +10,6 @@ mod convert;
 mod entry;
 mod formula;
 mod generator;
-mod gradients;
 mod lookup;
 mod made;
 mod map;
@@ -36,9 +35,8 @@ pub(crate) use convert::bits_of;
 pub use entry::Entry;
 #[doc(hidden)]
 pub use formula::{Declared, oracle, results};
-pub use formula::{Kernel, OpDef, Oracle, OracleFn, Typed, declared_ops};
+pub use formula::{GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, Typed, declared_ops};
 pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
-pub use gradients::{GatedGradientsKernel, GradientDef, GradientsKernel};
 pub use lookup::Lookup;
 pub use made::Made;
 pub(crate) use map::Call as MapCall;

@@ -2,7 +2,6 @@
 
 use pointwise_core::{DType, Kind, OpInfo};
 
-use super::ready::is_condition;
 use super::{Operand, check};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView};
@@ -187,7 +186,7 @@ pub(super) fn convert_all<'a>(
     let mut all = [Operand::Number(Number::Default); 3];
     for ((k, operand), (slot, out)) in operands.iter().enumerate().zip(converted.iter_mut().zip(&mut all)) {
         *out = match operand {
-            Operand::View(view) if view.dtype() != dtype && !is_condition(info, k) => {
+            Operand::View(view) if view.dtype() != dtype && !info.is_bool(k) => {
                 let tensor = slot.insert(convert(&once(view)?, dtype, stream)?);
                 Operand::View(tensor.view().expand(view.shape())?)
             }
@@ -205,7 +204,7 @@ pub(super) fn stand_in_all<'a>(info: &OpInfo, operands: &[Operand<'a>], dtype: D
     let mut all = [Operand::Number(Number::Default); 3];
     for ((k, operand), out) in operands.iter().enumerate().zip(&mut all) {
         *out = match operand {
-            Operand::View(view) if view.dtype() != dtype && !is_condition(info, k) => {
+            Operand::View(view) if view.dtype() != dtype && !info.is_bool(k) => {
                 Operand::View(stand_in(&once(view)?, dtype, k)?.expand(view.shape())?)
             }
             operand => *operand,

@@ -21,11 +21,6 @@ pub(super) struct Ready<'a, const N: usize> {
     pub(super) words: Words,
 }
 
-/// Whether operand `k` is a condition: a bool, which has no say in the type of the call.
-pub(super) fn is_condition(info: &OpInfo, k: usize) -> bool {
-    k == 0 && matches!(info.kind, Kind::Select | Kind::SelectGradients)
-}
-
 impl<'a, const N: usize> Ready<'a, N> {
     /// Checks operands: those of one call have one element type by now (but for a condition, which is bool) and device,
     /// and shapes that can be broadcast together.
@@ -34,7 +29,7 @@ impl<'a, const N: usize> Ready<'a, N> {
             return Err(check::wrong_count(info, "operands", info.operands, operands.len()));
         }
         let leader = operands.iter().enumerate().find_map(|(k, operand)| match operand {
-            Operand::View(view) if !is_condition(info, k) => Some((info.operands[k], view)),
+            Operand::View(view) if !info.is_bool(k) => Some((info.operands[k], view)),
             _ => None,
         });
         let Some((leader, first)) = leader else {
@@ -59,9 +54,9 @@ impl<'a, const N: usize> Ready<'a, N> {
             let what = || format!("operand {} of {}", info.operands[k], info.name);
             match operand {
                 Operand::View(view) => {
-                    let expected = if is_condition(info, k) { DType::Bool } else { dtype };
+                    let expected = if info.is_bool(k) { DType::Bool } else { dtype };
                     if view.dtype() != expected {
-                        let op = match is_condition(info, k) {
+                        let op = match info.is_bool(k) {
                             true => what(),
                             false => format!("{} ({leader} is {dtype})", what()),
                         };

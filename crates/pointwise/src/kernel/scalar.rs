@@ -3,7 +3,6 @@
 use pointwise_core::op::{MAX_PARAMS, Word, Words};
 use pointwise_core::{BinaryFunction, DType, Kind, OpInfo, ParamInfo, ResultType};
 
-use super::ready::is_condition;
 use crate::Number;
 use crate::error::{ErrorKind, Result};
 
@@ -22,7 +21,7 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
         }
         .into());
     }
-    if is_condition(info, k) {
+    if info.is_bool(k) {
         return number.word(&scalar, DType::Bool);
     }
     if info.kind == Kind::Select {

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use pointwise::{embed, info::OpInfo};
-use pointwise_core::{BinaryOp, GeneratorOp, GradientOp, Kind, Num, Real, TableOp, Words, family};
+use pointwise_core::{BinaryOp, Formula, GeneratorOp, Kind, Num, OpData, ParamWords, RandomWord, Real, TableOp, Words, family};
 
 #[derive(Clone, Copy)]
 pub struct First;
@@ -30,20 +30,20 @@ mod binary {
 #[derive(Clone, Copy)]
 pub struct Same;
 
-impl TableOp for Same {
+impl OpData for Same {
     const INFO: OpInfo = OpInfo {
-        kind: Kind::SelectGradients,
+        kind: Kind::Binary,
         name: "same",
-        ..<family::gradients::MulBackward as TableOp>::INFO
+        ..<family::gradients::MulBackward as OpData>::INFO
     };
-    fn from_words(_: Words) -> Self {
+    fn from_words(_: &ParamWords) -> Self {
         Same
     }
 }
 
-impl<T: Real> GradientOp<T> for Same {
-    fn apply(self, first: T, _: [T; 3]) -> [T; 3] {
-        [first; 3]
+impl<T: Real> Formula<T, 3, 2> for Same {
+    fn apply(self, [first, ..]: [T; 3], _: [bool; 3], _: RandomWord<'_>) -> ([T; 2], [bool; 2]) {
+        ([first; 2], [false; 2])
     }
 }
 

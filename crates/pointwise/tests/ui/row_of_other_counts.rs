@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use pointwise::{embed, info::OpInfo};
-use pointwise_core::{BinaryOp, GradientOp, Num, Real, ResultType, TableOp, Words, family};
+use pointwise_core::{BinaryOp, Formula, Num, OpData, ParamWords, RandomWord, Real, ResultType, TableOp, Words, family};
 
 macro_rules! op {
     ($name:ident: $row:expr) => {
@@ -22,23 +22,37 @@ macro_rules! op {
                 a
             }
         }
+    };
+}
 
-        impl<T: Real> GradientOp<T> for $name {
-            fn apply(self, first: T, _: [T; 3]) -> [T; 3] {
-                [first; 3]
+macro_rules! gradients {
+    ($name:ident: $row:expr) => {
+        #[derive(Clone, Copy)]
+        pub struct $name;
+
+        impl OpData for $name {
+            const INFO: OpInfo = $row;
+            fn from_words(_: &ParamWords) -> Self {
+                $name
+            }
+        }
+
+        impl<T: Real> Formula<T, 3, 2> for $name {
+            fn apply(self, [first, ..]: [T; 3], _: [bool; 3], _: RandomWord<'_>) -> ([T; 2], [bool; 2]) {
+                ([first; 2], [false; 2])
             }
         }
     };
 }
 
 const MAXIMUM: OpInfo = <family::binary::Maximum as TableOp>::INFO;
-const MUL: OpInfo = <family::gradients::MulBackward as TableOp>::INFO;
+const MUL: OpInfo = <family::gradients::MulBackward as OpData>::INFO;
 
 op!(One: OpInfo { operands: &["a"], ..MAXIMUM });
 op!(Two: OpInfo { results: &["y", "z"], ..MAXIMUM });
 op!(Truth: OpInfo { result: ResultType::Bool, ..MAXIMUM });
-op!(Five: OpInfo { operands: &["grad", "a", "b", "c", "d"], ..MUL });
-op!(Four: OpInfo { results: &["a", "b", "c", "d"], ..MUL });
+gradients!(Five: OpInfo { operands: &["grad", "a", "b", "c", "d"], ..MUL });
+gradients!(Four: OpInfo { results: &["a", "b", "c", "d"], ..MUL });
 
 mod one {
     use super::{KERNELS, One};
@@ -57,12 +71,12 @@ mod truth {
 
 mod five {
     use super::{Five, KERNELS};
-    pointwise::host_gradients! { five: Five (grad, a, b, c, d: Real) -> (x, y), [f32], Exact => [grad; 2]; }
+    pointwise::host_gradients! { five: Five (grad, a, b: Real) -> (x, y), [f32], Exact => [grad; 2]; }
 }
 
 mod four {
     use super::{Four, KERNELS};
-    pointwise::host_gradients! { four: Four (grad, a, b: Real) -> (x, y, z, w), [f32], Exact => [grad; 4]; }
+    pointwise::host_gradients! { four: Four (grad, a, b: Real) -> (x, y), [f32], Exact => [grad; 2]; }
 }
 
 static KERNELS: embed::Kernels = embed::Kernels::empty("none are needed");

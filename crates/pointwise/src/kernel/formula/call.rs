@@ -1,11 +1,12 @@
 //! A call: its operands and results checked, and run.
 
 use pointwise_core::formula::{MAX_INPUTS, MAX_OUTPUTS, MAX_TENSORS, MAX_WORDS, ParamWords};
-use pointwise_core::{DType, OpInfo, ParamInfo, Philox};
+use pointwise_core::{DType, Kind, OpInfo, ParamInfo, Philox};
 
 use super::{OpDef, words};
 use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::binary::channel;
 use crate::kernel::walk::{Along, Walk, broadcast};
 use crate::kernel::{LaunchSettings, MapPlan, Operand, Rng, Strategy, check, launch_settings};
 use crate::shape::Shape;
@@ -17,6 +18,23 @@ use crate::{Device, Number, Stream};
 /// Operands are broadcast together; every result has the shape that they broadcast to. An operand is a tensor or a
 /// number; one at least is a tensor of the element type, which decides type and device. `'r` is how long the tensor
 /// lives that a random op draws from, if it does.
+///
+/// The gradient of an operand that was broadcast is to be summed over the dimensions along which it was:
+///
+/// ```
+/// use pointwise::{Device, Tensor, ops};
+///
+/// let cpu = Device::cpu();
+/// let x = Tensor::from_slice(&cpu, &[1.0_f32, 2.0, 3.0, 4.0], [2, 2])?;
+/// let scale = Tensor::from_slice(&cpu, &[10.0_f32, 100.0], [2])?;
+/// let grad = Tensor::full(&cpu, 1.0_f32, [2, 2])?; // of mul(x, scale)
+/// let (grad_x, grad_scale) = ops::mul_backward(&grad, &x, &scale)?;
+/// assert_eq!(grad_x.to_vec::<f32>()?, [10.0, 100.0, 10.0, 100.0]);
+/// // `scale` was broadcast along dimension 0: its gradient is the sum of the rows.
+/// let rows = grad_scale.to_vec::<f32>()?;
+/// assert_eq!([rows[0] + rows[2], rows[1] + rows[3]], [4.0, 6.0]);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Kernel<'r> {
     pub(super) def: &'static OpDef,
@@ -55,7 +73,9 @@ impl<'r> Kernel<'r> {
     pub(super) fn new(def: &'static OpDef, params: &[Number]) -> Kernel<'r> {
         let mut kept = [Number::Default; MAX_WORDS];
         kept.iter_mut().zip(params).for_each(|(kept, number)| *kept = *number);
-        Kernel { def, params: kept, given: params.len(), settings: LaunchSettings::new(), rng: Rng::default() }
+        // Defaults behind the others are none.
+        let given = params.iter().rposition(|&number| number != Number::Default).map_or(0, |last| last + 1);
+        Kernel { def, params: kept, given, settings: LaunchSettings::new(), rng: Rng::default() }
     }
 
     launch_settings! { settings;
@@ -163,9 +183,14 @@ impl<'r> Kernel<'r> {
             *view = Some(*result);
         }
         self.check_results(&ready, &targets)?;
+        self.plan_for(&ready, &targets)
+    }
+
+    /// What [`Kernel::write`] would launch on a CUDA device.
+    pub(super) fn plan_for(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<MapPlan> {
         self.settings.check(&ready.device)?;
-        self.check_rng(&ready, &targets)?;
-        self.sized(Plan { ready: &ready, targets: &targets })
+        self.check_rng(ready, targets)?;
+        self.sized(Plan { ready, targets })
     }
 
     /// The parameters that were given.
@@ -183,15 +208,14 @@ impl<'r> Kernel<'r> {
     }
 
     /// Checks operands: those of the element type have one, bools are bools, all are on one device, and their shapes can
-    /// be broadcast together.
-    fn ready<'a>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a>> {
+    /// be broadcast together, a weight's as that of channels.
+    pub(super) fn ready<'a>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a>> {
         let info = &self.def.info;
         if operands.len() != info.operands.len() {
             return Err(check::wrong_count(info, "operands", info.operands, operands.len()));
         }
-        let is_bool = |k: usize| info.bool_operands >> k & 1 == 1;
         let leader = operands.iter().enumerate().find_map(|(k, operand)| match operand {
-            Operand::View(view) if !is_bool(k) => Some((info.operands[k], view)),
+            Operand::View(view) if !info.is_bool(k) => Some((info.operands[k], view)),
             _ => None,
         });
         let Some((leader, first)) = leader else { return Err(no_tensor(info)) };
@@ -211,15 +235,19 @@ impl<'r> Kernel<'r> {
             match operand {
                 Operand::View(view) => {
                     if view.dtype() != expected {
-                        let op = if is_bool(k) { what() } else { format!("{} ({leader} is {dtype})", what()) };
+                        let op = if info.is_bool(k) { what() } else { format!("{} ({leader} is {dtype})", what()) };
                         return Err(ErrorKind::DType { op, got: view.dtype(), allowed: vec![expected] }.into());
                     }
                     if view.device() != &device {
                         let got = *view.device();
                         return Err(ErrorKind::DeviceMismatch { what: what(), expected: device, got }.into());
                     }
+                    let view = match operands.get(1) {
+                        Some(Operand::View(x)) if info.kind == Kind::ChannelGradients && k == 2 => weight(x, view)?,
+                        _ => *view,
+                    };
                     ready.shape = ready.shape.broadcast_with(view.shape())?;
-                    ready.views[k] = Some(*view);
+                    ready.views[k] = Some(view);
                 }
                 Operand::Number(Number::Default) => {
                     return Err(ErrorKind::Parameter {
@@ -275,7 +303,7 @@ impl<'r> Kernel<'r> {
     /// # Safety
     /// The targets are of the op's number of results, of their types, shape and device, disjoint from each other, and
     /// each operand equal to or disjoint from each; the pointers are their first elements, and may be written through.
-    unsafe fn write(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<()> {
+    pub(super) unsafe fn write(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<()> {
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
         if ready.shape.contains(&0) {
@@ -373,6 +401,12 @@ fn walk<const T: usize>(kernel: &Kernel<'_>, ready: &Ready<'_>, targets: &Target
     Walk::new(&ready.shape, &along)
 }
 
+/// The weight of `x` as it is broadcast: one for all or one a channel; of x's rank, as it lies.
+fn weight<'a>(x: &TensorView<'_>, weight: &TensorView<'a>) -> Result<TensorView<'a>> {
+    let (x, rank) = (x.shape(), weight.shape().rank());
+    if x.rank() >= 2 && rank == x.rank() { Ok(*weight) } else { channel(x, weight) }
+}
+
 #[cold]
 fn no_tensor(info: &OpInfo) -> Error {
     ErrorKind::Unsupported {
@@ -383,6 +417,6 @@ fn no_tensor(info: &OpInfo) -> Error {
 }
 
 #[cold]
-fn overlapping(info: &OpInfo, a: &str, b: &str) -> Error {
+pub(super) fn overlapping(info: &OpInfo, a: &str, b: &str) -> Error {
     ErrorKind::Overlap { what: format!("{a} and the output {b} of {}", info.name) }.into()
 }

@@ -4,6 +4,7 @@ use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWor
 use pointwise_core::{DType, Element, OpInfo, row};
 
 use super::call::Kernel;
+use super::gated::GatedGradientsKernel;
 use super::words;
 use crate::Number;
 use crate::cpu::{FormulaFn, formula};
@@ -11,13 +12,15 @@ use crate::embed::Kernels;
 use crate::error::Result;
 use crate::kernel::{Class, Entry, Made, check};
 
-/// The formula in f64: operands (a bool as 0 or 1), parameters, the random word of the element.
+/// The formula at a compute type of references: operands (a bool as 0 or 1), parameters, the random word of the element.
 pub type OracleFn = fn(&[f64; MAX_INPUTS], &ParamWords, u32) -> [f64; MAX_OUTPUTS];
 
 /// An op in one element type: its loop and its kernels.
 #[derive(Debug)]
 pub struct Typed {
     dtype: DType,
+    source: u64,
+    row: u64,
     cpu: FormulaFn,
     entries: [Entry; Class::ALL.len()],
 }
@@ -39,6 +42,8 @@ impl Typed {
         let [flat, rows, strided] = symbols;
         Typed {
             dtype: E::DTYPE,
+            source,
+            row,
             cpu: formula::<E, O, N, R>,
             entries: [
                 Entry::new(flat, row, kernels),
@@ -49,14 +54,14 @@ impl Typed {
     }
 }
 
-/// An op as the host knows it: what `#[op]` makes of a function.
+/// An op as the host knows it: what `#[op]` makes of a function, and a table of a row.
 #[derive(Debug)]
 pub struct OpDef {
     /// Name, operands, results, parameters, types, bounds.
     pub info: OpInfo,
-    pub(super) types: &'static [Typed],
-    /// The formula in f64; `None` for an op that floats do not have.
-    pub(super) oracle: Option<OracleFn>,
+    types: &'static [Typed],
+    oracle: Option<OracleFn>,
+    stepped: Option<OracleFn>,
     /// The op that gives its gradients, if it has any.
     pub backward: Option<&'static OpDef>,
     #[expect(dead_code, reason = "that it is there says who made the definition")]
@@ -64,24 +69,40 @@ pub struct OpDef {
 }
 
 impl OpDef {
-    /// The op whose data are `info`.
+    /// The op whose data are `info`. `oracle` is the formula in f64, `None` for an op that floats do not have; `stepped`
+    /// rounds every step to f32, `None` where nobody asks for that.
+    ///
+    /// # Panics
+    /// In a constant, so that it does not compile: `types` are not all of the op that `info` is the data of.
     ///
     /// # Safety
-    /// Every one of `types` is of one op `O`, and `info` is `O::INFO`.
+    /// It is the value of a static: of a definition that can be moved, safe code could replace parts.
     #[must_use]
+    #[track_caller]
     pub const unsafe fn new(
         info: OpInfo,
         types: &'static [Typed],
         oracle: Option<OracleFn>,
+        stepped: Option<OracleFn>,
         backward: Option<&'static OpDef>,
     ) -> OpDef {
-        // SAFETY: the caller's contract; `row::of_formula` has checked each type against the data.
-        OpDef { info, types, oracle, backward, made: unsafe { Made::of_a_row() } }
+        let mut k = 0;
+        while k < types.len() {
+            row::check_data(&info, types[k].source, types[k].row);
+            k += 1;
+        }
+        // SAFETY: the types have been checked against the data; the caller's contract.
+        OpDef { info, types, oracle, stepped, backward, made: unsafe { Made::of_a_row() } }
     }
 
     /// The op with parameters, in the order of [`OpInfo::params`]; those that are left out have their defaults.
     pub fn kernel(&'static self, params: &[Number]) -> Kernel<'static> {
         Kernel::new(self, params)
+    }
+
+    /// The gradients of a gated op with parameters.
+    pub fn gated_gradients(&'static self, params: &[Number]) -> GatedGradientsKernel {
+        GatedGradientsKernel(Kernel::new(self, params))
     }
 
     /// The loop for elements of a type.
@@ -113,9 +134,31 @@ impl OpDef {
         let results = self.info.results.len();
         Ok(self.oracle.map(|formula| Oracle { formula, words, results }))
     }
+
+    /// As [`OpDef::oracle`], for elements that are f64 themselves: parameters are as they were given.
+    ///
+    /// # Errors
+    /// A parameter that the op does not take.
+    pub fn double(&self, params: &[Number]) -> Result<Option<Oracle>> {
+        let words = words::exact_params(&self.info, params)?;
+        let results = self.info.results.len();
+        Ok(self.oracle.map(|formula| Oracle { formula, words, results }))
+    }
+
+    /// As [`OpDef::oracle`], with operands, parameters and every step rounded to f32 once: what the bound of a family's
+    /// gradient is about. `None` for other ops.
+    ///
+    /// # Errors
+    /// As [`OpDef::oracle`].
+    pub fn stepped(&self, dtype: DType, params: &[Number]) -> Result<Option<Oracle>> {
+        check::dtype(&self.info, dtype)?;
+        let words = words::params(&self.info, params, dtype)?;
+        let results = self.info.results.len();
+        Ok(self.stepped.map(|formula| Oracle { formula, words, results }))
+    }
 }
 
-/// The formula of an op in f64, with the parameters of a call.
+/// The formula of an op at a compute type of references, with the parameters of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Oracle {
     formula: OracleFn,

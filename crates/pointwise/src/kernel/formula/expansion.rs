@@ -1,27 +1,54 @@
 //! What the attribute `#[op]` expands to calls of, and the list of the ops that it made.
 
-use pointwise_core::RandomWord;
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
+use pointwise_core::{RandomWord, Stepped, Value};
 
 use super::{Kernel, OpDef};
 use crate::error::Result;
 use crate::kernel::{Operand, check};
 use crate::tensor::Tensor;
 
-/// The formula of `O` in f64, as [`OracleFn`](super::OracleFn).
-pub fn oracle<O, const N: usize, const R: usize>(
+/// A compute type of references, which numbers are converted to.
+pub trait Reference: Value {
+    /// A number, rounded to the type.
+    fn of(number: f64) -> Self;
+    /// Exact.
+    fn number(self) -> f64;
+}
+
+impl Reference for f64 {
+    fn of(number: f64) -> f64 {
+        number
+    }
+    fn number(self) -> f64 {
+        self
+    }
+}
+
+impl Reference for Stepped {
+    fn of(number: f64) -> Stepped {
+        Stepped(number as f32)
+    }
+    fn number(self) -> f64 {
+        f64::from(self.0)
+    }
+}
+
+/// The formula of `O` at the compute type `C`, as [`OracleFn`](super::OracleFn).
+pub fn oracle<C, O, const N: usize, const R: usize>(
     operands: &[f64; MAX_INPUTS],
     words: &ParamWords,
     bits: u32,
 ) -> [f64; MAX_OUTPUTS]
 where
-    O: OpData + Formula<f64, N, R>,
+    C: Reference,
+    O: OpData + Formula<C, N, R>,
 {
-    let values: [f64; N] = std::array::from_fn(|k| operands[k]);
-    let truths = values.map(|value| value != 0.0);
+    let values: [C; N] = std::array::from_fn(|k| C::of(operands[k]));
+    let truths: [bool; N] = std::array::from_fn(|k| operands[k] != 0.0);
     let (of_type, of_bool) = O::from_words(words).apply(values, truths, RandomWord::from(bits));
     let is_bool = |k: usize| O::INFO.bool_results >> k & 1 == 1;
-    let result = |k: usize| if is_bool(k) { f64::from(u8::from(of_bool[k])) } else { of_type[k] };
+    let result = |k: usize| if is_bool(k) { f64::from(u8::from(of_bool[k])) } else { of_type[k].number() };
     std::array::from_fn(|k| if k < R { result(k) } else { 0.0 })
 }
 

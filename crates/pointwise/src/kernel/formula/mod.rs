@@ -3,9 +3,14 @@
 mod call;
 mod def;
 mod expansion;
+mod gated;
 mod launch;
 mod words;
 
 pub use call::Kernel;
 pub use def::{OpDef, Oracle, OracleFn, Typed};
 pub use expansion::{Declared, declared_ops, oracle, results};
+pub use gated::GatedGradientsKernel;
+
+/// The gradients of an op of several operands, with parameters and launch settings.
+pub type GradientsKernel = Kernel<'static>;

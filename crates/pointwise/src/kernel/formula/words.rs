@@ -23,6 +23,14 @@ pub(super) fn oracle_params(info: &OpInfo, params: &[Number], dtype: DType) -> R
     words(info, params, |number, param| Ok(number.oracle(param, dtype)?.to_bits()))
 }
 
+/// The words of parameters for the formula in f64 on elements of f64: not rounded to an element type.
+///
+/// # Errors
+/// As [`params`].
+pub(super) fn exact_params(info: &OpInfo, params: &[Number]) -> Result<ParamWords> {
+    words(info, params, |number, param| Ok(number.to_f64(param).to_bits()))
+}
+
 fn words(info: &OpInfo, params: &[Number], of_type: impl Fn(Number, &ParamInfo) -> Result<u64>) -> Result<ParamWords> {
     if params.len() > info.params.len() {
         return Err(too_many(info, params.len()));

@@ -1,11 +1,13 @@
 //! The kernel object of a gated op's gradients, in the halves of one tensor.
 
-use super::GradientDef;
-use super::call::{Call, Ready, Targets, overlapping};
+use pointwise_core::OpInfo;
+
+use super::OpDef;
+use super::call::{Kernel, Ready, Targets, overlapping};
 use crate::Stream;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::binary::halves;
-use crate::kernel::{MapPlan, Operand, Strategy, check, settings};
+use crate::kernel::{MapPlan, Operand, Strategy, check, launch_settings};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 
@@ -22,23 +24,30 @@ use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 /// # Ok::<(), pointwise::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct GatedGradientsKernel(pub(super) Call);
+pub struct GatedGradientsKernel(pub(super) Kernel<'static>);
 
 impl GatedGradientsKernel {
-    settings!(GradientDef);
+    /// The op.
+    pub fn def(&self) -> &'static OpDef {
+        self.0.def()
+    }
+
+    launch_settings! { 0.settings;
+        /// As [`Kernel::strategy`].
+    }
 
     /// The gradient of `x` of shape `(.., 2N)` for `grad` of shape `(.., N)`, in a new tensor of x's shape.
     ///
     /// # Errors
     /// A last dimension that is odd or missing, a `grad` that does not broadcast to `(.., N)`, an op of another number of
     /// results than two, and those of
-    /// [`GradientsKernel::run`](super::GradientsKernel::run).
+    /// [`Kernel::run`].
     pub fn run<'a>(&self, grad: impl Into<Operand<'a>>, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
         let x = x.into();
         let ready = self.ready(grad.into(), &x)?;
         let mut y = Tensor::empty(x.device(), x.dtype(), *x.shape())?;
         let pointer = y.as_mut_ptr()?;
-        let targets = Targets::halves(&self.0.def.info, pointer, &y.view())?;
+        let targets = halves_of(&self.0.def.info, pointer, &y.view())?;
         // SAFETY: a new tensor of the result's type, shape and device.
         unsafe { self.0.write(&ready, &targets) }?;
         Ok(y)
@@ -47,7 +56,7 @@ impl GatedGradientsKernel {
     /// The gradient of `x`, written to `y` of its shape, which may be `x` itself.
     ///
     /// # Errors
-    /// As [`GatedGradientsKernel::run`] and [`GradientsKernel::run_into`](super::GradientsKernel::run_into).
+    /// As [`GatedGradientsKernel::run`] and [`Kernel::run_into`].
     pub fn run_into<'a, 'b>(
         &self,
         grad: impl Into<Operand<'a>>,
@@ -59,7 +68,7 @@ impl GatedGradientsKernel {
         let pointer = y.as_mut_ptr()?;
         self.check(&grad, &x, &y.as_view())?;
         // SAFETY: `y` is exclusively borrowed, and checked.
-        unsafe { self.0.write(&ready, &Targets::halves(&self.0.def.info, pointer, &y.as_view())?) }
+        unsafe { self.0.write(&ready, &halves_of(&self.0.def.info, pointer, &y.as_view())?) }
     }
 
     /// What [`GatedGradientsKernel::run_into`] would launch on a CUDA device for these tensors.
@@ -75,12 +84,12 @@ impl GatedGradientsKernel {
         let (grad, x, y) = (grad.into(), x.into(), y.into());
         let ready = self.ready(grad, &x)?;
         self.check(&grad, &x, &y)?;
-        self.0.plan(&ready, &Targets::halves(&self.0.def.info, std::ptr::null_mut(), &y)?)
+        self.0.plan_for(&ready, &halves_of(&self.0.def.info, std::ptr::null_mut(), &y)?)
     }
 
     fn ready<'a>(&self, grad: Operand<'a>, x: &TensorView<'a>) -> Result<Ready<'a>> {
         let info = &self.0.def.info;
-        // Any table's gradients may be asked to run so. There are two halves to write to.
+        // Any op may be asked to run so. There are two halves to write to.
         if info.results.len() != 2 {
             return Err(check::wrong_count(info, "results", info.results, 2));
         }
@@ -99,7 +108,8 @@ impl GatedGradientsKernel {
 
     fn check(&self, grad: &Operand<'_>, x: &TensorView<'_>, y: &TensorView<'_>) -> Result<()> {
         let info = &self.0.def.info;
-        self.0.check_result("y", y, x.dtype(), x.shape(), x.device())?;
+        let what = || format!("the output y of {}", info.name);
+        check::output(what, y, (x.dtype(), x.dtype()), x.shape(), x.device())?;
         if overlap(x, y) == Overlap::Partial {
             return Err(overlapping(info, "x", "y"));
         }
@@ -108,4 +118,14 @@ impl GatedGradientsKernel {
             _ => Ok(()),
         }
     }
+}
+
+/// The halves of `y`'s last dimension as results; `pointer` is its first element.
+fn halves_of<'a>(info: &OpInfo, pointer: *mut u8, y: &TensorView<'a>) -> Result<Targets<'a>> {
+    let [front, back] = halves(info, y)?;
+    let mut targets = Targets::default();
+    targets.pointers[0] = pointer;
+    targets.pointers[1] = pointer.wrapping_add(back.address().wrapping_sub(front.address()));
+    (targets.views[0], targets.views[1]) = (Some(front), Some(back));
+    Ok(targets)
 }

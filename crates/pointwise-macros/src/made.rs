@@ -1,0 +1,164 @@
+//! What kernels and definitions are made of, whether by an attribute or by a row of a table.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::common::hidden;
+use crate::words::Type;
+
+/// The classes, in the order of `Class::ALL`.
+const CLASSES: [&str; 3] = ["flat", "rows", "strided"];
+
+/// An op, as its kernels and its definition are made of it.
+pub(crate) struct Made {
+    /// The crate in whose `__private` the expansion finds what it names.
+    pub(crate) root: TokenStream,
+    /// What the names of its kernels begin with.
+    pub(crate) symbol: String,
+    /// Its struct.
+    pub(crate) type_name: Ident,
+    /// Whether the struct is generic over the compute type.
+    pub(crate) is_generic: bool,
+    /// Which operands are bools.
+    pub(crate) operands: Vec<bool>,
+    /// Which results are bools.
+    pub(crate) results: Vec<bool>,
+    /// Words of its parameters.
+    pub(crate) words: usize,
+    pub(crate) is_random: bool,
+    /// The hash of the sources.
+    pub(crate) source: TokenStream,
+}
+
+impl Made {
+    fn core(&self) -> TokenStream {
+        let root = &self.root;
+        quote!(#root::__private::core)
+    }
+
+    /// The struct at a compute type.
+    fn at(&self, ty: &TokenStream) -> TokenStream {
+        let name = &self.type_name;
+        if self.is_generic { quote!(#name<#ty>) } else { quote!(#name) }
+    }
+
+    fn symbol(&self, each: Type, class: &str) -> String {
+        format!("{}_{}_{class}", self.symbol, each.name())
+    }
+
+    /// The element type, and the struct at its compute type.
+    fn typed(&self, each: Type) -> (TokenStream, TokenStream) {
+        let core = self.core();
+        let name = Ident::new(each.name(), Span::call_site());
+        let element = quote!(#core::element::ty::#name);
+        let this = self.at(&quote!(<#element as #core::Element>::Compute));
+        (element, this)
+    }
+
+    /// The entries for elements of a type, which exist for the device alone. `abi` is `extern "gpu-kernel"`.
+    pub(crate) fn entries(&self, each: Type, abi: &TokenStream) -> TokenStream {
+        CLASSES.iter().map(|class| self.entry(each, class, abi)).collect()
+    }
+
+    /// One entry, and the comment in the module that binds it to its op. An older target may have it the same.
+    fn entry(&self, each: Type, class: &str, abi: &TokenStream) -> TokenStream {
+        let (core, root, source) = (self.core(), &self.root, &self.source);
+        let symbol = self.symbol(each, class);
+        let inherits = if each.is_fp8() { "fp8" } else { "plain" };
+        // Two attributes: the host's compiler would warn of the cfg that it does not know.
+        let is_there = quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]);
+        let (operands, results) = (self.operands.len(), self.results.len());
+        let tensors = operands + results;
+        let (element, this) = self.typed(each);
+        let numbered = |name: &str, count: usize| (0..count).map(|k| hidden(&format!("{name}{k}"))).collect::<Vec<_>>();
+        let element_of = |&is_bool: &bool| if is_bool { quote!(#core::element::Bool) } else { element.clone() };
+        let (x, y) = (numbered("x", operands), numbered("y", results));
+        let (x_types, y_types) = (self.operands.iter().map(element_of), self.results.iter().map(element_of));
+        let (given, params) = (numbered("w", operands), numbered("p", self.words));
+        let zeros = (params.len()..8).map(|_| quote!(0));
+        let draw = if self.is_random { quote!(draw) } else { quote!(#core::Draw::NONE) };
+        let draw_parameter = self.is_random.then(|| quote!(draw: #core::Draw,));
+        let lanes = quote!({ #core::formula::lanes(::core::mem::size_of::<#element>(), #tensors) });
+        let launch = quote!(#core::launch);
+        let (places, steps, call) = match class {
+            "flat" => (
+                quote!(n: u64, head: u32,),
+                quote!(),
+                quote! {
+                    flat::<#element, #this, #operands, #results, #lanes>(&tensors, n, head, op)
+                },
+            ),
+            _ => {
+                let (splits, lanes) =
+                    if class == "rows" { (quote!(ROW_SPLITS), lanes) } else { (quote!(SPLITS), quote!(1)) };
+                let splits = quote!({ #launch::#splits });
+                (
+                    quote!(items: u32,),
+                    quote!(steps: #launch::Steps<#tensors, #splits>,),
+                    quote! {
+                        tiled::<#element, #this, #operands, #results, #tensors, #lanes, #splits>(
+                            &tensors, &steps, items, op,
+                        )
+                    },
+                )
+            }
+        };
+        let function = format_ident!("__{symbol}");
+        quote! {
+            #is_there
+            #root::__bind_symbol!(
+                #symbol, #core::row::of_formula::<#element, #this, #operands, #results>(#source)
+            );
+
+            #is_there
+            #[doc(hidden)]
+            // By value, and without a pointer in it: its fields are read where they lie, as those of scalars are.
+            #[allow(improper_gpu_kernel_arg, clippy::too_many_arguments)]
+            #[unsafe(export_name = #symbol)]
+            unsafe #abi fn #function(
+                #(#y: *mut #y_types,)* #(#x: *const #x_types,)* #places mode: u64, #(#given: u64,)* #(#params: u64,)*
+                #steps #draw_parameter
+            ) {
+                let op = <#this as #core::OpData>::from_words(&[#(#params,)* #(#zeros,)*]);
+                let tensors = #root::__private::formula::Tensors::<#operands, #results> {
+                    results: [#(#y.cast()),*],
+                    operands: [#(#x.cast()),*],
+                    words: [#(#given),*],
+                    mode,
+                    draw: #draw,
+                };
+                // SAFETY: the template's contract is this entry's own; the host checks it before the launch.
+                unsafe { #root::__private::formula::#call }
+            }
+        }
+    }
+
+    /// The loops and kernels for elements of some types, as an array.
+    pub(crate) fn types(&self, types: &[Type], kernels: &TokenStream) -> TokenStream {
+        let (root, source) = (&self.root, &self.source);
+        let (operands, results) = (self.operands.len(), self.results.len());
+        let typed = types.iter().map(|&each| {
+            let (element, this) = self.typed(each);
+            let symbols = CLASSES.map(|class| self.symbol(each, class));
+            quote! {
+                #root::__private::Typed::new::<#element, #this, #operands, #results>(
+                    [#(#symbols),*], #source, &#kernels,
+                )
+            }
+        });
+        quote!([#(#typed),*])
+    }
+
+    /// The formula at a compute type of references.
+    pub(crate) fn reference(&self, ty: &TokenStream) -> TokenStream {
+        let (root, this) = (&self.root, self.at(ty));
+        let (operands, results) = (self.operands.len(), self.results.len());
+        quote!(::core::option::Option::Some(#root::__private::oracle::<#ty, #this, #operands, #results>))
+    }
+
+    /// The op's data, which are the same at every compute type.
+    pub(crate) fn info(&self) -> TokenStream {
+        let (core, this) = (self.core(), self.at(&quote!(f64)));
+        quote!(<#this as #core::OpData>::INFO)
+    }
+}
