@@ -2,14 +2,15 @@
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{format_ident, quote};
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Result, bracketed, parenthesized};
 
 use crate::made::Made;
 use crate::words::Type;
 
-/// `($crate) (given) [documentation] kind name Op first [element types and words] [operands] [results] [parameters]`; `first` is `bool`
-/// where the first operand is one.
+/// `($crate) (given) [documentation] kind name Op first [element types and words] [operands] [results] [parameters]`;
+/// `first` is `bool` where the first operand is one.
 pub(crate) struct Row {
     made: Made,
     name: Ident,
@@ -55,7 +56,6 @@ impl Parse for Row {
 
 /// A name, which may be a keyword.
 fn word(input: ParseStream<'_>) -> Result<Ident> {
-    use syn::ext::IdentExt;
     Ident::parse_any(input)
 }
 
