@@ -127,16 +127,18 @@ class Calls:
                     operands[k] = x.to(to)
         dtype = self._dtype([operands[k] for k in values])
         device = next((o.device for o in operands if isinstance(o, Tensor)), None)
-        tensors = sum(isinstance(operands[k], Tensor) for k in values)
+        # A kernel takes one number at most, beside tensors.
+        has_room = any(isinstance(operands[k], Tensor) for k in values)
         for k in values:
             x = operands[k]
             if isinstance(x, Tensor):
                 operands[k] = x if x.dtype == dtype else x.to(dtype)
-            elif tensors and _fits(x) and not any(isinstance(operands[j], float) for j in values):
+            elif has_room and _fits(x):
                 operands[k] = float(x)
+                has_room = False
             else:
                 operands[k] = torch.scalar_tensor(x, dtype=dtype, device=device)
-                tensors += 1
+                has_room = True
         return operands, dtype
 
     def _check(self, operands):
@@ -151,8 +153,6 @@ class Calls:
                 raise TypeError(
                     f"{self.name}(): argument '{name}' (position {k + 1}) must be {kind}, not {type(x).__name__}"
                 )
-        if not any(isinstance(x, Tensor) for x in operands):
-            raise TypeError(f"{self.name}(): one argument at least must be a Tensor")
 
     def _dtype(self, values):
         """The element type that operands meet in."""

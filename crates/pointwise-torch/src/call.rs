@@ -35,6 +35,20 @@ pub(crate) fn number(value: f64, element: Element) -> Number {
     }
 }
 
+/// A parameter as torch converts it to integers: a factor wraps in u8, bounds of `hardtanh` are cut.
+fn of_type(param: Number, name: &str, element: Element) -> Number {
+    let Number::Float(value) = param else { return param };
+    let is_whole = matches!(element, Element::Of(dtype) if !dtype.is_float());
+    match name {
+        "alpha" if element == Element::Of(DType::U8) && value == value.trunc() => {
+            number(value.rem_euclid(256.0), element)
+        }
+        "min_val" | "max_val" if element == Element::Of(DType::U8) => number(value.trunc().clamp(0.0, 255.0), element),
+        "min_val" | "max_val" if is_whole => number(value.trunc(), element),
+        _ => number(value, element),
+    }
+}
+
 /// The place in a random sequence that a tensor of two i64 on the CPU says: seed and offset.
 ///
 /// # Errors
@@ -121,12 +135,8 @@ pub(crate) fn run(
             *known = Known::Number(scalar(raw));
         }
     }
-    let params: Vec<Number> = (params.iter())
-        .map(|param| match param {
-            Number::Float(value) => number(*value, element),
-            param => *param,
-        })
-        .collect();
+    let params: Vec<Number> =
+        params.iter().zip(&op.params).map(|(param, spec)| of_type(*param, spec.name, element)).collect();
     let results = match outs.is_empty() {
         true => allocate(api, op, &known, element, place)?,
         false => outs,

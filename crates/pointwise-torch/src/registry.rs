@@ -310,6 +310,14 @@ fn formula(def: &'static OpDef) -> OpSpec {
 /// A formula in f64: of operands and a random word, its results.
 pub(crate) type Formula = dyn Fn(&[f64], u32, &mut [f64]);
 
+/// Parameters as a formula in f64 takes them: not rounded to f32.
+fn double_words(info: &OpInfo, params: &[Number]) -> [u64; 4] {
+    std::array::from_fn(|k| match info.params.get(k) {
+        Some(param) => params.get(k).copied().unwrap_or_default().to_f64(param).to_bits(),
+        None => 0,
+    })
+}
+
 /// Where a call of an op reads and writes, and what with.
 pub(crate) struct Call<'a, 'b> {
     /// The operands, in the order of [`OpSpec::operands`]: of one element type, bools apart.
@@ -403,25 +411,25 @@ impl OpSpec {
                 advice: "convert its operands to float32".to_owned(),
             })
         };
-        let dtype = DType::F32;
+        let padded = |x: &[f64]| std::array::from_fn(|k| x.get(k).copied().unwrap_or(0.0));
         Ok(match &self.body {
             Body::Unary(def) => {
-                let formula = def.oracle_for(dtype, params)?.ok_or_else(none)?;
-                Box::new(move |x, _, y| y[0] = formula(x[0]))
+                let (formula, words) = (def.oracle.ok_or_else(none)?, double_words(&def.info, params));
+                Box::new(move |x, _, y| y[0] = formula(x[0], words))
             }
             Body::Map(def) => {
-                let formula = def.oracle_for(dtype, params)?.ok_or_else(none)?;
-                Box::new(move |x, _, y| y[0] = formula(std::array::from_fn(|k| x.get(k).copied().unwrap_or(0.0))))
+                let (formula, words) = (def.oracle.ok_or_else(none)?, double_words(&def.info, params));
+                Box::new(move |x, _, y| y[0] = formula(padded(x), words))
             }
             Body::Gradients(def) => {
-                let formula = def.oracle_for(dtype, params)?;
+                let (formula, words) = (def.oracle, double_words(&def.info, params));
                 Box::new(move |x, _, y| {
-                    let all = formula(std::array::from_fn(|k| x.get(k).copied().unwrap_or(0.0)));
+                    let all = formula(std::array::from_fn(|k| x.get(k).copied().unwrap_or(0.0)), words);
                     y.iter_mut().zip(all).for_each(|(y, value)| *y = value);
                 })
             }
             Body::Formula(def) => {
-                let formula = def.oracle(dtype, params)?.ok_or_else(none)?;
+                let formula = def.oracle(DType::F32, params)?.ok_or_else(none)?;
                 Box::new(move |x, bits, y| y.copy_from_slice(&formula.at(x, bits)))
             }
             _ => return Err(none()),
