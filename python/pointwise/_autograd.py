@@ -1,13 +1,15 @@
 """Gradients: `autograd.Function`s around the inner ops, whose backward is the op `NAME_backward`.
 
 A Function stands outside of the op, which is the way that costs least. Functions with `setup_context` cost three times
-as much; they are used only while torch.func is at work, which needs them.
+as much; they are used only while torch.func is at work, which needs them. A `_SingleLevelFunction`, which does not look
+for torch.func, serves otherwise.
 """
 
 import torch
 from torch import Tensor
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import Function
+from torch.autograd.function import _SingleLevelFunction as SingleLevelFunction
 
 functorch_active = torch._C._are_functorch_transforms_active
 _tls_excludes = torch._C._dispatch_tls_is_dispatch_key_excluded
@@ -16,8 +18,7 @@ _FRONT = torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode
 
 def choose(plain, functorch):
     """`apply` of a Function in the form that the caller needs."""
-    # Past `Function.apply`, which looks for torch.func once more.
-    simple = super(Function, plain).apply
+    simple = plain.apply
 
     def apply(*args):
         if not functorch_active():
@@ -150,7 +151,7 @@ def function(name, kernel, gradient, non_differentiable=()):
         if non_differentiable:
             ctx.mark_non_differentiable(*[results[k] for k in non_differentiable])
 
-    class Plain(Function):
+    class Plain(SingleLevelFunction):
         @staticmethod
         def forward(ctx, *args):
             gradient.save(ctx, args)
@@ -205,7 +206,7 @@ def function_once(name, kernel):
             "Use torch's op where they are needed."
         )
 
-    class Plain(Function):
+    class Plain(SingleLevelFunction):
         @staticmethod
         def forward(ctx, *args):
             return kernel(*args)

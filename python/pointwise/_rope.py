@@ -43,7 +43,7 @@ def _function(kernel, count):
         results = results if isinstance(results, tuple) else (results,)
         return (*results, *[None] * (4 + len(rest)))
 
-    class Plain(Function):
+    class Plain(_autograd.SingleLevelFunction):
         @staticmethod
         def forward(ctx, *args):
             save(ctx, args)

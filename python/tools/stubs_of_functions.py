@@ -1,6 +1,6 @@
 """Writes `pointwise/__init__.pyi`, the functions with their signatures and documentation, from the ops' data.
 
-    python stubs_of_functions.py [--check]
+python stubs_of_functions.py [--check]
 """
 
 import pathlib

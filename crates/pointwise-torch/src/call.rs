@@ -43,6 +43,7 @@ fn of_type(param: Number, name: &str, element: Element) -> Number {
         "alpha" if element == Element::Of(DType::U8) && value == value.trunc() => {
             number(value.rem_euclid(256.0), element)
         }
+        "min_val" | "max_val" if element == Element::Of(DType::U8) => number(value.trunc().clamp(0.0, 255.0), element),
         "min_val" | "max_val" if is_whole => number(value.trunc(), element),
         _ => number(value, element),
     }

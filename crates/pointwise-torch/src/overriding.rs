@@ -248,22 +248,23 @@ impl Override {
                 return Ok(false);
             }
         }
-        let mut arguments = Vec::with_capacity(self.tensors);
-        for (handle, number) in handles.iter().zip(&numbers) {
-            arguments.push(match number {
-                Some(number) => Argument::Number(*number),
-                None => Argument::Tensor(handle.again(api)?),
-            });
-        }
-        let outs = match target {
-            Some(at) => vec![borrowed(words[at]).again(api)?],
-            None => Vec::new(),
-        };
-        let params = op.defaults();
-        let mut results = call::run(api, op, &arguments, &params, Default::default(), outs)?;
+        // It is served: from here on the arguments are the kernel's, and dropped with it.
         CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the call is served: its arguments are the kernel's to drop.
-        unsafe { self.take(api, words, count) };
+        if self.has_text {
+            api.drop_text(words[self.tensors] as Handle);
+        }
+        // SAFETY: the schema has a tensor here; each handle is taken once.
+        let own = |word: Word| unsafe { Tensor::from_handle(word as Handle) };
+        let mut outs = Vec::new();
+        match self.target {
+            Target::New => {}
+            Target::InPlace => outs.push(borrowed(words[0]).again(api)?),
+            Target::Out => outs.push(own(words[count - 1])),
+        }
+        let taken = words[..self.tensors].iter().map(|word| own(*word)).zip(&numbers);
+        let arguments: Vec<Argument> =
+            taken.map(|(tensor, number)| number.map_or(Argument::Tensor(tensor), Argument::Number)).collect();
+        let mut results = call::run(api, op, &arguments, &op.defaults(), Default::default(), outs)?;
         if let (Some(result), Some(word)) = (results.pop(), words.first_mut()) {
             *word = result.into_handle() as Word;
         }
