@@ -73,7 +73,11 @@ def _copied(values, grad=False):
     def one(x):
         if not isinstance(x, torch.Tensor):
             return x
-        made = x.detach().clone()
+        if any(stride == 0 and size > 1 for size, stride in zip(x.shape, x.stride())):
+            made = x.detach().clone()
+        else:
+            made = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
+            made.copy_(x.detach())
         return made.requires_grad_() if grad and made.is_floating_point() else made
 
     return tree_map(one, values)
@@ -131,19 +135,19 @@ def _gradient(entry, call, ours):
 
 
 def _checks(entry, sample, dtype, device):
-    """The ways to run a sample: a name, the call, and a function that runs it with ours or torch's."""
+    """The ways to run a sample: a name, a function that runs it with ours or torch's, the call, and it strided."""
     call = (sample.input, sample.args, sample.kwargs)
     strided = sample.noncontiguous()
     strided = (strided.input, strided.args, strided.kwargs)
-    yield "forward", call, _forward
-    yield "strided", strided, _forward
+    yield "forward", _forward, call, strided
+    yield "strided", _forward, strided, strided
     if entry.supports_out:
-        yield "out", call, _out
+        yield "out", _out, call, strided
     if entry.inplace_variant and _function(entry, "_") and not sample.broadcasts_input:
-        yield "inplace", call, _inplace
+        yield "inplace", _inplace, call, strided
     if entry.supports_autograd and dtype in entry.supported_backward_dtypes(device):
-        yield "gradient", call, _gradient
-        yield "strided gradient", strided, _gradient
+        yield "gradient", _gradient, call, strided
+        yield "strided gradient", _gradient, strided, strided
 
 
 def _in_double(call):
@@ -157,34 +161,47 @@ def _in_double(call):
     return tree_map(one, call)
 
 
-def _distance(value, exact):
-    """How far results are from the exact ones: the sum over all elements."""
-    pairs = zip(tree_leaves(value), tree_leaves(exact))
-    return sum(torch.nan_to_num(v.detach().cpu().double() - e).abs().sum().item() for v, e in pairs)
-
-
-def _compare(entry, call, run):
-    """Compares one run. Fails if ours is beyond torch's tolerances and farther from float64 than torch's own is.
-
-    The second condition is that of torch's tests of its reference implementations.
-    """
-    want = run(entry, _copied(call), False)
-    got = run(entry, _copied(call), True)
+def _close(got, want):
     try:
         torch.testing.assert_close(got, want, equal_nan=True, check_stride=False)
     except AssertionError:
-        floats = [x for x in tree_leaves((got, want)) if isinstance(x, torch.Tensor)]
-        same = len({(x.dtype, x.shape) for x in floats}) == 1 or isinstance(got, list)
-        if not same or not all(x.is_floating_point() and x.dtype != torch.float64 for x in floats):
-            raise
-        exact = run(entry, _in_double(call), False)
-        if _nans(got) != _nans(want) or _distance(got, exact) > _distance(want, exact):
-            raise
-        TALLY["closer to float64 than torch"] += 1
+        return False
+    return True
 
 
-def _nans(values):
-    return [torch.isnan(x).sum().item() for x in tree_leaves(values)]
+def _no_farther(got, want, exact):
+    """Whether ours is no farther from the exact value than torch's, summed over the elements that differ."""
+    for ours, theirs, double in zip(*map(tree_leaves, (got, want, exact))):
+        if ours.dtype != theirs.dtype or ours.shape != theirs.shape or not torch.equal(ours.isnan(), theirs.isnan()):
+            return False
+        if not ours.is_floating_point() or ours.dtype == torch.float64:
+            return False
+        different = ~torch.isclose(ours, theirs, rtol=0, atol=0, equal_nan=True)
+        exact_ones = double.to(ours.dtype).double()[different.cpu()]
+        far = [(x.detach().cpu().double()[different.cpu()] - exact_ones).abs().sum() for x in (ours, theirs)]
+        if not far[0] <= far[1]:
+            return False
+    return True
+
+
+def _compare(entry, run, call, strided):
+    """Compares one run under torch's tolerances. What differs may pass in two ways, which are counted.
+
+    Ours is no farther from float64 than torch's: torch's tests of its reference implementations have this rule. Or
+    torch gives our result for the same operands strided: its vectorized loops treat NaN otherwise than its scalar ones.
+    """
+    want = run(entry, _copied(call), False)
+    got = run(entry, _copied(call), True)
+    if _close(got, want):
+        return
+    if got is not None and want is not None:
+        if _no_farther(got, want, run(entry, _in_double(call), False)):
+            TALLY["closer to float64 than torch"] += 1
+            return
+        if _close(got, run(entry, _copied(strided), False)):
+            TALLY["as torch's strided"] += 1
+            return
+    torch.testing.assert_close(got, want, equal_nan=True, check_stride=False)
 
 
 def _differences(entry, device, every):
@@ -203,11 +220,11 @@ def _differences(entry, device, every):
                 index += 1
                 if not (every or index % PART == 1) or not _known((sample.input, sample.args, sample.kwargs)):
                     continue
-                for check, call, run in _checks(entry, sample, dtype, device):
+                for check, run, call, strided in _checks(entry, sample, dtype, device):
                     name = f"{_title(entry)} {str(dtype).removeprefix('torch.')} {kind} {index} {check}"
                     state = torch.get_rng_state()
                     try:
-                        _compare(entry, call, run)
+                        _compare(entry, run, call, strided)
                         ran.add(name)
                     except Refused:
                         pass
