@@ -6,17 +6,14 @@ package imports no torch; the ops are registered when torch is imported, before 
 """
 
 import importlib
-import importlib.abc
-import importlib.util
-import sys
 
-from . import _native
+from . import _native, _when
 
 __version__ = _native.__version__
 
 
 # Functions beside the ops, and where they are.
-_OTHERS = {"override": "._override", "load": "._load"}
+_OTHERS = {"override": "._override", "load": "._load", "patch": "._patch"}
 
 
 def __getattr__(name):
@@ -34,26 +31,4 @@ def __getattr__(name):
     raise AttributeError(f"pointwise has no op {name!r}")
 
 
-class _WhenTorchComes(importlib.abc.MetaPathFinder):
-    """Registers the ops behind the import of torch."""
-
-    def find_spec(self, name, path, target=None):
-        if name != "torch" or self not in sys.meta_path:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None:
-            run = spec.loader.exec_module
-
-            def exec_module(module):
-                run(module)
-                importlib.import_module("._torch_ops", __name__)
-
-            spec.loader.exec_module = exec_module
-        return spec
-
-
-if "torch" in sys.modules:
-    importlib.import_module("._torch_ops", __name__)
-else:
-    sys.meta_path.insert(0, _WhenTorchComes())
+_when.imported("torch", lambda: importlib.import_module("._torch_ops", __name__))

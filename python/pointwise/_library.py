@@ -6,7 +6,7 @@ its gradient. It is what torch.compile and torch.export see.
 
 import torch
 
-from . import _composite, _functions, _register, _rope, _signatures, _spec
+from . import _composite, _functions, _register, _rope, _signatures, _spec, _when
 from ._calls import Calls
 
 
@@ -41,11 +41,18 @@ def _define_inplace(library, name, arguments):
     return names
 
 
+def _shard(namespace, description):
+    from . import _distributed
+
+    _distributed.register(namespace, description)
+
+
 def build(namespace, description, implement, family=False):
     """Registers a library. Returns its functions by name."""
     description = _spec.parse(description)
     ops = description.ops
     inner = _register.register(namespace, description, implement)
+    _when.imported("torch.distributed.tensor", lambda: _shard(namespace, description))
     library = torch.library.Library(namespace, "FRAGMENT")
     _register._KEPT.append(library)
     public = getattr(torch.ops, namespace)

@@ -15,6 +15,7 @@ def pytest_ignore_collect(collection_path):
 
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", help="the device to test: cpu or cuda")
+    parser.addoption("--all", action="store_true", help="all samples of OpInfo, not a tenth")
     parser.addoption("--library", help="examples/torch-op, built: libtorch_op.so")
 
 

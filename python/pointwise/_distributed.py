@@ -1,0 +1,137 @@
+"""How DTensor shards ops. Registered when torch.distributed.tensor is imported.
+
+DTensor acts below autograd, so the rules are those of the inner ops, gradients among them. Where an op needs no
+communication, it has none: elementwise ops by any dimension, gated ops by all but the last, rotary embedding by batch,
+heads and sequence. A rule is a list of choices: the placements of the results, and of the arguments (None for what is
+no tensor).
+"""
+
+import functools
+
+import torch
+from torch.distributed.tensor import Partial, Replicate, Shard
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.distributed.tensor.experimental import register_sharding
+
+try:
+    # torch's own rule for elementwise ops is not public. It takes a third of the host time of a public one.
+    from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
+    from torch.distributed.tensor._ops._pointwise_ops import pointwise_strategy
+    from torch.distributed.tensor._ops.utils import register_op_strategy
+except ImportError:
+    pointwise_strategy = None
+
+# Where batch, sequence and heads lie, by layout.
+_AXES = {
+    "bshd": {"batch": 0, "sequence": 1, "heads": 2},
+    "bhsd": {"batch": 0, "heads": 1, "sequence": 2},
+    "sbhd": {"sequence": 0, "batch": 1, "heads": 2},
+    "thd": {"sequence": 0, "heads": 1},
+    "sd": {"sequence": 0},
+}
+
+
+def _choice(results, args, placements):
+    """A choice: all results by one placement or by a list of them, the tensors among the arguments by `placements`."""
+    given = iter(placements)
+    return results, [next(given) if isinstance(a, DTensorSpec) else None for a in args]
+
+
+def _tensors(args):
+    return [a for a in args if isinstance(a, DTensorSpec)]
+
+
+def _elementwise(results, linear, *args):
+    """By any dimension; a broadcast operand is whole on each rank. Sums stay sums if the op is linear."""
+    tensors = _tensors(args)
+    rank = max(t.ndim for t in tensors)
+    choices = [_choice([Replicate()] * results, args, [Replicate()] * len(tensors))]
+    for dim in range(rank):
+        own = [dim - (rank - t.ndim) for t in tensors]
+        places = [Shard(d) if d >= 0 and t.shape[d] > 1 else Replicate() for d, t in zip(own, tensors)]
+        if any(isinstance(place, Shard) for place in places):
+            choices.append(_choice([Shard(dim)] * results, args, places))
+    if linear:
+        choices.append(_choice([Partial()] * results, args, [Partial()] * len(tensors)))
+    return choices
+
+
+def _channel(results, *args):
+    """By any dimension; the weight with dimension 1, if it has an entry for each channel."""
+    *tensors, weight = _tensors(args)
+    choices = [_choice([Replicate()] * results, args, [Replicate()] * (len(tensors) + 1))]
+    for dim in range(tensors[0].ndim):
+        of_weight = Shard(0) if dim == 1 and weight.ndim and weight.shape[0] > 1 else Replicate()
+        choices.append(_choice([Shard(dim)] * results, args, [Shard(dim)] * len(tensors) + [of_weight]))
+    return choices
+
+
+def _halves(results, *args):
+    """By any dimension but the last, which has gate and value."""
+    tensors = _tensors(args)
+    places = [Replicate(), *map(Shard, range(tensors[0].ndim - 1))]
+    return [_choice([place] * results, args, [place] * len(tensors)) for place in places]
+
+
+def _rope(count, *args):
+    """By batch, heads and sequence.
+
+    By sequence with position ids, whose tables are whole; without, with tables of a row for each token.
+    """
+    *tensors, cos, sin, ids, offset, _, layout = args[: count + 6]
+    axes = _AXES.get(layout, {})
+    whole = Replicate()
+    choices = []
+
+    def add(results, tables, of_ids):
+        choices.append(_choice(results, args, [*results, tables, tables, *([] if ids is None else [of_ids])]))
+
+    add([whole] * count, whole, whole)
+    if "batch" in axes:
+        batch = Shard(axes["batch"])
+        tables = Shard(0) if cos.ndim == 3 and cos.shape[0] > 1 else whole
+        add([batch] * count, tables, Shard(0) if ids is not None and ids.ndim == 2 and ids.shape[0] > 1 else whole)
+    if "heads" in axes:
+        heads = Shard(axes["heads"])
+        add([heads] * count, whole, whole)
+        if count == 2:
+            add([heads, whole], whole, whole)
+    sequence = axes.get("sequence")
+    if sequence is not None:
+        if ids is not None:
+            if cos.ndim == 2:
+                add([Shard(sequence)] * count, whole, Shard(ids.ndim - 1))
+        elif offset == 0 and cos.shape[-2] == tensors[0].shape[sequence]:
+            add([Shard(sequence)] * count, Shard(cos.ndim - 2), whole)
+    return choices
+
+
+def _overloads(namespace, kernel):
+    name, _, overload = kernel.name.partition(".")
+    return getattr(getattr(getattr(torch.ops, f"{namespace}_kernels"), name), overload or "default")
+
+
+def register(namespace, description, private=pointwise_strategy is not None):
+    """Registers the rules of a library's ops. `private` takes torch's own rule for elementwise ops."""
+    for op in description.ops.values():
+        if op.form == "generator" or op.random:
+            continue
+        results = len(op.results)
+        for kernel in op.kernels:
+            if kernel.out:
+                continue
+            overload = _overloads(namespace, kernel)
+            count = len(op.operands) - len(kernel.numbers)
+            linear = namespace == "pointwise" and (op.name == "neg" or op.name in ("add", "sub") and count == 2)
+            if op.form == "channel":
+                register_sharding(overload)(functools.partial(_channel, results))
+            elif op.form in ("halves", "halves_gradient"):
+                register_sharding(overload)(functools.partial(_halves, results))
+            elif private and results == 1:
+                rule = functools.partial(pointwise_strategy, linearity=count - 1) if linear else pointwise_strategy
+                register_op_strategy(overload, RuntimeSchemaInfo(needs_pytree=False))(rule)
+            else:
+                register_sharding(overload)(functools.partial(_elementwise, results, linear))
+    for kernel in description.rope_kernels:
+        if not kernel.out:
+            register_sharding(_overloads(namespace, kernel))(functools.partial(_rope, 2 if kernel.name == "rope" else 1))

@@ -1,0 +1,249 @@
+"""Ops of a Hugging Face model replaced by pointwise's: rotary embedding, activations and gated MLPs.
+
+What is replaced is found by trying it: a module or function is taken for an op if it gives the op's values on a few
+numbers. So nothing is replaced for its name alone.
+"""
+
+import functools
+import inspect
+import types
+
+import torch
+from torch import nn
+
+from . import _torch_ops
+
+_OPS = _torch_ops.FUNCTIONS
+_ACTIVATIONS = (
+    "silu gelu gelu_tanh relu sigmoid tanh mish hardswish hardsigmoid selu elu leaky_relu".split()
+)  # with their parameters' defaults
+# Activations that have an op with the multiplication.
+_GATED = {"silu", "gelu", "gelu_tanh"}
+_HOMES = ("torch.nn.modules.activation", "transformers.activations")
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _gives(function, want):
+    """Whether a function gives these values. One that fails does not."""
+    try:
+        with torch.no_grad():
+            got = function()
+    except Exception:
+        return False
+    got, want = (x if isinstance(x, (tuple, list)) else (x,) for x in (got, want))
+    return len(got) == len(want) and all(
+        isinstance(a, torch.Tensor) and a.shape == b.shape and torch.allclose(a, b, rtol=1e-5, atol=1e-5)
+        for a, b in zip(got, want)
+    )
+
+
+def _numbers(*shape):
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(shape, generator=generator, dtype=torch.float32, device="cpu")
+
+
+class _Activation(nn.Module):
+    """An activation by pointwise."""
+
+    def __init__(self, op):
+        super().__init__()
+        self.op, self.run = op, _OPS[op]
+
+    def extra_repr(self):
+        return self.op
+
+    def forward(self, input):
+        return self.run(input)
+
+
+def _activation(module):
+    """The op that gives a module's values, or None."""
+    if isinstance(module, _Activation):
+        return module.op
+    if any(True for _ in module.parameters()) or any(True for _ in module.buffers()):
+        return None
+    x = torch.linspace(-8, 8, 129, dtype=torch.float32, device="cpu")
+    return next((op for op in _ACTIVATIONS if _gives(lambda: module(x.clone()), _OPS[op](x))), None)
+
+
+def _by_two(op, self, x):
+    return self.down_proj(op(self.gate_proj(x), self.up_proj(x)))
+
+
+def _by_one(op, self, hidden_states):
+    return self.down_proj(op(self.gate_up_proj(hidden_states)))
+
+
+# Gated MLPs: their linear modules, what their activation is called, the replacement, and the suffix of its op.
+_MLPS = (
+    ({"gate_proj", "up_proj", "down_proj"}, ("act_fn", "activation_fn"), _by_two, "_and_mul_pair"),
+    ({"gate_up_proj", "down_proj"}, ("activation_fn", "act_fn"), _by_one, "_and_mul"),
+)
+
+
+def _mlp(module):
+    """The new `forward` of a gated MLP and its op; or why there is none; or None for what is no MLP."""
+    children = {name for name, _ in module.named_children()}
+    for linears, names, forward, suffix in _MLPS:
+        name = next((name for name in names if name in children), None)
+        if name is None or not linears <= children:
+            continue
+        activation = getattr(module, name)
+        op = _activation(activation)
+        if op not in _GATED:
+            return f"pointwise has no gated op of {type(activation).__name__}"
+        op += suffix
+        forward = functools.partial(forward, _OPS[op])
+        # The module's own code with other linear maps.
+        maps = {"gate_proj": lambda x: x + 1, "up_proj": lambda x: x * 2, "gate_up_proj": lambda x: x - 0.5}
+        stand_in = types.SimpleNamespace(
+            **{key: maps.get(key, lambda x: x * 3) for key in linears}, **{name: _OPS[op.partition("_and_mul")[0]]}
+        )
+        x = _numbers(3, 8)
+        if "forward" in vars(module) or not _gives(lambda: type(module).forward(stand_in, x), forward(stand_in, x)):
+            return "its forward does more than a gated MLP"
+        return forward, op
+    return None
+
+
+def _tables(cos, sin, batch):
+    """Hugging Face's tables, [batch, sequence, lanes], as pointwise takes them: one for all, or one for each."""
+    if cos.shape[0] == 1 and batch != 1:
+        cos, sin = cos[0], sin[0]
+    return cos.detach(), sin.detach()
+
+
+def _pair(original, pairs):
+    """The rotation of q and k. Tables have each angle twice, as the halves of a row."""
+
+    @functools.wraps(original)
+    def rotate(q, k, cos, sin, *others, unsqueeze_dim=1):
+        if others or cos.dim() != 3 or q.dim() != 4 or q.dtype not in _DTYPES or unsqueeze_dim not in (1, 2):
+            return original(q, k, cos, sin, *others, unsqueeze_dim=unsqueeze_dim)
+        width, layout = cos.shape[-1], {1: "bhsd", 2: "bshd"}[unsqueeze_dim]
+        cos, sin = _tables(cos, sin, q.shape[0])
+        return _OPS["rope"](q, k, cos, sin, layout=layout, pairs=pairs, rotary_dim=width)
+
+    return rotate
+
+
+def _single(original, pairs):
+    """The rotation of one tensor, [batch, sequence, heads, lanes], as GPT-J has it."""
+
+    @functools.wraps(original)
+    def rotate(tensor, sin, cos):
+        if cos.dim() != 3 or tensor.dim() != 4 or tensor.dtype not in _DTYPES:
+            return original(tensor, sin, cos)
+        width = 2 * cos.shape[-1]
+        cos, sin = _tables(cos, sin, tensor.shape[0])
+        return _OPS["rope_one"](tensor, cos, sin, layout="bshd", pairs=pairs, rotary_dim=width)
+
+    return rotate
+
+
+def _rotation(function):
+    """What replaces a rotation, or None."""
+    names = list(inspect.signature(function).parameters)
+    angles = _numbers(2, 3, 4)
+    if names[:4] == ["q", "k", "cos", "sin"]:
+        made = _pair
+        wide = torch.cat((angles, angles), -1)
+        args = (_numbers(2, 2, 3, 8), _numbers(2, 1, 3, 8), wide.cos(), wide.sin())
+    elif names == ["tensor", "sin", "cos"]:
+        made = _single
+        args = (_numbers(2, 3, 2, 8), angles.sin(), angles.cos())
+    else:
+        return None
+    for pairs in ("half", "interleaved", "interleaved_to_half"):
+        rotate = made(function, pairs)
+        if _gives(lambda: function(*args), rotate(*args)):
+            return rotate
+    return None
+
+
+class Patch:
+    """What `patch` replaced. `undo()`, or leaving it as a context manager, brings the model's own back.
+
+    replaced: pairs of the name of what is replaced and the op. kept: pairs of a name and why it is not replaced.
+    """
+
+    def __init__(self):
+        self.replaced, self.kept, self._undo = [], [], []
+
+    def _set(self, module, name, value):
+        """Sets an attribute of a module, and remembers what was there."""
+        if name in module._modules:
+            self._undo.append(functools.partial(setattr, module, name, module._modules[name]))
+        else:
+            self._undo.append(functools.partial(delattr, module, name))
+        setattr(module, name, value)
+
+    def undo(self):
+        """Brings the model's own back. A second call does nothing."""
+        while self._undo:
+            self._undo.pop()()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.undo()
+
+    def __repr__(self):
+        lines = [f"{name}: {op}" for name, op in self.replaced]
+        return "\n".join([*lines, *(f"{name}: kept, {why}" for name, why in self.kept)])
+
+
+def patch(model):
+    """Replaces rotary embedding, activations and gated MLPs of a Hugging Face model by pointwise's.
+
+    model: a torch.nn.Module. Other models, of the same class too, stay as they are; so do parameters and their names.
+    Returns a `Patch`: it says what is replaced, and what is not and why, and undoes it.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"patch(): argument 'model' must be torch.nn.Module, not {type(model).__name__}")
+    patched = Patch()
+    for name, module in list(model.named_modules()):
+        found = _mlp(module)
+        if isinstance(found, str):
+            patched.kept.append((name, found))
+        elif found is not None:
+            patched._set(module, "forward", types.MethodType(found[0], module))
+            patched.replaced.append((name, found[1]))
+        _rotations(name, module, patched)
+        for child, activation in list(module.named_children()):
+            if type(activation).__module__ not in _HOMES or found is not None and not isinstance(found, str):
+                continue
+            where = f"{name}.{child}".lstrip(".")
+            op = _activation(activation)
+            if op is None:
+                patched.kept.append((where, f"pointwise has no op of {type(activation).__name__}"))
+            else:
+                patched._set(module, child, _Activation(op))
+                patched.replaced.append((where, op))
+    return patched
+
+
+def _rotations(name, module, patched):
+    """Gives a module a `forward` of its own, whose code calls pointwise's rotation."""
+    forward = type(module).forward
+    if not isinstance(forward, types.FunctionType):
+        return
+    used = {g for g in inspect.unwrap(forward).__code__.co_names if g.startswith("apply_rotary")}
+    used = {g: forward.__globals__.get(g) for g in sorted(used)}
+    found = {g: _rotation(function) for g, function in used.items() if callable(function)}
+    for function in used:
+        if not found.get(function):
+            patched.kept.append((f"{name}: {function}", "it is no rotation that pointwise knows"))
+    found = {g: rotate for g, rotate in found.items() if rotate}
+    if not found:
+        return
+    if "forward" in vars(module) or inspect.unwrap(forward) is not forward:
+        patched.kept.append((name, "its forward is replaced or decorated already"))
+        return
+    made = types.FunctionType(
+        forward.__code__, {**forward.__globals__, **found}, forward.__name__, forward.__defaults__, forward.__closure__
+    )
+    made.__kwdefaults__ = forward.__kwdefaults__
+    patched._set(module, "forward", types.MethodType(made, module))
+    patched.replaced += [(f"{name}: {function}", "rope") for function in found]

@@ -1,0 +1,154 @@
+"""`patch` on Hugging Face's models, small and with random weights: as near to float64 as the original's."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import pointwise
+
+transformers = pytest.importorskip("transformers")
+
+_SMALL = dict(
+    vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2, attn_implementation="eager", pad_token_id=0, bos_token_id=1, eos_token_id=2,
+)  # fmt: skip
+
+
+def _config(name):
+    make = getattr(transformers, f"{name}Config")
+    more = {
+        "Qwen3": {"head_dim": 8},
+        "Gemma2": {"head_dim": 8},
+        "DeepseekV3": {
+            "num_key_value_heads": 4, "moe_intermediate_size": 16, "n_routed_experts": 4, "num_experts_per_tok": 2,
+            "n_group": 2, "topk_group": 1, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8,
+            "qk_nope_head_dim": 8, "v_head_dim": 8, "first_k_dense_replace": 1,
+        },
+    }  # fmt: skip
+    if name == "GPTJ":
+        return make(
+            vocab_size=64, n_embd=32, n_layer=2, n_head=4, rotary_dim=4, n_positions=64, attn_implementation="eager",
+            bos_token_id=1, eos_token_id=2,
+        )  # fmt: skip
+    return make(**_SMALL, **more.get(name, {}))
+
+
+MODELS = {
+    "Llama": {"silu_and_mul_pair", "rope"},
+    "Qwen3": {"silu_and_mul_pair", "rope"},
+    "Gemma2": {"gelu_tanh_and_mul_pair", "rope"},
+    "Phi3": {"silu_and_mul", "rope"},
+    "GPTJ": {"gelu_tanh", "rope"},
+    "DeepseekV3": {"silu_and_mul_pair", "silu", "rope"},
+}
+
+
+def _model(name, device):
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{name}ForCausalLM")(_config(name)).eval().to(device)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0, 0.1)
+    return model
+
+
+def _run(model, ids):
+    """Logits and the gradients of all parameters."""
+    model.zero_grad()
+    logits = model(ids, use_cache=False).logits
+    logits.square().mean().backward()
+    return [logits.detach(), *(p.grad for p in model.parameters() if p.grad is not None)]
+
+
+def _distance(results, exact):
+    return [(x.double() - y).square().sum().item() for x, y in zip(results, exact, strict=True)]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_as_near_to_float64(name, device):
+    model = _model(name, device)
+    ids = torch.randint(3, 64, (2, 12), device=device)
+    exact = _run(copy.deepcopy(model).double(), ids)
+    original = _run(model, ids)
+    modules = {n: type(m) for n, m in model.named_modules()}
+    with pointwise.patch(model) as patched:
+        assert {op for _, op in patched.replaced} == MODELS[name], patched
+        assert patched.kept == [], patched
+        ours = _run(model, ids)
+    assert not all(map(torch.equal, ours, original)), "nothing ran differently"
+    for mine, theirs in ((0, 0),):
+        near, far = (_distance(results, exact)[mine] for results in (ours, original))
+        assert near <= far * 1.1 + 1e-14
+    near, far = (sum(_distance(results[1:], exact[1:])) for results in (ours, original))
+    assert near <= far * 1.1 + 1e-14
+    # Undone: the model's own again, to the bit.
+    assert {n: type(m) for n, m in model.named_modules()} == modules
+    assert not any("forward" in vars(m) for m in model.modules())
+    assert all(map(torch.equal, _run(model, ids), original))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_compiles(name, device, request):
+    """As one graph."""
+    model = _model(name, device)
+    ids = torch.randint(3, 64, (2, 12), device=device)
+    want = model(ids, use_cache=False).logits
+    with pointwise.patch(model):
+        backend = "inductor" if request.config.getoption("--all") else "aot_eager"
+        compiled = torch.compile(model, fullgraph=True, backend=backend)
+        got = compiled(ids, use_cache=False).logits
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    torch._dynamo.reset()
+
+
+def test_only_this_model(device):
+    """Another model of the class keeps its own, and both see what is loaded into them."""
+    one, two = _model("Llama", device), _model("Llama", device)
+    ids = torch.randint(3, 64, (1, 5), device=device)
+    want = two(ids).logits
+    patched = pointwise.patch(one)
+    assert torch.equal(two(ids).logits, want)
+    assert one.state_dict().keys() == two.state_dict().keys()
+    assert pointwise.patch(one).replaced == []
+    torch.testing.assert_close(one.generate(ids, max_new_tokens=4), two.generate(ids, max_new_tokens=4))
+    patched.undo()
+    patched.undo()
+    assert torch.equal(one(ids).logits, want)
+
+
+def test_what_is_kept():
+    """What has no op, or is more than one, stays and is named."""
+
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate_proj, self.up_proj, self.down_proj = (nn.Linear(4, 4) for _ in range(3))
+            self.act_fn = nn.SiLU()
+
+        def forward(self, x):
+            return self.down_proj(self.act_fn(self.up_proj(x)) * self.gate_proj(x))
+
+    model = nn.Sequential(nn.Softsign(), nn.RReLU(), nn.ReLU(inplace=True), nn.GELU(), nn.LeakyReLU(0.3), Twice())
+    x = torch.randn(3, 4)
+    want = model.eval()(x.clone())
+    patched = pointwise.patch(model)
+    assert patched.replaced == [("2", "relu"), ("3", "gelu"), ("5.act_fn", "silu")]
+    assert ("5", "its forward does more than a gated MLP") in patched.kept
+    assert ("4", "pointwise has no op of LeakyReLU") in patched.kept
+    torch.testing.assert_close(model(x), want)
+    with pytest.raises(TypeError, match="must be torch.nn.Module, not str"):
+        pointwise.patch("model")
+
+
+def test_rotations_that_differ():
+    """A function is not replaced for its name: Cohere's rotates neighbours by tables of another order."""
+    from transformers.models.cohere import modeling_cohere
+    from transformers.models.llama import modeling_llama
+
+    from pointwise._patch import _rotation
+
+    assert _rotation(modeling_cohere.apply_rotary_pos_emb) is None
+    assert _rotation(modeling_llama.apply_rotary_pos_emb) is not None
