@@ -73,8 +73,7 @@ impl<'r> Kernel<'r> {
     pub(super) fn new(def: &'static OpDef, params: &[Number]) -> Kernel<'r> {
         let mut kept = [Number::Default; MAX_WORDS];
         kept.iter_mut().zip(params).for_each(|(kept, number)| *kept = *number);
-        // Defaults behind the others are none.
-        let given = params.iter().rposition(|&number| number != Number::Default).map_or(0, |last| last + 1);
+        let given = words::given(params).len();
         Kernel { def, params: kept, given, settings: LaunchSettings::new(), rng: Rng::default() }
     }
 

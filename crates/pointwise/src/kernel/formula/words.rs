@@ -28,10 +28,17 @@ pub(super) fn oracle_params(info: &OpInfo, params: &[Number], dtype: DType) -> R
 /// # Errors
 /// As [`params`].
 pub(super) fn exact_params(info: &OpInfo, params: &[Number]) -> Result<ParamWords> {
-    words(info, params, |number, param| Ok(number.to_f64(param).to_bits()))
+    words(info, given(params), |number, param| Ok(number.to_f64(param).to_bits()))
+}
+
+/// Parameters without the defaults behind the last number: these are none.
+pub(super) fn given(params: &[Number]) -> &[Number] {
+    let count = params.iter().rposition(|&number| number != Number::Default).map_or(0, |last| last + 1);
+    &params[..count]
 }
 
 fn words(info: &OpInfo, params: &[Number], of_type: impl Fn(Number, &ParamInfo) -> Result<u64>) -> Result<ParamWords> {
+    let params = given(params);
     if params.len() > info.params.len() {
         return Err(too_many(info, params.len()));
     }
@@ -141,6 +148,9 @@ mod tests {
             assert!(with(2, n.into()).contains("whole number"));
         }
         assert!(with(3, 2.into()).contains("true"));
-        assert!(params(&INFO, &[Number::Default; 6], DType::F32).unwrap_err().to_string().contains("6 parameters"));
+        let mut six = [Number::Default; 6];
+        assert!(params(&INFO, &six, DType::F32).is_ok());
+        six[5] = 1.into();
+        assert!(params(&INFO, &six, DType::F32).unwrap_err().to_string().contains("6 parameters"));
     }
 }
