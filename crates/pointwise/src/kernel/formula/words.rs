@@ -28,7 +28,7 @@ pub(super) fn oracle_params(info: &OpInfo, params: &[Number], dtype: DType) -> R
 /// # Errors
 /// As [`params`].
 pub(super) fn exact_params(info: &OpInfo, params: &[Number]) -> Result<ParamWords> {
-    words(info, given(params), |number, param| Ok(number.to_f64(param).to_bits()))
+    words(info, params, |number, param| Ok(number.to_f64(param).to_bits()))
 }
 
 /// Parameters without the defaults behind the last number: these are none.
