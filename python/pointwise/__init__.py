@@ -6,6 +6,7 @@ package imports no torch; the ops are registered when torch is imported, before 
 """
 
 import importlib
+import sys
 
 from . import _native, _when
 
