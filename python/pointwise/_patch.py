@@ -66,12 +66,18 @@ def _activation(module):
     return next((op for op in _ACTIVATIONS if _gives(lambda: module(x.clone()), _OPS[op](x))), None)
 
 
-def _by_two(op, self, x):
-    return self.down_proj(op(self.gate_proj(x), self.up_proj(x)))
+def _by_two(op):
+    def forward(self, x):
+        return self.down_proj(op(self.gate_proj(x), self.up_proj(x)))
+
+    return forward
 
 
-def _by_one(op, self, hidden_states):
-    return self.down_proj(op(self.gate_up_proj(hidden_states)))
+def _by_one(op):
+    def forward(self, hidden_states):
+        return self.down_proj(op(self.gate_up_proj(hidden_states)))
+
+    return forward
 
 
 # Gated MLPs: their linear modules, what their activation is called, the replacement, and the suffix of its op.
@@ -93,7 +99,7 @@ def _mlp(module):
         if op not in _GATED:
             return f"pointwise has no gated op of {type(activation).__name__}"
         op += suffix
-        forward = functools.partial(forward, _OPS[op])
+        forward = forward(_OPS[op])
         # The module's own code with other linear maps.
         maps = {"gate_proj": lambda x: x + 1, "up_proj": lambda x: x * 2, "gate_up_proj": lambda x: x - 0.5}
         stand_in = types.SimpleNamespace(
@@ -178,6 +184,10 @@ class Patch:
             self._undo.append(functools.partial(delattr, module, name))
         setattr(module, name, value)
 
+    def _forward(self, module, function):
+        function._pointwise = True
+        self._set(module, "forward", types.MethodType(function, module))
+
     def undo(self):
         """Brings the model's own back. A second call does nothing."""
         while self._undo:
@@ -204,11 +214,13 @@ def patch(model):
         raise TypeError(f"patch(): argument 'model' must be torch.nn.Module, not {type(model).__name__}")
     patched = Patch()
     for name, module in list(model.named_modules()):
+        if hasattr(vars(module).get("forward"), "_pointwise"):
+            continue
         found = _mlp(module)
         if isinstance(found, str):
             patched.kept.append((name, found))
         elif found is not None:
-            patched._set(module, "forward", types.MethodType(found[0], module))
+            patched._forward(module, found[0])
             patched.replaced.append((name, found[1]))
         _rotations(name, module, patched)
         for child, activation in list(module.named_children()):
@@ -235,7 +247,7 @@ def _rotations(name, module, patched):
     for function in used:
         if not found.get(function):
             patched.kept.append((f"{name}: {function}", "it is no rotation that pointwise knows"))
-    found = {g: rotate for g, rotate in found.items() if rotate}
+    found = {g: rotate for g, rotate in found.items() if rotate is not None}
     if not found:
         return
     if "forward" in vars(module) or inspect.unwrap(forward) is not forward:
@@ -245,5 +257,5 @@ def _rotations(name, module, patched):
         forward.__code__, {**forward.__globals__, **found}, forward.__name__, forward.__defaults__, forward.__closure__
     )
     made.__kwdefaults__ = forward.__kwdefaults__
-    patched._set(module, "forward", types.MethodType(made, module))
+    patched._forward(module, made)
     patched.replaced += [(f"{name}: {function}", "rope") for function in found]

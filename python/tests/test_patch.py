@@ -10,9 +10,18 @@ import pointwise
 
 transformers = pytest.importorskip("transformers")
 
+
+
+@pytest.fixture(autouse=True)
+def no_stream(monkeypatch):
+    """transformers asks CUDA for its stream even where there is none, which not every build of torch survives."""
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+
+
 _SMALL = dict(
     vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-    num_key_value_heads=2, attn_implementation="eager", pad_token_id=0, bos_token_id=1, eos_token_id=2,
+    num_key_value_heads=2, attn_implementation="eager", experts_implementation="eager", pad_token_id=0, bos_token_id=1, eos_token_id=2,
 )  # fmt: skip
 
 
@@ -32,7 +41,7 @@ def _config(name):
             vocab_size=64, n_embd=32, n_layer=2, n_head=4, rotary_dim=4, n_positions=64, attn_implementation="eager",
             bos_token_id=1, eos_token_id=2,
         )  # fmt: skip
-    return make(**_SMALL, **more.get(name, {}))
+    return make(**{**_SMALL, **more.get(name, {})})
 
 
 MODELS = {
@@ -79,9 +88,8 @@ def test_as_near_to_float64(name, device):
         assert patched.kept == [], patched
         ours = _run(model, ids)
     assert not all(map(torch.equal, ours, original)), "nothing ran differently"
-    for mine, theirs in ((0, 0),):
-        near, far = (_distance(results, exact)[mine] for results in (ours, original))
-        assert near <= far * 1.1 + 1e-14
+    near, far = (_distance(results[:1], exact[:1])[0] for results in (ours, original))
+    assert near <= far * 1.1 + 1e-14
     near, far = (sum(_distance(results[1:], exact[1:])) for results in (ours, original))
     assert near <= far * 1.1 + 1e-14
     # Undone: the model's own again, to the bit.
