@@ -107,9 +107,8 @@ fn an_entry_for_each_type_and_class() {
         for (element, inherits) in [("f32", "plain"), ("f8e4m3", "fp8")] {
             for class in ["flat", "rows", "strided"] {
                 let symbol = format!("formula_{op}_{element}_{class}");
-                let comment = format!("// row of {symbol}: {{word}}");
                 assert_has(&text, quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]));
-                assert!(text.contains(&format!("global_asm!({comment:?},").replace(' ', "")));
+                assert!(text.contains(&format!("::pointwise::__bind_symbol!({symbol:?},")));
                 assert_has(&text, quote!(#[unsafe(export_name = #symbol)]));
             }
         }
