@@ -204,7 +204,7 @@ impl Tuner {
     /// vectors of a thread, keeps the fastest for calls like this one, and writes the file. Takes some tens of
     /// milliseconds, and writes the op's results to `y`.
     ///
-    /// Other ops: [`Tuner::tune_binary`], [`Tuner::tune_gated`], [`Tuner::tune_ternary`], [`Tuner::tune_random`],
+    /// Other ops: [`Tuner::tune_binary`], [`Tuner::tune_gated`], [`Tuner::tune_ternary`],
     /// [`Tuner::tune_dropout`].
     ///
     /// # Errors
