@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (x, mut y) = unsafe {
             (interop::cudarc::view(&x, &cu_stream, [2, 2])?, interop::cudarc::view_mut(&mut y, &cu_stream, [2, 2])?)
         };
-        kernels::relu().on(&stream).run_into(x.view(), y.view_mut())?;
+        kernels::relu().on(&stream).run_into(x.view(), y.view_mut()?)?;
     }
     println!("relu = {:?}", cu_stream.clone_dtoh(&y)?);
     Ok(())
