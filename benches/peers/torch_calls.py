@@ -1,19 +1,15 @@
 #!/usr/bin/env python3
 """Host time of a call in PyTorch: torch's own function, pointwise's, and torch's under `pointwise.override()`.
 
-    torch_calls.py [--device cuda] [--elements 16]
+    python3 benches/peers/torch_calls.py [--device cuda|cpu] [--elements N]
 
-Prints microseconds a call, the smallest of seven runs of 2,000 calls, and the ratio to torch's function. On a GPU the calls
+Needs torch and the package pointwise. Prints microseconds a call, the smallest of seven runs of 2,000 calls, and the ratio to torch's function. On a GPU the calls
 of a run are queued without a wait in between, so the time is the host's.
 """
 
-import argparse
 import time
 
-import torch
-import torch.nn.functional as F
-
-import pointwise
+import script
 
 RUNS, CALLS = 7, 2000
 
@@ -30,11 +26,8 @@ def microseconds(call):
     return best / CALLS * 1e6
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--elements", type=int, default=16)
-    options = parser.parse_args()
+def main(options):
+    F = torch.nn.functional
     x = torch.randn(options.elements, device=options.device)
     w = x.clone().requires_grad_()
     grad = torch.ones_like(x)
@@ -70,4 +63,13 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    # Before the packages are imported: --help needs none.
+    arguments = script.parser(__doc__)
+    arguments.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    arguments.add_argument("--elements", type=script.positive, default=16)
+    OPTIONS = arguments.parse_args()
+    torch = script.require("torch")
+    pointwise = script.require("pointwise")
+    if OPTIONS.device == "cuda":
+        script.require_gpu(torch)
+    main(OPTIONS)

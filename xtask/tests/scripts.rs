@@ -59,6 +59,7 @@ fn what_a_script_needs_is_one_line() {
         ("rope_golden.py", &["."], "error: numpy is missing"),
         ("rope_parity.py", &["python3", "cpu"], "error: PyTorch is missing"),
         ("torch_accuracy.py", &["--device", "cpu"], "error: PyTorch is missing"),
+        ("torch_calls.py", &[], "error: PyTorch is missing"),
         ("torch_cpu.py", &[], "error: PyTorch is missing"),
         ("torch_parity.py", &["python3", "cpu"], "error: PyTorch is missing"),
     ];
