@@ -17,9 +17,10 @@ use core::num::Wrapping;
 
 use crate::convert;
 use crate::element::Element;
-use crate::map::Map;
+use crate::formula::{Formula, OpData, ParamWords};
+use crate::info::{Kind, OpInfo};
 use crate::num::{Coarse, Logic, Rough, Value};
-use crate::op::Words;
+use crate::philox::RandomWord;
 
 /// A compute type as what a conversion starts from.
 pub trait Source: Value {
@@ -142,23 +143,21 @@ target! {
 #[derive(Clone, Copy, Debug)]
 pub struct Convert<A, B>(PhantomData<(A, B)>);
 
-impl<A, B> Map for Convert<A, B>
+impl<A: Element, B: Element> OpData for Convert<A, B> {
+    const INFO: OpInfo = OpInfo { name: "to_dtype", kind: Kind::Convert, operands: &["x"], ..OpInfo::FORMULA };
+    #[inline(always)]
+    fn from_words(_: &ParamWords) -> Self {
+        Convert(PhantomData)
+    }
+}
+
+impl<A, B> Formula<A::Compute, 1, 1, B::Compute> for Convert<A, B>
 where
     A: Element<Compute: Source>,
     B: Element<Compute: Target>,
 {
-    type A = A;
-    type B = A;
-    type C = A;
-    type R = B;
-    const OPERANDS: usize = 1;
-    const NUMBERS: bool = false;
     #[inline(always)]
-    fn from_words(_: Words) -> Self {
-        Convert(PhantomData)
-    }
-    #[inline(always)]
-    fn map(self, a: A::Compute, _: A::Compute, _: A::Compute) -> B::Compute {
-        B::Compute::cast(a)
+    fn apply(self, [x]: [A::Compute; 1], _: [bool; 1], _: RandomWord<'_>) -> ([B::Compute; 1], [bool; 1]) {
+        ([B::Compute::cast(x)], [false])
     }
 }

@@ -24,10 +24,10 @@ pub const MAX_WORDS: usize = 8;
 /// one that may be left out as 1 and its word, or two zeros.
 pub type ParamWords = [u64; MAX_WORDS];
 
-/// A formula from `N` operands to `R` results, in the compute type `T`.
-pub trait Formula<T, const N: usize, const R: usize>: Copy {
+/// A formula from `N` operands to `R` results, in the compute type `T`; of a conversion results are of another, `U`.
+pub trait Formula<T, const N: usize, const R: usize, U = T>: Copy {
     /// The results, not yet rounded. `bits` counts for a random op alone.
-    fn apply(self, values: [T; N], truths: [bool; N], bits: RandomWord<'_>) -> ([T; R], [bool; R]);
+    fn apply(self, values: [T; N], truths: [bool; N], bits: RandomWord<'_>) -> ([U; R], [bool; R]);
 }
 
 /// An op: its data, which are the same in every compute type, and its parameters.
@@ -39,11 +39,11 @@ pub trait OpData: Copy {
 }
 
 /// Elements of a vector in kernels of so many tensors: 16 bytes, or fewer where all vectors of a thread together would
-/// not stay in registers.
+/// not stay in registers, as those of four tensors do.
 #[must_use]
 pub const fn lanes(element: usize, tensors: usize) -> usize {
     let mut lanes = 16 / element;
-    while lanes * tensors > 48 && lanes * element > 4 {
+    while tensors > 4 && lanes * tensors > 48 && lanes * element > 4 {
         lanes /= 2;
     }
     lanes
@@ -73,7 +73,7 @@ mod tests {
     fn many_operands_have_shorter_vectors() {
         assert_eq!([2, 4, 12, 13, 20].map(|tensors| lanes(4, tensors)), [4, 4, 4, 2, 2]);
         assert_eq!([2, 6, 7, 12, 13, 20].map(|tensors| lanes(2, tensors)), [8, 8, 4, 4, 2, 2]);
-        assert_eq!([2, 3, 4, 6, 7, 12, 20].map(|tensors| lanes(1, tensors)), [16, 16, 8, 8, 4, 4, 4]);
+        assert_eq!([2, 3, 4, 6, 7, 12, 20].map(|tensors| lanes(1, tensors)), [16, 16, 16, 8, 4, 4, 4]);
         assert_eq!(lanes(8, MAX_TENSORS), 2);
     }
 }

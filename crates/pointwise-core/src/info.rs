@@ -34,6 +34,8 @@ pub enum Kind {
     GatedGradients,
     /// Any number of operands to any number of results, broadcast: an op that `#[op]` made.
     Formula,
+    /// `x -> y`: elements of one type as another.
+    Convert,
 }
 
 impl Kind {
@@ -61,6 +63,7 @@ impl Kind {
             Kind::ChannelGradients => "channel_gradients",
             Kind::GatedGradients => "gated_gradients",
             Kind::Formula => "formula",
+            Kind::Convert => "convert",
         }
     }
 }
@@ -91,6 +94,12 @@ pub const fn checked_types(types: &'static [DType]) -> &'static [DType] {
 }
 
 impl ResultType {
+    /// [`OpInfo::bool_results`] of one result.
+    #[doc(hidden)]
+    pub const fn bits(self) -> u16 {
+        matches!(self, ResultType::Bool) as u16
+    }
+
     /// The element type of the result for inputs of type `input`.
     pub const fn of(self, input: DType) -> DType {
         match self {
@@ -202,9 +211,6 @@ pub struct Properties {
     /// ([`Value::short`](crate::Value::short)) for all elements of a vector, and the formula where that does not hold
     /// for one. A number that is an operand of it is rounded to the element type first where PyTorch's CUDA kernels do.
     pub function: Option<BinaryFunction>,
-    /// The word `leaky`: the result is the first operand where that is positive, elsewhere its product with the second.
-    /// **A promise**: kernels for fp8 work it out two elements at a time.
-    pub leaky: bool,
     /// The word `few_registers`: kernels of gradients keep to 32 registers in f32 and to 48 in 16 bits, a few less than
     /// the assembler takes by itself, so that more threads fit a multiprocessor.
     pub few_registers: bool,
@@ -239,7 +245,6 @@ impl Properties {
         middle_half: false,
         angle: false,
         function: None,
-        leaky: false,
         few_registers: false,
         truths: false,
         sign: None,
@@ -390,6 +395,16 @@ impl OpInfo {
         match self.kind {
             Kind::GatedGradients => &["y"],
             _ => self.results,
+        }
+    }
+
+    /// The operand that is one value for all of the one before it, or one a channel.
+    #[must_use]
+    pub const fn weight(&self) -> Option<usize> {
+        match self.kind {
+            Kind::Channel => Some(1),
+            Kind::ChannelGradients => Some(2),
+            _ => None,
         }
     }
 

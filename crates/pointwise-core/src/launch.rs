@@ -47,20 +47,26 @@ pub const GROUP: usize = 4;
 /// stays below this: offsets have 32 bits.
 pub const MAX_REACH: u64 = 1 << 31;
 
-/// Bit `k` of a kernel's `mode`: operand `k` is one element for a whole vector, and read once. An operand has one of
-/// these three bits at most.
+/// The most tensors of a kernel of single elements whose threads have groups of them ([`Groups`]). With more, a group
+/// would not stay in registers: these have [`Steps`].
+pub const GROUPED_TENSORS: usize = 4;
+
+/// How a kernel reads an operand, two bits of its `mode` ([`how`]), if not a vector at a time: one element for a whole
+/// vector, read once.
 pub const ONCE: u32 = 1;
-/// Bit `k` of a kernel's `mode`, shifted by this: operand `k` is the word that came with the call.
-pub const WORD_SHIFT: u32 = 4;
-/// Bit `k` of a kernel's `mode`, shifted by this: operand `k` passes through the level-2 cache, the first to leave it.
-pub const STREAM_SHIFT: u32 = 8;
-/// The bit of [`STREAM_SHIFT`] for the operand of a unary kernel, in its `per_thread`.
+/// Not at all: it is the word that came with the call.
+pub const NUMBER: u32 = 2;
+/// A vector at a time, which is the first to leave the level-2 cache.
+pub const PASSING: u32 = 3;
+/// The bit of a unary kernel's `per_thread` for [`PASSING`].
 pub const STREAM_UNARY: u32 = 1 << 31;
 
-/// In the `mode` of a formula's kernel, of 64 bits, bit `k` is as [`ONCE`]; shifted by this, as [`WORD_SHIFT`].
-pub const FORMULA_WORD_SHIFT: u32 = 16;
-/// In the `mode` of a formula's kernel, bit `k` shifted by this is as [`STREAM_SHIFT`].
-pub const FORMULA_STREAM_SHIFT: u32 = 32;
+/// How operand `k` is read, by a kernel's `mode`.
+#[inline(always)]
+#[must_use]
+pub const fn how(mode: u32, k: u32) -> u32 {
+    mode >> (2 * k) & 3
+}
 
 /// Division by a number known to the host alone, as a multiplication and a shift (Granlund and Montgomery 1994).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

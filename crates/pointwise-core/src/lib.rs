@@ -9,6 +9,8 @@
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
 
+#[doc(hidden)]
+pub mod arity;
 pub mod cast;
 #[allow(unsafe_code)]
 pub mod convert;
@@ -21,7 +23,6 @@ pub mod formula;
 pub mod fp8;
 pub mod info;
 pub mod launch;
-pub mod map;
 #[allow(unsafe_code)]
 pub mod maths;
 pub mod num;

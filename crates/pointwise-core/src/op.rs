@@ -19,7 +19,7 @@
 use core::num::Wrapping;
 
 use crate::info::OpInfo;
-use crate::num::{Logic, Short, Signed};
+use crate::num::Logic;
 
 #[cfg(doc)]
 use crate::num::{Bits, Num, Real, Value};
@@ -38,16 +38,6 @@ pub trait BinaryOp<T>: Copy {
     type Output: Copy;
     /// The formula.
     fn apply(self, a: T, b: T) -> Self::Output;
-    /// The result by a path without a branch, if there is one.
-    #[inline(always)]
-    fn short(self, a: T, b: T) -> Short<Self::Output> {
-        Short::known(self.apply(a, b), true)
-    }
-    /// What a sign makes of [`BinaryOp::short`], where that is of the first operand's magnitude.
-    #[inline(always)]
-    fn signed(self, a: T, b: T) -> Signed<Self::Output> {
-        Signed::unknown(self.apply(a, b))
-    }
 }
 
 /// `(a, b, c) -> y`; `C` is the type of the first operand (`bool` for `where`).

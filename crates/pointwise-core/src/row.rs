@@ -9,7 +9,6 @@ use crate::dtype::DType;
 use crate::element::Element;
 use crate::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, MAX_WORDS, OpData};
 use crate::info::{Kind, OpInfo, Properties};
-use crate::map::Map;
 use crate::op::{GeneratorOp, MAX_PARAMS, RandomOp, TableOp};
 
 /// The version of what kernels and host agree on: this crate's version, the structs that kernels are passed, and
@@ -24,7 +23,7 @@ const VERSION: u64 = {
 
 /// To be raised with a change of an entry's parameters, or of what a template takes for granted, that none of the
 /// files in `VERSION` shows.
-const CONVENTION: u64 = 1;
+const CONVENTION: u64 = 2;
 
 /// FNV-1a of 64 bits: its first value and its factor.
 const START: u64 = 0xcbf2_9ce4_8422_2325;
@@ -81,7 +80,6 @@ const fn text(info: &OpInfo) -> u64 {
         middle_half,
         angle,
         function,
-        leaky,
         few_registers,
         truths,
         sign,
@@ -103,7 +101,6 @@ const fn text(info: &OpInfo) -> u64 {
             Some(function) => 1 + function as u64,
             None => 0,
         },
-        leaky as u64,
         few_registers as u64,
         truths as u64,
         match sign {
@@ -145,49 +142,16 @@ const fn word(info: &OpInfo, [first, others, result]: [DType; 3], text: u64) -> 
     word << 32 | (text ^ text >> 32) as u32 as u64
 }
 
-/// Checks that an op has one row: its type at one compute type, `O`, has that of the type that its definition is made
-/// of, `D`.
+/// Checks kind and number of parameters.
 #[track_caller]
-const fn check_same<O: TableOp, D: TableOp>() {
-    let (of, def) = (&O::INFO, &D::INFO);
-    assert!(
-        of.kind as u8 == def.kind as u8
-            && of.result as u8 == def.result as u8
-            && of.operands.len() == def.operands.len()
-            && of.results.len() == def.results.len()
-            && O::TEXT == D::TEXT,
-        "the op's row differs by the type of its parameters"
-    );
-}
-
-/// Checks kind and parameters.
-#[track_caller]
-const fn check_kind(info: &OpInfo, kinds: &[Kind]) {
+const fn check_kind(info: &OpInfo, kinds: &[Kind], params: usize) {
     let (mut fits, mut i) = (false, 0);
     while i < kinds.len() {
         fits |= info.kind as u8 == kinds[i] as u8;
         i += 1;
     }
     assert!(fits, "the row says another kind than its op is of");
-    assert!(info.params.len() <= MAX_PARAMS, "the row has more than four parameters, the most an op can have");
-}
-
-/// The word of an op of one result, for the element types of `M`, which evaluates `O`. `D` is the type whose row the
-/// definition has.
-#[must_use]
-#[track_caller]
-pub const fn of_map<M: Map, O: TableOp, D: TableOp>() -> u64 {
-    check_same::<O, D>();
-    let info = &D::INFO;
-    check_kind(info, M::KINDS);
-    assert!(M::OPERANDS >= 1 && M::OPERANDS <= 3, "an op has one to three operands");
-    assert!(info.operands.len() == M::OPERANDS, "the row says another number of operands than its op has");
-    assert!(info.results.len() == 1, "the row says another number of results than its op has, which is one");
-    assert!(
-        info.result.of(M::C::DTYPE) as u8 == M::R::DTYPE as u8,
-        "the row says another type of the result than its op has"
-    );
-    word(info, [M::A::DTYPE, M::C::DTYPE, M::R::DTYPE], D::TEXT)
+    assert!(info.params.len() <= params, "the row has more parameters than an op of its kind can have");
 }
 
 /// The word of a generator of elements `E`.
@@ -195,7 +159,7 @@ pub const fn of_map<M: Map, O: TableOp, D: TableOp>() -> u64 {
 #[track_caller]
 pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>() -> u64 {
     let info = &O::INFO;
-    check_kind(info, &[Kind::Generator]);
+    check_kind(info, &[Kind::Generator], MAX_PARAMS);
     assert!(info.operands.is_empty() && info.results.len() == 1, "a generator has no operands and one result");
     assert!(info.result.of(E::DTYPE) as u8 == E::DTYPE as u8, "a generator's elements are of the type asked for");
     word(info, [E::DTYPE; 3], O::TEXT)
@@ -206,7 +170,7 @@ pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>() -> u64 {
 #[track_caller]
 pub const fn of_random<E: Element, O: TableOp + RandomOp<E::Compute>>() -> u64 {
     let info = &O::INFO;
-    check_kind(info, &[Kind::Random]);
+    check_kind(info, &[Kind::Random], MAX_PARAMS);
     assert!(info.operands.len() == 1 && info.results.len() == 1, "dropout has one operand and one result");
     assert!(info.result.of(E::DTYPE) as u8 == E::DTYPE as u8, "dropout's result is of the operand's type");
     word(info, [E::DTYPE; 3], O::TEXT)
@@ -226,7 +190,7 @@ where
     O: OpData + Formula<E::Compute, N, R>,
 {
     let info = &O::INFO;
-    check_kind(info, FORMULAS);
+    check_kind(info, FORMULAS, MAX_WORDS);
     assert!(info.operands.len() == N && N >= 1 && N <= MAX_INPUTS, "the data name another number of operands");
     assert!(info.results.len() == R && R >= 1 && R <= MAX_OUTPUTS, "the data name another number of results");
     assert!(param_words(info) <= MAX_WORDS, "the parameters take more than eight words");
@@ -236,8 +200,20 @@ where
 }
 
 /// The kinds whose ops are formulas.
-const FORMULAS: &[Kind] =
-    &[Kind::Formula, Kind::Gradients, Kind::SelectGradients, Kind::ChannelGradients, Kind::GatedGradients];
+const FORMULAS: &[Kind] = &[
+    Kind::Unary,
+    Kind::Binary,
+    Kind::Channel,
+    Kind::Gated,
+    Kind::Ternary,
+    Kind::Select,
+    Kind::Backward,
+    Kind::Formula,
+    Kind::Gradients,
+    Kind::SelectGradients,
+    Kind::ChannelGradients,
+    Kind::GatedGradients,
+];
 
 /// Checks that an op's data, those of its definition, are the data that `word`, of [`of_formula`], was made of.
 #[track_caller]
@@ -298,7 +274,8 @@ mod tests {
     use super::*;
     use crate::family::binary::{Add, Maximum};
     use crate::family::unary::Relu;
-    use crate::{Coarse, ResultType, bf16, f16, map};
+    use crate::arity::{Binary, Unary};
+    use crate::{ResultType, f16};
 
     const RELU: OpInfo = Relu::INFO;
 
@@ -328,22 +305,16 @@ mod tests {
 
     #[test]
     fn types_and_counts_stand_in_the_word() {
-        let f32s = of_map::<map::Unary<f32, Relu>, Relu, Relu>();
-        let f16s = of_map::<map::Unary<f16, Relu>, Relu, Relu>();
-        let bf16s = of_map::<map::Unary<bf16, Relu>, Relu, Relu>();
-        assert!(f32s != f16s && f16s != bf16s && f32s as u32 == bf16s as u32);
-        let upper = |word: u64| (word >> 32) as u32;
-        let dtype = |dtype| dtype as u32;
-        assert_eq!(upper(f32s) >> 12, dtype(DType::F32) * 0x111);
-        assert_eq!(upper(f32s) & 0xfff, 0x110);
-        type Sum = Add<f32>;
-        let sum = of_map::<map::Binary<f16, Add<Coarse>>, Add<Coarse>, Sum>();
-        assert_eq!(upper(sum) >> 24, Kind::Binary as u32);
-        assert_eq!(upper(sum) & 0xfff, 0x211);
-        assert_eq!(upper(of_map::<map::Binary<f32, Maximum>, Maximum, Maximum>()) & 0xfff, 0x210);
+        let f32s = of_formula::<f32, Unary<Relu>, 1, 1>(0);
+        let f16s = of_formula::<f16, Unary<Relu>, 1, 1>(0);
+        assert!(f32s != f16s && f32s << DTYPE_BITS == f16s << DTYPE_BITS);
+        let (sum, largest) =
+            (of_formula::<f32, Binary<Add<f32>>, 2, 1>(0), of_formula::<f32, Binary<Maximum>, 2, 1>(0));
+        assert_eq!([f32s, sum, largest].map(|word| word >> 48 & 0xfff), [0x110, 0x211, 0x210]);
+        check_data(&<Binary<Add<f64>> as OpData>::INFO, 0, sum);
         assert_formulas_differ();
         assert_ne!(of_symbol("convert_f32_f16_flat"), of_symbol("convert_f16_f32_flat"));
-        assert_eq!(upper(of_symbol("any")), u32::MAX);
+        assert_eq!((of_symbol("any") >> 32) as u32, u32::MAX);
     }
 
     #[derive(Clone, Copy)]

@@ -224,7 +224,6 @@ macro_rules! __impl_op {
                 $(let $p = self.$p;)*
                 $formula
             }
-            $crate::__short! { $out }
         }
     };
     (Backward $($rest:tt)*) => {
@@ -264,30 +263,6 @@ macro_rules! __impl_op {
     };
 }
 
-/// [`BinaryOp::short`](crate::BinaryOp::short) of a row.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __short {
-    (T) => {
-        #[inline(always)]
-        fn short(self, a: T, b: T) -> $crate::Short<T> {
-            match <Self as $crate::op::TableOp>::INFO.properties.function {
-                Some(function) => a.short(b, function),
-                None => $crate::Short::known($crate::BinaryOp::apply(self, a, b), true),
-            }
-        }
-        #[inline(always)]
-        fn signed(self, a: T, b: T) -> $crate::Signed<T> {
-            match <Self as $crate::op::TableOp>::INFO.properties.function {
-                Some(function) => a.signed(b, function),
-                None => $crate::Signed::unknown($crate::BinaryOp::apply(self, a, b)),
-            }
-        }
-    };
-    // bool, or what `__result_type` refuses.
-    ($out:ident) => {};
-}
-
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __op_info {
@@ -301,7 +276,7 @@ macro_rules! __op_info {
             kind: $crate::Kind::$kind,
             operands: &[$(stringify!($x)),*],
             bool_operands: $crate::Kind::$kind.bool_operands(),
-            bool_results: 0,
+            bool_results: $crate::__result_type!($out).bits(),
             is_random: false,
             results: &["y"],
             params: &[$($crate::ParamInfo::number(stringify!($p), $default as f64)),*],
@@ -377,9 +352,6 @@ macro_rules! __set_word {
     ($info:ident power) => {
         $info.properties.function = Some($crate::BinaryFunction::Power);
         $info.properties.long = true
-    };
-    ($info:ident leaky) => {
-        $info.properties.leaky = true
     };
     ($info:ident few_registers) => {
         $info.properties.few_registers = true

@@ -48,7 +48,7 @@ macro_rules! __unary_strategy {
         $crate::__unary_entry! { $type $name $op $params register_copy (, { $crate::vector_len!($type) }) }
     };
     (direct_strided, ($type:ident $name:ident $op:ident $params:tt)) => {
-        $crate::__map_entry! { direct_strided, (unary $type $name $op $params) }
+        $crate::__unary_strided! { $type $name $op $params }
     };
     ($strategy:ident, ($type:ident $name:ident $op:ident $params:tt)) => {
         $crate::__unary_entry! { $type $name $op $params $strategy () }
@@ -75,7 +75,7 @@ macro_rules! __unary_entry {
                 type E = $crate::element::ty::$type;
                 type C = <E as $crate::Element>::Compute;
                 type O = $crate::__op_type!($op [$($p)*]);
-                $crate::row::of_map::<$crate::map::Unary<E, O>, O, O>()
+                $crate::row::of_formula::<E, $crate::arity::Unary<O>, 1, 1>(0)
             } }
             type E = $crate::element::ty::$type;
             type C = <E as $crate::Element>::Compute;
@@ -91,6 +91,40 @@ macro_rules! __unary_entry {
                 let op = <O as $crate::TableOp>::from_words([p0, p1, p2, p3]);
                 // SAFETY: this entry's own contract.
                 unsafe { $crate::unary::$strategy::<E, O $($len)*>(x, y, n, head, per_thread, op) }
+            }
+        };
+    };
+}
+
+/// The entry of single elements of any strides.
+#[doc(hidden)]
+#[macro_export]
+#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
+macro_rules! __unary_strided {
+    ($type:ident $name:ident $op:ident [$($p:ident)*]) => {
+        const _: () = {
+            $crate::__bind! { unary $name $type direct_strided {
+                type E = $crate::element::ty::$type;
+                type C = <E as $crate::Element>::Compute;
+                type O = $crate::__op_type!($op [$($p)*]);
+                $crate::row::of_formula::<E, $crate::arity::Unary<O>, 1, 1>(0)
+            } }
+            type E = $crate::element::ty::$type;
+            type C = <E as $crate::Element>::Compute;
+            type O = $crate::arity::Unary<$crate::__op_type!($op [$($p)*])>;
+
+            /// # Safety
+            /// That of `pointwise_device::formula::grouped`; the host checks it before the launch.
+            #[allow(improper_gpu_kernel_arg)] // by value, and without a pointer in it
+            #[unsafe(export_name = $crate::symbol!(unary, $name, $type, direct_strided))]
+            unsafe extern "gpu-kernel" fn entry(
+                y: *mut u8, x: *const u8, items: u32, mode: u32, p0: u64, p1: u64, p2: u64, p3: u64,
+                groups: $crate::launch::Groups<2>,
+            ) {
+                let op = <O as $crate::OpData>::from_words(&[p0, p1, p2, p3, 0, 0, 0, 0]);
+                let tensors = $crate::formula::Tensors::of_one(x, y, mode);
+                // SAFETY: this entry's own contract.
+                unsafe { $crate::formula::grouped::<E, E, O, 1, 1, 2>(&tensors, &groups, items, op) }
             }
         };
     };

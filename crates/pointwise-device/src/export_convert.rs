@@ -30,8 +30,7 @@ macro_rules! __convert_entries {
         const _: () = {
             type A = $crate::element::ty::$from;
             type B = $crate::element::ty::$to;
-            type M = $crate::cast::Convert<A, B>;
-            type Groups = $crate::launch::Groups<2>;
+            type O = $crate::cast::Convert<A, B>;
             $crate::__bind! { convert $from $to flat {
                 $crate::row::of_symbol($crate::symbol!(convert, $from, $to, flat))
             } }
@@ -43,24 +42,30 @@ macro_rules! __convert_entries {
             const LANES: usize = 16 / if size_of::<A>() > size_of::<B>() { size_of::<A>() } else { size_of::<B>() };
 
             /// # Safety
-            /// That of `pointwise_device::broadcast::flat`; the host checks it before the launch.
+            /// That of `pointwise_device::formula::flat`; the host checks it before the launch.
             #[unsafe(export_name = $crate::symbol!(convert, $from, $to, flat))]
-            unsafe extern "gpu-kernel" fn flat(x: *const A, y: *mut B, n: u64, head: u32) {
-                let inputs = $crate::broadcast::Inputs::<M>::one(x);
-                let map = <M as $crate::map::Map>::from_words([0; 4]);
+            unsafe extern "gpu-kernel" fn flat(y: *mut B, x: *const A, n: u64, head: u32, mode: u32) {
+                let tensors = $crate::formula::Tensors::of_one(x.cast(), y.cast(), mode);
+                let op = <O as $crate::OpData>::from_words(&[0; 8]);
                 // SAFETY: this entry's own contract.
-                unsafe { $crate::broadcast::flat::<M, LANES>(&inputs, y, n, head, map) }
+                unsafe { $crate::formula::flat::<A, B, O, 1, 1, LANES>(&tensors, n, head, op) }
             }
 
             /// # Safety
-            /// That of `pointwise_device::broadcast::grouped`; the host checks it before the launch.
+            /// That of `pointwise_device::formula::grouped`; the host checks it before the launch.
             #[allow(improper_gpu_kernel_arg)] // by value, and without a pointer in it
             #[unsafe(export_name = $crate::symbol!(convert, $from, $to, strided))]
-            unsafe extern "gpu-kernel" fn strided(x: *const A, y: *mut B, groups: Groups, items: u32) {
-                let inputs = $crate::broadcast::Inputs::<M>::one(x);
-                let map = <M as $crate::map::Map>::from_words([0; 4]);
+            unsafe extern "gpu-kernel" fn strided(
+                y: *mut B,
+                x: *const A,
+                items: u32,
+                mode: u32,
+                groups: $crate::launch::Groups<2>,
+            ) {
+                let tensors = $crate::formula::Tensors::of_one(x.cast(), y.cast(), mode);
+                let op = <O as $crate::OpData>::from_words(&[0; 8]);
                 // SAFETY: this entry's own contract.
-                unsafe { $crate::broadcast::grouped::<M, 2>(&inputs, y, &groups, items, map) }
+                unsafe { $crate::formula::grouped::<A, B, O, 1, 1, 2>(&tensors, &groups, items, op) }
             }
         };
     };

@@ -15,9 +15,9 @@ macro_rules! export_lookup {
             /// That of `pointwise_device::lookup::flat`; the host checks it before the launch.
             #[unsafe(export_name = $crate::symbol!(binary, lookup, pairs, flat))]
             unsafe extern "gpu-kernel" fn flat(
+                y: *mut u8,
                 a: *const u8,
                 b: *const u8,
-                y: *mut u8,
                 n: u64,
                 head: u32,
                 mode: u32,
@@ -34,9 +34,9 @@ macro_rules! export_lookup {
             #[allow(improper_gpu_kernel_arg)]
             #[unsafe(export_name = $crate::symbol!(binary, lookup, pairs, rows))]
             unsafe extern "gpu-kernel" fn rows(
+                y: *mut u8,
                 a: *const u8,
                 b: *const u8,
-                y: *mut u8,
                 items: u32,
                 mode: u32,
                 table: *const u8,

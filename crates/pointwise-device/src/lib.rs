@@ -45,13 +45,10 @@ pub mod prelude {
     pub use pointwise_macros::op;
 }
 
-#[cfg(target_arch = "nvptx64")]
-pub mod broadcast;
 mod export;
 mod export_convert;
-mod export_gradients;
 mod export_lookup;
-mod export_map;
+mod export_several;
 mod export_special;
 mod export_types;
 #[cfg(target_arch = "nvptx64")]

@@ -1,12 +1,12 @@
 //! Ops of two operands of one byte each, by a table of all 65,536 results in shared memory: one kernel for all ops and
 //! types, whatever their formulas cost.
 //!
-//! As in [`crate::broadcast`], an operand may be the result's very memory: a thread owns its vectors, and loads each
+//! As in [`crate::formula`], an operand may be the result's very memory: a thread owns its vectors, and loads each
 //! before it stores it.
 
 use pointwise_core::launch::{PAIRS, PAIRS_SHIFTED, PAIRS_THREADS, ROW_SPLITS, Steps};
 
-use crate::broadcast::{Loaded, alike, load, place};
+use crate::formula::{Loaded, Places, load, place};
 use crate::memory;
 use crate::thread;
 
@@ -16,8 +16,7 @@ pub struct Tensors {
     pub operands: [*const u8; 2],
     /// The result's first element.
     pub result: *mut u8,
-    /// Which operands are one value, and which are passed by, as in [`crate::broadcast::Inputs::mode`]. None came with
-    /// the call.
+    /// How the operands are read: [`pointwise_core::launch::how`]. None came with the call.
     pub mode: u32,
     /// The results, in global memory, where [`pointwise_core::launch::pair_slot`] says.
     pub table: *const u8,
@@ -25,16 +24,18 @@ pub struct Tensors {
 
 /// A vector of each operand.
 type Pair = [Loaded; 2];
+/// Offsets in the tensors.
+type At = Places<2, 1>;
 
 impl Tensors {
     /// # Safety
     /// The places are valid for reading `V` elements of each operand, or one where `mode` says so, and aligned to them.
     #[inline(always)]
-    unsafe fn fetch<const V: usize>(&self, at: [i64; 4]) -> Pair {
+    unsafe fn fetch<const V: usize>(&self, at: At) -> Pair {
         // SAFETY: the caller's contract.
         unsafe {
-            let a = load::<u8, V>(self.operands[0].offset(at[1] as isize), self.mode, 0);
-            let b = load::<u8, V>(self.operands[1].offset(at[2] as isize), self.mode, 1);
+            let a = load::<u8, V>(self.operands[0].offset(at.operands[0] as isize), self.mode, 0);
+            let b = load::<u8, V>(self.operands[1].offset(at.operands[1] as isize), self.mode, 1);
             [a, b]
         }
     }
@@ -42,11 +43,11 @@ impl Tensors {
     /// # Safety
     /// The result is valid there for writing `V` elements, and aligned to them.
     #[inline(always)]
-    unsafe fn finish<const V: usize>(&self, [a, b]: Pair, at: [i64; 4]) {
+    unsafe fn finish<const V: usize>(&self, [a, b]: Pair, at: At) {
         let [a, b] = [a.spread::<u8>(), b.spread::<u8>()];
         let out = if V > 1 { [look_up(a[0], b[0]), look_up(a[1], b[1])] } else { [one(a[0], b[0]), 0] };
         // SAFETY: the caller's contract.
-        unsafe { memory::store(self.result.offset(at[0] as isize), out, V) }
+        unsafe { memory::store(self.result.offset(at.results[0] as isize), out, V) }
     }
 
     /// Fills the table, and runs `items` vectors at the places that `at` finds, a grid's width apart: the next one is
@@ -56,7 +57,7 @@ impl Tensors {
     /// Every place is as [`Tensors::fetch`] and [`Tensors::finish`] ask; `items < 2^31`, and the grid has fewer threads
     /// than that, [`PAIRS_THREADS`] a block, with [`PAIRS`] bytes of shared memory.
     #[inline(always)]
-    unsafe fn run(&self, items: u32, at: impl Fn(u32) -> [i64; 4]) {
+    unsafe fn run(&self, items: u32, at: impl Fn(u32) -> At) {
         let width = thread::grid_dim_x() * thread::block_dim_x();
         let mut item = thread::index_1d();
         // SAFETY: every item is below `items`; the caller's contract.
@@ -82,16 +83,16 @@ impl Tensors {
 /// aligned one and those after the last whole vector.
 ///
 /// # Safety
-/// As `pointwise_device::broadcast::flat` for vectors of 16, and `Tensors::run` of the grid.
+/// As `pointwise_device::formula::flat` for vectors of 16, and `Tensors::run` of the grid.
 #[inline(always)]
 pub unsafe fn flat(tensors: &Tensors, n: u64, head: u32) {
     let vectors = ((n - head as u64) / 16) as u32;
     // SAFETY: vectors end at or before n; the caller's contract.
-    unsafe { tensors.run(vectors, |item| alike(head as u64 + item as u64 * 16, tensors.mode)) }
+    unsafe { tensors.run(vectors, |item| Places::alike(head as u64 + item as u64 * 16, tensors.mode)) }
     let i = thread::index_1d();
     let single = if i < head { i as u64 } else { i as u64 + vectors as u64 * 16 };
     if i < 2 * 16 && single < n {
-        let at = alike(single, tensors.mode);
+        let at = Places::alike(single, tensors.mode);
         // SAFETY: single < n; the caller's contract.
         unsafe { tensors.finish::<1>(tensors.fetch::<1>(at), at) }
     }
@@ -100,7 +101,7 @@ pub unsafe fn flat(tensors: &Tensors, n: u64, head: u32) {
 /// Vectors along rows.
 ///
 /// # Safety
-/// As `pointwise_device::broadcast::tiled` for vectors of 16, and `Tensors::run` of the grid.
+/// As `pointwise_device::formula::tiled` for vectors of 16, and `Tensors::run` of the grid.
 #[inline(always)]
 pub unsafe fn rows(tensors: &Tensors, steps: &Steps<3, ROW_SPLITS>, items: u32) {
     // SAFETY: the caller's contract.

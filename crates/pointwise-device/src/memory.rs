@@ -5,6 +5,8 @@
 
 use core::arch::asm;
 
+use pointwise_core::launch::{NUMBER, ONCE, PASSING};
+
 /// The words of a vector of 2, 4, 8 or 16 bytes, which `$load` reads into the registers it is given.
 macro_rules! vector {
     ($bytes:ident, $load:ident($($args:tt)*)) => {
@@ -102,18 +104,19 @@ pub unsafe fn load_here_if(address: *const u8, bytes: usize, works: u32) -> [u64
     unsafe { vector!(bytes, here_if(address, works)) }
 }
 
-/// As [`load`], of 1, 2, 4 or 8 bytes; where `nothing` is not zero, nothing is read, and the bits are anything. No
-/// branch, and not `pure`: see [`load_as`].
+/// As [`load`], of 1, 2, 4 or 8 bytes; where `how` is [`NUMBER`], nothing is read, and the bits are anything. No branch,
+/// and not `pure`: see [`load_as`].
 ///
 /// # Safety
-/// As [`load`], where `nothing` is zero.
+/// As [`load`], unless nothing is read.
 #[inline(always)]
-pub unsafe fn load_unless(address: *const u8, bytes: usize, nothing: u32) -> u64 {
+pub unsafe fn load_unless(address: *const u8, bytes: usize, how: u32) -> u64 {
     macro_rules! unless {
         ($load:literal $class:ident $type:ty) => {{
             let v: $type;
-            asm!("{{ .reg .pred p; setp.eq.u32 p, {nothing}, 0;", concat!("@p ld.global.", $load, " {v}, [{a}]; }}"),
-                v = out($class) v, a = in(reg64) address, nothing = in(reg32) nothing, options(readonly, nostack));
+            asm!("{{ .reg .pred p; setp.ne.u32 p, {how}, {number};", concat!("@p ld.global.", $load, " {v}, [{a}]; }}"),
+                v = out($class) v, a = in(reg64) address, how = in(reg32) how, number = const NUMBER,
+                options(readonly, nostack));
             v as u64
         }};
     }
@@ -126,17 +129,6 @@ pub unsafe fn load_unless(address: *const u8, bytes: usize, nothing: u32) -> u64
             _ => unless!("u64" reg64 u64),
         }
     }
-}
-
-/// What a vector's load is to do; at most one bit is set, by the host, so that the choice is the same in all threads.
-#[derive(Clone, Copy)]
-pub struct How {
-    /// Not zero: nothing, and the bits are anything.
-    pub nothing: u32,
-    /// Not zero: one element.
-    pub one: u32,
-    /// Not zero: the vector, whose lines the level-2 cache is to give up first, to hold what stays longer.
-    pub passing: u32,
 }
 
 /// What [`load_as`] has read, the one or the other.
@@ -153,13 +145,13 @@ pub struct VectorOrOne {
 /// of its own: a load into those of another waits for that one, also if it does not run.
 macro_rules! one_of {
     ($how:ident, $address:ident, $one:ident $element:literal $class:ident, $vector:literal [$($lane:ident)*]) => {
-        asm!("{{ .reg .pred v, o, p; .reg .b32 t; setp.ne.u32 o, {how_one}, 0; setp.ne.u32 p, {passing}, 0;",
-            "or.b32 t, {how_one}, {passing}; or.b32 t, t, {nothing}; setp.eq.u32 v, t, 0;",
+        asm!("{{ .reg .pred v, o, p; setp.eq.u32 v, {how}, 0; setp.eq.u32 o, {how}, {once};",
+            "setp.eq.u32 p, {how}, {passing};",
             concat!("@v ld.global.", $vector, ", [{a}];"),
             concat!("@o ld.global.", $element, " {one}, [{a}];"),
             concat!("@p ld.global.cs.", $vector, ", [{a}]; }}"),
-            $($lane = out(reg32) $lane,)* one = out($class) $one, a = in(reg64) $address, how_one = in(reg32) $how.one,
-            passing = in(reg32) $how.passing, nothing = in(reg32) $how.nothing, options(readonly, nostack))
+            $($lane = out(reg32) $lane,)* one = out($class) $one, a = in(reg64) $address, how = in(reg32) $how,
+            once = const ONCE, passing = const PASSING, options(readonly, nostack))
     };
 }
 
@@ -172,13 +164,14 @@ macro_rules! vector_or_one {
 }
 
 /// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, or one element of it, of `size` (1, 2, 4 or 8) bytes; of the other
-/// the bits are anything. `bytes` and `size` must fold to constants.
+/// the bits are anything. `how` is the same in all threads: one of [`ONCE`], [`NUMBER`] (neither is read) and [`PASSING`],
+/// or 0. `bytes` and `size` must fold to constants.
 ///
 /// # Safety
-/// Unless `how` says nothing is read: `address` is valid for reading that many bytes of global memory and aligned to
+/// Unless nothing is read: `address` is valid for reading that many bytes of global memory and aligned to
 /// them.
 #[inline(always)]
-pub unsafe fn load_as(address: *const u8, bytes: usize, size: usize, how: How) -> VectorOrOne {
+pub unsafe fn load_as(address: *const u8, bytes: usize, size: usize, how: u32) -> VectorOrOne {
     // SAFETY: the caller's contract.
     unsafe {
         match size {

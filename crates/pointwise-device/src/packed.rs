@@ -15,6 +15,9 @@ macro_rules! unroll {
     (at most 2: $i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1)
     };
+    (at most 3: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ $i, $len, $body, 0 1 2)
+    };
     (at most 4: $i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1 2 3)
     };

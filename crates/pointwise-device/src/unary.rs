@@ -9,7 +9,7 @@ use pointwise_core::{Element, Store, TableOp, UnaryOp, Value};
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
-use pointwise_core::launch::{NEIGHBOURS, STREAM_UNARY, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
+use pointwise_core::launch::{NEIGHBOURS, PASSING, STREAM_UNARY, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
 
 /// The storage type of what `O` makes of an `E`.
 type Out<O, E> = <<O as UnaryOp<<E as Element>::Compute>>::Output as Store<E>>::Storage;
@@ -111,7 +111,7 @@ pub unsafe fn register_copy<E, O, const V: usize>(
     // would have to be fetched for it.
     let singles = thread::asked_here(thread::block_idx_x() == 0 && vectors as u64 * V as u64 != n);
     let narrows = const { size_of::<Out<O, E>>() < size_of::<E>() };
-    let how = memory::How { nothing: 0, one: 0, passing: if narrows { per_thread & STREAM_UNARY } else { 0 } };
+    let how = if narrows && per_thread & STREAM_UNARY != 0 { PASSING } else { 0 };
     let per_thread = if narrows { per_thread & !STREAM_UNARY } else { per_thread };
     let width = thread::block_dim_x();
     let first = thread::block_idx_x() * (width * per_thread) + thread::thread_idx_x();

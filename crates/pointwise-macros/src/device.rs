@@ -24,6 +24,7 @@ pub(crate) fn made(op: &Op, form: &Form) -> Made {
         symbol: format!("formula_{}", form.name),
         type_name: form.type_name.clone(),
         is_generic: op.is_generic(),
+        adapter: None,
         operands: form.operands.iter().map(|operand| operand.is_bool).collect(),
         results: form.results.iter().map(|result| result.is_bool).collect(),
         words: op.params().map(|param| param.kind.words()).sum(),

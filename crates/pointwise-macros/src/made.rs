@@ -9,6 +9,9 @@ use crate::words::Type;
 /// The classes, in the order of `Class::ALL`.
 const CLASSES: [&str; 3] = ["flat", "rows", "strided"];
 
+/// `GROUPED_TENSORS` of `pointwise_core::launch`.
+const GROUPED_TENSORS: usize = 4;
+
 /// An op, as its kernels and its definition are made of it.
 pub(crate) struct Made {
     /// The crate in whose `__private` the expansion finds what it names.
@@ -19,6 +22,8 @@ pub(crate) struct Made {
     pub(crate) type_name: Ident,
     /// Whether the struct is generic over the compute type.
     pub(crate) is_generic: bool,
+    /// What makes a formula of it, where it is one of an op trait.
+    pub(crate) adapter: Option<Ident>,
     /// Which operands are bools.
     pub(crate) operands: Vec<bool>,
     /// Which results are bools.
@@ -39,7 +44,14 @@ impl Made {
     /// The struct at a compute type.
     fn at(&self, ty: &TokenStream) -> TokenStream {
         let name = &self.type_name;
-        if self.is_generic { quote!(#name<#ty>) } else { quote!(#name) }
+        let this = if self.is_generic { quote!(#name<#ty>) } else { quote!(#name) };
+        match &self.adapter {
+            Some(adapter) => {
+                let core = self.core();
+                quote!(#core::arity::#adapter<#this>)
+            }
+            None => this,
+        }
     }
 
     fn symbol(&self, each: Type, class: &str) -> String {
@@ -85,7 +97,14 @@ impl Made {
                 quote!(n: u64, head: u32,),
                 quote!(),
                 quote! {
-                    flat::<#element, #this, #operands, #results, #lanes>(&tensors, n, head, op)
+                    flat::<#element, #element, #this, #operands, #results, #lanes>(&tensors, n, head, op)
+                },
+            ),
+            "strided" if tensors <= GROUPED_TENSORS => (
+                quote!(items: u32,),
+                quote!(groups: #launch::Groups<#tensors>,),
+                quote! {
+                    grouped::<#element, #element, #this, #operands, #results, #tensors>(&tensors, &groups, items, op)
                 },
             ),
             _ => {
@@ -96,7 +115,7 @@ impl Made {
                     quote!(items: u32,),
                     quote!(steps: #launch::Steps<#tensors, #splits>,),
                     quote! {
-                        tiled::<#element, #this, #operands, #results, #tensors, #lanes, #splits>(
+                        tiled::<#element, #element, #this, #operands, #results, #tensors, #lanes, #splits>(
                             &tensors, &steps, items, op,
                         )
                     },
@@ -116,7 +135,7 @@ impl Made {
             #[allow(improper_gpu_kernel_arg, clippy::too_many_arguments)]
             #[unsafe(export_name = #symbol)]
             unsafe #abi fn #function(
-                #(#y: *mut #y_types,)* #(#x: *const #x_types,)* #places mode: u64, #(#given: u64,)* #(#params: u64,)*
+                #(#y: *mut #y_types,)* #(#x: *const #x_types,)* #places mode: u32, #(#given: u64,)* #(#params: u64,)*
                 #steps #draw_parameter
             ) {
                 let op = <#this as #core::OpData>::from_words(&[#(#params,)* #(#zeros,)*]);
@@ -140,13 +159,27 @@ impl Made {
         let typed = types.iter().map(|&each| {
             let (element, this) = self.typed(each);
             let symbols = CLASSES.map(|class| self.symbol(each, class));
+            let lookup = self.has_lookup(each).then(|| {
+                quote! {
+                    .with_lookup({
+                        static LOOKUP: #root::__private::Lookup = #root::__private::Lookup::new();
+                        &LOOKUP
+                    })
+                }
+            });
             quote! {
                 #root::__private::Typed::new::<#element, #this, #operands, #results>(
                     [#(#symbols),*], #source, &#kernels,
-                )
+                ) #lookup
             }
         });
         quote!([#(#typed),*])
+    }
+
+    /// Whether a table may have all results: those of two operands of one byte each, without parameters.
+    fn has_lookup(&self, each: Type) -> bool {
+        let is_of_two = matches!((&*self.operands, &*self.results), ([false, false], [_]));
+        is_of_two && self.words == 0 && !self.is_random && each.is_byte()
     }
 
     /// The formula at a compute type of references.

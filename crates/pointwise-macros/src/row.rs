@@ -9,11 +9,15 @@ use syn::{Result, bracketed, parenthesized};
 use crate::made::Made;
 use crate::words::Type;
 
-/// `($crate) (given) [documentation] kind name Op first [element types and words] [operands] [results] [parameters]`;
-/// `first` is `bool` where the first operand is one.
+/// `($crate) (given) [documentation] kind name definition Op Bound first adapter [element types and words] [operands]
+/// [results] [parameters]`; `first` is `bool` where the first operand is one, `adapter` is `plain` where the op is a
+/// formula itself. Results are `T`, `bool`, or the names of several in parentheses.
 pub(crate) struct Row {
     made: Made,
-    name: Ident,
+    /// Of the static.
+    definition: Ident,
+    /// What the formula asks of the compute type.
+    bound: Ident,
     types: Vec<Type>,
     /// What the visitor gives besides the row.
     given: TokenStream,
@@ -31,7 +35,9 @@ impl Parse for Row {
         let docs;
         bracketed!(docs in input);
         let docs: TokenStream = docs.parse()?;
-        let [kind, name, type_name, first]: [Ident; 4] = [input.parse()?, word(input)?, input.parse()?, input.parse()?];
+        let [kind, name, definition, type_name]: [Ident; 4] =
+            [input.parse()?, word(input)?, word(input)?, input.parse()?];
+        let [bound, first, adapter]: [Ident; 3] = [input.parse()?, input.parse()?, input.parse()?];
         let [sets, operands, results, params] = [idents(input)?, idents(input)?, idents(input)?, idents(input)?];
         Ok(Row {
             made: Made {
@@ -39,14 +45,16 @@ impl Parse for Row {
                 symbol: format!("{kind}_{name}"),
                 type_name,
                 is_generic: !params.is_empty(),
+                adapter: (adapter != "plain").then_some(adapter),
                 operands: (0..operands.len()).map(|k| k == 0 && first == "bool").collect(),
-                results: vec![false; results.len()],
+                results: results.iter().map(|result| result == "bool").collect(),
                 words: params.len(),
                 is_random: false,
                 // The words of a row are its source.
                 source: quote!(0),
             },
-            name,
+            definition,
+            bound,
             types: sets.iter().filter_map(|set| Type::named(&set.to_string())).flatten().copied().collect(),
             given,
             docs: docs.into_iter().collect(),
@@ -59,15 +67,23 @@ fn word(input: ParseStream<'_>) -> Result<Ident> {
     Ident::parse_any(input)
 }
 
-/// Names in brackets.
+/// Names in brackets, which may stand in parentheses there.
 fn idents(input: ParseStream<'_>) -> Result<Vec<Ident>> {
     let content;
     bracketed!(content in input);
     let tokens: TokenStream = content.parse()?;
-    Ok(tokens
+    Ok(names(tokens))
+}
+
+fn names(tokens: TokenStream) -> Vec<Ident> {
+    tokens
         .into_iter()
-        .filter_map(|token| if let TokenTree::Ident(ident) = token { Some(ident) } else { None })
-        .collect())
+        .flat_map(|token| match token {
+            TokenTree::Ident(ident) => vec![ident],
+            TokenTree::Group(group) => names(group.stream()),
+            _ => Vec::new(),
+        })
+        .collect()
 }
 
 impl Row {
@@ -78,19 +94,22 @@ impl Row {
 
     /// The static of the definition. Its kernels are in the static that the visitor gives.
     pub(crate) fn definition(&self) -> TokenStream {
-        let Row { made, name, types, given, docs } = self;
+        let Row { made, definition, bound, types, given, docs } = self;
         let root = &made.root;
         let count = types.len();
-        let list = format_ident!("TYPES_OF_{name}");
+        let list = format_ident!("TYPES_OF_{definition}");
         let (typed, info) = (made.types(types, given), made.info());
-        let (oracle, stepped) =
-            (made.reference(&quote!(f64)), made.reference(&quote!(#root::__private::core::Stepped)));
+        let none = quote!(::core::option::Option::None);
+        let reference = |is_there: bool, ty: TokenStream| if is_there { made.reference(&ty) } else { none.clone() };
+        // Floats have no bits. What is rounded step by step are floats alone.
+        let oracle = reference(bound != "Bits", quote!(f64));
+        let stepped = reference(bound == "Real", quote!(#root::__private::core::Stepped));
         quote! {
             static #list: [#root::__private::Typed; #count] = #typed;
             #(#[doc = #docs])*
             // SAFETY: it is the value of a static.
-            pub static #name: #root::__private::OpDef = unsafe {
-                #root::__private::OpDef::new(#info, &#list, #oracle, #stepped, ::core::option::Option::None)
+            pub static #definition: #root::__private::OpDef = unsafe {
+                #root::__private::OpDef::new(#info, &#list, #oracle, #stepped, #none)
             };
         }
     }

@@ -122,6 +122,11 @@ impl Type {
     pub(crate) fn is_fp8(self) -> bool {
         matches!(self, F8E4M3 | F8E5M2)
     }
+
+    /// Whether any byte is an element.
+    pub(crate) fn is_byte(self) -> bool {
+        self.is_fp8() || matches!(self, I8 | U8)
+    }
 }
 
 impl Parse for Words {

@@ -1,7 +1,7 @@
 //! The op family on the host: every table of `pointwise_core::family`, visited.
 
 mod convert;
-mod map;
+mod several;
 #[allow(unreachable_pub)] // what the visitor makes for a crate's root
 pub(crate) mod powers;
 mod special;
@@ -11,20 +11,20 @@ mod unary;
 
 crate::include_kernels!();
 
-pub use map::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, gradient_op, map_op};
+pub use several::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, gradient_op, map_op};
 pub use powers::POWERS;
 pub use unary::UNARY;
 
 /// The definitions of the ops, by name.
 pub mod definitions {
-    pub use super::map::definitions::*;
+    pub use super::several::definitions::*;
     pub use super::unary::definitions::*;
 }
 
 /// The ops as kernel objects, whose strategy, threads and stream can be set.
 pub mod kernels {
     pub use super::convert::to_dtype;
-    pub use super::map::kernels::*;
+    pub use super::several::kernels::*;
     pub use super::special::kernels::*;
     pub use super::unary::kernels::*;
 }
@@ -32,11 +32,11 @@ pub mod kernels {
 /// The ops as functions. A parameter is any number, or `Number::Default`.
 pub mod ops {
     pub use super::convert::ops::*;
-    pub use super::map::ops::*;
+    pub use super::several::ops::*;
     pub use super::special::ops::*;
     pub use super::unary::ops::*;
     // These stand before those of their table.
-    pub use super::map::{clamp, clamp_inplace, clamp_into};
+    pub use super::several::{clamp, clamp_inplace, clamp_into};
     pub use crate::rope::{
         rope_cos_sin, rope_llama31, rope_llama31_inplace, rope_llama31_into, rope_longrope, rope_longrope_inplace,
         rope_longrope_into, rope_neox, rope_neox_inplace, rope_neox_into, rope_non_neox, rope_non_neox_inplace,

@@ -71,7 +71,7 @@ macro_rules! __unary_def {
         pub static $def: $crate::kernel::UnaryDef = $crate::kernel::UnaryDef {
             info: $crate::__op_info!($op $params),
             cpu: {
-                fn cpu(dtype: $crate::DType) -> Option<$crate::__private::cpu::MapFn> {
+                fn cpu(dtype: $crate::DType) -> Option<$crate::__private::cpu::FormulaFn> {
                     $crate::__private::core::for_types! { [$($set)*] ($crate::__cpu_type) (dtype $op $params) }
                     None
                 }
@@ -172,7 +172,7 @@ macro_rules! __entry_type {
     ($type:ident, ($dtype:ident $variant:ident $name:ident $out:ident $op:ident $params:tt)) => {
         if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
             type E = $crate::__private::core::element::ty::$type;
-            $crate::__row! { unary $op $params }
+            $crate::__row! { $op $params }
             return match $variant {
                 $crate::kernel::Variant::Direct => $crate::__entry!($name $type direct),
                 $crate::kernel::Variant::DirectWide => $crate::__entry!($name $type direct_wide),

@@ -8,7 +8,7 @@
 #[macro_export]
 macro_rules! host_gradients {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (GRADIENTS OpDef __gradient_def (same)) $($rows)* }
+        $crate::__definitions! { (GRADIENTS OpDef __several_def (gradients same plain)) $($rows)* }
         $crate::__several! { (GradientsKernel kernel __gradient_ops) $($rows)* }
     };
 }
@@ -17,7 +17,7 @@ macro_rules! host_gradients {
 #[macro_export]
 macro_rules! host_select_gradients {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (GRADIENTS OpDef __gradient_def (bool)) $($rows)* }
+        $crate::__definitions! { (GRADIENTS OpDef __several_def (gradients bool plain)) $($rows)* }
         $crate::__several! { (GradientsKernel kernel __gradient_ops) $($rows)* }
     };
 }
@@ -27,22 +27,11 @@ macro_rules! host_select_gradients {
 #[macro_export]
 macro_rules! host_gated_gradients {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (GRADIENTS OpDef __gradient_def (same)) $($rows)* }
+        $crate::__definitions! { (GRADIENTS OpDef __several_def (gradients same plain)) $($rows)* }
         $crate::__functions! {
             (GatedGradientsKernel gated_gradients __gated_gradient_ops "The ops as functions of `grad` of shape \
              `(.., N)` and `x` of shape `(.., 2N)`, the gate in front.")
             $($rows)*
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __gradient_def {
-    (($first:ident) [$($doc:literal)*] $def:ident $name:ident $op:ident [$($p:ident)*] ($($x:ident)*) $bound:ident
-        ($($y:ident),*) [$($set:ident)*]) => {
-        $crate::__private::definition! {
-            ($crate) (KERNELS) [$($doc)*] gradients $name $op $first [$($set)*] [$($x)*] [$($y)*] [$($p)*]
         }
     };
 }

@@ -77,30 +77,20 @@ macro_rules! __op_at {
     };
 }
 
-/// The word of an op's row in the element type `E`, as a constant for the entries: without it there are none, and with
-/// it the row is checked against the op's type at `E` ([`pointwise_core::row`]).
+/// The word of a unary op's row in the element type `E`, as a constant for the entries: without it there are none, and
+/// with it the row is checked against the op's type at `E` ([`pointwise_core::row`]).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __row {
-    (unary $op:ident $params:tt) => {
-        $crate::__row! { @map Unary $op $params }
-    };
-    (binary $op:ident $params:tt) => {
-        $crate::__row! { @map Binary $op $params }
-    };
-    (ternary $op:ident $params:tt) => {
-        $crate::__row! { @map Ternary $op $params }
-    };
-    (select $op:ident $params:tt) => {
-        $crate::__row! { @map Select $op $params }
-    };
-    (@map $Map:ident $op:ident $params:tt) => {
-type O = $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params);
-        const ROW: u64 = $crate::__private::core::row::of_map::<
-            $crate::__private::core::map::$Map<E, O>,
-            O,
-    $crate::__op_at!(f32, $op $params),
-        >();
+    ($op:ident $params:tt) => {
+        const ROW: u64 = {
+            use $crate::__private::core::{arity::Unary, row};
+            type O = $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params);
+            let word = row::of_formula::<E, Unary<O>, 1, 1>(0);
+            type D = Unary<$crate::__op_at!(f32, $op $params)>;
+            row::check_data(&<D as $crate::__private::core::OpData>::INFO, 0, word);
+            word
+        };
     };
 }
 

@@ -43,7 +43,7 @@ mod family;
 mod files;
 mod host;
 mod host_gradients;
-mod host_map;
+mod host_several;
 mod host_special;
 mod host_table;
 pub mod interop;
@@ -106,7 +106,7 @@ pub mod __private {
     pub use crate::embed::{Kernels, Target};
     pub use crate::host::OracleValue;
     pub use crate::host_gradients::no_result;
-    pub use crate::kernel::{Declared, Kernel, Made, OpDef, OracleFn, Typed, oracle, results};
+    pub use crate::kernel::{Declared, Kernel, Lookup, Made, OpDef, OracleFn, Typed, oracle, results};
 
     /// The loops over elements on the CPU.
     pub mod cpu {

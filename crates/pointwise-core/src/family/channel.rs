@@ -2,5 +2,5 @@
 
 crate::channel_ops! { channel_family;
     /// `x > 0 ? x : weight x` (He et al. 2015); one weight for all, or one for each of dimension 1 of x.
-    prelu: Prelu (x, weight: Real) -> T, [floats leaky], Exact => if x > T::ZERO { x } else { weight * x };
+    prelu: Prelu (x, weight: Real) -> T, [floats], Exact => if x > T::ZERO { x } else { weight * x };
 }

@@ -3,16 +3,20 @@
 
 use std::mem::MaybeUninit;
 
+use pointwise_core::arity::{Binary, Unary};
 use pointwise_core::element::Bool;
+use pointwise_core::family::bitwise::{BitwiseAnd, BitwiseXor};
 use pointwise_core::formula::{Formula, OpData, ParamWords};
-use pointwise_core::{Draw, Element, Logic, Philox, RandomWord, Value};
+use pointwise_core::{DType, Draw, Element, Logic, OpInfo, Philox, RandomWord, ResultType, SignChange, Value, Word, maths};
 
 use super::draw::drawn;
+#[cfg(target_arch = "x86_64")]
+use super::lanes::by_f16c;
 use super::lanes::store;
 #[cfg(target_arch = "x86_64")]
 use super::level;
 use super::level::BASELINE;
-use super::operand::{BLOCK, Buffer, Source, buffer, fill};
+use super::operand::{BLOCK, Buffer, Source, buffer, fill, prefetch};
 use super::parallel::split;
 use super::runs::runs;
 use crate::kernel::Walk;
@@ -34,11 +38,11 @@ pub struct Target {
 /// other.
 pub type FormulaFn = unsafe fn(&[Source], &[Target], usize, &ParamWords, &Draw);
 
-/// The formula `O` on elements `E`.
+/// The formula `O` on elements `E`, with results `F`.
 ///
 /// # Safety
 /// As [`FormulaFn`].
-pub unsafe fn formula<E, O, const N: usize, const R: usize>(
+pub unsafe fn formula<E, F, O, const N: usize, const R: usize>(
     operands: &[Source],
     results: &[Target],
     n: usize,
@@ -46,22 +50,63 @@ pub unsafe fn formula<E, O, const N: usize, const R: usize>(
     draw: &Draw,
 ) where
     E: Element,
-    O: OpData + Formula<E::Compute, N, R>,
+    F: Element,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     #[cfg(target_arch = "x86_64")]
-    if level::level() >= level::AVX2 {
+    match level::level() {
         // SAFETY: the processor has the level; the caller's contract.
-        return unsafe { run_avx2::<E, O, N, R>(operands, results, n, words, draw) };
+        level::AVX512 => return unsafe { run_avx512::<E, F, O, N, R>(operands, results, n, words, draw) },
+        // SAFETY: as above.
+        level::AVX2 => return unsafe { run_avx2::<E, F, O, N, R>(operands, results, n, words, draw) },
+        _ => {}
     }
     // SAFETY: the caller's contract.
-    unsafe { blocks::<E, O, N, R, BASELINE>(operands, results, n, words, draw) }
+    unsafe { blocks::<E, F, O, N, R, BASELINE>(operands, results, n, words, draw) }
+}
+
+/// The unary op `O` on elements `E`.
+///
+/// # Safety
+/// As [`FormulaFn`].
+pub unsafe fn unary<E, O>(operands: &[Source], results: &[Target], n: usize, words: &ParamWords, draw: &Draw)
+where
+    E: Element,
+    Unary<O>: OpData + Formula<E::Compute, 1, 1>,
+{
+    // What concerns the sign of 16 bits alone needs no conversion.
+    let change = const { sign_change(&<Unary<O> as OpData>::INFO, E::DTYPE) };
+    let (Some(change), [x, ..]) = (change, operands) else {
+        // SAFETY: the caller's contract.
+        return unsafe { formula::<E, E, Unary<O>, 1, 1>(operands, results, n, words, draw) };
+    };
+    let bits = |word: u64| [*x, Source { word: Some(word), ..*x }];
+    // SAFETY: the caller's contract; 16-bit floats are as large and aligned as integers, and the op gives such again.
+    unsafe {
+        match change {
+            SignChange::Clear => {
+                formula::<i16, i16, Binary<BitwiseAnd>, 2, 1>(&bits(0x7fff), results, n, words, draw);
+            }
+            SignChange::Flip => {
+                formula::<i16, i16, Binary<BitwiseXor>, 2, 1>(&bits(0x8000), results, n, words, draw);
+            }
+        }
+    }
+}
+
+/// Whether an op on 16-bit floats changes nothing but the sign.
+const fn sign_change(info: &OpInfo, dtype: DType) -> Option<SignChange> {
+    match (dtype, info.result) {
+        (DType::F16 | DType::BF16, ResultType::Same) => info.properties.sign,
+        _ => None,
+    }
 }
 
 /// # Safety
 /// As [`FormulaFn`]; the processor has the features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn run_avx2<E, O, const N: usize, const R: usize>(
+unsafe fn run_avx2<E, F, O, const N: usize, const R: usize>(
     operands: &[Source],
     results: &[Target],
     n: usize,
@@ -69,10 +114,109 @@ unsafe fn run_avx2<E, O, const N: usize, const R: usize>(
     draw: &Draw,
 ) where
     E: Element,
-    O: OpData + Formula<E::Compute, N, R>,
+    F: Element,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     // SAFETY: the caller's contract.
-    unsafe { blocks::<E, O, N, R, { level::AVX2 }>(operands, results, n, words, draw) }
+    unsafe { blocks::<E, F, O, N, R, { level::AVX2 }>(operands, results, n, words, draw) }
+}
+
+/// # Safety
+/// As [`FormulaFn`]; the processor has the features.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn run_avx512<E, F, O, const N: usize, const R: usize>(
+    operands: &[Source],
+    results: &[Target],
+    n: usize,
+    words: &ParamWords,
+    draw: &Draw,
+) where
+    E: Element,
+    F: Element,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    // SAFETY: the caller's contract.
+    unsafe {
+        if const { goes_directly::<E, F, O>() }
+            && let (Some(operands), [y, ..]) = (operands.first_chunk::<N>(), results)
+        {
+            if N == 2 && operands[N - 1].is_uniform() && lie_apart::<E, F, O>(&operands[..1], y, n) {
+                return direct::<E, F, O, N, R, true>(operands, y.pointer, n, words);
+            }
+            if lie_apart::<E, F, O>(operands, y, n) {
+                return direct::<E, F, O, N, R, false>(operands, y.pointer, n, words);
+            }
+        }
+        blocks::<E, F, O, N, R, { level::AVX512 }>(operands, results, n, words, draw);
+    }
+}
+
+/// Whether [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which
+/// loops of their own do faster, not where the loop looks at its operands, and not for many tensors.
+#[cfg(target_arch = "x86_64")]
+const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
+    let info = &O::INFO;
+    let rounds = info.bool_results == 0 && F::DTYPE.is_float() && F::DTYPE.size() < 4;
+    let is_small = info.results.len() == 1 && info.operands.len() <= 3 && !info.is_random;
+    is_small && !by_f16c::<E>(level::AVX512) && !rounds && angle::<E, O>().is_none()
+}
+
+/// Whether some operands and the result are contiguous, and the result shares no memory with them.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn lie_apart<E: Element, F: Element, O: OpData>(operands: &[Source], result: &Target, n: usize) -> bool {
+    let size = |is_bool: bool, size: usize| if is_bool { 1 } else { size };
+    let y = result.pointer.addr();
+    let end = y + n * size(O::INFO.bool_results == 1, size_of::<F>());
+    let apart = |(k, source): (usize, &Source)| {
+        let (x, size) = (source.pointer.addr(), size(is_bool(O::INFO.bool_operands, k), size_of::<E>()));
+        source.word.is_none() && source.step == 1 && (x + n * size <= y || end <= x)
+    };
+    result.step == 1 && operands.iter().enumerate().all(apart)
+}
+
+/// The one result in one loop; the second operand may be uniform.
+///
+/// # Safety
+/// As [`FormulaFn`]; the other operands and the result [`lie_apart`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
+    operands: &[Source; N],
+    y: *mut u8,
+    n: usize,
+    words: &ParamWords,
+) where
+    E: Element,
+    F: Element,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    let op = O::from_words(words);
+    let bools = const { O::INFO.bool_operands };
+    let mut last = [MaybeUninit::new(E::Compute::ZERO)];
+    if UNIFORM && n > 0 {
+        // SAFETY: the caller's contract.
+        unsafe { operands[N - 1].spread::<E>(&mut last) };
+    }
+    let pointers = operands.map(|source| source.pointer);
+    for i in 0..n {
+        // SAFETY: the caller's contract; `last` was written when it was made.
+        unsafe {
+            let values = std::array::from_fn(|k| match (is_bool(bools, k), UNIFORM && k + 1 == N) {
+                (true, _) => E::Compute::ZERO,
+                (_, true) => last[0].assume_init(),
+                _ => pointers[k].cast::<E>().add(i).read().widen(),
+            });
+            let truths = std::array::from_fn(|k| is_bool(bools, k) && pointers[k].cast::<Bool>().add(i).read().widen().0);
+            let (of_type, of_bool) = op.apply(values, truths, RandomWord::from(0));
+            if const { O::INFO.bool_results } == 1 {
+                y.cast::<Bool>().add(i).write(Bool::narrow(Logic(of_bool[0])));
+            } else {
+                y.cast::<F>().add(i).write(F::narrow(of_type[0]));
+            }
+        }
+    }
 }
 
 /// Whether operand or result `k` is a bool, of the bits of [`pointwise_core::OpInfo`].
@@ -80,10 +224,34 @@ const fn is_bool(bits: u16, k: usize) -> bool {
     bits >> k & 1 == 1
 }
 
+/// The operand, of a float type, that the formula takes the sine or cosine of.
+const fn angle<E: Element, O: OpData>() -> Option<usize> {
+    if E::DTYPE.is_float() && O::INFO.properties.angle { O::INFO.operands.len().checked_sub(1) } else { None }
+}
+
+/// The number in a float's compute type.
+#[inline(always)]
+fn number<T: Word>(x: T) -> f32 {
+    f32::from_bits(x.to_word() as u32)
+}
+
+/// Whether none of some angles is large, infinite or NaN: sine and cosine then need no long reduction, which vector
+/// code would otherwise work out for all of them.
+#[inline(always)]
+fn are_small(angle: impl Fn(usize) -> f32, len: usize) -> bool {
+    // Magnitudes are ordered as their bits are.
+    let largest = (0..len).fold(0, |largest, i| largest.max(angle(i).abs().to_bits()));
+    largest <= maths::SMALL_ANGLE.to_bits()
+}
+
+/// How many blocks ahead the cache is to fetch operands and results, of up to so many tensors.
+const AHEAD: usize = 2;
+const FETCHED: usize = 4;
+
 /// # Safety
 /// As [`FormulaFn`]; the processor has `LEVEL`.
 #[inline(always)]
-unsafe fn blocks<E, O, const N: usize, const R: usize, const LEVEL: u8>(
+unsafe fn blocks<E, F, O, const N: usize, const R: usize, const LEVEL: u8>(
     operands: &[Source],
     results: &[Target],
     n: usize,
@@ -91,20 +259,18 @@ unsafe fn blocks<E, O, const N: usize, const R: usize, const LEVEL: u8>(
     draw: &Draw,
 ) where
     E: Element,
-    O: OpData + Formula<E::Compute, N, R>,
+    F: Element,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     let op = O::from_words(words);
     let (bool_operands, bool_results) = const { (O::INFO.bool_operands, O::INFO.bool_results) };
     let (Some(operands), Some(results)) = (operands.first_chunk::<N>(), results.first_chunk::<R>()) else { return };
     let mut values: [Buffer<E>; N] = [const { buffer::<E>() }; N];
     let mut truths: [Buffer<Bool>; N] = [const { buffer::<Bool>() }; N];
-    let mut of_type: [Buffer<E>; R] = [const { buffer::<E>() }; R];
+    let mut of_type: [Buffer<F>; R] = [const { buffer::<F>() }; R];
     let mut of_bool: [Buffer<Bool>; R] = [const { buffer::<Bool>() }; R];
     let block = BLOCK.min(n);
     for k in 0..N {
-        // What an operand is not is never written again.
-        values[k][..block].fill(MaybeUninit::new(E::Compute::ZERO));
-        truths[k][..block].fill(MaybeUninit::new(Logic(false)));
         // SAFETY: the caller's contract.
         unsafe {
             if is_bool(bool_operands, k) {
@@ -117,7 +283,27 @@ unsafe fn blocks<E, O, const N: usize, const R: usize, const LEVEL: u8>(
     let mut start = 0;
     while start < n {
         let len = BLOCK.min(n - start);
-        // Loads, maths and stores are loops of their own, as in `map`.
+        let ahead = start + AHEAD * BLOCK;
+        if N + R <= FETCHED && ahead < n {
+            for k in (0..N).filter(|&k| operands[k].step == 1) {
+                let first = operands[k].pointer;
+                if is_bool(bool_operands, k) {
+                    prefetch(first.cast::<Bool>(), ahead);
+                } else {
+                    prefetch(first.cast::<E>(), ahead);
+                }
+            }
+            for k in (0..R).filter(|&k| results[k].step == 1) {
+                let first = results[k].pointer.cast_const();
+                if is_bool(bool_results, k) {
+                    prefetch(first.cast::<Bool>(), ahead);
+                } else {
+                    prefetch(first.cast::<F>(), ahead);
+                }
+            }
+        }
+        // Loads, maths and stores are loops of their own: an operand may be a result, and a loop that reads and writes it
+        // at once would not be vectorised.
         // SAFETY: start + len <= n; the caller's contract. Every value read was written before.
         unsafe {
             for k in 0..N {
@@ -128,10 +314,18 @@ unsafe fn blocks<E, O, const N: usize, const R: usize, const LEVEL: u8>(
                 }
             }
             let at = |i: usize| -> ([E::Compute; N], [bool; N]) {
-                (
-                    std::array::from_fn(|k| values[k][i].assume_init()),
-                    std::array::from_fn(|k| truths[k][i].assume_init().0),
-                )
+                let value = |k| if is_bool(bool_operands, k) { E::Compute::ZERO } else { values[k][i].assume_init() };
+                let truth = |k: usize| is_bool(bool_operands, k) && truths[k][i].assume_init().0;
+                (std::array::from_fn(value), std::array::from_fn(truth))
+            };
+            let mut put = |i: usize, (y, answers): ([F::Compute; R], [bool; R])| {
+                for k in 0..R {
+                    if is_bool(bool_results, k) {
+                        of_bool[k][i].write(Logic(answers[k]));
+                    } else {
+                        of_type[k][i].write(y[k]);
+                    }
+                }
             };
             if const { O::INFO.is_random } {
                 let draw = Draw { first: draw.first + start as u64, ..*draw };
@@ -142,21 +336,27 @@ unsafe fn blocks<E, O, const N: usize, const R: usize, const LEVEL: u8>(
                 });
                 for (i, &bits) in bits[..len].iter().enumerate() {
                     let (values, truths) = at(i);
-                    let (y, answers) = op.apply(values, truths, bits.into());
-                    (0..R).for_each(|k| _ = (of_type[k][i].write(y[k]), of_bool[k][i].write(Logic(answers[k]))));
+                    put(i, op.apply(values, truths, bits.into()));
+                }
+            } else if let Some(angle) = const { angle::<E, O>() }
+                && are_small(|i| number(values[angle][i].assume_init()), len)
+            {
+                for i in 0..len {
+                    let (values, truths) = at(i);
+                    maths::assume_small_angle(number(values[angle]));
+                    put(i, op.apply(values, truths, RandomWord::from(0)));
                 }
             } else {
                 for i in 0..len {
                     let (values, truths) = at(i);
-                    let (y, answers) = op.apply(values, truths, RandomWord::from(0));
-                    (0..R).for_each(|k| _ = (of_type[k][i].write(y[k]), of_bool[k][i].write(Logic(answers[k]))));
+                    put(i, op.apply(values, truths, RandomWord::from(0)));
                 }
             }
             for k in 0..R {
                 if is_bool(bool_results, k) {
-                    put::<Bool, LEVEL>(&of_bool[k][..len], results[k], start);
+                    store_at::<Bool, LEVEL>(&of_bool[k][..len], results[k], start);
                 } else {
-                    put::<E, LEVEL>(&of_type[k][..len], results[k], start);
+                    store_at::<F, LEVEL>(&of_type[k][..len], results[k], start);
                 }
             }
         }
@@ -169,7 +369,7 @@ unsafe fn blocks<E, O, const N: usize, const R: usize, const LEVEL: u8>(
 /// # Safety
 /// The target is valid for them, and all values are initialised; the processor has `LEVEL`.
 #[inline(always)]
-unsafe fn put<E: Element, const LEVEL: u8>(values: &[MaybeUninit<E::Compute>], target: Target, start: usize) {
+unsafe fn store_at<E: Element, const LEVEL: u8>(values: &[MaybeUninit<E::Compute>], target: Target, start: usize) {
     let Target { pointer, step } = target;
     // SAFETY: the caller's contract.
     unsafe {

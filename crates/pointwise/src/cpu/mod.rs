@@ -1,6 +1,6 @@
 //! The CPU executor: the formulas of the op table over slices, vectorised and in parallel.
 //!
-//! An op and an element type are one function pointer ([`MapFn`]): the loops are compiled for the baseline of the
+//! An op and an element type are one function pointer ([`FormulaFn`]): the loops are compiled for the baseline of the
 //! target, with AVX2 and FMA, and with AVX-512; which one runs is chosen when the call does (`level`). Without FMA a
 //! fused multiply-add is a library call, so the baseline is right but slow. All give the same bits.
 
@@ -9,7 +9,6 @@ mod formula;
 mod generator;
 mod lanes;
 mod level;
-mod map;
 mod operand;
 pub(crate) mod parallel;
 mod random;
@@ -17,14 +16,11 @@ pub(crate) mod rope;
 mod runs;
 
 pub(crate) use formula::FormulaRun;
-pub use formula::{FormulaFn, Target, formula};
+pub use formula::{FormulaFn, Target, formula, unary};
 pub(crate) use generator::run_generator;
 pub use generator::{GeneratorFn, generator};
-pub(crate) use map::convert;
-pub use map::{MapFn, binary, select, ternary, unary};
 pub use operand::Source;
 pub(crate) use random::{RandomFn, random, run_random};
-pub(crate) use runs::Run;
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;

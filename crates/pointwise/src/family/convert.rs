@@ -3,7 +3,7 @@
 use pointwise_core::DType;
 
 use super::KERNELS;
-use crate::cpu::{self, MapFn};
+use crate::cpu::{self, FormulaFn};
 use crate::error::Result;
 use crate::kernel::{Class, ConvertDef, ConvertKernel, Entry};
 use crate::{Tensor, TensorView};
@@ -65,7 +65,9 @@ impl TensorView<'_> {
 macro_rules! loops {
     ($from:ident, $to:ident, ($asked:ident)) => {
         if $asked == (dtype!($from), dtype!($to)) {
-            return Some(cpu::convert::<pointwise_core::element::ty::$from, pointwise_core::element::ty::$to>);
+            type A = pointwise_core::element::ty::$from;
+            type B = pointwise_core::element::ty::$to;
+            return Some(cpu::formula::<A, B, pointwise_core::cast::Convert<A, B>, 1, 1>);
         }
     };
 }
@@ -94,7 +96,7 @@ macro_rules! dtype {
     };
 }
 
-fn cpu(from: DType, to: DType) -> Option<MapFn> {
+fn cpu(from: DType, to: DType) -> Option<FormulaFn> {
     let pair = (from, to);
     pointwise_core::convert_pairs! { (loops) (pair) }
     None

@@ -1,13 +1,12 @@
 //! Kernel objects of ops of two operands: binary, per channel, gated.
 
-use pointwise_core::{Kind, OpInfo};
+use pointwise_core::OpInfo;
 
-use super::map::Call;
 use super::power::{self, Power};
-use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
+use super::{Kernel, MapPlan, OpDef, Operand, Strategy, settings};
+use crate::Stream;
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
-use crate::{Number, Stream};
 
 /// A binary op with its parameters and launch settings.
 ///
@@ -22,24 +21,10 @@ use crate::{Number, Stream};
 /// # Ok::<(), pointwise::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct BinaryKernel(Call);
-
-impl MapDef {
-    /// The op with parameters, in the order of [`OpInfo::params`](crate::info::OpInfo::params). Of a ternary op it runs
-    /// nothing.
-    pub fn binary_with(&'static self, params: &[Number]) -> BinaryKernel {
-        BinaryKernel(Call::new(self, params))
-    }
-
-    /// The gated op with parameters.
-    pub fn gated_with(&'static self, params: &[Number]) -> GatedKernel {
-        GatedKernel(Call::new(self, params))
-    }
-}
+pub struct BinaryKernel(pub(crate) Kernel<'static>);
 
 impl BinaryKernel {
-    settings!(MapDef);
-    tuned!();
+    settings!();
 
     /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
@@ -52,12 +37,12 @@ impl BinaryKernel {
     /// or cannot be broadcast together, an element type, number or parameter that the op does not take, no tensor at
     /// all; a stream of another device, bad launch settings, a missing kernel, out of memory, the driver's.
     pub fn run<'a>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
-        let operands = self.operands(a.into(), b.into())?;
+        let operands = [a.into(), b.into()];
         match (power::simpler(&self.0, &operands)?, operands[0]) {
             (Some(Power::Copy(kernel)), Operand::View(x)) => kernel.run(x, x.dtype()),
-            (Some(Power::Square(product)), x) => product.run(&[x, x]),
+            (Some(Power::Square(product)), x) => product.run_one(&[x, x]),
             (Some(Power::Function(kernel)), Operand::View(x)) => kernel.run(x),
-            _ => self.0.run(&operands),
+            _ => self.0.run_one(&operands),
         }
     }
 
@@ -73,13 +58,13 @@ impl BinaryKernel {
         b: impl Into<Operand<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<()> {
-        let (operands, y) = (self.operands(a.into(), b.into())?, y.into());
+        let (operands, y) = ([a.into(), b.into()], y.into());
         match (power::simpler(&self.0, &operands)?, operands[0]) {
             // Into another type it would convert.
             (Some(Power::Copy(kernel)), Operand::View(x)) if x.dtype() == y.dtype() => kernel.run_into(x, y),
-            (Some(Power::Square(product)), x) => product.run_into(&[x, x], y),
+            (Some(Power::Square(product)), x) => product.run_into(&[x, x], &mut [y]),
             (Some(Power::Function(kernel)), Operand::View(x)) => kernel.run_into(x, y),
-            _ => self.0.run_into(&operands, y),
+            _ => self.0.run_into(&operands, &mut [y]),
         }
     }
 
@@ -90,16 +75,12 @@ impl BinaryKernel {
     /// As [`BinaryKernel::run_into`], and a result that cannot be converted so: of floats over integers, a
     /// comparison's.
     pub fn run_inplace<'a, 'b>(&self, a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
-        let a = a.into();
-        let b = match b.into() {
-            Operand::View(b) if self.0.def.info.kind == Kind::Channel => Operand::View(channel(a.shape(), &b)?),
-            b => b,
-        };
+        let (a, b) = (a.into(), b.into());
         match power::simpler(&self.0, &[Operand::View(a.as_view()), b])? {
             Some(Power::Copy(_)) => Ok(()),
-            Some(Power::Square(product)) => product.run_over(a, &[0, 1], [b, b]),
+            Some(Power::Square(product)) => product.run_over(a, &[0, 1], [b, b], 2),
             Some(Power::Function(kernel)) => kernel.run_inplace(a),
-            None => self.0.run_inplace(a, 0, [b, b]),
+            None => self.0.run_over(a, &[0], [b, b], 2),
         }
     }
 
@@ -114,21 +95,7 @@ impl BinaryKernel {
         b: impl Into<Operand<'a>>,
         y: impl Into<TensorView<'a>>,
     ) -> Result<MapPlan> {
-        self.0.plan(&self.operands(a.into(), b.into())?, &y.into())
-    }
-
-    /// The call, for the tuner.
-    pub(crate) fn call(&self) -> &Call {
-        &self.0
-    }
-
-    pub(crate) fn operands<'a>(&self, a: Operand<'a>, b: Operand<'a>) -> Result<[Operand<'a>; 2]> {
-        Ok(match (a, b) {
-            (Operand::View(x), Operand::View(weight)) if self.0.def.info.kind == Kind::Channel => {
-                [a, Operand::View(channel(x.shape(), &weight)?)]
-            }
-            both => [both.0, both.1],
-        })
+        self.0.plan(&[a.into(), b.into()], &[y.into()])
     }
 }
 
@@ -166,18 +133,17 @@ pub(super) fn channel<'a>(x: &crate::Shape, weight: &TensorView<'a>) -> Result<T
 /// # Ok::<(), pointwise::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct GatedKernel(Call);
+pub struct GatedKernel(pub(crate) Kernel<'static>);
 
 impl GatedKernel {
-    settings!(MapDef);
-    tuned!();
+    settings!();
 
     /// The op on `x` of shape `(.., 2N)`, in a new tensor of shape `(.., N)`.
     ///
     /// # Errors
     /// A last dimension that is odd or missing, and those of [`BinaryKernel::run`].
     pub fn run<'a>(&self, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
-        self.0.run(&self.halves(&x.into())?)
+        self.0.run_one(&self.halves(&x.into())?)
     }
 
     /// The op on `x` of shape `(.., 2N)`, written to `y` of shape `(.., N)`, which shares no memory with `x`.
@@ -185,7 +151,7 @@ impl GatedKernel {
     /// # Errors
     /// As [`GatedKernel::run`] and [`BinaryKernel::run_into`].
     pub fn run_into<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
-        self.0.run_into(&self.halves(&x.into())?, y.into())
+        self.0.run_into(&self.halves(&x.into())?, &mut [y.into()])
     }
 
     /// The op on a gate and a value that are tensors of their own, broadcast.
@@ -193,7 +159,7 @@ impl GatedKernel {
     /// # Errors
     /// As [`BinaryKernel::run`], and a number.
     pub fn run_pair<'a>(&self, gate: impl Into<Operand<'a>>, value: impl Into<Operand<'a>>) -> Result<Tensor> {
-        self.0.run(&[gate.into(), value.into()])
+        self.0.run_one(&[gate.into(), value.into()])
     }
 
     /// [`GatedKernel::run_pair`] into a tensor that is there.
@@ -206,7 +172,7 @@ impl GatedKernel {
         value: impl Into<Operand<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<()> {
-        self.0.run_into(&[gate.into(), value.into()], y.into())
+        self.0.run_into(&[gate.into(), value.into()], &mut [y.into()])
     }
 
     /// What [`GatedKernel::run_into`] would launch on a CUDA device for these tensors.
@@ -214,12 +180,7 @@ impl GatedKernel {
     /// # Errors
     /// As there.
     pub fn plan<'a>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'a>>) -> Result<MapPlan> {
-        self.0.plan(&self.halves(&x.into())?, &y.into())
-    }
-
-    /// The call, for the tuner.
-    pub(crate) fn call(&self) -> &Call {
-        &self.0
+        self.0.plan(&self.halves(&x.into())?, &[y.into()])
     }
 
     pub(crate) fn halves<'a>(&self, x: &TensorView<'a>) -> Result<[Operand<'a>; 2]> {

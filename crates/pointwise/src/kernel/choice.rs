@@ -3,9 +3,11 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::launch::{Groups, ONCE, PAIRS, ROW_SPLITS, SPLITS, STREAM_SHIFT, Steps, WORD_SHIFT};
+use pointwise_core::{Blocks, Draw};
+use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, MAX_WORDS};
+use pointwise_core::launch::{GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
 
-use super::walk::{Class, Limit, Places, Walk};
+use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
 use super::{Strategy, lookup};
 use crate::Stream;
 use crate::cuda::{self, Context, Grid};
@@ -77,9 +79,16 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// The `mode` of a kernel of up to four operands.
-    const fn mode(self) -> u32 {
-        self.once | self.numbers << WORD_SHIFT | self.passing << STREAM_SHIFT
+    /// The `mode` of a kernel of `count` operands.
+    fn mode(self, count: usize) -> u32 {
+        let is = |bits: u32, k: usize| bits >> k & 1 == 1;
+        let how = |k: usize| match k {
+            _ if is(self.numbers, k) => NUMBER,
+            _ if is(self.once, k) => ONCE,
+            _ if is(self.passing, k) => PASSING,
+            _ => 0,
+        };
+        (0..count).fold(0, |mode, k| mode | how(k) << (2 * k))
     }
 }
 
@@ -109,7 +118,7 @@ impl<const N: usize> Tensors<N> {
             _ => None,
         };
         let operands = |of: &dyn Fn(usize) -> bool| {
-            (0..N - self.results).fold(0, |bits, k| bits | (u32::from(of(self.results + k)) * (ONCE << k)))
+            (0..N - self.results).fold(0_u32, |bits, k| bits | u32::from(of(self.results + k)) << k)
         };
         let once = walk.once();
         let passing = self.passing(walk, room);
@@ -225,68 +234,74 @@ pub(super) struct Queue<'a> {
     pub(super) function: cuda::Function,
     pub(super) stream: &'a Stream,
     pub(super) threads: u32,
-    /// Whether threads of its strided class have groups of elements.
-    pub(super) groups: bool,
 }
 
 /// What a kernel is given besides the walk.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Arguments<'a> {
-    /// The tensors in the order of the kernel's arguments.
-    pub(super) tensors: [&'a [usize]; 2],
+    /// How many tensors it has: as many of the walk's first ones.
+    pub(super) tensors: usize,
+    /// How many of them are operands: of so many its `mode` speaks.
+    pub(super) operands: usize,
     /// Operands that came as numbers, zeros for others, then parameters; or the table's address.
     pub(super) words: [&'a [u64]; 2],
+    /// Where a random op draws from; elements are those of the first result.
+    pub(super) draw: Option<Blocks>,
 }
 
 impl Queue<'_> {
-    /// Launches the kernel for each part of a walk; with steps of the walk's first `K` tensors, but for
-    /// [`Class::Flat`].
+    /// Launches the kernel for each part of a walk.
     ///
     /// # Safety
     /// The function is of the choice's class, and takes these arguments; the walk's places are valid in the tensors, of
     /// elements of their sizes, and one that is in a result and an operand has the same place in both; the stream is of
     /// the context.
-    pub(super) unsafe fn run<const N: usize, const K: usize>(
-        &self,
-        choice: &Choice<N>,
-        arguments: Arguments<'_>,
-    ) -> Result<()> {
+    pub(super) unsafe fn run<const N: usize>(&self, choice: &Choice<N>, arguments: Arguments<'_>) -> Result<()> {
+        let mode = choice.marks.mode(arguments.operands);
         choice.walk.parts(choice.limit(), [0; N], &mut |part, place| {
             let tensors = choice.tensors.moved(place);
             let addresses = tensors.at.map(|address| address as u64);
-            let mut params = Params::<MOST_ARGUMENTS>::default();
-            arguments.tensors.iter().copied().flatten().for_each(|&k| params.push(&addresses[k]));
-            let (n, head, items, work): (u64, u32, u32, u64);
-            let grouped: Option<(Groups<K>, u64)> =
-                (choice.class == Class::Strided && self.groups).then(|| part.groups());
-            if choice.class == Class::Flat {
-                n = part.numel();
-                head = head_within(tensors.head(part, choice.lanes).unwrap_or(0), n);
-                let body = n - u64::from(head);
-                work = body / choice.lanes as u64 + body % choice.lanes as u64 + u64::from(head);
-                params.push(&n);
-                params.push(&head);
-            } else {
-                work = grouped.map_or_else(|| part.numel(), |(_, items)| items);
-                items = work as u32;
-                params.push(&items);
-            }
-            let mode = choice.marks.mode();
+            let mut params = Params::default();
+            addresses[..arguments.tensors].iter().for_each(|address| params.push(address));
+            // What is pushed stays where it is until the launch.
+            let (n, head, items): (u64, u32, u32);
+            let (steps, groups): (StepWords, GroupWords);
+            let work = match choice.class {
+                Class::Flat => {
+                    n = part.numel();
+                    head = head_within(tensors.head(part, choice.lanes).unwrap_or(0), n);
+                    params.push(&n);
+                    params.push(&head);
+                    let body = n - u64::from(head);
+                    body / choice.lanes as u64 + body % choice.lanes as u64 + u64::from(head)
+                }
+                Class::Strided if arguments.tensors <= GROUPED_TENSORS => {
+                    let count;
+                    (groups, count) = part.group_words(arguments.tensors);
+                    items = count as u32;
+                    params.push(&items);
+                    params.push_last(&groups);
+                    count
+                }
+                class => {
+                    let splits = if class == Class::Rows { ROW_SPLITS } else { SPLITS };
+                    steps = part.step_words(arguments.tensors, splits);
+                    items = part.numel() as u32;
+                    params.push(&items);
+                    params.push_last(&steps);
+                    part.numel()
+                }
+            };
             params.push(&mode);
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
-            let rows: Option<Steps<K, ROW_SPLITS>> = (choice.class == Class::Rows).then(|| part.steps());
-            rows.iter().for_each(|steps| params.push(steps));
-            let singles: Option<Steps<K, SPLITS>> =
-                (choice.class == Class::Strided && !self.groups).then(|| part.steps());
-            singles.iter().for_each(|steps| params.push(steps));
-            grouped.iter().for_each(|(groups, _)| params.push(groups));
+            let draw = arguments.draw.map(|blocks| Draw { blocks, first: place[0] as u64 });
             let info = &self.context.info;
-            let (blocks, shared) = match choice.class {
-                _ if choice.table => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
-                _ => (work.div_ceil(u64::from(self.threads)) as u32, 0),
+            let (blocks, shared) = match choice.table {
+                true => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
+                false => (work.div_ceil(u64::from(self.threads)) as u32, 0),
             };
             let grid = Grid { blocks: [blocks, 1, 1], threads: [self.threads, 1, 1], shared };
-            let params = params.pointers();
+            let params = params.pointers(draw.as_ref());
             // SAFETY: the caller's contract.
             unsafe { cuda::launch_grid(self.context, self.function, grid, self.stream, params) }
         })
@@ -298,35 +313,53 @@ pub(super) fn head_within(head: u32, n: u64) -> u32 {
     u64::from(head).min(n) as u32
 }
 
-/// The most arguments of a launch here, those of gradients: seven tensors, the elements and the head or the items and the
-/// steps, the mode, four numbers and four parameters.
-const MOST_ARGUMENTS: usize = 18;
+/// The most arguments of a launch: tensors, a word for each operand and of the parameters; elements and head or items,
+/// mode, steps, draw.
+const MOST_ARGUMENTS: usize = MAX_TENSORS + MAX_INPUTS + MAX_WORDS + 5;
 
-/// Pointers to up to `MOST` arguments, in order.
-pub(super) struct Params<const MOST: usize> {
-    pointers: [*mut c_void; MOST],
+/// Pointers to the arguments of a launch, in order, but for the steps, which come behind the rest.
+struct Params {
+    pointers: [*mut c_void; MOST_ARGUMENTS],
     len: usize,
+    last: *mut c_void,
 }
 
-impl<const MOST: usize> Default for Params<MOST> {
+impl Default for Params {
     fn default() -> Self {
-        Params { pointers: [std::ptr::null_mut(); MOST], len: 0 }
+        Params { pointers: [std::ptr::null_mut(); MOST_ARGUMENTS], len: 0, last: std::ptr::null_mut() }
     }
 }
 
-impl<const MOST: usize> Params<MOST> {
-    pub(super) fn push<T>(&mut self, value: &T) {
-        self.pointers[self.len] = std::ptr::from_ref(value).cast_mut().cast();
+impl Params {
+    fn put(&mut self, pointer: *mut c_void) {
+        self.pointers[self.len] = pointer;
         self.len += 1;
     }
 
-    pub(super) fn pointers(&mut self) -> &mut [*mut c_void] {
+    fn push<T>(&mut self, value: &T) {
+        self.put(std::ptr::from_ref(value).cast_mut().cast());
+    }
+
+    fn push_last<T>(&mut self, value: &T) {
+        self.last = std::ptr::from_ref(value).cast_mut().cast();
+    }
+
+    /// All of them, behind which may stand where a random op draws from.
+    fn pointers(&mut self, draw: Option<&Draw>) -> &mut [*mut c_void] {
+        if !self.last.is_null() {
+            self.put(self.last);
+        }
+        if let Some(draw) = draw {
+            self.push(draw);
+        }
         &mut self.pointers[..self.len]
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use pointwise_core::launch::how;
+
     use super::*;
     use crate::Shape;
     use crate::kernel::walk::Along;
@@ -412,9 +445,10 @@ mod tests {
     fn an_operand_has_one_bit_of_the_mode() {
         let walk = Walk::new(&Shape::new(&[1000]).unwrap(), &[1, 0, 0, 1].map(along));
         let tensors = Tensors { at: [64, 0, 192, 4096], sizes: [2; 4], results: 1, numbers: 1 };
-        let mode = |room| tensors.choose(&walk, 8, Strategy::Auto, room).marks.mode();
-        let (word, once) = (1 << WORD_SHIFT, ONCE << 1);
-        assert_eq!([mode(4000), mode(2000)], [word | once, word | once | 1 << (STREAM_SHIFT + 2)]);
+        let mode = |room| tensors.choose(&walk, 8, Strategy::Auto, room).marks.mode(3);
+        let marks = |last: u32| NUMBER | ONCE << 2 | last << 4;
+        assert_eq!([mode(4000), mode(2000)], [marks(0), marks(PASSING)]);
+        assert_eq!([0, 1, 2].map(|k| how(mode(2000), k)), [NUMBER, ONCE, PASSING]);
     }
 
     /// Each by the bytes of its own elements.

@@ -1,17 +1,12 @@
 //! Conversion between element types: its definition, and the kernel object.
 
-use std::ffi::c_void;
+use pointwise_core::{DType, ParamWords, Philox};
 
-use pointwise_core::DType;
-use pointwise_core::launch::Groups;
-use pointwise_core::op::MAX_PARAMS;
-
-use super::choice::head_within;
-use super::walk::{Along, Class, Limit, Places, Walk, broadcast};
-use super::{Entry, LaunchSettings, Strategy, check, launch_settings};
+use super::choice::{Arguments, Choice, Queue, Tensors};
+use super::walk::{Class, Walk, broadcast};
+use super::{Entry, LaunchSettings, Strategy, cache_room, check, launch_settings};
 use crate::Stream;
-use crate::cpu::{MapFn, Run};
-use crate::cuda::{self, Context};
+use crate::cpu::{FormulaFn, FormulaRun};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 
@@ -19,7 +14,7 @@ use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 #[derive(Debug)]
 pub(crate) struct ConvertDef {
     /// The loop over elements on the CPU.
-    pub(crate) cpu: fn(DType, DType) -> Option<MapFn>,
+    pub(crate) cpu: fn(DType, DType) -> Option<FormulaFn>,
     /// The kernel of a class: by vectors, or by single elements.
     pub(crate) entry: fn(DType, DType, Class) -> Option<&'static Entry>,
 }
@@ -124,18 +119,19 @@ impl ConvertKernel {
             pair => pair,
         };
         let of = |view: &TensorView<'_>| broadcast(view.shape(), view.strides(), x.shape());
-        let walk = Walk::new(x.shape(), &[of(y), of(x), Along::default(), Along::default()]);
+        let walk = Walk::new(x.shape(), &[of(y), of(x)]);
+        let sizes = [to.size(), from.size()];
         match x.device().context() {
             None => {
-                let null = std::ptr::null();
-                let run = Run {
+                let run = FormulaRun {
                     op: (self.def.cpu)(from, to).ok_or_else(|| no_kernel(from, to))?,
                     walk: &walk,
-                    operands: [x.as_ptr(), null, null],
-                    given: [None; 3],
-                    y: target,
-                    sizes: [to.size(), from.size(), 0, 0],
-                    words: [0; MAX_PARAMS],
+                    operands: &[x.as_ptr()],
+                    given: &[None],
+                    results: &[target],
+                    sizes,
+                    words: &ParamWords::default(),
+                    rng: Philox::default(),
                 };
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                 unsafe { run.run() };
@@ -144,59 +140,23 @@ impl ConvertKernel {
             Some(context) => {
                 let mut own = None;
                 let stream = self.settings.stream(x.device(), [x], [y], &mut own)?;
-                // SAFETY: as above.
-                unsafe { self.launch(context, stream, (from, to), &walk, [target.addr(), x.address()]) }
+                let tensors = Tensors { at: [target.addr(), x.address()], sizes, results: 1, numbers: 0 };
+                let lanes = 16 / sizes[0].max(sizes[1]);
+                let room = cache_room(x.device());
+                let choice = match tensors.choose(&walk, lanes, self.settings.strategy, room) {
+                    choice if choice.class == Class::Flat => choice,
+                    // There are no kernels of vectors along rows.
+                    _ => Choice::strided(&walk, tensors),
+                };
+                let entry = (self.def.entry)(from, to, choice.class).ok_or_else(|| no_kernel(from, to))?;
+                let queue =
+                    Queue { context, function: entry.function(context)?, stream, threads: self.settings.threads };
+                let arguments = Arguments { tensors: 2, operands: 1, words: [&[], &[]], draw: None };
+                // SAFETY: the entry is of the class and takes these arguments; the walk is of the views' shapes and
+                // strides; the caller's contract.
+                unsafe { queue.run(&choice, arguments) }
             }
         }
-    }
-
-    /// # Safety
-    /// As [`ConvertKernel::execute`], of the result and the operand at `addresses`; `stream` is of the context.
-    unsafe fn launch(
-        &self,
-        context: &'static Context,
-        stream: &Stream,
-        (from, to): (DType, DType),
-        walk: &Walk,
-        addresses: [usize; 2],
-    ) -> Result<()> {
-        let sizes = [to.size(), from.size()];
-        let lanes = 16 / sizes[0].max(sizes[1]);
-        let (_, steps) = walk.inner();
-        let is_dense = walk.is_flat() && steps[0] == steps[1];
-        let head = |at: [usize; 2]| {
-            (0..lanes)
-                .find(|head| at.iter().zip(sizes).all(|(at, size)| (at + head * size).is_multiple_of(lanes * size)))
-        };
-        let is_flat = is_dense && self.settings.strategy != Strategy::Direct && head(addresses).is_some();
-        let class = if is_flat { Class::Flat } else { Class::Strided };
-        let function = (self.def.entry)(from, to, class).ok_or_else(|| no_kernel(from, to))?.function(context)?;
-        walk.parts(Limit::of(class, lanes), Places::default(), &mut |part, place| {
-            let at: [usize; 2] =
-                std::array::from_fn(|k| addresses[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize));
-            let (mut source, mut target) = (at[1] as u64, at[0] as u64);
-            let mut queue = |blocks: u32, third: *mut c_void, fourth: *mut c_void| {
-                let mut params = [(&raw mut source).cast(), (&raw mut target).cast(), third, fourth];
-                // SAFETY: the parameters are those of the entry's class; walk and caller vouch for the memory.
-                unsafe { cuda::launch(context, function, blocks, self.settings.threads, stream, &mut params) }
-            };
-            if is_flat {
-                let mut n = part.numel();
-                let mut head = head_within(head(at).map_or(0, |head| head as u32), n);
-                let body = n - u64::from(head);
-                let threads = body / lanes as u64 + body % lanes as u64 + u64::from(head);
-                queue(
-                    threads.div_ceil(u64::from(self.settings.threads)) as u32,
-                    (&raw mut n).cast(),
-                    (&raw mut head).cast(),
-                )
-            } else {
-                let (mut groups, items): (Groups<2>, u64) = part.groups();
-                let mut items = items as u32;
-                let blocks = items.div_ceil(self.settings.threads);
-                queue(blocks, (&raw mut groups).cast(), (&raw mut items).cast())
-            }
-        })
     }
 }
 

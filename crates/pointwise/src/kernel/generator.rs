@@ -7,7 +7,8 @@ use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{DType, OpInfo};
 
 use super::plan::RESIDENT;
-use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings, scalar};
+use super::params::{self, Params};
+use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings};
 use crate::cpu::{self, GeneratorFn};
 use crate::cuda;
 use crate::error::{ErrorKind, Result};
@@ -47,7 +48,7 @@ enum Encoding {
     Alibi,
     Sinusoidal,
     /// Another table's op: any planes of rows and columns.
-    Planes(scalar::Params),
+    Planes(Params),
 }
 
 /// A generator with its launch settings: `kernels::alibi`, `kernels::sinusoidal`, or one of a table of one's own.
@@ -114,7 +115,7 @@ impl GeneratorDef {
     /// The op with parameters, in the order of [`OpInfo::params`]: of a table made by
     /// [`generator_ops!`](pointwise_core::generator_ops).
     pub fn kernel_with(&'static self, params: &[Number]) -> GeneratorKernel {
-        self.kernel(Encoding::Planes(scalar::given(params)))
+        self.kernel(Encoding::Planes(Params::new(params)))
     }
 
     fn kernel(&'static self, encoding: Encoding) -> GeneratorKernel {
@@ -259,7 +260,10 @@ impl GeneratorKernel {
         let words = match self.encoding {
             Encoding::Alibi => Alibi::new(sizes[0]).words(),
             Encoding::Sinusoidal => Sinusoidal::new(sizes[2].max(2)).words(sizes[2]),
-            Encoding::Planes(params) => scalar::params(info, &params, DType::F32)?,
+            Encoding::Planes(params) => {
+                let [a, b, c, d, ..] = params::words(info, &params, DType::F32)?;
+                [a, b, c, d]
+            }
         };
         Ok(Call { sizes, words })
     }

@@ -4,13 +4,13 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pointwise_core::launch::{LOOKUPS, PAIRS, PAIRS_THREADS, pair_slot};
-use pointwise_core::op::Words;
-use pointwise_core::{DType, Kind, OpInfo, row};
+use pointwise_core::formula::ParamWords;
+use pointwise_core::{DType, Draw, OpInfo, row};
 
 use super::plan::RESIDENT;
-use super::{Class, Entry, MapDef};
+use super::{Class, Entry, OpDef};
 use crate::Stream;
-use crate::cpu::Source;
+use crate::cpu::{Source, Target};
 use crate::cuda::{self, Context, SLOTS};
 use crate::error::Result;
 
@@ -44,7 +44,7 @@ impl Lookup {
         &self,
         context: &'static Context,
         stream: &Stream,
-        (def, dtype): (&MapDef, DType),
+        (def, dtype): (&OpDef, DType),
     ) -> Result<Option<u64>> {
         match self.tables[context.slot].load(Ordering::Acquire) {
             0 => self.make(context, stream, (def, dtype)),
@@ -53,7 +53,7 @@ impl Lookup {
     }
 
     #[cold]
-    fn make(&self, context: &'static Context, stream: &Stream, (def, dtype): (&MapDef, DType)) -> Result<Option<u64>> {
+    fn make(&self, context: &'static Context, stream: &Stream, (def, dtype): (&OpDef, DType)) -> Result<Option<u64>> {
         if !FLAT.is_embedded() || stream.is_capturing()? {
             return Ok(None);
         }
@@ -79,17 +79,21 @@ impl Default for Lookup {
 }
 
 /// The results of all pairs by the CPU's loop, each where the kernels look for it; `None` where there is no loop.
-fn results(def: &MapDef, dtype: DType) -> Option<Vec<u8>> {
-    let op = (def.cpu)(dtype)?;
+fn results(def: &OpDef, dtype: DType) -> Option<Vec<u8>> {
+    if !serves(&def.info, dtype) {
+        return None;
+    }
+    let op = def.cpu(dtype).ok()?;
     let codes: [u8; 256] = std::array::from_fn(|code| code as u8);
     let mut row = [0_u8; 256];
     let mut table = vec![0; PAIRS];
     for a in 0..=u8::MAX {
         let of = |pointer, step| Source { pointer, step, word: None };
-        let operands = [of(&raw const a, 0), of(codes.as_ptr(), 1), of(std::ptr::null(), 0)];
+        let operands = [of(&raw const a, 0), of(codes.as_ptr(), 1)];
+        let results = [Target { pointer: row.as_mut_ptr(), step: 1 }];
         // SAFETY: elements of one byte: one `a`, 256 codes, 256 results, none of them in another; the op has two
-        // operands.
-        unsafe { op(&operands, row.as_mut_ptr(), 1, row.len(), Words::default()) };
+        // operands and one result, as `serves` says.
+        unsafe { op(&operands, &results, codes.len(), &ParamWords::default(), &Draw::NONE) };
         for (b, &result) in codes.iter().zip(&row) {
             table[usize::from(pair_slot(a, *b))] = result;
         }
@@ -109,9 +113,11 @@ pub(super) fn entry(class: Class) -> Option<&'static Entry> {
 /// Whether an op has tables of the results in elements of type `dtype`: of two operands, without parameters, of a type
 /// whose bytes may be anything.
 pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
-    matches!(info.kind, Kind::Binary | Kind::Channel | Kind::Gated)
-        && info.operands.len() == 2
+    info.operands.len() == 2
+        && info.bool_operands == 0
+        && info.results.len() == 1
         && info.params.is_empty()
+        && !info.is_random
         && matches!(dtype, DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8)
 }
 
@@ -156,7 +162,7 @@ mod tests {
         let device = Device::cpu();
         for (name, dtype) in [("pow", DType::F8E4M3), ("gelu_and_mul", DType::F8E5M2), ("floor_divide", DType::I8)] {
             let def = map_op(name).unwrap();
-            assert!(serves(&def.info, dtype) && (def.lookup)(dtype).is_some());
+            assert!(serves(&def.info, dtype) && def.lookup(dtype).is_some());
             let table = results(def, dtype).unwrap();
             let codes: Vec<u8> = (0..=255).collect();
             let a = Tensor::from_bytes(&device, dtype, &codes, [256, 1]).unwrap();
@@ -173,7 +179,7 @@ mod tests {
     fn ops_with_parameters_and_wider_types_have_none() {
         let of = |name| &map_op(name).unwrap().info;
         assert!(!serves(of("add"), DType::F8E4M3) && !serves(of("pow"), DType::F16) && !serves(of("mul"), DType::Bool));
-        assert!(!serves(of("lerp"), DType::F8E4M3) && (map_op("pow").unwrap().lookup)(DType::BF16).is_none());
+        assert!(!serves(of("lerp"), DType::F8E4M3) && map_op("pow").unwrap().lookup(DType::BF16).is_none());
         assert_eq!(pays_from(of("mul"), DType::F8E4M3), None);
     }
 

@@ -5,8 +5,7 @@
 
 use pointwise_core::DType;
 
-use super::map::Call;
-use super::{ConvertKernel, Operand, UnaryDef, UnaryKernel};
+use super::{ConvertKernel, Kernel, Operand, UnaryDef, UnaryKernel};
 use crate::Number;
 use crate::error::{ErrorKind, Result};
 use crate::family::{definitions, powers};
@@ -16,7 +15,7 @@ pub(super) enum Power {
     /// `x`.
     Copy(ConvertKernel),
     /// `x x`.
-    Square(Call),
+    Square(Kernel<'static>),
     /// `x x x`, `sqrt(x)`, `1 / sqrt(x)` or `1 / x`.
     Function(UnaryKernel),
 }
@@ -27,7 +26,7 @@ pub(super) enum Power {
 /// An integer to the power of a negative one; where there is something simpler, bad launch settings, which it may not
 /// have.
 #[inline]
-pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Power>> {
+pub(super) fn simpler(call: &Kernel<'static>, operands: &[Operand<'_>]) -> Result<Option<Power>> {
     if !std::ptr::eq(call.def, &definitions::pow) {
         return Ok(None);
     }
@@ -74,9 +73,7 @@ pub(super) fn simpler(call: &Call, operands: &[Operand<'_>]) -> Result<Option<Po
             Ok(Some(Power::Copy(kernel)))
         }
         2.0 if is_same_type => {
-            // What a tuner has found is for powers.
-            let product = Call { def: &definitions::mul, tuned: None, ..call.clone() };
-            Ok(Some(Power::Square(product)))
+            Ok(Some(Power::Square(call.of(&definitions::mul))))
         }
         3.0 if x.dtype().is_float() => function(&powers::definitions::cube),
         0.5 if is_float_power => function(&definitions::sqrt),
@@ -95,7 +92,7 @@ mod tests {
     fn a_tuners_choices_are_for_powers() {
         let x = Tensor::zeros(&Device::cpu(), DType::F32, [2]).unwrap();
         let kernel = kernels::pow().tuned(&Tuner::in_memory());
-        let square = simpler(kernel.call(), &[Operand::from(&x), Operand::from(2)]).unwrap();
-        assert!(matches!(square, Some(Power::Square(product)) if product.tuned.is_none()));
+        let square = simpler(&kernel.0, &[Operand::from(&x), Operand::from(2)]).unwrap();
+        assert!(matches!(square, Some(Power::Square(product)) if product.has_no_choices()));
     }
 }

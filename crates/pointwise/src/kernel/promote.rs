@@ -1,6 +1,6 @@
 //! `torch.result_type`: the element type in which the operands of a call meet, and their conversion to it.
 
-use pointwise_core::{DType, Kind, OpInfo};
+use pointwise_core::{DType, OpInfo};
 
 use super::{Operand, check};
 use crate::error::{ErrorKind, Result};
@@ -30,7 +30,7 @@ pub fn result_type(operands: &[Operand<'_>]) -> Result<DType> {
     common("result_type", operands)
 }
 
-fn common(op: &str, operands: &[Operand<'_>]) -> Result<DType> {
+fn common<'a, 'v: 'a>(op: &str, operands: impl IntoIterator<Item = &'a Operand<'v>>) -> Result<DType> {
     let promote = |a: Option<DType>, b: Option<DType>| -> Result<Option<DType>> {
         match (a, b) {
             (Some(a), Some(b)) => match a.promote_types(b) {
@@ -109,12 +109,12 @@ fn raised(dtype: DType, number: Number) -> DType {
 ///
 /// # Errors
 /// Types that do not go together, or in which the op has no kernels.
-pub(super) fn map_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option<DType>> {
-    // A condition is bool, and has no say.
-    let values = if info.kind == Kind::Select { &operands[1..] } else { operands };
+pub(super) fn common_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option<DType>> {
+    // A condition has no say.
+    let values = || operands.iter().enumerate().filter(|(k, _)| !info.is_bool(*k)).map(|(_, operand)| operand);
     let mut first = None;
     let (mut is_one, mut has_bool) = (true, false);
-    for operand in values {
+    for operand in values() {
         if let Operand::View(view) = operand {
             is_one &= *first.get_or_insert(view.dtype()) == view.dtype();
             has_bool |= view.dtype() == DType::Bool;
@@ -123,7 +123,7 @@ pub(super) fn map_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option
     let Some(first) = first else {
         return Ok(None);
     };
-    for operand in values {
+    for operand in values() {
         if let Operand::Number(number) = operand {
             is_one &= raised(first, *number) == first;
             has_bool |= matches!(number, Number::Bool(_));
@@ -135,12 +135,18 @@ pub(super) fn map_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option
     if (is_one && info.supports(first)) || !info.promotes() {
         return Ok(None);
     }
-    let dtype = common(info.name, values)?;
+    let dtype = common(info.name, values())?;
     computed(info, dtype).map(Some).ok_or_else(|| check::wrong_dtype(info, dtype))
 }
 
 /// The tensors that operands of a call were converted to.
-pub(super) type Converted = [Option<Tensor>; 3];
+pub(super) struct Converted<const N: usize>([Option<Tensor>; N]);
+
+impl<const N: usize> Default for Converted<N> {
+    fn default() -> Self {
+        Converted([const { None }; N])
+    }
+}
 
 /// Refuses to convert a tensor in a call on a stream that is being captured: where the thread that captures allocates
 /// memory, the driver spoils the capture, and what was converted would be gone before a graph reads it. (Without a
@@ -176,15 +182,15 @@ pub(super) fn convert(view: &TensorView<'_>, dtype: DType, stream: Option<&Strea
 ///
 /// # Errors
 /// Out of memory, and those of a launch.
-pub(super) fn convert_all<'a>(
+pub(super) fn convert_all<'a, const N: usize>(
     info: &OpInfo,
     operands: &[Operand<'a>],
     dtype: DType,
     stream: Option<&Stream>,
-    converted: &'a mut Converted,
-) -> Result<[Operand<'a>; 3]> {
-    let mut all = [Operand::Number(Number::Default); 3];
-    for ((k, operand), (slot, out)) in operands.iter().enumerate().zip(converted.iter_mut().zip(&mut all)) {
+    converted: &'a mut Converted<N>,
+) -> Result<[Operand<'a>; N]> {
+    let mut all = [Operand::Number(Number::Default); N];
+    for ((k, operand), (slot, out)) in operands.iter().enumerate().zip(converted.0.iter_mut().zip(&mut all)) {
         *out = match operand {
             Operand::View(view) if view.dtype() != dtype && !info.is_bool(k) => {
                 let tensor = slot.insert(convert(&once(view)?, dtype, stream)?);
@@ -200,8 +206,12 @@ pub(super) fn convert_all<'a>(
 ///
 /// # Errors
 /// Views that cannot be.
-pub(super) fn stand_in_all<'a>(info: &OpInfo, operands: &[Operand<'a>], dtype: DType) -> Result<[Operand<'a>; 3]> {
-    let mut all = [Operand::Number(Number::Default); 3];
+pub(super) fn stand_in_all<'a, const N: usize>(
+    info: &OpInfo,
+    operands: &[Operand<'a>],
+    dtype: DType,
+) -> Result<[Operand<'a>; N]> {
+    let mut all = [Operand::Number(Number::Default); N];
     for ((k, operand), out) in operands.iter().enumerate().zip(&mut all) {
         *out = match operand {
             Operand::View(view) if view.dtype() != dtype && !info.is_bool(k) => {

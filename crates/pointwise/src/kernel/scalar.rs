@@ -1,6 +1,6 @@
-//! Numbers in a call of an op of several operands, as operands and as parameters: what the kernel is given for them.
+//! Numbers in a call, as operands and as parameters, by PyTorch's rules.
 
-use pointwise_core::op::{MAX_PARAMS, Word, Words};
+use pointwise_core::op::Word;
 use pointwise_core::{BinaryFunction, DType, Kind, OpInfo, ParamInfo, ResultType};
 
 use crate::Number;
@@ -72,75 +72,8 @@ fn is_element(info: &OpInfo, k: usize) -> bool {
     }
 }
 
-/// The parameters that a kernel object was given. The last is one too many for any op.
-pub(crate) type Params = [Number; MAX_PARAMS + 1];
-
-/// Keeps what a kernel object was given until a call checks it.
-pub(crate) fn given(params: &[Number]) -> Params {
-    let mut kept = Params::default();
-    for (k, &number) in params.iter().enumerate() {
-        match kept.get_mut(k).filter(|_| k < MAX_PARAMS) {
-            Some(slot) => *slot = number,
-            None if number != Number::Default => kept[MAX_PARAMS] = number,
-            None => {}
-        }
-    }
-    kept
-}
-
-/// Refuses more parameters than the op has; defaults are none.
-fn check_count(info: &OpInfo, params: &[Number]) -> Result<()> {
-    match params.iter().skip(info.params.len()).find(|&&number| number != Number::Default) {
-        None => Ok(()),
-        Some(number) => {
-            let names: Vec<_> = info.params.iter().map(|param| param.name).collect();
-            let takes = if names.is_empty() { "no parameter".to_owned() } else { format!("only {}", names.join(", ")) };
-            let why = format!("{} takes {takes}: leave it out", info.name);
-            Err(ErrorKind::Parameter { name: "params", value: number.to_string(), why }.into())
-        }
-    }
-}
-
-/// The parameters of a call on `dtype`.
-///
-/// # Errors
-/// A number that the op does not take as a parameter for this type.
-pub(super) fn params(info: &OpInfo, params: &[Number], dtype: DType) -> Result<Words> {
-    words(info, params, dtype, |number, param| {
-        let number = if info.properties.factor_alpha { alpha(number, dtype)? } else { number };
-        number.word(param, dtype)
-    })
-}
-
-/// The parameters of a call on `dtype` for the formula in f64.
-///
-/// # Errors
-/// As [`params`].
-pub(super) fn oracle_params(info: &OpInfo, params: &[Number], dtype: DType) -> Result<Words> {
-    words(info, params, dtype, |number, param| Ok(number.oracle(param, dtype)?.to_bits()))
-}
-
-/// Each parameter as `word` has it; zeros where none takes part.
-fn words(
-    info: &OpInfo,
-    params: &[Number],
-    dtype: DType,
-    word: impl Fn(Number, &ParamInfo) -> Result<u64>,
-) -> Result<Words> {
-    let mut words = Words::default();
-    check_count(info, params)?;
-    check_whole(info, params)?;
-    if info.properties.copies_ints && !dtype.is_float() {
-        return Ok(words);
-    }
-    for (k, (slot, param)) in words.iter_mut().zip(info.params).enumerate() {
-        *slot = word(params.get(k).copied().unwrap_or_default(), param)?;
-    }
-    Ok(words)
-}
-
 /// Refuses fractions, infinities and NaN where the op takes whole numbers alone.
-fn check_whole(info: &OpInfo, params: &[Number]) -> Result<()> {
+pub(super) fn check_whole(info: &OpInfo, params: &[Number]) -> Result<()> {
     if !info.properties.whole_parameter {
         return Ok(());
     }
@@ -156,7 +89,7 @@ fn check_whole(info: &OpInfo, params: &[Number]) -> Result<()> {
 }
 
 /// The factor of `add` and `sub`, which PyTorch wants in the category of the result.
-fn alpha(number: Number, dtype: DType) -> Result<Number> {
+pub(super) fn alpha(number: Number, dtype: DType) -> Result<Number> {
     let refuse = |value: String, why: String| Err(ErrorKind::Parameter { name: "alpha", value, why }.into());
     match number {
         // With its decimal point, which is what is wrong with it.

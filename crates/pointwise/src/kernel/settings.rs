@@ -85,33 +85,23 @@ macro_rules! launch_settings {
 }
 pub(super) use launch_settings;
 
-/// What kernel objects have in common that wrap a call of an op of several operands, of definition `$Def`.
+/// What kernel objects have in common that are a [`Kernel`](super::Kernel) of a number of operands.
 macro_rules! settings {
-    ($Def:ident) => {
+    () => {
         /// The op.
-        pub fn def(&self) -> &'static $Def {
-            self.0.def
+        pub fn def(&self) -> &'static OpDef {
+            self.0.def()
         }
 
         $crate::kernel::settings::launch_settings! { 0.settings;
-            /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]), single elements
-            /// ([`Strategy::Direct`]) or, of some ops, a table ([`Strategy::Table`]). One that cannot serve a call is
-            /// replaced by one that can; the plan says so.
+            /// As [`Kernel::strategy`].
+        }
+
+        /// As [`Kernel::tuned`].
+        #[must_use]
+        pub fn tuned(self, tuner: &crate::tuner::Tuner) -> Self {
+            Self(self.0.tuned(tuner))
         }
     };
 }
 pub(super) use settings;
-
-/// The tuner's setting of a kernel object that wraps a [`map::Call`](super::map::Call).
-macro_rules! tuned {
-    () => {
-        /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that
-        /// was set holds all the same.
-        #[must_use]
-        pub fn tuned(mut self, tuner: &crate::tuner::Tuner) -> Self {
-            self.0.tuned = Some(tuner.choices(&self.0.def.info));
-            self
-        }
-    };
-}
-pub(super) use tuned;

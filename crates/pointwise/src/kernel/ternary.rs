@@ -1,10 +1,9 @@
 //! Kernel objects of ops of three operands.
 
-use super::map::Call;
-use super::{MapDef, MapPlan, Operand, Strategy, settings, tuned};
+use super::{Kernel, MapPlan, OpDef, Operand, Strategy, settings};
+use crate::Stream;
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
-use crate::{Number, Stream};
 
 /// A ternary op with its parameters and launch settings; of `where` the first operand is the condition.
 ///
@@ -18,19 +17,10 @@ use crate::{Number, Stream};
 /// # Ok::<(), pointwise::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct TernaryKernel(Call);
-
-impl MapDef {
-    /// The op with parameters, in the order of [`OpInfo::params`](crate::info::OpInfo::params). Of a binary op it runs
-    /// nothing.
-    pub fn ternary_with(&'static self, params: &[Number]) -> TernaryKernel {
-        TernaryKernel(Call::new(self, params))
-    }
-}
+pub struct TernaryKernel(pub(crate) Kernel<'static>);
 
 impl TernaryKernel {
-    settings!(MapDef);
-    tuned!();
+    settings!();
 
     /// The op on every triple of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
@@ -45,7 +35,7 @@ impl TernaryKernel {
         b: impl Into<Operand<'a>>,
         c: impl Into<Operand<'a>>,
     ) -> Result<Tensor> {
-        self.0.run(&[a.into(), b.into(), c.into()])
+        self.0.run_one(&[a.into(), b.into(), c.into()])
     }
 
     /// The op on every triple of elements, written to `y`, of any strides. Allocates nothing and waits for nothing, so
@@ -60,7 +50,7 @@ impl TernaryKernel {
         c: impl Into<Operand<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<()> {
-        self.0.run_into(&[a.into(), b.into(), c.into()], y.into())
+        self.0.run_into(&[a.into(), b.into(), c.into()], &mut [y.into()])
     }
 
     /// The op, written back to its first operand, whose shape the others must broadcast to.
@@ -74,7 +64,7 @@ impl TernaryKernel {
         c: impl Into<Operand<'b>>,
     ) -> Result<()> {
         let (b, c) = (b.into(), c.into());
-        self.0.run_inplace(a.into(), 0, [b, b, c])
+        self.0.run_over(a.into(), &[0], [b, b, c], 3)
     }
 
     /// The op, written back to its last operand, whose shape the others must broadcast to.
@@ -88,12 +78,7 @@ impl TernaryKernel {
         c: impl Into<TensorViewMut<'a>>,
     ) -> Result<()> {
         let (a, b) = (a.into(), b.into());
-        self.0.run_inplace(c.into(), 2, [a, b, b])
-    }
-
-    /// The call, for the tuner.
-    pub(crate) fn call(&self) -> &Call {
-        &self.0
+        self.0.run_over(c.into(), &[2], [a, b, b], 3)
     }
 
     /// What [`TernaryKernel::run_into`] would launch on a CUDA device for these tensors.
@@ -107,6 +92,6 @@ impl TernaryKernel {
         c: impl Into<Operand<'a>>,
         y: impl Into<TensorView<'a>>,
     ) -> Result<MapPlan> {
-        self.0.plan(&[a.into(), b.into(), c.into()], &y.into())
+        self.0.plan(&[a.into(), b.into(), c.into()], &[y.into()])
     }
 }

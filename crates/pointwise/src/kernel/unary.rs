@@ -3,15 +3,16 @@
 use std::ffi::c_void;
 
 use pointwise_core::launch::STREAM_UNARY;
-use pointwise_core::op::Words;
-use pointwise_core::{DType, OpInfo};
+use pointwise_core::op::{MAX_PARAMS, Words};
+use pointwise_core::{DType, OpInfo, ParamWords, Philox};
 
 use super::choice::{Arguments, Choice, Queue, Tensors};
 use super::plan::{Call, MAX_STEPS, plan};
+use super::params::{self, Params};
 use super::promote;
-use super::walk::{Along, Limit, Places, TENSORS, Walk, broadcast};
-use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings, scalar};
-use crate::cpu::{MapFn, Run};
+use super::walk::{Limit, Walk, broadcast};
+use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings};
+use crate::cpu::{FormulaFn, FormulaRun};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
@@ -24,7 +25,7 @@ pub struct UnaryDef {
     /// The row.
     pub info: OpInfo,
     /// The loop over elements of a type on the CPU; `None` for a type the op does not take.
-    pub cpu: fn(DType) -> Option<MapFn>,
+    pub cpu: fn(DType) -> Option<FormulaFn>,
     /// The kernel of a variant for elements of a type; `None` where there is none.
     pub entry: fn(DType, Variant) -> Option<&'static Entry>,
     /// The formula in f64 (a bool result as 0 or 1); `None` for ops on bits alone.
@@ -45,7 +46,7 @@ impl UnaryDef {
 
     /// The op with parameters, in the order of [`OpInfo::params`].
     pub fn kernel_with(&'static self, params: &[Number]) -> UnaryKernel {
-        let params = scalar::given(params);
+        let params = Params::new(params);
         UnaryKernel { def: self, params, settings: LaunchSettings::new(), vectors: None, tuned: None }
     }
 
@@ -56,7 +57,8 @@ impl UnaryDef {
     /// As [`UnaryKernel::run`] for element type and parameters.
     pub fn oracle_for(&self, dtype: DType, params: &[Number]) -> Result<Option<impl Fn(f64) -> f64 + Copy + use<>>> {
         check::dtype(&self.info, dtype)?;
-        let words = scalar::oracle_params(&self.info, params, dtype)?;
+        let [a, b, c, d, ..] = params::oracle_words(&self.info, &Params::new(params), dtype)?;
+        let words = [a, b, c, d];
         Ok(self.oracle.map(|oracle| move |x| oracle(x, words)))
     }
 
@@ -82,7 +84,7 @@ impl UnaryDef {
 #[derive(Clone, Debug)]
 pub struct UnaryKernel {
     def: &'static UnaryDef,
-    params: scalar::Params,
+    params: Params,
     settings: LaunchSettings,
     /// `None` where it is left open; checked where it is used.
     vectors: Option<u32>,
@@ -151,7 +153,7 @@ impl UnaryKernel {
     /// The type in which the op computes for elements of type `dtype`.
     #[inline]
     fn computed(&self, dtype: DType) -> Result<DType> {
-        promote::unary_type(&self.def.info, dtype, &self.params)
+        promote::unary_type(&self.def.info, dtype, self.params.of(&self.def.info)?)
     }
 
     /// What the kernel is given for `x`: a tensor of the type in which the op computes, of no memory where `x` would be
@@ -243,7 +245,7 @@ impl UnaryKernel {
     pub fn plan<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'b>>) -> Result<Plan> {
         let (x, y) = (x.into(), y.into());
         let dtype = self.checked(&x, &y)?;
-        scalar::params(&self.def.info, &self.params, dtype)?;
+        params::words(&self.def.info, &self.params, dtype)?;
         self.check_settings(x.device())?;
         let x = self.seen(x)?;
         match strides(&x, &y) {
@@ -297,11 +299,11 @@ impl UnaryKernel {
         })
     }
 
-    fn plan_strided(&self, x: &TensorView<'_>, walk: &Walk) -> Result<Plan> {
+    fn plan_strided(&self, x: &TensorView<'_>, walk: &Walk<2>) -> Result<Plan> {
         let threads = self.settings.threads;
         let mut blocks = None;
-        walk.parts(Limit::STEPS, Places::default(), &mut |part, _| -> Result<()> {
-            blocks.get_or_insert_with(|| part.groups::<2>().1.div_ceil(u64::from(threads)) as u32);
+        walk.parts(Limit::STEPS, [0; 2], &mut |part, _| -> Result<()> {
+            blocks.get_or_insert_with(|| part.group_words(2).1.div_ceil(u64::from(threads)) as u32);
             Ok(())
         })?;
         Ok(Plan {
@@ -322,7 +324,7 @@ impl UnaryKernel {
     /// `target` is the first element of `result`, which has the shape of `x` and the result's type, on the same device,
     /// may be written, and is equal to or disjoint from `x`.
     unsafe fn execute(&self, x: &TensorView<'_>, target: *mut u8, result: &TensorView<'_>) -> Result<()> {
-        let words = scalar::params(&self.def.info, &self.params, x.dtype())?;
+        let words = params::words(&self.def.info, &self.params, x.dtype())?;
         self.check_settings(x.device())?;
         if x.numel() == 0 {
             return Ok(());
@@ -331,16 +333,15 @@ impl UnaryKernel {
         match x.device().context() {
             None => {
                 let op = (self.def.cpu)(x.dtype()).ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
-                let walk = walk(x, result);
-                let null = std::ptr::null();
-                let run = Run {
+                let run = FormulaRun {
                     op,
-                    walk: &walk,
-                    operands: [x.as_ptr(), null, null],
-                    given: [None; 3],
-                    y: target,
-                    sizes: [sizes[0], sizes[1], 0, 0],
-                    words,
+                    walk: &walk(x, result),
+                    operands: &[x.as_ptr()],
+                    given: &[None],
+                    results: &[target],
+                    sizes,
+                    words: &words,
+                    rng: Philox::default(),
                 };
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                 unsafe { run.run() };
@@ -356,13 +357,12 @@ impl UnaryKernel {
                         let threads = self.settings.threads;
                         let entry = (self.def.entry)(x.dtype(), Variant::DirectStrided)
                             .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
-                        let function = entry.function(context)?;
-                        let queue = Queue { context, function, stream, threads, groups: true };
-                        let at = [target.addr(), x.address(), 0, 0];
-                        let tensors = Tensors { at, sizes: [sizes[0], sizes[1], 0, 0], results: 1, numbers: 0 };
-                        let arguments = Arguments { tensors: [&[1], &[0]], words: [&[0], &words] };
+                        let queue = Queue { context, function: entry.function(context)?, stream, threads };
+                        let tensors = Tensors { at: [target.addr(), x.address()], sizes, results: 1, numbers: 0 };
+                        let arguments =
+                            Arguments { tensors: 2, operands: 1, words: [&words[..MAX_PARAMS], &[]], draw: None };
                         // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
-                        unsafe { queue.run::<TENSORS, 2>(&Choice::strided(&walk, tensors), arguments) }
+                        unsafe { queue.run(&Choice::strided(&walk, tensors), arguments) }
                     }
                 }
             }
@@ -379,7 +379,7 @@ impl UnaryKernel {
         x: &TensorView<'_>,
         target: *mut u8,
         stream: &Stream,
-        words: Words,
+        words: ParamWords,
     ) -> Result<()> {
         let plan = self.plan_for(x, target.addr())?;
         let entry =
@@ -388,7 +388,7 @@ impl UnaryKernel {
         let (mut source, mut target) = (x.device_ptr(), target.addr() as u64);
         let (mut n, mut head) = (plan.n, plan.head);
         let mut per_thread = plan.vectors_per_thread | if plan.streams { STREAM_UNARY } else { 0 };
-        let [mut p0, mut p1, mut p2, mut p3] = words;
+        let [mut p0, mut p1, mut p2, mut p3, ..] = words;
         let mut params: [*mut c_void; 9] = [
             (&raw mut source).cast(),
             (&raw mut target).cast(),
@@ -406,14 +406,14 @@ impl UnaryKernel {
 }
 
 /// The loop over a result and its operand.
-fn walk(x: &TensorView<'_>, y: &TensorView<'_>) -> Walk {
+fn walk(x: &TensorView<'_>, y: &TensorView<'_>) -> Walk<2> {
     let of = |view: &TensorView<'_>| broadcast(view.shape(), view.strides(), x.shape());
-    Walk::new(x.shape(), &[of(y), of(x), Along::default(), Along::default()])
+    Walk::new(x.shape(), &[of(y), of(x)])
 }
 
 /// The loop, where it is more than one over elements that lie one after another in the same order.
 #[inline]
-fn strides(x: &TensorView<'_>, y: &TensorView<'_>) -> Option<Walk> {
+fn strides(x: &TensorView<'_>, y: &TensorView<'_>) -> Option<Walk<2>> {
     if x.is_contiguous() && y.is_contiguous() {
         return None;
     }

@@ -2,8 +2,10 @@
 
 use pointwise_core::formula::MAX_TENSORS;
 use pointwise_core::launch::{
-    Dim, Divisor, GROUP, Groups, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, SPLITS, Steps,
+    Divisor, GROUP, GROUPED_TENSORS, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, SPLITS,
 };
+#[cfg(doc)]
+use pointwise_core::launch::{Groups, Steps};
 
 use crate::shape::Shape;
 
@@ -30,6 +32,10 @@ pub(crate) struct Walk<const N: usize = TENSORS> {
 const STEP_WORDS: usize = 1 + MAX_TENSORS + SPLITS * (3 + MAX_TENSORS);
 /// [`Steps`] of any number of tensors and dimensions, as its words.
 pub(crate) type StepWords = [u32; STEP_WORDS];
+/// Words of [`Groups`] of as many tensors as there can be.
+const GROUP_WORDS: usize = 4 + 2 * GROUPED_TENSORS + GROUP + SPLITS * (3 + GROUPED_TENSORS);
+/// [`Groups`] of any number of tensors, as its words.
+pub(crate) type GroupWords = [u32; GROUP_WORDS];
 
 /// What one launch can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,31 +263,10 @@ impl<const N: usize> Walk<N> {
         })
     }
 
-    /// What a kernel of the first `K` tensors is given. The walk keeps to [`Limit::STEPS`], and has at most `D + 1`
-    /// dimensions.
-    pub(crate) fn steps<const K: usize, const D: usize>(&self) -> Steps<K, D> {
-        debug_assert!(self.numel() < MAX_ITEMS);
-        let of = |places: &Places<N>| -> [i32; K] { std::array::from_fn(|k| places[k] as i32) };
-        // Of a single item there is no step.
-        let outer = if self.rank == 0 { [0; K] } else { of(&self.steps[0]) };
-        let splits = self.rank.saturating_sub(1);
-        let none = Dim { size: Divisor::default(), strides: [0; K] };
-        let mut steps = Steps { splits: splits.max(1) as u32, outer, inner: [none; D] };
-        if splits == 0 {
-            // The one dimension as the innermost: no item is so large that something would be left for the outermost.
-            steps.inner[0] = Dim { size: Divisor::new(MAX_ITEMS as u32), strides: outer };
-        }
-        for slot in 0..splits {
-            let dim = self.rank - 1 - slot;
-            let size = Divisor::new(self.sizes[dim] as u32);
-            steps.inner[slot] = Dim { size, strides: of(&self.steps[dim]) };
-        }
-        steps
-    }
-
-    /// [`Walk::steps`] of the first `tensors` tensors and of `splits` dimensions besides the outermost, as the words of
-    /// the struct.
+    /// What a kernel of the first `tensors` tensors is given: the words of [`Steps`] of `splits` dimensions besides the
+    /// outermost. The walk keeps to [`Limit::STEPS`], and has at most `splits + 1` dimensions.
     pub(crate) fn step_words(&self, tensors: usize, splits: usize) -> StepWords {
+        debug_assert!(self.numel() < MAX_ITEMS);
         let mut words = [0; STEP_WORDS];
         let (head, tail) = words.split_at_mut(1 + tensors);
         let used = self.rank.saturating_sub(1);
@@ -324,9 +309,9 @@ impl<const N: usize> Walk<N> {
         (0..self.rank).min_by_key(|&dim| cost(dim)).unwrap_or(0)
     }
 
-    /// What a kernel of single elements of the first `K` tensors is given, and the number of its items. The walk keeps
-    /// to [`Limit::STEPS`].
-    pub(crate) fn groups<const K: usize>(&self) -> (Groups<K>, u64) {
+    /// The groups of elements that threads of a kernel of single elements have: the walk over these, and what leads to
+    /// the elements of one. The walk keeps to [`Limit::STEPS`].
+    fn grouped(&self) -> Grouped<N> {
         let dim = self.divided();
         let (size, is_innermost) = (self.sizes[dim], dim + 1 >= self.rank);
         let count = size.div_ceil(GROUP);
@@ -346,21 +331,71 @@ impl<const N: usize> Walk<N> {
             // Where every group has the element their index does not matter, which of one group there is none.
             if end >= count { u32::MAX } else { end as u32 }
         };
-        let groups = Groups {
-            steps: walk.steps(),
+        Grouped {
+            walk,
             divided: (self.rank.max(1) - 1 - dim) as u32,
             apart: std::array::from_fn(|k| (self.steps[dim][k] * within as i64) as i32),
             ends: std::array::from_fn(end),
-        };
-        (groups, walk.numel())
+        }
     }
+
+    /// What a kernel of single elements of the first `tensors` tensors is given, the words of [`Groups`], and the number
+    /// of its items.
+    pub(crate) fn group_words(&self, tensors: usize) -> (GroupWords, u64) {
+        let Grouped { walk, divided, apart, ends } = self.grouped();
+        let mut words = [0; GROUP_WORDS];
+        let all = std::iter::once(divided).chain(apart[..tensors].iter().map(|&step| step as u32)).chain(ends);
+        let steps = walk.step_words(tensors, SPLITS);
+        for (word, value) in words.iter_mut().zip(all.chain(steps)) {
+            *word = value;
+        }
+        (words, walk.numel())
+    }
+}
+
+/// [`Walk::grouped`].
+struct Grouped<const N: usize> {
+    walk: Walk<N>,
+    divided: u32,
+    apart: [i32; N],
+    ends: [u32; GROUP - 1],
 }
 
 #[cfg(test)]
 mod tests {
+    use pointwise_core::launch::{Dim, Groups, Steps};
     use proptest::prelude::*;
 
     use super::*;
+
+    impl<const N: usize> Walk<N> {
+        /// What a kernel of the first `K` tensors is given. The walk keeps to [`Limit::STEPS`], and has at most `D + 1`
+        /// dimensions.
+        fn steps<const K: usize, const D: usize>(&self) -> Steps<K, D> {
+            debug_assert!(self.numel() < MAX_ITEMS);
+            let of = |places: &Places<N>| -> [i32; K] { std::array::from_fn(|k| places[k] as i32) };
+            // Of a single item there is no step.
+            let outer = if self.rank == 0 { [0; K] } else { of(&self.steps[0]) };
+            let splits = self.rank.saturating_sub(1);
+            let none = Dim { size: Divisor::default(), strides: [0; K] };
+            let mut steps = Steps { splits: splits.max(1) as u32, outer, inner: [none; D] };
+            if splits == 0 {
+                // The one dimension as the innermost: no item is so large that something would be left for the outermost.
+                steps.inner[0] = Dim { size: Divisor::new(MAX_ITEMS as u32), strides: outer };
+            }
+            for slot in 0..splits {
+                let dim = self.rank - 1 - slot;
+                let size = Divisor::new(self.sizes[dim] as u32);
+                steps.inner[slot] = Dim { size, strides: of(&self.steps[dim]) };
+            }
+            steps
+        }
+
+        fn groups<const K: usize>(&self) -> (Groups<K>, u64) {
+            let Grouped { walk, divided, apart, ends } = self.grouped();
+            (Groups { steps: walk.steps(), divided, apart: std::array::from_fn(|k| apart[k]), ends }, walk.numel())
+        }
+    }
 
     /// What a kernel does with its steps.
     fn place<const D: usize>(steps: &Steps<TENSORS, D>, item: u32) -> Places {
@@ -403,6 +438,21 @@ mod tests {
             let (expected, got) = (words_of(&seven), walk.step_words(3, 7));
             let used = expected.len() - unused(&expected).len();
             assert_eq!(expected[..used], got[..used]);
+        }
+    }
+
+    #[test]
+    fn the_words_of_groups_are_those_of_the_struct() {
+        for dims in [&[][..], &[7], &[5, 1023], &[8, 8], &[3, 4, 5, 6]] {
+            let walk = walk(dims, [dims, &[], &[]]);
+            let (groups, items) = walk.groups::<4>();
+            let mut expected = vec![groups.divided];
+            expected.extend(groups.apart.map(|step| step as u32));
+            expected.extend(groups.ends);
+            expected.extend(words_of(&groups.steps));
+            let (words, count) = walk.group_words(4);
+            let used = expected.len() - (SPLITS - walk.grouped().walk.rank.saturating_sub(1).max(1)) * 7;
+            assert_eq!((&words[..used], count), (&expected[..used], items));
         }
     }
 

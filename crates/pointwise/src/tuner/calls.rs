@@ -2,7 +2,7 @@
 
 use super::{Choice, Lies, Settings, Tuner, measure, op_name};
 use crate::error::Result;
-use crate::kernel::{DEFAULT_THREADS, MapCall};
+use crate::kernel::{DEFAULT_THREADS, Kernel};
 use crate::{
     Operand, Strategy, TensorView, TensorViewMut,
     kernel::{BinaryKernel, DropoutKernel, GatedKernel, Rng, TernaryKernel},
@@ -20,7 +20,7 @@ impl Tuner {
         b: impl Into<Operand<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<Choice> {
-        self.tune_call(kernel.call(), &kernel.operands(a.into(), b.into())?, y.into())
+        self.tune_kernel(&kernel.0, &[a.into(), b.into()], &mut [y.into()])
     }
 
     /// [`Tuner::tune`] for a gated op.
@@ -33,7 +33,7 @@ impl Tuner {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<Choice> {
-        self.tune_call(kernel.call(), &kernel.halves(&x.into())?, y.into())
+        self.tune_kernel(&kernel.0, &kernel.halves(&x.into())?, &mut [y.into()])
     }
 
     /// [`Tuner::tune`] for an op of three operands.
@@ -48,7 +48,7 @@ impl Tuner {
         c: impl Into<Operand<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<Choice> {
-        self.tune_call(kernel.call(), &[a.into(), b.into(), c.into()], y.into())
+        self.tune_kernel(&kernel.0, &[a.into(), b.into(), c.into()], &mut [y.into()])
     }
 
     /// [`Tuner::tune`] for dropout, without a mask; calls with one run with the defaults.
@@ -83,24 +83,34 @@ impl Tuner {
         Ok(self.keep(op_name(kernel.info()), info, (x.dtype(), lies, x.numel()), choice))
     }
 
-    fn tune_call(&mut self, call: &MapCall, operands: &[Operand<'_>], mut y: TensorViewMut<'_>) -> Result<Choice> {
-        let stream = call.settings.stream.clone().unwrap_or_else(|| y.device().stream());
-        let info = measure::measurable(&y.as_view(), &stream)?;
-        let with = |strategy, threads| MapCall {
-            settings: call.settings.with(strategy, threads),
-            tuned: None,
-            ..call.clone()
+    /// [`Tuner::tune`] for an op of any number of operands and results.
+    ///
+    /// # Errors
+    /// Those of [`Kernel::run_into`], and as [`Tuner::tune_binary`].
+    pub fn tune_kernel(
+        &mut self,
+        kernel: &Kernel<'_>,
+        operands: &[Operand<'_>],
+        results: &mut [TensorViewMut<'_>],
+    ) -> Result<Choice> {
+        let plan = |settings: Settings, results: &[TensorViewMut<'_>]| {
+            let views: Vec<TensorView<'_>> = results.iter().map(TensorViewMut::as_view).collect();
+            kernel.with(settings).plan(operands, &views)
         };
+        // Checks the call, of another number of results than the op has, too.
+        plan(Settings::new(Strategy::Auto, DEFAULT_THREADS), results)?;
+        let (y, dtype) = (results[0].as_view(), kernel.dtype(operands)?);
+        let (device, n) = (*y.device(), y.numel());
+        let stream = kernel.stream().cloned().unwrap_or_else(|| device.stream());
+        let info = measure::measurable(&y, &stream)?;
         let candidates = measure::candidates(DEFAULT_THREADS, measure::NO_VECTORS, |wish| {
-            let plan = with(wish.strategy, wish.threads).plan(operands, &y.as_view())?;
+            let plan = plan(wish, results)?;
             Ok((Settings::new(plan.strategy, plan.threads), plan.replaced.is_some()))
         })?;
-        let default = with(Strategy::Auto, candidates[0].threads);
-        let (lies, dtype) = (Lies::Class(default.plan(operands, &y.as_view())?.class), call.dtype(operands)?);
-        let (device, n) = (*y.device(), y.numel());
+        let lies = Lies::Class(plan(Settings::new(Strategy::Auto, candidates[0].threads), results)?.class);
         let choice = measure::fastest(&device, stream, &candidates, &mut |settings| {
-            with(settings.strategy, settings.threads).run_into(operands, y.reborrow())
+            kernel.with(settings).run_into(operands, results)
         })?;
-        Ok(self.keep(op_name(&call.def.info), info, (dtype, lies, n), choice))
+        Ok(self.keep(op_name(&kernel.def().info), info, (dtype, lies, n), choice))
     }
 }

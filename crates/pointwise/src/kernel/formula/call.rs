@@ -1,22 +1,28 @@
 //! A call: its operands and results checked, and run.
 
-use pointwise_core::formula::{MAX_INPUTS, MAX_OUTPUTS, MAX_TENSORS, MAX_WORDS, ParamWords};
-use pointwise_core::{DType, Kind, OpInfo, ParamInfo, Philox};
+use pointwise_core::formula::{MAX_INPUTS, MAX_OUTPUTS, MAX_TENSORS, ParamWords};
+use pointwise_core::{DType, Kind, OpInfo, Philox};
 
-use super::{OpDef, words};
+use super::OpDef;
 use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::binary::channel;
+use crate::kernel::params::{self, Params};
+use crate::kernel::promote::{self, Converted};
 use crate::kernel::walk::{Along, Walk, broadcast};
-use crate::kernel::{LaunchSettings, MapPlan, Operand, Rng, Strategy, check, launch_settings};
+use crate::kernel::{LaunchSettings, MapPlan, Operand, Rng, Strategy, check, launch_settings, scalar};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
+use crate::tuner::{Choices, Settings, Tuner};
 use crate::{Device, Number, Stream};
 
 /// An op with its parameters and launch settings.
 ///
 /// Operands are broadcast together; every result has the shape that they broadcast to. An operand is a tensor or a
-/// number; one at least is a tensor of the element type, which decides type and device. `'r` is how long the tensor
+/// number; one at least is a tensor that is no condition. Operands of different types are converted to that of
+/// [`result_type`](crate::kernel::result_type) first, and integers and bool to f32 where the op is a float function
+/// ([`OpInfo::int_to_float`]): each takes another pass and a tensor meanwhile. Ops of floats alone, and gradients, take one
+/// type. `'r` is how long the tensor
 /// lives that a random op draws from, if it does.
 ///
 /// The gradient of an operand that was broadcast is to be summed over the dimensions along which it was:
@@ -37,23 +43,22 @@ use crate::{Device, Number, Stream};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Kernel<'r> {
-    pub(super) def: &'static OpDef,
-    /// Those that were given; more than there is room for are an error of the call.
-    params: [Number; MAX_WORDS],
-    given: usize,
-    pub(super) settings: LaunchSettings,
+    pub(in crate::kernel) def: &'static OpDef,
+    params: Params,
+    pub(in crate::kernel) settings: LaunchSettings,
+    pub(super) tuned: Option<Choices>,
     pub(super) rng: Rng<'r>,
 }
 
-/// Checked operands.
-pub(super) struct Ready<'a> {
+/// Up to `N` checked operands.
+pub(super) struct Ready<'a, const N: usize> {
     pub(super) dtype: DType,
     /// What they broadcast to.
     pub(super) shape: Shape,
     pub(super) device: Device,
-    pub(super) views: [Option<TensorView<'a>>; MAX_INPUTS],
+    pub(super) views: [Option<TensorView<'a>>; N],
     /// Those that came as numbers.
-    pub(super) given: [Option<u64>; MAX_INPUTS],
+    pub(super) given: [Option<u64>; N],
     pub(super) words: ParamWords,
 }
 
@@ -69,17 +74,67 @@ impl Default for Targets<'_> {
     }
 }
 
+impl<'a> Targets<'a> {
+    /// One result.
+    fn one(pointer: *mut u8, view: TensorView<'a>) -> Targets<'a> {
+        let mut targets = Targets::default();
+        (targets.pointers[0], targets.views[0]) = (pointer, Some(view));
+        targets
+    }
+}
+
+/// Calls a method with room for as many operands and tensors as the op has, or a few more: loops over tensors are short
+/// for most.
+macro_rules! sized {
+    ($kernel:ident.$method:ident($($argument:expr),*)) => {
+        match $kernel.def.info.operands.len() + $kernel.def.info.results.len() {
+            ..=4 => $kernel.$method::<3, 4>($($argument),*),
+            5..=8 => $kernel.$method::<7, 8>($($argument),*),
+            _ => $kernel.$method::<MAX_INPUTS, MAX_TENSORS>($($argument),*),
+        }
+    };
+}
+
 impl<'r> Kernel<'r> {
     pub(super) fn new(def: &'static OpDef, params: &[Number]) -> Kernel<'r> {
-        let mut kept = [Number::Default; MAX_WORDS];
-        kept.iter_mut().zip(params).for_each(|(kept, number)| *kept = *number);
-        let given = words::given(params).len();
-        Kernel { def, params: kept, given, settings: LaunchSettings::new(), rng: Rng::default() }
+        let (params, settings) = (Params::new(params), LaunchSettings::new());
+        Kernel { def, params, settings, tuned: None, rng: Rng::default() }
     }
 
     launch_settings! { settings;
-        /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]) or single elements
-        /// ([`Strategy::Direct`]). One that cannot serve a call is replaced by one that can; the plan says so.
+        /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]), single elements ([`Strategy::Direct`]) or,
+        /// of some ops, a table ([`Strategy::Table`]). One that cannot serve a call is replaced by one that can; the plan
+        /// says so.
+    }
+
+    /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was set
+    /// holds all the same.
+    #[must_use]
+    pub fn tuned(mut self, tuner: &Tuner) -> Self {
+        self.tuned = Some(tuner.choices(&self.def.info));
+        self
+    }
+
+    /// The kernel with settings that a tuner tries.
+    pub(crate) fn with(&self, settings: Settings) -> Kernel<'r> {
+        let settings = self.settings.with(settings.strategy, settings.threads);
+        Kernel { settings, tuned: None, ..self.clone() }
+    }
+
+    /// As [`Kernel::on`], where there is one.
+    pub(crate) fn stream(&self) -> Option<&Stream> {
+        self.settings.stream.as_ref()
+    }
+
+    #[cfg(test)]
+    pub(in crate::kernel) fn has_no_choices(&self) -> bool {
+        self.tuned.is_none()
+    }
+
+    /// The same call of another op.
+    pub(in crate::kernel) fn of(&self, def: &'static OpDef) -> Kernel<'r> {
+        // What a tuner has found is for the op at hand.
+        Kernel { def, tuned: None, ..self.clone() }
     }
 
     /// Where a random op draws from: seed and offset, as a [`Philox`] or in a tensor. The random word of an
@@ -99,11 +154,18 @@ impl<'r> Kernel<'r> {
     /// The results in new contiguous tensors, in the order of [`OpInfo::results`].
     ///
     /// # Errors
-    /// Another number of operands than the op has; operands of different element types or devices or that cannot be
-    /// broadcast together, an element type, number or parameter that the op does not take, no tensor at all; of a random
-    /// op a tensor to draw from that is not as [`Rng`] says; a stream of another device, bad launch settings, a missing kernel, out of memory, the driver's.
+    /// Another number of operands than the op has; operands whose types have no common one
+    /// ([`result_type`](crate::kernel::result_type)), that lie on different devices or cannot be broadcast together, an
+    /// element type, number or parameter that the op does not take, no tensor at all; of a random op a tensor to draw
+    /// from that is not as [`Rng`] says; a stream of another device, bad launch settings, a missing kernel, out of memory,
+    /// the driver's.
     pub fn run(&self, operands: &[Operand<'_>]) -> Result<Vec<Tensor>> {
-        let ready = self.ready(operands)?;
+        sized!(self.run_of(operands))
+    }
+
+    fn run_of<const N: usize, const T: usize>(&self, operands: &[Operand<'_>]) -> Result<Vec<Tensor>> {
+        let mut converted = Converted::default();
+        let ready = self.ready_promoted::<N>(operands, &mut converted)?;
         let info = &self.def.info;
         let mut results = Vec::with_capacity(info.results.len());
         for k in 0..info.results.len() {
@@ -117,19 +179,44 @@ impl<'r> Kernel<'r> {
             *view = Some(result.view());
         }
         // SAFETY: new tensors of the results' types, shape and device.
-        unsafe { self.write(&ready, &targets) }?;
+        unsafe { self.write::<N, T>(&ready, &targets) }?;
         Ok(results)
     }
 
+    /// The result of an op that has one.
+    pub(crate) fn run_one(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
+        sized!(self.run_one_of(operands))
+    }
+
+    fn run_one_of<const N: usize, const T: usize>(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
+        self.check_count(1)?;
+        let mut converted = Converted::default();
+        let ready = self.ready_promoted::<N>(operands, &mut converted)?;
+        let mut y = Tensor::empty(&ready.device, self.def.info.result_type(0, ready.dtype), ready.shape)?;
+        let pointer = y.as_mut_ptr()?;
+        // SAFETY: a new tensor of the result's type, shape and device.
+        unsafe { self.write::<N, T>(&ready, &Targets::one(pointer, y.view())) }?;
+        Ok(y)
+    }
+
     /// The results into tensors that are there, of any strides. Allocates nothing and waits for nothing, so that a CUDA
-    /// graph can capture it. A result may be an operand's very memory.
+    /// graph can capture it, unless operands are converted first. A result may be an operand's very memory.
     ///
     /// # Errors
     /// As [`Kernel::run`], and: another number of results than the op has; another shape, device or element type of a
     /// result; one that shares memory with another, or with an operand but is not the same view; of a random op one that
     /// is not contiguous.
     pub fn run_into(&self, operands: &[Operand<'_>], results: &mut [TensorViewMut<'_>]) -> Result<()> {
-        let ready = self.ready(operands)?;
+        sized!(self.run_into_of(operands, results))
+    }
+
+    fn run_into_of<const N: usize, const T: usize>(
+        &self,
+        operands: &[Operand<'_>],
+        results: &mut [TensorViewMut<'_>],
+    ) -> Result<()> {
+        let mut converted = Converted::default();
+        let ready = self.ready_promoted::<N>(operands, &mut converted)?;
         self.check_count(results.len())?;
         let mut targets = Targets::default();
         for (target, result) in targets.pointers.iter_mut().zip(&mut *results) {
@@ -140,34 +227,85 @@ impl<'r> Kernel<'r> {
         }
         self.check_results(&ready, &targets)?;
         // SAFETY: the results are exclusively borrowed, and checked.
-        unsafe { self.write(&ready, &targets) }
+        unsafe { self.write::<N, T>(&ready, &targets) }
     }
 
-    /// The op, written back to its first operand, whose shape the others must broadcast to.
+    /// The op, written back to its first operand, whose shape the others must broadcast to. Where they meet in another
+    /// type, the result is converted to that of the operand, if [`DType::can_cast`] allows it.
     ///
     /// # Errors
-    /// As [`Kernel::run_into`]; an op of several results, or whose result is of another type than its first operand.
-    pub fn run_inplace(&self, mut first: TensorViewMut<'_>, others: &[Operand<'_>]) -> Result<()> {
-        let info = &self.def.info;
+    /// As [`Kernel::run_into`]; an op of several results; a result that cannot be converted so.
+    pub fn run_inplace(&self, first: TensorViewMut<'_>, others: &[Operand<'_>]) -> Result<()> {
+        let mut operands = [Operand::Number(Number::Default); MAX_INPUTS];
+        let count = 1 + others.len();
+        let Some(slots) = operands.get_mut(1..count) else {
+            let info = &self.def.info;
+            return Err(check::wrong_count(info, "operands", info.operands, count));
+        };
+        slots.copy_from_slice(others);
+        self.run_over(first, &[0], operands, count)
+    }
+
+    /// The op, written over `y`, which is each of the operands `at`, whatever the first `count` of `operands` have there.
+    pub(in crate::kernel) fn run_over<const K: usize>(
+        &self,
+        mut y: TensorViewMut<'_>,
+        at: &[usize],
+        operands: [Operand<'_>; K],
+        count: usize,
+    ) -> Result<()> {
+        let pointer = y.as_mut_ptr()?;
+        let view = y.as_view();
+        let mut operands: [Operand<'_>; K] = operands;
+        at.iter().for_each(|&at| operands[at] = Operand::View(view));
+        let operands = &operands[..count];
+        self.check_operands(operands)?;
         self.check_count(1)?;
-        if info.bool_operands & 1 != info.bool_results & 1 {
+        let info = &self.def.info;
+        let met = promote::common_type(info, operands)?.unwrap_or(view.dtype());
+        let result = info.result_type(0, met);
+        if info.bool_results != 0 && view.dtype() != DType::Bool {
             return Err(ErrorKind::Unsupported {
-                what: format!("{} in place", info.name),
-                advice: "its result is of another type than its first operand: write it to another tensor".to_owned(),
+                what: format!("{} of {} in place", info.name, view.dtype()),
+                advice: format!("its result is {result}: write it to another tensor"),
             }
             .into());
         }
-        let pointer = first.as_mut_ptr()?;
-        let view = first.as_view();
-        let mut operands = Vec::with_capacity(1 + others.len());
-        operands.push(Operand::View(view));
-        operands.extend_from_slice(others);
-        let ready = self.ready(&operands)?;
-        let mut targets = Targets::default();
-        (targets.pointers[0], targets.views[0]) = (pointer, Some(view));
+        if result != view.dtype() {
+            if !result.can_cast(view.dtype()) {
+                return Err(ErrorKind::Cast { op: info.name.to_owned(), result, got: view.dtype() }.into());
+            }
+            // Before anything is computed: a result of another shape would be found by its conversion alone.
+            let shape = self.planned_shape(operands, met)?;
+            if *view.shape() != shape {
+                let what = format!("the output of {}", info.name);
+                return Err(ErrorKind::ShapeMismatch { what, expected: shape, got: *view.shape() }.into());
+            }
+            promote::refuse_capture(self.stream(), result, view.dtype())?;
+            let made = self.run_one(operands)?;
+            return crate::kernels::to_dtype().on_maybe(self.stream()).run_into(&made, y);
+        }
+        sized!(self.run_over_of(pointer, view, operands))
+    }
+
+    fn run_over_of<const N: usize, const T: usize>(
+        &self,
+        pointer: *mut u8,
+        view: TensorView<'_>,
+        operands: &[Operand<'_>],
+    ) -> Result<()> {
+        let mut converted = Converted::default();
+        let ready = self.ready_promoted::<N>(operands, &mut converted)?;
+        let targets = Targets::one(pointer, view);
         self.check_results(&ready, &targets)?;
-        // SAFETY: the result is exclusively borrowed, and checked.
-        unsafe { self.write(&ready, &targets) }
+        // SAFETY: the result is exclusively borrowed by the caller, and checked.
+        unsafe { self.write::<N, T>(&ready, &targets) }
+    }
+
+    /// What operands would broadcast to, once they are converted to `dtype`.
+    fn planned_shape(&self, operands: &[Operand<'_>], dtype: DType) -> Result<Shape> {
+        let planned = promote::stand_in_all::<MAX_INPUTS>(&self.def.info, operands, dtype)?;
+        Ok(self.ready::<MAX_INPUTS>(&planned[..operands.len()])?.shape)
     }
 
     /// What [`Kernel::run_into`] would launch on a CUDA device for these tensors.
@@ -175,27 +313,56 @@ impl<'r> Kernel<'r> {
     /// # Errors
     /// Those of [`Kernel::run_into`].
     pub fn plan(&self, operands: &[Operand<'_>], results: &[TensorView<'_>]) -> Result<MapPlan> {
-        let ready = self.ready(operands)?;
+        sized!(self.plan_of_tensors(operands, results))
+    }
+
+    fn plan_of_tensors<const N: usize, const T: usize>(
+        &self,
+        operands: &[Operand<'_>],
+        results: &[TensorView<'_>],
+    ) -> Result<MapPlan> {
+        self.check_operands(operands)?;
+        let info = &self.def.info;
+        let promoted = match promote::common_type(info, operands)? {
+            Some(dtype) => Some(promote::stand_in_all::<N>(info, operands, dtype)?),
+            None => None,
+        };
+        let ready = self.ready::<N>(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]))?;
         self.check_count(results.len())?;
         let mut targets = Targets::default();
         for (view, result) in targets.views.iter_mut().zip(results) {
             *view = Some(*result);
         }
         self.check_results(&ready, &targets)?;
-        self.plan_for(&ready, &targets)
+        self.plan_for::<N, T>(&ready, &targets)
     }
 
     /// What [`Kernel::write`] would launch on a CUDA device.
-    pub(super) fn plan_for(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<MapPlan> {
+    pub(super) fn plan_for<const N: usize, const T: usize>(
+        &self,
+        ready: &Ready<'_, N>,
+        targets: &Targets<'_>,
+    ) -> Result<MapPlan> {
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
-        self.sized(Plan { ready, targets })
+        self.plan_of::<N, T>(ready, &self.walk(ready, targets), targets)
     }
 
-    /// The parameters that were given.
-    fn params(&self) -> Result<&[Number]> {
+    /// The element type that a call runs in: that in which its operands meet.
+    pub(crate) fn dtype(&self, operands: &[Operand<'_>]) -> Result<DType> {
+        self.check_operands(operands)?;
+        match promote::common_type(&self.def.info, operands)? {
+            Some(dtype) => Ok(dtype),
+            None => Ok(self.ready::<MAX_INPUTS>(operands)?.dtype),
+        }
+    }
+
+    fn check_operands(&self, operands: &[Operand<'_>]) -> Result<()> {
         let info = &self.def.info;
-        self.params.get(..self.given).ok_or_else(|| words::too_many(info, self.given))
+        if operands.len() != info.operands.len() {
+            return Err(check::wrong_count(info, "operands", info.operands, operands.len()));
+        }
+        Ok(())
     }
 
     fn check_count(&self, results: usize) -> Result<()> {
@@ -206,13 +373,28 @@ impl<'r> Kernel<'r> {
         Ok(())
     }
 
+    /// [`Kernel::ready`], of operands that are converted to the type in which they meet; those of one stay as they are.
+    fn ready_promoted<'a, const N: usize>(
+        &self,
+        operands: &[Operand<'a>],
+        converted: &'a mut Converted<N>,
+    ) -> Result<Ready<'a, N>> {
+        self.check_operands(operands)?;
+        let info = &self.def.info;
+        match promote::common_type(info, operands)? {
+            None => self.ready(operands),
+            Some(dtype) => {
+                let promoted = promote::convert_all(info, operands, dtype, self.stream(), converted)?;
+                self.ready(&promoted[..operands.len()])
+            }
+        }
+    }
+
     /// Checks operands: those of the element type have one, bools are bools, all are on one device, and their shapes can
     /// be broadcast together, a weight's as that of channels.
-    pub(super) fn ready<'a>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a>> {
+    pub(super) fn ready<'a, const N: usize>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a, N>> {
         let info = &self.def.info;
-        if operands.len() != info.operands.len() {
-            return Err(check::wrong_count(info, "operands", info.operands, operands.len()));
-        }
+        self.check_operands(operands)?;
         let leader = operands.iter().enumerate().find_map(|(k, operand)| match operand {
             Operand::View(view) if !info.is_bool(k) => Some((info.operands[k], view)),
             _ => None,
@@ -222,17 +404,18 @@ impl<'r> Kernel<'r> {
         check::dtype(info, dtype)?;
         let mut ready = Ready {
             dtype,
-            shape: *first.shape(),
+            shape: Shape::SCALAR,
             device,
-            views: [None; MAX_INPUTS],
-            given: [None; MAX_INPUTS],
-            words: words::params(info, self.params()?, dtype)?,
+            views: [None; N],
+            given: [None; N],
+            words: params::words(info, &self.params, dtype)?,
         };
+        let mut any = false;
         for (k, operand) in operands.iter().enumerate() {
             let what = || format!("operand {} of {}", info.operands[k], info.name);
-            let expected = info.operand_type(k, dtype);
             match operand {
                 Operand::View(view) => {
+                    let expected = info.operand_type(k, dtype);
                     if view.dtype() != expected {
                         let op = if info.is_bool(k) { what() } else { format!("{} ({leader} is {dtype})", what()) };
                         return Err(ErrorKind::DType { op, got: view.dtype(), allowed: vec![expected] }.into());
@@ -241,34 +424,35 @@ impl<'r> Kernel<'r> {
                         let got = *view.device();
                         return Err(ErrorKind::DeviceMismatch { what: what(), expected: device, got }.into());
                     }
-                    let view = match operands.get(1) {
-                        Some(Operand::View(x)) if info.kind == Kind::ChannelGradients && k == 2 => weight(x, view)?,
+                    let view = match (info.weight(), k.checked_sub(1).and_then(|x| operands.get(x))) {
+                        (Some(weight), Some(Operand::View(x))) if weight == k => channels(x, view)?,
                         _ => *view,
                     };
-                    ready.shape = ready.shape.broadcast_with(view.shape())?;
+                    ready.shape = if any { ready.shape.broadcast_with(view.shape())? } else { *view.shape() };
+                    any = true;
                     ready.views[k] = Some(view);
                 }
-                Operand::Number(Number::Default) => {
-                    return Err(ErrorKind::Parameter {
-                        name: info.operands[k],
-                        value: Number::Default.to_string(),
-                        why: "an operand has no default".to_owned(),
+                // Their kernels, of 16 and 8 bits, do not ask for numbers.
+                Operand::Number(number) if info.kind == Kind::Gated => {
+                    return Err(ErrorKind::Unsupported {
+                        what: format!("{} as the number {number}", what()),
+                        advice: "give it as a tensor, such as one without dimensions".to_owned(),
                     }
                     .into());
                 }
-                Operand::Number(number) => {
-                    let scalar = ParamInfo::number(info.operands[k], 0.0);
-                    ready.given[k] = Some(number.word(&scalar, expected)?);
-                }
+                Operand::Number(number) => ready.given[k] = Some(scalar::operand(info, k, *number, dtype)?),
             }
         }
         Ok(ready)
     }
 
-    fn check_results(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<()> {
+    fn check_results<const N: usize>(&self, ready: &Ready<'_, N>, targets: &Targets<'_>) -> Result<()> {
         let info = &self.def.info;
         for (k, (name, view)) in info.results.iter().zip(targets.views.iter().flatten()).enumerate() {
-            let what = || format!("the output {name} of {}", info.name);
+            let what = || match info.results.len() {
+                1 => format!("the output of {}", info.name),
+                _ => format!("the output {name} of {}", info.name),
+            };
             let types = (ready.dtype, info.result_type(k, ready.dtype));
             check::output(what, view, types, &ready.shape, &ready.device)?;
             if info.is_random {
@@ -277,19 +461,19 @@ impl<'r> Kernel<'r> {
             }
             for (operand, source) in info.operands.iter().zip(&ready.views) {
                 if source.is_some_and(|source| overlap(&source, view) == Overlap::Partial) {
-                    return Err(overlapping(info, operand, name));
+                    return Err(overlapping(&format!("operand {operand}"), &what()));
                 }
             }
             for (other, earlier) in info.results.iter().zip(targets.views[..k].iter().flatten()) {
                 if overlap(earlier, view) != Overlap::None {
-                    return Err(overlapping(info, other, name));
+                    return Err(overlapping(&format!("the output {other}"), &what()));
                 }
             }
         }
         Ok(())
     }
 
-    fn check_rng(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<()> {
+    fn check_rng<const N: usize>(&self, ready: &Ready<'_, N>, targets: &Targets<'_>) -> Result<()> {
         let info = &self.def.info;
         if !info.is_random {
             return Ok(());
@@ -302,22 +486,54 @@ impl<'r> Kernel<'r> {
     /// # Safety
     /// The targets are of the op's number of results, of their types, shape and device, disjoint from each other, and
     /// each operand equal to or disjoint from each; the pointers are their first elements, and may be written through.
-    pub(super) unsafe fn write(&self, ready: &Ready<'_>, targets: &Targets<'_>) -> Result<()> {
+    pub(super) unsafe fn write<const N: usize, const T: usize>(
+        &self,
+        ready: &Ready<'_, N>,
+        targets: &Targets<'_>,
+    ) -> Result<()> {
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
         if ready.shape.contains(&0) {
             return Ok(());
         }
-        self.sized(Write { ready, targets })
+        let walk: Walk<T> = self.walk(ready, targets);
+        let info = &self.def.info;
+        let (operands, results) = (info.operands.len(), info.results.len());
+        let Some(context) = ready.device.context() else {
+            let pointers = ready.views.map(|view| view.map_or(std::ptr::null(), |view| view.as_ptr()));
+            let run = FormulaRun {
+                op: self.def.cpu(ready.dtype)?,
+                walk: &walk,
+                operands: &pointers[..operands],
+                given: &ready.given[..operands],
+                results: &targets.pointers[..results],
+                sizes: self.sizes(ready.dtype),
+                words: &ready.words,
+                rng: if info.is_random { self.rng.on_cpu()? } else { Philox::default() },
+            };
+            // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
+            unsafe { run.run() };
+            return Ok(());
+        };
+        let mut own = None;
+        let rng = self.rng.view().filter(|_| info.is_random);
+        let (operands, results) = (ready.views.iter().flatten().chain(rng), targets.views.iter().flatten());
+        let stream = self.settings.stream(&ready.device, operands, results, &mut own)?;
+        // SAFETY: walk and addresses are those of the views, and the tensor to draw from is checked; as above.
+        unsafe { self.launch(context, stream, ready, &walk, targets) }
     }
 
-    /// Does `work` with a walk over as many tensors as the op has, or a few more: loops over tensors are short for most.
-    fn sized<W: Work>(&self, work: W) -> Result<W::Done> {
-        match self.def.info.operands.len() + self.def.info.results.len() {
-            ..=4 => work.run::<4>(self),
-            5..=8 => work.run::<8>(self),
-            _ => work.run::<MAX_TENSORS>(self),
-        }
+    /// The loop of a call: over the results, then the operands.
+    fn walk<const N: usize, const T: usize>(&self, ready: &Ready<'_, N>, targets: &Targets<'_>) -> Walk<T> {
+        let results = self.def.info.results.len();
+        let of = |view: &Option<TensorView<'_>>| {
+            view.map_or(Along::default(), |view| broadcast(view.shape(), view.strides(), &ready.shape))
+        };
+        let along: [Along; T] = std::array::from_fn(|k| match k.checked_sub(results) {
+            None => of(&targets.views[k]),
+            Some(operand) => ready.views.get(operand).map_or(Along::default(), of),
+        });
+        Walk::new(&ready.shape, &along)
     }
 
     /// Bytes of an element of each tensor: results, then operands.
@@ -331,77 +547,8 @@ impl<'r> Kernel<'r> {
     }
 }
 
-/// What is done with checked tensors once it is known how many there are.
-pub(super) trait Work {
-    type Done;
-    fn run<const T: usize>(self, kernel: &Kernel<'_>) -> Result<Self::Done>;
-}
-
-struct Plan<'a> {
-    ready: &'a Ready<'a>,
-    targets: &'a Targets<'a>,
-}
-
-impl Work for Plan<'_> {
-    type Done = MapPlan;
-    fn run<const T: usize>(self, kernel: &Kernel<'_>) -> Result<MapPlan> {
-        kernel.plan_of::<T>(self.ready, &walk(kernel, self.ready, self.targets), self.targets)
-    }
-}
-
-struct Write<'a> {
-    ready: &'a Ready<'a>,
-    targets: &'a Targets<'a>,
-}
-
-impl Work for Write<'_> {
-    type Done = ();
-    fn run<const T: usize>(self, kernel: &Kernel<'_>) -> Result<()> {
-        let Write { ready, targets } = self;
-        let walk = walk::<T>(kernel, ready, targets);
-        let info = &kernel.def.info;
-        let (operands, results) = (info.operands.len(), info.results.len());
-        let Some(context) = ready.device.context() else {
-            let pointers = ready.views.map(|view| view.map_or(std::ptr::null(), |view| view.as_ptr()));
-            let run = FormulaRun {
-                op: kernel.def.cpu(ready.dtype)?,
-                walk: &walk,
-                operands: &pointers[..operands],
-                given: &ready.given[..operands],
-                results: &targets.pointers[..results],
-                sizes: kernel.sizes(ready.dtype),
-                words: &ready.words,
-                rng: if info.is_random { kernel.rng.on_cpu()? } else { Philox::default() },
-            };
-            // SAFETY: the walk is of the views' shapes and strides; types and overlap are checked by those who made
-            // the targets.
-            unsafe { run.run() };
-            return Ok(());
-        };
-        let mut own = None;
-        let rng = kernel.rng.view().filter(|_| info.is_random);
-        let (operands, results) = (ready.views.iter().flatten().chain(rng), targets.views.iter().flatten());
-        let stream = kernel.settings.stream(&ready.device, operands, results, &mut own)?;
-        // SAFETY: walk and addresses are those of the views, and the tensor to draw from is checked; as above.
-        unsafe { kernel.launch(context, stream, ready, &walk, targets) }
-    }
-}
-
-/// The loop of a call: over the results, then the operands.
-fn walk<const T: usize>(kernel: &Kernel<'_>, ready: &Ready<'_>, targets: &Targets<'_>) -> Walk<T> {
-    let results = kernel.def.info.results.len();
-    let of = |view: &Option<TensorView<'_>>| {
-        view.map_or(Along::default(), |view| broadcast(view.shape(), view.strides(), &ready.shape))
-    };
-    let along: [Along; T] = std::array::from_fn(|k| match k.checked_sub(results) {
-        None => of(&targets.views[k]),
-        Some(operand) => ready.views.get(operand).map_or(Along::default(), of),
-    });
-    Walk::new(&ready.shape, &along)
-}
-
 /// The weight of `x` as it is broadcast: one for all or one a channel; of x's rank, as it lies.
-fn weight<'a>(x: &TensorView<'_>, weight: &TensorView<'a>) -> Result<TensorView<'a>> {
+fn channels<'a>(x: &TensorView<'_>, weight: &TensorView<'a>) -> Result<TensorView<'a>> {
     let (x, rank) = (x.shape(), weight.shape().rank());
     if x.rank() >= 2 && rank == x.rank() { Ok(*weight) } else { channel(x, weight) }
 }
@@ -416,6 +563,6 @@ fn no_tensor(info: &OpInfo) -> Error {
 }
 
 #[cold]
-pub(super) fn overlapping(info: &OpInfo, a: &str, b: &str) -> Error {
-    ErrorKind::Overlap { what: format!("{a} and the output {b} of {}", info.name) }.into()
+pub(super) fn overlapping(a: &str, b: &str) -> Error {
+    ErrorKind::Overlap { what: format!("{a} and {b}") }.into()
 }

@@ -1,16 +1,16 @@
 //! The definition of an op.
 
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
-use pointwise_core::{DType, Element, OpInfo, row};
+use pointwise_core::{DType, Element, Kind, OpInfo, row};
 
 use super::call::Kernel;
 use super::gated::GatedGradientsKernel;
-use super::words;
 use crate::Number;
 use crate::cpu::{FormulaFn, formula};
 use crate::embed::Kernels;
 use crate::error::Result;
-use crate::kernel::{Class, Entry, Made, check};
+use crate::kernel::params::{self, Params};
+use crate::kernel::{BinaryKernel, Class, Entry, GatedKernel, Lookup, Made, TernaryKernel, bits_of, check};
 
 /// The formula at a compute type of references: operands (a bool as 0 or 1), parameters, the random word of the element.
 pub type OracleFn = fn(&[f64; MAX_INPUTS], &ParamWords, u32) -> [f64; MAX_OUTPUTS];
@@ -23,6 +23,7 @@ pub struct Typed {
     row: u64,
     cpu: FormulaFn,
     entries: [Entry; Class::ALL.len()],
+    lookup: Option<&'static Lookup>,
 }
 
 impl Typed {
@@ -44,13 +45,24 @@ impl Typed {
             dtype: E::DTYPE,
             source,
             row,
-            cpu: formula::<E, O, N, R>,
+            cpu: formula::<E, E, O, N, R>,
+            lookup: None,
             entries: [
                 Entry::new(flat, row, kernels),
                 Entry::new(rows, row, kernels),
                 Entry::new(strided, row, kernels),
             ],
         }
+    }
+}
+
+impl Typed {
+    /// With a place for the table of all results.
+    #[must_use]
+    pub const fn with_lookup(self, lookup: &'static Lookup) -> Typed {
+        // Not `..self`, which would drop parts of it.
+        let Typed { dtype, source, row, cpu, entries, lookup: _ } = self;
+        Typed { dtype, source, row, cpu, entries, lookup: Some(lookup) }
     }
 }
 
@@ -100,13 +112,28 @@ impl OpDef {
         Kernel::new(self, params)
     }
 
+    /// The op of two operands with parameters. One of another number runs nothing.
+    pub fn binary_with(&'static self, params: &[Number]) -> BinaryKernel {
+        BinaryKernel(Kernel::new(self, params))
+    }
+
+    /// The gated op with parameters.
+    pub fn gated_with(&'static self, params: &[Number]) -> GatedKernel {
+        GatedKernel(Kernel::new(self, params))
+    }
+
+    /// The op of three operands with parameters. One of another number runs nothing.
+    pub fn ternary_with(&'static self, params: &[Number]) -> TernaryKernel {
+        TernaryKernel(Kernel::new(self, params))
+    }
+
     /// The gradients of a gated op with parameters.
     pub fn gated_gradients(&'static self, params: &[Number]) -> GatedGradientsKernel {
         GatedGradientsKernel(Kernel::new(self, params))
     }
 
     /// The loop for elements of a type.
-    pub(super) fn cpu(&self, dtype: DType) -> Result<FormulaFn> {
+    pub(in crate::kernel) fn cpu(&self, dtype: DType) -> Result<FormulaFn> {
         Ok(self.typed(dtype)?.cpu)
     }
 
@@ -118,8 +145,15 @@ impl OpDef {
         Ok(&self.typed(dtype)?.entries[class as usize])
     }
 
+    /// Where the table of all results is kept, of an op that has one in elements of a type.
+    pub(in crate::kernel) fn lookup(&self, dtype: DType) -> Option<&'static Lookup> {
+        self.typed(dtype).ok()?.lookup
+    }
+
     fn typed(&self, dtype: DType) -> Result<&Typed> {
-        let found = self.types.iter().find(|typed| typed.dtype == dtype);
+        // Where elements are but moved, there are loops and kernels for each width.
+        let carrier = if self.info.kind == Kind::Select { bits_of(dtype) } else { dtype };
+        let found = self.types.iter().find(|typed| typed.dtype == carrier);
         found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
     }
 
@@ -130,7 +164,7 @@ impl OpDef {
     /// An element type or a parameter that the op does not take.
     pub fn oracle(&self, dtype: DType, params: &[Number]) -> Result<Option<Oracle>> {
         check::dtype(&self.info, dtype)?;
-        let words = words::oracle_params(&self.info, params, dtype)?;
+        let words = params::oracle_words(&self.info, &Params::new(params), dtype)?;
         let results = self.info.results.len();
         Ok(self.oracle.map(|formula| Oracle { formula, words, results }))
     }
@@ -140,7 +174,7 @@ impl OpDef {
     /// # Errors
     /// A parameter that the op does not take.
     pub fn double(&self, params: &[Number]) -> Result<Option<Oracle>> {
-        let words = words::exact_params(&self.info, params)?;
+        let words = params::exact_words(&self.info, &Params::new(params))?;
         let results = self.info.results.len();
         Ok(self.oracle.map(|formula| Oracle { formula, words, results }))
     }
@@ -152,7 +186,7 @@ impl OpDef {
     /// As [`OpDef::oracle`].
     pub fn stepped(&self, dtype: DType, params: &[Number]) -> Result<Option<Oracle>> {
         check::dtype(&self.info, dtype)?;
-        let words = words::params(&self.info, params, dtype)?;
+        let words = params::words(&self.info, &Params::new(params), dtype)?;
         let results = self.info.results.len();
         Ok(self.stepped.map(|formula| Oracle { formula, words, results }))
     }
@@ -175,5 +209,16 @@ impl Oracle {
             *operand = *x;
         }
         (self.formula)(&all, &self.words, bits)[..self.results].to_vec()
+    }
+
+    /// The first result, of an op without a random word.
+    #[must_use]
+    pub fn of(&self, operands: &[f64]) -> f64 {
+        let mut all = [0.0; MAX_INPUTS];
+        for (operand, x) in all.iter_mut().zip(operands) {
+            *operand = *x;
+        }
+        let [first, ..] = (self.formula)(&all, &self.words, 0);
+        first
     }
 }

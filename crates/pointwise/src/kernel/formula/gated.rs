@@ -7,9 +7,14 @@ use super::call::{Kernel, Ready, Targets, overlapping};
 use crate::Stream;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::binary::halves;
-use crate::kernel::{MapPlan, Operand, Strategy, check, launch_settings};
+use crate::kernel::{MapPlan, Operand, Strategy, check, settings};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
+
+/// The gradient, gate and value.
+const OPERANDS: usize = 3;
+/// These, and a gradient of each half.
+const TENSORS: usize = OPERANDS + 2;
 
 /// The gradients of a gated op, with parameters and launch settings: those of both halves of `x` in one pass.
 ///
@@ -27,14 +32,7 @@ use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 pub struct GatedGradientsKernel(pub(super) Kernel<'static>);
 
 impl GatedGradientsKernel {
-    /// The op.
-    pub fn def(&self) -> &'static OpDef {
-        self.0.def()
-    }
-
-    launch_settings! { 0.settings;
-        /// As [`Kernel::strategy`].
-    }
+    settings!();
 
     /// The gradient of `x` of shape `(.., 2N)` for `grad` of shape `(.., N)`, in a new tensor of x's shape.
     ///
@@ -49,7 +47,7 @@ impl GatedGradientsKernel {
         let pointer = y.as_mut_ptr()?;
         let targets = halves_of(&self.0.def.info, pointer, &y.view())?;
         // SAFETY: a new tensor of the result's type, shape and device.
-        unsafe { self.0.write(&ready, &targets) }?;
+        unsafe { self.0.write::<OPERANDS, TENSORS>(&ready, &targets) }?;
         Ok(y)
     }
 
@@ -68,7 +66,7 @@ impl GatedGradientsKernel {
         let pointer = y.as_mut_ptr()?;
         self.check(&grad, &x, &y.as_view())?;
         // SAFETY: `y` is exclusively borrowed, and checked.
-        unsafe { self.0.write(&ready, &halves_of(&self.0.def.info, pointer, &y.as_view())?) }
+        unsafe { self.0.write::<OPERANDS, TENSORS>(&ready, &halves_of(&self.0.def.info, pointer, &y.as_view())?) }
     }
 
     /// What [`GatedGradientsKernel::run_into`] would launch on a CUDA device for these tensors.
@@ -84,12 +82,15 @@ impl GatedGradientsKernel {
         let (grad, x, y) = (grad.into(), x.into(), y.into());
         let ready = self.ready(grad, &x)?;
         self.check(&grad, &x, &y)?;
-        self.0.plan_for(&ready, &halves_of(&self.0.def.info, std::ptr::null_mut(), &y)?)
+        self.0.plan_for::<OPERANDS, TENSORS>(&ready, &halves_of(&self.0.def.info, std::ptr::null_mut(), &y)?)
     }
 
-    fn ready<'a>(&self, grad: Operand<'a>, x: &TensorView<'a>) -> Result<Ready<'a>> {
+    fn ready<'a>(&self, grad: Operand<'a>, x: &TensorView<'a>) -> Result<Ready<'a, OPERANDS>> {
         let info = &self.0.def.info;
         // Any op may be asked to run so. There are two halves to write to.
+        if info.operands.len() != OPERANDS {
+            return Err(check::wrong_count(info, "operands", info.operands, OPERANDS));
+        }
         if info.results.len() != 2 {
             return Err(check::wrong_count(info, "results", info.results, 2));
         }
@@ -111,10 +112,10 @@ impl GatedGradientsKernel {
         let what = || format!("the output y of {}", info.name);
         check::output(what, y, (x.dtype(), x.dtype()), x.shape(), x.device())?;
         if overlap(x, y) == Overlap::Partial {
-            return Err(overlapping(info, "x", "y"));
+            return Err(overlapping("operand x", &what()));
         }
         match grad {
-            Operand::View(grad) if overlap(grad, y) != Overlap::None => Err(overlapping(info, "grad", "y")),
+            Operand::View(grad) if overlap(grad, y) != Overlap::None => Err(overlapping("operand grad", &what())),
             _ => Ok(()),
         }
     }

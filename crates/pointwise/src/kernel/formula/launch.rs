@@ -1,36 +1,64 @@
-//! From checked operands to a class, a plan and launches.
+//! From checked operands to a kernel, a plan and launches.
 
-use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, MAX_WORDS, lanes};
-use pointwise_core::launch::{FORMULA_STREAM_SHIFT, FORMULA_WORD_SHIFT, ROW_SPLITS, SPLITS};
-use pointwise_core::{Draw, row};
+use pointwise_core::formula::lanes;
+use pointwise_core::launch::PAIRS_THREADS;
+use pointwise_core::row;
 
 use super::call::{Kernel, Ready, Targets};
 use crate::Stream;
-use crate::cuda::{self, Context, Grid};
+use crate::cuda::Context;
 use crate::error::Result;
-use crate::kernel::choice::{Choice, Params, Tensors, head_within, numbers};
-use crate::kernel::walk::{Class, Limit, StepWords, Walk};
-use crate::kernel::{MapPlan, cache_room};
-
-/// The most arguments of a launch: tensors, a word for each operand and of the parameters; elements and head or items,
-/// mode, steps, draw.
-const MOST_ARGUMENTS: usize = MAX_TENSORS + MAX_INPUTS + MAX_WORDS + 5;
+use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
+use crate::kernel::walk::Walk;
+use crate::kernel::{MapPlan, Strategy, cache_room, lookup};
+use crate::tuner::Lies;
 
 impl Kernel<'_> {
     /// What a launch over `walk` would be.
-    pub(super) fn plan_of<const T: usize>(
+    pub(super) fn plan_of<const N: usize, const T: usize>(
         &self,
-        ready: &Ready<'_>,
+        ready: &Ready<'_, N>,
         walk: &Walk<T>,
         targets: &Targets<'_>,
     ) -> Result<MapPlan> {
-        let choice = self.choose(ready, walk, targets);
-        choice.plan(walk.dims().len(), self.settings.threads, ready.shape.numel() as u64)
+        let (choice, threads) = self.choose_tuned(ready, walk, targets);
+        choice.plan(walk.dims().len(), threads, ready.shape.numel() as u64)
     }
 
-    /// The kernel for a walk.
-    fn choose<const T: usize>(&self, ready: &Ready<'_>, walk: &Walk<T>, targets: &Targets<'_>) -> Choice<T> {
-        let info = &self.def.info;
+    /// The kernel and the threads of a block for a walk: a tuner's where it has some for such calls, and no strategy was
+    /// set.
+    fn choose_tuned<const N: usize, const T: usize>(
+        &self,
+        ready: &Ready<'_, N>,
+        walk: &Walk<T>,
+        targets: &Targets<'_>,
+    ) -> (Choice<T>, u32) {
+        // A table is filled by as many threads as its kernel is made for.
+        let threads_of = |choice: &Choice<T>, threads| if choice.table { PAIRS_THREADS } else { threads };
+        let choice = self.choose(ready, walk, targets, self.settings.strategy);
+        let threads = threads_of(&choice, self.settings.threads);
+        let (Strategy::Auto, Some(tuned)) = (self.settings.strategy, &self.tuned) else {
+            return (choice, threads);
+        };
+        let lies = Lies::Class(choice.class);
+        match tuned.find(&ready.device, ready.dtype, lies, ready.shape.numel() as u64) {
+            None => (choice, threads),
+            Some((strategy, threads)) => {
+                let choice = Choice { replaced: None, ..self.choose(ready, walk, targets, strategy) };
+                (choice, threads_of(&choice, threads))
+            }
+        }
+    }
+
+    /// The kernel for a walk by a strategy.
+    fn choose<const N: usize, const T: usize>(
+        &self,
+        ready: &Ready<'_, N>,
+        walk: &Walk<T>,
+        targets: &Targets<'_>,
+        strategy: Strategy,
+    ) -> Choice<T> {
+        let (info, dtype) = (&self.def.info, ready.dtype);
         let results = info.results.len();
         let at = std::array::from_fn(|k| {
             let view = match k.checked_sub(results) {
@@ -39,9 +67,24 @@ impl Kernel<'_> {
             };
             view.map_or(0, |view| view.address())
         });
-        let tensors = Tensors { at, sizes: self.sizes(ready.dtype), results, numbers: numbers(&ready.given) };
-        let lanes = lanes(ready.dtype.size(), results + info.operands.len());
-        tensors.choose(walk, lanes, self.settings.strategy, cache_room(&ready.device))
+        let tensors = Tensors { at, sizes: self.sizes(dtype), results, numbers: numbers(&ready.given) };
+        let has_table = self.def.lookup(dtype).is_some();
+        let table = has_table
+            && tensors.numbers == 0
+            && match strategy {
+                Strategy::Table => true,
+                Strategy::Auto => lookup::pays_from(info, dtype).is_some_and(|least| walk.numel() >= least),
+                _ => false,
+            };
+        // The kernels of tables have vectors, too.
+        let vectors = if strategy == Strategy::Table { Strategy::RegisterCopy } else { strategy };
+        let lanes = lanes(dtype.size(), results + info.operands.len());
+        let mut choice = tensors.choose(walk, lanes, vectors, cache_room(&ready.device));
+        choice.table = table && lookup::entry(choice.class).is_some();
+        if strategy == Strategy::Table && !table {
+            choice.replaced = Some("only ops without parameters of two tensors of fp8, i8 or u8 have a table");
+        }
+        choice
     }
 
     /// Launches the op's kernel for each part of a walk.
@@ -49,69 +92,39 @@ impl Kernel<'_> {
     /// # Safety
     /// The walk is of the tensors' shapes and strides; operands are equal to or disjoint from the results, which may be
     /// written; `stream` is of the context, and waits for a tensor that a random op draws from, which is checked.
-    pub(super) unsafe fn launch<const T: usize>(
+    pub(super) unsafe fn launch<const N: usize, const T: usize>(
         &self,
         context: &'static Context,
         stream: &Stream,
-        ready: &Ready<'_>,
+        ready: &Ready<'_, N>,
         walk: &Walk<T>,
         targets: &Targets<'_>,
     ) -> Result<()> {
         let info = &self.def.info;
-        let choice = self.choose(ready, walk, targets);
-        let function = self.def.entry(ready.dtype, choice.class)?.function(context)?;
-        let tensors = info.results.len() + info.operands.len();
+        let (mut choice, mut threads) = self.choose_tuned(ready, walk, targets);
+        let table = match self.def.lookup(ready.dtype) {
+            Some(lookup) if choice.table => lookup.address(context, stream, (self.def, ready.dtype))?,
+            _ => None,
+        };
+        if choice.table && table.is_none() {
+            (choice, threads) = (self.choose(ready, walk, targets, Strategy::RegisterCopy), self.settings.threads);
+        }
+        let entry = match (table, lookup::entry(choice.class)) {
+            (Some(_), Some(entry)) => entry,
+            _ => self.def.entry(ready.dtype, choice.class)?,
+        };
+        let queue = Queue { context, function: entry.function(context)?, stream, threads };
+        let operands = info.operands.len();
         let given = ready.given.map(Option::unwrap_or_default);
-        let mode = mode(&choice, info.operands.len());
-        let limit = Limit::of(choice.class, choice.lanes);
-        choice.walk.parts(limit, [0; T], &mut |part, place| {
-            let moved = choice.tensors.moved(place);
-            let addresses = moved.at.map(|address| address as u64);
-            let mut params = Params::<MOST_ARGUMENTS>::default();
-            addresses[..tensors].iter().for_each(|address| params.push(address));
-            let (n, head, items, work): (u64, u32, u32, u64);
-            if choice.class == Class::Flat {
-                n = part.numel();
-                head = head_within(moved.head(part, choice.lanes).unwrap_or(0), n);
-                let body = n - u64::from(head);
-                work = body / choice.lanes as u64 + body % choice.lanes as u64 + u64::from(head);
-                params.push(&n);
-                params.push(&head);
-            } else {
-                work = part.numel();
-                items = work as u32;
-                params.push(&items);
-            }
-            params.push(&mode);
-            given[..info.operands.len()].iter().for_each(|word| params.push(word));
-            ready.words[..row::param_words(info)].iter().for_each(|word| params.push(word));
-            let steps: StepWords;
-            if choice.class != Class::Flat {
-                let splits = if choice.class == Class::Rows { ROW_SPLITS } else { SPLITS };
-                steps = part.step_words(tensors, splits);
-                params.push(&steps);
-            }
-            let draw: Draw;
-            if info.is_random {
-                // SAFETY: the caller's contract.
-                draw = Draw { blocks: unsafe { self.rng.blocks() }, first: place[0] as u64 };
-                params.push(&draw);
-            }
-            let threads = self.settings.threads;
-            let blocks = work.div_ceil(u64::from(threads)) as u32;
-            let grid = Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 };
-            let params = params.pointers();
-            // SAFETY: the arguments are those of the entry's class; the caller's contract.
-            unsafe { cuda::launch_grid(context, function, grid, stream, params) }
-        })
+        let numbers_and_parameters = [&given[..operands], &ready.words[..row::param_words(info)]];
+        let arguments = Arguments {
+            tensors: info.results.len() + operands,
+            operands,
+            words: table.as_ref().map_or(numbers_and_parameters, |table| [std::slice::from_ref(table), &[]]),
+            // SAFETY: the caller's contract.
+            draw: info.is_random.then(|| unsafe { self.rng.blocks() }),
+        };
+        // SAFETY: the entry is of the class, its arguments are these; the caller's contract.
+        unsafe { queue.run(&choice, arguments) }
     }
-}
-
-/// The `mode` of a formula's kernel.
-fn mode<const T: usize>(choice: &Choice<T>, operands: usize) -> u64 {
-    let all = (1_u64 << operands) - 1;
-    let marks = choice.marks;
-    (u64::from(marks.once) & all)
-        | (u64::from(marks.numbers) & all) << FORMULA_WORD_SHIFT
-        | (u64::from(marks.passing) & all) << FORMULA_STREAM_SHIFT
 }

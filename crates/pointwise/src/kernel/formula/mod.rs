@@ -5,7 +5,6 @@ mod def;
 mod expansion;
 mod gated;
 mod launch;
-mod words;
 
 pub use call::Kernel;
 pub use def::{OpDef, Oracle, OracleFn, Typed};

@@ -3,7 +3,7 @@
 use super::unary;
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Bound, MapDef, OpDef, Operand};
+use crate::kernel::{Bound, OpDef, Operand};
 use crate::number::integer_range;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
@@ -66,20 +66,20 @@ const fn join<T, const N: usize>(lists: &[&[&'static T]]) -> [&'static T; N] {
 }
 
 /// The ops of two operands, in the order of the tables.
-pub static BINARY: &[&MapDef] = &join::<
-    MapDef,
+pub static BINARY: &[&OpDef] = &join::<
+    OpDef,
     { binary::BINARY.len() + comparison::BINARY.len() + bitwise::BINARY.len() + channel::BINARY.len() },
 >(&[binary::BINARY, comparison::BINARY, bitwise::BINARY, channel::BINARY]);
 
 /// The gated ops.
-pub static GATED: &[&MapDef] = gated::GATED;
+pub static GATED: &[&OpDef] = gated::GATED;
 
 /// The ops of three operands, `where` among them.
-pub static TERNARY: &[&MapDef] =
-    &join::<MapDef, { ternary::TERNARY.len() + select::SELECT.len() }>(&[ternary::TERNARY, select::SELECT]);
+pub static TERNARY: &[&OpDef] =
+    &join::<OpDef, { ternary::TERNARY.len() + select::SELECT.len() }>(&[ternary::TERNARY, select::SELECT]);
 
 /// The gradients of the unary ops, in the order of their table.
-pub static BACKWARD: &[&MapDef] = backward::BACKWARD;
+pub static BACKWARD: &[&OpDef] = backward::BACKWARD;
 
 /// The gradients of the ops of several operands, in the order of the tables.
 pub static GRADIENTS: &[&OpDef] = &join::<
@@ -103,7 +103,7 @@ pub fn gradient_op(name: &str) -> Option<&'static OpDef> {
 }
 
 /// The op of a name, of those of several operands and one result.
-pub fn map_op(name: &str) -> Option<&'static MapDef> {
+pub fn map_op(name: &str) -> Option<&'static OpDef> {
     BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).copied().find(|def| def.info.name == name)
 }
 
@@ -181,7 +181,7 @@ without_factor! {
 /// What `clamp` runs.
 enum Clamp<'a> {
     Numbers(Number, Number),
-    One(&'static MapDef, Operand<'a>),
+    One(&'static OpDef, Operand<'a>),
     Both(Operand<'a>, Operand<'a>),
 }
 

@@ -2,13 +2,13 @@
 
 /// The visitor that makes host functions of a table of binary or channel ops: the modules `kernels` (each op as a
 /// [`BinaryKernel`](crate::kernel::BinaryKernel)) and `ops` (functions `NAME`, `NAME_into`, and `NAME_inplace` where the result
-/// has the operands' type), and the list `BINARY` of the [`MapDef`](crate::kernel::MapDef)s.
+/// has the operands' type), and the list `BINARY` of the [`OpDef`](crate::kernel::OpDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 #[macro_export]
 macro_rules! host_binary {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (BINARY MapDef __map_def (binary binary)) $($rows)* }
+        $crate::__definitions! { (BINARY OpDef __several_def (binary same Binary)) $($rows)* }
         $crate::__several! { (BinaryKernel binary_with __binary_ops) $($rows)* }
     };
 }
@@ -18,7 +18,7 @@ macro_rules! host_binary {
 #[macro_export]
 macro_rules! host_backward {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (BACKWARD MapDef __map_def (binary binary)) $($rows)* }
+        $crate::__definitions! { (BACKWARD OpDef __several_def (binary same Binary)) $($rows)* }
         $crate::__several! { (BinaryKernel binary_with __binary_ops) $($rows)* }
     };
 }
@@ -28,7 +28,7 @@ macro_rules! host_backward {
 #[macro_export]
 macro_rules! host_gated {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (GATED MapDef __map_def (binary binary)) $($rows)* }
+        $crate::__definitions! { (GATED OpDef __several_def (binary same Binary)) $($rows)* }
         $crate::__functions! {
             (GatedKernel gated_with __gated_ops "The ops as functions of `x` of shape `(.., 2N)`, the gate in front. A \
              parameter is any number, or `Number::Default`.")
@@ -42,7 +42,7 @@ macro_rules! host_gated {
 #[macro_export]
 macro_rules! host_ternary {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (TERNARY MapDef __map_def (ternary ternary)) $($rows)* }
+        $crate::__definitions! { (TERNARY OpDef __several_def (ternary same Ternary)) $($rows)* }
         $crate::__several! { (TernaryKernel ternary_with __ternary_ops) $($rows)* }
     };
 }
@@ -63,14 +63,15 @@ macro_rules! host_select {
                 #[allow(unused_imports)]
                 use super::*;
                 $(
-                    $crate::__map_def! {
-                        (select select) [$($doc)*] [<$name _cond>] $name $op [] ($($x)*) $bound $out [i8 i16 i32 i64]
+                    $crate::__several_def! {
+                        (select bool Select) [$($doc)*] [<$name _cond>] $name $op [] ($($x)*) $bound $out
+                        [i8 i16 i32 i64]
                     }
                 )*
             }
 
             /// Every op of the table, in its order.
-            pub static SELECT: &[&$crate::kernel::MapDef] = &[$(&definitions::[<$name _cond>]),*];
+            pub static SELECT: &[&$crate::kernel::OpDef] = &[$(&definitions::[<$name _cond>]),*];
 
             $crate::__kernels! { TernaryKernel ternary_with $( [<$name _cond>] [$($doc)*] [] )* }
 
@@ -95,174 +96,15 @@ macro_rules! __several {
     };
 }
 
+/// The static of a row.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __map_def {
-    (($kind:ident $cpu:ident) [$($doc:literal)*] $def:ident $name:ident $op:ident $params:tt $x:tt $bound:ident
-        $out:ident [$($set:ident)*]) => {
-        $(#[doc = $doc])*
-        pub static $def: $crate::kernel::MapDef = $crate::kernel::MapDef {
-            info: $crate::__op_info!($op $params),
-            cpu: {
-                fn cpu(dtype: $crate::DType) -> Option<$crate::__private::cpu::MapFn> {
-                    $crate::__private::core::for_types! { [$($set)*] ($crate::__map_cpu) (dtype $cpu $op $params) }
-                    None
-                }
-                cpu
-            },
-            entry: {
-                fn entry(dtype: $crate::DType, class: $crate::kernel::Class) -> Option<&'static $crate::kernel::Entry> {
-                    $crate::__private::core::for_types! { [$($set)*] ($crate::__map_entries) (dtype class $kind [$kind] $name $op $params) }
-                    None
-                }
-                entry
-            },
-            lookup: $crate::__map_lookup!($kind [$($set)*]),
-            oracle: $crate::__map_oracle!($kind $bound $x $op $params),
-            stepped: $crate::__map_stepped!($kind $bound $out $op $params),
-            // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
-            made: unsafe { $crate::__private::Made::of_a_row() },
-        };
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_cpu {
-    ($type:ident, ($dtype:ident $cpu:ident $op:ident $params:tt)) => {
-        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
-            type E = $crate::__private::core::element::ty::$type;
-            return Some(
-                $crate::__private::cpu::$cpu::<E, $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params)>,
-            );
+macro_rules! __several_def {
+    (($kind:ident $first:ident $adapter:ident) [$($doc:literal)*] $def:ident $name:ident $op:ident [$($p:ident)*]
+        ($($x:ident)*) $bound:ident $out:tt [$($set:ident)*]) => {
+        $crate::__private::definition! {
+            ($crate) (KERNELS) [$($doc)*] $kind $name $def $op $bound $first $adapter [$($set)*] [$($x)*] [$out] [$($p)*]
         }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_entries {
-    ($type:ident, ($dtype:ident $class:ident $kind:ident [$($row:ident)*] $name:ident $op:ident $params:tt)) => {
-        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
-            type E = $crate::__private::core::element::ty::$type;
-            $crate::__row! { $($row)* $op $params }
-            return match $class {
-                $crate::kernel::Class::Flat => $crate::__map_entry!($kind $name $type flat),
-                $crate::kernel::Class::Rows => $crate::__map_entry!($kind $name $type rows),
-                $crate::kernel::Class::Strided => $crate::__map_entry!($kind $name $type strided),
-            };
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_entry {
-    ($kind:ident $name:ident $type:ident $variant:ident) => {{
-        static ENTRY: $crate::kernel::Entry =
-            $crate::kernel::Entry::new($crate::__private::core::symbol!($kind, $name, $type, $variant), ROW, &KERNELS);
-        Some(&ENTRY)
-    }};
-}
-
-/// Where the tables of an op of two operands of one byte are kept.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_lookup {
-    (binary [$($set:ident)*]) => {{
-        fn lookup(dtype: $crate::DType) -> Option<&'static $crate::kernel::Lookup> {
-            let _ = dtype;
-            $crate::__private::core::for_types! { [$($set)*] ($crate::__map_lookup_of) (dtype) }
-            None
-        }
-        lookup
-    }};
-    ($kind:ident $sets:tt) => {
-        |_| None
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_lookup_of {
-    (f8e4m3, $args:tt) => {
-        $crate::__map_lookup_of! { @ f8e4m3 $args }
-    };
-    (f8e5m2, $args:tt) => {
-        $crate::__map_lookup_of! { @ f8e5m2 $args }
-    };
-    (i8, $args:tt) => {
-        $crate::__map_lookup_of! { @ i8 $args }
-    };
-    (u8, $args:tt) => {
-        $crate::__map_lookup_of! { @ u8 $args }
-    };
-    (@ $type:ident ($dtype:ident)) => {
-        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
-            static LOOKUP: $crate::kernel::Lookup = $crate::kernel::Lookup::new();
-            return Some(&LOOKUP);
-        }
-    };
-    ($type:ident, $args:tt) => {};
-}
-
-/// The formula at f64. Ops on bits alone have none.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_oracle {
-    ($kind:ident Bits $($rest:tt)*) => {
-        None
-    };
-    (select $bound:ident $x:tt $op:ident $params:tt) => {
-        Some({
-            fn oracle([condition, a, b]: [f64; 3], words: $crate::__private::core::Words) -> f64 {
-        type O = $crate::__op_at!(f64, $op $params);
-                let op = <O as $crate::__private::core::TableOp>::from_words(words);
-                let condition = $crate::__private::core::num::Logic(condition != 0.0);
-                $crate::__private::OracleValue::to_f64($crate::__private::core::TernaryOp::apply(op, condition, a, b))
-            }
-            oracle
-        })
-    };
-    (binary $bound:ident ($a:ident $b:ident) $op:ident $params:tt) => {
-        Some({
-            fn oracle([a, b, _]: [f64; 3], words: $crate::__private::core::Words) -> f64 {
-        type O = $crate::__op_at!(f64, $op $params);
-                let op = <O as $crate::__private::core::TableOp>::from_words(words);
-                $crate::__private::OracleValue::to_f64($crate::__private::core::BinaryOp::apply(op, a, b))
-            }
-            oracle
-        })
-    };
-    (ternary $bound:ident $x:tt $op:ident $params:tt) => {
-        Some({
-            fn oracle([a, b, c]: [f64; 3], words: $crate::__private::core::Words) -> f64 {
-        type O = $crate::__op_at!(f64, $op $params);
-                let op = <O as $crate::__private::core::TableOp>::from_words(words);
-                $crate::__private::OracleValue::to_f64($crate::__private::core::TernaryOp::apply(op, a, b, c))
-            }
-            oracle
-        })
-    };
-}
-
-/// The formula with every step rounded to f32, of binary ops on floats alone.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __map_stepped {
-    (binary Real T $op:ident $params:tt) => {
-        Some({
-            fn stepped([a, b]: [f32; 2], words: $crate::__private::core::Words) -> f32 {
-        type O = $crate::__op_at!($crate::__private::core::Stepped, $op $params);
-                let op = <O as $crate::__private::core::TableOp>::from_words(words);
-                let [a, b] = [a, b].map($crate::__private::core::Stepped);
-                $crate::__private::core::BinaryOp::apply(op, a, b).0
-            }
-            stepped
-        })
-    };
-    ($kind:ident $bound:ident $out:ident $($rest:tt)*) => {
-        None
     };
 }
 

@@ -1,47 +1,80 @@
 //! The parameters of a call as the words that a formula takes.
 
-use pointwise_core::formula::ParamWords;
+use pointwise_core::formula::{MAX_WORDS, ParamWords};
 use pointwise_core::{DType, OpInfo, ParamInfo, ParamKind};
 
+use super::scalar;
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::check;
+
+/// The parameters that a kernel object was given, kept until a call checks them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Params {
+    numbers: [Number; MAX_WORDS],
+    /// The first for which there was no room.
+    beyond: Option<Number>,
+}
+
+impl Params {
+    /// Of any count. Defaults are none.
+    pub(crate) fn new(params: &[Number]) -> Params {
+        let mut kept = Params::default();
+        kept.numbers.iter_mut().zip(params).for_each(|(kept, number)| *kept = *number);
+        kept.beyond = params.iter().skip(MAX_WORDS).copied().find(|&number| number != Number::Default);
+        kept
+    }
+
+    /// Those of an op.
+    ///
+    /// # Errors
+    /// More than it has.
+    pub(crate) fn of(&self, info: &OpInfo) -> Result<&[Number]> {
+        let (own, more) = self.numbers.split_at(info.params.len().min(MAX_WORDS));
+        match more.iter().chain(&self.beyond).find(|&&number| number != Number::Default) {
+            None => Ok(own),
+            Some(number) => Err(too_many(info, *number)),
+        }
+    }
+}
 
 /// The words of parameters for elements of type `dtype`; those that are left out have their defaults.
 ///
 /// # Errors
 /// More parameters than the op has, or a number that one does not take.
-pub(super) fn params(info: &OpInfo, params: &[Number], dtype: DType) -> Result<ParamWords> {
-    words(info, params, |number, param| number.word(param, dtype))
+pub(super) fn words(info: &OpInfo, params: &Params, dtype: DType) -> Result<ParamWords> {
+    if info.properties.copies_ints && !dtype.is_float() {
+        each(info, params, |_, _| Ok(0))?;
+        return Ok(ParamWords::default());
+    }
+    each(info, params, |number, param| {
+        let number = if info.properties.factor_alpha { scalar::alpha(number, dtype)? } else { number };
+        number.word(param, dtype)
+    })
 }
 
 /// The words of parameters for the formula in f64.
 ///
 /// # Errors
-/// As [`params`].
-pub(super) fn oracle_params(info: &OpInfo, params: &[Number], dtype: DType) -> Result<ParamWords> {
-    words(info, params, |number, param| Ok(number.oracle(param, dtype)?.to_bits()))
+/// As [`words`].
+pub(super) fn oracle_words(info: &OpInfo, params: &Params, dtype: DType) -> Result<ParamWords> {
+    if info.properties.copies_ints && !dtype.is_float() {
+        return words(info, params, dtype);
+    }
+    each(info, params, |number, param| Ok(number.oracle(param, dtype)?.to_bits()))
 }
 
 /// The words of parameters for the formula in f64 on elements of f64: not rounded to an element type.
 ///
 /// # Errors
-/// As [`params`].
-pub(super) fn exact_params(info: &OpInfo, params: &[Number]) -> Result<ParamWords> {
-    words(info, params, |number, param| Ok(number.to_f64(param).to_bits()))
+/// As [`words`].
+pub(super) fn exact_words(info: &OpInfo, params: &Params) -> Result<ParamWords> {
+    each(info, params, |number, param| Ok(number.to_f64(param).to_bits()))
 }
 
-/// Parameters without the defaults behind the last number: these are none.
-pub(super) fn given(params: &[Number]) -> &[Number] {
-    let count = params.iter().rposition(|&number| number != Number::Default).map_or(0, |last| last + 1);
-    &params[..count]
-}
-
-fn words(info: &OpInfo, params: &[Number], of_type: impl Fn(Number, &ParamInfo) -> Result<u64>) -> Result<ParamWords> {
-    let params = given(params);
-    if params.len() > info.params.len() {
-        return Err(too_many(info, params.len()));
-    }
+/// The words of each parameter, a number's by `of_type`.
+fn each(info: &OpInfo, params: &Params, of_type: impl Fn(Number, &ParamInfo) -> Result<u64>) -> Result<ParamWords> {
+    let params = params.of(info)?;
+    scalar::check_whole(info, params)?;
     let mut words = ParamWords::default();
     let mut slots = words.iter_mut();
     let mut put = |word| {
@@ -77,11 +110,13 @@ fn words(info: &OpInfo, params: &[Number], of_type: impl Fn(Number, &ParamInfo) 
     Ok(words)
 }
 
-/// More parameters than the op has.
+/// More parameters than the op has, of which this is one.
 #[cold]
-pub(super) fn too_many(info: &OpInfo, given: usize) -> Error {
-    let names: Vec<&str> = info.params.iter().map(|param| param.name).collect();
-    check::wrong_count(info, "parameters", &names, given)
+fn too_many(info: &OpInfo, number: Number) -> Error {
+    let names: Vec<_> = info.params.iter().map(|param| param.name).collect();
+    let takes = if names.is_empty() { "no parameter".to_owned() } else { format!("only {}", names.join(", ")) };
+    let why = format!("{} takes {takes}: leave it out", info.name);
+    ErrorKind::Parameter { name: "params", value: number.to_string(), why }.into()
 }
 
 /// A whole number that an i64 holds.
@@ -125,12 +160,12 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_words() {
-        let defaults = params(&INFO, &[], DType::F16).unwrap();
+        let defaults = words(&INFO, &Params::default(), DType::F16).unwrap();
         assert_eq!(defaults, [f32s(0.5), f32s(0.1), 3, 1, 0, 0, 0, 0]);
         let given: [Number; 5] = [2.into(), 1.0.into(), (-4).into(), false.into(), 0.0.into()];
-        let words = params(&INFO, &given, DType::F32).unwrap();
-        assert_eq!(words, [f32s(2.0), f32s(1.0), -4_i64 as u64, 0, 1, f32s(0.0), 0, 0]);
-        let oracle = oracle_params(&INFO, &given, DType::F32).unwrap();
+        let given = Params::new(&given);
+        assert_eq!(words(&INFO, &given, DType::F32).unwrap(), [f32s(2.0), f32s(1.0), -4_i64 as u64, 0, 1, f32s(0.0), 0, 0]);
+        let oracle = oracle_words(&INFO, &given, DType::F32).unwrap();
         assert_eq!((oracle[0], oracle[2], oracle[4]), (2.0_f64.to_bits(), -4_i64 as u64, 1));
     }
 
@@ -139,7 +174,7 @@ mod tests {
         let with = |k: usize, number: Number| {
             let mut given = [Number::Default; 5];
             given[k] = number;
-            params(&INFO, &given, DType::F32).unwrap_err().to_string()
+            words(&INFO, &Params::new(&given), DType::F32).unwrap_err().to_string()
         };
         for p in [-0.1, 1.5, f64::NAN] {
             assert!(with(1, p.into()).contains("p") && with(1, p.into()).contains("from 0 to 1"));
@@ -148,9 +183,12 @@ mod tests {
             assert!(with(2, n.into()).contains("whole number"));
         }
         assert!(with(3, 2.into()).contains("true"));
-        let mut six = [Number::Default; 6];
-        assert!(params(&INFO, &six, DType::F32).is_ok());
-        six[5] = 1.into();
-        assert!(params(&INFO, &six, DType::F32).unwrap_err().to_string().contains("6 parameters"));
+        let mut nine = [Number::Default; 9];
+        assert!(words(&INFO, &Params::new(&nine), DType::F32).is_ok());
+        for beyond in [5, 8] {
+            nine[beyond] = 1.into();
+            let error = words(&INFO, &Params::new(&nine), DType::F32).unwrap_err().to_string();
+            assert!(error.contains("op takes only a, p, n, flag, bound"), "{error}");
+        }
     }
 }

@@ -1,0 +1,277 @@
+//! Kernels of formulas: `y0[i], .. = op(x0[i], ..)` for any number of operands and results, broadcast. Operands have
+//! elements `E`, results `F`, or either is a bool.
+//!
+//! [`flat`]: every operand lies like the results or is one value. [`tiled`]: the innermost dimension of each operand is
+//! contiguous or one value; by vectors of one element, anything. [`grouped`], by single elements of few tensors:
+//! anything.
+//!
+//! A result may be an operand's very memory: a thread loads all its operands before its first store, and no load takes
+//! the read-only path. Tensors are otherwise disjoint, the results from each other too.
+
+mod operand;
+mod places;
+mod short;
+mod words;
+
+pub(crate) use operand::{Loaded, load};
+pub(crate) use places::{Places, place};
+
+use pointwise_core::formula::{Formula, OpData};
+use pointwise_core::launch::{GROUP, Groups, Steps};
+use pointwise_core::{Draw, Logic, Value};
+
+use crate::element::Bool;
+use crate::packed::{self, Packed, unroll};
+use crate::random;
+use crate::thread;
+use operand::{arguments, fetch, one_each};
+use places::{group_places, single};
+
+/// The tensors of a launch.
+pub struct Tensors<const N: usize, const R: usize> {
+    /// The results' first elements.
+    pub results: [*mut u8; R],
+    /// The operands' first elements; not read where the operand is a number.
+    pub operands: [*const u8; N],
+    /// Operands that came with the call, as words of the compute type.
+    pub words: [u64; N],
+    /// How the operands are read: [`pointwise_core::launch::how`].
+    pub mode: u32,
+    /// Where the random words of the first element are; read by random ops alone.
+    pub draw: Draw,
+}
+
+impl Tensors<1, 1> {
+    /// An operand and a result of no random op; the operand is no number.
+    #[inline(always)]
+    pub const fn of_one(x: *const u8, y: *mut u8, mode: u32) -> Self {
+        Tensors { results: [y], operands: [x], words: [0], mode, draw: Draw::NONE }
+    }
+}
+
+/// Formulas and store.
+///
+/// # Safety
+/// Results are valid at the places for writing `V` elements and aligned to them, or one where `is_vector` is false.
+#[inline(always)]
+unsafe fn finish_lanes<E, F, O, const N: usize, const R: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    loaded: &[Loaded; N],
+    at: [i64; R],
+    is_vector: bool,
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    let (values, truths) = arguments::<E, F, O, N, R, V>(loaded, &tensors.words);
+    let mut results = [[F::Compute::ZERO; V]; R];
+    let mut answers = [[Logic(false); V]; R];
+    let mut words = [0; V];
+    if const { O::INFO.is_random } {
+        // The results of random ops are contiguous: an element's place is its index.
+        let first = tensors.draw.first + at[0] as u64;
+        // Of this evaluation, nothing remains but what it asks of the words.
+        words = random::words::<V>(&tensors.draw.blocks, first, |i, bits| _ = op.apply(values[i], truths[i], bits));
+    }
+    unroll!(i < V => {
+        let (of_type, of_bool) = op.apply(values[i], truths[i], words[i].into());
+        unroll!(at most 8: k < R => {
+            results[k][i] = of_type[k];
+            answers[k][i] = Logic(of_bool[k]);
+        });
+    });
+    unroll!(at most 8: k < R => {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if const { O::INFO.bool_results } >> k & 1 == 1 {
+                put::<Bool, V>(tensors.results[k], at[k], answers[k], is_vector);
+            } else {
+                put::<F, V>(tensors.results[k], at[k], results[k], is_vector);
+            }
+        }
+    });
+}
+
+/// Where elements of a result are, `at` of them behind its first.
+#[inline(always)]
+fn target<E>(first: *mut u8, at: i64) -> *mut E {
+    first.wrapping_offset(at as isize * size_of::<E>() as isize).cast()
+}
+
+/// Stores all of a vector, or its first element.
+///
+/// # Safety
+/// `first`, `at` elements on, is valid for writing as many, and aligned to them.
+#[inline(always)]
+unsafe fn put<E: Packed, const V: usize>(first: *mut u8, at: i64, lanes: [E::Compute; V], is_vector: bool) {
+    let target = target::<E>(first, at);
+    // SAFETY: the caller's contract.
+    unsafe {
+        if is_vector {
+            packed::store::<E, V>(target, lanes);
+        } else {
+            packed::store::<E, 1>(target, [lanes[0]]);
+        }
+    }
+}
+
+/// Formulas and store, by whole words where the op allows that.
+///
+/// # Safety
+/// As [`finish_lanes`].
+#[inline(always)]
+unsafe fn finish<E, F, O, const N: usize, const R: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    loaded: &[Loaded; N],
+    at: [i64; R],
+    is_vector: bool,
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    // SAFETY: the caller's contract.
+    unsafe {
+        if const { words::serve::<E, F, O>() } {
+            words::finish::<E, F, O, N, R, V>(tensors, loaded, at, is_vector, op);
+        } else {
+            finish_lanes::<E, F, O, N, R, V>(tensors, loaded, at, is_vector, op);
+        }
+    }
+}
+
+/// One vector: loads, formulas, stores of all elements or of the first. `IN_ROWS`: of a kernel of 32-bit offsets.
+///
+/// # Safety
+/// At the places, operands are as [`load`] asks by `mode`, and results as [`finish_lanes`] asks.
+#[inline(always)]
+unsafe fn work<E, F, O, const N: usize, const R: usize, const V: usize, const IN_ROWS: bool>(
+    tensors: &Tensors<N, R>,
+    mode: u32,
+    at: Places<N, R>,
+    is_vector: bool,
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    if const { O::INFO.properties.few_registers } {
+        if size_of::<E>() == 4 { thread::at_most_registers::<32>() } else { thread::at_most_registers::<48>() }
+    }
+    // SAFETY: the caller's contract.
+    unsafe {
+        let loaded = fetch::<E, O, N, R, V>(tensors, mode, &at);
+        if const { short::serves::<E, O>() } {
+            short::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, &loaded, op);
+        } else {
+            finish::<E, F, O, N, R, V>(tensors, &loaded, at.results, is_vector, op);
+        }
+    }
+}
+
+/// A thread one vector of `V` elements; the `head` elements before the first aligned one and those after the last whole
+/// vector are done one by one by the threads that follow.
+///
+/// # Safety
+/// Each operand is a number or one value, as `mode` says, or valid for `n` elements, and equal to or disjoint from each
+/// result; results are valid for writing `n` elements, and disjoint from each other. `head <= n`, and from there on all
+/// that are not one value are aligned to `V` of their elements.
+#[inline(always)]
+pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    n: u64,
+    head: u32,
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    let (i, mode) = (thread::index_1d(), tensors.mode);
+    let vectors = ((n - head as u64) / V as u64) as u32;
+    let singles = (n - vectors as u64 * V as u64) as u32;
+    if i < vectors + singles {
+        let is_vector = i < vectors;
+        let first = if is_vector { head as u64 + i as u64 * V as u64 } else { single::<V>(i - vectors, head, vectors) };
+        let how = if is_vector { mode } else { one_each::<N>(mode) };
+        // SAFETY: the vector ends at or before n, the single element is below; the caller's contract.
+        unsafe { work::<E, F, O, N, R, V, false>(tensors, how, Places::alike(first, mode), is_vector, op) }
+    }
+}
+
+/// A thread one vector of `V` elements along the innermost dimension, where `steps` leads from the tensors' first
+/// elements: `T` of them, the results, then the operands.
+///
+/// # Safety
+/// There are threads enough for all items. For each of `items < 2^31` items, each operand is a number, or valid for `V`
+/// elements there, or one where `mode` says that it is one value, and equal to or disjoint from each result there;
+/// results are valid for writing `V` elements, and disjoint from each other. No element of a result belongs to two
+/// items. All are aligned to what is read and written at once.
+#[inline(always)]
+pub unsafe fn tiled<E, F, O, const N: usize, const R: usize, const T: usize, const V: usize, const D: usize>(
+    tensors: &Tensors<N, R>,
+    steps: &Steps<T, D>,
+    items: u32,
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    let item = thread::index_1d();
+    if item < items {
+        // SAFETY: item < items; the caller's contract.
+        unsafe { work::<E, F, O, N, R, V, true>(tensors, tensors.mode, place(steps, item), true, op) }
+    }
+}
+
+/// A thread one item, which is a group of single elements, as `groups` says. Of one that ends early, the first element
+/// is worked out again in place of those that there are not.
+///
+/// # Safety
+/// As [`tiled`] for vectors of one element, for each element of a group.
+#[inline(always)]
+pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize>(
+    tensors: &Tensors<N, R>,
+    groups: &Groups<T>,
+    items: u32,
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    let item = thread::index_1d();
+    if item >= items {
+        return;
+    }
+    let at = group_places::<N, R, T>(groups, item);
+    // SAFETY: item < items; the caller's contract.
+    unsafe {
+        // All under way at once: loads of one element are too short for one to fill the time.
+        let mut loaded = [[Loaded::NONE; N]; GROUP];
+        let mut results = [[0; R]; GROUP];
+        unroll!(at most 4: k < GROUP => {
+            loaded[k] = fetch::<E, O, N, R, 1>(tensors, tensors.mode, &at[k]);
+            results[k] = at[k].results;
+        });
+        // One copy of the formula, which the assembler, who sees the count, repeats if it is short; what is loaded
+        // moves up, for an index would be one into local memory.
+        let mut left = thread::opaque(GROUP as u32);
+        loop {
+            finish::<E, F, O, N, R, 1>(tensors, &loaded[0], results[0], true, op);
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+            unroll!(at most 4: k < GROUP - 1 => {
+                loaded[k] = loaded[k + 1];
+                results[k] = results[k + 1];
+            });
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! How an operand is loaded, and becomes lanes.
+
+use pointwise_core::formula::{Formula, OpData};
+use pointwise_core::launch::{NUMBER, ONCE, how};
+use pointwise_core::{Element, Kind, Word};
+
+use super::Tensors;
+use super::places::Places;
+use crate::element::Bool;
+use crate::memory::{self, VectorOrOne};
+use crate::packed::{self, Packed, unroll};
+
+/// A vector of one operand as it lies in memory, not yet converted: all loads are under way before the first conversion
+/// waits for one.
+#[derive(Clone, Copy)]
+pub(crate) struct Loaded {
+    bits: VectorOrOne,
+    /// The operand came with the call.
+    pub(super) is_word: bool,
+    /// One element for all lanes.
+    is_one: bool,
+}
+
+impl Loaded {
+    /// Of an operand that is not there.
+    pub(crate) const NONE: Loaded =
+        Loaded { bits: VectorOrOne { vector: [0, 0], one: 0 }, is_word: false, is_one: false };
+}
+
+/// # Safety
+/// Unless `mode` says that operand `k` came with the call, `first` is valid for reading, and aligned to, `V` elements, or
+/// one where it is to be read once.
+#[inline(always)]
+pub(crate) unsafe fn load<E: Packed, const V: usize>(first: *const u8, mode: u32, k: u32) -> Loaded {
+    let how = how(mode, k);
+    // SAFETY: the caller's contract.
+    let bits = unsafe {
+        if V > 1 {
+            memory::load_as(first, V * size_of::<E>(), size_of::<E>(), how)
+        } else {
+            VectorOrOne { vector: [memory::load_unless(first, size_of::<E>(), how), 0], one: 0 }
+        }
+    };
+    Loaded { bits, is_word: how == NUMBER, is_one: V > 1 && how == ONCE }
+}
+
+/// [`ONCE`] for each of `N` operands.
+const fn all<const N: usize>() -> u32 {
+    (1 << (2 * N)) / 3 * ONCE
+}
+
+/// The `mode` that reads one element of each of `N` operands that is no number.
+#[inline(always)]
+pub(super) const fn one_each<const N: usize>(mode: u32) -> u32 {
+    let numbers = mode >> 1 & !mode & all::<N>();
+    numbers * NUMBER | all::<N>() & !numbers
+}
+
+/// Whether a kernel asks which operands came with the call, as numbers. Where none ever do, as in unary and gated ops,
+/// it need not; but gated ops in f32 gain nothing by that, and gelu's formula, scheduled otherwise, loses 6 % (H200).
+const fn takes_numbers<E, O: OpData>() -> bool {
+    match O::INFO.kind {
+        Kind::Unary | Kind::Convert => false,
+        Kind::Gated => size_of::<E>() == 4,
+        _ => true,
+    }
+}
+
+/// The operand's address, `at` elements behind its first.
+#[inline(always)]
+fn address<E>(first: *const u8, at: i64) -> *const u8 {
+    first.wrapping_offset(at as isize * size_of::<E>() as isize)
+}
+
+/// The loads of a vector of each operand.
+///
+/// # Safety
+/// Each operand is there as [`load`] asks.
+#[inline(always)]
+pub(super) unsafe fn fetch<E, O, const N: usize, const R: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    mode: u32,
+    at: &Places<N, R>,
+) -> [Loaded; N]
+where
+    E: Packed,
+    O: OpData,
+{
+    let mut loaded = [Loaded::NONE; N];
+    unroll!(at most 12: k < N => {
+        // SAFETY: the caller's contract.
+        loaded[k] = unsafe {
+            if const { O::INFO.bool_operands } >> k & 1 == 1 {
+                load::<Bool, V>(address::<Bool>(tensors.operands[k], at.operands[k]), mode, k as u32)
+            } else {
+                load::<E, V>(address::<E>(tensors.operands[k], at.operands[k]), mode, k as u32)
+            }
+        };
+        loaded[k].is_word &= const { takes_numbers::<E, O>() };
+    });
+    loaded
+}
+
+/// What a formula takes of the lanes of each operand: `values[i][k]`, or `truths[i][k]` of a bool.
+#[inline(always)]
+pub(super) fn arguments<E, F, O, const N: usize, const R: usize, const V: usize>(
+    loaded: &[Loaded; N],
+    words: &[u64; N],
+) -> ([[E::Compute; N]; V], [[bool; N]; V])
+where
+    E: Packed,
+    F: Element,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    let mut values = [[<E::Compute as pointwise_core::Value>::ZERO; N]; V];
+    let mut truths = [[false; N]; V];
+    unroll!(at most 12: k < N => {
+        if const { O::INFO.bool_operands } >> k & 1 == 1 {
+            let lanes = lanes::<Bool, V>(loaded[k], words[k]);
+            unroll!(i < V => { truths[i][k] = lanes[i].0; });
+        } else {
+            let lanes = lanes::<E, V>(loaded[k], words[k]);
+            unroll!(i < V => { values[i][k] = lanes[i]; });
+        }
+    });
+    (values, truths)
+}
+
+/// The lowest element in every lane of a vector.
+#[inline(always)]
+fn splat<E: Element>(element: u64) -> [u64; 2] {
+    let word = match size_of::<E>() {
+        1 => memory::repeat::<0x0000>(element as u32),
+        2 => memory::repeat::<0x1010>(element as u32),
+        4 => memory::repeat::<0x3210>(element as u32),
+        _ => element,
+    };
+    [word, word]
+}
+
+impl Loaded {
+    /// The vector's bits, of an operand that did not come with the call.
+    #[inline(always)]
+    pub(crate) fn spread<E: Element>(self) -> [u64; 2] {
+        if self.is_one { splat::<E>(self.bits.one) } else { self.bits.vector }
+    }
+
+    /// An element for each lane, as in memory.
+    #[inline(always)]
+    pub(super) fn one_for_each<E: Element>(self) -> Loaded {
+        Loaded { bits: VectorOrOne { vector: self.spread::<E>(), one: 0 }, is_one: false, ..self }
+    }
+
+    /// Without the first four bytes.
+    #[inline(always)]
+    pub(super) fn behind_a_word(mut self) -> Loaded {
+        let [low, high] = self.bits.vector;
+        self.bits.vector = [low >> 32 | high << 32, high >> 32];
+        self
+    }
+
+    /// The vector's bits, of any operand of an integer type: a number's word has those of an element.
+    #[inline(always)]
+    pub(super) fn bits<E: Element>(self, word: u64) -> [u64; 2] {
+        if self.is_word { splat::<E>(word) } else { self.spread::<E>() }
+    }
+}
+
+/// The operand's elements. A number is a branch that all threads take alike, not a selection for each lane.
+#[inline(always)]
+pub(super) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
+    if loaded.is_word { [E::Compute::from_word(word); V] } else { packed::unpack::<E, V>(loaded.spread::<E>()) }
+}
