@@ -13,7 +13,7 @@ use pointwise::rope::{RopeAngles, RopeKernel, RopeLayout, RopePairs};
 use pointwise::{
     DType, Device, Philox, Result, Tensor, TensorViewMut,
     info::{BINARY, GATED, TERNARY, UNARY},
-    kernel::MapDef,
+    kernel::OpDef,
     kernels,
 };
 
@@ -127,7 +127,7 @@ impl Bench {
 }
 
 /// The ops of a list by name, those that take a type.
-fn all(list: &'static [&'static MapDef], names: &[&str], dtype: DType) -> impl Iterator<Item = &'static MapDef> {
+fn all(list: &'static [&'static OpDef], names: &[&str], dtype: DType) -> impl Iterator<Item = &'static OpDef> {
     list.iter().copied().filter(move |def| names.contains(&def.info.name) && def.info.supports(dtype))
 }
 

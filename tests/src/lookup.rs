@@ -1,7 +1,7 @@
 //! Ops of pairs of bytes on so many elements that the default is a table of all results, against the results of each
 //! pair on the CPU.
 
-use pointwise::{DType, Device, Operand, Result, Strategy, Stream, Tensor, TensorView, info::map_op, kernel::MapDef};
+use pointwise::{DType, Device, Operand, Result, Strategy, Stream, Tensor, TensorView, info::map_op, kernel::OpDef};
 use pointwise_core::Kind;
 use pointwise_testkit::Random;
 
@@ -55,13 +55,13 @@ fn bytes(n: usize, seed: u64) -> Vec<u8> {
 
 /// An op in one type, with what comes of each pair.
 struct Pairs {
-    def: &'static MapDef,
+    def: &'static OpDef,
     dtype: DType,
     results: Vec<u8>,
 }
 
 impl Pairs {
-    fn new(def: &'static MapDef, dtype: DType) -> Result<Pairs> {
+    fn new(def: &'static OpDef, dtype: DType) -> Result<Pairs> {
         let codes: Vec<u8> = (0..=255).collect();
         let a = Tensor::from_bytes(&Device::cpu(), dtype, &codes, [256, 1])?;
         let b = Tensor::from_bytes(&Device::cpu(), dtype, &codes, [256])?;

@@ -2,12 +2,12 @@
 
 use libtest_mimic::Failed;
 use pointwise::{
-    DType, Device, Number, Operand, Strategy, Tensor, TensorViewMut,
+    DType, Device, Number, Strategy, Tensor, TensorViewMut,
     info::{Accuracy, OpInfo},
-    kernel::{Class, MapDef, OpDef, UnaryDef},
+    kernel::{Class, OpDef, UnaryDef},
 };
 use pointwise_core::Kind;
-use pointwise_testkit::{gradients, inputs, judge, layouts, map, params};
+use pointwise_testkit::{inputs, judge, layouts, params, several};
 
 const GUARD: u8 = 0xA5;
 
@@ -147,58 +147,62 @@ pub fn unary_views(device: &Device, def: &'static UnaryDef, dtype: DType) -> Res
 ///
 /// # Errors
 /// What is wrong.
-pub fn map_case(
+pub fn several(
     device: &Device,
-    def: &'static MapDef,
+    def: &'static OpDef,
     dtype: DType,
     class: Class,
     strategy: Strategy,
 ) -> Result<(), Failed> {
-    let operands = map::operands(&def.info, dtype, 2);
-    let result = def.info.result.of(dtype);
-    let Rows { tensors, inside, shape: [rows, cols] } = Rows::new(device, &def.info, dtype, &operands, class)?;
-    for set in map::sets(&def.info, dtype) {
+    let info = &def.info;
+    let operands = several::operands(info, dtype, 2);
+    let Rows { tensors, inside, shape: [rows, cols] } = Rows::new(device, info, dtype, &operands, class)?;
+    for set in params::sets(info, dtype) {
         let mut views = Vec::new();
         for tensor in &tensors {
-            views.push(Operand::View(tensor.view().narrow(1, 0, cols)?));
+            views.push(tensor.view().narrow(1, 0, cols)?);
         }
-        let mut y = Tensor::zeros(device, result, [rows, cols])?;
-        map::run_into(def, &set, strategy, &views, y.view_mut()?)?;
-        let bytes = y.to_bytes()?;
-        map::check(def, dtype, &set, &inside, &bytes)?;
-        if !device.is_cpu() && def.info.accuracy == Accuracy::Exact {
+        let mut results = Vec::new();
+        for k in 0..info.results.len() {
+            results.push(Tensor::zeros(device, info.result_type(k, dtype), [rows, cols])?);
+        }
+        several::run_views(def, &set, strategy, &views, results.iter_mut().map(TensorViewMut::from).collect())?;
+        let mut bytes = Vec::new();
+        for result in &results {
+            bytes.push(result.to_bytes()?);
+        }
+        several::check(def, dtype, &set, &inside, &bytes)?;
+        if !device.is_cpu() && info.accuracy == Accuracy::Exact {
             let mut host = Vec::new();
             for (k, bytes) in inside.iter().enumerate() {
-                host.push(Tensor::from_bytes(&Device::cpu(), def.info.operand_type(k, dtype), bytes, [rows, cols])?);
+                host.push(Tensor::from_bytes(&Device::cpu(), info.operand_type(k, dtype), bytes, [rows, cols])?);
             }
-            let cpu = map::run(def, &set, Strategy::Auto, &host)?.to_bytes()?;
-            if let Some(at) = judge::same_bits(result, &bytes, &cpu) {
-                return Err(format!("{set:?}: element {at} differs from the CPU's").into());
+            for (k, cpu) in several::run(def, &set, Strategy::Auto, &host)?.iter().enumerate() {
+                if let Some(at) = judge::same_bits(cpu.dtype(), &bytes[k], &cpu.to_bytes()?) {
+                    return Err(format!("{}, {set:?}: element {at} differs from the CPU's", info.results[k]).into());
+                }
             }
         }
-        // Over the last operand, which is of the result's type and shape unless the result is bool.
-        if result == dtype {
+        // The first result over the last operand, which is of its type and shape unless the result is bool.
+        if info.result_type(0, dtype) == dtype {
             let last = tensors.len() - 1;
             let mut target = tensors[last].copy()?;
             let alias = target.view();
             // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
             let source = unsafe {
-                pointwise::TensorView::from_raw_parts(
-                    device,
-                    alias.device_ptr(),
-                    dtype,
-                    *alias.shape(),
-                    alias.strides(),
-                )
+                let (shape, strides) = (*alias.shape(), alias.strides());
+                pointwise::TensorView::from_raw_parts(device, alias.device_ptr(), dtype, shape, strides)
             }?;
-            let source = Operand::View(source.narrow(1, 0, cols)?);
-            let mut operands = views.clone();
-            operands[last] = source;
-            map::run_into(def, &set, strategy, &operands, target.view_mut()?.narrow(1, 0, cols)?)?;
-            let got = target.view().narrow(1, 0, cols)?.to_bytes()?;
-            if let Some(at) = judge::same_bits(result, &got, &bytes) {
+            views[last] = source.narrow(1, 0, cols)?;
+            let mut targets = vec![target.view_mut()?.narrow(1, 0, cols)?];
+            targets.extend(results[1..].iter_mut().map(TensorViewMut::from));
+            several::run_views(def, &set, strategy, &views, targets)?;
+            if let Some(at) = judge::same_bits(dtype, &target.view().narrow(1, 0, cols)?.to_bytes()?, &bytes[0]) {
                 return Err(format!("{set:?}: element {at} is wrong in place").into());
             }
+        }
+        if info.kind == Kind::GatedGradients {
+            gated(device, def, dtype, strategy, &inside, &bytes, [rows, cols])?;
         }
     }
     let step = if is_quick() { 7 } else { 1 };
@@ -239,69 +243,6 @@ impl Rows {
         }
         Ok(Rows { tensors, inside, shape: [rows, cols] })
     }
-}
-
-/// Gradients of several operands by the kernels of one class.
-///
-/// # Errors
-/// What is wrong.
-pub fn gradient_case(device: &Device, def: &'static OpDef, dtype: DType, class: Class) -> Result<(), Failed> {
-    let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
-    let info = &def.info;
-    let operands = map::operands(info, dtype, 2);
-    let Rows { tensors, inside, shape: [rows, cols] } = Rows::new(device, info, dtype, &operands, class)?;
-    for set in params::sets(info, dtype) {
-        let mut views = Vec::new();
-        for tensor in &tensors {
-            views.push(tensor.view().narrow(1, 0, cols)?);
-        }
-        let mut results = Vec::new();
-        for _ in info.results {
-            results.push(Tensor::zeros(device, dtype, [rows, cols])?);
-        }
-        gradients::run_into(def, &set, strategy, &views, results.iter_mut().map(TensorViewMut::from).collect())?;
-        let mut bytes = Vec::new();
-        for result in &results {
-            bytes.push(result.to_bytes()?);
-        }
-        gradients::check(def, dtype, &set, &inside, &bytes)?;
-        if !device.is_cpu() && info.accuracy == Accuracy::Exact {
-            let mut host = Vec::new();
-            for (k, bytes) in inside.iter().enumerate() {
-                let dtype = info.operand_type(k, dtype);
-                host.push(Tensor::from_bytes(&Device::cpu(), dtype, bytes, [rows, cols])?);
-            }
-            for (k, cpu) in gradients::run(def, &set, Strategy::Auto, &host)?.iter().enumerate() {
-                if let Some(at) = judge::same_bits(dtype, &bytes[k], &cpu.to_bytes()?) {
-                    return Err(format!("{}, {set:?}: element {at} differs from the CPU's", info.results[k]).into());
-                }
-            }
-        }
-        // The first gradient over the last operand.
-        let last = tensors.len() - 1;
-        let mut target = tensors[last].copy()?;
-        let alias = target.view();
-        // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
-        let source = unsafe {
-            let (shape, strides) = (*alias.shape(), alias.strides());
-            pointwise::TensorView::from_raw_parts(device, alias.device_ptr(), dtype, shape, strides)
-        }?;
-        views[last] = source.narrow(1, 0, cols)?;
-        let mut targets = vec![target.view_mut()?.narrow(1, 0, cols)?];
-        targets.extend(results[1..].iter_mut().map(TensorViewMut::from));
-        gradients::run_into(def, &set, strategy, &views, targets)?;
-        if let Some(at) = judge::same_bits(dtype, &target.view().narrow(1, 0, cols)?.to_bytes()?, &bytes[0]) {
-            return Err(format!("{set:?}: element {at} is wrong in place").into());
-        }
-        if info.kind == Kind::GatedGradients {
-            gated(device, def, dtype, strategy, &inside, &bytes, [rows, cols])?;
-        }
-    }
-    let step = if is_quick() { 7 } else { 1 };
-    for case in layouts::cases().iter().step_by(step) {
-        layouts::check_gradients(device, def, dtype, strategy, case)?;
-    }
-    Ok(())
 }
 
 /// Gate and value as the halves of one tensor, over which their gradients are written.

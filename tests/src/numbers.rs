@@ -1,9 +1,9 @@
 //! Numbers as operands of an op of two, on either side of every value.
 
-use pointwise::{DType, Device, Number, Operand, Result, Strategy, Tensor, info::Accuracy, kernel::MapDef};
+use pointwise::{DType, Device, Number, Operand, Result, Strategy, Tensor, info::Accuracy, kernel::OpDef};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
-use pointwise_testkit::{inputs, judge, map, with_element};
+use pointwise_testkit::{inputs, judge, several, with_element};
 
 type Outcome = std::result::Result<(), String>;
 
@@ -34,7 +34,7 @@ const INTEGERS: &[i64] = &[0, 1, 3, -2, 127];
 
 /// Whether [`check`] has anything to compare the op's results with.
 #[must_use]
-pub fn checks(device: &Device, def: &MapDef, dtype: DType) -> bool {
+pub fn checks(device: &Device, def: &OpDef, dtype: DType) -> bool {
     def.info.kind == Kind::Binary
         && def.info.accuracy == Accuracy::Exact
         && (!device.is_cpu() || quotient(def, dtype).is_some())
@@ -45,7 +45,7 @@ pub fn checks(device: &Device, def: &MapDef, dtype: DType) -> bool {
 ///
 /// # Errors
 /// The first result that is wrong, in words; those of the library.
-pub fn check(device: &Device, def: &'static MapDef, dtype: DType) -> Outcome {
+pub fn check(device: &Device, def: &'static OpDef, dtype: DType) -> Outcome {
     let numbers: Vec<Number> = if dtype.is_float() {
         FLOATS.iter().map(|&x| Number::Float(x)).collect()
     } else {
@@ -91,17 +91,17 @@ fn quotients<E: Element>(quotient: fn(f32, f32) -> f32, x: &[u8], number: Number
         .collect()
 }
 
-fn call(device: &Device, def: &'static MapDef, dtype: DType, x: &[u8], number: Number, at: usize) -> Result<Vec<u8>> {
+fn call(device: &Device, def: &'static OpDef, dtype: DType, x: &[u8], number: Number, at: usize) -> Result<Vec<u8>> {
     let x = Tensor::from_bytes(device, dtype, x, [x.len() / dtype.size()])?;
     let mut y = Tensor::zeros(device, def.info.result.of(dtype), x.shape())?;
     let mut operands = [Operand::from(&x); 2];
     operands[at] = Operand::from(number);
-    map::run_into(def, &DEFAULTS, Strategy::Auto, &operands, y.view_mut()?)?;
+    several::run_into(def, &DEFAULTS, Strategy::Auto, &operands, vec![y.view_mut()?])?;
     y.to_bytes()
 }
 
 /// The f32 quotient of an op that, for this type, divides another way.
-fn quotient(def: &MapDef, dtype: DType) -> Option<fn(f32, f32) -> f32> {
+fn quotient(def: &OpDef, dtype: DType) -> Option<fn(f32, f32) -> f32> {
     if !matches!(dtype, DType::F16 | DType::F8E4M3 | DType::F8E5M2) {
         return None;
     }

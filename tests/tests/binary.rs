@@ -1,14 +1,14 @@
 //! Ops of several operands on the CPU against models: all pairs of 8-bit codes, special values of the other types.
 
 use pointwise::{DType, Device, Strategy, Tensor};
-use pointwise_testkit::map;
+use pointwise_testkit::{params, several};
 
 fn check(dtype: DType) {
     let device = Device::cpu();
     let mut failures = Vec::new();
     let mut ops = 0;
-    for def in map::all().filter(|def| def.info.supports(dtype)) {
-        let operands = map::operands(&def.info, dtype, 2);
+    for def in several::all().filter(|def| def.info.supports(dtype)) {
+        let operands = several::operands(&def.info, dtype, 2);
         let tensors: Vec<Tensor> = operands
             .iter()
             .enumerate()
@@ -17,9 +17,10 @@ fn check(dtype: DType) {
                 Tensor::from_bytes(&device, dtype, bytes, [bytes.len() / dtype.size()]).unwrap()
             })
             .collect();
-        for set in map::sets(&def.info, dtype) {
-            let y = map::run(def, &set, Strategy::Auto, &tensors).unwrap().to_bytes().unwrap();
-            if let Err(failure) = map::check(def, dtype, &set, &operands, &y) {
+        for set in params::sets(&def.info, dtype) {
+            let results = several::run(def, &set, Strategy::Auto, &tensors).unwrap();
+            let y: Vec<Vec<u8>> = results.iter().map(|y| y.to_bytes().unwrap()).collect();
+            if let Err(failure) = several::check(def, dtype, &set, &operands, &y) {
                 failures.push(failure);
             }
         }

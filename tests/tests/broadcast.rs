@@ -2,11 +2,11 @@
 
 use pointwise::{DType, Device, Strategy, Tensor, kernels, ops};
 use pointwise_testkit::layouts::{self, Case, Shaped};
-use pointwise_testkit::map;
+use pointwise_testkit::several;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
-fn def(name: &str) -> &'static pointwise::kernel::MapDef {
+fn def(name: &str) -> &'static pointwise::kernel::OpDef {
     pointwise::info::map_op(name).unwrap()
 }
 
@@ -39,7 +39,7 @@ fn listed_cases() {
 #[test]
 fn every_op_by_rows_and_strides() {
     let cases = layouts::cases();
-    for op in map::all() {
+    for op in several::all() {
         for &dtype in op.info.types {
             for case in cases.iter().filter(|case| case.shape.len() == 3).take(6) {
                 layouts::check(&Device::cpu(), op, dtype, Strategy::Auto, case).unwrap();

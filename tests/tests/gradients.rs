@@ -3,12 +3,12 @@
 
 use pointwise::{
     DType, Device, ErrorKind, Number, Operand, Strategy, Tensor,
-    info::{BACKWARD, BINARY, GATED, OpInfo, TERNARY, UNARY},
+    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY},
     ops,
 };
 use pointwise_core::ResultType;
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_testkit::{gradients, inputs, map, params};
+use pointwise_testkit::{inputs, params, several};
 
 const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
@@ -37,7 +37,7 @@ fn unary_gradients_keep_their_bounds() {
             for def in BACKWARD {
                 for set in params::sets(&def.info, dtype) {
                     let y = def.binary_with(&set).run(&grads, &tensor(dtype, &x)).unwrap().to_bytes().unwrap();
-                    let report = gradients::backward_report(def, dtype, &set, &operands, &y).unwrap();
+                    let report = several::reports(def, dtype, &set, &operands, &[y]).unwrap()[0];
                     println!("{} {dtype} {grad} {:?}: {report}", def.info.name, set[0]);
                     if !report.keeps(def.info.accuracy, dtype, is_all) {
                         failures.push(format!("{} {dtype} {grad} {set:?}: {report}", def.info.name));
@@ -53,19 +53,19 @@ fn unary_gradients_keep_their_bounds() {
 fn gradients_of_several_operands_keep_their_bounds() {
     let mut failures = Vec::new();
     for dtype in TYPES {
-        for def in gradients::all() {
-            let operands = map::operands(&def.info, dtype, 7);
+        for &def in GRADIENTS {
+            let operands = several::operands(&def.info, dtype, 7);
             let tensors: Vec<Tensor> =
                 operands.iter().enumerate().map(|(k, bytes)| tensor(def.info.operand_type(k, dtype), bytes)).collect();
             for set in params::sets(&def.info, dtype) {
-                let results = gradients::run(def, &set, Strategy::Auto, &tensors).unwrap();
+                let results = several::run(def, &set, Strategy::Auto, &tensors).unwrap();
                 let results: Vec<Vec<u8>> = results.iter().map(|y| y.to_bytes().unwrap()).collect();
                 for (name, report) in
-                    def.info.results.iter().zip(gradients::reports(def, dtype, &set, &operands, &results).unwrap())
+                    def.info.results.iter().zip(several::reports(def, dtype, &set, &operands, &results).unwrap())
                 {
                     println!("{} {name} {dtype}: {report}", def.info.name);
                 }
-                failures.extend(gradients::check(def, dtype, &set, &operands, &results).err());
+                failures.extend(several::check(def, dtype, &set, &operands, &results).err());
             }
         }
     }
@@ -108,7 +108,7 @@ fn every_differentiable_op_has_a_gradient() {
         let wanted: Vec<_> = info.operands.iter().filter(|&&x| x != "condition").map(|x| format!("grad_{x}")).collect();
         assert_eq!(gradients.info.results, wanted, "{name}");
     }
-    assert_eq!(gradients::all().count(), several.len());
+    assert_eq!(GRADIENTS.len(), several.len());
 }
 
 /// Points of which none is at a kink of any op, nor within a step of one.
@@ -132,7 +132,7 @@ fn unary_gradients_are_central_differences() {
     for def in BACKWARD {
         let forward = pointwise::info::op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
-            let backward = def.oracle_for(DType::F32, &set).unwrap().unwrap();
+            let backward = def.oracle(DType::F32, &set).unwrap().unwrap();
             // `round_decimals` has a parameter that its gradient does not depend on.
             let set = if def.info.params.is_empty() { [Number::Default; MAX_PARAMS] } else { set };
             let oracle = forward.oracle_for(DType::F32, &set).unwrap().unwrap();
@@ -142,7 +142,7 @@ fn unary_gradients_are_central_differences() {
                 if expected.is_nan() {
                     continue; // outside the domain
                 }
-                let got = backward([GRAD, x, 0.0]);
+                let got = backward.of(&[GRAD, x]);
                 assert!(close(got, expected), "{} {set:?} at {x}: {got}, not {expected}", def.info.name);
                 compared += 1;
             }
@@ -153,11 +153,11 @@ fn unary_gradients_are_central_differences() {
 
 #[test]
 fn gradients_of_several_operands_are_central_differences() {
-    for def in gradients::all() {
+    for &def in GRADIENTS {
         let forward = pointwise::info::map_op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
             let backward = def.oracle(DType::F32, &set).unwrap().unwrap();
-            let oracle = forward.oracle_for(DType::F32, &set).unwrap().unwrap();
+            let oracle = forward.oracle(DType::F32, &set).unwrap().unwrap();
             let mut compared = vec![0; def.info.results.len()];
             for (i, j) in (0..POINTS.len()).flat_map(|i| (0..POINTS.len()).map(move |j| (i, j))) {
                 let mut x = [POINTS[i], POINTS[j] + 0.017_13, POINTS[(i + 2 * j + 1) % POINTS.len()] - 0.023_71];
@@ -175,7 +175,7 @@ fn gradients_of_several_operands_are_central_differences() {
                     let along = |value: f64| {
                         let mut x = x;
                         x[at] = value;
-                        oracle(x)
+                        oracle.of(&x)
                     };
                     let expected = GRAD * slope(along, x[at]);
                     if expected.is_nan() {
@@ -402,7 +402,7 @@ fn gated_gradients_fill_both_halves() {
         let grad = Tensor::from_bytes(&device, DType::F32, &mixed(rows * half, 1), [rows, half]).unwrap();
         let x = Tensor::from_bytes(&device, DType::F32, &mixed(rows * half * 2, 2), [rows, 2 * half]).unwrap();
         let (gate, value) = (x.view().narrow(1, 0, half).unwrap(), x.view().narrow(1, half, half).unwrap());
-        for def in gradients::all().filter(|def| def.info.kind == pointwise_core::Kind::GatedGradients) {
+        for &def in GRADIENTS.iter().filter(|def| def.info.kind == pointwise_core::Kind::GatedGradients) {
             let none = [Number::Default; MAX_PARAMS];
             let operands = [Operand::from(&grad), Operand::View(gate), Operand::View(value)];
             let apart = def.kernel(&none).run(&operands).unwrap();

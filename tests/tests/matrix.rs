@@ -13,7 +13,7 @@
 
 use libtest_mimic::Arguments;
 use pointwise::{DType, Strategy, kernel::Class};
-use pointwise_testkit::{gradients, map};
+use pointwise_testkit::several;
 use tests::cases::Cases;
 use tests::{convert, copies, lookup, matrix, numbers, promote, vectors};
 
@@ -50,12 +50,12 @@ fn add(cases: &mut Cases) {
             }
         }
     }
-    for def in map::all() {
+    for def in several::all() {
         let name = |dtype, kind: &str| format!("{}::{dtype}::{kind}", def.info.name);
         for &dtype in def.info.types {
             for class in Class::ALL {
                 let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
-                let run = move |strategy| move || matrix::map_case(&device, def, dtype, class, strategy);
+                let run = move |strategy| move || matrix::several(&device, def, dtype, class, strategy);
                 cases.add(&[dtype], name(dtype, class.name()), run(strategy));
                 if !device.is_cpu() && class != Class::Strided && Strategy::Table.serves_map(&def.info, dtype) {
                     cases.add(&[dtype], name(dtype, &format!("table_{class}")), run(Strategy::Table));
@@ -63,14 +63,6 @@ fn add(cases: &mut Cases) {
             }
             if numbers::checks(&device, def, dtype) {
                 cases.add(&[dtype], name(dtype, "numbers"), move || numbers::check(&device, def, dtype));
-            }
-        }
-    }
-    for def in gradients::all() {
-        for &dtype in def.info.types {
-            for class in Class::ALL {
-                let name = format!("{}::{dtype}::{class}", def.info.name);
-                cases.add(&[dtype], name, move || matrix::gradient_case(&device, def, dtype, class));
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{DType, Device, Strategy, kernel::UnaryDef};
-use pointwise_testkit::{gradients, map};
+use pointwise_testkit::several;
 use tests::planted::{self, Planted, runs};
 
 /// A kernel, and the calls that it is tested with.
@@ -96,10 +96,9 @@ fn kernels() -> Vec<Kernel> {
         kernel(symbol, runs::unary(def, dtype, strategy))
     };
     let several = |symbol, op: &str, dtype, strategy| {
-        let def = map::all().find(|def| def.info.name == op).expect("an op of the family");
+        let def = several::all().find(|def| def.info.name == op).expect("an op of the family");
         kernel(symbol, runs::several(def, dtype, strategy))
     };
-    let mul_backward = gradients::all().find(|def| def.info.name == "mul_backward").expect("gradients of the family");
     vec![
         unary("unary_silu_f32_register_copy", "silu", DType::F32, Strategy::RegisterCopy),
         unary("unary_relu_f16_explicit_parallel", "relu", DType::F16, Strategy::ExplicitParallel),
@@ -111,7 +110,7 @@ fn kernels() -> Vec<Kernel> {
         several("binary_pow_f32_flat", "pow", DType::F32, Strategy::Auto),
         several("binary_lookup_pairs_flat", "pow", DType::F8E4M3, Strategy::Table),
         several("ternary_lerp_f32_rows", "lerp", DType::F32, Strategy::Auto),
-        kernel("gradients_mul_backward_f32_flat", runs::gradients(mul_backward, DType::F32, Strategy::Auto)),
+        several("gradients_mul_backward_f32_flat", "mul_backward", DType::F32, Strategy::Auto),
         kernel("convert_f32_f16_flat", runs::convert(DType::F32, DType::F16, Strategy::RegisterCopy)),
         kernel("random_dropout_f32_register_copy", runs::dropout(DType::F32)),
     ]

@@ -18,40 +18,23 @@ fn cases() -> impl Iterator<Item = (&'static str, DType, Variant, Option<&'stati
 
 /// The symbols of all of them.
 fn symbols() -> Vec<&'static str> {
-    cases().filter_map(|(_, _, _, entry)| entry).chain(map_entries()).map(Entry::symbol).collect()
+    cases().filter_map(|(_, _, _, entry)| entry).chain(several_entries()).map(Entry::symbol).collect()
 }
 
-/// The kernels of ops of several operands; those of `where` are of element widths, each counted once.
-fn map_entries() -> impl Iterator<Item = &'static Entry> {
-    let typed = pointwise_testkit::map::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
-    let gradients =
-        pointwise_testkit::gradients::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
-    let gradients =
-        gradients.flat_map(|(def, dtype)| Class::ALL.into_iter().filter_map(move |class| def.entry(dtype, class).ok()));
-    typed
-        .flat_map(|(def, dtype)| Class::ALL.into_iter().filter_map(move |class| (def.entry)(dtype, class)))
-        .chain(gradients)
-}
-
-#[test]
-fn gradients_have_a_kernel_for_every_class() {
-    for def in pointwise_testkit::gradients::all() {
-        for (&dtype, class) in def.info.types.iter().flat_map(|dtype| Class::ALL.map(|class| (dtype, class))) {
-            let entry = def.entry(dtype, class).expect("a kernel");
-            assert_eq!(entry.symbol(), format!("gradients_{}_{dtype}_{class}", def.info.name));
-            assert!(embedded().is_empty() || entry.is_embedded(), "{entry:?}");
-        }
-    }
+/// The kernels of ops of several operands; those of `where` are of element widths.
+fn several_entries() -> impl Iterator<Item = &'static Entry> {
+    let typed = pointwise_testkit::several::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
+    typed.flat_map(|(def, dtype)| Class::ALL.into_iter().filter_map(move |class| def.entry(dtype, class).ok()))
 }
 
 /// Ops and types that have tables have a place for them, and no others.
 #[test]
 fn ops_of_pairs_of_bytes_have_tables() {
-    for def in pointwise_testkit::map::all() {
+    for def in pointwise_testkit::several::all() {
         for &dtype in def.info.types {
             let serves = Strategy::Table.serves_map(&def.info, dtype);
-            assert!(!serves || (def.lookup)(dtype).is_some(), "{} {dtype}", def.info.name);
-            assert!((def.lookup)(dtype).is_none() || dtype.size() == 1, "{} {dtype}", def.info.name);
+            assert!(serves == def.has_table(dtype), "{} {dtype}", def.info.name);
+            assert!(!def.has_table(dtype) || dtype.size() == 1, "{} {dtype}", def.info.name);
         }
     }
     for symbol in pointwise_core::launch::LOOKUPS {
@@ -61,7 +44,7 @@ fn ops_of_pairs_of_bytes_have_tables() {
 
 #[test]
 fn ops_of_several_operands_have_a_kernel_for_every_class() {
-    for def in pointwise_testkit::map::all() {
+    for def in pointwise_testkit::several::all() {
         for &dtype in def.info.types {
             // Bits are moved by the kernels of an integer of their width.
             let carrier = match (def.info.name, dtype.size()) {
@@ -72,7 +55,7 @@ fn ops_of_several_operands_have_a_kernel_for_every_class() {
                 _ => dtype,
             };
             for class in Class::ALL {
-                let entry = (def.entry)(carrier, class).expect("a kernel");
+                let entry = def.entry(dtype, class).expect("a kernel");
                 assert!(entry.symbol().ends_with(&format!("_{}_{carrier}_{class}", def.info.name)), "{entry:?}");
                 assert!(embedded().is_empty() || entry.is_embedded(), "{entry:?}");
             }

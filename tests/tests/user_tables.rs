@@ -78,8 +78,8 @@ fn a_select_of_another_order() {
     let y = swapped::ops::swap_cond(&condition, &a, &b).unwrap().to_vec::<f32>().unwrap();
     let bits: Vec<u32> = y.iter().map(|y| y.to_bits()).collect();
     assert_eq!(bits, [-0.0_f32, 2.0, 6.0].map(f32::to_bits));
-    let oracle = swapped::definitions::swap_cond.oracle_for(DType::F32, &[]).unwrap().unwrap();
-    assert_eq!([oracle([1.0, 7.0, 8.0]), oracle([0.0, 7.0, 8.0])], [8.0, 7.0]);
+    let oracle = swapped::definitions::swap_cond.oracle(DType::F32, &[]).unwrap().unwrap();
+    assert_eq!([oracle.of(&[1.0, 7.0, 8.0]), oracle.of(&[0.0, 7.0, 8.0])], [8.0, 7.0]);
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn a_weight_for_each_channel() {
     assert_eq!(y.to_vec::<f32>().unwrap(), [10.0, 20.0, 1.5, 2.0]);
     let error = channels::ops::fold(&x, &f32s(&[1.0; 3], &[3])).unwrap_err();
     assert!(error.is_shape(), "{error}");
-    let oracle = channels::definitions::fold.oracle_for(DType::F32, &[]).unwrap().unwrap();
-    assert_eq!(oracle([-3.0, 2.0, 0.0]), 6.0);
+    let oracle = channels::definitions::fold.oracle(DType::F32, &[]).unwrap().unwrap();
+    assert_eq!(oracle.of(&[-3.0, 2.0]), 6.0);
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn a_truth_of_a_formula_over_real() {
     let y = truths::ops::close(&a, &b, pointwise::Number::Default).unwrap();
     assert_eq!(y.to_vec::<bool>().unwrap(), [true, false, false]);
     assert_eq!(truths::ops::close(&a, 2.0, 1.0).unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
-    let oracle = truths::definitions::close.oracle_for(DType::F32, &[]).unwrap().unwrap();
-    assert_eq!([oracle([1.0, 1.5, 0.0]), oracle([1.0, 1.75, 0.0])], [1.0, 0.0]);
+    let oracle = truths::definitions::close.oracle(DType::F32, &[]).unwrap().unwrap();
+    assert_eq!([oracle.of(&[1.0, 1.5]), oracle.of(&[1.0, 1.75])], [1.0, 0.0]);
 }
 
 /// A kernel is one of the op's own row: not of a name alone, which would write f32s to a tensor of bool.

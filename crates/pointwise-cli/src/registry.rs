@@ -3,7 +3,7 @@
 use pointwise::{
     DType, Number, Operand, Strategy, Tensor,
     info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY, map_op},
-    kernel::{MapDef, OpDef, UnaryDef},
+    kernel::{OpDef, UnaryDef},
 };
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
@@ -19,7 +19,7 @@ pub(crate) enum Op {
     /// `x -> y`.
     Unary(&'static UnaryDef),
     /// Of two or three operands, or gated.
-    Map(&'static MapDef),
+    Map(&'static OpDef),
     /// The gradients of an op of several operands.
     Gradients(&'static OpDef),
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, info::Accuracy, kernel::OpDef};
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_testkit::{Report, gradients as several, inputs, judge, map};
+use pointwise_testkit::{Report, inputs, judge, several};
 
 use crate::device::device;
 use crate::error::{Error, Result};
@@ -221,10 +221,10 @@ fn case(op: Op, samples: &Samples) -> Result<Case> {
     guarded(run, device, dtype, |y, got| {
         let report = match op {
             Op::Unary(def) => judge::unary(def, dtype, &DEFAULTS, &bytes[0], got)?,
-            Op::Map(def) => map::report(def, dtype, &DEFAULTS, &bytes, got)?,
+            Op::Map(def) => several::reports(def, dtype, &DEFAULTS, &bytes, &[got.to_vec()])?[0],
             Op::Gradients(_) => return Err(Error::Failed(format!("{} has several results", info.name))),
         };
-        Ok(Verdict::of(&report, map::accuracy(info), y.dtype()))
+        Ok(Verdict::of(&report, several::accuracy(info), y.dtype()))
     })
 }
 

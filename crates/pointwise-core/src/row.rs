@@ -272,9 +272,9 @@ pub const fn of_symbol(symbol: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arity::{Binary, Unary};
     use crate::family::binary::{Add, Maximum};
     use crate::family::unary::Relu;
-    use crate::arity::{Binary, Unary};
     use crate::{ResultType, f16};
 
     const RELU: OpInfo = Relu::INFO;

@@ -1,71 +1,15 @@
-//! Gradients: calls by definition, and what must come out.
+//! What must come out of gradients.
 
 use pointwise::{
-    DType, Number, Operand, Result, Shape, Strategy, Tensor, TensorView, TensorViewMut,
+    DType, Number, Result,
     info::{Accuracy, OpInfo},
-    kernel::{MapDef, OpDef},
+    kernel::OpDef,
 };
 use pointwise_core::{Element, Kind};
 
 use crate::judge::{self, Expected, Report};
-use crate::map::wrong_count;
+use crate::several::wrong_count;
 use crate::with_element;
-
-/// The gradients of every op of several operands.
-pub fn all() -> impl Iterator<Item = &'static OpDef> {
-    pointwise::info::GRADIENTS.iter().copied()
-}
-
-/// Runs the op on operands that are broadcast as they are: also the weight of a channel and the halves of a gate.
-///
-/// # Errors
-/// Those of the library.
-pub fn run_into(
-    def: &'static OpDef,
-    set: &[Number],
-    strategy: Strategy,
-    operands: &[TensorView<'_>],
-    results: Vec<TensorViewMut<'_>>,
-) -> Result<()> {
-    let kernel = def.kernel(set).strategy(strategy);
-    if def.info.kind != Kind::ChannelGradients {
-        let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
-        let mut results = results;
-        return kernel.run_into(&operands, &mut results);
-    }
-    // A weight of x's rank is broadcast as it lies.
-    let rank = operands.iter().map(|view| view.shape().rank()).max().unwrap_or(0).max(2);
-    let mut lifted = Vec::new();
-    for operand in operands {
-        let mut view = *operand;
-        while view.shape().rank() < rank {
-            view = view.unsqueeze(0)?;
-        }
-        lifted.push(Operand::View(view));
-    }
-    let mut results = results;
-    let lines = results.first().map_or(rank, |result| result.shape().rank());
-    for _ in 0..rank.saturating_sub(lines) {
-        results = results.into_iter().map(|view| view.unsqueeze(0)).collect::<Result<_>>()?;
-    }
-    kernel.run_into(&lifted, &mut results)
-}
-
-/// Runs the op on whole tensors of one shape.
-///
-/// # Errors
-/// Those of the library.
-pub fn run(def: &'static OpDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Vec<Tensor>> {
-    let views: Vec<TensorView<'_>> = operands.iter().map(Tensor::view).collect();
-    let Some(last) = operands.last() else { return Err(wrong_count(&def.info, 0)) };
-    let shape: Shape = *last.shape();
-    let mut results = Vec::new();
-    for _ in def.info.results {
-        results.push(Tensor::zeros(last.device(), last.dtype(), shape)?);
-    }
-    run_into(def, set, strategy, &views, results.iter_mut().map(TensorViewMut::from).collect())?;
-    Ok(results)
-}
 
 /// The error of a result beside its bound: what cancels, and what is lost where a factor is subnormal and another huge.
 /// `scale` is what the derivative at `x` is multiplied with.
@@ -87,16 +31,15 @@ fn allowed(accuracy: Accuracy, dtype: DType, scale: f64, x: f64) -> f64 {
 ///
 /// # Errors
 /// An element type or a parameter that the op does not take; other operands than `grad` and `x`.
-pub fn backward_report(def: &MapDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], y: &[u8]) -> Result<Report> {
-    let stepped = def.stepped_for(dtype, set)?;
+pub(crate) fn of_one(def: &OpDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], y: &[u8]) -> Result<Report> {
+    let stepped = def.stepped(dtype, set)?;
     let (Some(stepped), [grad, x]) = (stepped, operands) else { return Err(wrong_count(&def.info, operands.len())) };
-    judge::same_length(&[(dtype, grad), (dtype, x), (dtype, y)])?;
     let mut report = Report::default();
     with_element!(dtype, E => {
         let pairs = grad.chunks_exact(size_of::<E>()).zip(x.chunks_exact(size_of::<E>()));
         for ((grad, x), y) in pairs.zip(y.chunks_exact(size_of::<E>())) {
             let [grad, x] = [grad, x].map(|code| judge::from_bytes::<E>(code).to_f64());
-            let exact = f64::from(stepped([grad as f32, x as f32]));
+            let exact = stepped.of(&[grad, x]);
             let allowed = allowed(def.info.accuracy, dtype, grad, x);
             report.add(&[grad, x], Expected { right: exact, exact, allowed }, judge::from_bytes::<E>(y), dtype);
         }
@@ -107,8 +50,8 @@ pub fn backward_report(def: &MapDef, dtype: DType, set: &[Number], operands: &[V
 /// How each of the gradients of an op of several operands compares with the formula of which every step is an f32.
 ///
 /// # Errors
-/// An element type or a parameter that the op does not take; another number of operands or of results than it has.
-pub fn reports(
+/// An element type or a parameter that the op does not take.
+pub(crate) fn of_several(
     def: &OpDef,
     dtype: DType,
     set: &[Number],
@@ -117,11 +60,6 @@ pub fn reports(
 ) -> Result<Vec<Report>> {
     let info = &def.info;
     let Some(stepped) = def.stepped(dtype, set)? else { return Err(wrong_count(info, operands.len())) };
-    if operands.len() != info.operands.len() || results.len() != info.results.len() {
-        return Err(wrong_count(info, operands.len()));
-    }
-    let typed = operands.iter().enumerate().map(|(k, bytes)| (info.operand_type(k, dtype), &**bytes));
-    judge::same_length(&typed.chain(results.iter().map(|y| (dtype, &**y))).collect::<Vec<_>>())?;
     let mut reports = vec![Report::default(); results.len()];
     with_element!(dtype, E => {
         let at = |bytes: &[u8], i: usize| {
@@ -159,24 +97,4 @@ fn scale(info: &OpInfo, k: usize, [grad, _, b, _]: [f64; 4]) -> f64 {
         _ if info.name == "pow_backward" => grad * b.abs().max(104.0),
         _ => grad,
     }
-}
-
-/// That results are what must come out; says what is wrong.
-///
-/// # Errors
-/// The bound that is not kept, or what [`reports`] refuses.
-pub fn check(
-    def: &OpDef,
-    dtype: DType,
-    set: &[Number],
-    operands: &[Vec<u8>],
-    results: &[Vec<u8>],
-) -> std::result::Result<(), String> {
-    let reports = reports(def, dtype, set, operands, results).map_err(|error| error.to_string())?;
-    for (name, report) in def.info.results.iter().zip(reports) {
-        if !report.keeps(def.info.accuracy, dtype, false) {
-            return Err(format!("{name} of {} {dtype} {set:?}: {report}", def.info.name));
-        }
-    }
-    Ok(())
 }

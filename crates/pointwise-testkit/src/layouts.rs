@@ -1,13 +1,13 @@
 //! Views of all shapes and strides, and the model that ops on them are checked with.
 
 use pointwise::{
-    DType, Device, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
+    DType, Device, Number, Result, Strategy, Tensor, TensorView, TensorViewMut,
     info::OpInfo,
-    kernel::{MapDef, OpDef, UnaryDef},
+    kernel::{OpDef, UnaryDef},
 };
 use pointwise_core::op::MAX_PARAMS;
 
-use crate::{Random, gradients, inputs, map};
+use crate::{Random, inputs, several};
 
 /// How an operand is made of a tensor of its own: which dimensions are broadcast, and how the others lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Shaped {
 pub struct Case {
     /// The shape of the result.
     pub shape: Vec<usize>,
-    /// One for each operand; those past the op's are ignored.
+    /// One for each operand: those past the op's are ignored, those that are missing whole.
     pub operands: Vec<Shaped>,
     /// The result: nothing missing or of size 1.
     pub result: Shaped,
@@ -108,7 +108,7 @@ const GUARD: u8 = 0xA5;
 /// What differs, and the library's.
 pub fn check(
     device: &Device,
-    def: &'static MapDef,
+    def: &'static OpDef,
     dtype: DType,
     strategy: Strategy,
     case: &Case,
@@ -171,122 +171,56 @@ fn copies(views: &[TensorView<'_>], shape: &[usize]) -> Result<Option<Vec<Tensor
 
 fn run(
     device: &Device,
-    def: &'static MapDef,
-    dtype: DType,
-    strategy: Strategy,
-    case: &Case,
-) -> Result<std::result::Result<(), String>> {
-    let set = [Number::Default; MAX_PARAMS];
-    let shape = &*case.shape;
-    let shaped: Vec<&Shaped> = case.operands[..def.info.operands.len()].iter().collect();
-    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
-    let views = views(&shaped, &tensors, shape)?;
-    let Some(copies) = copies(&views, shape)? else {
-        return Ok(Ok(()));
-    };
-    let expected = map::run(def, &set, Strategy::Auto, &copies)?.to_bytes()?;
-
-    let operands: Vec<Operand<'_>> = views.iter().map(Operand::from).collect();
-    into_guarded(device, &case.result, shape, def.info.result.of(dtype), &expected, |y| {
-        map::run_into(def, &set, strategy, &operands, y)
-    })
-    .map(|done| done.map_err(|what| format!("{} {dtype} {strategy} {case:?}: {what}", def.info.name)))
-}
-
-/// As [`check`], of gradients: every one of them lies as the case's result does.
-///
-/// # Errors
-/// As there.
-pub fn check_gradients(
-    device: &Device,
-    def: &'static OpDef,
-    dtype: DType,
-    strategy: Strategy,
-    case: &Case,
-) -> std::result::Result<(), String> {
-    run_gradients(device, def, dtype, strategy, case).map_err(|error| error.to_string())?
-}
-
-fn run_gradients(
-    device: &Device,
     def: &'static OpDef,
     dtype: DType,
     strategy: Strategy,
     case: &Case,
 ) -> Result<std::result::Result<(), String>> {
-    let set = [Number::Default; MAX_PARAMS];
-    let count = def.info.operands.len();
-    let shape = &*case.shape;
-    let shaped: Vec<&Shaped> = case.operands.iter().chain([&Shaped::WHOLE]).take(count).collect();
-    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
+    let (set, shape, info) = ([Number::Default; MAX_PARAMS], &*case.shape, &def.info);
+    let shaped = operands(info, case);
+    let tensors = tensors(device, info, dtype, case, &shaped)?;
     let views = views(&shaped, &tensors, shape)?;
     let Some(copies) = copies(&views, shape)? else {
         return Ok(Ok(()));
     };
-    let expected = gradients::run(def, &set, Strategy::Auto, &copies)?;
-    let mut results = Vec::new();
-    for _ in &expected {
-        results.push(guarded(device, &case.result, shape, dtype)?);
-    }
+    let expected = several::run(def, &set, Strategy::Auto, &copies)?;
+    let mut results = guarded_all(device, info, dtype, case)?;
     let targets = results.iter_mut().map(|y| inside(y, &case.result, shape)).collect::<Result<Vec<_>>>()?;
-    gradients::run_into(def, &set, strategy, &views, targets)?;
-    for ((y, expected), name) in results.iter().zip(&expected).zip(def.info.results) {
+    several::run_views(def, &set, strategy, &views, targets)?;
+    for ((y, expected), name) in results.iter().zip(&expected).zip(info.results) {
         if let Err(what) = compare(y, &case.result, shape, &expected.to_bytes()?)? {
-            return Ok(Err(format!("{name} of {} {dtype} {strategy} {case:?}: {what}", def.info.name)));
+            return Ok(Err(format!("{name} of {} {dtype} {strategy} {case:?}: {what}", info.name)));
         }
     }
     Ok(Ok(()))
 }
 
-/// What the case leaves in the memory of its result; nothing where every operand is broadcast along some dimension.
-///
-/// # Errors
-/// Those of the library.
-pub fn outcome(
-    device: &Device,
-    def: &'static MapDef,
-    dtype: DType,
-    strategy: Strategy,
-    case: &Case,
-) -> Result<Vec<u8>> {
-    let (set, shape) = ([Number::Default; MAX_PARAMS], &*case.shape);
-    let shaped: Vec<&Shaped> = case.operands[..def.info.operands.len()].iter().collect();
-    let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
-    let views = views(&shaped, &tensors, shape)?;
-    if !reaches(&views, shape)? {
-        return Ok(Vec::new());
-    }
-    let operands: Vec<Operand<'_>> = views.into_iter().map(Operand::View).collect();
-    let mut y = guarded(device, &case.result, shape, def.info.result.of(dtype))?;
-    map::run_into(def, &set, strategy, &operands, inside(&mut y, &case.result, shape)?)?;
-    y.to_bytes()
+/// How an op's operands lie: those that the case does not have are whole.
+fn operands<'a>(info: &OpInfo, case: &'a Case) -> Vec<&'a Shaped> {
+    case.operands.iter().chain(std::iter::repeat(&Shaped::WHOLE)).take(info.operands.len()).collect()
 }
 
-/// As [`outcome`], of gradients: the memory of all results.
+/// Memory of each result, all of which lie alike.
+fn guarded_all(device: &Device, info: &OpInfo, dtype: DType, case: &Case) -> Result<Vec<Tensor>> {
+    let one = |k| guarded(device, &case.result, &case.shape, info.result_type(k, dtype));
+    (0..info.results.len()).map(one).collect()
+}
+
+/// What the case leaves in the memory of the results; nothing where every operand is broadcast along some dimension.
 ///
 /// # Errors
 /// Those of the library.
-pub fn gradients_outcome(
-    device: &Device,
-    def: &'static OpDef,
-    dtype: DType,
-    strategy: Strategy,
-    case: &Case,
-) -> Result<Vec<u8>> {
+pub fn outcome(device: &Device, def: &'static OpDef, dtype: DType, strategy: Strategy, case: &Case) -> Result<Vec<u8>> {
     let (set, shape) = ([Number::Default; MAX_PARAMS], &*case.shape);
-    let count = def.info.operands.len();
-    let shaped: Vec<&Shaped> = case.operands.iter().chain([&Shaped::WHOLE]).take(count).collect();
+    let shaped = operands(&def.info, case);
     let tensors = tensors(device, &def.info, dtype, case, &shaped)?;
     let views = views(&shaped, &tensors, shape)?;
     if !reaches(&views, shape)? {
         return Ok(Vec::new());
     }
-    let mut results = Vec::new();
-    for _ in def.info.results {
-        results.push(guarded(device, &case.result, shape, dtype)?);
-    }
+    let mut results = guarded_all(device, &def.info, dtype, case)?;
     let targets = results.iter_mut().map(|y| inside(y, &case.result, shape)).collect::<Result<Vec<_>>>()?;
-    gradients::run_into(def, &set, strategy, &views, targets)?;
+    several::run_views(def, &set, strategy, &views, targets)?;
     let bytes = results.iter().map(|y| y.to_bytes()).collect::<Result<Vec<_>>>()?;
     Ok(bytes.concat())
 }

@@ -19,19 +19,19 @@
 //! - [`params`]: parameters to test with;
 //! - [`layouts`]: views of all shapes and strides, among bytes that must stay as they are;
 //! - [`judge`]: distances in ULP, and [`Report`], which compares results with an op's [`Accuracy`](pointwise::info::Accuracy);
-//! - [`map`] and [`gradients`]: ops of several operands and of several results;
+//! - [`several`]: ops of several operands and of several results;
 //! - [`formulas`]: what ops give where a formula at f64 gives something else.
 
 mod declared;
 pub mod formulas;
-pub mod gradients;
+mod gradients;
 pub mod inputs;
 pub mod judge;
 pub mod layouts;
-pub mod map;
 mod op;
 pub mod params;
 mod random;
+pub mod several;
 
 pub use declared::check_all;
 pub use judge::Report;

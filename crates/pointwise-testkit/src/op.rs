@@ -3,21 +3,19 @@
 use pointwise::{
     DType, Device, Number, Result, Strategy, Tensor,
     info::OpInfo,
-    kernel::{MapDef, OpDef, UnaryDef},
+    kernel::{OpDef, UnaryDef},
 };
 use pointwise_core::Kind;
 
-use crate::{Report, formulas, gradients, inputs, judge, map, params};
+use crate::{Report, formulas, inputs, judge, params, several};
 
 /// An op, whatever its number of operands and results.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     /// Of one operand.
     Unary(&'static UnaryDef),
-    /// Of two or three operands; gradients of ops of one operand are of two.
-    Several(&'static MapDef),
-    /// The gradients of an op of several operands.
-    Gradients(&'static OpDef),
+    /// Of several operands or results.
+    Several(&'static OpDef),
 }
 
 impl From<&'static UnaryDef> for Op {
@@ -26,15 +24,9 @@ impl From<&'static UnaryDef> for Op {
     }
 }
 
-impl From<&'static MapDef> for Op {
-    fn from(def: &'static MapDef) -> Op {
-        Op::Several(def)
-    }
-}
-
 impl From<&'static OpDef> for Op {
     fn from(def: &'static OpDef) -> Op {
-        Op::Gradients(def)
+        Op::Several(def)
     }
 }
 
@@ -74,7 +66,6 @@ impl Op {
         match self {
             Op::Unary(def) => &def.info,
             Op::Several(def) => &def.info,
-            Op::Gradients(def) => &def.info,
         }
     }
 
@@ -83,7 +74,7 @@ impl Op {
     pub fn operands(self, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
         match self {
             Op::Unary(_) => vec![inputs::codes(dtype, ELEMENTS, seed)],
-            _ => map::operands(self.info(), dtype, seed),
+            _ => several::operands(self.info(), dtype, seed),
         }
     }
 
@@ -106,10 +97,9 @@ impl Op {
         let tensors = tensors.collect::<Result<Vec<_>>>()?;
         match (self, tensors.as_slice()) {
             (Op::Unary(def), [x]) => Ok(vec![def.kernel_with(set).strategy(strategy).run(x)?.to_bytes()?]),
-            (Op::Unary(def), _) => Err(map::wrong_count(&def.info, tensors.len())),
-            (Op::Several(def), tensors) => Ok(vec![map::run(def, set, strategy, tensors)?.to_bytes()?]),
-            (Op::Gradients(def), tensors) => {
-                gradients::run(def, set, strategy, tensors)?.iter().map(Tensor::to_bytes).collect()
+            (Op::Unary(def), _) => Err(several::wrong_count(&def.info, tensors.len())),
+            (Op::Several(def), tensors) => {
+                several::run(def, set, strategy, tensors)?.iter().map(Tensor::to_bytes).collect()
             }
         }
     }
@@ -122,9 +112,8 @@ impl Op {
     pub fn judge(self, dtype: DType, set: &[Number], operands: &[Vec<u8>], results: &[Vec<u8>]) -> Result<Vec<Report>> {
         match (self, operands, results) {
             (Op::Unary(def), [x], [y]) => Ok(vec![judge::unary(def, dtype, set, x, y)?]),
-            (Op::Several(def), operands, [y]) => Ok(vec![map::report(def, dtype, set, operands, y)?]),
-            (Op::Gradients(def), operands, results) => gradients::reports(def, dtype, set, operands, results),
-            _ => Err(map::wrong_count(self.info(), operands.len())),
+            (Op::Several(def), operands, results) => several::reports(def, dtype, set, operands, results),
+            _ => Err(several::wrong_count(self.info(), operands.len())),
         }
     }
 
@@ -185,7 +174,7 @@ mod tests {
         let add = Op::from(pointwise::info::map_op("add").unwrap());
         let set: [Number; 0] = [];
         let error = add.run(&Device::cpu(), DType::F32, &set, Strategy::Auto, &[vec![0; 4]]).unwrap_err();
-        assert!(error.to_string().contains("add has 2: a, b"), "{error}");
+        assert!(error.to_string().contains("add with 1 operands: it has 2: a, b"), "{error}");
         let x = 1.0_f32.to_le_bytes().to_vec();
         let report = add.judge(DType::F32, &set, &[x.clone(), x.clone()], from_ref(&x)).unwrap()[0];
         assert!(!add.keeps(&report, DType::F32));

@@ -3,7 +3,7 @@
 //! All contact with pointwise's registries and definition types is in this file.
 
 use pointwise::info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, ParamInfo, ParamKind, TERNARY, UNARY, declared_ops};
-use pointwise::kernel::{MapDef, OpDef, SinusoidalLayout, UnaryDef};
+use pointwise::kernel::{OpDef, SinusoidalLayout, UnaryDef};
 use pointwise::{
     DType, Number, Operand, Philox, Result, Stream, TensorView, TensorViewMut,
     error::{Error, ErrorKind},
@@ -119,7 +119,7 @@ pub(crate) enum NumberKind {
 #[derive(Debug)]
 enum Body {
     Unary(&'static UnaryDef),
-    Map(&'static MapDef),
+    Map(&'static OpDef),
     Formula(&'static OpDef),
     Dropout,
     Alibi { causal: bool },
@@ -247,8 +247,8 @@ fn take_numbers(op: &mut OpSpec) {
     }
 }
 
-fn map(def: &'static MapDef) -> OpSpec {
-    let mut op = OpSpec { has_oracle: def.oracle.is_some(), ..spec(&def.info, Body::Map(def)) };
+fn map(def: &'static OpDef) -> OpSpec {
+    let mut op = OpSpec { has_oracle: def.has_oracle(), ..spec(&def.info, Body::Map(def)) };
     match def.info.kind.name() {
         "channel" => op.form = Form::Channel,
         "binary" | "select" => take_numbers(&mut op),
@@ -262,12 +262,12 @@ fn map(def: &'static MapDef) -> OpSpec {
     op
 }
 
-fn gated(def: &'static MapDef) -> OpSpec {
-    OpSpec { form: Form::Halves, has_oracle: def.oracle.is_some(), ..spec(&def.info, Body::Map(def)) }
+fn gated(def: &'static OpDef) -> OpSpec {
+    OpSpec { form: Form::Halves, has_oracle: def.has_oracle(), ..spec(&def.info, Body::Map(def)) }
 }
 
 /// A gated op of two tensors instead of the halves of one.
-fn gated_pair(def: &'static MapDef) -> OpSpec {
+fn gated_pair(def: &'static OpDef) -> OpSpec {
     let mut op = map(def);
     op.name = format!("{}_pair", def.info.name);
     op.operands =
@@ -409,17 +409,12 @@ impl OpSpec {
                 advice: "convert its operands to float32".to_owned(),
             })
         };
-        let padded = |x: &[f64]| std::array::from_fn(|k| x.get(k).copied().unwrap_or(0.0));
         Ok(match &self.body {
             Body::Unary(def) => {
                 let (formula, words) = (def.oracle.ok_or_else(none)?, double_words(&def.info, params));
                 Box::new(move |x, _, y| y[0] = formula(x[0], words))
             }
-            Body::Map(def) => {
-                let (formula, words) = (def.oracle.ok_or_else(none)?, double_words(&def.info, params));
-                Box::new(move |x, _, y| y[0] = formula(padded(x), words))
-            }
-            Body::Formula(def) => {
+            Body::Map(def) | Body::Formula(def) => {
                 let formula = def.double(params)?.ok_or_else(none)?;
                 Box::new(move |x, bits, y| y.copy_from_slice(&formula.at(x, bits)))
             }

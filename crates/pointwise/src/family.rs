@@ -1,9 +1,9 @@
 //! The op family on the host: every table of `pointwise_core::family`, visited.
 
 mod convert;
-mod several;
 #[allow(unreachable_pub)] // what the visitor makes for a crate's root
 pub(crate) mod powers;
+mod several;
 mod special;
 // Public by the modules below.
 #[allow(dead_code, unreachable_pub)] // some functions are replaced
@@ -11,8 +11,8 @@ mod unary;
 
 crate::include_kernels!();
 
-pub use several::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, gradient_op, map_op};
 pub use powers::POWERS;
+pub use several::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, gradient_op, map_op};
 pub use unary::UNARY;
 
 /// The definitions of the ops, by name.

@@ -85,9 +85,9 @@ macro_rules! __row {
     ($op:ident $params:tt) => {
         const ROW: u64 = {
             use $crate::__private::core::{arity::Unary, row};
-            type O = $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params);
+    type O = $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params);
             let word = row::of_formula::<E, Unary<O>, 1, 1>(0);
-            type D = Unary<$crate::__op_at!(f32, $op $params)>;
+    type D = Unary<$crate::__op_at!(f32, $op $params)>;
             row::check_data(&<D as $crate::__private::core::OpData>::INFO, 0, word);
             word
         };

@@ -228,8 +228,8 @@ fn another_number_of_operands_is_refused() {
     assert_eq!(error.to_string(), "params = 2: add takes only alpha: leave it out");
     let error = lerp.ternary_with(&[pointwise::Number::Default; 9]).run(&x, &x, 0.5);
     assert!(error.is_ok(), "defaults are no parameters");
-    let sum = add.oracle_for(pointwise::DType::F32, &[]).unwrap().unwrap();
-    assert_eq!(sum([1.0, 2.0, 0.0]), 3.0, "what is not given is the default");
+    let sum = add.oracle(pointwise::DType::F32, &[]).unwrap().unwrap();
+    assert_eq!(sum.of(&[1.0, 2.0]), 3.0, "what is not given is the default");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use pointwise::__private::core::Kind;
 use pointwise::{
     DType, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
     info::{BACKWARD, BINARY, GATED, TERNARY},
-    kernel::{MapDef, MapPlan},
+    kernel::{MapPlan, OpDef},
 };
 
 use crate::case::{Case, Outcome, must};
@@ -25,7 +25,7 @@ pub(super) fn backward(case: &mut Case) -> Outcome {
 
 /// A call of an op of two or three operands.
 struct Call {
-    def: &'static MapDef,
+    def: &'static OpDef,
     params: [Number; 4],
     strategy: Strategy,
 }
@@ -66,7 +66,7 @@ impl Call {
     }
 }
 
-fn several(case: &mut Case, list: &[&'static MapDef]) -> Outcome {
+fn several(case: &mut Case, list: &[&'static OpDef]) -> Outcome {
     let def = case.random.pick(list);
     let (kind, count) = (def.info.kind, def.info.operands.len());
     let most = make::most(case);
@@ -162,7 +162,7 @@ pub(super) fn gated(case: &mut Case) -> Outcome {
 
 /// Kernel objects of another number of operands than the op has.
 pub(super) fn wrong_arity(case: &mut Case) -> Outcome {
-    let all: Vec<&'static MapDef> = [BINARY, TERNARY, GATED, BACKWARD].concat();
+    let all: Vec<&'static OpDef> = [BINARY, TERNARY, GATED, BACKWARD].concat();
     let def = case.random.pick(&all);
     let (dtype, params) = (make::dtype(&mut case.random), make::params(&mut case.random, &def.info));
     let x = make::tensor(case, dtype, &[2, 2])?;

@@ -7,7 +7,7 @@ use pointwise::{
 };
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
-use pointwise_testkit::{Op, Report, gradients, judge, map, with_element};
+use pointwise_testkit::{Op, Report, judge, several, with_element};
 
 /// Parameters have their defaults.
 const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
@@ -28,8 +28,7 @@ pub enum Subject {
 pub fn subjects() -> impl Iterator<Item = Subject> {
     let table = |op| Subject::Op(op);
     let unary = crate::unary().map(Op::Unary).map(table);
-    let several = map::all().map(Op::Several).map(table).chain([Subject::Fill]);
-    let all = unary.chain(several).chain(gradients::all().map(Op::Gradients).map(table));
+    let all = unary.chain(several::all().map(Op::Several).map(table)).chain([Subject::Fill]);
     all.filter(|subject| subject.info().supports(DType::F32))
 }
 
@@ -48,7 +47,7 @@ impl Subject {
     pub fn results(self) -> Vec<String> {
         let info = self.info();
         match self {
-            Subject::Op(Op::Gradients(_)) => {
+            Subject::Op(Op::Several(_)) if info.results.len() > 1 => {
                 info.results.iter().map(|result| format!("{}/{result}", info.name)).collect()
             }
             _ => vec![info.name.to_owned()],

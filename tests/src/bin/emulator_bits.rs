@@ -6,11 +6,10 @@
 use std::process::ExitCode;
 
 use pointwise::{
-    DType, Device, Number, Strategy, Tensor,
+    DType, Device, Strategy, Tensor,
     info::{Accuracy, OpInfo},
 };
-use pointwise_core::op::MAX_PARAMS;
-use pointwise_testkit::{gradients, inputs, judge, map, params};
+use pointwise_testkit::{inputs, judge, params, several};
 
 /// What was found of one op in one element type.
 #[derive(Default)]
@@ -78,28 +77,14 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
             tell(&def.info, dtype, &found);
         }
     }
-    for def in map::all().filter(|def| def.info.name.contains(&filter)) {
-        for &dtype in def.info.types {
-            let mut found = Found::default();
-            for set in map::sets(&def.info, dtype) {
-                let results = on_each(&devices, &def.info, dtype, |operands| {
-                    Ok(vec![map::run(def, &set, Strategy::Auto, operands)?])
-                })?;
-                found.add(def.info.result.of(dtype), &results[0][0], &results[1][0]);
-            }
-            tell(&def.info, dtype, &found);
-        }
-    }
-    for def in gradients::all().filter(|def| def.info.name.contains(&filter)) {
+    for def in several::all().filter(|def| def.info.name.contains(&filter)) {
         for &dtype in def.info.types {
             let mut found = Found::default();
             for set in params::sets(&def.info, dtype) {
-                let set: [Number; MAX_PARAMS] = set;
-                let results = on_each(&devices, &def.info, dtype, |operands| {
-                    gradients::run(def, &set, Strategy::Auto, operands)
-                })?;
-                for (gpu, emulated) in results[0].iter().zip(&results[1]) {
-                    found.add(dtype, gpu, emulated);
+                let results =
+                    on_each(&devices, &def.info, dtype, |operands| several::run(def, &set, Strategy::Auto, operands))?;
+                for (k, (gpu, emulated)) in results[0].iter().zip(&results[1]).enumerate() {
+                    found.add(def.info.result_type(k, dtype), gpu, emulated);
                 }
             }
             tell(&def.info, dtype, &found);
@@ -116,7 +101,7 @@ fn on_each(
     dtype: DType,
     run: impl Fn(&[Tensor]) -> pointwise::Result<Vec<Tensor>>,
 ) -> pointwise::Result<Vec<Vec<Vec<u8>>>> {
-    let operands = map::operands(info, dtype, 2);
+    let operands = several::operands(info, dtype, 2);
     let n = operands[operands.len() - 1].len() / dtype.size();
     let mut results = Vec::new();
     for device in devices {

@@ -3,12 +3,12 @@
 
 use pointwise::{
     DType, Device, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut,
-    kernel::{MapDef, OpDef, Rng, UnaryDef},
+    kernel::{OpDef, Rng, UnaryDef},
     kernels,
 };
 use pointwise_core::Element;
 use pointwise_testkit::layouts::{self, Case, Shaped};
-use pointwise_testkit::{Random, inputs, judge, map, with_element};
+use pointwise_testkit::{Random, inputs, judge, several, with_element};
 
 /// A call, and what it leaves in memory.
 pub type Run = Box<dyn Fn(&Device) -> Result<Vec<u8>> + Send + Sync>;
@@ -218,12 +218,12 @@ fn number_of(dtype: DType) -> Number {
 
 /// Calls of an op of several operands by a strategy, of whichever class the operands allow.
 #[must_use]
-pub fn several(def: &'static MapDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
+pub fn several(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
     let count = def.info.operands.len();
     let operand_type = move |k: usize| def.info.operand_type(k, dtype);
-    let result = def.info.result.of(dtype);
+    let result_types: Vec<DType> = (0..def.info.results.len()).map(|k| def.info.result_type(k, dtype)).collect();
     let mut runs: Vec<Run> = Vec::new();
-    for case in all_cases(count, result.size()) {
+    for case in all_cases(count, result_types.iter().map(|dtype| dtype.size()).sum()) {
         runs.push(Box::new(move |device| layouts::outcome(device, def, dtype, strategy, &case)));
     }
     // Special values, all kinds of values, and those that no formula treats apart; each operand a number once.
@@ -231,6 +231,7 @@ pub fn several(def: &'static MapDef, dtype: DType, strategy: Strategy) -> Vec<Ru
     for (values, n) in [(inputs::mixed as Values, 1031), (tame as Values, 1031), (tame as Values, 70_001)] {
         for number in (0..=count).map(|k| Some(k).filter(|&k| k < count)) {
             for offset in [0, 3] {
+                let result_types = result_types.clone();
                 runs.push(Box::new(move |device| {
                     let mut tensors = Vec::new();
                     for k in 0..count {
@@ -246,22 +247,18 @@ pub fn several(def: &'static MapDef, dtype: DType, strategy: Strategy) -> Vec<Ru
                             Operand::View(tensor.view().narrow(0, offset, n)?)
                         });
                     }
-                    let mut y = Tensor::from_bytes(device, result, &vec![GUARD; (n + 32) * result.size()], [n + 32])?;
-                    map::run_into(def, &[], strategy, &operands, y.view_mut()?.narrow(0, offset, n)?)?;
-                    y.to_bytes()
+                    let mut results = Vec::new();
+                    for &dtype in &result_types {
+                        let guards = vec![GUARD; (n + 32) * dtype.size()];
+                        results.push(Tensor::from_bytes(device, dtype, &guards, [n + 32])?);
+                    }
+                    let targets = results.iter_mut().map(|y| y.view_mut()?.narrow(0, offset, n));
+                    let targets = targets.collect::<pointwise::Result<Vec<_>>>()?;
+                    several::run_into(def, &[], strategy, &operands, targets)?;
+                    Ok(results.iter().map(Tensor::to_bytes).collect::<pointwise::Result<Vec<_>>>()?.concat())
                 }));
             }
         }
-    }
-    runs
-}
-
-/// Calls of gradients of several operands.
-#[must_use]
-pub fn gradients(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    for case in all_cases(def.info.operands.len(), dtype.size() * def.info.results.len()) {
-        runs.push(Box::new(move |device| layouts::gradients_outcome(device, def, dtype, strategy, &case)));
     }
     runs
 }

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use pointwise::rope::{ROPE, RopeAngles, RopeDef, RopeFrequencies, RopeKernel, RopePrecision};
 use pointwise::{
     DType, Device, Operand, Philox, Result, Stream, Tensor, TensorViewMut,
-    info::{Accuracy, BACKWARD, GRADIENTS},
-    kernel::{MapDef, OpDef, SinusoidalLayout, UnaryDef},
+    info::{Accuracy, BACKWARD, BINARY, GATED, GRADIENTS, TERNARY},
+    kernel::{OpDef, SinusoidalLayout, UnaryDef},
     kernels,
 };
 use pointwise_core::{Kind, family};
-use pointwise_testkit::{inputs, judge, map, params};
+use pointwise_testkit::{inputs, judge, params, several};
 
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 /// Rows and columns: whole vectors, so that broadcasts have rows of them.
@@ -63,7 +63,7 @@ pub(crate) fn all() -> Vec<Case> {
     for def in tests::unary() {
         cases.extend(def.info.types.iter().map(|&dtype| unary(def, dtype)));
     }
-    for def in map::all().filter(|def| def.info.kind != Kind::Backward) {
+    for &def in BINARY.iter().chain(GATED).chain(TERNARY) {
         cases.extend(def.info.types.iter().map(|&dtype| several(def, dtype)));
     }
     for def in BACKWARD {
@@ -122,11 +122,11 @@ fn unary(def: &'static UnaryDef, dtype: DType) -> Case {
 }
 
 /// Two calls: operands of one shape, and the last broadcast along the rows.
-fn several(def: &'static MapDef, dtype: DType) -> Case {
+fn several(def: &'static OpDef, dtype: DType) -> Case {
     let info = &def.info;
-    let set = map::sets(info, dtype)[0];
+    let set = params::sets(info, dtype)[0];
     let result = info.result.of(dtype);
-    let mut operands: Vec<Input> = map::operands(info, dtype, 2)
+    let mut operands: Vec<Input> = several::operands(info, dtype, 2)
         .iter()
         .enumerate()
         .map(|(k, bytes)| {
@@ -198,7 +198,7 @@ fn of_steps(accuracy: Accuracy) -> (Accuracy, f64) {
 }
 
 /// The gradient of a unary op.
-fn backward(def: &'static MapDef, dtype: DType) -> Case {
+fn backward(def: &'static OpDef, dtype: DType) -> Case {
     let set = params::sets(&def.info, dtype)[0];
     let (accuracy, floor) = of_steps(def.info.accuracy);
     Case {

@@ -4,7 +4,7 @@ use pointwise::rope::{RopeDef, RopeOp, rope_op};
 use pointwise::{
     DType, Number, Strategy,
     info::{gradient_op, map_op, op},
-    kernel::{MapDef, OpDef, UnaryDef},
+    kernel::{OpDef, UnaryDef},
 };
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Kind, OpInfo};
@@ -22,10 +22,10 @@ pub(crate) enum Form {
     Copy,
     Unary(&'static UnaryDef, Params, Strategy),
     /// Of two tensors; `prelu` too.
-    Binary(&'static MapDef, Params),
+    Binary(&'static OpDef, Params),
     /// Of three operands, of which the last may be a number.
-    Ternary(&'static MapDef, Option<Number>),
-    Gated(&'static MapDef, Strategy),
+    Ternary(&'static OpDef, Option<Number>),
+    Gated(&'static OpDef, Strategy),
     /// Gradients of an op of several operands.
     Gradients(&'static OpDef, Params),
     /// `clamp` by tensors, of which one may be missing.

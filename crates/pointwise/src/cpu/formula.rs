@@ -7,7 +7,9 @@ use pointwise_core::arity::{Binary, Unary};
 use pointwise_core::element::Bool;
 use pointwise_core::family::bitwise::{BitwiseAnd, BitwiseXor};
 use pointwise_core::formula::{Formula, OpData, ParamWords};
-use pointwise_core::{DType, Draw, Element, Logic, OpInfo, Philox, RandomWord, ResultType, SignChange, Value, Word, maths};
+use pointwise_core::{
+    DType, Draw, Element, Logic, OpInfo, Philox, RandomWord, ResultType, SignChange, Value, Word, maths,
+};
 
 use super::draw::drawn;
 #[cfg(target_arch = "x86_64")]
@@ -208,7 +210,8 @@ unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
                 (_, true) => last[0].assume_init(),
                 _ => pointers[k].cast::<E>().add(i).read().widen(),
             });
-            let truths = std::array::from_fn(|k| is_bool(bools, k) && pointers[k].cast::<Bool>().add(i).read().widen().0);
+            let truths =
+                std::array::from_fn(|k| is_bool(bools, k) && pointers[k].cast::<Bool>().add(i).read().widen().0);
             let (of_type, of_bool) = op.apply(values, truths, RandomWord::from(0));
             if const { O::INFO.bool_results } == 1 {
                 y.cast::<Bool>().add(i).write(Bool::narrow(Logic(of_bool[0])));

@@ -3,9 +3,9 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::{Blocks, Draw};
 use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, MAX_WORDS};
 use pointwise_core::launch::{GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
+use pointwise_core::{Blocks, Draw};
 
 use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
 use super::{Strategy, lookup};

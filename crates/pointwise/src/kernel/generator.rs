@@ -6,8 +6,8 @@ use pointwise_core::family::generator::{Alibi, Sinusoidal};
 use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{DType, OpInfo};
 
-use super::plan::RESIDENT;
 use super::params::{self, Params};
+use super::plan::RESIDENT;
 use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings};
 use crate::cpu::{self, GeneratorFn};
 use crate::cuda;

@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pointwise_core::launch::{LOOKUPS, PAIRS, PAIRS_THREADS, pair_slot};
 use pointwise_core::formula::ParamWords;
+use pointwise_core::launch::{LOOKUPS, PAIRS, PAIRS_THREADS, pair_slot};
 use pointwise_core::{DType, Draw, OpInfo, row};
 
 use super::plan::RESIDENT;

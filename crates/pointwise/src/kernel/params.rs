@@ -164,7 +164,10 @@ mod tests {
         assert_eq!(defaults, [f32s(0.5), f32s(0.1), 3, 1, 0, 0, 0, 0]);
         let given: [Number; 5] = [2.into(), 1.0.into(), (-4).into(), false.into(), 0.0.into()];
         let given = Params::new(&given);
-        assert_eq!(words(&INFO, &given, DType::F32).unwrap(), [f32s(2.0), f32s(1.0), -4_i64 as u64, 0, 1, f32s(0.0), 0, 0]);
+        assert_eq!(
+            words(&INFO, &given, DType::F32).unwrap(),
+            [f32s(2.0), f32s(1.0), -4_i64 as u64, 0, 1, f32s(0.0), 0, 0]
+        );
         let oracle = oracle_words(&INFO, &given, DType::F32).unwrap();
         assert_eq!((oracle[0], oracle[2], oracle[4]), (2.0_f64.to_bits(), -4_i64 as u64, 1));
     }

@@ -72,9 +72,7 @@ pub(super) fn simpler(call: &Kernel<'static>, operands: &[Operand<'_>]) -> Resul
                 .on_maybe(call.settings.stream.as_ref());
             Ok(Some(Power::Copy(kernel)))
         }
-        2.0 if is_same_type => {
-            Ok(Some(Power::Square(call.of(&definitions::mul))))
-        }
+        2.0 if is_same_type => Ok(Some(Power::Square(call.of(&definitions::mul)))),
         3.0 if x.dtype().is_float() => function(&powers::definitions::cube),
         0.5 if is_float_power => function(&definitions::sqrt),
         -0.5 if is_float_power => function(&definitions::rsqrt),

@@ -7,8 +7,8 @@ use pointwise_core::op::{MAX_PARAMS, Words};
 use pointwise_core::{DType, OpInfo, ParamWords, Philox};
 
 use super::choice::{Arguments, Choice, Queue, Tensors};
-use super::plan::{Call, MAX_STEPS, plan};
 use super::params::{self, Params};
+use super::plan::{Call, MAX_STEPS, plan};
 use super::promote;
 use super::walk::{Limit, Walk, broadcast};
 use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings};

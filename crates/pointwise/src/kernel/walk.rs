@@ -1,9 +1,7 @@
 //! The layout engine: from shapes and strides to the loop a kernel runs. Arithmetic only, no memory touched.
 
 use pointwise_core::formula::MAX_TENSORS;
-use pointwise_core::launch::{
-    Divisor, GROUP, GROUPED_TENSORS, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, SPLITS,
-};
+use pointwise_core::launch::{Divisor, GROUP, GROUPED_TENSORS, MAX_DIMS, MAX_ITEMS, MAX_REACH, MAX_ROW_DIMS, SPLITS};
 #[cfg(doc)]
 use pointwise_core::launch::{Groups, Steps};
 

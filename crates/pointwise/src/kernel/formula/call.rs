@@ -555,9 +555,10 @@ fn channels<'a>(x: &TensorView<'_>, weight: &TensorView<'a>) -> Result<TensorVie
 
 #[cold]
 fn no_tensor(info: &OpInfo) -> Error {
+    let which = if info.bool_operands == 0 { "" } else { " that is no bool" };
     ErrorKind::Unsupported {
         what: format!("{} of numbers alone", info.name),
-        advice: "give at least one operand that is no bool as a tensor, which decides type and device".to_owned(),
+        advice: format!("give at least one operand{which} as a tensor, which decides type and device"),
     }
     .into()
 }

@@ -145,6 +145,11 @@ impl OpDef {
         Ok(&self.typed(dtype)?.entries[class as usize])
     }
 
+    /// Whether a table of all results may serve calls on elements of a type.
+    pub fn has_table(&self, dtype: DType) -> bool {
+        self.lookup(dtype).is_some()
+    }
+
     /// Where the table of all results is kept, of an op that has one in elements of a type.
     pub(in crate::kernel) fn lookup(&self, dtype: DType) -> Option<&'static Lookup> {
         self.typed(dtype).ok()?.lookup
@@ -155,6 +160,11 @@ impl OpDef {
         let carrier = if self.info.kind == Kind::Select { bits_of(dtype) } else { dtype };
         let found = self.types.iter().find(|typed| typed.dtype == carrier);
         found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
+    }
+
+    /// Whether floats have the op, so that there is a formula in f64.
+    pub fn has_oracle(&self) -> bool {
+        self.oracle.is_some()
     }
 
     /// The formula in f64 for elements of type `dtype`: of operands (a bool as 0 or 1) and the element's random word;

@@ -1,23 +1,23 @@
-//! Ops of several operands: calls by definition, and what must come out.
+//! Ops of several operands or results: calls by definition, and what must come out.
 
 use pointwise::{
-    DType, Error, ErrorKind, Number, Operand, Result, Strategy, Tensor, TensorViewMut,
+    DType, Error, ErrorKind, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
     info::{Accuracy, OpInfo},
-    kernel::MapDef,
+    kernel::OpDef,
 };
-use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
 
 use crate::judge::{self, Expected, Report};
 use crate::{formulas, gradients, inputs, with_element};
 
-/// Every op of several operands.
-pub fn all() -> impl Iterator<Item = &'static MapDef> {
+/// Every op of the family of several operands, gradients among them.
+pub fn all() -> impl Iterator<Item = &'static OpDef> {
     pointwise::info::BINARY
         .iter()
         .chain(pointwise::info::GATED)
         .chain(pointwise::info::TERNARY)
         .chain(pointwise::info::BACKWARD)
+        .chain(pointwise::info::GRADIENTS)
         .copied()
 }
 
@@ -28,48 +28,72 @@ pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
     inputs::tuples(&dtypes, 1 << 16, seed)
 }
 
-/// Parameters to test with: the defaults, and another value of each where there are any.
-#[must_use]
-pub fn sets(info: &OpInfo, dtype: DType) -> Vec<[Number; MAX_PARAMS]> {
-    let mut sets = vec![[Number::Default; MAX_PARAMS]];
-    if !info.params.is_empty() && dtype != DType::Bool {
-        let mut other = [Number::Default; MAX_PARAMS];
-        other[0] = if dtype.is_float() { Number::Float(-2.5) } else { Number::Int(3) };
-        sets.push(other);
-    }
-    sets
-}
-
-/// Runs the op, whatever its kind, operands broadcast.
+/// Runs the op, whatever its kind, on operands that are broadcast as they are: also the weight of a channel.
 ///
 /// # Errors
 /// Those of the library.
 pub fn run_into(
-    def: &'static MapDef,
+    def: &'static OpDef,
     set: &[Number],
     strategy: Strategy,
     operands: &[Operand<'_>],
-    y: TensorViewMut<'_>,
+    mut results: Vec<TensorViewMut<'_>>,
 ) -> Result<()> {
-    match (def.info.kind, operands) {
-        (Kind::Binary | Kind::Backward, [a, b]) => def.binary_with(set).strategy(strategy).run_into(*a, *b, y),
-        // Operands of their own, and no rule for the weight's shape.
-        (_, [a, b]) => def.gated_with(set).strategy(strategy).run_pair_into(*a, *b, y),
-        (_, [a, b, c]) => def.ternary_with(set).strategy(strategy).run_into(*a, *b, *c, y),
-        _ => Err(wrong_count(&def.info, operands.len())),
+    let kernel = def.kernel(set).strategy(strategy);
+    if def.info.weight().is_none() {
+        return kernel.run_into(operands, &mut results);
     }
+    // A weight of x's rank is broadcast as it lies.
+    let rank_of = |operand: &Operand<'_>| if let Operand::View(view) = operand { view.shape().rank() } else { 0 };
+    let rank = operands.iter().map(rank_of).max().unwrap_or(0).max(2);
+    let mut lifted = Vec::new();
+    for operand in operands {
+        lifted.push(match operand {
+            Operand::View(view) => {
+                let mut view = *view;
+                while view.shape().rank() < rank {
+                    view = view.unsqueeze(0)?;
+                }
+                Operand::View(view)
+            }
+            number => *number,
+        });
+    }
+    let lines = results.first().map_or(rank, |result| result.shape().rank());
+    for _ in 0..rank.saturating_sub(lines) {
+        results = results.into_iter().map(|view| view.unsqueeze(0)).collect::<Result<_>>()?;
+    }
+    kernel.run_into(&lifted, &mut results)
 }
 
 /// Runs the op on whole tensors of one shape.
 ///
 /// # Errors
 /// Those of the library.
-pub fn run(def: &'static MapDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Tensor> {
+pub fn run(def: &'static OpDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Vec<Tensor>> {
     let Some(last) = operands.last() else { return Err(wrong_count(&def.info, 0)) };
-    let mut y = Tensor::zeros(last.device(), def.info.result.of(last.dtype()), last.shape())?;
+    let mut results = Vec::new();
+    for k in 0..def.info.results.len() {
+        results.push(Tensor::zeros(last.device(), def.info.result_type(k, last.dtype()), last.shape())?);
+    }
     let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
-    run_into(def, set, strategy, &operands, y.view_mut()?)?;
-    Ok(y)
+    run_into(def, set, strategy, &operands, results.iter_mut().map(TensorViewMut::from).collect())?;
+    Ok(results)
+}
+
+/// [`run_into`] of views.
+///
+/// # Errors
+/// As there.
+pub fn run_views(
+    def: &'static OpDef,
+    set: &[Number],
+    strategy: Strategy,
+    operands: &[TensorView<'_>],
+    results: Vec<TensorViewMut<'_>>,
+) -> Result<()> {
+    let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
+    run_into(def, set, strategy, &operands, results)
 }
 
 /// Says how many operands an op has.
@@ -84,23 +108,40 @@ pub fn accuracy(info: &OpInfo) -> Accuracy {
     if formulas::is_stepped(info.name) { Accuracy::Exact } else { info.accuracy }
 }
 
-/// Compares the results `y` of an op, all as bytes, with what must come out.
+/// Compares each result of an op with what must come out, all as bytes.
 ///
 /// # Errors
-/// An element type or a parameter that the op does not take; another number of operands than it has, or
-/// of results than of elements; integers of an op
-/// that [`formulas::integer`] does not know.
-pub fn report(def: &MapDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], y: &[u8]) -> Result<Report> {
+/// An element type or a parameter that the op does not take; another number of operands or results than it has, or of
+/// elements in one; integers of an op that [`formulas::integer`] does not know.
+pub fn reports(
+    def: &OpDef,
+    dtype: DType,
+    set: &[Number],
+    operands: &[Vec<u8>],
+    results: &[Vec<u8>],
+) -> Result<Vec<Report>> {
     let info = &def.info;
-    if operands.len() != info.operands.len() {
+    if operands.len() != info.operands.len() || results.len() != info.results.len() {
         return Err(wrong_count(info, operands.len()));
     }
     let typed = operands.iter().enumerate().map(|(k, bytes)| (info.operand_type(k, dtype), &**bytes));
-    judge::same_length(&typed.chain([(info.result.of(dtype), y)]).collect::<Vec<_>>())?;
-    if info.kind == Kind::Backward {
-        return gradients::backward_report(def, dtype, set, operands, y);
+    let all = typed.chain(results.iter().enumerate().map(|(k, y)| (info.result_type(k, dtype), &**y)));
+    judge::same_length(&all.collect::<Vec<_>>())?;
+    match (info.kind, results) {
+        (Kind::Backward, [y]) => Ok(vec![gradients::of_one(def, dtype, set, operands, y)?]),
+        (_, [y]) if !is_gradients(info) => Ok(vec![report(def, dtype, set, operands, y)?]),
+        _ => gradients::of_several(def, dtype, set, operands, results),
     }
-    let oracle = def.oracle_for(dtype, set)?;
+}
+
+fn is_gradients(info: &OpInfo) -> bool {
+    use Kind::{ChannelGradients, GatedGradients, Gradients, SelectGradients};
+    matches!(info.kind, Gradients | SelectGradients | ChannelGradients | GatedGradients)
+}
+
+fn report(def: &OpDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], y: &[u8]) -> Result<Report> {
+    let info = &def.info;
+    let oracle = def.oracle(dtype, set)?;
     let call = Call { info, dtype, operands };
     if info.kind == Kind::Select {
         return Ok(selected(&call, y));
@@ -123,7 +164,7 @@ pub fn report(def: &MapDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], 
             let got = judge::from_bytes::<R>(y);
             let shown = &x[..operands.len().min(3)];
             let expected = if info.kind == Kind::Gated {
-                match gated(oracle([x[0], 1.0, 0.0]), x, got.to_f64()) {
+                match gated(oracle.of(&[x[0], 1.0]), x, got.to_f64()) {
                     Some(exact) => exact.into(),
                     None => continue,
                 }
@@ -131,16 +172,16 @@ pub fn report(def: &MapDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], 
                 let right = f64::from(steps);
                 let is_narrow = dtype != DType::F32;
                 let exact = match formulas::is_rounded_once(info.name) {
-                    true if is_narrow => f64::from(oracle(x) as f32),
-                    true => oracle(x),
+                    true if is_narrow => f64::from(oracle.of(&x) as f32),
+                    true => oracle.of(&x),
                     false => right,
                 };
                 Expected { right, exact, allowed: 0.0 }
             } else if info.accuracy == Accuracy::Exact && dtype != DType::F32 && result.is_float() {
                 // Exact ops of the small types work in f32 and round twice, as PyTorch's.
-                f64::from(oracle(x) as f32).into()
+                f64::from(oracle.of(&x) as f32).into()
             } else {
-                oracle(x).into()
+                oracle.of(&x).into()
             };
             report.add(shown, expected, got, result);
         }
@@ -218,24 +259,28 @@ fn gated(activation: f64, [gate, value, _]: [f64; 3], got: f64) -> Option<f64> {
 /// That results are what must come out; says what is wrong.
 ///
 /// # Errors
-/// The bound that is not kept, or what [`report`] refuses.
+/// The bound that is not kept, or what [`reports`] refuses.
 pub fn check(
-    def: &MapDef,
+    def: &OpDef,
     dtype: DType,
     set: &[Number],
     operands: &[Vec<u8>],
-    y: &[u8],
+    results: &[Vec<u8>],
 ) -> std::result::Result<(), String> {
     let info = &def.info;
-    let report = report(def, dtype, set, operands, y).map_err(|error| error.to_string())?;
-    match report.keeps(accuracy(info), info.result.of(dtype), false) {
-        true => Ok(()),
-        false => Err(format!("{} {dtype} {set:?}: {report}", info.name)),
+    let reports = reports(def, dtype, set, operands, results).map_err(|error| error.to_string())?;
+    for (k, (name, report)) in info.results.iter().zip(reports).enumerate() {
+        if !report.keeps(accuracy(info), info.result_type(k, dtype), false) {
+            return Err(format!("{name} of {} {dtype} {set:?}: {report}", info.name));
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use pointwise_core::op::MAX_PARAMS;
+
     use super::*;
 
     fn f32s(values: &[f32]) -> Vec<u8> {
@@ -265,9 +310,11 @@ mod tests {
         let set = [Number::Default; MAX_PARAMS];
         for (name, dtype, operands, right, wrong) in cases {
             let def = pointwise::info::map_op(name).unwrap();
+            let (right, wrong) = ([right], [wrong]);
             assert_eq!(check(def, dtype, &set, operands, &right), Ok(()), "{name}");
             assert!(check(def, dtype, &set, operands, &wrong).is_err(), "{name}");
             assert!(check(def, dtype, &set, &operands[1..], &right).is_err(), "{name}");
+            assert!(check(def, dtype, &set, operands, &[]).is_err(), "{name}");
         }
     }
 }
