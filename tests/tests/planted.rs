@@ -34,11 +34,6 @@ const fn equivalent(name: &'static str, line: &'static str, reason: &'static str
 /// Faults that change nothing, with the reason, read from the PTX.
 const EQUIVALENT: &[Equivalent] = &[
     equivalent(
-        "unary_relu_f16_explicit_parallel::unchecked_last",
-        "@%p bra $L__BB;",
-        "the branch back of a loop over a thread's four elements, of which three are unrolled: there is no fifth",
-    ),
-    equivalent(
         "unary_exp_f8e4m3_table::unchecked_first",
         "@%p bra $L__BB;",
         "without the branch to four vectors at once, the loop behind it does the same vectors one by one",
@@ -101,8 +96,8 @@ fn kernels() -> Vec<Kernel> {
     };
     vec![
         unary("unary_silu_f32_register_copy", "silu", DType::F32, Strategy::RegisterCopy),
-        unary("unary_relu_f16_explicit_parallel", "relu", DType::F16, Strategy::ExplicitParallel),
-        unary("unary_gelu_bf16_direct", "gelu", DType::BF16, Strategy::Direct),
+        unary("unary_relu_f16_strided", "relu", DType::F16, Strategy::Direct),
+        unary("unary_gelu_bf16_strided", "gelu", DType::BF16, Strategy::Direct),
         unary("unary_exp_f8e4m3_table", "exp", DType::F8E4M3, Strategy::Table),
         several("binary_add_f32_flat", "add", DType::F32, Strategy::Auto),
         several("binary_mul_f16_rows", "mul", DType::F16, Strategy::Auto),

@@ -39,10 +39,10 @@ macro_rules! for_types {
 #[macro_export]
 macro_rules! unary_strategies {
     (f8e4m3 T $visitor:tt $args:tt) => {
-        $crate::unary_strategies! { @each $visitor $args direct direct_wide direct_strided explicit_parallel register_copy table }
+        $crate::unary_strategies! { @each $visitor $args strided register_copy table }
     };
     (f8e5m2 T $visitor:tt $args:tt) => {
-        $crate::unary_strategies! { @each $visitor $args direct direct_wide direct_strided explicit_parallel register_copy table }
+        $crate::unary_strategies! { @each $visitor $args strided register_copy table }
     };
     (@each $visitor:tt $args:tt $($strategy:ident)*) => {
         $($crate::unary_strategies! { @call $visitor $strategy $args })*
@@ -51,7 +51,7 @@ macro_rules! unary_strategies {
         $($visitor)*! { $strategy, $args }
     };
     ($type:ident $out:ident $visitor:tt $args:tt) => {
-        $crate::unary_strategies! { @each $visitor $args direct direct_wide direct_strided explicit_parallel register_copy }
+        $crate::unary_strategies! { @each $visitor $args strided register_copy }
     };
 }
 

@@ -47,7 +47,7 @@ macro_rules! __unary_strategy {
     (register_copy, ($type:ident $name:ident $op:ident $params:tt)) => {
         $crate::__unary_entry! { $type $name $op $params register_copy (, { $crate::vector_len!($type) }) }
     };
-    (direct_strided, ($type:ident $name:ident $op:ident $params:tt)) => {
+    (strided, ($type:ident $name:ident $op:ident $params:tt)) => {
         $crate::__unary_strided! { $type $name $op $params }
     };
     ($strategy:ident, ($type:ident $name:ident $op:ident $params:tt)) => {
@@ -103,7 +103,7 @@ macro_rules! __unary_entry {
 macro_rules! __unary_strided {
     ($type:ident $name:ident $op:ident [$($p:ident)*]) => {
         const _: () = {
-            $crate::__bind! { unary $name $type direct_strided {
+            $crate::__bind! { unary $name $type strided {
                 type E = $crate::element::ty::$type;
                 type C = <E as $crate::Element>::Compute;
                 type O = $crate::__op_type!($op [$($p)*]);
@@ -116,7 +116,7 @@ macro_rules! __unary_strided {
             /// # Safety
             /// That of `pointwise_device::formula::grouped`; the host checks it before the launch.
             #[allow(improper_gpu_kernel_arg)] // by value, and without a pointer in it
-            #[unsafe(export_name = $crate::symbol!(unary, $name, $type, direct_strided))]
+            #[unsafe(export_name = $crate::symbol!(unary, $name, $type, strided))]
             unsafe extern "gpu-kernel" fn entry(
                 y: *mut u8, x: *const u8, items: u32, mode: u32, p0: u64, p1: u64, p2: u64, p3: u64,
                 groups: $crate::launch::Groups<2>,

@@ -1,4 +1,5 @@
-//! Kernels of ops of one operand, `y[i] = op(x[i])`: one function for each strategy.
+//! Kernels of ops of one operand that lies like the result, `y[i] = op(x[i])`: by vectors, and by a table. Single elements
+//! are those of [`crate::formula`].
 //!
 //! `x` and `y` may be the same address: a thread loads all its inputs before its first store, and no load takes the
 //! read-only path. The host guarantees that they are otherwise disjoint.
@@ -9,80 +10,10 @@ use pointwise_core::{Element, Store, TableOp, UnaryOp, Value};
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
-use pointwise_core::launch::{NEIGHBOURS, PASSING, STREAM_UNARY, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
+use pointwise_core::launch::{PASSING, STREAM_UNARY, TABLE_LEN, TABLE_THREADS, TABLE_VECTORS};
 
 /// The storage type of what `O` makes of an `E`.
 type Out<O, E> = <<O as UnaryOp<<E as Element>::Compute>>::Output as Store<E>>::Storage;
-
-/// A thread an element, 32-bit index.
-///
-/// # Safety
-/// `x` and `y` are aligned to their elements and valid for `n` of them, and equal or disjoint.
-#[inline(always)]
-pub unsafe fn direct<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _per_thread: u32, op: O)
-where
-    E: Packed,
-    O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
-{
-    let i = thread::index_1d();
-    if i < n as u32 {
-        // SAFETY: i < n; the caller's contract.
-        unsafe { element(x, y, i as u64, op) }
-    }
-}
-
-/// A thread an element, 64-bit index: 2^32 elements and more.
-///
-/// # Safety
-/// As [`direct`].
-#[inline(always)]
-pub unsafe fn direct_wide<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _per_thread: u32, op: O)
-where
-    E: Packed,
-    O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
-{
-    let i = thread::index_1d_wide();
-    if i < n {
-        // SAFETY: i < n; the caller's contract.
-        unsafe { element(x, y, i, op) }
-    }
-}
-
-/// A thread [`NEIGHBOURS`] neighbouring elements, loaded one by one: any alignment, any size.
-///
-/// # Safety
-/// As [`direct`].
-#[inline(always)]
-pub unsafe fn explicit_parallel<E, O>(x: *const E, y: *mut Out<O, E>, n: u64, _head: u32, _per_thread: u32, op: O)
-where
-    E: Packed,
-    O: UnaryOp<E::Compute, Output: Store<E, Storage: Packed>>,
-{
-    let mut i = thread::index_1d_wide() * NEIGHBOURS as u64;
-    if i >= n {
-        return;
-    }
-    let end = if i + NEIGHBOURS as u64 <= n { i + NEIGHBOURS as u64 } else { n };
-    // SAFETY: every place is below n; the caller's contract.
-    unsafe {
-        let mut inputs = [E::Compute::ZERO; NEIGHBOURS];
-        // All under way at once. For an element that there is not, the first is loaded again.
-        unroll!(at most 4: k < NEIGHBOURS => {
-            let there = i + (k as u64) < end;
-            inputs[k] = load(x.add(if there { i + k as u64 } else { i } as usize));
-        });
-        // One copy of the formula; what is loaded moves up, for an index would be one into local memory.
-        loop {
-            thread::no_unrolling();
-            store(y.add(i as usize), op.apply(inputs[0]).lane());
-            i += 1;
-            if i >= end {
-                break;
-            }
-            unroll!(at most 4: k < NEIGHBOURS - 1 => { inputs[k] = inputs[k + 1]; });
-        }
-    }
-}
 
 /// A thread has `per_thread` vectors of `V` elements by 16-byte accesses, a block's width apart, by twos that are
 /// loaded together where results are narrow, else the next one on its way while the last is worked on; the `head` elements before
@@ -91,7 +22,7 @@ where
 /// cache.
 ///
 /// # Safety
-/// As [`direct`]; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `per_thread` is not 0 apart
+/// `x` and `y` are aligned to their elements and valid for `n` of them, and equal or disjoint; `head <= n`, and `x + head` and `y + head` are aligned to their vectors; `per_thread` is not 0 apart
 /// from that bit; a block has `2 V` threads and more.
 #[inline(always)]
 pub unsafe fn register_copy<E, O, const V: usize>(

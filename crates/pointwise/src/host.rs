@@ -174,12 +174,10 @@ macro_rules! __entry_type {
             type E = $crate::__private::core::element::ty::$type;
             $crate::__row! { $op $params }
             return match $variant {
-                $crate::kernel::Variant::Direct => $crate::__entry!($name $type direct),
-                $crate::kernel::Variant::DirectWide => $crate::__entry!($name $type direct_wide),
-                $crate::kernel::Variant::DirectStrided => $crate::__entry!($name $type direct_strided),
-                $crate::kernel::Variant::ExplicitParallel => $crate::__entry!($name $type explicit_parallel),
+                $crate::kernel::Variant::Strided => $crate::__entry!($name $type strided),
                 $crate::kernel::Variant::RegisterCopy => $crate::__entry!($name $type register_copy),
                 $crate::kernel::Variant::Table => $crate::__table_entry!($type $out $name),
+                _ => None,
             };
         }
     };

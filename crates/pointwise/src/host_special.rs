@@ -103,10 +103,23 @@ macro_rules! __generator_entry {
         if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
             const ROW: u64 = $crate::__private::core::row::of_generator::<$crate::__private::core::element::ty::$type, $op>();
             return match $variant {
-                $crate::kernel::Variant::Direct => $crate::__map_entry!(generator $name $type direct),
-                $crate::kernel::Variant::RegisterCopy => $crate::__map_entry!(generator $name $type register_copy),
+                $crate::kernel::Variant::Direct => $crate::__generator_static!($name $type direct),
+                $crate::kernel::Variant::RegisterCopy => $crate::__generator_static!($name $type register_copy),
                 _ => None,
             };
         }
     };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __generator_static {
+    ($name:ident $type:ident $variant:ident) => {{
+        static ENTRY: $crate::kernel::Entry = $crate::kernel::Entry::new(
+            $crate::__private::core::symbol!(generator, $name, $type, $variant),
+            ROW,
+            &KERNELS,
+        );
+        Some(&ENTRY)
+    }};
 }

@@ -1,10 +1,9 @@
 //! From addresses, types and a wish to a [`Plan`].
 
-use pointwise_core::launch::{NEIGHBOURS, TABLE_THREADS, TABLE_VECTORS};
+use pointwise_core::launch::{GROUP, MAX_ITEMS, TABLE_THREADS, TABLE_VECTORS};
 use pointwise_core::{DType, Properties, ResultType};
 
 use super::strategy::{Plan, Strategy, Variant};
-use super::unary::DEFAULT_THREADS;
 use crate::error::{ErrorKind, Result};
 
 /// Bytes of a vector.
@@ -28,8 +27,6 @@ const TWO_LONG_HALF_MIN: u64 = 1 << 21;
 const TWO_ANGLE_HALF_MIN: u64 = 1 << 22;
 /// Threads that are resident on a multiprocessor of sm_80, sm_90 or sm_100, of kernels with at most 32 registers.
 pub(super) const RESIDENT: u64 = 2048;
-/// Threads of a block of single elements, where neither these nor a number of threads was asked for.
-const FEW_THREADS: u32 = 256;
 /// Fewer elements than this do not pay for a table in each block.
 const TABLE_MIN: u64 = 1 << 14;
 
@@ -49,11 +46,10 @@ pub(super) struct Call {
     pub(super) properties: Properties,
     /// Bytes, as [`super::cache_room`] has it.
     pub(super) room: u64,
-    /// Of the device; 0 for none.
-    pub(super) multiprocessors: u32,
 }
 
-/// A strategy that can serve the call, and its grid.
+/// A strategy that can serve the call, and its grid; of single elements, a thread of which has a group, the blocks of the
+/// first launch.
 ///
 /// # Errors
 /// More elements than a grid can have threads for.
@@ -63,60 +59,42 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
         strategy => strategy,
     };
     let head = aligned_head(call);
-    let (strategy, replaced) = match wished {
-        Strategy::Table if !Strategy::Table.serves_unary(call.dtype, call.result) => match head {
-            Some(_) => (Strategy::RegisterCopy, Some("only fp8 with an fp8 result has a table")),
-            None => (Strategy::ExplicitParallel, Some("only fp8 with an fp8 result has a table")),
-        },
-        Strategy::Table | Strategy::RegisterCopy if head.is_none() => {
-            (Strategy::ExplicitParallel, Some("no element is 16-byte aligned in both tensors"))
-        }
+    let (variant, replaced) = match wished {
+        Strategy::Direct | Strategy::ExplicitParallel => (Variant::Strided, None),
+        _ if head.is_none() => (Variant::Strided, Some("no element is 16-byte aligned in both tensors")),
+        Strategy::Table if Strategy::Table.serves_unary(call.dtype, call.result) => (Variant::Table, None),
         // Its index counts vectors and single elements in 32 bits, of the first vector behind a thread's last one, too.
-        Strategy::RegisterCopy if call.n / lanes(call.dtype) as u64 >= u64::from(u32::MAX - MAX_STEPS * 1024) => {
-            (Strategy::ExplicitParallel, Some("2^32 vectors and more take 64-bit indices"))
+        _ if call.n / lanes(call.dtype) as u64 >= u64::from(u32::MAX - MAX_STEPS * 1024) => {
+            (Variant::Strided, Some("2^32 vectors and more take several launches"))
         }
-        strategy => (strategy, None),
+        Strategy::Table => (Variant::RegisterCopy, Some("only fp8 with an fp8 result has a table")),
+        _ => (Variant::RegisterCopy, None),
     };
-    let head = head.unwrap_or(0).min(call.n);
-    let threads = match strategy {
-        Strategy::Table => TABLE_THREADS,
-        Strategy::Direct if call.strategy == Strategy::Auto && call.threads == DEFAULT_THREADS => FEW_THREADS,
-        _ => call.threads,
-    };
-    let body = call.n - head;
-    let vectors = body / lanes(call.dtype) as u64;
-    let streams = strategy == Strategy::RegisterCopy && passes(call);
-    let per_thread = match (strategy, call.vectors) {
-        (Strategy::RegisterCopy, None) => per_thread(call, vectors, streams),
-        (Strategy::RegisterCopy, Some(vectors)) => vectors,
+    let head = head.filter(|_| variant != Variant::Strided).unwrap_or(0).min(call.n);
+    let threads = if variant == Variant::Table { TABLE_THREADS } else { call.threads };
+    let vectors = (call.n - head) / lanes(call.dtype) as u64;
+    let streams = variant == Variant::RegisterCopy && passes(call);
+    let per_thread = match (variant, call.vectors) {
+        (Variant::RegisterCopy, None) => per_thread(call, vectors, streams),
+        (Variant::RegisterCopy, Some(vectors)) => vectors,
         _ => 1,
     };
-    let (variant, blocks) = match strategy {
-        Strategy::Auto | Strategy::Direct => {
-            let wide = call.n > u64::from(u32::MAX - threads);
-            let variant = if wide { Variant::DirectWide } else { Variant::Direct };
-            (variant, call.n.div_ceil(u64::from(threads)))
-        }
-        Strategy::ExplicitParallel => {
-            let runs = call.n.div_ceil(NEIGHBOURS as u64);
-            (Variant::ExplicitParallel, runs.div_ceil(u64::from(threads)))
-        }
-        Strategy::RegisterCopy => {
+    let blocks = match variant {
+        Variant::RegisterCopy => {
             // The first block takes head and rest, also where there is no vector.
-            (Variant::RegisterCopy, vectors.div_ceil(u64::from(threads * per_thread)).max(1))
+            vectors.div_ceil(u64::from(threads * per_thread)).max(1)
         }
         // One block more: the one behind the last whole one also takes head and rest.
-        Strategy::Table => (Variant::Table, vectors / (u64::from(TABLE_THREADS) * TABLE_VECTORS as u64) + 1),
+        Variant::Table => vectors / (u64::from(TABLE_THREADS) * TABLE_VECTORS as u64) + 1,
+        _ => call.n.min(MAX_ITEMS - 1).div_ceil(GROUP as u64).div_ceil(u64::from(threads)),
     };
-    let blocks = grid(blocks, call.n, strategy, threads)?;
-    let uses_head = matches!(strategy, Strategy::RegisterCopy | Strategy::Table);
     Ok(Plan {
         strategy: variant.strategy(),
         replaced: replaced.filter(|_| call.strategy != Strategy::Auto),
         variant,
         threads,
-        blocks,
-        head: if uses_head { head as u32 } else { 0 },
+        blocks: grid(blocks, call.n, variant.strategy(), threads)?,
+        head: head as u32,
         vectors_per_thread: per_thread,
         streams,
         n: call.n,
@@ -166,20 +144,10 @@ fn per_thread(call: &Call, vectors: u64, streams: bool) -> u32 {
     1 + u32::from(vectors >= two)
 }
 
-/// The measured defaults (H200, `docs/performance.md`): vectors, for large fp8 tensors the table, and for small tensors
-/// single elements, if the formula does more than wait for memory.
+/// The measured defaults (H200, `docs/performance.md`): vectors, and for large fp8 tensors the table.
 fn automatic(call: &Call) -> Strategy {
-    if call.n >= TABLE_MIN && Strategy::Table.serves_unary(call.dtype, call.result) {
-        return Strategy::Table;
-    }
-    let is_as_wide = call.result.of(call.dtype).size() == call.dtype.size();
-    let computes = call.dtype.is_float() && call.dtype.size() > 1 && is_as_wide;
-    // A vector's formulas are so much code that a short call waits for it: of one element it is an eighth.
-    if computes && call.vectors.is_none() && 2 * call.n <= u64::from(call.multiprocessors) * RESIDENT {
-        Strategy::Direct
-    } else {
-        Strategy::RegisterCopy
-    }
+    let has_table = call.n >= TABLE_MIN && Strategy::Table.serves_unary(call.dtype, call.result);
+    if has_table { Strategy::Table } else { Strategy::RegisterCopy }
 }
 
 /// Elements of a vector of the operand.
@@ -214,7 +182,6 @@ mod tests {
             vectors: None,
             properties: Properties::NONE,
             room: 36 << 20,
-            multiprocessors: 132,
         }
     }
 
@@ -222,26 +189,6 @@ mod tests {
     fn aligned_tensors_take_vectors() {
         let plan = plan(&call(4096, 8192, 1 << 20, Strategy::Auto)).unwrap();
         assert_eq!((plan.strategy, plan.head, plan.blocks), (Strategy::RegisterCopy, 0, 512));
-    }
-
-    #[test]
-    fn short_calls_that_compute_take_single_elements() {
-        let few = Call { threads: DEFAULT_THREADS, ..call(4096, 8192, 132 * 1024, Strategy::Auto) };
-        let planned = plan(&few).unwrap();
-        assert_eq!((planned.strategy, planned.threads, planned.blocks), (Strategy::Direct, 256, 132 * 4));
-        let strategy = |call: &Call| plan(call).unwrap().strategy;
-        for vectors in [
-            Call { n: 132 * 1024 + 1, ..few },
-            Call { result: ResultType::Bool, ..few },
-            Call { dtype: DType::I32, ..few },
-            Call { vectors: Some(1), ..few },
-            Call { strategy: Strategy::RegisterCopy, ..few },
-            Call { multiprocessors: 0, ..few },
-        ] {
-            assert_eq!(strategy(&vectors), Strategy::RegisterCopy);
-        }
-        assert_eq!(plan(&Call { threads: 64, ..few }).unwrap().threads, 64);
-        assert_eq!(plan(&Call { strategy: Strategy::Direct, ..few }).unwrap().threads, DEFAULT_THREADS);
     }
 
     #[test]
@@ -253,9 +200,8 @@ mod tests {
     #[test]
     fn different_offsets_are_served_element_by_element() {
         let plan = plan(&call(4096 + 6, 8192, 1000, Strategy::RegisterCopy)).unwrap();
-        assert_eq!(plan.strategy, Strategy::ExplicitParallel);
+        assert_eq!((plan.strategy, plan.variant, plan.head), (Strategy::Direct, Variant::Strided, 0));
         assert!(plan.replaced.is_some());
-        assert_eq!(plan.head, 0);
     }
 
     #[test]
@@ -265,7 +211,7 @@ mod tests {
         // 8 bf16 give 8 bytes of bool.
         assert_eq!(plan(&predicate).unwrap().head, 0);
         predicate.y = 8192 + 4;
-        assert_eq!(plan(&predicate).unwrap().strategy, Strategy::ExplicitParallel);
+        assert_eq!(plan(&predicate).unwrap().variant, Variant::Strided);
     }
 
     #[test]
@@ -321,26 +267,6 @@ mod tests {
     }
 
     #[test]
-    fn indices_widen_where_they_must() {
-        let direct = plan(&call(4096, 8192, 1 << 32, Strategy::Direct)).unwrap();
-        assert_eq!(direct.variant, Variant::DirectWide);
-        let direct = plan(&call(4096, 8192, (1 << 32) - 4096, Strategy::Direct)).unwrap();
-        assert_eq!(direct.variant, Variant::Direct);
-        assert!(plan(&call(4096, 8192, 1 << 41, Strategy::Direct)).is_err());
-    }
-
-    /// The last of a grid's threads would be beyond what 32 bits can count.
-    #[test]
-    fn indices_of_a_grid_with_idle_threads_fit() {
-        let variant = |n, threads| {
-            let call = Call { threads, ..call(4096, 8192, n, Strategy::Direct) };
-            plan(&call).unwrap().variant
-        };
-        let last = (1 << 32) - 1 - 512;
-        assert_eq!([last, last + 1].map(|n| variant(n, 512)), [Variant::Direct, Variant::DirectWide]);
-    }
-
-    #[test]
     fn more_vectors_than_32_bits_can_count_are_read_element_by_element() {
         let vectors = (1 << 32) - 1 - u64::from(MAX_STEPS) * 1024;
         let planned = |n| {
@@ -348,20 +274,21 @@ mod tests {
             (plan.strategy, plan.replaced.is_some())
         };
         assert_eq!(planned(8 * vectors - 1), (Strategy::RegisterCopy, false));
-        assert_eq!(planned(8 * vectors), (Strategy::ExplicitParallel, true));
+        assert_eq!(planned(8 * vectors), (Strategy::Direct, true));
     }
 
     #[test]
     fn a_grid_has_fewer_blocks_than_2_to_31() {
-        let blocks = |n| plan(&call(4096, 8192, n, Strategy::Direct)).map(|plan| plan.blocks);
-        assert_eq!(blocks(256 * MAX_BLOCKS).unwrap(), (1 << 31) - 1);
-        assert!(blocks(256 * MAX_BLOCKS + 1).is_err());
+        let blocks = |blocks| grid(blocks, 1, Strategy::RegisterCopy, 256);
+        assert_eq!(blocks(MAX_BLOCKS).unwrap(), (1 << 31) - 1);
+        assert!(blocks(MAX_BLOCKS + 1).is_err());
     }
 
     #[test]
     fn single_elements_have_no_head() {
         for strategy in [Strategy::Direct, Strategy::ExplicitParallel] {
-            assert_eq!(plan(&call(4096 + 6, 8192 + 6, 1000, strategy)).unwrap().head, 0);
+            let plan = plan(&call(4096 + 6, 8192 + 6, 1000, strategy)).unwrap();
+            assert_eq!((plan.variant, plan.head, plan.replaced, plan.blocks), (Variant::Strided, 0, None, 1));
         }
     }
 
@@ -375,6 +302,6 @@ mod tests {
         assert_eq!((fp8.strategy, fp8.threads, fp8.blocks), (Strategy::Table, 128, 129));
         // Its vectors are as long.
         let apart = Call { dtype: DType::F8E4M3, ..call(4096, 8192 + 1, 1 << 20, Strategy::Table) };
-        assert_eq!(plan(&apart).unwrap().strategy, Strategy::ExplicitParallel);
+        assert_eq!(plan(&apart).unwrap().variant, Variant::Strided);
     }
 }

@@ -9,9 +9,10 @@ pub enum Strategy {
     /// The one measured to be fastest for template, element type, size and alignment.
     #[default]
     Auto,
-    /// Single elements: a thread one; of strided tensors and of ops of several operands, four along one dimension.
+    /// Single elements, of which a thread has four along one dimension. Takes any strides and alignment.
     Direct,
-    /// A thread a run of four neighbouring elements, unrolled. Takes any alignment.
+    /// Of unary ops as [`Strategy::Direct`]; of dropout runs of four neighbours; of rotary embeddings accesses of 8 bytes.
+    /// Others have vectors instead.
     ExplicitParallel,
     /// A thread one 16-byte vector or a few: loaded whole, computed in registers, stored whole.
     RegisterCopy,
@@ -63,16 +64,14 @@ impl std::fmt::Display for Strategy {
     }
 }
 
-/// A kernel of a unary op: a strategy, `direct` in two index widths and for any strides.
+/// A kernel of a unary op, of dropout or of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// 32-bit index.
+    /// Single elements of a generator's rows.
     Direct,
-    /// 64-bit index.
-    DirectWide,
-    /// Any strides, element by element.
-    DirectStrided,
-    /// See [`Strategy::ExplicitParallel`].
+    /// Single elements of any strides, of unary ops.
+    Strided,
+    /// Runs of four elements, of dropout.
     ExplicitParallel,
     /// See [`Strategy::RegisterCopy`].
     RegisterCopy,
@@ -82,19 +81,13 @@ pub enum Variant {
 
 impl Variant {
     /// Every variant.
-    pub const ALL: [Variant; 6] = [
-        Variant::Direct,
-        Variant::DirectWide,
-        Variant::DirectStrided,
-        Variant::ExplicitParallel,
-        Variant::RegisterCopy,
-        Variant::Table,
-    ];
+    pub const ALL: [Variant; 5] =
+        [Variant::Direct, Variant::Strided, Variant::ExplicitParallel, Variant::RegisterCopy, Variant::Table];
 
     /// The strategy it belongs to.
     pub const fn strategy(self) -> Strategy {
         match self {
-            Variant::Direct | Variant::DirectWide | Variant::DirectStrided => Strategy::Direct,
+            Variant::Direct | Variant::Strided => Strategy::Direct,
             Variant::ExplicitParallel => Strategy::ExplicitParallel,
             Variant::RegisterCopy => Strategy::RegisterCopy,
             Variant::Table => Strategy::Table,

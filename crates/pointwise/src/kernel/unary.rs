@@ -99,9 +99,7 @@ impl UnaryKernel {
 
     launch_settings! { settings;
         /// The strategy on CUDA devices. One that cannot serve a call is replaced by one that can;
-        /// [`UnaryKernel::plan`] says so. `table` has its own number of threads, and so have single elements that were
-        /// not asked for: floats of 16 and 32 bits, if the formula computes and the device has twice the threads there
-        /// are elements.
+        /// [`UnaryKernel::plan`] says so. `table` has its own number of threads.
     }
 
     /// 16-byte vectors of a thread of [`Strategy::RegisterCopy`] on CUDA devices, from 1 to 64. Without it there are as
@@ -295,12 +293,12 @@ impl UnaryKernel {
             vectors,
             properties: self.def.info.properties,
             room: super::cache_room(x.device()),
-            multiprocessors: x.device().info().map_or(0, |info| info.multiprocessors),
         })
     }
 
+    /// The plan for tensors that do not lie one like the other.
     fn plan_strided(&self, x: &TensorView<'_>, walk: &Walk<2>) -> Result<Plan> {
-        let threads = self.settings.threads;
+        let (wished, threads) = (self.settings.strategy, self.settings.threads);
         let mut blocks = None;
         walk.parts(Limit::STEPS, [0; 2], &mut |part, _| -> Result<()> {
             blocks.get_or_insert_with(|| part.group_words(2).1.div_ceil(u64::from(threads)) as u32);
@@ -308,9 +306,9 @@ impl UnaryKernel {
         })?;
         Ok(Plan {
             strategy: Strategy::Direct,
-            replaced: (!matches!(self.settings.strategy, Strategy::Auto | Strategy::Direct))
+            replaced: matches!(wished, Strategy::RegisterCopy | Strategy::Table)
                 .then_some("elements that do not lie one after another are read one by one"),
-            variant: Variant::DirectStrided,
+            variant: Variant::Strided,
             threads,
             blocks: blocks.unwrap_or(0),
             head: 0,
@@ -350,59 +348,58 @@ impl UnaryKernel {
             Some(context) => {
                 let mut own = None;
                 let stream = self.settings.stream(x.device(), [x], [result], &mut own)?;
-                match strides(x, result) {
-                    // SAFETY: the caller's contract.
-                    None => unsafe { self.launch(context, x, target, stream, words) },
-                    Some(walk) => {
-                        let threads = self.settings.threads;
-                        let entry = (self.def.entry)(x.dtype(), Variant::DirectStrided)
-                            .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
-                        let queue = Queue { context, function: entry.function(context)?, stream, threads };
-                        let tensors = Tensors { at: [target.addr(), x.address()], sizes, results: 1, numbers: 0 };
-                        let arguments =
-                            Arguments { tensors: 2, operands: 1, words: [&words[..MAX_PARAMS], &[]], draw: None };
-                        // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
-                        unsafe { queue.run(&Choice::strided(&walk, tensors), arguments) }
-                    }
+                let plan = match strides(x, result) {
+                    None => self.plan_for(x, target.addr())?,
+                    Some(walk) => self.plan_strided(x, &walk)?,
+                };
+                let entry = (self.def.entry)(x.dtype(), plan.variant)
+                    .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
+                let function = entry.function(context)?;
+                if plan.variant != Variant::Strided {
+                    // SAFETY: plan and caller vouch for the memory.
+                    return unsafe {
+                        launch(context, function, &plan, [x.device_ptr(), target.addr() as u64], stream, words)
+                    };
                 }
+                let queue = Queue { context, function, stream, threads: plan.threads };
+                let tensors = Tensors { at: [target.addr(), x.address()], sizes, results: 1, numbers: 0 };
+                let arguments = Arguments { tensors: 2, operands: 1, words: [&words[..MAX_PARAMS], &[]], draw: None };
+                // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
+                unsafe { queue.run(&Choice::strided(&walk(x, result), tensors), arguments) }
             }
         }
     }
+}
 
-    /// # Safety
-    /// As [`UnaryKernel::execute`], the elements of both lying one after another in one order; `stream` is of the
-    /// context.
-    #[inline]
-    unsafe fn launch(
-        &self,
-        context: &'static Context,
-        x: &TensorView<'_>,
-        target: *mut u8,
-        stream: &Stream,
-        words: ParamWords,
-    ) -> Result<()> {
-        let plan = self.plan_for(x, target.addr())?;
-        let entry =
-            (self.def.entry)(x.dtype(), plan.variant).ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
-        let function = entry.function(context)?;
-        let (mut source, mut target) = (x.device_ptr(), target.addr() as u64);
-        let (mut n, mut head) = (plan.n, plan.head);
-        let mut per_thread = plan.vectors_per_thread | if plan.streams { STREAM_UNARY } else { 0 };
-        let [mut p0, mut p1, mut p2, mut p3, ..] = words;
-        let mut params: [*mut c_void; 9] = [
-            (&raw mut source).cast(),
-            (&raw mut target).cast(),
-            (&raw mut n).cast(),
-            (&raw mut head).cast(),
-            (&raw mut per_thread).cast(),
-            (&raw mut p0).cast(),
-            (&raw mut p1).cast(),
-            (&raw mut p2).cast(),
-            (&raw mut p3).cast(),
-        ];
-        // SAFETY: the parameters are those of every unary entry; plan and caller vouch for the memory.
-        unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
-    }
+/// Launches a kernel for elements that lie one after another in one order.
+///
+/// # Safety
+/// Operand and result at `addresses` are as the plan has them; `stream` is of the context.
+#[inline]
+unsafe fn launch(
+    context: &'static Context,
+    function: cuda::Function,
+    plan: &Plan,
+    [mut source, mut target]: [u64; 2],
+    stream: &Stream,
+    words: ParamWords,
+) -> Result<()> {
+    let (mut n, mut head) = (plan.n, plan.head);
+    let mut per_thread = plan.vectors_per_thread | if plan.streams { STREAM_UNARY } else { 0 };
+    let [mut p0, mut p1, mut p2, mut p3, ..] = words;
+    let mut params: [*mut c_void; 9] = [
+        (&raw mut source).cast(),
+        (&raw mut target).cast(),
+        (&raw mut n).cast(),
+        (&raw mut head).cast(),
+        (&raw mut per_thread).cast(),
+        (&raw mut p0).cast(),
+        (&raw mut p1).cast(),
+        (&raw mut p2).cast(),
+        (&raw mut p3).cast(),
+    ];
+    // SAFETY: the parameters are those of every entry by vectors or a table; the caller's contract.
+    unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
 }
 
 /// The loop over a result and its operand.
