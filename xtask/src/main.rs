@@ -1,5 +1,6 @@
 //! The project's own commands.
 
+mod book;
 mod build_ptx;
 mod bundle;
 mod compare;
@@ -45,6 +46,8 @@ enum Command {
         #[command(flatten)]
         install: Install,
     },
+    /// Build the book in `target/book`, with a page for each op, and check its links
+    Book,
     /// Say which tools are there and what to do about the others
     Doctor,
     /// Gather test programs, command and benchmarks in `bundle/`, for a machine with nothing but a driver
@@ -111,6 +114,7 @@ fn run() -> Result<()> {
     match Arguments::parse().command {
         Command::Test { install } => test::run_all(install.consent()),
         Command::BuildPtx { all, install } => build_ptx::run(install.consent(), all),
+        Command::Book => book::build(),
         Command::Doctor => {
             println!("{}", pointwise_build::doctor::report());
             Ok(())

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::build_ptx::target;
 use crate::shell::{cargo, run};
-use crate::{build_ptx, cpu_loops, fuzz, setup};
+use crate::{book, build_ptx, cpu_loops, fuzz, setup};
 
 pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     let mut steps = Steps::new();
@@ -22,6 +22,8 @@ pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     // In the same target directory, where the family's kernels are compiled already.
     run(cargo().args(["test", "--workspace", "--manifest-path", "examples/Cargo.toml", "--target-dir"]).arg(target()))?;
     steps.end("examples: build, run");
+    book::build_if_possible()?;
+    steps.end("book: build, check links");
     fuzz::run_shortly()?;
     steps.end("fuzzers: run shortly");
     if let Some(loops) = loops {

@@ -1,0 +1,184 @@
+//! A page for each op.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow};
+use pointwise::DType;
+use pointwise::info::{Accuracy, BINARY, GATED, OpInfo, TERNARY, UNARY, gradient_op, map_op, op};
+
+use crate::plot::{Curve, draw};
+use crate::{curves, tables};
+
+/// Values beyond these are not drawn.
+const MOST: f64 = 6.0;
+
+/// Writes all pages, their figures and their place in `SUMMARY.md`; returns how many there are.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub(crate) fn write(out: &Path) -> Result<usize> {
+    let read = |name: &str| fs::read_to_string(out.join(name)).with_context(|| format!("reading {name}"));
+    let (accuracy, performance, ops) = (read("accuracy.md")?, read("performance.md")?, read("ops.md")?);
+    let folder = out.join("ops");
+    fs::create_dir_all(&folder)?;
+    let several = BINARY.iter().chain(GATED).chain(TERNARY).map(|def| &def.info);
+    let infos: Vec<&OpInfo> = UNARY.iter().map(|def| &def.info).chain(several).collect();
+    for info in &infos {
+        let figures = figures(&folder, info)?;
+        let page = page(info, &figures, &accuracy, &performance)?;
+        fs::write(folder.join(format!("{}.md", info.name)), page)?;
+    }
+    let names: Vec<&str> = infos.iter().map(|info| info.name).collect();
+    fs::write(out.join("ops.md"), linked(&ops, &names))?;
+    let summary = out.join("SUMMARY.md");
+    let with_pages = summary_with(&fs::read_to_string(&summary)?, &names)?;
+    fs::write(summary, with_pages)?;
+    Ok(infos.len())
+}
+
+/// The table of the ops with a link to each one's page.
+fn linked(table: &str, names: &[&str]) -> String {
+    let line = |line: &str| {
+        let name = line.strip_prefix("| `").and_then(|rest| rest.split_once("` |")).map(|(name, _)| name);
+        match name.filter(|name| names.contains(name)) {
+            Some(name) => line.replacen(&format!("`{name}`"), &format!("[`{name}`](ops/{name}.md)"), 1),
+            None => line.to_owned(),
+        }
+    };
+    table.lines().map(line).collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// The summary with the pages of the ops below that of their table.
+fn summary_with(summary: &str, names: &[&str]) -> Result<String> {
+    let mut text = String::new();
+    let mut is_there = false;
+    for line in summary.lines() {
+        text += &format!("{line}\n");
+        if line.contains("](ops.md)") {
+            is_there = true;
+            let indent = line.len() - line.trim_start().len() + 2;
+            for name in names {
+                text += &format!("{:indent$}- [{name}](ops/{name}.md)\n", "");
+            }
+        }
+    }
+    is_there.then_some(text).ok_or_else(|| anyhow!("SUMMARY.md has no line for ops.md, below which the ops' pages go"))
+}
+
+/// Draws the figures of an op of one operand; returns the lines of its page that show them.
+fn figures(folder: &Path, info: &OpInfo) -> Result<Vec<String>> {
+    let name = info.name;
+    let Some(def) = op(name).filter(|def| def.info.supports(DType::F32)) else { return Ok(Vec::new()) };
+    let mut lines = Vec::new();
+    let (value, gradient) = (curves::value(def)?, curves::gradient(def)?);
+    let mut drawn = vec![Curve { name, points: &value }];
+    if !gradient.is_empty() {
+        drawn.push(Curve { name: "gradient", points: &gradient });
+    }
+    draw(&folder.join(format!("{name}.svg")), &drawn, "y", Some(MOST))?;
+    lines.push(format!("![{name} over x]({name}.svg)\n"));
+    let errors = [DType::F32, DType::BF16].map(|dtype| (dtype, curves::error(def, dtype)));
+    let [(_, single), (_, half)] = errors;
+    let (single, half) = (single?, half?);
+    if single.iter().chain(&half).any(|(_, ulp)| *ulp > 0.0) {
+        let curves = [Curve { name: "f32", points: &single }, Curve { name: "bf16", points: &half }];
+        draw(&folder.join(format!("{name}-error.svg")), &curves, "error in ULP", None)?;
+        lines.push(format!(
+            "The largest error near each x, in units in the last place of the result, worked out on the CPU when this \
+             page was made:\n\n![error of {name} over x]({name}-error.svg)\n"
+        ));
+    }
+    Ok(lines)
+}
+
+fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) -> Result<String> {
+    let name = info.name;
+    let mut page = format!("# {name}\n\n{}\n", info.doc.trim());
+    let formula = tidy(info.formula);
+    write!(page, "\n```rust,ignore\n{} -> {formula}\n```\n\n", info.operands.join(", "))?;
+    for line in figures {
+        writeln!(page, "{line}")?;
+    }
+    let call = if name == "where" { "where_cond" } else { name };
+    let operands = info.arguments().iter().map(|x| format!("&{x}"));
+    let params = info.params.iter().map(|param| param.default.to_string());
+    let arguments = operands.chain(params).collect::<Vec<_>>().join(", ");
+    writeln!(page, "| | |\n|---|---|")?;
+    writeln!(page, "| Rust | `ops::{call}({arguments})?` |")?;
+    writeln!(page, "| Python | `pointwise.{name}`, `torch.ops.pointwise.{name}` |")?;
+    for param in info.params {
+        writeln!(page, "| parameter `{}` | {} by default |", param.name, param.default)?;
+    }
+    let types = info.types.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ");
+    let converted = if info.int_to_float { "; integers and bool are converted to f32" } else { "" };
+    writeln!(page, "| element types | {types}{converted} |")?;
+    writeln!(page, "| result | {} |", if info.bool_results == 0 { "of the operands' type" } else { "bool" })?;
+    let bound = match info.accuracy {
+        Accuracy::Exact => "correctly rounded in f32, and once more to narrower types".to_owned(),
+        accuracy => format!("at most {} ULP in f32", accuracy.bound(DType::F32)),
+    };
+    writeln!(page, "| bound | {bound} |")?;
+    let backward = format!("{name}_backward");
+    let gradient = map_op(&backward).or_else(|| gradient_op(&backward));
+    if let Some(gradient) = gradient {
+        let (operands, formula) = (gradient.info.operands.join(", "), tidy(gradient.info.formula));
+        write!(page, "\n## Gradient\n\n{}\n\n", gradient.info.doc.trim())?;
+        write!(page, "```rust,ignore\n{operands} -> {formula}\n```\n")?;
+    }
+    section(
+        &mut page,
+        "Accuracy",
+        "The largest and the mean error in ULP, and how many results are correctly rounded",
+        "../accuracy.md",
+        accuracy,
+        name,
+    )?;
+    section(
+        &mut page,
+        "Speed",
+        "Parts of a copy's speed, and of the fastest other library's time",
+        "../performance.md",
+        performance,
+        name,
+    )?;
+    Ok(page)
+}
+
+/// The figures that other pages have of an op.
+fn section(page: &mut String, heading: &str, what: &str, link: &str, source: &str, name: &str) -> Result<()> {
+    let found = tables::find(source, name);
+    if !found.is_empty() {
+        let text = tables::markdown(&found);
+        write!(page, "\n## {heading}\n\n{what}; how it was measured: [{heading}]({link}).\n\n{}\n", text.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A formula's tokens as they are written by hand.
+fn tidy(formula: &str) -> String {
+    let one_line = formula.split_whitespace().collect::<Vec<_>>().join(" ");
+    let pairs =
+        [(" . ", "."), (" (", "("), ("( ", "("), (" )", ")"), (" , ", ", "), (":: ", "::"), (" ::", "::"), (" ;", ";")];
+    pairs.iter().fold(one_line, |text, (from, to)| text.replace(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_the_table_become_links() {
+        let table = "| `exp` | x |\n| `exp_backward` | x |\n";
+        assert_eq!(linked(table, &["exp"]), "| [`exp`](ops/exp.md) | x |\n| `exp_backward` | x |\n");
+    }
+
+    #[test]
+    fn pages_stand_below_their_table() {
+        let summary = "# Summary\n\n- [Ops](ops.md)\n- [Bench](bench.md)\n";
+        let expected = "# Summary\n\n- [Ops](ops.md)\n  - [exp](ops/exp.md)\n- [Bench](bench.md)\n";
+        assert_eq!(summary_with(summary, &["exp"]).unwrap(), expected);
+        assert!(summary_with("- [Bench](bench.md)\n", &["exp"]).is_err());
+    }
+}

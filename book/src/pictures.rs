@@ -1,0 +1,161 @@
+//! The pictures of `docs/figures` that explain: which elements a thread has, and which lanes of a head are a pair.
+
+use anyhow::{Result, anyhow};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+const GREY: RGBColor = RGBColor(0x80, 0x80, 0x80);
+/// One for each thread, in turn.
+const COLOURS: [RGBColor; 4] =
+    [RGBColor(0x1f, 0x86, 0xd0), RGBColor(0xd9, 0x7a, 0x1a), RGBColor(0x3f, 0x9e, 0x58), RGBColor(0xb0, 0x5c, 0xc4)];
+/// Pixels of an element.
+const CELL: i32 = 26;
+const LEFT: i32 = 12;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+
+/// The names of the pictures' files, and the pictures.
+///
+/// # Errors
+/// The drawing library's.
+pub(crate) fn all() -> Result<[(&'static str, String); 2]> {
+    Ok([("threads.svg", picture((700, 330), threads)?), ("pairs.svg", picture((560, 250), pairs)?)])
+}
+
+fn picture(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String> {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        draw(&area).map_err(|error| anyhow!("{error}"))?;
+        area.present()?;
+    }
+    Ok(svg)
+}
+
+fn text(area: &Area<'_>, words: &str, at: (i32, i32), size: i32, horizontal: HPos) -> Drawn {
+    let style = ("sans-serif", size).into_font().color(&GREY).pos(Pos::new(horizontal, VPos::Center));
+    area.draw(&Text::new(words.to_owned(), at, style))?;
+    Ok(())
+}
+
+/// A square for an element, with its thread's number.
+fn cell(area: &Area<'_>, column: i32, top: i32, thread: Option<usize>) -> Drawn {
+    let x = LEFT + CELL * column;
+    let corners = [(x + 1, top + 1), (x + CELL - 1, top + CELL - 1)];
+    match thread {
+        Some(thread) => {
+            area.draw(&Rectangle::new(corners, COLOURS[thread % COLOURS.len()].filled()))?;
+            let white = ("sans-serif", 12).into_font().color(&WHITE).pos(Pos::new(HPos::Center, VPos::Center));
+            area.draw(&Text::new(thread.to_string(), (x + CELL / 2, top + CELL / 2), white))?;
+        }
+        None => area.draw(&Rectangle::new(corners, GREY.mix(0.3).filled()))?,
+    }
+    Ok(())
+}
+
+/// Which thread has which element, by each class of kernels.
+fn threads(area: &Area<'_>) -> Drawn {
+    let mut top = 20;
+    text(
+        area,
+        "flat: vectors of 16 bytes (here 4 elements of f32); what is left goes element by element",
+        (LEFT, top),
+        13,
+        HPos::Left,
+    )?;
+    for column in 0..26 {
+        // Two elements before the first aligned vector, four vectors, two behind, and one more.
+        let thread = match column {
+            0 | 1 => 5 + column,
+            2..=21 => (column - 2) / 4,
+            _ => 7 + column - 22,
+        };
+        cell(area, column, top + 14, (column < 25).then_some(thread as usize))?;
+    }
+    top += 80;
+    text(
+        area,
+        "rows: vectors along the innermost dimension; a row of the operand may lie anywhere",
+        (LEFT, top),
+        13,
+        HPos::Left,
+    )?;
+    for (row, shift) in [(0, 0), (1, 14)] {
+        for column in 0..8 {
+            let thread = 2 * row + column / 4;
+            cell(area, shift + column, top + 14, Some(thread as usize))?;
+        }
+        for column in 8..10 {
+            cell(area, shift + column, top + 14, None)?;
+        }
+    }
+    text(area, "grey: memory between the rows", (LEFT + CELL * 10 + 8, top + 27), 12, HPos::Left)?;
+    top += 80;
+    text(
+        area,
+        "strided: single elements; a thread has four, apart, so that neighbours are read by neighbouring threads",
+        (LEFT, top),
+        13,
+        HPos::Left,
+    )?;
+    for column in 0..24 {
+        cell(area, column, top + 14, Some((column % 6) as usize))?;
+    }
+    top += 80;
+    text(area, "The number in a square is the thread that has the element.", (LEFT, top), 12, HPos::Left)?;
+    Ok(())
+}
+
+/// Which lanes of a head are rotated together.
+fn pairs(area: &Area<'_>) -> Drawn {
+    let mut top = 20;
+    for (title, partner) in [
+        ("halves (GPT-NeoX, Llama): lane i with lane i + half", (|lane| (lane + 4) % 8) as fn(i32) -> i32),
+        ("neighbours (GPT-J, interleaved): lane 2i with lane 2i + 1", |lane| lane ^ 1),
+    ] {
+        text(area, title, (LEFT, top), 13, HPos::Left)?;
+        let row = top + 44;
+        for lane in 0..8 {
+            let first = lane.min(partner(lane));
+            let pair = if partner(0) == 1 { first / 2 } else { first };
+            let x = LEFT + 2 * CELL * lane;
+            let corners = [(x + 1, row), (x + 2 * CELL - 6, row + CELL)];
+            area.draw(&Rectangle::new(corners, COLOURS[pair as usize].filled()))?;
+            let white = ("sans-serif", 12).into_font().color(&WHITE).pos(Pos::new(HPos::Center, VPos::Center));
+            area.draw(&Text::new(format!("x{lane}"), (x + CELL - 3, row + CELL / 2), white))?;
+            if lane < partner(lane) {
+                // A bracket above the pair.
+                let (from, to) = (x + CELL - 3, LEFT + 2 * CELL * partner(lane) + CELL - 3);
+                let high = row - 6 - 5 * if partner(0) == 1 { 0 } else { lane };
+                let line = vec![(from, row - 2), (from, high), (to, high), (to, row - 2)];
+                area.draw(&PathElement::new(line, COLOURS[pair as usize].stroke_width(2)))?;
+            }
+        }
+        top += 110;
+    }
+    text(area, "Lanes of one colour are rotated by one angle.", (LEFT, top), 12, HPos::Left)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The files are written by `POINTWISE_BLESS=1`.
+    #[test]
+    fn the_pictures_in_docs_are_these() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/figures");
+        for (name, svg) in all().unwrap() {
+            if std::env::var_os("POINTWISE_BLESS").is_some() {
+                fs::write(folder.join(name), &svg).unwrap();
+            }
+            let there = fs::read_to_string(folder.join(name)).unwrap_or_default();
+            assert!(there == svg, "docs/figures/{name} is not what the program draws");
+        }
+    }
+}
