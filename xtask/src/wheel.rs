@@ -38,7 +38,8 @@ pub(crate) fn run(torch: bool) -> Result<()> {
     plain.test(&[])?;
     plain.readme(0)?;
     if torch {
-        let with_torch = Environment::of("torch", &["requirements.txt", "requirements-torch.txt"])?;
+        let with_torch =
+            Environment::of("torch", &["requirements.txt", "requirements-torch.txt", "requirements-models.txt"])?;
         with_torch.stand_in()?;
         with_torch.install(&wheel)?;
         with_torch.test(&["-n", "auto", "--maxprocesses", "4"])?;
