@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use pointwise::interop::dlpack::{
     DLDataType, DLManagedTensor, DLManagedTensorVersioned, Managed, VERSION, export, export_versioned,
 };
+use pointwise::kernel::Rng;
 use pointwise::kernel::result_type;
 use pointwise::tensor::RawPointer;
 use pointwise::{DType, Device, Number, Operand, Philox, Stream, Tensor, TensorView, kernels};
@@ -341,7 +342,7 @@ fn call(
         .map(|param| to_number(param)?.ok_or_else(|| PyTypeError::new_err(format!("{name}(): {param} is no number"))))
         .collect::<PyResult<Vec<Number>>>()?;
     let rng = Philox::new(seed.0).at(seed.1);
-    run(op, all, &params, rng, (shape, dtype)).map(|tensors| {
+    run(op, all, &params, Rng::Philox(rng), (shape, dtype)).map(|tensors| {
         let array = |(tensor, element)| Array { tensor: Mutex::new(Some(tensor)), element, given };
         tensors.into_iter().map(array).collect()
     })
@@ -351,7 +352,7 @@ fn run(
     op: &OpSpec,
     mut operands: Vec<Given>,
     params: &[Number],
-    rng: Philox,
+    rng: Rng<'_>,
     (shape, dtype): (Option<Vec<i64>>, Option<&str>),
 ) -> PyResult<Vec<(Tensor, Element)>> {
     let memories =
