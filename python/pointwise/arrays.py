@@ -1,6 +1,7 @@
 """Every elementwise op without torch: on NumPy's arrays, and on every object that speaks DLPack.
 
-Results are NumPy's arrays if an operand is one, and otherwise `Array`s, which speak DLPack themselves. `pointwise.NAME` is
+Results are NumPy's arrays if an operand is one, and otherwise `Array`s, which speak DLPack themselves. `out=` takes an
+array (or a tuple of them, one for each result) of the result's shape and type, which is then the result. `pointwise.NAME` is
 `pointwise.arrays.NAME` until torch is imported.
 """
 
@@ -16,8 +17,14 @@ Array = _native.Array
 _OPS = _spec.parse(_native.describe()).ops
 
 
-def _call(name, operands, params=(), **options):
+def _call(name, operands, params=(), out=None, **options):
     numpy = sys.modules.get("numpy")
+    if out is not None:
+        outs = list(out) if isinstance(out, tuple) else [out]
+        if numpy is not None and any(isinstance(x, numpy.ndarray | numpy.generic) for x in operands):
+            operands = _prepared(numpy, operands)
+        _native.call(name, list(operands), list(params), outs=outs, **options)
+        return out
     if numpy is None or not any(isinstance(x, numpy.ndarray | numpy.generic) for x in operands):
         results = _native.call(name, list(operands), list(params), **options)
     else:
@@ -56,9 +63,12 @@ def _function(op):
     kinds = {True: inspect.Parameter.KEYWORD_ONLY, False: inspect.Parameter.POSITIONAL_OR_KEYWORD}
     default = lambda text: inspect.Parameter.empty if text is None else eval(text, {"inf": math.inf, "nan": math.nan})
     signature = inspect.Signature(
-        [inspect.Parameter(a.name, kinds[a.keyword], default=default(a.default)) for a in arguments]
+        [
+            *(inspect.Parameter(a.name, kinds[a.keyword], default=default(a.default)) for a in arguments),
+            inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None),
+        ]
     )
-    names = list(signature.parameters)
+    names = [a.name for a in arguments]
     operands, params = names[:count], [name for name in names[count:] if name != "seed"]
 
     def function(*args, **kwargs):
@@ -66,6 +76,7 @@ def _function(op):
         bound.apply_defaults()
         given = bound.arguments
         options = {"seed": _seed(given["seed"])} if op.random else {}
+        options["out"] = given["out"]
         return _call(op.name, [given[name] for name in operands], [given[name] for name in params], **options)
 
     function.__signature__, function.__doc__ = signature, op.doc
@@ -84,39 +95,43 @@ def _make():
         functions[function.__name__] = function
 
     @add
-    def div(input, other, *, rounding_mode=None):
+    def div(input, other, *, rounding_mode=None, out=None):
         """`input / other`, rounded towards zero (`"trunc"`) or down (`"floor"`) if asked for."""
         if rounding_mode not in (None, "trunc", "floor"):
             raise RuntimeError(
                 f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
             )
-        return ops[{None: "div", "trunc": "div_trunc", "floor": "floor_divide"}[rounding_mode]](input, other)
+        return ops[{None: "div", "trunc": "div_trunc", "floor": "floor_divide"}[rounding_mode]](
+            input, other, out=out
+        )
 
     @add
-    def gelu(input, *, approximate="none"):
+    def gelu(input, *, approximate="none", out=None):
         """GELU, exact or by tanh."""
         if approximate not in ("none", "tanh"):
             raise RuntimeError("approximate argument must be either none or tanh.")
-        return ops["gelu" if approximate == "none" else "gelu_tanh"](input)
+        return ops["gelu" if approximate == "none" else "gelu_tanh"](input, out=out)
 
     @add
-    def round(input, *, decimals=0):
+    def round(input, *, decimals=0, out=None):
         """Rounds half to even, to a number of decimals."""
-        return ops["round"](input) if decimals == 0 else ops["round_decimals"](input, decimals)
+        return ops["round"](input, out=out) if decimals == 0 else ops["round_decimals"](input, decimals, out=out)
 
     @add
-    def clamp(input, min=None, max=None):
+    def clamp(input, min=None, max=None, *, out=None):
         """Between two bounds, arrays or numbers, either of which may be None."""
         if min is None and max is None:
             raise RuntimeError("clamp: at least one of 'min' or 'max' must not be None")
         if max is None:
-            return ops["maximum"](input, min)
-        return ops["minimum"](input, max) if min is None else ops["clamp_tensor"](input, min, max)
+            return ops["maximum"](input, min, out=out)
+        if min is None:
+            return ops["minimum"](input, max, out=out)
+        return ops["clamp_tensor"](input, min, max, out=out)
 
     @add
-    def masked_fill(input, mask, value):
+    def masked_fill(input, mask, value, *, out=None):
         """`value` where `mask` is true, `input` elsewhere."""
-        return ops["where"](mask, value, input)
+        return ops["where"](mask, value, input, out=out)
 
     @add
     def dropout(input, p=0.5, training=True, seed=None):

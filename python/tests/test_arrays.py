@@ -213,9 +213,52 @@ def test_errors(call, error, words):
         call(numpy.ones(3, "float32"))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_out(dtype):
+    x = numpy.linspace(-2, 2, 12, dtype=dtype).reshape(3, 4)
+    # With gaps between its elements, which stay.
+    whole = numpy.full((3, 8), 7, dtype)
+    out = whole[:, ::2]
+    assert arrays.add(x, 1, out=out) is out
+    assert (out == x + 1).all() and (whole[:, 1::2] == 7).all()
+    # The operand itself.
+    y = x.copy()
+    assert arrays.clamp(y, min=-1, out=y) is y
+    assert (y == numpy.maximum(x, -1)).all()
+    truths = numpy.empty((3, 4), bool)
+    assert (arrays.gt(x, 0, out=truths) == (x > 0)).all()
+    assert (arrays.masked_fill(x, truths, 0, out=y) == numpy.minimum(x, 0)).all()
+    both = numpy.empty_like(x), numpy.empty_like(x)
+    name = next(name for name, op in OPS.items() if len(op.results) == 2 and len(op.operands) == 3)
+    function, given = arrays._function(OPS[name]), operands(OPS[name], dtype)
+    assert function(*given, out=both) is both
+    assert all((a == b).all() for a, b in zip(both, function(*given)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_out_is_checked(dtype):
+    x = numpy.ones((3, 4), dtype)
+    for out, error, words in (
+        (numpy.empty((4, 3), dtype), ValueError, "sizes"),
+        (numpy.empty((3, 4), "int32"), ValueError, "`out` is"),
+        ([0.0], TypeError, "must be an array, not list"),
+        ((x, x), TypeError, "1 results"),
+        (numpy.broadcast_to(numpy.ones(4, dtype), (3, 4)), ValueError, "may only be read"),
+    ):
+        with pytest.raises(error, match=words):
+            arrays.exp(x, out=out)
+    row = numpy.ones(13, dtype)
+    with pytest.raises((ValueError, RuntimeError), match="overlap|share no memory"):
+        arrays.exp(row[:12], out=row[1:])
+    assert (row == 1).all()
+    name = next(name for name, op in OPS.items() if len(op.results) == 2 and op.double)
+    with pytest.raises(ValueError, match="two of `out` share memory"):
+        arrays._function(OPS[name])(*operands(OPS[name], dtype), out=(x, x))
+
+
 def test_signatures_are_pytorchs():
-    assert str(inspect.signature(arrays.leaky_relu)) == "(input, negative_slope=0.01)"
-    assert str(inspect.signature(arrays.add)) == "(input, other, *, alpha=1)"
+    assert str(inspect.signature(arrays.leaky_relu)) == "(input, negative_slope=0.01, *, out=None)"
+    assert str(inspect.signature(arrays.add)) == "(input, other, *, alpha=1, out=None)"
     assert arrays.silu.__name__ == "silu" and arrays.silu.__doc__
 
 
