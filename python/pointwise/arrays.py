@@ -1,4 +1,4 @@
-"""Every elementwise op without torch: on NumPy's arrays, and on every object that speaks DLPack.
+"""Every op without torch: on NumPy's arrays, and on every object that speaks DLPack.
 
 Results are NumPy's arrays if an operand is one, and otherwise `Array`s, which speak DLPack themselves. `out=` takes an
 array (or a tuple of them, one for each result) of the result's shape and type, which is then the result. `pointwise.NAME` is
@@ -29,10 +29,15 @@ def _call(name, operands, params=(), out=None, **options):
         results = _native.call(name, list(operands), list(params), **options)
     else:
         results = _native.call(name, _prepared(numpy, operands), list(params), given=True, **options)
-        results = [numpy.from_dlpack(result) for result in results]
-        # NumPy before 2.1 takes all memory to be read.
-        results = [result if result.flags.writeable else result.copy() for result in results]
+        results = _taken(numpy, results)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _taken(numpy, results):
+    """Results as NumPy's arrays."""
+    results = [numpy.from_dlpack(result) for result in results]
+    # NumPy before 2.1 takes all memory to be read.
+    return [result if result.flags.writeable else result.copy() for result in results]
 
 
 def _prepared(numpy, operands):
@@ -150,6 +155,28 @@ def _make():
         """Sinusoidal positions, of shape (seq_len, d_model)."""
         return _shaped("sinusoidal_halves" if halves else "sinusoidal", (seq_len, d_model), dtype)
 
+    @add
+    def rope(
+        q, k, cos, sin, position_ids=None, *, offset=0, rotary_dim=None, layout="bshd", pairs="half",
+        rotated_lanes="lead", q_scale=1.0, k_scale=1.0, backward=False, out=None,
+    ):  # fmt: skip
+        """Rotary embedding of q and k (None: of q alone) by tables of cosines and sines, such as `rope_tables` makes.
+
+        q, k: [batch, sequence, heads, head_dim], or as `layout` says (bshd, bhsd, sbhd, thd, sd). cos, sin: [rows,
+        width], or with a row for each token [batch, sequence, width]; the width is half of the lanes that rotate, or all
+        of them. `position_ids` are int32 or int64; `pairs` is half, interleaved or interleaved_to_half. Neighbouring
+        lanes lie side by side in memory.
+        """
+        numpy = sys.modules.get("numpy")
+        arrays = numpy is not None and isinstance(q, numpy.ndarray)
+        outs = None if out is None else list(out) if isinstance(out, tuple) else [out]
+        results = _native.rope(
+            q, k, cos, sin, position_ids, offset=offset, rotary_dim=rotary_dim, layout=layout, pairs=pairs,
+            rotated_lanes=rotated_lanes, q_scale=q_scale, k_scale=k_scale, backward=backward, given=arrays, outs=outs,
+        )  # fmt: skip
+        results = outs or (_taken(numpy, results) if arrays else results)
+        return tuple(results) if k is not None else (results[0], None)
+
     for name, function in functions.items():
         function.__name__ = function.__qualname__ = name
         function.__module__ = __name__
@@ -157,6 +184,23 @@ def _make():
 
 
 FUNCTIONS = _make()
+
+
+def rope_tables(name, head_dim, length, **settings):
+    """Cosines and sines of a named rotary embedding (`"rope_llama31"`, ..) for positions from 0 to `length`.
+
+    `settings` are those of Hugging Face's configurations (`rope_theta`, `factor`, ..). Returns two NumPy arrays of
+    float32, [length, width].
+    """
+    import numpy
+
+    def text(value):
+        if isinstance(value, (list, tuple)):
+            return ",".join(map(str, value))
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    rows = _native.rope_tables(name, sorted((key, text(value)) for key, value in settings.items()), head_dim, length)
+    return tuple(numpy.frombuffer(bytearray(row), numpy.float32).reshape(length, -1) for row in rows)
 
 
 def __getattr__(name):
@@ -167,4 +211,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return [*FUNCTIONS, "Array"]
+    return [*FUNCTIONS, "Array", "rope_tables"]

@@ -22,6 +22,8 @@ use crate::layout;
 use crate::registry::{Form, OpSpec, ResultSpec};
 use crate::tensor::{Place, Raw};
 
+mod rope;
+
 const VERSIONED: &CStr = c"dltensor_versioned";
 const UNVERSIONED: &CStr = c"dltensor";
 /// DLPack's number of CUDA.
@@ -550,5 +552,6 @@ fn convert(op: &OpSpec, operands: &mut [Given], element: Element, device: &Devic
 /// Adds what is here to the module.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Array>()?;
+    module.add_function(wrap_pyfunction!(rope::rope, module)?)?;
     module.add_function(wrap_pyfunction!(call, module)?)
 }
