@@ -3,8 +3,8 @@
 
     python3 benches/peers/torch_calls.py [--device cuda|cpu] [--elements N]
 
-Needs torch and the package pointwise. Prints microseconds a call, the smallest of seven runs of 2,000 calls, and the ratio to torch's function. On a GPU the calls
-of a run are queued without a wait in between, so the time is the host's.
+Needs torch and the package pointwise. Prints microseconds a call, the smallest of seven runs of 2,000 calls, and the
+ratio to torch's function. On a GPU the calls of a run are queued without a wait in between, so the time is the host's.
 """
 
 import time

@@ -169,12 +169,12 @@ def make(ops, calls, public):
             return input
         if _dynamo():
             return public.dropout(input, p, training)
-        return drop(input, p, new_seed())
+        return drop(input, p, new_seed(input))
 
     @add
     def dropout_(input, p=0.5, training=True):
         probability(p)
-        return drop_(input, p, new_seed()) if training else input
+        return drop_(input, p, new_seed(input)) if training else input
 
     def generator(name, shape, dtype, device, out):
         if out is None:

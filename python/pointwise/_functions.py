@@ -42,9 +42,12 @@ def make(CALLS, PUBLIC):
 """
 
 
-def new_seed():
-    """A place in a random sequence, drawn from torch's generator."""
-    return torch.randint(-(2**63), 2**63 - 1, (2,), device="cpu")
+def new_seed(input):
+    """A place in a random sequence, drawn from the generator of the operand's device.
+
+    There a kernel reads it when it runs, so that a CUDA graph draws anew at each replay.
+    """
+    return torch.randint(2**63 - 1, (2,), device=input.device if isinstance(input, Tensor) else "cpu")
 
 
 def _compile(source, *captured):
@@ -106,7 +109,7 @@ def function(calls, public, inplace=None):
         out_passed=", **({} if out is None else {'out': out})",
         operands=", ".join(operands),
         params="".join(f"{p}, " for p in params),
-        seed="        if seed is None:\n            seed = new_seed()\n" if op.random else "",
+        seed=f"        if seed is None:\n            seed = new_seed({first})\n" if op.random else "",
         inplace=f"        if inplace:\n            return INPLACE({passed})\n" if inplace else "",
     )
     return _compile(source, calls, calls.kernel, calls.kernels.get((1,)), calls.apply, public, inplace)

@@ -122,11 +122,14 @@ def _tables(cos, sin, batch):
 def _pair(original, pairs):
     """The rotation of q and k. Tables have each angle twice, as the halves of a row."""
 
-    @functools.wraps(original)
-    def rotate(q, k, cos, sin, *others, unsqueeze_dim=1):
-        if others or cos.dim() != 3 or q.dim() != 4 or q.dtype not in _DTYPES or unsqueeze_dim not in (1, 2):
-            return original(q, k, cos, sin, *others, unsqueeze_dim=unsqueeze_dim)
-        width, layout = cos.shape[-1], {1: "bhsd", 2: "bshd"}[unsqueeze_dim]
+    # No functools.wraps: torch.compile looks for the defaults of what is wrapped. Nor defaults by keyword.
+    def rotate(q, k, cos, sin, *others, **more):
+        where = more.get("unsqueeze_dim", 1)
+        if others or more.keys() - {"unsqueeze_dim"} or cos.dim() != 3 or q.dim() != 4 or where not in (1, 2):
+            return original(q, k, cos, sin, *others, **more)
+        if q.dtype not in _DTYPES:
+            return original(q, k, cos, sin, *others, **more)
+        width, layout = cos.shape[-1], {1: "bhsd", 2: "bshd"}[where]
         cos, sin = _tables(cos, sin, q.shape[0])
         return _OPS["rope"](q, k, cos, sin, layout=layout, pairs=pairs, rotary_dim=width)
 
@@ -136,7 +139,6 @@ def _pair(original, pairs):
 def _single(original, pairs):
     """The rotation of one tensor, [batch, sequence, heads, lanes], as GPT-J has it."""
 
-    @functools.wraps(original)
     def rotate(tensor, sin, cos):
         if cos.dim() != 3 or tensor.dim() != 4 or tensor.dtype not in _DTYPES:
             return original(tensor, sin, cos)
@@ -253,9 +255,9 @@ def _rotations(name, module, patched):
     if "forward" in vars(module) or inspect.unwrap(forward) is not forward:
         patched.kept.append((name, "its forward is replaced or decorated already"))
         return
-    made = types.FunctionType(
-        forward.__code__, {**forward.__globals__, **found}, forward.__name__, forward.__defaults__, forward.__closure__
-    )
-    made.__kwdefaults__ = forward.__kwdefaults__
+    # By its name torch.compile would find the module, whose rotation is another.
+    scope = {k: v for k, v in forward.__globals__.items() if k != "__name__"} | found
+    made = types.FunctionType(forward.__code__, scope, forward.__name__, forward.__defaults__, forward.__closure__)
+    made.__kwdefaults__, made.__module__ = forward.__kwdefaults__, forward.__module__
     patched._forward(module, made)
     patched.replaced += [(f"{name}: {function}", "rope") for function in found]

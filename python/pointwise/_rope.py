@@ -102,6 +102,11 @@ def make(library, inner, public, variants):
         q_scale=1.0, k_scale=1.0, backward=False,
     ):  # fmt: skip
         """Rotates q alone: see `rope`."""
+        if _dynamo():
+            return public.rope_one(
+                q, cos, sin, position_ids, offset=offset, rotary_dim=rotary_dim, layout=layout, pairs=pairs,
+                rotated_lanes=rotated_lanes, q_scale=q_scale, k_scale=k_scale, backward=backward,
+            )  # fmt: skip
         _check((("q", q),), cos, sin, position_ids)
         settings = offset, rotary_dim, layout, pairs, rotated_lanes, q_scale, k_scale, backward
         return apply_one(q, *prepared(q, cos, sin, position_ids, settings))

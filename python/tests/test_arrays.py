@@ -213,9 +213,109 @@ def test_errors(call, error, words):
         call(numpy.ones(3, "float32"))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_out(dtype):
+    x = numpy.linspace(-2, 2, 12, dtype=dtype).reshape(3, 4)
+    # With gaps between its elements, which stay.
+    whole = numpy.full((3, 8), 7, dtype)
+    out = whole[:, ::2]
+    assert arrays.add(x, 1, out=out) is out
+    assert (out == x + 1).all() and (whole[:, 1::2] == 7).all()
+    # The operand itself.
+    y = x.copy()
+    assert arrays.clamp(y, min=-1, out=y) is y
+    assert (y == numpy.maximum(x, -1)).all()
+    truths = numpy.empty((3, 4), bool)
+    assert (arrays.gt(x, 0, out=truths) == (x > 0)).all()
+    assert (arrays.masked_fill(x, truths, 0, out=y) == numpy.minimum(x, 0)).all()
+    both = numpy.empty_like(x), numpy.empty_like(x)
+    name = next(name for name, op in OPS.items() if len(op.results) == 2 and len(op.operands) == 3)
+    function, given = arrays._function(OPS[name]), operands(OPS[name], dtype)
+    assert function(*given, out=both) is both
+    assert all((a == b).all() for a, b in zip(both, function(*given)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_out_is_checked(dtype):
+    x = numpy.ones((3, 4), dtype)
+    for out, error, words in (
+        (numpy.empty((4, 3), dtype), ValueError, "sizes"),
+        (numpy.empty((3, 4), "int32"), ValueError, "`out` is"),
+        ([0.0], TypeError, "must be an array, not list"),
+        ((x, x), TypeError, "1 results"),
+        (numpy.broadcast_to(numpy.ones(4, dtype), (3, 4)), ValueError, "may only be read"),
+    ):
+        with pytest.raises(error, match=words):
+            arrays.exp(x, out=out)
+    row = numpy.ones(13, dtype)
+    with pytest.raises((ValueError, RuntimeError), match="overlap|share no memory"):
+        arrays.exp(row[:12], out=row[1:])
+    assert (row == 1).all()
+    name = next(name for name, op in OPS.items() if len(op.results) == 2 and op.double)
+    with pytest.raises(ValueError, match="two of `out` share memory"):
+        arrays._function(OPS[name])(*operands(OPS[name], dtype), out=(x, x))
+
+
+def rotated(x, cos, sin, interleaved=False):
+    """The rotation of [batch, sequence, heads, lanes] by tables [sequence, lanes / 2], in float64."""
+    x, cos, sin = x.astype("float64"), cos[:, None, :].astype("float64"), sin[:, None, :].astype("float64")
+    if interleaved:
+        a, b = x[..., 0::2], x[..., 1::2]
+        return numpy.stack((a * cos - b * sin, b * cos + a * sin), -1).reshape(x.shape)
+    a, b = numpy.split(x, 2, -1)
+    return numpy.concatenate((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_rope(dtype):
+    generator = numpy.random.default_rng(1)
+    q, k = (generator.normal(size=(2, 5, heads, 8)).astype(dtype) for heads in (3, 1))
+    cos, sin = arrays.rope_tables("rope_neox", 8, 16)
+    angles = numpy.arange(16)[:, None] / 10000 ** (numpy.arange(0, 8, 2) / 8)
+    numpy.testing.assert_allclose(cos, numpy.cos(angles), atol=1e-6)
+    bound = 2e-3 if dtype == "float16" else 2e-6
+    close = lambda got, want: numpy.testing.assert_allclose(got, want, rtol=bound, atol=bound)
+    for pairs in ("half", "interleaved"):
+        for got, x in zip(arrays.rope(q, k, cos, sin, pairs=pairs), (q, k)):
+            assert got.dtype == x.dtype and got.flags.writeable
+            close(got, rotated(x, cos[:5], sin[:5], pairs == "interleaved"))
+    ids = numpy.array([4, 3, 2, 1, 0])
+    out = numpy.empty_like(q)
+    got, none = arrays.rope(q, None, cos, sin, ids, out=out)
+    assert got is out and none is None
+    close(got, rotated(q, cos[ids], sin[ids]))
+    # Back again.
+    close(arrays.rope(out, None, cos, sin, ids, backward=True)[0], q)
+    with_dlpack = arrays.rope(Speaks(q), Speaks(k), Speaks(cos), Speaks(sin), offset=2)
+    assert all(isinstance(x, arrays.Array) for x in with_dlpack)
+    close(numpy.from_dlpack(with_dlpack[1]), rotated(k, cos[2:7], sin[2:7]))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"q": [1.0]}, TypeError, "'q' must be an array, not list"),
+        ({"q": numpy.ones((2, 5, 3, 8))}, TypeError, "not float64"),
+        ({"cos": numpy.ones((16, 3), "float32")}, RuntimeError, "."),
+        ({"pairs": "thirds"}, ValueError, "thirds"),
+        ({"layout": "dhsb"}, ValueError, "dhsb"),
+        ({"offset": 14}, RuntimeError, "."),
+        ({"rotary_dim": -2}, ValueError, "cannot rotate"),
+        ({"out": (numpy.ones((2, 5, 3, 8), "float32"),) * 2}, TypeError, "1 results"),
+        ({"out": numpy.ones((2, 5, 3, 4), "float32")}, RuntimeError, "."),
+        ({"position_ids": numpy.ones(5, "float32")}, RuntimeError, "."),
+    ],
+)
+def test_errors_of_rope(change, error, words):
+    cos, sin = arrays.rope_tables("rope_neox", 8, 16)
+    arguments = {"q": numpy.ones((2, 5, 3, 8), "float32"), "k": None, "cos": cos, "sin": sin}
+    with pytest.raises(error, match=words):
+        arrays.rope(**{**arguments, **change})
+
+
 def test_signatures_are_pytorchs():
-    assert str(inspect.signature(arrays.leaky_relu)) == "(input, negative_slope=0.01)"
-    assert str(inspect.signature(arrays.add)) == "(input, other, *, alpha=1)"
+    assert str(inspect.signature(arrays.leaky_relu)) == "(input, negative_slope=0.01, *, out=None)"
+    assert str(inspect.signature(arrays.add)) == "(input, other, *, alpha=1, out=None)"
     assert arrays.silu.__name__ == "silu" and arrays.silu.__doc__
 
 

@@ -1,7 +1,8 @@
 """torch.library.opcheck of every op, torch.compile, torch.export, AOTInductor."""
 
 import shutil
-import warnings
+import subprocess
+import sys
 
 import pointwise
 import pytest
@@ -139,13 +140,35 @@ def test_export(device):
     assert "pointwise_kernels.silu_and_mul.default" in names
 
 
+_PACKAGED = """
+import sys, warnings
+import torch
+import pointwise
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = torch.nn.Linear(16, 64)
+
+    def forward(self, x):
+        return pointwise.add(pointwise.silu_and_mul(self.up(x)), 1.5)
+
+device, path = sys.argv[1:]
+warnings.simplefilter("ignore")
+block, x = Block().to(device), torch.randn(4, 16, device=device)
+with torch.no_grad():
+    torch._inductor.aoti_compile_and_package(torch.export.export(block, (x,)), package_path=path)
+    loaded = torch._inductor.aoti_load_package(path)
+    for _ in range(3):
+        x = torch.randn(4, 16, device=device)
+        torch.testing.assert_close(loaded(x), block(x))
+"""
+
+
 def test_aot_inductor(device, tmp_path):
+    """In a process of its own: code that crashes takes no other test with it, and says where."""
     if not shutil.which("g++"):
         pytest.skip("AOTInductor needs a C++ compiler")
-    block, x = Block().to(device), torch.randn(4, 16, device=device)
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        path = torch._inductor.aoti_compile_and_package(
-            torch.export.export(block, (x,)), package_path=str(tmp_path / "block.pt2")
-        )
-        torch.testing.assert_close(torch._inductor.aoti_load_package(path)(x), block(x))
+    command = [sys.executable, "-X", "faulthandler", "-c", _PACKAGED, device, str(tmp_path / "block.pt2")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-6000:]

@@ -11,7 +11,6 @@ import pointwise
 transformers = pytest.importorskip("transformers")
 
 
-
 @pytest.fixture(autouse=True)
 def no_stream(monkeypatch):
     """transformers asks CUDA for its stream even where there is none, which not every build of torch survives."""
@@ -21,7 +20,8 @@ def no_stream(monkeypatch):
 
 _SMALL = dict(
     vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-    num_key_value_heads=2, attn_implementation="eager", experts_implementation="eager", pad_token_id=0, bos_token_id=1, eos_token_id=2,
+    num_key_value_heads=2, attn_implementation="eager", experts_implementation="batched_mm", pad_token_id=0,
+    bos_token_id=1, eos_token_id=2,
 )  # fmt: skip
 
 
@@ -54,8 +54,8 @@ MODELS = {
 }
 
 
-def _model(name, device):
-    torch.manual_seed(0)
+def _model(name, device, seed=0):
+    torch.manual_seed(seed)
     model = getattr(transformers, f"{name}ForCausalLM")(_config(name)).eval().to(device)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -72,30 +72,46 @@ def _run(model, ids):
     return [logits.detach(), *(p.grad for p in model.parameters() if p.grad is not None)]
 
 
-def _distance(results, exact):
-    return [(x.double() - y).square().sum().item() for x, y in zip(results, exact, strict=True)]
+def _ratios(results, original, exact):
+    """How far results are from float64, where the original's are 1, as logarithms: logits, and the gradients' mean."""
+
+    def far(tensors):
+        return torch.tensor([(x.double() - y).norm().item() + 1e-30 for x, y in zip(tensors, exact, strict=True)])
+
+    logits, *gradients = (far(results) / far(original)).log()
+    return torch.stack((logits, torch.stack(gradients).mean()))
 
 
+# How often weights and tokens are drawn. What is rounded otherwise changes all that follows, so one draw's ratio is
+# anything from 0.8 to 1.3. The mean of the draws is known to about 4 %.
+DRAWS = 8
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", MODELS)
-def test_as_near_to_float64(name, device):
-    model = _model(name, device)
-    ids = torch.randint(3, 64, (2, 12), device=device)
-    exact = _run(copy.deepcopy(model).double(), ids)
-    original = _run(model, ids)
-    modules = {n: type(m) for n, m in model.named_modules()}
-    with pointwise.patch(model) as patched:
-        assert {op for _, op in patched.replaced} == MODELS[name], patched
-        assert patched.kept == [], patched
-        ours = _run(model, ids)
-    assert not all(map(torch.equal, ours, original)), "nothing ran differently"
-    near, far = (_distance(results[:1], exact[:1])[0] for results in (ours, original))
-    assert near <= far * 1.1 + 1e-14
-    near, far = (sum(_distance(results[1:], exact[1:])) for results in (ours, original))
-    assert near <= far * 1.1 + 1e-14
-    # Undone: the model's own again, to the bit.
-    assert {n: type(m) for n, m in model.named_modules()} == modules
-    assert not any("forward" in vars(m) for m in model.modules())
-    assert all(map(torch.equal, _run(model, ids), original))
+def test_as_near_to_float64(name, dtype, device):
+    ratios = []
+    for seed in range(DRAWS):
+        model = _model(name, device, seed).to(dtype)
+        ids = torch.randint(3, 64, (2, 12), device=device)
+        exact = _run(copy.deepcopy(model).double(), ids)
+        original = _run(model, ids)
+        modules = {n: type(m) for n, m in model.named_modules()}
+        with pointwise.patch(model) as patched:
+            assert {op for _, op in patched.replaced} == MODELS[name], patched
+            assert patched.kept == [], patched
+            ours = _run(model, ids)
+        assert not all(map(torch.equal, ours, original)), "nothing ran differently"
+        ratios.append(_ratios(ours, original, exact))
+        # Undone: the model's own again, to the bit.
+        assert {n: type(m) for n, m in model.named_modules()} == modules
+        assert not any("forward" in vars(m) for m in model.modules())
+        undone = _run(model, ids)
+        assert torch.equal(undone[0], original[0])
+        # torch's gradients of what is looked up are sums in any order on CUDA.
+        assert device == "cuda" or all(map(torch.equal, undone, original))
+    logits, gradients = torch.stack(ratios).mean(0).exp().tolist()
+    assert logits <= 1.15 and gradients <= 1.15
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::build_ptx::target;
 use crate::licences;
-use crate::shell::{output, root, run as run_command};
+use crate::shell::{cargo, output, root, run as run_command};
 
 /// A wheel has no more bytes.
 const LARGEST: u64 = 12_000_000;
@@ -38,10 +38,16 @@ pub(crate) fn run(torch: bool) -> Result<()> {
     plain.test(&[])?;
     plain.readme(0)?;
     if torch {
-        let with_torch = Environment::of("torch", &["requirements.txt", "requirements-torch.txt"])?;
+        let with_torch =
+            Environment::of("torch", &["requirements.txt", "requirements-torch.txt", "requirements-models.txt"])?;
         with_torch.stand_in()?;
         with_torch.install(&wheel)?;
-        with_torch.test(&["-n", "auto", "--maxprocesses", "4"])?;
+        // In the target directory of all, where the kernels of the tests are.
+        let manifest = ["build", "-p", "torch-op", "--manifest-path", "examples/Cargo.toml", "--target-dir"];
+        run_command(cargo().args(manifest).arg(target()))?;
+        let library = target().join("debug").join("libtorch_op.so");
+        let library = library.to_str().context("the path of the target directory is no text")?;
+        with_torch.test(&["-n", "auto", "--maxprocesses", "4", "--library", library])?;
         with_torch.readme(1)?;
     }
     println!(

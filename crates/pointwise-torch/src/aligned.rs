@@ -1,7 +1,8 @@
 //! Calls whose tensors all have the call's dimensions: those in f64, and those of more dimensions than pointwise's views
 //! have. Dimensions are merged, and what is left is walked.
 
-use pointwise::{Device, Number, Operand, Philox, Stream};
+use pointwise::kernel::Rng;
+use pointwise::{Device, Number, Operand, Stream};
 
 use crate::abi::Element;
 use crate::call::{Known, RANK, number, say, view, view_mut};
@@ -29,7 +30,7 @@ pub(crate) struct With<'a> {
     pub(crate) device: &'a Device,
     pub(crate) stream: Option<&'a Stream>,
     pub(crate) params: &'a [Number],
-    pub(crate) rng: Philox,
+    pub(crate) rng: Rng<'a>,
 }
 
 impl Aligned {
@@ -114,6 +115,7 @@ impl Aligned {
             if !device.is_cpu() {
                 return Err(format!("{} of float64 on CUDA: use torch's op, or convert to float32", op.name));
             }
+            let Rng::Philox(rng) = rng else { return Err(format!("the seed of {} is not on the CPU", op.name)) };
             // SAFETY: the caller's promise, on the CPU.
             return unsafe { double::run(op, &mut self, params, rng) };
         }

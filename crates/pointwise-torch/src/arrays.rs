@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use pointwise::interop::dlpack::{
     DLDataType, DLManagedTensor, DLManagedTensorVersioned, Managed, VERSION, export, export_versioned,
 };
-use pointwise::kernel::result_type;
+use pointwise::kernel::{Rng, result_type};
 use pointwise::tensor::RawPointer;
 use pointwise::{DType, Device, Number, Operand, Philox, Stream, Tensor, TensorView, kernels};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError, PyValueError};
@@ -19,8 +19,10 @@ use crate::abi::Element;
 use crate::call::{Known, launch_on, layout_of_results};
 use crate::kernel::Library;
 use crate::layout;
-use crate::registry::{Form, OpSpec};
+use crate::registry::{Form, OpSpec, ResultSpec};
 use crate::tensor::{Place, Raw};
+
+mod rope;
 
 const VERSIONED: &CStr = c"dltensor_versioned";
 const UNVERSIONED: &CStr = c"dltensor";
@@ -305,9 +307,11 @@ fn to_number(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
 }
 
 /// Runs an op on arrays and numbers, in the order of its operands, with its parameters and a place in a random sequence.
-/// A generator takes `shape` and `dtype` instead. Results that are `given` are given away by their `__dlpack__`.
+/// A generator takes `shape` and `dtype` instead. Results that are `given` are given away by their `__dlpack__`. With
+/// `outs`, results go there, and nothing is returned.
 #[pyfunction]
-#[pyo3(signature = (name, operands, params, *, seed=(0, 0), shape=None, dtype=None, given=false))]
+#[pyo3(signature = (name, operands, params, *, seed=(0, 0), shape=None, dtype=None, given=false, outs=None))]
+#[expect(clippy::too_many_arguments, reason = "a call in all its parts")]
 fn call(
     name: &str,
     operands: Vec<Bound<'_, PyAny>>,
@@ -316,6 +320,7 @@ fn call(
     shape: Option<Vec<i64>>,
     dtype: Option<&str>,
     given: bool,
+    outs: Option<Vec<Bound<'_, PyAny>>>,
 ) -> PyResult<Vec<Array>> {
     let op = (Library::family().ops.iter()).find(|op| op.name == name);
     let op = op.ok_or_else(|| PyValueError::new_err(format!("pointwise has no op {name:?}")))?;
@@ -340,18 +345,70 @@ fn call(
     let params = (params.iter())
         .map(|param| to_number(param)?.ok_or_else(|| PyTypeError::new_err(format!("{name}(): {param} is no number"))))
         .collect::<PyResult<Vec<Number>>>()?;
-    let rng = Philox::new(seed.0).at(seed.1);
-    run(op, all, &params, rng, (shape, dtype)).map(|tensors| {
+    let outs = outs.map(|outs| outs.iter().map(|out| to_write(name, out)).collect::<PyResult<Vec<_>>>()).transpose()?;
+    let rng = Rng::Philox(Philox::new(seed.0).at(seed.1));
+    run(op, all, outs.as_deref(), &params, rng, (shape, dtype)).map(|tensors| {
         let array = |(tensor, element)| Array { tensor: Mutex::new(Some(tensor)), element, given };
         tensors.into_iter().map(array).collect()
     })
 }
 
+/// Memory for a result.
+fn to_write(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
+    if !object.hasattr("__dlpack__")? {
+        let got = object.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("{name}(): argument 'out' must be an array, not {got}")));
+    }
+    let memory = Memory::of(object)?;
+    if memory.managed.is_read_only() {
+        return Err(PyValueError::new_err(format!("{name}(): `out` may only be read")));
+    }
+    Ok(memory)
+}
+
+/// That a result can go to this memory.
+fn check_out(op: &OpSpec, known: &[Known<'_>], out: &Raw<'_>, expected: &Raw<'_>) -> PyResult<()> {
+    if (out.element, out.sizes, out.place) != (expected.element, expected.sizes, expected.place) {
+        return Err(PyValueError::new_err(format!(
+            "{}(): `out` is {:?} of sizes {:?} on {:?}, the result {:?} of sizes {:?} on {:?}",
+            op.name, out.element, out.sizes, out.place, expected.element, expected.sizes, expected.place
+        )));
+    }
+    // pointwise's views tell overlaps exactly; there are none of f64.
+    for known in known {
+        if let Known::Tensor(raw) = known
+            && raw.element == Element::F64
+            && (raw.data, raw.sizes, raw.strides, raw.element) != (out.data, out.sizes, out.strides, out.element)
+            && let ((a, b), (c, d)) = (extent(raw), extent(out))
+            && a < d
+            && c < b
+        {
+            return Err(PyValueError::new_err(format!("{}(): `out` overlaps an operand", op.name)));
+        }
+    }
+    Ok(())
+}
+
+/// The addresses from the first byte to behind the last.
+fn extent(raw: &Raw<'_>) -> (usize, usize) {
+    let (mut low, mut high) = (0, raw.element.size() as i64);
+    for (size, stride) in raw.sizes.iter().zip(raw.strides) {
+        match (size - 1) * stride * raw.element.size() as i64 {
+            _ if *size == 0 => return (0, 0),
+            reach if reach < 0 => low += reach,
+            reach => high += reach,
+        }
+    }
+    let first = raw.data.addr();
+    (first.wrapping_add_signed(low as isize), first.wrapping_add_signed(high as isize))
+}
+
 fn run(
     op: &OpSpec,
     mut operands: Vec<Given>,
+    outs: Option<&[Memory]>,
     params: &[Number],
-    rng: Philox,
+    rng: Rng<'_>,
     (shape, dtype): (Option<Vec<i64>>, Option<&str>),
 ) -> PyResult<Vec<(Tensor, Element)>> {
     let memories =
@@ -395,22 +452,40 @@ fn run(
     let dims = sizes.iter().map(|size| usize::try_from(*size)).collect::<Result<Vec<usize>, _>>();
     let dims = dims.map_err(|_| PyValueError::new_err(format!("sizes {sizes:?} must not be negative")))?;
     let strides = layout::contiguous(&sizes);
-    let mut results = Vec::with_capacity(op.results.len());
-    for result in &op.results {
-        let element = if result.is_bool { Element::Of(DType::Bool) } else { element };
-        let dtype = if let Element::Of(dtype) = element { dtype } else { DType::I64 };
-        results.push((Tensor::empty(&device, dtype, &dims).map_err(runtime)?, element));
-    }
-    let raws: Vec<Raw<'_>> = (results.iter())
-        .map(|(tensor, element)| Raw {
+    let of_result = |result: &ResultSpec| if result.is_bool { Element::Of(DType::Bool) } else { element };
+    let mut results = Vec::new();
+    let mut raws = Vec::with_capacity(op.results.len());
+    if let Some(outs) = outs {
+        if outs.len() != op.results.len() {
+            let (results, got) = (op.results.len(), outs.len());
+            return Err(PyTypeError::new_err(format!("{} has {results} results, and `out` {got}", op.name)));
+        }
+        for (out, result) in outs.iter().zip(&op.results) {
+            let data = std::ptr::null_mut();
+            let expected = Raw { data, element: of_result(result), sizes: &sizes, strides: &strides, place };
+            check_out(op, &known, &out.raw(), &expected)?;
+            let (first, behind) = extent(&out.raw());
+            if raws.iter().map(extent).any(|(low, high)| low < behind && first < high) {
+                return Err(PyValueError::new_err(format!("{}(): two of `out` share memory", op.name)));
+            }
+            raws.push(out.raw());
+        }
+    } else {
+        for result in &op.results {
+            let element = of_result(result);
+            let dtype = if let Element::Of(dtype) = element { dtype } else { DType::I64 };
+            results.push((Tensor::empty(&device, dtype, &dims).map_err(runtime)?, element));
+        }
+        raws.extend(results.iter().map(|(tensor, element)| Raw {
             data: pointer(tensor),
             element: *element,
             sizes: &sizes,
             strides: &strides,
             place,
-        })
-        .collect();
-    // SAFETY: producers vouch for their memory until it is given back, below; results are new.
+        }));
+    }
+    // SAFETY: producers vouch for their memory until it is given back, below, and that of `outs` is to be written; other
+    // results are new.
     unsafe { launch_on(op, &known, &raws, element, &device, None, params, rng) }.map_err(runtime)?;
     if place != Place::Cpu {
         // The producers may use their memory again at once.
@@ -477,5 +552,6 @@ fn convert(op: &OpSpec, operands: &mut [Given], element: Element, device: &Devic
 /// Adds what is here to the module.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Array>()?;
+    module.add_function(wrap_pyfunction!(rope::rope, module)?)?;
     module.add_function(wrap_pyfunction!(call, module)?)
 }

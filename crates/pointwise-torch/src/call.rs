@@ -1,5 +1,6 @@
 //! One call of an op on torch's tensors: what operands have in common, new results, and the run.
 
+use pointwise::kernel::Rng;
 use pointwise::{DType, Device, Number, Operand, Philox, Stream, TensorView, TensorViewMut};
 
 use crate::abi::{Api, Element, Handle};
@@ -49,18 +50,31 @@ fn of_type(param: Number, name: &str, element: Element) -> Number {
     }
 }
 
-/// The place in a random sequence that a tensor of two i64 on the CPU says: seed and offset.
+/// Where a random op draws from, of a tensor of two i64, seed and offset. On the CPU they are read; on a CUDA device the
+/// kernel reads them, so that a CUDA graph draws anew at each launch.
 ///
 /// # Errors
 /// Another tensor.
-pub(crate) fn place(api: &Api, seed: &Tensor) -> Result<Philox, String> {
+///
+/// # Safety
+/// The tensor lives, and is not written to, until the kernel has run.
+pub(crate) unsafe fn draws<'a>(api: &Api, seed: &Tensor) -> Result<Rng<'a>, String> {
     let raw = seed.raw(api)?;
-    if raw.place != Place::Cpu || raw.element != Element::Of(DType::I64) || raw.sizes != [2] || raw.strides != [1] {
-        return Err("the seed of a random op is a contiguous int64 tensor of 2 elements on the CPU".to_owned());
+    if raw.element != Element::Of(DType::I64) || raw.sizes != [2] || raw.strides != [1] {
+        return Err("the seed of a random op is a contiguous int64 tensor of 2 elements".to_owned());
     }
-    let data = raw.data.cast::<u64>();
-    // SAFETY: two elements of 8 bytes; torch aligns its tensors.
-    Ok(unsafe { Philox::new(data.read()).at(data.add(1).read()) })
+    match raw.place {
+        Place::Cpu => {
+            let data = raw.data.cast::<u64>();
+            // SAFETY: two elements of 8 bytes; torch aligns its tensors.
+            Ok(Rng::Philox(unsafe { Philox::new(data.read()).at(data.add(1).read()) }))
+        }
+        Place::Cuda(index) => {
+            let device = Device::cuda(index.max(0) as usize).map_err(say)?;
+            // SAFETY: the caller's promise.
+            Ok(Rng::Memory(unsafe { view(&device, raw.data, raw.element, false, raw.sizes, raw.strides) }?))
+        }
+    }
 }
 
 /// The value of a tensor without dimensions on the CPU: beside tensors of a CUDA device it is a number.
@@ -101,7 +115,7 @@ pub(crate) fn run(
     op: &OpSpec,
     operands: &[Argument],
     params: &[Number],
-    rng: Philox,
+    rng: Rng<'_>,
     outs: Vec<Tensor>,
 ) -> Result<Vec<Tensor>, String> {
     let mut known = Vec::with_capacity(operands.len());
@@ -236,7 +250,7 @@ unsafe fn launch(
     results: &[Raw<'_>],
     (element, place): (Element, Place),
     params: &[Number],
-    rng: Philox,
+    rng: Rng<'_>,
 ) -> Result<(), String> {
     let Stage { device, stream, .. } = &Stage::new(api, place)?;
     // SAFETY: the caller's promise.
@@ -256,7 +270,7 @@ pub(crate) unsafe fn launch_on(
     device: &Device,
     stream: Option<&Stream>,
     params: &[Number],
-    rng: Philox,
+    rng: Rng<'_>,
 ) -> Result<(), String> {
     let is_deep = |sizes: &[i64]| sizes.len() > RANK;
     let deep = results.iter().any(|raw| is_deep(raw.sizes))

@@ -7,7 +7,8 @@ use std::ffi::{CStr, CString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-use pointwise::{Number, Philox};
+use pointwise::Number;
+use pointwise::kernel::Rng;
 
 use crate::abi::{Api, Handle, Kernel, VERSION, Word};
 use crate::call::{self, Argument};
@@ -239,7 +240,11 @@ fn run_op(api: &Api, op: &OpSpec, slot: &Slot, words: &mut [Word], count: usize)
         .collect();
     let seed = op.is_random.then(|| stack.tensor());
     let outs: Vec<Tensor> = if slot.out { op.results.iter().map(|_| stack.tensor()).collect() } else { Vec::new() };
-    let rng = seed.map_or(Ok(Philox::default()), |seed| call::place(api, &seed))?;
+    let rng = match &seed {
+        // SAFETY: the tensor is held until the launch; torch keeps its memory in the order of the stream.
+        Some(seed) => unsafe { call::draws(api, seed) }?,
+        None => Rng::default(),
+    };
     let results = call::run(api, op, &operands, &params, rng, outs)?;
     if !slot.out {
         for (word, result) in words.iter_mut().zip(results) {

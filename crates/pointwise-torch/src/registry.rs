@@ -3,9 +3,9 @@
 //! All contact with pointwise's registries and definition types is in this file.
 
 use pointwise::info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, ParamInfo, ParamKind, TERNARY, UNARY, declared_ops};
-use pointwise::kernel::{OpDef, SinusoidalLayout, UnaryDef};
+use pointwise::kernel::{OpDef, Rng, SinusoidalLayout, UnaryDef};
 use pointwise::{
-    DType, Number, Operand, Philox, Result, Stream, TensorView, TensorViewMut,
+    DType, Number, Operand, Result, Stream, TensorView, TensorViewMut,
     error::{Error, ErrorKind},
     kernels,
 };
@@ -324,7 +324,7 @@ pub(crate) struct Call<'a, 'b> {
     /// The parameters, in the order of [`OpSpec::params`].
     pub(crate) params: &'a [Number],
     /// The place in a random sequence.
-    pub(crate) rng: Philox,
+    pub(crate) rng: Rng<'b>,
     /// The stream, on a CUDA device.
     pub(crate) stream: Option<&'a Stream>,
 }

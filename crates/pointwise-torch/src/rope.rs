@@ -1,7 +1,9 @@
 //! Rotary embedding by tables of cosines and sines, as kernels of torch, and the tables of the named variants.
 
+use pointwise::TensorView;
 use pointwise::rope::{
-    RopeAngles, RopeDirection, RopeKernel, RopeLayout, RopePairs, RopePositions, RopePrecision, RotatedLanes, rope_op,
+    RopeAngles, RopeDirection, RopeError, RopeKernel, RopeLayout, RopePairs, RopePositions, RopePrecision,
+    RotatedLanes, rope_op,
 };
 
 use crate::abi::{Api, Element, Word};
@@ -57,9 +59,10 @@ impl Rope {
         let (cos, sin, ids) = (stack.tensor(), stack.tensor(), stack.optional_tensor());
         let offset = stack.next() as i64;
         let rotary_dim = stack.optional_word().map(|word| word as i64);
-        let (layout, pairs, rotated) = (stack.string(), stack.string(), stack.string());
+        let (layout, pairs, rotated_lanes) = (stack.string(), stack.string(), stack.string());
         let scales = [stack.float(), stack.float()];
         let backward = stack.next() as u8 != 0;
+        let settings = Settings { offset, rotary_dim, layout, pairs, rotated_lanes, scales, backward };
         let mut outs: Vec<Tensor> = if self.out { inputs.iter().map(|_| stack.tensor()).collect() } else { Vec::new() };
 
         let raws = inputs.iter().map(|input| input.raw(api)).collect::<Result<Vec<_>, _>>()?;
@@ -82,22 +85,8 @@ impl Rope {
         };
         let (cos, sin) = (cos.raw(api)?, sin.raw(api)?);
         let ids = ids.as_ref().map(|ids| ids.raw(api)).transpose()?;
-        let angles = RopeAngles::Tables { cos: seen(&cos)?, sin: seen(&sin)? };
-        let positions = match &ids {
-            Some(ids) => RopePositions::Ids(seen(ids)?),
-            None => RopePositions::Offset(offset),
-        };
-        let wrong = |e: pointwise::rope::RopeError| e.to_string();
-        let mut kernel = RopeKernel::new(angles, pairs.parse::<RopePairs>().map_err(wrong)?)
-            .layout(layout.parse::<RopeLayout>().map_err(wrong)?)
-            .rotated_lanes(rotated.parse::<RotatedLanes>().map_err(wrong)?)
-            .positions(positions)
-            .output_scale(scales[0] as f32, scales[1] as f32)
-            .direction(if backward { RopeDirection::Backward } else { RopeDirection::Forward });
-        if let Some(rotary_dim) = rotary_dim {
-            let lanes = usize::try_from(rotary_dim).map_err(|_| format!("rope: {rotary_dim} lanes cannot rotate"))?;
-            kernel = kernel.rotary_dim(lanes);
-        }
+        let ids = ids.as_ref().map(seen).transpose()?;
+        let mut kernel = settings.kernel(seen(&cos)?, seen(&sin)?, ids)?;
         if let Some(stream) = &stage.stream {
             kernel = kernel.on(stream);
         }
@@ -122,6 +111,49 @@ impl Rope {
             }
         }
         Ok(())
+    }
+}
+
+/// How a call rotates, in the words of Python's `rope`.
+pub(crate) struct Settings {
+    pub(crate) offset: i64,
+    pub(crate) rotary_dim: Option<i64>,
+    pub(crate) layout: String,
+    pub(crate) pairs: String,
+    pub(crate) rotated_lanes: String,
+    /// Of q and of k.
+    pub(crate) scales: [f64; 2],
+    pub(crate) backward: bool,
+}
+
+impl Settings {
+    /// The kernel of the call.
+    ///
+    /// # Errors
+    /// A word that is none of a setting's.
+    pub(crate) fn kernel<'a>(
+        &self,
+        cos: TensorView<'a>,
+        sin: TensorView<'a>,
+        ids: Option<TensorView<'a>>,
+    ) -> Result<RopeKernel<'a>, String> {
+        let wrong = |e: RopeError| e.to_string();
+        let positions = ids.map_or(RopePositions::Offset(self.offset), RopePositions::Ids);
+        let direction = if self.backward { RopeDirection::Backward } else { RopeDirection::Forward };
+        let pairs = self.pairs.parse::<RopePairs>().map_err(wrong)?;
+        let kernel = RopeKernel::new(RopeAngles::Tables { cos, sin }, pairs)
+            .layout(self.layout.parse::<RopeLayout>().map_err(wrong)?)
+            .rotated_lanes(self.rotated_lanes.parse::<RotatedLanes>().map_err(wrong)?)
+            .positions(positions)
+            .output_scale(self.scales[0] as f32, self.scales[1] as f32)
+            .direction(direction);
+        Ok(match self.rotary_dim {
+            None => kernel,
+            Some(lanes) => {
+                let lanes = usize::try_from(lanes).map_err(|_| format!("rope: {lanes} lanes cannot rotate"))?;
+                kernel.rotary_dim(lanes)
+            }
+        })
     }
 }
 

@@ -1,0 +1,62 @@
+"""Calls from several threads, and from a process that was forked."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import torch
+
+import pointwise
+
+
+def test_threads(device):
+    """Eight threads; on a GPU each on a stream of its own."""
+    x = torch.randn(1 << 16, device=device)
+    want = pointwise.gelu(pointwise.mul(x, 3))
+    if device == "cuda":
+        torch.cuda.synchronize()
+    wrong = []
+
+    def work():
+        try:
+            with torch.cuda.stream(torch.cuda.Stream()) if device == "cuda" else contextlib.nullcontext():
+                for _ in range(50):
+                    if not torch.equal(pointwise.gelu(pointwise.mul(x, 3)), want):
+                        wrong.append("another result")
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_fork_after_a_large_call():
+    """As workers of a DataLoader are: the child has none of the threads that ran the parent's call."""
+    x = torch.randn(1 << 22)
+    want = pointwise.silu(x)
+    child = os.fork()
+    if child == 0:
+        # No test runner in the child: it leaves with a number.
+        try:
+            same = torch.equal(pointwise.silu(x), want)
+            os._exit(0 if same else 1)
+        finally:
+            os._exit(2)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            assert os.waitstatus_to_exitcode(status) == 0
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise AssertionError("the child hangs")
+    assert torch.equal(pointwise.silu(x), want)
