@@ -243,11 +243,18 @@ pub(crate) fn stream_wait(
 /// `raw` is a live stream, or null for the legacy default stream.
 unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<bool> {
     let _current = context.make_current()?;
-    let (mut of, mut flags) = (null_mut(), 0);
-    // SAFETY: the caller's promise; the pointers are to a live handle and an integer.
+    let (mut of, mut flags, mut status) = (null_mut(), 0, 0);
+    // SAFETY: the caller's promise; the pointers are to a live handle and to integers.
     unsafe {
         call!(context.api, cuStreamGetCtx(raw, &mut of))?;
-        call!(context.api, cuStreamGetFlags(raw, &mut flags))?;
+        // To ask for the flags would spoil a capture: of a stream that is captured it is not known that it waits for no
+        // other. The legacy default stream cannot be.
+        if !raw.is_null() {
+            call!(context.api, cuStreamIsCapturing(raw, &mut status))?;
+        }
+        if status == 0 {
+            call!(context.api, cuStreamGetFlags(raw, &mut flags))?;
+        }
     }
     if of == context.raw {
         return Ok(flags & sys::STREAM_NON_BLOCKING != 0);
@@ -285,7 +292,7 @@ mod tests {
             let stream = unsafe { RawStream::foreign(context, std::ptr::without_provenance_mut(address), keep) };
             (stream.unwrap(), stub::calls())
         };
-        let asks = ["cuCtxGetCurrent", "cuStreamGetCtx", "cuStreamGetFlags"];
+        let asks = ["cuCtxGetCurrent", "cuStreamGetCtx", "cuStreamIsCapturing", "cuStreamGetFlags"];
         let (first, calls) = foreign(0x40, None);
         assert_eq!(calls, asks);
         let (again, calls) = foreign(0x40, None);

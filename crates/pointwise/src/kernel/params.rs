@@ -13,12 +13,15 @@ pub(crate) struct Params {
     numbers: [Number; MAX_WORDS],
     /// The first for which there was no room.
     beyond: Option<Number>,
+    /// Whether there are any.
+    any: bool,
 }
 
 impl Params {
     /// Of any count. Defaults are none.
     pub(crate) fn new(params: &[Number]) -> Params {
         let mut kept = Params::default();
+        kept.any = !params.is_empty();
         kept.numbers.iter_mut().zip(params).for_each(|(kept, number)| *kept = *number);
         kept.beyond = params.iter().skip(MAX_WORDS).copied().find(|&number| number != Number::Default);
         kept
@@ -41,7 +44,16 @@ impl Params {
 ///
 /// # Errors
 /// More parameters than the op has, or a number that one does not take.
+#[inline]
 pub(super) fn words(info: &OpInfo, params: &Params, dtype: DType) -> Result<ParamWords> {
+    if info.params.is_empty() && !params.any {
+        return Ok(ParamWords::default());
+    }
+    some_words(info, params, dtype)
+}
+
+/// [`words`], where there is something to look at.
+fn some_words(info: &OpInfo, params: &Params, dtype: DType) -> Result<ParamWords> {
     if info.properties.copies_ints && !dtype.is_float() {
         each(info, params, |_, _| Ok(0))?;
         return Ok(ParamWords::default());
