@@ -1,7 +1,7 @@
 //! Ops of one to three operands as formulas, so that templates and loops are written once for all of them.
 
 use crate::formula::{Formula, OpData, ParamWords};
-use crate::info::{Kind, OpInfo, ResultType};
+use crate::info::{Kind, OpInfo};
 use crate::num::{Logic, Value};
 use crate::op::{BinaryOp, TableOp, TernaryOp, UnaryOp};
 use crate::philox::RandomWord;
@@ -31,29 +31,13 @@ impl<T: Value> Answer<T> for bool {
 }
 
 /// The data of a row as those of a formula.
-///
-/// # Panics
-/// In a constant: the row is of another kind than its op.
-#[track_caller]
-const fn data(row: &OpInfo, kinds: &[Kind]) -> OpInfo {
-    let (mut fits, mut i) = (false, 0);
-    while i < kinds.len() {
-        fits |= row.kind as u8 == kinds[i] as u8;
-        i += 1;
-    }
-    assert!(fits, "the row says another kind than its op is of");
+const fn data(row: &OpInfo) -> OpInfo {
     OpInfo { bool_operands: row.kind.bool_operands(), bool_results: row.result.bits(), ..*row }
 }
 
-/// The result of `O`, whose row must say what it is.
+/// The result of an op.
 #[inline(always)]
-fn result<T, O: TableOp, Y: Answer<T>>(y: Y) -> ([T; 1], [bool; 1]) {
-    const {
-        assert!(
-            matches!(O::INFO.result, ResultType::Bool) == Y::IS_BOOL,
-            "the row says another type of the result than its op has"
-        )
-    }
+fn result<T, Y: Answer<T>>(y: Y) -> ([T; 1], [bool; 1]) {
     let (of_type, of_bool) = y.split();
     ([of_type], [of_bool])
 }
@@ -66,7 +50,8 @@ macro_rules! arity {
         pub struct $name<O>(O);
 
         impl<O: TableOp> OpData for $name<O> {
-            const INFO: OpInfo = data(&O::INFO, &[$(Kind::$kind),*]);
+            const INFO: OpInfo = data(&O::INFO);
+            const KINDS: &'static [Kind] = &[$(Kind::$kind),*];
             #[inline(always)]
             fn from_words(words: &ParamWords) -> Self {
                 let [a, b, c, d, ..] = *words;
@@ -75,6 +60,7 @@ macro_rules! arity {
         }
 
         impl<T: Value, O: TableOp + $Op<T $(, $First)?, Output: Answer<T>>> Formula<T, $operands, 1> for $name<O> {
+            const BOOL_RESULTS: Option<u16> = Some(<O::Output as Answer<T>>::IS_BOOL as u16);
             #[inline(always)]
             fn apply(
                 self,
@@ -83,7 +69,7 @@ macro_rules! arity {
                 _: RandomWord<'_>,
             ) -> ([T; 1], [bool; 1]) {
                 let $op = self.0;
-                result::<T, O, _>($value)
+                result($value)
             }
         }
     )* };

@@ -4,7 +4,7 @@
 //! of which a formula takes what it has: `values[k]` is operand `k` if it is of the element type, `truths[k]` if it is a
 //! bool. What an operand is not reads as zero or false, and costs nothing once the formula is inlined.
 
-use crate::info::OpInfo;
+use crate::info::{Kind, OpInfo};
 use crate::philox::RandomWord;
 
 /// The most operands that an op is written with.
@@ -26,6 +26,9 @@ pub type ParamWords = [u64; MAX_WORDS];
 
 /// A formula from `N` operands to `R` results, in the compute type `T`; of a conversion results are of another, `U`.
 pub trait Formula<T, const N: usize, const R: usize, U = T>: Copy {
+    /// Which results are bools, where the type of the formula says so: [`OpInfo::bool_results`] must be the same.
+    #[doc(hidden)]
+    const BOOL_RESULTS: Option<u16> = None;
     /// The results, not yet rounded. `bits` counts for a random op alone.
     fn apply(self, values: [T; N], truths: [bool; N], bits: RandomWord<'_>) -> ([U; R], [bool; R]);
 }
@@ -34,6 +37,10 @@ pub trait Formula<T, const N: usize, const R: usize, U = T>: Copy {
 pub trait OpData: Copy {
     /// Name, operands, results, types, bounds.
     const INFO: OpInfo;
+    /// The kinds that its data may be of.
+    #[doc(hidden)]
+    const KINDS: &'static [Kind] =
+        &[Kind::Formula, Kind::Gradients, Kind::SelectGradients, Kind::ChannelGradients, Kind::GatedGradients];
     /// The op with the parameters of a call.
     fn from_words(words: &ParamWords) -> Self;
 }

@@ -190,30 +190,17 @@ where
     O: OpData + Formula<E::Compute, N, R>,
 {
     let info = &O::INFO;
-    check_kind(info, FORMULAS, MAX_WORDS);
+    check_kind(info, O::KINDS, MAX_WORDS);
     assert!(info.operands.len() == N && N >= 1 && N <= MAX_INPUTS, "the data name another number of operands");
     assert!(info.results.len() == R && R >= 1 && R <= MAX_OUTPUTS, "the data name another number of results");
     assert!(param_words(info) <= MAX_WORDS, "the parameters take more than eight words");
     assert!(info.bool_operands >> N == 0 && info.bool_results >> R == 0);
+    if let Some(bools) = O::BOOL_RESULTS {
+        assert!(bools == info.bool_results, "the row says another type of the result than its op has");
+    }
     assert!(E::DTYPE as u64 >> DTYPE_BITS == 0);
     (E::DTYPE as u64) << (64 - DTYPE_BITS) | of_data(info, source)
 }
-
-/// The kinds whose ops are formulas.
-const FORMULAS: &[Kind] = &[
-    Kind::Unary,
-    Kind::Binary,
-    Kind::Channel,
-    Kind::Gated,
-    Kind::Ternary,
-    Kind::Select,
-    Kind::Backward,
-    Kind::Formula,
-    Kind::Gradients,
-    Kind::SelectGradients,
-    Kind::ChannelGradients,
-    Kind::GatedGradients,
-];
 
 /// Checks that an op's data, those of its definition, are the data that `word`, of [`of_formula`], was made of.
 #[track_caller]
