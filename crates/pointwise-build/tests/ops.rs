@@ -120,7 +120,7 @@ fn kernels_are_compiled_once_and_mistakes_are_said_at_the_op() {
     package.write("out/pointwise_ops/twice/pointwise_kernels.rs", "as it was");
     let told = package.build(None);
     assert_eq!(package.pack("twice", "pointwise_kernels.rs").unwrap(), "as it was");
-    assert!(told.contains("pointwise-device/src/formula.rs"), "{told}");
+    assert!(told.contains("pointwise-device/src/formula/mod.rs"), "{told}");
 
     package.write("src/ops/inner.rs", &INNER.replace("sum(sum(x, x), x)", "let _ = std::env::args();\n    x"));
     package.build(None);

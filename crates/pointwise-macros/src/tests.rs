@@ -125,7 +125,7 @@ fn an_entry_for_each_type_and_class() {
     // Results, operands, elements, mode, numbers, steps, what is drawn.
     let parameters = "fn__formula_noise_f32_rows(y0:*mut::pointwise::__private::core::element::ty::f32,\
          y1:*mut::pointwise::__private::core::element::Bool,x0:*const::pointwise::__private::core::element::ty::f32,\
-         x1:*const::pointwise::__private::core::element::Bool,items:u32,mode:u64,w0:u64,w1:u64,\
+         x1:*const::pointwise::__private::core::element::Bool,items:u32,mode:u32,w0:u64,w1:u64,\
          steps:::pointwise::__private::core::launch::Steps<4usize,{::pointwise::__private::core::launch::ROW_SPLITS}>,\
          draw:::pointwise::__private::core::Draw,)";
     assert!(random.contains(parameters), "{random}");
