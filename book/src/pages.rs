@@ -103,13 +103,13 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     }
     let call = if name == "where" { "where_cond" } else { name };
     let operands = info.arguments().iter().map(|x| format!("&{x}"));
-    let params = info.params.iter().map(|param| param.default.to_string());
+    let params = info.params.iter().map(|param| shown(param.default));
     let arguments = operands.chain(params).collect::<Vec<_>>().join(", ");
     writeln!(page, "| | |\n|---|---|")?;
     writeln!(page, "| Rust | `ops::{call}({arguments})?` |")?;
     writeln!(page, "| Python | `pointwise.{name}`, `torch.ops.pointwise.{name}` |")?;
     for param in info.params {
-        writeln!(page, "| parameter `{}` | {} by default |", param.name, param.default)?;
+        writeln!(page, "| parameter `{}` | {} by default |", param.name, shown(param.default))?;
     }
     let types = info.types.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ");
     let converted = if info.int_to_float { "; integers and bool are converted to f32" } else { "" };
@@ -154,6 +154,17 @@ fn section(page: &mut String, heading: &str, what: &str, link: &str, source: &st
         write!(page, "\n## {heading}\n\n{what}; how it was measured: [{heading}]({link}).\n\n{}\n", text.trim_end())?;
     }
     Ok(())
+}
+
+/// A parameter's default as it is written in Rust.
+fn shown(default: f64) -> String {
+    match default {
+        f64::MAX => "f64::MAX".to_owned(),
+        f64::MIN => "f64::MIN".to_owned(),
+        f64::INFINITY => "f64::INFINITY".to_owned(),
+        f64::NEG_INFINITY => "f64::NEG_INFINITY".to_owned(),
+        _ => default.to_string(),
+    }
 }
 
 /// A formula's tokens as they are written by hand.

@@ -101,7 +101,7 @@ fn broken_links(folder: &Path) -> Result<Vec<String>> {
 }
 
 fn leads_somewhere(
-    page: &PathBuf,
+    page: &Path,
     link: &str,
     files: &BTreeSet<PathBuf>,
     ids: &BTreeMap<&PathBuf, BTreeSet<&str>>,
@@ -112,7 +112,7 @@ fn leads_somewhere(
     }
     let (path, place) = link.split_once('#').map_or((link, None), |(path, place)| (path, Some(place)));
     let target = match (path, page.parent()) {
-        ("", _) => page.clone(),
+        ("", _) => page.to_path_buf(),
         (path, Some(folder)) => normal(&folder.join(path)),
         (path, None) => PathBuf::from(path),
     };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use pointwise::Strategy;
+use pointwise::{DType, Strategy};
 
 use crate::device::device_name;
 
@@ -43,6 +43,12 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Say what an op computes, how accurately, and which kernel would serve a call
+    #[command(
+        after_help = "Examples:\n  pointwise explain silu\n  pointwise explain add --dtype bf16 --shape 2048x4096\n  \
+                      pointwise explain gelu --strategy direct"
+    )]
+    Explain(Explain),
     /// Run one op on tensors of a safetensors file
     #[command(
         after_help = "The operands are the file's tensors of the names that `pointwise list` shows. Any operand \
@@ -60,6 +66,34 @@ pub(crate) enum Command {
     Run(Run),
     /// Say what works on this machine, and what to do about what does not
     Doctor,
+}
+
+/// The arguments of `explain`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Explain {
+    /// The op, by PyTorch's name; `pointwise list` has them all
+    pub(crate) op: String,
+    /// The element type of the call; the op's first one if it is left out
+    #[arg(long, value_name = "T")]
+    pub(crate) dtype: Option<DType>,
+    /// The shape of all tensors of the call
+    #[arg(long, value_name = "AxB", default_value = "1024x4096", value_parser = shape)]
+    pub(crate) shape: std::vec::Vec<usize>,
+    /// How a CUDA kernel goes about it: auto, direct, explicit_parallel, register_copy or table
+    #[arg(long, default_value = "auto", value_parser = strategy)]
+    pub(crate) strategy: Strategy,
+}
+
+/// The most elements of a call that is explained: tensors of so many are made.
+const MOST_ELEMENTS: usize = 1 << 30;
+
+fn shape(text: &str) -> Result<Vec<usize>, String> {
+    let sizes: Option<Vec<usize>> = text.split('x').map(|size| size.trim().parse().ok()).collect();
+    let sizes = sizes.ok_or("a shape is sizes with x between them, such as 1024x4096")?;
+    match sizes.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)) {
+        Some(elements) if (1..=MOST_ELEMENTS).contains(&elements) => Ok(sizes),
+        _ => Err(format!("a shape has 1 to {MOST_ELEMENTS} elements")),
+    }
 }
 
 /// The arguments of `run`.

@@ -1,4 +1,4 @@
-//! The commands of `pointwise`: `tour`, `list`, `run` and `doctor`.
+//! The commands of `pointwise`: `tour`, `list`, `explain`, `run` and `doctor`.
 //!
 //! Exit codes: 0 done, 1 the op or the data was at fault, 2 the call was. What went wrong is one line on stderr.
 //!
@@ -11,6 +11,7 @@ pub mod device;
 mod doctor;
 pub mod draft;
 pub mod error;
+mod explain;
 mod file;
 mod list;
 pub mod output;
@@ -39,6 +40,7 @@ fn dispatch(args: &Args, out: &mut impl Write) -> Result<()> {
     match &args.command {
         Command::Tour { device } => tour::tour(out, device),
         Command::List { json } => list::list(out, *json),
+        Command::Explain(explain) => explain::explain(out, explain),
         Command::Run(run) => run::run(out, run),
         Command::Doctor => doctor::doctor(out),
     }

@@ -119,7 +119,7 @@ fn result(info: &OpInfo) -> &'static str {
 }
 
 /// `leaky_relu(x, negative_slope=0.01)`.
-fn signature(op: Op) -> String {
+pub(crate) fn signature(op: Op) -> String {
     let info = op.info();
     let mut parts: Vec<String> = op.arguments().iter().map(|&name| name.to_owned()).collect();
     for param in params(op) {
@@ -134,7 +134,7 @@ fn signature(op: Op) -> String {
 }
 
 /// The element types with their two great groups by name.
-fn type_groups(types: &[DType]) -> String {
+pub(crate) fn type_groups(types: &[DType]) -> String {
     let mut words = Vec::new();
     let mut add = |group: &'static str, is_in: fn(DType) -> bool| {
         let all = DType::ALL.into_iter().filter(|&dtype| is_in(dtype));
@@ -150,7 +150,7 @@ fn type_groups(types: &[DType]) -> String {
     words.join(" ")
 }
 
-fn accuracy(accuracy: Accuracy) -> String {
+pub(crate) fn accuracy(accuracy: Accuracy) -> String {
     match accuracy {
         Accuracy::Exact => "exact".to_owned(),
         Accuracy::Ulp(ulp) | Accuracy::Cancels(ulp) => format!("{ulp} ULP"),
@@ -158,7 +158,7 @@ fn accuracy(accuracy: Accuracy) -> String {
 }
 
 /// The first paragraph of the documentation, in one line.
-fn doc(text: &str) -> String {
+pub(crate) fn doc(text: &str) -> String {
     let words = text.lines().map(str::trim).skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }

@@ -20,8 +20,7 @@ pub(crate) struct Params {
 impl Params {
     /// Of any count. Defaults are none.
     pub(crate) fn new(params: &[Number]) -> Params {
-        let mut kept = Params::default();
-        kept.any = !params.is_empty();
+        let mut kept = Params { any: !params.is_empty(), ..Params::default() };
         kept.numbers.iter_mut().zip(params).for_each(|(kept, number)| *kept = *number);
         kept.beyond = params.iter().skip(MAX_WORDS).copied().find(|&number| number != Number::Default);
         kept
