@@ -36,6 +36,39 @@ mod tests {
         text
     }
 
+    /// The pages of the docs' folder, without the notebook.
+    fn pages() -> Vec<(String, String)> {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let files = fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path());
+        let pages = files.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+        let named = |path: std::path::PathBuf| {
+            (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(path).unwrap())
+        };
+        pages.map(named).collect()
+    }
+
+    #[test]
+    fn every_page_is_in_the_summary() {
+        let pages = pages();
+        let (_, summary) = pages.iter().find(|(name, _)| name == "SUMMARY.md").unwrap();
+        let is_missing = |name: &&String| *name != "SUMMARY.md" && !summary.contains(&format!("]({name})"));
+        let missing: Vec<&String> = pages.iter().map(|(name, _)| name).filter(is_missing).collect();
+        assert!(missing.is_empty(), "docs/SUMMARY.md lacks {missing:?}");
+    }
+
+    /// Constructions that a reader stumbles over.
+    const STUMBLES: [&str; 3] = ["of which", "as there is", "as there are"];
+
+    #[test]
+    fn sentences_are_plain() {
+        let mut found = Vec::new();
+        for (name, text) in pages() {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+            found.extend(STUMBLES.iter().filter(|words| text.contains(*words)).map(|words| format!("{name}: {words}")));
+        }
+        assert!(found.is_empty(), "say it in two sentences: {found:?}");
+    }
+
     /// Snippets that are no programs of their own are parts of the examples, which are built and run.
     #[test]
     fn ignored_snippets_are_lines_of_the_examples() {
