@@ -71,8 +71,8 @@ fn mdbook() -> Result<PathBuf> {
             return Ok(program);
         }
     }
-    // Without features: no server, no search, which is most of its dependencies.
-    let install = ["install", "mdbook", "--version", VERSION, "--no-default-features", "--locked", "--root"];
+    // Without features: no server, no search, which is most of its dependencies. Not optimised: it runs for a second.
+    let install = ["install", "mdbook", "--version", VERSION, "--no-default-features", "--locked", "--debug", "--root"];
     run(cargo().args(install).arg(&tools)).with_context(|| format!("mdBook {VERSION} cannot be installed"))?;
     Ok(own)
 }
