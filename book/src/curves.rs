@@ -31,7 +31,7 @@ pub(crate) fn value(def: &UnaryDef) -> Result<Vec<Point>> {
 
 /// Its gradient, where it has one.
 pub(crate) fn gradient(def: &UnaryDef) -> Result<Vec<Point>> {
-    let Some(backward) = info::map_op(&format!("{}_backward", def.info.name)) else { return Ok(Vec::new()) };
+    let Some(backward) = info::several_op(&format!("{}_backward", def.info.name)) else { return Ok(Vec::new()) };
     let Some(oracle) = backward.oracle(DType::F32, &[])? else { return Ok(Vec::new()) };
     Ok(axis(POINTS).map(|x| (x, oracle.of(&[1.0, x]))).collect())
 }

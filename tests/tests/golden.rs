@@ -7,7 +7,7 @@
 use libtest_mimic::{Arguments, Failed};
 use pointwise::{
     DType, Device, Number, Operand, Tensor,
-    info::{Accuracy, OpInfo},
+    info::{Accuracy, OpInfo, several_op},
     kernel::SinusoidalLayout,
     kernels, ops,
 };
@@ -233,16 +233,16 @@ fn gradients(
         return Ok((one(ops::masked_fill_backward(grad, mask)), Accuracy::Exact));
     }
     let accuracy = |info: &OpInfo| if info.accuracy == Accuracy::Exact { STEPS } else { info.accuracy };
-    if let (Some(def), &[Some(grad), Some(x)]) = (pointwise::info::map_op(&case.op), operands) {
-        return Ok((one(def.binary_with(&params(&def.info, case)?).run(grad, x)), accuracy(&def.info)));
-    }
-    let def = pointwise::info::gradient_op(&case.op).ok_or("no such op")?;
+    let def = several_op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
+    if let (Kind::Backward, &[Some(grad), Some(x)]) = (def.info.kind, operands) {
+        return Ok((one(def.binary_with(&params).run(grad, x)), accuracy(&def.info)));
+    }
     if let (Kind::GatedGradients, &[Some(grad), Some(Operand::View(x))]) = (def.info.kind, operands) {
         return Ok((one(def.gated_gradients(&params).run(grad, x)), accuracy(&def.info)));
     }
     // Not every operand of the op is one of its gradients.
-    let names = pointwise::info::map_op(forward).ok_or("no such op")?.info.operands;
+    let names = several_op(forward).ok_or("no such op")?.info.operands;
     let operand = |name: &&str| {
         let at = names.iter().position(|forward| forward == name).map_or(0, |at| at + 1);
         operands.get(at).copied().flatten().ok_or_else(|| format!("no {name}"))
@@ -279,7 +279,7 @@ fn call(
     if let (Some(def), &[Some(Operand::View(x))]) = (pointwise::info::op(&case.op), operands) {
         return Ok((def.kernel_with(&params(&def.info, case)?).run(x), def.info.accuracy));
     }
-    let def = pointwise::info::map_op(&case.op).ok_or("no such op")?;
+    let def = several_op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
     let result = match (def.info.kind, operands) {
         (Kind::Binary | Kind::Channel, &[Some(a), Some(b)]) => def.binary_with(&params).run(a, b),

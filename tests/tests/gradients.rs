@@ -102,7 +102,7 @@ fn every_differentiable_op_has_a_gradient() {
         .collect();
     for info in &several {
         let name = format!("{}_backward", info.name);
-        let gradients = pointwise::info::gradient_op(&name).unwrap_or_else(|| panic!("{name}"));
+        let gradients = pointwise::info::several_op(&name).unwrap_or_else(|| panic!("{name}"));
         assert_eq!(gradients.info.params, info.params, "{name}");
         assert_eq!(gradients.info.types, TYPES);
         let wanted: Vec<_> = info.operands.iter().filter(|&&x| x != "condition").map(|x| format!("grad_{x}")).collect();
@@ -154,7 +154,7 @@ fn unary_gradients_are_central_differences() {
 #[test]
 fn gradients_of_several_operands_are_central_differences() {
     for &def in GRADIENTS {
-        let forward = pointwise::info::map_op(forward_name(&def.info)).unwrap();
+        let forward = pointwise::info::several_op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
             let backward = def.oracle(DType::F32, &set).unwrap().unwrap();
             let oracle = forward.oracle(DType::F32, &set).unwrap().unwrap();

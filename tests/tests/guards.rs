@@ -57,8 +57,7 @@ fn check(device: &Device, call: &Call) -> Result<(), TestCaseError> {
     let all: Vec<_> = tests::unary().collect();
     let def = *call.op.get(&all);
     let dtype = *call.dtype.get(def.info.types);
-    let strategies: Vec<Strategy> =
-        Strategy::ALL.into_iter().filter(|s| s.serves_unary(dtype, def.info.result)).collect();
+    let strategies: Vec<Strategy> = Strategy::ALL.into_iter().filter(|s| s.serves(&def.info, dtype)).collect();
     let mut params = [Number::Default; 4];
     for ((slot, given), info) in params.iter_mut().zip(call.params).zip(def.info.params) {
         *slot = given.map_or(Number::Default, |given| parameter(info, dtype, given));

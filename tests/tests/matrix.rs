@@ -12,8 +12,7 @@
 //! (`mul::f16::rows`). `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
 
 use libtest_mimic::Arguments;
-use pointwise::{DType, Strategy, kernel::Class};
-use pointwise_testkit::several;
+use pointwise::{DType, Strategy, info::several_ops, kernel::Class};
 use tests::cases::Cases;
 use tests::{convert, copies, lookup, matrix, numbers, promote, vectors};
 
@@ -33,7 +32,7 @@ fn add(cases: &mut Cases) {
     for def in tests::unary() {
         let name = |dtype, kind: &str| format!("{}::{dtype}::{kind}", def.info.name);
         for &dtype in def.info.types {
-            let strategies = Strategy::ALL.into_iter().filter(|s| s.serves_unary(dtype, def.info.result));
+            let strategies = Strategy::ALL.into_iter().filter(|s| s.serves(&def.info, dtype));
             if device.is_cpu() {
                 cases.add(&[dtype], name(dtype, "cpu"), move || matrix::unary(&device, def, dtype, Strategy::Auto));
             } else {
@@ -50,14 +49,14 @@ fn add(cases: &mut Cases) {
             }
         }
     }
-    for def in several::all() {
+    for def in several_ops() {
         let name = |dtype, kind: &str| format!("{}::{dtype}::{kind}", def.info.name);
         for &dtype in def.info.types {
             for class in Class::ALL {
                 let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
                 let run = move |strategy| move || matrix::several(&device, def, dtype, class, strategy);
                 cases.add(&[dtype], name(dtype, class.name()), run(strategy));
-                if !device.is_cpu() && class != Class::Strided && Strategy::Table.serves_map(&def.info, dtype) {
+                if !device.is_cpu() && class != Class::Strided && Strategy::Table.serves(&def.info, dtype) {
                     cases.add(&[dtype], name(dtype, &format!("table_{class}")), run(Strategy::Table));
                 }
             }

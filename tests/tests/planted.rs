@@ -7,8 +7,7 @@
 use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use pointwise::{DType, Device, Strategy, kernel::UnaryDef};
-use pointwise_testkit::several;
+use pointwise::{DType, Device, Strategy, info::several_op, kernel::UnaryDef};
 use tests::planted::{self, Planted, runs};
 
 /// A kernel, and the calls that it is tested with.
@@ -98,7 +97,7 @@ fn kernels() -> Vec<Kernel> {
         kernel(symbol, runs::unary(def, dtype, strategy))
     };
     let several = |symbol, op: &str, dtype, strategy| {
-        let def = several::all().find(|def| def.info.name == op).expect("an op of the family");
+        let def = several_op(op).expect("an op of the family");
         kernel(symbol, runs::several(def, dtype, strategy))
     };
     vec![

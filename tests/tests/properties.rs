@@ -2,7 +2,7 @@
 
 use pointwise::{
     DType, Number,
-    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY},
+    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, several_ops},
 };
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{BinaryFunction, Kind, ResultType, SignChange};
@@ -13,8 +13,7 @@ const VALUES: [f64; 9] = [0.0, -0.0, 1.0, -1.0, 2.5, -7.0, f64::INFINITY, f64::N
 
 fn infos() -> impl Iterator<Item = &'static OpInfo> {
     let unary = tests::unary().map(|def| &def.info);
-    let several = BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).map(|def| &def.info);
-    unary.chain(several).chain(GRADIENTS.iter().map(|def| &def.info))
+    unary.chain(several_ops().map(|def| &def.info))
 }
 
 #[test]

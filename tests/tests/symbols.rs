@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pointwise::{
     DType, Strategy,
     embed::embedded,
+    info::several_ops,
     kernel::{Class, Entry, Variant},
 };
 
@@ -23,7 +24,7 @@ fn symbols() -> Vec<&'static str> {
 
 /// The kernels of ops of several operands; those of `where` are of element widths, each counted once.
 fn several_entries() -> impl Iterator<Item = &'static Entry> {
-    let typed = pointwise_testkit::several::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
+    let typed = several_ops().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
     let is_once = |dtype| matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
     let typed = typed.filter(move |(def, dtype)| def.info.name != "where" || is_once(*dtype));
     typed.flat_map(|(def, dtype)| Class::ALL.into_iter().filter_map(move |class| def.entry(dtype, class).ok()))
@@ -32,9 +33,9 @@ fn several_entries() -> impl Iterator<Item = &'static Entry> {
 /// Ops and types that have tables have a place for them, and no others.
 #[test]
 fn ops_of_pairs_of_bytes_have_tables() {
-    for def in pointwise_testkit::several::all() {
+    for def in several_ops() {
         for &dtype in def.info.types {
-            let serves = Strategy::Table.serves_map(&def.info, dtype);
+            let serves = Strategy::Table.serves(&def.info, dtype);
             assert!(serves == def.has_table(dtype), "{} {dtype}", def.info.name);
             assert!(!def.has_table(dtype) || dtype.size() == 1, "{} {dtype}", def.info.name);
         }
@@ -46,7 +47,7 @@ fn ops_of_pairs_of_bytes_have_tables() {
 
 #[test]
 fn ops_of_several_operands_have_a_kernel_for_every_class() {
-    for def in pointwise_testkit::several::all() {
+    for def in several_ops() {
         for &dtype in def.info.types {
             // Bits are moved by the kernels of an integer of their width.
             let carrier = match (def.info.name, dtype.size()) {
@@ -84,11 +85,11 @@ fn has_kernels() -> bool {
 #[test]
 fn an_op_has_the_kernels_that_serve_it() {
     for (op, dtype, variant, entry) in cases() {
-        let result = tests::unary().find(|def| def.info.name == op).expect("an op of the list").info.result;
+        let info = &tests::unary().find(|def| def.info.name == op).expect("an op of the list").info;
         let expected = match variant {
             Variant::Strided => Some("strided"),
             Variant::RegisterCopy => Some("register_copy"),
-            Variant::Table => Strategy::Table.serves_unary(dtype, result).then_some("table"),
+            Variant::Table => Strategy::Table.serves(info, dtype).then_some("table"),
             // Of generators and of dropout.
             Variant::Direct | Variant::ExplicitParallel => None,
         };

@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let wanted: Vec<(Strategy, Option<u32>)> = if strategies {
                 Strategy::ALL
                     .into_iter()
-                    .filter(|s| s.serves_unary(dtype, def.info.result))
+                    .filter(|s| s.serves(&def.info, dtype))
                     .map(|strategy| (strategy, None))
                     .collect()
             } else if vectors {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pointwise::embed::embedded;
-use pointwise::info::{gradient_op, map_op};
+use pointwise::info::several_op;
 use pointwise::kernel::Class;
 use pointwise::{DType, Device, Operand, Strategy, Tensor, TensorView};
 use pointwise_core::Kind;
@@ -35,7 +35,7 @@ pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
     let formula = info.formula.split_whitespace().collect::<Vec<_>>().join(" ");
     line(out, format!("formula    {} -> {formula}", info.operands.join(", ")))?;
     let backward = format!("{}_backward", info.name);
-    if let Some(gradient) = map_op(&backward).or_else(|| gradient_op(&backward)) {
+    if let Some(gradient) = several_op(&backward) {
         line(out, format!("gradient   {backward}({})", gradient.info.arguments().join(", ")))?;
     }
     let star = if info.int_to_float { "; integers and bool become f32" } else { "" };
@@ -82,7 +82,7 @@ fn served(op: Op, dtype: DType, shape: &[usize], strategy: Strategy) -> Result<S
                 replaced: plan.replaced,
             })
         }
-        Op::Map(def) | Op::Gradients(def) => {
+        Op::Several(def) => {
             let mut views: Vec<TensorView<'_>> = operands.iter().map(Tensor::view).collect();
             let mut targets: Vec<TensorView<'_>> = results.iter().map(Tensor::view).collect();
             // A weight a channel needs two dimensions.

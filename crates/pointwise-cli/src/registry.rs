@@ -2,7 +2,7 @@
 
 use pointwise::{
     DType, Number, Operand, Strategy, Tensor,
-    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY, map_op},
+    info::{OpInfo, UNARY, several_op, several_ops},
     kernel::{OpDef, UnaryDef},
 };
 use pointwise_core::Kind;
@@ -18,10 +18,8 @@ pub(crate) type Params = [Number; MAX_PARAMS];
 pub(crate) enum Op {
     /// `x -> y`.
     Unary(&'static UnaryDef),
-    /// Of two or three operands, or gated.
-    Map(&'static OpDef),
-    /// The gradients of an op of several operands.
-    Gradients(&'static OpDef),
+    /// Of several operands or results.
+    Several(&'static OpDef),
 }
 
 /// A result by the name it has in a file.
@@ -33,9 +31,7 @@ pub(crate) type Replaced = (Strategy, &'static str);
 impl Op {
     /// Every op, in the order of the tables.
     pub(crate) fn all() -> impl Iterator<Item = Op> {
-        let map = BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD);
-        let gradients = GRADIENTS.iter().copied().map(Op::Gradients);
-        UNARY.iter().copied().map(Op::Unary).chain(map.copied().map(Op::Map)).chain(gradients)
+        UNARY.iter().copied().map(Op::Unary).chain(several_ops().map(Op::Several))
     }
 
     /// The op of a name.
@@ -54,8 +50,7 @@ impl Op {
     pub(crate) fn info(self) -> &'static OpInfo {
         match self {
             Op::Unary(def) => &def.info,
-            Op::Map(def) => &def.info,
-            Op::Gradients(def) => &def.info,
+            Op::Several(def) => &def.info,
         }
     }
 
@@ -88,11 +83,7 @@ impl Op {
 
     /// Whether it has a kernel of a strategy for operands of a type.
     pub(crate) fn serves(self, strategy: Strategy, dtype: DType) -> bool {
-        match self {
-            Op::Unary(def) => strategy.serves_unary(dtype, def.info.result),
-            Op::Map(def) => strategy.serves_map(&def.info, dtype),
-            Op::Gradients(_) => matches!(strategy, Strategy::Direct | Strategy::RegisterCopy),
-        }
+        strategy.serves(self.info(), dtype)
     }
 
     /// Runs it on operands in the order of their names; [`Number::Default`] is one left out. Also says what was
@@ -112,55 +103,42 @@ impl Op {
         };
         let has_plan = operands.iter().any(|operand| matches!(operand, Operand::View(x) if !x.device().is_cpu()));
         let replaced = |(strategy, replaced): (Strategy, Option<&'static str>)| replaced.map(|why| (strategy, why));
-        let (y, plan) = match (self, operands) {
+        let (results, plan) = match (self, operands) {
             (Op::Unary(def), [Operand::View(x)]) => {
                 let kernel = def.kernel_with(&params).strategy(strategy);
                 let y = kernel.run(*x)?;
                 let plan = has_plan.then(|| kernel.plan(*x, &y)).transpose()?;
-                (y, plan.map(|plan| (plan.strategy, plan.replaced)))
+                (vec![y], plan.map(|plan| (plan.strategy, plan.replaced)))
             }
-            (Op::Map(def), [Operand::View(x)]) if def.info.kind == Kind::Gated => {
+            (Op::Several(def), [Operand::View(x)]) if def.info.kind == Kind::Gated => {
                 let kernel = def.gated_with(&params).strategy(strategy);
                 let y = kernel.run(*x)?;
                 let plan = has_plan.then(|| kernel.plan(*x, &y)).transpose()?;
-                (y, plan.map(|plan| (plan.strategy, plan.replaced)))
+                (vec![y], plan.map(|plan| (plan.strategy, plan.replaced)))
             }
-            (Op::Map(_), [x, open, bound]) if self.info().name == CLAMP && is_open(open) => {
-                return bounded("minimum")?.run(&[*x, *bound], params, strategy);
-            }
-            (Op::Map(_), [x, bound, open]) if self.info().name == CLAMP && is_open(open) => {
-                return bounded("maximum")?.run(&[*x, *bound], params, strategy);
-            }
-            (Op::Map(def), [a, b]) => {
-                let kernel = def.binary_with(&params).strategy(strategy);
-                let y = kernel.run(*a, *b)?;
-                let plan = has_plan.then(|| kernel.plan(*a, *b, &y)).transpose()?;
-                (y, plan.map(|plan| (plan.strategy, plan.replaced)))
-            }
-            (Op::Map(def), [a, b, c]) => {
-                let kernel = def.ternary_with(&params).strategy(strategy);
-                let y = kernel.run(*a, *b, *c)?;
-                let plan = has_plan.then(|| kernel.plan(*a, *b, *c, &y)).transpose()?;
-                (y, plan.map(|plan| (plan.strategy, plan.replaced)))
-            }
-            (Op::Gradients(def), [grad, Operand::View(x)]) if def.info.kind == Kind::GatedGradients => {
+            (Op::Several(def), [grad, Operand::View(x)]) if def.info.kind == Kind::GatedGradients => {
                 let kernel = def.gated_gradients(&params).strategy(strategy);
                 let y = kernel.run(*grad, *x)?;
                 let plan = has_plan.then(|| kernel.plan(*grad, *x, &y)).transpose()?;
-                (y, plan.map(|plan| (plan.strategy, plan.replaced)))
+                (vec![y], plan.map(|plan| (plan.strategy, plan.replaced)))
             }
-            (Op::Gradients(def), operands) => {
+            (Op::Several(_), [x, open, bound]) if self.info().name == CLAMP && is_open(open) => {
+                return bounded("minimum")?.run(&[*x, *bound], params, strategy);
+            }
+            (Op::Several(_), [x, bound, open]) if self.info().name == CLAMP && is_open(open) => {
+                return bounded("maximum")?.run(&[*x, *bound], params, strategy);
+            }
+            (Op::Several(def), operands) if operands.len() == self.arguments().len() => {
                 let kernel = def.kernel(&params).strategy(strategy);
                 let results = kernel.run(operands)?;
                 let views: Vec<_> = results.iter().map(Tensor::view).collect();
                 let plan = has_plan.then(|| kernel.plan(operands, &views)).transpose()?;
-                let plan = plan.map(|plan| (plan.strategy, plan.replaced));
-                let named = def.info.results.iter().copied().zip(results).collect();
-                return Ok((named, plan.and_then(replaced)));
+                (results, plan.map(|plan| (plan.strategy, plan.replaced)))
             }
             _ => return Err(wrong()),
         };
-        Ok((vec![("y", y)], plan.and_then(replaced)))
+        let named = self.info().outputs().iter().copied().zip(results).collect();
+        Ok((named, plan.and_then(replaced)))
     }
 }
 
@@ -173,5 +151,5 @@ fn is_open(operand: &Operand<'_>) -> bool {
 
 /// What `clamp_tensor` is with one bound.
 fn bounded(name: &str) -> Result<Op> {
-    map_op(name).map(Op::Map).ok_or_else(|| Error::Failed(format!("{CLAMP} with one bound needs {name}")))
+    several_op(name).map(Op::Several).ok_or_else(|| Error::Failed(format!("{CLAMP} with one bound needs {name}")))
 }

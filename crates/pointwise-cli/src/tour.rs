@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, info::Accuracy, kernel::OpDef};
+use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, info::Accuracy};
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_testkit::{Report, inputs, judge, several};
@@ -12,7 +12,7 @@ use crate::device::device;
 use crate::error::{Error, Result};
 use crate::output::{Paint, flush, line};
 use crate::progress;
-use crate::registry::{Named, Op, Params};
+use crate::registry::{Op, Params};
 use crate::{beside, rope, special};
 
 /// Parameters that are not set.
@@ -194,111 +194,70 @@ fn of_type(device: &Device, dtype: DType) -> Result<Samples> {
 
 /// Runs an op of any kind on a type. A refusal of the op is a fault of it; one of this program's own is an error.
 fn case(op: Op, samples: &Samples) -> Result<Case> {
+    let Samples { dtype, one, two, three, four, conditions, halves, gates } = samples;
     let info = op.info();
-    if let Op::Gradients(def) = op {
-        return gradients(op, def, samples);
-    }
-    let operands: Vec<&Sample> = match info.kind {
-        Kind::Unary => vec![&samples.one],
-        Kind::Select => [&samples.conditions].into_iter().chain(&samples.three[..2]).collect(),
-        _ if info.operands.len() == 2 => samples.two.iter().collect(),
-        _ => samples.three.iter().collect(),
-    };
-    let mut tensors: Vec<Operand<'_>> = operands.iter().map(|sample| Operand::from(&sample.tensor)).collect();
-    match info.kind {
-        Kind::Gated => tensors = vec![Operand::from(&samples.halves)],
-        // One row, so that each element is a channel and has a weight.
-        Kind::Channel => {
-            let row = [1, operands[0].tensor.numel()];
-            tensors[0] = Operand::View(operands[0].tensor.view().reshape(row)?);
-        }
-        _ => {}
-    }
-    let dtype = samples.dtype;
-    let bytes: Vec<Vec<u8>> = operands.iter().map(|sample| sample.bytes.clone()).collect();
-    let device = samples.one.tensor.device();
-    let run = || only(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0);
-    guarded(run, device, dtype, |y, got| {
-        let report = match op {
-            Op::Unary(def) => judge::unary(def, dtype, &DEFAULTS, &bytes[0], got)?,
-            Op::Map(def) => several::reports(def, dtype, &DEFAULTS, &bytes, &[got.to_vec()])?[0],
-            Op::Gradients(_) => return Err(Error::Failed(format!("{} has several results", info.name))),
-        };
-        Ok(Verdict::of(&report, several::accuracy(info), y.dtype()))
-    })
-}
-
-/// The result of an op that has one.
-fn only(results: Vec<Named>) -> Result<Tensor> {
-    let [(_, y)] = <[Named; 1]>::try_from(results)
-        .map_err(|results| Error::Failed(format!("{} results where one was expected", results.len())))?;
-    Ok(y)
-}
-
-/// As [`case`], of ops with several results: those of a gated op are the halves of one.
-fn gradients(op: Op, def: &OpDef, samples: &Samples) -> Result<Case> {
-    let dtype = samples.dtype;
-    let operands: Vec<&Sample> = match (def.info.kind, def.info.operands.len()) {
-        (Kind::SelectGradients, _) => vec![&samples.conditions, &samples.three[0]],
-        (Kind::GatedGradients, _) => samples.three.iter().collect(),
-        (_, 1) => vec![&samples.one],
-        (_, 3) => samples.three.iter().collect(),
-        _ => samples.four.iter().collect(),
+    let operands: Vec<&Sample> = match (info.kind, info.operands.len()) {
+        (Kind::Select, _) => vec![conditions, &three[0], &three[1]],
+        (Kind::SelectGradients, _) => vec![conditions, &three[0]],
+        (_, 1) => vec![one],
+        (_, 2) => two.iter().collect(),
+        (_, 3) => three.iter().collect(),
+        _ => four.iter().collect(),
     };
     let n = operands[0].tensor.numel();
     let mut tensors: Vec<Operand<'_>> = operands.iter().map(|sample| Operand::from(&sample.tensor)).collect();
-    match def.info.kind {
-        Kind::GatedGradients => tensors.truncate(1),
-        Kind::ChannelGradients => tensors[1] = Operand::View(operands[1].tensor.view().reshape([1, n])?),
+    // One row, so that each element is a channel and has a weight, and a gate's halves lie one behind the other.
+    let row = |k: usize| Ok::<_, Error>(Operand::View(operands[k].tensor.view().reshape([1, n])?));
+    match info.kind {
+        Kind::Gated => tensors = vec![Operand::from(halves)],
+        Kind::Channel => tensors[0] = row(0)?,
+        Kind::GatedGradients => tensors = vec![row(0)?, Operand::from(gates)],
+        Kind::ChannelGradients => (tensors[0], tensors[1]) = (row(0)?, row(1)?),
         _ => {}
     }
-    // One row, so that each element is a channel and has a weight, and a gate's halves lie one behind the other.
-    if matches!(def.info.kind, Kind::GatedGradients | Kind::ChannelGradients) {
-        tensors[0] = Operand::View(operands[0].tensor.view().reshape([1, n])?);
-    }
-    if def.info.kind == Kind::GatedGradients {
-        tensors.push(Operand::from(&samples.gates));
-    }
-    let bytes: Vec<Vec<u8>> = operands.iter().map(|sample| sample.bytes.clone()).collect();
     let run = || Ok(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0.into_iter().map(|(_, y)| y).collect());
-    match timed(run, samples.one.tensor.device()) {
-        Ok((results, time)) => {
-            let mut all = Vec::new();
-            for result in &results {
-                all.extend(result.to_bytes()?);
+    guarded(run, one.tensor.device(), *dtype, |got| {
+        let bytes: Vec<Vec<u8>> = operands.iter().map(|sample| sample.bytes.clone()).collect();
+        // All of a call's results have one type.
+        let result = info.result_type(0, *dtype);
+        let reports = match op {
+            Op::Unary(def) => vec![judge::unary(def, *dtype, &DEFAULTS, &bytes[0], got)?],
+            Op::Several(def) => {
+                let got: Vec<Vec<u8>> = got.chunks(n * result.size()).map(<[u8]>::to_vec).collect();
+                several::reports(def, *dtype, &DEFAULTS, &bytes, &got)?
             }
-            let got: Vec<Vec<u8>> = all.chunks(n * dtype.size()).map(<[u8]>::to_vec).collect();
-            let reports = several::reports(def, dtype, &DEFAULTS, &bytes, &got)?;
-            let verdicts = reports.iter().zip(def.info.results).map(|(report, name)| {
-                let Verdict { error, fault } = Verdict::of(report, def.info.accuracy, dtype);
-                Verdict { error, fault: fault.map(|fault| format!("{name}: {fault}")) }
-            });
-            Ok(Case { dtype, verdict: verdicts.fold(Verdict::default(), Verdict::and), time })
-        }
-        Err(error) => Ok(Case { dtype, verdict: Verdict::broken(error.to_string()), time: Duration::ZERO }),
-    }
+        };
+        let verdicts = reports.iter().zip(info.results).map(|(report, name)| {
+            let Verdict { error, fault } = Verdict::of(report, several::accuracy(info), result);
+            Verdict { error, fault: fault.map(|fault| format!("{name}: {fault}")) }
+        });
+        Ok(verdicts.fold(Verdict::default(), Verdict::and))
+    })
 }
 
-/// Runs an op and judges its results. A refusal of the op is a fault of it.
+/// Runs an op and judges its results' bytes, one tensor behind the other. A refusal of the op is a fault of it.
 ///
 /// # Errors
 /// Those of the judge and the device.
 pub(crate) fn guarded(
-    run: impl Fn() -> Result<Tensor>,
+    run: impl Fn() -> Result<Vec<Tensor>>,
     device: &Device,
     dtype: DType,
-    judge: impl FnOnce(&Tensor, &[u8]) -> Result<Verdict>,
+    judge: impl FnOnce(&[u8]) -> Result<Verdict>,
 ) -> Result<Case> {
-    match timed(|| Ok(vec![run()?]), device).map(|(mut results, time)| (results.remove(0), time)) {
-        Ok((y, time)) => {
-            let got = y.to_bytes()?;
-            Ok(Case { dtype, verdict: judge(&y, &got)?, time })
+    match timed(run, device) {
+        Ok((results, time)) => {
+            let mut got = Vec::new();
+            for result in &results {
+                got.extend(result.to_bytes()?);
+            }
+            Ok(Case { dtype, verdict: judge(&got)?, time })
         }
         Err(error) => Ok(Case { dtype, verdict: Verdict::broken(error.to_string()), time: Duration::ZERO }),
     }
 }
 
-/// The result, and how long a call takes once the kernel is loaded.
+/// The results, and how long a call takes once the kernel is loaded.
 fn timed(run: impl Fn() -> Result<Vec<Tensor>>, device: &Device) -> Result<(Vec<Tensor>, Duration)> {
     let run = || -> Result<Vec<Tensor>> {
         let y = run()?;

@@ -9,7 +9,7 @@ use crate::words::Type;
 /// The classes, in the order of `Class::ALL`.
 const CLASSES: [&str; 3] = ["flat", "rows", "strided"];
 
-/// `GROUPED_TENSORS` of `pointwise_core::launch`.
+/// As in `pointwise_core::launch`.
 const GROUPED_TENSORS: usize = 4;
 
 /// An op, as its kernels and its definition are made of it.
@@ -193,5 +193,15 @@ impl Made {
     pub(crate) fn info(&self) -> TokenStream {
         let (core, this) = (self.core(), self.at(&quote!(f64)));
         quote!(<#this as #core::OpData>::INFO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GROUPED_TENSORS;
+
+    #[test]
+    fn the_number_of_grouped_tensors_is_that_of_launches() {
+        assert_eq!(GROUPED_TENSORS, pointwise_core::launch::GROUPED_TENSORS);
     }
 }

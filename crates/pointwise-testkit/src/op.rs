@@ -164,14 +164,14 @@ mod tests {
             }
         }
         for name in ["add", "where", "silu_and_mul", "lerp", "exp_backward"] {
-            Op::from(pointwise::info::map_op(name).unwrap()).check(&device).unwrap();
+            Op::from(pointwise::info::several_op(name).unwrap()).check(&device).unwrap();
         }
-        Op::from(pointwise::info::gradient_op("mul_backward").unwrap()).check(&device).unwrap();
+        Op::from(pointwise::info::several_op("mul_backward").unwrap()).check(&device).unwrap();
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let add = Op::from(pointwise::info::map_op("add").unwrap());
+        let add = Op::from(pointwise::info::several_op("add").unwrap());
         let set: [Number; 0] = [];
         let error = add.run(&Device::cpu(), DType::F32, &set, Strategy::Auto, &[vec![0; 4]]).unwrap_err();
         assert!(error.to_string().contains("add with 1 operands: it has 2: a, b"), "{error}");

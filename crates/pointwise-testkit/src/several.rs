@@ -10,17 +10,6 @@ use pointwise_core::{Element, Kind};
 use crate::judge::{self, Expected, Report};
 use crate::{formulas, gradients, inputs, with_element};
 
-/// Every op of the family of several operands, gradients among them.
-pub fn all() -> impl Iterator<Item = &'static OpDef> {
-    pointwise::info::BINARY
-        .iter()
-        .chain(pointwise::info::GATED)
-        .chain(pointwise::info::TERNARY)
-        .chain(pointwise::info::BACKWARD)
-        .chain(pointwise::info::GRADIENTS)
-        .copied()
-}
-
 /// Operands to try an op on, as bytes: [`inputs::tuples`] of their types.
 #[must_use]
 pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
@@ -309,7 +298,7 @@ mod tests {
         ];
         let set = [Number::Default; MAX_PARAMS];
         for (name, dtype, operands, right, wrong) in cases {
-            let def = pointwise::info::map_op(name).unwrap();
+            let def = pointwise::info::several_op(name).unwrap();
             let (right, wrong) = ([right], [wrong]);
             assert_eq!(check(def, dtype, &set, operands, &right), Ok(()), "{name}");
             assert!(check(def, dtype, &set, operands, &wrong).is_err(), "{name}");

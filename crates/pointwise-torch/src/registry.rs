@@ -2,7 +2,7 @@
 //!
 //! All contact with pointwise's registries and definition types is in this file.
 
-use pointwise::info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, ParamInfo, ParamKind, TERNARY, UNARY, declared_ops};
+use pointwise::info::{OpInfo, ParamInfo, ParamKind, UNARY, declared_ops, several_ops};
 use pointwise::kernel::{OpDef, Rng, SinusoidalLayout, UnaryDef};
 use pointwise::{
     DType, Number, Operand, Result, Stream, TensorView, TensorViewMut,
@@ -119,8 +119,7 @@ pub(crate) enum NumberKind {
 #[derive(Debug)]
 enum Body {
     Unary(&'static UnaryDef),
-    Map(&'static OpDef),
-    Formula(&'static OpDef),
+    Several(&'static OpDef),
     Dropout,
     Alibi { causal: bool },
     Sinusoidal(SinusoidalLayout),
@@ -129,9 +128,9 @@ enum Body {
 /// The ops of pointwise itself.
 pub(crate) fn family() -> Vec<OpSpec> {
     let mut ops: Vec<OpSpec> = UNARY.iter().map(|def| unary(def)).collect();
-    ops.extend(BINARY.iter().chain(TERNARY).chain(BACKWARD).map(|def| map(def)));
-    ops.extend(GATED.iter().flat_map(|def| [gated(def), gated_pair(def)]));
-    ops.extend(GRADIENTS.iter().flat_map(|def| gradients(def)));
+    ops.extend(several_ops().map(several));
+    let is_gated = |def: &&OpDef| matches!(def.info.kind.name(), "gated" | "gated_gradients");
+    ops.extend(several_ops().filter(is_gated).map(pair));
     let dropout = kernels::dropout(0.5);
     for name in ["dropout", "dropout_backward"] {
         let mut op = spec(dropout.info(), Body::Dropout);
@@ -172,11 +171,11 @@ pub(crate) fn of_package(package: &str) -> Vec<OpSpec> {
     let mut ops = Vec::new();
     for def in declared_ops(package) {
         let backward = def.backward.map(|backward| {
-            let mut op = formula(backward);
+            let mut op = several(backward);
             op.name = format!("{}_backward", def.info.name);
             op
         });
-        ops.push(formula(def));
+        ops.push(several(def));
         ops.extend(backward);
     }
     with_backward(ops)
@@ -247,63 +246,34 @@ fn take_numbers(op: &mut OpSpec) {
     }
 }
 
-fn map(def: &'static OpDef) -> OpSpec {
-    let mut op = OpSpec { has_oracle: def.has_oracle(), ..spec(&def.info, Body::Map(def)) };
+fn several(def: &'static OpDef) -> OpSpec {
+    let mut op = OpSpec { has_oracle: def.has_oracle(), ..spec(&def.info, Body::Several(def)) };
     match def.info.kind.name() {
-        "channel" => op.form = Form::Channel,
-        "binary" | "select" => take_numbers(&mut op),
+        "channel" | "channel_gradients" => op.form = Form::Channel,
+        "gated" => op.form = Form::Halves,
+        "gated_gradients" => op.form = Form::HalvesGradient,
         // Weights and bounds may be numbers; x is a tensor.
         "ternary" => {
             take_numbers(&mut op);
             op.operands[0].takes_number = false;
         }
+        "backward" => {}
+        _ if op.operands.len() > 1 => take_numbers(&mut op),
         _ => {}
     }
     op
 }
 
-fn gated(def: &'static OpDef) -> OpSpec {
-    OpSpec { form: Form::Halves, has_oracle: def.has_oracle(), ..spec(&def.info, Body::Map(def)) }
-}
-
-/// A gated op of two tensors instead of the halves of one.
-fn gated_pair(def: &'static OpDef) -> OpSpec {
-    let mut op = map(def);
-    op.name = format!("{}_pair", def.info.name);
-    op.operands =
-        def.info.operands.iter().map(|name| OperandSpec { name, is_bool: false, takes_number: false }).collect();
-    op
-}
-
-fn gradients(def: &'static OpDef) -> Vec<OpSpec> {
-    let mut op = OpSpec { has_oracle: true, ..spec(&def.info, Body::Formula(def)) };
-    match def.info.kind.name() {
-        "channel_gradients" => op.form = Form::Channel,
-        "gated_gradients" => {
-            let names = (def.info.operands, def.info.results);
-            let pair = OpSpec {
-                name: def.info.name.replace("_backward", "_pair_backward"),
-                operands: (names.0.iter())
-                    .map(|name| OperandSpec { name, is_bool: false, takes_number: false })
-                    .collect(),
-                results: names.1.iter().map(|name| ResultSpec { name, is_bool: false }).collect(),
-                has_oracle: true,
-                ..spec(&def.info, Body::Formula(def))
-            };
-            return vec![OpSpec { form: Form::HalvesGradient, ..op }, pair];
-        }
-        _ => take_numbers(&mut op),
-    }
-    vec![op]
-}
-
-fn formula(def: &'static OpDef) -> OpSpec {
-    let mut op = spec(&def.info, Body::Formula(def));
-    op.has_oracle = def.oracle(DType::F32, &[]).is_ok_and(|oracle| oracle.is_some());
-    if op.operands.len() > 1 {
-        take_numbers(&mut op);
-    }
-    op
+/// A gated op, or its gradients, of tensors of their own instead of the halves of one.
+fn pair(def: &'static OpDef) -> OpSpec {
+    let info = &def.info;
+    let name = match info.name.strip_suffix("_backward") {
+        Some(forward) => format!("{forward}_pair_backward"),
+        None => format!("{}_pair", info.name),
+    };
+    let operands = info.operands.iter().map(|name| OperandSpec { name, is_bool: false, takes_number: false });
+    let results = info.results.iter().map(|name| ResultSpec { name, is_bool: false });
+    OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..several(def) }
 }
 
 /// A formula in f64: of operands and a random word, its results.
@@ -365,16 +335,13 @@ impl OpSpec {
         }
         match (&self.body, *operands, results) {
             (Body::Unary(def), [x], [y]) => on!(def.kernel_with(params)).run_into(tensor(self, x)?, y.reborrow()),
-            (Body::Map(def), [x], [y]) => on!(def.gated_with(params)).run_into(tensor(self, x)?, y.reborrow()),
-            (Body::Map(def), [gate, value], [y]) if GATED.iter().any(|gated| std::ptr::eq(*gated, *def)) => {
-                on!(def.gated_with(params)).run_pair_into(*gate, *value, y.reborrow())
+            (Body::Several(def), [x], [y]) if self.form == Form::Halves => {
+                on!(def.gated_with(params)).run_into(tensor(self, x)?, y.reborrow())
             }
-            (Body::Map(def), [a, b], [y]) => on!(def.binary_with(params)).run_into(*a, *b, y.reborrow()),
-            (Body::Map(def), [a, b, c], [y]) => on!(def.ternary_with(params)).run_into(*a, *b, *c, y.reborrow()),
-            (Body::Formula(def), [grad, x], [y]) if self.form == Form::HalvesGradient => {
+            (Body::Several(def), [grad, x], [y]) if self.form == Form::HalvesGradient => {
                 on!(def.gated_gradients(params)).run_into(*grad, tensor(self, x)?, y.reborrow())
             }
-            (Body::Formula(def), operands, results) => on!(def.kernel(params).rng(*rng)).run_into(operands, results),
+            (Body::Several(def), operands, results) => on!(def.kernel(params).rng(*rng)).run_into(operands, results),
             (Body::Dropout, [x], [y]) => {
                 let p = match params {
                     [Number::Float(p), ..] => *p,
@@ -414,7 +381,7 @@ impl OpSpec {
                 let (formula, words) = (def.oracle.ok_or_else(none)?, double_words(&def.info, params));
                 Box::new(move |x, _, y| y[0] = formula(x[0], words))
             }
-            Body::Map(def) | Body::Formula(def) => {
+            Body::Several(def) => {
                 let formula = def.double(params)?.ok_or_else(none)?;
                 Box::new(move |x, bits, y| y.copy_from_slice(&formula.at(x, bits)))
             }

@@ -12,7 +12,7 @@ mod unary;
 crate::include_kernels!();
 
 pub use powers::POWERS;
-pub use several::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, gradient_op, map_op};
+pub use several::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, several_op, several_ops};
 pub use unary::UNARY;
 
 /// The definitions of the ops, by name.
@@ -49,8 +49,7 @@ pub const fn embedded() -> &'static crate::embed::Kernels {
     &KERNELS
 }
 
-/// The unary op of a name. [`map_op`] has those of several operands, [`gradient_op`] gradients, [`rope_op`] rotary
-/// ones.
+/// The unary op of a name. [`several_op`] has those of several operands and gradients, [`rope_op`] rotary ones.
 ///
 /// [`rope_op`]: crate::rope::rope_op
 pub fn op(name: &str) -> Option<&'static crate::kernel::UnaryDef> {

@@ -77,7 +77,8 @@ pub mod info {
     pub use pointwise_core::{Accuracy, NoDType, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
 
     pub use crate::family::{
-        BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, definitions, gradient_op, map_op, op,
+        BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, definitions, op, several_op,
+        several_ops,
     };
     pub use crate::kernel::declared_ops;
 }

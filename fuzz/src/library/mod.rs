@@ -3,7 +3,7 @@
 
 mod gradients;
 mod layouts;
-mod map;
+mod several;
 mod special;
 mod unary;
 
@@ -19,16 +19,16 @@ const KINDS: [Kind; 23] = [
     unary::convert,
     unary::convert,
     unary::display,
-    map::binary,
-    map::binary,
-    map::binary,
-    map::binary,
-    map::backward,
-    map::backward,
-    map::ternary,
-    map::ternary,
-    map::gated,
-    map::wrong_arity,
+    several::binary,
+    several::binary,
+    several::binary,
+    several::binary,
+    several::backward,
+    several::backward,
+    several::ternary,
+    several::ternary,
+    several::gated,
+    several::wrong_arity,
     gradients::several,
     gradients::gated,
     special::dropout,

@@ -2,12 +2,12 @@
 
 use pointwise::{
     DType, Device, Number, Result, Strategy, Tensor,
-    info::{MASKED_FILL, OpInfo},
+    info::{MASKED_FILL, OpInfo, several_ops},
     ops,
 };
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
-use pointwise_testkit::{Op, Report, judge, several, with_element};
+use pointwise_testkit::{Op, Report, judge, with_element};
 
 /// Parameters have their defaults.
 const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
@@ -28,7 +28,7 @@ pub enum Subject {
 pub fn subjects() -> impl Iterator<Item = Subject> {
     let table = |op| Subject::Op(op);
     let unary = crate::unary().map(Op::Unary).map(table);
-    let all = unary.chain(several::all().map(Op::Several).map(table)).chain([Subject::Fill]);
+    let all = unary.chain(several_ops().map(Op::Several).map(table)).chain([Subject::Fill]);
     all.filter(|subject| subject.info().supports(DType::F32))
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use pointwise::{
     DType, Device, Strategy, Tensor,
-    info::{Accuracy, OpInfo},
+    info::{Accuracy, OpInfo, several_ops},
 };
 use pointwise_testkit::{inputs, judge, params, several};
 
@@ -77,7 +77,7 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
             tell(&def.info, dtype, &found);
         }
     }
-    for def in several::all().filter(|def| def.info.name.contains(&filter)) {
+    for def in several_ops().filter(|def| def.info.name.contains(&filter)) {
         for &dtype in def.info.types {
             let mut found = Found::default();
             for set in params::sets(&def.info, dtype) {

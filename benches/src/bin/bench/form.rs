@@ -3,7 +3,7 @@
 use pointwise::rope::{RopeDef, RopeOp, rope_op};
 use pointwise::{
     DType, Number, Strategy,
-    info::{gradient_op, map_op, op},
+    info::{op, several_op},
     kernel::{OpDef, UnaryDef},
 };
 use pointwise_core::op::MAX_PARAMS;
@@ -114,11 +114,11 @@ impl Form {
         if let Some(def) = op(name) {
             return Ok(Form::Unary(def, params(row, &def.info)?, strategy));
         }
-        if let Some(def) = gradient_op(name) {
-            return Ok(Form::Gradients(def, params(row, &def.info)?));
-        }
-        let def = map_op(name).ok_or_else(unknown)?;
+        let def = several_op(name).ok_or_else(unknown)?;
         Ok(match def.info.kind {
+            Kind::Gradients | Kind::SelectGradients | Kind::ChannelGradients | Kind::GatedGradients => {
+                Form::Gradients(def, params(row, &def.info)?)
+            }
             Kind::Gated => Form::Gated(def, strategy),
             _ if def.info.operands.len() == 2 => Form::Binary(def, params(row, &def.info)?),
             _ => {

@@ -3,7 +3,7 @@
 use pointwise::rope::ROPE;
 use pointwise::{
     DType,
-    info::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY},
+    info::{MASKED_FILL, OpInfo, UNARY, several_ops},
     kernel::SinusoidalLayout,
     kernels,
 };
@@ -57,8 +57,7 @@ const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, 
 
 /// Every op of the tables.
 fn tables() -> impl Iterator<Item = &'static OpInfo> {
-    let several = BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).map(|def| &def.info);
-    UNARY.iter().map(|def| &def.info).chain(several).chain(GRADIENTS.iter().map(|def| &def.info))
+    UNARY.iter().map(|def| &def.info).chain(several_ops().map(|def| &def.info))
 }
 
 /// The ops beside the tables, but for the rotary ones.

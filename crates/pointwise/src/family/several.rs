@@ -97,14 +97,14 @@ pub static GRADIENTS: &[&OpDef] = &join::<
     gated_gradients::GRADIENTS,
 ]);
 
-/// The gradients of a name (`mul_backward`), of those of ops of several operands.
-pub fn gradient_op(name: &str) -> Option<&'static OpDef> {
-    GRADIENTS.iter().copied().find(|def| def.info.name == name)
+/// Every op of the tables that is not unary: of two and three operands, gated ones, all gradients.
+pub fn several_ops() -> impl Iterator<Item = &'static OpDef> {
+    BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).chain(GRADIENTS).copied()
 }
 
-/// The op of a name, of those of several operands and one result.
-pub fn map_op(name: &str) -> Option<&'static OpDef> {
-    BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).copied().find(|def| def.info.name == name)
+/// The op of a name (`add`, `mul_backward`), of [`several_ops`].
+pub fn several_op(name: &str) -> Option<&'static OpDef> {
+    several_ops().find(|def| def.info.name == name)
 }
 
 /// The definitions of all tables.

@@ -2,8 +2,7 @@
 
 use pointwise_core::OpInfo;
 
-use super::power::{self, Power};
-use super::{Kernel, MapPlan, OpDef, Operand, Strategy, settings};
+use super::{Kernel, KernelPlan, OpDef, Operand, Strategy, settings};
 use crate::Stream;
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
@@ -37,13 +36,7 @@ impl BinaryKernel {
     /// or cannot be broadcast together, an element type, number or parameter that the op does not take, no tensor at
     /// all; a stream of another device, bad launch settings, a missing kernel, out of memory, the driver's.
     pub fn run<'a>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
-        let operands = [a.into(), b.into()];
-        match (power::simpler(&self.0, &operands)?, operands[0]) {
-            (Some(Power::Copy(kernel)), Operand::View(x)) => kernel.run(x, x.dtype()),
-            (Some(Power::Square(product)), x) => product.run_one(&[x, x]),
-            (Some(Power::Function(kernel)), Operand::View(x)) => kernel.run(x),
-            _ => self.0.run_one(&operands),
-        }
+        self.0.run_one(&[a.into(), b.into()])
     }
 
     /// The op on every pair of elements, written to `y`, of any strides. Allocates nothing and waits for nothing, so
@@ -58,14 +51,7 @@ impl BinaryKernel {
         b: impl Into<Operand<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<()> {
-        let (operands, y) = ([a.into(), b.into()], y.into());
-        match (power::simpler(&self.0, &operands)?, operands[0]) {
-            // Into another type it would convert.
-            (Some(Power::Copy(kernel)), Operand::View(x)) if x.dtype() == y.dtype() => kernel.run_into(x, y),
-            (Some(Power::Square(product)), x) => product.run_into(&[x, x], &mut [y]),
-            (Some(Power::Function(kernel)), Operand::View(x)) => kernel.run_into(x, y),
-            _ => self.0.run_into(&operands, &mut [y]),
-        }
+        self.0.run_into(&[a.into(), b.into()], &mut [y.into()])
     }
 
     /// The op, written back to `a`, whose shape the other operand must broadcast to. Where they meet in another type,
@@ -75,13 +61,8 @@ impl BinaryKernel {
     /// As [`BinaryKernel::run_into`], and a result that cannot be converted so: of floats over integers, a
     /// comparison's.
     pub fn run_inplace<'a, 'b>(&self, a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
-        let (a, b) = (a.into(), b.into());
-        match power::simpler(&self.0, &[Operand::View(a.as_view()), b])? {
-            Some(Power::Copy(_)) => Ok(()),
-            Some(Power::Square(product)) => product.run_over(a, &[0, 1], [b, b], 2),
-            Some(Power::Function(kernel)) => kernel.run_inplace(a),
-            None => self.0.run_over(a, &[0], [b, b], 2),
-        }
+        let b = b.into();
+        self.0.run_over(a.into(), &[0], [b, b], 2)
     }
 
     /// What [`BinaryKernel::run_into`] would launch on a CUDA device for these tensors. A power by the number 1, 2, 0.5,
@@ -94,7 +75,7 @@ impl BinaryKernel {
         a: impl Into<Operand<'a>>,
         b: impl Into<Operand<'a>>,
         y: impl Into<TensorView<'a>>,
-    ) -> Result<MapPlan> {
+    ) -> Result<KernelPlan> {
         self.0.plan(&[a.into(), b.into()], &[y.into()])
     }
 }
@@ -179,7 +160,7 @@ impl GatedKernel {
     ///
     /// # Errors
     /// As there.
-    pub fn plan<'a>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'a>>) -> Result<MapPlan> {
+    pub fn plan<'a>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'a>>) -> Result<KernelPlan> {
         self.0.plan(&self.halves(&x.into())?, &[y.into()])
     }
 

@@ -16,7 +16,7 @@ use crate::error::Result;
 /// What a launch of an op of several operands will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct MapPlan {
+pub struct KernelPlan {
     /// The kernel's class: how operands and result lie.
     pub class: Class,
     /// [`Strategy::Direct`] for [`Class::Strided`], else [`Strategy::RegisterCopy`] or [`Strategy::Table`].
@@ -197,8 +197,8 @@ impl<const N: usize> Choice<N> {
         Limit::of(self.class, self.lanes)
     }
 
-    /// What launches by blocks of `threads` will do; `dims` as [`MapPlan::dims`].
-    pub(super) fn plan(&self, dims: usize, threads: u32, n: u64) -> Result<MapPlan> {
+    /// What launches by blocks of `threads` will do; `dims` as [`KernelPlan::dims`].
+    pub(super) fn plan(&self, dims: usize, threads: u32, n: u64) -> Result<KernelPlan> {
         let (mut launches, mut head) = (0, 0);
         if n > 0 {
             self.walk.parts(self.limit(), [0; N], &mut |_, _| -> Result<()> {
@@ -209,7 +209,7 @@ impl<const N: usize> Choice<N> {
                 head = head_within(self.tensors.head(&self.walk, self.lanes).unwrap_or(0), n);
             }
         }
-        Ok(MapPlan {
+        Ok(KernelPlan {
             class: self.class,
             strategy: match self.class {
                 Class::Strided => Strategy::Direct,

@@ -155,13 +155,13 @@ pub(super) fn blocks(multiprocessors: u32, shared_bytes: usize, vectors: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Tensor, info::map_op};
+    use crate::{Device, Tensor, info::several_op};
 
     #[test]
     fn a_table_has_the_results_of_all_pairs() {
         let device = Device::cpu();
         for (name, dtype) in [("pow", DType::F8E4M3), ("gelu_and_mul", DType::F8E5M2), ("floor_divide", DType::I8)] {
-            let def = map_op(name).unwrap();
+            let def = several_op(name).unwrap();
             assert!(serves(&def.info, dtype) && def.lookup(dtype).is_some());
             let table = results(def, dtype).unwrap();
             let codes: Vec<u8> = (0..=255).collect();
@@ -177,9 +177,9 @@ mod tests {
 
     #[test]
     fn ops_with_parameters_and_wider_types_have_none() {
-        let of = |name| &map_op(name).unwrap().info;
+        let of = |name| &several_op(name).unwrap().info;
         assert!(!serves(of("add"), DType::F8E4M3) && !serves(of("pow"), DType::F16) && !serves(of("mul"), DType::Bool));
-        assert!(!serves(of("lerp"), DType::F8E4M3) && map_op("pow").unwrap().lookup(DType::BF16).is_none());
+        assert!(!serves(of("lerp"), DType::F8E4M3) && several_op("pow").unwrap().lookup(DType::BF16).is_none());
         assert_eq!(pays_from(of("mul"), DType::F8E4M3), None);
     }
 

@@ -27,7 +27,7 @@ mod unary;
 mod walk;
 
 pub use binary::{BinaryKernel, GatedKernel};
-pub use choice::MapPlan;
+pub use choice::KernelPlan;
 pub(crate) use convert::ConvertDef;
 pub use convert::ConvertKernel;
 pub(crate) use convert::bits_of;

@@ -60,14 +60,15 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
     };
     let head = aligned_head(call);
     let (variant, replaced) = match wished {
-        Strategy::Direct | Strategy::ExplicitParallel => (Variant::Strided, None),
+        Strategy::Direct => (Variant::Strided, None),
         _ if head.is_none() => (Variant::Strided, Some("no element is 16-byte aligned in both tensors")),
-        Strategy::Table if Strategy::Table.serves_unary(call.dtype, call.result) => (Variant::Table, None),
+        Strategy::Table if has_table(call.dtype, call.result) => (Variant::Table, None),
         // Its index counts vectors and single elements in 32 bits, of the first vector behind a thread's last one, too.
         _ if call.n / lanes(call.dtype) as u64 >= u64::from(u32::MAX - MAX_STEPS * 1024) => {
             (Variant::Strided, Some("2^32 vectors and more take several launches"))
         }
         Strategy::Table => (Variant::RegisterCopy, Some("only fp8 with an fp8 result has a table")),
+        Strategy::ExplicitParallel => (Variant::RegisterCopy, Some("unary ops have vectors or single elements")),
         _ => (Variant::RegisterCopy, None),
     };
     let head = head.filter(|_| variant != Variant::Strided).unwrap_or(0).min(call.n);
@@ -99,6 +100,11 @@ pub(super) fn plan(call: &Call) -> Result<Plan> {
         streams,
         n: call.n,
     })
+}
+
+/// Whether a unary op of this result has a table for operands of type `dtype`.
+pub(super) fn has_table(dtype: DType, result: ResultType) -> bool {
+    matches!(dtype, DType::F8E4M3 | DType::F8E5M2) && result == ResultType::Same
 }
 
 /// The blocks of a grid for `n` elements.
@@ -146,7 +152,7 @@ fn per_thread(call: &Call, vectors: u64, streams: bool) -> u32 {
 
 /// The measured defaults (H200, `docs/performance.md`): vectors, and for large fp8 tensors the table.
 fn automatic(call: &Call) -> Strategy {
-    let has_table = call.n >= TABLE_MIN && Strategy::Table.serves_unary(call.dtype, call.result);
+    let has_table = call.n >= TABLE_MIN && has_table(call.dtype, call.result);
     if has_table { Strategy::Table } else { Strategy::RegisterCopy }
 }
 
@@ -286,10 +292,14 @@ mod tests {
 
     #[test]
     fn single_elements_have_no_head() {
-        for strategy in [Strategy::Direct, Strategy::ExplicitParallel] {
-            let plan = plan(&call(4096 + 6, 8192 + 6, 1000, strategy)).unwrap();
-            assert_eq!((plan.variant, plan.head, plan.replaced, plan.blocks), (Variant::Strided, 0, None, 1));
-        }
+        let plan = plan(&call(4096 + 6, 8192 + 6, 1000, Strategy::Direct)).unwrap();
+        assert_eq!((plan.variant, plan.head, plan.replaced, plan.blocks), (Variant::Strided, 0, None, 1));
+    }
+
+    #[test]
+    fn a_strategy_of_other_kinds_is_replaced() {
+        let plan = plan(&call(4096 + 6, 8192 + 6, 1000, Strategy::ExplicitParallel)).unwrap();
+        assert_eq!((plan.variant, plan.head, plan.replaced.is_some()), (Variant::RegisterCopy, 5, true));
     }
 
     #[test]

@@ -11,11 +11,11 @@ use crate::error::{ErrorKind, Result};
 use crate::family::{definitions, powers};
 
 /// What a power of a tensor is.
-pub(super) enum Power {
+pub(super) enum Power<'r> {
     /// `x`.
     Copy(ConvertKernel),
     /// `x x`.
-    Square(Kernel<'static>),
+    Square(Kernel<'r>),
     /// `x x x`, `sqrt(x)`, `1 / sqrt(x)` or `1 / x`.
     Function(UnaryKernel),
 }
@@ -26,10 +26,11 @@ pub(super) enum Power {
 /// An integer to the power of a negative one; where there is something simpler, bad launch settings, which it may not
 /// have.
 #[inline]
-pub(super) fn simpler(call: &Kernel<'static>, operands: &[Operand<'_>]) -> Result<Option<Power>> {
-    if !std::ptr::eq(call.def, &definitions::pow) {
-        return Ok(None);
-    }
+pub(super) fn simpler<'r>(call: &Kernel<'r>, operands: &[Operand<'_>]) -> Result<Option<Power<'r>>> {
+    if std::ptr::eq(call.def, &definitions::pow) { of_number(call, operands) } else { Ok(None) }
+}
+
+fn of_number<'r>(call: &Kernel<'r>, operands: &[Operand<'_>]) -> Result<Option<Power<'r>>> {
     let [Operand::View(x), Operand::Number(exponent)] = operands else {
         return Ok(None);
     };

@@ -1,6 +1,8 @@
 //! Strategies, and the plan of a launch: which entry, how many threads.
 
-use pointwise_core::{DType, OpInfo, ResultType};
+use pointwise_core::{DType, Kind, OpInfo};
+
+use super::{lookup, plan};
 
 /// How a kernel spreads its elements over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -11,8 +13,7 @@ pub enum Strategy {
     Auto,
     /// Single elements, of which a thread has four along one dimension. Takes any strides and alignment.
     Direct,
-    /// Of unary ops as [`Strategy::Direct`]; of dropout runs of four neighbours; of rotary embeddings accesses of 8 bytes.
-    /// Others have vectors instead.
+    /// Of dropout runs of four neighbours; of rotary embeddings accesses of 8 bytes. Others have vectors instead.
     ExplicitParallel,
     /// A thread one 16-byte vector or a few: loaded whole, computed in registers, stored whole.
     RegisterCopy,
@@ -43,16 +44,11 @@ impl Strategy {
         [Strategy::Auto].into_iter().chain(Strategy::ALL).find(|strategy| strategy.name() == name)
     }
 
-    /// Whether a unary op of this result has a kernel of this strategy for operands of type `dtype`.
-    pub fn serves_unary(self, dtype: DType, result: ResultType) -> bool {
-        let table = matches!(dtype, DType::F8E4M3 | DType::F8E5M2) && result == ResultType::Same;
-        self != Strategy::Table || table
-    }
-
-    /// Whether an op of several operands has kernels of this strategy for tensors of type `dtype`.
-    pub fn serves_map(self, info: &OpInfo, dtype: DType) -> bool {
+    /// Whether an op has kernels of this strategy for tensors of type `dtype`.
+    pub fn serves(self, info: &OpInfo, dtype: DType) -> bool {
         match self {
-            Strategy::Table => super::lookup::serves(info, dtype),
+            Strategy::Table if info.kind == Kind::Unary => plan::has_table(dtype, info.result),
+            Strategy::Table => lookup::serves(info, dtype),
             strategy => strategy != Strategy::ExplicitParallel,
         }
     }

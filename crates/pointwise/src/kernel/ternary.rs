@@ -1,6 +1,6 @@
 //! Kernel objects of ops of three operands.
 
-use super::{Kernel, MapPlan, OpDef, Operand, Strategy, settings};
+use super::{Kernel, KernelPlan, OpDef, Operand, Strategy, settings};
 use crate::Stream;
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
@@ -91,7 +91,7 @@ impl TernaryKernel {
         b: impl Into<Operand<'a>>,
         c: impl Into<Operand<'a>>,
         y: impl Into<TensorView<'a>>,
-    ) -> Result<MapPlan> {
+    ) -> Result<KernelPlan> {
         self.0.plan(&[a.into(), b.into(), c.into()], &[y.into()])
     }
 }

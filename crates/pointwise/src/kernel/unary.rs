@@ -348,9 +348,10 @@ impl UnaryKernel {
             Some(context) => {
                 let mut own = None;
                 let stream = self.settings.stream(x.device(), [x], [result], &mut own)?;
-                let plan = match strides(x, result) {
+                let strides = strides(x, result);
+                let plan = match &strides {
                     None => self.plan_for(x, target.addr())?,
-                    Some(walk) => self.plan_strided(x, &walk)?,
+                    Some(walk) => self.plan_strided(x, walk)?,
                 };
                 let entry = (self.def.entry)(x.dtype(), plan.variant)
                     .ok_or_else(|| check::no_kernel(&self.def.info, x.dtype()))?;
@@ -364,8 +365,9 @@ impl UnaryKernel {
                 let queue = Queue { context, function, stream, threads: plan.threads };
                 let tensors = Tensors { at: [target.addr(), x.address()], sizes, results: 1, numbers: 0 };
                 let arguments = Arguments { tensors: 2, operands: 1, words: [&words[..MAX_PARAMS], &[]], draw: None };
+                let walk = strides.unwrap_or_else(|| walk(x, result));
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
-                unsafe { queue.run(&Choice::strided(&walk(x, result), tensors), arguments) }
+                unsafe { queue.run(&Choice::strided(&walk, tensors), arguments) }
             }
         }
     }

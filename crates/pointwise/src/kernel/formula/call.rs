@@ -8,9 +8,10 @@ use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::binary::channel;
 use crate::kernel::params::{self, Params};
+use crate::kernel::power::{self, Power};
 use crate::kernel::promote::{self, Converted};
 use crate::kernel::walk::{Along, Walk, broadcast};
-use crate::kernel::{LaunchSettings, MapPlan, Operand, Rng, Strategy, check, launch_settings, scalar};
+use crate::kernel::{KernelPlan, LaunchSettings, Operand, Rng, Strategy, check, launch_settings, scalar};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::{Choices, Settings, Tuner};
@@ -22,8 +23,8 @@ use crate::{Device, Number, Stream};
 /// number; one at least is a tensor that is no condition. Operands of different types are converted to that of
 /// [`result_type`](crate::kernel::result_type) first, and integers and bool to f32 where the op is a float function
 /// ([`OpInfo::int_to_float`]): each takes another pass and a tensor meanwhile. Ops of floats alone, and gradients, take one
-/// type. `'r` is how long the tensor
-/// lives that a random op draws from, if it does.
+/// type. A power by the number 1, 2, 3, 0.5, -0.5 or -1 runs as a copy, products, a root or a reciprocal, as in PyTorch.
+/// `'r` is how long the tensor lives that a random op draws from, if it does.
 ///
 /// The gradient of an operand that was broadcast is to be summed over the dimensions along which it was:
 ///
@@ -121,7 +122,7 @@ impl<'r> Kernel<'r> {
         Kernel { settings, tuned: None, ..self.clone() }
     }
 
-    /// As [`Kernel::on`], where there is one.
+    /// The stream that was set.
     pub(crate) fn stream(&self) -> Option<&Stream> {
         self.settings.stream.as_ref()
     }
@@ -160,6 +161,9 @@ impl<'r> Kernel<'r> {
     /// from that is not as [`Rng`] says; a stream of another device, bad launch settings, a missing kernel, out of memory,
     /// the driver's.
     pub fn run(&self, operands: &[Operand<'_>]) -> Result<Vec<Tensor>> {
+        if self.def.info.results.len() == 1 {
+            return Ok(vec![self.run_one(operands)?]);
+        }
         sized!(self.run_of(operands))
     }
 
@@ -185,7 +189,12 @@ impl<'r> Kernel<'r> {
 
     /// The result of an op that has one.
     pub(crate) fn run_one(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
-        sized!(self.run_one_of(operands))
+        match (power::simpler(self, operands)?, operands) {
+            (Some(Power::Copy(kernel)), [Operand::View(x), _]) => kernel.run(*x, x.dtype()),
+            (Some(Power::Square(product)), [x, _]) => product.run_one(&[*x, *x]),
+            (Some(Power::Function(kernel)), [Operand::View(x), _]) => kernel.run(*x),
+            _ => sized!(self.run_one_of(operands)),
+        }
     }
 
     fn run_one_of<const N: usize, const T: usize>(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
@@ -207,7 +216,15 @@ impl<'r> Kernel<'r> {
     /// result; one that shares memory with another, or with an operand but is not the same view; of a random op one that
     /// is not contiguous.
     pub fn run_into(&self, operands: &[Operand<'_>], results: &mut [TensorViewMut<'_>]) -> Result<()> {
-        sized!(self.run_into_of(operands, results))
+        match (power::simpler(self, operands)?, operands, &mut *results) {
+            // Into another type it would convert.
+            (Some(Power::Copy(kernel)), [Operand::View(x), _], [y]) if x.dtype() == y.dtype() => {
+                kernel.run_into(*x, y.reborrow())
+            }
+            (Some(Power::Square(product)), [x, _], [_]) => product.run_into(&[*x, *x], results),
+            (Some(Power::Function(kernel)), [Operand::View(x), _], [y]) => kernel.run_into(*x, y.reborrow()),
+            _ => sized!(self.run_into_of(operands, results)),
+        }
     }
 
     fn run_into_of<const N: usize, const T: usize>(
@@ -256,9 +273,15 @@ impl<'r> Kernel<'r> {
     ) -> Result<()> {
         let pointer = y.as_mut_ptr()?;
         let view = y.as_view();
-        let mut operands: [Operand<'_>; K] = operands;
-        at.iter().for_each(|&at| operands[at] = Operand::View(view));
-        let operands = &operands[..count];
+        let mut filled: [Operand<'_>; K] = operands;
+        at.iter().for_each(|&at| filled[at] = Operand::View(view));
+        match power::simpler(self, &filled[..count])? {
+            Some(Power::Copy(_)) => return Ok(()),
+            Some(Power::Square(product)) => return product.run_over(y, &[0, 1], operands, count),
+            Some(Power::Function(kernel)) => return kernel.run_inplace(y),
+            None => {}
+        }
+        let operands = &filled[..count];
         self.check_operands(operands)?;
         self.check_count(1)?;
         let info = &self.def.info;
@@ -312,7 +335,7 @@ impl<'r> Kernel<'r> {
     ///
     /// # Errors
     /// Those of [`Kernel::run_into`].
-    pub fn plan(&self, operands: &[Operand<'_>], results: &[TensorView<'_>]) -> Result<MapPlan> {
+    pub fn plan(&self, operands: &[Operand<'_>], results: &[TensorView<'_>]) -> Result<KernelPlan> {
         sized!(self.plan_of_tensors(operands, results))
     }
 
@@ -320,7 +343,7 @@ impl<'r> Kernel<'r> {
         &self,
         operands: &[Operand<'_>],
         results: &[TensorView<'_>],
-    ) -> Result<MapPlan> {
+    ) -> Result<KernelPlan> {
         self.check_operands(operands)?;
         let info = &self.def.info;
         let promoted = match promote::common_type(info, operands)? {
@@ -342,7 +365,7 @@ impl<'r> Kernel<'r> {
         &self,
         ready: &Ready<'_, N>,
         targets: &Targets<'_>,
-    ) -> Result<MapPlan> {
+    ) -> Result<KernelPlan> {
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
         self.plan_of::<N, T>(ready, &self.walk(ready, targets), targets)

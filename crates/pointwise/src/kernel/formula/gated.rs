@@ -7,7 +7,7 @@ use super::call::{Kernel, Ready, Targets, overlapping};
 use crate::Stream;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::binary::halves;
-use crate::kernel::{MapPlan, Operand, Strategy, check, settings};
+use crate::kernel::{KernelPlan, Operand, Strategy, check, settings};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 
@@ -78,7 +78,7 @@ impl GatedGradientsKernel {
         grad: impl Into<Operand<'a>>,
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorView<'a>>,
-    ) -> Result<MapPlan> {
+    ) -> Result<KernelPlan> {
         let (grad, x, y) = (grad.into(), x.into(), y.into());
         let ready = self.ready(grad, &x)?;
         self.check(&grad, &x, &y)?;

@@ -10,7 +10,7 @@ use crate::cuda::Context;
 use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
 use crate::kernel::walk::Walk;
-use crate::kernel::{MapPlan, Strategy, cache_room, lookup};
+use crate::kernel::{KernelPlan, Strategy, cache_room, lookup};
 use crate::tuner::Lies;
 
 impl Kernel<'_> {
@@ -20,7 +20,7 @@ impl Kernel<'_> {
         ready: &Ready<'_, N>,
         walk: &Walk<T>,
         targets: &Targets<'_>,
-    ) -> Result<MapPlan> {
+    ) -> Result<KernelPlan> {
         let (choice, threads) = self.choose_tuned(ready, walk, targets);
         choice.plan(walk.dims().len(), threads, ready.shape.numel() as u64)
     }

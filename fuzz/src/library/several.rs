@@ -4,7 +4,7 @@ use pointwise::__private::core::Kind;
 use pointwise::{
     DType, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
     info::{BACKWARD, BINARY, GATED, TERNARY},
-    kernel::{MapPlan, OpDef},
+    kernel::{KernelPlan, OpDef},
 };
 
 use crate::case::{Case, Outcome, must};
@@ -57,7 +57,7 @@ impl Call {
         }
     }
 
-    fn plan(&self, operands: &[Operand<'_>], y: &Tensor) -> Result<MapPlan> {
+    fn plan(&self, operands: &[Operand<'_>], y: &Tensor) -> Result<KernelPlan> {
         match *operands {
             [a, b] => self.def.binary_with(&self.params).plan(a, b, y),
             [a, b, c] => self.def.ternary_with(&self.params).plan(a, b, c, y),
