@@ -63,7 +63,7 @@ impl Bench {
         let x = tensor(dtype, &[n]);
         for def in UNARY.iter().filter(|def| def.info.supports(dtype)) {
             let mut y = empty(def.info.result.of(dtype), &[n]);
-            let kernel = def.kernel();
+            let kernel = def.unary_with(&[]);
             self.measure(def.info.name, dtype, n, || kernel.run_into(&x, &mut y));
         }
     }

@@ -1,7 +1,7 @@
 //! What the figures of a page show: the formula and its gradient at f64, and the error in f32 and bf16.
 
 use anyhow::Result;
-use pointwise::kernel::UnaryDef;
+use pointwise::kernel::OpDef;
 use pointwise::{DType, Device, Tensor, info};
 
 /// A point of a curve.
@@ -24,28 +24,28 @@ fn axis(points: usize) -> impl Iterator<Item = f64> {
 }
 
 /// The op's value, by its formula at f64.
-pub(crate) fn value(def: &UnaryDef) -> Result<Vec<Point>> {
-    let Some(oracle) = def.oracle_for(DType::F32, &[])? else { return Ok(Vec::new()) };
-    Ok(axis(POINTS).map(|x| (x, oracle(x))).collect())
+pub(crate) fn value(def: &OpDef) -> Result<Vec<Point>> {
+    let Some(oracle) = def.oracle(DType::F32, &[])? else { return Ok(Vec::new()) };
+    Ok(axis(POINTS).map(|x| (x, oracle.of(&[x]))).collect())
 }
 
 /// Its gradient, where it has one.
-pub(crate) fn gradient(def: &UnaryDef) -> Result<Vec<Point>> {
-    let Some(backward) = info::several_op(&format!("{}_backward", def.info.name)) else { return Ok(Vec::new()) };
+pub(crate) fn gradient(def: &OpDef) -> Result<Vec<Point>> {
+    let Some(backward) = info::op(&format!("{}_backward", def.info.name)) else { return Ok(Vec::new()) };
     let Some(oracle) = backward.oracle(DType::F32, &[])? else { return Ok(Vec::new()) };
     Ok(axis(POINTS).map(|x| (x, oracle.of(&[1.0, x]))).collect())
 }
 
 /// The largest error in each part of the axis, in units in the last place of the element type, by a run on the CPU.
-pub(crate) fn error(def: &'static UnaryDef, dtype: DType) -> Result<Vec<Point>> {
-    let Some(oracle) = def.oracle_for(dtype, &[])?.filter(|_| def.info.supports(dtype)) else { return Ok(Vec::new()) };
+pub(crate) fn error(def: &'static OpDef, dtype: DType) -> Result<Vec<Point>> {
+    let Some(oracle) = def.oracle(dtype, &[])?.filter(|_| def.info.supports(dtype)) else { return Ok(Vec::new()) };
     let inputs: Vec<f32> = axis(INPUTS).map(|x| x as f32).collect();
     let x = Tensor::from_slice(&Device::cpu(), &inputs, [INPUTS])?.to_dtype(dtype)?;
-    let y = def.kernel().run(&x)?;
+    let y = def.unary_with(&[]).run(&x)?;
     let (x, y) = (x.to_dtype(DType::F32)?.to_vec::<f32>()?, y.to_dtype(DType::F32)?.to_vec::<f32>()?);
     let mut largest = vec![0.0_f64; PARTS];
     for (k, (x, y)) in x.iter().zip(&y).enumerate() {
-        let (exact, got) = (oracle(f64::from(*x)), f64::from(*y));
+        let (exact, got) = (oracle.of(&[f64::from(*x)]), f64::from(*y));
         if exact.is_finite() && got.is_finite() {
             let part = &mut largest[k * PARTS / INPUTS];
             *part = part.max((got - exact).abs() / digit(dtype, exact));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow};
 use pointwise::DType;
-use pointwise::info::{Accuracy, BINARY, GATED, OpInfo, TERNARY, UNARY, op, several_op};
+use pointwise::info::{Accuracy, BINARY, GATED, OpInfo, TERNARY, UNARY, op};
 
 use crate::plot::{Curve, draw};
 use crate::{curves, tables};
@@ -121,7 +121,7 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     };
     writeln!(page, "| bound | {bound} |")?;
     let backward = format!("{name}_backward");
-    let gradient = several_op(&backward);
+    let gradient = op(&backward);
     if let Some(gradient) = gradient {
         let (operands, formula) = (gradient.info.operands.join(", "), tidy(gradient.info.formula));
         write!(page, "\n## Gradient\n\n{}\n\n", gradient.info.doc.trim())?;

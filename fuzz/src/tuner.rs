@@ -31,7 +31,7 @@ const ENTRIES: [&str; 8] = [
     "\u{e9} \u{1F980} bf16 aligned 2^1\n",
 ];
 
-const FIELDS: [&str; 4] = ["strategy", "threads", "vectors_per_thread", "microseconds"];
+const FIELDS: [&str; 3] = ["strategy", "threads", "microseconds"];
 
 fn strange(random: &mut Random) -> Value {
     let values = [
@@ -54,7 +54,7 @@ fn strange(random: &mut Random) -> Value {
 pub(crate) fn run(case: &mut Case) -> Outcome {
     worker::empty(case)?;
     let (bytes, good) = file(&mut case.random);
-    let path = case.folder.join(case.random.pick(&["tuner-2.json", "a\nb", "\u{e9} \u{1F980}"]));
+    let path = case.folder.join(case.random.pick(&["tuner-3.json", "a\nb", "\u{e9} \u{1F980}"]));
     let written = fs::write(&path, &bytes);
     written.map_err(|error| format!("the fuzzer's own file: {error}"))?;
     let tuner = Tuner::load_from(&path);
@@ -97,13 +97,13 @@ fn file(random: &mut Random) -> (Vec<u8>, bool) {
     // The version of this crate is the library's.
     let build = format!("{}, {}", env!("CARGO_PKG_VERSION"), embedded().note());
     if good {
-        let file = json!({"format": "pointwise tuner 2", "builds": {build: {device: {name: entry}}}});
+        let file = json!({"format": "pointwise tuner 3", "builds": {build: {device: {name: entry}}}});
         return (file.to_string().into_bytes(), true);
     }
     for _ in 0..random.below(3) {
         entry[random.pick(&FIELDS)] = strange(random);
     }
-    let mut file = json!({"format": "pointwise tuner 2", "builds": {build.as_str(): {device: {name: entry}}}});
+    let mut file = json!({"format": "pointwise tuner 3", "builds": {build.as_str(): {device: {name: entry}}}});
     match random.below(9) {
         0 => file["builds"] = strange(random),
         1 => file["format"] = strange(random),

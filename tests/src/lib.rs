@@ -12,9 +12,18 @@ pub mod order;
 pub mod planted;
 pub mod promote;
 pub mod temporaries;
-pub mod vectors;
 
 /// The ops of one operand, and what runs beneath `pow` with a number.
-pub fn unary() -> impl Iterator<Item = &'static pointwise::kernel::UnaryDef> {
+pub fn unary() -> impl Iterator<Item = &'static pointwise::kernel::OpDef> {
     pointwise::info::UNARY.iter().chain(pointwise::info::POWERS).copied()
+}
+
+/// Every op of the tables, and what runs beneath `pow` with a number.
+pub fn all() -> impl Iterator<Item = &'static pointwise::kernel::OpDef> {
+    pointwise::info::all().chain(pointwise::info::POWERS.iter().copied())
+}
+
+/// The ops that are not of one operand.
+pub fn several() -> impl Iterator<Item = &'static pointwise::kernel::OpDef> {
+    pointwise::info::all().filter(|def| def.info.operands.len() > 1)
 }

@@ -1,9 +1,7 @@
 //! Ops of pairs of bytes on so many elements that the default is a table of all results, against the results of each
 //! pair on the CPU.
 
-use pointwise::{
-    DType, Device, Operand, Result, Strategy, Stream, Tensor, TensorView, info::several_op, kernel::OpDef,
-};
+use pointwise::{DType, Device, Operand, Result, Strategy, Stream, Tensor, TensorView, info, kernel::OpDef};
 use pointwise_core::Kind;
 use pointwise_testkit::Random;
 
@@ -27,7 +25,7 @@ type Outcome = std::result::Result<(), String>;
 /// # Errors
 /// What is wrong, or those of the library, in words.
 pub fn check(device: &Device, op: &str, dtype: DType) -> Outcome {
-    let def = several_op(op).ok_or("no such op")?;
+    let def = info::op(op).ok_or("no such op")?;
     let wrong = |error: pointwise::Error| error.to_string();
     let pairs = Pairs::new(def, dtype).map_err(wrong)?;
     let (a, b) = (bytes(N + 3, 1), bytes(N + 3, 2));
@@ -41,7 +39,7 @@ pub fn check(device: &Device, op: &str, dtype: DType) -> Outcome {
 /// # Errors
 /// What is wrong, or those of the library, in words.
 pub fn check_captured(device: &Device, op: &str, dtype: DType) -> Outcome {
-    let def = several_op(op).ok_or("no such op")?;
+    let def = info::op(op).ok_or("no such op")?;
     let wrong = |error: pointwise::Error| error.to_string();
     let pairs = Pairs::new(def, dtype).map_err(wrong)?;
     let (a, b) = (bytes(1 << 16, 3), bytes(1 << 16, 4));

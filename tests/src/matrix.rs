@@ -4,10 +4,10 @@ use libtest_mimic::Failed;
 use pointwise::{
     DType, Device, Number, Strategy, Tensor, TensorViewMut,
     info::{Accuracy, OpInfo},
-    kernel::{Class, OpDef, UnaryDef},
+    kernel::{Class, OpDef},
 };
 use pointwise_core::Kind;
-use pointwise_testkit::{inputs, judge, layouts, params, several};
+use pointwise_testkit::{calls, inputs, judge, layouts, params};
 
 const GUARD: u8 = 0xA5;
 
@@ -17,57 +17,24 @@ const SIZES: &[usize] = &[0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 127, 255,
 const QUICK_SIZES: &[usize] = &[0, 1, 17, 1025];
 const QUICK_OFFSETS: &[(usize, usize)] = &[(0, 0), (3, 3), (1, 0)];
 
-/// All codes or mixed values, then sizes and alignments.
+/// Sizes and alignments of an op of one operand, each against the same elements of one large call.
 ///
 /// # Errors
 /// What is wrong.
-pub fn unary(device: &Device, def: &'static UnaryDef, dtype: DType, strategy: Strategy) -> Result<(), Failed> {
-    let x = inputs::codes(dtype, 1 << 16, 2);
-    for set in params::sets(&def.info, dtype) {
-        whole(device, def, dtype, strategy, &set, &x)?;
-        parts(device, def, dtype, strategy, &set)?;
-    }
-    Ok(())
+pub fn sizes(device: &Device, def: &'static OpDef, dtype: DType, strategy: Strategy) -> Result<(), Failed> {
+    params::sets(&def.info, dtype).iter().try_for_each(|set| parts(device, def, dtype, strategy, set))
 }
 
-/// The whole input against the oracle, and against the CPU where both must be the same bits.
-fn whole(
-    device: &Device,
-    def: &'static UnaryDef,
-    dtype: DType,
-    strategy: Strategy,
-    set: &[Number; 4],
-    x: &[u8],
-) -> Result<(), Failed> {
-    let n = x.len() / dtype.size();
-    let kernel = kernel(def, set, strategy);
-    let y = kernel.run(&Tensor::from_bytes(device, dtype, x, [n])?)?.to_bytes()?;
-    let result = def.info.result.of(dtype);
-    let report = judge::unary(def, dtype, set, x, &y)?;
-    if !report.keeps(def.info.accuracy, result, dtype.size() == 2) {
-        return Err(format!("{set:?}: {report}").into());
-    }
-    if !device.is_cpu() && def.info.accuracy == Accuracy::Exact {
-        let cpu = kernel.run(&Tensor::from_bytes(&Device::cpu(), dtype, x, [n])?)?.to_bytes()?;
-        if let Some(at) = judge::same_bits(result, &y, &cpu) {
-            return Err(format!("{set:?}: element {at} differs from the CPU's").into());
-        }
-    }
-    Ok(())
-}
-
-/// Sizes and alignments, each against the same elements of one large call.
 fn parts(
     device: &Device,
-    def: &'static UnaryDef,
+    def: &'static OpDef,
     dtype: DType,
     strategy: Strategy,
     set: &[Number; 4],
 ) -> Result<(), Failed> {
-    let quick = std::env::var("POINTWISE_MATRIX").is_ok_and(|value| value == "quick");
-    let (sizes, offsets) = if quick { (QUICK_SIZES, QUICK_OFFSETS) } else { (SIZES, OFFSETS) };
+    let (sizes, offsets) = if is_quick() { (QUICK_SIZES, QUICK_OFFSETS) } else { (SIZES, OFFSETS) };
     let result = def.info.result.of(dtype);
-    let kernel = kernel(def, set, strategy);
+    let kernel = def.unary_with(set).strategy(strategy);
     let largest = sizes.iter().max().copied().unwrap_or(0);
     let x_bytes = inputs::mixed(dtype, largest + 16, 4);
     let x = Tensor::from_bytes(device, dtype, &x_bytes, [largest + 16])?;
@@ -106,10 +73,6 @@ fn parts(
     Ok(())
 }
 
-fn kernel(def: &'static UnaryDef, set: &[Number; 4], strategy: Strategy) -> pointwise::kernel::UnaryKernel {
-    def.kernel_with(set).strategy(strategy)
-}
-
 /// More elements than 32 bits can count.
 ///
 /// # Errors
@@ -119,7 +82,7 @@ pub fn beyond_32_bits(device: &Device, strategy: Strategy) -> Result<(), Failed>
     let codes: Vec<u8> = (0..n).map(|i| (i % 251) as u8).collect();
     let mut x = Tensor::from_bytes(device, DType::F8E4M3, &codes, [n])?;
     let op = pointwise::info::op("neg").expect("an op of the family");
-    op.kernel().strategy(strategy).run_inplace(&mut x)?;
+    op.unary_with(&[]).strategy(strategy).run_inplace(&mut x)?;
     let bytes = x.to_bytes()?;
     match bytes.iter().zip(&codes).position(|(y, x)| *y != x ^ 0x80 && x & 0x7F != 0x7F) {
         None => Ok(()),
@@ -131,23 +94,12 @@ fn is_quick() -> bool {
     std::env::var("POINTWISE_MATRIX").is_ok_and(|value| value == "quick")
 }
 
-/// Views of `x` and `y` of all kinds.
+/// An op by the kernels of one class, as a strategy chooses them: every code or special and mixed values, in place, and views
+/// of all kinds.
 ///
 /// # Errors
 /// What is wrong.
-pub fn unary_views(device: &Device, def: &'static UnaryDef, dtype: DType) -> Result<(), Failed> {
-    let step = if is_quick() { 7 } else { 1 };
-    for case in layouts::cases().iter().step_by(step) {
-        layouts::check_unary(device, def, dtype, case)?;
-    }
-    Ok(())
-}
-
-/// An op of several operands by the kernels of one class, as a strategy chooses them.
-///
-/// # Errors
-/// What is wrong.
-pub fn several(
+pub fn class(
     device: &Device,
     def: &'static OpDef,
     dtype: DType,
@@ -155,7 +107,7 @@ pub fn several(
     strategy: Strategy,
 ) -> Result<(), Failed> {
     let info = &def.info;
-    let operands = several::operands(info, dtype, 2);
+    let operands = calls::operands(info, dtype, 2);
     let Rows { tensors, inside, shape: [rows, cols] } = Rows::new(device, info, dtype, &operands, class)?;
     for set in params::sets(info, dtype) {
         let mut views = Vec::new();
@@ -166,18 +118,18 @@ pub fn several(
         for k in 0..info.results.len() {
             results.push(Tensor::zeros(device, info.result_type(k, dtype), [rows, cols])?);
         }
-        several::run_views(def, &set, strategy, &views, results.iter_mut().map(TensorViewMut::from).collect())?;
+        calls::run_views(def, &set, strategy, &views, results.iter_mut().map(TensorViewMut::from).collect())?;
         let mut bytes = Vec::new();
         for result in &results {
             bytes.push(result.to_bytes()?);
         }
-        several::check(def, dtype, &set, &inside, &bytes)?;
+        calls::check(def, dtype, &set, &inside, &bytes)?;
         if !device.is_cpu() && info.accuracy == Accuracy::Exact {
             let mut host = Vec::new();
             for (k, bytes) in inside.iter().enumerate() {
                 host.push(Tensor::from_bytes(&Device::cpu(), info.operand_type(k, dtype), bytes, [rows, cols])?);
             }
-            for (k, cpu) in several::run(def, &set, Strategy::Auto, &host)?.iter().enumerate() {
+            for (k, cpu) in calls::run(def, &set, Strategy::Auto, &host)?.iter().enumerate() {
                 if let Some(at) = judge::same_bits(cpu.dtype(), &bytes[k], &cpu.to_bytes()?) {
                     return Err(format!("{}, {set:?}: element {at} differs from the CPU's", info.results[k]).into());
                 }
@@ -196,7 +148,7 @@ pub fn several(
             views[last] = source.narrow(1, 0, cols)?;
             let mut targets = vec![target.view_mut()?.narrow(1, 0, cols)?];
             targets.extend(results[1..].iter_mut().map(TensorViewMut::from));
-            several::run_views(def, &set, strategy, &views, targets)?;
+            calls::run_views(def, &set, strategy, &views, targets)?;
             if let Some(at) = judge::same_bits(dtype, &target.view().narrow(1, 0, cols)?.to_bytes()?, &bytes[0]) {
                 return Err(format!("{set:?}: element {at} is wrong in place").into());
             }

@@ -3,7 +3,7 @@
 use pointwise::{DType, Device, Number, Operand, Result, Strategy, Tensor, info::Accuracy, kernel::OpDef};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Element, Kind};
-use pointwise_testkit::{inputs, judge, several, with_element};
+use pointwise_testkit::{calls, inputs, judge, with_element};
 
 type Outcome = std::result::Result<(), String>;
 
@@ -96,7 +96,7 @@ fn call(device: &Device, def: &'static OpDef, dtype: DType, x: &[u8], number: Nu
     let mut y = Tensor::zeros(device, def.info.result.of(dtype), x.shape())?;
     let mut operands = [Operand::from(&x); 2];
     operands[at] = Operand::from(number);
-    several::run_into(def, &DEFAULTS, Strategy::Auto, &operands, vec![y.view_mut()?])?;
+    calls::run_into(def, &DEFAULTS, Strategy::Auto, &operands, vec![y.view_mut()?])?;
     y.to_bytes()
 }
 

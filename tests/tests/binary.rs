@@ -1,14 +1,14 @@
 //! Ops of several operands on the CPU against models: all pairs of 8-bit codes, special values of the other types.
 
-use pointwise::{DType, Device, Strategy, Tensor, info::several_ops};
-use pointwise_testkit::{params, several};
+use pointwise::{DType, Device, Strategy, Tensor};
+use pointwise_testkit::{calls, params};
 
 fn check(dtype: DType) {
     let device = Device::cpu();
     let mut failures = Vec::new();
     let mut ops = 0;
-    for def in several_ops().filter(|def| def.info.supports(dtype)) {
-        let operands = several::operands(&def.info, dtype, 2);
+    for def in tests::several().filter(|def| def.info.supports(dtype)) {
+        let operands = calls::operands(&def.info, dtype, 2);
         let tensors: Vec<Tensor> = operands
             .iter()
             .enumerate()
@@ -18,9 +18,9 @@ fn check(dtype: DType) {
             })
             .collect();
         for set in params::sets(&def.info, dtype) {
-            let results = several::run(def, &set, Strategy::Auto, &tensors).unwrap();
+            let results = calls::run(def, &set, Strategy::Auto, &tensors).unwrap();
             let y: Vec<Vec<u8>> = results.iter().map(|y| y.to_bytes().unwrap()).collect();
-            if let Err(failure) = several::check(def, dtype, &set, &operands, &y) {
+            if let Err(failure) = calls::check(def, dtype, &set, &operands, &y) {
                 failures.push(failure);
             }
         }

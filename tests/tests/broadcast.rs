@@ -1,13 +1,13 @@
 //! Ops of several operands on views of every kind, on the CPU, against the same ops on copies of whole shape.
 
-use pointwise::info::{several_op, several_ops};
+use pointwise::info::op;
 use pointwise::{DType, Device, Strategy, Tensor, kernels, ops};
 use pointwise_testkit::layouts::{self, Case, Shaped};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
 fn def(name: &str) -> &'static pointwise::kernel::OpDef {
-    several_op(name).unwrap()
+    op(name).unwrap()
 }
 
 /// Ops of each template and width of result.
@@ -39,7 +39,7 @@ fn listed_cases() {
 #[test]
 fn every_op_by_rows_and_strides() {
     let cases = layouts::cases();
-    for op in several_ops() {
+    for op in tests::several() {
         for &dtype in op.info.types {
             for case in cases.iter().filter(|case| case.shape.len() == 3).take(6) {
                 layouts::check(&Device::cpu(), op, dtype, Strategy::Auto, case).unwrap();

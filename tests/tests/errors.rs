@@ -136,19 +136,6 @@ fn parameters_of_the_wrong_kind() {
 }
 
 #[test]
-fn vectors_per_thread_out_of_range() {
-    let (x, y) = (tensor(), tensor());
-    for vectors in [0, 65, u32::MAX] {
-        let kernel = kernels::relu().vectors_per_thread(vectors);
-        let error = kernel.plan(&x, &y).unwrap_err();
-        assert_eq!(error.to_string(), format!("vectors_per_thread = {vectors}: must be from 1 to 64"));
-    }
-    for vectors in [1, 64] {
-        assert!(kernels::relu().vectors_per_thread(vectors).plan(&x, &y).is_ok());
-    }
-}
-
-#[test]
 fn plans_want_tensors_that_fit() {
     let (x, mut wide) = (tensor(), Tensor::zeros(&Device::cpu(), DType::F32, [2, 2, 2]).unwrap());
     let turned = wide.view().transpose(0, 1).unwrap();
@@ -185,8 +172,6 @@ fn launch_settings_are_checked_everywhere() {
     }
     let empty = Tensor::zeros(&Device::cpu(), DType::F32, [0]).unwrap();
     refused("no elements", kernels::relu().threads(33).run(&empty));
-    let vectors = kernels::relu().vectors_per_thread(65).run(&x).unwrap_err();
-    assert!(matches!(vectors.kind(), ErrorKind::Parameter { name: "vectors_per_thread", .. }), "{vectors}");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use libtest_mimic::{Arguments, Failed};
 use pointwise::{
     DType, Device, Number, Operand, Tensor,
-    info::{Accuracy, OpInfo, several_op},
+    info::{Accuracy, OpInfo, op},
     kernel::SinusoidalLayout,
     kernels, ops,
 };
@@ -233,7 +233,7 @@ fn gradients(
         return Ok((one(ops::masked_fill_backward(grad, mask)), Accuracy::Exact));
     }
     let accuracy = |info: &OpInfo| if info.accuracy == Accuracy::Exact { STEPS } else { info.accuracy };
-    let def = several_op(&case.op).ok_or("no such op")?;
+    let def = op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
     if let (Kind::Backward, &[Some(grad), Some(x)]) = (def.info.kind, operands) {
         return Ok((one(def.binary_with(&params).run(grad, x)), accuracy(&def.info)));
@@ -242,7 +242,7 @@ fn gradients(
         return Ok((one(def.gated_gradients(&params).run(grad, x)), accuracy(&def.info)));
     }
     // Not every operand of the op is one of its gradients.
-    let names = several_op(forward).ok_or("no such op")?.info.operands;
+    let names = op(forward).ok_or("no such op")?.info.operands;
     let operand = |name: &&str| {
         let at = names.iter().position(|forward| forward == name).map_or(0, |at| at + 1);
         operands.get(at).copied().flatten().ok_or_else(|| format!("no {name}"))
@@ -276,12 +276,10 @@ fn call(
         ("clamp_bounds", &[Some(Operand::View(x)), min, max]) => return Ok((ops::clamp(x, min, max), Accuracy::Exact)),
         _ => {}
     }
-    if let (Some(def), &[Some(Operand::View(x))]) = (pointwise::info::op(&case.op), operands) {
-        return Ok((def.kernel_with(&params(&def.info, case)?).run(x), def.info.accuracy));
-    }
-    let def = several_op(&case.op).ok_or("no such op")?;
+    let def = op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
     let result = match (def.info.kind, operands) {
+        (Kind::Unary, &[Some(Operand::View(x))]) => def.unary_with(&params).run(x),
         (Kind::Binary | Kind::Channel, &[Some(a), Some(b)]) => def.binary_with(&params).run(a, b),
         (Kind::Gated, &[Some(Operand::View(x))]) => def.gated_with(&params).run(x),
         (Kind::Ternary | Kind::Select, &[Some(a), Some(b), Some(c)]) => def.ternary_with(&params).run(a, b, c),

@@ -8,7 +8,7 @@ use pointwise::{
 };
 use pointwise_core::ResultType;
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_testkit::{inputs, params, several};
+use pointwise_testkit::{calls, inputs, params};
 
 const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
@@ -37,7 +37,7 @@ fn unary_gradients_keep_their_bounds() {
             for def in BACKWARD {
                 for set in params::sets(&def.info, dtype) {
                     let y = def.binary_with(&set).run(&grads, &tensor(dtype, &x)).unwrap().to_bytes().unwrap();
-                    let report = several::reports(def, dtype, &set, &operands, &[y]).unwrap()[0];
+                    let report = calls::reports(def, dtype, &set, &operands, &[y]).unwrap()[0];
                     println!("{} {dtype} {grad} {:?}: {report}", def.info.name, set[0]);
                     if !report.keeps(def.info.accuracy, dtype, is_all) {
                         failures.push(format!("{} {dtype} {grad} {set:?}: {report}", def.info.name));
@@ -54,18 +54,18 @@ fn gradients_of_several_operands_keep_their_bounds() {
     let mut failures = Vec::new();
     for dtype in TYPES {
         for &def in GRADIENTS {
-            let operands = several::operands(&def.info, dtype, 7);
+            let operands = calls::operands(&def.info, dtype, 7);
             let tensors: Vec<Tensor> =
                 operands.iter().enumerate().map(|(k, bytes)| tensor(def.info.operand_type(k, dtype), bytes)).collect();
             for set in params::sets(&def.info, dtype) {
-                let results = several::run(def, &set, Strategy::Auto, &tensors).unwrap();
+                let results = calls::run(def, &set, Strategy::Auto, &tensors).unwrap();
                 let results: Vec<Vec<u8>> = results.iter().map(|y| y.to_bytes().unwrap()).collect();
                 for (name, report) in
-                    def.info.results.iter().zip(several::reports(def, dtype, &set, &operands, &results).unwrap())
+                    def.info.results.iter().zip(calls::reports(def, dtype, &set, &operands, &results).unwrap())
                 {
                     println!("{} {name} {dtype}: {report}", def.info.name);
                 }
-                failures.extend(several::check(def, dtype, &set, &operands, &results).err());
+                failures.extend(calls::check(def, dtype, &set, &operands, &results).err());
             }
         }
     }
@@ -102,7 +102,7 @@ fn every_differentiable_op_has_a_gradient() {
         .collect();
     for info in &several {
         let name = format!("{}_backward", info.name);
-        let gradients = pointwise::info::several_op(&name).unwrap_or_else(|| panic!("{name}"));
+        let gradients = pointwise::info::op(&name).unwrap_or_else(|| panic!("{name}"));
         assert_eq!(gradients.info.params, info.params, "{name}");
         assert_eq!(gradients.info.types, TYPES);
         let wanted: Vec<_> = info.operands.iter().filter(|&&x| x != "condition").map(|x| format!("grad_{x}")).collect();
@@ -135,10 +135,10 @@ fn unary_gradients_are_central_differences() {
             let backward = def.oracle(DType::F32, &set).unwrap().unwrap();
             // `round_decimals` has a parameter that its gradient does not depend on.
             let set = if def.info.params.is_empty() { [Number::Default; MAX_PARAMS] } else { set };
-            let oracle = forward.oracle_for(DType::F32, &set).unwrap().unwrap();
+            let oracle = forward.oracle(DType::F32, &set).unwrap().unwrap();
             let mut compared = 0;
             for x in POINTS {
-                let expected = GRAD * slope(oracle, x);
+                let expected = GRAD * slope(|x| oracle.of(&[x]), x);
                 if expected.is_nan() {
                     continue; // outside the domain
                 }
@@ -154,7 +154,7 @@ fn unary_gradients_are_central_differences() {
 #[test]
 fn gradients_of_several_operands_are_central_differences() {
     for &def in GRADIENTS {
-        let forward = pointwise::info::several_op(forward_name(&def.info)).unwrap();
+        let forward = pointwise::info::op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
             let backward = def.oracle(DType::F32, &set).unwrap().unwrap();
             let oracle = forward.oracle(DType::F32, &set).unwrap().unwrap();

@@ -62,7 +62,7 @@ fn check(device: &Device, call: &Call) -> Result<(), TestCaseError> {
     for ((slot, given), info) in params.iter_mut().zip(call.params).zip(def.info.params) {
         *slot = given.map_or(Number::Default, |given| parameter(info, dtype, given));
     }
-    let kernel = def.kernel_with(&params).strategy(*call.strategy.get(&strategies));
+    let kernel = def.unary_with(&params).strategy(*call.strategy.get(&strategies));
 
     let x_bytes = inputs::mixed(dtype, call.x_at + call.n, call.seed);
     let x = Tensor::from_bytes(device, dtype, &x_bytes, [call.x_at + call.n]).map_err(fail)?;

@@ -1,20 +1,19 @@
-//! Every op in every element type by every strategy, one named case each (`cuda_0::silu::bf16::register_copy`), on the
+//! Every op in every element type by every class of kernel, one named case each (`cuda_0::silu::bf16::flat`), on the
 //! devices of `tests::cases`: a GPU, or the CPU and the emulator. On the CPU a case is the executor's.
 //!
-//! A case runs all codes (8 and 16 bits) or 65,536 mixed values against the CPU and the oracle, then sizes from 0 up at
-//! several alignments, with guard bytes around the output, and in place. Ops of several operands have a case for each
-//! class (`add::bf16::rows`): all pairs of 8-bit codes or special and mixed values against models, views of all kinds,
-//! and in place; those that have tables of all pairs of codes another by them (`pow::f8e4m3::table_rows`), and some one
-//! of so many elements that it is the default (`table_large`); gradients of several operands likewise. Every conversion
-//! between element types is a case (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them
-//! (`promoted::i32::f16`); copies of views of each type are `to_tensor::f16`. Numbers as operands are
-//! `div::f16::numbers`. Where a thread may have several vectors that are loaded at once, that is a case on a GPU
-//! (`mul::f16::rows`). `POINTWISE_MATRIX=quick` takes fewer sizes, for a memory checker.
+//! An op has a case for each class (`add::bf16::rows`): all codes or 65,537 values of one operand, all pairs of 8-bit codes
+//! or special and mixed values of several, against the formula or models, in place, and views of all kinds; those that
+//! have tables another by them (`pow::f8e4m3::table_rows`), and some one of so many elements that it is the default
+//! (`table_large`). Ops of one operand run sizes from 0 up at several alignments, with guard bytes around the result
+//! (`silu::bf16::sizes_register_copy`). Every conversion between element types is a case
+//! (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them (`promoted::i32::f16`); copies of views of
+//! each type are `to_tensor::f16`. Numbers as operands are `div::f16::numbers`. `POINTWISE_MATRIX=quick` takes fewer sizes,
+//! for a memory checker.
 
 use libtest_mimic::Arguments;
-use pointwise::{DType, Strategy, info::several_ops, kernel::Class};
+use pointwise::{DType, Strategy, kernel::Class};
 use tests::cases::Cases;
-use tests::{convert, copies, lookup, matrix, numbers, promote, vectors};
+use tests::{convert, copies, lookup, matrix, numbers, promote};
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -29,32 +28,12 @@ fn main() {
 /// The cases of one device.
 fn add(cases: &mut Cases) {
     let device = cases.device;
-    for def in tests::unary() {
-        let name = |dtype, kind: &str| format!("{}::{dtype}::{kind}", def.info.name);
-        for &dtype in def.info.types {
-            let strategies = Strategy::ALL.into_iter().filter(|s| s.serves(&def.info, dtype));
-            if device.is_cpu() {
-                cases.add(&[dtype], name(dtype, "cpu"), move || matrix::unary(&device, def, dtype, Strategy::Auto));
-            } else {
-                for strategy in strategies {
-                    cases.add(&[dtype], name(dtype, strategy.name()), move || {
-                        matrix::unary(&device, def, dtype, strategy)
-                    });
-                }
-            }
-            cases.add(&[dtype], name(dtype, "views"), move || matrix::unary_views(&device, def, dtype));
-            // The loop is one for all types of a size.
-            if !device.is_cpu() && dtype == DType::F16 {
-                cases.add(&[dtype], name(dtype, "vectors"), move || vectors::check(&device, def, dtype));
-            }
-        }
-    }
-    for def in several_ops() {
+    for def in tests::all() {
         let name = |dtype, kind: &str| format!("{}::{dtype}::{kind}", def.info.name);
         for &dtype in def.info.types {
             for class in Class::ALL {
                 let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
-                let run = move |strategy| move || matrix::several(&device, def, dtype, class, strategy);
+                let run = move |strategy| move || matrix::class(&device, def, dtype, class, strategy);
                 cases.add(&[dtype], name(dtype, class.name()), run(strategy));
                 if !device.is_cpu() && class != Class::Strided && Strategy::Table.serves(&def.info, dtype) {
                     cases.add(&[dtype], name(dtype, &format!("table_{class}")), run(Strategy::Table));
@@ -62,6 +41,14 @@ fn add(cases: &mut Cases) {
             }
             if numbers::checks(&device, def, dtype) {
                 cases.add(&[dtype], name(dtype, "numbers"), move || numbers::check(&device, def, dtype));
+            }
+            if def.info.operands.len() == 1 {
+                for strategy in Strategy::ALL.into_iter().filter(|s| s.serves(&def.info, dtype)) {
+                    let run = move || matrix::sizes(&device, def, dtype, strategy);
+                    if !device.is_cpu() || strategy == Strategy::RegisterCopy {
+                        cases.add(&[dtype], name(dtype, &format!("sizes_{strategy}")), run);
+                    }
+                }
             }
         }
     }

@@ -11,7 +11,7 @@ fn check(dtype: DType, x: &[u8], all_codes: bool) {
     let mut pairs = 0;
     for def in tests::unary().filter(|def| def.info.supports(dtype)) {
         for set in params::sets(&def.info, dtype) {
-            let y = def.kernel_with(&set).run(&tensor).unwrap().to_bytes().unwrap();
+            let y = def.unary_with(&set).run(&tensor).unwrap().to_bytes().unwrap();
             let report = judge::unary(def, dtype, &set, x, &y).unwrap();
             assert!(report.compared > 0);
             pairs += 1;

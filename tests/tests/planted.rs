@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use pointwise::{DType, Device, Strategy, info::several_op, kernel::UnaryDef};
+use pointwise::{DType, Device, Strategy, info, kernel::OpDef};
 use tests::planted::{self, Planted, runs};
 
 /// A kernel, and the calls that it is tested with.
@@ -93,15 +93,15 @@ fn main() {
 fn kernels() -> Vec<Kernel> {
     let kernel = |symbol, runs| Kernel { symbol, runs, right: OnceLock::new() };
     let unary = |symbol, op: &str, dtype, strategy| {
-        let def: &'static UnaryDef = tests::unary().find(|def| def.info.name == op).expect("an op of the family");
+        let def: &'static OpDef = tests::unary().find(|def| def.info.name == op).expect("an op of the family");
         kernel(symbol, runs::unary(def, dtype, strategy))
     };
     let several = |symbol, op: &str, dtype, strategy| {
-        let def = several_op(op).expect("an op of the family");
+        let def = info::op(op).expect("an op of the family");
         kernel(symbol, runs::several(def, dtype, strategy))
     };
     vec![
-        unary("unary_silu_f32_register_copy", "silu", DType::F32, Strategy::RegisterCopy),
+        unary("unary_silu_f32_flat", "silu", DType::F32, Strategy::RegisterCopy),
         unary("unary_relu_f16_strided", "relu", DType::F16, Strategy::Direct),
         unary("unary_exp_f8e4m3_table", "exp", DType::F8E4M3, Strategy::Table),
         several("binary_add_f32_flat", "add", DType::F32, Strategy::Auto),

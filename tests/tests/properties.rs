@@ -2,7 +2,7 @@
 
 use pointwise::{
     DType, Number,
-    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, several_ops},
+    info::{GRADIENTS, OpInfo},
 };
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{BinaryFunction, Kind, ResultType, SignChange};
@@ -12,26 +12,19 @@ const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
 const VALUES: [f64; 9] = [0.0, -0.0, 1.0, -1.0, 2.5, -7.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
 
 fn infos() -> impl Iterator<Item = &'static OpInfo> {
-    let unary = tests::unary().map(|def| &def.info);
-    unary.chain(several_ops().map(|def| &def.info))
+    tests::all().map(|def| &def.info)
 }
 
+/// Every sine or cosine of the family is that of the last operand.
 #[test]
-fn rows_that_have_a_long_path_say_so() {
+fn rows_of_a_sine_or_cosine_say_so() {
     for info in infos() {
         let has = |function: &str| info.formula.contains(function);
-        let functions = [".sin()", ".cos()", ".pow(", ".remainder(", ".floor_divide("];
-        // Derived gradients name the op.
-        let ops = ["(Sin,", "(Cos,", "(Pow,", "(Remainder,"];
-        let long = functions.into_iter().chain(ops).any(has)
-            || info.kind == Kind::Unary && [".gelu()", ".gelu_tanh()", ".softplus()"].into_iter().any(has);
-        assert_eq!(info.properties.long, long, "{}: {}", info.name, info.formula);
-        // Every sine or cosine of the family is that of the last operand.
         let last = info.operands.last().unwrap();
-        let is_angle = |function: &&str| has(&format!("{last}{function}"));
-        let angle = [".sin()", ".cos()"].iter().any(is_angle) || has("(Sin,") || has("(Cos,");
+        // Derived gradients name the op.
+        let angle = [".sin()", ".cos()"].iter().any(|function| has(&format!("{last}{function}")));
+        let angle = angle || has("(Sin,") || has("(Cos,");
         assert_eq!(info.properties.angle, angle, "{}: {}", info.name, info.formula);
-        assert!(info.properties.long || !info.properties.angle);
     }
     assert_eq!(infos().filter(|info| info.properties.angle).count(), 4);
 }
@@ -70,11 +63,7 @@ type Oracle = Box<dyn Fn([f64; 3]) -> f64>;
 /// Ops that have one, with their formula.
 fn oracles() -> Vec<(&'static OpInfo, Oracle)> {
     let mut all: Vec<(&OpInfo, Oracle)> = Vec::new();
-    for def in tests::unary().filter(|def| def.info.supports(DType::F32)) {
-        let oracle = def.oracle_for(DType::F32, &DEFAULTS).unwrap().unwrap();
-        all.push((&def.info, Box::new(move |x| oracle(x[0]))));
-    }
-    for def in BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).filter(|def| def.info.supports(DType::F32)) {
+    for def in tests::all().filter(|def| def.info.supports(DType::F32) && def.info.results.len() == 1) {
         let oracle = def.oracle(DType::F32, &DEFAULTS).unwrap().unwrap();
         all.push((&def.info, Box::new(move |x| oracle.of(&x[..def.info.operands.len()]))));
     }

@@ -5,40 +5,33 @@ use std::collections::BTreeSet;
 use pointwise::{
     DType, Strategy,
     embed::embedded,
-    info::several_ops,
-    kernel::{Class, Entry, Variant},
+    kernel::{Class, Entry, OpDef},
 };
-
-/// Every op, element type and variant, with the kernel that the host asks for.
-fn cases() -> impl Iterator<Item = (&'static str, DType, Variant, Option<&'static Entry>)> {
-    let typed = tests::unary().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
-    typed.flat_map(|(def, dtype)| {
-        Variant::ALL.into_iter().map(move |variant| (def.info.name, dtype, variant, (def.entry)(dtype, variant)))
-    })
+/// Every op, element type and class, with the kernel that the host asks for.
+fn entries() -> impl Iterator<Item = (&'static OpDef, DType, Class, &'static Entry)> {
+    let typed = tests::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
+    let each = typed.flat_map(|(def, dtype)| Class::ALL.map(|class| (def, dtype, class)));
+    each.map(|(def, dtype, class)| (def, dtype, class, def.entry(dtype, class).expect("a kernel")))
 }
 
-/// The symbols of all of them.
-fn symbols() -> Vec<&'static str> {
-    cases().filter_map(|(_, _, _, entry)| entry).chain(several_entries()).map(Entry::symbol).collect()
-}
-
-/// The kernels of ops of several operands; those of `where` are of element widths, each counted once.
-fn several_entries() -> impl Iterator<Item = &'static Entry> {
-    let typed = several_ops().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
-    let is_once = |dtype| matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
-    let typed = typed.filter(move |(def, dtype)| def.info.name != "where" || is_once(*dtype));
-    typed.flat_map(|(def, dtype)| Class::ALL.into_iter().filter_map(move |class| def.entry(dtype, class).ok()))
+/// The symbols of all of them, of tables of codes, too; those of `where` are of element widths, each counted once.
+fn symbols() -> Vec<String> {
+    let is_width = |dtype| matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
+    let own = entries().filter(|(def, dtype, ..)| def.info.name != "where" || is_width(*dtype));
+    let tables = entries().filter(|(def, dtype, class, _)| {
+        *class == Class::Flat && def.info.operands.len() == 1 && Strategy::Table.serves(&def.info, *dtype)
+    });
+    let tables = tables.map(|(def, dtype, ..)| format!("unary_{}_{dtype}_table", def.info.name));
+    own.map(|(.., entry)| entry.symbol().to_owned()).chain(tables).collect()
 }
 
 /// Ops and types that have tables have a place for them, and no others.
 #[test]
-fn ops_of_pairs_of_bytes_have_tables() {
-    for def in several_ops() {
-        for &dtype in def.info.types {
-            let serves = Strategy::Table.serves(&def.info, dtype);
-            assert!(serves == def.has_table(dtype), "{} {dtype}", def.info.name);
-            assert!(!def.has_table(dtype) || dtype.size() == 1, "{} {dtype}", def.info.name);
-        }
+fn ops_of_bytes_have_tables() {
+    for (def, dtype, ..) in entries() {
+        let serves = Strategy::Table.serves(&def.info, dtype);
+        assert!(serves == def.has_table(dtype), "{} {dtype}", def.info.name);
+        assert!(!def.has_table(dtype) || dtype.size() == 1, "{} {dtype}", def.info.name);
     }
     for symbol in pointwise_core::launch::LOOKUPS {
         assert!(embedded().is_empty() || embedded().contains(symbol), "{symbol}");
@@ -46,23 +39,18 @@ fn ops_of_pairs_of_bytes_have_tables() {
 }
 
 #[test]
-fn ops_of_several_operands_have_a_kernel_for_every_class() {
-    for def in several_ops() {
-        for &dtype in def.info.types {
-            // Bits are moved by the kernels of an integer of their width.
-            let carrier = match (def.info.name, dtype.size()) {
-                ("where", 1) => DType::I8,
-                ("where", 2) => DType::I16,
-                ("where", 4) => DType::I32,
-                ("where", _) => DType::I64,
-                _ => dtype,
-            };
-            for class in Class::ALL {
-                let entry = def.entry(dtype, class).expect("a kernel");
-                assert!(entry.symbol().ends_with(&format!("_{}_{carrier}_{class}", def.info.name)), "{entry:?}");
-                assert!(embedded().is_empty() || entry.is_embedded(), "{entry:?}");
-            }
-        }
+fn ops_have_a_kernel_for_every_class() {
+    for (def, dtype, class, entry) in entries() {
+        // Bits are moved by the kernels of an integer of their width.
+        let carrier = match (def.info.name, dtype.size()) {
+            ("where", 1) => DType::I8,
+            ("where", 2) => DType::I16,
+            ("where", 4) => DType::I32,
+            ("where", _) => DType::I64,
+            _ => dtype,
+        };
+        assert!(entry.symbol().ends_with(&format!("_{}_{carrier}_{class}", def.info.name)), "{entry:?}");
+        assert!(embedded().is_empty() || entry.is_embedded(), "{entry:?}");
     }
 }
 
@@ -83,26 +71,10 @@ fn has_kernels() -> bool {
 }
 
 #[test]
-fn an_op_has_the_kernels_that_serve_it() {
-    for (op, dtype, variant, entry) in cases() {
-        let info = &tests::unary().find(|def| def.info.name == op).expect("an op of the list").info;
-        let expected = match variant {
-            Variant::Strided => Some("strided"),
-            Variant::RegisterCopy => Some("register_copy"),
-            Variant::Table => Strategy::Table.serves(info, dtype).then_some("table"),
-            // Of generators and of dropout.
-            Variant::Direct | Variant::ExplicitParallel => None,
-        };
-        let expected = expected.map(|name| format!("unary_{op}_{dtype}_{name}"));
-        assert_eq!(entry.map(Entry::symbol), expected.as_deref(), "{op} {dtype} {variant:?}");
-    }
-}
-
-#[test]
 fn no_symbol_stands_for_two_kernels() {
     let mut seen = BTreeSet::new();
     for symbol in symbols() {
-        assert!(seen.insert(symbol), "{symbol}");
+        assert!(seen.insert(symbol.clone()), "{symbol}");
     }
 }
 
@@ -111,13 +83,15 @@ fn embedded_kernels_are_those_asked_for() {
     if !has_kernels() {
         return;
     }
-    for (op, dtype, variant, entry) in cases() {
-        assert!(entry.is_none_or(Entry::is_embedded), "{op} {dtype} {variant:?}: {entry:?} is not embedded");
+    let asked: BTreeSet<String> = symbols().into_iter().collect();
+    for symbol in &asked {
+        assert!(embedded().contains(symbol), "{symbol} is not embedded");
     }
-    let asked: BTreeSet<&str> = symbols().into_iter().collect();
-    // A symbol starts with the kind of its table.
-    let unary = embedded().entries().filter(|symbol| symbol.starts_with("unary_"));
-    let unused: Vec<&str> = unary.filter(|symbol| !asked.contains(symbol)).collect();
+    // A symbol starts with the kind of its table. Those that look pairs up are of no op.
+    let kinds = ["unary_", "binary_", "ternary_", "select_", "gradients_"];
+    let of_tables = embedded().entries().filter(|symbol| kinds.iter().any(|kind| symbol.starts_with(kind)));
+    let of_tables = of_tables.filter(|symbol| !pointwise_core::launch::LOOKUPS.contains(symbol));
+    let unused: Vec<&str> = of_tables.filter(|symbol| !asked.contains(*symbol)).collect();
     assert!(unused.is_empty(), "nothing asks for {unused:?}");
 }
 

@@ -106,15 +106,15 @@ fn a_truth_of_a_formula_over_real() {
 /// A kernel is one of the op's own row: not of a name alone, which would write f32s to a tensor of bool.
 #[test]
 fn a_kernel_of_the_same_name_is_not_the_ops() {
-    use pointwise::kernel::Variant;
+    use pointwise::kernel::Class;
 
     let (foreign, own) = (&foreign::definitions::relu, &own::definitions::abs);
-    for variant in [Variant::Strided, Variant::RegisterCopy] {
-        let entry = (foreign.entry)(DType::F32, variant).unwrap();
-        let family = (pointwise::info::definitions::relu.entry)(DType::F32, variant).unwrap();
+    for class in Class::ALL {
+        let entry = foreign.entry(DType::F32, class).unwrap();
+        let family = pointwise::info::definitions::relu.entry(DType::F32, class).unwrap();
         assert_eq!(entry.symbol(), family.symbol());
         assert!(!entry.is_embedded(), "{entry:?}");
-        let own = (own.entry)(DType::F32, variant).unwrap();
+        let own = own.entry(DType::F32, class).unwrap();
         assert!(
             own.is_embedded() && family.is_embedded() || pointwise::embed::embedded().is_empty(),
             "{own:?} {family:?}"

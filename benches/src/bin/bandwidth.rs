@@ -1,6 +1,6 @@
 //! Every unary op on large tensors, beside a device-to-device copy of the same bytes:
-//! `bandwidth [--n ELEMENTS] [--strategies] [--vectors] [--op NAME]... [--dtype TYPE]... [--json FILE]`, with
-//! `--strategies` by every strategy there is, with `--vectors` by one, two and four vectors a thread of `register_copy`.
+//! `bandwidth [--n ELEMENTS] [--strategies] [--op NAME]... [--dtype TYPE]... [--json FILE]`, with `--strategies` by every
+//! strategy there is.
 //!
 //! Times are medians of events around single launches, twice the level-2 cache written before each. The copy is timed
 //! before and after each op; an op's share is its bytes per second over the copy's.
@@ -10,14 +10,13 @@ use pointwise::{DType, Device, Strategy, Tensor, info::UNARY};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (mut n, mut strategies, mut vectors, mut file) = (1_usize << 28, false, false, None);
+    let (mut n, mut strategies, mut file) = (1_usize << 28, false, None);
     let (mut names, mut types): (Vec<String>, Vec<String>) = Default::default();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--n" => n = arguments.next().ok_or("--n needs a number")?.parse()?,
             "--strategies" => strategies = true,
-            "--vectors" => vectors = true,
             "--op" => names.extend(arguments.next()),
             "--dtype" => types.extend(arguments.next()),
             "--json" => file = arguments.next(),
@@ -40,24 +39,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             if !names.is_empty() && !names.iter().any(|name| name == def.info.name) {
                 continue;
             }
-            let wanted: Vec<(Strategy, Option<u32>)> = if strategies {
-                Strategy::ALL
-                    .into_iter()
-                    .filter(|s| s.serves(&def.info, dtype))
-                    .map(|strategy| (strategy, None))
-                    .collect()
-            } else if vectors {
-                [1, 2, 4].map(|vectors| (Strategy::RegisterCopy, Some(vectors))).to_vec()
+            let wanted: Vec<Strategy> = if strategies {
+                Strategy::ALL.into_iter().filter(|s| s.serves(&def.info, dtype)).collect()
             } else {
-                vec![(Strategy::Auto, None)]
+                vec![Strategy::Auto]
             };
-            for (strategy, vectors) in wanted {
+            for strategy in wanted {
                 let result = def.info.result.of(dtype);
                 let out = if result == dtype { &mut y } else { &mut bools };
-                let mut kernel = def.kernel().strategy(strategy);
-                if let Some(vectors) = vectors {
-                    kernel = kernel.vectors_per_thread(vectors);
-                }
+                let kernel = def.unary_with(&[]).strategy(strategy);
                 kernel.run_into(&x, &mut *out)?;
                 let before = copy(&device, &x, &mut flush)?;
                 let op = median(times_after(&device, 21, || flush.set_zero(), || kernel.run_into(&x, &mut *out))?);
@@ -65,16 +55,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let copied = (2 * n * dtype.size()) as f64 / ((before + after) / 2.0) / 1e6;
                 let moved = (n * (dtype.size() + result.size())) as f64 / op / 1e6;
                 let ran = kernel.plan(&x, &*out)?.strategy;
-                let by = vectors.map_or(String::new(), |vectors| format!(" x {vectors}"));
                 println!(
-                    "{:14} {:7} {:18}{by} {op:8.4} ms  {moved:7.1} GB/s  {:.3} of the copy's {copied:.1} GB/s",
+                    "{:14} {:7} {:18} {op:8.4} ms  {moved:7.1} GB/s  {:.3} of the copy's {copied:.1} GB/s",
                     def.info.name,
                     dtype,
                     ran.name(),
                     moved / copied
                 );
                 rows.push(json!({
-                    "op": def.info.name, "dtype": dtype.name(), "strategy": ran.name(), "vectors": vectors, "ms": op,
+                    "op": def.info.name, "dtype": dtype.name(), "strategy": ran.name(), "ms": op,
                     "gb_per_s": moved, "copy_gb_per_s": copied, "share": moved / copied,
                 }));
             }

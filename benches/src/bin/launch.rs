@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::cuda(0)?;
     let x = random(&device, DType::F32, N)?;
     let mut y = Tensor::empty(&device, DType::F32, [N])?;
-    let bare = Bare::load(&device, "unary_silu_f32_register_copy")?;
+    let bare = Bare::load(&device, "unary_silu_f32_flat")?;
     let kernel = kernels::silu();
     let stream = pointwise::Stream::new(&device)?;
     let on_stream = kernels::silu().on(&stream);
@@ -77,22 +77,17 @@ impl Bare {
     }
 
     fn launch(&self, device: &Device, x: &Tensor, y: &mut Tensor) -> pointwise::Result<()> {
-        let (mut source, mut target, mut n) = (x.device_ptr(), y.device_ptr(), N as u64);
-        let (mut head, mut steps) = (0_u32, 1_u32);
-        let mut words = [0_u64; 4];
-        let [p0, p1, p2, p3] = &mut words;
-        let mut params: [*mut c_void; 9] = [
-            (&raw mut source).cast(),
+        let (mut target, mut source, mut n) = (y.device_ptr(), x.device_ptr(), N as u64);
+        let (mut head, mut mode, mut number) = (0_u32, 0_u32, 0_u64);
+        let mut params: [*mut c_void; 6] = [
             (&raw mut target).cast(),
+            (&raw mut source).cast(),
             (&raw mut n).cast(),
             (&raw mut head).cast(),
-            (&raw mut steps).cast(),
-            (&raw mut *p0).cast(),
-            (&raw mut *p1).cast(),
-            (&raw mut *p2).cast(),
-            (&raw mut *p3).cast(),
+            (&raw mut mode).cast(),
+            (&raw mut number).cast(),
         ];
-        // SAFETY: the parameters are those of a unary entry, the tensors hold N f32, one block serves 256 vectors of 4.
+        // SAFETY: the parameters are those of a flat entry of one operand, the tensors hold N f32, one block serves 256 vectors of 4.
         let code = unsafe {
             sys::cuLaunchKernel(
                 self.function,

@@ -3,8 +3,7 @@
 use std::io::Write;
 
 use pointwise::embed::embedded;
-use pointwise::info::several_op;
-use pointwise::kernel::Class;
+use pointwise::info;
 use pointwise::{DType, Device, Operand, Strategy, Tensor, TensorView};
 use pointwise_core::Kind;
 
@@ -35,7 +34,7 @@ pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
     let formula = info.formula.split_whitespace().collect::<Vec<_>>().join(" ");
     line(out, format!("formula    {} -> {formula}", info.operands.join(", ")))?;
     let backward = format!("{}_backward", info.name);
-    if let Some(gradient) = several_op(&backward) {
+    if let Some(gradient) = info::op(&backward) {
         line(out, format!("gradient   {backward}({})", gradient.info.arguments().join(", ")))?;
     }
     let star = if info.int_to_float { "; integers and bool become f32" } else { "" };
@@ -71,49 +70,26 @@ fn served(op: Op, dtype: DType, shape: &[usize], strategy: Strategy) -> Result<S
     let info = op.info();
     let operands = (0..info.operands.len()).map(|k| zeros(info.operand_type(k, dtype))).collect::<Result<Vec<_>>>()?;
     let results = (0..info.results.len()).map(|k| zeros(info.result_type(k, dtype))).collect::<Result<Vec<_>>>()?;
-    match op {
-        Op::Unary(def) => {
-            let ([x], [y]) = (operands.as_slice(), results.as_slice()) else { return Err(no_kernel(info.name)) };
-            let plan = def.kernel().strategy(strategy).plan(x, y)?;
-            let entry = (def.entry)(dtype, plan.variant).ok_or_else(|| no_kernel(info.name))?;
-            Ok(Served {
-                kernel: entry.symbol().to_owned(),
-                launch: format!("{}, {} blocks of {} threads", plan.strategy, plan.blocks, plan.threads),
-                replaced: plan.replaced,
-            })
-        }
-        Op::Several(def) => {
-            let mut views: Vec<TensorView<'_>> = operands.iter().map(Tensor::view).collect();
-            let mut targets: Vec<TensorView<'_>> = results.iter().map(Tensor::view).collect();
-            // A weight a channel needs two dimensions.
-            if matches!(info.kind, Kind::Channel | Kind::ChannelGradients) && shape.len() < 2 {
-                let lifted = |views: &mut Vec<TensorView<'_>>| -> Result<()> {
-                    for view in views {
-                        *view = view.unsqueeze(0)?;
-                    }
-                    Ok(())
-                };
-                lifted(&mut views)?;
-                lifted(&mut targets)?;
+    let mut views: Vec<TensorView<'_>> = operands.iter().map(Tensor::view).collect();
+    let mut targets: Vec<TensorView<'_>> = results.iter().map(Tensor::view).collect();
+    // A weight a channel needs two dimensions.
+    if matches!(info.kind, Kind::Channel | Kind::ChannelGradients) && shape.len() < 2 {
+        let lifted = |views: &mut Vec<TensorView<'_>>| -> Result<()> {
+            for view in views {
+                *view = view.unsqueeze(0)?;
             }
-            let operands: Vec<Operand<'_>> = views.into_iter().map(Operand::View).collect();
-            let plan = def.kernel(&[]).strategy(strategy).plan(&operands, &targets)?;
-            let kernel = match (plan.strategy, plan.class) {
-                (Strategy::Table, Class::Flat) => pointwise_core::launch::LOOKUPS[0].to_owned(),
-                (Strategy::Table, _) => pointwise_core::launch::LOOKUPS[1].to_owned(),
-                (_, class) => def.entry(dtype, class)?.symbol().to_owned(),
-            };
-            Ok(Served {
-                kernel,
-                launch: format!("{} ({}), {} elements a vector", plan.strategy, plan.class, plan.lanes),
-                replaced: plan.replaced,
-            })
-        }
+            Ok(())
+        };
+        lifted(&mut views)?;
+        lifted(&mut targets)?;
     }
-}
-
-fn no_kernel(name: &str) -> Error {
-    Error::Failed(format!("{name} has no kernel for this call; please report this"))
+    let operands: Vec<Operand<'_>> = views.into_iter().map(Operand::View).collect();
+    let plan = op.0.kernel(&[]).strategy(strategy).plan(&operands, &targets)?;
+    Ok(Served {
+        kernel: op.0.kernel_for(dtype, &plan)?.symbol().to_owned(),
+        launch: format!("{} ({}), {} elements a vector", plan.strategy, plan.class, plan.lanes),
+        replaced: plan.replaced,
+    })
 }
 
 /// The instructions of an entry's text.

@@ -2,8 +2,8 @@
 
 use pointwise::{
     DType, Number, Operand, Strategy, Tensor,
-    info::{OpInfo, UNARY, several_op, several_ops},
-    kernel::{OpDef, UnaryDef},
+    info::{self, OpInfo},
+    kernel::OpDef,
 };
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
@@ -15,12 +15,7 @@ pub(crate) type Params = [Number; MAX_PARAMS];
 
 /// An op.
 #[derive(Clone, Copy)]
-pub(crate) enum Op {
-    /// `x -> y`.
-    Unary(&'static UnaryDef),
-    /// Of several operands or results.
-    Several(&'static OpDef),
-}
+pub(crate) struct Op(pub(crate) &'static OpDef);
 
 /// A result by the name it has in a file.
 pub(crate) type Named = (&'static str, Tensor);
@@ -31,7 +26,7 @@ pub(crate) type Replaced = (Strategy, &'static str);
 impl Op {
     /// Every op, in the order of the tables.
     pub(crate) fn all() -> impl Iterator<Item = Op> {
-        UNARY.iter().copied().map(Op::Unary).chain(several_ops().map(Op::Several))
+        info::all().map(Op)
     }
 
     /// The op of a name.
@@ -48,10 +43,7 @@ impl Op {
 
     /// What its table says of it.
     pub(crate) fn info(self) -> &'static OpInfo {
-        match self {
-            Op::Unary(def) => &def.info,
-            Op::Several(def) => &def.info,
-        }
+        &self.0.info
     }
 
     /// The names of its tensors in files and settings.
@@ -103,32 +95,27 @@ impl Op {
         };
         let has_plan = operands.iter().any(|operand| matches!(operand, Operand::View(x) if !x.device().is_cpu()));
         let replaced = |(strategy, replaced): (Strategy, Option<&'static str>)| replaced.map(|why| (strategy, why));
-        let (results, plan) = match (self, operands) {
-            (Op::Unary(def), [Operand::View(x)]) => {
-                let kernel = def.kernel_with(&params).strategy(strategy);
-                let y = kernel.run(*x)?;
-                let plan = has_plan.then(|| kernel.plan(*x, &y)).transpose()?;
-                (vec![y], plan.map(|plan| (plan.strategy, plan.replaced)))
-            }
-            (Op::Several(def), [Operand::View(x)]) if def.info.kind == Kind::Gated => {
+        let def = self.0;
+        let (results, plan) = match operands {
+            [Operand::View(x)] if def.info.kind == Kind::Gated => {
                 let kernel = def.gated_with(&params).strategy(strategy);
                 let y = kernel.run(*x)?;
                 let plan = has_plan.then(|| kernel.plan(*x, &y)).transpose()?;
                 (vec![y], plan.map(|plan| (plan.strategy, plan.replaced)))
             }
-            (Op::Several(def), [grad, Operand::View(x)]) if def.info.kind == Kind::GatedGradients => {
+            [grad, Operand::View(x)] if def.info.kind == Kind::GatedGradients => {
                 let kernel = def.gated_gradients(&params).strategy(strategy);
                 let y = kernel.run(*grad, *x)?;
                 let plan = has_plan.then(|| kernel.plan(*grad, *x, &y)).transpose()?;
                 (vec![y], plan.map(|plan| (plan.strategy, plan.replaced)))
             }
-            (Op::Several(_), [x, open, bound]) if self.info().name == CLAMP && is_open(open) => {
+            [x, open, bound] if self.info().name == CLAMP && is_open(open) => {
                 return bounded("minimum")?.run(&[*x, *bound], params, strategy);
             }
-            (Op::Several(_), [x, bound, open]) if self.info().name == CLAMP && is_open(open) => {
+            [x, bound, open] if self.info().name == CLAMP && is_open(open) => {
                 return bounded("maximum")?.run(&[*x, *bound], params, strategy);
             }
-            (Op::Several(def), operands) if operands.len() == self.arguments().len() => {
+            operands if operands.len() == self.arguments().len() => {
                 let kernel = def.kernel(&params).strategy(strategy);
                 let results = kernel.run(operands)?;
                 let views: Vec<_> = results.iter().map(Tensor::view).collect();
@@ -151,5 +138,5 @@ fn is_open(operand: &Operand<'_>) -> bool {
 
 /// What `clamp_tensor` is with one bound.
 fn bounded(name: &str) -> Result<Op> {
-    several_op(name).map(Op::Several).ok_or_else(|| Error::Failed(format!("{CLAMP} with one bound needs {name}")))
+    info::op(name).map(Op).ok_or_else(|| Error::Failed(format!("{CLAMP} with one bound needs {name}")))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, info::Accuracy};
 use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_testkit::{Report, inputs, judge, several};
+use pointwise_testkit::{Report, calls, inputs, judge};
 
 use crate::device::device;
 use crate::error::{Error, Result};
@@ -220,15 +220,10 @@ fn case(op: Op, samples: &Samples) -> Result<Case> {
         let bytes: Vec<Vec<u8>> = operands.iter().map(|sample| sample.bytes.clone()).collect();
         // All of a call's results have one type.
         let result = info.result_type(0, *dtype);
-        let reports = match op {
-            Op::Unary(def) => vec![judge::unary(def, *dtype, &DEFAULTS, &bytes[0], got)?],
-            Op::Several(def) => {
-                let got: Vec<Vec<u8>> = got.chunks(n * result.size()).map(<[u8]>::to_vec).collect();
-                several::reports(def, *dtype, &DEFAULTS, &bytes, &got)?
-            }
-        };
+        let got: Vec<Vec<u8>> = got.chunks(n * result.size()).map(<[u8]>::to_vec).collect();
+        let reports = calls::reports(op.0, *dtype, &DEFAULTS, &bytes, &got)?;
         let verdicts = reports.iter().zip(info.results).map(|(report, name)| {
-            let Verdict { error, fault } = Verdict::of(report, several::accuracy(info), result);
+            let Verdict { error, fault } = Verdict::of(report, calls::accuracy(info), result);
             Verdict { error, fault: fault.map(|fault| format!("{name}: {fault}")) }
         });
         Ok(verdicts.fold(Verdict::default(), Verdict::and))

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use common::Folder;
-use pointwise::info::{OpInfo, UNARY, several_ops};
+use pointwise::info::{self, OpInfo};
 use pointwise::rope::ROPE;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
 
 /// Every op of the tables.
 fn tables() -> Vec<&'static OpInfo> {
-    UNARY.iter().map(|def| &def.info).chain(several_ops().map(|def| &def.info)).collect()
+    info::all().map(|def| &def.info).collect()
 }
 
 #[test]

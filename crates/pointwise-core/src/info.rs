@@ -192,18 +192,7 @@ impl ParamKind {
 /// bool hold for the op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
-    /// The word `long`: its code is long, for it uses a function with a long path for few arguments (`sin`, `cos`,
-    /// `pow`, `remainder`, `floor_divide`), or one of many steps (`gelu`, `gelu_tanh`, `softplus` of one operand). A
-    /// thread of a unary kernel takes several vectors sooner, but for an `angle` in f32.
-    pub long: bool,
-    /// The word `long_half`: as `long`, for 16-bit floats alone.
-    pub long_half: bool,
-    /// The word `middle_single`: its formula for f32 takes so much of the time that a thread of a very large unary call
-    /// had better take two vectors, of which one waits for memory while the other is worked on.
-    pub middle_single: bool,
-    /// The word `middle_half`: as `middle_single`, for 16-bit floats.
-    pub middle_half: bool,
-    /// The word `angle`: that function is the sine or cosine of the last operand itself. Where all of some elements are
+    /// The word `angle`: the formula takes the sine or cosine of the last operand itself. Where all of some elements are
     /// small, loops and kernels leave its long path out.
     pub angle: bool,
     /// The words `quotient`, `truncated_quotient`, `floored_quotient`, `modulo` and `power`: the function of its two
@@ -239,10 +228,6 @@ pub struct Properties {
 impl Properties {
     /// Those of a row that says nothing.
     pub const NONE: Properties = Properties {
-        long: false,
-        long_half: false,
-        middle_single: false,
-        middle_half: false,
         angle: false,
         function: None,
         few_registers: false,

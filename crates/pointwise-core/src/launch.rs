@@ -2,12 +2,12 @@
 
 /// Elements of a thread of `explicit_parallel`.
 pub const NEIGHBOURS: usize = 4;
-/// Entries of the `table` strategy: all codes of an 8-bit type.
-pub const TABLE_LEN: usize = 256;
-/// Threads of a block of the `table` strategy.
-pub const TABLE_THREADS: u32 = 128;
-/// 16-byte vectors of a thread of the `table` strategy.
-pub const TABLE_VECTORS: usize = 4;
+/// Entries of a table of all codes of an 8-bit type.
+pub const CODES: usize = 256;
+/// Threads of a block that looks codes up. Each block makes a table of its own.
+pub const CODES_THREADS: u32 = 128;
+/// 16-byte vectors of a thread that looks codes up.
+pub const CODES_VECTORS: usize = 4;
 
 /// Entries of a table of all pairs of bytes.
 pub const PAIRS: usize = 1 << 16;
@@ -58,8 +58,6 @@ pub const ONCE: u32 = 1;
 pub const NUMBER: u32 = 2;
 /// A vector at a time, which is the first to leave the level-2 cache.
 pub const PASSING: u32 = 3;
-/// The bit of a unary kernel's `per_thread` for [`PASSING`].
-pub const STREAM_UNARY: u32 = 1 << 31;
 
 /// How operand `k` is read, by a kernel's `mode`.
 #[inline(always)]

@@ -23,7 +23,7 @@ const VERSION: u64 = {
 
 /// To be raised with a change of an entry's parameters, or of what a template takes for granted, that none of the
 /// files in `VERSION` shows.
-const CONVENTION: u64 = 2;
+const CONVENTION: u64 = 3;
 
 /// FNV-1a of 64 bits: its first value and its factor.
 const START: u64 = 0xcbf2_9ce4_8422_2325;
@@ -74,10 +74,6 @@ const fn text(info: &OpInfo) -> u64 {
     }
     hash = mix(hash, info.formula);
     let Properties {
-        long,
-        long_half,
-        middle_single,
-        middle_half,
         angle,
         function,
         few_registers,
@@ -92,10 +88,6 @@ const fn text(info: &OpInfo) -> u64 {
     let flags = [
         info.result as u64,
         info.int_to_float as u64,
-        long as u64,
-        long_half as u64,
-        middle_single as u64,
-        middle_half as u64,
         angle as u64,
         match function {
             Some(function) => 1 + function as u64,

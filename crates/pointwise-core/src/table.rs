@@ -12,7 +12,7 @@
 ///     /// `max(x, 0)^2`.
 ///     squared_relu: SquaredRelu (x: Num) -> T, [floats ints], Ulp(1.0) => { let r = x.maximum(T::ZERO); r * r };
 ///     /// `x + sin^2(a x) / a` (Ziyin et al. 2020).
-///     snake: Snake { a = 1.0 } (x: Real) -> T, [f32 bf16 long], Ulp(4.0) => { let s = (a * x).sin(); x + s * s / a };
+///     snake: Snake { a = 1.0 } (x: Real) -> T, [f32 bf16], Ulp(4.0) => { let s = (a * x).sin(); x + s * s / a };
 /// }
 /// # fn main() {}
 /// ```
@@ -319,21 +319,8 @@ macro_rules! __set_word {
     ($info:ident int_to_float) => {
         $info.int_to_float = true
     };
-    ($info:ident long) => {
-        $info.properties.long = true
-    };
-    ($info:ident long_half) => {
-        $info.properties.long_half = true
-    };
-    ($info:ident middle_single) => {
-        $info.properties.middle_single = true
-    };
-    ($info:ident middle_half) => {
-        $info.properties.middle_half = true
-    };
     ($info:ident angle) => {
-        $info.properties.angle = true;
-        $info.properties.long = true
+        $info.properties.angle = true
     };
     ($info:ident quotient) => {
         $info.properties.function = Some($crate::BinaryFunction::Quotient)
@@ -342,16 +329,13 @@ macro_rules! __set_word {
         $info.properties.function = Some($crate::BinaryFunction::TruncatedQuotient)
     };
     ($info:ident floored_quotient) => {
-        $info.properties.function = Some($crate::BinaryFunction::FlooredQuotient);
-        $info.properties.long = true
+        $info.properties.function = Some($crate::BinaryFunction::FlooredQuotient)
     };
     ($info:ident modulo) => {
-        $info.properties.function = Some($crate::BinaryFunction::Modulo);
-        $info.properties.long = true
+        $info.properties.function = Some($crate::BinaryFunction::Modulo)
     };
     ($info:ident power) => {
-        $info.properties.function = Some($crate::BinaryFunction::Power);
-        $info.properties.long = true
+        $info.properties.function = Some($crate::BinaryFunction::Power)
     };
     ($info:ident few_registers) => {
         $info.properties.few_registers = true

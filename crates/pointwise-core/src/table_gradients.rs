@@ -136,21 +136,3 @@ macro_rules! __impl_gradient {
         $crate::__impl_gradient!(@ [] $($rest)*);
     };
 }
-
-/// The visitor that lists the kernels of a table of gradients, as [`unary_symbols`](crate::unary_symbols).
-#[macro_export]
-macro_rules! gradient_symbols {
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($($x:ident),*: $bound:ident) -> ($($y:ident),*),
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        /// The symbol of every kernel of the table.
-        #[must_use]
-        pub fn symbols() -> Vec<&'static str> {
-            let mut symbols = Vec::new();
-            $( $crate::for_types! { [$($set)*] ($crate::__map_symbols_of) (symbols gradients $name) } )*
-            symbols
-        }
-    };
-}

@@ -1,4 +1,13 @@
-//! The visitors that make kernel entries of tables of ops of several operands.
+//! The visitors that make kernel entries of tables of ops.
+
+/// The visitor that exports the entries of a table of unary ops: every op in every one of its element types by every
+/// class of kernel. Expands to nothing on the host.
+#[macro_export]
+macro_rules! export_unary {
+    ($($rows:tt)*) => {
+        $crate::__export_several! { unary same Unary $($rows)* }
+    };
+}
 
 /// The visitor that exports the entries of a table of binary, channel, gated or backward ops. Expands to nothing on the
 /// host.

@@ -68,5 +68,3 @@ pub mod random;
 pub mod rope;
 #[cfg(target_arch = "nvptx64")]
 pub mod thread;
-#[cfg(target_arch = "nvptx64")]
-pub mod unary;

@@ -8,6 +8,8 @@ use crate::words::Type;
 
 /// The classes, in the order of `Class::ALL`.
 const CLASSES: [&str; 3] = ["flat", "rows", "strided"];
+/// The kernel beside them, of ops that have it.
+const TABLE: &str = "table";
 
 /// As in `pointwise_core::launch`.
 const GROUPED_TENSORS: usize = 4;
@@ -69,7 +71,8 @@ impl Made {
 
     /// The entries for elements of a type, which exist for the device alone. `abi` is `extern "gpu-kernel"`.
     pub(crate) fn entries(&self, each: Type, abi: &TokenStream) -> TokenStream {
-        CLASSES.iter().map(|class| self.entry(each, class, abi)).collect()
+        let table = self.has_codes(each).then_some(&TABLE);
+        CLASSES.iter().chain(table).map(|class| self.entry(each, class, abi)).collect()
     }
 
     /// One entry, and the comment in the module that binds it to its op. An older target may have it the same.
@@ -100,6 +103,7 @@ impl Made {
                     flat::<#element, #element, #this, #operands, #results, #lanes>(&tensors, n, head, op)
                 },
             ),
+            TABLE => (quote!(n: u64, head: u32,), quote!(), quote!(table::<#element, #this>(&tensors, n, head, op))),
             "strided" if tensors <= GROUPED_TENSORS => (
                 quote!(items: u32,),
                 quote!(groups: #launch::Groups<#tensors>,),
@@ -167,10 +171,14 @@ impl Made {
                     })
                 }
             });
+            let table = self.has_codes(each).then(|| {
+                let symbol = self.symbol(each, TABLE);
+                quote!(.with_codes(#symbol, &#kernels))
+            });
             quote! {
                 #root::__private::Typed::new::<#element, #this, #operands, #results>(
                     [#(#symbols),*], #source, &#kernels,
-                ) #lookup
+                ) #lookup #table
             }
         });
         quote!([#(#typed),*])
@@ -180,6 +188,12 @@ impl Made {
     fn has_lookup(&self, each: Type) -> bool {
         let is_of_two = matches!((&*self.operands, &*self.results), ([false, false], [_]));
         is_of_two && self.words == 0 && !self.is_random && each.is_byte()
+    }
+
+    /// Whether a kernel makes a table of all results: of one operand and one result of the same 8-bit floats, whose
+    /// formulas are longer than a look-up.
+    fn has_codes(&self, each: Type) -> bool {
+        matches!((&*self.operands, &*self.results), ([false], [false])) && !self.is_random && each.is_fp8()
     }
 
     /// The formula at a compute type of references.

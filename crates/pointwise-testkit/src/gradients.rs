@@ -7,8 +7,8 @@ use pointwise::{
 };
 use pointwise_core::{Element, Kind};
 
+use crate::calls::wrong_count;
 use crate::judge::{self, Expected, Report};
-use crate::several::wrong_count;
 use crate::with_element;
 
 /// The error of a result beside its bound: what cancels, and what is lost where a factor is subnormal and another huge.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pointwise::{DType, ErrorKind, Number, Result, info::Accuracy, kernel::UnaryDef};
+use pointwise::{DType, ErrorKind, Number, Result, info::Accuracy, kernel::OpDef};
 use pointwise_core::{Element, Value};
 
 use crate::with_element;
@@ -166,15 +166,15 @@ pub fn compare(result: DType, y: &[u8], exact: impl IntoIterator<Item = f64>) ->
 ///
 /// # Errors
 /// An element type or a parameter that the op does not take; another number of results than of operands.
-pub fn unary(def: &UnaryDef, dtype: DType, params: &[Number], x: &[u8], y: &[u8]) -> Result<Report> {
+pub fn unary(def: &OpDef, dtype: DType, params: &[Number], x: &[u8], y: &[u8]) -> Result<Report> {
     let result = def.info.result.of(dtype);
-    let oracle = def.oracle_for(dtype, params)?;
+    let oracle = def.oracle(dtype, params)?;
     same_length(&[(dtype, x), (result, y)])?;
     let mut report = Report::default();
     with_element!(dtype, E => with_element!(result, R => {
         for (code, y) in x.chunks_exact(size_of::<E>()).zip(y.chunks_exact(size_of::<R>())) {
             let (x, y) = (from_bytes::<E>(code), from_bytes::<R>(y));
-            let Some(oracle) = oracle else {
+            let Some(oracle) = &oracle else {
                 // An op on bits has no formula at f64.
                 let (x, got) = (integer(dtype, code), y.to_f64());
                 let right = crate::formulas::unary_integer(def.info.name, dtype, x);
@@ -183,7 +183,7 @@ pub fn unary(def: &UnaryDef, dtype: DType, params: &[Number], x: &[u8], y: &[u8]
                 continue;
             };
             let wide = x.to_f64();
-            let exact = oracle(wide);
+            let exact = oracle.of(&[wide]);
             if !dtype.is_float() && !is_exact(integer(dtype, code), wide, exact) {
                 continue;
             }

@@ -1,13 +1,11 @@
 //! Views of all shapes and strides, and the model that ops on them are checked with.
 
 use pointwise::{
-    DType, Device, Number, Result, Strategy, Tensor, TensorView, TensorViewMut,
-    info::OpInfo,
-    kernel::{OpDef, UnaryDef},
+    DType, Device, Number, Result, Strategy, Tensor, TensorView, TensorViewMut, info::OpInfo, kernel::OpDef,
 };
 use pointwise_core::op::MAX_PARAMS;
 
-use crate::{Random, inputs, several};
+use crate::{Random, calls, inputs};
 
 /// How an operand is made of a tensor of its own: which dimensions are broadcast, and how the others lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,33 +114,6 @@ pub fn check(
     run(device, def, dtype, strategy, case).map_err(|error| error.to_string())?
 }
 
-/// As [`check`], of a unary op: the first operand, without broadcast dimensions, and the result.
-///
-/// # Errors
-/// As there.
-pub fn check_unary(
-    device: &Device,
-    def: &'static UnaryDef,
-    dtype: DType,
-    case: &Case,
-) -> std::result::Result<(), String> {
-    run_unary(device, def, dtype, case).map_err(|error| error.to_string())?
-}
-
-fn run_unary(
-    device: &Device,
-    def: &'static UnaryDef,
-    dtype: DType,
-    case: &Case,
-) -> Result<std::result::Result<(), String>> {
-    let shape = &*case.shape;
-    let x = case.operands[0].tensor(device, dtype, shape, case.seed)?;
-    let view = case.operands[0].view(&x, shape)?.expand(shape)?;
-    let expected = def.kernel().run(&view.to_tensor()?)?.to_bytes()?;
-    into_guarded(device, &case.result, shape, def.info.result.of(dtype), &expected, |y| def.kernel().run_into(view, y))
-        .map(|done| done.map_err(|what| format!("{} {dtype} {case:?}: {what}", def.info.name)))
-}
-
 /// The operands' memory.
 fn tensors(device: &Device, info: &OpInfo, dtype: DType, case: &Case, shaped: &[&Shaped]) -> Result<Vec<Tensor>> {
     let one = |(k, shaped): (usize, &&Shaped)| {
@@ -152,7 +123,12 @@ fn tensors(device: &Device, info: &OpInfo, dtype: DType, case: &Case, shaped: &[
 }
 
 fn views<'a>(shaped: &[&Shaped], tensors: &'a [Tensor], shape: &[usize]) -> Result<Vec<TensorView<'a>>> {
-    shaped.iter().zip(tensors).map(|(shaped, tensor)| shaped.view(tensor, shape)).collect()
+    let view = |(shaped, tensor): (&&Shaped, &'a Tensor)| {
+        let view = shaped.view(tensor, shape)?;
+        // One operand is broadcast by nothing but itself.
+        if tensors.len() == 1 { view.expand(shape) } else { Ok(view) }
+    };
+    shaped.iter().zip(tensors).map(view).collect()
 }
 
 /// Whether the shape is that of the operands, which it is not where each is broadcast along the same dimension.
@@ -183,10 +159,10 @@ fn run(
     let Some(copies) = copies(&views, shape)? else {
         return Ok(Ok(()));
     };
-    let expected = several::run(def, &set, Strategy::Auto, &copies)?;
+    let expected = calls::run(def, &set, Strategy::Auto, &copies)?;
     let mut results = guarded_all(device, info, dtype, case)?;
     let targets = results.iter_mut().map(|y| inside(y, &case.result, shape)).collect::<Result<Vec<_>>>()?;
-    several::run_views(def, &set, strategy, &views, targets)?;
+    calls::run_views(def, &set, strategy, &views, targets)?;
     for ((y, expected), name) in results.iter().zip(&expected).zip(info.results) {
         if let Err(what) = compare(y, &case.result, shape, &expected.to_bytes()?)? {
             return Ok(Err(format!("{name} of {} {dtype} {strategy} {case:?}: {what}", info.name)));
@@ -220,23 +196,9 @@ pub fn outcome(device: &Device, def: &'static OpDef, dtype: DType, strategy: Str
     }
     let mut results = guarded_all(device, &def.info, dtype, case)?;
     let targets = results.iter_mut().map(|y| inside(y, &case.result, shape)).collect::<Result<Vec<_>>>()?;
-    several::run_views(def, &set, strategy, &views, targets)?;
+    calls::run_views(def, &set, strategy, &views, targets)?;
     let bytes = results.iter().map(|y| y.to_bytes()).collect::<Result<Vec<_>>>()?;
     Ok(bytes.concat())
-}
-
-/// Runs a call on a result that lies as `shaped` says among guard bytes, and compares.
-fn into_guarded(
-    device: &Device,
-    shaped: &Shaped,
-    shape: &[usize],
-    dtype: DType,
-    expected: &[u8],
-    call: impl FnOnce(TensorViewMut<'_>) -> Result<()>,
-) -> Result<std::result::Result<(), String>> {
-    let mut y = guarded(device, shaped, shape, dtype)?;
-    call(inside(&mut y, shaped, shape)?)?;
-    compare(&y, shaped, shape, expected)
 }
 
 /// The byte around a result. A bool buffer holds nothing but 0 and 1.

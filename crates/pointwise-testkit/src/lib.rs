@@ -19,9 +19,10 @@
 //! - [`params`]: parameters to test with;
 //! - [`layouts`]: views of all shapes and strides, among bytes that must stay as they are;
 //! - [`judge`]: distances in ULP, and [`Report`], which compares results with an op's [`Accuracy`](pointwise::info::Accuracy);
-//! - [`several`]: ops of several operands and of several results;
+//! - [`calls`]: calls by definition, and what must come out;
 //! - [`formulas`]: what ops give where a formula at f64 gives something else.
 
+pub mod calls;
 mod declared;
 pub mod formulas;
 mod gradients;
@@ -31,7 +32,6 @@ pub mod layouts;
 mod op;
 pub mod params;
 mod random;
-pub mod several;
 
 pub use declared::check_all;
 pub use judge::Report;

@@ -1,32 +1,17 @@
 //! An op of any table.
 
-use pointwise::{
-    DType, Device, Number, Result, Strategy, Tensor,
-    info::OpInfo,
-    kernel::{OpDef, UnaryDef},
-};
+use pointwise::{DType, Device, Number, Result, Strategy, Tensor, info::OpInfo, kernel::OpDef};
 use pointwise_core::Kind;
 
-use crate::{Report, formulas, inputs, judge, params, several};
+use crate::{Report, calls, formulas, params};
 
 /// An op, whatever its number of operands and results.
 #[derive(Clone, Copy, Debug)]
-pub enum Op {
-    /// Of one operand.
-    Unary(&'static UnaryDef),
-    /// Of several operands or results.
-    Several(&'static OpDef),
-}
-
-impl From<&'static UnaryDef> for Op {
-    fn from(def: &'static UnaryDef) -> Op {
-        Op::Unary(def)
-    }
-}
+pub struct Op(&'static OpDef);
 
 impl From<&'static OpDef> for Op {
     fn from(def: &'static OpDef) -> Op {
-        Op::Several(def)
+        Op(def)
     }
 }
 
@@ -56,26 +41,17 @@ impl From<pointwise::Error> for Error {
     }
 }
 
-/// Elements of an operand whose type has too many codes to try them all: a prime, which no vector width divides.
-const ELEMENTS: usize = 10_007;
-
 impl Op {
     /// The row.
     #[must_use]
     pub fn info(self) -> &'static OpInfo {
-        match self {
-            Op::Unary(def) => &def.info,
-            Op::Several(def) => &def.info,
-        }
+        &self.0.info
     }
 
     /// Operands to try it on, as bytes: every code of the small types, special and random values of the others.
     #[must_use]
     pub fn operands(self, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
-        match self {
-            Op::Unary(_) => vec![inputs::codes(dtype, ELEMENTS, seed)],
-            _ => several::operands(self.info(), dtype, seed),
-        }
+        calls::operands(self.info(), dtype, seed)
     }
 
     /// Runs the op on operands of one shape, given as bytes; each result as bytes.
@@ -95,13 +71,7 @@ impl Op {
             Tensor::from_bytes(device, dtype, bytes, [bytes.len() / dtype.size()])
         });
         let tensors = tensors.collect::<Result<Vec<_>>>()?;
-        match (self, tensors.as_slice()) {
-            (Op::Unary(def), [x]) => Ok(vec![def.kernel_with(set).strategy(strategy).run(x)?.to_bytes()?]),
-            (Op::Unary(def), _) => Err(several::wrong_count(&def.info, tensors.len())),
-            (Op::Several(def), tensors) => {
-                several::run(def, set, strategy, tensors)?.iter().map(Tensor::to_bytes).collect()
-            }
-        }
+        calls::run(self.0, set, strategy, &tensors)?.iter().map(Tensor::to_bytes).collect()
     }
 
     /// Compares each result with what must come out: the formula at f64; of gradients, whose bounds are about it, the
@@ -110,11 +80,7 @@ impl Op {
     /// # Errors
     /// An element type or a parameter that the op does not take; other operands or results than it has.
     pub fn judge(self, dtype: DType, set: &[Number], operands: &[Vec<u8>], results: &[Vec<u8>]) -> Result<Vec<Report>> {
-        match (self, operands, results) {
-            (Op::Unary(def), [x], [y]) => Ok(vec![judge::unary(def, dtype, set, x, y)?]),
-            (Op::Several(def), operands, results) => several::reports(def, dtype, set, operands, results),
-            _ => Err(several::wrong_count(self.info(), operands.len())),
-        }
+        calls::reports(self.0, dtype, set, operands, results)
     }
 
     /// Whether a report of the op's results is within its bound. Of every code of a 16-bit type more is asked
@@ -158,20 +124,14 @@ mod tests {
     #[test]
     fn ops_of_every_kind_are_checked() {
         let device = Device::cpu();
-        for name in ["silu", "square"] {
-            if let Some(def) = pointwise::info::op(name) {
-                Op::from(def).check(&device).unwrap();
-            }
+        for name in ["silu", "isnan", "add", "where", "silu_and_mul", "lerp", "exp_backward", "mul_backward"] {
+            Op::from(pointwise::info::op(name).unwrap()).check(&device).unwrap();
         }
-        for name in ["add", "where", "silu_and_mul", "lerp", "exp_backward"] {
-            Op::from(pointwise::info::several_op(name).unwrap()).check(&device).unwrap();
-        }
-        Op::from(pointwise::info::several_op("mul_backward").unwrap()).check(&device).unwrap();
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let add = Op::from(pointwise::info::several_op("add").unwrap());
+        let add = Op::from(pointwise::info::op("add").unwrap());
         let set: [Number; 0] = [];
         let error = add.run(&Device::cpu(), DType::F32, &set, Strategy::Auto, &[vec![0; 4]]).unwrap_err();
         assert!(error.to_string().contains("add with 1 operands: it has 2: a, b"), "{error}");

@@ -2,8 +2,8 @@
 //!
 //! All contact with pointwise's registries and definition types is in this file.
 
-use pointwise::info::{OpInfo, ParamInfo, ParamKind, UNARY, declared_ops, several_ops};
-use pointwise::kernel::{OpDef, Rng, SinusoidalLayout, UnaryDef};
+use pointwise::info::{OpInfo, ParamInfo, ParamKind, all, declared_ops};
+use pointwise::kernel::{OpDef, Rng, SinusoidalLayout};
 use pointwise::{
     DType, Number, Operand, Result, Stream, TensorView, TensorViewMut,
     error::{Error, ErrorKind},
@@ -118,8 +118,7 @@ pub(crate) enum NumberKind {
 
 #[derive(Debug)]
 enum Body {
-    Unary(&'static UnaryDef),
-    Several(&'static OpDef),
+    Op(&'static OpDef),
     Dropout,
     Alibi { causal: bool },
     Sinusoidal(SinusoidalLayout),
@@ -127,10 +126,9 @@ enum Body {
 
 /// The ops of pointwise itself.
 pub(crate) fn family() -> Vec<OpSpec> {
-    let mut ops: Vec<OpSpec> = UNARY.iter().map(|def| unary(def)).collect();
-    ops.extend(several_ops().map(several));
+    let mut ops: Vec<OpSpec> = all().map(op).collect();
     let is_gated = |def: &&OpDef| matches!(def.info.kind.name(), "gated" | "gated_gradients");
-    ops.extend(several_ops().filter(is_gated).map(pair));
+    ops.extend(all().filter(is_gated).map(pair));
     let dropout = kernels::dropout(0.5);
     for name in ["dropout", "dropout_backward"] {
         let mut op = spec(dropout.info(), Body::Dropout);
@@ -171,11 +169,11 @@ pub(crate) fn of_package(package: &str) -> Vec<OpSpec> {
     let mut ops = Vec::new();
     for def in declared_ops(package) {
         let backward = def.backward.map(|backward| {
-            let mut op = several(backward);
+            let mut op = op(backward);
             op.name = format!("{}_backward", def.info.name);
             op
         });
-        ops.push(several(def));
+        ops.push(op(def));
         ops.extend(backward);
     }
     with_backward(ops)
@@ -235,10 +233,6 @@ fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
     }
 }
 
-fn unary(def: &'static UnaryDef) -> OpSpec {
-    OpSpec { has_oracle: def.oracle.is_some(), ..spec(&def.info, Body::Unary(def)) }
-}
-
 /// Lets operands other than conditions and gradients be numbers.
 fn take_numbers(op: &mut OpSpec) {
     for operand in &mut op.operands {
@@ -246,8 +240,8 @@ fn take_numbers(op: &mut OpSpec) {
     }
 }
 
-fn several(def: &'static OpDef) -> OpSpec {
-    let mut op = OpSpec { has_oracle: def.has_oracle(), ..spec(&def.info, Body::Several(def)) };
+fn op(def: &'static OpDef) -> OpSpec {
+    let mut op = OpSpec { has_oracle: def.has_oracle(), ..spec(&def.info, Body::Op(def)) };
     match def.info.kind.name() {
         "channel" | "channel_gradients" => op.form = Form::Channel,
         "gated" => op.form = Form::Halves,
@@ -273,19 +267,11 @@ fn pair(def: &'static OpDef) -> OpSpec {
     };
     let operands = info.operands.iter().map(|name| OperandSpec { name, is_bool: false, takes_number: false });
     let results = info.results.iter().map(|name| ResultSpec { name, is_bool: false });
-    OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..several(def) }
+    OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..op(def) }
 }
 
 /// A formula in f64: of operands and a random word, its results.
 pub(crate) type Formula = dyn Fn(&[f64], u32, &mut [f64]);
-
-/// Parameters as a formula in f64 takes them: not rounded to f32.
-fn double_words(info: &OpInfo, params: &[Number]) -> [u64; 4] {
-    std::array::from_fn(|k| match info.params.get(k) {
-        Some(param) => params.get(k).copied().unwrap_or_default().to_f64(param).to_bits(),
-        None => 0,
-    })
-}
 
 /// Where a call of an op reads and writes, and what with.
 pub(crate) struct Call<'a, 'b> {
@@ -334,14 +320,13 @@ impl OpSpec {
             }};
         }
         match (&self.body, *operands, results) {
-            (Body::Unary(def), [x], [y]) => on!(def.kernel_with(params)).run_into(tensor(self, x)?, y.reborrow()),
-            (Body::Several(def), [x], [y]) if self.form == Form::Halves => {
+            (Body::Op(def), [x], [y]) if self.form == Form::Halves => {
                 on!(def.gated_with(params)).run_into(tensor(self, x)?, y.reborrow())
             }
-            (Body::Several(def), [grad, x], [y]) if self.form == Form::HalvesGradient => {
+            (Body::Op(def), [grad, x], [y]) if self.form == Form::HalvesGradient => {
                 on!(def.gated_gradients(params)).run_into(*grad, tensor(self, x)?, y.reborrow())
             }
-            (Body::Several(def), operands, results) => on!(def.kernel(params).rng(*rng)).run_into(operands, results),
+            (Body::Op(def), operands, results) => on!(def.kernel(params).rng(*rng)).run_into(operands, results),
             (Body::Dropout, [x], [y]) => {
                 let p = match params {
                     [Number::Float(p), ..] => *p,
@@ -376,16 +361,8 @@ impl OpSpec {
                 advice: "convert its operands to float32".to_owned(),
             })
         };
-        Ok(match &self.body {
-            Body::Unary(def) => {
-                let (formula, words) = (def.oracle.ok_or_else(none)?, double_words(&def.info, params));
-                Box::new(move |x, _, y| y[0] = formula(x[0], words))
-            }
-            Body::Several(def) => {
-                let formula = def.double(params)?.ok_or_else(none)?;
-                Box::new(move |x, bits, y| y.copy_from_slice(&formula.at(x, bits)))
-            }
-            _ => return Err(none()),
-        })
+        let Body::Op(def) = &self.body else { return Err(none()) };
+        let formula = def.double(params)?.ok_or_else(none)?;
+        Ok(Box::new(move |x, bits, y| y.copy_from_slice(&formula.at(x, bits))))
     }
 }

@@ -4,15 +4,7 @@ use std::path::PathBuf;
 
 use pointwise_build::Kernels;
 use pointwise_build::lint::{Lint, Vectors};
-use pointwise_core::{DType, OpInfo, ResultType, family::unary, formula::lanes, launch, rope};
-
-mod symbols {
-    pointwise_core::unary_family!(pointwise_core::unary_symbols);
-}
-
-mod powers {
-    pointwise_core::powers_family!(pointwise_core::unary_symbols);
-}
+use pointwise_core::{DType, Kind, OpInfo, ResultType, family, formula::lanes, launch, rope};
 
 mod random {
     pointwise_core::random_family!(pointwise_core::random_symbols);
@@ -26,37 +18,51 @@ mod convert {
     pointwise_core::convert_symbols!();
 }
 
-macro_rules! tables {
-    ($($module:ident $table:ident $symbols:ident;)*) => {
-        $(
-            mod $module {
-                pointwise_core::$table!(pointwise_core::$symbols);
-            }
-        )*
+/// The tables whose ops are formulas.
+const TABLES: [&[OpInfo]; 14] = [
+    family::unary::OPS,
+    family::powers::OPS,
+    family::binary::OPS,
+    family::comparison::OPS,
+    family::bitwise::OPS,
+    family::channel::OPS,
+    family::gated::OPS,
+    family::ternary::OPS,
+    family::select::OPS,
+    family::backward::OPS,
+    family::gradients::OPS,
+    family::select_gradients::OPS,
+    family::channel_gradients::OPS,
+    family::gated_gradients::OPS,
+];
 
-        /// The kernels of ops of several operands.
-        fn map_symbols() -> Vec<&'static str> {
-            [$($module::symbols()),*].concat()
-        }
-
-        /// The ops of several operands.
-        const MAP_OPS: &[&[OpInfo]] = &[$(pointwise_core::family::$module::OPS),*];
-    };
+/// The ops of these tables.
+fn ops() -> impl Iterator<Item = &'static OpInfo> {
+    TABLES.into_iter().flatten()
 }
 
-tables! {
-    binary binary_family binary_symbols;
-    comparison comparison_family binary_symbols;
-    bitwise bitwise_family binary_symbols;
-    channel channel_family binary_symbols;
-    gated gated_family binary_symbols;
-    ternary ternary_family ternary_symbols;
-    select select_family select_symbols;
-    backward backward_family binary_symbols;
-    gradients gradients_family gradient_symbols;
-    select_gradients select_gradients_family gradient_symbols;
-    channel_gradients channel_gradients_family gradient_symbols;
-    gated_gradients gated_gradients_family gradient_symbols;
+/// What the names of an op's kernels begin with.
+fn kind(info: &OpInfo) -> &'static str {
+    match info.kind {
+        Kind::Unary => "unary",
+        Kind::Ternary => "ternary",
+        Kind::Select => "select",
+        Kind::Gradients | Kind::SelectGradients | Kind::ChannelGradients | Kind::GatedGradients => "gradients",
+        _ => "binary",
+    }
+}
+
+/// The kernels of an op: in each element type one of each class, and for fp8 a table. Of an op that moves elements they
+/// are for each width.
+fn symbols(info: &'static OpInfo) -> impl Iterator<Item = String> {
+    let widths = &[DType::I8, DType::I16, DType::I32, DType::I64];
+    let types = if info.kind == Kind::Select { widths } else { info.types };
+    types.iter().flat_map(move |dtype| {
+        let is_fp8 = matches!(dtype, DType::F8E4M3 | DType::F8E5M2);
+        let has_table = is_fp8 && info.operands.len() == 1 && info.bool_results == 0;
+        let classes = ["flat", "rows", "strided"].into_iter().chain(has_table.then_some("table"));
+        classes.map(move |class| format!("{}_{}_{dtype}_{class}", kind(info), info.name))
+    })
 }
 
 /// The family's kernels, of the kernel crate in `folder`.
@@ -71,17 +77,11 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
         .features(["backward"])
         .features(["gradients", "select_gradients", "channel_gradients", "gated_gradients"])
         .expect_entries(
-            [
-                symbols::symbols(),
-                powers::symbols(),
-                map_symbols(),
-                random::symbols(),
-                generator::symbols(),
-                rope::symbols(),
-                convert::symbols(),
-                launch::LOOKUPS.to_vec(),
-            ]
-            .concat(),
+            [random::symbols(), generator::symbols(), rope::symbols(), convert::symbols(), launch::LOOKUPS.to_vec()]
+                .concat()
+                .into_iter()
+                .map(str::to_owned)
+                .chain(ops().flat_map(symbols)),
         )
         .lint(Lint { vectors, ..Lint::default() })
 }
@@ -95,26 +95,19 @@ fn vectors(name: &str) -> Vectors {
         let (from, to) = pair.split_once('_').map_or((0, 0), |(from, to)| (size(from), size(to)));
         return Vectors { loads: from >= to, stores: to >= from };
     }
-    let of = |kind: &str, op: &OpInfo| {
-        let rest = name.strip_prefix(kind).and_then(|rest| rest.strip_prefix(op.name));
-        rest.is_some_and(|rest| rest.starts_with('_'))
+    let of = |op: &OpInfo| {
+        let rest = name.strip_prefix(kind(op)).and_then(|rest| rest.strip_prefix('_'));
+        rest.and_then(|rest| rest.strip_prefix(op.name)).is_some_and(|rest| rest.starts_with('_'))
     };
-    let is_bool = |op: &&OpInfo| op.result == ResultType::Bool;
-    let is_predicate = unary::OPS.iter().filter(is_bool).any(|op| of("unary_", op));
-    let is_comparison = MAP_OPS.iter().copied().flatten().filter(is_bool).any(|op| of("binary_", op));
-    let is_constant = |op: &&OpInfo| op.properties.constant;
-    let ops = || MAP_OPS.iter().copied().flatten();
-    let reads_nothing = ops().filter(is_constant).any(|op| of("binary_", op) || of("gradients_", op));
     // Vectors of many tensors are shorter.
     let dtype = name.rsplit('_').nth(1).and_then(DType::from_name);
     let is_short = |op: &OpInfo, size: usize| lanes(size, op.operands.len() + op.results.len()) * size < 16;
-    if ops().any(|op| of("gradients_", op) && dtype.is_some_and(|dtype| is_short(op, dtype.size()))) {
+    if ops().any(|op| of(op) && dtype.is_some_and(|dtype| is_short(op, dtype.size()))) {
         return Vectors::NONE;
     }
+    let is_predicate = ops().any(|op| op.result == ResultType::Bool && of(op));
+    let reads_nothing = ops().any(|op| op.properties.constant && of(op));
     let strategy = Vectors::of_strategy(name);
     let vectors = name.ends_with("_flat") || name.ends_with("_rows");
-    Vectors {
-        loads: strategy.loads || vectors && !reads_nothing,
-        stores: strategy.stores && !is_predicate || vectors && !is_comparison,
-    }
+    Vectors { loads: strategy.loads || vectors && !reads_nothing, stores: strategy.stores || vectors && !is_predicate }
 }

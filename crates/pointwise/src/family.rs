@@ -12,7 +12,7 @@ mod unary;
 crate::include_kernels!();
 
 pub use powers::POWERS;
-pub use several::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY, several_op, several_ops};
+pub use several::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY};
 pub use unary::UNARY;
 
 /// The definitions of the ops, by name.
@@ -49,9 +49,13 @@ pub const fn embedded() -> &'static crate::embed::Kernels {
     &KERNELS
 }
 
-/// The unary op of a name. [`several_op`] has those of several operands and gradients, [`rope_op`] rotary ones.
-///
-/// [`rope_op`]: crate::rope::rope_op
-pub fn op(name: &str) -> Option<&'static crate::kernel::UnaryDef> {
-    UNARY.iter().copied().find(|def| def.info.name == name)
+/// Every op of the tables: unary ones, of two and three operands, gated ones, then all gradients.
+pub fn all() -> impl Iterator<Item = &'static crate::kernel::OpDef> {
+    [UNARY, BINARY, GATED, TERNARY, BACKWARD, GRADIENTS].into_iter().flatten().copied()
+}
+
+/// The op of a name (`silu`, `add`, `mul_backward`), of [`info::all`](crate::info::all).
+/// [`rope_op`](crate::rope::rope_op) has rotary ones.
+pub fn op(name: &str) -> Option<&'static crate::kernel::OpDef> {
+    all().find(|def| def.info.name == name)
 }

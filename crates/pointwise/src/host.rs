@@ -16,7 +16,7 @@ macro_rules! include_kernels {
 
 /// The visitor that makes host functions of a table of unary ops: the modules `kernels` (each op as a
 /// [`UnaryKernel`](crate::kernel::UnaryKernel)) and `ops` (functions `NAME`, `NAME_into`, and `NAME_inplace` where the result
-/// has the operand's type), and the list `UNARY` of the [`UnaryDef`](crate::kernel::UnaryDef)s.
+/// has the operand's type), and the list `UNARY` of the [`OpDef`](crate::kernel::OpDef)s.
 ///
 /// In scope where it is called: the op types of the table, and [`include_kernels!`](crate::include_kernels)' `KERNELS`.
 /// For the table `my_ops` of a kernel crate `my_kernels`, which the host crate depends on and its build script
@@ -49,45 +49,16 @@ macro_rules! include_kernels {
 ///
 /// static KERNELS: pointwise::embed::Kernels = pointwise::embed::Kernels::empty("none are needed");
 /// pointwise::host_unary! { same: Same (x: Real) -> T, [f32], Exact => x; }
-/// # fn main() { assert!((definitions::same.cpu)(pointwise::DType::F32).is_some()); }
+/// # fn main() { assert!(definitions::same.has_oracle()); }
 /// ```
 #[macro_export]
 macro_rules! host_unary {
     ($($rows:tt)*) => {
-        $crate::__definitions! { (UNARY UnaryDef __unary_def ()) $($rows)* }
+        $crate::__definitions! { (UNARY OpDef __several_def (unary same Unary)) $($rows)* }
         $crate::__functions! {
-            (UnaryKernel kernel_with __ops "The ops as functions. A parameter is any number, or `Number::Default`.")
+            (UnaryKernel unary_with __ops "The ops as functions. A parameter is any number, or `Number::Default`.")
             $($rows)*
         }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __unary_def {
-    (() [$($doc:literal)*] $def:ident $name:ident $op:ident $params:tt $x:tt $bound:ident $out:ident
-        [$($set:ident)*]) => {
-        $(#[doc = $doc])*
-        pub static $def: $crate::kernel::UnaryDef = $crate::kernel::UnaryDef {
-            info: $crate::__op_info!($op $params),
-            cpu: {
-                fn cpu(dtype: $crate::DType) -> Option<$crate::__private::cpu::FormulaFn> {
-                    $crate::__private::core::for_types! { [$($set)*] ($crate::__cpu_type) (dtype $op $params) }
-                    None
-                }
-                cpu
-            },
-            entry: {
-                fn entry(dtype: $crate::DType, variant: $crate::kernel::Variant) -> Option<&'static $crate::kernel::Entry> {
-                    $crate::__private::core::for_types! { [$($set)*] ($crate::__entry_type) (dtype variant $name $out $op $params) }
-                    None
-                }
-                entry
-            },
-            oracle: $crate::__oracle!($bound $op $params),
-            // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
-            made: unsafe { $crate::__private::Made::of_a_row() },
-        };
     };
 }
 
@@ -148,100 +119,4 @@ macro_rules! __ops_inplace {
             super::kernels::$name($($p),*).run_inplace(x)
         }
     };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __cpu_type {
-    ($type:ident, ($dtype:ident $op:ident $params:tt)) => {
-        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
-            type E = $crate::__private::core::element::ty::$type;
-            return Some(
-                $crate::__private::cpu::unary::<
-                    E,
-                    $crate::__op_at!(<E as $crate::__private::core::Element>::Compute, $op $params),
-                >,
-            );
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __entry_type {
-    ($type:ident, ($dtype:ident $variant:ident $name:ident $out:ident $op:ident $params:tt)) => {
-        if $dtype == <$crate::__private::core::element::ty::$type as $crate::__private::core::Element>::DTYPE {
-            type E = $crate::__private::core::element::ty::$type;
-            $crate::__row! { $op $params }
-            return match $variant {
-                $crate::kernel::Variant::Strided => $crate::__entry!($name $type strided),
-                $crate::kernel::Variant::RegisterCopy => $crate::__entry!($name $type register_copy),
-                $crate::kernel::Variant::Table => $crate::__table_entry!($type $out $name),
-                _ => None,
-            };
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __entry {
-    ($name:ident $type:ident $variant:ident) => {{
-        static ENTRY: $crate::kernel::Entry =
-            $crate::kernel::Entry::new($crate::__private::core::symbol!(unary, $name, $type, $variant), ROW, &KERNELS);
-        Some(&ENTRY)
-    }};
-}
-
-/// Only fp8 ops with an fp8 result have a `table` entry.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __table_entry {
-    (f8e4m3 T $name:ident) => {
-        $crate::__entry!($name f8e4m3 table)
-    };
-    (f8e5m2 T $name:ident) => {
-        $crate::__entry!($name f8e5m2 table)
-    };
-    ($($other:tt)*) => {
-        None
-    };
-}
-
-/// The formula at f64. Ops on bits alone have none.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __oracle {
-    (Bits $($rest:tt)*) => {
-        None
-    };
-    ($bound:ident $op:ident $params:tt) => {
-        Some({
-            fn oracle(x: f64, words: $crate::__private::core::Words) -> f64 {
-        type O = $crate::__op_at!(f64, $op $params);
-                let op = <O as $crate::__private::core::TableOp>::from_words(words);
-                $crate::__private::OracleValue::to_f64($crate::__private::core::UnaryOp::apply(op, x))
-            }
-            oracle
-        })
-    };
-}
-
-/// What a formula at f64 gives: a number, or a bool as 0 or 1.
-#[doc(hidden)]
-pub trait OracleValue {
-    /// The value as a number.
-    fn to_f64(self) -> f64;
-}
-
-impl OracleValue for f64 {
-    fn to_f64(self) -> f64 {
-        self
-    }
-}
-
-impl OracleValue for bool {
-    fn to_f64(self) -> f64 {
-        f64::from(u8::from(self))
-    }
 }

@@ -77,8 +77,7 @@ pub mod info {
     pub use pointwise_core::{Accuracy, NoDType, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
 
     pub use crate::family::{
-        BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, definitions, op, several_op,
-        several_ops,
+        BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, all, definitions, op,
     };
     pub use crate::kernel::declared_ops;
 }
@@ -105,7 +104,6 @@ pub mod __private {
     #[cfg(feature = "emulator")]
     pub use crate::cuda::with_kernel;
     pub use crate::embed::{Kernels, Target};
-    pub use crate::host::OracleValue;
     pub use crate::host_gradients::no_result;
     pub use crate::kernel::{Declared, Kernel, Lookup, Made, OpDef, OracleFn, Typed, oracle, results};
 

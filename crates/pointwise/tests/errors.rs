@@ -214,8 +214,8 @@ fn another_number_of_operands_is_refused() {
     let cpu = Device::cpu();
     let x = Tensor::from_slice(&cpu, &[1.0_f32, 2.0], [2]).unwrap();
     let mut y = Tensor::zeros(&cpu, pointwise::DType::F32, [2]).unwrap();
-    let add = pointwise::info::several_op("add").unwrap();
-    let lerp = pointwise::info::several_op("lerp").unwrap();
+    let add = pointwise::info::op("add").unwrap();
+    let lerp = pointwise::info::op("lerp").unwrap();
     for error in [
         add.ternary_with(&[]).run(&x, &x, &x).unwrap_err(),
         add.ternary_with(&[]).run_into(&x, &x, &x, &mut y).unwrap_err(),

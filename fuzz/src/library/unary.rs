@@ -18,11 +18,9 @@ pub(super) fn unary(case: &mut Case) -> Outcome {
     let tensor = make::tensor(case, dtype, &shape)?;
     let x = make::view(&mut case.random, tensor.view());
     let params = make::params(&mut case.random, &def.info);
-    let mut kernel = def.kernel_with(&params).strategy(case.random.pick(&Strategy::ALL));
+    let mut kernel = def.unary_with(&params).strategy(case.random.pick(&Strategy::ALL));
     if case.random.once_in(8) {
-        let (threads, vectors) =
-            (case.random.pick(&[0, 31, 32, 1024, u32::MAX]), case.random.pick(&[0, 1, 64, u32::MAX]));
-        kernel = kernel.threads(threads).vectors_per_thread(vectors);
+        kernel = kernel.threads(case.random.pick(&[0, 31, 32, 1024, u32::MAX]));
     }
     let what = format!("{} {params:?} of {x:?}", def.info.name);
     let Some(y) = case.outcome(kernel.run(x))? else { return Ok(()) };
@@ -38,7 +36,8 @@ pub(super) fn unary(case: &mut Case) -> Outcome {
     }
     case.any(kernel.plan(x, &y))?;
     let at = make::number(&mut case.random);
-    case.any(def.oracle(dtype, &params, if let pointwise::Number::Float(at) = at { at } else { 0.5 }))
+    let at = if let pointwise::Number::Float(at) = at { at } else { 0.5 };
+    case.any(def.oracle(dtype, &params).map(|oracle| oracle.map(|oracle| oracle.of(&[at]))))
 }
 
 pub(super) fn convert(case: &mut Case) -> Outcome {

@@ -2,7 +2,7 @@
 
 use pointwise::{
     DType, Device, Number, Result, Strategy, Tensor,
-    info::{MASKED_FILL, OpInfo, several_ops},
+    info::{MASKED_FILL, OpInfo},
     ops,
 };
 use pointwise_core::op::MAX_PARAMS;
@@ -26,9 +26,7 @@ pub enum Subject {
 
 /// Every op that has float types, of every table.
 pub fn subjects() -> impl Iterator<Item = Subject> {
-    let table = |op| Subject::Op(op);
-    let unary = crate::unary().map(Op::Unary).map(table);
-    let all = unary.chain(several_ops().map(Op::Several).map(table)).chain([Subject::Fill]);
+    let all = crate::all().map(|def| Subject::Op(def.into())).chain([Subject::Fill]);
     all.filter(|subject| subject.info().supports(DType::F32))
 }
 
@@ -47,7 +45,7 @@ impl Subject {
     pub fn results(self) -> Vec<String> {
         let info = self.info();
         match self {
-            Subject::Op(Op::Several(_)) if info.results.len() > 1 => {
+            Subject::Op(_) if info.results.len() > 1 => {
                 info.results.iter().map(|result| format!("{}/{result}", info.name)).collect()
             }
             _ => vec![info.name.to_owned()],

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use pointwise::{
     DType, Device, Strategy, Tensor,
-    info::{Accuracy, OpInfo, several_ops},
+    info::{Accuracy, OpInfo},
 };
-use pointwise_testkit::{inputs, judge, params, several};
+use pointwise_testkit::{calls, inputs, judge, params};
 
 /// What was found of one op in one element type.
 #[derive(Default)]
@@ -62,27 +62,13 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
             );
         }
     };
-    for def in tests::unary().filter(|def| def.info.name.contains(&filter)) {
-        for &dtype in def.info.types {
-            let x = inputs::codes(dtype, elements, 2);
-            let mut found = Found::default();
-            for set in params::sets(&def.info, dtype) {
-                let mut results = Vec::new();
-                for device in &devices {
-                    let x = Tensor::from_bytes(device, dtype, &x, [x.len() / dtype.size()])?;
-                    results.push(def.kernel_with(&set).run(&x)?.to_bytes()?);
-                }
-                found.add(def.info.result.of(dtype), &results[0], &results[1]);
-            }
-            tell(&def.info, dtype, &found);
-        }
-    }
-    for def in several_ops().filter(|def| def.info.name.contains(&filter)) {
+    for def in tests::all().filter(|def| def.info.name.contains(&filter)) {
         for &dtype in def.info.types {
             let mut found = Found::default();
             for set in params::sets(&def.info, dtype) {
-                let results =
-                    on_each(&devices, &def.info, dtype, |operands| several::run(def, &set, Strategy::Auto, operands))?;
+                let results = on_each(&devices, &def.info, dtype, elements, |operands| {
+                    calls::run(def, &set, Strategy::Auto, operands)
+                })?;
                 for (k, (gpu, emulated)) in results[0].iter().zip(&results[1]).enumerate() {
                     found.add(def.info.result_type(k, dtype), gpu, emulated);
                 }
@@ -94,14 +80,18 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
     Ok(same)
 }
 
-/// The results' bytes on each device, of the matrix's operands.
+/// The results' bytes on each device: of so many elements of one operand, of the matrix's operands of several.
 fn on_each(
     devices: &[Device; 2],
     info: &OpInfo,
     dtype: DType,
+    elements: usize,
     run: impl Fn(&[Tensor]) -> pointwise::Result<Vec<Tensor>>,
 ) -> pointwise::Result<Vec<Vec<Vec<u8>>>> {
-    let operands = several::operands(info, dtype, 2);
+    let operands = match info.operands.len() {
+        1 => vec![inputs::codes(dtype, elements, 2)],
+        _ => calls::operands(info, dtype, 2),
+    };
     let n = operands[operands.len() - 1].len() / dtype.size();
     let mut results = Vec::new();
     for device in devices {

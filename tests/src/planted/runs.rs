@@ -3,12 +3,12 @@
 
 use pointwise::{
     DType, Device, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut,
-    kernel::{OpDef, Rng, UnaryDef},
+    kernel::{OpDef, Rng},
     kernels,
 };
 use pointwise_core::Element;
 use pointwise_testkit::layouts::{self, Case, Shaped};
-use pointwise_testkit::{Random, inputs, judge, several, with_element};
+use pointwise_testkit::{Random, calls, inputs, judge, with_element};
 
 /// A call, and what it leaves in memory.
 pub type Run = Box<dyn Fn(&Device) -> Result<Vec<u8>> + Send + Sync>;
@@ -41,28 +41,22 @@ struct Place {
     n: usize,
     x_at: usize,
     y_at: usize,
-    vectors: Option<u32>,
     in_place: bool,
 }
 
-fn places(several_vectors: bool) -> Vec<Place> {
+fn places() -> Vec<Place> {
     let mut places = Vec::new();
-    let mut add = |n, (x_at, y_at), vectors| {
-        places.push(Place { n, x_at, y_at, vectors, in_place: false });
+    let mut add = |n, (x_at, y_at)| {
+        places.push(Place { n, x_at, y_at, in_place: false });
         if x_at == y_at {
-            places.push(Place { n, x_at, y_at, vectors, in_place: true });
+            places.push(Place { n, x_at, y_at, in_place: true });
         }
     };
     for &n in SMALL {
-        OFFSETS.iter().for_each(|&at| add(n, at, None));
+        OFFSETS.iter().for_each(|&at| add(n, at));
     }
     for &n in LARGE {
-        [(0, 0), (3, 3), (1, 0)].into_iter().for_each(|at| add(n, at, None));
-    }
-    for vectors in (2..6).filter(|_| several_vectors) {
-        for n in [1, 257, 1025, 4099, 20_001] {
-            [(0, 0), (3, 3)].into_iter().for_each(|at| add(n, at, Some(vectors)));
-        }
+        [(0, 0), (3, 3), (1, 0)].into_iter().for_each(|at| add(n, at));
     }
     places
 }
@@ -75,7 +69,7 @@ fn at_place(
     run_into: impl FnOnce(&Tensor, TensorViewMut<'_>) -> Result<()>,
     run_inplace: impl FnOnce(TensorViewMut<'_>) -> Result<()>,
 ) -> Result<Vec<u8>> {
-    let Place { n, x_at, y_at, in_place, .. } = place;
+    let Place { n, x_at, y_at, in_place } = place;
     let mut x = Tensor::from_bytes(device, from, &inputs::mixed(from, x_at + n + 16, 4), [x_at + n + 16])?;
     if in_place {
         run_inplace(x.view_mut()?.narrow(0, x_at, n)?)?;
@@ -89,20 +83,17 @@ fn at_place(
 
 /// Calls of a unary op by a strategy.
 #[must_use]
-pub fn unary(def: &'static UnaryDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
+pub fn unary(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
     let run = |place: Place| -> Run {
         Box::new(move |device| {
-            let mut kernel = def.kernel().strategy(strategy);
-            if let Some(vectors) = place.vectors {
-                kernel = kernel.threads(64).vectors_per_thread(vectors);
-            }
+            let kernel = def.unary_with(&[]).strategy(strategy);
             let types = (dtype, def.info.result.of(dtype));
             let Place { x_at, n, .. } = place;
             let into = |x: &Tensor, y: TensorViewMut<'_>| kernel.run_into(x.view().narrow(0, x_at, n)?, y);
             at_place(device, types, place, into, |x| kernel.run_inplace(x))
         })
     };
-    places(strategy == Strategy::RegisterCopy).into_iter().map(run).collect()
+    places().into_iter().map(run).collect()
 }
 
 /// Calls of a conversion by a strategy.
@@ -116,7 +107,7 @@ pub fn convert(from: DType, to: DType, strategy: Strategy) -> Vec<Run> {
             at_place(device, (from, to), Place { in_place: false, ..place }, into, |_| Ok(()))
         })
     };
-    places(false).into_iter().filter(|place| !place.in_place).map(run).collect()
+    places().into_iter().filter(|place| !place.in_place).map(run).collect()
 }
 
 /// Calls of dropout by vectors, from places whose index is in the middle of a carry, too.
@@ -136,13 +127,13 @@ pub fn dropout(dtype: DType) -> Vec<Run> {
     let carry = Philox { seed: 0x0123_4567_89AB_CDEF, offset: (1 << 32) - 2 };
     let mut runs = Vec::new();
     // One element, a 1, whose word is the largest that is kept: 1 - p is a number of 24 bits.
-    let one = Place { n: 1, x_at: 2, y_at: 2, vectors: None, in_place: false };
+    let one = Place { n: 1, x_at: 2, y_at: 2, in_place: false };
     let limit = |seed| Some(Philox::new(seed).word(0)).filter(|word| word & 0xFF == 0xFF && *word < 1 << 31);
     if let Some((seed, word)) = (0..1 << 16).find_map(|seed| Some((seed, limit(seed)?))) {
         let p = 1.0 - (f64::from(word) + 1.0) / 2.0_f64.powi(32);
         runs.extend([false, true].map(|is_in_memory| drawing(one, p, Philox::new(seed), is_in_memory)));
     }
-    for place in places(false) {
+    for place in places() {
         runs.push(run(place, 0.3, Philox::new(5)));
         runs.push(run(place, 0.5, carry));
         if place.n < 2000 {
@@ -254,7 +245,7 @@ pub fn several(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run
                     }
                     let targets = results.iter_mut().map(|y| y.view_mut()?.narrow(0, offset, n));
                     let targets = targets.collect::<pointwise::Result<Vec<_>>>()?;
-                    several::run_into(def, &[], strategy, &operands, targets)?;
+                    calls::run_into(def, &[], strategy, &operands, targets)?;
                     Ok(results.iter().map(Tensor::to_bytes).collect::<pointwise::Result<Vec<_>>>()?.concat())
                 }));
             }

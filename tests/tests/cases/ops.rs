@@ -6,11 +6,11 @@ use pointwise::rope::{ROPE, RopeAngles, RopeDef, RopeFrequencies, RopeKernel, Ro
 use pointwise::{
     DType, Device, Operand, Philox, Result, Stream, Tensor, TensorViewMut,
     info::{Accuracy, BACKWARD, BINARY, GATED, GRADIENTS, TERNARY},
-    kernel::{OpDef, SinusoidalLayout, UnaryDef},
+    kernel::{OpDef, SinusoidalLayout},
     kernels,
 };
 use pointwise_core::{Kind, family};
-use pointwise_testkit::{inputs, judge, params, several};
+use pointwise_testkit::{calls, inputs, judge, params};
 
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 /// Rows and columns: whole vectors, so that broadcasts have rows of them.
@@ -105,14 +105,14 @@ fn mixed(dtype: DType, shape: &[usize], seed: u64) -> Input {
     Input { dtype, shape: shape.to_vec(), sets: [inputs::mixed(dtype, n, seed), inputs::mixed(dtype, n, seed + 100)] }
 }
 
-fn unary(def: &'static UnaryDef, dtype: DType) -> Case {
+fn unary(def: &'static OpDef, dtype: DType) -> Case {
     let set = params::sets(&def.info, dtype)[0];
     Case {
         name: format!("{}::{dtype}", def.info.name),
         inputs: vec![mixed(dtype, &[N + 3], 20)],
         outputs: vec![(def.info.result.of(dtype), vec![N + 3])],
         prepare: Box::new(move |_, stream| {
-            let kernel = def.kernel_with(&set);
+            let kernel = def.unary_with(&set);
             let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
             Ok(Box::new(move |x, y| kernel.run_into(&x[0], &mut y[0])))
         }),
@@ -126,7 +126,7 @@ fn several(def: &'static OpDef, dtype: DType) -> Case {
     let info = &def.info;
     let set = params::sets(info, dtype)[0];
     let result = info.result.of(dtype);
-    let mut operands: Vec<Input> = several::operands(info, dtype, 2)
+    let mut operands: Vec<Input> = calls::operands(info, dtype, 2)
         .iter()
         .enumerate()
         .map(|(k, bytes)| {

@@ -60,7 +60,7 @@ pub(crate) fn with<R>(
     match (form, &x[..]) {
         (Form::Copy, [x]) => measure(&mut || y.copy_from(x), Ran::default()),
         (Form::Unary(def, params, strategy), [x]) => {
-            let kernel = || def.kernel_with(params).strategy(*strategy);
+            let kernel = || def.unary_with(params).strategy(*strategy);
             let plan = is_cuda.then(|| kernel().plan(x, &y)).transpose()?;
             let ran = plan.map(|plan| Ran::of(*strategy, plan.strategy, plan.replaced)).unwrap_or_default();
             measure(&mut || kernel().run_into(x, &mut y), ran)

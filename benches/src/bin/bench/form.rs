@@ -1,11 +1,7 @@
 //! From a row's name and parameters to the op it calls, and the bytes that call moves.
 
 use pointwise::rope::{RopeDef, RopeOp, rope_op};
-use pointwise::{
-    DType, Number, Strategy,
-    info::{op, several_op},
-    kernel::{OpDef, UnaryDef},
-};
+use pointwise::{DType, Number, Strategy, info::op, kernel::OpDef};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_core::{Kind, OpInfo};
 
@@ -20,7 +16,7 @@ type Params = [Number; MAX_PARAMS];
 pub(crate) enum Form {
     /// A device-to-device copy.
     Copy,
-    Unary(&'static UnaryDef, Params, Strategy),
+    Unary(&'static OpDef, Params, Strategy),
     /// Of two tensors; `prelu` too.
     Binary(&'static OpDef, Params),
     /// Of three operands, of which the last may be a number.
@@ -111,11 +107,9 @@ impl Form {
             ("gelu", Some("tanh")) => "gelu_tanh",
             (name, _) => name,
         };
-        if let Some(def) = op(name) {
-            return Ok(Form::Unary(def, params(row, &def.info)?, strategy));
-        }
-        let def = several_op(name).ok_or_else(unknown)?;
+        let def = op(name).ok_or_else(unknown)?;
         Ok(match def.info.kind {
+            Kind::Unary => Form::Unary(def, params(row, &def.info)?, strategy),
             Kind::Gradients | Kind::SelectGradients | Kind::ChannelGradients | Kind::GatedGradients => {
                 Form::Gradients(def, params(row, &def.info)?)
             }

@@ -3,7 +3,7 @@
 use pointwise::rope::ROPE;
 use pointwise::{
     DType,
-    info::{MASKED_FILL, OpInfo, UNARY, several_ops},
+    info::{MASKED_FILL, OpInfo, all},
     kernel::SinusoidalLayout,
     kernels,
 };
@@ -57,7 +57,7 @@ const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, 
 
 /// Every op of the tables.
 fn tables() -> impl Iterator<Item = &'static OpInfo> {
-    UNARY.iter().map(|def| &def.info).chain(several_ops().map(|def| &def.info))
+    all().map(|def| &def.info)
 }
 
 /// The ops beside the tables, but for the rotary ones.

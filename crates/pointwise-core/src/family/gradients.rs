@@ -33,12 +33,12 @@ crate::gradient_ops! { gradients_family; Gradients;
         of_two(FloorDivide, grad, T::ONE, T::ONE)
     };
     /// `grad` and `-grad floor(a / b)`.
-    remainder_backward: RemainderBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16 long], Exact => {
+    remainder_backward: RemainderBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16], Exact => {
         of_two(Remainder, grad, a, b)
     };
     /// `grad b a^(b - 1)`, 0 for `b = 0`; and `grad a^b ln(a)`, `grad * 0` for `a = 0` and `b >= 0`. In 16 bits
     /// exponents of magnitude 2^16 and more count as even.
-    pow_backward: PowBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16 long few_registers], Ulp(6.0) => {
+    pow_backward: PowBackward (grad, a, b: Real) -> (grad_a, grad_b), [f32 f16 bf16 few_registers], Ulp(6.0) => {
         of_two(Pow, grad, a, b)
     };
     /// `grad` to the larger and 0 to the other, halves where they are equal; `grad` to both for NaN.

@@ -7,9 +7,9 @@ crate::unary_ops! { unary_family;
     /// `e^x`.
     exp: Exp (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.exp();
     /// Natural logarithm; `-inf` at 0, NaN below.
-    log: Log (x: Real) -> T, [floats int_to_float long_half middle_single], Ulp(1.0) => x.ln();
+    log: Log (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.ln();
     /// Square root; -0 stays -0.
-    sqrt: Sqrt (x: Real) -> T, [floats int_to_float middle_half], Ulp(0.5) => x.sqrt();
+    sqrt: Sqrt (x: Real) -> T, [floats int_to_float], Ulp(0.5) => x.sqrt();
     /// `1 / sqrt(x)`; infinite with the sign of x at 0.
     rsqrt: Rsqrt (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.rsqrt();
     /// Magnitude; the smallest signed integer wraps to itself.
@@ -32,34 +32,34 @@ crate::unary_ops! { unary_family;
     round: Round (x: Num) -> T, [floats ints], Exact => x.round_ties_even();
     /// `torch.round(x, decimals=d)`: at `decimals` digits behind the point (before it where negative), as
     /// `rint(x 10^decimals) / 10^decimals` in f32; integers unchanged.
-    round_decimals: RoundDecimals { decimals = 0.0 } (x: Num) -> T, [floats ints middle_half copies_ints whole_parameter], Exact => x.round_decimals(decimals);
+    round_decimals: RoundDecimals { decimals = 0.0 } (x: Num) -> T, [floats ints copies_ints whole_parameter], Exact => x.round_decimals(decimals);
     /// Towards zero; integers unchanged.
     trunc: Trunc (x: Num) -> T, [floats ints], Exact => x.trunc();
     /// Error function.
-    erf: Erf (x: Real) -> T, [floats int_to_float middle_single middle_half], Ulp(2.0) => x.erf();
+    erf: Erf (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.erf();
     /// `ln(1 + x)`, accurate near 0.
-    log1p: Log1p (x: Real) -> T, [floats int_to_float middle_single middle_half], Ulp(1.0) => x.ln_1p();
+    log1p: Log1p (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.ln_1p();
     /// `e^x - 1`, accurate near 0.
-    expm1: Expm1 (x: Real) -> T, [floats int_to_float middle_single middle_half], Ulp(1.0) => x.exp_m1();
+    expm1: Expm1 (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.exp_m1();
 
     /// `max(x, 0)`; NaN stays NaN.
     relu: Relu (x: Num) -> T, [floats ints], Exact => x.relu();
     /// `x (1 + erf(x / sqrt 2)) / 2` (Hendrycks and Gimpel 2016), accurate in the negative tail.
-    gelu: Gelu (x: Real) -> T, [floats long], Ulp(3.0) => x.gelu();
+    gelu: Gelu (x: Real) -> T, [floats], Ulp(3.0) => x.gelu();
     /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`: `gelu(approximate='tanh')`.
-    gelu_tanh: GeluTanh (x: Real) -> T, [floats long], Ulp(3.0) => x.gelu_tanh();
+    gelu_tanh: GeluTanh (x: Real) -> T, [floats], Ulp(3.0) => x.gelu_tanh();
     /// `x / (1 + e^-x)`.
     silu: Silu (x: Real) -> T, [floats], Ulp(3.0) => x.silu();
     /// `1 / (1 + e^-x)`.
-    sigmoid: Sigmoid (x: Real) -> T, [floats int_to_float middle_single], Ulp(3.0) => x.sigmoid();
+    sigmoid: Sigmoid (x: Real) -> T, [floats int_to_float], Ulp(3.0) => x.sigmoid();
     /// Hyperbolic tangent.
-    tanh: Tanh (x: Real) -> T, [floats int_to_float middle_single middle_half], Ulp(2.0) => x.tanh();
+    tanh: Tanh (x: Real) -> T, [floats int_to_float], Ulp(2.0) => x.tanh();
     /// `x > 0 ? x : x * negative_slope`.
     leaky_relu: LeakyRelu { negative_slope = 0.01 } (x: Real) -> T, [floats], Ulp(0.5) => if x > T::ZERO { x } else { x * negative_slope };
     /// `x > 0 ? x : alpha (e^x - 1)`.
-    elu: Elu { alpha = 1.0 } (x: Real) -> T, [floats middle_half], Ulp(3.0) => x.if_above(T::ZERO, x, alpha * x.exp_m1_negative());
+    elu: Elu { alpha = 1.0 } (x: Real) -> T, [floats], Ulp(3.0) => x.if_above(T::ZERO, x, alpha * x.exp_m1_negative());
     /// `s (x > 0 ? x : a (e^x - 1))` with the constants of Klambauer et al. 2017.
-    selu: Selu (x: Real) -> T, [floats middle_half], Ulp(3.0) => {
+    selu: Selu (x: Real) -> T, [floats], Ulp(3.0) => {
         let (a, s) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
         x.if_above(T::ZERO, T::constant(s) * x, T::constant(a * s) * x.exp_m1_negative())
     };
@@ -76,12 +76,12 @@ crate::unary_ops! { unary_family;
     hardtanh: Hardtanh { min_val = -1.0, max_val = 1.0 } (x: Num) -> T, [floats ints], Exact => x.hardtanh(min_val, max_val);
     /// `beta x > threshold ? x : ln(1 + e^(beta x)) / beta`. The bound is for a `beta` that is a power of two: with
     /// another the rounding of `beta x` is added, as in PyTorch.
-    softplus: Softplus { beta = 1.0, threshold = 20.0 } (x: Real) -> T, [floats long], Ulp(3.0) => {
+    softplus: Softplus { beta = 1.0, threshold = 20.0 } (x: Real) -> T, [floats], Ulp(3.0) => {
         let t = x * beta;
         t.if_above(threshold, x, t.softplus() * beta.recip())
     };
     /// `x tanh(ln(1 + e^x))` (Misra 2019).
-    mish: Mish (x: Real) -> T, [floats middle_single], Ulp(3.0) => x.mish();
+    mish: Mish (x: Real) -> T, [floats], Ulp(3.0) => x.mish();
 
     /// `x == 0`; false for NaN.
     logical_not: LogicalNot (x: Value) -> bool, [floats ints bool truths], Exact => !x.truth();

@@ -3,21 +3,24 @@
 //!
 //! [`flat`]: every operand lies like the results or is one value. [`tiled`]: the innermost dimension of each operand is
 //! contiguous or one value; by vectors of one element, anything. [`grouped`], by single elements of few tensors:
-//! anything.
+//! anything. [`table`], of one operand and one result of a byte each: results looked up.
 //!
 //! A result may be an operand's very memory: a thread loads all its operands before its first store, and no load takes
 //! the read-only path. Tensors are otherwise disjoint, the results from each other too.
 
+mod angle;
 mod operand;
 mod places;
 mod short;
+mod table;
 mod words;
 
 pub(crate) use operand::{Loaded, load};
 pub(crate) use places::{Places, place};
+pub use table::table;
 
 use pointwise_core::formula::{Formula, OpData};
-use pointwise_core::launch::{GROUP, Groups, Steps};
+use pointwise_core::launch::{GROUP, Groups, ONCE, Steps, how};
 use pointwise_core::{Draw, Logic, Value};
 
 use crate::element::Bool;
@@ -66,6 +69,27 @@ unsafe fn finish_lanes<E, F, O, const N: usize, const R: usize, const V: usize>(
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     let (values, truths) = arguments::<E, F, O, N, R, V>(loaded, &tensors.words);
+    // SAFETY: the caller's contract.
+    unsafe { finish_values::<E, F, O, N, R, V>(tensors, values, truths, at, is_vector, op) }
+}
+
+/// As [`finish_lanes`], of operands that are lanes already.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn finish_values<E, F, O, const N: usize, const R: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    values: [[E::Compute; N]; V],
+    truths: [[bool; N]; V],
+    at: [i64; R],
+    is_vector: bool,
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
     let mut results = [[F::Compute::ZERO; V]; R];
     let mut answers = [[Logic(false); V]; R];
     let mut words = [0; V];
@@ -143,6 +167,25 @@ unsafe fn finish<E, F, O, const N: usize, const R: usize, const V: usize>(
     }
 }
 
+/// The places of the `i`-th element behind others.
+#[inline(always)]
+fn behind<const N: usize, const R: usize, const IN_ROWS: bool>(
+    tensors: &Tensors<N, R>,
+    mode: u32,
+    mut at: Places<N, R>,
+    i: u32,
+) -> Places<N, R> {
+    if IN_ROWS {
+        unroll!(at most 8: k < R => { at.results[k] += i as i64; });
+        unroll!(at most 12: k < N => { at.operands[k] += if how(mode, k as u32) == ONCE { 0 } else { i as i64 }; });
+        at
+    } else {
+        // Not before the loop, through which the offsets, and what the mode says of each operand, would have to be kept.
+        let [first, mode] = [at.results[0] as u64, tensors.mode as u64].map(thread::worked_out_here);
+        Places::alike(first + i as u64, mode as u32)
+    }
+}
+
 /// One vector: loads, formulas, stores of all elements or of the first. `IN_ROWS`: of a kernel of 32-bit offsets.
 ///
 /// # Safety
@@ -167,6 +210,8 @@ unsafe fn work<E, F, O, const N: usize, const R: usize, const V: usize, const IN
         let loaded = fetch::<E, O, N, R, V>(tensors, mode, &at);
         if const { short::serves::<E, O>() } {
             short::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, &loaded, op);
+        } else if const { angle::serves::<E, O>() && V > 1 } {
+            angle::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, &loaded, op);
         } else {
             finish::<E, F, O, N, R, V>(tensors, &loaded, at.results, is_vector, op);
         }

@@ -2,11 +2,10 @@
 //! served all, and one copy of the long path for the elements that it did not.
 
 use pointwise_core::formula::{Formula, OpData};
-use pointwise_core::launch::{ONCE, how};
 use pointwise_core::{BinaryFunction, Element, Signed, Value, Word};
 
 use super::operand::{Loaded, arguments, fetch, lanes};
-use super::{Places, Tensors, put, target};
+use super::{Places, Tensors, behind, put, target};
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
@@ -222,25 +221,6 @@ fn signed_word<E: Packed, O: OpData, const N: usize>([a, b]: [Loaded; 2], [wa, w
     });
     word.of_zeros = packed::pack::<E, N>(of_zeros)[0] as u32;
     word
-}
-
-/// The places of the `i`-th element behind others.
-#[inline(always)]
-fn behind<const N: usize, const R: usize, const IN_ROWS: bool>(
-    tensors: &Tensors<N, R>,
-    mode: u32,
-    mut at: Places<N, R>,
-    i: u32,
-) -> Places<N, R> {
-    if IN_ROWS {
-        unroll!(at most 8: k < R => { at.results[k] += i as i64; });
-        unroll!(at most 12: k < N => { at.operands[k] += if how(mode, k as u32) == ONCE { 0 } else { i as i64 }; });
-        at
-    } else {
-        // Not before the loop, through which the offsets, and what the mode says of each operand, would have to be kept.
-        let [first, mode] = [at.results[0] as u64, tensors.mode as u64].map(thread::worked_out_here);
-        Places::alike(first + i as u64, mode as u32)
-    }
 }
 
 /// What is at a place: `bits`, but for the elements that are open, which are worked out one by one by the only copy of the

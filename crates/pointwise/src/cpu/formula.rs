@@ -3,13 +3,11 @@
 
 use std::mem::MaybeUninit;
 
-use pointwise_core::arity::{Binary, Unary};
+use pointwise_core::arity::Binary;
 use pointwise_core::element::Bool;
 use pointwise_core::family::bitwise::{BitwiseAnd, BitwiseXor};
 use pointwise_core::formula::{Formula, OpData, ParamWords};
-use pointwise_core::{
-    DType, Draw, Element, Logic, OpInfo, Philox, RandomWord, ResultType, SignChange, Value, Word, maths,
-};
+use pointwise_core::{DType, Draw, Element, Logic, OpInfo, Philox, RandomWord, SignChange, Value, Word, maths};
 
 use super::draw::drawn;
 #[cfg(target_arch = "x86_64")]
@@ -67,20 +65,25 @@ pub unsafe fn formula<E, F, O, const N: usize, const R: usize>(
     unsafe { blocks::<E, F, O, N, R, BASELINE>(operands, results, n, words, draw) }
 }
 
-/// The unary op `O` on elements `E`.
+/// The op `O` on elements `E`: its formula, or what does the same with less.
 ///
 /// # Safety
 /// As [`FormulaFn`].
-pub unsafe fn unary<E, O>(operands: &[Source], results: &[Target], n: usize, words: &ParamWords, draw: &Draw)
-where
+pub unsafe fn op<E, O, const N: usize, const R: usize>(
+    operands: &[Source],
+    results: &[Target],
+    n: usize,
+    words: &ParamWords,
+    draw: &Draw,
+) where
     E: Element,
-    Unary<O>: OpData + Formula<E::Compute, 1, 1>,
+    O: OpData + Formula<E::Compute, N, R>,
 {
     // What concerns the sign of 16 bits alone needs no conversion.
-    let change = const { sign_change(&<Unary<O> as OpData>::INFO, E::DTYPE) };
-    let (Some(change), [x, ..]) = (change, operands) else {
+    let change = const { sign_change(&O::INFO, E::DTYPE) };
+    let (Some(change), [x]) = (change, operands) else {
         // SAFETY: the caller's contract.
-        return unsafe { formula::<E, E, Unary<O>, 1, 1>(operands, results, n, words, draw) };
+        return unsafe { formula::<E, E, O, N, R>(operands, results, n, words, draw) };
     };
     let bits = |word: u64| [*x, Source { word: Some(word), ..*x }];
     // SAFETY: the caller's contract; 16-bit floats are as large and aligned as integers, and the op gives such again.
@@ -98,8 +101,8 @@ where
 
 /// Whether an op on 16-bit floats changes nothing but the sign.
 const fn sign_change(info: &OpInfo, dtype: DType) -> Option<SignChange> {
-    match (dtype, info.result) {
-        (DType::F16 | DType::BF16, ResultType::Same) => info.properties.sign,
+    match dtype {
+        DType::F16 | DType::BF16 if info.bool_results == 0 => info.properties.sign,
         _ => None,
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod rope;
 mod runs;
 
 pub(crate) use formula::FormulaRun;
-pub use formula::{FormulaFn, Target, formula, unary};
+pub use formula::{FormulaFn, Target, formula, op};
 pub(crate) use generator::run_generator;
 pub use generator::{GeneratorFn, generator};
 pub use operand::Source;

@@ -5,7 +5,7 @@ use pointwise_core::family::powers::*;
 use super::KERNELS;
 
 macro_rules! host_powers {
-    ($($rows:tt)*) => { crate::__definitions! { (POWERS UnaryDef __unary_def ()) $($rows)* } };
+    ($($rows:tt)*) => { crate::__definitions! { (POWERS OpDef __several_def (unary same Unary)) $($rows)* } };
 }
 
 pointwise_core::powers_family!(host_powers);

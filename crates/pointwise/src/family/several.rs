@@ -97,16 +97,6 @@ pub static GRADIENTS: &[&OpDef] = &join::<
     gated_gradients::GRADIENTS,
 ]);
 
-/// Every op of the tables that is not unary: of two and three operands, gated ones, all gradients.
-pub fn several_ops() -> impl Iterator<Item = &'static OpDef> {
-    BINARY.iter().chain(GATED).chain(TERNARY).chain(BACKWARD).chain(GRADIENTS).copied()
-}
-
-/// The op of a name (`add`, `mul_backward`), of [`several_ops`].
-pub fn several_op(name: &str) -> Option<&'static OpDef> {
-    several_ops().find(|def| def.info.name == name)
-}
-
 /// The definitions of all tables.
 pub(super) mod definitions {
     pub use super::{

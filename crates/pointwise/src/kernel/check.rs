@@ -55,19 +55,6 @@ pub(crate) fn threads(threads: u32) -> Result<()> {
     .into())
 }
 
-/// Vectors of a thread, where they were asked for: at most `most`.
-pub(super) fn vectors(vectors: Option<u32>, most: u32) -> Result<()> {
-    match vectors {
-        Some(vectors) if !(1..=most).contains(&vectors) => Err(ErrorKind::Parameter {
-            name: "vectors_per_thread",
-            value: vectors.to_string(),
-            why: format!("must be from 1 to {most}"),
-        }
-        .into()),
-        _ => Ok(()),
-    }
-}
-
 /// Another number of operands or results than the op has.
 #[cold]
 pub(super) fn wrong_count(info: &OpInfo, what: &str, names: &[&str], got: usize) -> Error {

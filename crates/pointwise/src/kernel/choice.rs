@@ -60,11 +60,20 @@ pub(super) struct Choice<const N: usize> {
     pub(super) lanes: usize,
     /// What the kernel is told of the operands.
     pub(super) marks: Marks,
-    /// Whether results are looked up in a table.
-    pub(super) table: bool,
+    /// Where results are looked up, if they are.
+    pub(super) looked: Option<Looked>,
     /// Why another strategy than the one asked for.
     pub(super) replaced: Option<&'static str>,
     pub(super) tensors: Tensors<N>,
+}
+
+/// A table of results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// Of all codes of one operand, which each block makes.
+    Codes,
+    /// Of all pairs of codes.
+    Pairs,
 }
 
 /// What a kernel is told of its operands: bit `k` is for operand `k`, which has one of these at most.
@@ -106,7 +115,7 @@ impl<const N: usize> Tensors<N> {
             walk: *walk,
             lanes: 1,
             marks,
-            table: false,
+            looked: None,
             replaced,
             tensors: self,
         };
@@ -127,7 +136,7 @@ impl<const N: usize> Tensors<N> {
             passing: operands(&|k| passing[k]) & !operands(&|k| once[k]),
             ..marks
         };
-        let vectors = |class, walk| Choice { class, walk, lanes, marks, table: false, replaced, tensors: self };
+        let vectors = |class, walk| Choice { class, walk, lanes, marks, looked: None, replaced, tensors: self };
         if walk.is_flat() && self.head(walk, lanes).is_some() {
             return vectors(Class::Flat, *walk);
         }
@@ -187,7 +196,7 @@ impl<const N: usize> Choice<N> {
             walk: *walk,
             lanes: 1,
             marks: Marks::default(),
-            table: false,
+            looked: None,
             replaced: None,
             tensors,
         }
@@ -213,7 +222,7 @@ impl<const N: usize> Choice<N> {
             class: self.class,
             strategy: match self.class {
                 Class::Strided => Strategy::Direct,
-                Class::Flat | Class::Rows if self.table => Strategy::Table,
+                Class::Flat | Class::Rows if self.looked.is_some() => Strategy::Table,
                 Class::Flat | Class::Rows => Strategy::RegisterCopy,
             },
             replaced: self.replaced,
@@ -266,6 +275,7 @@ impl Queue<'_> {
             // What is pushed stays where it is until the launch.
             let (n, head, items): (u64, u32, u32);
             let (steps, groups): (StepWords, GroupWords);
+            let mut vectors = 0;
             let work = match choice.class {
                 Class::Flat => {
                     n = part.numel();
@@ -273,7 +283,8 @@ impl Queue<'_> {
                     params.push(&n);
                     params.push(&head);
                     let body = n - u64::from(head);
-                    body / choice.lanes as u64 + body % choice.lanes as u64 + u64::from(head)
+                    vectors = body / choice.lanes as u64;
+                    vectors + body % choice.lanes as u64 + u64::from(head)
                 }
                 Class::Strided if arguments.tensors <= GROUPED_TENSORS => {
                     let count;
@@ -296,9 +307,10 @@ impl Queue<'_> {
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
             let draw = arguments.draw.map(|blocks| Draw { blocks, first: place[0] as u64 });
             let info = &self.context.info;
-            let (blocks, shared) = match choice.table {
-                true => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
-                false => (work.div_ceil(u64::from(self.threads)) as u32, 0),
+            let (blocks, shared) = match choice.looked {
+                Some(Looked::Pairs) => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
+                Some(Looked::Codes) => (lookup::code_blocks(vectors), 0),
+                None => (work.div_ceil(u64::from(self.threads)) as u32, 0),
             };
             let grid = Grid { blocks: [blocks, 1, 1], threads: [self.threads, 1, 1], shared };
             let params = params.pointers(draw.as_ref());

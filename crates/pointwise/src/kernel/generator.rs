@@ -6,8 +6,8 @@ use pointwise_core::family::generator::{Alibi, Sinusoidal};
 use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{DType, OpInfo};
 
+use super::grid::RESIDENT;
 use super::params::{self, Params};
-use super::plan::RESIDENT;
 use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings};
 use crate::cpu::{self, GeneratorFn};
 use crate::cuda;
@@ -214,7 +214,6 @@ impl GeneratorKernel {
             blocks: cover.blocks,
             head: 0,
             vectors_per_thread: 1,
-            streams: false,
             n: y.numel() as u64,
         })
     }

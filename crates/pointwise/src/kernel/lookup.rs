@@ -1,13 +1,14 @@
-//! Tables of all results of an op of two operands of one byte each: which calls take one, and how it is made.
+//! Tables of all results of an op of one or two operands of one byte each: which calls take one, and how those of pairs
+//! are made.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pointwise_core::formula::ParamWords;
-use pointwise_core::launch::{LOOKUPS, PAIRS, PAIRS_THREADS, pair_slot};
+use pointwise_core::launch::{CODES_THREADS, CODES_VECTORS, LOOKUPS, PAIRS, PAIRS_THREADS, pair_slot};
 use pointwise_core::{DType, Draw, OpInfo, row};
 
-use super::plan::RESIDENT;
+use super::grid::RESIDENT;
 use super::{Class, Entry, OpDef};
 use crate::Stream;
 use crate::cpu::{Source, Target};
@@ -110,7 +111,24 @@ pub(super) fn entry(class: Class) -> Option<&'static Entry> {
     }
 }
 
-/// Whether an op has tables of the results in elements of type `dtype`: of two operands, without parameters, of a type
+/// From how many elements on a table of codes, which every block makes, is faster than the formula.
+pub(super) const CODES_PAY_FROM: u64 = 1 << 14;
+
+/// Blocks of a launch of so many vectors that looks codes up: the one behind the last whole one takes single elements.
+pub(super) fn code_blocks(vectors: u64) -> u32 {
+    (vectors / (u64::from(CODES_THREADS) * CODES_VECTORS as u64)) as u32 + 1
+}
+
+/// Whether kernels make tables of all codes of elements of type `dtype`: of one operand of fp8, with a result of its type.
+pub(super) fn serves_codes(info: &OpInfo, dtype: DType) -> bool {
+    info.operands.len() == 1
+        && info.results.len() == 1
+        && info.bool_operands | info.bool_results == 0
+        && !info.is_random
+        && matches!(dtype, DType::F8E4M3 | DType::F8E5M2)
+}
+
+/// Whether an op has tables of all pairs in elements of type `dtype`: of two operands, without parameters, of a type
 /// whose bytes may be anything.
 pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
     info.operands.len() == 2
@@ -155,14 +173,14 @@ pub(super) fn blocks(multiprocessors: u32, shared_bytes: usize, vectors: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Tensor, info::several_op};
+    use crate::{Device, Tensor, info::op};
 
     #[test]
     fn a_table_has_the_results_of_all_pairs() {
         let device = Device::cpu();
         for (name, dtype) in [("pow", DType::F8E4M3), ("gelu_and_mul", DType::F8E5M2), ("floor_divide", DType::I8)] {
-            let def = several_op(name).unwrap();
-            assert!(serves(&def.info, dtype) && def.lookup(dtype).is_some());
+            let def = op(name).unwrap();
+            assert!(serves(&def.info, dtype) && def.has_table(dtype));
             let table = results(def, dtype).unwrap();
             let codes: Vec<u8> = (0..=255).collect();
             let a = Tensor::from_bytes(&device, dtype, &codes, [256, 1]).unwrap();
@@ -177,9 +195,9 @@ mod tests {
 
     #[test]
     fn ops_with_parameters_and_wider_types_have_none() {
-        let of = |name| &several_op(name).unwrap().info;
+        let of = |name| &op(name).unwrap().info;
         assert!(!serves(of("add"), DType::F8E4M3) && !serves(of("pow"), DType::F16) && !serves(of("mul"), DType::Bool));
-        assert!(!serves(of("lerp"), DType::F8E4M3) && several_op("pow").unwrap().lookup(DType::BF16).is_none());
+        assert!(!serves(of("lerp"), DType::F8E4M3) && !op("pow").unwrap().has_table(DType::BF16));
         assert_eq!(pays_from(of("mul"), DType::F8E4M3), None);
     }
 

@@ -1,6 +1,6 @@
 //! Kernel objects: an op with its parameters and launch settings, ready to run on tensors.
 //!
-//! The way of a call: views and an op -> types, shapes, devices and overlap checked -> a [`Plan`] -> an [`Entry`] ->
+//! The way of a call: views and an op -> types, shapes, devices and overlap checked -> a [`KernelPlan`] -> an [`Entry`] ->
 //! one launch. On the CPU the last three are one function pointer.
 
 mod binary;
@@ -10,11 +10,11 @@ mod convert;
 mod entry;
 mod formula;
 mod generator;
+mod grid;
 mod lookup;
 mod made;
 mod operand;
 mod params;
-mod plan;
 mod power;
 mod promote;
 mod random;
@@ -39,17 +39,15 @@ pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
 pub use lookup::Lookup;
 pub use made::Made;
 pub use operand::{Bound, Operand};
-pub(crate) use plan::MAX_STEPS;
 pub use promote::result_type;
 pub use random::DropoutKernel;
 pub(crate) use random::RandomDef;
 pub use rng::Rng;
-pub(crate) use settings::LaunchSettings;
+pub(crate) use settings::{DEFAULT_THREADS, LaunchSettings};
 use settings::{launch_settings, settings};
 pub use strategy::{Plan, Strategy, Variant};
 pub use ternary::TernaryKernel;
-pub(crate) use unary::DEFAULT_THREADS;
-pub use unary::{UnaryDef, UnaryKernel};
+pub use unary::UnaryKernel;
 pub use walk::Class;
 pub(crate) use walk::{Places, Walk};
 

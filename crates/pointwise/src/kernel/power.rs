@@ -5,7 +5,7 @@
 
 use pointwise_core::DType;
 
-use super::{ConvertKernel, Kernel, Operand, UnaryDef, UnaryKernel};
+use super::{ConvertKernel, Kernel, OpDef, Operand, UnaryKernel};
 use crate::Number;
 use crate::error::{ErrorKind, Result};
 use crate::family::{definitions, powers};
@@ -49,10 +49,10 @@ fn of_number<'r>(call: &Kernel<'r>, operands: &[Operand<'_>]) -> Result<Option<P
         }
         .into());
     }
-    let function = |def: &'static UnaryDef| {
+    let function = |def: &'static OpDef| {
         call.settings.check(x.device())?;
         let kernel = def
-            .kernel()
+            .unary_with(&[])
             .strategy(call.settings.strategy)
             .threads(call.settings.threads)
             .on_maybe(call.settings.stream.as_ref());

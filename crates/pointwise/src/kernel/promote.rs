@@ -79,22 +79,6 @@ fn computed(info: &OpInfo, dtype: DType) -> Option<DType> {
     }
 }
 
-/// The type in which an op of one operand computes for elements of type `dtype`, with the parameters of a call: a bound
-/// (a parameter that is infinite by default) counts as an operand.
-///
-/// # Errors
-/// A type that the op does not take.
-#[inline]
-pub(super) fn unary_type(info: &OpInfo, dtype: DType, params: &[Number]) -> Result<DType> {
-    let mut met = dtype;
-    for (number, param) in params.iter().zip(info.params) {
-        if param.default.is_infinite() {
-            met = raised(met, *number);
-        }
-    }
-    computed(info, met).ok_or_else(|| check::wrong_dtype(info, met))
-}
-
 /// What a number makes of the type of tensors.
 fn raised(dtype: DType, number: Number) -> DType {
     match number {
@@ -104,12 +88,13 @@ fn raised(dtype: DType, number: Number) -> DType {
     }
 }
 
-/// The type in which an op of several operands computes; `None` where that is the type that all of them have, or where
-/// the op converts none and leaves it to the check of its operands to refuse others.
+/// The type in which an op computes, with the parameters of a call; `None` where that is the type that all operands have,
+/// or where the op converts none and leaves it to the check of its operands to refuse others. A bound (a parameter that is
+/// infinite by default) counts as an operand.
 ///
 /// # Errors
 /// Types that do not go together, or in which the op has no kernels.
-pub(super) fn common_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option<DType>> {
+pub(super) fn common_type(info: &OpInfo, operands: &[Operand<'_>], params: &[Number]) -> Result<Option<DType>> {
     // A condition has no say.
     let values = || operands.iter().enumerate().filter(|(k, _)| !info.is_bool(*k)).map(|(_, operand)| operand);
     let mut first = None;
@@ -129,13 +114,17 @@ pub(super) fn common_type(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Opt
             has_bool |= matches!(number, Number::Bool(_));
         }
     }
+    let bounds = params.iter().zip(info.params).filter(|(_, param)| param.default.is_infinite());
+    let bounds = || bounds.clone().map(|(number, _)| *number);
+    is_one &= bounds().all(|bound| raised(first, bound) == first);
     if has_bool && info.properties.refuses_bool {
         return Err(check::wrong_dtype(info, DType::Bool));
     }
     if (is_one && info.supports(first)) || !info.promotes() {
         return Ok(None);
     }
-    let dtype = common(info.name, values())?;
+    let bounds: Vec<_> = bounds().map(Operand::Number).collect();
+    let dtype = common(info.name, values().chain(&bounds))?;
     computed(info, dtype).map(Some).ok_or_else(|| check::wrong_dtype(info, dtype))
 }
 

@@ -1,9 +1,12 @@
 //! The launch settings that kernel objects have.
 
-use super::{DEFAULT_THREADS, Strategy, check};
+use super::{Strategy, check};
 use crate::error::Result;
 use crate::tensor::TensorView;
 use crate::{Device, Stream};
+
+/// Threads of a block where nothing else is asked for.
+pub(crate) const DEFAULT_THREADS: u32 = 128;
 
 /// How a kernel object launches on CUDA devices.
 #[derive(Clone, Debug)]

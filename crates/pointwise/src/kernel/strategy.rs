@@ -1,8 +1,8 @@
-//! Strategies, and the plan of a launch: which entry, how many threads.
+//! Strategies, and the plan of a launch of dropout or a generator: which entry, how many threads.
 
-use pointwise_core::{DType, Kind, OpInfo};
+use pointwise_core::{DType, OpInfo};
 
-use super::{lookup, plan};
+use super::lookup;
 
 /// How a kernel spreads its elements over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ pub enum Strategy {
     Direct,
     /// Of dropout runs of four neighbours; of rotary embeddings accesses of 8 bytes. Others have vectors instead.
     ExplicitParallel,
-    /// A thread one 16-byte vector or a few: loaded whole, computed in registers, stored whole.
+    /// A thread one 16-byte vector: loaded whole, computed in registers, stored whole.
     RegisterCopy,
     /// A table of all results in shared memory: 256 of unary ops from fp8 to the same type; 65,536 of ops without
     /// parameters of two tensors of fp8, i8 or u8. That of an op's pairs is made by the first call that takes it, on
@@ -47,8 +47,7 @@ impl Strategy {
     /// Whether an op has kernels of this strategy for tensors of type `dtype`.
     pub fn serves(self, info: &OpInfo, dtype: DType) -> bool {
         match self {
-            Strategy::Table if info.kind == Kind::Unary => plan::has_table(dtype, info.result),
-            Strategy::Table => lookup::serves(info, dtype),
+            Strategy::Table => lookup::serves_codes(info, dtype) || lookup::serves(info, dtype),
             strategy => strategy != Strategy::ExplicitParallel,
         }
     }
@@ -60,38 +59,32 @@ impl std::fmt::Display for Strategy {
     }
 }
 
-/// A kernel of a unary op, of dropout or of a generator.
+/// A kernel of dropout or of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Single elements of a generator's rows.
     Direct,
-    /// Single elements of any strides, of unary ops.
-    Strided,
     /// Runs of four elements, of dropout.
     ExplicitParallel,
     /// See [`Strategy::RegisterCopy`].
     RegisterCopy,
-    /// See [`Strategy::Table`].
-    Table,
 }
 
 impl Variant {
     /// Every variant.
-    pub const ALL: [Variant; 5] =
-        [Variant::Direct, Variant::Strided, Variant::ExplicitParallel, Variant::RegisterCopy, Variant::Table];
+    pub const ALL: [Variant; 3] = [Variant::Direct, Variant::ExplicitParallel, Variant::RegisterCopy];
 
     /// The strategy it belongs to.
     pub const fn strategy(self) -> Strategy {
         match self {
-            Variant::Direct | Variant::Strided => Strategy::Direct,
+            Variant::Direct => Strategy::Direct,
             Variant::ExplicitParallel => Strategy::ExplicitParallel,
             Variant::RegisterCopy => Strategy::RegisterCopy,
-            Variant::Table => Strategy::Table,
         }
     }
 }
 
-/// What a launch will do.
+/// What a launch of dropout or of a generator will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
@@ -109,9 +102,6 @@ pub struct Plan {
     pub head: u32,
     /// Vectors of a thread of [`Strategy::RegisterCopy`], else 1.
     pub vectors_per_thread: u32,
-    /// Whether the operand passes through the level-2 cache, which then holds the result: where that is narrower, and
-    /// has room there, but not both.
-    pub streams: bool,
     /// Elements.
     pub n: u64,
 }

@@ -1,12 +1,11 @@
 //! The tuner's file: JSON, shared by processes.
 //!
 //! ```json
-//! {"format": "pointwise tuner 2", "builds": {"0.1.0, rustc 1.96.0": {"DEVICE UUID, DRIVER, NAME": {
-//!     "unary silu bf16 aligned 2^24": {"strategy": "register_copy", "threads": 256, "vectors_per_thread": 2,
-//!                                      "microseconds": 17.2}}}}}
+//! {"format": "pointwise tuner 3", "builds": {"0.1.0, rustc 1.96.0": {"DEVICE UUID, DRIVER, NAME": {
+//!     "unary silu bf16 flat 2^24": {"strategy": "register_copy", "threads": 256, "microseconds": 17.2}}}}}
 //! ```
 //!
-//! Format 1, `pointwise tuner`, had no vectors per thread.
+//! Format 1 was `pointwise tuner`; format 2 had vectors per thread.
 //!
 //! A result is written by reading the file again, adding the one entry and putting a new file in the old one's place by
 //! renaming it: a reader sees the one or the other, whole. A lock beside the file keeps writers one after another. A file
@@ -26,14 +25,13 @@ use super::{Choice, Key, Lies, Place};
 use crate::Strategy;
 use crate::cuda::DeviceInfo;
 use crate::files::{check_regular, read_small};
-use crate::kernel::MAX_STEPS as MAX_VECTORS;
 
 /// The environment variable with the folder of the cache.
 pub const CACHE_VARIABLE: &str = "POINTWISE_CACHE";
 
 /// The file's name; its number is that of the format.
-const FILE: &str = "tuner-2.json";
-const FORMAT: &str = "pointwise tuner 2";
+const FILE: &str = "tuner-3.json";
+const FORMAT: &str = "pointwise tuner 3";
 /// What the name of every version's format starts with.
 const ANY_FORMAT: &str = "pointwise tuner";
 
@@ -143,9 +141,6 @@ fn try_write(file: &Path, device: &str, entry: &str, choice: &Choice) -> io::Res
         "threads": choice.threads,
         "microseconds": choice.microseconds,
     });
-    if let Some(vectors) = choice.vectors_per_thread {
-        object[entry]["vectors_per_thread"] = json!(vectors);
-    }
     let new = beside(file, &format!("{}.new", std::process::id()));
     let written = File::create(&new).and_then(|mut out| {
         out.write_all(serde_json::to_string_pretty(&content)?.as_bytes())?;
@@ -194,15 +189,9 @@ fn parse(device: &str, name: &str, entry: &Value) -> Option<(Key, Choice)> {
     };
     let strategy = Strategy::from_name(entry.get("strategy")?.as_str()?).filter(|it| *it != Strategy::Auto)?;
     let threads = entry.get("threads")?.as_u64().and_then(|threads| u32::try_from(threads).ok())?;
-    let vectors_per_thread = match entry.get("vectors_per_thread") {
-        None => None,
-        Some(vectors) => Some(u32::try_from(vectors.as_u64()?).ok().filter(|it| (1..=MAX_VECTORS).contains(it))?),
-    };
     let usable = (32..=1024).contains(&threads) && threads.is_multiple_of(32);
     let microseconds = entry.get("microseconds")?.as_f64().filter(|time| time.is_finite() && *time >= 0.0)?;
-    usable.then(|| {
-        (Key { op: format!("{kind} {op}"), place }, Choice { strategy, threads, vectors_per_thread, microseconds })
-    })
+    usable.then(|| (Key { op: format!("{kind} {op}"), place }, Choice { strategy, threads, microseconds }))
 }
 
 fn uuid_of(text: &str) -> Option<[u8; 16]> {
@@ -248,9 +237,7 @@ mod tests {
     }
 
     fn choice(threads: u32) -> Choice {
-        // With vectors, and without.
-        let vectors_per_thread = threads.is_multiple_of(64).then_some(threads / 64);
-        Choice { strategy: Strategy::RegisterCopy, threads, vectors_per_thread, microseconds: 2.5 }
+        Choice { strategy: Strategy::RegisterCopy, threads, microseconds: 2.5 }
     }
 
     fn put(file: &Path, key: &Key, choice: &Choice) -> Vec<String> {
@@ -281,11 +268,8 @@ mod tests {
         let folder = Folder::new("kinds");
         let file = folder.file();
         let mut expected = HashMap::new();
-        let infos = crate::info::UNARY.iter().map(|def| &def.info);
-        let several =
-            crate::info::BINARY.iter().chain(crate::info::GATED).chain(crate::info::TERNARY).map(|def| &def.info);
         let dropout = crate::kernels::dropout(0.5);
-        let all: Vec<_> = infos.chain(several).chain([dropout.info()]).collect();
+        let all: Vec<_> = crate::info::all().map(|def| &def.info).chain([dropout.info()]).collect();
         for (i, info) in all.iter().enumerate().step_by(3) {
             for (k, lies) in Lies::ALL.into_iter().enumerate() {
                 let place = Place { lies, ..key("", 5).place };
@@ -334,7 +318,7 @@ mod tests {
         // A file as the version before wrote it.
         let old = String::from_utf8(whole).unwrap().replace(FORMAT, "pointwise tuner");
         fs::write(&file, old).unwrap();
-        let warning = r#"its format is "pointwise tuner", that of another version, not "pointwise tuner 2""#;
+        let warning = r#"its format is "pointwise tuner", that of another version, not "pointwise tuner 3""#;
         assert_eq!(read(&file), (HashMap::new(), vec![format!("ignoring {}: {warning}", file.display())]));
         assert_eq!(put(&file, &key("exp", 3), &choice(64)).len(), 1);
         assert_eq!(read(&file).0.len(), 1);
@@ -365,10 +349,6 @@ mod tests {
             ("threads", json!(2048)),
             ("threads", json!(-32)),
             ("threads", json!(1_u64 << 33 | 64)),
-            ("vectors_per_thread", json!(0)),
-            ("vectors_per_thread", json!(65)),
-            ("vectors_per_thread", json!("2")),
-            ("vectors_per_thread", json!(1_u64 << 32 | 2)),
             ("microseconds", json!(-1.0)),
             ("microseconds", json!("quick")),
         ] {
@@ -444,9 +424,9 @@ mod tests {
             file_of(&|name| list.get(name).cloned())
         };
         let all = [(CACHE_VARIABLE, "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")];
-        assert_eq!(of(&all).unwrap(), Path::new("/a/tuner-2.json"));
-        assert_eq!(of(&all[1..]).unwrap(), Path::new("/b/pointwise/tuner-2.json"));
-        assert_eq!(of(&all[2..]).unwrap(), Path::new("/c/.cache/pointwise/tuner-2.json"));
+        assert_eq!(of(&all).unwrap(), Path::new("/a/tuner-3.json"));
+        assert_eq!(of(&all[1..]).unwrap(), Path::new("/b/pointwise/tuner-3.json"));
+        assert_eq!(of(&all[2..]).unwrap(), Path::new("/c/.cache/pointwise/tuner-3.json"));
         assert_eq!(of(&[("XDG_CACHE_HOME", "relative"), all[2]]).unwrap(), of(&all[2..]).unwrap());
         assert_eq!(of(&[]), None);
     }

@@ -71,9 +71,9 @@ impl Tuner {
         let plan = |strategy: Strategy, threads: u32| {
             default.clone().strategy(strategy).threads(threads).plan(x, y.as_view(), None)
         };
-        let candidates = measure::candidates(DEFAULT_THREADS, measure::NO_VECTORS, |wish| {
+        let candidates = measure::candidates(DEFAULT_THREADS, |wish| {
             let plan = plan(wish.strategy, wish.threads)?;
-            Ok((Settings::new(plan.strategy, plan.threads), plan.replaced.is_some()))
+            Ok((Settings { strategy: plan.strategy, threads: plan.threads }, plan.replaced.is_some()))
         })?;
         let lies =
             Lies::aligned(plan(Strategy::RegisterCopy, candidates[0].threads)?.strategy == Strategy::RegisterCopy);
@@ -98,16 +98,17 @@ impl Tuner {
             kernel.with(settings).plan(operands, &views)
         };
         // Checks the call, of another number of results than the op has, too.
-        plan(Settings::new(Strategy::Auto, DEFAULT_THREADS), results)?;
+        plan(Settings { strategy: Strategy::Auto, threads: DEFAULT_THREADS }, results)?;
         let (y, dtype) = (results[0].as_view(), kernel.dtype(operands)?);
         let (device, n) = (*y.device(), y.numel());
         let stream = kernel.stream().cloned().unwrap_or_else(|| device.stream());
         let info = measure::measurable(&y, &stream)?;
-        let candidates = measure::candidates(DEFAULT_THREADS, measure::NO_VECTORS, |wish| {
+        let candidates = measure::candidates(DEFAULT_THREADS, |wish| {
             let plan = plan(wish, results)?;
-            Ok((Settings::new(plan.strategy, plan.threads), plan.replaced.is_some()))
+            Ok((Settings { strategy: plan.strategy, threads: plan.threads }, plan.replaced.is_some()))
         })?;
-        let lies = Lies::Class(plan(Settings::new(Strategy::Auto, candidates[0].threads), results)?.class);
+        let lies =
+            Lies::Class(plan(Settings { strategy: Strategy::Auto, threads: candidates[0].threads }, results)?.class);
         let choice = measure::fastest(&device, stream, &candidates, &mut |settings| {
             kernel.with(settings).run_into(operands, results)
         })?;

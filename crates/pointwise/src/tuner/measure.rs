@@ -7,10 +7,6 @@ use crate::{Device, Strategy, Stream, TensorView};
 
 /// Threads of a block to try. Smaller blocks and larger ones than these have been no faster anywhere.
 const THREADS: [u32; 4] = [128, 256, 512, 1024];
-/// Vectors of a thread to try, where the kernels have a choice: the next ones lie a block further on.
-pub(super) const VECTORS: &[Option<u32>] = &[Some(1), Some(2), Some(4)];
-/// Where they have none.
-pub(super) const NO_VECTORS: &[Option<u32>] = &[None];
 /// Times each candidate is measured, in turns, so that a change of the device's clock is no advantage.
 const ROUNDS: usize = 7;
 /// Device time of one measurement, in milliseconds: many steps of the events' clock.
@@ -39,21 +35,15 @@ pub(super) fn measurable(y: &TensorView<'_>, stream: &Stream) -> Result<&'static
 
 /// The settings that can serve a call, the default ones, of so many threads, first. `plan` says which settings a wish
 /// comes to, and whether the strategy stands in for the one asked for.
-pub(super) fn candidates(
-    default: u32,
-    vectors: &[Option<u32>],
-    plan: impl Fn(Settings) -> Result<(Settings, bool)>,
-) -> Result<Vec<Settings>> {
-    let (settings, _) = plan(Settings::new(Strategy::Auto, default))?;
+pub(super) fn candidates(default: u32, plan: impl Fn(Settings) -> Result<(Settings, bool)>) -> Result<Vec<Settings>> {
+    let (settings, _) = plan(Settings { strategy: Strategy::Auto, threads: default })?;
     let mut candidates = vec![settings];
     for strategy in Strategy::ALL {
         for threads in THREADS {
-            for &vectors in vectors {
-                let (settings, replaced) = plan(Settings { strategy, threads, vectors })?;
-                // One that stands in for another, or has its own number of threads or vectors, is a candidate already.
-                if !replaced && !candidates.contains(&settings) {
-                    candidates.push(settings);
-                }
+            let (settings, replaced) = plan(Settings { strategy, threads })?;
+            // One that stands in for another, or has its own number of threads, is a candidate already.
+            if !replaced && !candidates.contains(&settings) {
+                candidates.push(settings);
             }
         }
     }
@@ -83,10 +73,10 @@ pub(super) fn fastest(
         }
     }
     let mut best: Option<Choice> = None;
-    for (Settings { strategy, threads, vectors }, _, mut times) in entries {
+    for (Settings { strategy, threads }, _, mut times) in entries {
         times.sort_by(f64::total_cmp);
         let microseconds = times[ROUNDS / 2] * 1000.0;
-        let choice = Choice { strategy, threads, vectors_per_thread: vectors, microseconds };
+        let choice = Choice { strategy, threads, microseconds };
         if best.is_none_or(|best| choice.microseconds < best.microseconds * (1.0 - GAIN)) {
             best = Some(choice);
         }
@@ -122,33 +112,26 @@ mod tests {
     /// Wishes that come to the same settings are one candidate, and the default comes first.
     #[test]
     fn candidates_are_told_apart() {
-        for (vectors, of_threads) in [(NO_VECTORS, 1), (VECTORS, VECTORS.len())] {
-            let found = candidates(256, vectors, |wish| {
-                let (strategy, threads, replaced) = match wish.strategy {
-                    Strategy::Auto => (Strategy::RegisterCopy, wish.threads, false),
-                    Strategy::Table => (Strategy::Table, 128, false),
-                    Strategy::ExplicitParallel => (Strategy::RegisterCopy, wish.threads, true),
-                    strategy => (strategy, wish.threads, false),
-                };
-                // Where it is left open it is the smallest there is.
-                let has_vectors = strategy == Strategy::RegisterCopy;
-                let vectors = wish.vectors.or(vectors[0]).filter(|_| has_vectors);
-                Ok((Settings { strategy, threads, vectors }, replaced))
-            });
-            let found = found.unwrap();
-            let first = Settings { strategy: Strategy::RegisterCopy, threads: 256, vectors: vectors[0] };
-            assert_eq!(found[0], first);
-            let count = |strategy| found.iter().filter(|it| it.strategy == strategy).count();
-            assert_eq!(count(Strategy::RegisterCopy), THREADS.len() * of_threads, "{found:?}");
-            assert_eq!((count(Strategy::Direct), count(Strategy::Table)), (THREADS.len(), 1), "{found:?}");
-            assert_eq!(found.len(), THREADS.len() * (of_threads + 1) + 1, "{found:?}");
-        }
+        let found = candidates(256, |wish| {
+            Ok(match wish.strategy {
+                Strategy::Auto => (Settings { strategy: Strategy::RegisterCopy, ..wish }, false),
+                Strategy::Table => (Settings { strategy: Strategy::Table, threads: 128 }, false),
+                Strategy::ExplicitParallel => (Settings { strategy: Strategy::RegisterCopy, ..wish }, true),
+                _ => (wish, false),
+            })
+        });
+        let found = found.unwrap();
+        assert_eq!(found[0], Settings { strategy: Strategy::RegisterCopy, threads: 256 });
+        let count = |strategy| found.iter().filter(|it| it.strategy == strategy).count();
+        assert_eq!(count(Strategy::RegisterCopy), THREADS.len(), "{found:?}");
+        assert_eq!((count(Strategy::Direct), count(Strategy::Table)), (THREADS.len(), 1), "{found:?}");
+        assert_eq!(found.len(), 2 * THREADS.len() + 1, "{found:?}");
     }
 
     /// What a call cannot be is an error before anything is measured.
     #[test]
     fn a_bad_call_is_no_candidate() {
-        let error = candidates(256, VECTORS, |_| Err(ErrorKind::Overlap { what: "x".to_owned() }.into())).unwrap_err();
+        let error = candidates(256, |_| Err(ErrorKind::Overlap { what: "x".to_owned() }.into())).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Overlap { .. }));
     }
 }

@@ -1,5 +1,4 @@
-//! The autotuner: which strategy, how many threads and how many vectors of each are fastest on the user's device,
-//! measured once and kept.
+//! The autotuner: which strategy and how many threads are fastest on the user's device, measured once and kept.
 
 mod cache;
 mod calls;
@@ -17,7 +16,7 @@ use crate::cuda::DeviceInfo;
 use crate::error::{Result, line};
 use crate::kernel::DEFAULT_THREADS;
 use crate::{
-    Device, Strategy, TensorView, TensorViewMut,
+    Device, Operand, Strategy, TensorView, TensorViewMut,
     kernel::{Class, UnaryKernel},
 };
 
@@ -28,9 +27,6 @@ pub struct Choice {
     pub strategy: Strategy,
     /// Threads of a block.
     pub threads: u32,
-    /// 16-byte vectors of a thread ([`UnaryKernel::vectors_per_thread`]), of a unary op with
-    /// [`Strategy::RegisterCopy`]; else `None`.
-    pub vectors_per_thread: Option<u32>,
     /// Device time of a call, measured, of many in a row.
     pub microseconds: f64,
 }
@@ -40,22 +36,12 @@ pub struct Choice {
 pub(crate) struct Settings {
     pub(crate) strategy: Strategy,
     pub(crate) threads: u32,
-    /// `None` where it is left open, or is no choice.
-    pub(crate) vectors: Option<u32>,
-}
-
-impl Settings {
-    /// Of an op whose kernels have one vector a thread.
-    pub(crate) fn new(strategy: Strategy, threads: u32) -> Settings {
-        Settings { strategy, threads, vectors: None }
-    }
 }
 
 /// Measures which launch settings are fastest on a device, and keeps the results in a file.
 ///
 /// A result is for calls like the one measured: of the same op, element type, size (within a power of two) and layout
-/// (unary ops and dropout: whether 16-byte vectors fit all tensors; ops of several operands: the [`Class`] of their
-/// broadcast) on the same device with the same driver, by a build of the same version and compiler of this crate. Calls
+/// (the [`Class`] of the call; of dropout whether 16-byte vectors fit all tensors) on the same device with the same driver, by a build of the same version and compiler of this crate. Calls
 /// of another kind run with the defaults.
 ///
 /// ```no_run
@@ -145,22 +131,16 @@ impl Place {
 pub(crate) struct Choices(Arc<[(Place, Choice)]>);
 
 impl Choices {
-    /// The settings for a call, where there is a choice.
-    pub(crate) fn settings(&self, device: &Device, dtype: DType, lies: Lies, n: u64) -> Option<Settings> {
-        let place = Place::new(device.info()?, dtype, lies, n);
-        let (_, choice) = self.0.iter().find(|(at, _)| *at == place)?;
-        let Choice { strategy, threads, vectors_per_thread: vectors, .. } = *choice;
-        Some(Settings { strategy, threads, vectors })
-    }
-
     /// Strategy and threads for a call, where there is a choice.
     pub(crate) fn find(&self, device: &Device, dtype: DType, lies: Lies, n: u64) -> Option<(Strategy, u32)> {
-        self.settings(device, dtype, lies, n).map(|found| (found.strategy, found.threads))
+        let place = Place::new(device.info()?, dtype, lies, n);
+        let (_, choice) = self.0.iter().find(|(at, _)| *at == place)?;
+        Some((choice.strategy, choice.threads))
     }
 }
 
 impl Tuner {
-    /// The results in the user's cache folder: `tuner-2.json` in `$POINTWISE_CACHE`, `$XDG_CACHE_HOME/pointwise` or
+    /// The results in the user's cache folder: `tuner-3.json` in `$POINTWISE_CACHE`, `$XDG_CACHE_HOME/pointwise` or
     /// `~/.cache/pointwise`. Never fails: what cannot be used is told by [`Tuner::warnings`], and without a folder
     /// results are kept in memory alone.
     pub fn load() -> Tuner {
@@ -200,40 +180,23 @@ impl Tuner {
         &self.warnings
     }
 
-    /// Measures `kernel` on these tensors with every strategy that can serve them, several numbers of threads and of
-    /// vectors of a thread, keeps the fastest for calls like this one, and writes the file. Takes some tens of
-    /// milliseconds, and writes the op's results to `y`.
+    /// Measures `kernel` on these tensors with every strategy that can serve them and several numbers of threads, keeps
+    /// the fastest for calls like this one, and writes the file. Takes some tens of milliseconds, and writes the op's
+    /// results to `y`.
     ///
     /// Other ops: [`Tuner::tune_binary`], [`Tuner::tune_gated`], [`Tuner::tune_ternary`],
     /// [`Tuner::tune_dropout`].
     ///
     /// # Errors
-    /// Those of [`UnaryKernel::run_into`]; tensors on the CPU, without elements, or not contiguous, a stream that is
-    /// being captured: there is nothing to measure.
+    /// Those of [`UnaryKernel::run_into`]; tensors on the CPU or without elements, a stream that is being captured: there
+    /// is nothing to measure.
     pub fn tune<'a, 'b>(
         &mut self,
         kernel: &UnaryKernel,
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<Choice> {
-        let (x, mut y) = (x.into(), y.into());
-        let stream = kernel.stream().cloned().unwrap_or_else(|| x.device().stream());
-        let info = measure::measurable(&x, &stream)?;
-        x.layout().require_contiguous("the operand of tune")?;
-        y.as_view().layout().require_contiguous("the result of tune")?;
-        let default = kernel.untuned();
-        let candidates = measure::candidates(DEFAULT_THREADS, measure::VECTORS, |wish| {
-            let plan = default.with(wish).plan(x, y.as_view())?;
-            let vectors = (plan.strategy == Strategy::RegisterCopy).then_some(plan.vectors_per_thread);
-            let settings = Settings { strategy: plan.strategy, threads: plan.threads, vectors };
-            Ok((settings, plan.replaced.is_some()))
-        })?;
-        let choice = measure::fastest(x.device(), stream, &candidates, &mut |settings| {
-            default.with(settings).run_into(x, y.reborrow())
-        })?;
-        let seen = kernel.seen(x)?;
-        let lies = Lies::aligned(kernel.takes_vectors(&seen, y.address())?);
-        Ok(self.keep(op_name(&kernel.def().info), info, (seen.dtype(), lies, x.numel()), choice))
+        self.tune_kernel(&kernel.0, &[Operand::View(x.into())], &mut [y.into()])
     }
 
     /// Takes a result in, and writes it to the file.
@@ -256,19 +219,20 @@ impl Tuner {
     ///
     /// # Errors
     /// Bad launch settings of the kernel; an element type that the op does not take.
-    pub fn choice<'a, 'b>(
+    pub fn choice<'a>(
         &self,
         kernel: &UnaryKernel,
         x: impl Into<TensorView<'a>>,
-        y: impl Into<TensorView<'b>>,
+        y: impl Into<TensorView<'a>>,
     ) -> Result<Option<Choice>> {
         let (x, y) = (x.into(), y.into());
         let Some(info) = x.device().info() else {
             return Ok(None);
         };
-        let seen = kernel.seen(x)?;
-        let lies = Lies::aligned(kernel.takes_vectors(&seen, y.address())?);
-        let place = Place::new(info, seen.dtype(), lies, x.numel() as u64);
+        let operands = [Operand::View(x)];
+        let default = kernel.0.with(Settings { strategy: Strategy::Auto, threads: DEFAULT_THREADS });
+        let lies = Lies::Class(default.plan(&operands, &[y])?.class);
+        let place = Place::new(info, default.dtype(&operands)?, lies, x.numel() as u64);
         Ok(self.choices.get(&Key { op: op_name(&kernel.def().info), place }).copied())
     }
 
@@ -306,7 +270,7 @@ mod tests {
         let info = |name| &crate::info::UNARY.iter().find(|def| def.info.name == name).unwrap().info;
         let (silu, ours, aligned) = (info("silu"), device((13, 1), 1), Lies::Aligned);
         let mut tuner = Tuner::in_memory();
-        let choice = Choice { strategy: Strategy::Direct, threads: 256, vectors_per_thread: None, microseconds: 2.5 };
+        let choice = Choice { strategy: Strategy::Direct, threads: 256, microseconds: 2.5 };
         tuner.keep(op_name(silu), &ours, (DType::BF16, aligned, 1000), choice);
         let finds = |op, device: &DeviceInfo, dtype, lies, n| {
             let place = Place::new(device, dtype, lies, n);

@@ -285,7 +285,7 @@ impl<'r> Kernel<'r> {
         self.check_operands(operands)?;
         self.check_count(1)?;
         let info = &self.def.info;
-        let met = promote::common_type(info, operands)?.unwrap_or(view.dtype());
+        let met = promote::common_type(info, operands, self.params.of(info)?)?.unwrap_or(view.dtype());
         let result = info.result_type(0, met);
         if info.bool_results != 0 && view.dtype() != DType::Bool {
             return Err(ErrorKind::Unsupported {
@@ -346,7 +346,7 @@ impl<'r> Kernel<'r> {
     ) -> Result<KernelPlan> {
         self.check_operands(operands)?;
         let info = &self.def.info;
-        let promoted = match promote::common_type(info, operands)? {
+        let promoted = match promote::common_type(info, operands, self.params.of(info)?)? {
             Some(dtype) => Some(promote::stand_in_all::<N>(info, operands, dtype)?),
             None => None,
         };
@@ -374,7 +374,7 @@ impl<'r> Kernel<'r> {
     /// The element type that a call runs in: that in which its operands meet.
     pub(crate) fn dtype(&self, operands: &[Operand<'_>]) -> Result<DType> {
         self.check_operands(operands)?;
-        match promote::common_type(&self.def.info, operands)? {
+        match promote::common_type(&self.def.info, operands, self.params.of(&self.def.info)?)? {
             Some(dtype) => Ok(dtype),
             None => Ok(self.ready::<MAX_INPUTS>(operands)?.dtype),
         }
@@ -404,7 +404,7 @@ impl<'r> Kernel<'r> {
     ) -> Result<Ready<'a, N>> {
         self.check_operands(operands)?;
         let info = &self.def.info;
-        match promote::common_type(info, operands)? {
+        match promote::common_type(info, operands, self.params.of(info)?)? {
             None => self.ready(operands),
             Some(dtype) => {
                 let promoted = promote::convert_all(info, operands, dtype, self.stream(), converted)?;

@@ -6,11 +6,14 @@ use pointwise_core::{DType, Element, Kind, OpInfo, row};
 use super::call::Kernel;
 use super::gated::GatedGradientsKernel;
 use crate::Number;
-use crate::cpu::{FormulaFn, formula};
+use crate::cpu::{FormulaFn, op};
 use crate::embed::Kernels;
 use crate::error::Result;
 use crate::kernel::params::{self, Params};
-use crate::kernel::{BinaryKernel, Class, Entry, GatedKernel, Lookup, Made, TernaryKernel, bits_of, check};
+use crate::kernel::{
+    BinaryKernel, Class, Entry, GatedKernel, KernelPlan, Lookup, Made, Strategy, TernaryKernel, UnaryKernel, bits_of,
+    check, lookup,
+};
 
 /// The formula at a compute type of references: operands (a bool as 0 or 1), parameters, the random word of the element.
 pub type OracleFn = fn(&[f64; MAX_INPUTS], &ParamWords, u32) -> [f64; MAX_OUTPUTS];
@@ -23,7 +26,18 @@ pub struct Typed {
     row: u64,
     cpu: FormulaFn,
     entries: [Entry; Class::ALL.len()],
-    lookup: Option<&'static Lookup>,
+    table: Table,
+}
+
+/// What serves [`Strategy::Table`](crate::Strategy::Table).
+#[derive(Debug)]
+pub(in crate::kernel) enum Table {
+    /// Nothing.
+    None,
+    /// A kernel whose blocks make the table of all codes of an operand.
+    Codes(Entry),
+    /// A table of all pairs of codes, and the kernels of all such ops.
+    Pairs(&'static Lookup),
 }
 
 impl Typed {
@@ -45,8 +59,8 @@ impl Typed {
             dtype: E::DTYPE,
             source,
             row,
-            cpu: formula::<E, E, O, N, R>,
-            lookup: None,
+            cpu: op::<E, O, N, R>,
+            table: Table::None,
             entries: [
                 Entry::new(flat, row, kernels),
                 Entry::new(rows, row, kernels),
@@ -57,12 +71,23 @@ impl Typed {
 }
 
 impl Typed {
-    /// With a place for the table of all results.
+    /// With a place for the table of all pairs.
     #[must_use]
     pub const fn with_lookup(self, lookup: &'static Lookup) -> Typed {
+        self.with(Table::Pairs(lookup))
+    }
+
+    /// With the kernel, named `symbol` in `kernels`, that makes a table of all codes.
+    #[must_use]
+    pub const fn with_codes(self, symbol: &'static str, kernels: &'static Kernels) -> Typed {
+        let row = self.row;
+        self.with(Table::Codes(Entry::new(symbol, row, kernels)))
+    }
+
+    const fn with(self, table: Table) -> Typed {
         // Not `..self`, which would drop parts of it.
-        let Typed { dtype, source, row, cpu, entries, lookup: _ } = self;
-        Typed { dtype, source, row, cpu, entries, lookup: Some(lookup) }
+        let Typed { dtype, source, row, cpu, entries, table: _ } = self;
+        Typed { dtype, source, row, cpu, entries, table }
     }
 }
 
@@ -112,6 +137,11 @@ impl OpDef {
         Kernel::new(self, params)
     }
 
+    /// The op of one operand with parameters. One of another number runs nothing.
+    pub fn unary_with(&'static self, params: &[Number]) -> UnaryKernel {
+        UnaryKernel(Kernel::new(self, params))
+    }
+
     /// The op of two operands with parameters. One of another number runs nothing.
     pub fn binary_with(&'static self, params: &[Number]) -> BinaryKernel {
         BinaryKernel(Kernel::new(self, params))
@@ -145,14 +175,30 @@ impl OpDef {
         Ok(&self.typed(dtype)?.entries[class as usize])
     }
 
-    /// Whether a table of all results may serve calls on elements of a type.
-    pub fn has_table(&self, dtype: DType) -> bool {
-        self.lookup(dtype).is_some()
+    /// The kernel of a plan for elements of a type: of a table of pairs that of all ops.
+    ///
+    /// # Errors
+    /// A type that the op does not take.
+    pub fn kernel_for(&self, dtype: DType, plan: &KernelPlan) -> Result<&Entry> {
+        let table = match self.table(dtype) {
+            Table::Codes(entry) => Some(entry),
+            Table::Pairs(_) => lookup::entry(plan.class),
+            Table::None => None,
+        };
+        match table.filter(|_| plan.strategy == Strategy::Table) {
+            Some(entry) => Ok(entry),
+            None => self.entry(dtype, plan.class),
+        }
     }
 
-    /// Where the table of all results is kept, of an op that has one in elements of a type.
-    pub(in crate::kernel) fn lookup(&self, dtype: DType) -> Option<&'static Lookup> {
-        self.typed(dtype).ok()?.lookup
+    /// Whether a table of all results may serve calls on elements of a type.
+    pub fn has_table(&self, dtype: DType) -> bool {
+        !matches!(self.table(dtype), Table::None)
+    }
+
+    /// The table of an op in elements of a type.
+    pub(in crate::kernel) fn table(&self, dtype: DType) -> &Table {
+        self.typed(dtype).map_or(&Table::None, |typed| &typed.table)
     }
 
     fn typed(&self, dtype: DType) -> Result<&Typed> {

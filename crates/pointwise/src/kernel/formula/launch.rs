@@ -1,15 +1,16 @@
 //! From checked operands to a kernel, a plan and launches.
 
 use pointwise_core::formula::lanes;
-use pointwise_core::launch::PAIRS_THREADS;
+use pointwise_core::launch::{CODES_THREADS, PAIRS_THREADS};
 use pointwise_core::row;
 
 use super::call::{Kernel, Ready, Targets};
+use super::def::Table;
 use crate::Stream;
 use crate::cuda::Context;
 use crate::error::Result;
-use crate::kernel::choice::{Arguments, Choice, Queue, Tensors, numbers};
-use crate::kernel::walk::Walk;
+use crate::kernel::choice::{Arguments, Choice, Looked, Queue, Tensors, numbers};
+use crate::kernel::walk::{Class, Walk};
 use crate::kernel::{KernelPlan, Strategy, cache_room, lookup};
 use crate::tuner::Lies;
 
@@ -34,7 +35,11 @@ impl Kernel<'_> {
         targets: &Targets<'_>,
     ) -> (Choice<T>, u32) {
         // A table is filled by as many threads as its kernel is made for.
-        let threads_of = |choice: &Choice<T>, threads| if choice.table { PAIRS_THREADS } else { threads };
+        let threads_of = |choice: &Choice<T>, threads| match choice.looked {
+            Some(Looked::Codes) => CODES_THREADS,
+            Some(Looked::Pairs) => PAIRS_THREADS,
+            None => threads,
+        };
         let choice = self.choose(ready, walk, targets, self.settings.strategy);
         let threads = threads_of(&choice, self.settings.threads);
         let (Strategy::Auto, Some(tuned)) = (self.settings.strategy, &self.tuned) else {
@@ -68,21 +73,29 @@ impl Kernel<'_> {
             view.map_or(0, |view| view.address())
         });
         let tensors = Tensors { at, sizes: self.sizes(dtype), results, numbers: numbers(&ready.given) };
-        let has_table = self.def.lookup(dtype).is_some();
-        let table = has_table
-            && tensors.numbers == 0
-            && match strategy {
-                Strategy::Table => true,
-                Strategy::Auto => lookup::pays_from(info, dtype).is_some_and(|least| walk.numel() >= least),
-                _ => false,
-            };
+        let is_wanted = |pays_from: Option<u64>| match strategy {
+            Strategy::Table => true,
+            Strategy::Auto => pays_from.is_some_and(|least| walk.numel() >= least),
+            _ => false,
+        };
+        let looked = match self.def.table(dtype) {
+            Table::Codes(_) if is_wanted(Some(lookup::CODES_PAY_FROM)) => Some(Looked::Codes),
+            Table::Pairs(_) if tensors.numbers == 0 && is_wanted(lookup::pays_from(info, dtype)) => Some(Looked::Pairs),
+            _ => None,
+        };
         // The kernels of tables have vectors, too.
         let vectors = if strategy == Strategy::Table { Strategy::RegisterCopy } else { strategy };
         let lanes = lanes(dtype.size(), results + info.operands.len());
         let mut choice = tensors.choose(walk, lanes, vectors, cache_room(&ready.device));
-        choice.table = table && lookup::entry(choice.class).is_some();
-        if strategy == Strategy::Table && !table {
-            choice.replaced = Some("only ops without parameters of two tensors of fp8, i8 or u8 have a table");
+        choice.looked = looked.filter(|looked| match looked {
+            Looked::Codes => choice.class == Class::Flat && choice.marks.once == 0,
+            Looked::Pairs => lookup::entry(choice.class).is_some(),
+        });
+        if strategy == Strategy::Table && choice.looked.is_none() {
+            choice.replaced = choice.replaced.or(Some(match looked {
+                None => "a table is for one operand of fp8 or, without parameters, two of fp8, i8 or u8",
+                Some(_) => "one element for all needs no table",
+            }));
         }
         choice
     }
@@ -102,16 +115,21 @@ impl Kernel<'_> {
     ) -> Result<()> {
         let info = &self.def.info;
         let (mut choice, mut threads) = self.choose_tuned(ready, walk, targets);
-        let table = match self.def.lookup(ready.dtype) {
-            Some(lookup) if choice.table => lookup.address(context, stream, (self.def, ready.dtype))?,
-            _ => None,
-        };
-        if choice.table && table.is_none() {
+        let (mut pairs, mut table_entry) = (None, None);
+        match (choice.looked, self.def.table(ready.dtype)) {
+            (Some(Looked::Codes), Table::Codes(entry)) => table_entry = Some(entry),
+            (Some(Looked::Pairs), Table::Pairs(lookup)) => {
+                pairs = lookup.address(context, stream, (self.def, ready.dtype))?;
+                table_entry = lookup::entry(choice.class).filter(|_| pairs.is_some());
+            }
+            _ => {}
+        }
+        if choice.looked.is_some() && table_entry.is_none() {
             (choice, threads) = (self.choose(ready, walk, targets, Strategy::RegisterCopy), self.settings.threads);
         }
-        let entry = match (table, lookup::entry(choice.class)) {
-            (Some(_), Some(entry)) => entry,
-            _ => self.def.entry(ready.dtype, choice.class)?,
+        let entry = match table_entry {
+            Some(entry) => entry,
+            None => self.def.entry(ready.dtype, choice.class)?,
         };
         let queue = Queue { context, function: entry.function(context)?, stream, threads };
         let operands = info.operands.len();
@@ -120,7 +138,7 @@ impl Kernel<'_> {
         let arguments = Arguments {
             tensors: info.results.len() + operands,
             operands,
-            words: table.as_ref().map_or(numbers_and_parameters, |table| [std::slice::from_ref(table), &[]]),
+            words: pairs.as_ref().map_or(numbers_and_parameters, |table| [std::slice::from_ref(table), &[]]),
             // SAFETY: the caller's contract.
             draw: info.is_random.then(|| unsafe { self.rng.blocks() }),
         };

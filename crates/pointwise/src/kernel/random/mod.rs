@@ -7,8 +7,7 @@ use pointwise_core::family::random::last_kept;
 use pointwise_core::op::Words;
 use pointwise_core::{DType, OpInfo, Word};
 
-use super::unary::DEFAULT_THREADS;
-use super::{Entry, LaunchSettings, Plan, Rng, Strategy, Variant, check, launch_settings, promote};
+use super::{DEFAULT_THREADS, Entry, LaunchSettings, Plan, Rng, Strategy, Variant, check, launch_settings, promote};
 use crate::cpu::RandomFn;
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};

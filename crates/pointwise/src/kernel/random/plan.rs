@@ -5,7 +5,7 @@ use pointwise_core::philox;
 
 use super::DropoutKernel;
 use crate::error::Result;
-use crate::kernel::plan::grid;
+use crate::kernel::grid::grid;
 use crate::kernel::{Plan, Strategy, Variant};
 use crate::tensor::TensorView;
 use crate::tuner::Lies;
@@ -72,7 +72,6 @@ impl DropoutKernel {
             blocks: grid(work.div_ceil(u64::from(threads)).max(1), n, variant.strategy(), threads)?,
             head: head as u32,
             vectors_per_thread: if is_vector { (lanes * x.dtype().size() / VECTOR) as u32 } else { 1 },
-            streams: false,
             n,
         })
     }
