@@ -12,6 +12,7 @@
 
 use libtest_mimic::Arguments;
 use pointwise::{DType, Strategy, kernel::Class};
+use pointwise_core::Kind;
 use tests::cases::Cases;
 use tests::{convert, copies, lookup, matrix, numbers, promote};
 
@@ -35,14 +36,16 @@ fn add(cases: &mut Cases) {
                 let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
                 let run = move |strategy| move || matrix::class(&device, def, dtype, class, strategy);
                 cases.add(&[dtype], name(dtype, class.name()), run(strategy));
-                if !device.is_cpu() && class != Class::Strided && Strategy::Table.serves(&def.info, dtype) {
+                // A table of codes is for flat tensors, one of pairs for rows, too.
+                let has_table = class == Class::Flat || class == Class::Rows && def.info.kind != Kind::Unary;
+                if !device.is_cpu() && has_table && Strategy::Table.serves(&def.info, dtype) {
                     cases.add(&[dtype], name(dtype, &format!("table_{class}")), run(Strategy::Table));
                 }
             }
             if numbers::checks(&device, def, dtype) {
                 cases.add(&[dtype], name(dtype, "numbers"), move || numbers::check(&device, def, dtype));
             }
-            if def.info.operands.len() == 1 {
+            if def.info.kind == Kind::Unary {
                 for strategy in Strategy::ALL.into_iter().filter(|s| s.serves(&def.info, dtype)) {
                     let run = move || matrix::sizes(&device, def, dtype, strategy);
                     if !device.is_cpu() || strategy == Strategy::RegisterCopy {

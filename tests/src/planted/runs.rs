@@ -70,7 +70,10 @@ fn at_place(
     run_inplace: impl FnOnce(TensorViewMut<'_>) -> Result<()>,
 ) -> Result<Vec<u8>> {
     let Place { n, x_at, y_at, in_place } = place;
-    let mut x = Tensor::from_bytes(device, from, &inputs::mixed(from, x_at + n + 16, 4), [x_at + n + 16])?;
+    // Every second value is small: another half in place, so that each lane of a vector has large ones.
+    let skipped = usize::from(in_place);
+    let values = inputs::mixed(from, skipped + x_at + n + 16, 4).split_off(skipped * from.size());
+    let mut x = Tensor::from_bytes(device, from, &values, [x_at + n + 16])?;
     if in_place {
         run_inplace(x.view_mut()?.narrow(0, x_at, n)?)?;
         return x.to_bytes();

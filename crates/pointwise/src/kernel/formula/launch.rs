@@ -88,7 +88,7 @@ impl Kernel<'_> {
         let lanes = lanes(dtype.size(), results + info.operands.len());
         let mut choice = tensors.choose(walk, lanes, vectors, cache_room(&ready.device));
         choice.looked = looked.filter(|looked| match looked {
-            Looked::Codes => choice.class == Class::Flat && choice.marks.once == 0,
+            Looked::Codes => choice.class == Class::Flat && choice.marks.once & 1 == 0,
             Looked::Pairs => lookup::entry(choice.class).is_some(),
         });
         if strategy == Strategy::Table && choice.looked.is_none() {
