@@ -9,14 +9,14 @@ pointwise_device::kernel_crate!();
 mod unary {
     use pointwise_device::family::unary::*;
 
-    pointwise_device::unary_family!(pointwise_device::export_unary);
+    pointwise_device::unary_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "powers")]
 mod powers {
     use pointwise_device::family::powers::*;
 
-    pointwise_device::powers_family!(pointwise_device::export_unary);
+    pointwise_device::powers_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "random")]
@@ -52,82 +52,82 @@ mod lookup {
 mod binary {
     use pointwise_device::family::binary::*;
 
-    pointwise_device::binary_family!(pointwise_device::export_binary);
+    pointwise_device::binary_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "comparison")]
 mod comparison {
     use pointwise_device::family::comparison::*;
 
-    pointwise_device::comparison_family!(pointwise_device::export_binary);
+    pointwise_device::comparison_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "bitwise")]
 mod bitwise {
     use pointwise_device::family::bitwise::*;
 
-    pointwise_device::bitwise_family!(pointwise_device::export_binary);
+    pointwise_device::bitwise_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "channel")]
 mod channel {
     use pointwise_device::family::channel::*;
 
-    pointwise_device::channel_family!(pointwise_device::export_binary);
+    pointwise_device::channel_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "gated")]
 mod gated {
     use pointwise_device::family::gated::*;
 
-    pointwise_device::gated_family!(pointwise_device::export_binary);
+    pointwise_device::gated_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "ternary")]
 mod ternary {
     use pointwise_device::family::ternary::*;
 
-    pointwise_device::ternary_family!(pointwise_device::export_ternary);
+    pointwise_device::ternary_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "select")]
 mod select {
     use pointwise_device::family::select::*;
 
-    pointwise_device::select_family!(pointwise_device::export_select);
+    pointwise_device::select_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "backward")]
 mod backward {
     use pointwise_device::family::backward::*;
 
-    pointwise_device::backward_family!(pointwise_device::export_binary);
+    pointwise_device::backward_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "gradients")]
 mod gradients {
     use pointwise_device::family::gradients::*;
 
-    pointwise_device::gradients_family!(pointwise_device::export_gradients);
+    pointwise_device::gradients_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "select_gradients")]
 mod select_gradients {
     use pointwise_device::family::select_gradients::*;
 
-    pointwise_device::select_gradients_family!(pointwise_device::export_select_gradients);
+    pointwise_device::select_gradients_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "channel_gradients")]
 mod channel_gradients {
     use pointwise_device::family::channel_gradients::*;
 
-    pointwise_device::channel_gradients_family!(pointwise_device::export_gradients);
+    pointwise_device::channel_gradients_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "gated_gradients")]
 mod gated_gradients {
     use pointwise_device::family::gated_gradients::*;
 
-    pointwise_device::gated_gradients_family!(pointwise_device::export_gradients);
+    pointwise_device::gated_gradients_family!(pointwise_device::export);
 }

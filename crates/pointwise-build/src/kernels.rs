@@ -186,9 +186,10 @@ impl Kernels {
             return Err(Error::Output {
                 kernel_crate,
                 sm: *oldest,
-                why: "it exports no kernel: hand each table to its visitor, as in \
-                      my_ops!(pointwise_device::export_unary)"
-                    .to_owned(),
+                why:
+                    "it exports no kernel: hand a table of generators to pointwise_device::export_generator, and write \
+                      other ops as functions with #[op]"
+                        .to_owned(),
             });
         }
         if !cubins.is_empty() {

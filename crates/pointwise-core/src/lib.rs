@@ -33,7 +33,6 @@ pub mod rope;
 pub mod row;
 mod table;
 mod table_convert;
-mod table_gradients;
 mod table_special;
 mod table_visitors;
 

@@ -31,27 +31,3 @@ macro_rules! __convert_to {
         $($visitor)*! { $from, $to, $args }
     };
 }
-
-/// The list of the kernels of all conversions: a function `symbols`, as
-/// [`unary_symbols`](crate::unary_symbols) makes one.
-#[macro_export]
-macro_rules! convert_symbols {
-    () => {
-        /// The symbol of every kernel of the conversions.
-        #[must_use]
-        pub fn symbols() -> Vec<&'static str> {
-            let mut symbols = Vec::new();
-            $crate::convert_pairs! { ($crate::__convert_symbol) symbols }
-            symbols
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __convert_symbol {
-    ($from:ident, $to:ident, $symbols:ident) => {
-        $symbols.push($crate::symbol!(convert, $from, $to, flat));
-        $symbols.push($crate::symbol!(convert, $from, $to, strided));
-    };
-}

@@ -1,4 +1,4 @@
-//! The kernels of the tables of random ops and generators, listed once for the device, the host and the build script.
+//! The tables of generators, and the kernels of random ops, listed once for the device and the host.
 
 /// Calls a macro, its path in parentheses, once for each kernel that a random op has in an element type:
 /// `visitor! { kind mask strategy, args }`, where `kind` is `random_mask` and `mask` is `true` for those that also
@@ -69,8 +69,20 @@ macro_rules! __define_generators {
             }
 
             impl $crate::TableOp for $op {
-                const INFO: $crate::OpInfo = $crate::__op_info!(
-                    Generator $name () [$($set)*] T ($accuracy) [$($doc)*] { $($($p = $default),*)? } $formula);
+                const INFO: $crate::OpInfo = {
+                    #[allow(unused_imports)]
+                    use $crate::Accuracy::*;
+                    $crate::OpInfo {
+                        name: stringify!($name),
+                        kind: $crate::Kind::Generator,
+                        params: &[$($($crate::ParamInfo::number(stringify!($p), $default as f64)),*)?],
+                        types: $crate::info::checked_types($crate::__dtypes!([$($set)*] [])),
+                        accuracy: $accuracy,
+                        doc: concat!($($doc, "\n"),*),
+                        formula: stringify!($formula),
+                        ..$crate::OpInfo::FORMULA
+                    }
+                };
                 #[inline(always)]
                 #[allow(unused_mut, unused_variables)] // of an op without parameters
                 fn from_words(words: $crate::Words) -> Self {
@@ -83,65 +95,5 @@ macro_rules! __define_generators {
 
         /// The ops of this table, in its order.
         pub const OPS: &[$crate::OpInfo] = &[$(<$op as $crate::TableOp>::INFO),*];
-    };
-}
-
-/// The visitor that lists the kernels of a table of random ops: a function `symbols`.
-#[macro_export]
-macro_rules! random_symbols {
-    ($($name:ident: $op:ident [$($set:ident)*];)*) => {
-        /// The symbol of every kernel of the table.
-        #[must_use]
-        pub fn symbols() -> Vec<&'static str> {
-            let mut symbols = Vec::new();
-            $( $crate::for_types! { [$($set)*] ($crate::__random_symbols) (symbols $name) } )*
-            symbols
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __random_symbols {
-    ($type:ident, ($symbols:ident $name:ident)) => {
-        $crate::random_strategies! { ($crate::__random_symbol) ($symbols $name $type) }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __random_symbol {
-    ($kind:ident $mask:literal $strategy:ident, ($symbols:ident $name:ident $type:ident)) => {
-        $symbols.push($crate::symbol!($kind, $name, $type, $strategy));
-    };
-}
-
-/// The visitor that lists the kernels of a table of generators: a function `symbols`.
-#[macro_export]
-macro_rules! generator_symbols {
-    ($($name:ident: $op:ident [$($set:ident)*];)*) => {
-        /// The symbol of every kernel of the table.
-        #[must_use]
-        pub fn symbols() -> Vec<&'static str> {
-            let mut symbols = Vec::new();
-            $( $crate::for_types! { [$($set)*] ($crate::__generator_symbols) (symbols $name) } )*
-            symbols
-        }
-    };
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($plane:ident, $row:ident, $column:ident)
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        $crate::generator_symbols! { $($name: $op [$($set)*];)* }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __generator_symbols {
-    ($type:ident, ($symbols:ident $name:ident)) => {
-        $symbols.push($crate::symbol!(generator, $name, $type, direct));
-        $symbols.push($crate::symbol!(generator, $name, $type, register_copy));
     };
 }

@@ -312,7 +312,7 @@ struct Op {
 
 /// The visitor that makes a [`Op`] of every row with a float result.
 macro_rules! float_ops {
-    ($(
+    (Unary; $(
         $(#[doc = $doc:literal])*
         $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($x:ident: $bound:ident) -> $out:ident,
         [$($set:ident)*], $accuracy:expr => $formula:expr;

@@ -1,20 +1,7 @@
-//! The device side of pointwise: what a kernel crate depends on.
+//! The device side of pointwise: templates, and the entries that are made of them.
 //!
-//! A kernel crate declares its ops with the macros of [`pointwise_core`] and exports their entries with
-//! [`export_unary`]:
-//!
-//! ```ignore
-//! #![no_std]
-//! pointwise_device::kernel_crate!();
-//!
-//! pointwise_device::unary_ops! { my_ops;
-//!     /// `max(x, 0)^2`.
-//!     squared_relu: SquaredRelu (x: Num) -> T, [floats], Ulp(1.0) => { let r = x.maximum(T::ZERO); r * r };
-//! }
-//! my_ops!(pointwise_device::export_unary);
-//! ```
-//!
-//! Compiled for the host, such a crate has only the ops: the templates and entries exist for `nvptx64` only.
+//! The family's kernel crate exports the entries of its tables with [`export!`]; that of a user's ops is written by
+//! `pointwise_build::ops`. Compiled for the host, such a crate is empty: the templates and entries exist for `nvptx64` only.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, asm_experimental_arch, allow_internal_unstable))]
 // The entry macros expand to unstable syntax in the kernel crate. With this feature they may, and the kernel crate
@@ -48,8 +35,8 @@ pub mod prelude {
 mod export;
 mod export_convert;
 mod export_lookup;
-mod export_several;
 mod export_special;
+mod export_table;
 mod export_types;
 #[cfg(target_arch = "nvptx64")]
 pub mod formula;

@@ -6,15 +6,15 @@ mod gradient;
 mod host;
 mod made;
 mod pack;
-mod row;
 mod signature;
+mod table;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use proc_macro2::TokenStream;
-use row::Row;
 use signature::Op;
+use table::Visited;
 use words::Words;
 
 /// Makes an op of a function.
@@ -83,16 +83,24 @@ fn expand(
     Ok(items)
 }
 
-/// The kernel entries of a row of a table, on the device.
+/// Declares the ops of a table of the family, and the macro that hands its rows to a visitor.
 #[doc(hidden)]
 #[proc_macro]
-pub fn entries(row: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    syn::parse::<Row>(row).map_or_else(syn::Error::into_compile_error, |row| row.entries()).into()
+pub fn table(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let declared = table::split(input.into()).and_then(|(name, rows)| table::declare(&name, rows));
+    declared.unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// The definition of a row of a table, on the host.
+/// The kernel entries of a table, on the device.
 #[doc(hidden)]
 #[proc_macro]
-pub fn definition(row: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    syn::parse::<Row>(row).map_or_else(syn::Error::into_compile_error, |row| row.definition()).into()
+pub fn entries(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    syn::parse::<Visited>(input).map_or_else(syn::Error::into_compile_error, |table| table.entries()).into()
+}
+
+/// The definitions and functions of a table, on the host.
+#[doc(hidden)]
+#[proc_macro]
+pub fn host(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    syn::parse::<Visited>(input).map_or_else(syn::Error::into_compile_error, |table| table.host()).into()
 }

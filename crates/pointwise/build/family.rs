@@ -6,18 +6,6 @@ use pointwise_build::Kernels;
 use pointwise_build::lint::{Lint, Vectors};
 use pointwise_core::{DType, Kind, OpInfo, ResultType, family, formula::lanes, launch, rope};
 
-mod random {
-    pointwise_core::random_family!(pointwise_core::random_symbols);
-}
-
-mod generator {
-    pointwise_core::generator_family!(pointwise_core::generator_symbols);
-}
-
-mod convert {
-    pointwise_core::convert_symbols!();
-}
-
 /// The tables whose ops are formulas.
 const TABLES: [&[OpInfo]; 14] = [
     family::unary::OPS,
@@ -65,6 +53,34 @@ fn symbols(info: &'static OpInfo) -> impl Iterator<Item = String> {
     })
 }
 
+/// The kernels of dropout and of the generators.
+fn special_symbols() -> impl Iterator<Item = String> {
+    const KERNELS: [(&str, &str); 12] = [
+        ("random_dropout", "explicit_parallel"),
+        ("random_dropout", "register_copy"),
+        ("random_mask_dropout", "explicit_parallel"),
+        ("random_mask_dropout", "register_copy"),
+        ("generator_alibi", "direct"),
+        ("generator_alibi", "register_copy"),
+        ("generator_alibi_causal", "direct"),
+        ("generator_alibi_causal", "register_copy"),
+        ("generator_sinusoidal", "direct"),
+        ("generator_sinusoidal", "register_copy"),
+        ("generator_sinusoidal_halves", "direct"),
+        ("generator_sinusoidal_halves", "register_copy"),
+    ];
+    let types = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
+    types.flat_map(|dtype| KERNELS.map(|(op, strategy)| format!("{op}_{dtype}_{strategy}")))
+}
+
+/// The kernels of the conversions: of all pairs of different types, and of an integer of each width to itself, which copy.
+fn convert_symbols() -> impl Iterator<Item = String> {
+    let is_width = |dtype| matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
+    let pairs = DType::ALL.into_iter().flat_map(|from| DType::ALL.map(|to| (from, to)));
+    let pairs = pairs.filter(move |&(from, to)| from != to || is_width(from));
+    pairs.flat_map(|(from, to)| ["flat", "strided"].map(|class| format!("convert_{from}_{to}_{class}")))
+}
+
 /// The family's kernels, of the kernel crate in `folder`.
 pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
     Kernels::new(folder)
@@ -77,11 +93,13 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
         .features(["backward"])
         .features(["gradients", "select_gradients", "channel_gradients", "gated_gradients"])
         .expect_entries(
-            [random::symbols(), generator::symbols(), rope::symbols(), convert::symbols(), launch::LOOKUPS.to_vec()]
+            [rope::symbols(), launch::LOOKUPS.to_vec()]
                 .concat()
                 .into_iter()
                 .map(str::to_owned)
-                .chain(ops().flat_map(symbols)),
+                .chain(ops().flat_map(symbols))
+                .chain(special_symbols())
+                .chain(convert_symbols()),
         )
         .lint(Lint { vectors, ..Lint::default() })
 }

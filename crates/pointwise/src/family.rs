@@ -1,42 +1,32 @@
 //! The op family on the host: every table of `pointwise_core::family`, visited.
 
 mod convert;
-#[allow(unreachable_pub)] // what the visitor makes for a crate's root
-pub(crate) mod powers;
-mod several;
 mod special;
-// Public by the modules below.
-#[allow(dead_code, unreachable_pub)] // some functions are replaced
-mod unary;
+mod tables;
 
 crate::include_kernels!();
 
-pub use powers::POWERS;
-pub use several::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, TERNARY};
-pub use unary::UNARY;
+pub use tables::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY};
+
+pub(crate) use tables::powers;
 
 /// The definitions of the ops, by name.
 pub mod definitions {
-    pub use super::several::definitions::*;
-    pub use super::unary::definitions::*;
+    pub use super::tables::definitions::*;
 }
 
 /// The ops as kernel objects, whose strategy, threads and stream can be set.
 pub mod kernels {
     pub use super::convert::to_dtype;
-    pub use super::several::kernels::*;
     pub use super::special::kernels::*;
-    pub use super::unary::kernels::*;
+    pub use super::tables::kernels::*;
 }
 
-/// The ops as functions. A parameter is any number, or `Number::Default`.
+/// The ops as functions. An operand is a tensor, a view or a number; a parameter is any number, or `Number::Default`.
 pub mod ops {
     pub use super::convert::ops::*;
-    pub use super::several::ops::*;
     pub use super::special::ops::*;
-    pub use super::unary::ops::*;
-    // These stand before those of their table.
-    pub use super::several::{clamp, clamp_inplace, clamp_into};
+    pub use super::tables::ops::*;
     pub use crate::rope::{
         rope_cos_sin, rope_llama31, rope_llama31_inplace, rope_llama31_into, rope_longrope, rope_longrope_inplace,
         rope_longrope_into, rope_neox, rope_neox_inplace, rope_neox_into, rope_non_neox, rope_non_neox_inplace,

@@ -45,7 +45,16 @@ macro_rules! host_generator {
         /// Every op of the table, in its order.
         pub static GENERATORS: &[&$crate::kernel::GeneratorDef] = &[$(&definitions::$name),*];
 
-        $crate::__kernels! { GeneratorKernel kernel_with $( $name [$($doc)*] [$($($p)*)?] )* }
+        /// The ops as kernel objects, whose strategy, threads and stream can be set.
+        pub mod kernels {
+            $(
+                $(#[doc = $doc])*
+                #[must_use]
+                pub fn $name($($($p: impl Into<$crate::Number>),*)?) -> $crate::kernel::GeneratorKernel {
+                    super::definitions::$name.kernel_with(&[$($($p.into()),*)?])
+                }
+            )*
+        }
 
         /// The ops as functions. A parameter is any number, or `Number::Default`.
         pub mod ops {

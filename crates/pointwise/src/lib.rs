@@ -42,10 +42,7 @@ pub mod error;
 mod family;
 mod files;
 mod host;
-mod host_gradients;
-mod host_several;
 mod host_special;
-mod host_table;
 pub mod interop;
 pub mod kernel;
 mod number;
@@ -98,13 +95,11 @@ pub mod prelude {
 #[doc(hidden)]
 pub mod __private {
     pub use pointwise_core::formula::source;
-    pub use pointwise_macros::definition;
     pub use {inventory, pastey, pointwise_core as core};
 
     #[cfg(feature = "emulator")]
     pub use crate::cuda::with_kernel;
     pub use crate::embed::{Kernels, Target};
-    pub use crate::host_gradients::no_result;
     pub use crate::kernel::{Declared, Kernel, Lookup, Made, OpDef, OracleFn, Typed, oracle, results};
 
     /// The loops over elements on the CPU.

@@ -12,7 +12,7 @@ use super::derived::of_one;
 use super::unary::*;
 use crate::dual::Dual;
 
-crate::backward_ops! { backward_family;
+pointwise_macros::table! { backward_family Backward;
     /// `grad e^x`.
     exp_backward: ExpBackward (grad, x: Real) -> T, [f32 f16 bf16], Ulp(3.0) => of_one(Exp, grad, x);
     /// `grad / x`.

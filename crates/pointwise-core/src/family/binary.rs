@@ -4,7 +4,7 @@
 //! `div(rounding_mode='trunc')`, and `floor_divide` also `div(rounding_mode='floor')`. An integer divided by zero gives
 //! 0, as does its remainder.
 
-crate::binary_ops! { binary_family;
+pointwise_macros::table! { binary_family Binary;
     /// `a + alpha b`, with one rounding to f32; bool: or.
     add: Add { alpha = 1.0 } (a, b: Num) -> T, [floats ints bool factor_alpha], Exact => b.scaled_add(alpha, a);
     /// `a - alpha b`, with one rounding to f32.

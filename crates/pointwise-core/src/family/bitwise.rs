@@ -1,6 +1,6 @@
 //! Whole-word logic of two operands.
 
-crate::binary_ops! { bitwise_family;
+pointwise_macros::table! { bitwise_family Binary;
     /// Each bit and; bool: and.
     bitwise_and: BitwiseAnd (a, b: Bits) -> T, [ints bool], Exact => a & b;
     /// Each bit or; bool: or.

@@ -1,6 +1,6 @@
 //! Comparisons and logic: two operands of any type, a bool out.
 
-crate::binary_ops! { comparison_family;
+pointwise_macros::table! { comparison_family Binary;
     /// `a == b`; false with NaN, and +0 equals -0.
     eq: Equal (a, b: Value) -> bool, [floats ints bool], Exact => a == b;
     /// `a != b`; true with NaN.

@@ -5,7 +5,7 @@
 
 use crate::dual::activations;
 
-crate::gradient_ops! { gated_gradients_family; GatedGradients;
+pointwise_macros::table! { gated_gradients_family GatedGradients;
     /// `grad value silu'(gate)` and `grad silu(gate)`.
     silu_and_mul_backward: SiluAndMulBackward (grad, gate, value: Real) -> (grad_gate, grad_value), [f32 f16 bf16],
         Cancels(6.0) => {

@@ -11,7 +11,7 @@ use super::derived::{of_three, of_two};
 use super::ternary::ClampTensor;
 use crate::dual::Dual;
 
-crate::gradient_ops! { gradients_family; Gradients;
+pointwise_macros::table! { gradients_family Gradients;
     /// `grad` and `alpha grad`.
     add_backward: AddBackward { alpha = 1.0 } (grad: Real) -> (grad_a, grad_b), [f32 f16 bf16], Exact => {
         of_two(Add { alpha: Dual::constant(alpha) }, grad, T::ZERO, T::ZERO)

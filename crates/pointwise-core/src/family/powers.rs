@@ -2,7 +2,7 @@
 
 use crate::num::Real;
 
-crate::unary_ops! { powers_family;
+pointwise_macros::table! { powers_family Unary;
     /// `x^3`, correctly rounded in f32 above 2^-101, and below it within 1 ULP.
     cube: Cube (x: Real) -> T, [floats], Ulp(1.0) => cube(x);
 }

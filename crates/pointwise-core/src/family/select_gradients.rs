@@ -3,7 +3,7 @@
 use super::derived::of_choice;
 use super::select::Where;
 
-crate::gradient_ops! { select_gradients_family; SelectGradients;
+pointwise_macros::table! { select_gradients_family SelectGradients;
     /// `condition ? grad : 0` and `condition ? 0 : grad`.
     where_backward: WhereBackward (condition, grad: Real) -> (grad_a, grad_b), [f32 f16 bf16], Exact => {
         of_choice(Where, condition, grad)

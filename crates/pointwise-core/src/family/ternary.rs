@@ -1,6 +1,6 @@
 //! Ops of three operands.
 
-crate::ternary_ops! { ternary_family;
+pointwise_macros::table! { ternary_family Ternary;
     /// From a to b: `weight < 1/2 ? a + weight (b - a) : b - (b - a) (1 - weight)` by magnitude of the weight, with
     /// fused multiply-adds in f32.
     lerp: Lerp (a, b, weight: Real) -> T, [floats], Exact => {

@@ -3,7 +3,7 @@
 //! Formulas and special values: PyTorch's (`torch.*`, `torch.nn.functional.*`). A name is PyTorch's, but for
 //! `gelu_tanh`, which is `gelu(approximate='tanh')`.
 
-crate::unary_ops! { unary_family;
+pointwise_macros::table! { unary_family Unary;
     /// `e^x`.
     exp: Exp (x: Real) -> T, [floats int_to_float], Ulp(1.0) => x.exp();
     /// Natural logarithm; `-inf` at 0, NaN below.

@@ -1,12 +1,14 @@
 //! The result of a predicate has another type than its operand.
 
-static KERNELS: pointwise::embed::Kernels = pointwise::embed::Kernels::empty("none are needed");
+mod ops {
+    use pointwise::prelude::*;
 
-pointwise_core::unary_ops! { my_ops;
     /// Whether `x` is 1.
-    is_one: IsOne (x: Num) -> bool, [f32 i32], Exact => x == T::ONE;
+    #[op(f32, i32, exact)]
+    pub fn is_one<T: Num>(x: T) -> bool {
+        x == T::ONE
+    }
 }
-my_ops!(pointwise::host_unary);
 
 fn main() {
     let device = pointwise::Device::cpu();

@@ -1,6 +1,5 @@
-//! The ops of several operands: a module for each table, and what PyTorch has beside them.
+//! The ops of the tables: a module for each, and what PyTorch has beside them.
 
-use super::unary;
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Bound, OpDef, Operand};
@@ -9,44 +8,57 @@ use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use pointwise_core::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
 
+/// The visitor that makes the definitions and functions of a table.
+macro_rules! host {
+    ($($table:tt)*) => {
+        pointwise_macros::host! { (crate) (KERNELS) $($table)* }
+    };
+}
+pub(crate) use host;
+
 macro_rules! tables {
-    ($($(#[doc = $doc:literal])* $module:ident $table:ident $visitor:ident;)*) => { $(
+    ($($(#[doc = $doc:literal])* $module:ident $table:ident;)*) => { $(
         $(#[doc = $doc])*
-        #[allow(dead_code, unreachable_pub)] // what the visitors make for a crate's root; some functions are replaced
-        mod $module {
+        #[allow(dead_code, unreachable_pub)] // what is made for a crate's root; some functions are replaced
+        pub(crate) mod $module {
             use crate::family::KERNELS;
+            #[allow(unused_imports)]
             use pointwise_core::family::$module::*;
 
-            pointwise_core::$table!(crate::$visitor);
+            pointwise_core::$table!(crate::family::tables::host);
         }
     )* };
 }
 
 tables! {
+    /// One operand.
+    unary unary_family;
+    /// What runs beneath `pow` with a number.
+    powers powers_family;
     /// Arithmetic.
-    binary binary_family host_binary;
+    binary binary_family;
     /// Comparisons and logic.
-    comparison comparison_family host_binary;
+    comparison comparison_family;
     /// Whole-word logic.
-    bitwise bitwise_family host_binary;
+    bitwise bitwise_family;
     /// One weight a channel.
-    channel channel_family host_binary;
+    channel channel_family;
     /// Gated activations.
-    gated gated_family host_gated;
+    gated gated_family;
     /// Three operands.
-    ternary ternary_family host_ternary;
+    ternary ternary_family;
     /// Elements chosen by a condition.
-    select select_family host_select;
+    select select_family;
     /// The gradients of unary ops.
-    backward backward_family host_backward;
+    backward backward_family;
     /// The gradients of ops of several operands.
-    gradients gradients_family host_gradients;
+    gradients gradients_family;
     /// Of selections.
-    select_gradients select_gradients_family host_select_gradients;
+    select_gradients select_gradients_family;
     /// Of activations with a weight a channel.
-    channel_gradients channel_gradients_family host_gradients;
+    channel_gradients channel_gradients_family;
     /// Of gated activations.
-    gated_gradients gated_gradients_family host_gated_gradients;
+    gated_gradients gated_gradients_family;
 }
 
 /// The lists of several tables as one.
@@ -65,36 +77,37 @@ const fn join<T, const N: usize>(lists: &[&[&'static T]]) -> [&'static T; N] {
     all
 }
 
+/// The ops of one operand.
+pub static UNARY: &[&OpDef] = unary::OPS;
+
+/// What runs beneath `pow` with a number: of no name in PyTorch, and without functions.
+pub static POWERS: &[&OpDef] = powers::OPS;
+
 /// The ops of two operands, in the order of the tables.
 pub static BINARY: &[&OpDef] = &join::<
     OpDef,
-    { binary::BINARY.len() + comparison::BINARY.len() + bitwise::BINARY.len() + channel::BINARY.len() },
->(&[binary::BINARY, comparison::BINARY, bitwise::BINARY, channel::BINARY]);
+    { binary::OPS.len() + comparison::OPS.len() + bitwise::OPS.len() + channel::OPS.len() },
+>(&[binary::OPS, comparison::OPS, bitwise::OPS, channel::OPS]);
 
 /// The gated ops.
-pub static GATED: &[&OpDef] = gated::GATED;
+pub static GATED: &[&OpDef] = gated::OPS;
 
 /// The ops of three operands, `where` among them.
 pub static TERNARY: &[&OpDef] =
-    &join::<OpDef, { ternary::TERNARY.len() + select::SELECT.len() }>(&[ternary::TERNARY, select::SELECT]);
+    &join::<OpDef, { ternary::OPS.len() + select::OPS.len() }>(&[ternary::OPS, select::OPS]);
 
 /// The gradients of the unary ops, in the order of their table.
-pub static BACKWARD: &[&OpDef] = backward::BACKWARD;
+pub static BACKWARD: &[&OpDef] = backward::OPS;
 
 /// The gradients of the ops of several operands, in the order of the tables.
 pub static GRADIENTS: &[&OpDef] = &join::<
     OpDef,
-    {
-        gradients::GRADIENTS.len()
-            + select_gradients::GRADIENTS.len()
-            + channel_gradients::GRADIENTS.len()
-            + gated_gradients::GRADIENTS.len()
-    },
+    { gradients::OPS.len() + select_gradients::OPS.len() + channel_gradients::OPS.len() + gated_gradients::OPS.len() },
 >(&[
-    gradients::GRADIENTS,
-    select_gradients::GRADIENTS,
-    channel_gradients::GRADIENTS,
-    gated_gradients::GRADIENTS,
+    gradients::OPS,
+    select_gradients::OPS,
+    channel_gradients::OPS,
+    gated_gradients::OPS,
 ]);
 
 /// The definitions of all tables.
@@ -103,7 +116,7 @@ pub(super) mod definitions {
         backward::definitions::*, binary::definitions::*, bitwise::definitions::*, channel::definitions::*,
         channel_gradients::definitions::*, comparison::definitions::*, gated::definitions::*,
         gated_gradients::definitions::*, gradients::definitions::*, select::definitions::*,
-        select_gradients::definitions::*, ternary::definitions::*,
+        select_gradients::definitions::*, ternary::definitions::*, unary::definitions::*,
     };
 }
 
@@ -113,6 +126,7 @@ pub(super) mod kernels {
         backward::kernels::*, binary::kernels::*, bitwise::kernels::*, channel::kernels::*,
         channel_gradients::kernels::*, comparison::kernels::*, gated::kernels::*, gated_gradients::kernels::*,
         gradients::kernels::*, select::kernels::*, select_gradients::kernels::*, ternary::kernels::*,
+        unary::kernels::*,
     };
 }
 
@@ -121,10 +135,11 @@ pub(super) mod ops {
     pub use super::{
         backward::ops::*, binary::ops::*, bitwise::ops::*, channel::ops::*, channel_gradients::ops::*,
         comparison::ops::*, gated::ops::*, gated_gradients::ops::*, gradients::ops::*, select::ops::*,
-        select_gradients::ops::*, ternary::ops::*,
+        select_gradients::ops::*, ternary::ops::*, unary::ops::*,
     };
     // These stand before those of their tables.
     pub use super::{add, add_inplace, add_into, sub, sub_inplace, sub_into};
+    pub use super::{clamp, clamp_inplace, clamp_into};
     pub use super::{clamp_backward, clamp_backward_inplace, clamp_backward_into};
     pub use super::{masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into};
 }
