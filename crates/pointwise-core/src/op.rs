@@ -137,7 +137,7 @@ impl Word for crate::num::Stepped {
     }
 }
 
-/// An op of a table: what the macros [`crate::unary_ops`] and its siblings implement beside the op trait.
+/// An op of a table: its data, and how a kernel finds its parameters.
 pub trait TableOp: Copy {
     /// The row, as data: the same for all types of the op's parameters. Where it says something else of kind, operands
     /// and results than the op trait's impl, neither the host's definition nor the kernels of the op compile

@@ -15,8 +15,8 @@
 //! [`rope::ROPE`] list them as data, except for dropout and the position encodings. [`prelude`] has the names that most
 //! programs use.
 //!
-//! A package makes ops of its own of functions, with the attribute [`op`](macro@op); [`info::declared_ops`] lists them. A crate
-//! with a table of ops makes such functions with [`host_unary!`].
+//! A package makes ops of its own of functions, with the attribute [`op`](macro@op); [`info::declared_ops`] lists them.
+//! [`host_generator!`] makes tensors of their indices.
 //!
 //! With the feature `emulator`, for tests, `Device::for_tests` gives the CPU and the first GPU, or where there is no GPU
 //! an emulated one. It runs the same kernels on the CPU and checks every access to memory.
