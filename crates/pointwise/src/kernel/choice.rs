@@ -50,6 +50,10 @@ pub(super) struct Tensors<const N: usize> {
     pub(super) numbers: u32,
 }
 
+/// From so many vectors on a thread has two of a tensor of one operand's kernel: the next one is on its way while the first is
+/// worked on, which long formulas gain by (H200: gelu in f32 16 %, log in 16 bits 10 %).
+const TWO_MIN: u64 = 3 << 20;
+
 /// A walk and the kernel for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<const N: usize> {
@@ -155,6 +159,10 @@ impl<const N: usize> Tensors<N> {
     /// none, if the results alone have not. Of those only that are read once and lie in memory of their own.
     fn passing(&self, walk: &Walk<N>, room: u64) -> [bool; N] {
         let mut passing = [false; N];
+        // What one operand leaves in the cache, the next call may read: by its result, which is as large, it is not pushed out.
+        if self.is_of_one_size() {
+            return passing;
+        }
         let bytes = |k: usize| if self.at[k] == 0 { 0 } else { walk.numel().saturating_mul(self.sizes[k] as u64) };
         let results = (0..self.results).map(bytes).fold(0, u64::saturating_add);
         if results > room {
@@ -167,6 +175,15 @@ impl<const N: usize> Tensors<N> {
             staying = if passing[k] { staying.saturating_sub(bytes(k)) } else { staying };
         }
         passing
+    }
+
+    /// Whether there is one operand, and one result of elements of its size.
+    fn is_of_one_size(&self) -> bool {
+        let mut operands = (self.results..N).filter(|&k| self.at[k] != 0);
+        match (self.results, operands.next(), operands.next()) {
+            (1, Some(operand), None) => self.sizes[operand] == self.sizes[0],
+            _ => false,
+        }
     }
 
     /// The number of elements before one that is aligned for vectors of `lanes` in all tensors that a flat walk steps
@@ -276,6 +293,7 @@ impl Queue<'_> {
             let (n, head, items): (u64, u32, u32);
             let (steps, groups): (StepWords, GroupWords);
             let mut vectors = 0;
+            let is_of_one = arguments.tensors == 2 && arguments.operands == 1;
             let work = match choice.class {
                 Class::Flat => {
                     n = part.numel();
@@ -284,7 +302,12 @@ impl Queue<'_> {
                     params.push(&head);
                     let body = n - u64::from(head);
                     vectors = body / choice.lanes as u64;
-                    vectors + body % choice.lanes as u64 + u64::from(head)
+                    let singles = body % choice.lanes as u64 + u64::from(head);
+                    match is_of_one {
+                        true if vectors >= TWO_MIN => vectors.div_ceil(2),
+                        true => vectors.max(singles),
+                        false => vectors + singles,
+                    }
                 }
                 Class::Strided if arguments.tensors <= GROUPED_TENSORS => {
                     let count;

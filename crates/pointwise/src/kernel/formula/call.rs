@@ -89,7 +89,8 @@ impl<'a> Targets<'a> {
 macro_rules! sized {
     ($kernel:ident.$method:ident($($argument:expr),*)) => {
         match $kernel.def.info.operands.len() + $kernel.def.info.results.len() {
-            ..=4 => $kernel.$method::<3, 4>($($argument),*),
+            ..=2 => $kernel.$method::<1, 2>($($argument),*),
+            3..=4 => $kernel.$method::<3, 4>($($argument),*),
             5..=8 => $kernel.$method::<7, 8>($($argument),*),
             _ => $kernel.$method::<MAX_INPUTS, MAX_TENSORS>($($argument),*),
         }
