@@ -231,7 +231,7 @@ unsafe fn work_out<E, F, O, const N: usize, const R: usize, const V: usize, cons
 {
     // SAFETY: the caller's contract.
     unsafe {
-        if const { short::serves::<E, O>() } {
+        if const { short::serves::<E, O>() && V > 1 } {
             short::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, loaded, op);
         } else if const { angle::serves::<E, O>() && V > 1 } {
             angle::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, loaded, op);
@@ -275,18 +275,21 @@ pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
             if i < vectors {
                 let threads = thread::grid_dim_x() * thread::block_dim_x();
                 let mut vector = i;
-                let mut loaded = fetch::<E, O, N, R, V>(tensors, mode, &place(vector));
+                let first = fetch::<E, O, N, R, V>(tensors, mode, &place(vector));
+                let mut bits = first[0].read();
                 loop {
                     let next = vector.wrapping_add(threads);
                     let more = next < vectors && next > vector;
                     // On its way while this one is worked on.
-                    let coming = if more { fetch::<E, O, N, R, V>(tensors, mode, &place(next)) } else { loaded };
+                    let coming =
+                        if more { fetch::<E, O, N, R, V>(tensors, mode, &place(next))[0].read() } else { bits };
+                    let loaded = [first[0].reading(bits); N];
                     work_out::<E, F, O, N, R, V, false>(tensors, mode, place(vector), true, &loaded, op);
                     if !more {
                         break;
                     }
                     thread::no_unrolling();
-                    (vector, loaded) = (next, coming);
+                    (vector, bits) = (next, coming);
                 }
             }
             if has_single {
