@@ -20,7 +20,7 @@ pub(crate) use places::{Places, place};
 pub use table::table;
 
 use pointwise_core::formula::{Formula, OpData};
-use pointwise_core::launch::{GROUP, Groups, ONCE, Steps, how};
+use pointwise_core::launch::{EACH_SHIFT, GROUP, Groups, ONCE, Steps, how};
 use pointwise_core::{Draw, Logic, Value};
 
 use crate::element::Bool;
@@ -241,8 +241,8 @@ unsafe fn work_out<E, F, O, const N: usize, const R: usize, const V: usize, cons
     }
 }
 
-/// A thread one vector of `V` elements; of one operand and one result the grid may be smaller, and a thread goes on by as many
-/// vectors as there are threads. The `head` elements before the first aligned one and those after the last whole vector are
+/// A thread one vector of `V` elements; of one operand and one result as many as `head` says from [`EACH_SHIFT`] on, a block's
+/// width apart. The `head` elements before the first aligned one and those after the last whole vector are
 /// done one by one: by the threads that follow, of one operand by the first threads.
 ///
 /// # Safety
@@ -262,6 +262,8 @@ pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     let (i, mode) = (thread::index_1d(), tensors.mode);
+    let (head, each) =
+        if const { N == 1 && R == 1 } { (head & ((1 << EACH_SHIFT) - 1), head >> EACH_SHIFT) } else { (head, 1) };
     let vectors = ((n - head as u64) / V as u64) as u32;
     let singles = (n - vectors as u64 * V as u64) as u32;
     let place = |vector: u32| Places::alike(head as u64 + vector as u64 * V as u64, mode);
@@ -269,17 +271,19 @@ pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
         // Asked here, so that the first block, too, ends where others do if there are none: what follows there is code that
         // would have to be fetched for it.
         let has_single = thread::asked_here(i < singles);
+        let width = thread::block_dim_x();
+        let mut vector = thread::block_idx_x() * (width * each) + thread::thread_idx_x();
         // SAFETY: each vector ends at or before n, each single element is below; the caller's contract. A vector that is
         // loaded before another is stored is not that one.
         unsafe {
-            if i < vectors {
-                let threads = thread::grid_dim_x() * thread::block_dim_x();
-                let mut vector = i;
+            if vector < vectors {
                 let first = fetch::<E, O, N, R, V>(tensors, mode, &place(vector));
                 let mut bits = first[0].read();
+                let mut left = each;
                 loop {
-                    let next = vector.wrapping_add(threads);
-                    let more = next < vectors && next > vector;
+                    left -= 1;
+                    let next = vector + width;
+                    let more = left > 0 && next < vectors;
                     // On its way while this one is worked on.
                     let coming =
                         if more { fetch::<E, O, N, R, V>(tensors, mode, &place(next))[0].read() } else { bits };

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, MAX_WORDS};
-use pointwise_core::launch::{GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
+use pointwise_core::launch::{EACH_SHIFT, GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
 use pointwise_core::{Blocks, Draw};
 
 use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
@@ -290,24 +290,23 @@ impl Queue<'_> {
             let mut params = Params::default();
             addresses[..arguments.tensors].iter().for_each(|address| params.push(address));
             // What is pushed stays where it is until the launch.
-            let (n, head, items): (u64, u32, u32);
+            let (n, packed, items): (u64, u32, u32);
             let (steps, groups): (StepWords, GroupWords);
             let mut vectors = 0;
             let is_of_one = arguments.tensors == 2 && arguments.operands == 1;
             let work = match choice.class {
                 Class::Flat => {
                     n = part.numel();
-                    head = head_within(tensors.head(part, choice.lanes).unwrap_or(0), n);
+                    let head = head_within(tensors.head(part, choice.lanes).unwrap_or(0), n);
                     params.push(&n);
-                    params.push(&head);
                     let body = n - u64::from(head);
                     vectors = body / choice.lanes as u64;
                     let singles = body % choice.lanes as u64 + u64::from(head);
-                    match is_of_one {
-                        true if vectors >= TWO_MIN => vectors.div_ceil(2),
-                        true => vectors.max(singles),
-                        false => vectors + singles,
-                    }
+                    let each = if vectors >= TWO_MIN { 2 } else { 1 };
+                    let is_packed = is_of_one && choice.looked.is_none();
+                    packed = if is_packed { head | each << EACH_SHIFT } else { head };
+                    params.push(&packed);
+                    if is_packed { vectors.div_ceil(u64::from(each)).max(singles) } else { vectors + singles }
                 }
                 Class::Strided if arguments.tensors <= GROUPED_TENSORS => {
                     let count;
