@@ -90,37 +90,6 @@ pub fn beyond_32_bits(device: &Device, strategy: Strategy) -> Result<(), Failed>
     }
 }
 
-/// So many elements of one operand that a thread has two vectors, against calls on parts, in which it has one; in place, too.
-///
-/// # Errors
-/// What is wrong.
-pub fn two_vectors(device: &Device, def: &'static OpDef, dtype: DType) -> Result<(), Failed> {
-    // Three elements in, so that some stand alone before the first vector; some behind the last one.
-    let (first, n) = (3, (3 << 20) * (16 / dtype.size()) + 1001);
-    let result = def.info.result.of(dtype);
-    let mut x = Tensor::from_bytes(device, dtype, &inputs::mixed(dtype, first + n, 6), [first + n])?;
-    let (mut whole, mut parts) =
-        (Tensor::zeros(device, result, [first + n])?, Tensor::zeros(device, result, [first + n])?);
-    let kernel = def.unary_with(&[]).strategy(Strategy::RegisterCopy);
-    kernel.run_into(x.view().narrow(0, first, n)?, whole.view_mut()?.narrow(0, first, n)?)?;
-    for start in (0..n).step_by(n / 7) {
-        let (at, len) = (first + start, (n / 7).min(n - start));
-        kernel.run_into(x.view().narrow(0, at, len)?, parts.view_mut()?.narrow(0, at, len)?)?;
-    }
-    let expected = parts.to_bytes()?;
-    if let Some(at) = judge::same_bits(result, &whole.to_bytes()?, &expected) {
-        return Err(format!("element {at} differs").into());
-    }
-    if result == dtype {
-        kernel.run_inplace(x.view_mut()?.narrow(0, first, n)?)?;
-        let size = dtype.size();
-        if let Some(at) = judge::same_bits(result, &x.to_bytes()?[first * size..], &expected[first * size..]) {
-            return Err(format!("element {at} differs in place").into());
-        }
-    }
-    Ok(())
-}
-
 fn is_quick() -> bool {
     std::env::var("POINTWISE_MATRIX").is_ok_and(|value| value == "quick")
 }

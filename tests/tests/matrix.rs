@@ -5,7 +5,7 @@
 //! or special and mixed values of several, against the formula or models, in place, and views of all kinds; those that
 //! have tables another by them (`pow::f8e4m3::table_rows`), and some one of so many elements that it is the default
 //! (`table_large`). Ops of one operand run sizes from 0 up at several alignments, with guard bytes around the result
-//! (`silu::bf16::sizes_register_copy`), and some so many elements that a thread has two vectors (`two_vectors`). Every conversion between element types is a case
+//! (`silu::bf16::sizes_register_copy`). Every conversion between element types is a case
 //! (`to_dtype::f32::bf16::register_copy`), and so are ops of every pair of them (`promoted::i32::f16`); copies of views of
 //! each type are `to_tensor::f16`. Numbers as operands are `div::f16::numbers`. `POINTWISE_MATRIX=quick` takes fewer sizes,
 //! for a memory checker.
@@ -63,14 +63,6 @@ fn add(cases: &mut Cases) {
             cases.add(&[a, b], format!("to_dtype::{a}::{b}::{strategy}"), case);
         }
         cases.add(&[a, b], format!("promoted::{a}::{b}"), move || promote::check(&device, a, b));
-    }
-    // So many elements that a thread has two vectors.
-    for (op, dtype) in [("sin", DType::F32), ("silu", DType::BF16), ("isnan", DType::F16), ("logical_not", DType::I8)] {
-        let def = pointwise::info::op(op).expect("an op of the family");
-        if !device.is_cpu() {
-            cases
-                .add(&[dtype], format!("{op}::{dtype}::two_vectors"), move || matrix::two_vectors(&device, def, dtype));
-        }
     }
     // So many elements that a table is the default.
     if !device.is_emulated() {

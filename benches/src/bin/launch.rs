@@ -7,7 +7,6 @@ use std::time::Instant;
 use benches::{median, random};
 use cudarc::driver::sys;
 use pointwise::{DType, Device, Tensor, kernels, ops};
-use pointwise_core::launch::EACH_SHIFT;
 
 const CALLS: usize = 500;
 const N: usize = 1024;
@@ -79,8 +78,7 @@ impl Bare {
 
     fn launch(&self, device: &Device, x: &Tensor, y: &mut Tensor) -> pointwise::Result<()> {
         let (mut target, mut source, mut n) = (y.device_ptr(), x.device_ptr(), N as u64);
-        // One vector a thread.
-        let (mut head, mut mode, mut number) = (1_u32 << EACH_SHIFT, 0_u32, 0_u64);
+        let (mut head, mut mode, mut number) = (0_u32, 0_u32, 0_u64);
         let mut params: [*mut c_void; 6] = [
             (&raw mut target).cast(),
             (&raw mut source).cast(),

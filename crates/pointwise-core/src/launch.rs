@@ -59,10 +59,6 @@ pub const NUMBER: u32 = 2;
 /// A vector at a time, which is the first to leave the level-2 cache.
 pub const PASSING: u32 = 3;
 
-/// Where the vectors of a thread stand in the word of a flat kernel of one operand and one result that has the elements before
-/// the first vector, which are fewer than a vector has.
-pub const EACH_SHIFT: u32 = 8;
-
 /// How operand `k` is read, by a kernel's `mode`.
 #[inline(always)]
 #[must_use]

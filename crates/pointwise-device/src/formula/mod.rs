@@ -20,7 +20,7 @@ pub(crate) use places::{Places, place};
 pub use table::table;
 
 use pointwise_core::formula::{Formula, OpData};
-use pointwise_core::launch::{EACH_SHIFT, GROUP, Groups, ONCE, Steps, how};
+use pointwise_core::launch::{GROUP, Groups, ONCE, Steps, how};
 use pointwise_core::{Draw, Logic, Value};
 
 use crate::element::Bool;
@@ -208,48 +208,23 @@ unsafe fn work<E, F, O, const N: usize, const R: usize, const V: usize, const IN
     // SAFETY: the caller's contract.
     unsafe {
         let loaded = fetch::<E, O, N, R, V>(tensors, mode, &at);
-        work_out::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, &loaded, op);
-    }
-}
-
-/// As [`work`], of operands that are loaded.
-///
-/// # Safety
-/// As there.
-#[inline(always)]
-unsafe fn work_out<E, F, O, const N: usize, const R: usize, const V: usize, const IN_ROWS: bool>(
-    tensors: &Tensors<N, R>,
-    mode: u32,
-    at: Places<N, R>,
-    is_vector: bool,
-    loaded: &[Loaded; N],
-    op: O,
-) where
-    E: Packed,
-    F: Packed,
-    O: OpData + Formula<E::Compute, N, R, F::Compute>,
-{
-    // SAFETY: the caller's contract.
-    unsafe {
-        if const { short::serves::<E, O>() && V > 1 } {
-            short::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, loaded, op);
+        if const { short::serves::<E, O>() } {
+            short::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, &loaded, op);
         } else if const { angle::serves::<E, O>() && V > 1 } {
-            angle::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, loaded, op);
+            angle::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, &loaded, op);
         } else {
-            finish::<E, F, O, N, R, V>(tensors, loaded, at.results, is_vector, op);
+            finish::<E, F, O, N, R, V>(tensors, &loaded, at.results, is_vector, op);
         }
     }
 }
 
-/// A thread one vector of `V` elements; of one operand and one result as many as `head` says from [`EACH_SHIFT`] on, a block's
-/// width apart. The `head` elements before the first aligned one and those after the last whole vector are
-/// done one by one: by the threads that follow, of one operand by the first threads.
+/// A thread one vector of `V` elements; the `head` elements before the first aligned one and those after the last whole
+/// vector are done one by one by the threads that follow.
 ///
 /// # Safety
 /// Each operand is a number or one value, as `mode` says, or valid for `n` elements, and equal to or disjoint from each
 /// result; results are valid for writing `n` elements, and disjoint from each other. `head <= n`, and from there on all
-/// that are not one value are aligned to `V` of their elements. There are threads enough for all vectors and single elements,
-/// of one operand for single elements alone.
+/// that are not one value are aligned to `V` of their elements.
 #[inline(always)]
 pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -262,53 +237,14 @@ pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     let (i, mode) = (thread::index_1d(), tensors.mode);
-    let (head, each) =
-        if const { N == 1 && R == 1 } { (head & ((1 << EACH_SHIFT) - 1), head >> EACH_SHIFT) } else { (head, 1) };
     let vectors = ((n - head as u64) / V as u64) as u32;
     let singles = (n - vectors as u64 * V as u64) as u32;
-    let place = |vector: u32| Places::alike(head as u64 + vector as u64 * V as u64, mode);
-    if const { N == 1 && R == 1 } {
-        // Asked here, so that the first block, too, ends where others do if there are none: what follows there is code that
-        // would have to be fetched for it.
-        let has_single = thread::asked_here(i < singles);
-        let width = thread::block_dim_x();
-        let mut vector = thread::block_idx_x() * (width * each) + thread::thread_idx_x();
-        // SAFETY: each vector ends at or before n, each single element is below; the caller's contract. A vector that is
-        // loaded before another is stored is not that one.
-        unsafe {
-            if vector < vectors {
-                let first = fetch::<E, O, N, R, V>(tensors, mode, &place(vector));
-                let mut bits = first[0].read();
-                let mut left = each;
-                loop {
-                    left -= 1;
-                    let next = vector + width;
-                    let more = left > 0 && next < vectors;
-                    // On its way while this one is worked on.
-                    let coming =
-                        if more { fetch::<E, O, N, R, V>(tensors, mode, &place(next))[0].read() } else { bits };
-                    let loaded = [first[0].reading(bits); N];
-                    work_out::<E, F, O, N, R, V, false>(tensors, mode, place(vector), true, &loaded, op);
-                    if !more {
-                        break;
-                    }
-                    thread::no_unrolling();
-                    (vector, bits) = (next, coming);
-                }
-            }
-            if has_single {
-                let at = Places::alike(single::<V>(i, head, vectors), mode);
-                work::<E, F, O, N, R, 1, false>(tensors, one_each::<N>(mode), at, true, op);
-            }
-        }
-        return;
-    }
     if i < vectors + singles {
         let is_vector = i < vectors;
-        let at = if is_vector { place(i) } else { Places::alike(single::<V>(i - vectors, head, vectors), mode) };
+        let first = if is_vector { head as u64 + i as u64 * V as u64 } else { single::<V>(i - vectors, head, vectors) };
         let how = if is_vector { mode } else { one_each::<N>(mode) };
         // SAFETY: the vector ends at or before n, the single element is below; the caller's contract.
-        unsafe { work::<E, F, O, N, R, V, false>(tensors, how, at, is_vector, op) }
+        unsafe { work::<E, F, O, N, R, V, false>(tensors, how, Places::alike(first, mode), is_vector, op) }
     }
 }
 

@@ -139,19 +139,6 @@ fn splat<E: Element>(element: u64) -> [u64; 2] {
 }
 
 impl Loaded {
-    /// What was read, as scalars: a struct that one of two becomes would go to local memory.
-    #[inline(always)]
-    pub(super) fn read(self) -> (u64, u64, u64) {
-        let VectorOrOne { vector: [low, high], one } = self.bits;
-        (low, high, one)
-    }
-
-    /// An operand that is read in the same way.
-    #[inline(always)]
-    pub(super) fn reading(self, (low, high, one): (u64, u64, u64)) -> Loaded {
-        Loaded { bits: VectorOrOne { vector: [low, high], one }, ..self }
-    }
-
     /// The vector's bits, of an operand that did not come with the call.
     #[inline(always)]
     pub(crate) fn spread<E: Element>(self) -> [u64; 2] {

@@ -149,7 +149,7 @@ where
     E: Packed,
     O: OpData,
 {
-    const { assert!(V == 1 || !takes_magnitudes::<O>() || V * size_of::<E>() == 16) }
+    const { assert!(!takes_magnitudes::<O>() || V * size_of::<E>() == 16) }
     // SAFETY: the caller's contract.
     let loaded = unsafe { fetch::<E, O, N, R, V>(tensors, thread::worked_out_here(tensors.mode as u64) as u32, at) };
     let mut both = pair(&loaded, Loaded::NONE).map(Loaded::one_for_each::<E>);

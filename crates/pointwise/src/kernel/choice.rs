@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, MAX_WORDS};
-use pointwise_core::launch::{EACH_SHIFT, GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
+use pointwise_core::launch::{GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
 use pointwise_core::{Blocks, Draw};
 
 use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
@@ -49,10 +49,6 @@ pub(super) struct Tensors<const N: usize> {
     /// Bit `k`: operand `k` came as a number.
     pub(super) numbers: u32,
 }
-
-/// From so many vectors on a thread has two of a tensor of one operand's kernel: the next one is on its way while the first is
-/// worked on, which long formulas gain by (H200: gelu in f32 16 %, log in 16 bits 10 %).
-const TWO_MIN: u64 = 3 << 20;
 
 /// A walk and the kernel for it.
 #[derive(Clone, Copy, Debug)]
@@ -290,23 +286,18 @@ impl Queue<'_> {
             let mut params = Params::default();
             addresses[..arguments.tensors].iter().for_each(|address| params.push(address));
             // What is pushed stays where it is until the launch.
-            let (n, packed, items): (u64, u32, u32);
+            let (n, head, items): (u64, u32, u32);
             let (steps, groups): (StepWords, GroupWords);
             let mut vectors = 0;
-            let is_of_one = arguments.tensors == 2 && arguments.operands == 1;
             let work = match choice.class {
                 Class::Flat => {
                     n = part.numel();
-                    let head = head_within(tensors.head(part, choice.lanes).unwrap_or(0), n);
+                    head = head_within(tensors.head(part, choice.lanes).unwrap_or(0), n);
                     params.push(&n);
+                    params.push(&head);
                     let body = n - u64::from(head);
                     vectors = body / choice.lanes as u64;
-                    let singles = body % choice.lanes as u64 + u64::from(head);
-                    let each = if vectors >= TWO_MIN { 2 } else { 1 };
-                    let is_packed = is_of_one && choice.looked.is_none();
-                    packed = if is_packed { head | each << EACH_SHIFT } else { head };
-                    params.push(&packed);
-                    if is_packed { vectors.div_ceil(u64::from(each)).max(singles) } else { vectors + singles }
+                    vectors + body % choice.lanes as u64 + u64::from(head)
                 }
                 Class::Strided if arguments.tensors <= GROUPED_TENSORS => {
                     let count;
