@@ -46,6 +46,8 @@ def pytest_runtest_teardown(item):
 
 
 def pytest_runtest_logreport(report):
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return  # xdist's own process writes it
     outcome = report.outcome
     if hasattr(report, "wasxfail"):
         # One that is expected to fail, and does or does not.
@@ -115,5 +117,8 @@ if __name__ == "__main__":
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--only", help="tests whose names pytest's -k selects")
     parser.add_argument("--save", help="write the outcomes to a file, as JSON")
-    parser.add_argument("pytest", nargs="*", help="options of pytest, after --")
-    sys.exit(main(parser.parse_args()))
+    # What is behind `--` is pytest's.
+    at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    chosen = parser.parse_args(sys.argv[1:at])
+    chosen.pytest = sys.argv[at + 1 :]
+    sys.exit(main(chosen))

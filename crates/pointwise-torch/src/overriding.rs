@@ -475,7 +475,8 @@ fn shares(out: &Raw<'_>, raws: &[Raw<'_>]) -> bool {
         let same = raw.element == out.element && raw.strides == out.strides && raw.sizes == out.sizes;
         read.start < written.end && written.start < read.end && !(same && read.start == written.start)
     };
-    layout::may_repeat(out.sizes, out.strides) || raws.iter().any(overlaps)
+    let may_repeat = !layout::is_contiguous(out.sizes, out.strides) && layout::may_repeat(out.sizes, out.strides);
+    may_repeat || raws.iter().any(overlaps)
 }
 
 /// Element type and device of a call, if its result is of the type of all its tensors with dimensions.
