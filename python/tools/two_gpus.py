@@ -40,7 +40,7 @@ CLASSES = ("products", "pointwise", "other", "NCCL")
 
 
 class Context:
-    """What attention goes by: the mesh of context parallelism, if there is one, and the places of this rank's tokens."""
+    """What attention goes by: the mesh of context parallelism, if it is on, and the places of this rank's tokens."""
 
     mesh = places = None
 
@@ -125,7 +125,8 @@ def plain(sizes, tokens):
     class MLP(nn.Module):
         def __init__(self):
             super().__init__()
-            self.gate_proj, self.up_proj, self.down_proj = linear(width, inner), linear(width, inner), linear(inner, width)
+            self.gate_proj, self.up_proj = linear(width, inner), linear(width, inner)
+            self.down_proj = linear(inner, width)
             self.act_fn = nn.SiLU()
 
         def forward(self, x):
