@@ -206,6 +206,10 @@ class Calls:
                     f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(shape)}"
                 )
             out.resize_(shape)
+        if not torch.compiler.is_dynamo_compiling() and out.is_inference() and not torch.is_inference_mode_enabled():
+            raise RuntimeError(
+                f"{self.name}(): an inference tensor cannot be written to outside InferenceMode: clone() it first"
+            )
         if out.dtype == made:
             self.run_out(*operands, *params, out=out)
         else:

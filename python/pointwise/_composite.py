@@ -58,12 +58,18 @@ def make(ops, calls, public):
     whole, decimal = ops["round"], ops["round_decimals"]
     whole_, decimal_ = ops["round_"], ops["round_decimals_"]
 
+    def whole_number(decimals):
+        if not isinstance(decimals, (int, torch.SymInt)):
+            raise TypeError(f"round(): argument 'decimals' must be int, not {type(decimals).__name__}")
+
     @add
     def round(input, *, decimals=0, out=None):
+        whole_number(decimals)
         return whole(input, out=out) if decimals == 0 else decimal(input, decimals, out=out)
 
     @add
     def round_(input, *, decimals=0):
+        whole_number(decimals)
         return whole_(input) if decimals == 0 else decimal_(input, decimals)
 
     clamp_numbers, clamp_tensors = ops["clamp"], ops["clamp_tensor"]

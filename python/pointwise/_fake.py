@@ -15,6 +15,18 @@ def _leader(op, args):
     return next((t for t in tensors if t.device.type != "cpu" or t.dim()), tensors[0])
 
 
+def _check_devices(op, args):
+    """Raises what the kernels raise for tensors of several devices. One on the CPU without dimensions is a number."""
+    like = _leader(op, args)
+    for operand, a in zip(op.operands, args):
+        if isinstance(a, Tensor) and a.device != like.device:
+            if a.device.type != "cpu" or a.dim() or operand.is_bool:
+                raise RuntimeError(
+                    f"Expected all tensors to be on the same device, but {operand.name} of {op.name} is on {a.device} "
+                    f"and not on {like.device}"
+                )
+
+
 def _results(op, like, sizes, strides):
     types = [torch.bool if r.is_bool else like.dtype for r in op.results]
     made = [torch.empty_strided(sizes, strides, dtype=t, device=like.device) for t in types]
@@ -33,6 +45,7 @@ def of(op):
     """The fake of an op that makes new tensors."""
 
     def elementwise(*args):
+        _check_devices(op, args)
         tensors = [a for a in args[: len(op.operands)] if isinstance(a, Tensor)]
         if op.form == "channel":
             tensors = tensors[:-1]
@@ -44,11 +57,15 @@ def of(op):
         return _results(op, _leader(op, args), sizes, strides)
 
     def halves(x, *args):
-        *outer, last = x.shape
-        sizes = (*outer, last // 2)
+        shape = list(x.shape)
+        torch._check(
+            x.dim() > 0 and shape[-1] % 2 == 0, lambda: f"{op.name}: the last dimension of x must be even, x is {shape}"
+        )
+        sizes = (*shape[:-1], shape[-1] // 2)
         return _results(op, x, sizes, _contiguous(sizes))
 
     def halves_gradient(grad, x, *args):
+        _check_devices(op, (grad, x))
         return _results(op, x, x.shape, _contiguous(x.shape))
 
     return {"halves": halves, "halves_gradient": halves_gradient}.get(op.form, elementwise)

@@ -11,6 +11,7 @@ import torch._dynamo.testing
 from pointwise import _signatures
 from pointwise._torch_ops import CALLS
 from reference import operands
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 NAMES = [name for name, call in CALLS.items() if call.op.form != "generator"]
 
@@ -119,6 +120,30 @@ def test_compile_mutation_random_and_types(device):
     y.sum().backward()
     assert torch.equal(y.detach(), z.grad) and 300 < (y == 0).sum() < 700
     assert not torch.equal(g(z), g(z))
+
+
+def test_fakes_refuse(device):
+    """What the kernels refuse, without their data: on meta tensors, and on fake ones of two devices."""
+    meta = torch.empty(3, 5, device="meta")
+    x = torch.randn(3, 5, device=device)
+    for call in (
+        lambda: pointwise.add(meta, x),
+        lambda: pointwise.where(x > 0, meta, meta),
+        lambda: pointwise.silu_and_mul_backward(torch.empty(3, 2, device="meta"), torch.randn(3, 4, device=device)),
+    ):
+        with pytest.raises(RuntimeError, match="same device"):
+            call()
+    for odd in (meta, torch.empty((), device="meta")):
+        with pytest.raises(RuntimeError, match="must be even"):
+            pointwise.silu_and_mul(odd)
+    assert pointwise.mul(meta, torch.tensor(2.0)).device.type == "meta"
+    with FakeTensorMode():
+        a, b = torch.empty(3, 4), torch.empty(3, 4, device="cuda")
+        with pytest.raises(RuntimeError, match="same device"):
+            pointwise.add(a, b)
+        assert pointwise.add(torch.empty(()), b).device.type == "cuda"
+        with pytest.raises(RuntimeError, match="must be even"):
+            pointwise.silu_and_mul(torch.empty(3, 5))
 
 
 class Block(torch.nn.Module):

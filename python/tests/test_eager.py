@@ -255,6 +255,12 @@ def test_errors(device):
         pointwise.div(x, 2, rounding_mode="up")
     with pytest.raises(RuntimeError):
         pointwise.silu(x.to_sparse())
+    with pytest.raises(TypeError, match="'decimals'"):
+        pointwise.round(x, decimals=1.5)
+    with torch.inference_mode():
+        frozen = torch.ones(3, device=device)
+    with pytest.raises(RuntimeError, match="InferenceMode"):
+        pointwise.add_(frozen, 1)
     with pytest.raises(AttributeError):
         _ = pointwise.no_such_op
     assert pointwise.silu(torch.ones(3, device="meta")).device.type == "meta"

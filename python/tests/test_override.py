@@ -135,6 +135,36 @@ def test_errors_are_torchs(on, device):
         torch.exp(torch.ones(2, device=device), out=torch.ones(2, device=device, dtype=torch.int32))
 
 
+def test_memory_that_is_shared(on, device):
+    """torch judges what is written over operands, or over itself: by its rules, and in its words."""
+    x = torch.arange(8.0, device=device)
+    for f in (
+        lambda: torch.exp(x[:4], out=x[1:5]),
+        lambda: torch.mul(x[:4], x[4:], out=x[2:6]),
+        lambda: x[:4].mul_(x[1:5]),
+        lambda: torch.ones(1, device=device).expand(3).mul_(2),
+        lambda: torch.exp(torch.ones(3, device=device), out=torch.ones(1, device=device).expand(3)),
+    ):
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            f()
+    want = x.double().exp().float()
+    assert runs_ours(lambda: torch.exp(x, out=x))
+    close(x, want, torch.float32)
+    # Every second element, between operands: torch looks no closer.
+    pairs = torch.arange(8.0, device=device)
+    torch.neg(pairs[::2], out=pairs[1::2])
+    assert torch.equal(pairs[1::2], -pairs[::2])
+
+
+def test_remainder_by_zero(on, device):
+    x, zero = torch.arange(4, device=device), torch.zeros(4, dtype=torch.int64, device=device)
+    if device == "cpu":
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            torch.remainder(x, zero)
+    assert torch.equal(torch.remainder(x, zero + 3), x % 3)
+    assert torch.remainder(x.float(), zero.float()).isnan().all()
+
+
 def test_compile_and_vmap(on, device):
     f = torch.compile(lambda x: F.silu(x) * x, fullgraph=True, dynamic=True, backend="aot_eager")
     for n in (3, 5):

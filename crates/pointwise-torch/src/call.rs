@@ -1,5 +1,7 @@
 //! One call of an op on torch's tensors: what operands have in common, new results, and the run.
 
+use std::sync::OnceLock;
+
 use pointwise::kernel::Rng;
 use pointwise::{DType, Device, Number, Operand, Philox, Stream, TensorView, TensorViewMut};
 
@@ -133,6 +135,22 @@ pub(crate) fn run(
             None => return Err(format!("{} of no tensor", op.name)),
         },
     };
+    run_known(api, op, known, (element, place), params, rng, outs)
+}
+
+/// [`run`] of operands that are known, by the element type and the place of the call.
+///
+/// # Errors
+/// As there.
+pub(crate) fn run_known(
+    api: &Api,
+    op: &OpSpec,
+    mut known: Vec<Known<'_>>,
+    (element, place): (Element, Place),
+    params: &[Number],
+    rng: Rng<'_>,
+    outs: Vec<Tensor>,
+) -> Result<Vec<Tensor>, String> {
     for (known, spec) in known.iter_mut().zip(&op.operands) {
         let Known::Tensor(raw) = known else { continue };
         let expected = if spec.is_bool { Element::Of(DType::Bool) } else { element };
@@ -195,9 +213,24 @@ fn allocate(
     element: Element,
     place: Place,
 ) -> Result<Vec<Tensor>, String> {
-    let (sizes, strides) = layout_of_results(op, known)?;
     let dtype = |is_bool| if is_bool { Element::Of(DType::Bool) } else { element };
-    op.results.iter().map(|result| Tensor::empty(api, &sizes, &strides, dtype(result.is_bool), place)).collect()
+    let all = |sizes: &[i64], strides: &[i64]| {
+        op.results.iter().map(|result| Tensor::empty(api, sizes, strides, dtype(result.is_bool), place)).collect()
+    };
+    // The usual call: tensors of one shape, one element after another. Its results are like them.
+    let mut tensors = known.iter().filter_map(|known| match known {
+        Known::Tensor(raw) => Some(raw),
+        Known::Number(_) => None,
+    });
+    if op.form == Form::Elementwise
+        && let Some(first) = tensors.next()
+        && layout::is_contiguous(first.sizes, first.strides)
+        && tensors.all(|raw| raw.sizes == first.sizes && raw.strides == first.strides)
+    {
+        return all(first.sizes, first.strides);
+    }
+    let (sizes, strides) = layout_of_results(op, known)?;
+    all(&sizes, &strides)
 }
 
 /// Sizes and strides of new results.
@@ -393,7 +426,13 @@ struct Guard<'a>(Option<(&'a Api, Handle)>);
 
 impl<'a> Guard<'a> {
     fn new(api: &'a Api, place: Place) -> Result<Guard<'a>, String> {
+        // A launch makes the device's context current itself, and then the one that was so before. A thread that had none
+        // keeps the device's, which says something only where there are several devices.
+        static SEVERAL: OnceLock<bool> = OnceLock::new();
         let Place::Cuda(index) = place else { return Ok(Guard(None)) };
+        if !SEVERAL.get_or_init(|| Device::cuda_count() > 1) {
+            return Ok(Guard(None));
+        }
         let cuda = api.cuda.as_ref().ok_or("this torch has no CUDA")?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the pointer is where the guard goes.

@@ -67,6 +67,40 @@ pub(crate) fn contiguous(sizes: &[i64]) -> Vec<i64> {
     strides
 }
 
+/// Whether strides are those of [`contiguous`].
+pub(crate) fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut next = 1;
+    sizes.iter().zip(strides).skip(1).rev().all(|(size, stride)| {
+        let is_next = *stride == next;
+        next *= size.max(&1);
+        is_next
+    }) && strides.first().is_none_or(|stride| *stride == next)
+}
+
+/// Elements from the first to behind the last; 0 if there is none.
+pub(crate) fn extent(sizes: &[i64], strides: &[i64]) -> i64 {
+    if sizes.contains(&0) {
+        return 0;
+    }
+    sizes.iter().zip(strides).map(|(size, stride)| (size - 1) * stride).sum::<i64>() + 1
+}
+
+/// Whether two indices may name the same element. True, too, for some layouts where none do.
+pub(crate) fn may_repeat(sizes: &[i64], strides: &[i64]) -> bool {
+    if sizes.contains(&0) {
+        return false;
+    }
+    let mut dims: Vec<(i64, i64)> =
+        sizes.iter().zip(strides).filter(|(size, _)| **size > 1).map(|(size, stride)| (*stride, *size)).collect();
+    dims.sort_unstable();
+    let mut reach = 0;
+    dims.iter().any(|(stride, size)| {
+        let repeats = *stride <= reach;
+        reach += (size - 1) * stride;
+        repeats
+    })
+}
+
 /// Strides of the result of an elementwise op, which has the order of dimensions of its operands: the rule of torch's
 /// TensorIterator. `operands` are dimensions and strides.
 ///
@@ -174,6 +208,16 @@ mod tests {
         assert!(broadcast([&[2, 3][..], &[2, 4]]).is_err());
         assert_eq!(expand(&[2, 4, 3], &[4, 1], &[1, 1]), Ok(vec![0, 1, 0]));
         assert!(expand(&[2], &[0], &[1]).is_err() && expand(&[2], &[1, 2], &[2, 1]).is_err());
+    }
+
+    #[test]
+    fn layouts_are_judged() {
+        let is = |sizes: &[i64], strides: &[i64]| is_contiguous(sizes, strides);
+        assert!(is(&[], &[]) && is(&[3], &[1]) && is(&[2, 3], &[3, 1]) && is(&[2, 0, 3], &contiguous(&[2, 0, 3])));
+        assert!(!is(&[3], &[2]) && !is(&[2, 3], &[1, 2]) && !is(&[2, 3], &[0, 1]) && !is(&[2, 3, 4], &[24, 4, 1]));
+        assert_eq!([extent(&[], &[]), extent(&[2, 3], &[10, 2]), extent(&[2, 0], &[1, 1])], [1, 15, 0]);
+        assert!(may_repeat(&[2, 3], &[0, 1]) && may_repeat(&[4, 2], &[1, 3]));
+        assert!(!may_repeat(&[2, 3], &[1, 2]) && !may_repeat(&[2, 1], &[1, 0]) && !may_repeat(&[0, 2], &[0, 0]));
     }
 
     #[test]

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use pointwise::DType;
 
 use crate::abi::{Api, Element, Handle, Word};
-use crate::call::{self, Argument, scalar};
+use crate::call::{self, Known, scalar};
 use crate::layout;
-use crate::registry::OpSpec;
+use crate::registry::{OpSpec, OperandSpec};
 use crate::tensor::{Place, Raw, Tensor};
 
 /// How the result of an op comes.
@@ -224,16 +224,22 @@ impl Override {
             // SAFETY: the schema has a tensor here; the handle is given back, as it is not dropped.
             ManuallyDrop::new(unsafe { Tensor::from_handle(word as Handle) })
         };
-        let handles: Vec<ManuallyDrop<Tensor>> = words[..self.tensors].iter().map(|word| borrowed(*word)).collect();
+        // No list on the heap: an op has three tensors at most.
+        let handles: [Option<ManuallyDrop<Tensor>>; 3] =
+            std::array::from_fn(|k| (k < self.tensors).then(|| borrowed(words[k])));
         let text = if self.has_text { api.text(words[self.tensors] as Handle) } else { "" };
         let Some((_, op)) = self.ops.iter().find(|(known, _)| *known == text) else { return Ok(false) };
         let op = &ops[*op];
         let mut raws = Vec::with_capacity(self.tensors);
-        for handle in &handles {
+        for handle in handles.iter().flatten() {
             let Some(raw) = served(api, handle) else { return Ok(false) };
             raws.push(raw);
         }
-        let Some((element, place, numbers)) = common(op, &raws) else { return Ok(false) };
+        let Some((element, place)) = common(op, &raws) else { return Ok(false) };
+        // Where torch raises for a zero among integers, pointwise has 0.
+        if op.name == "remainder" && place == Place::Cpu && category(element) == 1 {
+            return Ok(false);
+        }
         let target = match self.target {
             Target::New => None,
             Target::InPlace => Some(0),
@@ -244,7 +250,7 @@ impl Override {
             let Some(out) = served(api, &handle) else { return Ok(false) };
             let made = if op.results[0].is_bool { Element::Of(DType::Bool) } else { element };
             let sizes = layout::broadcast(raws.iter().map(|raw| raw.sizes));
-            if out.element != made || out.place != place || sizes.as_deref() != Ok(out.sizes) {
+            if out.element != made || out.place != place || sizes.as_deref() != Ok(out.sizes) || shares(&out, &raws) {
                 return Ok(false);
             }
         }
@@ -255,16 +261,18 @@ impl Override {
         }
         // SAFETY: the schema has a tensor here; each handle is taken once.
         let own = |word: Word| unsafe { Tensor::from_handle(word as Handle) };
+        let _taken: [Option<Tensor>; 3] = std::array::from_fn(|k| (k < self.tensors).then(|| own(words[k])));
         let mut outs = Vec::new();
         match self.target {
             Target::New => {}
             Target::InPlace => outs.push(borrowed(words[0]).again(api)?),
             Target::Out => outs.push(own(words[count - 1])),
         }
-        let taken = words[..self.tensors].iter().map(|word| own(*word)).zip(&numbers);
-        let arguments: Vec<Argument> =
-            taken.map(|(tensor, number)| number.map_or(Argument::Tensor(tensor), Argument::Number)).collect();
-        let mut results = call::run(api, op, &arguments, &op.defaults(), Default::default(), outs)?;
+        let known = raws.iter().zip(&op.operands).map(|(raw, operand)| {
+            if is_tensor(raw, operand, element, place) { Known::Tensor(*raw) } else { Known::Number(scalar(raw)) }
+        });
+        let known = known.collect();
+        let mut results = call::run_known(api, op, known, (element, place), &op.defaults(), Default::default(), outs)?;
         if let (Some(result), Some(word)) = (results.pop(), words.first_mut()) {
             *word = result.into_handle() as Word;
         }
@@ -436,8 +444,8 @@ fn served<'a>(api: &Api, tensor: &'a Tensor) -> Option<Raw<'a>> {
     if kind != api.cpu && kind != api.cuda_type {
         return None;
     }
-    let (dtype, layout) = tensor.codes(api);
-    if api.element(dtype).is_some() && layout == api.strided { tensor.raw(api).ok() } else { None }
+    let codes = tensor.codes(api);
+    if api.element(codes.0).is_some() && codes.1 == api.strided { tensor.raw_of(api, kind, codes).ok() } else { None }
 }
 
 /// bool, integers, floats: what promotion goes by first.
@@ -449,9 +457,30 @@ fn category(element: Element) -> u8 {
     }
 }
 
-/// Element type and device of a call, and the operands that are numbers, if its result is of the type of all its tensors
-/// with dimensions.
-fn common(op: &OpSpec, raws: &[Raw<'_>]) -> Option<(Element, Place, Vec<Option<f64>>)> {
+/// Whether an operand is a tensor of the call's, and no number.
+fn is_tensor(raw: &Raw<'_>, operand: &OperandSpec, element: Element, place: Place) -> bool {
+    raw.element == if operand.is_bool { Element::Of(DType::Bool) } else { element } && raw.place == place
+}
+
+/// Whether a result's memory is for torch to judge: indices that may share an element, or an operand that overlaps it
+/// without being in its place. torch runs some of these calls, and refuses others in words of its own.
+fn shares(out: &Raw<'_>, raws: &[Raw<'_>]) -> bool {
+    let range = |raw: &Raw<'_>| {
+        let bytes = layout::extent(raw.sizes, raw.strides).max(0) as usize * raw.element.size();
+        raw.data.addr()..raw.data.addr() + bytes
+    };
+    let written = range(out);
+    let overlaps = |raw: &Raw<'_>| {
+        let read = range(raw);
+        let same = raw.element == out.element && raw.strides == out.strides && raw.sizes == out.sizes;
+        read.start < written.end && written.start < read.end && !(same && read.start == written.start)
+    };
+    let may_repeat = !layout::is_contiguous(out.sizes, out.strides) && layout::may_repeat(out.sizes, out.strides);
+    may_repeat || raws.iter().any(overlaps)
+}
+
+/// Element type and device of a call, if its result is of the type of all its tensors with dimensions.
+fn common(op: &OpSpec, raws: &[Raw<'_>]) -> Option<(Element, Place)> {
     let values = || raws.iter().zip(&op.operands).filter(|(_, operand)| !operand.is_bool).map(|(raw, _)| raw);
     let first = values().find(|raw| !raw.sizes.is_empty()).or_else(|| values().next())?;
     let (element, place) = (first.element, first.place);
@@ -459,11 +488,8 @@ fn common(op: &OpSpec, raws: &[Raw<'_>]) -> Option<(Element, Place, Vec<Option<f
     if !op.dtypes.contains(&dtype) {
         return None;
     }
-    let mut numbers = Vec::with_capacity(raws.len());
     for (raw, operand) in raws.iter().zip(&op.operands) {
-        let expected = if operand.is_bool { Element::Of(DType::Bool) } else { element };
-        if raw.element == expected && raw.place == place {
-            numbers.push(None);
+        if is_tensor(raw, operand, element, place) {
             continue;
         }
         // A number of torch's is a tensor of the CPU without dimensions.
@@ -471,9 +497,8 @@ fn common(op: &OpSpec, raws: &[Raw<'_>]) -> Option<(Element, Place, Vec<Option<f
         if !is_number || !operand.takes_number || category(raw.element) > category(element) {
             return None;
         }
-        numbers.push(Some(scalar(raw)));
     }
-    Some((element, place, numbers))
+    Some((element, place))
 }
 
 /// Turns the kernels on or off. Returns aten's names of those that torch has, with their numbers, of all kernels.

@@ -95,8 +95,12 @@ impl Tensor {
         let result = unsafe {
             (api.torch.empty_strided)(rank, sizes.as_ptr(), strides.as_ptr(), code, kind, index, &mut handle)
         };
-        done(result, &format!("allocate a tensor of sizes {sizes:?}"))?;
-        Ok(Tensor(handle))
+        // The text of an error is not made where there is none.
+        if result == 0 {
+            Ok(Tensor(handle))
+        } else {
+            Err(format!("torch could not allocate a tensor of sizes {sizes:?}"))
+        }
     }
 
     /// The number of torch's device type: a tensor of another type than these two has no memory to look at.
@@ -130,7 +134,14 @@ impl Tensor {
     /// # Errors
     /// An element type, a device or a layout that no op takes.
     pub(crate) fn raw(&self, api: &Api) -> Result<Raw<'_>, String> {
-        let (dtype, layout) = self.codes(api);
+        self.raw_of(api, self.device_type(api), self.codes(api))
+    }
+
+    /// [`Tensor::raw`] of a tensor whose device type and codes are known.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn raw_of(&self, api: &Api, kind: i32, (dtype, layout): (i32, i32)) -> Result<Raw<'_>, String> {
         let element = api.element(dtype).ok_or_else(|| {
             format!("pointwise has no kernels for torch's dtype number {dtype} (complex, for example)")
         })?;
@@ -138,7 +149,6 @@ impl Tensor {
             return Err("pointwise takes dense tensors alone: call to_dense() first".to_owned());
         }
         let mut index = 0;
-        let kind = self.device_type(api);
         // SAFETY: the handle is a tensor's.
         unsafe { (api.torch.get_device_index)(self.0, &mut index) };
         let place = match kind {
