@@ -1,7 +1,5 @@
 //! One call of an op on torch's tensors: what operands have in common, new results, and the run.
 
-use std::sync::OnceLock;
-
 use pointwise::kernel::Rng;
 use pointwise::{DType, Device, Number, Operand, Philox, Stream, TensorView, TensorViewMut};
 
@@ -426,13 +424,7 @@ struct Guard<'a>(Option<(&'a Api, Handle)>);
 
 impl<'a> Guard<'a> {
     fn new(api: &'a Api, place: Place) -> Result<Guard<'a>, String> {
-        // A launch makes the device's context current itself, and then the one that was so before. A thread that had none
-        // keeps the device's, which says something only where there are several devices.
-        static SEVERAL: OnceLock<bool> = OnceLock::new();
         let Place::Cuda(index) = place else { return Ok(Guard(None)) };
-        if !SEVERAL.get_or_init(|| Device::cuda_count() > 1) {
-            return Ok(Guard(None));
-        }
         let cuda = api.cuda.as_ref().ok_or("this torch has no CUDA")?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the pointer is where the guard goes.
