@@ -351,6 +351,15 @@ def prelu(input: Tensor, weight: Tensor, *, out: Tensor | None = None) -> Tensor
 def prelu_(input: Tensor, weight: Tensor) -> Tensor:
     """`prelu` over its first operand."""
 
+def silu_and_mul(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`silu(gate) * value`: SwiGLU (Shazeer 2020)."""
+
+def gelu_and_mul(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`gelu(gate) * value`, by the error function: GEGLU (Shazeer 2020)."""
+
+def gelu_tanh_and_mul(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`gelu(gate, approximate='tanh') * value`."""
+
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """From a to b: `weight < 1/2 ? a + weight (b - a) : b - (b - a) (1 - weight)` by magnitude of the weight, with
  fused multiply-adds in f32."""
@@ -470,33 +479,6 @@ def nan_to_num_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -
 def clamp_backward(grad: Tensor, x: Tensor, min: Number | None = None, max: Number | None = None, *, out: Tensor | None = None) -> Tensor:
     """`min <= x <= max ? grad : 0`: grad at the bounds, 0 for NaN."""
 
-def silu_and_mul(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`silu(gate) * value`: SwiGLU (Shazeer 2020)."""
-
-def silu_and_mul_pair(gate: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`silu(gate) * value`: SwiGLU (Shazeer 2020)."""
-
-def silu_and_mul_pair_(gate: Tensor, value: Tensor) -> Tensor:
-    """`silu_and_mul_pair` over its first operand."""
-
-def gelu_and_mul(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`gelu(gate) * value`, by the error function: GEGLU (Shazeer 2020)."""
-
-def gelu_and_mul_pair(gate: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`gelu(gate) * value`, by the error function: GEGLU (Shazeer 2020)."""
-
-def gelu_and_mul_pair_(gate: Tensor, value: Tensor) -> Tensor:
-    """`gelu_and_mul_pair` over its first operand."""
-
-def gelu_tanh_and_mul(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`gelu(gate, approximate='tanh') * value`."""
-
-def gelu_tanh_and_mul_pair(gate: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`gelu(gate, approximate='tanh') * value`."""
-
-def gelu_tanh_and_mul_pair_(gate: Tensor, value: Tensor) -> Tensor:
-    """`gelu_tanh_and_mul_pair` over its first operand."""
-
 def add_backward(grad: Tensor, alpha: Number = 1, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """`grad` and `alpha grad`."""
 
@@ -544,17 +526,35 @@ def prelu_backward(grad: Tensor, x: Tensor, weight: Tensor, *, out: tuple[Tensor
 def silu_and_mul_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`grad value silu'(gate)` and `grad silu(gate)`."""
 
-def silu_and_mul_pair_backward(grad: Tensor, gate: Tensor, value: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
-    """`grad value silu'(gate)` and `grad silu(gate)`."""
-
 def gelu_and_mul_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`grad value gelu'(gate)` and `grad gelu(gate)`, by the error function."""
-
-def gelu_and_mul_pair_backward(grad: Tensor, gate: Tensor, value: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """`grad value gelu'(gate)` and `grad gelu(gate)`, by the error function."""
 
 def gelu_tanh_and_mul_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`grad value gelu'(gate)` and `grad gelu(gate)` with `approximate='tanh'`."""
+
+def silu_and_mul_pair(gate: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`silu(gate) * value`: SwiGLU (Shazeer 2020)."""
+
+def silu_and_mul_pair_(gate: Tensor, value: Tensor) -> Tensor:
+    """`silu_and_mul_pair` over its first operand."""
+
+def gelu_and_mul_pair(gate: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`gelu(gate) * value`, by the error function: GEGLU (Shazeer 2020)."""
+
+def gelu_and_mul_pair_(gate: Tensor, value: Tensor) -> Tensor:
+    """`gelu_and_mul_pair` over its first operand."""
+
+def gelu_tanh_and_mul_pair(gate: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`gelu(gate, approximate='tanh') * value`."""
+
+def gelu_tanh_and_mul_pair_(gate: Tensor, value: Tensor) -> Tensor:
+    """`gelu_tanh_and_mul_pair` over its first operand."""
+
+def silu_and_mul_pair_backward(grad: Tensor, gate: Tensor, value: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
+    """`grad value silu'(gate)` and `grad silu(gate)`."""
+
+def gelu_and_mul_pair_backward(grad: Tensor, gate: Tensor, value: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
+    """`grad value gelu'(gate)` and `grad gelu(gate)`, by the error function."""
 
 def gelu_tanh_and_mul_pair_backward(grad: Tensor, gate: Tensor, value: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """`grad value gelu'(gate)` and `grad gelu(gate)` with `approximate='tanh'`."""
