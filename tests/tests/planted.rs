@@ -58,6 +58,11 @@ const EQUIVALENT: &[Equivalent] = &[
         "`p` is off for an operand that is a number, and calls with a number take no table",
     ),
     equivalent(
+        "unary_silu_f32_flat::load_width_last",
+        "@p ld.global.cs.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
+        "one operand never passes through the cache beside a result of its size",
+    ),
+    equivalent(
         "convert_f32_f16_flat::load_width_last",
         "@p ld.global.cs.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
         "conversions never load in passing: `p` is whether 0 is not 0",
