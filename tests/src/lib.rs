@@ -23,7 +23,7 @@ pub fn all() -> impl Iterator<Item = &'static pointwise::kernel::OpDef> {
     pointwise::info::all().chain(pointwise::info::POWERS.iter().copied())
 }
 
-/// The ops that are not of one operand.
+/// The ops of the tables but for unary ones: gradients that take `grad` alone are among them.
 pub fn several() -> impl Iterator<Item = &'static pointwise::kernel::OpDef> {
-    pointwise::info::all().filter(|def| def.info.operands.len() > 1)
+    pointwise::info::all().filter(|def| def.info.kind != pointwise_core::Kind::Unary)
 }

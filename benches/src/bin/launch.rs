@@ -87,7 +87,8 @@ impl Bare {
             (&raw mut mode).cast(),
             (&raw mut number).cast(),
         ];
-        // SAFETY: the parameters are those of a flat entry of one operand, the tensors hold N f32, one block serves 256 vectors of 4.
+        // SAFETY: the parameters are those of a flat entry of one operand, the tensors hold N f32, one block serves 256
+        // vectors of 4.
         let code = unsafe {
             sys::cuLaunchKernel(
                 self.function,

@@ -187,9 +187,8 @@ impl ParamKind {
 }
 
 /// What a row of the family's tables says of its formula beside the formula itself: words in its column of element types.
-/// Most let templates choose faster code, and without them an op is as right; the
-/// function of a binary op ([`Properties::function`]) and the last four say which of PyTorch's rules for numbers and
-/// bool hold for the op.
+/// Most let templates choose faster code, and without them an op is as right. The function of a binary op
+/// ([`Properties::function`]) and the last four say which of PyTorch's rules for numbers and bool hold for the op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     /// The word `angle`: the formula takes the sine or cosine of the last operand itself. Where all of some elements are

@@ -34,7 +34,6 @@ pub mod row;
 mod table;
 mod table_convert;
 mod table_special;
-mod table_visitors;
 
 pub use dtype::{DType, NoDType, Scalar};
 pub use dual::Dual;

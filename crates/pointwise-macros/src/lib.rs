@@ -87,8 +87,7 @@ fn expand(
 #[doc(hidden)]
 #[proc_macro]
 pub fn table(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    let declared = table::split(input.into()).and_then(|(name, rows)| table::declare(&name, rows));
-    declared.unwrap_or_else(syn::Error::into_compile_error).into()
+    table::declare(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// The kernel entries of a table, on the device.

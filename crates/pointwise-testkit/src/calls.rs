@@ -17,7 +17,9 @@ const ELEMENTS: usize = 65_537;
 #[must_use]
 pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
     if info.operands.len() == 1 {
-        return vec![inputs::codes(dtype, ELEMENTS, seed)];
+        let codes = inputs::codes(dtype, ELEMENTS, seed);
+        // The two of bool are repeated, so that they fill vectors and rows.
+        return vec![if dtype == DType::Bool { codes.repeat(128) } else { codes }];
     }
     let dtypes: Vec<DType> = (0..info.operands.len()).map(|k| info.operand_type(k, dtype)).collect();
     inputs::tuples(&dtypes, 1 << 16, seed)

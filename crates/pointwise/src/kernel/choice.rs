@@ -1,5 +1,4 @@
-//! Which kernel serves a walk, what it is told of the tensors, and its launches: what all ops of several operands
-//! share.
+//! Which kernel serves a walk, what it is told of the tensors, and its launches: what all ops and conversions share.
 
 use std::ffi::c_void;
 
@@ -13,7 +12,7 @@ use crate::Stream;
 use crate::cuda::{self, Context, Grid};
 use crate::error::Result;
 
-/// What a launch of an op of several operands will do.
+/// What a launch of an op will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelPlan {
@@ -121,9 +120,7 @@ impl<const N: usize> Tensors<N> {
         };
         let replaced = match strategy {
             Strategy::Direct => return strided(None),
-            Strategy::ExplicitParallel | Strategy::Table => {
-                Some("ops of several operands have vectors or single elements")
-            }
+            Strategy::ExplicitParallel | Strategy::Table => Some("the op has vectors or single elements"),
             _ => None,
         };
         let operands = |of: &dyn Fn(usize) -> bool| {
@@ -155,7 +152,7 @@ impl<const N: usize> Tensors<N> {
     /// none, if the results alone have not. Of those only that are read once and lie in memory of their own.
     fn passing(&self, walk: &Walk<N>, room: u64) -> [bool; N] {
         let mut passing = [false; N];
-        // What one operand leaves in the cache, the next call may read: by its result, which is as large, it is not pushed out.
+        // The next call may read what the operand leaves in the cache: warm calls on as much as fits would wait for it.
         if self.is_of_one_size() {
             return passing;
         }

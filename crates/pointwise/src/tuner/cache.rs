@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 2);
     }
 
-    /// Ops of several operands have an entry for each class of broadcast; names of ops hold no spaces, so that an
+    /// Ops have an entry for each class of kernel; names of ops hold no spaces, so that an
     /// entry's words are told apart.
     #[test]
     fn every_kind_of_call_has_its_own_entry() {

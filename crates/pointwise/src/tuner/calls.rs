@@ -1,4 +1,4 @@
-//! Measuring ops of several operands, and random ones.
+//! Measuring ops of any number of operands, and dropout.
 
 use super::{Choice, Lies, Settings, Tuner, measure, op_name};
 use crate::error::Result;

@@ -41,8 +41,8 @@ pub(crate) struct Settings {
 /// Measures which launch settings are fastest on a device, and keeps the results in a file.
 ///
 /// A result is for calls like the one measured: of the same op, element type, size (within a power of two) and layout
-/// (the [`Class`] of the call; of dropout whether 16-byte vectors fit all tensors) on the same device with the same driver, by a build of the same version and compiler of this crate. Calls
-/// of another kind run with the defaults.
+/// (the [`Class`] of the call; of dropout whether 16-byte vectors fit all tensors) on the same device with the same driver,
+/// by a build of the same version and compiler of this crate. Calls of another kind run with the defaults.
 ///
 /// ```no_run
 /// use pointwise::{Device, Tensor, kernels, tuner::Tuner};

@@ -175,19 +175,24 @@ impl OpDef {
         Ok(&self.typed(dtype)?.entries[class as usize])
     }
 
-    /// The kernel of a plan for elements of a type: of a table of pairs that of all ops.
+    /// The kernel of a plan for elements of a type. All ops share the one that looks pairs up.
     ///
     /// # Errors
     /// A type that the op does not take.
     pub fn kernel_for(&self, dtype: DType, plan: &KernelPlan) -> Result<&Entry> {
+        self.kernel_of(dtype, plan.class, plan.strategy == Strategy::Table)
+    }
+
+    /// The kernel of a class, by a table or by the formula.
+    pub(in crate::kernel) fn kernel_of(&self, dtype: DType, class: Class, by_table: bool) -> Result<&Entry> {
         let table = match self.table(dtype) {
             Table::Codes(entry) => Some(entry),
-            Table::Pairs(_) => lookup::entry(plan.class),
+            Table::Pairs(_) => lookup::entry(class),
             Table::None => None,
         };
-        match table.filter(|_| plan.strategy == Strategy::Table) {
+        match table.filter(|_| by_table) {
             Some(entry) => Ok(entry),
-            None => self.entry(dtype, plan.class),
+            None => self.entry(dtype, class),
         }
     }
 

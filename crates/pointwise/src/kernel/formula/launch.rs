@@ -115,22 +115,14 @@ impl Kernel<'_> {
     ) -> Result<()> {
         let info = &self.def.info;
         let (mut choice, mut threads) = self.choose_tuned(ready, walk, targets);
-        let (mut pairs, mut table_entry) = (None, None);
-        match (choice.looked, self.def.table(ready.dtype)) {
-            (Some(Looked::Codes), Table::Codes(entry)) => table_entry = Some(entry),
-            (Some(Looked::Pairs), Table::Pairs(lookup)) => {
-                pairs = lookup.address(context, stream, (self.def, ready.dtype))?;
-                table_entry = lookup::entry(choice.class).filter(|_| pairs.is_some());
-            }
-            _ => {}
-        }
-        if choice.looked.is_some() && table_entry.is_none() {
+        let pairs = match (choice.looked, self.def.table(ready.dtype)) {
+            (Some(Looked::Pairs), Table::Pairs(lookup)) => lookup.address(context, stream, (self.def, ready.dtype))?,
+            _ => None,
+        };
+        if choice.looked == Some(Looked::Pairs) && pairs.is_none() {
             (choice, threads) = (self.choose(ready, walk, targets, Strategy::RegisterCopy), self.settings.threads);
         }
-        let entry = match table_entry {
-            Some(entry) => entry,
-            None => self.def.entry(ready.dtype, choice.class)?,
-        };
+        let entry = self.def.kernel_of(ready.dtype, choice.class, choice.looked.is_some())?;
         let queue = Queue { context, function: entry.function(context)?, stream, threads };
         let operands = info.operands.len();
         let given = ready.given.map(Option::unwrap_or_default);
