@@ -38,6 +38,7 @@ fn root(module: &str) -> String {
          #![feature(abi_gpu_kernel, asm_experimental_arch)]\n\
          // The package's own build says what is wrong with its style.\n\
          #![allow(warnings)]\n\n\
+         pointwise::kernel_crate!();\n\n\
          mod {module};\n"
     )
 }
