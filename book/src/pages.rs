@@ -9,7 +9,7 @@ use pointwise::DType;
 use pointwise::info::{Accuracy, BINARY, GATED, OpInfo, TERNARY, UNARY, op};
 
 use crate::plot::{Curve, draw};
-use crate::{curves, tables};
+use crate::{beside, curves, python, several, tables};
 
 /// Values beyond these are not drawn.
 const MOST: f64 = 6.0;
@@ -26,16 +26,20 @@ pub(crate) fn write(out: &Path) -> Result<usize> {
     let several = BINARY.iter().chain(GATED).chain(TERNARY).map(|def| &def.info);
     let infos: Vec<&OpInfo> = UNARY.iter().map(|def| &def.info).chain(several).collect();
     for info in &infos {
-        let figures = figures(&folder, info)?;
+        let figures = match info.operands.len() {
+            1 => figures(&folder, info)?,
+            _ => several::figures(&folder, info)?,
+        };
         let page = page(info, &figures, &accuracy, &performance)?;
         fs::write(folder.join(format!("{}.md", info.name)), page)?;
     }
-    let names: Vec<&str> = infos.iter().map(|info| info.name).collect();
+    let mut names: Vec<&str> = infos.iter().map(|info| info.name).collect();
+    names.extend(beside::write(&folder, &accuracy, &performance)?);
     fs::write(out.join("ops.md"), linked(&ops, &names))?;
     let summary = out.join("SUMMARY.md");
     let with_pages = summary_with(&fs::read_to_string(&summary)?, &names)?;
     fs::write(summary, with_pages)?;
-    Ok(infos.len())
+    Ok(names.len())
 }
 
 /// The table of the ops with a link to each one's page.
@@ -107,7 +111,9 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     let arguments = operands.chain(params).collect::<Vec<_>>().join(", ");
     writeln!(page, "| | |\n|---|---|")?;
     writeln!(page, "| Rust | `ops::{call}({arguments})?` |")?;
-    writeln!(page, "| Python | `pointwise.{name}`, `torch.ops.pointwise.{name}` |")?;
+    writeln!(page, "| Python | `{}` |", python::call(name)?)?;
+    let inplace = if python::has_inplace(name) { format!("; in place `pointwise.{name}_`") } else { String::new() };
+    writeln!(page, "| torch op | `torch.ops.pointwise.{name}`{inplace} |")?;
     for param in info.params {
         writeln!(page, "| parameter `{}` | {} by default |", param.name, shown(param.default))?;
     }
@@ -147,7 +153,14 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
 }
 
 /// The figures that other pages have of an op.
-fn section(page: &mut String, heading: &str, what: &str, link: &str, source: &str, name: &str) -> Result<()> {
+pub(crate) fn section(
+    page: &mut String,
+    heading: &str,
+    what: &str,
+    link: &str,
+    source: &str,
+    name: &str,
+) -> Result<()> {
     let found = tables::find(source, name);
     if !found.is_empty() {
         let text = tables::markdown(&found);
