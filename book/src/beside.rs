@@ -209,7 +209,12 @@ mod tests {
     #[test]
     fn every_rotary_embedding_is_a_function() {
         use pointwise::rope::{rope_llama31, rope_longrope, rope_neox, rope_non_neox, rope_yarn};
-        let _ = (rope_neox, rope_non_neox, rope_llama31, rope_yarn, rope_longrope);
+        let q = pointwise::Tensor::full(&Device::cpu(), 1.0_f32, [1, 2, 1, 8]).unwrap();
+        rope_neox(&q, None, 0).unwrap();
+        rope_non_neox(&q, None, 0).unwrap();
+        rope_llama31(&q, None, 0).unwrap();
+        rope_yarn(&q, None, 0).unwrap();
+        rope_longrope(&q, None, 0).unwrap();
         let names: Vec<&str> = ROPE.iter().map(|def| def.name).collect();
         assert_eq!(names, ["rope_neox", "rope_non_neox", "rope_llama31", "rope_yarn", "rope_longrope"]);
     }

@@ -185,7 +185,48 @@ fn tidy(formula: &str) -> String {
     let one_line = formula.split_whitespace().collect::<Vec<_>>().join(" ");
     let pairs =
         [(" . ", "."), (" (", "("), ("( ", "("), (" )", ")"), (" , ", ", "), (":: ", "::"), (" ::", "::"), (" ;", ";")];
-    pairs.iter().fold(one_line, |text, (from, to)| text.replace(from, to))
+    let text = pairs.iter().fold(one_line, |text, (from, to)| text.replace(from, to)).replace("let(", "let (");
+    // A block around one expression says nothing.
+    match text.strip_prefix("{ ").and_then(|text| text.strip_suffix(" }")) {
+        Some(inner) if !inner.contains([';', '{', '}']) => inner.to_owned(),
+        _ if text.contains(';') || text.len() > LINE => broken(&text),
+        _ => text,
+    }
+}
+
+/// The most letters of a formula in one line.
+const LINE: usize = 80;
+
+/// A formula with a line for each statement, its blocks indented.
+fn broken(text: &str) -> String {
+    let (mut lines, mut line, mut depth) = (Vec::new(), String::new(), 0_usize);
+    let mut end = |line: &mut String, depth: usize| {
+        let words = std::mem::take(line);
+        if !words.trim().is_empty() {
+            lines.push(format!("{:1$}{2}", "", 4 * depth, words.trim()));
+        }
+    };
+    for letter in text.chars() {
+        match letter {
+            '{' => {
+                line.push(letter);
+                end(&mut line, depth);
+                depth += 1;
+            }
+            '}' => {
+                end(&mut line, depth);
+                depth = depth.saturating_sub(1);
+                line.push(letter);
+            }
+            ';' => {
+                line.push(letter);
+                end(&mut line, depth);
+            }
+            _ => line.push(letter),
+        }
+    }
+    end(&mut line, depth);
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -196,6 +237,15 @@ mod tests {
     fn names_in_the_table_become_links() {
         let table = "| `exp` | x |\n| `exp_backward` | x |\n";
         assert_eq!(linked(table, &["exp"]), "| [`exp`](ops/exp.md) | x |\n| `exp_backward` | x |\n");
+    }
+
+    #[test]
+    fn formulas_are_written_as_by_hand() {
+        assert_eq!(tidy("{ of_two (Pow , a , b) }"), "of_two(Pow, a, b)");
+        assert_eq!(tidy("if x > T :: ZERO { x } else { y }"), "if x > T::ZERO { x } else { y }");
+        let text = "{ let d = b - a ; if d { d } else { a } }";
+        let expected = "{\n    let d = b - a;\n    if d {\n        d\n    } else {\n        a\n    }\n}";
+        assert_eq!(tidy(text), expected);
     }
 
     #[test]

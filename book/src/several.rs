@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use pointwise::info::{Accuracy, OpInfo, several_op};
+use pointwise::info::{Accuracy, OpInfo, op};
 use pointwise::kernel::OpDef;
 use pointwise::{DType, Device, Operand, Tensor};
 
@@ -32,7 +32,7 @@ pub(crate) fn figures(folder: &Path, info: &OpInfo) -> Result<Vec<String>> {
     let name = info.name;
     // Two values, or choices between operands, are no curve.
     let is_curve = info.bool_results == 0 && info.result.of(DType::F32) == DType::F32 && info.bool_operands == 0;
-    let def = several_op(name).filter(|def| is_curve && def.info.supports(DType::F32));
+    let def = op(name).filter(|def| is_curve && def.info.supports(DType::F32));
     let Some(def) = def else { return Ok(Vec::new()) };
     let (over, fixed) = choice(name);
     let curves = fixed.iter().map(|values| curve(def, over, values)).collect::<Result<Vec<_>>>()?;
@@ -124,17 +124,17 @@ mod tests {
     #[test]
     fn chosen_values_are_those_of_ops() {
         for (name, over, fixed) in CHOSEN {
-            let operands = several_op(name).unwrap().info.operands.len();
+            let operands = op(name).unwrap().info.operands.len();
             assert!(*over < operands && fixed.iter().all(|values| values.len() == operands - 1), "{name}");
         }
     }
 
     #[test]
     fn curves_and_errors_are_those_of_the_op() {
-        let (name, points) = curve(several_op("pow").unwrap(), 0, &[3.0]).unwrap();
+        let (name, points) = curve(op("pow").unwrap(), 0, &[3.0]).unwrap();
         assert_eq!(name, "b = 3");
         assert!(points.iter().all(|(x, y)| (x * x * x - y).abs() < 1e-9));
-        let gated = several_op("silu_and_mul").unwrap();
+        let gated = op("silu_and_mul").unwrap();
         let bound = f64::from(gated.info.accuracy.bound(DType::F32));
         let errors = error(gated, 0, DType::F32).unwrap();
         assert!(errors.iter().all(|(_, ulp)| *ulp <= bound) && errors.iter().any(|(_, ulp)| *ulp > 0.3));

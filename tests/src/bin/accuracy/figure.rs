@@ -72,7 +72,7 @@ pub(crate) fn write(path: &Path, ours: &Record, peers: Option<&Record>) -> Resul
                 None => (place(HIGH), "other NaN".to_owned()),
             };
             root.draw(&Rectangle::new([(LEFT, top), (end, top + 8)], colour.filled()))?;
-            root.draw(&Text::new(label, (end + 5, top + 4), text(12, HPos::Left)))?;
+            root.draw(&Text::new(label, (end + 5, top + 4), text(11, HPos::Left)))?;
         }
     }
     root.present()?;
