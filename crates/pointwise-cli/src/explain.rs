@@ -57,10 +57,8 @@ pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
         None => format!(" ({})", embedded().note()),
     };
     line(out, format!("kernel     {}{code}", served.kernel))?;
-    line(
-        out,
-        "more       docs/ops.md, docs/accuracy.md, docs/performance.md; which kernel serves a call: docs/strategies.md",
-    )
+    line(out, "more       docs/ops.md, docs/accuracy.md, docs/performance.md")?;
+    line(out, "           which kernel serves a call: docs/strategies.md")
 }
 
 /// What a call on contiguous tensors of one shape would launch.
