@@ -5,20 +5,18 @@ use std::io::Write;
 use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
-use pointwise::rope::ROPE;
 
 use crate::args::Args;
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::registry::Op;
-use crate::special;
+use crate::{rope, special};
 
 /// Prints the completions of a shell: commands, options and the names of the ops.
 ///
 /// # Errors
 /// Those of the standard output.
 pub(crate) fn completions(out: &mut impl Write, shell: Shell) -> Result<()> {
-    let of_tables = || Op::all().map(|op| op.info().name);
-    let all = of_tables().chain(special::names()).chain(ROPE.iter().map(|def| def.name));
+    let names = || Op::all().map(|op| op.info().name).chain(special::names()).chain(rope::names()).collect();
     // Here alone: a wrong name gets a better answer from the op's own check.
     let with_ops = |command: Command, names: Vec<&'static str>| {
         command.mut_args(|arg| match arg.get_id() == "op" {
@@ -27,8 +25,8 @@ pub(crate) fn completions(out: &mut impl Write, shell: Shell) -> Result<()> {
         })
     };
     let mut command = Args::command()
-        .mut_subcommand("explain", |explain| with_ops(explain, of_tables().collect()))
-        .mut_subcommand("run", |run| with_ops(run, all.collect()));
+        .mut_subcommand("explain", |explain| with_ops(explain, names()))
+        .mut_subcommand("run", |run| with_ops(run, names()));
     // clap_complete writes to memory alone: it panics where it cannot write.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, "pointwise", &mut text);

@@ -47,6 +47,8 @@ fn explained(arguments: &[&str]) -> String {
 #[test]
 fn explain() {
     insta::assert_snapshot!("explain_gelu", explained(&["explain", "gelu"]));
+    insta::assert_snapshot!("explain_dropout", explained(&["explain", "dropout"]));
+    insta::assert_snapshot!("explain_rope", explained(&["explain", "rope_yarn"]));
     insta::assert_snapshot!("explain_add", explained(&["explain", "add", "--dtype", "bf16", "--shape", "2048x4096"]));
 }
 
