@@ -50,14 +50,10 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 fn links(text: &str) -> Vec<&str> {
     let mut links = Vec::new();
     for line in prose(text) {
-        // What is between backticks is no link.
+        // What is between backticks is no link, but the text of one may be.
         for part in line.split('`').step_by(2) {
             let ends = part.split("](").skip(1);
             links.extend(ends.filter_map(|rest| rest.split_once(')')).map(|(link, _)| link));
-        }
-        // The text of a link may be in backticks: its target follows them.
-        for part in line.split('`').skip(2).step_by(2).filter(|part| part.starts_with("](")) {
-            links.extend(part[2..].split_once(')').map(|(link, _)| link));
         }
     }
     links

@@ -185,7 +185,10 @@ fn tidy(formula: &str) -> String {
     let one_line = formula.split_whitespace().collect::<Vec<_>>().join(" ");
     let pairs =
         [(" . ", "."), (" (", "("), ("( ", "("), (" )", ")"), (" , ", ", "), (":: ", "::"), (" ::", "::"), (" ;", ";")];
-    let text = pairs.iter().fold(one_line, |text, (from, to)| text.replace(from, to)).replace("let(", "let (");
+    // What came too close to a bracket.
+    let words =
+        [("let(", "let ("), ("if(", "if ("), ("*(", "* ("), ("/(", "/ ("), ("+(", "+ ("), ("=(", "= ("), ("(- ", "(-")];
+    let text = pairs.iter().chain(&words).fold(one_line, |text, (from, to)| text.replace(from, to));
     // A block around one expression says nothing.
     match text.strip_prefix("{ ").and_then(|text| text.strip_suffix(" }")) {
         Some(inner) if !inner.contains([';', '{', '}']) => inner.to_owned(),
@@ -243,6 +246,7 @@ mod tests {
     fn formulas_are_written_as_by_hand() {
         assert_eq!(tidy("{ of_two (Pow , a , b) }"), "of_two(Pow, a, b)");
         assert_eq!(tidy("if x > T :: ZERO { x } else { y }"), "if x > T::ZERO { x } else { y }");
+        assert_eq!(tidy("(- a) . mul_add (g * (b - a) , c)"), "(-a).mul_add(g * (b - a), c)");
         let text = "{ let d = b - a ; if d { d } else { a } }";
         let expected = "{\n    let d = b - a;\n    if d {\n        d\n    } else {\n        a\n    }\n}";
         assert_eq!(tidy(text), expected);
