@@ -16,9 +16,10 @@ const POINTS: usize = 1000;
 /// Inputs for each of which an error is worked out.
 const INPUTS: usize = 40_000;
 /// Parts of the axis, of each of which the largest error is drawn.
-const PARTS: usize = 250;
+pub(crate) const PARTS: usize = 250;
 
-fn axis(points: usize) -> impl Iterator<Item = f64> {
+/// Points of the axis, in order.
+pub(crate) fn axis(points: usize) -> impl Iterator<Item = f64> {
     // Never quite a round number, where functions have their kinks.
     (0..points).map(move |k| FROM + (TO - FROM) * (k as f64 + 0.5) / points as f64)
 }
@@ -56,7 +57,7 @@ pub(crate) fn error(def: &'static OpDef, dtype: DType) -> Result<Vec<Point>> {
 }
 
 /// The distance of two neighbouring numbers of a type near `x`.
-fn digit(dtype: DType, x: f64) -> f64 {
+pub(crate) fn digit(dtype: DType, x: f64) -> f64 {
     let (digits, least) = if dtype == DType::BF16 { (7, -133) } else { (23, -149) };
     let exponent = if x == 0.0 { least } else { x.abs().log2().floor() as i32 - digits };
     2.0_f64.powi(exponent.max(least))

@@ -18,6 +18,9 @@ pages! {
 }
 
 #[cfg(test)]
+mod markdown;
+
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::Path;

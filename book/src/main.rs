@@ -4,11 +4,14 @@
 //! Curves and errors are worked out when it runs, on the CPU. Measured figures are those of the tables in
 //! `accuracy.md` and `performance.md`.
 
+mod beside;
 mod curves;
 mod links;
 mod pages;
 mod pictures;
 mod plot;
+mod python;
+mod several;
 mod tables;
 
 use std::fs;

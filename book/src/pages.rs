@@ -9,7 +9,7 @@ use pointwise::DType;
 use pointwise::info::{Accuracy, BINARY, GATED, OpInfo, TERNARY, UNARY, op};
 
 use crate::plot::{Curve, draw};
-use crate::{curves, tables};
+use crate::{beside, curves, python, several, tables};
 
 /// Values beyond these are not drawn.
 const MOST: f64 = 6.0;
@@ -26,16 +26,20 @@ pub(crate) fn write(out: &Path) -> Result<usize> {
     let several = BINARY.iter().chain(GATED).chain(TERNARY).map(|def| &def.info);
     let infos: Vec<&OpInfo> = UNARY.iter().map(|def| &def.info).chain(several).collect();
     for info in &infos {
-        let figures = figures(&folder, info)?;
+        let figures = match info.operands.len() {
+            1 => figures(&folder, info)?,
+            _ => several::figures(&folder, info)?,
+        };
         let page = page(info, &figures, &accuracy, &performance)?;
         fs::write(folder.join(format!("{}.md", info.name)), page)?;
     }
-    let names: Vec<&str> = infos.iter().map(|info| info.name).collect();
+    let mut names: Vec<&str> = infos.iter().map(|info| info.name).collect();
+    names.extend(beside::write(&folder, &accuracy, &performance)?);
     fs::write(out.join("ops.md"), linked(&ops, &names))?;
     let summary = out.join("SUMMARY.md");
     let with_pages = summary_with(&fs::read_to_string(&summary)?, &names)?;
     fs::write(summary, with_pages)?;
-    Ok(infos.len())
+    Ok(names.len())
 }
 
 /// The table of the ops with a link to each one's page.
@@ -107,7 +111,9 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     let arguments = operands.chain(params).collect::<Vec<_>>().join(", ");
     writeln!(page, "| | |\n|---|---|")?;
     writeln!(page, "| Rust | `ops::{call}({arguments})?` |")?;
-    writeln!(page, "| Python | `pointwise.{name}`, `torch.ops.pointwise.{name}` |")?;
+    writeln!(page, "| Python | `{}` |", python::call(name)?)?;
+    let inplace = if python::has_inplace(name) { format!("; in place `pointwise.{name}_`") } else { String::new() };
+    writeln!(page, "| torch op | `torch.ops.pointwise.{name}`{inplace} |")?;
     for param in info.params {
         writeln!(page, "| parameter `{}` | {} by default |", param.name, shown(param.default))?;
     }
@@ -147,7 +153,14 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
 }
 
 /// The figures that other pages have of an op.
-fn section(page: &mut String, heading: &str, what: &str, link: &str, source: &str, name: &str) -> Result<()> {
+pub(crate) fn section(
+    page: &mut String,
+    heading: &str,
+    what: &str,
+    link: &str,
+    source: &str,
+    name: &str,
+) -> Result<()> {
     let found = tables::find(source, name);
     if !found.is_empty() {
         let text = tables::markdown(&found);
@@ -172,7 +185,51 @@ fn tidy(formula: &str) -> String {
     let one_line = formula.split_whitespace().collect::<Vec<_>>().join(" ");
     let pairs =
         [(" . ", "."), (" (", "("), ("( ", "("), (" )", ")"), (" , ", ", "), (":: ", "::"), (" ::", "::"), (" ;", ";")];
-    pairs.iter().fold(one_line, |text, (from, to)| text.replace(from, to))
+    // What came too close to a bracket.
+    let words =
+        [("let(", "let ("), ("if(", "if ("), ("*(", "* ("), ("/(", "/ ("), ("+(", "+ ("), ("=(", "= ("), ("(- ", "(-")];
+    let text = pairs.iter().chain(&words).fold(one_line, |text, (from, to)| text.replace(from, to));
+    // A block around one expression says nothing.
+    match text.strip_prefix("{ ").and_then(|text| text.strip_suffix(" }")) {
+        Some(inner) if !inner.contains([';', '{', '}']) => inner.to_owned(),
+        _ if text.contains(';') || text.len() > LINE => broken(&text),
+        _ => text,
+    }
+}
+
+/// The most letters of a formula in one line.
+const LINE: usize = 80;
+
+/// A formula with a line for each statement, its blocks indented.
+fn broken(text: &str) -> String {
+    let (mut lines, mut line, mut depth) = (Vec::new(), String::new(), 0_usize);
+    let mut end = |line: &mut String, depth: usize| {
+        let words = std::mem::take(line);
+        if !words.trim().is_empty() {
+            lines.push(format!("{:1$}{2}", "", 4 * depth, words.trim()));
+        }
+    };
+    for letter in text.chars() {
+        match letter {
+            '{' => {
+                line.push(letter);
+                end(&mut line, depth);
+                depth += 1;
+            }
+            '}' => {
+                end(&mut line, depth);
+                depth = depth.saturating_sub(1);
+                line.push(letter);
+            }
+            ';' => {
+                line.push(letter);
+                end(&mut line, depth);
+            }
+            _ => line.push(letter),
+        }
+    }
+    end(&mut line, depth);
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -183,6 +240,16 @@ mod tests {
     fn names_in_the_table_become_links() {
         let table = "| `exp` | x |\n| `exp_backward` | x |\n";
         assert_eq!(linked(table, &["exp"]), "| [`exp`](ops/exp.md) | x |\n| `exp_backward` | x |\n");
+    }
+
+    #[test]
+    fn formulas_are_written_as_by_hand() {
+        assert_eq!(tidy("{ of_two (Pow , a , b) }"), "of_two(Pow, a, b)");
+        assert_eq!(tidy("if x > T :: ZERO { x } else { y }"), "if x > T::ZERO { x } else { y }");
+        assert_eq!(tidy("(- a) . mul_add (g * (b - a) , c)"), "(-a).mul_add(g * (b - a), c)");
+        let text = "{ let d = b - a ; if d { d } else { a } }";
+        let expected = "{\n    let d = b - a;\n    if d {\n        d\n    } else {\n        a\n    }\n}";
+        assert_eq!(tidy(text), expected);
     }
 
     #[test]

@@ -21,7 +21,7 @@ type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 /// # Errors
 /// The drawing library's.
 pub(crate) fn all() -> Result<[(&'static str, String); 2]> {
-    Ok([("threads.svg", picture((700, 330), threads)?), ("pairs.svg", picture((560, 250), pairs)?)])
+    Ok([("threads.svg", picture((740, 280), threads)?), ("pairs.svg", picture((560, 250), pairs)?)])
 }
 
 fn picture(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String> {
@@ -62,7 +62,7 @@ fn threads(area: &Area<'_>) -> Drawn {
         area,
         "flat: vectors of 16 bytes (here 4 elements of f32); what is left goes element by element",
         (LEFT, top),
-        13,
+        15,
         HPos::Left,
     )?;
     for column in 0..26 {
@@ -79,10 +79,10 @@ fn threads(area: &Area<'_>) -> Drawn {
         area,
         "rows: vectors along the innermost dimension; a row of the operand may lie anywhere",
         (LEFT, top),
-        13,
+        15,
         HPos::Left,
     )?;
-    for (row, shift) in [(0, 0), (1, 14)] {
+    for (row, shift) in [(0, 0), (1, 10)] {
         for column in 0..8 {
             let thread = 2 * row + column / 4;
             cell(area, shift + column, top + 14, Some(thread as usize))?;
@@ -91,20 +91,20 @@ fn threads(area: &Area<'_>) -> Drawn {
             cell(area, shift + column, top + 14, None)?;
         }
     }
-    text(area, "grey: memory between the rows", (LEFT + CELL * 10 + 8, top + 27), 12, HPos::Left)?;
+    text(area, "grey: memory between the rows", (LEFT + CELL * 20 + 4, top + 27), 13, HPos::Left)?;
     top += 80;
     text(
         area,
-        "strided: single elements; a thread has four, apart, so that neighbours are read by neighbouring threads",
+        "strided: single elements, four a thread; neighbouring threads read neighbours",
         (LEFT, top),
-        13,
+        15,
         HPos::Left,
     )?;
     for column in 0..24 {
         cell(area, column, top + 14, Some((column % 6) as usize))?;
     }
     top += 80;
-    text(area, "The number in a square is the thread that has the element.", (LEFT, top), 12, HPos::Left)?;
+    text(area, "The number in a square is the thread that has the element.", (LEFT, top), 14, HPos::Left)?;
     Ok(())
 }
 
@@ -115,7 +115,7 @@ fn pairs(area: &Area<'_>) -> Drawn {
         ("halves (GPT-NeoX, Llama): lane i with lane i + half", (|lane| (lane + 4) % 8) as fn(i32) -> i32),
         ("neighbours (GPT-J, interleaved): lane 2i with lane 2i + 1", |lane| lane ^ 1),
     ] {
-        text(area, title, (LEFT, top), 13, HPos::Left)?;
+        text(area, title, (LEFT, top), 15, HPos::Left)?;
         let row = top + 44;
         for lane in 0..8 {
             let first = lane.min(partner(lane));
@@ -135,7 +135,7 @@ fn pairs(area: &Area<'_>) -> Drawn {
         }
         top += 110;
     }
-    text(area, "Lanes of one colour are rotated by one angle.", (LEFT, top), 12, HPos::Left)?;
+    text(area, "Lanes of one colour are rotated by one angle.", (LEFT, top), 14, HPos::Left)?;
     Ok(())
 }
 

@@ -33,13 +33,16 @@ fn cells(line: &str) -> Vec<&str> {
     line.trim().trim_matches('|').split('|').map(str::trim).collect()
 }
 
-/// The rows as one table each, without the op's name.
+/// The rows as one table each, without the op's name and empty cells.
 pub(crate) fn markdown(found: &[Found<'_>]) -> String {
     let line = |cells: &[&str]| format!("| {} |\n", cells.join(" | "));
     let mut text = String::new();
     for Found { section, columns, row } in found {
-        let rule = vec!["---"; columns.len().saturating_sub(1)];
-        text += &format!("{section}:\n\n{}{}{}\n", line(&columns[1..]), line(&rule), line(&row[1..]));
+        // What the op does not have is no column of its table.
+        let cells = columns.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty());
+        let (columns, row): (Vec<&str>, Vec<&str>) = cells.map(|(column, cell)| (*column, *cell)).unzip();
+        let rule = vec!["---"; columns.len()];
+        text += &format!("{section}:\n\n{}{}{}\n", line(&columns), line(&rule), line(&row));
     }
     text
 }
@@ -55,6 +58,8 @@ mod tests {
         let seen: Vec<_> = found.iter().map(|found| (found.section, found.columns[1], found.row[1])).collect();
         assert_eq!(seen, [("A", "f32", "2"), ("B", "mean", "3")]);
         assert!(find(page, "exp2").is_empty());
+        let gap = find("# A\n\n| op | f32 | f16 |\n|---|---|---|\n| exp |  | 1 |\n", "exp");
+        assert_eq!(markdown(&gap), "A:\n\n| f16 |\n| --- |\n| 1 |\n\n");
         assert_eq!(markdown(&found[..1]), "A:\n\n| f32 |\n| --- |\n| 2 |\n\n");
     }
 }

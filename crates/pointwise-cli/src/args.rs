@@ -3,9 +3,33 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap_complete::Shell;
 use pointwise::{DType, Strategy};
 
 use crate::device::device_name;
+
+/// What `run` reads and writes.
+const RUN_HELP: &str = "\
+The operands are the file's tensors of the names that `pointwise list` shows. \
+Any operand of an op of several may be a number instead: --set b=2, which goes before a tensor b. \
+The bounds of clamp and the value of masked_fill may be tensors, too. \
+A tensor with the name of another parameter is refused, all others are ignored.
+
+OUT gets the tensor `y` (rotary ops: `q` and `k`; gradients of several operands: each by its name), \
+and is replaced only when it is complete. OUT may be IN.
+
+Examples:
+  pointwise run silu in.safetensors -o out.safetensors
+  pointwise run leaky_relu in.safetensors -o out.safetensors \\
+      --set negative_slope=0.1
+  pointwise run gelu in.safetensors -o out.safetensors \\
+      --set approximate=tanh --device cpu
+  pointwise run div in.safetensors -o out.safetensors \\
+      --set b=3 --set rounding_mode=floor
+  pointwise run dropout in.safetensors -o out.safetensors \\
+      --set p=0.1 --set seed=42
+  pointwise run alibi -o out.safetensors \\
+      --set num_heads=8 --set seq_len=128 --set dtype=bf16";
 
 /// Elementwise GPU kernels written in Rust: see them run, use them on files.
 #[derive(Debug, Parser)]
@@ -26,7 +50,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run every op on every element type and check the results against the formula at f64
+    /// Run every op on every element type and check the results
+    ///
+    /// The results are compared with the formula at f64.
     #[command(
         after_help = "Examples:\n  pointwise tour\n  pointwise tour --device cuda:1\n  pointwise tour --device emulated"
     )]
@@ -36,36 +62,42 @@ pub(crate) enum Command {
         #[arg(long, default_value = "auto", value_parser = device_name)]
         device: String,
     },
-    /// List the ops with their arguments, parameters, element types and accuracy
+    /// List the ops: arguments, parameters, element types, accuracy
     #[command(after_help = "Examples:\n  pointwise list\n  pointwise list --json | jq -r '.[].name'")]
     List {
         /// Print a JSON array of objects, one an op
         #[arg(long)]
         json: bool,
     },
-    /// Say what an op computes, how accurately, and which kernel would serve a call
+    /// Say what an op computes, how accurately, and by which kernel
     #[command(
         after_help = "Examples:\n  pointwise explain silu\n  pointwise explain add --dtype bf16 --shape 2048x4096\n  \
                       pointwise explain gelu --strategy direct"
     )]
     Explain(Explain),
     /// Run one op on tensors of a safetensors file
-    #[command(
-        after_help = "The operands are the file's tensors of the names that `pointwise list` shows. Any operand \
-                      of\nan op of several may be a number instead: --set b=2, which goes before a tensor b. The \
-                      bounds of\nclamp and the value of masked_fill may be tensors, too. A tensor with the name \
-                      of another parameter\nis refused, all others are ignored. OUT gets the tensor `y` (rotary ops: `q`\nand `k`; gradients of several operands: each by its name), and is \
-                      replaced only when it is complete.\nOUT may be IN.\n\nExamples:\n  \
-                      pointwise run silu in.safetensors -o out.safetensors\n  \
-                      pointwise run leaky_relu in.safetensors -o out.safetensors --set negative_slope=0.1\n  \
-                      pointwise run gelu in.safetensors -o out.safetensors --set approximate=tanh --device cpu\n  \
-                      pointwise run div in.safetensors -o out.safetensors --set b=3 --set rounding_mode=floor\n  \
-                      pointwise run dropout in.safetensors -o out.safetensors --set p=0.1 --set seed=42\n  \
-                      pointwise run alibi -o out.safetensors --set num_heads=8 --set seq_len=128 --set dtype=bf16"
-    )]
+    #[command(after_help = RUN_HELP)]
     Run(Run),
-    /// Say what works on this machine, and what to do about what does not
+    /// Say what works on this machine, and how to mend what does not
     Doctor,
+    /// Print what a shell needs to complete this command's words
+    #[command(
+        after_help = "Examples:\n  pointwise completions bash \\\n      > ~/.local/share/bash-completion/completions/pointwise\n  \
+                      pointwise completions fish > ~/.config/fish/completions/pointwise.fish\n  \
+                      pointwise completions zsh > ~/.zfunc/_pointwise"
+    )]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page of this command, or of one of its commands
+    #[command(after_help = "Examples:\n  pointwise man > ~/.local/share/man/man1/pointwise.1\n  \
+                      pointwise man run > ~/.local/share/man/man1/pointwise-run.1")]
+    Man {
+        /// One of its commands, such as run
+        #[arg(value_name = "COMMAND")]
+        command: Option<String>,
+    },
 }
 
 /// The arguments of `explain`.

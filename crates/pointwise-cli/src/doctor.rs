@@ -7,10 +7,12 @@ use pointwise_build::doctor::{Report, report};
 use pointwise_build::toolchain::{INSTALL, RUSTC_VARIABLE};
 
 use crate::error::{Result, one_line};
-use crate::output::{Paint, line};
+use crate::output::{Paint, line, wrapped};
 
 /// Width of the labels.
 const LABEL: usize = 12;
+/// Columns of a terminal.
+const WIDTH: usize = 80;
 
 /// Runs the command. That there is no GPU is no fault.
 ///
@@ -39,7 +41,7 @@ pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
 
     let embedded = pointwise::embed::embedded();
     if embedded.is_empty() {
-        let note = format!("none for GPUs are embedded: {}", embedded.note());
+        let note = format!("for the CPU alone; none for GPUs: {}", embedded.note());
         say(out, "kernels", &paragraph(&note))?;
     } else {
         let count = embedded.entries().count();
@@ -82,7 +84,9 @@ pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
     line(out, "")?;
     line(out, paint.good(&format!("Works: {}.", works.join(", "))))?;
     for problem in advice {
-        line(out, format!("To do: {problem}"))?;
+        for (i, text) in wrapped(&problem, WIDTH - 7).iter().enumerate() {
+            line(out, format!("{:<7}{text}", if i == 0 { "To do:" } else { "" }))?;
+        }
     }
     Ok(())
 }
@@ -94,7 +98,7 @@ fn gpus(out: &mut impl Write, kernels: bool, works: &mut Vec<String>, advice: &m
     }
     let count = Device::cuda_count();
     if count == 0 {
-        let install = "No GPU can be used. On a machine with one, install NVIDIA's driver, nothing else.";
+        let install = "No GPU can be used. On a machine with one, install NVIDIA's driver; nothing else is needed.";
         let (why, to_do) = match Device::cuda(0) {
             Err(error) => match error.kind() {
                 ErrorKind::NoDriver { tried } => (format!("no NVIDIA driver: {tried}"), install),
@@ -157,6 +161,8 @@ fn tools(out: &mut impl Write, report: &Report, wanted: bool) -> Result<()> {
         Err(pointwise_build::Error::NoToolchain { .. }) if !wanted => {
             "not found (only building kernels needs one)".to_owned()
         }
+        // What to do about it stands below.
+        Err(error) if wanted => error.to_string().lines().next().unwrap_or_default().to_owned(),
         Err(error) => error.to_string(),
     };
     say(out, "compiler", &paragraph(&text))?;
@@ -213,7 +219,8 @@ fn paragraph(text: &str) -> Vec<String> {
 }
 
 fn say(out: &mut impl Write, label: &str, lines: &[String]) -> Result<()> {
-    for (i, text) in lines.iter().enumerate() {
+    let lines = lines.iter().flat_map(|text| wrapped(text, WIDTH - LABEL));
+    for (i, text) in lines.enumerate() {
         let label = if i == 0 { label } else { "" };
         line(out, format!("{label:<LABEL$}{text}"))?;
     }

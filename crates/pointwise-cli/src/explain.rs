@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::list::{accuracy, doc, signature, type_groups};
 use crate::output::line;
 use crate::registry::Op;
+use crate::{rope, special};
 
 /// The target whose PTX is counted: the newest that the project embeds for all kernels.
 const SM: u32 = 90;
@@ -28,6 +29,9 @@ struct Served {
 /// # Errors
 /// An unknown op; a type, shape or strategy that it does not take; those of the standard output.
 pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
+    if let Some(text) = beside(&args.op) {
+        return line(out, text);
+    }
     let op = Op::find(&args.op)?;
     let info = op.info();
     line(out, format!("{}\n  {}", signature(op), doc(info.doc)))?;
@@ -57,10 +61,22 @@ pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
         None => format!(" ({})", embedded().note()),
     };
     line(out, format!("kernel     {}{code}", served.kernel))?;
-    line(
-        out,
-        "more       docs/ops.md, docs/accuracy.md, docs/performance.md; which kernel serves a call: docs/strategies.md",
-    )
+    line(out, "more       docs/ops.md, docs/accuracy.md, docs/performance.md")?;
+    line(out, "           which kernel serves a call: docs/strategies.md")
+}
+
+/// What there is to say of an op beside the tables, which has no plan.
+fn beside(name: &str) -> Option<String> {
+    let is_of = |signature: &str| signature.split('(').next() == Some(name);
+    if let Some(row) = special::rows().find(|row| is_of(&row.signature)) {
+        let (types, accuracy) = (type_groups(row.types), accuracy(row.accuracy));
+        let text = format!("{}\n  {}\ntypes      {types}\naccuracy   {accuracy} in f32", row.signature, doc(row.doc));
+        return Some(format!("{text}\nmore       docs/ops.md#outside-the-tables"));
+    }
+    let (signature, types, doc) = rope::rows().find(|(signature, ..)| is_of(signature))?;
+    Some(format!(
+        "{signature}\n  {doc}\ntypes      {types}\nmore       docs/rope.md; settings: `pointwise list --json`"
+    ))
 }
 
 /// What a call on contiguous tensors of one shape would launch.

@@ -1,4 +1,4 @@
-//! The commands of `pointwise`: `tour`, `list`, `explain`, `run` and `doctor`.
+//! The commands of `pointwise`: `tour`, `list`, `explain`, `run`, `doctor`, `completions` and `man`.
 //!
 //! Exit codes: 0 done, 1 the op or the data was at fault, 2 the call was. What went wrong is one line on stderr.
 //!
@@ -14,6 +14,7 @@ pub mod error;
 mod explain;
 mod file;
 mod list;
+mod manual;
 pub mod output;
 pub mod program;
 pub mod progress;
@@ -43,5 +44,7 @@ fn dispatch(args: &Args, out: &mut impl Write) -> Result<()> {
         Command::Explain(explain) => explain::explain(out, explain),
         Command::Run(run) => run::run(out, run),
         Command::Doctor => doctor::doctor(out),
+        Command::Completions { shell } => manual::completions(out, *shell),
+        Command::Man { command } => manual::man(out, command.as_deref()),
     }
 }

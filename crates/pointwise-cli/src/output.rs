@@ -20,6 +20,29 @@ pub fn flush(out: &mut impl Write) -> Result<()> {
     out.flush().map_err(Error::Stdout)
 }
 
+/// A text in lines of at most `width` columns, where its words allow it. What is between backticks, a command to copy,
+/// stays in one.
+#[must_use]
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for word in text.split_whitespace() {
+        match words.last_mut().filter(|_| is_open) {
+            Some(last) => *last += &format!(" {word}"),
+            None => words.push(word.to_owned()),
+        }
+        is_open ^= word.matches('`').count() % 2 == 1;
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => *line += &format!(" {word}"),
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
 /// Colours for people: on a terminal, unless `NO_COLOR` is set.
 #[derive(Debug, Clone, Copy)]
 pub struct Paint(bool);
@@ -58,5 +81,17 @@ impl Paint {
 
     fn code(self, code: &str, text: &str) -> String {
         if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_stay_whole() {
+        assert_eq!(wrapped("say `a b c` and d", 7), ["say", "`a b c`", "and d"]);
+        assert_eq!(wrapped("a-long-word b", 4), ["a-long-word", "b"]);
+        assert!(wrapped("", 4).is_empty());
     }
 }

@@ -1,7 +1,6 @@
 //! The RoPE ops: their operands may be left out, and their settings are not all numbers.
 
 use std::io::{self, IsTerminal, Write};
-use std::time::Instant;
 
 use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS, RopeDef, RopeError, RopeOp, RopeOperands, RopeSetting};
 use pointwise::{DType, Device, ErrorKind, Strategy, Tensor};
@@ -17,7 +16,7 @@ use crate::file::{Source, Target};
 use crate::output::{Paint, line};
 use crate::registry::Named;
 use crate::run::input;
-use crate::tour::NAME;
+use crate::tour::{CELL, COLUMNS, NAME};
 
 /// The element types that the ops take.
 const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
@@ -174,7 +173,6 @@ pub(crate) fn tour(out: &mut impl Write, device: &Device, paint: Paint) -> Resul
     let (mut pairs, mut faults) = (0, Vec::new());
     for def in ROPE {
         let (mut cells, mut good) = (Vec::new(), true);
-        let begin = Instant::now();
         for dtype in TYPES {
             pairs += 1;
             let error = error(device, def, dtype)?;
@@ -182,11 +180,12 @@ pub(crate) fn tour(out: &mut impl Write, device: &Device, paint: Paint) -> Resul
                 good = false;
                 faults.push(format!("{} of {dtype}: off by {error:.2} ULP of the largest value", def.name));
             }
-            cells.push(format!("{error:<9.2}"));
+            cells.push(format!("{error:<CELL$.2}"));
         }
         let mark = if good { paint.good("ok") } else { paint.bad("FAIL") };
-        let time = begin.elapsed().as_secs_f64() * 1e3;
-        line(out, format!("{:<NAME$} {} {:<39} {time:>6.2} ms {mark}", def.name, cells.join(" "), ""))?;
+        // No other type is rotated.
+        cells.resize(COLUMNS.len(), format!("{:<CELL$}", "-"));
+        line(out, format!("{:<NAME$} {} {mark}", def.name, cells.join(" ")))?;
     }
     Ok((pairs, faults))
 }

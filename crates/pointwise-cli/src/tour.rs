@@ -1,7 +1,7 @@
 //! `pointwise tour`: every op on every element type, checked.
 
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, info::Accuracy};
 use pointwise_core::Kind;
@@ -20,15 +20,17 @@ pub(crate) const DEFAULTS: Params = [Number::Default; MAX_PARAMS];
 
 /// Width of the column of names.
 pub(crate) const NAME: usize = 26;
+/// Width of a cell: rows fit a terminal of 80 columns.
+pub(crate) const CELL: usize = 6;
 
 /// Columns: a float type each, the integers together, bool.
-const COLUMNS: [(&str, &[DType]); 7] = [
+pub(crate) const COLUMNS: [(&str, &[DType]); 7] = [
     ("f32", &[DType::F32]),
     ("f16", &[DType::F16]),
     ("bf16", &[DType::BF16]),
     ("f8e4m3", &[DType::F8E4M3]),
     ("f8e5m2", &[DType::F8E5M2]),
-    ("integers", &[DType::I8, DType::I16, DType::I32, DType::I64, DType::U8]),
+    ("ints", &[DType::I8, DType::I16, DType::I32, DType::I64, DType::U8]),
     ("bool", &[DType::Bool]),
 ];
 
@@ -36,6 +38,15 @@ const COLUMNS: [(&str, &[DType]); 7] = [
 const COUNT: usize = 10_007;
 /// Choices of operands that go together, of more than two.
 const CHOICES: usize = 20_000;
+
+/// What the table says.
+const NOTES: &str = "\
+A cell is the largest error found / the bound, in units in the last place (ULP).
+`exact`: every result is the correctly rounded value; of lerp, prelu, remainder
+and the divisions to whole numbers, after steps in f32 as PyTorch's. Tried: all
+codes of the 8- and 16-bit types, about 10,000 values of the others; of operands
+that go together, all pairs of 8-bit codes, about 20,000 pairs or triples of the
+others. Rotary embedding: in ULP of the largest value of a pair of lanes.";
 
 /// A type's samples, on the device and as bytes.
 pub(crate) struct Samples {
@@ -94,8 +105,6 @@ impl Verdict {
 pub(crate) struct Case {
     dtype: DType,
     verdict: Verdict,
-    /// One call, with the wait for its end.
-    time: Duration,
 }
 
 /// Runs the command.
@@ -114,8 +123,8 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
         line(out, "(The CPU, since no GPU can be used: `pointwise doctor` says why.)")?;
     }
     line(out, "")?;
-    let names = COLUMNS.map(|(name, _)| format!("{name:<9}")).join(" ");
-    line(out, paint.strong(&format!("{:<NAME$} {names} {:>9}", "op", "time")))?;
+    let names = COLUMNS.map(|(name, _)| format!("{name:<CELL$}")).join(" ");
+    line(out, paint.strong(format!("{:<NAME$} {names}", "op").trim_end()))?;
 
     let (mut ops, mut pairs, mut faults) = (0, 0, Vec::new());
     let bar = progress::of_steps("checking", Op::all().count() as u64);
@@ -146,11 +155,7 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
     pairs += rope_pairs;
     faults.extend(rope_faults);
 
-    line(out, "\nA cell is the largest error found / the bound, in units in the last place (ULP);")?;
-    line(out, "`exact`: every result is the correctly rounded value; of lerp, prelu, remainder and the divisions")?;
-    line(out, "to whole numbers, after steps in f32 as PyTorch's. All codes of the 8- and 16-bit types were tried,")?;
-    line(out, "and about 10,000 values of the others; of operands that go together, all pairs of 8-bit codes, and")?;
-    line(out, "about 20,000 pairs or triples of the others.\n")?;
+    line(out, format!("\n{NOTES}\n"))?;
     for fault in &faults {
         line(out, format!("{} {fault}", paint.bad("FAIL")))?;
     }
@@ -168,7 +173,7 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
 fn faults_of(name: &str, cases: Vec<Case>) -> impl Iterator<Item = String> {
     cases
         .into_iter()
-        .filter_map(move |Case { dtype, verdict, .. }| verdict.fault.map(|fault| format!("{name} of {dtype}: {fault}")))
+        .filter_map(move |Case { dtype, verdict }| verdict.fault.map(|fault| format!("{name} of {dtype}: {fault}")))
 }
 
 fn of_type(device: &Device, dtype: DType) -> Result<Samples> {
@@ -240,35 +245,33 @@ pub(crate) fn guarded(
     dtype: DType,
     judge: impl FnOnce(&[u8]) -> Result<Verdict>,
 ) -> Result<Case> {
-    match timed(run, device) {
-        Ok((results, time)) => {
+    match twice(run, device) {
+        Ok(results) => {
             let mut got = Vec::new();
             for result in &results {
                 got.extend(result.to_bytes()?);
             }
-            Ok(Case { dtype, verdict: judge(&got)?, time })
+            Ok(Case { dtype, verdict: judge(&got)? })
         }
-        Err(error) => Ok(Case { dtype, verdict: Verdict::broken(error.to_string()), time: Duration::ZERO }),
+        Err(error) => Ok(Case { dtype, verdict: Verdict::broken(error.to_string()) }),
     }
 }
 
-/// The results, and how long a call takes once the kernel is loaded.
-fn timed(run: impl Fn() -> Result<Vec<Tensor>>, device: &Device) -> Result<(Vec<Tensor>, Duration)> {
+/// The results of two calls, which must be the same.
+fn twice(run: impl Fn() -> Result<Vec<Tensor>>, device: &Device) -> Result<Vec<Tensor>> {
     let run = || -> Result<Vec<Tensor>> {
         let y = run()?;
         device.synchronize()?;
         Ok(y)
     };
     let first = run()?;
-    let begin = Instant::now();
     let second = run()?;
-    let time = begin.elapsed();
     for (first, second) in first.iter().zip(&second) {
         if judge::same_bits(first.dtype(), &first.to_bytes()?, &second.to_bytes()?).is_some() {
             return Err(Error::Failed("two runs on the same operands gave different results".to_owned()));
         }
     }
-    Ok((first, time))
+    Ok(first)
 }
 
 fn row(name: &str, bound: impl Fn(DType) -> f32, cases: &[Case], paint: Paint) -> String {
@@ -276,18 +279,36 @@ fn row(name: &str, bound: impl Fn(DType) -> f32, cases: &[Case], paint: Paint) -
     for (_, types) in COLUMNS {
         let in_cell: Vec<&Case> = cases.iter().filter(|case| types.contains(&case.dtype)).collect();
         let cell = match in_cell.as_slice() {
-            [] => format!("{:<9}", "-"),
-            cases if cases.iter().any(|case| case.verdict.fault.is_some()) => paint.bad(&format!("{:<9}", "FAIL")),
+            [] => format!("{:<CELL$}", "-"),
+            cases if cases.iter().any(|case| case.verdict.fault.is_some()) => paint.bad(&format!("{:<CELL$}", "FAIL")),
             [first, ..] => {
                 let bound = bound(first.dtype);
                 let error = in_cell.iter().filter_map(|case| case.verdict.error).reduce(f64::max);
-                format!("{:<9}", error.map_or("exact".to_owned(), |error| format!("{error:.2}/{bound}")))
+                format!("{:<CELL$}", error.map_or("exact".to_owned(), |error| fitted(error, bound)))
             }
         };
         text += &format!(" {cell}");
     }
-    let time: Duration = cases.iter().map(|case| case.time).sum();
     let good = cases.iter().all(|case| case.verdict.fault.is_none());
     let mark = if good { paint.good("ok") } else { paint.bad("FAIL") };
-    format!("{text} {:>6.2} ms {mark}", time.as_secs_f64() * 1e3)
+    format!("{text} {mark}")
+}
+
+/// An error and its bound, with as many decimals as a cell has room for.
+fn fitted(error: f64, bound: f32) -> String {
+    let texts = [2, 1, 0].map(|decimals| format!("{error:.decimals$}/{bound}"));
+    texts.iter().find(|text| text.len() <= CELL).unwrap_or(&texts[2]).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_have_room() {
+        assert_eq!(fitted(0.786, 1.0), "0.79/1");
+        assert_eq!(fitted(3.0, 16.0), "3.0/16");
+        assert_eq!(fitted(12.3, 16.0), "12/16");
+        assert!(NOTES.lines().all(|line| line.len() <= 80));
+    }
 }

@@ -1,4 +1,5 @@
-//! The figure of docs/accuracy.md: the largest error of each op in f32, beside PyTorch's.
+//! The figure of docs/accuracy.md: the largest error of each op in f32, beside PyTorch's; without a background, in
+//! colours that can be read on light and dark.
 
 use std::error::Error;
 use std::path::Path;
@@ -10,8 +11,8 @@ use crate::record::{Record, Row};
 
 const OURS: RGBColor = RGBColor(0x00, 0x72, 0xB2);
 const THEIRS: RGBColor = RGBColor(0xE6, 0x9F, 0x00);
-const LINE: RGBColor = RGBColor(0xDD, 0xDD, 0xDD);
-const TEXT: RGBColor = RGBColor(0x33, 0x33, 0x33);
+/// Of text and lines.
+const GREY: RGBColor = RGBColor(0x80, 0x80, 0x80);
 
 const WIDTH: i32 = 900;
 /// Of an op, with both its bars.
@@ -34,9 +35,8 @@ pub(crate) fn write(path: &Path, ours: &Record, peers: Option<&Record>) -> Resul
     let rows: Vec<&Row> = ours.rows.iter().filter(|row| row.dtype == "f32" && has_bar(row)).collect();
     let height = TOP + ROW * rows.len() as i32 + BOTTOM;
     let root = SVGBackend::new(path, (WIDTH as u32, height as u32)).into_drawing_area();
-    root.fill(&WHITE)?;
     let text = |size: i32, horizontal: HPos| {
-        ("sans-serif", size).into_font().color(&TEXT).pos(Pos::new(horizontal, VPos::Center))
+        ("sans-serif", size).into_font().color(&GREY).pos(Pos::new(horizontal, VPos::Center))
     };
     let place = |ulp: f64| {
         let share = (ulp.clamp(LOW, HIGH) / LOW).log10() / (HIGH / LOW).log10();
@@ -51,7 +51,7 @@ pub(crate) fn write(path: &Path, ours: &Record, peers: Option<&Record>) -> Resul
     let bottom = height - BOTTOM;
     for decade in -1..=8 {
         let x = place(10_f64.powi(decade));
-        root.draw(&PathElement::new(vec![(x, TOP - 6), (x, bottom)], LINE))?;
+        root.draw(&PathElement::new(vec![(x, TOP - 6), (x, bottom)], GREY.mix(0.25)))?;
         let label = match decade {
             -1 => "0.1".to_owned(),
             0..=3 => 10_i32.pow(decade as u32).to_string(),
@@ -72,7 +72,7 @@ pub(crate) fn write(path: &Path, ours: &Record, peers: Option<&Record>) -> Resul
                 None => (place(HIGH), "other NaN".to_owned()),
             };
             root.draw(&Rectangle::new([(LEFT, top), (end, top + 8)], colour.filled()))?;
-            root.draw(&Text::new(label, (end + 5, top + 4), text(10, HPos::Left)))?;
+            root.draw(&Text::new(label, (end + 5, top + 4), text(11, HPos::Left)))?;
         }
     }
     root.present()?;

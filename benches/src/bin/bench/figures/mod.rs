@@ -1,4 +1,4 @@
-//! The figures: SVG drawn from a report alone.
+//! The figures: SVG drawn from a report alone, without a background, in colours that can be read on light and dark.
 
 mod ratios;
 mod sizes;
@@ -21,9 +21,11 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(213, 94, 0),
     RGBColor(204, 121, 167),
     RGBColor(86, 180, 233),
-    RGBColor(90, 90, 90),
+    GREY,
     RGBColor(160, 120, 30),
 ];
+/// Of text and lines.
+const GREY: RGBColor = RGBColor(128, 128, 128);
 const FONT: &str = "sans-serif";
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Makes an SVG of a report; none where the report has no rows for it.
@@ -58,7 +60,6 @@ fn svg(width: u32, height: u32, paint: impl FnOnce(&Area<'_>) -> Drawn<()>) -> D
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
-        area.fill(&WHITE)?;
         paint(&area)?;
         area.present()?;
     }
@@ -81,14 +82,14 @@ fn colours<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, RGBColor)>
 }
 
 fn colour(colours: &[(&str, RGBColor)], name: &str) -> RGBColor {
-    colours.iter().find(|(known, _)| *known == name).map_or(BLACK, |(_, colour)| *colour)
+    colours.iter().find(|(known, _)| *known == name).map_or(GREY, |(_, colour)| *colour)
 }
 
 /// Names and their colours in a line.
 fn legend(area: &Area<'_>, colours: &[(&str, RGBColor)], (mut x, y): (i32, i32)) -> Drawn<()> {
     for (name, colour) in colours {
         area.draw(&Circle::new((x, y), 4, colour.filled()))?;
-        area.draw(&Text::new((*name).to_owned(), (x + 9, y - 7), (FONT, 14)))?;
+        area.draw(&Text::new((*name).to_owned(), (x + 9, y - 7), (FONT, 14).into_font().color(&GREY)))?;
         x = x.saturating_add(30 + text_width(name, 14));
     }
     Ok(())

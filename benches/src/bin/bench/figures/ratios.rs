@@ -1,9 +1,7 @@
 //! The figures of ratios: to a copy, to the fastest peer, to the best published time.
 
-use plotters::prelude::RGBColor;
-
 use super::strips::{self, Mark, Panel};
-use super::{Drawn, colour, colours, machine};
+use super::{Drawn, GREY, colour, colours, machine};
 use crate::report::{Clock, Measured, Report};
 use crate::table::{GOAL, TIE};
 
@@ -66,7 +64,7 @@ pub(super) fn peers(report: &Report) -> Drawn<Option<String>> {
             row.published_ratio(Clock::Busy).map(|value| Mark {
                 strip: strip(row),
                 value,
-                colour: PUBLISHED,
+                colour: GREY,
                 is_tie: false,
                 what: row.dtype.clone(),
             })
@@ -77,8 +75,6 @@ pub(super) fn peers(report: &Report) -> Drawn<Option<String>> {
     let title = format!("The {} rows of the public run ({}); rings: inside both spreads", rows.len(), machine(report));
     strips::draw(&title, &colours, &panels)
 }
-
-const PUBLISHED: RGBColor = RGBColor(90, 90, 90);
 
 fn panel(title: &str, marks: Vec<Mark>) -> Panel {
     Panel { title: title.to_owned(), range: (0.4, 1.6), step: 0.2, goal: 1.0 + TIE, is_high_bad: true, marks }

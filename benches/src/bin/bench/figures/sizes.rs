@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use plotters::prelude::*;
 
-use super::{Drawn, FONT, colours, legend, machine, svg};
+use super::{Drawn, FONT, GREY, colours, legend, machine, svg};
 use crate::report::{Measured, Report};
 
 /// Bytes a second over the size of a tensor.
@@ -27,7 +27,7 @@ pub(super) fn sizes(report: &Report) -> Drawn<Option<String>> {
     let high = rows.iter().map(|(.., rate)| *rate).fold(1.0, f64::max) * 1.05;
     svg(1000, 560, |area| {
         let title = format!("Bytes moved a second by the size of a tensor, cold ({})", machine(report));
-        let area = area.titled(&title, (FONT, 20))?;
+        let area = area.titled(&title, (FONT, 20).into_font().color(&GREY))?;
         legend(&area, &colours, (90, 12))?;
         let mut chart = ChartBuilder::on(&area)
             .margin(12)
@@ -39,14 +39,15 @@ pub(super) fn sizes(report: &Report) -> Drawn<Option<String>> {
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
-            .bold_line_style(BLACK.mix(0.12))
+            .bold_line_style(GREY.mix(0.25))
+            .axis_style(GREY)
             .x_labels(12)
             .x_label_formatter(&|size| bytes(*size))
             .y_label_formatter(&|rate| format!("{rate:.0}"))
             .x_desc("bytes of one tensor")
             .y_desc("GB/s, read and written")
-            .label_style((FONT, 13))
-            .axis_desc_style((FONT, 15))
+            .label_style((FONT, 13).into_font().color(&GREY))
+            .axis_desc_style((FONT, 15).into_font().color(&GREY))
             .draw()?;
         for (name, colour) in &colours {
             let points: Vec<(f64, f64)> =

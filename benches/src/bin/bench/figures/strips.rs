@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Area, Drawn, FONT, svg, text_width};
+use super::{Area, Drawn, FONT, GREY, svg, text_width};
 
 /// The height of a strip.
 const STRIP: i32 = 17;
@@ -14,8 +14,7 @@ const PANEL: i32 = 560;
 const NARROW: i32 = 330;
 const REMARK: i32 = 118;
 const SMALL: i32 = 12;
-const BEYOND: RGBColor = RGBColor(190, 30, 30);
-const TEXT: RGBColor = RGBColor(40, 40, 40);
+const BEYOND: RGBColor = RGBColor(214, 69, 65);
 
 /// One value.
 pub(super) struct Mark {
@@ -85,11 +84,11 @@ pub(super) fn draw(title: &str, colours: &[(&str, RGBColor)], panels: &[Panel]) 
     let whole = names + panels.len() as i32 * (width + REMARK);
     let height = TOP + STRIP * strips.len() as i32 + BOTTOM;
     svg(whole as u32, height as u32, |area| {
-        area.draw(&Text::new(title.to_owned(), (whole / 2, 20), label(TEXT, 19, HPos::Center)))?;
+        area.draw(&Text::new(title.to_owned(), (whole / 2, 20), label(GREY, 19, HPos::Center)))?;
         super::legend(area, colours, (names, 48))?;
         for (at, (name, _)) in strips.iter().enumerate() {
             let y = TOP + STRIP * at as i32 + STRIP / 2;
-            area.draw(&Text::new((*name).to_owned(), (names - 8, y), label(TEXT, SMALL, HPos::Right)))?;
+            area.draw(&Text::new((*name).to_owned(), (names - 8, y), label(GREY, SMALL, HPos::Right)))?;
         }
         let names_alone: Vec<&str> = strips.iter().map(|(name, _)| *name).collect();
         for (at, panel) in panels.iter().enumerate() {
@@ -104,21 +103,21 @@ fn of_panel(area: &Area<'_>, panel: &Panel, strips: &[&str], (left, width): (i32
     let place = |value: f64| panel.place(value, left, width);
     let (low, high) = panel.range;
     let bad = if panel.is_high_bad { (panel.goal, high) } else { (low, panel.goal) };
-    area.draw(&Rectangle::new([(place(bad.0), TOP), (place(bad.1), bottom)], BEYOND.mix(0.07).filled()))?;
-    area.draw(&Text::new(panel.title.clone(), (left + width / 2, TOP - 16), label(TEXT, 14, HPos::Center)))?;
+    area.draw(&Rectangle::new([(place(bad.0), TOP), (place(bad.1), bottom)], BEYOND.mix(0.1).filled()))?;
+    area.draw(&Text::new(panel.title.clone(), (left + width / 2, TOP - 16), label(GREY, 14, HPos::Center)))?;
     let steps = ((high - low) / panel.step).round() as i32;
     for k in 0..=steps {
         let value = low + f64::from(k) * panel.step;
-        let line = if (value - 1.0).abs() < 1e-9 { BLACK.mix(0.45) } else { BLACK.mix(0.1) };
+        let line = if (value - 1.0).abs() < 1e-9 { GREY.mix(0.9) } else { GREY.mix(0.25) };
         area.draw(&PathElement::new([(place(value), TOP), (place(value), bottom)], line))?;
-        area.draw(&Text::new(format!("{value:.1}"), (place(value), bottom + 14), label(TEXT, SMALL, HPos::Center)))?;
+        area.draw(&Text::new(format!("{value:.1}"), (place(value), bottom + 14), label(GREY, SMALL, HPos::Center)))?;
     }
     area.draw(&PathElement::new([(place(panel.goal), TOP), (place(panel.goal), bottom)], BEYOND.mix(0.6)))?;
     let goal = format!("goal {}", panel.goal);
     area.draw(&Text::new(goal, (place(panel.goal), bottom + 32), label(BEYOND, SMALL, HPos::Center)))?;
     for (at, strip) in strips.iter().enumerate() {
         let y = TOP + STRIP * at as i32 + STRIP / 2;
-        area.draw(&PathElement::new([(left, y), (left + width, y)], BLACK.mix(0.05)))?;
+        area.draw(&PathElement::new([(left, y), (left + width, y)], GREY.mix(0.12)))?;
         for mark in panel.marks.iter().filter(|mark| mark.strip == *strip) {
             let style = if mark.is_tie { mark.colour.stroke_width(1) } else { mark.colour.mix(0.8).filled() };
             area.draw(&Circle::new((place(mark.value), y), 4, style))?;
