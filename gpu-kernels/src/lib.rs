@@ -30,7 +30,7 @@ mod random {
 mod generator {
     use pointwise_device::family::generator::*;
 
-    pointwise_device::generator_family!(pointwise_device::export_generator);
+    pointwise_device::generator_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "rope")]

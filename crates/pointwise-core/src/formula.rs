@@ -39,8 +39,14 @@ pub trait OpData: Copy {
     const INFO: OpInfo;
     /// The kinds that its data may be of.
     #[doc(hidden)]
-    const KINDS: &'static [Kind] =
-        &[Kind::Formula, Kind::Gradients, Kind::SelectGradients, Kind::ChannelGradients, Kind::GatedGradients];
+    const KINDS: &'static [Kind] = &[
+        Kind::Formula,
+        Kind::Gated,
+        Kind::Gradients,
+        Kind::SelectGradients,
+        Kind::ChannelGradients,
+        Kind::GatedGradients,
+    ];
     /// The op with the parameters of a call.
     fn from_words(words: &ParamWords) -> Self;
 }

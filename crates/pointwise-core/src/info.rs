@@ -9,7 +9,7 @@ pub enum Kind {
     Unary,
     /// `(a, b) -> y`, broadcast.
     Binary,
-    /// `(x, weight) -> y`: one weight for all, or one a channel (dimension 1 of x).
+    /// `(x, weight) -> y`: the weight is one of [`OpInfo::channel_operands`].
     Channel,
     /// `(gate, value) -> y`, the halves of one tensor's last dimension.
     Gated,
@@ -32,13 +32,24 @@ pub enum Kind {
     /// `(grad, gate, value) -> (grad_gate, grad_value)`: the last four are the halves of the last dimension of two
     /// tensors.
     GatedGradients,
-    /// Any number of operands to any number of results, broadcast: an op that `#[op]` made.
+    /// Any number of operands to any number of results, broadcast: an op that `#[op]` made, unless it is gated.
     Formula,
     /// `x -> y`: elements of one type as another.
     Convert,
 }
 
 impl Kind {
+    /// See [`OpInfo::channel_operands`]: the weight is the last operand.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn channel_operands(self) -> u16 {
+        match self {
+            Kind::Channel => 0b10,
+            Kind::ChannelGradients => 0b100,
+            _ => 0,
+        }
+    }
+
     /// See [`OpInfo::bool_operands`]: the condition of a selection is a bool.
     #[doc(hidden)]
     #[must_use]
@@ -305,6 +316,9 @@ pub struct OpInfo {
     pub bool_operands: u16,
     /// Bit `k`: result `k` of a formula is a bool, whatever the element type.
     pub bool_results: u16,
+    /// Bit `k`: operand `k` has one element for each channel, which is dimension 1 of what the others broadcast to, or one
+    /// for all.
+    pub channel_operands: u16,
     /// Whether a formula takes a random word for each element.
     pub is_random: bool,
     /// The names of its results; one that is alone is `y`.
@@ -335,6 +349,7 @@ impl OpInfo {
         operands: &[],
         bool_operands: 0,
         bool_results: 0,
+        channel_operands: 0,
         is_random: false,
         results: &["y"],
         params: &[],
@@ -382,14 +397,10 @@ impl OpInfo {
         }
     }
 
-    /// The operand that is one value for all of the one before it, or one a channel.
+    /// Whether operand `k` has one element for each channel, or one for all: see [`OpInfo::channel_operands`].
     #[must_use]
-    pub const fn weight(&self) -> Option<usize> {
-        match self.kind {
-            Kind::Channel => Some(1),
-            Kind::ChannelGradients => Some(2),
-            _ => None,
-        }
+    pub const fn is_channel(&self, k: usize) -> bool {
+        self.channel_operands >> k & 1 == 1
     }
 
     /// Whether the op has kernels for operands of type `dtype`.

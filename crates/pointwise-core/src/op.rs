@@ -59,6 +59,9 @@ pub trait RandomOp<T>: Copy {
     fn kept(self, x: T) -> T;
 }
 
+/// The plane, row or column of an element that a generator makes.
+pub type Index = u32;
+
 /// Rows that are made from the first of them in a result of 16 bits.
 pub const GROUP: u32 = 4;
 

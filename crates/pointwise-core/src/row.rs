@@ -146,15 +146,15 @@ const fn check_kind(info: &OpInfo, kinds: &[Kind], params: usize) {
     assert!(info.params.len() <= params, "the row has more parameters than an op of its kind can have");
 }
 
-/// The word of a generator of elements `E`.
+/// The word of a generator of elements `E`; `source` is a hash of the text that it was compiled from.
 #[must_use]
 #[track_caller]
-pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>() -> u64 {
+pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>(source: u64) -> u64 {
     let info = &O::INFO;
     check_kind(info, &[Kind::Generator], MAX_PARAMS);
     assert!(info.operands.is_empty() && info.results.len() == 1, "a generator has no operands and one result");
     assert!(info.result.of(E::DTYPE) as u8 == E::DTYPE as u8, "a generator's elements are of the type asked for");
-    word(info, [E::DTYPE; 3], O::TEXT)
+    word(info, [E::DTYPE; 3], (O::TEXT ^ source).wrapping_mul(PRIME))
 }
 
 /// The word of dropout of elements `E`.

@@ -1,4 +1,4 @@
-//! The visitors that make kernel entries of the tables of random ops and generators.
+//! The visitor that makes kernel entries of the table of random ops.
 
 /// The visitor that exports the entries of a table of [`RandomOp`](crate::RandomOp)s (`name: Type [element types];`):
 /// every op in every type by every strategy, without and with a mask. Expands to nothing on the host.
@@ -59,68 +59,6 @@ macro_rules! __random_entry {
                 let op = <O as $crate::TableOp>::from_words([p0, p1, 0, 0]);
                 // SAFETY: this entry's own contract.
                 unsafe { $crate::random::$strategy::<E, O, $($with)*>(x, y, mask, n, head, &blocks, op) }
-            }
-        };
-    };
-}
-
-/// The visitor that exports the entries of a table of generators ([`generator_ops!`](crate::generator_ops), or
-/// `name: Type [element types];`): every op in every type, by vectors and by elements. Expands to nothing on the host.
-#[macro_export]
-macro_rules! export_generator {
-    ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
-        #[cfg(target_arch = "nvptx64")]
-        const _: () = {
-            $crate::__export_types! { [$($set)*] ($crate::__generator_type) ($name $op) }
-        };
-    )* };
-    ($(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($plane:ident, $row:ident, $column:ident)
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        $crate::export_generator! { $($name: $op [$($set)*];)* }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __generator_type {
-    ($type:ident, ($name:ident $op:ident)) => {
-        $crate::__generator_entry! { $type $name $op direct (1) }
-        $crate::__generator_entry! { $type $name $op register_copy ({ $crate::vector_len!($type) }) }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-#[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
-macro_rules! __generator_entry {
-    ($type:ident $name:ident $op:ident $strategy:ident ($len:expr)) => {
-        const _: () = {
-            type E = $crate::element::ty::$type;
-            $crate::__bind! { generator $name $type $strategy {
-                $crate::row::of_generator::<$crate::element::ty::$type, $op>()
-            } }
-
-            /// # Safety
-            /// That of `pointwise_device::generator::fill`; the host checks it before the launch.
-            #[unsafe(export_name = $crate::symbol!(generator, $name, $type, $strategy))]
-            unsafe extern "gpu-kernel" fn entry(
-                y: *mut E,
-                rows: u32,
-                columns: u32,
-                across: u32,
-                down: u32,
-                shift: u32,
-                each: u32,
-                p0: u64,
-                p1: u64,
-            ) {
-                let op = <$op as $crate::TableOp>::from_words([p0, p1, 0, 0]);
-                let grid = $crate::generator::Grid { rows, columns, across, down, shift, each };
-                // SAFETY: this entry's own contract.
-                unsafe { $crate::generator::fill::<E, $op, { $len }>(y, grid, op) }
             }
         };
     };

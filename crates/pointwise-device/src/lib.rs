@@ -18,7 +18,7 @@ pub mod __private {
     pub use pointwise_macros::entries;
 
     #[cfg(target_arch = "nvptx64")]
-    pub use crate::formula;
+    pub use crate::{formula, generator};
 
     /// Where this crate lies: `pointwise_build::ops` makes crates that depend on it.
     pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
@@ -28,7 +28,8 @@ pub use pointwise_macros::op;
 
 /// What a module of ops imports: the same names as `pointwise::prelude`, as far as a formula can use them.
 pub mod prelude {
-    pub use pointwise_core::{Bits, Num, RandomWord, Real, Value};
+    pub use pointwise_core::op::Index;
+    pub use pointwise_core::{BinaryOp, Bits, Num, RandomWord, Real, TernaryOp, UnaryOp, Value};
     pub use pointwise_macros::op;
 }
 

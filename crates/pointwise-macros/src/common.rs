@@ -1,10 +1,10 @@
 //! What an op becomes on both sides: its struct, its data, its formula.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, Expr, Lit, Meta};
 
-use crate::signature::{Argument, Op, Param, ParamKind, Value};
+use crate::signature::{Argument, Op, OpKind, Param, ParamKind, Value};
 use crate::words::Accuracy;
 
 /// An op, or its gradients, which are an op, too.
@@ -14,6 +14,8 @@ pub(crate) struct Form {
     pub(crate) operands: Vec<Value>,
     pub(crate) results: Vec<Value>,
     pub(crate) doc: String,
+    /// The variant of `Kind`.
+    kind: &'static str,
     accuracy: TokenStream,
 }
 
@@ -30,6 +32,11 @@ impl Form {
             operands: op.operands().cloned().collect(),
             results: op.results.clone(),
             doc: doc(&op.docs),
+            kind: match op.kind {
+                OpKind::Elementwise => "Formula",
+                OpKind::Gated => "Gated",
+                OpKind::Generator => "Generator",
+            },
             accuracy,
         }
     }
@@ -39,7 +46,7 @@ impl Form {
         let of_type = |values: &[Value]| values.iter().filter(|value| !value.is_bool).cloned().collect::<Vec<_>>();
         let (results, ulp) = (of_type(&op.results), op.grad_accuracy);
         let grads: Vec<Value> = match &*results {
-            [_] => vec![Value { name: hidden("grad"), is_bool: false }],
+            [_] => vec![of_type_named("grad")],
             several => several.iter().map(gradient).collect(),
         };
         let operands: Vec<Value> = op.operands().cloned().collect();
@@ -49,6 +56,7 @@ impl Form {
             results: of_type(&operands).iter().map(gradient).collect(),
             operands: grads.into_iter().chain(operands).collect(),
             doc: format!("The gradients of `{}`.", op.name),
+            kind: if op.kind == OpKind::Gated { "GatedGradients" } else { "Formula" },
             accuracy: quote!(Cancels(#ulp)),
         }
     }
@@ -57,6 +65,11 @@ impl Form {
     pub(crate) fn all(op: &Op) -> Vec<Form> {
         let gradient = op.has_gradient().then(|| Form::gradient_of(op));
         std::iter::once(Form::of(op)).chain(gradient).collect()
+    }
+
+    /// The same by another name.
+    pub(crate) fn named(self, name: String) -> Form {
+        Form { name, ..self }
     }
 
     /// The struct at a compute type.
@@ -72,7 +85,11 @@ impl Form {
 
 /// The gradient of a tensor.
 fn gradient(value: &Value) -> Value {
-    Value { name: hidden(&format!("grad_{}", value.name)), is_bool: false }
+    of_type_named(&format!("grad_{}", value.name))
+}
+
+fn of_type_named(name: &str) -> Value {
+    Value { name: hidden(name), is_bool: false, is_channel: false }
 }
 
 /// A name that no name of the user's is taken for.
@@ -85,12 +102,21 @@ pub(crate) fn core() -> TokenStream {
     quote!(::pointwise::__private::core)
 }
 
-/// Structs, defaults, data; the formula of the op itself.
+/// Structs, defaults, data; the formula of the op itself. Of an op by hand the struct is there, and the impl stays.
 pub(crate) fn items(op: &Op) -> TokenStream {
-    let mut items: TokenStream =
-        Form::all(op).iter().flat_map(|form| [declaration(op, form), data(op, form)]).collect();
+    let mut items = op.by_hand.as_ref().map_or_else(TokenStream::new, ToTokens::to_token_stream);
+    for form in &Form::all(op) {
+        let is_there = op.by_hand.is_some() && form.name == op.symbol();
+        items.extend((!is_there).then(|| declaration(op, form)));
+        items.extend(data(op, form));
+    }
     items.extend(formula(op));
     items
+}
+
+/// The struct of the op on the host, whose parameters are f64. One by hand may have no default for its type.
+pub(crate) fn own(op: &Op, type_name: &Ident) -> TokenStream {
+    if op.is_generic() { quote!(#type_name<f64>) } else { quote!(#type_name) }
 }
 
 /// The text of documentation attributes.
@@ -171,6 +197,9 @@ fn data(op: &Op, form: &Form) -> TokenStream {
         |values: &[Value]| values.iter().enumerate().map(|(k, value)| u16::from(value.is_bool) << k).sum::<u16>();
     let (operand_names, result_names) = (names(operands), names(results));
     let (bool_operands, bool_results) = (bools(operands), bools(results));
+    let channel_operands: u16 =
+        operands.iter().enumerate().map(|(k, operand)| u16::from(operand.is_channel) << k).sum();
+    let kind = Ident::new(form.kind, Span::call_site());
     let is_random = op.is_random();
     let types = op.types.iter().map(|each| Ident::new(each.dtype(), Span::call_site()));
     let params = op.params().map(|param| {
@@ -183,8 +212,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
         let kind = Ident::new(&format!("{:?}", param.kind), Span::call_site());
         quote!(#core::ParamInfo { name: #name, default: #default, kind: #core::ParamKind::#kind })
     });
-    let statements = &op.function.block.stmts;
-    let formula = quote!(#(#statements)*).to_string();
+    let formula = op.formula.to_string();
 
     let words = hidden("words");
     let mut at = 0;
@@ -214,14 +242,21 @@ fn data(op: &Op, form: &Form) -> TokenStream {
     } else {
         (quote!(), quote!(#type_name))
     };
+    let (data, all_words) = match op.kind {
+        OpKind::Generator => ("TableOp", quote!(#core::Words)),
+        _ => ("OpData", quote!(&#core::ParamWords)),
+    };
+    let data = Ident::new(data, Span::call_site());
     quote! {
         #[allow(unused_parens, unused_variables, clippy::unnecessary_cast)]
-        impl #generics #core::OpData for #this {
+        impl #generics #core::#data for #this {
             const INFO: #core::OpInfo = #core::OpInfo {
                 name: #name,
+                kind: #core::Kind::#kind,
                 operands: &[#(#operand_names),*],
                 bool_operands: #bool_operands,
                 bool_results: #bool_results,
+                channel_operands: #channel_operands,
                 is_random: #is_random,
                 results: &[#(#result_names),*],
                 params: &[#(#params),*],
@@ -233,23 +268,31 @@ fn data(op: &Op, form: &Form) -> TokenStream {
             };
 
             #[inline(always)]
-            fn from_words(#words: &#core::ParamWords) -> Self {
+            fn from_words(#words: #all_words) -> Self {
                 #value
             }
         }
     }
 }
 
+/// The indices of an element. A formula that takes fewer has the last of them.
+pub(crate) const INDICES: [&str; 3] = ["plane", "row", "column"];
+
 /// The arguments of a function of the user's in the body of a formula: its first `before` operands, then those of the op.
 pub(crate) fn arguments(op: &Op, before: usize) -> Vec<TokenStream> {
     let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
     let mut operands = before..;
+    let mut indices = INDICES[INDICES.len() - op.indices()..].iter();
     let mut argument = |argument: &Argument| match argument {
         Argument::Operand(value) => {
             let k = operands.next();
             if value.is_bool { quote!(#truths[#k]) } else { quote!(#values[#k]) }
         }
         Argument::Bits => quote!(#bits),
+        Argument::Index => {
+            let index = indices.next().map(|name| hidden(name));
+            quote!(#index)
+        }
         Argument::Param(param) => {
             let name = &param.name;
             quote!(self.#name)
@@ -280,16 +323,20 @@ fn formula(op: &Op) -> TokenStream {
         op.results.iter().zip(&results).map(|(value, y)| if value.is_bool { zero.clone() } else { quote!(#y) });
     let of_bool =
         op.results.iter().zip(&results).map(|(value, y)| if value.is_bool { quote!(#y) } else { quote!(false) });
-    let implementation = implementation(
-        op,
-        &form,
-        quote! {
-            let #pattern = #type_name::formula::<#ident>(#(#arguments),*);
-            ([#(#of_type),*], [#(#of_bool),*])
-        },
-    );
+    let implementation = match op.kind {
+        OpKind::Generator => generator(op, &arguments),
+        _ => implementation(
+            op,
+            &form,
+            quote! {
+                let #pattern = #type_name::formula::<#ident>(#(#arguments),*);
+                ([#(#of_type),*], [#(#of_bool),*])
+            },
+        ),
+    };
+    let own = own(op, type_name);
     quote! {
-        impl #type_name {
+        impl #own {
             #(#docs)*
             #[allow(clippy::too_many_arguments)]
             #[inline(always)]
@@ -297,6 +344,27 @@ fn formula(op: &Op) -> TokenStream {
         }
 
         #implementation
+    }
+}
+
+/// The impl of `GeneratorOp`, in f32.
+fn generator(op: &Op, arguments: &[TokenStream]) -> TokenStream {
+    let (core, type_name) = (core(), &op.type_name);
+    let this = Form::of(op).at(op, &quote!(f32));
+    let [plane, row, column] = INDICES.map(hidden);
+    quote! {
+        #[allow(unused_variables)]
+        impl #core::GeneratorOp for #this {
+            type Column = [u32; 2];
+            #[inline(always)]
+            fn column(self, #plane: u32, #column: u32) -> [u32; 2] {
+                [#plane, #column]
+            }
+            #[inline(always)]
+            fn element(self, [#plane, #column]: [u32; 2], #row: u32) -> f32 {
+                #type_name::formula::<f32>(#(#arguments),*)
+            }
+        }
     }
 }
 

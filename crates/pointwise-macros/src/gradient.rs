@@ -52,6 +52,7 @@ fn derived(op: &Op, form: &Form) -> TokenStream {
             quote!(#dual::variable(#values[#k], #tangent, #seed))
         }
         Argument::Bits => quote!(#bits),
+        Argument::Index => unreachable!("a generator has no gradient"),
         Argument::Param(param) => {
             let name = &param.name;
             match param.kind {

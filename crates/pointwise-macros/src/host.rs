@@ -1,21 +1,36 @@
 //! What an op becomes on the host: its definition, and functions.
 
+mod generator;
+
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::common::{Form, hidden};
+use crate::common::{Form, hidden, own};
 use crate::device::made;
 use crate::pack::Pack;
-use crate::signature::{Op, ParamKind};
+use crate::signature::{Op, OpKind, ParamKind};
 
 /// All of it, which does not exist on the device.
 pub(crate) fn items(op: &Op, pack: Pack) -> TokenStream {
-    let definition = definition(op, &pack.kernels);
     let is_there = quote!(#[cfg(not(target_arch = "nvptx64"))]);
-    let mut functions = functions(op, &Form::of(op), op.has_inplace());
-    if op.has_gradient() {
-        functions.push(function(op, &Form::gradient_of(op)));
-    }
+    let (form, gradient) = (Form::of(op), op.has_gradient().then(|| Form::gradient_of(op)));
+    let (definition, functions) = match op.kind {
+        OpKind::Elementwise => {
+            let mut functions = functions(op, &form, op.has_inplace());
+            functions.extend(gradient.map(|gradient| function(op, &gradient)));
+            (definition(op, &pack.kernels), functions)
+        }
+        OpKind::Gated => {
+            let mut functions = functions(op, &form.named(format!("{}_pair", op.name)), true);
+            functions.extend(gated(op));
+            if let Some(gradient) = gradient {
+                functions.push(gated_gradient(op, &gradient));
+                functions.push(function(op, &gradient.named(format!("{}_pair_backward", op.name))));
+            }
+            (definition(op, &pack.kernels), functions)
+        }
+        OpKind::Generator => (generator::definition(op, &pack.kernels), generator::functions(op)),
+    };
     let error = pack.error.map(|why| {
         let error = syn::Error::new(op.name.span(), why).into_compile_error();
         quote!(#is_there #error)
@@ -40,18 +55,16 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
         definition_of(op, form, name, backward)
     });
     let type_name = &op.type_name;
-    let params = op.params().map(|param| {
-        let name = &param.name;
-        match param.kind {
-            ParamKind::Open => quote!(::pointwise::Number::from(self.#name.map(::pointwise::Number::from))),
-            _ => quote!(::pointwise::Number::from(self.#name)),
-        }
-    });
+    let (own, params) = (own(op, type_name), numbers(op));
+    let (kernel, with) = match op.kind {
+        OpKind::Gated => (quote!(GatedKernel), quote!(gated_with)),
+        _ => (quote!(Kernel<'static>), quote!(kernel)),
+    };
     let gradient = forms.get(1).map(|form| {
-        let name = &form.type_name;
+        let own = self::own(op, &form.type_name);
         quote! {
             #[allow(dead_code)]
-            impl #name {
+            impl #own {
                 /// The op as data.
                 #vis fn def() -> &'static ::pointwise::kernel::OpDef {
                     &#backward
@@ -74,21 +87,32 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
             }
 
             #[allow(dead_code)]
-            impl #type_name {
+            impl #own {
                 /// The op as data.
                 #vis fn def() -> &'static ::pointwise::kernel::OpDef {
                     &#def
                 }
 
                 /// The op with these parameters and launch settings.
-                #vis fn kernel(self) -> ::pointwise::kernel::Kernel<'static> {
-                    #type_name::def().kernel(&[#(#params),*])
+                #vis fn kernel(self) -> ::pointwise::kernel::#kernel {
+                    #type_name::def().#with(&[#(#params),*])
                 }
             }
 
             #gradient
         };
     }
+}
+
+/// The parameters in the struct as numbers.
+fn numbers(op: &Op) -> impl Iterator<Item = TokenStream> {
+    op.params().map(|param| {
+        let name = &param.name;
+        match param.kind {
+            ParamKind::Open => quote!(::pointwise::Number::from(self.#name.map(::pointwise::Number::from))),
+            _ => quote!(::pointwise::Number::from(self.#name)),
+        }
+    })
 }
 
 /// The static of a definition.
@@ -192,8 +216,8 @@ fn functions(op: &Op, form: &Form, has_inplace: bool) -> Vec<TokenStream> {
     let (numbers, kernel) = (call.numbers(), call.kernel());
     let (tensors, operands) = (Call::tensors(&call.operands), Call::operands(&call.operands));
     let targets: Vec<Ident> = form.results.iter().map(|result| hidden(&result.name.to_string())).collect();
-    let name = format_ident!("{}_into", op.name);
-    let doc = format!("[`{}()`], written to tensors that are there.", op.name);
+    let name = Ident::new(&format!("{}_into", form.name), op.name.span());
+    let doc = format!("[`{}()`], written to tensors that are there.", form.name);
     let mut functions = vec![
         function(op, form),
         quote! {
@@ -211,8 +235,8 @@ fn functions(op: &Op, form: &Form, has_inplace: bool) -> Vec<TokenStream> {
         },
     ];
     if let (true, [first, others @ ..]) = (has_inplace, &*call.operands) {
-        let name = format_ident!("{}_inplace", op.name);
-        let doc = format!("[`{}()`], written back to its first operand.", op.name);
+        let name = Ident::new(&format!("{}_inplace", form.name), op.name.span());
+        let doc = format!("[`{}()`], written back to its first operand.", form.name);
         let (tensors, operands) = (Call::tensors(others), Call::operands(others));
         let lifetime = (!others.is_empty() || op.is_random()).then(|| quote!('a));
         functions.push(quote! {
@@ -229,6 +253,76 @@ fn functions(op: &Op, form: &Form, has_inplace: bool) -> Vec<TokenStream> {
         });
     }
     functions
+}
+
+/// The functions of a gated op on the halves of one tensor.
+fn gated(op: &Op) -> Vec<TokenStream> {
+    let form = Form::of(op);
+    let call = Call::of(op, &form);
+    let (vis, name, type_name, params) = (&op.vis, &op.name, &op.type_name, &call.params);
+    let into = format_ident!("{name}_into");
+    let (docs, numbers) = (docs(op, &form), call.numbers());
+    let kernel = quote!(#type_name::def().gated_with(&[#(::core::convert::Into::into(#params)),*]));
+    let [gate, value] = [&call.operands[0], &call.operands[1]];
+    let halves = format!(
+        "`x` of shape `(.., 2N)` has `{gate}`, then `{value}` in its last dimension; the result has shape `(.., N)`. \
+         [`{name}_pair()`] takes two tensors."
+    );
+    let doc_into = format!("[`{name}()`], written to a tensor that is there.");
+    vec![
+        quote! {
+            #docs
+            ///
+            #[doc = #halves]
+            ///
+            /// # Errors
+            /// A last dimension that is odd or missing, an element type or a number that the op does not take, a missing
+            /// kernel, out of memory.
+            #[allow(dead_code)]
+            #vis fn #name<'a>(
+                x: impl ::core::convert::Into<::pointwise::TensorView<'a>>, #numbers
+            ) -> ::pointwise::Result<::pointwise::Tensor> {
+                #kernel.run(x)
+            }
+        },
+        quote! {
+            #[doc = #doc_into]
+            ///
+            /// # Errors
+            /// Those of the op; a result of another shape, element type or device, or that shares memory with `x`.
+            #[allow(dead_code)]
+            #vis fn #into<'a, 'b>(
+                x: impl ::core::convert::Into<::pointwise::TensorView<'a>>,
+                y: impl ::core::convert::Into<::pointwise::TensorViewMut<'b>>,
+                #numbers
+            ) -> ::pointwise::Result<()> {
+                #kernel.run_into(x, y)
+            }
+        },
+    ]
+}
+
+/// The gradient of a gated op, in the halves of one tensor.
+fn gated_gradient(op: &Op, form: &Form) -> TokenStream {
+    let call = Call::of(op, form);
+    let (vis, name, params) = (&op.vis, Ident::new(&form.name, op.name.span()), &call.params);
+    let (type_name, numbers) = (&form.type_name, call.numbers());
+    let doc = format!("The gradient of [`{}()`]: of `grad` of shape `(.., N)`, in the shape of `x`.", op.name);
+    quote! {
+        #[doc = #doc]
+        ///
+        /// # Errors
+        /// A last dimension that is odd or missing, a `grad` that does not broadcast to the op's result, an element type
+        /// or a number that the op does not take, a missing kernel, out of memory.
+        #[allow(dead_code)]
+        #vis fn #name<'a>(
+            grad: impl ::core::convert::Into<::pointwise::Operand<'a>>,
+            x: impl ::core::convert::Into<::pointwise::TensorView<'a>>,
+            #numbers
+        ) -> ::pointwise::Result<::pointwise::Tensor> {
+            #type_name::def().gated_gradients(&[#(::core::convert::Into::into(#params)),*]).run(grad, x)
+        }
+    }
 }
 
 /// The documentation of a function.
@@ -253,6 +347,10 @@ fn docs(op: &Op, form: &Form) -> TokenStream {
     if form.name == op.symbol() {
         let docs = &op.docs;
         return quote!(#(#docs)* #more);
+    }
+    if form.type_name == op.type_name {
+        let doc = format!("[`{}()`] of two tensors, or of views, which are broadcast.", op.name);
+        return quote!(#[doc = #doc] #more);
     }
     let doc = format!(
         "The gradients of [`{}()`]: of the gradients of its results, its operands and its parameters.",

@@ -1,7 +1,9 @@
 //! The attribute [`macro@op`]: one function becomes an op of pointwise. Use it as `pointwise::op`.
 
+mod by_hand;
 mod common;
 mod device;
+mod generator;
 mod gradient;
 mod host;
 mod made;

@@ -2,20 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::Span;
-use quote::format_ident;
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, FnArg, GenericArgument, GenericParam, Ident, ItemFn, Pat, PatType, PathArguments, Result,
+    Attribute, Error, Expr, FnArg, GenericArgument, GenericParam, Ident, Item, ItemFn, ItemImpl, Pat, PatType, PathArguments, Result,
     ReturnType, Safety, Type, TypeParam, TypeParamBound, Visibility,
 };
 
+use crate::by_hand;
 use crate::words::{self, Accuracy, Grad, Words};
 
 /// What `pointwise_core::formula` has the same numbers for.
 const MAX_OPERANDS: usize = 8;
 const MAX_RESULTS: usize = 4;
 const MAX_WORDS: usize = 8;
+const MAX_WORDS_OF_GENERATORS: usize = 4;
+const MAX_INDICES: usize = 3;
 
 /// An op: the words and the signature, checked.
 pub(crate) struct Op {
@@ -26,8 +29,13 @@ pub(crate) struct Op {
     pub(crate) vis: Visibility,
     /// The documentation's attributes.
     pub(crate) docs: Vec<Attribute>,
-    /// The function as it becomes `formula`: without the attributes of parameters.
+    /// The function as it becomes `formula`: without the attributes of arguments.
     pub(crate) function: ItemFn,
+    /// The formula as it was written, of which the data have the text.
+    pub(crate) formula: TokenStream,
+    /// The impl of an op by hand, whose struct is there.
+    pub(crate) by_hand: Option<ItemImpl>,
+    pub(crate) kind: OpKind,
     /// The generic type, with its bounds.
     pub(crate) generic: TypeParam,
     pub(crate) arguments: Vec<Argument>,
@@ -42,17 +50,32 @@ pub(crate) struct Op {
     pub(crate) has_oracle: bool,
 }
 
+/// How its operands go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpKind {
+    /// They are broadcast.
+    Elementwise,
+    /// They are the halves of one tensor, or two.
+    Gated,
+    /// There are none: elements are made of their indices.
+    Generator,
+}
+
 /// A tensor of the formula.
 #[derive(Clone)]
 pub(crate) struct Value {
     pub(crate) name: Ident,
     pub(crate) is_bool: bool,
+    /// Whether it has one element for each channel.
+    pub(crate) is_channel: bool,
 }
 
 /// An argument of the function, in its place.
 pub(crate) enum Argument {
     Operand(Value),
     Bits,
+    /// The place of the element in a generator's tensor.
+    Index,
     Param(Param),
 }
 
@@ -85,7 +108,34 @@ impl ParamKind {
 }
 
 impl Op {
-    pub(crate) fn new(words: Words, mut function: ItemFn) -> Result<Op> {
+    /// Of a function, or of an impl of an op trait.
+    pub(crate) fn new(words: Words, item: Item) -> Result<Op> {
+        match item {
+            Item::Fn(function) => {
+                if let Some((_, span)) = words.params {
+                    let why = "the parameters of a function are arguments of it: write `#[param(default = 0.01)] slope: T`";
+                    return Err(Error::new(span, why));
+                }
+                let statements = &function.block.stmts;
+                let formula = quote!(#(#statements)*);
+                Op::of_function(words, function, formula, None)
+            }
+            Item::Impl(item) => {
+                let (function, formula) = by_hand::function(&words, &item)?;
+                Op::of_function(words, function, formula, Some(item))
+            }
+            other => {
+                Err(Error::new(other.span(), "an op is a function, or an impl of UnaryOp, BinaryOp or TernaryOp"))
+            }
+        }
+    }
+
+    fn of_function(
+        words: Words,
+        mut function: ItemFn,
+        formula: TokenStream,
+        by_hand: Option<ItemImpl>,
+    ) -> Result<Op> {
         check_function(&function)?;
         let name = function.sig.ident.clone();
         let type_name = type_name(&name)?;
@@ -94,6 +144,7 @@ impl Op {
         let types = types(&words, bound, &name)?;
         let arguments = arguments(&mut function, &generic.ident)?;
         let results = results(&function, &generic.ident, words.results.as_deref())?;
+        let kind = kind(&words, &arguments, &results, &types)?;
         let has_floats = types.iter().any(|each| each.is_float());
         let accuracy = match words.accuracy {
             Some(accuracy) => accuracy,
@@ -117,7 +168,7 @@ impl Op {
             },
             |(ulp, _)| ulp,
         );
-        if is_real && !matches!(words.grad, Grad::None) {
+        if is_real && kind != OpKind::Generator && !matches!(words.grad, Grad::None) {
             check_gradient_names(&arguments, &results)?;
         }
         let (docs, others) = std::mem::take(&mut function.attrs).into_iter().partition(|it| it.path().is_ident("doc"));
@@ -128,6 +179,9 @@ impl Op {
             vis: function.vis.clone(),
             docs,
             function,
+            formula,
+            by_hand,
+            kind,
             generic,
             arguments,
             results,
@@ -158,6 +212,16 @@ impl Op {
         self.arguments.iter().any(|argument| matches!(argument, Argument::Bits))
     }
 
+    /// Words of its parameters.
+    pub(crate) fn words(&self) -> usize {
+        self.params().map(|param| param.kind.words()).sum()
+    }
+
+    /// How many of an element's indices a generator takes.
+    pub(crate) fn indices(&self) -> usize {
+        self.arguments.iter().filter(|argument| matches!(argument, Argument::Index)).count()
+    }
+
     /// Whether the struct has a parameter of the generic type.
     pub(crate) fn is_generic(&self) -> bool {
         self.params().any(|param| param.kind.is_generic())
@@ -175,7 +239,8 @@ impl Op {
     }
 
     pub(crate) fn has_gradient(&self) -> bool {
-        self.is_real && !matches!(self.grad, Grad::None) && self.results.iter().any(|result| !result.is_bool)
+        let has_operands = self.kind != OpKind::Generator;
+        self.is_real && has_operands && !matches!(self.grad, Grad::None) && self.results.iter().any(|result| !result.is_bool)
     }
 
     /// The function that is the gradient, if it is not derived.
@@ -185,6 +250,58 @@ impl Op {
             _ => None,
         }
     }
+}
+
+/// What the signature and the words say together.
+fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words::Type]) -> Result<OpKind> {
+    let operands = || {
+        arguments.iter().filter_map(|argument| match argument {
+            Argument::Operand(value) => Some(value),
+            _ => None,
+        })
+    };
+    let bits = arguments.iter().any(|argument| matches!(argument, Argument::Bits));
+    if let Some(span) = words.gated {
+        let are_plain = operands().all(|operand| !operand.is_bool && !operand.is_channel);
+        if operands().count() != 2 || !are_plain || bits || results.len() != 1 || results[0].is_bool {
+            let why = "a gated op has two operands, gate and value, and one result, all of the generic type, and no random \
+                       word";
+            return Err(Error::new(span, why));
+        }
+        return Ok(OpKind::Gated);
+    }
+    if !arguments.iter().any(|argument| matches!(argument, Argument::Index)) {
+        return Ok(OpKind::Elementwise);
+    }
+    let refuse = |span: Span, why: &str| Err(Error::new(span, why));
+    if let Some(operand) = operands().next() {
+        return refuse(operand.name.span(), "an op that takes its elements' indices has no operands: remove one of the two");
+    }
+    if bits {
+        return refuse(words.span, "an op that takes its elements' indices draws no random words");
+    }
+    match results {
+        [result] if !result.is_bool => {}
+        _ => return refuse(words.span, "an op that takes its elements' indices has one result, of the generic type"),
+    }
+    if types.iter().any(|each| !each.is_float()) {
+        return refuse(words.span, "an op that takes its elements' indices has results of floats alone");
+    }
+    let words_of_params: usize = arguments
+        .iter()
+        .map(|argument| match argument {
+            Argument::Param(param) => param.kind.words(),
+            _ => 0,
+        })
+        .sum();
+    if words_of_params > MAX_WORDS_OF_GENERATORS {
+        let why = "the parameters of an op that takes its elements' indices take at most 4 words together, an Option two";
+        return refuse(words.span, why);
+    }
+    if let (Grad::Function(_), _) | (_, Some(_)) = (&words.grad, words.grad_ulp) {
+        return refuse(words.span, "an op without operands has no gradient: remove `grad` and `grad_ulp`");
+    }
+    Ok(OpKind::Generator)
 }
 
 /// The operands of the gradients are the gradients of the results, then the op's own: all have a name of their own.
@@ -338,7 +455,7 @@ fn types(words: &Words, bound: Bound, name: &Ident) -> Result<Vec<words::Type>> 
 fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
     let mut arguments = Vec::new();
     let (mut operands, mut words, mut names) = (0, 0, BTreeSet::new());
-    let (mut has_bits, mut has_value) = (false, false);
+    let (mut has_bits, mut has_value, mut has_channel, mut indices) = (false, false, false, 0);
     for input in &mut function.sig.inputs {
         let argument = match input {
             FnArg::Receiver(receiver) => {
@@ -346,6 +463,7 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
             }
             FnArg::Typed(argument) => argument,
         };
+        let is_channel = take_channel(argument)?;
         let name = match &*argument.pat {
             Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => pattern.ident.clone(),
             other => return Err(Error::new(other.span(), "an argument of an op has a name: write `x: T`")),
@@ -353,7 +471,12 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
         if !names.insert(name.to_string()) {
             return Err(Error::new(name.span(), format!("another argument is called `{name}`, too")));
         }
-        if let Some(settings) = take_param(argument)? {
+        let settings = take_param(argument)?;
+        let is_operand = value(&argument.ty, generic).is_some() && settings.is_none();
+        if let (Some(span), false) = (is_channel, is_operand) {
+            return Err(Error::new(span, "`#[channel]` is for operands: remove it here"));
+        }
+        if let Some(settings) = settings {
             let param = param(name, argument, settings, generic)?;
             words += param.kind.words();
             if words > MAX_WORDS {
@@ -367,18 +490,29 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
                 return Err(Error::new(argument.span(), "an element has one random word: remove this argument"));
             }
             arguments.push(Argument::Bits);
+        } else if is_last_segment(&argument.ty, "Index") {
+            indices += 1;
+            if indices > MAX_INDICES {
+                return Err(Error::new(name.span(), "an element has at most 3 indices: plane, row and column"));
+            }
+            arguments.push(Argument::Index);
         } else {
             let is_bool = value(&argument.ty, generic).ok_or_else(|| not_an_operand(argument, &name, generic))?;
-            has_value |= !is_bool;
+            has_value |= !is_bool && is_channel.is_none();
+            has_channel |= is_channel.is_some();
             operands += 1;
             if operands > MAX_OPERANDS {
                 return Err(Error::new(name.span(), "an op has at most 8 operands: split it in two"));
             }
-            arguments.push(Argument::Operand(Value { name, is_bool }));
+            arguments.push(Argument::Operand(Value { name, is_bool, is_channel: is_channel.is_some() }));
         }
     }
-    if !has_value {
-        let why = format!("an op has an operand of type {generic} at least, whose element type is the op's");
+    if !has_value && (operands > 0 || indices == 0) {
+        let why = if has_channel {
+            format!("one operand of type {generic} at least has no `#[channel]`: the channels are those of its dimension 1")
+        } else {
+            format!("an op has an operand of type {generic} at least, whose element type is the op's")
+        };
         return Err(Error::new(function.sig.paren_token.span.join(), why));
     }
     Ok(arguments)
@@ -386,7 +520,7 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
 
 fn not_an_operand(argument: &PatType, name: &Ident, generic: &Ident) -> Error {
     let why = format!(
-        "an operand is `{generic}` or `bool`, a random word `RandomWord`; a number that comes with the call is a parameter: \
+        "an operand is `{generic}` or `bool`, a random word `RandomWord`, an index `Index`; a number that comes with the call is a parameter: \
          write `#[param(default = 1.0)] {name}: {generic}`"
     );
     Error::new(argument.ty.span(), why)
@@ -399,12 +533,25 @@ struct Settings {
     is_probability: Option<Span>,
 }
 
+/// Takes the attribute `#[channel]` from an argument.
+fn take_channel(argument: &mut PatType) -> Result<Option<Span>> {
+    let mut found = None;
+    for attribute in argument.attrs.extract_if(.., |attribute| attribute.path().is_ident("channel")) {
+        if found.is_some() {
+            return Err(Error::new(attribute.span(), "`#[channel]` stands here twice: remove one"));
+        }
+        attribute.meta.require_path_only()?;
+        found = Some(attribute.span());
+    }
+    Ok(found)
+}
+
 /// Takes the attribute `#[param(..)]` from an argument.
 fn take_param(argument: &mut PatType) -> Result<Option<Settings>> {
     let mut found = None;
     for attribute in std::mem::take(&mut argument.attrs) {
         if !attribute.path().is_ident("param") {
-            let why = "of attributes, an argument of an op has `#[param(default = ..)]` alone";
+            let why = "of attributes, an argument of an op has `#[param(default = ..)]` or `#[channel]`";
             return Err(Error::new(attribute.span(), why));
         }
         if found.is_some() {
@@ -529,7 +676,7 @@ fn results(function: &ItemFn, generic: &Ident, names: Option<&[Ident]>) -> Resul
         if results.iter().any(|earlier| earlier.name == name) {
             return Err(Error::new(name.span(), format!("another result is called `{name}`, too")));
         }
-        results.push(Value { name, is_bool });
+        results.push(Value { name, is_bool, is_channel: false });
     }
     Ok(results)
 }

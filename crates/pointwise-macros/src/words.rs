@@ -2,7 +2,8 @@
 
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseStream};
-use syn::{Error, Ident, LitFloat, LitInt, Path, Result, Token, parenthesized};
+use syn::punctuated::Punctuated;
+use syn::{Error, Expr, Ident, LitFloat, LitInt, Path, Result, Token, parenthesized};
 
 /// The words of `#[op(..)]`.
 pub(crate) struct Words {
@@ -12,6 +13,10 @@ pub(crate) struct Words {
     pub(crate) grad_ulp: Option<(f32, Span)>,
     pub(crate) grad: Grad,
     pub(crate) results: Option<Vec<Ident>>,
+    /// Where `gated` stands.
+    pub(crate) gated: Option<Span>,
+    /// The parameters of an op by hand, and where they stand.
+    pub(crate) params: Option<(Vec<(Ident, Expr)>, Span)>,
     /// Of the attribute, for errors on what is not there.
     pub(crate) span: Span,
 }
@@ -54,7 +59,8 @@ use Type::*;
 const FLOATS: [Type; 5] = [F32, F16, BF16, F8E4M3, F8E5M2];
 const INTS: [Type; 5] = [I8, I16, I32, I64, U8];
 const KNOWN: &str = "element types (floats, ints, bool, f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8), exact, \
-                     ulp = NUMBER, grad_ulp = NUMBER, grad = none, grad = FUNCTION, results(NAME, ..)";
+                     ulp = NUMBER, grad_ulp = NUMBER, grad = none, grad = FUNCTION, results(NAME, ..), gated, \
+                     params(NAME = VALUE, ..)";
 
 impl Type {
     /// Those that a word names.
@@ -137,6 +143,8 @@ impl Parse for Words {
             grad_ulp: None,
             grad: Grad::Derived,
             results: None,
+            gated: None,
+            params: None,
             span: Span::call_site(),
         };
         let mut has_grad = false;
@@ -183,6 +191,25 @@ impl Parse for Words {
                     let names;
                     parenthesized!(names in input);
                     words.results = Some(names.parse_terminated(Ident::parse, Token![,])?.into_iter().collect());
+                }
+                "gated" => {
+                    once(words.gated.is_some())?;
+                    words.gated = Some(word.span());
+                }
+                "params" => {
+                    once(words.params.is_some())?;
+                    if !input.peek(syn::token::Paren) {
+                        let why = "write the fields that are parameters, with their defaults: `params(slope = 0.01)`";
+                        return Err(Error::new(word.span(), why));
+                    }
+                    let pairs;
+                    parenthesized!(pairs in input);
+                    let pairs = Punctuated::<_, Token![,]>::parse_terminated_with(&pairs, |pair| {
+                        let name: Ident = pair.parse()?;
+                        equals(pair, &name, "0.01")?;
+                        Ok((name, pair.parse::<Expr>()?))
+                    })?;
+                    words.params = Some((pairs.into_iter().collect(), word.span()));
                 }
                 other => {
                     let Some(types) = Type::named(other) else {

@@ -37,10 +37,10 @@ pub fn run_into(
     mut results: Vec<TensorViewMut<'_>>,
 ) -> Result<()> {
     let kernel = def.kernel(set).strategy(strategy);
-    if def.info.weight().is_none() {
+    if def.info.channel_operands == 0 {
         return kernel.run_into(operands, &mut results);
     }
-    // A weight of x's rank is broadcast as it lies.
+    // What has an element for each channel is broadcast as it lies if it has the rank of the others.
     let rank_of = |operand: &Operand<'_>| if let Operand::View(view) = operand { view.shape().rank() } else { 0 };
     let rank = operands.iter().map(rank_of).max().unwrap_or(0).max(2);
     let mut lifted = Vec::new();

@@ -1,7 +1,7 @@
 //! The ops that `#[op]` made in a package, against their own formulas at f64.
 
-use pointwise::info::{Accuracy, declared_ops};
-use pointwise::kernel::{Class, OpDef};
+use pointwise::info::{Accuracy, declared_generators, declared_ops};
+use pointwise::kernel::{Class, Entry, GeneratorDef, OpDef, Variant};
 use pointwise::{DType, Device, F8E4M3, F8E5M2, Operand, Philox, Tensor, bf16, f16};
 
 use crate::Error;
@@ -29,20 +29,53 @@ const RNG: Philox = Philox::new(42);
 /// The first result that is wrong; a call that fails; a package without ops; with `POINTWISE_KERNELS=required`, an op
 /// without kernels. Without that variable such an op is checked on the CPU alone.
 pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
-    let ops = declared_ops(package);
-    if ops.is_empty() {
+    let (ops, generators) = (declared_ops(package), declared_generators(package));
+    if ops.is_empty() && generators.is_empty() {
         return Err(Error::Wrong(format!("{package} has no ops, or is not linked with this program")));
     }
     let is_required = std::env::var_os("POINTWISE_KERNELS").is_some_and(|value| value == "required");
     for def in ops.into_iter().flat_map(|def| std::iter::once(def).chain(def.backward)) {
         for &dtype in def.info.types {
             for device in devices {
-                let entry = def.entry(dtype, Class::Flat)?;
-                if device.is_cpu() || entry.is_embedded() {
+                if can_check(device, def.entry(dtype, Class::Flat)?, is_required)? {
                     check(def, dtype, device)?;
-                } else if is_required {
-                    return Err(Error::Wrong(format!("no kernel {}", entry.symbol())));
                 }
+            }
+        }
+    }
+    for def in generators {
+        for &dtype in def.info.types {
+            for device in devices {
+                if can_check(device, def.entry(dtype, Variant::Direct)?, is_required)? {
+                    check_generator(def, dtype, device)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the device has the kernel. Fails if it has not, and must.
+fn can_check(device: &Device, entry: &Entry, is_required: bool) -> Result<bool, Error> {
+    if device.is_cpu() || entry.is_embedded() {
+        return Ok(true);
+    }
+    if is_required { Err(Error::Wrong(format!("no kernel {}", entry.symbol()))) } else { Ok(false) }
+}
+
+/// Planes of rows that are whole vectors, and of others.
+fn check_generator(def: &'static GeneratorDef, dtype: DType, device: &Device) -> Result<(), Error> {
+    let info = &def.info;
+    let Some(oracle) = def.oracle(dtype, &[])? else { return Ok(()) };
+    for [planes, rows, columns] in [[2, 5, 64], [1, 37, 19]] {
+        let y = def.kernel(&[]).run(device, dtype, [planes, rows, columns])?;
+        for (i, got) in decode(dtype, &y.to_bytes()?).into_iter().enumerate() {
+            let at = [i / (rows * columns), i / columns % rows, i % columns].map(|index| index as u32);
+            let exact = oracle(at);
+            if !is_close(info.accuracy, dtype, got, exact, &[exact]) {
+                let name = info.name;
+                let what = format!("{name} of {dtype} on {device}: [plane, row, column] {at:?} is {got:e}, not {exact:e}");
+                return Err(Error::Wrong(what));
             }
         }
     }
@@ -82,20 +115,23 @@ fn compare(
 ) -> Result<Option<String>, Error> {
     let info = &def.info;
     let mut inputs = Vec::new();
+    // The first operand has all elements, so that the result does; what has one for each channel cannot.
+    let whole = (0..info.operands.len()).find(|&k| !info.is_channel(k));
     for k in 0..info.operands.len() {
-        // The first operand has all elements, so that the result does.
         let turned = (k + turn) % 4;
         let (shape, strides) = match turned {
-            1 if turn > 0 && k > 0 => ([1, columns], [0, 1]),
-            2 if turn > 0 && k > 0 => ([rows, 1], [1, 0]),
-            3 if turn > 0 => ([columns, rows], [1, rows]),
-            _ => ([rows, columns], [columns, 1]),
+            _ if info.is_channel(k) => (vec![columns], [0, 1]),
+            1 if turn > 0 && Some(k) != whole => (vec![1, columns], [0, 1]),
+            2 if turn > 0 && Some(k) != whole => (vec![rows, 1], [1, 0]),
+            3 if turn > 0 => (vec![columns, rows], [1, rows]),
+            _ => (vec![rows, columns], [columns, 1]),
         };
         let of = info.operand_type(k, dtype);
-        let codes: Vec<f64> = (0..shape[0] * shape[1]).map(|i| sample(i, k + turn * 31)).collect();
+        let codes: Vec<f64> = (0..shape.iter().product()).map(|i| sample(i, k + turn * 31)).collect();
         let (bytes, values) = encode(of, &codes);
+        let is_turned = shape == [columns, rows] && turn > 0 && turned == 3;
         let tensor = Tensor::from_bytes(device, of, &bytes, shape)?;
-        inputs.push(Input { values, tensor, strides, is_turned: turn > 0 && turned == 3 });
+        inputs.push(Input { values, tensor, strides, is_turned });
     }
     let operands = inputs.iter().map(|input| {
         let view = input.tensor.view();

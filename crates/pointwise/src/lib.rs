@@ -16,7 +16,6 @@
 //! programs use.
 //!
 //! A package makes ops of its own of functions, with the attribute [`op`](macro@op); [`info::declared_ops`] lists them.
-//! [`host_generator!`] makes tensors of their indices.
 //!
 //! With the feature `emulator`, for tests, `Device::for_tests` gives the CPU and the first GPU, or where there is no GPU
 //! an emulated one. It runs the same kernels on the CPU and checks every access to memory.
@@ -41,7 +40,6 @@ pub mod embed;
 pub mod error;
 mod family;
 mod files;
-mod host_generator;
 pub mod interop;
 pub mod kernel;
 mod number;
@@ -75,13 +73,14 @@ pub mod info {
     pub use crate::family::{
         BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, all, definitions, op,
     };
-    pub use crate::kernel::declared_ops;
+    pub use crate::kernel::{declared_generators, declared_ops};
 }
 
 /// What most programs use, and modules of [`op`](macro@op): `use pointwise::prelude::*;`. Where such a module is compiled
 /// for the GPU, the prelude has the names of formulas alone.
 pub mod prelude {
-    pub use pointwise_core::{Bits, Num, RandomWord, Real, Value};
+    pub use pointwise_core::op::Index;
+    pub use pointwise_core::{BinaryOp, Bits, Num, RandomWord, Real, TernaryOp, UnaryOp, Value};
     pub use pointwise_macros::op;
 
     pub use crate::{
@@ -94,12 +93,12 @@ pub mod prelude {
 #[doc(hidden)]
 pub mod __private {
     pub use pointwise_core::formula::source;
-    pub use {inventory, pastey, pointwise_core as core};
+    pub use {inventory, pointwise_core as core};
 
     #[cfg(feature = "emulator")]
     pub use crate::cuda::with_kernel;
     pub use crate::embed::{Kernels, Target};
-    pub use crate::kernel::{Declared, Kernel, Lookup, Made, OpDef, OracleFn, Typed, oracle, results};
+    pub use crate::kernel::{Declared, GeneratorTyped, Lookup, OpDef, Typed, oracle, results};
 
     /// The loops over elements on the CPU.
     pub mod cpu {

@@ -58,6 +58,64 @@ fn is_above<T: Real>(x: T, y: T) -> bool {
     x > y
 }
 
+/// A gated op with a parameter.
+#[op(floats, ulp = 4, gated)]
+fn silu_gate<T: Real>(gate: T, value: T, #[param(default = 1.0)] scale: T) -> T {
+    scale * gate.silu() * value
+}
+
+/// Scale and shift of each channel.
+#[op(f32, f16, exact)]
+fn affine<T: Real>(#[channel] scale: T, x: T, #[channel] shift: T, keep: bool) -> T {
+    if keep { x.mul_add(scale, shift) } else { T::ZERO }
+}
+
+/// An op by hand, with a parameter.
+#[derive(Clone, Copy)]
+struct LeakyRamp<T> {
+    slope: T,
+}
+
+/// `x`, or a part of it below 0.
+#[op(floats, exact, params(slope = 0.25))]
+impl<T: Real> UnaryOp<T> for LeakyRamp<T> {
+    type Output = T;
+    fn apply(self, x: T) -> T {
+        if x > T::ZERO { x } else { self.slope * x }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct IsBelow;
+
+#[op(ints, exact)]
+impl<T: Num> BinaryOp<T> for IsBelow {
+    type Output = bool;
+    fn apply(self, a: T, b: T) -> Self::Output {
+        a < b
+    }
+}
+
+/// 0 on and below the diagonal, `fill` above.
+#[op(floats, exact)]
+fn causal_mask<T: Real>(row: Index, column: Index, #[param(default = -1.0)] fill: T) -> T {
+    if column > row { fill } else { T::ZERO }
+}
+
+#[op(f32, ulp = 1)]
+fn ramp_of_planes<T: Real>(
+    plane: Index,
+    _row: Index,
+    column: Index,
+    #[param(default = 2)] step: i64,
+    #[param] most: Option<T>,
+    #[param(default = false)] backwards: bool,
+) -> T {
+    let at = T::constant(f64::from(column) * step as f64 + 100.0 * f64::from(plane));
+    let at = if backwards { -at } else { at };
+    if let Some(most) = most { at.minimum(most) } else { at }
+}
+
 fn tensor(values: &[f32]) -> Tensor {
     Tensor::from_slice(&Device::cpu(), values, [values.len()]).unwrap()
 }
@@ -137,6 +195,89 @@ fn operands_parameters_and_results_of_every_kind() {
 }
 
 #[test]
+fn a_gated_op_takes_the_halves_of_a_tensor_or_two() {
+    let gates = [-1.0_f32, 0.5, 2.0, 0.0];
+    let values_of = [3.0_f32, -2.0, 1.0, 5.0];
+    let expected: Vec<f32> = gates.iter().zip(values_of).map(|(&g, v)| SiluGate::formula(g, v, 2.0)).collect();
+    let (gate, value) = (tensor(&gates), tensor(&values_of));
+    assert_eq!(values(&silu_gate_pair(&gate, &value, 2.0).unwrap()), expected);
+    // Two rows: each has its gates, then its values.
+    let both: Vec<f32> = [&gates[..2], &values_of[..2], &gates[2..], &values_of[2..]].concat();
+    let x = Tensor::from_slice(&Device::cpu(), &both, [2, 4]).unwrap();
+    let y = silu_gate(&x, 2.0).unwrap();
+    assert_eq!((y.shape().to_vec(), values(&y)), (vec![2, 2], expected.clone()));
+    let mut y = Tensor::zeros(&Device::cpu(), DType::F32, [2, 2]).unwrap();
+    silu_gate_into(&x, &mut y, 2.0).unwrap();
+    assert_eq!(values(&y), expected);
+    assert_eq!(values(&SiluGate { scale: 2.0 }.kernel().run(&x).unwrap()), expected);
+    let mut over = tensor(&gates);
+    silu_gate_pair_inplace(&mut over, &value, 2.0).unwrap();
+    assert_eq!(values(&over), expected);
+    let (of_gate, of_value) = silu_gate_pair_backward(1.0, &gate, &value, 2.0).unwrap();
+    let grad = tensor(&[1.0; 4]).reshape([2, 2]).unwrap();
+    let of_x = values(&silu_gate_backward(&grad, &x, 2.0).unwrap());
+    let (of_gate, of_value) = (values(&of_gate), values(&of_value));
+    assert_eq!(of_x, [&of_gate[..2], &of_value[..2], &of_gate[2..], &of_value[2..]].concat());
+    let odd = silu_gate(&tensor(&[1.0; 3]), None).unwrap_err();
+    assert!(odd.to_string().contains("must be even"), "{odd}");
+}
+
+#[test]
+fn channels_are_those_of_dimension_1() {
+    let cpu = Device::cpu();
+    let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
+    let x = Tensor::from_slice(&cpu, &x, [2, 3, 2]).unwrap();
+    let (scale, shift) = (tensor(&[1.0, 10.0, 100.0]), tensor(&[0.5]));
+    let y = affine(&scale, &x, &shift, true).unwrap();
+    let expected: Vec<f32> = (0..12).map(|i| [1.0, 10.0, 100.0][i / 2 % 3] * i as f32 + 0.5).collect();
+    assert_eq!((y.shape().to_vec(), values(&y)), (vec![2, 3, 2], expected));
+    // A condition that is broadcast makes the shape, too; the gradient has the shape of the result.
+    let keep = Tensor::from_slice(&cpu, &[true, false], [2, 1, 1]).unwrap();
+    let row = Tensor::from_slice(&cpu, &[1.0_f32, 2.0], [2]).unwrap();
+    let y = affine(2.0, &row, 0.0, &keep).unwrap();
+    assert_eq!((y.shape().to_vec(), values(&y)), (vec![2, 1, 2], vec![2.0, 4.0, 0.0, 0.0]));
+    let (of_scale, of_x, of_shift) = affine_backward(1.0, &scale, &x, &shift, true).unwrap();
+    assert_eq!(values(&of_scale), values(&x));
+    assert_eq!(values(&of_x)[..6], [1.0, 1.0, 10.0, 10.0, 100.0, 100.0]);
+    assert_eq!(values(&of_shift), [1.0; 12]);
+    let error = affine(&row, &x, 0.0, true).unwrap_err();
+    assert!(error.to_string().contains("operand scale of affine beside a shape of [2, 3, 2]"), "{error}");
+    assert_eq!(Affine::def().info.channel_operands, 0b101);
+}
+
+#[test]
+fn an_impl_by_hand_is_an_op() {
+    let x = tensor(&[-2.0, 4.0]);
+    assert_eq!(values(&leaky_ramp(&x, None).unwrap()), [-0.5, 4.0]);
+    assert_eq!(values(&LeakyRamp { slope: 0.5 }.kernel().run(&[(&x).into()]).unwrap()[0]), [-1.0, 4.0]);
+    assert_eq!(values(&leaky_ramp_backward(2.0, &x, 0.5).unwrap()), [1.0, 2.0]);
+    let info = &LeakyRamp::def().info;
+    assert_eq!((info.name, info.operands, info.doc), ("leaky_ramp", &["x"][..], "`x`, or a part of it below 0."));
+    let a = Tensor::from_slice(&Device::cpu(), &[1_i32, 5], [2]).unwrap();
+    assert_eq!(is_below(&a, 3).unwrap().to_vec::<bool>().unwrap(), [true, false]);
+    assert_eq!(LeakyRamp { slope: 0.5_f32 }.apply(-2.0), -1.0);
+}
+
+#[test]
+fn elements_are_made_of_their_indices() {
+    let cpu = Device::cpu();
+    let mask = causal_mask(&cpu, DType::F32, [3, 3], -5.0).unwrap();
+    assert_eq!(values(&mask), [0.0, -5.0, -5.0, 0.0, 0.0, -5.0, 0.0, 0.0, 0.0]);
+    let mut half = Tensor::zeros(&cpu, DType::BF16, [2, 2, 2]).unwrap();
+    causal_mask_into(&mut half, None).unwrap();
+    let half: Vec<f32> = half.to_vec::<bf16>().unwrap().into_iter().map(bf16::to_f32).collect();
+    assert_eq!(half, [0.0, -1.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0]);
+    let ramp = ramp_of_planes(&cpu, DType::F32, [2, 1, 3], 3, 105.0, false).unwrap();
+    assert_eq!(values(&ramp), [0.0, 3.0, 6.0, 100.0, 103.0, 105.0]);
+    assert_eq!(values(&RampOfPlanes { step: 1, most: None, backwards: true }.kernel().run(&cpu, DType::F32, [2]).unwrap()), [0.0, -1.0]);
+    let def = CausalMask::def();
+    assert_eq!((def.info.name, def.info.operands.len(), def.info.types.len()), ("causal_mask", 0, 5));
+    assert_eq!(def.oracle(DType::F32, &[Number::from(7.5)]).unwrap().map(|at| at([0, 1, 2])), Some(7.5));
+    assert!(causal_mask(&cpu, DType::I32, [2, 2], None).unwrap_err().is_dtype());
+    assert!(causal_mask(&cpu, DType::F32, [1, 1, 1, 1], None).is_err());
+}
+
+#[test]
 fn other_types() {
     let a = Tensor::from_slice(&Device::cpu(), &[16_i8, -3], [2]).unwrap();
     assert_eq!(square_sum(&a, 1).unwrap().to_vec::<i8>().unwrap(), [1, 10]);
@@ -167,7 +308,7 @@ fn ops_are_data() {
     let oracle = |def: &'static OpDef| def.oracle(DType::F32, &[0.5.into()]).unwrap();
     assert_eq!(oracle(Snake::def()).unwrap().at(&[2.0], 0), [2.0 + 1.0_f64.sin().powi(2) / 0.5]);
     let names: Vec<_> = declared_ops(env!("CARGO_PKG_NAME")).iter().map(|def| def.info.name).collect();
-    assert_eq!(names, ["differ", "every_kind", "is_above", "ramp", "snake", "square_sum"]);
+    assert_eq!(names, ["affine", "differ", "every_kind", "is_above", "is_below", "leaky_ramp", "ramp", "silu_gate", "snake", "square_sum"]);
     assert!(declared_ops("another package").is_empty());
 }
 

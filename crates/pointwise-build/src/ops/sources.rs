@@ -8,7 +8,7 @@ use std::{
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::{Item, spanned::Spanned};
+use syn::Item;
 
 use crate::Error;
 
@@ -33,7 +33,7 @@ pub(crate) struct SourceFile {
     pub(crate) text: String,
 }
 
-/// A function with the attribute.
+/// A function, or an impl of an op trait, with the attribute.
 #[derive(Debug)]
 pub(crate) struct FoundOp {
     pub(crate) name: String,
@@ -144,14 +144,15 @@ fn collect(items: &[Item], file: usize, ops: &mut Vec<FoundOp>) {
     for item in items {
         match item {
             Item::Fn(function) => {
-                let is_op = |attribute: &syn::Attribute| {
-                    attribute.path().segments.last().is_some_and(|last| last.ident == "op")
-                };
-                if function.attrs.iter().any(is_op) {
-                    let first = function.attrs.first().map_or_else(|| function.span(), |attribute| attribute.span());
-                    let last = function.block.to_token_stream().into_iter().last().map_or(first, |block| block.span());
-                    let lines = first.start().line..=last.end().line;
-                    ops.push(FoundOp { name: function.sig.ident.to_string(), file, lines });
+                let name = function.sig.ident.to_string();
+                ops.extend(found_op(&function.attrs, name, function.to_token_stream(), file));
+            }
+            Item::Impl(item) => {
+                if let syn::Type::Path(path) = &*item.self_ty
+                    && let Some(last) = path.path.segments.last()
+                {
+                    let name = snake(&last.ident.to_string());
+                    ops.extend(found_op(&item.attrs, name, item.to_token_stream(), file));
                 }
             }
             Item::Mod(module) => {
@@ -162,6 +163,30 @@ fn collect(items: &[Item], file: usize, ops: &mut Vec<FoundOp>) {
             _ => {}
         }
     }
+}
+
+/// The op of an item, if it has the attribute.
+fn found_op(attributes: &[syn::Attribute], name: String, item: TokenStream, file: usize) -> Option<FoundOp> {
+    let is_op = |attribute: &syn::Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "op");
+    if !attributes.iter().any(is_op) {
+        return None;
+    }
+    let mut spans = item.into_iter().map(|token| token.span());
+    let first = spans.next()?;
+    let last = spans.last().unwrap_or(first);
+    Some(FoundOp { name, file, lines: first.start().line..=last.end().line })
+}
+
+/// `BiasGelu` as `bias_gelu`, which is how the attribute calls an op by hand.
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for (k, letter) in name.chars().enumerate() {
+        if letter.is_ascii_uppercase() && k > 0 {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
 }
 
 #[cfg(test)]
@@ -177,6 +202,8 @@ mod tests {
         let ops: Vec<_> = ops.into_iter().map(|op| (op.name, op.file, op.lines)).collect();
         assert_eq!(ops, [("one".to_owned(), 3, 3..=7), ("two".to_owned(), 3, 12..=13)]);
         assert!(found(0, "fn (").is_empty());
+        let by_hand = found(0, "#[op(f32, exact)]\nimpl<T: Real> UnaryOp<T> for BiasGelu<T> {}\nimpl Other {}");
+        assert_eq!(by_hand.iter().map(|op| &*op.name).collect::<Vec<_>>(), ["bias_gelu"]);
     }
 
     #[test]

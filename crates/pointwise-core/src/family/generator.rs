@@ -3,16 +3,24 @@
 use crate::maths::phase::{exp2_f64, multiple, phase_of_exp2, sincos_phase, sincos_phase_coarse};
 use crate::maths::prim::fma;
 use crate::op::{GeneratorOp, RUN, TableOp, Words};
-use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
+use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo};
 
 /// The types of this table.
 const TYPES: &[DType] = crate::__dtypes!([floats] []);
 
-crate::__table! { ($) generator_family;
-    alibi: Alibi [floats];
-    alibi_causal: AlibiCausal [floats];
-    sinusoidal: Sinusoidal [floats];
-    sinusoidal_halves: SinusoidalHalves [floats];
+/// Hands the generators to a visitor macro: `generator_family!(path::to::visitor)`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generator_family {
+    ($($visitor:ident)::+) => {
+        $($visitor)::+! {
+            Generator;
+            alibi: Alibi [floats];
+            alibi_causal: AlibiCausal [floats];
+            sinusoidal: Sinusoidal [floats];
+            sinusoidal_halves: SinusoidalHalves [floats];
+        }
+    };
 }
 
 /// The ops of this table; a variant of one (causal, halves) is a kernel of its own, but not an op.
@@ -93,23 +101,16 @@ impl TableOp for Alibi {
     const INFO: OpInfo = OpInfo {
         name: "alibi",
         kind: Kind::Generator,
-        operands: &[],
-        bool_operands: 0,
-        bool_results: 0,
-        is_random: false,
-        results: &["y"],
         params: &[
             ParamInfo::number("num_heads", 8.0),
             ParamInfo::number("seq_len", 128.0),
             ParamInfo::number("causal", 0.0),
         ],
         types: TYPES,
-        int_to_float: false,
-        result: ResultType::Same,
         accuracy: Accuracy::Ulp(1.0),
         doc: "ALiBi's bias, (num_heads, seq_len, seq_len): `-slope(h) |i - j|`, with `causal` -inf for `j > i`.\n",
         formula: "-slope(h) * |i - j|",
-        properties: Properties::NONE,
+        ..OpInfo::FORMULA
     };
     #[inline(always)]
     fn from_words([power, ..]: Words) -> Self {
@@ -285,23 +286,16 @@ impl TableOp for Sinusoidal {
     const INFO: OpInfo = OpInfo {
         name: "sinusoidal",
         kind: Kind::Generator,
-        operands: &[],
-        bool_operands: 0,
-        bool_results: 0,
-        is_random: false,
-        results: &["y"],
         params: &[
             ParamInfo::number("seq_len", 128.0),
             ParamInfo::number("d_model", 64.0),
             ParamInfo::number("halves", 0.0),
         ],
         types: TYPES,
-        int_to_float: false,
-        result: ResultType::Same,
         accuracy: Accuracy::Ulp(3.0),
         doc: "Sine and cosine position encoding, (seq_len, d_model): interleaved, or with `halves` all sines first.\n",
         formula: "sin(p * 10000^(-2 i / d_model)), cos(p * 10000^(-2 i / d_model))",
-        properties: Properties::NONE,
+        ..OpInfo::FORMULA
     };
     #[inline(always)]
     fn from_words([step, ..]: Words) -> Self {

@@ -3,7 +3,7 @@
 use crate::num::Value;
 use crate::op::{RandomOp, TableOp, Word, Words};
 use crate::philox::words_kept;
-use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
+use crate::{DType, Kind, OpInfo, ParamInfo};
 
 /// The types of this table.
 const TYPES: &[DType] = crate::__dtypes!([floats] []);
@@ -50,18 +50,11 @@ impl<T: Word> TableOp for Dropout<T> {
         name: "dropout",
         kind: Kind::Random,
         operands: &["x"],
-        bool_operands: 0,
-        bool_results: 0,
-        is_random: false,
-        results: &["y"],
         params: &[ParamInfo::number("p", 0.5)],
         types: TYPES,
-        int_to_float: false,
-        result: ResultType::Same,
-        accuracy: Accuracy::Exact,
         doc: "Each element times `1 / (1 - p)`, or +0 with probability p (Philox4x32-10).\n",
         formula: "if u < 1 - p { x * (1 / (1 - p)) } else { 0 }",
-        properties: Properties::NONE,
+        ..OpInfo::FORMULA
     };
     #[inline(always)]
     fn from_words([last_kept, scale, ..]: Words) -> Self {

@@ -170,6 +170,7 @@ impl Row {
                 operands: &[#(#operands),*],
                 bool_operands: crate::Kind::#kind.bool_operands(),
                 bool_results: crate::ResultType::#result.bits(),
+                channel_operands: crate::Kind::#kind.channel_operands(),
                 results: &[#(#results),*],
                 params: &[#(#params),*],
                 types: crate::info::checked_types(&[#(crate::DType::#types),*]),

@@ -1,6 +1,8 @@
-//! Tables of ops: their rows, what these become in the core (`declare.rs`), on the device and on the host (`visited.rs`).
+//! Tables of ops: their rows, what these become in the core (`declare.rs`), on the device and on the host (`visited.rs`,
+//! `generators.rs`).
 
 mod declare;
+mod generators;
 mod visited;
 
 use proc_macro2::{Ident, TokenStream};

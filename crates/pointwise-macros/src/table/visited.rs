@@ -7,6 +7,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Result, parenthesized};
 
 use super::Kind::{Gated, GatedGradients, Select, Unary};
+use super::generators::Generators;
 use super::{Outcome, Row, Table};
 use crate::made::Made;
 use crate::words::Type;
@@ -16,7 +17,19 @@ use crate::words::Type;
 pub(crate) struct Visited {
     root: TokenStream,
     given: TokenStream,
-    table: Table,
+    rows: Rows,
+}
+
+enum Rows {
+    Formulas(Table),
+    Generators(Generators),
+}
+
+/// A table of formulas, and what its visitor passes on.
+struct Formulas<'a> {
+    root: &'a TokenStream,
+    given: &'a TokenStream,
+    table: &'a Table,
 }
 
 impl Parse for Visited {
@@ -24,11 +37,31 @@ impl Parse for Visited {
         let (root, given);
         parenthesized!(root in input);
         parenthesized!(given in input);
-        Ok(Visited { root: root.parse()?, given: given.parse()?, table: input.parse()? })
+        let (root, given) = (root.parse()?, given.parse()?);
+        let rows = if Generators::are_next(input) { Rows::Generators(input.parse()?) } else { Rows::Formulas(input.parse()?) };
+        Ok(Visited { root, given, rows })
     }
 }
 
 impl Visited {
+    /// On the device: the entries.
+    pub(crate) fn entries(&self) -> TokenStream {
+        match &self.rows {
+            Rows::Formulas(table) => Formulas { root: &self.root, given: &self.given, table }.entries(),
+            Rows::Generators(rows) => rows.entries(&self.root, &self.given),
+        }
+    }
+
+    /// On the host: the module `definitions`; of formulas also `kernels` and `ops`, and the list `OPS` of the definitions.
+    pub(crate) fn host(&self) -> TokenStream {
+        match &self.rows {
+            Rows::Formulas(table) => Formulas { root: &self.root, given: &self.given, table }.host(),
+            Rows::Generators(rows) => rows.host(&self.root, &self.given),
+        }
+    }
+}
+
+impl Formulas<'_> {
     fn made(&self, row: &Row) -> Made {
         let kind = self.table.kind;
         Made {
@@ -51,18 +84,16 @@ impl Visited {
         if self.table.kind == Select { vec![Type::I8, Type::I16, Type::I32, Type::I64] } else { row.types() }
     }
 
-    /// On the device: the entries.
-    pub(crate) fn entries(&self) -> TokenStream {
+    fn entries(&self) -> TokenStream {
         let of_row = |row: &Row| {
             let made = self.made(row);
-            self.types(row).into_iter().map(move |each| made.entries(each, &self.given)).collect::<TokenStream>()
+            self.types(row).into_iter().map(move |each| made.entries(each, self.given)).collect::<TokenStream>()
         };
         self.table.rows.iter().map(of_row).collect()
     }
 
-    /// On the host: the modules `definitions`, `kernels` and `ops`, and the list `OPS` of the definitions.
-    pub(crate) fn host(&self) -> TokenStream {
-        let root = &self.root;
+    fn host(&self) -> TokenStream {
+        let root = self.root;
         let rows = &self.table.rows;
         let definitions = rows.iter().map(|row| self.definition(row));
         let kernels = rows.iter().map(|row| self.kernel(row));
@@ -99,7 +130,7 @@ impl Visited {
 
     /// The static of a definition.
     fn definition(&self, row: &Row) -> TokenStream {
-        let (root, kernels, name, made) = (&self.root, &self.given, self.name(row), self.made(row));
+        let (root, kernels, name, made) = (self.root, self.given, self.name(row), self.made(row));
         let types = self.types(row);
         let (count, list) = (types.len(), format_ident!("TYPES_OF_{name}"));
         let (typed, info, docs) = (made.types(&types, kernels), made.info(), &row.docs);
@@ -120,7 +151,7 @@ impl Visited {
 
     /// The function that makes a kernel object.
     fn kernel(&self, row: &Row) -> TokenStream {
-        let (root, docs, name, params) = (&self.root, &row.docs, self.name(row), row.parameters());
+        let (root, docs, name, params) = (self.root, &row.docs, self.name(row), row.parameters());
         let [kernel, with] = self.table.kind.kernel().map(|name| format_ident!("{name}"));
         quote! {
             #(#docs)*
@@ -133,7 +164,7 @@ impl Visited {
 
     /// The functions of an op.
     fn functions(&self, row: &Row) -> TokenStream {
-        let (root, kind, name) = (&self.root, self.table.kind, self.name(row));
+        let (root, kind, name) = (self.root, self.table.kind, self.name(row));
         let (docs, params) = (&row.docs, row.parameters());
         let [kernel, _] = kind.kernel();
         let kernel = if kernel == "GradientsKernel" { "Kernel" } else { kernel };

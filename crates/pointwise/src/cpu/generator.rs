@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use pointwise_core::op::{GROUP, RUN, Words};
-use pointwise_core::{Element, GeneratorOp, TableOp, Word, row};
+use pointwise_core::{Element, GeneratorOp, TableOp, Word};
 
 #[cfg(target_arch = "x86_64")]
 use super::level;
@@ -27,7 +27,6 @@ where
     E: Element<Compute: Word>,
     O: TableOp + GeneratorOp,
 {
-    const { _ = row::of_generator::<E, O>() };
     #[cfg(target_arch = "x86_64")]
     if level::level() >= level::AVX2 {
         // SAFETY: the processor has the level; the caller's contract.

@@ -1,11 +1,10 @@
 //! Dropout and the position encodings: their definitions, and the functions.
 
-use pointwise_core::family::generator::*;
 use pointwise_core::family::random::*;
 use pointwise_core::row;
 
 use super::KERNELS;
-use crate::kernel::{Entry, GeneratorDef, Made, RandomDef, Variant};
+use crate::kernel::{Entry, RandomDef, Variant};
 
 macro_rules! random_definitions {
     ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
@@ -56,63 +55,31 @@ macro_rules! entry {
     }};
 }
 
-macro_rules! generator_definitions {
-    ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
-        #[allow(non_upper_case_globals)]
-        pub(super) static $name: GeneratorDef = GeneratorDef {
-            info: <$op as pointwise_core::TableOp>::INFO,
-            rows: <$op as pointwise_core::GeneratorOp>::ROWS,
-            cpu: |dtype| {
-                pointwise_core::for_types! { [$($set)*] (generator_cpu) (dtype $op) }
-                None
-            },
-            entry: |dtype, variant| {
-                pointwise_core::for_types! { [$($set)*] (generator_entry) (dtype variant $name $op) }
-                None
-            },
-            // SAFETY: all of it is made of the one row, which `ROW` has checked for each type.
-            made: unsafe { Made::of_a_row() },
-        };
-    )* };
-}
-
-macro_rules! generator_cpu {
-    ($type:ident, ($dtype:ident $op:ident)) => {
-        if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
-            return Some(crate::cpu::generator::<pointwise_core::element::ty::$type, $op>);
-        }
-    };
-}
-
-macro_rules! generator_entry {
-    ($type:ident, ($dtype:ident $variant:ident $name:ident $op:ident)) => {
-        if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
-            const ROW: u64 = row::of_generator::<pointwise_core::element::ty::$type, $op>();
-            return match $variant {
-                Variant::Direct => entry!(generator $name $type direct),
-                Variant::RegisterCopy => entry!(generator $name $type register_copy),
-                _ => None,
-            };
-        }
-    };
-}
-
-mod definitions {
+mod random {
     use super::*;
 
     pointwise_core::random_family!(random_definitions);
-    pointwise_core::generator_family!(generator_definitions);
+}
+
+#[allow(unreachable_pub)] // made for a crate's root
+mod generators {
+    use pointwise_core::family::generator::*;
+
+    use super::KERNELS;
+
+    pointwise_core::generator_family!(crate::family::tables::host);
 }
 
 /// The kernel objects.
 pub(super) mod kernels {
-    use super::definitions;
+    use super::generators::definitions;
+    use super::random;
     use crate::kernel::{DropoutKernel, GeneratorKernel, SinusoidalLayout};
 
     /// `torch.nn.functional.dropout` with probability `p`.
     #[must_use]
     pub fn dropout(p: f64) -> DropoutKernel {
-        definitions::dropout.dropout(p)
+        random::dropout.dropout(p)
     }
 
     /// ALiBi's bias (Press, Smith and Lewis 2022), `-slope(h) |i - j|` in the shape (num_heads, seq_len, seq_len).
@@ -347,25 +314,21 @@ mod tests {
             return;
         }
         let variants = [Variant::ExplicitParallel, Variant::RegisterCopy];
-        for &dtype in definitions::dropout.info.types {
+        for &dtype in random::dropout.info.types {
             for variant in variants {
                 for mask in [false, true] {
-                    let entry = (definitions::dropout.entry)(dtype, variant, mask).unwrap();
+                    let entry = (random::dropout.entry)(dtype, variant, mask).unwrap();
                     assert!(entry.is_embedded(), "{entry:?}");
                 }
             }
-            for def in [
-                &definitions::alibi,
-                &definitions::alibi_causal,
-                &definitions::sinusoidal,
-                &definitions::sinusoidal_halves,
-            ] {
+            use generators::definitions::{alibi, alibi_causal, sinusoidal, sinusoidal_halves};
+            for def in [&alibi, &alibi_causal, &sinusoidal, &sinusoidal_halves] {
                 for variant in [Variant::Direct, Variant::RegisterCopy] {
-                    let entry = (def.entry)(dtype, variant).unwrap();
+                    let entry = def.entry(dtype, variant).unwrap();
                     assert!(entry.is_embedded(), "{entry:?}");
                 }
             }
         }
-        assert!((definitions::dropout.entry)(DType::I32, Variant::RegisterCopy, false).is_none());
+        assert!((random::dropout.entry)(DType::I32, Variant::RegisterCopy, false).is_none());
     }
 }

@@ -6,7 +6,7 @@ use crate::kernel::{Bound, OpDef, Operand};
 use crate::number::integer_range;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
-use pointwise_core::{Accuracy, DType, Kind, OpInfo, ParamInfo, Properties, ResultType};
+use pointwise_core::{DType, Kind, OpInfo, ParamInfo};
 
 /// The visitor that makes the definitions and functions of a table.
 macro_rules! host {
@@ -350,18 +350,10 @@ pub static MASKED_FILL: OpInfo = OpInfo {
     name: "masked_fill",
     kind: Kind::Select,
     operands: &["x", "mask", "value"],
-    bool_operands: 0,
-    bool_results: 0,
-    is_random: false,
-    results: &["y"],
-    params: &[],
     types: &DType::ALL,
-    int_to_float: false,
-    result: ResultType::Same,
-    accuracy: Accuracy::Exact,
     doc: "`mask ? value : x`, x and mask broadcast both ways; the value is converted to x's type, which must hold it.\n",
     formula: "if mask { value } else { x }",
-    properties: Properties::NONE,
+    ..OpInfo::FORMULA
 };
 
 /// A fill value as an element of type `dtype`, by PyTorch's rules: a float must be in the range if it is finite; an

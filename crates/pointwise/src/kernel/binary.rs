@@ -80,28 +80,6 @@ impl BinaryKernel {
     }
 }
 
-/// A weight as it broadcasts to `x`: one for all, or one for each of dimension 1.
-pub(super) fn channel<'a>(x: &crate::Shape, weight: &TensorView<'a>) -> Result<TensorView<'a>> {
-    let shape = weight.shape();
-    if shape.rank() <= 1 && weight.numel() == 1 {
-        return weight.reshape([]);
-    }
-    if x.rank() < 2 || shape.rank() != 1 || shape[0] != x[1] {
-        let channels = if x.rank() < 2 { 1 } else { x[1] };
-        return Err(ErrorKind::ShapeMismatch {
-            what: format!("the weight for x of shape {x} (one element, or one for each of dimension 1)"),
-            expected: crate::Shape::new(&[channels])?,
-            got: *shape,
-        }
-        .into());
-    }
-    let mut view = *weight;
-    for rank in 1..x.rank() - 1 {
-        view = view.unsqueeze(rank)?;
-    }
-    Ok(view)
-}
-
 /// A gated op with its parameters and launch settings: an activation of the first half of the last dimension, times the
 /// second half.
 ///

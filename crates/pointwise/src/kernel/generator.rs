@@ -4,32 +4,62 @@ use std::ffi::c_void;
 
 use pointwise_core::family::generator::{Alibi, Sinusoidal};
 use pointwise_core::op::{GROUP, RUN, Words};
-use pointwise_core::{DType, OpInfo};
+use pointwise_core::{DType, Element, GeneratorOp, OpInfo, TableOp, Word, row};
 
 use super::grid::RESIDENT;
 use super::params::{self, Params};
 use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings};
 use crate::cpu::{self, GeneratorFn};
 use crate::cuda;
+use crate::embed::Kernels;
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Device, Number, Stream};
 
-/// A generator as the host knows it. Made by [`host_generator!`](crate::host_generator) from a row of an op table.
+/// A generator as the host knows it: what `#[op]` makes of a function of indices, and a table of a row.
 #[derive(Debug)]
 pub struct GeneratorDef {
     /// Name, types, documentation.
     pub info: OpInfo,
-    /// The rows of a thread in a large tensor: [`GeneratorOp::ROWS`](pointwise_core::GeneratorOp::ROWS).
-    pub rows: [u32; 3],
-    /// The loop over elements of a type on the CPU; `None` for a type the op does not have.
-    pub cpu: fn(DType) -> Option<GeneratorFn>,
-    /// The kernel for elements of a type, by elements or by vectors; `None` where there is none.
-    pub entry: fn(DType, Variant) -> Option<&'static Entry>,
-    /// That all of this is of one row.
-    #[doc(hidden)]
-    pub made: Made,
+    /// The rows of a thread in a large tensor: [`GeneratorOp::ROWS`].
+    rows: [u32; 3],
+    types: &'static [GeneratorTyped],
+    oracle: Option<GeneratorOracle>,
+    #[expect(dead_code, reason = "that it is there says who made the definition")]
+    made: Made,
+}
+
+/// The formula of a generator in f64, of plane, row and column and the parameters.
+pub type GeneratorOracle = fn([u32; 3], Words) -> f64;
+
+/// A generator in one element type: its loop and its kernels.
+#[derive(Debug)]
+pub struct GeneratorTyped {
+    dtype: DType,
+    cpu: GeneratorFn,
+    direct: Entry,
+    vectors: Entry,
+}
+
+impl GeneratorTyped {
+    /// The op `O` on elements `E`. `symbols` name its kernels in `kernels`, by single elements and by vectors; `source`
+    /// is the hash of the text that they were compiled from.
+    #[must_use]
+    pub const fn new<E, O>(symbols: [&'static str; 2], source: u64, kernels: &'static Kernels) -> GeneratorTyped
+    where
+        E: Element<Compute: Word>,
+        O: TableOp + GeneratorOp,
+    {
+        let row = row::of_generator::<E, O>(source);
+        let [direct, vectors] = symbols;
+        GeneratorTyped {
+            dtype: E::DTYPE,
+            cpu: cpu::generator::<E, O>,
+            direct: Entry::new(direct, row, kernels),
+            vectors: Entry::new(vectors, row, kernels),
+        }
+    }
 }
 
 /// Where a sinusoidal encoding has its sines and cosines.
@@ -47,11 +77,11 @@ pub enum SinusoidalLayout {
 enum Encoding {
     Alibi,
     Sinusoidal,
-    /// Another table's op: any planes of rows and columns.
+    /// An op of `#[op]`: any planes of rows and columns.
     Planes(Params),
 }
 
-/// A generator with its launch settings: `kernels::alibi`, `kernels::sinusoidal`, or one of a table of one's own.
+/// A generator with its launch settings: `kernels::alibi`, `kernels::sinusoidal`, or one that `#[op]` made.
 ///
 /// ```
 /// use pointwise::{DType, Device, Strategy, kernels, kernel::SinusoidalLayout};
@@ -102,23 +132,60 @@ const MAX_BLOCKS: u64 = (1 << 31) - 1;
 const BUSY: u64 = 132 * RESIDENT;
 
 impl GeneratorDef {
+    /// The op `O` in some element types. `oracle` is its formula in f64.
+    ///
+    /// # Safety
+    /// It is the value of a static: of a definition that can be moved, safe code could replace parts. `types` are of `O`.
+    #[must_use]
+    pub const unsafe fn new<O: TableOp + GeneratorOp>(
+        types: &'static [GeneratorTyped],
+        oracle: Option<GeneratorOracle>,
+    ) -> GeneratorDef {
+        // SAFETY: the caller's contract.
+        GeneratorDef { info: O::INFO, rows: O::ROWS, types, oracle, made: unsafe { Made::of_a_row() } }
+    }
+
+    fn typed(&self, dtype: DType) -> Result<&GeneratorTyped> {
+        let found = self.types.iter().find(|typed| typed.dtype == dtype);
+        found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
+    }
+
+    /// The kernel for elements of a type, by vectors or by single elements.
+    ///
+    /// # Errors
+    /// A type that the op does not have.
+    pub fn entry(&self, dtype: DType, variant: Variant) -> Result<&Entry> {
+        let typed = self.typed(dtype)?;
+        Ok(if variant == Variant::RegisterCopy { &typed.vectors } else { &typed.direct })
+    }
+
+    /// The formula in f64 for elements of type `dtype`, of plane, row and column; `None` for one of pointwise's own, which
+    /// are tested otherwise.
+    ///
+    /// # Errors
+    /// An element type or a parameter that the op does not take.
+    pub fn oracle(&self, dtype: DType, params: &[Number]) -> Result<Option<impl Fn([u32; 3]) -> f64>> {
+        check::dtype(&self.info, dtype)?;
+        let [a, b, c, d, ..] = params::oracle_words(&self.info, &Params::new(params), DType::F32)?;
+        Ok(self.oracle.map(|oracle| move |at| oracle(at, [a, b, c, d])))
+    }
+
     /// ALiBi's bias.
     pub(crate) fn alibi(&'static self) -> GeneratorKernel {
-        self.kernel(Encoding::Alibi)
+        self.of(Encoding::Alibi)
     }
 
     /// The sinusoidal encoding.
     pub(crate) fn sinusoidal(&'static self) -> GeneratorKernel {
-        self.kernel(Encoding::Sinusoidal)
+        self.of(Encoding::Sinusoidal)
     }
 
-    /// The op with parameters, in the order of [`OpInfo::params`]: of a table made by
-    /// [`generator_ops!`](pointwise_core::generator_ops).
-    pub fn kernel_with(&'static self, params: &[Number]) -> GeneratorKernel {
-        self.kernel(Encoding::Planes(Params::new(params)))
+    /// The op with parameters, in the order of [`OpInfo::params`]; those that are left out have their defaults.
+    pub fn kernel(&'static self, params: &[Number]) -> GeneratorKernel {
+        self.of(Encoding::Planes(Params::new(params)))
     }
 
-    fn kernel(&'static self, encoding: Encoding) -> GeneratorKernel {
+    fn of(&'static self, encoding: Encoding) -> GeneratorKernel {
         GeneratorKernel { def: self, encoding, settings: LaunchSettings::new() }
     }
 }
@@ -134,7 +201,7 @@ impl GeneratorKernel {
     }
 
     /// A new tensor of the encoding: ALiBi's shape is (num_heads, seq_len, seq_len), the sinusoidal one's
-    /// (seq_len, d_model), another op's (planes, rows, columns) or (rows, columns).
+    /// (seq_len, d_model), another op's (planes, rows, columns), (rows, columns) or (columns).
     ///
     /// # Errors
     /// An element type or a parameter that the op does not take, another number of dimensions, an ALiBi that is not
@@ -161,9 +228,8 @@ impl GeneratorKernel {
         }
         let target = y.as_mut_ptr()?;
         let (dtype, device) = (y.dtype(), *y.device());
-        let no_kernel = || check::no_kernel(&self.def.info, dtype);
         let Some(context) = device.context() else {
-            let run = (self.def.cpu)(dtype).ok_or_else(no_kernel)?;
+            let run = self.def.typed(dtype)?.cpu;
             // SAFETY: the tensor is exclusively borrowed, contiguous and of these sizes.
             unsafe { cpu::run_generator(run, target, call.sizes, dtype.size(), call.words) };
             return Ok(());
@@ -171,12 +237,13 @@ impl GeneratorKernel {
         let mut own = None;
         let stream = self.settings.stream(&device, [], [&y.as_view()], &mut own)?;
         let cover = self.cover(&call, dtype, target.addr(), u64::from(context.info.multiprocessors) * RESIDENT)?;
-        let function = (self.def.entry)(dtype, cover.variant).ok_or_else(no_kernel)?.function(context)?;
+        let function = self.def.entry(dtype, cover.variant)?.function(context)?;
         let mut target = target.addr() as u64;
         let [_, mut rows, mut columns] = call.sizes;
         let Cover { mut across, mut down, mut shift, mut each, .. } = cover;
-        let [mut p0, mut p1, ..] = call.words;
-        let mut params: [*mut c_void; 9] = [
+        let [mut p0, mut p1, mut p2, mut p3] = call.words;
+        // The driver reads as many as the entry has parameters.
+        let mut params: [*mut c_void; 11] = [
             (&raw mut target).cast(),
             (&raw mut rows).cast(),
             (&raw mut columns).cast(),
@@ -186,6 +253,8 @@ impl GeneratorKernel {
             (&raw mut each).cast(),
             (&raw mut p0).cast(),
             (&raw mut p1).cast(),
+            (&raw mut p2).cast(),
+            (&raw mut p3).cast(),
         ];
         // SAFETY: the parameters are those of every generator's entry; the cover is one of this tensor, which is
         // borrowed until the call is queued, and noted as used on its stream.
@@ -250,7 +319,10 @@ impl GeneratorKernel {
             (Encoding::Sinusoidal, _) => return Err(wrong("sinusoidal is made in the shape (seq_len, d_model)")),
             (Encoding::Planes(_), &[planes, rows, columns]) => [planes, rows, columns],
             (Encoding::Planes(_), &[rows, columns]) => [1, rows, columns],
-            (Encoding::Planes(_), _) => return Err(wrong("a generator's shape is (planes, rows, columns)")),
+            (Encoding::Planes(_), &[columns]) => [1, 1, columns],
+            (Encoding::Planes(_), _) => {
+                return Err(wrong("a generator's shape is (planes, rows, columns), (rows, columns) or (columns)"));
+            }
         };
         if sizes.iter().any(|&size| size > MAX_SIZE) {
             return Err(wrong("a dimension of a generator is at most 2^31"));

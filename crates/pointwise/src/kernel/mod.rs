@@ -34,8 +34,10 @@ pub(crate) use convert::bits_of;
 pub use entry::Entry;
 #[doc(hidden)]
 pub use formula::{Declared, oracle, results};
-pub use formula::{GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, Typed, declared_ops};
-pub use generator::{GeneratorDef, GeneratorKernel, SinusoidalLayout};
+pub use formula::{
+    GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, Typed, declared_generators, declared_ops,
+};
+pub use generator::{GeneratorDef, GeneratorKernel, GeneratorOracle, GeneratorTyped, SinusoidalLayout};
 pub use lookup::Lookup;
 pub use made::Made;
 pub use operand::{Bound, Operand};

@@ -6,7 +6,6 @@ use pointwise_core::{DType, Kind, OpInfo, Philox};
 use super::OpDef;
 use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::binary::channel;
 use crate::kernel::params::{self, Params};
 use crate::kernel::power::{self, Power};
 use crate::kernel::promote::{self, Converted};
@@ -415,7 +414,7 @@ impl<'r> Kernel<'r> {
     }
 
     /// Checks operands: those of the element type have one, bools are bools, all are on one device, and their shapes can
-    /// be broadcast together, a weight's as that of channels.
+    /// be broadcast together, those of channels along dimension 1.
     pub(super) fn ready<'a, const N: usize>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a, N>> {
         let info = &self.def.info;
         self.check_operands(operands)?;
@@ -434,6 +433,7 @@ impl<'r> Kernel<'r> {
             given: [None; N],
             words: params::words(info, &self.params, dtype)?,
         };
+        let channels_of = channels_of(info, operands)?;
         let mut any = false;
         for (k, operand) in operands.iter().enumerate() {
             let what = || format!("operand {} of {}", info.operands[k], info.name);
@@ -448,8 +448,8 @@ impl<'r> Kernel<'r> {
                         let got = *view.device();
                         return Err(ErrorKind::DeviceMismatch { what: what(), expected: device, got }.into());
                     }
-                    let view = match (info.weight(), k.checked_sub(1).and_then(|x| operands.get(x))) {
-                        (Some(weight), Some(Operand::View(x))) if weight == k => channels(x, view)?,
+                    let view = match &channels_of {
+                        Some(others) if info.is_channel(k) => channel(others, view, what)?,
                         _ => *view,
                     };
                     ready.shape = if any { ready.shape.broadcast_with(view.shape())? } else { *view.shape() };
@@ -571,10 +571,43 @@ impl<'r> Kernel<'r> {
     }
 }
 
-/// The weight of `x` as it is broadcast: one for all or one a channel; of x's rank, as it lies.
-fn channels<'a>(x: &TensorView<'_>, weight: &TensorView<'a>) -> Result<TensorView<'a>> {
-    let (x, rank) = (x.shape(), weight.shape().rank());
-    if x.rank() >= 2 && rank == x.rank() { Ok(*weight) } else { channel(x, weight) }
+/// What the operands broadcast to that do not have an element for each channel; `None` if all have, or none.
+fn channels_of(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option<Shape>> {
+    if info.channel_operands == 0 {
+        return Ok(None);
+    }
+    let mut shape: Option<Shape> = None;
+    for (k, operand) in operands.iter().enumerate() {
+        if let (Operand::View(view), false) = (operand, info.is_channel(k)) {
+            shape = Some(match shape {
+                Some(shape) => shape.broadcast_with(view.shape())?,
+                None => *view.shape(),
+            });
+        }
+    }
+    Ok(shape)
+}
+
+/// An operand as it broadcasts to the shape of the others: of one element, of one for each of dimension 1, or of the
+/// rank of the others, as it lies.
+fn channel<'a>(others: &Shape, view: &TensorView<'a>, what: impl Fn() -> String) -> Result<TensorView<'a>> {
+    let shape = view.shape();
+    if others.rank() >= 2 && shape.rank() == others.rank() {
+        return Ok(*view);
+    }
+    if shape.rank() <= 1 && view.numel() == 1 {
+        return view.reshape([]);
+    }
+    if others.rank() < 2 || shape.rank() != 1 || shape[0] != others[1] {
+        let channels = if others.rank() < 2 { 1 } else { others[1] };
+        let what = format!("{} beside a shape of {others} (one element, or one for each of dimension 1)", what());
+        return Err(ErrorKind::ShapeMismatch { what, expected: Shape::new(&[channels])?, got: *shape }.into());
+    }
+    let mut view = *view;
+    for rank in 1..others.rank() - 1 {
+        view = view.unsqueeze(rank)?;
+    }
+    Ok(view)
 }
 
 #[cold]

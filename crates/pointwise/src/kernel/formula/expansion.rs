@@ -5,7 +5,7 @@ use pointwise_core::{RandomWord, Stepped, Value};
 
 use super::{Kernel, OpDef};
 use crate::error::Result;
-use crate::kernel::{Operand, check};
+use crate::kernel::{GeneratorDef, Operand, check};
 use crate::tensor::Tensor;
 
 /// A compute type of references, which numbers are converted to.
@@ -65,24 +65,54 @@ pub fn results<const R: usize>(kernel: &Kernel<'_>, operands: &[Operand<'_>]) ->
 /// An op that `#[op]` made, in the list of all that are linked into the program.
 #[derive(Debug)]
 pub struct Declared {
-    def: &'static OpDef,
+    def: Definition,
     package: &'static str,
+}
+
+#[derive(Debug)]
+enum Definition {
+    Op(&'static OpDef),
+    Generator(&'static GeneratorDef),
 }
 
 impl Declared {
     /// An op of a package.
     pub const fn new(def: &'static OpDef, package: &'static str) -> Declared {
-        Declared { def, package }
+        Declared { def: Definition::Op(def), package }
     }
+
+    /// An op of a package that has no operands.
+    pub const fn generator(def: &'static GeneratorDef, package: &'static str) -> Declared {
+        Declared { def: Definition::Generator(def), package }
+    }
+}
+
+/// What was declared in a package.
+fn of_package(package: &str) -> impl Iterator<Item = &'static Definition> {
+    inventory::iter::<Declared>.into_iter().filter(move |declared| declared.package == package).map(|declared| &declared.def)
 }
 
 inventory::collect!(Declared);
 
 /// The ops that `#[op]` made in a package which is linked into the program, sorted by name: those of the package at hand
-/// are `declared_ops(env!("CARGO_PKG_NAME"))`.
+/// are `declared_ops(env!("CARGO_PKG_NAME"))`. [`declared_generators`] has those without operands.
 pub fn declared_ops(package: &str) -> Vec<&'static OpDef> {
-    let of_package = inventory::iter::<Declared>.into_iter().filter(|declared| declared.package == package);
-    let mut ops: Vec<&'static OpDef> = of_package.map(|declared| declared.def).collect();
+    let ops = of_package(package).filter_map(|def| match def {
+        Definition::Op(def) => Some(*def),
+        Definition::Generator(_) => None,
+    });
+    let mut ops: Vec<&'static OpDef> = ops.collect();
+    ops.sort_by_key(|def| def.info.name);
+    ops
+}
+
+/// As [`declared_ops`], the ops that have no operands: their elements are made of their indices.
+pub fn declared_generators(package: &str) -> Vec<&'static GeneratorDef> {
+    let ops = of_package(package).filter_map(|def| match def {
+        Definition::Generator(def) => Some(*def),
+        Definition::Op(_) => None,
+    });
+    let mut ops: Vec<&'static GeneratorDef> = ops.collect();
     ops.sort_by_key(|def| def.info.name);
     ops
 }

@@ -1,0 +1,99 @@
+//! What kernels and definitions of generators are made of, whether by an attribute or by a row of a table.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::common::hidden;
+use crate::words::Type;
+
+/// As in `pointwise_core::op`.
+const MAX_WORDS: usize = 4;
+
+/// A generator, as its kernels and its definition are made of it.
+pub(crate) struct Generated {
+    /// The crate in whose `__private` the expansion finds what it names.
+    pub(crate) root: TokenStream,
+    /// What the names of its kernels begin with.
+    pub(crate) symbol: String,
+    /// Its struct, with parameters of f32.
+    pub(crate) this: TokenStream,
+    /// Words of its parameters.
+    pub(crate) words: usize,
+    /// The hash of the sources.
+    pub(crate) source: TokenStream,
+}
+
+impl Generated {
+    /// The names of the kernels: by single elements, by vectors.
+    fn symbols(&self, each: Type) -> [String; 2] {
+        ["direct", "vectors"].map(|class| format!("{}_{}_{class}", self.symbol, each.name()))
+    }
+
+    fn element(&self, each: Type) -> TokenStream {
+        let (root, name) = (&self.root, Ident::new(each.name(), Span::call_site()));
+        quote!(#root::__private::core::element::ty::#name)
+    }
+
+    /// The entries for elements of a type, which exist for the device alone. `abi` is `extern "gpu-kernel"`.
+    pub(crate) fn entries(&self, each: Type, abi: &TokenStream) -> TokenStream {
+        let element = self.element(each);
+        let [direct, vectors] = self.symbols(each);
+        let single = self.entry(each, &direct, &quote!(1), abi);
+        let vector = self.entry(each, &vectors, &quote!({ 16 / ::core::mem::size_of::<#element>() }), abi);
+        quote!(#single #vector)
+    }
+
+    /// One entry, and the comment in the module that binds it to its op. An older target may have it the same.
+    fn entry(&self, each: Type, symbol: &str, lanes: &TokenStream, abi: &TokenStream) -> TokenStream {
+        let Generated { root, this, source, .. } = self;
+        let (core, element) = (quote!(#root::__private::core), self.element(each));
+        let inherits = if each.is_fp8() { "fp8" } else { "plain" };
+        // Two attributes: the host's compiler would warn of the cfg that it does not know.
+        let is_there = quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]);
+        let params: Vec<Ident> = (0..self.words).map(|k| hidden(&format!("p{k}"))).collect();
+        let zeros = (params.len()..MAX_WORDS).map(|_| quote!(0));
+        let function = format_ident!("__{symbol}");
+        quote! {
+            #is_there
+            #root::__bind_symbol!(#symbol, #core::row::of_generator::<#element, #this>(#source));
+
+            #is_there
+            #[doc(hidden)]
+            #[allow(clippy::too_many_arguments)]
+            #[unsafe(export_name = #symbol)]
+            unsafe #abi fn #function(
+                y: *mut #element,
+                rows: u32,
+                columns: u32,
+                across: u32,
+                down: u32,
+                shift: u32,
+                each: u32,
+                #(#params: u64,)*
+            ) {
+                let op = <#this as #core::TableOp>::from_words([#(#params,)* #(#zeros,)*]);
+                let grid = #root::__private::generator::Grid { rows, columns, across, down, shift, each };
+                // SAFETY: the template's contract is this entry's own; the host checks it before the launch.
+                unsafe { #root::__private::generator::fill::<#element, #this, #lanes>(y, grid, op) }
+            }
+        }
+    }
+
+    /// The loops and kernels for elements of some types, as an array.
+    pub(crate) fn types(&self, types: &[Type], kernels: &TokenStream) -> TokenStream {
+        let Generated { root, this, source, .. } = self;
+        let typed = types.iter().map(|&each| {
+            let (element, symbols) = (self.element(each), self.symbols(each));
+            quote!(#root::__private::GeneratorTyped::new::<#element, #this>([#(#symbols),*], #source, &#kernels))
+        });
+        quote!([#(#typed),*])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_number_of_words_is_that_of_the_core() {
+        assert_eq!(super::MAX_WORDS, pointwise_core::op::MAX_PARAMS);
+    }
+}

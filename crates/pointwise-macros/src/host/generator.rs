@@ -1,0 +1,123 @@
+//! What an op without operands becomes on the host.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use super::{Call, docs, numbers};
+use crate::common::{Form, INDICES, arguments, hidden, own};
+use crate::device::generated;
+use crate::signature::Op;
+
+/// `NAME::def()` and `NAME { .. }.kernel()`, with the static that they give out.
+pub(super) fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
+    let (vis, type_name) = (&op.vis, &op.type_name);
+    let [def, types, kernel_set] = ["OP", "TYPES", "KERNELS"].map(hidden);
+    let (own, params) = (own(op, type_name), numbers(op));
+    let count = op.types.len();
+    let typed = generated(op).types(&op.types, &quote!(#kernel_set));
+    let oracle = oracle(op);
+    let at_f32 = Form::of(op).at(op, &quote!(f32));
+    quote! {
+        const _: () = {
+            static #kernel_set: ::pointwise::__private::Kernels = {
+                #[allow(unused_imports)]
+                use ::pointwise::__private::{Kernels, Target};
+                #kernels
+            };
+            static #types: [::pointwise::__private::GeneratorTyped; #count] = #typed;
+            // SAFETY: it is the value of a static.
+            static #def: ::pointwise::kernel::GeneratorDef = unsafe {
+                ::pointwise::kernel::GeneratorDef::new::<#at_f32>(&#types, ::core::option::Option::Some(#oracle))
+            };
+
+            ::pointwise::__private::inventory::submit! {
+                ::pointwise::__private::Declared::generator(&#def, ::core::env!("CARGO_PKG_NAME"))
+            }
+
+            #[allow(dead_code)]
+            impl #own {
+                /// The op as data.
+                #vis fn def() -> &'static ::pointwise::kernel::GeneratorDef {
+                    &#def
+                }
+
+                /// The op with these parameters and launch settings.
+                #vis fn kernel(self) -> ::pointwise::kernel::GeneratorKernel {
+                    #type_name::def().kernel(&[#(#params),*])
+                }
+            }
+        };
+    }
+}
+
+/// The formula in f64, as a closure of indices and words.
+fn oracle(op: &Op) -> TokenStream {
+    let type_name = &op.type_name;
+    let core = crate::common::core();
+    let [plane, row, column] = INDICES.map(hidden);
+    let this = Form::of(op).at(op, &quote!(f64));
+    let call = arguments(op, 0);
+    // The arguments name the struct as `self`, which a closure has not.
+    let trait_name = hidden("AtF64");
+    quote! {{
+        trait #trait_name {
+            fn at(self, at: [u32; 3]) -> f64;
+        }
+        impl #trait_name for #this {
+            #[allow(unused_variables)]
+            fn at(self, [#plane, #row, #column]: [u32; 3]) -> f64 {
+                #type_name::formula::<f64>(#(#call),*)
+            }
+        }
+        fn oracle(at: [u32; 3], words: #core::Words) -> f64 {
+            #trait_name::at(<#this as #core::TableOp>::from_words(words), at)
+        }
+        oracle
+    }}
+}
+
+/// The functions `NAME` and `NAME_into`.
+pub(super) fn functions(op: &Op) -> Vec<TokenStream> {
+    let form = Form::of(op);
+    let call = Call::of(op, &form);
+    let (vis, name, into) = (&op.vis, &op.name, format_ident!("{}_into", op.name));
+    let (docs, numbers, kernel) = (docs(op, &form), call.numbers(), call.kernel());
+    let shape = match op.indices() {
+        3 => "The shape is (planes, rows, columns), or (rows, columns) for one plane.",
+        2 => "The shape is (rows, columns), or (planes, rows, columns) for equal planes.",
+        _ => "The shape is (columns), or one of two or three dimensions, of equal rows.",
+    };
+    let doc_into = format!("[`{name}()`], written to a tensor that is there.");
+    vec![
+        quote! {
+            #docs
+            ///
+            #[doc = #shape]
+            ///
+            /// # Errors
+            /// Another number of dimensions, an element type or a number that the op does not take, a missing kernel, out
+            /// of memory.
+            #[allow(dead_code)]
+            #vis fn #name(
+                device: &::pointwise::Device,
+                dtype: ::pointwise::DType,
+                shape: impl ::pointwise::tensor::IntoShape,
+                #numbers
+            ) -> ::pointwise::Result<::pointwise::Tensor> {
+                #kernel.run(device, dtype, shape)
+            }
+        },
+        quote! {
+            #[doc = #doc_into]
+            ///
+            /// # Errors
+            /// Those of the op; a tensor that is not contiguous.
+            #[allow(dead_code)]
+            #vis fn #into<'b>(
+                y: impl ::core::convert::Into<::pointwise::TensorViewMut<'b>>, #numbers
+            ) -> ::pointwise::Result<()> {
+                #kernel.run_into(y)
+            }
+        },
+    ]
+}

@@ -1,0 +1,4 @@
+//! An op of each form that `#[op]` knows.
+#![forbid(unsafe_code)]
+
+pub mod ops;
