@@ -35,4 +35,31 @@ for a, b in zip(
 ):
     torch.testing.assert_close(a, b)
 torch.library.opcheck(torch.ops.mine.gelu_add.default, (x, bias, residual, keep))
-print("snake and gelu_add work")
+
+# Halves of one tensor, or two tensors.
+x = torch.randn(3, 8, device=device, requires_grad=True)
+gate, value = x.chunk(2, dim=-1)
+expected = torch.nn.functional.silu(gate) * (value + 1)
+for y in (mine.silu_gate(x), mine.silu_gate_pair(gate, value), torch.compile(mine.silu_gate, backend="aot_eager")(x)):
+    torch.testing.assert_close(y, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(z.sum(), x, retain_graph=True)[0] for z in (y, expected)))
+torch.library.opcheck(torch.ops.mine.silu_gate.default, (x,))
+
+# A scale and a shift for each channel, which is dimension 1.
+x = torch.randn(2, 3, 5, device=device, requires_grad=True)
+scale, shift = (torch.randn(n, device=device, requires_grad=True) for n in (3, 1))
+y, expected = mine.affine(x, scale, shift), x * scale[:, None] + shift
+torch.testing.assert_close(y, expected)
+for a, b in zip(*(torch.autograd.grad((z * z).sum(), (x, scale, shift)) for z in (y, expected))):
+    torch.testing.assert_close(a, b)
+torch.library.opcheck(torch.ops.mine.affine.default, (x, scale, shift))
+every = torch.vmap(mine.affine, in_dims=(0, None, None))(x[:, :, None], scale, shift)
+torch.testing.assert_close(every, y[:, :, None].unsqueeze(2).squeeze(2))
+
+# Made of its indices.
+mask = mine.sliding_window((6, 6), window=2, fill=-1.0, device=device)
+expected = torch.ones(6, 6, device=device).tril().triu(-1) - 1
+torch.testing.assert_close(mask, expected)
+compiled = torch.compile(lambda n: mine.sliding_window((n, n), device=device), fullgraph=True, backend="aot_eager")
+assert compiled(5).shape == (5, 5)
+print("the ops work")

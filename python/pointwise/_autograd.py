@@ -49,10 +49,10 @@ def _sum_to(grad, shape):
     return grad if grad.shape == shape else grad.sum_to_size(shape)
 
 
-def _sum_to_weight(grad, weight):
-    """The gradient of the weight of each entry of dimension 1, or of all."""
-    if weight.numel() == 1:
-        return grad.sum().reshape(weight.shape)
+def _sum_to_channels(grad, shape):
+    """The gradient of what has an element for each entry of dimension 1, or one for all."""
+    if shape.numel() == 1:
+        return grad.sum().reshape(shape)
     return grad.sum([d for d in range(grad.dim()) if d != 1])
 
 
@@ -88,8 +88,6 @@ class Gradient:
         self.params = [len(names) + params.index(param.name) for param in backward.params]
         self.seed = len(names) + len(params) if op.random else None
         self.saved = sorted({at for is_grad, at in self.sources if not is_grad})
-        if op.form == "channel":
-            self.saved = sorted({*self.saved, len(names) - 1})
         if op.random:
             self.saved.append(self.seed)
 
@@ -134,8 +132,8 @@ class Gradient:
                 continue
             if ctx.shapes is None:
                 out[at] = grad
-            elif self.op.form == "channel" and at == len(self.op.operands) - 1:
-                out[at] = _sum_to_weight(grad, args[at])
+            elif self.op.operands[at].is_channel:
+                out[at] = _sum_to_channels(grad, ctx.shapes[at])
             else:
                 out[at] = _sum_to(grad, ctx.shapes[at])
         return tuple(out)

@@ -229,13 +229,11 @@ class Calls:
 
     def shape(self, operands):
         """The shape of the result."""
-        tensors = [x for x in operands if isinstance(x, Tensor)]
+        tensors = [x for o, x in zip(self.op.operands, operands) if isinstance(x, Tensor) and not o.is_channel]
         if self.op.form == "halves":
             return torch.Size((*tensors[0].shape[:-1], tensors[0].shape[-1] // 2))
         if self.op.form == "halves_gradient":
             return tensors[1].shape
-        if self.op.form == "channel":
-            tensors = tensors[:-1]
         return torch.broadcast_shapes(*(t.shape for t in tensors))
 
     def inplace(self, operands, params):

@@ -56,13 +56,21 @@ def _elementwise(results, linear, *args):
     return choices
 
 
-def _channel(results, *args):
-    """By any dimension; the weight with dimension 1, if it has an entry for each channel."""
-    *tensors, weight = _tensors(args)
-    choices = [_choice([Replicate()] * results, args, [Replicate()] * (len(tensors) + 1))]
-    for dim in range(tensors[0].ndim):
-        of_weight = Shard(0) if dim == 1 and weight.ndim and weight.shape[0] > 1 else Replicate()
-        choices.append(_choice([Shard(dim)] * results, args, [Shard(dim)] * len(tensors) + [of_weight]))
+def _channel(op, *args):
+    """By any dimension; with dimension 1, what has an entry for each channel."""
+    tensors, results = _tensors(args), len(op.results)
+    rank = max(t.ndim for o, t in zip(op.operands, tensors) if not o.is_channel)
+    choices = [_choice([Replicate()] * results, args, [Replicate()] * len(tensors))]
+
+    def place(operand, tensor, dim):
+        own = dim - (rank - tensor.ndim)
+        if operand.is_channel:
+            own = 0 if dim == 1 and tensor.ndim else -1
+        return Shard(own) if own >= 0 and tensor.shape[own] > 1 else Replicate()
+
+    for dim in range(rank):
+        places = [place(o, t, dim) for o, t in zip(op.operands, tensors)]
+        choices.append(_choice([Shard(dim)] * results, args, places))
     return choices
 
 
@@ -124,7 +132,7 @@ def register(namespace, description, private=pointwise_strategy is not None):
             count = len(op.operands) - len(kernel.numbers)
             linear = namespace == "pointwise" and (op.name == "neg" or op.name in ("add", "sub") and count == 2)
             if op.form == "channel":
-                register_sharding(overload)(functools.partial(_channel, results))
+                register_sharding(overload)(functools.partial(_channel, op))
             elif op.form in ("halves", "halves_gradient"):
                 register_sharding(overload)(functools.partial(_halves, results))
             elif private and results == 1:

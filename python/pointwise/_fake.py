@@ -46,9 +46,7 @@ def of(op):
 
     def elementwise(*args):
         _check_devices(op, args)
-        tensors = [a for a in args[: len(op.operands)] if isinstance(a, Tensor)]
-        if op.form == "channel":
-            tensors = tensors[:-1]
+        tensors = [a for o, a in zip(op.operands, args) if isinstance(a, Tensor) and not o.is_channel]
         sizes = torch.broadcast_shapes(*(t.shape for t in tensors))
         if op.random:
             strides = _contiguous(sizes)

@@ -32,6 +32,18 @@ _NUMBER = """        if {usual}:
 {grad}            return NUMBER({arguments})
 """
 
+_GENERATOR = """
+def make(OUT, PUBLIC):
+    def {name}({signature}, out=None):
+        if _dynamo():
+            return PUBLIC({passed}, **({{}} if out is None else {{"out": out}}))
+        if out is None:
+            out = torch.empty(size, dtype=dtype or torch.get_default_dtype(), device=device)
+        OUT({params}out=out)
+        return out
+    return {name}
+"""
+
 _INPLACE = """
 def make(CALLS, PUBLIC):
     def {name}_({signature}):
@@ -126,3 +138,16 @@ def function_inplace(calls, public):
         params="".join(f"{p}, " for p in params),
     )
     return _compile(source, calls, public)
+
+
+def generator(calls, public):
+    """The function of an op without operands: it makes a tensor of the sizes asked for."""
+    arguments = calls.arguments
+    params = [a.name for a in arguments if not a.keyword][1:]
+    source = _GENERATOR.format(
+        name=calls.name,
+        signature=_signatures.python(arguments),
+        passed=_signatures.passed(arguments),
+        params="".join(f"{p}, " for p in params),
+    )
+    return _compile(source, calls.outs[()], public)

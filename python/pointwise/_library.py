@@ -62,6 +62,9 @@ def build(namespace, description, implement, family=False):
     for name, call in calls.items():
         op = call.op
         if op.form == "generator":
+            if not family:
+                names[name] = _define(library, name, call.arguments, 1)
+                functions[name] = _functions.generator(call, getattr(public, name))
             continue
         call.differentiate(calls)
         arguments = _signatures.parse(_signatures.FAMILY[name]) if name in composite else call.arguments

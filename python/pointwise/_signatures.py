@@ -86,6 +86,8 @@ def _derived(op, rename):
         parts.append(f"{kinds[param.kind]} {param.name}={default!r}")
     if op.random:
         parts.append("Tensor? seed=None")
+    if op.form == "generator":
+        parts = ["SymInt[] size", *parts, "*", "ScalarType? dtype=None", "Device? device=None"]
     return ", ".join(parts)
 
 

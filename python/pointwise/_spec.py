@@ -10,6 +10,7 @@ class Operand:
 
     name: str
     is_bool: bool
+    is_channel: bool
     takes_number: bool
 
 
@@ -91,7 +92,7 @@ def parse(description):
         ops[name] = Op(
             name=name,
             form=op["form"],
-            operands=[Operand(o["name"], o["bool"], o["number"]) for o in op["operands"]],
+            operands=[Operand(o["name"], o["bool"], o["channel"], o["number"]) for o in op["operands"]],
             params=[Param(p["name"], p["kind"], _default(p)) for p in op["params"]],
             results=[Result(r["name"], r["bool"]) for r in op["results"]],
             dtypes=frozenset(op["dtypes"]),

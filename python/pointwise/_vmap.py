@@ -31,17 +31,30 @@ def _halves(call, op, kernel, size, dims, args):
 
 
 def _channel(call, op, kernel, size, dims, args):
-    *tensors, weight = args[: len(op.operands)]
-    if dims[len(op.operands) - 1] is not None:
-        raise NotImplementedError(f"{op.name}: vmap over the weight; call it for each weight")
-    if _rank(tensors[0], dims[0]) < 2:
-        # An entry has no dimension for channels: there is one weight.
-        return _halves(call, op, kernel, size, (*dims[: len(tensors)], None), (*tensors, weight.reshape(1)))
-    # The batch joins dimension 0.
-    tensors = [t.expand(size, *t.shape) if d is None else t.movedim(d, 0) for t, d in zip(tensors, dims)]
-    results = call(*(t.flatten(0, 1) for t in tensors), weight)
+    operands, params = args[: len(op.operands)], args[len(op.operands) :]
+    for operand, dim in zip(op.operands, dims):
+        if operand.is_channel and dim is not None:
+            raise NotImplementedError(f"{op.name}: vmap over {operand.name}; call it for each of them")
+    rank = max(_rank(a, d) for o, a, d in zip(op.operands, operands, dims) if not o.is_channel)
+    # The batch joins dimension 0. An entry of one dimension has none for channels: one element serves all.
+    operands = [
+        a
+        if operand.is_channel
+        else _front(a, d, rank)
+        if d is not None
+        else _front(a.expand(size, *a.shape), 0, rank)
+        for operand, a, d in zip(op.operands, operands, dims)
+    ]
+    if rank < 2:
+        operands = [a.reshape(1) if o.is_channel else a for o, a in zip(op.operands, operands)]
+        return call(*operands, *params)
+    front = torch.broadcast_shapes(*(a.shape[:2] for o, a in zip(op.operands, operands) if not o.is_channel))
+    results = call(
+        *(a if o.is_channel else a.expand(*front, *a.shape[2:]).flatten(0, 1) for o, a in zip(op.operands, operands)),
+        *params,
+    )
     many = results if isinstance(results, tuple) else (results,)
-    many = tuple(r.unflatten(0, tensors[0].shape[:2]) for r in many)
+    many = tuple(r.unflatten(0, front) for r in many)
     return many if isinstance(results, tuple) else many[0]
 
 

@@ -540,7 +540,9 @@ fn take_channel(argument: &mut PatType) -> Result<Option<Span>> {
         if found.is_some() {
             return Err(Error::new(attribute.span(), "`#[channel]` stands here twice: remove one"));
         }
-        attribute.meta.require_path_only()?;
+        if attribute.meta.require_path_only().is_err() {
+            return Err(Error::new(attribute.span(), "`#[channel]` stands alone: remove what is in it"));
+        }
         found = Some(attribute.span());
     }
     Ok(found)

@@ -44,11 +44,14 @@ impl Aligned {
         results: &[Raw<'_>],
         element: Element,
     ) -> Result<Aligned, String> {
-        let tensors = known.iter().filter_map(|known| if let Known::Tensor(raw) = known { Some(raw) } else { None });
+        let tensors = known.iter().zip(&op.operands).filter_map(|(known, operand)| match known {
+            Known::Tensor(raw) if !operand.is_channel => Some(raw),
+            _ => None,
+        });
         let sizes = match (op.form, known.first(), results.first()) {
             (Form::Halves, _, Some(result)) => result.sizes.to_vec(),
-            (Form::HalvesGradient | Form::Channel, Some(Known::Tensor(raw)), _) => raw.sizes.to_vec(),
-            (Form::Elementwise | Form::Generator, ..) => layout::broadcast(tensors.map(|raw| raw.sizes))?,
+            (Form::HalvesGradient, Some(Known::Tensor(raw)), _) => raw.sizes.to_vec(),
+            (Form::Elementwise | Form::Channel | Form::Generator, ..) => layout::broadcast(tensors.map(|raw| raw.sizes))?,
             _ => return Err(format!("{}: the first operand is a tensor", op.name)),
         };
         let mut aligned = Aligned { sizes, items: Vec::new(), operands: Vec::new(), tensors: 0 };
@@ -67,7 +70,7 @@ impl Aligned {
                     }
                 }
                 Known::Tensor(raw) => {
-                    let strides = match is_last && op.form == Form::Channel {
+                    let strides = match spec.is_channel {
                         true => channel(op, &aligned.sizes, raw)?,
                         false => layout::expand(&aligned.sizes, raw.sizes, raw.strides)?,
                     };
@@ -162,14 +165,19 @@ fn halves(op: &OpSpec, sizes: &[i64], raw: &Raw<'_>) -> Result<[Item; 2], String
     Ok([first.clone(), Item { data, ..first }])
 }
 
-/// Strides of the weight of each entry of dimension 1, or of all.
+/// Strides of what has an element for each entry of dimension 1, or one for all.
 fn channel(op: &OpSpec, sizes: &[i64], raw: &Raw<'_>) -> Result<Vec<i64>, String> {
     let mut strides = vec![0; sizes.len()];
     let dim = usize::from(sizes.len() > 1);
     match (raw.sizes, sizes.get(dim)) {
         _ if raw.sizes.iter().product::<i64>() == 1 => {}
         ([own], Some(size)) if own == size => strides[dim] = raw.strides[0],
-        _ => return Err(format!("{}: a weight of sizes {:?} for x of sizes {sizes:?}", op.name, raw.sizes)),
+        _ => {
+            return Err(format!(
+                "{}: an operand of sizes {:?} beside sizes {sizes:?}, which has one element, or one for each of dimension 1",
+                op.name, raw.sizes
+            ));
+        }
     }
     Ok(strides)
 }

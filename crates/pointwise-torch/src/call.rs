@@ -237,17 +237,14 @@ fn allocate(
 /// Shapes that do not go together.
 pub(crate) fn layout_of_results(op: &OpSpec, known: &[Known<'_>]) -> Result<(Vec<i64>, Vec<i64>), String> {
     let mut tensors: Vec<(&[i64], &[i64])> = Vec::with_capacity(known.len());
-    for known in known {
-        if let Known::Tensor(raw) = known {
+    for (known, operand) in known.iter().zip(&op.operands) {
+        // What has an element for each channel has no say.
+        if let (Known::Tensor(raw), false) = (known, operand.is_channel) {
             tensors.push((raw.sizes, raw.strides));
         }
     }
     Ok(match op.form {
         Form::Elementwise | Form::Channel => {
-            if op.form == Form::Channel {
-                // The weight has no say.
-                tensors.pop();
-            }
             let sizes = layout::broadcast(tensors.iter().map(|(sizes, _)| *sizes))?;
             let strides = if op.is_random { layout::contiguous(&sizes) } else { layout::of_result(&sizes, &tensors)? };
             (sizes, strides)

@@ -35,7 +35,7 @@ fn op(op: &OpSpec) -> Value {
         "name": op.name,
         "form": op.form.name(),
         "operands": op.operands.iter().map(|operand| json!({
-            "name": operand.name, "bool": operand.is_bool, "number": operand.takes_number,
+            "name": operand.name, "bool": operand.is_bool, "channel": operand.is_channel, "number": operand.takes_number,
         })).collect::<Vec<_>>(),
         "params": op.params.iter().map(|param| json!({
             "name": param.name, "kind": kind(param.kind), "default": param.default,

@@ -2,8 +2,8 @@
 //!
 //! All contact with pointwise's registries and definition types is in this file.
 
-use pointwise::info::{OpInfo, ParamInfo, ParamKind, all, declared_ops};
-use pointwise::kernel::{OpDef, Rng, SinusoidalLayout};
+use pointwise::info::{OpInfo, ParamInfo, ParamKind, all, declared_generators, declared_ops};
+use pointwise::kernel::{GeneratorDef, OpDef, Rng, SinusoidalLayout};
 use pointwise::{
     DType, Number, Operand, Result, Stream, TensorView, TensorViewMut,
     error::{Error, ErrorKind},
@@ -79,6 +79,8 @@ pub(crate) struct OperandSpec {
     pub(crate) name: &'static str,
     /// Whether it is a bool, whatever the element type.
     pub(crate) is_bool: bool,
+    /// Whether it has one element for each channel, or one for all.
+    pub(crate) is_channel: bool,
     /// Whether it may be a number.
     pub(crate) takes_number: bool,
 }
@@ -122,12 +124,12 @@ enum Body {
     Dropout,
     Alibi { causal: bool },
     Sinusoidal(SinusoidalLayout),
+    Generator(&'static GeneratorDef),
 }
 
 /// The ops of pointwise itself.
 pub(crate) fn family() -> Vec<OpSpec> {
     let mut ops: Vec<OpSpec> = all().map(op).collect();
-    let is_gated = |def: &&OpDef| matches!(def.info.kind.name(), "gated" | "gated_gradients");
     ops.extend(all().filter(is_gated).map(pair));
     let dropout = kernels::dropout(0.5);
     for name in ["dropout", "dropout_backward"] {
@@ -164,17 +166,19 @@ pub(crate) fn family() -> Vec<OpSpec> {
     with_backward(ops)
 }
 
+fn is_gated(def: &&'static OpDef) -> bool {
+    matches!(def.info.kind.name(), "gated" | "gated_gradients")
+}
+
 /// The ops that `#[op]` made in a package.
 pub(crate) fn of_package(package: &str) -> Vec<OpSpec> {
     let mut ops = Vec::new();
-    for def in declared_ops(package) {
-        let backward = def.backward.map(|backward| {
-            let mut op = op(backward);
-            op.name = format!("{}_backward", def.info.name);
-            op
-        });
+    for def in declared_ops(package).into_iter().flat_map(|def| std::iter::once(def).chain(def.backward)) {
         ops.push(op(def));
-        ops.extend(backward);
+        ops.extend(Some(def).filter(is_gated).map(pair));
+    }
+    for def in declared_generators(package) {
+        ops.push(OpSpec { form: Form::Generator, ..spec(&def.info, Body::Generator(def)) });
     }
     with_backward(ops)
 }
@@ -209,6 +213,7 @@ fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
     let operands = info.arguments().iter().enumerate().map(|(k, &name)| OperandSpec {
         name,
         is_bool: is_bool(info.bool_operands, k) || name == "condition",
+        is_channel: info.is_channel(k),
         takes_number: false,
     });
     let results = info.outputs().iter().enumerate();
@@ -243,7 +248,7 @@ fn take_numbers(op: &mut OpSpec) {
 fn op(def: &'static OpDef) -> OpSpec {
     let mut op = OpSpec { has_oracle: def.has_oracle(), ..spec(&def.info, Body::Op(def)) };
     match def.info.kind.name() {
-        "channel" | "channel_gradients" => op.form = Form::Channel,
+        _ if def.info.channel_operands != 0 => op.form = Form::Channel,
         "gated" => op.form = Form::Halves,
         "gated_gradients" => op.form = Form::HalvesGradient,
         // Weights and bounds may be numbers; x is a tensor.
@@ -265,7 +270,12 @@ fn pair(def: &'static OpDef) -> OpSpec {
         Some(forward) => format!("{forward}_pair_backward"),
         None => format!("{}_pair", info.name),
     };
-    let operands = info.operands.iter().map(|name| OperandSpec { name, is_bool: false, takes_number: false });
+    let operands = info.operands.iter().map(|name| OperandSpec {
+        name,
+        is_bool: false,
+        is_channel: false,
+        takes_number: false,
+    });
     let results = info.results.iter().map(|name| ResultSpec { name, is_bool: false });
     OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..op(def) }
 }
@@ -344,6 +354,7 @@ impl OpSpec {
             (Body::Alibi { causal: false }, [], [y]) => on!(kernels::alibi()).run_into(y.reborrow()),
             (Body::Alibi { causal: true }, [], [y]) => on!(kernels::alibi_causal()).run_into(y.reborrow()),
             (Body::Sinusoidal(layout), [], [y]) => on!(kernels::sinusoidal(*layout)).run_into(y.reborrow()),
+            (Body::Generator(def), [], [y]) => on!(def.kernel(params)).run_into(y.reborrow()),
             (_, operands, results) => {
                 Err(unexpected(self, format!("{} operands and {} results", operands.len(), results.len())))
             }

@@ -15,3 +15,27 @@ pub fn gelu_add<T: Real>(x: T, bias: T, residual: T, keep: bool) -> T {
     let y = (x + bias).gelu();
     residual + if keep { y } else { T::ZERO }
 }
+
+/// A gated activation: `silu(gate) (value + 1)`, of the halves of one tensor, or of two tensors (`silu_gate_pair`).
+#[op(f32, f16, bf16, ulp = 4, gated)]
+pub fn silu_gate<T: Real>(gate: T, value: T) -> T {
+    gate.silu() * (value + T::ONE)
+}
+
+/// A scale and a shift for each channel.
+#[op(f32, f16, bf16, ulp = 2)]
+pub fn affine<T: Real>(x: T, #[channel] scale: T, #[channel] shift: T) -> T {
+    x.mul_add(scale, shift)
+}
+
+/// 0 for the last `window` tokens, `fill` for those before and after.
+#[op(f32, f16, bf16, exact)]
+pub fn sliding_window<T: Real>(
+    row: Index,
+    column: Index,
+    #[param(default = 4)] window: i64,
+    #[param(default = -128.0)] fill: T,
+) -> T {
+    let back = i64::from(row) - i64::from(column);
+    if back >= 0 && back < window { T::ZERO } else { fill }
+}
