@@ -53,8 +53,9 @@ torch.testing.assert_close(y, expected)
 for a, b in zip(*(torch.autograd.grad((z * z).sum(), (x, scale, shift)) for z in (y, expected))):
     torch.testing.assert_close(a, b)
 torch.library.opcheck(torch.ops.mine.affine.default, (x, scale, shift))
-every = torch.vmap(mine.affine, in_dims=(0, None, None))(x[:, :, None], scale, shift)
-torch.testing.assert_close(every, y[:, :, None].unsqueeze(2).squeeze(2))
+many = torch.randn(4, 2, 3, 5, device=device)
+every = torch.vmap(mine.affine, in_dims=(0, None, None))(many, scale, shift)
+torch.testing.assert_close(every, many * scale[:, None] + shift)
 
 # Made of its indices.
 mask = mine.sliding_window((6, 6), window=2, fill=-1.0, device=device)
