@@ -19,6 +19,7 @@ graphs      every op captured in a CUDA graph and replayed, threads and streams 
 stress      threads, captures, graphs and drops at once, on every GPU: ./stress [--seconds N] [--threads N] [--seed N]
 emulator_bits  the GPU's bits beside the emulator's, over all codes and 2^20 f32 values: ./emulator_bits [FILTER]
 fused       a user's own ops on the GPU: ./fused
+forms       an op of each form on the GPU: ./forms
 fused-block a user's fused op beside the same ops one by one and a copy: ./fused-block [ELEMENTS]
 rope        the rotary embedding on the GPU: ./rope [FILTER] [--ignored]
 golden      PyTorch's results against the CPU and the GPU: [POINTWISE_GOLDEN=DIR] ./golden [FILTER]
@@ -45,16 +46,18 @@ const WORKLOADS: &str = "benches/workloads.csv";
 pub(crate) fn run() -> Result<()> {
     // The example is a workspace of its own; in the same folder for what is built it shares the compiled kernels.
     let example = ["--manifest-path", "examples/Cargo.toml", "-p", "fused-block", "--target-dir"];
+    let forms = ["--manifest-path", "examples/Cargo.toml", "-p", "every-form", "--target-dir"];
     let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let target_dir = target_dir.to_string_lossy();
     let tests = ["matrix", "special", "rope", "graphs", "golden"].map(|name| ["--test", name]).concat();
-    let builds: [Vec<&str>; 6] = [
+    let builds: [Vec<&str>; 7] = [
         [&["test", "--no-run", "--release", "-p", "tests"][..], &tests].concat(),
         vec!["build", "--release", "-p", "tests", "-p", "benches", "--bins"],
         vec!["build", "--release", "-p", "pointwise-cli"],
         vec!["bench", "--no-run", "-p", "benches", "--bench", "cpu"],
         [&["build", "--release"][..], &example, &[&*target_dir]].concat(),
         [&["test", "--no-run", "--release", "--test", "fused"][..], &example, &[&*target_dir]].concat(),
+        [&["test", "--no-run", "--release", "--test", "forms"][..], &forms, &[&*target_dir]].concat(),
     ];
     let mut programs = Vec::new();
     for arguments in builds {

@@ -119,6 +119,16 @@ impl<const N: usize> Walk<N> {
         walk
     }
 
+    /// As [`Walk::new`], of tensors that are contiguous and of this shape, or numbers, by their steps.
+    #[inline]
+    pub(crate) fn contiguous(shape: &Shape, steps: Places<N>) -> Walk<N> {
+        let mut walk = Walk { rank: 0, sizes: [1; MAX_DIMS], steps: [[0; N]; MAX_DIMS] };
+        if shape.numel() != 1 {
+            (walk.rank, walk.sizes[0], walk.steps[0]) = (1, shape.numel(), steps);
+        }
+        walk
+    }
+
     /// Insertion sort: stable, and nearly always there is nothing to do.
     #[inline]
     fn sort(&mut self) {
@@ -436,6 +446,22 @@ mod tests {
             let (expected, got) = (words_of(&seven), walk.step_words(3, 7));
             let used = expected.len() - unused(&expected).len();
             assert_eq!(expected[..used], got[..used]);
+        }
+    }
+
+    #[test]
+    fn contiguous_tensors_are_one_dimension() {
+        for dims in [&[][..], &[1], &[7], &[5, 1, 1023], &[3, 0]] {
+            let shape = Shape::new(dims).unwrap();
+            let (contiguous, number) = (shape.contiguous_strides(), [0; MAX_DIMS]);
+            let mut steps = [0; MAX_DIMS];
+            steps[..dims.len()].copy_from_slice(&contiguous);
+            let general = Walk::<3>::new(&shape, &[steps, steps, number]);
+            let short = Walk::contiguous(&shape, [1, 1, 0]);
+            assert_eq!(general.numel(), short.numel());
+            if !dims.contains(&0) {
+                assert_eq!(general.dims().collect::<Vec<_>>(), short.dims().collect::<Vec<_>>(), "{dims:?}");
+            }
         }
     }
 

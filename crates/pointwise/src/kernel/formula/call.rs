@@ -1,6 +1,6 @@
 //! A call: its operands and results checked, and run.
 
-use pointwise_core::formula::{MAX_INPUTS, MAX_OUTPUTS, MAX_TENSORS, ParamWords};
+use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, ParamWords};
 use pointwise_core::{DType, Kind, OpInfo, Philox};
 
 use super::OpDef;
@@ -62,24 +62,35 @@ pub(super) struct Ready<'a, const N: usize> {
     pub(super) words: ParamWords,
 }
 
-/// Where results go.
-pub(super) struct Targets<'a> {
-    pub(super) pointers: [*mut u8; MAX_OUTPUTS],
-    pub(super) views: [Option<TensorView<'a>>; MAX_OUTPUTS],
-}
-
-impl Default for Targets<'_> {
-    fn default() -> Self {
-        Targets { pointers: [std::ptr::null_mut(); MAX_OUTPUTS], views: [None; MAX_OUTPUTS] }
+impl<const N: usize> Ready<'_, N> {
+    /// To be filled in where it lies: it is large, and a call should not copy it.
+    pub(super) fn new() -> Self {
+        Ready {
+            dtype: DType::F32,
+            shape: Shape::SCALAR,
+            device: Device::cpu(),
+            views: [None; N],
+            given: [None; N],
+            words: ParamWords::default(),
+        }
     }
 }
 
-impl<'a> Targets<'a> {
-    /// One result.
-    fn one(pointer: *mut u8, view: TensorView<'a>) -> Targets<'a> {
-        let mut targets = Targets::default();
-        (targets.pointers[0], targets.views[0]) = (pointer, Some(view));
-        targets
+/// Where results go, of a call of at most `T` tensors.
+pub(super) struct Targets<'a, const T: usize> {
+    pub(super) pointers: [*mut u8; T],
+    pub(super) views: [Option<TensorView<'a>>; T],
+}
+
+impl<'a, const T: usize> Targets<'a, T> {
+    pub(super) fn new() -> Self {
+        Targets { pointers: [std::ptr::null_mut(); T], views: [None; T] }
+    }
+
+    /// The `k`-th result.
+    pub(super) fn set(&mut self, k: usize, pointer: *mut u8, view: TensorView<'a>) {
+        self.pointers[k] = pointer;
+        self.views[k] = Some(view);
     }
 }
 
@@ -169,21 +180,22 @@ impl<'r> Kernel<'r> {
 
     fn run_of<const N: usize, const T: usize>(&self, operands: &[Operand<'_>]) -> Result<Vec<Tensor>> {
         let mut converted = Converted::default();
-        let ready = self.ready_promoted::<N>(operands, &mut converted)?;
+        let mut ready = Ready::<N>::new();
+        self.ready_promoted(operands, &mut converted, &mut ready)?;
         let info = &self.def.info;
         let mut results = Vec::with_capacity(info.results.len());
         for k in 0..info.results.len() {
             results.push(Tensor::empty(&ready.device, info.result_type(k, ready.dtype), ready.shape)?);
         }
-        let mut targets = Targets::default();
-        for (target, result) in targets.pointers.iter_mut().zip(&mut results) {
-            *target = result.as_mut_ptr()?;
+        let mut targets = Targets::<T>::new();
+        for (k, result) in results.iter_mut().enumerate() {
+            targets.pointers[k] = result.as_mut_ptr()?;
         }
         for (view, result) in targets.views.iter_mut().zip(&results) {
             *view = Some(result.view());
         }
         // SAFETY: new tensors of the results' types, shape and device.
-        unsafe { self.write::<N, T>(&ready, &targets) }?;
+        unsafe { self.write(&ready, &targets) }?;
         Ok(results)
     }
 
@@ -200,11 +212,14 @@ impl<'r> Kernel<'r> {
     fn run_one_of<const N: usize, const T: usize>(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
         self.check_count(1)?;
         let mut converted = Converted::default();
-        let ready = self.ready_promoted::<N>(operands, &mut converted)?;
+        let mut ready = Ready::<N>::new();
+        self.ready_promoted(operands, &mut converted, &mut ready)?;
         let mut y = Tensor::empty(&ready.device, self.def.info.result_type(0, ready.dtype), ready.shape)?;
         let pointer = y.as_mut_ptr()?;
+        let mut targets = Targets::<T>::new();
+        targets.set(0, pointer, y.view());
         // SAFETY: a new tensor of the result's type, shape and device.
-        unsafe { self.write::<N, T>(&ready, &Targets::one(pointer, y.view())) }?;
+        unsafe { self.write(&ready, &targets) }?;
         Ok(y)
     }
 
@@ -233,9 +248,10 @@ impl<'r> Kernel<'r> {
         results: &mut [TensorViewMut<'_>],
     ) -> Result<()> {
         let mut converted = Converted::default();
-        let ready = self.ready_promoted::<N>(operands, &mut converted)?;
+        let mut ready = Ready::<N>::new();
+        self.ready_promoted(operands, &mut converted, &mut ready)?;
         self.check_count(results.len())?;
-        let mut targets = Targets::default();
+        let mut targets = Targets::<T>::new();
         for (target, result) in targets.pointers.iter_mut().zip(&mut *results) {
             *target = result.as_mut_ptr()?;
         }
@@ -244,7 +260,7 @@ impl<'r> Kernel<'r> {
         }
         self.check_results(&ready, &targets)?;
         // SAFETY: the results are exclusively borrowed, and checked.
-        unsafe { self.write::<N, T>(&ready, &targets) }
+        unsafe { self.write(&ready, &targets) }
     }
 
     /// The op, written back to its first operand, whose shape the others must broadcast to. Where they meet in another
@@ -318,17 +334,21 @@ impl<'r> Kernel<'r> {
         operands: &[Operand<'_>],
     ) -> Result<()> {
         let mut converted = Converted::default();
-        let ready = self.ready_promoted::<N>(operands, &mut converted)?;
-        let targets = Targets::one(pointer, view);
+        let mut ready = Ready::<N>::new();
+        self.ready_promoted(operands, &mut converted, &mut ready)?;
+        let mut targets = Targets::<T>::new();
+        targets.set(0, pointer, view);
         self.check_results(&ready, &targets)?;
         // SAFETY: the result is exclusively borrowed by the caller, and checked.
-        unsafe { self.write::<N, T>(&ready, &targets) }
+        unsafe { self.write(&ready, &targets) }
     }
 
     /// What operands would broadcast to, once they are converted to `dtype`.
     fn planned_shape(&self, operands: &[Operand<'_>], dtype: DType) -> Result<Shape> {
         let planned = promote::stand_in_all::<MAX_INPUTS>(&self.def.info, operands, dtype)?;
-        Ok(self.ready::<MAX_INPUTS>(&planned[..operands.len()])?.shape)
+        let mut ready = Ready::<MAX_INPUTS>::new();
+        self.ready(&planned[..operands.len()], &mut ready)?;
+        Ok(ready.shape)
     }
 
     /// What [`Kernel::run_into`] would launch on a CUDA device for these tensors.
@@ -350,25 +370,26 @@ impl<'r> Kernel<'r> {
             Some(dtype) => Some(promote::stand_in_all::<N>(info, operands, dtype)?),
             None => None,
         };
-        let ready = self.ready::<N>(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]))?;
+        let mut ready = Ready::<N>::new();
+        self.ready(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]), &mut ready)?;
         self.check_count(results.len())?;
-        let mut targets = Targets::default();
+        let mut targets = Targets::<T>::new();
         for (view, result) in targets.views.iter_mut().zip(results) {
             *view = Some(*result);
         }
         self.check_results(&ready, &targets)?;
-        self.plan_for::<N, T>(&ready, &targets)
+        self.plan_for(&ready, &targets)
     }
 
     /// What [`Kernel::write`] would launch on a CUDA device.
     pub(super) fn plan_for<const N: usize, const T: usize>(
         &self,
         ready: &Ready<'_, N>,
-        targets: &Targets<'_>,
+        targets: &Targets<'_, T>,
     ) -> Result<KernelPlan> {
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
-        self.plan_of::<N, T>(ready, &self.walk(ready, targets), targets)
+        self.plan_of(ready, &self.walk(ready, targets), targets)
     }
 
     /// The element type that a call runs in: that in which its operands meet.
@@ -376,7 +397,11 @@ impl<'r> Kernel<'r> {
         self.check_operands(operands)?;
         match promote::common_type(&self.def.info, operands, self.params.of(&self.def.info)?)? {
             Some(dtype) => Ok(dtype),
-            None => Ok(self.ready::<MAX_INPUTS>(operands)?.dtype),
+            None => {
+                let mut ready = Ready::<MAX_INPUTS>::new();
+                self.ready(operands, &mut ready)?;
+                Ok(ready.dtype)
+            }
         }
     }
 
@@ -401,21 +426,22 @@ impl<'r> Kernel<'r> {
         &self,
         operands: &[Operand<'a>],
         converted: &'a mut Converted<N>,
-    ) -> Result<Ready<'a, N>> {
+        ready: &mut Ready<'a, N>,
+    ) -> Result<()> {
         self.check_operands(operands)?;
         let info = &self.def.info;
         match promote::common_type(info, operands, self.params.of(info)?)? {
-            None => self.ready(operands),
+            None => self.ready(operands, ready),
             Some(dtype) => {
                 let promoted = promote::convert_all(info, operands, dtype, self.stream(), converted)?;
-                self.ready(&promoted[..operands.len()])
+                self.ready(&promoted[..operands.len()], ready)
             }
         }
     }
 
     /// Checks operands: those of the element type have one, bools are bools, all are on one device, and their shapes can
     /// be broadcast together, those of channels along dimension 1.
-    pub(super) fn ready<'a, const N: usize>(&self, operands: &[Operand<'a>]) -> Result<Ready<'a, N>> {
+    pub(super) fn ready<'a, const N: usize>(&self, operands: &[Operand<'a>], ready: &mut Ready<'a, N>) -> Result<()> {
         let info = &self.def.info;
         self.check_operands(operands)?;
         let leader = operands.iter().enumerate().find_map(|(k, operand)| match operand {
@@ -425,14 +451,8 @@ impl<'r> Kernel<'r> {
         let Some((leader, first)) = leader else { return Err(no_tensor(info)) };
         let (dtype, device) = (first.dtype(), *first.device());
         check::dtype(info, dtype)?;
-        let mut ready = Ready {
-            dtype,
-            shape: Shape::SCALAR,
-            device,
-            views: [None; N],
-            given: [None; N],
-            words: params::words(info, &self.params, dtype)?,
-        };
+        (ready.dtype, ready.device) = (dtype, device);
+        ready.words = params::words(info, &self.params, dtype)?;
         let channels_of = channels_of(info, operands)?;
         let mut any = false;
         for (k, operand) in operands.iter().enumerate() {
@@ -467,10 +487,14 @@ impl<'r> Kernel<'r> {
                 Operand::Number(number) => ready.given[k] = Some(scalar::operand(info, k, *number, dtype)?),
             }
         }
-        Ok(ready)
+        Ok(())
     }
 
-    fn check_results<const N: usize>(&self, ready: &Ready<'_, N>, targets: &Targets<'_>) -> Result<()> {
+    fn check_results<const N: usize, const T: usize>(
+        &self,
+        ready: &Ready<'_, N>,
+        targets: &Targets<'_, T>,
+    ) -> Result<()> {
         let info = &self.def.info;
         for (k, (name, view)) in info.results.iter().zip(targets.views.iter().flatten()).enumerate() {
             let what = || match info.results.len() {
@@ -497,7 +521,11 @@ impl<'r> Kernel<'r> {
         Ok(())
     }
 
-    fn check_rng<const N: usize>(&self, ready: &Ready<'_, N>, targets: &Targets<'_>) -> Result<()> {
+    fn check_rng<const N: usize, const T: usize>(
+        &self,
+        ready: &Ready<'_, N>,
+        targets: &Targets<'_, T>,
+    ) -> Result<()> {
         let info = &self.def.info;
         if !info.is_random {
             return Ok(());
@@ -513,7 +541,7 @@ impl<'r> Kernel<'r> {
     pub(super) unsafe fn write<const N: usize, const T: usize>(
         &self,
         ready: &Ready<'_, N>,
-        targets: &Targets<'_>,
+        targets: &Targets<'_, T>,
     ) -> Result<()> {
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
@@ -548,8 +576,17 @@ impl<'r> Kernel<'r> {
     }
 
     /// The loop of a call: over the results, then the operands.
-    fn walk<const N: usize, const T: usize>(&self, ready: &Ready<'_, N>, targets: &Targets<'_>) -> Walk<T> {
+    fn walk<const N: usize, const T: usize>(&self, ready: &Ready<'_, N>, targets: &Targets<'_, T>) -> Walk<T> {
         let results = self.def.info.results.len();
+        // The usual call, for which nothing need be sorted or merged.
+        let mut views = targets.views.iter().chain(&ready.views).flatten();
+        if views.all(|view| view.shape() == &ready.shape && view.is_contiguous()) {
+            let steps = std::array::from_fn(|k| match k.checked_sub(results) {
+                None => 1,
+                Some(operand) => ready.views.get(operand).is_some_and(Option::is_some).into(),
+            });
+            return Walk::contiguous(&ready.shape, steps);
+        }
         let of = |view: &Option<TensorView<'_>>| {
             view.map_or(Along::default(), |view| broadcast(view.shape(), view.strides(), &ready.shape))
         };

@@ -42,12 +42,13 @@ impl GatedGradientsKernel {
     /// [`Kernel::run`].
     pub fn run<'a>(&self, grad: impl Into<Operand<'a>>, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
         let x = x.into();
-        let ready = self.ready(grad.into(), &x)?;
+        let mut ready = Ready::new();
+        self.ready(grad.into(), &x, &mut ready)?;
         let mut y = Tensor::empty(x.device(), x.dtype(), *x.shape())?;
         let pointer = y.as_mut_ptr()?;
         let targets = halves_of(&self.0.def.info, pointer, &y.view())?;
         // SAFETY: a new tensor of the result's type, shape and device.
-        unsafe { self.0.write::<OPERANDS, TENSORS>(&ready, &targets) }?;
+        unsafe { self.0.write(&ready, &targets) }?;
         Ok(y)
     }
 
@@ -62,11 +63,12 @@ impl GatedGradientsKernel {
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<()> {
         let (grad, x, mut y) = (grad.into(), x.into(), y.into());
-        let ready = self.ready(grad, &x)?;
+        let mut ready = Ready::new();
+        self.ready(grad, &x, &mut ready)?;
         let pointer = y.as_mut_ptr()?;
         self.check(&grad, &x, &y.as_view())?;
         // SAFETY: `y` is exclusively borrowed, and checked.
-        unsafe { self.0.write::<OPERANDS, TENSORS>(&ready, &halves_of(&self.0.def.info, pointer, &y.as_view())?) }
+        unsafe { self.0.write(&ready, &halves_of(&self.0.def.info, pointer, &y.as_view())?) }
     }
 
     /// What [`GatedGradientsKernel::run_into`] would launch on a CUDA device for these tensors.
@@ -80,12 +82,13 @@ impl GatedGradientsKernel {
         y: impl Into<TensorView<'a>>,
     ) -> Result<KernelPlan> {
         let (grad, x, y) = (grad.into(), x.into(), y.into());
-        let ready = self.ready(grad, &x)?;
+        let mut ready = Ready::new();
+        self.ready(grad, &x, &mut ready)?;
         self.check(&grad, &x, &y)?;
-        self.0.plan_for::<OPERANDS, TENSORS>(&ready, &halves_of(&self.0.def.info, std::ptr::null_mut(), &y)?)
+        self.0.plan_for(&ready, &halves_of(&self.0.def.info, std::ptr::null_mut(), &y)?)
     }
 
-    fn ready<'a>(&self, grad: Operand<'a>, x: &TensorView<'a>) -> Result<Ready<'a, OPERANDS>> {
+    fn ready<'a>(&self, grad: Operand<'a>, x: &TensorView<'a>, ready: &mut Ready<'a, OPERANDS>) -> Result<()> {
         let info = &self.0.def.info;
         // Any op may be asked to run so. There are two halves to write to.
         if info.operands.len() != OPERANDS {
@@ -95,7 +98,7 @@ impl GatedGradientsKernel {
             return Err(check::wrong_count(info, "results", info.results, 2));
         }
         let [gate, value] = halves(info, x)?;
-        let ready = self.0.ready(&[grad, Operand::View(gate), Operand::View(value)])?;
+        self.0.ready(&[grad, Operand::View(gate), Operand::View(value)], ready)?;
         if &ready.shape != gate.shape() {
             let got = match grad {
                 Operand::View(grad) => *grad.shape(),
@@ -104,7 +107,7 @@ impl GatedGradientsKernel {
             let what = format!("grad of {} of shape {}", info.name, x.shape());
             return Err(ErrorKind::ShapeMismatch { what, expected: *gate.shape(), got }.into());
         }
-        Ok(ready)
+        Ok(())
     }
 
     fn check(&self, grad: &Operand<'_>, x: &TensorView<'_>, y: &TensorView<'_>) -> Result<()> {
@@ -122,11 +125,10 @@ impl GatedGradientsKernel {
 }
 
 /// The halves of `y`'s last dimension as results; `pointer` is its first element.
-fn halves_of<'a>(info: &OpInfo, pointer: *mut u8, y: &TensorView<'a>) -> Result<Targets<'a>> {
+fn halves_of<'a>(info: &OpInfo, pointer: *mut u8, y: &TensorView<'a>) -> Result<Targets<'a, TENSORS>> {
     let [front, back] = halves(info, y)?;
-    let mut targets = Targets::default();
-    targets.pointers[0] = pointer;
-    targets.pointers[1] = pointer.wrapping_add(back.address().wrapping_sub(front.address()));
-    (targets.views[0], targets.views[1]) = (Some(front), Some(back));
+    let mut targets = Targets::new();
+    targets.set(0, pointer, front);
+    targets.set(1, pointer.wrapping_add(back.address().wrapping_sub(front.address())), back);
     Ok(targets)
 }

@@ -20,7 +20,7 @@ impl Kernel<'_> {
         &self,
         ready: &Ready<'_, N>,
         walk: &Walk<T>,
-        targets: &Targets<'_>,
+        targets: &Targets<'_, T>,
     ) -> Result<KernelPlan> {
         let (choice, threads) = self.choose_tuned(ready, walk, targets);
         choice.plan(walk.dims().len(), threads, ready.shape.numel() as u64)
@@ -32,7 +32,7 @@ impl Kernel<'_> {
         &self,
         ready: &Ready<'_, N>,
         walk: &Walk<T>,
-        targets: &Targets<'_>,
+        targets: &Targets<'_, T>,
     ) -> (Choice<T>, u32) {
         // A table is filled by as many threads as its kernel is made for.
         let threads_of = |choice: &Choice<T>, threads| match choice.looked {
@@ -60,7 +60,7 @@ impl Kernel<'_> {
         &self,
         ready: &Ready<'_, N>,
         walk: &Walk<T>,
-        targets: &Targets<'_>,
+        targets: &Targets<'_, T>,
         strategy: Strategy,
     ) -> Choice<T> {
         let (info, dtype) = (&self.def.info, ready.dtype);
@@ -111,7 +111,7 @@ impl Kernel<'_> {
         stream: &Stream,
         ready: &Ready<'_, N>,
         walk: &Walk<T>,
-        targets: &Targets<'_>,
+        targets: &Targets<'_, T>,
     ) -> Result<()> {
         let info = &self.def.info;
         let (mut choice, mut threads) = self.choose_tuned(ready, walk, targets);
