@@ -19,7 +19,7 @@ use signature::Op;
 use table::Visited;
 use words::Words;
 
-/// Makes an op of a function.
+/// Makes an op of a function, or of an impl of an op trait.
 ///
 /// ```ignore
 /// use pointwise::prelude::*;
@@ -37,8 +37,11 @@ use words::Words;
 /// It is generic over one type with a bound: `Real` (floats), `Num` (floats and integers), `Bits` (integers and bool) or
 /// `Value` (all).
 ///
-/// * An operand is `T` or `bool`. There are 1 to 8, and one at least is `T`.
+/// * An operand is `T` or `bool`. There are 1 to 8, and one at least is `T`. One with `#[channel]` has one element for each
+///   entry of dimension 1 of the others, or one for all.
 /// * One argument may be `RandomWord`: a random word for each element.
+/// * Instead of operands there may be `Index` arguments: `column`, or `row` and `column`, or `plane`, `row` and `column`. The
+///   op then makes a tensor of floats of its elements' indices.
 /// * An argument with `#[param(default = ..)]` is a parameter, a number that comes with the call: `T`, `i64`, `bool`, or
 ///   `Option<T>`, which is `None` by default. `#[param(default = 0.1, probability)]` takes numbers from 0 to 1. Parameters
 ///   take 8 words of 64 bits together; an `Option<T>` takes two.
@@ -55,6 +58,8 @@ use words::Words;
 /// | `grad = none` | the op has no gradient |
 /// | `grad = function` | the gradient is this function, of the gradients of the `T` results, then all arguments |
 /// | `results(y, mask)` | the names of several results; by default `y0`, `y1`, .. |
+/// | `gated` | the two operands are the halves of one tensor, or two tensors |
+/// | `params(slope = 0.01)` | of an `impl`: the fields that are parameters, with their defaults |
 ///
 /// # What it makes
 ///
@@ -62,6 +67,14 @@ use words::Words;
 /// `Snake { a: 0.5 }.kernel()` (the op with launch settings); the functions `snake(&x, 0.5)`, `snake_into(&x, &mut y, 0.5)`,
 /// `snake_inplace(&mut x, 0.5)`, `snake_backward(&grad, &x, 0.5)`. A random op takes last
 /// where it draws from: a `Philox`, or a tensor that has seed and offset.
+///
+/// Of a gated op `NAME`, `NAME_into` and `NAME_backward` take the tensor of both halves, `NAME_pair` and its like two tensors.
+/// Of an op of indices there are `NAME(&device, dtype, shape, ..)` and `NAME_into(&mut y, ..)`.
+///
+/// # An impl
+///
+/// Where a struct of the module is the op, the attribute stands on its impl of `UnaryOp`, `BinaryOp` or `TernaryOp`,
+/// generic over the type as a function is. The functions have the struct's name in lower case.
 ///
 /// Its kernels are those that `pointwise_build::ops` compiled in the package's build script. Without them the op runs on
 /// the CPU, and a call on a GPU says what is missing.

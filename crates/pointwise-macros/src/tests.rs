@@ -32,6 +32,53 @@ fn snake() -> TokenStream {
 }
 
 #[test]
+fn a_gated_op_has_functions_of_halves_and_of_pairs() {
+    let gate = quote!(
+        pub fn gate<T: Real>(a: T, b: T) -> T {
+            a * b
+        }
+    );
+    let text = expansion(quote!(f32, exact, gated), gate);
+    for name in ["gate", "gate_into", "gate_backward", "gate_pair", "gate_pair_into", "gate_pair_inplace", "gate_pair_backward"]
+    {
+        assert!(text.contains(&format!("fn{name}<")), "{name}");
+    }
+    assert!(!text.contains("fngate_inplace"));
+    assert!(text.contains("Kind::Gated,") && text.contains("Kind::GatedGradients,"));
+}
+
+#[test]
+fn an_op_of_indices_has_no_gradient_and_two_kernels() {
+    let mask = quote!(
+        pub fn mask<T: Real>(row: Index, column: Index) -> T {
+            if column > row { T::ZERO } else { T::ONE }
+        }
+    );
+    let text = expansion(quote!(f32, exact), mask);
+    assert_has(&text, quote!(Mask::formula::<f32>(row, column)));
+    assert!(text.contains("\"formula_mask_f32_direct\"") && text.contains("\"formula_mask_f32_vectors\""));
+    assert!(!text.contains("mask_backward") && !text.contains("OpData"));
+}
+
+#[test]
+fn an_impl_is_the_function_that_calls_it() {
+    let own = quote!(
+        /// Own.
+        impl<T: Real> UnaryOp<T> for OwnOp<T> {
+            type Output = T;
+            fn apply(self, x: T) -> Self::Output {
+                self.slope * x
+            }
+        }
+    );
+    let text = expansion(quote!(f32, exact, params(slope = 0.5)), own);
+    assert!(text.starts_with("#[doc=\"Own.\"]impl<T:Real>UnaryOp<T>forOwnOp<T>{"));
+    assert_has(&text, quote!(<OwnOp<T> as UnaryOp<T>>::apply(OwnOp { slope }, x)));
+    assert!(text.contains("fnown_op_inplace<") && text.contains("formula:\"self.slope*x\""), "{text}");
+    assert!(!text.contains("structOwnOp<") && text.contains("structOwnOpBackward<"));
+}
+
+#[test]
 fn the_formula_stays() {
     let text = expansion(quote!(f32, bf16, ulp = 8), snake());
     assert_has(
