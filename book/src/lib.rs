@@ -11,6 +11,7 @@ pages! {
     readme "README.md";
     start "docs/start.md";
     fusing "docs/fusing.md";
+    your_own_op "docs/your-own-op.md";
     gradients "docs/gradients.md";
     rope "docs/rope.md";
     emulator "docs/emulator.md";
@@ -79,7 +80,7 @@ mod tests {
         let examples = sources(&root.join("examples"));
         let lines: Vec<&str> = examples.lines().map(str::trim).collect();
         let mut missing = Vec::new();
-        for page in ["README.md", "docs/start.md", "docs/fusing.md", "docs/gradients.md", "docs/emulator.md"] {
+        for page in ["README.md", "docs/start.md", "docs/your-own-op.md", "docs/fusing.md", "docs/gradients.md", "docs/emulator.md"] {
             let text = fs::read_to_string(root.join(page)).unwrap();
             for snippet in text.split("```rust,ignore\n").skip(1).filter_map(|rest| rest.split("```").next()) {
                 let is_missing = |line: &&str| !line.is_empty() && !lines.contains(line);

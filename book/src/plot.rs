@@ -8,14 +8,13 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use crate::canvas::{COLOURS, GREY};
 use crate::curves::{FROM, Point, TO};
 
 /// In units of [`UNIT`].
 const SIZE: (u32, u32) = (680, 310);
 /// plotters rounds to whole numbers: with finer ones than pixels, lines are smooth.
 const UNIT: u32 = 8;
-const GREY: RGBColor = RGBColor(0x80, 0x80, 0x80);
-const COLOURS: [RGBColor; 3] = [RGBColor(0x1f, 0x86, 0xd0), RGBColor(0xd9, 0x7a, 0x1a), RGBColor(0x3f, 0x9e, 0x58)];
 
 /// A curve with its name.
 pub(crate) struct Curve<'a> {
