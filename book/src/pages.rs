@@ -148,7 +148,7 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     section(
         &mut page,
         "Speed",
-        "Parts of a copy's speed, and of the fastest other library's time",
+        "Beside a copy, and beside the fastest other library",
         "../performance.md",
         performance,
         name,
@@ -196,7 +196,7 @@ pub(crate) fn section(
     found.retain(|found| found.section != "Next to PyTorch");
     if !found.is_empty() {
         let text = tables::markdown(&found);
-        write!(page, "\n## {heading}\n\n{what}; how it was measured: [{heading}]({link}).\n\n{}\n", text.trim_end())?;
+        write!(page, "\n## {heading}\n\n{what}; [how it was measured]({link}).\n\n{}\n", text.trim_end())?;
     }
     Ok(())
 }
