@@ -49,7 +49,7 @@ def main():
     command, device = OPTIONS.pointwise, OPTIONS.device
     if device == "cuda":
         script.require_gpu(torch)
-    name = torch.cuda.get_device_name(0) if device == "cuda" else "the CPU"
+    name = script.gpu(torch) if device == "cuda" else "the CPU"
     version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"# {name}, {version}, PyTorch {torch.__version__}, {time.strftime('%Y-%m-%d')}")
     ops = accuracy.ONE.keys() - EXACT | accuracy.NOT_EXACT

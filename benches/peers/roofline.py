@@ -67,7 +67,7 @@ def profile(command, log):
 
 def main():
     script.require_gpu(torch)
-    print(f"# {torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}, {time.strftime('%Y-%m-%d')}")
+    print(f"# {script.gpu(torch)}, PyTorch {torch.__version__}, {time.strftime('%Y-%m-%d')}")
     print("op,dtype,bytes,instructions,ns,mhz")
     with tempfile.TemporaryDirectory() as folder:
         one, more, target, log = (Path(folder, name) for name in ("one", "more", "out", "log"))

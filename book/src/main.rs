@@ -16,6 +16,7 @@ mod python;
 mod roofline;
 mod rotary;
 mod several;
+mod speed;
 mod tables;
 
 use std::fs;
