@@ -11,7 +11,7 @@ type Bars<'a> = Vec<(&'a str, f64)>;
 
 /// What the panels are called, in the file's order.
 const TITLES: [&str; 3] = [
-    "431 calls of models: time over pointwise's, the geometric mean",
+    "431 calls of models, or those that the library has: mean time over pointwise's",
     "short calls one after another in a CUDA graph: microseconds a call",
     "short calls one after another in a stream: microseconds a call",
 ];
