@@ -113,7 +113,7 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     let inplace = if python::has_inplace(name) { format!("; in place `pointwise.{name}_`") } else { String::new() };
     writeln!(page, "| torch op | `torch.ops.pointwise.{name}`{inplace} |")?;
     for param in info.params {
-        writeln!(page, "| parameter `{}` | {} by default |", param.name, shown(param.default))?;
+        writeln!(page, "| parameter {} | {} by default |", param.name, shown(param.default))?;
     }
     let types = info.types.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ");
     let converted = if info.int_to_float { "; integers and bool are converted to f32" } else { "" };
