@@ -32,6 +32,13 @@ def require_gpu(torch):
                  "driver as new (`nvidia-smi`)")
 
 
+def gpu(torch):
+    """The GPU's name, with its driver."""
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    drivers = subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()
+    return f"{torch.cuda.get_device_name(0)} (driver {drivers[0]})"
+
+
 def parser(doc):
     """A parser whose help is the script's text. Scripts parse before they `require`: help needs no package."""
     return argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)

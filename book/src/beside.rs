@@ -80,7 +80,7 @@ pub(crate) fn write(folder: &Path, accuracy: &str, performance: &str) -> Result<
 fn sections(page: &mut String, name: &str, accuracy: &str, performance: &str) -> Result<()> {
     let what = "The largest and the mean error in ULP, and how many results are correctly rounded";
     section(page, "Accuracy", what, "../accuracy.md", accuracy, name)?;
-    let what = "Parts of a copy's speed, and of the fastest other library's time";
+    let what = "Beside a copy, and beside the fastest other library";
     section(page, "Speed", what, "../performance.md", performance, name)
 }
 

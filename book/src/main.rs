@@ -1,17 +1,22 @@
 //! Writes the generated pages of the book: `book DOCS OUT` copies the folder DOCS to OUT and adds a page for each op,
 //! with its curves, to it and to its `SUMMARY.md`. `cargo xtask book` calls it.
 //!
-//! Curves and errors are worked out when it runs, on the CPU. Measured figures are those of the tables in
-//! `accuracy.md` and `performance.md`.
+//! Curves of functions are worked out when it runs. What was measured comes from the files in `docs/data` and from the
+//! tables in `accuracy.md` and `performance.md`.
 
 mod beside;
+mod canvas;
 mod curves;
+mod errors;
 mod links;
 mod pages;
 mod pictures;
 mod plot;
 mod python;
+mod roofline;
+mod rotary;
 mod several;
+mod speed;
 mod tables;
 
 use std::fs;

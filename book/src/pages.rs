@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, anyhow};
 use pointwise::DType;
 use pointwise::info::{Accuracy, BINARY, GATED, OpInfo, TERNARY, UNARY, op};
 
+use crate::errors::{self, Errors};
 use crate::plot::{Curve, draw};
 use crate::{beside, curves, python, several, tables};
 
@@ -21,14 +22,15 @@ const MOST: f64 = 6.0;
 pub(crate) fn write(out: &Path) -> Result<usize> {
     let read = |name: &str| fs::read_to_string(out.join(name)).with_context(|| format!("reading {name}"));
     let (accuracy, performance, ops) = (read("accuracy.md")?, read("performance.md")?, read("ops.md")?);
+    let curves = read(errors::FILE)?;
+    let errors = Errors::read(&curves)?;
     let folder = out.join("ops");
     fs::create_dir_all(&folder)?;
-    let several = BINARY.iter().chain(GATED).chain(TERNARY).map(|def| &def.info);
-    let infos: Vec<&OpInfo> = UNARY.iter().map(|def| &def.info).chain(several).collect();
+    let infos = infos();
     for info in &infos {
         let figures = match info.operands.len() {
-            1 => figures(&folder, info)?,
-            _ => several::figures(&folder, info)?,
+            1 => figures(&folder, info, &errors)?,
+            _ => several::figures(&folder, info, &errors)?,
         };
         let page = page(info, &figures, &accuracy, &performance)?;
         fs::write(folder.join(format!("{}.md", info.name)), page)?;
@@ -40,6 +42,12 @@ pub(crate) fn write(out: &Path) -> Result<usize> {
     let with_pages = summary_with(&fs::read_to_string(&summary)?, &names)?;
     fs::write(summary, with_pages)?;
     Ok(names.len())
+}
+
+/// The ops of the tables.
+fn infos() -> Vec<&'static OpInfo> {
+    let several = BINARY.iter().chain(GATED).chain(TERNARY).map(|def| &def.info);
+    UNARY.iter().map(|def| &def.info).chain(several).collect()
 }
 
 /// The table of the ops with a link to each one's page.
@@ -72,7 +80,7 @@ fn summary_with(summary: &str, names: &[&str]) -> Result<String> {
 }
 
 /// Draws the figures of an op of one operand; returns the lines of its page that show them.
-fn figures(folder: &Path, info: &OpInfo) -> Result<Vec<String>> {
+fn figures(folder: &Path, info: &OpInfo, errors: &Errors<'_>) -> Result<Vec<String>> {
     let name = info.name;
     let Some(def) = op(name).filter(|def| def.info.supports(DType::F32)) else { return Ok(Vec::new()) };
     let mut lines = Vec::new();
@@ -83,17 +91,7 @@ fn figures(folder: &Path, info: &OpInfo) -> Result<Vec<String>> {
     }
     draw(&folder.join(format!("{name}.svg")), &drawn, "y", Some(MOST))?;
     lines.push(format!("![{name} over x]({name}.svg)\n"));
-    let errors = [DType::F32, DType::BF16].map(|dtype| (dtype, curves::error(def, dtype)));
-    let [(_, single), (_, half)] = errors;
-    let (single, half) = (single?, half?);
-    if single.iter().chain(&half).any(|(_, ulp)| *ulp > 0.0) {
-        let curves = [Curve { name: "f32", points: &single }, Curve { name: "bf16", points: &half }];
-        draw(&folder.join(format!("{name}-error.svg")), &curves, "error in ULP", None)?;
-        lines.push(format!(
-            "The largest error near each x, in units in the last place of the result, worked out on the CPU when this \
-             page was made:\n\n![error of {name} over x]({name}-error.svg)\n"
-        ));
-    }
+    lines.extend(errors.figures(folder, info, "x")?);
     Ok(lines)
 }
 
@@ -101,21 +99,21 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     let name = info.name;
     let mut page = format!("# {name}\n\n{}\n", info.doc.trim());
     let formula = tidy(info.formula);
-    write!(page, "\n```rust,ignore\n{} -> {formula}\n```\n\n", info.operands.join(", "))?;
+    page += "\n";
+    if !is_plumbing(&formula) {
+        write!(page, "```rust,ignore\n{} -> {formula}\n```\n\n", info.operands.join(", "))?;
+    }
     for line in figures {
         writeln!(page, "{line}")?;
     }
-    let call = if name == "where" { "where_cond" } else { name };
-    let operands = info.arguments().iter().map(|x| format!("&{x}"));
-    let params = info.params.iter().map(|param| shown(param.default));
-    let arguments = operands.chain(params).collect::<Vec<_>>().join(", ");
     writeln!(page, "| | |\n|---|---|")?;
-    writeln!(page, "| Rust | `ops::{call}({arguments})?` |")?;
+    let calls: Vec<String> = calls(info).iter().map(|call| format!("`{call}`")).collect();
+    writeln!(page, "| Rust | {} |", calls.join("; "))?;
     writeln!(page, "| Python | `{}` |", python::call(name)?)?;
     let inplace = if python::has_inplace(name) { format!("; in place `pointwise.{name}_`") } else { String::new() };
     writeln!(page, "| torch op | `torch.ops.pointwise.{name}`{inplace} |")?;
     for param in info.params {
-        writeln!(page, "| parameter `{}` | {} by default |", param.name, shown(param.default))?;
+        writeln!(page, "| parameter {} | {} by default |", param.name, shown(param.default))?;
     }
     let types = info.types.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ");
     let converted = if info.int_to_float { "; integers and bool are converted to f32" } else { "" };
@@ -131,7 +129,13 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     if let Some(gradient) = gradient {
         let (operands, formula) = (gradient.info.operands.join(", "), tidy(gradient.info.formula));
         write!(page, "\n## Gradient\n\n{}\n\n", gradient.info.doc.trim())?;
-        write!(page, "```rust,ignore\n{operands} -> {formula}\n```\n")?;
+        match is_plumbing(&formula) {
+            true => writeln!(
+                page,
+                "`ops::{backward}`, [derived from the formula](../gradients.md#derived-from-the-formula)."
+            )?,
+            false => write!(page, "```rust,ignore\n{operands} -> {formula}\n```\n")?,
+        }
     }
     section(
         &mut page,
@@ -144,12 +148,38 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     section(
         &mut page,
         "Speed",
-        "Parts of a copy's speed, and of the fastest other library's time",
+        "Beside a copy, and beside the fastest other library",
         "../performance.md",
         performance,
         name,
     )?;
     Ok(page)
+}
+
+/// Whether a formula only names a function: the op's own, or one that derives a gradient.
+fn is_plumbing(formula: &str) -> bool {
+    let derives = ["of_one(", "of_two(", "of_three(", "of_choice("].iter().any(|function| formula.contains(function));
+    let one_call = formula.split_once('.').and_then(|(_, rest)| rest.strip_suffix(')')).is_some_and(|call| {
+        let is_word = |letter: char| letter.is_alphanumeric() || ['_', '(', ',', ' '].contains(&letter);
+        call.matches('(').count() == 1 && call.chars().all(is_word)
+    });
+    derives || one_call
+}
+
+/// The calls of an op in Rust, with the defaults of its parameters. `book/tests/calls.rs` compiles them.
+fn calls(info: &OpInfo) -> Vec<String> {
+    let name = if info.name == "where" { "where_cond" } else { info.name };
+    let operands: Vec<String> = info.arguments().iter().map(|x| format!("&{x}")).collect();
+    let params: Vec<String> = info.params.iter().map(|param| shown(param.default)).collect();
+    // Ops of several operands have their parameters in kernel objects alone.
+    match params.as_slice() {
+        [] => vec![format!("ops::{name}({})?", operands.join(", "))],
+        _ if operands.len() > 1 => vec![
+            format!("ops::{name}({})?", operands.join(", ")),
+            format!("kernels::{name}({}).run({})?", params.join(", "), operands.join(", ")),
+        ],
+        _ => vec![format!("ops::{name}({}, {})?", operands.join(", "), params.join(", "))],
+    }
 }
 
 /// The figures that other pages have of an op.
@@ -161,10 +191,12 @@ pub(crate) fn section(
     source: &str,
     name: &str,
 ) -> Result<()> {
-    let found = tables::find(source, name);
+    let mut found = tables::find(source, name);
+    // On a part of the inputs alone.
+    found.retain(|found| found.section != "Next to PyTorch");
     if !found.is_empty() {
         let text = tables::markdown(&found);
-        write!(page, "\n## {heading}\n\n{what}; how it was measured: [{heading}]({link}).\n\n{}\n", text.trim_end())?;
+        write!(page, "\n## {heading}\n\n{what}; [how it was measured]({link}).\n\n{}\n", text.trim_end())?;
     }
     Ok(())
 }
@@ -186,9 +218,22 @@ fn tidy(formula: &str) -> String {
     let pairs =
         [(" . ", "."), (" (", "("), ("( ", "("), (" )", ")"), (" , ", ", "), (":: ", "::"), (" ::", "::"), (" ;", ";")];
     // What came too close to a bracket.
-    let words =
-        [("let(", "let ("), ("if(", "if ("), ("*(", "* ("), ("/(", "/ ("), ("+(", "+ ("), ("=(", "= ("), ("(- ", "(-")];
+    let words = [
+        ("let(", "let ("),
+        ("if(", "if ("),
+        ("*(", "* ("),
+        ("/(", "/ ("),
+        ("+(", "+ ("),
+        ("=(", "= ("),
+        ("&(", "& ("),
+        ("(- ", "(-"),
+        ("= - ", "= -"),
+        ("> - ", "> -"),
+        ("{ - ", "{ -"),
+        ("! ", "!"),
+    ];
     let text = pairs.iter().chain(&words).fold(one_line, |text, (from, to)| text.replace(from, to));
+    let text = text.strip_prefix("- ").map_or(text.clone(), |rest| format!("-{rest}"));
     // A block around one expression says nothing.
     match text.strip_prefix("{ ").and_then(|text| text.strip_suffix(" }")) {
         Some(inner) if !inner.contains([';', '{', '}']) => inner.to_owned(),
@@ -247,9 +292,51 @@ mod tests {
         assert_eq!(tidy("{ of_two (Pow , a , b) }"), "of_two(Pow, a, b)");
         assert_eq!(tidy("if x > T :: ZERO { x } else { y }"), "if x > T::ZERO { x } else { y }");
         assert_eq!(tidy("(- a) . mul_add (g * (b - a) , c)"), "(-a).mul_add(g * (b - a), c)");
+        assert_eq!(tidy("- x"), "-x");
+        assert_eq!(tidy("! x . is_nan () & ! y"), "!x.is_nan() & !y");
+        assert_eq!(
+            tidy("if (x > - three) & (x != y) { x } else { - y }"),
+            "if (x > -three) & (x != y) { x } else { -y }"
+        );
         let text = "{ let d = b - a ; if d { d } else { a } }";
         let expected = "{\n    let d = b - a;\n    if d {\n        d\n    } else {\n        a\n    }\n}";
         assert_eq!(tidy(text), expected);
+    }
+
+    #[test]
+    fn formulas_that_name_a_function_are_left_out() {
+        for formula in ["x.gelu()", "x.clamp(min, max)", "b.scaled_add(alpha, a)", "of_one(Gelu, grad, x)"] {
+            assert!(is_plumbing(formula), "{formula}");
+        }
+        for formula in ["-x", "a * b", "gate.silu() * value", "if x > T::ZERO { x } else { x * slope }", "a / b"] {
+            assert!(!is_plumbing(formula), "{formula}");
+        }
+    }
+
+    /// The file of the calls is written by `POINTWISE_BLESS=1`.
+    #[test]
+    fn calls_on_the_pages_are_compiled() {
+        let mut text =
+            "//! The calls on the ops' pages, compiled. `POINTWISE_BLESS=1 cargo test -p book` writes this file.\n\
+                        \nuse pointwise::prelude::*;\n"
+                .to_owned();
+        for info in infos() {
+            let operands: Vec<String> = info.arguments().iter().map(|x| format!("{x}: Tensor")).collect();
+            let calls: Vec<String> = calls(info).iter().map(|call| format!("    {call};\n")).collect();
+            let (name, operands) = (info.name, operands.join(", "));
+            text += &format!(
+                "\n#[allow(dead_code)]\nfn page_{name}({operands}) -> Result<()> {{\n{}    Ok(())\n}}\n",
+                calls.concat()
+            );
+        }
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calls.rs");
+        if std::env::var_os("POINTWISE_BLESS").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        assert!(
+            fs::read_to_string(&path).unwrap_or_default() == text,
+            "book/tests/calls.rs is not what the pages have"
+        );
     }
 
     #[test]

@@ -1,43 +1,28 @@
-//! The pictures of `docs/figures` that explain: which elements a thread has, and which lanes of a head are a pair.
+//! The pictures of `docs/figures`: which elements a thread has, how rotary embedding works, and all that was measured.
 
-use anyhow::{Result, anyhow};
-use plotters::coord::Shift;
+use anyhow::Result;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-const GREY: RGBColor = RGBColor(0x80, 0x80, 0x80);
-/// One for each thread, in turn.
-const COLOURS: [RGBColor; 4] =
-    [RGBColor(0x1f, 0x86, 0xd0), RGBColor(0xd9, 0x7a, 0x1a), RGBColor(0x3f, 0x9e, 0x58), RGBColor(0xb0, 0x5c, 0xc4)];
-/// Pixels of an element.
-const CELL: i32 = 26;
-const LEFT: i32 = 12;
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+use crate::canvas::{Area, CELL, COLOURS, Drawn, GREY, LEFT, picture, text};
+use crate::errors::Errors;
+use crate::{roofline, rotary, speed};
 
 /// The names of the pictures' files, and the pictures.
 ///
 /// # Errors
-/// The drawing library's.
-pub(crate) fn all() -> Result<[(&'static str, String); 2]> {
-    Ok([("threads.svg", picture((740, 280), threads)?), ("pairs.svg", picture((560, 250), pairs)?)])
-}
-
-fn picture(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String> {
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        draw(&area).map_err(|error| anyhow!("{error}"))?;
-        area.present()?;
-    }
-    Ok(svg)
-}
-
-fn text(area: &Area<'_>, words: &str, at: (i32, i32), size: i32, horizontal: HPos) -> Drawn {
-    let style = ("sans-serif", size).into_font().color(&GREY).pos(Pos::new(horizontal, VPos::Center));
-    area.draw(&Text::new(words.to_owned(), at, style))?;
-    Ok(())
+/// A file of measurements that is none; the drawing library's.
+pub(crate) fn all() -> Result<[(&'static str, String); 7]> {
+    let errors = Errors::read(include_str!("../../docs/data/error-curves.csv"))?;
+    Ok([
+        ("threads.svg", picture((740, 280), threads)?),
+        ("pairs.svg", picture((560, 250), pairs)?),
+        ("cosines.svg", picture((560, 380), rotary::table)?),
+        ("positions.svg", picture((560, 366), rotary::positions)?),
+        ("errors.svg", errors.picture()?),
+        ("speed.svg", speed::draw(include_str!("../../docs/data/speed.csv"))?),
+        ("roofline.svg", roofline::draw(include_str!("../../docs/data/roofline.csv"))?),
+    ])
 }
 
 /// A square for an element, with its thread's number.

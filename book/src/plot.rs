@@ -8,14 +8,13 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use crate::canvas::{COLOURS, GREY};
 use crate::curves::{FROM, Point, TO};
 
 /// In units of [`UNIT`].
-const SIZE: (u32, u32) = (680, 310);
+const SIZE: (u32, u32) = (600, 290);
 /// plotters rounds to whole numbers: with finer ones than pixels, lines are smooth.
 const UNIT: u32 = 8;
-const GREY: RGBColor = RGBColor(0x80, 0x80, 0x80);
-const COLOURS: [RGBColor; 3] = [RGBColor(0x1f, 0x86, 0xd0), RGBColor(0xd9, 0x7a, 0x1a), RGBColor(0x3f, 0x9e, 0x58)];
 
 /// A curve with its name.
 pub(crate) struct Curve<'a> {
@@ -84,16 +83,19 @@ fn chart(
         .draw()?;
     // Above the chart, where no curve runs through it.
     let (mut x, y) = (62 * UNIT as i32, (LEGEND / 2 * UNIT) as i32);
-    for (Curve { name, points }, colour) in curves.iter().zip(COLOURS) {
+    for (Curve { name, .. }, colour) in curves.iter().zip(COLOURS) {
         let line = colour.stroke_width(2 * UNIT);
         root.draw(&PathElement::new([(x, y), (x + 18 * UNIT as i32, y)], line))?;
         let label = text.clone().pos(Pos::new(HPos::Left, VPos::Center));
         root.draw(&Text::new(*name, (x + 24 * UNIT as i32, y), label))?;
         x += (50 + 8 * name.chars().count() as i32) * UNIT as i32;
+    }
+    // The first one last: where curves are the same, it is seen.
+    for (Curve { points, .. }, colour) in curves.iter().zip(COLOURS).rev() {
         // A curve has a gap where its value is none, or is not drawn.
         let is_drawn = |(_, y): &Point| (low - margin..=high + margin).contains(y);
         for part in points.split(|point| !is_drawn(point)).filter(|part| part.len() > 1) {
-            chart.draw_series(LineSeries::new(part.iter().copied(), line))?;
+            chart.draw_series(LineSeries::new(part.iter().copied(), colour.stroke_width(2 * UNIT)))?;
         }
     }
     Ok(())

@@ -3,17 +3,16 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use pointwise::info::{Accuracy, OpInfo, op};
+use pointwise::DType;
+use pointwise::info::{OpInfo, op};
 use pointwise::kernel::OpDef;
-use pointwise::{DType, Device, Operand, Tensor};
 
-use crate::curves::{FROM, PARTS, Point, TO, axis, digit};
+use crate::curves::{FROM, POINTS, Point, TO, axis};
+use crate::errors::Errors;
 use crate::plot::{Axes, Curve, draw_over};
 
 /// Values beyond these are not drawn.
 const MOST: f64 = 6.0;
-/// Points of a curve, and inputs for each of which an error is worked out.
-const INPUTS: usize = 40_000;
 /// The fixed operand of an op of two.
 const FIXED: &[&[f64]] = &[&[-2.0], &[0.5], &[2.0]];
 
@@ -28,7 +27,7 @@ const CHOSEN: &[(&str, usize, &[&[f64]])] = &[
 ///
 /// # Errors
 /// Those of the op and of the files.
-pub(crate) fn figures(folder: &Path, info: &OpInfo) -> Result<Vec<String>> {
+pub(crate) fn figures(folder: &Path, info: &OpInfo, errors: &Errors<'_>) -> Result<Vec<String>> {
     let name = info.name;
     // Two values, or choices between operands, are no curve.
     let is_curve = info.bool_results == 0 && info.result.of(DType::F32) == DType::F32 && info.bool_operands == 0;
@@ -41,19 +40,7 @@ pub(crate) fn figures(folder: &Path, info: &OpInfo) -> Result<Vec<String>> {
     let axes = Axes { x, y: "y", from: FROM, to: TO };
     draw_over(&folder.join(format!("{name}.svg")), &drawn, &axes, Some(MOST))?;
     let mut lines = vec![format!("![{name} over {x}]({name}.svg)\n")];
-    if info.accuracy == Accuracy::Exact {
-        return Ok(lines);
-    }
-    let (single, half) = (error(def, over, DType::F32)?, error(def, over, DType::BF16)?);
-    let drawn = [Curve { name: "f32", points: &single }, Curve { name: "bf16", points: &half }];
-    let axes = Axes { y: "error in ULP", ..axes };
-    draw_over(&folder.join(format!("{name}-error.svg")), &drawn, &axes, None)?;
-    let others: Vec<&str> = others(info, over).collect();
-    lines.push(format!(
-        "The largest error near each {x}, in units in the last place of the result, while {} takes values from {FROM} to \
-         {TO}; worked out on the CPU when this page was made:\n\n![error of {name} over {x}]({name}-error.svg)\n",
-        others.join(" and "),
-    ));
+    lines.extend(errors.figures(folder, info, x)?);
     Ok(lines)
 }
 
@@ -72,49 +59,12 @@ fn curve(def: &OpDef, over: usize, fixed: &[f64]) -> Result<(String, Vec<Point>)
     let oracle = def.oracle(DType::F32, &[])?.with_context(|| format!("{} has no formula", def.info.name))?;
     let mut operands = fixed.to_vec();
     operands.insert(over, 0.0);
-    let points = axis(INPUTS / 40).map(|x| {
+    let points = axis(POINTS).map(|x| {
         operands[over] = x;
         (x, oracle.of(&operands))
     });
     let points = points.collect();
     Ok((names.join(", "), points))
-}
-
-/// The largest error in each part of the axis, by a run on the CPU.
-fn error(def: &'static OpDef, over: usize, dtype: DType) -> Result<Vec<Point>> {
-    let cpu = Device::cpu();
-    let oracle = def.oracle(dtype, &[])?.with_context(|| format!("{} has no formula", def.info.name))?;
-    let inputs = |k: usize| -> Vec<f32> {
-        // Steps of the golden ratio visit the other operands' range evenly, near each x.
-        let other = |i: usize| FROM + (TO - FROM) * (0.618_033_988_749_895 * (i as f64 + 0.5) * (k + 1) as f64).fract();
-        if k == over {
-            axis(INPUTS).map(|x| x as f32).collect()
-        } else {
-            (0..INPUTS).map(|i| other(i) as f32).collect()
-        }
-    };
-    let rows = (0..def.info.operands.len()).map(|k| {
-        let row = Tensor::from_slice(&cpu, &inputs(k), [1, INPUTS])?.to_dtype(dtype)?;
-        let exact = row.to_dtype(DType::F32)?.to_vec::<f32>()?;
-        Ok((row, exact))
-    });
-    let rows = rows.collect::<Result<Vec<_>>>()?;
-    let operands: Vec<Operand<'_>> = rows.iter().map(|(row, _)| Operand::from(row)).collect();
-    let results = def.kernel(&[]).run(&operands)?;
-    let [y] = results.as_slice() else { anyhow::bail!("{} has several results", def.info.name) };
-    let y = y.to_dtype(DType::F32)?.to_vec::<f32>()?;
-    // A part without a number has no error.
-    let mut largest = vec![f64::NAN; PARTS];
-    for (i, y) in y.iter().enumerate() {
-        let values: Vec<f64> = rows.iter().map(|(_, row)| f64::from(row[i])).collect();
-        let (exact, got) = (oracle.of(&values), f64::from(*y));
-        if exact.is_finite() && got.is_finite() {
-            let part = &mut largest[i * PARTS / INPUTS];
-            *part = part.max((got - exact).abs() / digit(dtype, exact));
-        }
-    }
-    let width = (TO - FROM) / PARTS as f64;
-    Ok(largest.into_iter().enumerate().map(|(k, ulp)| (FROM + width * (k as f64 + 0.5), ulp)).collect())
 }
 
 #[cfg(test)]
@@ -134,9 +84,5 @@ mod tests {
         let (name, points) = curve(op("pow").unwrap(), 0, &[3.0]).unwrap();
         assert_eq!(name, "b = 3");
         assert!(points.iter().all(|(x, y)| (x * x * x - y).abs() < 1e-9));
-        let gated = op("silu_and_mul").unwrap();
-        let bound = f64::from(gated.info.accuracy.bound(DType::F32));
-        let errors = error(gated, 0, DType::F32).unwrap();
-        assert!(errors.iter().all(|(_, ulp)| *ulp <= bound) && errors.iter().any(|(_, ulp)| *ulp > 0.3));
     }
 }

@@ -14,13 +14,18 @@ use pointwise::{
 const HEAD: &str = "\
 # The ops
 
-Generated from the op tables by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
+Every op is a function in Rust (`ops::silu`), in Python (`pointwise.silu`) and of the command (`pointwise run silu`).
+Behind the tables: [types and numbers](#types-and-numbers), and [notes](#outside-the-tables).
 
 *Bound* is the largest error of an f32 result in ULP; `exact` results are correctly rounded in f32, and in 16 and 8 bits
 are that result rounded once more, as PyTorch's are, with the same bits on every device. Other results in 16 bits are
 within 1 ULP, and correctly rounded for at least 99.5 % of all inputs; results in 8 bits are always correctly rounded.
 `floats` are f32, f16, bf16, f8e4m3, f8e5m2; `ints` are i8, i16, i32, i64, u8. A `*`
 means that integers and bool are converted to f32 first. A result is of the operands' type (`same`) or bool.
+";
+
+const TAIL: &str = "
+## Types and numbers
 
 Operands of different types are converted to the type that `torch.result_type` gives, except in `prelu`, `lerp` and
 gated ops, which require one type. Numbers take the type of the tensors unless they are of a higher category (bool,
@@ -36,9 +41,7 @@ An integer type refuses numbers that it cannot hold, which PyTorch wraps or cuts
 `clamp` that lie beyond the type on the side they leave open, parameters of ops that leave integers unchanged
 (`nan_to_num`, `round_decimals`), and defaults, for which the nearest number of the type stands in (`hardtanh` of u8: 0
 to 1).
-";
 
-const TAIL: &str = "
 ## Outside the tables
 
 `to_dtype` converts elements of any type to any other.
@@ -68,6 +71,8 @@ training; `kernels::dropout(p).training(false)` is the identity, as PyTorch's `t
 `alibi` and `sinusoidal` take a shape. `alibi` is rounded once; for 8 bits, from an f32. The angles of `sinusoidal` are
 exact at every position to a relative `2^-46`. Apart from that, f32 results are within 3 ULP; results of 16 bits are
 rounded from a number within `2^-22`, those of 8 bits from one within `2^-18`.
+
+Generated from the op tables by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
 ";
 
 const GRADIENTS_HEAD: &str = "

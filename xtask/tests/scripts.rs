@@ -55,6 +55,8 @@ fn what_a_script_needs_is_one_line() {
         ("chain.py", &[], "error: PyTorch is missing"),
         ("peers.py", &["--check"], "error: PyTorch is missing"),
         ("peers.py", &["--out", "peers.jsonl"], "error: PyTorch is missing"),
+        ("error_curves.py", &["python3", "cpu"], "error: PyTorch is missing"),
+        ("roofline.py", &["python3"], "error: PyTorch is missing"),
         ("rope_torch.py", &[], "error: PyTorch is missing"),
         ("rope_golden.py", &["."], "error: numpy is missing"),
         ("rope_parity.py", &["python3", "cpu"], "error: PyTorch is missing"),

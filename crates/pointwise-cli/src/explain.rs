@@ -17,6 +17,9 @@ use crate::{rope, special};
 /// The target whose PTX is counted: the newest that the project embeds for all kernels.
 const SM: u32 = 90;
 
+/// Registers and machine code of the kernels: `gpu-kernels/registers.txt`, if the command was built beside it.
+const REGISTERS: &str = include_str!(concat!(env!("OUT_DIR"), "/registers.txt"));
+
 /// A kernel for a call.
 struct Served {
     kernel: String,
@@ -61,6 +64,9 @@ pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
         None => format!(" ({})", embedded().note()),
     };
     line(out, format!("kernel     {}{code}", served.kernel))?;
+    if let Some((registers, bytes)) = machine_code(&served.kernel, REGISTERS) {
+        line(out, format!("           {registers} registers, {bytes} bytes of machine code for sm_{SM}"))?;
+    }
     line(out, "more       docs/ops.md, docs/accuracy.md, docs/performance.md")?;
     line(out, "           which kernel serves a call: docs/strategies.md")
 }
@@ -115,6 +121,21 @@ fn instructions(ptx: &str) -> usize {
     body.lines().map(str::trim).filter(is_one).count()
 }
 
+/// The registers of a kernel and the bytes of its code, by the lines `ENTRY: VARIANT REGISTERS/BYTES, ..` of a text.
+fn machine_code(kernel: &str, text: &str) -> Option<(u32, u32)> {
+    let lines = text.lines().filter_map(|line| line.split_once(": "));
+    let variants = lines.filter(|(entry, _)| kernel.starts_with(entry));
+    variants.flat_map(|(entry, variants)| variants.split(", ").map(move |variant| (entry, variant))).find_map(
+        |(entry, variant)| {
+            let (name, figures) = variant.rsplit_once(' ')?;
+            // A kernel without variants is an `entry`.
+            let is_it = kernel.strip_prefix(entry)? == if name == "entry" { String::new() } else { format!("_{name}") };
+            let (registers, bytes) = figures.split_once('/').filter(|_| is_it)?;
+            Some((registers.parse().ok()?, bytes.parse().ok()?))
+        },
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +158,18 @@ mod tests {
                 assert!(kernel.contains(name) || kernel.contains("lookup"), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn machine_code_is_that_of_the_kernel() {
+        let text = "# sm_90. Entries as VARIANT REGISTERS/BYTES.\nlookup_flat: entry 38/5376\nunary_ge_f32: flat 8/9\n\
+                    unary_gelu_f32: flat 30/3840, strided 31/5248\n";
+        assert_eq!(machine_code("unary_gelu_f32_strided", text), Some((31, 5248)));
+        assert_eq!(machine_code("lookup_flat", text), Some((38, 5376)));
+        assert_eq!(machine_code("unary_gelu_f32_rows", text), None);
+        let ours = Op::find("gelu").unwrap();
+        let served = served(ours, DType::F32, &[1024, 4096], Strategy::Auto).unwrap();
+        assert!(machine_code(&served.kernel, REGISTERS).is_some(), "{}", served.kernel);
     }
 
     #[test]

@@ -39,6 +39,7 @@ fn explained(arguments: &[&str]) -> String {
             let name = kernel.trim_start().split([' ', ',']).next().unwrap_or_default();
             format!("kernel     {name} [code]\n")
         }
+        None if line.ends_with("of machine code for sm_90") => "           [registers, machine code]\n".to_owned(),
         None => format!("{line}\n"),
     };
     text.lines().map(line).collect()

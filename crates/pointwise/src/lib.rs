@@ -20,6 +20,14 @@
 //! With the feature `emulator`, for tests, `Device::for_tests` gives the CPU and the first GPU, or where there is no GPU
 //! an emulated one. It runs the same kernels on the CPU and checks every access to memory.
 //!
+//! # Features
+//!
+//! | Feature | What it adds |
+//! |---|---|
+//! | `emulator` | `Device::emulated` and emulated devices of `Device::for_tests`: a dev-dependency's feature, for tests |
+//! | `cudarc` | `interop::cudarc`: views of the crate's buffers, and its streams |
+//! | `cust` | `interop::cust`: the same of the crate cust, which needs a CUDA toolkit to build |
+//!
 //! # Environment
 //!
 //! | Variable | Meaning |
