@@ -6,8 +6,8 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, FnArg, GenericArgument, GenericParam, Ident, Item, ItemFn, ItemImpl, Pat, PatType, PathArguments, Result,
-    ReturnType, Safety, Type, TypeParam, TypeParamBound, Visibility,
+    Attribute, Error, Expr, FnArg, GenericArgument, GenericParam, Ident, Item, ItemFn, ItemImpl, Pat, PatType,
+    PathArguments, Result, ReturnType, Safety, Type, TypeParam, TypeParamBound, Visibility,
 };
 
 use crate::by_hand;
@@ -113,7 +113,8 @@ impl Op {
         match item {
             Item::Fn(function) => {
                 if let Some((_, span)) = words.params {
-                    let why = "the parameters of a function are arguments of it: write `#[param(default = 0.01)] slope: T`";
+                    let why =
+                        "the parameters of a function are arguments of it: write `#[param(default = 0.01)] slope: T`";
                     return Err(Error::new(span, why));
                 }
                 let statements = &function.block.stmts;
@@ -124,18 +125,11 @@ impl Op {
                 let (function, formula) = by_hand::function(&words, &item)?;
                 Op::of_function(words, function, formula, Some(item))
             }
-            other => {
-                Err(Error::new(other.span(), "an op is a function, or an impl of UnaryOp, BinaryOp or TernaryOp"))
-            }
+            other => Err(Error::new(other.span(), "an op is a function, or an impl of UnaryOp, BinaryOp or TernaryOp")),
         }
     }
 
-    fn of_function(
-        words: Words,
-        mut function: ItemFn,
-        formula: TokenStream,
-        by_hand: Option<ItemImpl>,
-    ) -> Result<Op> {
+    fn of_function(words: Words, mut function: ItemFn, formula: TokenStream, by_hand: Option<ItemImpl>) -> Result<Op> {
         check_function(&function)?;
         let name = function.sig.ident.clone();
         let type_name = type_name(&name)?;
@@ -240,7 +234,10 @@ impl Op {
 
     pub(crate) fn has_gradient(&self) -> bool {
         let has_operands = self.kind != OpKind::Generator;
-        self.is_real && has_operands && !matches!(self.grad, Grad::None) && self.results.iter().any(|result| !result.is_bool)
+        self.is_real
+            && has_operands
+            && !matches!(self.grad, Grad::None)
+            && self.results.iter().any(|result| !result.is_bool)
     }
 
     /// The function that is the gradient, if it is not derived.
@@ -275,7 +272,10 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
     }
     let refuse = |span: Span, why: &str| Err(Error::new(span, why));
     if let Some(operand) = operands().next() {
-        return refuse(operand.name.span(), "an op that takes its elements' indices has no operands: remove one of the two");
+        return refuse(
+            operand.name.span(),
+            "an op that takes its elements' indices has no operands: remove one of the two",
+        );
     }
     if bits {
         return refuse(words.span, "an op that takes its elements' indices draws no random words");
@@ -295,7 +295,8 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
         })
         .sum();
     if words_of_params > MAX_WORDS_OF_GENERATORS {
-        let why = "the parameters of an op that takes its elements' indices take at most 4 words together, an Option two";
+        let why =
+            "the parameters of an op that takes its elements' indices take at most 4 words together, an Option two";
         return refuse(words.span, why);
     }
     if let (Grad::Function(_), _) | (_, Some(_)) = (&words.grad, words.grad_ulp) {
@@ -509,7 +510,9 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
     }
     if !has_value && (operands > 0 || indices == 0) {
         let why = if has_channel {
-            format!("one operand of type {generic} at least has no `#[channel]`: the channels are those of its dimension 1")
+            format!(
+                "one operand of type {generic} at least has no `#[channel]`: the channels are those of its dimension 1"
+            )
         } else {
             format!("an op has an operand of type {generic} at least, whose element type is the op's")
         };

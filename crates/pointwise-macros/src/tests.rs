@@ -39,7 +39,8 @@ fn a_gated_op_has_functions_of_halves_and_of_pairs() {
         }
     );
     let text = expansion(quote!(f32, exact, gated), gate);
-    for name in ["gate", "gate_into", "gate_backward", "gate_pair", "gate_pair_into", "gate_pair_inplace", "gate_pair_backward"]
+    for name in
+        ["gate", "gate_into", "gate_backward", "gate_pair", "gate_pair_into", "gate_pair_inplace", "gate_pair_backward"]
     {
         assert!(text.contains(&format!("fn{name}<")), "{name}");
     }

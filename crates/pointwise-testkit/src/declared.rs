@@ -74,7 +74,8 @@ fn check_generator(def: &'static GeneratorDef, dtype: DType, device: &Device) ->
             let exact = oracle(at);
             if !is_close(info.accuracy, dtype, got, exact, &[exact]) {
                 let name = info.name;
-                let what = format!("{name} of {dtype} on {device}: [plane, row, column] {at:?} is {got:e}, not {exact:e}");
+                let what =
+                    format!("{name} of {dtype} on {device}: [plane, row, column] {at:?} is {got:e}, not {exact:e}");
                 return Err(Error::Wrong(what));
             }
         }

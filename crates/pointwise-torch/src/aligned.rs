@@ -51,7 +51,9 @@ impl Aligned {
         let sizes = match (op.form, known.first(), results.first()) {
             (Form::Halves, _, Some(result)) => result.sizes.to_vec(),
             (Form::HalvesGradient, Some(Known::Tensor(raw)), _) => raw.sizes.to_vec(),
-            (Form::Elementwise | Form::Channel | Form::Generator, ..) => layout::broadcast(tensors.map(|raw| raw.sizes))?,
+            (Form::Elementwise | Form::Channel | Form::Generator, ..) => {
+                layout::broadcast(tensors.map(|raw| raw.sizes))?
+            }
             _ => return Err(format!("{}: the first operand is a tensor", op.name)),
         };
         let mut aligned = Aligned { sizes, items: Vec::new(), operands: Vec::new(), tensors: 0 };

@@ -270,12 +270,8 @@ fn pair(def: &'static OpDef) -> OpSpec {
         Some(forward) => format!("{forward}_pair_backward"),
         None => format!("{}_pair", info.name),
     };
-    let operands = info.operands.iter().map(|name| OperandSpec {
-        name,
-        is_bool: false,
-        is_channel: false,
-        takes_number: false,
-    });
+    let operands =
+        info.operands.iter().map(|name| OperandSpec { name, is_bool: false, is_channel: false, takes_number: false });
     let results = info.results.iter().map(|name| ResultSpec { name, is_bool: false });
     OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..op(def) }
 }

@@ -269,7 +269,10 @@ fn elements_are_made_of_their_indices() {
     assert_eq!(half, [0.0, -1.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0]);
     let ramp = ramp_of_planes(&cpu, DType::F32, [2, 1, 3], 3, 105.0, false).unwrap();
     assert_eq!(values(&ramp), [0.0, 3.0, 6.0, 100.0, 103.0, 105.0]);
-    assert_eq!(values(&RampOfPlanes { step: 1, most: None, backwards: true }.kernel().run(&cpu, DType::F32, [2]).unwrap()), [0.0, -1.0]);
+    assert_eq!(
+        values(&RampOfPlanes { step: 1, most: None, backwards: true }.kernel().run(&cpu, DType::F32, [2]).unwrap()),
+        [0.0, -1.0]
+    );
     let def = CausalMask::def();
     assert_eq!((def.info.name, def.info.operands.len(), def.info.types.len()), ("causal_mask", 0, 5));
     assert_eq!(def.oracle(DType::F32, &[Number::from(7.5)]).unwrap().map(|at| at([0, 1, 2])), Some(7.5));
@@ -308,7 +311,21 @@ fn ops_are_data() {
     let oracle = |def: &'static OpDef| def.oracle(DType::F32, &[0.5.into()]).unwrap();
     assert_eq!(oracle(Snake::def()).unwrap().at(&[2.0], 0), [2.0 + 1.0_f64.sin().powi(2) / 0.5]);
     let names: Vec<_> = declared_ops(env!("CARGO_PKG_NAME")).iter().map(|def| def.info.name).collect();
-    assert_eq!(names, ["affine", "differ", "every_kind", "is_above", "is_below", "leaky_ramp", "ramp", "silu_gate", "snake", "square_sum"]);
+    assert_eq!(
+        names,
+        [
+            "affine",
+            "differ",
+            "every_kind",
+            "is_above",
+            "is_below",
+            "leaky_ramp",
+            "ramp",
+            "silu_gate",
+            "snake",
+            "square_sum"
+        ]
+    );
     assert!(declared_ops("another package").is_empty());
 }
 

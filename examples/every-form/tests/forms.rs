@@ -118,7 +118,17 @@ fn adamw_steps_as_torch_does() {
             let corrections = [1.0 - 0.9_f64.powi(t), (1.0 - 0.999_f64.powi(t)).sqrt()];
             let [lr, decay] = [0.01, 0.1];
             (param, exp_avg, exp_avg_sq) = ops::adamw(
-                &param, &one(grad), &exp_avg, &exp_avg_sq, lr, None, None, None, decay, corrections[0], corrections[1],
+                &param,
+                &one(grad),
+                &exp_avg,
+                &exp_avg_sq,
+                lr,
+                None,
+                None,
+                None,
+                decay,
+                corrections[0],
+                corrections[1],
             )
             .unwrap();
             seen.push(values(&param)[0]);

@@ -175,7 +175,9 @@ pub(crate) fn tune(device: &Device, dtype: DType, n: usize) -> Outcome {
     let direct = tuned.clone().strategy(Strategy::Direct).plan(&x, &y)?;
     assert_eq!(direct.strategy, Strategy::Direct);
     assert_eq!(again.choice(&kernels::exp(), &x, &y)?, None);
-    let part = |start, len| Ok::<_, Box<dyn std::error::Error>>([x.view().narrow(0, start, len)?, y.view().narrow(0, 0, len)?]);
+    let part = |start, len| {
+        Ok::<_, Box<dyn std::error::Error>>([x.view().narrow(0, start, len)?, y.view().narrow(0, 0, len)?])
+    };
     let [quarter, result] = part(0, n / 4)?;
     assert_eq!(again.choice(&kernel, quarter, result)?, None);
     let [unaligned, result] = part(1, n - 1)?;

@@ -38,7 +38,8 @@ impl Parse for Visited {
         parenthesized!(root in input);
         parenthesized!(given in input);
         let (root, given) = (root.parse()?, given.parse()?);
-        let rows = if Generators::are_next(input) { Rows::Generators(input.parse()?) } else { Rows::Formulas(input.parse()?) };
+        let rows =
+            if Generators::are_next(input) { Rows::Generators(input.parse()?) } else { Rows::Formulas(input.parse()?) };
         Ok(Visited { root, given, rows })
     }
 }

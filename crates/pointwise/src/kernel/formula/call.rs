@@ -521,11 +521,7 @@ impl<'r> Kernel<'r> {
         Ok(())
     }
 
-    fn check_rng<const N: usize, const T: usize>(
-        &self,
-        ready: &Ready<'_, N>,
-        targets: &Targets<'_, T>,
-    ) -> Result<()> {
+    fn check_rng<const N: usize, const T: usize>(&self, ready: &Ready<'_, N>, targets: &Targets<'_, T>) -> Result<()> {
         let info = &self.def.info;
         if !info.is_random {
             return Ok(());

@@ -89,7 +89,10 @@ impl Declared {
 
 /// What was declared in a package.
 fn of_package(package: &str) -> impl Iterator<Item = &'static Definition> {
-    inventory::iter::<Declared>.into_iter().filter(move |declared| declared.package == package).map(|declared| &declared.def)
+    inventory::iter::<Declared>
+        .into_iter()
+        .filter(move |declared| declared.package == package)
+        .map(|declared| &declared.def)
 }
 
 inventory::collect!(Declared);
