@@ -182,19 +182,31 @@ def _close(got, want):
     return True
 
 
+def _errors(values, exact, dtype):
+    """Relative errors: how many are infinite or NaN where the exact value is not, and the sum of the others."""
+    size = exact.abs().clamp(min=torch.finfo(dtype).tiny)
+    same = (values == exact) | (values.isnan() & exact.isnan())
+    errors = torch.where(same, 0.0, (values - exact).abs() / size)
+    is_wild = ~errors.isfinite()
+    return is_wild, torch.where(is_wild, 0.0, errors)
+
+
 def _no_farther(got, want, exact):
-    """Whether ours is no farther from the exact value than torch's: relative errors, summed where they differ."""
+    """Whether ours is no farther from the exact value than torch's, where they differ.
+
+    Ours is infinite or NaN only where the exact value or torch's is so, and the sum of the other relative errors, where
+    both have one, is no larger.
+    """
     for ours, theirs, double in zip(*map(tree_leaves, (got, want, exact))):
-        if ours.dtype != theirs.dtype or ours.shape != theirs.shape or not torch.equal(ours.isnan(), theirs.isnan()):
+        if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
             return False
         if not ours.is_floating_point() or ours.dtype == torch.float64:
             return False
         different = ~torch.isclose(ours, theirs, rtol=0, atol=0, equal_nan=True)
         exact_ones = double.to(ours.dtype).double()[different.cpu()]
         values = [x.detach().cpu().double()[different.cpu()] for x in (ours, theirs)]
-        size = exact_ones.abs().clamp(min=torch.finfo(ours.dtype).tiny)
-        far = [torch.where(x == exact_ones, 0.0, (x - exact_ones).abs() / size).sum() for x in values]
-        if not far[0] <= far[1]:
+        (wild, far), (their_wild, their_far) = (_errors(x, exact_ones, ours.dtype) for x in values)
+        if (wild & ~their_wild).any() or not far[~their_wild].sum() <= their_far[~their_wild].sum():
             return False
     return True
 
