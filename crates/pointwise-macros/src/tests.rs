@@ -73,7 +73,7 @@ fn an_impl_is_the_function_that_calls_it() {
         }
     );
     let text = expansion(quote!(f32, exact, params(slope = 0.5)), own);
-    assert!(text.starts_with("#[doc=\"Own.\"]impl<T:Real>UnaryOp<T>forOwnOp<T>{"));
+    assert!(text.contains("]impl<T:Real>UnaryOp<T>forOwnOp<T>{"), "{text}");
     assert_has(&text, quote!(<OwnOp<T> as UnaryOp<T>>::apply(OwnOp { slope }, x)));
     assert!(text.contains("fnown_op_inplace<") && text.contains("formula:\"self.slope*x\""), "{text}");
     assert!(!text.contains("structOwnOp<") && text.contains("structOwnOpBackward<"));
@@ -125,9 +125,11 @@ fn data_say_what_the_signature_says() {
         &text,
         quote! {
             name: "both",
+            kind: ::pointwise::__private::core::Kind::Formula,
             operands: &["mask", "x"],
             bool_operands: 1u16,
             bool_results: 2u16,
+            channel_operands: 0u16,
             is_random: true,
             results: &["y", "kept"],
         },
