@@ -19,8 +19,8 @@ use ruzstd::decoding::StreamingDecoder;
 use crate::error::{ErrorKind, Result};
 pub use crate::family::embedded;
 
-/// Includes the kernels that the build script compiled, as a static `KERNELS` for
-/// [`host_generator!`](crate::host_generator) and for [`Device::best_for`](crate::Device::best_for).
+/// Includes the kernels that the build script compiled, as a static `KERNELS`, for
+/// [`Device::best_for`](crate::Device::best_for).
 #[macro_export]
 macro_rules! include_kernels {
     () => {
