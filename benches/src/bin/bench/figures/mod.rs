@@ -32,15 +32,16 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Figure = fn(&Report) -> Drawn<Option<String>>;
 type Drawn<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
+const FIGURES: [(&str, Figure); 3] =
+    [("share.svg", ratios::share), ("peers.svg", ratios::peers), ("sizes.svg", sizes::sizes)];
+
 /// Draws what the report has rows for, and returns the files.
 ///
 /// # Errors
 /// The folder cannot be written; no row is fit for any figure.
 pub(crate) fn draw(report: &Report, folder: &Path) -> Result<Vec<PathBuf>> {
-    let figures: [(&str, Figure); 3] =
-        [("share.svg", ratios::share), ("peers.svg", ratios::peers), ("sizes.svg", sizes::sizes)];
     let mut files = Vec::new();
-    for (name, figure) in figures {
+    for (name, figure) in FIGURES {
         let path = folder.join(name);
         let fault = |why: String| Error::Failed(format!("cannot write {}: {why}", path.display()));
         let Some(text) = figure(report).map_err(|error| fault(error.to_string()))? else { continue };
@@ -134,6 +135,17 @@ mod tests {
         assert!(text.contains("busy time over the fastest peer") && text.contains("over the best published"));
         // By events, by busy time, over the published; of one row there are no times.
         assert_eq!(text.matches("<circle").count(), 3 * 430 + 3);
+    }
+
+    /// `bench --from docs/data/bench.json --figures docs/figures` draws them.
+    #[test]
+    fn the_figures_in_docs_are_those_of_the_data() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let report = Report::read(&docs.join("data/bench.json")).unwrap();
+        for (name, figure) in FIGURES {
+            let there = std::fs::read_to_string(docs.join("figures").join(name)).unwrap();
+            assert!(figure(&report).unwrap().unwrap() == there, "docs/figures/{name} is of other data");
+        }
     }
 
     /// No text begins left of the figure.
