@@ -37,13 +37,9 @@ def _channel(call, op, kernel, size, dims, args):
             raise NotImplementedError(f"{op.name}: vmap over {operand.name}; call it for each of them")
     rank = max(_rank(a, d) for o, a, d in zip(op.operands, operands, dims) if not o.is_channel)
     # The batch joins dimension 0. An entry of one dimension has none for channels: one element serves all.
+    batched = [a.expand(size, *a.shape) if d is None else a.movedim(d, 0) for a, d in zip(operands, dims)]
     operands = [
-        a
-        if operand.is_channel
-        else _front(a, d, rank)
-        if d is not None
-        else _front(a.expand(size, *a.shape), 0, rank)
-        for operand, a, d in zip(op.operands, operands, dims)
+        a if operand.is_channel else _front(b, 0, rank) for operand, a, b in zip(op.operands, operands, batched)
     ]
     if rank < 2:
         operands = [a.reshape(1) if o.is_channel else a for o, a in zip(op.operands, operands)]

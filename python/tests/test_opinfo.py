@@ -183,7 +183,7 @@ def _close(got, want):
 
 
 def _errors(values, exact, dtype):
-    """Relative errors: how many are infinite or NaN where the exact value is not, and the sum of the others."""
+    """Where values are infinite or NaN and the exact ones are not the same; the relative errors of the others."""
     size = exact.abs().clamp(min=torch.finfo(dtype).tiny)
     same = (values == exact) | (values.isnan() & exact.isnan())
     errors = torch.where(same, 0.0, (values - exact).abs() / size)
@@ -194,8 +194,8 @@ def _errors(values, exact, dtype):
 def _no_farther(got, want, exact):
     """Whether ours is no farther from the exact value than torch's, where they differ.
 
-    Ours is infinite or NaN only where the exact value or torch's is so, and the sum of the other relative errors, where
-    both have one, is no larger.
+    Ours is infinite or NaN without reason only where torch's is so, too, and NaN only where torch's is NaN. The sum of the
+    other relative errors, where both have one, is no larger.
     """
     for ours, theirs, double in zip(*map(tree_leaves, (got, want, exact))):
         if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
@@ -206,7 +206,10 @@ def _no_farther(got, want, exact):
         exact_ones = double.to(ours.dtype).double()[different.cpu()]
         values = [x.detach().cpu().double()[different.cpu()] for x in (ours, theirs)]
         (wild, far), (their_wild, their_far) = (_errors(x, exact_ones, ours.dtype) for x in values)
-        if (wild & ~their_wild).any() or not far[~their_wild].sum() <= their_far[~their_wild].sum():
+        nan, their_nan = (x.isnan() for x in values)
+        if (wild & ~their_wild).any() or (wild & nan & ~their_nan).any():
+            return False
+        if not far[~their_wild].sum() <= their_far[~their_wild].sum():
             return False
     return True
 

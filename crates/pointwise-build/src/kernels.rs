@@ -186,10 +186,8 @@ impl Kernels {
             return Err(Error::Output {
                 kernel_crate,
                 sm: *oldest,
-                why:
-                    "it exports no kernel: hand a table of generators to pointwise_device::export_generator, and write \
-                      other ops as functions with #[op]"
-                        .to_owned(),
+                why: "it exports no kernel: write ops as functions with #[op], which pointwise_build::ops compiles"
+                    .to_owned(),
             });
         }
         if !cubins.is_empty() {

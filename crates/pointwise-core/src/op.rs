@@ -183,10 +183,3 @@ word! {
     Wrapping<i64>: |x| x.0 as u64, |w| Wrapping(w as i64);
     Wrapping<u8>: |x| x.0 as u64, |w| Wrapping(w as u8);
 }
-
-/// The next parameter of an op, 0 behind the last.
-#[doc(hidden)]
-#[inline(always)]
-pub fn next_parameter(words: &mut impl Iterator<Item = u64>) -> f32 {
-    f32::from_word(words.next().unwrap_or(0))
-}

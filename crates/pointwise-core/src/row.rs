@@ -1,7 +1,7 @@
 //! The word that binds a row to its kernels, and the checks of a row against the types of its op.
 //!
-//! Anybody may implement [`TableOp`] and declare generators, in code that forbids `unsafe`. Host and device call the
-//! functions here for every element type of a row, as constants. A row that contradicts the types does not compile.
+//! Anybody may implement [`TableOp`] in code that forbids `unsafe`. Host and device call the functions here for every
+//! element type of a row, as constants. A row that contradicts the types does not compile.
 //! The host launches a kernel only if the device made the same word of its row. The checks track their caller, so that
 //! the compiler's error is at the row.
 

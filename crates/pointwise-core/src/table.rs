@@ -1,20 +1,5 @@
-//! What the tables of ops, and the code that is made of them, have in common: their rows for a visitor, the element types of
-//! a column, names of kernels.
-
-/// The macro that hands a table's rows to a visitor.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __table {
-    (($d:tt) $table:ident; $($rows:tt)*) => {
-        /// Hands the rows of this table to a visitor macro: `table!(path::to::visitor)`.
-        #[macro_export]
-        macro_rules! $table {
-            ($d($d visitor:ident)::+) => {
-                $d($d visitor)::+! { $($rows)* }
-            };
-        }
-    };
-}
+//! What the tables of ops, and the code that is made of them, have in common: the element types of a column, names of
+//! kernels.
 
 /// A formula as text.
 #[doc(hidden)]

@@ -18,7 +18,7 @@ const WANTS_IMPL: &str = "an op by hand is `impl<T: Real> UnaryOp<T> for Name`, 
 pub(crate) fn function(words: &Words, item: &ItemImpl) -> Result<(ItemFn, TokenStream)> {
     let (generic, trait_path) = (generic(item)?, trait_path(item)?);
     let ident = &generic.ident;
-    let (this, name) = this(item)?;
+    let (this, ty) = this(item)?;
     let op = Ident::new(&snake(&this.to_string()), this.span());
     let apply = item.items.iter().find_map(|item| match item {
         ImplItem::Fn(function) if function.sig.ident == "apply" => Some(function),
@@ -32,6 +32,17 @@ pub(crate) fn function(words: &Words, item: &ItemImpl) -> Result<(ItemFn, TokenS
     let (docs, none) = (item.attrs.iter().filter(|it| it.path().is_ident("doc")), Vec::new());
     let params = words.params.as_ref().map_or(&none, |(params, _)| params);
     let (fields, defaults): (Vec<_>, Vec<_>) = params.iter().map(|(name, default)| (name, default)).unzip();
+    let is_generic = matches!(ty, Type::Path(path) if !path.path.segments[0].arguments.is_none());
+    if is_generic && fields.is_empty() {
+        let why =
+            "the parameters are the fields of the struct: name them, with their defaults, as `params(slope = 0.01)`";
+        return Err(Error::new(item.self_ty.span(), why));
+    }
+    if !is_generic && !fields.is_empty() {
+        let why =
+            format!("a parameter is a field of the generic type: write `struct {this}<T> {{ {}: T }}`", fields[0]);
+        return Err(Error::new(item.self_ty.span(), why));
+    }
     let value = if fields.is_empty() { quote!(#this) } else { quote!(#this { #(#fields),* }) };
     let statements = &apply.block.stmts;
     let function = parse_quote! {
@@ -39,7 +50,7 @@ pub(crate) fn function(words: &Words, item: &ItemImpl) -> Result<(ItemFn, TokenS
         pub fn #op<#generic>(
             #(#names: #types,)* #(#[param(default = #defaults)] #fields: #ident),*
         ) -> #output {
-            <#name as #trait_path>::apply(#value, #(#names),*)
+            <#ty as #trait_path>::apply(#value, #(#names),*)
         }
     };
     Ok((function, quote!(#(#statements)*)))

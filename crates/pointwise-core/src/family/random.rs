@@ -8,8 +8,13 @@ use crate::{DType, Kind, OpInfo, ParamInfo};
 /// The types of this table.
 const TYPES: &[DType] = crate::__dtypes!([floats] []);
 
-crate::__table! { ($) random_family;
-    dropout: Dropout [floats];
+/// Hands the random ops to a visitor macro: `random_family!(path::to::visitor)`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! random_family {
+    ($($visitor:ident)::+) => {
+        $($visitor)::+! { dropout: Dropout [floats]; }
+    };
 }
 
 /// The ops of this table, in its order.

@@ -57,6 +57,14 @@ impl UnaryOp<f32> for Own { type Output = f32; fn apply(self, x: f32) -> f32 { x
 #[op(floats, exact, params)]
 impl<T: Real> UnaryOp<T> for Own { type Output = T; fn apply(self, x: T) -> T { x } }
 
+pub struct Generic<T>(T);
+
+#[op(floats, exact)]
+impl<T: Real> UnaryOp<T> for Generic<T> { type Output = T; fn apply(self, x: T) -> T { x } }
+
+#[op(floats, exact, params(slope = 0.5))]
+impl<T: Real> UnaryOp<T> for Own { type Output = T; fn apply(self, x: T) -> T { x } }
+
 #[op(floats, exact)]
 pub struct NoFunction;
 
