@@ -62,6 +62,19 @@ pub const fn lanes(element: usize, tensors: usize) -> usize {
     lanes
 }
 
+/// Whether threads of the flat kernel of an op may have several vectors each, in turn: formulas of one operand, of which
+/// a thread is asked nothing but where its vectors are. Of 8 bits such ops have tables, or are worked out by words.
+#[must_use]
+pub const fn takes_turns(info: &OpInfo, element: usize) -> bool {
+    let is_formula = !matches!(info.kind, Kind::Convert);
+    is_formula
+        && info.operands.len() == 1
+        && info.results.len() == 1
+        && info.bool_operands == 0
+        && element > 1
+        && !info.is_random
+}
+
 /// The hash of the sources that an op was compiled from, of the 16 digits by which the builder passes it to both
 /// compilations; 0 where there was no builder.
 #[must_use]

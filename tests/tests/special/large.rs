@@ -1,9 +1,10 @@
-//! Calls on more elements than 32 bits count.
+//! Calls on more elements than 32 bits count, and on so many that threads have several vectors.
 
+use pointwise::kernel::UnaryKernel;
 use pointwise::{DType, Device, Tensor, kernels};
 use pointwise_testkit::inputs;
 
-use crate::Outcome;
+use crate::{Outcome, same_on_the_cpu};
 
 /// 2^32 elements behind the first of a tensor: they begin with some that are no whole vector, and their number is 0 in
 /// 32 bits. By a binary op and by a copy.
@@ -37,6 +38,28 @@ pub(crate) fn views_of_2_to_32(device: &Device) -> Outcome {
             }
             assert!(expected? == got?, "from element {at}, by a copy: {by_copy}");
         }
+    }
+    Ok(())
+}
+
+/// Two vectors a thread, of which not every thread has the second, with single elements before and behind: results of
+/// the operand's size in place, narrower ones in a tensor of their own.
+pub(crate) fn vectors_in_turn(device: &Device) -> Outcome {
+    const N: usize = (1 << 25) + 4 * 700 + 2;
+    let bytes = inputs::mixed(DType::F32, N + 1, 3);
+    let run = |device: &Device, kernel: UnaryKernel, result: DType| -> pointwise::Result<Tensor> {
+        let mut x = Tensor::from_bytes(device, DType::F32, &bytes, [N + 1])?;
+        if result == DType::F32 {
+            kernel.run_inplace(x.view_mut()?.narrow(0, 1, N)?)?;
+            return Ok(x);
+        }
+        let mut y = Tensor::zeros(device, result, [N + 4])?;
+        kernel.run_into(x.view().narrow(0, 1, N)?, y.view_mut()?.narrow(0, 1, N)?)?;
+        Ok(y)
+    };
+    for (kernel, result) in [(kernels::floor(), DType::F32), (kernels::isnan(), DType::Bool)] {
+        let [got, expected] = [device, &Device::cpu()].map(|device| run(device, kernel.clone(), result));
+        same_on_the_cpu(&got?, &expected?, &format!("results of {result}"))?;
     }
     Ok(())
 }

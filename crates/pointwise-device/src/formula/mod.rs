@@ -19,15 +19,16 @@ pub(crate) use operand::{Loaded, load};
 pub(crate) use places::{Places, place};
 pub use table::table;
 
-use pointwise_core::formula::{Formula, OpData};
-use pointwise_core::launch::{GROUP, Groups, ONCE, Steps, how};
+use pointwise_core::formula::{Formula, OpData, takes_turns};
+use pointwise_core::launch::{GROUP, Groups, NUMBER, ONCE, PASSING, Steps, how};
 use pointwise_core::{Draw, Logic, Value};
 
 use crate::element::Bool;
+use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::random;
 use crate::thread;
-use operand::{arguments, fetch, one_each};
+use operand::{address, arguments, fetch, one_each};
 use places::{group_places, single};
 
 /// The tensors of a launch.
@@ -208,23 +209,47 @@ unsafe fn work<E, F, O, const N: usize, const R: usize, const V: usize, const IN
     // SAFETY: the caller's contract.
     unsafe {
         let loaded = fetch::<E, O, N, R, V>(tensors, mode, &at);
+        work_on::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, &loaded, op);
+    }
+}
+
+/// [`work`] on what is loaded.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn work_on<E, F, O, const N: usize, const R: usize, const V: usize, const IN_ROWS: bool>(
+    tensors: &Tensors<N, R>,
+    mode: u32,
+    at: Places<N, R>,
+    is_vector: bool,
+    loaded: &[Loaded; N],
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    // SAFETY: the caller's contract.
+    unsafe {
         if const { short::serves::<E, O>() } {
-            short::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, &loaded, op);
+            short::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, loaded, op);
         } else if const { angle::serves::<E, O>() && V > 1 } {
-            angle::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, &loaded, op);
+            angle::run::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, loaded, op);
         } else {
-            finish::<E, F, O, N, R, V>(tensors, &loaded, at.results, is_vector, op);
+            finish::<E, F, O, N, R, V>(tensors, loaded, at.results, is_vector, op);
         }
     }
 }
 
-/// A thread one vector of `V` elements; the `head` elements before the first aligned one and those after the last whole
-/// vector are done one by one by the threads that follow.
+/// A thread one vector of `V` elements, or some in turn where [`takes_turns`] says so; the `head` elements before the
+/// first aligned one and those after the last whole vector are done one by one by the threads that follow.
 ///
 /// # Safety
 /// Each operand is a number or one value, as `mode` says, or valid for `n` elements, and equal to or disjoint from each
 /// result; results are valid for writing `n` elements, and disjoint from each other. `head <= n`, and from there on all
-/// that are not one value are aligned to `V` of their elements.
+/// that are not one value are aligned to `V` of their elements. Where threads have vectors in turn, operands of more
+/// than one element are neither a number nor one value.
 #[inline(always)]
 pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -239,12 +264,75 @@ pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
     let (i, mode) = (thread::index_1d(), tensors.mode);
     let vectors = ((n - head as u64) / V as u64) as u32;
     let singles = (n - vectors as u64 * V as u64) as u32;
-    if i < vectors + singles {
+    if const { takes_turns(&O::INFO, size_of::<E>()) } {
+        // SAFETY: the caller's contract.
+        unsafe { in_turns::<E, F, O, N, R, V>(tensors, [vectors, singles, head], op) }
+    } else if i < vectors + singles {
         let is_vector = i < vectors;
         let first = if is_vector { head as u64 + i as u64 * V as u64 } else { single::<V>(i - vectors, head, vectors) };
         let how = if is_vector { mode } else { one_each::<N>(mode) };
         // SAFETY: the vector ends at or before n, the single element is below; the caller's contract.
         unsafe { work::<E, F, O, N, R, V, false>(tensors, how, Places::alike(first, mode), is_vector, op) }
+    }
+}
+
+/// The vectors and single elements of [`flat`], a grid's width apart for each thread, the next vector on its way while
+/// the last is worked on. Nothing else is asked of a vector than whether it is there: what a thread does besides a long
+/// formula counts.
+///
+/// # Safety
+/// As [`flat`], and the operand is neither a number nor one value.
+#[inline(always)]
+unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    [vectors, singles, head]: [u32; 3],
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    thread::at_most_registers::<32>();
+    let apart = thread::grid_dim_x() * thread::block_dim_x();
+    let vector = size_of::<E>() * V;
+    // Once, not again for each vector; so is the index, which the compiler would keep in two parts.
+    let source = thread::worked_out_here(address::<E>(tensors.operands[0], head as i64) as u64) as *const u8;
+    let mut i = thread::opaque(thread::index_1d());
+    let load = |i: u32, is_there: bool| {
+        let place = source.wrapping_add(i as usize * vector);
+        // SAFETY: the caller's contract: a vector that is there ends at or before n.
+        unsafe {
+            // Beside results of other sizes, the operand may pass through the level-2 cache.
+            if const { size_of::<F>() != size_of::<E>() || O::INFO.bool_results != 0 } {
+                let how = if is_there { tensors.mode & PASSING } else { NUMBER };
+                memory::load_as(place, vector, size_of::<E>(), how).vector
+            } else {
+                memory::load_here_if(place, vector, is_there as u32)
+            }
+        }
+    };
+    // SAFETY: a vector ends at or before n, the single element is below; the caller's contract.
+    unsafe {
+        if i < vectors {
+            let mut bits = load(i, true);
+            loop {
+                thread::no_unrolling();
+                let next = i + apart;
+                let more = next < vectors;
+                let coming = load(next, more);
+                let at = Places::alike(head as u64 + i as u64 * V as u64, 0);
+                work_on::<E, F, O, N, R, V, false>(tensors, 0, at, true, &[Loaded::vector(bits); N], op);
+                (i, bits) = (next, coming);
+                if !more {
+                    break;
+                }
+            }
+        }
+        if i < vectors + singles {
+            let at = Places::alike(single::<V>(i - vectors, head, vectors), 0);
+            let one = fetch::<E, O, N, R, 1>(tensors, 0, &at);
+            finish::<E, F, O, N, R, 1>(tensors, &one, at.results, true, op);
+        }
     }
 }
 

@@ -25,6 +25,12 @@ impl Loaded {
     /// Of an operand that is not there.
     pub(crate) const NONE: Loaded =
         Loaded { bits: VectorOrOne { vector: [0, 0], one: 0 }, is_word: false, is_one: false };
+
+    /// A whole vector.
+    #[inline(always)]
+    pub(super) const fn vector(vector: [u64; 2]) -> Self {
+        Loaded { bits: VectorOrOne { vector, one: 0 }, ..Loaded::NONE }
+    }
 }
 
 /// # Safety
@@ -68,7 +74,7 @@ const fn takes_numbers<E, O: OpData>() -> bool {
 
 /// The operand's address, `at` elements behind its first.
 #[inline(always)]
-fn address<E>(first: *const u8, at: i64) -> *const u8 {
+pub(super) fn address<E>(first: *const u8, at: i64) -> *const u8 {
     first.wrapping_offset(at as isize * size_of::<E>() as isize)
 }
 

@@ -1,6 +1,6 @@
 //! From checked operands to a kernel, a plan and launches.
 
-use pointwise_core::formula::lanes;
+use pointwise_core::formula::{lanes, takes_turns};
 use pointwise_core::launch::{CODES_THREADS, PAIRS_THREADS};
 use pointwise_core::row;
 
@@ -72,7 +72,8 @@ impl Kernel<'_> {
             };
             view.map_or(0, |view| view.address())
         });
-        let tensors = Tensors { at, sizes: self.sizes(dtype), results, numbers: numbers(&ready.given) };
+        let in_turns = takes_turns(info, dtype.size());
+        let tensors = Tensors { at, sizes: self.sizes(dtype), results, numbers: numbers(&ready.given), in_turns };
         let is_wanted = |pays_from: Option<u64>| match strategy {
             Strategy::Table => true,
             Strategy::Auto => pays_from.is_some_and(|least| walk.numel() >= least),
