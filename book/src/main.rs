@@ -4,6 +4,7 @@
 //! Curves of functions are worked out when it runs. What was measured comes from the files in `docs/data` and from the
 //! tables in `accuracy.md` and `performance.md`.
 
+mod accuracy;
 mod beside;
 mod canvas;
 mod curves;

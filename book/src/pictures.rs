@@ -6,13 +6,13 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::canvas::{Area, CELL, COLOURS, Drawn, GREY, LEFT, picture, text};
 use crate::errors::Errors;
-use crate::{roofline, rotary, speed};
+use crate::{accuracy, roofline, rotary, speed};
 
 /// The names of the pictures' files, and the pictures.
 ///
 /// # Errors
 /// A file of measurements that is none; the drawing library's.
-pub(crate) fn all() -> Result<[(&'static str, String); 7]> {
+pub(crate) fn all() -> Result<[(&'static str, String); 8]> {
     let errors = Errors::read(include_str!("../../docs/data/error-curves.csv"))?;
     Ok([
         ("threads.svg", picture((740, 280), threads)?),
@@ -20,6 +20,7 @@ pub(crate) fn all() -> Result<[(&'static str, String); 7]> {
         ("cosines.svg", picture((560, 380), rotary::table)?),
         ("positions.svg", picture((560, 366), rotary::positions)?),
         ("errors.svg", errors.picture()?),
+        ("accuracy.svg", accuracy::draw(include_str!("../../docs/accuracy.md"))?),
         ("speed.svg", speed::draw(include_str!("../../docs/data/speed.csv"))?),
         ("roofline.svg", roofline::draw(include_str!("../../docs/data/roofline.csv"))?),
     ])

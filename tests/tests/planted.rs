@@ -59,8 +59,8 @@ const EQUIVALENT: &[Equivalent] = &[
     ),
     equivalent(
         "unary_silu_f32_flat::load_width_last",
-        "@p ld.global.cs.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
-        "one operand never passes through the cache beside a result of its size",
+        "@p ld.global.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
+        "a thread of so few vectors has no second one",
     ),
     equivalent(
         "convert_f32_f16_flat::load_width_last",

@@ -1,5 +1,7 @@
 //! One call of an op on torch's tensors: what operands have in common, new results, and the run.
 
+use std::sync::OnceLock;
+
 use pointwise::kernel::Rng;
 use pointwise::{DType, Device, Number, Operand, Philox, Stream, TensorView, TensorViewMut};
 
@@ -167,21 +169,37 @@ pub(crate) fn run_known(
     }
     let params: Vec<Number> =
         params.iter().zip(&op.params).map(|(param, spec)| of_type(*param, spec.name, element)).collect();
-    let results = match outs.is_empty() {
-        true => allocate(api, op, &known, element, place)?,
-        false => outs,
-    };
-    let mut raws = Vec::with_capacity(results.len());
-    for (result, spec) in results.iter().zip(&op.results) {
-        let raw = result.raw(api)?;
-        let expected = if spec.is_bool { Element::Of(DType::Bool) } else { element };
-        if raw.element != expected || raw.place != place {
-            return Err(format!(
-                "{}: the result {} is {expected:?} on {place:?}, the tensor for it is {:?} on {:?}",
-                op.name, spec.name, raw.element, raw.place
-            ));
+    let of_result = |is_bool| if is_bool { Element::Of(DType::Bool) } else { element };
+    let (made, mut results, mut raws);
+    if outs.is_empty() {
+        let (sizes, strides) = match like_operands(op, &known) {
+            Some(like) => like,
+            None => {
+                made = layout_of_results(op, &known)?;
+                (&made.0[..], &made.1[..])
+            }
+        };
+        (results, raws) = (Vec::with_capacity(op.results.len()), Vec::with_capacity(op.results.len()));
+        for spec in &op.results {
+            let element = of_result(spec.is_bool);
+            let result = Tensor::empty(api, sizes, strides, element, place)?;
+            raws.push(Raw { data: result.data(api)?, element, sizes, strides, place });
+            results.push(result);
         }
-        raws.push(raw);
+    } else {
+        results = outs;
+        raws = Vec::with_capacity(results.len());
+        for (result, spec) in results.iter().zip(&op.results) {
+            let raw = result.raw(api)?;
+            let expected = of_result(spec.is_bool);
+            if raw.element != expected || raw.place != place {
+                return Err(format!(
+                    "{}: the result {} is {expected:?} on {place:?}, the tensor for it is {:?} on {:?}",
+                    op.name, spec.name, raw.element, raw.place
+                ));
+            }
+            raws.push(raw);
+        }
     }
     // SAFETY: torch vouches for its tensors while they are held, which the caller does.
     unsafe { launch(api, op, &known, &raws, (element, place), &params, rng) }?;
@@ -203,32 +221,16 @@ fn leader(op: &OpSpec, known: &[Known<'_>]) -> Option<(Element, Place)> {
     found.map(|raw| (raw.element, raw.place))
 }
 
-/// New tensors for the results.
-fn allocate(
-    api: &Api,
-    op: &OpSpec,
-    known: &[Known<'_>],
-    element: Element,
-    place: Place,
-) -> Result<Vec<Tensor>, String> {
-    let dtype = |is_bool| if is_bool { Element::Of(DType::Bool) } else { element };
-    let all = |sizes: &[i64], strides: &[i64]| {
-        op.results.iter().map(|result| Tensor::empty(api, sizes, strides, dtype(result.is_bool), place)).collect()
-    };
-    // The usual call: tensors of one shape, one element after another. Its results are like them.
+/// Sizes and strides of new results in the usual call: operands of one shape, one element after another.
+fn like_operands<'a>(op: &OpSpec, known: &[Known<'a>]) -> Option<(&'a [i64], &'a [i64])> {
     let mut tensors = known.iter().filter_map(|known| match known {
-        Known::Tensor(raw) => Some(raw),
+        Known::Tensor(raw) => Some(*raw),
         Known::Number(_) => None,
     });
-    if op.form == Form::Elementwise
-        && let Some(first) = tensors.next()
-        && layout::is_contiguous(first.sizes, first.strides)
-        && tensors.all(|raw| raw.sizes == first.sizes && raw.strides == first.strides)
-    {
-        return all(first.sizes, first.strides);
-    }
-    let (sizes, strides) = layout_of_results(op, known)?;
-    all(&sizes, &strides)
+    let first = tensors
+        .next()
+        .filter(|first| op.form == Form::Elementwise && layout::is_contiguous(first.sizes, first.strides))?;
+    tensors.all(|raw| raw.sizes == first.sizes && raw.strides == first.strides).then_some((first.sizes, first.strides))
 }
 
 /// Sizes and strides of new results.
@@ -421,7 +423,13 @@ struct Guard<'a>(Option<(&'a Api, Handle)>);
 
 impl<'a> Guard<'a> {
     fn new(api: &'a Api, place: Place) -> Result<Guard<'a>, String> {
+        // A launch makes the device's context current itself, and then the one that was so before. A thread that had none
+        // keeps the device's, which says something only where there are several devices.
+        static SEVERAL: OnceLock<bool> = OnceLock::new();
         let Place::Cuda(index) = place else { return Ok(Guard(None)) };
+        if !SEVERAL.get_or_init(|| Device::cuda_count() > 1) {
+            return Ok(Guard(None));
+        }
         let cuda = api.cuda.as_ref().ok_or("this torch has no CUDA")?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the pointer is where the guard goes.

@@ -129,6 +129,17 @@ impl Tensor {
         unsafe { (api.torch.get_sizes)(self.0, &mut sizes) != 0 }
     }
 
+    /// Its first element.
+    ///
+    /// # Errors
+    /// A tensor without memory.
+    pub(crate) fn data(&self, api: &Api) -> Result<*mut u8, String> {
+        let mut data = null_mut::<c_void>();
+        // SAFETY: the handle is a dense tensor's.
+        done(unsafe { (api.torch.get_data_ptr)(self.0, &mut data) }, "give a tensor's memory")?;
+        Ok(data.cast())
+    }
+
     /// Its memory and layout.
     ///
     /// # Errors

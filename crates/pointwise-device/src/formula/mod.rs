@@ -298,28 +298,36 @@ unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
     // Once, not again for each vector; so is the index, which the compiler would keep in two parts.
     let source = thread::worked_out_here(address::<E>(tensors.operands[0], head as i64) as u64) as *const u8;
     let mut i = thread::opaque(thread::index_1d());
-    let load = |i: u32, is_there: bool| {
-        let place = source.wrapping_add(i as usize * vector);
-        // SAFETY: the caller's contract: a vector that is there ends at or before n.
-        unsafe {
-            // Beside results of other sizes, the operand may pass through the level-2 cache.
-            if const { size_of::<F>() != size_of::<E>() || O::INFO.bool_results != 0 } {
-                let how = if is_there { tensors.mode & PASSING } else { NUMBER };
-                memory::load_as(place, vector, size_of::<E>(), how).vector
-            } else {
-                memory::load_here_if(place, vector, is_there as u32)
-            }
+    let place = |i: u32| source.wrapping_add(i as usize * vector);
+    // Beside results of other sizes, the operand may pass through the level-2 cache.
+    let may_pass = const { size_of::<F>() != size_of::<E>() || O::INFO.bool_results != 0 };
+    let passing = tensors.mode & PASSING;
+    // SAFETY: the caller's contract: the vector ends at or before n.
+    let load = |i: u32| unsafe {
+        if may_pass {
+            memory::load_as(place(i), vector, size_of::<E>(), passing).vector
+        } else {
+            memory::load(place(i), vector)
+        }
+    };
+    // SAFETY: as above, where there is a vector.
+    let load_if = |i: u32, is_there: bool| unsafe {
+        if may_pass {
+            let how = if is_there { passing } else { NUMBER };
+            memory::load_as(place(i), vector, size_of::<E>(), how).vector
+        } else {
+            memory::load_here_if(place(i), vector, is_there as u32)
         }
     };
     // SAFETY: a vector ends at or before n, the single element is below; the caller's contract.
     unsafe {
         if i < vectors {
-            let mut bits = load(i, true);
+            let mut bits = load(i);
             loop {
                 thread::no_unrolling();
                 let next = i + apart;
                 let more = next < vectors;
-                let coming = load(next, more);
+                let coming = load_if(next, more);
                 let at = Places::alike(head as u64 + i as u64 * V as u64, 0);
                 work_on::<E, F, O, N, R, V, false>(tensors, 0, at, true, &[Loaded::vector(bits); N], op);
                 (i, bits) = (next, coming);
@@ -329,9 +337,9 @@ unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
             }
         }
         if i < vectors + singles {
-            let at = Places::alike(single::<V>(i - vectors, head, vectors), 0);
-            let one = fetch::<E, O, N, R, 1>(tensors, 0, &at);
-            finish::<E, F, O, N, R, 1>(tensors, &one, at.results, true, op);
+            let at = single::<V>(i - vectors, head, vectors) as i64;
+            let bits = memory::load(address::<E>(tensors.operands[0], at), size_of::<E>());
+            finish::<E, F, O, N, R, 1>(tensors, &[Loaded::vector(bits); N], [at; R], true, op);
         }
     }
 }

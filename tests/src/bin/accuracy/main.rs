@@ -8,10 +8,9 @@
 //! Ops that may be off come before exact ones, quick ones before slow ones; `--skip-done` leaves out what an earlier
 //! run has. It says where a bound is not kept, and fails.
 //!
-//! `accuracy --table OURS.json... [--peers TORCH.json]... [--figure FILE.svg] [--json MERGED.json]` prints the tables
-//! of docs/accuracy.md; rows of later files take the place of those of earlier ones.
+//! `accuracy --table OURS.json... [--peers TORCH.json]... [--json MERGED.json]` prints the tables of docs/accuracy.md;
+//! rows of later files take the place of those of earlier ones.
 
-mod figure;
 mod options;
 mod record;
 mod table;
@@ -127,8 +126,5 @@ fn print_tables(options: &Table) -> Result<(), Box<dyn Error>> {
     let ours = Record::merged(&options.ours)?.ok_or("no results")?;
     let peers = Record::merged(&options.peers)?;
     print!("{}", table::markdown(&ours, peers.as_ref()));
-    if let Some(path) = &options.figure {
-        figure::write(path, &ours, peers.as_ref())?;
-    }
     options.json.as_ref().map_or(Ok(()), |path| ours.write(path))
 }

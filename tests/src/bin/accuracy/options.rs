@@ -41,7 +41,6 @@ pub(crate) struct Run {
 pub(crate) struct Table {
     pub(crate) ours: Vec<PathBuf>,
     pub(crate) peers: Vec<PathBuf>,
-    pub(crate) figure: Option<PathBuf>,
     /// Where ours go as one file.
     pub(crate) json: Option<PathBuf>,
 }
@@ -56,7 +55,7 @@ impl Run {
 /// Reads the arguments.
 pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
     let (mut device, mut ops, mut random, mut step) = (None, Vec::new(), 1 << 26, 1);
-    let (mut budget, mut json, mut figure) = (None, None, None);
+    let (mut budget, mut json) = (None, None);
     let (mut done, mut table, mut peers) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -79,12 +78,11 @@ pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Optio
             "--json" => json = Some(PathBuf::from(value()?)),
             "--table" => table.push(PathBuf::from(value()?)),
             "--peers" => peers.push(PathBuf::from(value()?)),
-            "--figure" => figure = Some(PathBuf::from(value()?)),
             other => return Err(format!("unknown argument {other}").into()),
         }
     }
     if !table.is_empty() {
-        return Ok(Options::Table(Table { ours: table, peers, figure, json }));
+        return Ok(Options::Table(Table { ours: table, peers, json }));
     }
     let device = device.map_or_else(Device::best, Ok)?;
     Ok(Options::Run(Run { device, ops, done, random, step, budget, json }))
