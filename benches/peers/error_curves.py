@@ -5,7 +5,8 @@
 The axis from -5 to 5 has 125 parts. A line has an op, an element type, a library, and for each part the largest
 distance from float64 in units in the last place (ULP) of the exact result. A part without a finite result is empty.
 The references are those of `torch_accuracy.py`. The other operands of ops of several take values from -5 to 5. The
-book draws the lines (`book/src/errors.rs`). Needs torch and safetensors.
+book draws the lines (`book/src/errors.rs`). `NAME_backward` is the gradient at x where that of the result is 1, PyTorch's by
+autograd, held against autograd in float64. Needs torch and safetensors.
 """
 import subprocess
 import sys
@@ -53,23 +54,28 @@ def main():
     version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"# {name}, {version}, PyTorch {torch.__version__}, {time.strftime('%Y-%m-%d')}")
     ops = accuracy.ONE.keys() - EXACT | accuracy.NOT_EXACT
+    ops |= {f"{op}_backward" for op in ops & accuracy.ONE.keys()} & accuracy.GRADIENTS.keys()
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "in.safetensors"), Path(folder, "out.safetensors")
         for op in sorted(ops):
-            theirs, reference = (accuracy.ONE | accuracy.SEVERAL)[op]
+            is_gradient, is_gated = op.endswith("_backward"), op.endswith("_and_mul")
+            theirs, reference = (accuracy.GRADIENTS[op][0], None) if is_gradient else (accuracy.ONE | accuracy.SEVERAL)[op]
             for kind in ("f32", "bf16"):
                 dtype = accuracy.TYPES[kind][0]
-                rows = inputs(1 if op in accuracy.ONE else 2, dtype)
-                is_gated = op.endswith("_and_mul")
-                file = {"x": torch.cat(rows)} if is_gated or len(rows) == 1 else dict(zip("ab", rows))
+                rows = inputs(2 if op in accuracy.SEVERAL else 1, dtype)
+                if is_gradient:
+                    rows = [torch.ones_like(rows[0]), *rows]
+                    file = dict(zip(("grad", "x"), rows))
+                else:
+                    file = {"x": torch.cat(rows)} if is_gated or len(rows) == 1 else dict(zip("ab", rows))
                 safetensors.save_file(file, source)
                 script.call([command, "run", op, source, "-o", target, "--device", device])
                 y = safetensors.load_file(target)["y"].to(device)
                 rows = [row.to(device) for row in rows]
                 wide = [row.double() for row in rows]
-                exact = (reference or theirs)(*wide)
-                exact = exact[0] if isinstance(exact, tuple) else exact
-                for library, got in (("pointwise", y), ("PyTorch", theirs(*rows))):
+                exact, other = (reference or theirs)(*wide), theirs(*rows)
+                exact, other = (y[0] if isinstance(y, tuple) else y for y in (exact, other))
+                for library, got in (("pointwise", y), ("PyTorch", other)):
                     print(f"{op},{kind},{library},{largest(got, exact, kind)}", flush=True)
 
 

