@@ -287,6 +287,8 @@ def _process(rank, check, device, port, failures):
     try:
         torch.manual_seed(0)
         globals()[check](init_device_mesh(device, (WORLD,)), device)
+        # gloo's threads of one end the process if the other has left.
+        dist.barrier()
     except Exception:
         failures.put(f"rank {rank}:\n{traceback.format_exc()}")
         raise
