@@ -129,9 +129,8 @@ impl<'a> Errors<'a> {
     /// The drawing library's.
     pub(crate) fn picture(&self) -> Result<String> {
         let ops: BTreeSet<&str> = self.curves.keys().map(|(op, ..)| *op).collect();
-        let is_drawn = |op: &&str| {
-            !op.ends_with("_backward") && self.of(op, "f32").is_some_and(|[ours, _]| largest(ours) > 0.0)
-        };
+        let is_drawn =
+            |op: &&str| !op.ends_with("_backward") && self.of(op, "f32").is_some_and(|[ours, _]| largest(ours) > 0.0);
         let ops: Vec<&str> = ops.into_iter().filter(is_drawn).collect();
         let rows = ops.len().div_ceil(COLUMNS) as u32;
         picture((CELL.0 * COLUMNS as u32, CELL.1 * rows + HEAD), |area| {
