@@ -5,8 +5,8 @@
 The axis from -5 to 5 has 125 parts. A line has an op, an element type, a library, and for each part the largest
 distance from float64 in units in the last place (ULP) of the exact result. A part without a finite result is empty.
 The references are those of `torch_accuracy.py`. The other operands of ops of several take values from -5 to 5. The
-book draws the lines (`book/src/errors.rs`). `NAME_backward` is the gradient at x where that of the result is 1, PyTorch's by
-autograd, held against autograd in float64. Needs torch and safetensors.
+book draws the lines (`book/src/errors.rs`). `NAME_backward` is the gradient at x where the result's is 1. PyTorch's comes from
+autograd, and so does the reference, in float64. Needs torch and safetensors.
 """
 import subprocess
 import sys
@@ -74,7 +74,7 @@ def main():
                 rows = [row.to(device) for row in rows]
                 wide = [row.double() for row in rows]
                 exact, other = (reference or theirs)(*wide), theirs(*rows)
-                exact, other = (y[0] if isinstance(y, tuple) else y for y in (exact, other))
+                exact, other = (z[0] if isinstance(z, tuple) else z for z in (exact, other))
                 for library, got in (("pointwise", y), ("PyTorch", other)):
                     print(f"{op},{kind},{library},{largest(got, exact, kind)}", flush=True)
 

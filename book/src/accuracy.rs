@@ -5,6 +5,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use crate::canvas::{COLOURS, GREY, picture, text};
+use crate::tables::cells;
 
 /// The sections with a row for each op.
 const SECTIONS: [&str; 2] = ["### One operand, f32", "### Several operands, f32"];
@@ -50,7 +51,7 @@ fn rows(page: &str) -> Result<Vec<Row<'_>>> {
         let (_, behind) = page.split_once(section).with_context(|| format!("no section {section:?}"))?;
         let table = behind.trim_start().lines().take_while(|line| line.starts_with('|')).skip(2);
         for line in table {
-            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let cells = cells(line);
             let [op, _, ours, _, _, _, theirs, ..] = cells.as_slice() else {
                 anyhow::bail!("not a row of {section:?}: {line}")
             };

@@ -29,7 +29,8 @@ pub(crate) fn find<'a>(page: &'a str, op: &str) -> Vec<Found<'a>> {
     found
 }
 
-fn cells(line: &str) -> Vec<&str> {
+/// The cells of a table's line.
+pub(crate) fn cells(line: &str) -> Vec<&str> {
     line.trim().trim_matches('|').split('|').map(str::trim).collect()
 }
 

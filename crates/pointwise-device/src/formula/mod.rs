@@ -21,7 +21,7 @@ pub use table::table;
 
 use pointwise_core::formula::{Formula, OpData, takes_turns};
 use pointwise_core::launch::{GROUP, Groups, NUMBER, ONCE, PASSING, Steps, how};
-use pointwise_core::{Draw, Logic, Value};
+use pointwise_core::{Draw, Kind, Logic, Value};
 
 use crate::element::Bool;
 use crate::memory;
@@ -187,38 +187,12 @@ fn behind<const N: usize, const R: usize, const IN_ROWS: bool>(
     }
 }
 
-/// One vector: loads, formulas, stores of all elements or of the first. `IN_ROWS`: of a kernel of 32-bit offsets.
+/// One vector that is loaded: formulas, stores of all elements or of the first. `IN_ROWS`: of a kernel of 32-bit offsets.
 ///
 /// # Safety
 /// At the places, operands are as [`load`] asks by `mode`, and results as [`finish_lanes`] asks.
 #[inline(always)]
 unsafe fn work<E, F, O, const N: usize, const R: usize, const V: usize, const IN_ROWS: bool>(
-    tensors: &Tensors<N, R>,
-    mode: u32,
-    at: Places<N, R>,
-    is_vector: bool,
-    op: O,
-) where
-    E: Packed,
-    F: Packed,
-    O: OpData + Formula<E::Compute, N, R, F::Compute>,
-{
-    if const { O::INFO.properties.few_registers } {
-        if size_of::<E>() == 4 { thread::at_most_registers::<32>() } else { thread::at_most_registers::<48>() }
-    }
-    // SAFETY: the caller's contract.
-    unsafe {
-        let loaded = fetch::<E, O, N, R, V>(tensors, mode, &at);
-        work_on::<E, F, O, N, R, V, IN_ROWS>(tensors, mode, at, is_vector, &loaded, op);
-    }
-}
-
-/// [`work`] on what is loaded.
-///
-/// # Safety
-/// As there.
-#[inline(always)]
-unsafe fn work_on<E, F, O, const N: usize, const R: usize, const V: usize, const IN_ROWS: bool>(
     tensors: &Tensors<N, R>,
     mode: u32,
     at: Places<N, R>,
@@ -230,6 +204,9 @@ unsafe fn work_on<E, F, O, const N: usize, const R: usize, const V: usize, const
     F: Packed,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
+    if const { O::INFO.properties.few_registers } {
+        if size_of::<E>() == 4 { thread::at_most_registers::<32>() } else { thread::at_most_registers::<48>() }
+    }
     // SAFETY: the caller's contract.
     unsafe {
         if const { short::serves::<E, O>() } {
@@ -272,7 +249,11 @@ pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
         let first = if is_vector { head as u64 + i as u64 * V as u64 } else { single::<V>(i - vectors, head, vectors) };
         let how = if is_vector { mode } else { one_each::<N>(mode) };
         // SAFETY: the vector ends at or before n, the single element is below; the caller's contract.
-        unsafe { work::<E, F, O, N, R, V, false>(tensors, how, Places::alike(first, mode), is_vector, op) }
+        unsafe {
+            let at = Places::alike(first, mode);
+            let loaded = fetch::<E, O, N, R, V>(tensors, how, &at);
+            work::<E, F, O, N, R, V, false>(tensors, how, at, is_vector, &loaded, op);
+        }
     }
 }
 
@@ -292,7 +273,11 @@ unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
     F: Packed,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
-    thread::at_most_registers::<32>();
+    const { assert!(N == 1 && R == 1 || !takes_turns(&O::INFO, size_of::<E>())) }
+    // Of the family's ops the builder's checks see that nothing spills; what a user's formula needs is not known.
+    if const { matches!(O::INFO.kind, Kind::Unary) } {
+        thread::at_most_registers::<32>();
+    }
     let apart = thread::grid_dim_x() * thread::block_dim_x();
     let vector = size_of::<E>() * V;
     // Once, not again for each vector; so is the index, which the compiler would keep in two parts.
@@ -329,7 +314,7 @@ unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
                 let more = next < vectors;
                 let coming = load_if(next, more);
                 let at = Places::alike(head as u64 + i as u64 * V as u64, 0);
-                work_on::<E, F, O, N, R, V, false>(tensors, 0, at, true, &[Loaded::vector(bits); N], op);
+                work::<E, F, O, N, R, V, false>(tensors, 0, at, true, &[Loaded::vector(bits); N], op);
                 (i, bits) = (next, coming);
                 if !more {
                     break;
@@ -366,7 +351,11 @@ pub unsafe fn tiled<E, F, O, const N: usize, const R: usize, const T: usize, con
     let item = thread::index_1d();
     if item < items {
         // SAFETY: item < items; the caller's contract.
-        unsafe { work::<E, F, O, N, R, V, true>(tensors, tensors.mode, place(steps, item), true, op) }
+        unsafe {
+            let at = place(steps, item);
+            let loaded = fetch::<E, O, N, R, V>(tensors, tensors.mode, &at);
+            work::<E, F, O, N, R, V, true>(tensors, tensors.mode, at, true, &loaded, op);
+        }
     }
 }
 

@@ -140,8 +140,8 @@ impl<const N: usize> Tensors<N> {
             ..marks
         };
         let vectors = |class, walk| Choice { class, walk, lanes, marks, looked: None, replaced, tensors: self };
-        let in_turns = self.in_turns && walk.numel() > 1;
-        let fits = !in_turns || marks.once | marks.numbers == 0;
+        // Vectors in turn are all read alike: one value for all goes along rows.
+        let fits = !self.in_turns || walk.numel() == 1 || marks.once | marks.numbers == 0;
         if fits && walk.is_flat() && self.head(walk, lanes).is_some() {
             return vectors(Class::Flat, *walk);
         }
@@ -293,7 +293,7 @@ impl Queue<'_> {
             // What is pushed stays where it is until the launch.
             let (n, head, items): (u64, u32, u32);
             let (steps, groups): (StepWords, GroupWords);
-            let (mut vectors, mut turns) = (0, 1);
+            let mut vectors = 0;
             let work = match choice.class {
                 Class::Flat => {
                     n = part.numel();
@@ -302,9 +302,6 @@ impl Queue<'_> {
                     params.push(&head);
                     let body = n - u64::from(head);
                     vectors = body / choice.lanes as u64;
-                    if choice.tensors.in_turns && vectors >= TURNS_FROM {
-                        turns = 2;
-                    }
                     vectors + body % choice.lanes as u64 + u64::from(head)
                 }
                 Class::Strided if arguments.tensors <= GROUPED_TENSORS => {
@@ -328,6 +325,7 @@ impl Queue<'_> {
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
             let draw = arguments.draw.map(|blocks| Draw { blocks, first: place[0] as u64 });
             let info = &self.context.info;
+            let turns = if choice.tensors.in_turns && vectors >= TURNS_FROM { 2 } else { 1 };
             let (blocks, shared) = match choice.looked {
                 Some(Looked::Pairs) => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
                 Some(Looked::Codes) => (lookup::code_blocks(vectors), 0),
