@@ -11,8 +11,14 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{cargo, root, spawn};
 
-/// The loops are those of these feature levels: functions named so, made once for each op and element type.
-const SUFFIXES: [&str; 2] = ["_avx2", "_avx512"];
+/// The module of the loops.
+const EXECUTOR: &str = "pointwise::cpu::";
+
+/// The loops are those of these levels: functions named so, made once for each loop.
+const LEVELS: [&str; 2] = ["pointwise::cpu::level::avx2::<", "pointwise::cpu::level::avx512::<"];
+
+/// The loop of an op and an element type.
+const FORMULA: &str = "pointwise::cpu::formula::Run";
 
 /// What any loop may call.
 const ALLOWED: [&str; 3] = ["memcpy", "memmove", "memset"];
@@ -89,7 +95,7 @@ fn read(file: &Path) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("no assembly in {}", file.display()))?;
     let loops = loops(&text);
     if loops.is_empty() {
-        bail!("no function of the assembly ends in {SUFFIXES:?}");
+        bail!("no function of the assembly begins with {LEVELS:?}");
     }
     let faults: Vec<String> = loops.iter().filter_map(fault).collect();
     if !faults.is_empty() {
@@ -113,7 +119,7 @@ fn loops(text: &str) -> Vec<Loop> {
     for line in text.lines() {
         if let Some(label) = line.strip_suffix(':').filter(|label| label.starts_with("_R")) {
             let name = format!("{:#}", rustc_demangle::demangle(label));
-            let is_loop = name.starts_with("pointwise::cpu::") && SUFFIXES.iter().any(|suffix| name.contains(suffix));
+            let is_loop = LEVELS.iter().any(|level| name.starts_with(level));
             open = is_loop.then(|| Loop { name, ..Loop::default() });
         } else if line.starts_with(".Lfunc_end") {
             all.extend(open.take());
@@ -174,7 +180,7 @@ fn element(name: &str) -> Option<&str> {
     if name.contains("pointwise_core::cast::Convert") {
         return None;
     }
-    let (_, types) = name.strip_prefix("pointwise::cpu::formula::run_")?.split_once("::")?;
+    let (_, types) = name.split_once(FORMULA)?;
     types.split(',').next()
 }
 
@@ -187,10 +193,13 @@ fn is_float_map(name: &str) -> bool {
 fn fault(function: &Loop) -> Option<String> {
     let is_map = element(&function.name).is_some();
     let is_known = KNOWN.iter().any(|op| function.name.contains(op));
-    // The other loops (rotary embedding, random numbers) call functions of this crate for whole rows.
+    // Blocks of operands and results are loaded and stored by functions of the executor. The other loops (rotary
+    // embedding, random numbers) call functions of the maths, too, for whole rows.
     let is_fine = |symbol: &&String| {
         let is_own = symbol.starts_with("_R") || *symbol == "_Unwind_Resume";
-        ALLOWED.contains(&symbol.as_str()) || is_own && (!is_map || is_known)
+        let name = format!("{:#}", rustc_demangle::demangle(symbol));
+        let is_executors = name.trim_start_matches('<').starts_with(EXECUTOR);
+        ALLOWED.contains(&symbol.as_str()) || is_executors || is_own && (!is_map || is_known)
     };
     if let Some(symbol) = function.calls.iter().find(|symbol| !is_fine(symbol)) {
         return Some(format!("{} calls {symbol}", function.name));
@@ -209,8 +218,8 @@ mod tests {
     use super::*;
 
     const NAME: &str = concat!(
-        "_RINvNtNtCs0_9pointwise3cpu7formula8run_avx2ffINtNtCs1_14pointwise_core5arity5UnaryNtNtNtB",
-        "A_6family5unary3ExpEKj1_Kj1_EB6_"
+        "_RINvNtNtCsbGfiMLyBDCb_9pointwise3cpu5level4avx2INtNtB4_7formula3RunffINtNtCs41aNMYLLtqg_14pointwise_core",
+        "5arity5UnaryNtNtNtB1a_6family5unary3ExpEKj1_KB2j_EEB6_"
     );
 
     fn of(body: &str) -> Vec<Loop> {
@@ -222,7 +231,7 @@ mod tests {
         let all = loops(&format!(
             "{}:\n\tvrndscaleps\t$9, %zmm0, %zmm1\n\tvpcmpeqd\t%zmm0, %zmm1, %k1\n\tvroundss\t$9, %xmm0, %xmm0, %xmm1\n\
              .Lfunc_end0:\n",
-            NAME.replace("8run_avx2", "10run_avx512")
+            NAME.replace("4avx2", "6avx512").replace("B1a_", "B1c_").replace("KB2j_", "KB2l_")
         ));
         assert_eq!((all.len(), all[0].packed, all[0].scalar), (1, 2, 1));
     }
@@ -242,6 +251,15 @@ mod tests {
             let all = of(&format!("\tvaddps\t%ymm0, %ymm1, %ymm2\n\t{line}"));
             assert!(fault(&all[0]).unwrap().ends_with("calls fmaf"), "{line}");
         }
+    }
+
+    #[test]
+    fn a_call_of_a_function_of_the_maths_is_found() {
+        let fault_of = |symbol: &str| fault(&of(&format!("\tvaddps\t%ymm0, %ymm1, %ymm2\n\tcallq\t{symbol}"))[0]);
+        let spread = "_RINvMNtNtCsbGfiMLyBDCb_9pointwise3cpu7operandNtB3_6Source6spreadaEB7_";
+        let maths = "_RNvNtCs41aNMYLLtqg_14pointwise_core5maths3exp";
+        assert_eq!(fault_of(spread), None);
+        assert!(fault_of(maths).unwrap().ends_with(maths));
     }
 
     #[test]

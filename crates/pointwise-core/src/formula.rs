@@ -4,7 +4,7 @@
 //! of which a formula takes what it has: `values[k]` is operand `k` if it is of the element type, `truths[k]` if it is a
 //! bool. What an operand is not reads as zero or false, and costs nothing once the formula is inlined.
 
-use crate::info::{Kind, OpInfo};
+use crate::info::{Kind, OpInfo, Properties};
 use crate::philox::RandomWord;
 
 /// The most operands that an op is written with.
@@ -73,6 +73,14 @@ pub const fn takes_turns(info: &OpInfo, element: usize) -> bool {
         && info.bool_operands == 0
         && element > 1
         && !info.is_random
+}
+
+/// Whether vectors of an op may go across the ends of rows: see [`ACROSS`](crate::launch::ACROSS). Not where a thread may
+/// load an operand again, or has no registers left.
+#[must_use]
+pub const fn goes_across(info: &OpInfo) -> bool {
+    let Properties { function, angle, few_registers, .. } = info.properties;
+    info.operands.len() > 1 && function.is_none() && !angle && !few_registers
 }
 
 /// The hash of the sources that an op was compiled from, of the 16 digits by which the builder passes it to both

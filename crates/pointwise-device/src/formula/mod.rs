@@ -19,8 +19,8 @@ pub(crate) use operand::{Loaded, load};
 pub(crate) use places::{Places, place};
 pub use table::table;
 
-use pointwise_core::formula::{Formula, OpData, takes_turns};
-use pointwise_core::launch::{GROUP, Groups, NUMBER, ONCE, PASSING, Steps, how};
+use pointwise_core::formula::{Formula, OpData, goes_across, takes_turns};
+use pointwise_core::launch::{ACROSS, GROUP, Groups, NUMBER, ONCE, PASSING, Steps, how};
 use pointwise_core::{Draw, Kind, Logic, Value};
 
 use crate::element::Bool;
@@ -28,7 +28,7 @@ use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::random;
 use crate::thread;
-use operand::{address, arguments, fetch, one_each};
+use operand::{address, arguments, fetch, gather, one_each};
 use places::{group_places, single};
 
 /// The tensors of a launch.
@@ -330,13 +330,17 @@ unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
 }
 
 /// A thread one vector of `V` elements along the innermost dimension, where `steps` leads from the tensors' first
-/// elements: `T` of them, the results, then the operands.
+/// elements: `T` of them, the results, then the operands. With [`ACROSS`] a vector of the results, wherever rows end;
+/// the elements after the last whole vector are done one by one by the threads that follow.
 ///
 /// # Safety
 /// There are threads enough for all items. For each of `items < 2^31` items, each operand is a number, or valid for `V`
 /// elements there, or one where `mode` says that it is one value, and equal to or disjoint from each result there;
 /// results are valid for writing `V` elements, and disjoint from each other. No element of a result belongs to two
 /// items. All are aligned to what is read and written at once.
+///
+/// With [`ACROSS`]: the op [`goes_across`]; an item is one element, and the innermost dimension has at least `V`; results
+/// and operands that are not [`ONCE`] lie one element after another, aligned to `V` of them.
 #[inline(always)]
 pub unsafe fn tiled<E, F, O, const N: usize, const R: usize, const T: usize, const V: usize, const D: usize>(
     tensors: &Tensors<N, R>,
@@ -348,13 +352,25 @@ pub unsafe fn tiled<E, F, O, const N: usize, const R: usize, const T: usize, con
     F: Packed,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
-    let item = thread::index_1d();
-    if item < items {
-        // SAFETY: item < items; the caller's contract.
+    let (item, mode) = (thread::index_1d(), tensors.mode);
+    let across = const { V > 1 && goes_across(&O::INFO) } && mode & ACROSS != 0;
+    let (mut end, mut first, mut is_vector) = (items, item, true);
+    if across {
+        let vectors = items / V as u32;
+        end = vectors + items % V as u32;
+        is_vector = item < vectors;
+        first = if is_vector { item * V as u32 } else { item + vectors * (V as u32 - 1) };
+    }
+    if item < end {
+        let how = if is_vector { mode } else { one_each::<N>(mode) };
+        // SAFETY: the vector or element is of the items; the caller's contract.
         unsafe {
-            let at = place(steps, item);
-            let loaded = fetch::<E, O, N, R, V>(tensors, tensors.mode, &at);
-            work::<E, F, O, N, R, V, true>(tensors, tensors.mode, at, true, &loaded, op);
+            let at = place(steps, first);
+            let mut loaded = fetch::<E, O, N, R, V>(tensors, how, &at);
+            if across && is_vector {
+                gather::<E, O, N, R, T, V, D>(tensors, steps, first, &at, &mut loaded);
+            }
+            work::<E, F, O, N, R, V, true>(tensors, how, at, is_vector, &loaded, op);
         }
     }
 }

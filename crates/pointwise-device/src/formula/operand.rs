@@ -1,14 +1,15 @@
 //! How an operand is loaded, and becomes lanes.
 
 use pointwise_core::formula::{Formula, OpData};
-use pointwise_core::launch::{NUMBER, ONCE, how};
+use pointwise_core::launch::{NUMBER, ONCE, Steps, how};
 use pointwise_core::{Element, Kind, Word};
 
 use super::Tensors;
-use super::places::Places;
+use super::places::{Places, place};
 use crate::element::Bool;
 use crate::memory::{self, VectorOrOne};
 use crate::packed::{self, Packed, unroll};
+use crate::thread;
 
 /// A vector of one operand as it lies in memory, not yet converted: all loads are under way before the first conversion
 /// waits for one.
@@ -105,6 +106,78 @@ where
         loaded[k].is_word &= const { takes_numbers::<E, O>() };
     });
     loaded
+}
+
+/// The vectors of the operands that are [`ONCE`], element by element: those of a row from item `first` on, which is at
+/// `at`, and from its end on those of the next.
+///
+/// # Safety
+/// Each of these operands is valid for reading the elements of `V` items, of which at most one is the last of a row.
+#[inline(always)]
+pub(super) unsafe fn gather<E, O, const N: usize, const R: usize, const T: usize, const V: usize, const D: usize>(
+    tensors: &Tensors<N, R>,
+    steps: &Steps<T, D>,
+    first: u32,
+    at: &Places<N, R>,
+    loaded: &mut [Loaded; N],
+) where
+    E: Packed,
+    O: OpData,
+{
+    let row = &steps.inner[0];
+    let (_, along) = row.size.divide(first);
+    let left = row.size.size - along;
+    let next: Places<N, R> = place(steps, first + left);
+    unroll!(at most 12: k < N => {
+        if how(tensors.mode, k as u32) == ONCE {
+            let places = [at.operands[k] as i32, next.operands[k] as i32];
+            // SAFETY: the caller's contract.
+            loaded[k] = unsafe {
+                if const { O::INFO.bool_operands } >> k & 1 == 1 {
+                    one_by_one::<Bool, V>(tensors.operands[k], places, row.strides[R + k], left)
+                } else {
+                    one_by_one::<E, V>(tensors.operands[k], places, row.strides[R + k], left)
+                }
+            };
+        }
+    });
+}
+
+/// A vector of which `left` elements lie a stride apart from the first place on, the others from the second. In a loop:
+/// the addresses of all at once would take more registers than the rest of the kernel.
+///
+/// # Safety
+/// All are valid for reading.
+#[inline(always)]
+unsafe fn one_by_one<E: Element, const V: usize>(
+    operand: *const u8,
+    [here, next]: [i32; 2],
+    stride: i32,
+    left: u32,
+) -> Loaded {
+    let next = next.wrapping_sub(left as i32 * stride);
+    let (size, mut low, mut high) = (size_of::<E>(), 0_u64, 0_u64);
+    let mut done = thread::opaque(0);
+    while done < V as u32 {
+        thread::no_unrolling();
+        let mut word = 0;
+        unroll!(at most 4: i < 4_usize.div_ceil(size) => {
+            let lane = done + i as u32;
+            let place = if lane < left { here } else { next } + lane as i32 * stride;
+            // SAFETY: the caller's contract.
+            let [element, _] = unsafe { memory::load(address::<E>(operand, place as i64), size) };
+            word |= element << (8 * size * i);
+        });
+        // It comes in at the top; behind the last one, the first is at the bottom.
+        (low, high) = match (size, V * size) {
+            (8, _) => (high, word),
+            (_, 16) => (low >> 32 | high << 32, high >> 32 | word << 32),
+            (_, 8) => (low >> 32 | word << 32, 0),
+            _ => (word, 0),
+        };
+        done += 4_u32.div_ceil(size as u32);
+    }
+    Loaded::vector([low, high])
 }
 
 /// What a formula takes of the lanes of each operand: `values[i][k]`, or `truths[i][k]` of a bool.

@@ -1,6 +1,8 @@
 //! `y0[i], .. = op(x0[i], ..)` for any number of operands and results: along a run of elements, and over all runs of a
 //! walk.
 
+use std::marker::PhantomData;
+#[cfg(target_arch = "x86_64")]
 use std::mem::MaybeUninit;
 
 use pointwise_core::arity::Binary;
@@ -12,23 +14,13 @@ use pointwise_core::{DType, Draw, Element, Logic, OpInfo, Philox, RandomWord, Si
 use super::draw::drawn;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::by_f16c;
-use super::lanes::store;
 #[cfg(target_arch = "x86_64")]
-use super::level;
-use super::level::BASELINE;
-use super::operand::{BLOCK, Buffer, Source, buffer, fill, prefetch};
+use super::level::AVX512;
+use super::level::{Loop, at, at_best};
+use super::operand::{BLOCK, Buffer, Fill, Source, Store, Target, prefetch};
 use super::parallel::split;
 use super::runs::runs;
 use crate::kernel::Walk;
-
-/// A result along a run: its first element, and the step to the next, in elements.
-#[derive(Clone, Copy, Debug)]
-pub struct Target {
-    /// The first element.
-    pub pointer: *mut u8,
-    /// From one element to the next, in elements.
-    pub step: isize,
-}
 
 /// `(operands, results, n, parameters, what the first element draws from)`: a formula in one element type, along a run.
 ///
@@ -53,16 +45,9 @@ pub unsafe fn formula<E, F, O, const N: usize, const R: usize>(
     F: Element,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
-    #[cfg(target_arch = "x86_64")]
-    match level::level() {
-        // SAFETY: the processor has the level; the caller's contract.
-        level::AVX512 => return unsafe { run_avx512::<E, F, O, N, R>(operands, results, n, words, draw) },
-        // SAFETY: as above.
-        level::AVX2 => return unsafe { run_avx2::<E, F, O, N, R>(operands, results, n, words, draw) },
-        _ => {}
-    }
+    let of = PhantomData::<(E, F, O)>;
     // SAFETY: the caller's contract.
-    unsafe { blocks::<E, F, O, N, R, BASELINE>(operands, results, n, words, draw) }
+    unsafe { at_best(Run::<E, F, O, N, R> { operands, results, n, words, draw, of }) }
 }
 
 /// The op `O` on elements `E`: its formula, or what does the same with less.
@@ -107,53 +92,42 @@ const fn sign_change(info: &OpInfo, dtype: DType) -> Option<SignChange> {
     }
 }
 
-/// # Safety
-/// As [`FormulaFn`]; the processor has the features.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn run_avx2<E, F, O, const N: usize, const R: usize>(
-    operands: &[Source],
-    results: &[Target],
+/// A formula along a run.
+struct Run<'a, E, F, O, const N: usize, const R: usize> {
+    operands: &'a [Source],
+    results: &'a [Target],
     n: usize,
-    words: &ParamWords,
-    draw: &Draw,
-) where
-    E: Element,
-    F: Element,
-    O: OpData + Formula<E::Compute, N, R, F::Compute>,
-{
-    // SAFETY: the caller's contract.
-    unsafe { blocks::<E, F, O, N, R, { level::AVX2 }>(operands, results, n, words, draw) }
+    words: &'a ParamWords,
+    draw: &'a Draw,
+    of: PhantomData<(E, F, O)>,
 }
 
 /// # Safety
-/// As [`FormulaFn`]; the processor has the features.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn run_avx512<E, F, O, const N: usize, const R: usize>(
-    operands: &[Source],
-    results: &[Target],
-    n: usize,
-    words: &ParamWords,
-    draw: &Draw,
-) where
+/// As [`FormulaFn`].
+impl<E, F, O, const N: usize, const R: usize> Loop for Run<'_, E, F, O, N, R>
+where
     E: Element,
     F: Element,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if const { goes_directly::<E, F, O>() }
-            && let (Some(operands), [y, ..]) = (operands.first_chunk::<N>(), results)
-        {
-            if N == 2 && operands[N - 1].is_uniform() && lie_apart::<E, F, O>(&operands[..1], y, n) {
-                return direct::<E, F, O, N, R, true>(operands, y.pointer, n, words);
+    #[inline(always)]
+    unsafe fn run<const LEVEL: u8>(self) {
+        let Run { operands, results, n, words, draw, .. } = self;
+        // SAFETY: the caller's contract.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            if const { LEVEL == AVX512 && goes_directly::<E, F, O>() }
+                && let (Some(operands), [y, ..]) = (operands.first_chunk::<N>(), results)
+            {
+                if N == 2 && operands[N - 1].is_uniform() && lie_apart::<E, F, O>(&operands[..1], y, n) {
+                    return direct::<E, F, O, N, R, true>(operands, y.pointer, n, words);
+                }
+                if lie_apart::<E, F, O>(operands, y, n) {
+                    return direct::<E, F, O, N, R, false>(operands, y.pointer, n, words);
+                }
             }
-            if lie_apart::<E, F, O>(operands, y, n) {
-                return direct::<E, F, O, N, R, false>(operands, y.pointer, n, words);
-            }
+            blocks::<E, F, O, N, R, LEVEL>(operands, results, n, words, draw);
         }
-        blocks::<E, F, O, N, R, { level::AVX512 }>(operands, results, n, words, draw);
     }
 }
 
@@ -164,7 +138,7 @@ const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
     let info = &O::INFO;
     let rounds = info.bool_results == 0 && F::DTYPE.is_float() && F::DTYPE.size() < 4;
     let is_small = info.results.len() == 1 && info.operands.len() <= 3 && !info.is_random;
-    is_small && !by_f16c::<E>(level::AVX512) && !rounds && angle::<E, O>().is_none()
+    is_small && !by_f16c::<E>(AVX512) && !rounds && angle::<E, O>().is_none()
 }
 
 /// Whether some operands and the result are contiguous, and the result shares no memory with them.
@@ -204,8 +178,10 @@ unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
         // SAFETY: the caller's contract.
         unsafe { operands[N - 1].spread::<E>(&mut last) };
     }
+    // Copies: what is written might be the operands' own list, for all that the compiler knows.
     let pointers = operands.map(|source| source.pointer);
-    for i in 0..n {
+    let mut i = 0;
+    while i < n {
         // SAFETY: the caller's contract; `last` was written when it was made.
         unsafe {
             let values = std::array::from_fn(|k| match (is_bool(bools, k), UNIFORM && k + 1 == N) {
@@ -222,6 +198,7 @@ unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
                 y.cast::<F>().add(i).write(F::narrow(of_type[0]));
             }
         }
+        i += 1;
     }
 }
 
@@ -271,121 +248,127 @@ unsafe fn blocks<E, F, O, const N: usize, const R: usize, const LEVEL: u8>(
     let op = O::from_words(words);
     let (bool_operands, bool_results) = const { (O::INFO.bool_operands, O::INFO.bool_results) };
     let (Some(operands), Some(results)) = (operands.first_chunk::<N>(), results.first_chunk::<R>()) else { return };
-    let mut values: [Buffer<E>; N] = [const { buffer::<E>() }; N];
-    let mut truths: [Buffer<Bool>; N] = [const { buffer::<Bool>() }; N];
-    let mut of_type: [Buffer<F>; R] = [const { buffer::<F>() }; R];
-    let mut of_bool: [Buffer<Bool>; R] = [const { buffer::<Bool>() }; R];
+    let mut values: [Buffer<E>; N] = [const { Buffer::NEW }; N];
+    let mut truths: [Buffer<Bool>; N] = [const { Buffer::NEW }; N];
+    let mut of_type: [Buffer<F>; R] = [const { Buffer::NEW }; R];
+    let mut of_bool: [Buffer<Bool>; R] = [const { Buffer::NEW }; R];
     let block = BLOCK.min(n);
-    for k in 0..N {
-        // SAFETY: the caller's contract.
-        unsafe {
-            if is_bool(bool_operands, k) {
-                operands[k].spread::<Bool>(&mut truths[k][..block]);
-            } else {
-                operands[k].spread::<E>(&mut values[k][..block]);
+    // Loops that an iterator would drive take the compiler twice as long: there are thousands of these functions.
+    let mut k = 0;
+    while k < N {
+        if operands[k].is_uniform() {
+            // SAFETY: the caller's contract.
+            unsafe {
+                if is_bool(bool_operands, k) {
+                    operands[k].spread::<Bool>(&mut truths[k].0[..block]);
+                } else {
+                    operands[k].spread::<E>(&mut values[k].0[..block]);
+                }
             }
         }
+        k += 1;
     }
     let mut start = 0;
     while start < n {
         let len = BLOCK.min(n - start);
         let ahead = start + AHEAD * BLOCK;
         if N + R <= FETCHED && ahead < n {
-            for k in (0..N).filter(|&k| operands[k].step == 1) {
-                let first = operands[k].pointer;
-                if is_bool(bool_operands, k) {
-                    prefetch(first.cast::<Bool>(), ahead);
+            let mut k = 0;
+            while k < N + R {
+                let (first, step, size) = if k < N {
+                    let size = if is_bool(bool_operands, k) { 1 } else { size_of::<E>() };
+                    (operands[k].pointer, operands[k].step, size)
                 } else {
-                    prefetch(first.cast::<E>(), ahead);
+                    let size = if is_bool(bool_results, k - N) { 1 } else { size_of::<F>() };
+                    (results[k - N].pointer.cast_const(), results[k - N].step, size)
+                };
+                if step == 1 {
+                    prefetch(first.wrapping_add(ahead * size), size);
                 }
-            }
-            for k in (0..R).filter(|&k| results[k].step == 1) {
-                let first = results[k].pointer.cast_const();
-                if is_bool(bool_results, k) {
-                    prefetch(first.cast::<Bool>(), ahead);
-                } else {
-                    prefetch(first.cast::<F>(), ahead);
-                }
+                k += 1;
             }
         }
         // Loads, maths and stores are loops of their own: an operand may be a result, and a loop that reads and writes it
         // at once would not be vectorised.
         // SAFETY: start + len <= n; the caller's contract. Every value read was written before.
         unsafe {
-            for k in 0..N {
-                if is_bool(bool_operands, k) {
-                    fill::<Bool, LEVEL>(&operands[k], start, &mut truths[k][..len]);
-                } else {
-                    fill::<E, LEVEL>(&operands[k], start, &mut values[k][..len]);
-                }
-            }
-            let at = |i: usize| -> ([E::Compute; N], [bool; N]) {
-                let value = |k| if is_bool(bool_operands, k) { E::Compute::ZERO } else { values[k][i].assume_init() };
-                let truth = |k: usize| is_bool(bool_operands, k) && truths[k][i].assume_init().0;
-                (std::array::from_fn(value), std::array::from_fn(truth))
-            };
-            let mut put = |i: usize, (y, answers): ([F::Compute; R], [bool; R])| {
-                for k in 0..R {
-                    if is_bool(bool_results, k) {
-                        of_bool[k][i].write(Logic(answers[k]));
+            let mut k = 0;
+            while k < N {
+                let source = operands[k];
+                if !source.is_uniform() {
+                    if is_bool(bool_operands, k) {
+                        at::<LEVEL, _>(Fill::<Bool> { source, start, values: &mut truths[k].0[..len] });
                     } else {
-                        of_type[k][i].write(y[k]);
+                        at::<LEVEL, _>(Fill::<E> { source, start, values: &mut values[k].0[..len] });
                     }
                 }
+                k += 1;
+            }
+            let of = |i: usize| -> ([E::Compute; N], [bool; N]) {
+                let (mut lanes, mut bools) = ([E::Compute::ZERO; N], [false; N]);
+                let mut k = 0;
+                while k < N {
+                    if is_bool(bool_operands, k) {
+                        bools[k] = truths[k].0[i].assume_init().0;
+                    } else {
+                        lanes[k] = values[k].0[i].assume_init();
+                    }
+                    k += 1;
+                }
+                (lanes, bools)
             };
+            let mut put = |i: usize, (y, answers): ([F::Compute; R], [bool; R])| {
+                let mut k = 0;
+                while k < R {
+                    if is_bool(bool_results, k) {
+                        of_bool[k].0[i].write(Logic(answers[k]));
+                    } else {
+                        of_type[k].0[i].write(y[k]);
+                    }
+                    k += 1;
+                }
+            };
+            let mut i = 0;
             if const { O::INFO.is_random } {
                 let draw = Draw { first: draw.first + start as u64, ..*draw };
                 // Of the first evaluation, nothing remains but what it asks of the words.
                 let bits = drawn(&draw, len, |i, bits| {
-                    let (values, truths) = at(i);
+                    let (values, truths) = of(i);
                     _ = op.apply(values, truths, bits);
                 });
-                for (i, &bits) in bits[..len].iter().enumerate() {
-                    let (values, truths) = at(i);
-                    put(i, op.apply(values, truths, bits.into()));
+                while i < len {
+                    let (values, truths) = of(i);
+                    put(i, op.apply(values, truths, bits[i].into()));
+                    i += 1;
                 }
             } else if let Some(angle) = const { angle::<E, O>() }
-                && are_small(|i| number(values[angle][i].assume_init()), len)
+                && are_small(|i| number(values[angle].0[i].assume_init()), len)
             {
-                for i in 0..len {
-                    let (values, truths) = at(i);
+                while i < len {
+                    let (values, truths) = of(i);
                     maths::assume_small_angle(number(values[angle]));
                     put(i, op.apply(values, truths, RandomWord::from(0)));
+                    i += 1;
                 }
             } else {
-                for i in 0..len {
-                    let (values, truths) = at(i);
+                while i < len {
+                    let (values, truths) = of(i);
                     put(i, op.apply(values, truths, RandomWord::from(0)));
+                    i += 1;
                 }
             }
-            for k in 0..R {
+            let mut k = 0;
+            while k < R {
+                let target = results[k];
                 if is_bool(bool_results, k) {
-                    store_at::<Bool, LEVEL>(&of_bool[k][..len], results[k], start);
+                    at::<LEVEL, _>(Store::<Bool> { target, start, values: &of_bool[k].0[..len] });
                 } else {
-                    store_at::<F, LEVEL>(&of_type[k][..len], results[k], start);
+                    at::<LEVEL, _>(Store::<F> { target, start, values: &of_type[k].0[..len] });
                 }
+                k += 1;
             }
         }
         start += len;
-    }
-}
-
-/// Rounds and stores the elements of a result from `start` on.
-///
-/// # Safety
-/// The target is valid for them, and all values are initialised; the processor has `LEVEL`.
-#[inline(always)]
-unsafe fn store_at<E: Element, const LEVEL: u8>(values: &[MaybeUninit<E::Compute>], target: Target, start: usize) {
-    let Target { pointer, step } = target;
-    // SAFETY: the caller's contract.
-    unsafe {
-        let y = pointer.cast::<E>().offset(start as isize * step);
-        if step == 1 {
-            return store::<E, LEVEL>(values, y);
-        }
-        for (i, value) in values.iter().enumerate() {
-            y.offset(i as isize * step).write(E::narrow(value.assume_init()));
-        }
     }
 }
 

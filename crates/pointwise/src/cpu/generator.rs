@@ -1,12 +1,12 @@
 //! `y[plane, row, column] = op(plane, row, column)`.
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{Element, GeneratorOp, TableOp, Word};
 
-#[cfg(target_arch = "x86_64")]
-use super::level;
+use super::level::{Loop, at_best};
 use super::parallel::{Shared, TASK, tasks};
 
 /// `(y, plane, row, rows, columns, parameters)`: rows `row .. row + rows` of a plane, written to `y`.
@@ -27,70 +27,73 @@ where
     E: Element<Compute: Word>,
     O: TableOp + GeneratorOp,
 {
-    #[cfg(target_arch = "x86_64")]
-    if level::level() >= level::AVX2 {
-        // SAFETY: the processor has the level; the caller's contract.
-        return unsafe { generator_avx2::<E, O>(y, plane, row, rows, columns, words) };
-    }
+    let of = PhantomData::<(E, O)>;
     // SAFETY: the caller's contract.
-    unsafe { blocks::<E, O>(y, plane, row, rows, columns, words) }
+    unsafe { at_best(Run::<E, O> { y, plane, row, rows, columns, words, of }) }
 }
 
-/// # Safety
-/// As [`GeneratorFn`]; the processor has AVX2 and FMA.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn generator_avx2<E, O>(y: *mut u8, plane: u32, row: u32, rows: u32, columns: u32, words: Words)
-where
-    E: Element<Compute: Word>,
-    O: TableOp + GeneratorOp,
-{
-    // SAFETY: the caller's contract.
-    unsafe { blocks::<E, O>(y, plane, row, rows, columns, words) }
+/// Rows of a plane.
+struct Run<E, O> {
+    y: *mut u8,
+    plane: u32,
+    row: u32,
+    rows: u32,
+    columns: u32,
+    words: Words,
+    of: PhantomData<(E, O)>,
 }
 
 /// # Safety
 /// As [`GeneratorFn`].
-#[inline(always)]
-unsafe fn blocks<E, O>(y: *mut u8, plane: u32, row: u32, rows: u32, columns: u32, words: Words)
+impl<E, O> Loop for Run<E, O>
 where
     E: Element<Compute: Word>,
     O: TableOp + GeneratorOp,
 {
-    let op = O::from_words(words);
-    let y = y.cast::<E>();
-    // A short row does not pay for all of it.
-    let mut prepared = [const { MaybeUninit::uninit() }; BLOCK];
-    let mut start = 0;
-    while start < columns {
-        let len = (columns - start).min(BLOCK as u32);
-        let block = &mut prepared[..len as usize];
-        for (i, column) in block.iter_mut().enumerate() {
-            column.write(op.column(plane, start + i as u32));
-        }
-        // SAFETY: each is written just above.
-        let common = unsafe { block.assume_init_mut() };
-        let write = |at: u32, i: usize, value: f32| {
-            let place = (at - row) as usize * columns as usize + start as usize + i;
-            // An f32 as the compute type, which for floats is one of the same bits.
-            let value = E::narrow(E::Compute::from_word(value.to_word()));
-            // SAFETY: the element lies in the rows given; the caller's contract.
-            unsafe { y.add(place).write(value) };
-        };
-        match size_of::<E>() {
-            1 => in_runs(RUN, common, row, rows, |c, at| op.begin(c, at), |c, at| op.next(c, at), write),
-            2 => {
-                in_runs(GROUP, common, row, rows, |c, at| op.begin_group(c, at), |c, at| op.next_of_group(c, at), write)
+    #[inline(always)]
+    unsafe fn run<const LEVEL: u8>(self) {
+        let Run { y, plane, row, rows, columns, words, .. } = self;
+        let op = O::from_words(words);
+        let y = y.cast::<E>();
+        // A short row does not pay for all of it.
+        let mut prepared = [const { MaybeUninit::uninit() }; BLOCK];
+        let mut start = 0;
+        while start < columns {
+            let len = (columns - start).min(BLOCK as u32);
+            let block = &mut prepared[..len as usize];
+            for (i, column) in block.iter_mut().enumerate() {
+                column.write(op.column(plane, start + i as u32));
             }
-            _ => {
-                for at in row..row + rows {
-                    for (i, &column) in common.iter().enumerate() {
-                        write(at, i, op.element(column, at));
+            // SAFETY: each is written just above.
+            let common = unsafe { block.assume_init_mut() };
+            let write = |at: u32, i: usize, value: f32| {
+                let place = (at - row) as usize * columns as usize + start as usize + i;
+                // An f32 as the compute type, which for floats is one of the same bits.
+                let value = E::narrow(E::Compute::from_word(value.to_word()));
+                // SAFETY: the element lies in the rows given; the caller's contract.
+                unsafe { y.add(place).write(value) };
+            };
+            match size_of::<E>() {
+                1 => in_runs(RUN, common, row, rows, |c, at| op.begin(c, at), |c, at| op.next(c, at), write),
+                2 => in_runs(
+                    GROUP,
+                    common,
+                    row,
+                    rows,
+                    |c, at| op.begin_group(c, at),
+                    |c, at| op.next_of_group(c, at),
+                    write,
+                ),
+                _ => {
+                    for at in row..row + rows {
+                        for (i, &column) in common.iter().enumerate() {
+                            write(at, i, op.element(column, at));
+                        }
                     }
                 }
             }
+            start += len;
         }
-        start += len;
     }
 }
 

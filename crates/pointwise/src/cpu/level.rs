@@ -1,4 +1,4 @@
-//! Which of a loop's versions runs.
+//! Loops that are compiled for each level of instructions, and which of the versions runs.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,6 +11,79 @@ pub(super) const AVX2: u8 = 2;
 /// AVX-512 F, BW, DQ and VL beside them.
 #[cfg(target_arch = "x86_64")]
 pub(super) const AVX512: u8 = 3;
+
+/// A loop that is compiled for each level.
+pub(super) trait Loop {
+    /// Runs it: inlined into a function that has the level's instructions.
+    ///
+    /// # Safety
+    /// The loop's own contract; the processor has `LEVEL`.
+    unsafe fn run<const LEVEL: u8>(self);
+}
+
+/// Runs a loop at the best level.
+///
+/// # Safety
+/// The loop's contract.
+#[inline(always)]
+pub(super) unsafe fn at_best<L: Loop>(of: L) {
+    // SAFETY: the processor has the level; the caller's contract.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        match level() {
+            AVX512 => return at::<AVX512, L>(of),
+            AVX2 => return at::<AVX2, L>(of),
+            _ => {}
+        }
+        at::<BASELINE, L>(of);
+    }
+}
+
+/// Calls a loop that is compiled for a level, as a function of its own: what many loops call is compiled once.
+///
+/// # Safety
+/// As [`Loop::run`].
+#[inline(always)]
+pub(super) unsafe fn at<const LEVEL: u8, L: Loop>(of: L) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match LEVEL {
+            #[cfg(target_arch = "x86_64")]
+            AVX512 => avx512(of),
+            #[cfg(target_arch = "x86_64")]
+            AVX2 => avx2(of),
+            _ => baseline(of),
+        }
+    }
+}
+
+/// # Safety
+/// As [`Loop::run`].
+#[inline(never)]
+unsafe fn baseline<L: Loop>(of: L) {
+    // SAFETY: the caller's contract.
+    unsafe { of.run::<BASELINE>() }
+}
+
+/// # Safety
+/// As [`Loop::run`].
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn avx2<L: Loop>(of: L) {
+    // SAFETY: the caller's contract.
+    unsafe { of.run::<AVX2>() }
+}
+
+/// # Safety
+/// As [`Loop::run`].
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn avx512<L: Loop>(of: L) {
+    // SAFETY: the caller's contract.
+    unsafe { of.run::<AVX512>() }
+}
 
 /// The best level of this processor, 0 before the first call asks.
 #[cfg(target_arch = "x86_64")]

@@ -16,10 +16,10 @@ pub(crate) mod rope;
 mod runs;
 
 pub(crate) use formula::FormulaRun;
-pub use formula::{FormulaFn, Target, formula, op};
+pub use formula::{FormulaFn, formula, op};
 pub(crate) use generator::run_generator;
 pub use generator::{GeneratorFn, generator};
-pub use operand::Source;
+pub use operand::{Source, Target};
 pub(crate) use random::{RandomFn, random, run_random};
 
 #[cfg(all(test, target_arch = "x86_64"))]

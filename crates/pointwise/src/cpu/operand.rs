@@ -1,10 +1,11 @@
-//! An operand along a run, and the buffers that its elements are converted to.
+//! Operands and results along a run, and the buffers of elements in the compute type.
 
 use std::mem::MaybeUninit;
 
 use pointwise_core::{Element, Word};
 
-use super::lanes::load;
+use super::lanes::{load, store};
+use super::level::Loop;
 
 /// One operand along a run.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +25,12 @@ impl Source {
         self.word.is_some() || self.step == 0
     }
 
-    /// The value of a uniform operand to all of `values`; leaves them alone if it is not uniform.
+    /// The value of a uniform operand to all of `values`; leaves them alone if it is not uniform. A function of its own,
+    /// not a part of each loop.
     ///
     /// # Safety
     /// If there are any values, the first element is valid for reading.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) unsafe fn spread<E: Element>(&self, values: &mut [MaybeUninit<E::Compute>]) {
         if let Some(word) = self.word {
             values.fill(MaybeUninit::new(E::Compute::from_word(word)));
@@ -42,51 +44,97 @@ impl Source {
 /// Elements converted, computed and stored at a time: loops over buffers that stay in the first-level cache.
 pub(super) const BLOCK: usize = 256;
 
-/// Values of a compute type, written up to some length.
-pub(super) type Buffer<E> = [MaybeUninit<<E as Element>::Compute>; BLOCK];
+/// Values of a compute type, written up to some length. They begin a line of the cache: a vector that lies across two
+/// takes twice as long.
+#[repr(align(64))]
+pub(super) struct Buffer<E: Element, const LEN: usize = BLOCK>(pub(super) [MaybeUninit<E::Compute>; LEN]);
 
-/// An empty buffer.
-#[inline(always)]
-pub(super) const fn buffer<E: Element>() -> Buffer<E> {
-    [const { MaybeUninit::uninit() }; BLOCK]
+impl<E: Element, const LEN: usize> Buffer<E, LEN> {
+    /// None of them is written.
+    pub(super) const NEW: Self = Buffer([const { MaybeUninit::uninit() }; LEN]);
 }
 
-/// Has the cache fetch a block of elements that comes after this one: while a loop over buffers is at work, nothing asks
-/// for memory.
+/// Has the cache fetch a block of elements of `size` bytes that comes after this one: while a loop over buffers is at
+/// work, nothing asks for memory.
 #[inline(always)]
-pub(super) fn prefetch<E: Element>(first: *const E, start: usize) {
+pub(super) fn prefetch(first: *const u8, size: usize) {
     #[cfg(target_arch = "x86_64")]
-    for byte in (0..BLOCK * size_of::<E>()).step_by(64) {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: no access, and every x86-64 processor has it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(start).wrapping_byte_add(byte).cast()) };
+        let mut byte = 0;
+        while byte < BLOCK * size {
+            // SAFETY: no access, and every x86-64 processor has it.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(byte).cast()) };
+            byte += 64;
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (first, start);
+    let _ = (first, size);
 }
 
-/// Elements `start ..` of an operand, unless it is uniform: see [`Source::spread`].
-///
+/// Elements `start ..` of an operand that is not uniform, to buffers.
+pub(super) struct Fill<'a, E: Element> {
+    /// The operand.
+    pub(super) source: Source,
+    /// The first element.
+    pub(super) start: usize,
+    /// As many elements.
+    pub(super) values: &'a mut [MaybeUninit<E::Compute>],
+}
+
 /// # Safety
-/// They are valid for reading, and aligned; the processor has `LEVEL`.
-#[inline(always)]
-pub(super) unsafe fn fill<E: Element, const LEVEL: u8>(
-    source: &Source,
-    start: usize,
-    values: &mut [MaybeUninit<E::Compute>],
-) {
-    if source.is_uniform() {
-        return;
-    }
-    let (x, step) = (source.pointer.cast::<E>(), source.step);
-    // SAFETY: the caller's contract.
-    unsafe {
-        let x = x.offset(start as isize * step);
-        if step == 1 {
-            return load::<E, LEVEL>(x, values);
+/// The elements are valid for reading, and aligned.
+impl<E: Element> Loop for Fill<'_, E> {
+    #[inline(always)]
+    unsafe fn run<const LEVEL: u8>(self) {
+        let (x, step) = (self.source.pointer.cast::<E>(), self.source.step);
+        // SAFETY: the caller's contract.
+        unsafe {
+            let x = x.offset(self.start as isize * step);
+            if step == 1 {
+                return load::<E, LEVEL>(x, self.values);
+            }
+            for (i, value) in self.values.iter_mut().enumerate() {
+                value.write(x.offset(i as isize * step).read().widen());
+            }
         }
-        for (i, value) in values.iter_mut().enumerate() {
-            value.write(x.offset(i as isize * step).read().widen());
+    }
+}
+
+/// A result along a run: its first element, and the step to the next, in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The first element.
+    pub pointer: *mut u8,
+    /// From one element to the next, in elements.
+    pub step: isize,
+}
+
+/// Elements `start ..` of a result, from buffers: rounded.
+pub(super) struct Store<'a, E: Element> {
+    /// The result.
+    pub(super) target: Target,
+    /// The first element.
+    pub(super) start: usize,
+    /// As many elements.
+    pub(super) values: &'a [MaybeUninit<E::Compute>],
+}
+
+/// # Safety
+/// The elements are valid for writing, and aligned; all values are initialised.
+impl<E: Element> Loop for Store<'_, E> {
+    #[inline(always)]
+    unsafe fn run<const LEVEL: u8>(self) {
+        let Target { pointer, step } = self.target;
+        // SAFETY: the caller's contract.
+        unsafe {
+            let y = pointer.cast::<E>().offset(self.start as isize * step);
+            if step == 1 {
+                return store::<E, LEVEL>(self.values, y);
+            }
+            for (i, value) in self.values.iter().enumerate() {
+                y.offset(i as isize * step).write(E::narrow(value.assume_init()));
+            }
         }
     }
 }

@@ -1,14 +1,14 @@
 //! `y[i] = op(x[i], bits[i])`, and the mask.
 
+use std::marker::PhantomData;
+
 use pointwise_core::op::Words;
 use pointwise_core::{Draw, Element, Philox, RandomOp, TableOp, Value};
 
 use super::draw::drawn;
 use super::lanes::{load, store};
-#[cfg(target_arch = "x86_64")]
-use super::level;
-use super::level::BASELINE;
-use super::operand::{BLOCK, buffer};
+use super::level::{Loop, at_best};
+use super::operand::{BLOCK, Buffer};
 use super::parallel::{Shared, split};
 
 /// `(x, y, mask, start, n, place, parameters)`: an op in one element type. The pointers are to element `start` of their
@@ -35,92 +35,61 @@ pub(crate) unsafe fn random<E, O>(
     E: Element,
     O: TableOp + RandomOp<E::Compute>,
 {
-    #[cfg(target_arch = "x86_64")]
-    match level::level() {
-        // SAFETY: the processor has the level; the caller's contract.
-        level::AVX512 => return unsafe { random_avx512::<E, O>(x, y, mask, start, n, philox, words) },
-        // SAFETY: as above.
-        level::AVX2 => return unsafe { random_avx2::<E, O>(x, y, mask, start, n, philox, words) },
-        _ => {}
-    }
+    let of = PhantomData::<(E, O)>;
     // SAFETY: the caller's contract.
-    unsafe { blocks::<E, O, BASELINE>(x, y, mask, start, n, philox, words) }
+    unsafe { at_best(Run::<E, O> { x, y, mask, start, n, philox, words, of }) }
+}
+
+/// An op along elements.
+struct Run<E, O> {
+    x: *const u8,
+    y: *mut u8,
+    mask: *mut u8,
+    start: u64,
+    n: usize,
+    philox: Philox,
+    words: Words,
+    of: PhantomData<(E, O)>,
 }
 
 /// # Safety
-/// As [`RandomFn`]; the processor has the features.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c")]
-unsafe fn random_avx2<E, O>(x: *const u8, y: *mut u8, mask: *mut u8, start: u64, n: usize, philox: Philox, words: Words)
+/// As [`RandomFn`].
+impl<E, O> Loop for Run<E, O>
 where
     E: Element,
     O: TableOp + RandomOp<E::Compute>,
 {
-    // SAFETY: the caller's contract.
-    unsafe { blocks::<E, O, { level::AVX2 }>(x, y, mask, start, n, philox, words) }
-}
-
-/// # Safety
-/// As [`RandomFn`]; the processor has the features.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn random_avx512<E, O>(
-    x: *const u8,
-    y: *mut u8,
-    mask: *mut u8,
-    start: u64,
-    n: usize,
-    philox: Philox,
-    words: Words,
-) where
-    E: Element,
-    O: TableOp + RandomOp<E::Compute>,
-{
-    // SAFETY: the caller's contract.
-    unsafe { blocks::<E, O, { level::AVX512 }>(x, y, mask, start, n, philox, words) }
-}
-
-/// # Safety
-/// As [`RandomFn`]; the processor has `LEVEL`.
-#[inline(always)]
-unsafe fn blocks<E, O, const LEVEL: u8>(
-    x: *const u8,
-    y: *mut u8,
-    mask: *mut u8,
-    start: u64,
-    n: usize,
-    philox: Philox,
-    words: Words,
-) where
-    E: Element,
-    O: TableOp + RandomOp<E::Compute>,
-{
-    let op = O::from_words(words);
-    let (blocks, last) = (philox.blocks(), op.last_kept());
-    let (x, y) = (x.cast::<E>(), y.cast::<E>());
-    let mut done = 0;
-    while done < n {
-        let len = BLOCK.min(n - done);
-        let draw = Draw { blocks, first: start + done as u64 };
-        let words = drawn(&draw, len, |_, word| _ = word.is_at_most(last));
-        let mut values = buffer::<E>();
-        // SAFETY: done + len <= n; the caller's contract. Every value is written by the first loop.
-        unsafe {
-            load::<E, LEVEL>(x.add(done), &mut values[..len]);
-            for (value, &word) in values[..len].iter_mut().zip(&words[..len]) {
-                let kept = op.kept(value.assume_init());
-                // A selection, not a product with 0: a dropped infinity or NaN is 0, too.
-                value.write(if word <= last { kept } else { E::Compute::ZERO });
+    #[inline(always)]
+    unsafe fn run<const LEVEL: u8>(self) {
+        let Run { x, y, mask, start, n, philox, words, .. } = self;
+        let op = O::from_words(words);
+        let (blocks, last) = (philox.blocks(), op.last_kept());
+        let (x, y) = (x.cast::<E>(), y.cast::<E>());
+        let mut done = 0;
+        while done < n {
+            let len = BLOCK.min(n - done);
+            let draw = Draw { blocks, first: start + done as u64 };
+            let words = drawn(&draw, len, |_, word| _ = word.is_at_most(last));
+            let mut values = Buffer::<E>::NEW;
+            let values = &mut values.0[..len];
+            // SAFETY: done + len <= n; the caller's contract. Every value is written by the first loop.
+            unsafe {
+                load::<E, LEVEL>(x.add(done), values);
+                for (value, &word) in values.iter_mut().zip(&words[..len]) {
+                    let kept = op.kept(value.assume_init());
+                    // A selection, not a product with 0: a dropped infinity or NaN is 0, too.
+                    value.write(if word <= last { kept } else { E::Compute::ZERO });
+                }
+                store::<E, LEVEL>(values, y.add(done));
             }
-            store::<E, LEVEL>(&values[..len], y.add(done));
-        }
-        if !mask.is_null() {
-            for (i, &word) in words[..len].iter().enumerate() {
-                // SAFETY: done + i < n; the caller's contract.
-                unsafe { mask.add(done + i).write(u8::from(word <= last)) };
+            if !mask.is_null() {
+                for (i, &word) in words[..len].iter().enumerate() {
+                    // SAFETY: done + i < n; the caller's contract.
+                    unsafe { mask.add(done + i).write(u8::from(word <= last)) };
+                }
             }
+            done += len;
         }
-        done += len;
     }
 }
 

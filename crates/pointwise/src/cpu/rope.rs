@@ -1,28 +1,21 @@
 //! Rotary embedding on the CPU: the kernel's formula, a token at a time.
 
-use std::mem::MaybeUninit;
+use std::marker::PhantomData;
 
 use pointwise_core::rope::{
     AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, INTERLEAVED_IN, INTERLEAVED_OUT, RopeElement, RopeWalk, SEQUENCES, Side,
     WIDE_IDS, axis, rotate, sincos_exact, sincos_hf,
 };
-use pointwise_core::{DType, Element, bf16, f16, maths};
+use pointwise_core::{DType, bf16, f16, maths};
 
 use super::lanes::{load, store};
-#[cfg(target_arch = "x86_64")]
-use super::level;
-use super::level::BASELINE;
+use super::level::{Loop, at_best};
+use super::operand::Buffer;
 use super::parallel::{TASK, tasks};
 use crate::rope::{Pointers, Source};
 
 /// Pairs converted, rotated and stored at a time: loops of their own over buffers in the first-level cache.
 const BLOCK: usize = 64;
-
-/// As many values of the compute type, none of them written.
-#[inline(always)]
-const fn values<E: Element>() -> [MaybeUninit<E::Compute>; BLOCK] {
-    [const { MaybeUninit::uninit() }; BLOCK]
-}
 
 /// Rotates q and k as `walk` says, for vectors of one element.
 ///
@@ -47,38 +40,36 @@ unsafe fn tokens<E: RopeElement>(source: Source, pointers: &Pointers, walk: &Rop
     let task = (TASK / token_elements.max(1)).clamp(1, 1 << 16) as u32;
     let run = |start: u32| {
         let end = start.saturating_add(task).min(walk.tokens);
-        #[cfg(target_arch = "x86_64")]
-        match level::level() {
-            // SAFETY: the processor has the level; the caller's contract.
-            level::AVX512 => return unsafe { range_avx512::<E>(source, pointers, walk, start, end) },
-            // SAFETY: as above.
-            level::AVX2 => return unsafe { range_avx2::<E>(source, pointers, walk, start, end) },
-            _ => {}
-        }
+        let of = PhantomData::<E>;
         // SAFETY: the caller's contract; the tokens of two tasks are different ones.
-        unsafe { range::<E, BASELINE>(source, pointers, walk, start, end) }
+        unsafe { at_best(Tokens { source, pointers, walk, start, end, of }) }
     };
     tasks(walk.tokens.div_ceil(task) as usize, |i| run(i as u32 * task));
 }
 
-/// # Safety
-/// As [`rope`]; the processor has the features.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn range_avx2<E: RopeElement>(source: Source, pointers: &Pointers, walk: &RopeWalk, start: u32, end: u32) {
-    // SAFETY: the caller's contract.
-    unsafe { range::<E, { level::AVX2 }>(source, pointers, walk, start, end) }
+/// Tokens `start..end`, which exist.
+struct Tokens<'a, E> {
+    source: Source,
+    pointers: &'a Pointers,
+    walk: &'a RopeWalk,
+    start: u32,
+    end: u32,
+    of: PhantomData<E>,
 }
 
 /// # Safety
-/// As [`rope`]; the processor has the features.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn range_avx512<E: RopeElement>(source: Source, pointers: &Pointers, walk: &RopeWalk, start: u32, end: u32) {
-    // SAFETY: the caller's contract.
-    unsafe { range::<E, { level::AVX512 }>(source, pointers, walk, start, end) }
+/// As [`rope`].
+impl<E: RopeElement> Loop for Tokens<'_, E> {
+    #[inline(always)]
+    unsafe fn run<const LEVEL: u8>(self) {
+        let Tokens { source, pointers, walk, start, end, .. } = self;
+        // SAFETY: the caller's contract.
+        unsafe { range::<E, LEVEL>(source, pointers, walk, start, end) }
+    }
 }
 
+/// A function, for its references share no memory with what it writes, as far as the compiler knows.
+///
 /// # Safety
 /// As [`rope`]; tokens `start..end` exist.
 #[inline(always)]
@@ -178,30 +169,31 @@ unsafe fn heads<E: RopeElement, const LEVEL: u8>(
             let mut start = 0;
             while start < cos.len() {
                 let len = BLOCK.min(cos.len() - start);
-                let (mut a, mut b) = (values::<E>(), values::<E>());
+                let (mut a, mut b) = (Buffer::<E, BLOCK>::NEW, Buffer::<E, BLOCK>::NEW);
+                let (a, b) = (&mut a.0[..len], &mut b.0[..len]);
                 let near = rotated_x.add(start * from.1);
                 if from.1 == 1 {
-                    load::<E, LEVEL>(near, &mut a[..len]);
-                    load::<E, LEVEL>(near.add(from.0), &mut b[..len]);
+                    load::<E, LEVEL>(near, a);
+                    load::<E, LEVEL>(near.add(from.0), b);
                 } else {
-                    for (i, (a, b)) in a[..len].iter_mut().zip(&mut b[..len]).enumerate() {
+                    for (i, (a, b)) in a.iter_mut().zip(b.iter_mut()).enumerate() {
                         let near = near.add(i * from.1);
                         a.write(near.read().widen());
                         b.write(near.add(from.0).read().widen());
                     }
                 }
                 let angles = cos[start..start + len].iter().zip(&sin[start..start + len]);
-                for ((a, b), (cos, sin)) in a[..len].iter_mut().zip(&mut b[..len]).zip(angles) {
+                for ((a, b), (cos, sin)) in a.iter_mut().zip(b.iter_mut()).zip(angles) {
                     let (near, far) = rotate(E::to_f32(a.assume_init()), E::to_f32(b.assume_init()), *cos, *sin);
                     a.write(E::from_f32(near));
                     b.write(E::from_f32(far));
                 }
                 let near = rotated_y.add(start * to.1);
                 if to.1 == 1 {
-                    store::<E, LEVEL>(&a[..len], near);
-                    store::<E, LEVEL>(&b[..len], near.add(to.0));
+                    store::<E, LEVEL>(a, near);
+                    store::<E, LEVEL>(b, near.add(to.0));
                 } else {
-                    for (i, (a, b)) in a[..len].iter().zip(&b[..len]).enumerate() {
+                    for (i, (a, b)) in a.iter().zip(b.iter()).enumerate() {
                         let near = near.add(i * to.1);
                         near.write(E::narrow(a.assume_init()));
                         near.add(to.0).write(E::narrow(b.assume_init()));

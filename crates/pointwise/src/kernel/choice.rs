@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, MAX_WORDS};
-use pointwise_core::launch::{GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
+use pointwise_core::launch::{ACROSS, GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
 use pointwise_core::{Blocks, Draw};
 
 use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
@@ -53,6 +53,8 @@ pub(super) struct Tensors<const N: usize> {
     pub(super) numbers: u32,
     /// Threads of the flat kernel have vectors in turn: see [`pointwise_core::formula::takes_turns`].
     pub(super) in_turns: bool,
+    /// Vectors may go across the ends of rows: see [`pointwise_core::formula::goes_across`].
+    pub(super) goes_across: bool,
 }
 
 /// A walk and the kernel for it.
@@ -90,6 +92,8 @@ pub(super) struct Marks {
     pub(super) numbers: u32,
     /// It passes through the level-2 cache.
     pub(super) passing: u32,
+    /// Vectors go across the ends of rows, and of `once` each element is read by itself: [`ACROSS`].
+    pub(super) across: bool,
 }
 
 impl Marks {
@@ -102,7 +106,7 @@ impl Marks {
             _ if is(self.passing, k) => PASSING,
             _ => 0,
         };
-        (0..count).fold(0, |mode, k| mode | how(k) << (2 * k))
+        (0..count).fold(if self.across { ACROSS } else { 0 }, |mode, k| mode | how(k) << (2 * k))
     }
 }
 
@@ -132,27 +136,35 @@ impl<const N: usize> Tensors<N> {
         let operands = |of: &dyn Fn(usize) -> bool| {
             (0..N - self.results).fold(0_u32, |bits, k| bits | u32::from(of(self.results + k)) << k)
         };
-        let once = walk.once();
         let passing = self.passing(walk, room);
-        let marks = Marks {
+        let marks = |once: [bool; N]| Marks {
             once: operands(&|k| once[k]) & !self.numbers,
-            passing: operands(&|k| passing[k]) & !operands(&|k| once[k]),
+            passing: operands(&|k| passing[k] && !once[k]),
             ..marks
         };
-        let vectors = |class, walk| Choice { class, walk, lanes, marks, looked: None, replaced, tensors: self };
+        let once = marks(walk.once());
+        let vectors = |class, walk, marks| Choice { class, walk, lanes, marks, looked: None, replaced, tensors: self };
         // Vectors in turn are all read alike: one value for all goes along rows.
-        let fits = !self.in_turns || walk.numel() == 1 || marks.once | marks.numbers == 0;
+        let fits = !self.in_turns || walk.numel() == 1 || once.once | once.numbers == 0;
         if fits && walk.is_flat() && self.head(walk, lanes).is_some() {
-            return vectors(Class::Flat, *walk);
+            return vectors(Class::Flat, *walk, once);
         }
         let aligned = |k: usize, step: i64| {
             let vector = lanes * self.sizes[k];
             self.at[k].wrapping_add_signed(step as isize * self.sizes[k] as isize).is_multiple_of(vector)
         };
-        match walk.rows(lanes, aligned) {
-            Some(rows) => vectors(Class::Rows, rows),
-            None if strategy == Strategy::Auto => strided(None),
-            None => strided(Some("the tensors do not lie in aligned vectors")),
+        if let Some(rows) = walk.rows(lanes, aligned) {
+            return vectors(Class::Rows, rows, once);
+        }
+        if self.goes_across && walk.goes_across(lanes) {
+            let apart: [bool; N] = std::array::from_fn(|k| !(walk.is_dense(k) && aligned(k, 0)));
+            if !apart[..self.results].contains(&true) {
+                return vectors(Class::Rows, *walk, Marks { across: true, ..marks(apart) });
+            }
+        }
+        match strategy {
+            Strategy::Auto => strided(None),
+            _ => strided(Some("the tensors do not lie in aligned vectors")),
         }
     }
 
@@ -313,12 +325,14 @@ impl Queue<'_> {
                     count
                 }
                 class => {
+                    let n = part.numel();
                     let splits = if class == Class::Rows { ROW_SPLITS } else { SPLITS };
                     steps = part.step_words(arguments.tensors, splits);
-                    items = part.numel() as u32;
+                    items = n as u32;
                     params.push(&items);
                     params.push_last(&steps);
-                    part.numel()
+                    let lanes = if choice.marks.across { choice.lanes as u64 } else { 1 };
+                    n / lanes + n % lanes
                 }
             };
             params.push(&mode);
@@ -405,7 +419,14 @@ mod tests {
     #[test]
     fn operands_pass_until_the_rest_has_room() {
         // A condition and two operands of 16 bits, one of them broadcast.
-        let apart = Tensors { at: [64, 128, 192, 256], sizes: [2, 1, 2, 2], results: 1, numbers: 0, in_turns: false };
+        let apart = Tensors {
+            at: [64, 128, 192, 256],
+            sizes: [2, 1, 2, 2],
+            results: 1,
+            numbers: 0,
+            in_turns: false,
+            goes_across: false,
+        };
         let passing_of = |tensors: Tensors<4>, last: i64, room| {
             let shape = Shape::new(&[1000]).unwrap();
             let walk = Walk::new(&shape, &[1, 1, 1, last].map(along));
@@ -436,7 +457,7 @@ mod tests {
             along
         };
         let walk = Walk::new(&Shape::new(&[4, 16]).unwrap(), &apart.map(rows));
-        let tensors = Tensors { at, sizes: [1, 2, 2], results: 1, numbers: 0, in_turns: false };
+        let tensors = Tensors { at, sizes: [1, 2, 2], results: 1, numbers: 0, in_turns: false, goes_across: false };
         tensors.choose(&walk, 8, Strategy::Auto, u64::MAX)
     }
 
@@ -453,6 +474,36 @@ mod tests {
         assert_eq!(compared([4, 32, 48], [20, 24, 40]).class, Class::Strided);
     }
 
+    /// Rows of 15 elements of 16 bits, and a second operand of a value each, or of a row of its own.
+    fn across(at: [usize; 3], second: [i64; 2]) -> Choice<3> {
+        let along = |[row, column]: [i64; 2]| {
+            let mut along = Along::default();
+            (along[0], along[1]) = (row, column);
+            along
+        };
+        let walk = Walk::new(&Shape::new(&[4, 15]).unwrap(), &[[15, 1], [15, 1], second].map(along));
+        let tensors = Tensors { at, sizes: [2; 3], results: 1, numbers: 0, in_turns: false, goes_across: true };
+        tensors.choose(&walk, 8, Strategy::Auto, u64::MAX)
+    }
+
+    #[test]
+    fn vectors_go_across_the_ends_of_rows() {
+        for second in [[1, 0], [0, 1], [16, 1]] {
+            let choice = across([64, 256, 1026], second);
+            assert_eq!((choice.class, choice.lanes), (Class::Rows, 8), "{second:?}");
+            assert_eq!(choice.marks.mode(2), ACROSS | ONCE << 2, "{second:?}");
+        }
+        // An operand that lies like the result, but not in its vectors.
+        assert_eq!(across([64, 258, 1024], [1, 0]).marks.mode(2), ACROSS | ONCE | ONCE << 2);
+        // A result that is not aligned; an operand whose elements lie apart; one of the short path.
+        assert_eq!(across([66, 256, 1024], [1, 0]).class, Class::Strided);
+        assert_eq!(across([64, 256, 1024], [1, 4]).class, Class::Strided);
+        let mut stays = across([64, 256, 1024], [1, 0]);
+        stays.tensors.goes_across = false;
+        let stays = stays.tensors.choose(&stays.walk, 8, Strategy::RegisterCopy, u64::MAX);
+        assert_eq!((stays.class, stays.replaced.is_some()), (Class::Strided, true));
+    }
+
     #[test]
     fn flat_vectors_are_aligned_in_each_tensor_behind_one_head() {
         let head = |at| {
@@ -467,7 +518,14 @@ mod tests {
     #[test]
     fn a_result_that_is_written_in_steps_has_no_vectors() {
         let walk = Walk::new(&Shape::new(&[64]).unwrap(), &[2, 1, 0].map(along));
-        let tensors = Tensors { at: [64, 1024, 2048], sizes: [2; 3], results: 1, numbers: 0, in_turns: false };
+        let tensors = Tensors {
+            at: [64, 1024, 2048],
+            sizes: [2; 3],
+            results: 1,
+            numbers: 0,
+            in_turns: false,
+            goes_across: false,
+        };
         assert_eq!(tensors.choose(&walk, 8, Strategy::Auto, u64::MAX).class, Class::Strided);
     }
 
@@ -475,7 +533,14 @@ mod tests {
     #[test]
     fn an_operand_has_one_bit_of_the_mode() {
         let walk = Walk::new(&Shape::new(&[1000]).unwrap(), &[1, 0, 0, 1].map(along));
-        let tensors = Tensors { at: [64, 0, 192, 4096], sizes: [2; 4], results: 1, numbers: 1, in_turns: false };
+        let tensors = Tensors {
+            at: [64, 0, 192, 4096],
+            sizes: [2; 4],
+            results: 1,
+            numbers: 1,
+            in_turns: false,
+            goes_across: false,
+        };
         let mode = |room| tensors.choose(&walk, 8, Strategy::Auto, room).marks.mode(3);
         let marks = |last: u32| NUMBER | ONCE << 2 | last << 4;
         assert_eq!([mode(4000), mode(2000)], [marks(0), marks(PASSING)]);
@@ -485,7 +550,14 @@ mod tests {
     /// Each by the bytes of its own elements.
     #[test]
     fn tensors_of_a_part_begin_at_its_places() {
-        let tensors = Tensors { at: [1000, 2000, 3000], sizes: [1, 2, 4], results: 1, numbers: 0, in_turns: false };
+        let tensors = Tensors {
+            at: [1000, 2000, 3000],
+            sizes: [1, 2, 4],
+            results: 1,
+            numbers: 0,
+            in_turns: false,
+            goes_across: false,
+        };
         assert_eq!(tensors.moved([5, -3, 1 << 31]).at, [1005, 1994, 3000 + (4 << 31)]);
     }
 

@@ -140,8 +140,14 @@ impl ConvertKernel {
             Some(context) => {
                 let mut own = None;
                 let stream = self.settings.stream(x.device(), [x], [y], &mut own)?;
-                let tensors =
-                    Tensors { at: [target.addr(), x.address()], sizes, results: 1, numbers: 0, in_turns: false };
+                let tensors = Tensors {
+                    at: [target.addr(), x.address()],
+                    sizes,
+                    results: 1,
+                    numbers: 0,
+                    in_turns: false,
+                    goes_across: false,
+                };
                 let lanes = 16 / sizes[0].max(sizes[1]);
                 let room = cache_room(x.device());
                 let choice = match tensors.choose(&walk, lanes, self.settings.strategy, room) {

@@ -64,7 +64,8 @@ impl Limit {
 pub enum Class {
     /// Every operand lies like the result or is one value: vectors.
     Flat,
-    /// The innermost dimension of every operand is contiguous or one value: vectors along it.
+    /// The innermost dimension of every operand is contiguous or one value: vectors along it, or of a contiguous result
+    /// across its ends.
     Rows,
     /// Anything: element by element.
     Strided,
@@ -214,6 +215,23 @@ impl<const N: usize> Walk<N> {
         Some(walk)
     }
 
+    /// Whether vectors of `lanes` elements of results that are [`dense`](Walk::is_dense) may go across the ends of rows:
+    /// at most across one each, in one launch.
+    pub(crate) fn goes_across(&self, lanes: usize) -> bool {
+        let is_small = self.numel() < Limit::STEPS.items && self.reach() < Limit::STEPS.reach;
+        self.inner().0 >= lanes && self.rank <= MAX_ROW_DIMS && self.is_inner_dense() && is_small
+    }
+
+    /// Whether the elements of tensor `k` lie one after another, in the order of the walk.
+    pub(crate) fn is_dense(&self, k: usize) -> bool {
+        let mut step = 1;
+        self.dims().rev().all(|(size, steps)| {
+            let is_next = steps[k] == step;
+            step = step.saturating_mul(size as i64);
+            is_next
+        })
+    }
+
     /// Which tensors do not move along the innermost dimension.
     pub(crate) fn once(&self) -> [bool; N] {
         self.inner().1.map(|step| step == 0)
@@ -230,6 +248,11 @@ impl<const N: usize> Walk<N> {
         farthest.saturating_mul(self.sizes[dim] as u64 - 1)
     }
 
+    /// How far all steps together lead, in the tensor where that is farthest along each dimension.
+    fn reach(&self) -> u64 {
+        (0..self.rank).fold(0_u64, |sum, dim| sum.saturating_add(self.reach_along(dim)))
+    }
+
     /// The walk in parts that a launch each can do, with the places at which they start.
     pub(crate) fn parts<E>(
         &self,
@@ -237,8 +260,7 @@ impl<const N: usize> Walk<N> {
         start: Places<N>,
         run: &mut impl FnMut(&Walk<N>, Places<N>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let reach = (0..self.rank).fold(0_u64, |sum, dim| sum.saturating_add(self.reach_along(dim)));
-        if reach >= limit.reach {
+        if self.reach() >= limit.reach {
             // In halves: no tensor is so large that there would be many.
             let widest = (0..self.rank).max_by_key(|&dim| self.reach_along(dim)).unwrap_or(0);
             return self.chunks(widest, self.sizes[widest].div_ceil(2), limit, start, run);

@@ -1,6 +1,6 @@
 //! From checked operands to a kernel, a plan and launches.
 
-use pointwise_core::formula::{lanes, takes_turns};
+use pointwise_core::formula::{goes_across, lanes, takes_turns};
 use pointwise_core::launch::{CODES_THREADS, PAIRS_THREADS};
 use pointwise_core::row;
 
@@ -72,8 +72,14 @@ impl Kernel<'_> {
             };
             view.map_or(0, |view| view.address())
         });
-        let in_turns = takes_turns(info, dtype.size());
-        let tensors = Tensors { at, sizes: self.sizes(dtype), results, numbers: numbers(&ready.given), in_turns };
+        let tensors = Tensors {
+            at,
+            sizes: self.sizes(dtype),
+            results,
+            numbers: numbers(&ready.given),
+            in_turns: takes_turns(info, dtype.size()),
+            goes_across: goes_across(info),
+        };
         let is_wanted = |pays_from: Option<u64>| match strategy {
             Strategy::Table => true,
             Strategy::Auto => pays_from.is_some_and(|least| walk.numel() >= least),
@@ -90,11 +96,12 @@ impl Kernel<'_> {
         let mut choice = tensors.choose(walk, lanes, vectors, cache_room(&ready.device));
         choice.looked = looked.filter(|looked| match looked {
             Looked::Codes => choice.class == Class::Flat && choice.marks.once & 1 == 0,
-            Looked::Pairs => lookup::entry(choice.class).is_some(),
+            Looked::Pairs => lookup::entry(choice.class).is_some() && !choice.marks.across,
         });
         if strategy == Strategy::Table && choice.looked.is_none() {
             choice.replaced = choice.replaced.or(Some(match looked {
                 None => "a table is for one operand of fp8 or, without parameters, two of fp8, i8 or u8",
+                Some(_) if choice.marks.across => "vectors go across the ends of rows",
                 Some(_) => "one element for all needs no table",
             }));
         }
