@@ -5,6 +5,7 @@
 //! bool. What an operand is not reads as zero or false, and costs nothing once the formula is inlined.
 
 use crate::info::{Kind, OpInfo, Properties};
+use crate::launch::GROUPED_TENSORS;
 use crate::philox::RandomWord;
 
 /// The most operands that an op is written with.
@@ -75,12 +76,13 @@ pub const fn takes_turns(info: &OpInfo, element: usize) -> bool {
         && !info.is_random
 }
 
-/// Whether vectors of an op may go across the ends of rows: see [`ACROSS`](crate::launch::ACROSS). Not where a thread may
-/// load an operand again, or has no registers left.
+/// Whether kernels of an op have vectors that go across the ends of rows: see [`ACROSS`](crate::launch::ACROSS). Not those
+/// whose formula takes a long path for few elements, and not for many tensors.
 #[must_use]
 pub const fn goes_across(info: &OpInfo) -> bool {
-    let Properties { function, angle, few_registers, .. } = info.properties;
-    info.operands.len() > 1 && function.is_none() && !angle && !few_registers
+    let Properties { function, angle, .. } = info.properties;
+    let tensors = info.operands.len() + info.results.len();
+    info.operands.len() > 1 && tensors <= GROUPED_TENSORS && function.is_none() && !angle
 }
 
 /// The hash of the sources that an op was compiled from, of the 16 digits by which the builder passes it to both

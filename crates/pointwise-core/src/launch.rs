@@ -59,9 +59,8 @@ pub const NUMBER: u32 = 2;
 /// A vector at a time, which is the first to leave the level-2 cache.
 pub const PASSING: u32 = 3;
 
-/// A bit of the `mode` of a kernel that walks by vectors: results lie one element after another, also where a row of the
-/// operands ends, and a vector goes across these ends. Items are elements, and [`ONCE`] are the operands that lie
-/// otherwise than the results: each of their elements is read by itself.
+/// A bit of the `mode` of a strided kernel: it has vectors of results that lie one element after another, also where a row
+/// ends. Items are elements, and operands that are one value along a row are [`ONCE`].
 pub const ACROSS: u32 = 1 << 31;
 
 /// How operand `k` is read, by a kernel's `mode`.

@@ -65,7 +65,7 @@ macro_rules! __convert_entries {
                 let tensors = $crate::formula::Tensors::of_one(x.cast(), y.cast(), mode);
                 let op = <O as $crate::OpData>::from_words(&[0; 8]);
                 // SAFETY: this entry's own contract.
-                unsafe { $crate::formula::grouped::<A, B, O, 1, 1, 2>(&tensors, &groups, items, op) }
+                unsafe { $crate::formula::grouped::<A, B, O, 1, 1, 2, 1>(&tensors, &groups, items, op) }
             }
         };
     };

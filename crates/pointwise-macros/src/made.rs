@@ -108,7 +108,9 @@ impl Made {
                 quote!(items: u32,),
                 quote!(groups: #launch::Groups<#tensors>,),
                 quote! {
-                    grouped::<#element, #element, #this, #operands, #results, #tensors>(&tensors, &groups, items, op)
+                    grouped::<#element, #element, #this, #operands, #results, #tensors, #lanes>(
+                        &tensors, &groups, items, op,
+                    )
                 },
             ),
             _ => {

@@ -3,7 +3,7 @@
 //!
 //! [`flat`]: every operand lies like the results or is one value. [`tiled`]: the innermost dimension of each operand is
 //! contiguous or one value; by vectors of one element, anything. [`grouped`], by single elements of few tensors:
-//! anything. [`table`], of one operand and one result of a byte each: results looked up.
+//! anything; by vectors across the ends of rows, operands that are one value along each. [`table`], of one operand and one result of a byte each: results looked up.
 //!
 //! A result may be an operand's very memory: a thread loads all its operands before its first store, and no load takes
 //! the read-only path. Tensors are otherwise disjoint, the results from each other too.
@@ -20,7 +20,7 @@ pub(crate) use places::{Places, place};
 pub use table::table;
 
 use pointwise_core::formula::{Formula, OpData, goes_across, takes_turns};
-use pointwise_core::launch::{ACROSS, GROUP, Groups, NUMBER, ONCE, PASSING, Steps, how};
+use pointwise_core::launch::{ACROSS, GROUP, Groups, NUMBER, ONCE, PASSING, SPLITS, Steps, how};
 use pointwise_core::{Draw, Kind, Logic, Value};
 
 use crate::element::Bool;
@@ -28,7 +28,7 @@ use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::random;
 use crate::thread;
-use operand::{address, arguments, fetch, gather, one_each};
+use operand::{address, arguments, fetch, one_each, with_next};
 use places::{group_places, single};
 
 /// The tensors of a launch.
@@ -330,17 +330,13 @@ unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
 }
 
 /// A thread one vector of `V` elements along the innermost dimension, where `steps` leads from the tensors' first
-/// elements: `T` of them, the results, then the operands. With [`ACROSS`] a vector of the results, wherever rows end;
-/// the elements after the last whole vector are done one by one by the threads that follow.
+/// elements: `T` of them, the results, then the operands.
 ///
 /// # Safety
 /// There are threads enough for all items. For each of `items < 2^31` items, each operand is a number, or valid for `V`
 /// elements there, or one where `mode` says that it is one value, and equal to or disjoint from each result there;
 /// results are valid for writing `V` elements, and disjoint from each other. No element of a result belongs to two
 /// items. All are aligned to what is read and written at once.
-///
-/// With [`ACROSS`]: the op [`goes_across`]; an item is one element, and the innermost dimension has at least `V`; results
-/// and operands that are not [`ONCE`] lie one element after another, aligned to `V` of them.
 #[inline(always)]
 pub unsafe fn tiled<E, F, O, const N: usize, const R: usize, const T: usize, const V: usize, const D: usize>(
     tensors: &Tensors<N, R>,
@@ -352,36 +348,24 @@ pub unsafe fn tiled<E, F, O, const N: usize, const R: usize, const T: usize, con
     F: Packed,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
-    let (item, mode) = (thread::index_1d(), tensors.mode);
-    let across = const { V > 1 && goes_across(&O::INFO) } && mode & ACROSS != 0;
-    let (mut end, mut first, mut is_vector) = (items, item, true);
-    if across {
-        let vectors = items / V as u32;
-        end = vectors + items % V as u32;
-        is_vector = item < vectors;
-        first = if is_vector { item * V as u32 } else { item + vectors * (V as u32 - 1) };
-    }
-    if item < end {
-        let how = if is_vector { mode } else { one_each::<N>(mode) };
-        // SAFETY: the vector or element is of the items; the caller's contract.
+    let item = thread::index_1d();
+    if item < items {
+        // SAFETY: item < items; the caller's contract.
         unsafe {
-            let at = place(steps, first);
-            let mut loaded = fetch::<E, O, N, R, V>(tensors, how, &at);
-            if across && is_vector {
-                gather::<E, O, N, R, T, V, D>(tensors, steps, first, &at, &mut loaded);
-            }
-            work::<E, F, O, N, R, V, true>(tensors, how, at, is_vector, &loaded, op);
+            let at = place(steps, item);
+            let loaded = fetch::<E, O, N, R, V>(tensors, tensors.mode, &at);
+            work::<E, F, O, N, R, V, true>(tensors, tensors.mode, at, true, &loaded, op);
         }
     }
 }
 
 /// A thread one item, which is a group of single elements, as `groups` says. Of one that ends early, the first element
-/// is worked out again in place of those that there are not.
+/// is worked out again in place of those that there are not. With [`ACROSS`], a vector of `V` elements: see [`across`].
 ///
 /// # Safety
-/// As [`tiled`] for vectors of one element, for each element of a group.
+/// As [`tiled`] for vectors of one element, for each element of a group; or as [`across`].
 #[inline(always)]
-pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize>(
+pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, const V: usize>(
     tensors: &Tensors<N, R>,
     groups: &Groups<T>,
     items: u32,
@@ -391,6 +375,10 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize>(
     F: Packed,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
+    if const { goes_across(&O::INFO) } && tensors.mode & ACROSS != 0 {
+        // SAFETY: the caller's contract.
+        return unsafe { across::<E, F, O, N, R, T, V>(tensors, &groups.steps, items, op) };
+    }
     let item = thread::index_1d();
     if item >= items {
         return;
@@ -419,5 +407,44 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize>(
                 results[k] = results[k + 1];
             });
         }
+    }
+}
+
+/// A thread one vector of `V` elements of contiguous results, wherever rows end: operands lie like the results or are one
+/// value along a row, and of those that are, a vector has the value of one row or of two. The elements behind the last
+/// whole vector are done one by one by the threads that follow.
+///
+/// # Safety
+/// There are threads enough for all items, which are elements. The op [`goes_across`], and a row has `V` items at least.
+/// Results are valid for writing `items < 2^31` elements one after another, aligned to `V` of them, and disjoint from each
+/// other. An operand is a number; or [`ONCE`] in `mode`, and valid where `steps` lead, which is one place along each row;
+/// or lies like the results, and is equal to or disjoint from each.
+#[inline(always)]
+unsafe fn across<E, F, O, const N: usize, const R: usize, const T: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    steps: &Steps<T, SPLITS>,
+    items: u32,
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    let item = thread::index_1d();
+    let vectors = items / V as u32;
+    if item >= vectors + items % V as u32 {
+        return;
+    }
+    let is_vector = item < vectors;
+    let first = if is_vector { item * V as u32 } else { item + vectors * (V as u32 - 1) };
+    let how = if is_vector { tensors.mode } else { one_each::<N>(tensors.mode) };
+    let (at, left, farther) = operand::across(steps, tensors.mode, first);
+    // SAFETY: the vector, or the element, is of the items; the caller's contract.
+    unsafe {
+        let mut loaded = fetch::<E, O, N, R, V>(tensors, how, &at);
+        if is_vector {
+            with_next::<E, O, N, R, V>(tensors, &at, left, farther, &mut loaded);
+        }
+        finish::<E, F, O, N, R, V>(tensors, &loaded, at.results, is_vector, op);
     }
 }

@@ -5,11 +5,10 @@ use pointwise_core::launch::{NUMBER, ONCE, Steps, how};
 use pointwise_core::{Element, Kind, Word};
 
 use super::Tensors;
-use super::places::{Places, place};
+use super::places::Places;
 use crate::element::Bool;
 use crate::memory::{self, VectorOrOne};
 use crate::packed::{self, Packed, unroll};
-use crate::thread;
 
 /// A vector of one operand as it lies in memory, not yet converted: all loads are under way before the first conversion
 /// waits for one.
@@ -108,76 +107,69 @@ where
     loaded
 }
 
-/// The vectors of the operands that are [`ONCE`], element by element: those of a row from item `first` on, which is at
-/// `at`, and from its end on those of the next.
+/// Where the operands lie from item `first` on, of a walk with [`ACROSS`](pointwise_core::launch::ACROSS), how many items
+/// of its row are left, and how far the element of the next row is from that of this one.
+#[inline(always)]
+pub(super) fn across<const N: usize, const R: usize, const T: usize, const D: usize>(
+    steps: &Steps<T, D>,
+    mode: u32,
+    first: u32,
+) -> (Places<N, R>, u32, [i32; N]) {
+    let (row, along) = steps.inner[0].size.divide(first);
+    let left = steps.inner[0].size.size - along;
+    // Rows of a matrix, which most are, or of some matrices.
+    let (matrix, row, is_last) = if steps.splits == 1 {
+        (row, 0, true)
+    } else {
+        let (matrix, row) = steps.inner[1].size.divide(row);
+        (matrix, row, row + 1 == steps.inner[1].size.size)
+    };
+    let mut at = Places::alike(first as u64, 0);
+    let mut farther = [0; N];
+    unroll!(at most 4: k < N => {
+        if how(mode, k as u32) == ONCE {
+            let (apart, stride) = (steps.outer[R + k], steps.inner[1].strides[R + k]);
+            at.operands[k] = (matrix as i32 * apart + row as i32 * stride) as i64;
+            farther[k] = if is_last { apart - row as i32 * stride } else { stride };
+        }
+    });
+    (at, left, farther)
+}
+
+/// The operands that are [`ONCE`], from the end of the row on with the element of the next.
 ///
 /// # Safety
-/// Each of these operands is valid for reading the elements of `V` items, of which at most one is the last of a row.
+/// `left` of `V` items are of a row, where the operands' elements are those loaded; if there are others, their elements lie
+/// `farther`, and are valid for reading.
 #[inline(always)]
-pub(super) unsafe fn gather<E, O, const N: usize, const R: usize, const T: usize, const V: usize, const D: usize>(
+pub(super) unsafe fn with_next<E, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
-    steps: &Steps<T, D>,
-    first: u32,
     at: &Places<N, R>,
+    left: u32,
+    farther: [i32; N],
     loaded: &mut [Loaded; N],
 ) where
     E: Packed,
     O: OpData,
 {
-    let row = &steps.inner[0];
-    let (_, along) = row.size.divide(first);
-    let left = row.size.size - along;
-    let next: Places<N, R> = place(steps, first + left);
-    unroll!(at most 12: k < N => {
+    if left >= V as u32 {
+        return;
+    }
+    unroll!(at most 4: k < N => {
         if how(tensors.mode, k as u32) == ONCE {
-            let places = [at.operands[k] as i32, next.operands[k] as i32];
+            let next = at.operands[k] + farther[k] as i64;
             // SAFETY: the caller's contract.
             loaded[k] = unsafe {
                 if const { O::INFO.bool_operands } >> k & 1 == 1 {
-                    one_by_one::<Bool, V>(tensors.operands[k], places, row.strides[R + k], left)
+                    let next = memory::load(address::<Bool>(tensors.operands[k], next), 1);
+                    loaded[k].then::<Bool>(next[0], left)
                 } else {
-                    one_by_one::<E, V>(tensors.operands[k], places, row.strides[R + k], left)
+                    let next = memory::load(address::<E>(tensors.operands[k], next), size_of::<E>());
+                    loaded[k].then::<E>(next[0], left)
                 }
             };
         }
     });
-}
-
-/// A vector of which `left` elements lie a stride apart from the first place on, the others from the second. In a loop:
-/// the addresses of all at once would take more registers than the rest of the kernel.
-///
-/// # Safety
-/// All are valid for reading.
-#[inline(always)]
-unsafe fn one_by_one<E: Element, const V: usize>(
-    operand: *const u8,
-    [here, next]: [i32; 2],
-    stride: i32,
-    left: u32,
-) -> Loaded {
-    let next = next.wrapping_sub(left as i32 * stride);
-    let (size, mut low, mut high) = (size_of::<E>(), 0_u64, 0_u64);
-    let mut done = thread::opaque(0);
-    while done < V as u32 {
-        thread::no_unrolling();
-        let mut word = 0;
-        unroll!(at most 4: i < 4_usize.div_ceil(size) => {
-            let lane = done + i as u32;
-            let place = if lane < left { here } else { next } + lane as i32 * stride;
-            // SAFETY: the caller's contract.
-            let [element, _] = unsafe { memory::load(address::<E>(operand, place as i64), size) };
-            word |= element << (8 * size * i);
-        });
-        // It comes in at the top; behind the last one, the first is at the bottom.
-        (low, high) = match (size, V * size) {
-            (8, _) => (high, word),
-            (_, 16) => (low >> 32 | high << 32, high >> 32 | word << 32),
-            (_, 8) => (low >> 32 | word << 32, 0),
-            _ => (word, 0),
-        };
-        done += 4_u32.div_ceil(size as u32);
-    }
-    Loaded::vector([low, high])
 }
 
 /// What a formula takes of the lanes of each operand: `values[i][k]`, or `truths[i][k]` of a bool.
@@ -222,6 +214,17 @@ impl Loaded {
     #[inline(always)]
     pub(crate) fn spread<E: Element>(self) -> [u64; 2] {
         if self.is_one { splat::<E>(self.bits.one) } else { self.bits.vector }
+    }
+
+    /// The one element in the first `left` lanes, another in the rest.
+    #[inline(always)]
+    fn then<E: Element>(self, other: u64, left: u32) -> Loaded {
+        let ([first, _], [other, _]) = (splat::<E>(self.bits.one), splat::<E>(other));
+        let bits = left * 8 * size_of::<E>() as u32;
+        // Of each half, the bits of the lanes from `left` on.
+        let low = if bits < 64 { u64::MAX << bits } else { 0 };
+        let high = if bits > 64 { u64::MAX << (bits - 64) } else { u64::MAX };
+        Loaded::vector([first & !low | other & low, first & !high | other & high])
     }
 
     /// An element for each lane, as in memory.

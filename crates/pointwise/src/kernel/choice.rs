@@ -22,7 +22,7 @@ const TURNS_FROM: u64 = 1 << 23;
 pub struct KernelPlan {
     /// The kernel's class: how operands and result lie.
     pub class: Class,
-    /// [`Strategy::Direct`] for [`Class::Strided`], else [`Strategy::RegisterCopy`] or [`Strategy::Table`].
+    /// [`Strategy::Direct`] for single elements, else [`Strategy::RegisterCopy`] or [`Strategy::Table`].
     pub strategy: Strategy,
     /// Why another strategy than the one asked for; `None` where it is the one asked for, or was left open.
     pub replaced: Option<&'static str>,
@@ -30,7 +30,7 @@ pub struct KernelPlan {
     pub dims: usize,
     /// Threads of a block.
     pub threads: u32,
-    /// Elements of a vector; 1 for [`Class::Strided`].
+    /// Elements of a vector; 1 where threads have single elements.
     pub lanes: usize,
     /// Elements before the first aligned vector of a flat call, done one by one.
     pub head: u32,
@@ -92,7 +92,7 @@ pub(super) struct Marks {
     pub(super) numbers: u32,
     /// It passes through the level-2 cache.
     pub(super) passing: u32,
-    /// Vectors go across the ends of rows, and of `once` each element is read by itself: [`ACROSS`].
+    /// Vectors go across the ends of rows: [`ACROSS`].
     pub(super) across: bool,
 }
 
@@ -156,11 +156,8 @@ impl<const N: usize> Tensors<N> {
         if let Some(rows) = walk.rows(lanes, aligned) {
             return vectors(Class::Rows, rows, once);
         }
-        if self.goes_across && walk.goes_across(lanes) {
-            let apart: [bool; N] = std::array::from_fn(|k| !(walk.is_dense(k) && aligned(k, 0)));
-            if !apart[..self.results].contains(&true) {
-                return vectors(Class::Rows, *walk, Marks { across: true, ..marks(apart) });
-            }
+        if self.goes_across && walk.goes_across(lanes, self.results, |k| aligned(k, 0)) {
+            return vectors(Class::Strided, *walk, Marks { across: true, ..once });
         }
         match strategy {
             Strategy::Auto => strided(None),
@@ -251,9 +248,9 @@ impl<const N: usize> Choice<N> {
         Ok(KernelPlan {
             class: self.class,
             strategy: match self.class {
-                Class::Strided => Strategy::Direct,
+                Class::Strided if !self.marks.across => Strategy::Direct,
                 Class::Flat | Class::Rows if self.looked.is_some() => Strategy::Table,
-                Class::Flat | Class::Rows => Strategy::RegisterCopy,
+                _ => Strategy::RegisterCopy,
             },
             replaced: self.replaced,
             dims,
@@ -316,6 +313,13 @@ impl Queue<'_> {
                     vectors = body / choice.lanes as u64;
                     vectors + body % choice.lanes as u64 + u64::from(head)
                 }
+                Class::Strided if choice.marks.across => {
+                    groups = part.steps_for_groups(arguments.tensors);
+                    (n, items) = (part.numel(), part.numel() as u32);
+                    params.push(&items);
+                    params.push_last(&groups);
+                    n / choice.lanes as u64 + n % choice.lanes as u64
+                }
                 Class::Strided if arguments.tensors <= GROUPED_TENSORS => {
                     let count;
                     (groups, count) = part.group_words(arguments.tensors);
@@ -325,14 +329,12 @@ impl Queue<'_> {
                     count
                 }
                 class => {
-                    let n = part.numel();
                     let splits = if class == Class::Rows { ROW_SPLITS } else { SPLITS };
                     steps = part.step_words(arguments.tensors, splits);
-                    items = n as u32;
+                    items = part.numel() as u32;
                     params.push(&items);
                     params.push_last(&steps);
-                    let lanes = if choice.marks.across { choice.lanes as u64 } else { 1 };
-                    n / lanes + n % lanes
+                    part.numel()
                 }
             };
             params.push(&mode);
@@ -474,7 +476,7 @@ mod tests {
         assert_eq!(compared([4, 32, 48], [20, 24, 40]).class, Class::Strided);
     }
 
-    /// Rows of 15 elements of 16 bits, and a second operand of a value each, or of a row of its own.
+    /// Rows of 15 elements of 16 bits, and a second operand whose elements lie so far apart.
     fn across(at: [usize; 3], second: [i64; 2]) -> Choice<3> {
         let along = |[row, column]: [i64; 2]| {
             let mut along = Along::default();
@@ -488,20 +490,22 @@ mod tests {
 
     #[test]
     fn vectors_go_across_the_ends_of_rows() {
-        for second in [[1, 0], [0, 1], [16, 1]] {
+        for second in [[1, 0], [3, 0], [-1, 0]] {
             let choice = across([64, 256, 1026], second);
-            assert_eq!((choice.class, choice.lanes), (Class::Rows, 8), "{second:?}");
+            assert_eq!((choice.class, choice.lanes), (Class::Strided, 8), "{second:?}");
             assert_eq!(choice.marks.mode(2), ACROSS | ONCE << 2, "{second:?}");
+            assert_eq!(choice.plan(2, 128, 60).unwrap().strategy, Strategy::RegisterCopy);
         }
-        // An operand that lies like the result, but not in its vectors.
-        assert_eq!(across([64, 258, 1024], [1, 0]).marks.mode(2), ACROSS | ONCE | ONCE << 2);
-        // A result that is not aligned; an operand whose elements lie apart; one of the short path.
-        assert_eq!(across([66, 256, 1024], [1, 0]).class, Class::Strided);
-        assert_eq!(across([64, 256, 1024], [1, 4]).class, Class::Strided);
-        let mut stays = across([64, 256, 1024], [1, 0]);
-        stays.tensors.goes_across = false;
-        let stays = stays.tensors.choose(&stays.walk, 8, Strategy::RegisterCopy, u64::MAX);
-        assert_eq!((stays.class, stays.replaced.is_some()), (Class::Strided, true));
+        // A result or an operand that is not aligned; a row; another stride; an op that must not.
+        let is_single = |choice: Choice<3>| !choice.marks.across && choice.lanes == 1;
+        assert!(is_single(across([66, 256, 1024], [1, 0])));
+        assert!(is_single(across([64, 258, 1024], [1, 0])));
+        assert!(is_single(across([64, 256, 1024], [0, 1])));
+        assert!(is_single(across([64, 256, 1024], [16, 1])));
+        let Choice { mut tensors, walk, .. } = across([64, 256, 1024], [1, 0]);
+        tensors.goes_across = false;
+        let stays = tensors.choose(&walk, 8, Strategy::RegisterCopy, u64::MAX);
+        assert!(is_single(stays) && stays.replaced.is_some());
     }
 
     #[test]

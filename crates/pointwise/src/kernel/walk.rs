@@ -64,10 +64,10 @@ impl Limit {
 pub enum Class {
     /// Every operand lies like the result or is one value: vectors.
     Flat,
-    /// The innermost dimension of every operand is contiguous or one value: vectors along it, or of a contiguous result
-    /// across its ends.
+    /// The innermost dimension of every operand is contiguous or one value: vectors along it.
     Rows,
-    /// Anything: element by element.
+    /// Anything: element by element; or, where results are contiguous and each operand lies like them or is one value along
+    /// a row, vectors across the ends of rows.
     Strided,
 }
 
@@ -215,15 +215,18 @@ impl<const N: usize> Walk<N> {
         Some(walk)
     }
 
-    /// Whether vectors of `lanes` elements of results that are [`dense`](Walk::is_dense) may go across the ends of rows:
-    /// at most across one each, in one launch.
-    pub(crate) fn goes_across(&self, lanes: usize) -> bool {
+    /// Whether vectors of `lanes` elements may go across the ends of rows, those of a matrix or of some, and across one end at
+    /// most each, in one launch: the elements of the first `results` tensors lie one after another; those of the others, too,
+    /// or they are one value along a row; and what is not lies as `aligned` asks.
+    pub(crate) fn goes_across(&self, lanes: usize, results: usize, aligned: impl Fn(usize) -> bool) -> bool {
+        let (size, steps) = self.inner();
         let is_small = self.numel() < Limit::STEPS.items && self.reach() < Limit::STEPS.reach;
-        self.inner().0 >= lanes && self.rank <= MAX_ROW_DIMS && self.is_inner_dense() && is_small
+        let fits = |k: usize| self.is_dense(k) && aligned(k);
+        matches!(self.rank, 2 | 3) && size >= lanes && is_small && (0..N).all(|k| k >= results && steps[k] == 0 || fits(k))
     }
 
     /// Whether the elements of tensor `k` lie one after another, in the order of the walk.
-    pub(crate) fn is_dense(&self, k: usize) -> bool {
+    fn is_dense(&self, k: usize) -> bool {
         let mut step = 1;
         self.dims().rev().all(|(size, steps)| {
             let is_next = steps[k] == step;
@@ -367,6 +370,15 @@ impl<const N: usize> Walk<N> {
             apart: std::array::from_fn(|k| (self.steps[dim][k] * within as i64) as i32),
             ends: std::array::from_fn(end),
         }
+    }
+
+    /// The words of [`Groups`] of which a kernel needs the steps alone, one by one: see
+    /// [`ACROSS`](pointwise_core::launch::ACROSS).
+    pub(crate) fn steps_for_groups(&self, tensors: usize) -> GroupWords {
+        let mut words = [0; GROUP_WORDS];
+        let steps = self.step_words(tensors, SPLITS);
+        words.iter_mut().skip(tensors + GROUP).zip(steps).for_each(|(word, step)| *word = step);
+        words
     }
 
     /// What a kernel of single elements of the first `tensors` tensors is given, the words of [`Groups`], and the number

@@ -96,12 +96,11 @@ impl Kernel<'_> {
         let mut choice = tensors.choose(walk, lanes, vectors, cache_room(&ready.device));
         choice.looked = looked.filter(|looked| match looked {
             Looked::Codes => choice.class == Class::Flat && choice.marks.once & 1 == 0,
-            Looked::Pairs => lookup::entry(choice.class).is_some() && !choice.marks.across,
+            Looked::Pairs => lookup::entry(choice.class).is_some(),
         });
         if strategy == Strategy::Table && choice.looked.is_none() {
             choice.replaced = choice.replaced.or(Some(match looked {
                 None => "a table is for one operand of fp8 or, without parameters, two of fp8, i8 or u8",
-                Some(_) if choice.marks.across => "vectors go across the ends of rows",
                 Some(_) => "one element for all needs no table",
             }));
         }
