@@ -222,7 +222,10 @@ impl<const N: usize> Walk<N> {
         let (size, steps) = self.inner();
         let is_small = self.numel() < Limit::STEPS.items && self.reach() < Limit::STEPS.reach;
         let fits = |k: usize| self.is_dense(k) && aligned(k);
-        matches!(self.rank, 2 | 3) && size >= lanes && is_small && (0..N).all(|k| k >= results && steps[k] == 0 || fits(k))
+        matches!(self.rank, 2 | 3)
+            && size >= lanes
+            && is_small
+            && (0..N).all(|k| k >= results && steps[k] == 0 || fits(k))
     }
 
     /// Whether the elements of tensor `k` lie one after another, in the order of the walk.
