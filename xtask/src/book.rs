@@ -26,7 +26,10 @@ pub(crate) fn build() -> Result<()> {
     // Pages that are gone would stay.
     remove(&pages)?;
     remove(&book)?;
-    run(cargo().args(["run", "--quiet", "-p", "book", "--", "docs"]).arg(&pages))?;
+    // With the features of the whole workspace, for which the tests have built it: alone, pointwise would be compiled again.
+    run(cargo().args(["build", "--quiet", "--workspace", "--bin", "book"]))?;
+    let program = target().join(format!("debug/book{}", std::env::consts::EXE_SUFFIX));
+    run(Command::new(program).arg("docs").arg(&pages))?;
     run(Command::new(mdbook).arg("build").arg(&pages).arg("--dest-dir").arg(&book))?;
     let broken = broken_links(&book)?;
     if !broken.is_empty() {
