@@ -3,7 +3,8 @@
 //!
 //! [`flat`]: every operand lies like the results or is one value. [`tiled`]: the innermost dimension of each operand is
 //! contiguous or one value; by vectors of one element, anything. [`grouped`], by single elements of few tensors:
-//! anything; by vectors across the ends of rows, operands that are one value along each. [`table`], of one operand and one result of a byte each: results looked up.
+//! anything; by vectors across the ends of rows, operands that are one value along each. [`table`], of one operand and one
+//! result of a byte each: results looked up.
 //!
 //! A result may be an operand's very memory: a thread loads all its operands before its first store, and no load takes
 //! the read-only path. Tensors are otherwise disjoint, the results from each other too.

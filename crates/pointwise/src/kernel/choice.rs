@@ -136,28 +136,27 @@ impl<const N: usize> Tensors<N> {
         let operands = |of: &dyn Fn(usize) -> bool| {
             (0..N - self.results).fold(0_u32, |bits, k| bits | u32::from(of(self.results + k)) << k)
         };
-        let passing = self.passing(walk, room);
-        let marks = |once: [bool; N]| Marks {
+        let (once, passing) = (walk.once(), self.passing(walk, room));
+        let marks = Marks {
             once: operands(&|k| once[k]) & !self.numbers,
             passing: operands(&|k| passing[k] && !once[k]),
             ..marks
         };
-        let once = marks(walk.once());
-        let vectors = |class, walk, marks| Choice { class, walk, lanes, marks, looked: None, replaced, tensors: self };
+        let vectors = |class, walk| Choice { class, walk, lanes, marks, looked: None, replaced, tensors: self };
         // Vectors in turn are all read alike: one value for all goes along rows.
-        let fits = !self.in_turns || walk.numel() == 1 || once.once | once.numbers == 0;
+        let fits = !self.in_turns || walk.numel() == 1 || marks.once | marks.numbers == 0;
         if fits && walk.is_flat() && self.head(walk, lanes).is_some() {
-            return vectors(Class::Flat, *walk, once);
+            return vectors(Class::Flat, *walk);
         }
         let aligned = |k: usize, step: i64| {
             let vector = lanes * self.sizes[k];
             self.at[k].wrapping_add_signed(step as isize * self.sizes[k] as isize).is_multiple_of(vector)
         };
         if let Some(rows) = walk.rows(lanes, aligned) {
-            return vectors(Class::Rows, rows, once);
+            return vectors(Class::Rows, rows);
         }
         if self.goes_across && walk.goes_across(lanes, self.results, |k| aligned(k, 0)) {
-            return vectors(Class::Strided, *walk, Marks { across: true, ..once });
+            return Choice { marks: Marks { across: true, ..marks }, ..vectors(Class::Strided, *walk) };
         }
         match strategy {
             Strategy::Auto => strided(None),
