@@ -378,8 +378,8 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
 {
     // With the vectors, the assembler would take more than single elements need. Of the family's ops the builder's checks see
     // that nothing spills, as it would of 16-bit integers; what a user's formula needs is not known.
-    let is_familys = const { !matches!(O::INFO.kind, Kind::Formula) };
-    if is_familys && const { goes_across(&O::INFO) && E::DTYPE.is_float() && size_of::<E>() > 1 } {
+    let is_of_family = const { !matches!(O::INFO.kind, Kind::Formula) };
+    if is_of_family && const { goes_across(&O::INFO) && E::DTYPE.is_float() && size_of::<E>() > 1 } {
         if T > 3 { thread::at_most_registers::<40>() } else { thread::at_most_registers::<32>() }
     }
     if const { goes_across(&O::INFO) } && tensors.mode & ACROSS != 0 {
