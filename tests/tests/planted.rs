@@ -41,17 +41,24 @@ const EQUIVALENT: &[Equivalent] = &[
         "without the branch to four vectors at once, the loop behind it does the same vectors one by one",
     ),
     equivalent(
+        "binary_sub_i32_strided::bound_first",
+        "setp.gt.s32 %p, %r, -1;",
+        "asks for the highest bit of the mode, whose other bits are never all set",
+    ),
+    equivalent(
         "binary_sub_i32_strided::bound_last",
-        "setp.lt.u32 %p, %r, 7;",
-        "compares how many of four elements are left, which is 0",
+        "setp.lt.u32 %p, %r, 2;",
+        "the other side selects 0, which is what a shift by 64 bits leaves of the lanes from the second on",
+    ),
+    equivalent(
+        "binary_sub_i32_strided::load_width_last",
+        "@p ld.global.cs.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
+        "tensors as small as these never pass through the cache: `p` is off",
     ),
     equivalent("unary_relu_f16_strided::unchecked_last", "@%p bra $L__BB;", DEAD),
     equivalent("unary_relu_f16_strided::swapped_last", "sub.s32 %r, %r, %r;", DEAD),
     equivalent("unary_relu_f16_strided::unguarded_first", "@p ld.global.u16 %rs, [%rd]; }", NO_NUMBER),
     equivalent("unary_relu_f16_strided::unguarded_last", "@p ld.global.u16 %rs, [%rd]; }", NO_NUMBER),
-    equivalent("binary_sub_i32_strided::unchecked_last", "@%p bra $L__BB;", DEAD),
-    equivalent("binary_sub_i32_strided::swapped_last", "sub.s32 %r, %r, %r;", DEAD),
-    equivalent("binary_sub_i32_strided::selected_last", "selp.b32 %r, %r, %r, %p;", DEAD),
     equivalent(
         "binary_lookup_pairs_flat::unguarded_last",
         "@p ld.global.u8 %r, [%rd]; }",
@@ -105,13 +112,18 @@ fn kernels() -> Vec<Kernel> {
         let def = info::op(op).expect("an op of the family");
         kernel(symbol, runs::several(def, dtype, strategy))
     };
+    let sub = info::op("sub").expect("an op of the family");
     vec![
         unary("unary_silu_f32_flat", "silu", DType::F32, Strategy::RegisterCopy),
         unary("unary_relu_f16_strided", "relu", DType::F16, Strategy::Direct),
         unary("unary_exp_f8e4m3_table", "exp", DType::F8E4M3, Strategy::Table),
         several("binary_add_f32_flat", "add", DType::F32, Strategy::Auto),
         several("binary_mul_f16_rows", "mul", DType::F16, Strategy::Auto),
-        several("binary_sub_i32_strided", "sub", DType::I32, Strategy::Direct),
+        // By single elements, and where they fit by vectors across the ends of rows.
+        kernel(
+            "binary_sub_i32_strided",
+            [Strategy::Direct, Strategy::Auto].into_iter().flat_map(|by| runs::several(sub, DType::I32, by)).collect(),
+        ),
         several("binary_pow_f32_flat", "pow", DType::F32, Strategy::Auto),
         several("binary_lookup_pairs_flat", "pow", DType::F8E4M3, Strategy::Table),
         several("ternary_lerp_f32_rows", "lerp", DType::F32, Strategy::Auto),
