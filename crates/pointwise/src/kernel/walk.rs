@@ -375,12 +375,13 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    /// The words of [`Groups`] of which a kernel needs the steps alone, one by one: see
+    /// The words of [`Groups`] for a kernel that reads nothing of them but the steps, from element to element: see
     /// [`ACROSS`](pointwise_core::launch::ACROSS).
     pub(crate) fn steps_for_groups(&self, tensors: usize) -> GroupWords {
         let mut words = [0; GROUP_WORDS];
         let steps = self.step_words(tensors, SPLITS);
-        words.iter_mut().skip(tensors + GROUP).zip(steps).for_each(|(word, step)| *word = step);
+        // Behind `divided`, `apart` and `ends`.
+        words.iter_mut().skip(1 + tensors + (GROUP - 1)).zip(steps).for_each(|(word, step)| *word = step);
         words
     }
 
