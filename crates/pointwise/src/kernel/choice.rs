@@ -475,14 +475,15 @@ mod tests {
         assert_eq!(compared([4, 32, 48], [20, 24, 40]).class, Class::Strided);
     }
 
+    fn along_two([row, column]: [i64; 2]) -> Along {
+        let mut along = Along::default();
+        (along[0], along[1]) = (row, column);
+        along
+    }
+
     /// Rows of 15 elements of 16 bits, and a second operand whose elements lie so far apart.
     fn across(at: [usize; 3], second: [i64; 2]) -> Choice<3> {
-        let along = |[row, column]: [i64; 2]| {
-            let mut along = Along::default();
-            (along[0], along[1]) = (row, column);
-            along
-        };
-        let walk = Walk::new(&Shape::new(&[4, 15]).unwrap(), &[[15, 1], [15, 1], second].map(along));
+        let walk = Walk::new(&Shape::new(&[4, 15]).unwrap(), &[[15, 1], [15, 1], second].map(along_two));
         let tensors = Tensors { at, sizes: [2; 3], results: 1, numbers: 0, in_turns: false, goes_across: true };
         tensors.choose(&walk, 8, Strategy::Auto, u64::MAX)
     }
@@ -505,6 +506,16 @@ mod tests {
         tensors.goes_across = false;
         let stays = tensors.choose(&walk, 8, Strategy::RegisterCopy, u64::MAX);
         assert!(is_single(stays) && stays.replaced.is_some());
+    }
+
+    #[test]
+    fn a_tensor_without_elements_has_a_choice() {
+        let steps = [[15, 1], [15, 1], [1, 0]].map(along_two);
+        for sizes in [[4, 0], [0, 15], [0, 0]] {
+            let walk = Walk::new(&Shape::new(&sizes).unwrap(), &steps);
+            let tensors = Tensors { at: [64; 3], sizes: [2; 3], results: 1, numbers: 0, in_turns: false, goes_across: true };
+            assert_eq!(tensors.choose(&walk, 8, Strategy::Auto, u64::MAX).walk.numel(), 0, "{sizes:?}");
+        }
     }
 
     #[test]

@@ -251,7 +251,7 @@ impl<const N: usize> Walk<N> {
     /// How far the steps along a dimension lead from where it begins, in the tensor where that is farthest.
     fn reach_along(&self, dim: usize) -> u64 {
         let farthest = self.steps[dim].iter().map(|step| step.unsigned_abs()).max().unwrap_or(0);
-        farthest.saturating_mul(self.sizes[dim] as u64 - 1)
+        farthest.saturating_mul((self.sizes[dim] as u64).saturating_sub(1))
     }
 
     /// How far all steps together lead, in the tensor where that is farthest along each dimension.
