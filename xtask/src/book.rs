@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::build_ptx::target;
-use crate::shell::{cargo, output, run};
+use crate::shell::{build_tests, cargo, output, run};
 
 /// What is installed, and asked for.
 const VERSION: &str = "0.5.4";
@@ -26,8 +26,8 @@ pub(crate) fn build() -> Result<()> {
     // Pages that are gone would stay.
     remove(&pages)?;
     remove(&book)?;
-    // With the features of the whole workspace, for which the tests have built it: alone, pointwise would be compiled again.
-    run(cargo().args(["build", "--quiet", "--workspace", "--bin", "book"]))?;
+    // The program comes with its tests.
+    build_tests("calls")?;
     let program = target().join(format!("debug/book{}", std::env::consts::EXE_SUFFIX));
     run(Command::new(program).arg("docs").arg(&pages))?;
     run(Command::new(mdbook).arg("build").arg(&pages).arg("--dest-dir").arg(&book))?;

@@ -44,20 +44,15 @@ const PEERS: &str = "benches/peers";
 const WORKLOADS: &str = "benches/workloads.csv";
 
 pub(crate) fn run() -> Result<()> {
-    // The example is a workspace of its own; in the same folder for what is built it shares the compiled kernels.
-    let example = ["--manifest-path", "examples/Cargo.toml", "-p", "fused-block", "--target-dir"];
-    let forms = ["--manifest-path", "examples/Cargo.toml", "-p", "every-form", "--target-dir"];
-    let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let target_dir = target_dir.to_string_lossy();
     let tests = ["matrix", "special", "rope", "graphs", "golden"].map(|name| ["--test", name]).concat();
     let builds: [Vec<&str>; 7] = [
         [&["test", "--no-run", "--release", "-p", "tests"][..], &tests].concat(),
         vec!["build", "--release", "-p", "tests", "-p", "benches", "--bins"],
         vec!["build", "--release", "-p", "pointwise-cli"],
         vec!["bench", "--no-run", "-p", "benches", "--bench", "cpu"],
-        [&["build", "--release"][..], &example, &[&*target_dir]].concat(),
-        [&["test", "--no-run", "--release", "--test", "fused"][..], &example, &[&*target_dir]].concat(),
-        [&["test", "--no-run", "--release", "--test", "forms"][..], &forms, &[&*target_dir]].concat(),
+        vec!["build", "--release", "-p", "fused-block", "--bins"],
+        vec!["test", "--no-run", "--release", "-p", "fused-block", "--test", "fused"],
+        vec!["test", "--no-run", "--release", "-p", "every-form", "--test", "forms"],
     ];
     let mut programs = Vec::new();
     for arguments in builds {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -29,10 +29,13 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Starts a command, showing it.
-pub(crate) fn spawn(command: &mut Command) -> Result<Child> {
-    println!("$ {} &", line(command));
-    command.spawn().with_context(|| format!("cannot run {}", line(command)))
+/// Builds the tests of a name in all packages, and the libraries and programs that they need. Returns cargo's messages.
+///
+/// With the features of the whole workspace, tests included, for which `cargo test --workspace` has compiled everything:
+/// for one package, or without tests, cargo would compile `pointwise` again.
+pub(crate) fn build_tests(name: &str) -> Result<String> {
+    let arguments = ["test", "--workspace", "--no-run", "--test", name, "--message-format=json-render-diagnostics"];
+    output(cargo().args(arguments))
 }
 
 /// What a command writes, if it succeeds.

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::build_ptx::target;
 use crate::shell::{cargo, run};
 use crate::{book, build_ptx, cpu_loops, fuzz, setup};
 
@@ -15,21 +14,14 @@ pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     steps.end("kernels: compile, check, assemble");
     run(cargo().args(["test", "--workspace", "--no-run"]))?;
     steps.end("tests: build");
-    // Most of it is one thread of the compiler, and most tests are one thread: they go side by side.
-    let loops = cpu_loops::start()?;
     run(cargo().args(["test", "--workspace"]).env("POINTWISE_KERNELS", "required"))?;
     steps.end("tests: run");
-    // In the same target directory, where the family's kernels are compiled already.
-    run(cargo().args(["test", "--workspace", "--manifest-path", "examples/Cargo.toml", "--target-dir"]).arg(target()))?;
-    steps.end("examples: build, run");
+    cpu_loops::check()?;
+    steps.end("CPU loops: read");
     book::build_if_possible()?;
     steps.end("book: build, check links");
     fuzz::run_shortly()?;
     steps.end("fuzzers: run shortly");
-    if let Some(loops) = loops {
-        loops.check()?;
-    }
-    steps.end("CPU loops: compile (beside the tests), read");
     steps.print();
     Ok(())
 }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::build_ptx::target;
 use crate::licences;
-use crate::shell::{cargo, output, root, run as run_command};
+use crate::shell::{build_tests, output, root, run as run_command};
 
 /// A wheel has no more bytes.
 const LARGEST: u64 = 12_000_000;
@@ -42,9 +42,8 @@ pub(crate) fn run(torch: bool) -> Result<()> {
             Environment::of("torch", &["requirements.txt", "requirements-torch.txt", "requirements-models.txt"])?;
         with_torch.stand_in()?;
         with_torch.install(&wheel)?;
-        // In the target directory of all, where the kernels of the tests are.
-        let manifest = ["build", "-p", "torch-op", "--manifest-path", "examples/Cargo.toml", "--target-dir"];
-        run_command(cargo().args(manifest).arg(target()))?;
+        // The library comes with its test.
+        build_tests("ops")?;
         let library = target().join("debug").join("libtorch_op.so");
         let library = library.to_str().context("the path of the target directory is no text")?;
         with_torch.test(&["-n", "auto", "--maxprocesses", "4", "--library", library])?;

@@ -87,7 +87,7 @@ fn products_of_complex_numbers() {
         let x: Vec<Tensor> = (0..8).map(|k| numbers(&device, if k % 2 == 0 { &[37, 19] } else { &[19] }, k)).collect();
         let operands: Vec<Operand<'_>> = x.iter().map(Operand::from).collect();
         let results = ComplexProducts.kernel().run(&operands).unwrap();
-        let at = |k: usize, i: usize| f64::from(values(&x[k])[if k % 2 == 0 { i } else { i % 19 }]);
+        let at = |k: usize, i: usize| f64::from(values(&x[k])[if k.is_multiple_of(2) { i } else { i % 19 }]);
         let product = |k: usize, i: usize| {
             let [a, b, c, d] = [0, 1, 2, 3].map(|part| at(k + part, i));
             (a * c - b * d, a * d + b * c)

@@ -513,7 +513,8 @@ mod tests {
         let steps = [[15, 1], [15, 1], [1, 0]].map(along_two);
         for sizes in [[4, 0], [0, 15], [0, 0]] {
             let walk = Walk::new(&Shape::new(&sizes).unwrap(), &steps);
-            let tensors = Tensors { at: [64; 3], sizes: [2; 3], results: 1, numbers: 0, in_turns: false, goes_across: true };
+            let tensors =
+                Tensors { at: [64; 3], sizes: [2; 3], results: 1, numbers: 0, in_turns: false, goes_across: true };
             assert_eq!(tensors.choose(&walk, 8, Strategy::Auto, u64::MAX).walk.numel(), 0, "{sizes:?}");
         }
     }

@@ -173,13 +173,14 @@ pub(super) fn blocks(multiprocessors: u32, shared_bytes: usize, vectors: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Tensor, info::op};
+    use crate::family::definitions::{add, floor_divide, gelu_and_mul, lerp, mul, pow};
+    use crate::{Device, Tensor};
 
     #[test]
     fn a_table_has_the_results_of_all_pairs() {
         let device = Device::cpu();
-        for (name, dtype) in [("pow", DType::F8E4M3), ("gelu_and_mul", DType::F8E5M2), ("floor_divide", DType::I8)] {
-            let def = op(name).unwrap();
+        for (def, dtype) in [(&pow, DType::F8E4M3), (&gelu_and_mul, DType::F8E5M2), (&floor_divide, DType::I8)] {
+            let name = def.info.name;
             assert!(serves(&def.info, dtype) && def.has_table(dtype));
             let table = results(def, dtype).unwrap();
             let codes: Vec<u8> = (0..=255).collect();
@@ -195,10 +196,9 @@ mod tests {
 
     #[test]
     fn ops_with_parameters_and_wider_types_have_none() {
-        let of = |name| &op(name).unwrap().info;
-        assert!(!serves(of("add"), DType::F8E4M3) && !serves(of("pow"), DType::F16) && !serves(of("mul"), DType::Bool));
-        assert!(!serves(of("lerp"), DType::F8E4M3) && !op("pow").unwrap().has_table(DType::BF16));
-        assert_eq!(pays_from(of("mul"), DType::F8E4M3), None);
+        assert!(!serves(&add.info, DType::F8E4M3) && !serves(&pow.info, DType::F16) && !serves(&mul.info, DType::Bool));
+        assert!(!serves(&lerp.info, DType::F8E4M3) && !pow.has_table(DType::BF16));
+        assert_eq!(pays_from(&mul.info, DType::F8E4M3), None);
     }
 
     #[test]
