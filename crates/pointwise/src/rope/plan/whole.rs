@@ -111,7 +111,8 @@ fn whole(most: u32, vector: u32, walk: &RopeWalk) -> Option<(Whole, [u32; 3], [u
     }
     let heads = [walk.q.heads, walk.k.heads];
     let most_tokens = MOST_TOKENS.min(tokens);
-    // As few idle threads as can be, and as many heads, which lie together.
+    // As few idle threads as can be, within an eighth, and as many heads, which lie together: heads of 80 lanes in 16 bits,
+    // of 5 threads each, took 12 % longer in blocks that had 25 tokens of one head (H200, `docs/notebook/rope.md`).
     let tile = |tile_heads: u32| [tile_heads, (slots / tile_heads).min(most_tokens)];
     let candidates = (1..=slots.min(heads[0].max(heads[1]))).map(tile);
     let [tile_heads, tile_tokens] =
@@ -143,13 +144,13 @@ fn whole(most: u32, vector: u32, walk: &RopeWalk) -> Option<(Whole, [u32; 3], [u
     Some((whole, [q_blocks + k_blocks, rows, layers.max(batch)], [lanes, tile_heads, tile_tokens]))
 }
 
-/// How many of the threads of all warps have work, of 1,024, if blocks have so many heads and tokens.
+/// How many of the threads of all warps have work, in eighths, if blocks have so many heads and tokens.
 fn used([tile_heads, tile_tokens]: [u32; 2], lanes: u32, heads: [u32; 2], tokens: u32) -> u64 {
     let blocks = heads.map(|heads| u64::from(heads.div_ceil(tile_heads))).iter().sum::<u64>()
         * u64::from(tokens.div_ceil(tile_tokens));
     let warps = (lanes * tile_heads * tile_tokens).div_ceil(32);
     let work = u64::from(heads[0] + heads[1]) * u64::from(tokens) * u64::from(lanes);
-    work * 32 / (blocks * u64::from(warps)).max(1)
+    work / (blocks * u64::from(warps) * 4).max(1)
 }
 
 /// A tensor whose strides count vectors; None where an offset into it has more than 32 bits.
@@ -209,6 +210,16 @@ mod tests {
                 assert_eq!(seen.len() as u32, batch * seq * (q + k) * half / vector, "{what}");
             }
         }
+    }
+
+    #[test]
+    fn blocks_have_heads_that_lie_together() {
+        let threads = |lanes: u32, vector| whole(128, vector, &walk(1, 4096, 32, 0, lanes / 2)).unwrap().2;
+        assert_eq!(
+            [64, 80, 96, 112, 128].map(|lanes| threads(lanes, 8)),
+            [[4, 32, 1], [5, 8, 3], [6, 16, 1], [7, 18, 1], [8, 16, 1]]
+        );
+        assert_eq!([64, 80, 96, 128].map(|lanes| threads(lanes, 4)), [[8, 16, 1], [10, 4, 3], [12, 8, 1], [16, 8, 1]]);
     }
 
     /// A grid's second dimension has an end, which blocks of tokens pass: they stay in the order of the memory. Of
