@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::build_ptx::target;
-use crate::shell::{build_tests, cargo, output, run};
+use crate::shell::{build_tests, cargo, output, run, spawn};
 
 /// What is installed, and asked for.
 const VERSION: &str = "0.5.4";
@@ -64,20 +64,66 @@ fn remove(folder: &Path) -> Result<()> {
 
 /// The program, of the pinned version.
 fn mdbook() -> Result<PathBuf> {
-    let tools = target().join("tools");
-    let own = tools.join("bin").join("mdbook");
-    let is_right = |program: &Path| {
+    if let Some(found) = installed() {
+        return Ok(found);
+    }
+    run(&mut install()).with_context(|| format!("mdBook {VERSION} cannot be installed"))?;
+    installed().with_context(|| format!("{} is no mdBook {VERSION}", own().display()))
+}
+
+/// Where mdBook is installed to.
+fn own() -> PathBuf {
+    target().join("tools/bin/mdbook")
+}
+
+fn installed() -> Option<PathBuf> {
+    let is_right = |program: &PathBuf| {
         output(Command::new(program).arg("--version")).is_ok_and(|said| said.trim() == format!("mdbook v{VERSION}"))
     };
-    for program in [PathBuf::from("mdbook"), own.clone()] {
-        if is_right(&program) {
-            return Ok(program);
+    [PathBuf::from("mdbook"), own()].into_iter().find(is_right)
+}
+
+fn install() -> Command {
+    let mut command = cargo();
+    // Without features: no server, no search, which is most of its dependencies. Not optimised: it runs for a second.
+    command.args([
+        "install",
+        "mdbook",
+        "--version",
+        VERSION,
+        "--no-default-features",
+        "--locked",
+        "--debug",
+        "--quiet",
+    ]);
+    command.arg("--root").arg(target().join("tools"));
+    command
+}
+
+/// mdBook, which is being installed where it is not there.
+pub(crate) struct Install(Option<Child>);
+
+impl Install {
+    /// Starts to install it.
+    pub(crate) fn start() -> Result<Install> {
+        let missing = installed().is_none();
+        Ok(Install(missing.then(|| spawn(&mut install())).transpose()?))
+    }
+
+    /// Waits for it. What went wrong, [`build`] meets again.
+    pub(crate) fn end(mut self) -> Result<()> {
+        self.0.as_mut().map_or(Ok(()), |cargo| cargo.wait().map(drop)).context("cannot wait for cargo")
+    }
+}
+
+impl Drop for Install {
+    fn drop(&mut self) {
+        // Where it has ended there is nothing to kill.
+        if let Some(cargo) = &mut self.0 {
+            let _ = cargo.kill();
+            let _ = cargo.wait();
         }
     }
-    // Without features: no server, no search, which is most of its dependencies. Not optimised: it runs for a second.
-    let install = ["install", "mdbook", "--version", VERSION, "--no-default-features", "--locked", "--debug", "--root"];
-    run(cargo().args(install).arg(&tools)).with_context(|| format!("mdBook {VERSION} cannot be installed"))?;
-    Ok(own)
 }
 
 /// Links and pictures of the HTML pages in a folder whose file or place is not there, as `page: link`.

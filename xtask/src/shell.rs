@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -27,6 +27,12 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("{} failed ({status})", line(command));
     }
     Ok(())
+}
+
+/// Starts a command, showing it.
+pub(crate) fn spawn(command: &mut Command) -> Result<Child> {
+    println!("$ {} &", line(command));
+    command.spawn().with_context(|| format!("cannot run {}", line(command)))
 }
 
 /// Builds the tests of a name in all packages, and the libraries and programs that they need. Returns cargo's messages.

@@ -14,10 +14,13 @@ pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     steps.end("kernels: compile, check, assemble");
     run(cargo().args(["test", "--workspace", "--no-run"]))?;
     steps.end("tests: build");
+    // Most tests are one thread: mdBook is compiled beside them.
+    let mdbook = book::Install::start()?;
     run(cargo().args(["test", "--workspace"]).env("POINTWISE_KERNELS", "required"))?;
     steps.end("tests: run");
     cpu_loops::check()?;
     steps.end("CPU loops: read");
+    mdbook.end()?;
     book::build_if_possible()?;
     steps.end("book: build, check links");
     fuzz::run_shortly()?;
