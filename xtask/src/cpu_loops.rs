@@ -4,13 +4,12 @@
 //! scalar, gives the right results ten times slower, and no test of results would say so.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
 
-use crate::shell::build_tests;
+use crate::shell::{artifact, build_tests};
 
 /// The loops are those of these levels: functions named so, made once for each loop.
 const LEVELS: [&str; 2] = ["pointwise::cpu::level::avx2::<", "pointwise::cpu::level::avx512::<"];
@@ -52,7 +51,7 @@ pub(crate) fn check() -> Result<()> {
         println!("cpu-loops reads x86-64 instructions; nothing to read here");
         return Ok(());
     }
-    let library = library()?;
+    let library = artifact(&build_tests("ops")?, "pointwise", "rlib")?;
     let loops = disassembled(&library)?;
     if loops.is_empty() {
         bail!(
@@ -73,19 +72,6 @@ pub(crate) fn check() -> Result<()> {
         loops.len()
     );
     Ok(())
-}
-
-/// The compiled library.
-fn library() -> Result<PathBuf> {
-    let messages = build_tests("ops")?;
-    let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let of_pointwise =
-        artifacts.filter(|message| message["target"]["name"] == "pointwise" && message["profile"]["test"] == false);
-    let files = of_pointwise.filter_map(|message| message["filenames"].as_array().cloned()).flatten();
-    let found = files
-        .filter_map(|file| file.as_str().map(PathBuf::from))
-        .find(|file| file.extension() == Some("rlib".as_ref()));
-    found.context("cargo named no library `pointwise` among what it built")
 }
 
 /// The loops of a library.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
 
 /// The folder of the workspace.
 pub(crate) fn root() -> PathBuf {
@@ -42,6 +43,17 @@ pub(crate) fn spawn(command: &mut Command) -> Result<Child> {
 pub(crate) fn build_tests(name: &str) -> Result<String> {
     let arguments = ["test", "--workspace", "--no-run", "--test", name, "--message-format=json-render-diagnostics"];
     output(cargo().args(arguments))
+}
+
+/// The file with an extension that cargo's messages name for a library, tests of it aside.
+pub(crate) fn artifact(messages: &str, library: &str, extension: &str) -> Result<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let of_library = messages.filter(|of| of["target"]["name"] == library && of["profile"]["test"] == false);
+    let files = of_library.filter_map(|of| of["filenames"].as_array().cloned()).flatten();
+    let mut paths = files.filter_map(|file| file.as_str().map(PathBuf::from));
+    paths
+        .find(|path| path.extension().is_some_and(|of| of == extension))
+        .with_context(|| format!("cargo named no {library}.{extension} among what it built"))
 }
 
 /// What a command writes, if it succeeds.

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::build_ptx::target;
 use crate::licences;
-use crate::shell::{build_tests, output, root, run as run_command};
+use crate::shell::{artifact, build_tests, output, root, run as run_command};
 
 /// A wheel has no more bytes.
 const LARGEST: u64 = 12_000_000;
@@ -43,8 +43,7 @@ pub(crate) fn run(torch: bool) -> Result<()> {
         with_torch.stand_in()?;
         with_torch.install(&wheel)?;
         // The library comes with its test.
-        build_tests("ops")?;
-        let library = target().join("debug").join("libtorch_op.so");
+        let library = artifact(&build_tests("ops")?, "torch_op", std::env::consts::DLL_EXTENSION)?;
         let library = library.to_str().context("the path of the target directory is no text")?;
         with_torch.test(&["-n", "auto", "--maxprocesses", "4", "--library", library])?;
         with_torch.readme(1)?;
