@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::build_ptx::target;
-use crate::shell::{build_tests, cargo, output, run, spawn};
+use crate::shell::{Background, build_tests, cargo, output, run};
 
 /// What is installed, and asked for.
 const VERSION: &str = "0.5.4";
@@ -100,30 +100,9 @@ fn install() -> Command {
     command
 }
 
-/// mdBook, which is being installed where it is not there.
-pub(crate) struct Install(Option<Child>);
-
-impl Install {
-    /// Starts to install it.
-    pub(crate) fn start() -> Result<Install> {
-        let missing = installed().is_none();
-        Ok(Install(missing.then(|| spawn(&mut install())).transpose()?))
-    }
-
-    /// Waits for it. What went wrong, [`build`] meets again.
-    pub(crate) fn end(mut self) -> Result<()> {
-        self.0.as_mut().map_or(Ok(()), |cargo| cargo.wait().map(drop)).context("cannot wait for cargo")
-    }
-}
-
-impl Drop for Install {
-    fn drop(&mut self) {
-        // Where it has ended there is nothing to kill.
-        if let Some(cargo) = &mut self.0 {
-            let _ = cargo.kill();
-            let _ = cargo.wait();
-        }
-    }
+/// Starts to install mdBook where it is not there.
+pub(crate) fn start_install() -> Result<Option<Background>> {
+    installed().is_none().then(|| Background::start(&mut install())).transpose()
 }
 
 /// Links and pictures of the HTML pages in a folder whose file or place is not there, as `page: link`.

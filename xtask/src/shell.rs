@@ -30,10 +30,37 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Starts a command, showing it.
-pub(crate) fn spawn(command: &mut Command) -> Result<Child> {
-    println!("$ {} &", line(command));
-    command.spawn().with_context(|| format!("cannot run {}", line(command)))
+/// A program that runs beside others, killed if it is dropped before its end.
+pub(crate) struct Background {
+    pub(crate) child: Child,
+    line: String,
+}
+
+impl Background {
+    /// Starts a command, showing it.
+    pub(crate) fn start(command: &mut Command) -> Result<Background> {
+        let line = line(command);
+        println!("$ {line} &");
+        let child = command.spawn().with_context(|| format!("cannot run {line}"))?;
+        Ok(Background { child, line })
+    }
+
+    /// Waits for its end; anything but success is an error.
+    pub(crate) fn end(mut self) -> Result<()> {
+        let status = self.child.wait().with_context(|| format!("cannot wait for {}", self.line))?;
+        if !status.success() {
+            bail!("{} failed ({status})", self.line);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // Where it has ended there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Builds the tests of a name in all packages, and the libraries and programs that they need. Returns cargo's messages.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::shell::{cargo, run};
+use crate::shell::{Background, cargo, run};
 use crate::{book, build_ptx, cpu_loops, fuzz, setup};
 
 pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
@@ -14,17 +14,17 @@ pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     steps.end("kernels: compile, check, assemble");
     run(cargo().args(["test", "--workspace", "--no-run"]))?;
     steps.end("tests: build");
-    // Most tests are one thread: mdBook is compiled beside them.
-    let mdbook = book::Install::start()?;
+    // Most tests are one thread: the fuzzers run and mdBook is compiled beside them.
+    let (fuzzers, mdbook) = (fuzz::start()?, book::start_install()?);
     run(cargo().args(["test", "--workspace"]).env("POINTWISE_KERNELS", "required"))?;
-    steps.end("tests: run");
+    fuzzers.end()?;
+    steps.end("tests: run; fuzzers");
     cpu_loops::check()?;
     steps.end("CPU loops: read");
-    mdbook.end()?;
+    // Where it cannot be installed, the book says so.
+    let _ = mdbook.map(Background::end);
     book::build_if_possible()?;
     steps.end("book: build, check links");
-    fuzz::run_shortly()?;
-    steps.end("fuzzers: run shortly");
     steps.print();
     Ok(())
 }
