@@ -1,21 +1,18 @@
 //! `cargo xtask cpu-loops`: what the compiler made of the CPU executor's loops.
 //!
-//! Disassembles `pointwise` as the tests are compiled with. A loop that calls a function for every element, or that was left
-//! scalar, gives the right results ten times slower, and no test of results would say so.
+//! Reads the assembly of the release build. A loop that calls a function for every element, or that was left scalar,
+//! gives the right results ten times slower, and no test of results would say so. The test build cannot take its place: it
+//! has debug assertions and checks for overflow, and some of its loops on f32 are scalar.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::shell::{artifact, build_tests};
+use crate::shell::{Background, cargo, root};
 
 /// The loops are those of these levels: functions named so, made once for each loop.
 const LEVELS: [&str; 2] = ["pointwise::cpu::level::avx2::<", "pointwise::cpu::level::avx512::<"];
-
-/// The option by which names are found, which `.cargo/config.toml` has.
-const MANGLING: &str = "-Csymbol-mangling-version=v0";
 
 /// What loops of formulas call for a block: a uniform operand, and the loops that load and store one.
 const SPREAD: &str = "<pointwise::cpu::operand::Source>::spread::<";
@@ -45,19 +42,50 @@ struct Loop {
     calls: Vec<String>,
 }
 
-/// Reads the loops of the library; nothing where there is nothing to read.
-pub(crate) fn check() -> Result<()> {
+/// A running compilation. It ends with the value.
+pub(crate) struct Compiles {
+    cargo: Background,
+    assembly: PathBuf,
+}
+
+/// Starts to compile; none where there is nothing to read.
+pub(crate) fn start() -> Result<Option<Compiles>> {
     if !cfg!(target_arch = "x86_64") {
-        println!("cpu-loops reads x86-64 instructions; nothing to read here");
-        return Ok(());
+        println!("cpu-loops reads x86-64 assembly; nothing to read here");
+        return Ok(None);
     }
-    let library = artifact(&build_tests("ops")?, "pointwise", "rlib")?;
-    let loops = disassembled(&library)?;
+    let folder = root().join("target/cpu-loops");
+    fs::create_dir_all(&folder)?;
+    let assembly = folder.join("pointwise.s");
+    let emit = format!("asm={}", assembly.display());
+    let mut command = cargo();
+    command.args(["rustc", "--quiet", "--release", "-p", "pointwise", "--lib", "--"]).args([
+        "--emit",
+        &emit,
+        // Names that say op and element type; one file.
+        "-Csymbol-mangling-version=v0",
+        "-Ccodegen-units=1",
+    ]);
+    Ok(Some(Compiles { cargo: Background::start(&mut command)?, assembly }))
+}
+
+impl Compiles {
+    /// Waits for the compiler and reads what it wrote.
+    pub(crate) fn check(self) -> Result<()> {
+        self.cargo.end()?;
+        read(&self.assembly)
+    }
+}
+
+pub(crate) fn check() -> Result<()> {
+    start()?.map_or(Ok(()), Compiles::check)
+}
+
+fn read(file: &Path) -> Result<()> {
+    let text = fs::read_to_string(file).with_context(|| format!("no assembly in {}", file.display()))?;
+    let loops = loops(&text);
     if loops.is_empty() {
-        bail!(
-            "no function in {} has a name that begins with {LEVELS:?}: RUSTFLAGS, where set, needs {MANGLING}",
-            library.display()
-        );
+        bail!("no function of the assembly begins with {LEVELS:?}");
     }
     let faults: Vec<String> = loops.iter().filter_map(fault).collect();
     if !faults.is_empty() {
@@ -65,7 +93,7 @@ pub(crate) fn check() -> Result<()> {
     }
     let floats = loops.iter().filter(|function| is_float_map(&function.name)).count();
     if floats == 0 {
-        bail!("no loop on floats was found in {}: their names have changed", library.display());
+        bail!("no loop on floats was found in {}: their names have changed", file.display());
     }
     println!(
         "{} CPU loops call nothing of libm; all {floats} on floats are vector code, but for some of {KNOWN:?}",
@@ -74,70 +102,56 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// The loops of a library.
-fn disassembled(library: &Path) -> Result<Vec<Loop>> {
-    let mut objdump = Command::new("objdump");
-    objdump.args(["--disassemble", "--reloc", "--no-show-raw-insn", "--wide"]).arg(library);
-    let mut child =
-        objdump.stdout(Stdio::piped()).spawn().context("cannot run objdump, which comes with the linker")?;
-    let text = child.stdout.take().context("objdump has no output")?;
-    let loops = loops(BufReader::new(text).lines()).context("cannot read what objdump says")?;
-    let status = child.wait().context("cannot wait for objdump")?;
-    if !status.success() {
-        bail!("objdump failed ({status}) on {}", library.display());
-    }
-    Ok(loops)
-}
-
-/// The loops in what `objdump` says.
-fn loops(lines: impl Iterator<Item = std::io::Result<String>>) -> std::io::Result<Vec<Loop>> {
+/// The loops of an assembly file.
+fn loops(text: &str) -> Vec<Loop> {
     let mut all = Vec::new();
     let mut open: Option<Loop> = None;
-    for line in lines {
-        let line = line?;
-        // `0000000000000000 <SYMBOL>:` begins a function, `  1f:\tINSTRUCTION` is in it, and what the linker puts in.
-        if let Some((_, symbol)) = line.strip_suffix(">:").and_then(|line| line.split_once(" <")) {
-            all.extend(open.take());
-            let name = format!("{:#}", rustc_demangle::demangle(symbol));
+    for line in text.lines() {
+        if let Some(label) = line.strip_suffix(':').filter(|label| label.starts_with("_R")) {
+            let name = format!("{:#}", rustc_demangle::demangle(label));
             let is_loop = LEVELS.iter().any(|level| name.starts_with(level));
             open = is_loop.then(|| Loop { name, ..Loop::default() });
-        } else if let Some(function) = &mut open
-            && let Some((_, text)) = line.split_once(":\t").or_else(|| line.split_once(": "))
-        {
-            function.read(text);
+        } else if line.starts_with(".Lfunc_end") {
+            all.extend(open.take());
+        } else if let Some(function) = &mut open {
+            function.read(line.trim());
         }
     }
-    all.extend(open);
-    Ok(all)
+    all
 }
 
 impl Loop {
-    fn read(&mut self, text: &str) {
-        let (word, operands) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        if word.starts_with("R_X86_64_") {
-            if let Some(called) = called(word, operands)
-                && !self.calls.contains(&called)
-            {
+    fn read(&mut self, line: &str) {
+        let (mnemonic, operands) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        if let Some(called) = called(mnemonic, operands) {
+            if !self.calls.contains(&called) {
                 self.calls.push(called);
             }
             return;
         }
         // Comparisons of floats by their bits are vector code as much as those by value.
-        let counts = is_arithmetic(word, ["ps", "pd"]) || word.starts_with("vpcmp");
+        let counts = is_arithmetic(mnemonic, ["ps", "pd"]) || mnemonic.starts_with("vpcmp");
         if counts && ["%ymm", "%zmm"].iter().any(|register| operands.contains(register)) {
             self.packed += 1;
         }
-        if is_arithmetic(word, ["ss", "sd"]) {
+        if is_arithmetic(mnemonic, ["ss", "sd"]) {
             self.scalar += 1;
         }
     }
 }
 
-/// The function of a relocation, which the instruction before calls, or whose address it takes in order to.
-fn called(kind: &str, operands: &str) -> Option<String> {
-    let is_code = kind.ends_with("_PLT32") || kind.contains("_GOTPCREL");
-    let (symbol, _) = operands.trim().rsplit_once(['-', '+'])?;
-    is_code.then(|| symbol.to_owned())
+/// The function that an instruction calls, or whose address it takes in order to.
+fn called(mnemonic: &str, operands: &str) -> Option<String> {
+    let is_call = mnemonic.starts_with("call");
+    let leaves = mnemonic.starts_with("jmp") && !operands.starts_with(['.', '*']);
+    if let Some((symbol, _)) = operands.split_once("@GOTPCREL") {
+        return Some(symbol.trim_start_matches('*').to_owned());
+    }
+    // `call *%rax`: the address came from the line above.
+    if (is_call || leaves) && !operands.starts_with('*') {
+        return Some(operands.trim_end_matches("@PLT").to_owned());
+    }
+    None
 }
 
 /// `vaddps`, `vfmadd213ss` and their like, ending in one of two suffixes. Moves and conversions are not arithmetic.
@@ -184,9 +198,8 @@ fn fault(function: &Loop) -> Option<String> {
     if let Some(symbol) = function.calls.iter().find(|symbol| !is_fine(symbol)) {
         return Some(format!("{} calls {symbol}", function.name));
     }
-    // Elements are done one by one, by as many instructions, in up to three places: the last few of a loop, and those of
-    // its versions for a uniform operand. A part that was left scalar within a loop has as many copies as a vector lanes.
-    (is_float_map(&function.name) && !is_known && 4 * function.packed < function.scalar).then(|| {
+    // The last few elements are done one by one, by as many instructions; constants of a call are made once.
+    (is_float_map(&function.name) && !is_known && 2 * function.packed < function.scalar).then(|| {
         format!(
             "{} has {} float instructions on vectors, {} on single elements",
             function.name, function.packed, function.scalar
@@ -204,65 +217,39 @@ mod tests {
     );
 
     fn of(body: &str) -> Vec<Loop> {
-        named(NAME, body)
-    }
-
-    /// A function's loops, of its instructions and relocations.
-    fn named(name: &str, body: &str) -> Vec<Loop> {
-        let text = format!(
-            "Disassembly of section .text.{name}:\n\n0000000000000000 <{name}>:\n{body}\n\n0000000000000000 <f>:\n"
-        );
-        loops(text.lines().map(|line| Ok(line.to_owned()))).unwrap()
-    }
-
-    fn instruction(text: &str) -> String {
-        format!("   0:\t{text}\n")
-    }
-
-    fn relocation(kind: &str, symbol: &str) -> String {
-        format!("\t\t\t2: R_X86_64_{kind}\t{symbol}-0x4\n")
+        loops(&format!("{NAME}:\n{body}\n.Lfunc_end0:\n"))
     }
 
     #[test]
     fn a_loop_for_avx512_is_read_too() {
-        let name = NAME.replace("4avx2", "6avx512").replace("B1a_", "B1c_").replace("KB2j_", "KB2l_");
-        let all = named(
-            &name,
-            &["vrndscaleps $0x9,%zmm0,%zmm1", "vpcmpeqd %zmm0,%zmm1,%k1", "vroundss $0x9,%xmm0,%xmm0,%xmm1"]
-                .map(instruction)
-                .concat(),
-        );
+        let all = loops(&format!(
+            "{}:\n\tvrndscaleps\t$9, %zmm0, %zmm1\n\tvpcmpeqd\t%zmm0, %zmm1, %k1\n\tvroundss\t$9, %xmm0, %xmm0, %xmm1\n\
+             .Lfunc_end0:\n",
+            NAME.replace("4avx2", "6avx512").replace("B1a_", "B1c_").replace("KB2j_", "KB2l_")
+        ));
         assert_eq!((all.len(), all[0].packed, all[0].scalar), (1, 2, 1));
     }
 
     #[test]
     fn a_vector_loop_is_fine() {
-        let all = of(&[
-            instruction("call   *0x0(%rip)        # 6 <f+0x6>"),
-            relocation("GOTPCRELX", "memcpy"),
-            instruction("vfmadd213ps %ymm0,%ymm1,%ymm2"),
-            instruction("vmulps 0x0(%rip),%ymm1,%ymm2        # 1f <f+0x1f>"),
-            relocation("PC32", ".LCPI0_1"),
-            instruction("vaddss %xmm0,%xmm1,%xmm2"),
-        ]
-        .concat());
-        assert_eq!((all.len(), all[0].packed, all[0].scalar), (1, 2, 1));
+        let all =
+            of("\tcallq\t*memcpy@GOTPCREL(%rip)\n\tvfmadd213ps\t%ymm0, %ymm1, %ymm2\n\tvaddss\t%xmm0, %xmm1, %xmm2");
+        assert_eq!((all[0].packed, all[0].scalar), (1, 1));
         assert!(is_float_map(&all[0].name), "{}", all[0].name);
         assert_eq!(fault(&all[0]), None);
     }
 
     #[test]
     fn a_call_of_libm_is_found() {
-        for kind in ["GOTPCREL", "GOTPCRELX", "REX_GOTPCRELX", "PLT32"] {
-            let all = of(&(instruction("vaddps %ymm0,%ymm1,%ymm2") + &relocation(kind, "fmaf")));
-            assert!(fault(&all[0]).unwrap().ends_with("calls fmaf"), "{kind}");
+        for line in ["callq\t*fmaf@GOTPCREL(%rip)", "movq\tfmaf@GOTPCREL(%rip), %r15", "callq\tfmaf@PLT", "jmp\tfmaf"] {
+            let all = of(&format!("\tvaddps\t%ymm0, %ymm1, %ymm2\n\t{line}"));
+            assert!(fault(&all[0]).unwrap().ends_with("calls fmaf"), "{line}");
         }
     }
 
     #[test]
     fn a_call_of_a_function_of_the_maths_is_found() {
-        let called = |symbol: &str| instruction("vaddps %ymm0,%ymm1,%ymm2") + &relocation("PLT32", symbol);
-        let fault_of = |symbol: &str| fault(&of(&called(symbol))[0]);
+        let fault_of = |symbol: &str| fault(&of(&format!("\tvaddps\t%ymm0, %ymm1, %ymm2\n\tcallq\t{symbol}"))[0]);
         let spread = "_RINvMNtNtCsbGfiMLyBDCb_9pointwise3cpu7operandNtB3_6Source6spreadaEB7_";
         let maths = "_RNvNtCs41aNMYLLtqg_14pointwise_core5maths3exp";
         assert_eq!(fault_of(spread), None);
@@ -273,9 +260,7 @@ mod tests {
 
     #[test]
     fn a_scalar_loop_is_found() {
-        let all = of(&["vmulss %xmm0,%xmm1,%xmm2", "vmovups %ymm0,(%rax)", "jmp    0 <f>", "call   *%rbx"]
-            .map(instruction)
-            .concat());
+        let all = of("\tvmulss\t%xmm0, %xmm1, %xmm2\n\tvmovups\t%ymm0, (%rax)\n\tjmp\t.LBB0_1\n\tcallq\t*%rbx");
         assert!(fault(&all[0]).unwrap().contains("0 float instructions on vectors, 1 on single"));
     }
 }
