@@ -12,6 +12,10 @@ use std::{
 
 use crate::{Error, Sm, Toolchain, inputs, toolchain::TARGET};
 
+/// Flags for every crate and target: jump threading copies what stands behind a join, a whole formula, into each way that
+/// leads there.
+const COMMON_FLAGS: &str = "-Zmir-enable-passes=-JumpThreading";
+
 /// One run of cargo.
 pub(crate) struct Job<'a> {
     pub(crate) toolchain: &'a Toolchain,
@@ -62,14 +66,13 @@ impl Job<'_> {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(&cargo);
         clean_environment(&mut command);
-        let flags = self.sm.rustflags(self.older);
         command.envs(self.variable.map(|(name, value)| (name, value)));
         command
             .current_dir(self.kernel_crate)
             .env("RUSTC", &self.toolchain.rustc)
             .env("RUSTC_BOOTSTRAP", "1")
             // Not `--config build.rustflags`: this one also overrides what a user's configuration files say.
-            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+            .env("CARGO_ENCODED_RUSTFLAGS", COMMON_FLAGS)
             // A user's configuration may have one folder for what all builds leave on the way.
             .env("CARGO_BUILD_BUILD_DIR", self.target_dir)
             .args(["rustc", "--quiet", "--lib", "--release", "--target", TARGET, "-Zbuild-std=core"])
@@ -89,12 +92,19 @@ impl Job<'_> {
         ] {
             command.arg("--config").arg(format!("profile.release.{key}={value}"));
         }
+        // What is for one target is not for `core`, so that all targets share it, nor for macros, which run here.
+        command.arg("-Zprofile-rustflags");
+        let for_target = self.sm.rustflags(self.older).iter().map(|flag| format!("'{flag}'")).collect::<Vec<_>>();
         // Nothing is ever linked, so the machine code of these two is not used, only what is inlined from their MIR,
         // which this flag does not change. It takes a third off their compile time.
-        command.arg("-Zprofile-rustflags");
-        for library in ["core", "compiler_builtins"] {
-            let key = format!("profile.release.package.{library}.rustflags");
-            command.arg("--config").arg(format!("{key}=[\"-Cno-prepopulate-passes\"]"));
+        let for_core = "'-Cno-prepopulate-passes'";
+        for (key, flags) in [
+            ("rustflags", for_target.join(", ").as_str()),
+            ("build-override.rustflags", ""),
+            ("package.core.rustflags", for_core),
+            ("package.compiler_builtins.rustflags", for_core),
+        ] {
+            command.arg("--config").arg(format!("profile.release.{key}=[{flags}]"));
         }
         if !self.features.is_empty() {
             command.arg("--features").arg(self.features.join(","));

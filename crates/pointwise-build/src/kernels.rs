@@ -10,10 +10,10 @@ use crate::{
     Artifacts, Error, Sm,
     artifacts::{self, GENERATED, Place},
     cargo::{self, Job, Limits},
-    lanes::{self, Run},
+    lanes,
     lint::{self, Lint},
     pack::Level,
-    parallel, ptx, ptxas, rows,
+    ptx, ptxas, rows,
     toolchain::{self, Toolchain},
 };
 
@@ -66,7 +66,8 @@ impl Kernels {
     }
 
     /// Adds one run of cargo with these features of the kernel crate. Several calls are several runs, side by side
-    /// where there are processors for it, whose entries are merged: a large crate has a feature for each of its parts.
+    /// where there are processors for it, whose entries are merged: a large crate has a feature for each of its parts. The
+    /// longest run comes first.
     pub fn features<S: Into<String>>(mut self, features: impl IntoIterator<Item = S>) -> Self {
         self.shards.push(features.into_iter().map(Into::into).collect());
         self
@@ -147,35 +148,32 @@ impl Kernels {
         }
         let older = |target: usize| targets.get(..target).unwrap_or_default();
         let light: Vec<bool> = targets.iter().enumerate().map(|(target, sm)| sm.is_light(older(target))).collect();
-        let lanes = lanes::deal(&light, shards.len(), parallel::width());
-        let numbered: Vec<_> = lanes.iter().enumerate().collect();
-        let outputs = parallel::map(&numbered, |&(number, lane)| {
-            let run = |run: &Run| {
-                let sm = targets[run.target];
-                // What one cargo compiles after another shares a target directory, and with it the compiled `core`.
-                let target_dir = target_dir.join(format!("{sm}-{number}"));
-                let (older, features) = (older(run.target), &shards[run.shard]);
-                Job {
-                    toolchain,
-                    kernel_crate: &kernel_crate,
-                    lock: &lock,
-                    limits,
-                    sm,
-                    older,
-                    target_dir: &target_dir,
-                    features,
-                    variable: self.generated.as_ref(),
-                }
-                .run()
-            };
-            lane.iter().map(run).collect::<Result<Vec<_>, Error>>()
+        // The long runs first, so that no lane is left with one at the end.
+        let mut runs: Vec<(usize, &Vec<String>)> =
+            (0..targets.len()).flat_map(|target| shards.iter().map(move |features| (target, features))).collect();
+        runs.sort_by_key(|(target, _)| light[*target]);
+        let names: Vec<String> =
+            runs.iter().map(|(target, features)| format!("{} {}", targets[*target], features.join(" "))).collect();
+        let outputs = lanes::map(&target_dir, &names, |run, target_dir| {
+            let (target, features) = runs[run];
+            Job {
+                toolchain,
+                kernel_crate: &kernel_crate,
+                lock: &lock,
+                limits,
+                sm: targets[target],
+                older: older(target),
+                target_dir,
+                features,
+                variable: self.generated.as_ref(),
+            }
+            .run()
         })?;
 
         let mut found = Artifacts::new(toolchain);
         for (target, &sm) in targets.iter().enumerate() {
             let mut texts = Vec::new();
-            let outputs = lanes.iter().flatten().zip(outputs.iter().flatten());
-            for (_, output) in outputs.filter(|(run, _)| run.target == target) {
+            for (_, output) in runs.iter().zip(&outputs).filter(|(run, _)| run.0 == target) {
                 found.inputs.extend(output.inputs.iter().cloned());
                 found.log += &output.log;
                 texts.push(output.ptx.as_str());

@@ -1,97 +1,99 @@
-//! Which runs of cargo go one after another, and which side by side.
+//! Runs of cargo side by side, each in a target directory that no other uses.
 
-/// What a run of cargo takes, in seconds on the machine this was tried on: of a target of its own, of one that has most
-/// entries from an older target, and the compilation of `core` before the first run in a target directory.
-const FULL: u32 = 12;
-const LIGHT: u32 = 4;
-const CORE: u32 = 18;
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
-/// The runs of a lane, which share a target directory for each target.
-pub(crate) type Lane = Vec<Run>;
+use crate::{Error, parallel};
 
-/// A run of cargo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    /// The index of the target.
-    pub(crate) target: usize,
-    /// The index of the features.
-    pub(crate) shard: usize,
+/// The file in a lane's folder with the names of its runs, a line each.
+const RUNS: &str = "pointwise-runs";
+
+/// A target directory, and the names of the runs that cargo has made in it.
+struct Lane {
+    folder: PathBuf,
+    runs: String,
 }
 
-/// Deals the runs for each target and shard to `width` lanes or fewer. `light` says of each target whether it has most
-/// entries from an older one.
-///
-/// The same arguments give the same lanes, as cargo finds in a target directory what it compiled there before.
-pub(crate) fn deal(light: &[bool], shards: usize, width: usize) -> Vec<Lane> {
-    let mut lanes: Vec<(u32, Lane)> = vec![(0, Vec::new()); width.max(1)];
-    let runs = |target: usize| (0..shards).map(move |shard| Run { target, shard });
-    // A light target is all in one lane: `core` would take as long as the rest.
-    for (target, _) in light.iter().enumerate().filter(|(_, light)| **light) {
-        add(&mut lanes, runs(target).collect(), LIGHT);
+impl Lane {
+    fn at(folder: PathBuf) -> Lane {
+        let runs = fs::read_to_string(folder.join(RUNS)).unwrap_or_default();
+        Lane { folder, runs }
     }
-    // The first shard of each target before the second of any: they begin in different lanes.
-    for shard in 0..shards {
-        for (target, _) in light.iter().enumerate().filter(|(_, light)| !**light) {
-            add(&mut lanes, vec![Run { target, shard }], FULL);
+
+    fn has(&self, run: &str) -> bool {
+        self.runs.lines().any(|line| line == run)
+    }
+
+    fn add(&self, run: &str) -> Result<(), Error> {
+        let path = self.folder.join(RUNS);
+        fs::create_dir_all(&self.folder)
+            .and_then(|()| OpenOptions::new().create(true).append(true).open(&path))
+            .and_then(|mut file| writeln!(file, "{run}"))
+            .map_err(Error::io("cannot write", &path))
+    }
+}
+
+/// Calls `work` for each of the `runs`, with its index and a target directory, in as many directories side by side as there
+/// are processors; the results in the order of the runs. A lane takes the runs that it made in an earlier build, as cargo
+/// finds there what it compiled then, and after these the first run that no lane has. After an error no run is begun.
+pub(crate) fn map<R: Send>(
+    folder: &Path,
+    runs: &[String],
+    work: impl Fn(usize, &Path) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Error> {
+    let width = parallel::width().min(runs.len());
+    let lanes: Vec<(usize, Lane)> =
+        (0..width).map(|number| (number, Lane::at(folder.join(format!("lane-{number}"))))).collect();
+    let owner = |run: &String| lanes.iter().position(|(_, lane)| lane.has(run));
+    let owners: Vec<Option<usize>> = runs.iter().map(owner).collect();
+    let begun: Vec<AtomicBool> = owners.iter().map(|owner| AtomicBool::new(owner.is_some())).collect();
+    let failed = AtomicBool::new(false);
+    let results = parallel::map(&lanes, |(number, lane)| {
+        let mut own = (0..runs.len()).filter(|&run| owners[run] == Some(*number));
+        let mut next = || own.next().or_else(|| (0..runs.len()).find(|&run| !begun[run].swap(true, Ordering::Relaxed)));
+        let mut results = Vec::new();
+        while !failed.load(Ordering::Relaxed)
+            && let Some(run) = next()
+        {
+            let result = work(run, &lane.folder).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            if owners[run].is_none() {
+                lane.add(&runs[run])?;
+            }
+            results.push((run, result));
         }
-    }
-    lanes.into_iter().map(|(_, lane)| lane).filter(|lane| !lane.is_empty()).collect()
-}
-
-/// Appends runs for one target to the lane that is done with them first.
-fn add(lanes: &mut [(u32, Lane)], runs: Lane, each: u32) {
-    let Some(first) = runs.first() else { return };
-    let done = |(load, lane): &(u32, Lane)| {
-        let begun = lane.iter().any(|run| run.target == first.target);
-        load + each * runs.len() as u32 + if begun { 0 } else { CORE }
-    };
-    if let Some(lane) = lanes.iter_mut().min_by_key(|lane| done(lane)) {
-        lane.0 = done(lane);
-        lane.1.extend(runs);
-    }
+        Ok(results)
+    })?;
+    let mut results: Vec<(usize, R)> = results.into_iter().flatten().collect();
+    results.sort_by_key(|(run, _)| *run);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn targets(lane: &Lane) -> Vec<usize> {
-        let mut targets: Vec<usize> = lane.iter().map(|run| run.target).collect();
-        targets.dedup();
-        targets
+    #[test]
+    fn a_run_stays_where_it_was() {
+        let folder = std::env::temp_dir().join(format!("pointwise-lanes-{}", std::process::id()));
+        let runs: Vec<String> = (0..20).map(|run| format!("sm_80 {run}")).collect();
+        let place = |run: usize, lane: &Path| Ok((run, lane.to_owned()));
+        let first = map(&folder, &runs, place).unwrap();
+        assert!(first.iter().enumerate().all(|(at, (run, lane))| at == *run && lane.starts_with(&folder)));
+        let again = map(&folder, &runs[5..], place).unwrap();
+        assert!(again.iter().zip(&first[5..]).all(|((_, again), (_, first))| again == first));
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
-    fn each_run_once() {
-        for (light, shards, width) in [
-            (vec![false], 1, 8),
-            (vec![false, true], 8, 2),
-            (vec![false, true, true, false], 5, 3),
-            (vec![false], 3, 0),
-        ] {
-            let lanes = deal(&light, shards, width);
-            assert!(lanes.len() <= width.max(1) && lanes.iter().all(|lane| !lane.is_empty()));
-            for target in 0..light.len() {
-                for shard in 0..shards {
-                    let run = Run { target, shard };
-                    assert_eq!(lanes.iter().flatten().filter(|it| **it == run).count(), 1, "{run:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn targets_begin_side_by_side() {
-        let lanes = deal(&[false, false], 4, 2);
-        assert_eq!(lanes.iter().map(targets).collect::<Vec<_>>(), [[0], [1]]);
-        let lanes = deal(&[false, true], 1, 2);
-        assert_eq!(lanes.iter().map(targets).collect::<Vec<_>>(), [[1], [0]]);
-    }
-
-    #[test]
-    fn what_is_light_makes_room_for_what_is_not() {
-        let lanes = deal(&[false, true], 8, 2);
-        assert_eq!(lanes.iter().map(targets).collect::<Vec<_>>(), [vec![1, 0], vec![0]]);
-        assert_eq!(lanes.iter().map(Vec::len).collect::<Vec<_>>(), [8 + 2, 6]);
+    fn an_error_ends_all() {
+        let folder = std::env::temp_dir().join(format!("pointwise-failed-lanes-{}", std::process::id()));
+        let runs: Vec<String> = (0..1000).map(|run| run.to_string()).collect();
+        let work = |run: usize, _: &Path| if run == 0 { Err(Error::Settings("first".to_owned())) } else { Ok(run) };
+        assert!(matches!(map(&folder, &runs, work), Err(Error::Settings(_))));
+        fs::remove_dir_all(folder).unwrap_or_default();
     }
 }

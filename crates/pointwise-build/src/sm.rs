@@ -59,8 +59,6 @@ impl Sm {
             format!("-Ctarget-cpu={self}"),
             "--check-cfg=cfg(pointwise_fp8_cvt)".to_owned(),
             "--check-cfg=cfg(pointwise_inherits, values(\"plain\", \"fp8\"))".to_owned(),
-            // It copies what stands behind a join, a whole formula, into each way that leads there.
-            "-Zmir-enable-passes=-JumpThreading".to_owned(),
         ];
         if self.has_fp8() {
             flags.push("--cfg=pointwise_fp8_cvt".to_owned());

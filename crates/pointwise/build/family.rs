@@ -85,13 +85,13 @@ fn convert_symbols() -> impl Iterator<Item = String> {
 pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
     Kernels::new(folder)
         .features(["unary", "powers"])
-        .features(["random", "generator", "lookup"])
+        .features(["comparison", "bitwise", "channel", "gated", "ternary", "select"])
+        .features(["binary"])
+        .features(["backward"])
         .features(["rope"])
         .features(["convert"])
-        .features(["binary"])
-        .features(["comparison", "bitwise", "channel", "gated", "ternary", "select"])
-        .features(["backward"])
         .features(["gradients", "select_gradients", "channel_gradients", "gated_gradients"])
+        .features(["random", "generator", "lookup"])
         .expect_entries(
             [rope::symbols(), launch::LOOKUPS.to_vec()]
                 .concat()
