@@ -23,7 +23,7 @@ mod powers {
 mod random {
     use pointwise_device::family::random::*;
 
-    pointwise_device::random_family!(pointwise_device::export_random);
+    pointwise_device::random_family!(pointwise_device::export);
 }
 
 #[cfg(feature = "generator")]
@@ -35,17 +35,17 @@ mod generator {
 
 #[cfg(feature = "rope")]
 mod rope {
-    pointwise_device::export_rope!();
+    pointwise_device::export!(Rope;);
 }
 
 #[cfg(feature = "convert")]
 mod convert {
-    pointwise_device::export_convert!();
+    pointwise_device::export!(Conversions;);
 }
 
 #[cfg(feature = "lookup")]
 mod lookup {
-    pointwise_device::export_lookup!();
+    pointwise_device::export!(Lookup;);
 }
 
 #[cfg(feature = "binary")]

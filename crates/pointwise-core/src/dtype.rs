@@ -49,6 +49,9 @@ impl DType {
         DType::Bool,
     ];
 
+    /// Those that are floats.
+    pub const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
+
     /// Bytes an element takes; also its alignment.
     #[inline]
     pub const fn size(self) -> usize {

@@ -17,8 +17,7 @@ pub const PAIRS_THREADS: u32 = 512;
 pub const PAIRS_SHIFTED: u8 = 0b0111_1000;
 
 /// The symbols of the kernels that look pairs up: along flat tensors, and along rows.
-pub const LOOKUPS: [&str; 2] =
-    [crate::symbol!(binary, lookup, pairs, flat), crate::symbol!(binary, lookup, pairs, rows)];
+pub const LOOKUPS: [&str; 2] = ["binary_lookup_pairs_flat", "binary_lookup_pairs_rows"];
 
 /// Where a table of pairs has the result of `a` and `b`.
 ///

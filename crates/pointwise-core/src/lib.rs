@@ -32,8 +32,6 @@ pub mod rope;
 #[doc(hidden)]
 pub mod row;
 mod table;
-mod table_convert;
-mod table_special;
 
 pub use dtype::{DType, NoDType, Scalar};
 pub use dual::Dual;

@@ -34,11 +34,6 @@ pub mod prelude {
 }
 
 mod export;
-mod export_convert;
-mod export_lookup;
-mod export_special;
-mod export_table;
-mod export_types;
 #[cfg(target_arch = "nvptx64")]
 pub mod formula;
 #[cfg(target_arch = "nvptx64")]

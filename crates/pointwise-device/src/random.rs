@@ -1,7 +1,7 @@
 //! Dropout: `y[i] = word[i] <= last_kept ? op(x[i]) : 0`, and `mask[i]` where one is asked for.
 //!
 //! `word[i]` is a function of seed, offset and `i` alone; what the strategies differ in is how many elements share one
-//! computation of a block of eight halves. In place and aliasing: as in [`crate::unary`].
+//! computation of a block of eight halves. The result may be the operand itself.
 //!
 //! A thread makes the upper halves of its words, and the lower ones where they matter: where the 15 bits that an upper
 //! half tells are those of `last_kept`, which happens to one element in 2^15.

@@ -1,9 +1,10 @@
 //! What kernels and definitions of generators are made of, whether by an attribute or by a row of a table.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, quote};
 
 use crate::common::hidden;
+use crate::entry::Entry;
 use crate::words::Type;
 
 /// As in `pointwise_core::op`.
@@ -43,25 +44,18 @@ impl Generated {
         quote!(#single #vector)
     }
 
-    /// One entry, and the comment in the module that binds it to its op. An older target may have it the same.
     fn entry(&self, each: Type, symbol: &str, lanes: &TokenStream, abi: &TokenStream) -> TokenStream {
         let Generated { root, this, source, .. } = self;
         let (core, element) = (quote!(#root::__private::core), self.element(each));
-        let inherits = if each.is_fp8() { "fp8" } else { "plain" };
-        // Two attributes: the host's compiler would warn of the cfg that it does not know.
-        let is_there = quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]);
         let params: Vec<Ident> = (0..self.words).map(|k| hidden(&format!("p{k}"))).collect();
         let zeros = (params.len()..MAX_WORDS).map(|_| quote!(0));
-        let function = format_ident!("__{symbol}");
-        quote! {
-            #is_there
-            #root::__bind_symbol!(#symbol, #core::row::of_generator::<#element, #this>(#source));
-
-            #is_there
-            #[doc(hidden)]
-            #[allow(clippy::too_many_arguments)]
-            #[unsafe(export_name = #symbol)]
-            unsafe #abi fn #function(
+        Entry {
+            root,
+            abi,
+            symbol,
+            is_fp8: each.is_fp8(),
+            word: quote!(#core::row::of_generator::<#element, #this>(#source)),
+            parameters: quote! {
                 y: *mut #element,
                 rows: u32,
                 columns: u32,
@@ -70,13 +64,14 @@ impl Generated {
                 shift: u32,
                 each: u32,
                 #(#params: u64,)*
-            ) {
+            },
+            prepare: quote! {
                 let op = <#this as #core::TableOp>::from_words([#(#params,)* #(#zeros,)*]);
                 let grid = #root::__private::generator::Grid { rows, columns, across, down, shift, each };
-                // SAFETY: the template's contract is this entry's own; the host checks it before the launch.
-                unsafe { #root::__private::generator::fill::<#element, #this, #lanes>(y, grid, op) }
-            }
+            },
+            call: quote!(#root::__private::generator::fill::<#element, #this, #lanes>(y, grid, op)),
         }
+        .into_token_stream()
     }
 
     /// The loops and kernels for elements of some types, as an array.

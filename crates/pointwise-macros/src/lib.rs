@@ -3,6 +3,7 @@
 mod by_hand;
 mod common;
 mod device;
+mod entry;
 mod generator;
 mod gradient;
 mod host;
@@ -117,4 +118,11 @@ pub fn entries(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 #[proc_macro]
 pub fn host(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     syn::parse::<Visited>(input).map_or_else(syn::Error::into_compile_error, |table| table.host()).into()
+}
+
+/// The names of the kernels of rotary embedding, as an array of text.
+#[doc(hidden)]
+#[proc_macro]
+pub fn rope_symbols(_: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    table::rope_symbols().into()
 }

@@ -1,9 +1,10 @@
 //! What kernels and definitions are made of, whether by an attribute or by a row of a table.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, quote};
 
 use crate::common::hidden;
+use crate::entry::Entry;
 use crate::words::Type;
 
 /// The classes, in the order of `Class::ALL`.
@@ -75,13 +76,8 @@ impl Made {
         CLASSES.iter().chain(table).map(|class| self.entry(each, class, abi)).collect()
     }
 
-    /// One entry, and the comment in the module that binds it to its op. An older target may have it the same.
     fn entry(&self, each: Type, class: &str, abi: &TokenStream) -> TokenStream {
         let (core, root, source) = (self.core(), &self.root, &self.source);
-        let symbol = self.symbol(each, class);
-        let inherits = if each.is_fp8() { "fp8" } else { "plain" };
-        // Two attributes: the host's compiler would warn of the cfg that it does not know.
-        let is_there = quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]);
         let (operands, results) = (self.operands.len(), self.results.len());
         let tensors = operands + results;
         let (element, this) = self.typed(each);
@@ -128,22 +124,17 @@ impl Made {
                 )
             }
         };
-        let function = format_ident!("__{symbol}");
-        quote! {
-            #is_there
-            #root::__bind_symbol!(
-                #symbol, #core::row::of_formula::<#element, #this, #operands, #results>(#source)
-            );
-
-            #is_there
-            #[doc(hidden)]
-            // By value, and without a pointer in it: its fields are read where they lie, as those of scalars are.
-            #[allow(improper_gpu_kernel_arg, clippy::too_many_arguments)]
-            #[unsafe(export_name = #symbol)]
-            unsafe #abi fn #function(
+        Entry {
+            root,
+            abi,
+            symbol: &self.symbol(each, class),
+            is_fp8: each.is_fp8(),
+            word: quote!(#core::row::of_formula::<#element, #this, #operands, #results>(#source)),
+            parameters: quote! {
                 #(#y: *mut #y_types,)* #(#x: *const #x_types,)* #places mode: u32, #(#given: u64,)* #(#params: u64,)*
                 #steps #draw_parameter
-            ) {
+            },
+            prepare: quote! {
                 let op = <#this as #core::OpData>::from_words(&[#(#params,)* #(#zeros,)*]);
                 let tensors = #root::__private::formula::Tensors::<#operands, #results> {
                     results: [#(#y.cast()),*],
@@ -152,10 +143,10 @@ impl Made {
                     mode,
                     draw: #draw,
                 };
-                // SAFETY: the template's contract is this entry's own; the host checks it before the launch.
-                unsafe { #root::__private::formula::#call }
-            }
+            },
+            call: quote!(#root::__private::formula::#call),
         }
+        .into_token_stream()
     }
 
     /// The loops and kernels for elements of some types, as an array.

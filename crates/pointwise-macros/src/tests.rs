@@ -158,13 +158,13 @@ fn an_entry_for_each_type_and_class() {
             for class in ["flat", "rows", "strided"] {
                 let symbol = format!("formula_{op}_{element}_{class}");
                 assert_has(&text, quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]));
-                assert!(text.contains(&format!("::pointwise::__bind_symbol!({symbol:?},")));
+                assert!(text.contains(&format!("::pointwise::__asm!(\"//rowof{symbol}:{{word}}\",")));
                 assert_has(&text, quote!(#[unsafe(export_name = #symbol)]));
             }
         }
     }
     // One operand of fp8 has a table of all codes.
-    assert!(text.contains("::pointwise::__bind_symbol!(\"formula_snake_f8e4m3_table\","));
+    assert!(text.contains("::pointwise::__asm!(\"//rowofformula_snake_f8e4m3_table:{word}\","));
     assert!(text.contains(".with_codes(\"formula_snake_f8e4m3_table\","));
     assert_eq!(text.matches("extern\"gpu-kernel\"").count(), 13);
     let random = expansion(

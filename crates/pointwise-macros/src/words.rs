@@ -63,6 +63,8 @@ const KNOWN: &str = "element types (floats, ints, bool, f32, f16, bf16, f8e4m3, 
                      params(NAME = VALUE, ..)";
 
 impl Type {
+    pub(crate) const ALL: [Type; 11] = [F32, F16, BF16, F8E4M3, F8E5M2, I8, I16, I32, I64, U8, Bool];
+
     /// Those that a word names.
     pub(crate) fn named(word: &str) -> Option<&'static [Type]> {
         Some(match word {
@@ -114,6 +116,16 @@ impl Type {
             I64 => "I64",
             U8 => "U8",
             Bool => "Bool",
+        }
+    }
+
+    /// Its bytes.
+    pub(crate) fn size(self) -> usize {
+        match self {
+            I64 => 8,
+            F32 | I32 => 4,
+            F16 | BF16 | I16 => 2,
+            F8E4M3 | F8E5M2 | I8 | U8 | Bool => 1,
         }
     }
 
@@ -271,5 +283,17 @@ fn number(input: ParseStream<'_>, word: &Ident) -> Result<f32> {
     match value {
         Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
         _ => Err(Error::new(span, why())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Type;
+    use pointwise_core::DType;
+
+    #[test]
+    fn types_are_those_of_the_core() {
+        let found = Type::ALL.map(|each| (each.name(), each.size(), each.is_float()));
+        assert_eq!(found, DType::ALL.map(|dtype| (dtype.name(), dtype.size(), dtype.is_float())));
     }
 }

@@ -93,7 +93,7 @@ pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
         .features(["gradients", "select_gradients", "channel_gradients", "gated_gradients"])
         .features(["random", "generator", "lookup"])
         .expect_entries(
-            [rope::symbols(), launch::LOOKUPS.to_vec()]
+            [rope::SYMBOLS, &launch::LOOKUPS]
                 .concat()
                 .into_iter()
                 .map(str::to_owned)

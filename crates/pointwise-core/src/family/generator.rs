@@ -6,21 +6,14 @@ use crate::op::{GeneratorOp, RUN, TableOp, Words};
 use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo};
 
 /// The types of this table.
-const TYPES: &[DType] = crate::__dtypes!([floats] []);
+const TYPES: &[DType] = &DType::FLOATS;
 
-/// Hands the generators to a visitor macro: `generator_family!(path::to::visitor)`.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! generator_family {
-    ($($visitor:ident)::+) => {
-        $($visitor)::+! {
-            Generator;
-            alibi: Alibi [floats];
-            alibi_causal: AlibiCausal [floats];
-            sinusoidal: Sinusoidal [floats];
-            sinusoidal_halves: SinusoidalHalves [floats];
-        }
-    };
+pointwise_macros::table! {
+    generator_family Generator;
+    alibi: Alibi [floats];
+    alibi_causal: AlibiCausal [floats];
+    sinusoidal: Sinusoidal [floats];
+    sinusoidal_halves: SinusoidalHalves [floats];
 }
 
 /// The ops of this table; a variant of one (causal, halves) is a kernel of its own, but not an op.

@@ -6,15 +6,11 @@ use crate::philox::words_kept;
 use crate::{DType, Kind, OpInfo, ParamInfo};
 
 /// The types of this table.
-const TYPES: &[DType] = crate::__dtypes!([floats] []);
+const TYPES: &[DType] = &DType::FLOATS;
 
-/// Hands the random ops to a visitor macro: `random_family!(path::to::visitor)`.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! random_family {
-    ($($visitor:ident)::+) => {
-        $($visitor)::+! { dropout: Dropout [floats]; }
-    };
+pointwise_macros::table! {
+    random_family Random;
+    dropout: Dropout [floats];
 }
 
 /// The ops of this table, in its order.

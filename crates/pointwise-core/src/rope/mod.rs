@@ -201,53 +201,10 @@ pub struct OwnAngles {
     pub sin_sign: f32,
 }
 
-/// Calls a macro, its path in parentheses, for each template, angle source, element type and strategy that has a
-/// kernel: `visitor! { template source type strategy, args }`. The template is `rope`, whose blocks share cosines and
-/// sines, `rope_solo`, whose threads find their own, or `rope_whole`, likewise by tables of the tensors' type, for
-/// heads all of whose lanes rotate; `rope_whole_ids` takes positions, and of `rope_whole_pairs` pairs are neighbours.
-/// The only place where they are listed.
-#[macro_export]
-macro_rules! rope_entries {
-    ($visitor:tt $args:tt) => {
-        $crate::rope_entries! { @types $visitor $args hf f32 f16 bf16 }
-        $crate::rope_entries! { @types $visitor $args exact f32 f16 bf16 }
-        $crate::rope_entries! { @types $visitor $args angles f32 f16 bf16 }
-        $crate::rope_entries! { @types $visitor $args tables f32 f16 bf16 }
-        $crate::rope_entries! { @types $visitor $args own_tables f16 bf16 }
-        $crate::rope_entries! { @whole $visitor $args rope_whole }
-        $crate::rope_entries! { @whole $visitor $args rope_whole_ids }
-        $crate::rope_entries! { @whole $visitor $args rope_whole_pairs }
-    };
-    (@whole $visitor:tt $args:tt $template:ident) => {
-        $crate::rope_entries! { @strategies $visitor $args $template tables f32 explicit_parallel register_copy }
-        $crate::rope_entries! { @strategies $visitor $args $template own_tables f16 explicit_parallel register_copy }
-        $crate::rope_entries! { @strategies $visitor $args $template own_tables bf16 explicit_parallel register_copy }
-    };
-    (@types $visitor:tt $args:tt $source:ident $($type:ident)*) => { $(
-        $crate::rope_entries! { @strategies $visitor $args rope $source $type direct explicit_parallel register_copy }
-        $crate::rope_entries! { @strategies $visitor $args rope_solo $source $type explicit_parallel register_copy }
-    )* };
-    (@strategies $visitor:tt $args:tt $template:ident $source:ident $type:ident $($strategy:ident)*) => { $(
-        $crate::rope_entries! { @call $visitor $args $template $source $type $strategy }
-    )* };
-    (@call ($($visitor:tt)*) $args:tt $template:ident $source:ident $type:ident $strategy:ident) => {
-        $($visitor)*! { $template $source $type $strategy, $args }
-    };
-}
-
-/// The symbol of every RoPE kernel, for build scripts to check that all were made.
-#[cfg(not(target_arch = "nvptx64"))]
-#[must_use]
-pub fn symbols() -> std::vec::Vec<&'static str> {
-    let mut symbols = std::vec::Vec::new();
-    macro_rules! push {
-        ($template:ident $source:ident $type:ident $strategy:ident, ($list:ident)) => {
-            $list.push(crate::symbol!($template, $source, $type, $strategy));
-        };
-    }
-    crate::rope_entries! { (push) (symbols) }
-    symbols
-}
+/// The symbol of every kernel: template, angle source, element type, strategy. The template is `rope`, whose blocks share
+/// cosines and sines, `rope_solo`, whose threads find their own, or `rope_whole`, likewise by tables of the tensors' type,
+/// for heads all of whose lanes rotate; `rope_whole_ids` takes positions, and of `rope_whole_pairs` pairs are neighbours.
+pub const SYMBOLS: &[&str] = pointwise_macros::rope_symbols!();
 
 #[cfg(test)]
 mod tests {

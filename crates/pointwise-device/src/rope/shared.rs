@@ -1,4 +1,4 @@
-//! The table of cosines and sines in shared memory. There is one a module, declared by `export_rope!`.
+//! The table of cosines and sines in shared memory. There is one a module, declared with the entries.
 
 use core::arch::asm;
 

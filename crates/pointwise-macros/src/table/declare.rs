@@ -5,17 +5,22 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::{Error, Result};
 
-use super::{Kind, Outcome, Row, Table};
+use super::{Kind, Outcome, Row, SPECIAL, Table};
 use crate::words::Type;
 
 /// Of `name Kind; rows`: the ops' types with their formulas and data, the list `OPS`, and the macro `name` that hands the rows
-/// to a visitor.
+/// to a visitor. Of rows whose ops are written by hand, the macro alone.
 pub(crate) fn declare(input: TokenStream) -> Result<TokenStream> {
     let mut tokens = input.into_iter();
     let Some(TokenTree::Ident(name)) = tokens.next() else {
         return Err(Error::new(Span::call_site(), "a table begins with the name of its macro"));
     };
     let rows: TokenStream = tokens.collect();
+    let visitor = visitor(&name, &rows);
+    let kind = rows.clone().into_iter().next().map(|kind| kind.to_string());
+    if kind.is_some_and(|kind| SPECIAL.contains(&kind.as_str())) {
+        return Ok(visitor);
+    }
     let table: Table = syn::parse2(rows.clone())?;
     let ops = table.rows.iter().map(|row| row.declaration(&table)).collect::<Result<TokenStream>>()?;
     let infos = table.rows.iter().map(|row| {
@@ -32,13 +37,20 @@ pub(crate) fn declare(input: TokenStream) -> Result<TokenStream> {
         /// The ops of this table, in its order.
         pub const OPS: &[crate::OpInfo] = &[#(#infos),*];
 
+        #visitor
+    })
+}
+
+/// The macro that hands rows on.
+fn visitor(name: &Ident, rows: &TokenStream) -> TokenStream {
+    quote! {
         /// Hands the rows of this table to a visitor macro: `table!(path::to::visitor)`.
         #[doc(hidden)]
         #[macro_export]
         macro_rules! #name {
             ($($visitor:ident)::+) => { $($visitor)::+! { #rows } };
         }
-    })
+    }
 }
 
 impl Row {

@@ -1,8 +1,12 @@
-//! Tables of ops: their rows, what these become in the core (`declare.rs`), on the device and on the host (`visited.rs`,
-//! `generators.rs`).
+//! Tables of ops: their rows, what these become in the core (`declare.rs`), on the device and on the host (`visited.rs`).
+//! What has kernels of its own has a file of its own.
 
+mod conversions;
 mod declare;
-mod generators;
+mod listed;
+mod lookup;
+mod random;
+mod rope;
 mod visited;
 
 use proc_macro2::{Ident, TokenStream};
@@ -13,7 +17,10 @@ use syn::punctuated::Punctuated;
 use syn::{Attribute, Error, Expr, Result, Token, braced, bracketed, parenthesized};
 
 pub(crate) use declare::declare;
+use listed::Listed;
+pub(crate) use rope::symbols as rope_symbols;
 pub(crate) use visited::Visited;
+use visited::{Place, element, static_entry};
 
 use crate::words::Type;
 
@@ -48,6 +55,9 @@ const KINDS: [(&str, Kind); 11] = [
     ("ChannelGradients", ChannelGradients),
     ("GatedGradients", GatedGradients),
 ];
+
+/// The kinds of what has kernels of its own.
+const SPECIAL: [&str; 5] = ["Generator", "Random", "Conversions", "Rope", "Lookup"];
 
 impl Kind {
     /// The trait of its ops, which is also the adapter that makes formulas of them, and their number of operands; `None`

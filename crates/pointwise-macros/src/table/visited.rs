@@ -4,25 +4,35 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::{Result, parenthesized};
+use syn::{Result, Token, parenthesized};
 
 use super::Kind::{Gated, GatedGradients, Select, Unary};
-use super::generators::Generators;
-use super::{Outcome, Row, Table};
+use super::listed::{self, Listed};
+use super::{Outcome, Row, SPECIAL, Table, conversions, lookup, random, rope};
 use crate::made::Made;
 use crate::words::Type;
 
-/// `(root) (given) Kind; rows`: what a visitor passes on. `root` is the crate in whose `__private` the expansion finds what
-/// it names; `given` is the entries' `extern "gpu-kernel"`, or the static of the kernels.
+/// `(root) (given) Kind; rows`: what a visitor passes on.
 pub(crate) struct Visited {
-    root: TokenStream,
-    given: TokenStream,
+    place: Place,
     rows: Rows,
+}
+
+/// Where a table is visited.
+pub(crate) struct Place {
+    /// The crate in whose `__private` the expansion finds what it names.
+    pub(crate) root: TokenStream,
+    /// The entries' `extern "gpu-kernel"`, or the static of the kernels.
+    pub(crate) given: TokenStream,
 }
 
 enum Rows {
     Formulas(Table),
-    Generators(Generators),
+    Generators(Vec<Listed>),
+    Random(Vec<Listed>),
+    Conversions,
+    Rope,
+    Lookup,
 }
 
 /// A table of formulas, and what its visitor passes on.
@@ -37,29 +47,66 @@ impl Parse for Visited {
         let (root, given);
         parenthesized!(root in input);
         parenthesized!(given in input);
-        let (root, given) = (root.parse()?, given.parse()?);
-        let rows =
-            if Generators::are_next(input) { Rows::Generators(input.parse()?) } else { Rows::Formulas(input.parse()?) };
-        Ok(Visited { root, given, rows })
+        let place = Place { root: root.parse()?, given: given.parse()? };
+        let kind = input.fork().parse::<Ident>()?.to_string();
+        if !SPECIAL.contains(&kind.as_str()) {
+            return Ok(Visited { place, rows: Rows::Formulas(input.parse()?) });
+        }
+        input.parse::<Ident>()?;
+        input.parse::<Token![;]>()?;
+        let rows = match kind.as_str() {
+            "Generator" => Rows::Generators(listed::rows(input)?),
+            "Random" => Rows::Random(listed::rows(input)?),
+            "Conversions" => Rows::Conversions,
+            "Rope" => Rows::Rope,
+            _ => Rows::Lookup,
+        };
+        Ok(Visited { place, rows })
     }
 }
 
 impl Visited {
     /// On the device: the entries.
     pub(crate) fn entries(&self) -> TokenStream {
-        match &self.rows {
-            Rows::Formulas(table) => Formulas { root: &self.root, given: &self.given, table }.entries(),
-            Rows::Generators(rows) => rows.entries(&self.root, &self.given),
+        let Visited { place, rows } = self;
+        match rows {
+            Rows::Formulas(table) => Formulas { root: &place.root, given: &place.given, table }.entries(),
+            Rows::Generators(rows) => listed::generator_entries(rows, place),
+            Rows::Random(rows) => random::entries(rows, place),
+            Rows::Conversions => conversions::entries(place),
+            Rows::Rope => rope::entries(place),
+            Rows::Lookup => lookup::entries(place),
         }
     }
 
-    /// On the host: the module `definitions`; of formulas also `kernels` and `ops`, and the list `OPS` of the definitions.
+    /// On the host: of formulas the modules `definitions`, `kernels` and `ops`, and the list `OPS` of the definitions; of
+    /// generators the module `definitions`; of random ops the definitions; else functions that find loops and kernels.
     pub(crate) fn host(&self) -> TokenStream {
-        match &self.rows {
-            Rows::Formulas(table) => Formulas { root: &self.root, given: &self.given, table }.host(),
-            Rows::Generators(rows) => rows.host(&self.root, &self.given),
+        let Visited { place, rows } = self;
+        match rows {
+            Rows::Formulas(table) => Formulas { root: &place.root, given: &place.given, table }.host(),
+            Rows::Generators(rows) => listed::generators(rows, place),
+            Rows::Random(rows) => random::definitions(rows, place),
+            Rows::Conversions => conversions::functions(place),
+            Rows::Rope => rope::function(place),
+            // Two statics beside the rest that serves them.
+            Rows::Lookup => TokenStream::new(),
         }
     }
+}
+
+/// The type of elements in the core crate.
+pub(crate) fn element(core: &TokenStream, each: Type) -> TokenStream {
+    let name = Ident::new(each.name(), Span::call_site());
+    quote!(#core::element::ty::#name)
+}
+
+/// A kernel on the host, as `Some` of a reference to a static.
+pub(crate) fn static_entry(root: &TokenStream, kernels: &TokenStream, symbol: &str, word: &TokenStream) -> TokenStream {
+    quote! {{
+        static ENTRY: #root::kernel::Entry = #root::kernel::Entry::new(#symbol, #word, &#kernels);
+        ::core::option::Option::Some(&ENTRY)
+    }}
 }
 
 impl Formulas<'_> {

@@ -3,9 +3,8 @@
 use pointwise_core::DType;
 
 use super::KERNELS;
-use crate::cpu::{self, FormulaFn};
 use crate::error::Result;
-use crate::kernel::{Class, ConvertDef, ConvertKernel, Entry};
+use crate::kernel::{ConvertDef, ConvertKernel};
 use crate::{Tensor, TensorView};
 
 /// The conversions.
@@ -62,56 +61,12 @@ impl TensorView<'_> {
     }
 }
 
-macro_rules! loops {
-    ($from:ident, $to:ident, ($asked:ident)) => {
-        if $asked == (dtype!($from), dtype!($to)) {
-            type A = pointwise_core::element::ty::$from;
-            type B = pointwise_core::element::ty::$to;
-            return Some(cpu::formula::<A, B, pointwise_core::cast::Convert<A, B>, 1, 1>);
-        }
-    };
-}
-
-macro_rules! entries {
-    ($from:ident, $to:ident, ($asked:ident $class:ident)) => {
-        if $asked == (dtype!($from), dtype!($to)) {
-            return match $class {
-                Class::Flat => entry!($from $to flat),
-                Class::Rows | Class::Strided => entry!($from $to strided),
-            };
-        }
-    };
-}
-
-macro_rules! entry {
-    ($from:ident $to:ident $variant:ident) => {{
-        static ENTRY: Entry = Entry::of_symbol(pointwise_core::symbol!(convert, $from, $to, $variant), &KERNELS);
-        Some(&ENTRY)
-    }};
-}
-
-macro_rules! dtype {
-    ($type:ident) => {
-        <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE
-    };
-}
-
-fn cpu(from: DType, to: DType) -> Option<FormulaFn> {
-    let pair = (from, to);
-    pointwise_core::convert_pairs! { (loops) (pair) }
-    None
-}
-
-fn entry(from: DType, to: DType, class: Class) -> Option<&'static Entry> {
-    let pair = (from, to);
-    pointwise_core::convert_pairs! { (entries) (pair class) }
-    None
-}
+pointwise_macros::host! { (crate) (KERNELS) Conversions; }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::bits_of;
+    use crate::kernel::{Class, bits_of};
 
     #[test]
     fn every_pair_has_kernels() {

@@ -1,64 +1,13 @@
 //! Dropout and the position encodings: their definitions, and the functions.
 
-use pointwise_core::family::random::*;
-use pointwise_core::row;
-
 use super::KERNELS;
-use crate::kernel::{Entry, RandomDef, Variant};
-
-macro_rules! random_definitions {
-    ($($name:ident: $op:ident [$($set:ident)*];)*) => { $(
-        #[allow(non_upper_case_globals)]
-        pub(super) static $name: RandomDef = RandomDef {
-            info: <$op<f32> as pointwise_core::TableOp>::INFO,
-            cpu: |dtype| {
-                pointwise_core::for_types! { [$($set)*] (random_cpu) (dtype $op) }
-                None
-            },
-            entry: |dtype, variant, mask| {
-                pointwise_core::for_types! { [$($set)*] (random_entry) (dtype variant mask $name $op) }
-                None
-            },
-        };
-    )* };
-}
-
-macro_rules! random_cpu {
-    ($type:ident, ($dtype:ident $op:ident)) => {
-        if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
-            type E = pointwise_core::element::ty::$type;
-            return Some(crate::cpu::random::<E, $op<<E as pointwise_core::Element>::Compute>>);
-        }
-    };
-}
-
-macro_rules! random_entry {
-    ($type:ident, ($dtype:ident $variant:ident $mask:ident $name:ident $op:ident)) => {
-        if $dtype == <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE {
-            type E = pointwise_core::element::ty::$type;
-            const ROW: u64 = row::of_random::<E, $op<<E as pointwise_core::Element>::Compute>>();
-            return match ($variant, $mask) {
-                (Variant::ExplicitParallel, false) => entry!(random $name $type explicit_parallel),
-                (Variant::RegisterCopy, false) => entry!(random $name $type register_copy),
-                (Variant::ExplicitParallel, true) => entry!(random_mask $name $type explicit_parallel),
-                (Variant::RegisterCopy, true) => entry!(random_mask $name $type register_copy),
-                _ => None,
-            };
-        }
-    };
-}
-
-macro_rules! entry {
-    ($kind:ident $name:ident $type:ident $strategy:ident) => {{
-        static ENTRY: Entry = Entry::new(pointwise_core::symbol!($kind, $name, $type, $strategy), ROW, &KERNELS);
-        Some(&ENTRY)
-    }};
-}
 
 mod random {
-    use super::*;
+    use pointwise_core::family::random::*;
 
-    pointwise_core::random_family!(random_definitions);
+    use super::KERNELS;
+
+    pointwise_core::random_family!(crate::family::tables::host);
 }
 
 #[allow(unreachable_pub)] // made for a crate's root
@@ -307,6 +256,7 @@ pub(super) mod ops {
 mod tests {
     use super::*;
     use crate::DType;
+    use crate::kernel::Variant;
 
     #[test]
     fn every_entry_is_embedded() {

@@ -5,8 +5,6 @@ use std::ptr::null_mut;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use pointwise_core::row;
-
 use crate::cuda::{self, Context, Function, Image, SLOTS};
 use crate::embed::Kernels;
 use crate::error::Result;
@@ -23,15 +21,10 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The kernel `symbol` of `kernels`, made of the row that [`pointwise_core::row`] has the word `row` for. Whether
+    /// The kernel `symbol` of `kernels`, made of the row that `pointwise_core::row` has the word `row` for. Whether
     /// it is there is known when it is first used.
     pub const fn new(symbol: &'static str, row: u64, kernels: &'static Kernels) -> Entry {
         Entry::with_shared(symbol, row, kernels, 0)
-    }
-
-    /// A kernel of this crate that belongs to no row.
-    pub(crate) const fn of_symbol(symbol: &'static str, kernels: &'static Kernels) -> Entry {
-        Entry::new(symbol, row::of_symbol(symbol), kernels)
     }
 
     /// [`Entry::new`] of a kernel that is launched with so many bytes of shared memory.

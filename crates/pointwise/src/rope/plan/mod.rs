@@ -238,69 +238,12 @@ fn vectors_fit(vector: u32, &Planned { dtype, pointers, .. }: &Planned<'_>, walk
         && tensors.iter().all(|tensor| tensor.addr().is_multiple_of(bytes))
 }
 
+pointwise_macros::host! { (crate) (*crate::family::embedded()) Rope; }
+
 /// The kernel of a plan, a source and an element type.
 pub(super) fn entry(plan: &RopePlan, source: Source, dtype: DType) -> Option<&'static Entry> {
-    macro_rules! is {
-        ($template:ident rope) => {
-            matches!($template, Template::Shared)
-        };
-        ($template:ident rope_solo) => {
-            matches!($template, Template::Solo(_))
-        };
-        ($template:ident rope_whole) => {
-            matches!($template, Template::Whole(WholePlan { kind: WholeKind::Plain, .. }))
-        };
-        ($template:ident rope_whole_ids) => {
-            matches!($template, Template::Whole(WholePlan { kind: WholeKind::Ids, .. }))
-        };
-        ($template:ident rope_whole_pairs) => {
-            matches!($template, Template::Whole(WholePlan { kind: WholeKind::Pairs, .. }))
-        };
-    }
-    macro_rules! source {
-        (hf) => {
-            Source::Hf
-        };
-        (exact) => {
-            Source::Exact
-        };
-        (angles) => {
-            Source::Angles
-        };
-        (tables) => {
-            Source::Tables
-        };
-        (own_tables) => {
-            Source::OwnTables
-        };
-    }
-    macro_rules! strategy {
-        (direct) => {
-            Strategy::Direct
-        };
-        (explicit_parallel) => {
-            Strategy::ExplicitParallel
-        };
-        (register_copy) => {
-            Strategy::RegisterCopy
-        };
-    }
-    macro_rules! look {
-        ($template:ident $source:ident $type:ident $strategy:ident, ($s:ident $d:ident $v:ident $t:ident)) => {
-            let of = <pointwise_core::element::ty::$type as pointwise_core::Element>::DTYPE;
-            if is!($t $template) && $s == source!($source) && $d == of && $v == strategy!($strategy) {
-                static ENTRY: Entry = Entry::of_symbol(
-                    pointwise_core::symbol!($template, $source, $type, $strategy),
-                    crate::family::embedded(),
-                );
-                return Some(&ENTRY);
-            }
-        };
-    }
     debug_assert!(TYPES.contains(&dtype));
-    let (strategy, template) = (plan.strategy, plan.template);
-    pointwise_core::rope_entries! { (look) (source dtype strategy template) }
-    None
+    find(&plan.template, source, dtype, plan.strategy)
 }
 
 #[cfg(test)]
@@ -314,8 +257,8 @@ mod tests {
     #[test]
     fn every_entry_is_embedded() {
         let kernels = crate::family::embedded();
-        for symbol in pointwise_core::rope::symbols() {
-            assert!(kernels.is_empty() || Entry::of_symbol(symbol, kernels).is_embedded(), "{symbol}");
+        for symbol in pointwise_core::rope::SYMBOLS {
+            assert!(kernels.is_empty() || kernels.is_bound(symbol, pointwise_core::row::of_symbol(symbol)), "{symbol}");
         }
     }
 

@@ -1,0 +1,49 @@
+//! A kernel's entry, whatever template it calls.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote};
+
+/// An entry, and the comment in the module that binds it to what it is made of. It exists for the device alone, unless an
+/// older target has it the same.
+pub(crate) struct Entry<'a> {
+    /// The crate in whose `__private` the expansion finds what it names.
+    pub(crate) root: &'a TokenStream,
+    /// `extern "gpu-kernel"`.
+    pub(crate) abi: &'a TokenStream,
+    pub(crate) symbol: &'a str,
+    /// Whether any of its elements are fp8, which newer targets convert by instructions.
+    pub(crate) is_fp8: bool,
+    /// The word of its row.
+    pub(crate) word: TokenStream,
+    pub(crate) parameters: TokenStream,
+    /// What it does before the call.
+    pub(crate) prepare: TokenStream,
+    /// The call of a template.
+    pub(crate) call: TokenStream,
+}
+
+impl ToTokens for Entry<'_> {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Entry { root, abi, symbol, word, parameters, prepare, call, .. } = self;
+        let inherits = if self.is_fp8 { "fp8" } else { "plain" };
+        // Two attributes: the host's compiler would warn of the cfg that it does not know.
+        let is_there = quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]);
+        let (function, comment) = (format_ident!("__{symbol}"), format!("// row of {symbol}: {{word}}"));
+        tokens.extend(quote! {
+            #is_there
+            // In the entry's own assembly, a comment might change its code.
+            #root::__asm!(#comment, word = const { #word });
+
+            #is_there
+            #[doc(hidden)]
+            // By value, and without a pointer in it: its fields are read where they lie, as those of scalars are.
+            #[allow(improper_gpu_kernel_arg, clippy::too_many_arguments)]
+            #[unsafe(export_name = #symbol)]
+            unsafe #abi fn #function(#parameters) {
+                #prepare
+                // SAFETY: the template's contract is this entry's own; the host checks it before the launch.
+                unsafe { #call }
+            }
+        });
+    }
+}

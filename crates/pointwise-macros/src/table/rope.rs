@@ -1,0 +1,176 @@
+//! The kernels of rotary embedding: which there are.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote};
+
+use super::{Place, element, static_entry};
+use crate::entry::Entry;
+use crate::words::Type;
+
+/// A template with its constants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Template {
+    /// Blocks share cosines and sines.
+    Shared,
+    /// Threads find their own.
+    Solo,
+    /// Likewise, by tables of the tensors' type, for heads all of whose lanes rotate.
+    Whole,
+    /// As `Whole`, with positions.
+    WholeIds,
+    /// As `Whole`, of pairs that are neighbours.
+    WholePairs,
+}
+
+use Template::{Shared, Solo, Whole, WholeIds, WholePairs};
+
+/// Where the cosines and sines come from: in symbols, and as the variant of `Source` on the host.
+const SOURCES: [(&str, &str); 5] =
+    [("hf", "Hf"), ("exact", "Exact"), ("angles", "Angles"), ("tables", "Tables"), ("own_tables", "OwnTables")];
+const TABLES: (&str, &str) = SOURCES[3];
+const OWN_TABLES: (&str, &str) = SOURCES[4];
+/// In symbols, as the variant of `Strategy` on the host, and the bytes of a vector, 0 for single elements.
+const STRATEGIES: [(&str, &str, usize); 3] =
+    [("direct", "Direct", 0), ("explicit_parallel", "ExplicitParallel", 8), ("register_copy", "RegisterCopy", 16)];
+const TYPES: [Type; 3] = [Type::F32, Type::F16, Type::BF16];
+
+struct Kernel {
+    template: Template,
+    source: (&'static str, &'static str),
+    each: Type,
+    strategy: (&'static str, &'static str, usize),
+}
+
+fn kernels() -> impl Iterator<Item = Kernel> {
+    let templates = [Shared, Solo, Whole, WholeIds, WholePairs].into_iter();
+    let sourced = templates.flat_map(|template| SOURCES.map(|source| (template, source)));
+    let typed = sourced.flat_map(|(template, source)| TYPES.map(|each| (template, source, each)));
+    let all = typed
+        .flat_map(|(template, source, each)| STRATEGIES.map(|strategy| Kernel { template, source, each, strategy }));
+    all.filter(Kernel::is_there)
+}
+
+impl Kernel {
+    fn is_there(&self) -> bool {
+        // Tables of the tensors' type are tables of f32 where that is it.
+        let own = if self.each == Type::F32 { TABLES } else { OWN_TABLES };
+        match self.template {
+            Shared => self.source != OWN_TABLES || self.source == own,
+            Solo => (self.source != OWN_TABLES || self.source == own) && self.strategy.2 > 0,
+            Whole | WholeIds | WholePairs => self.source == own && self.strategy.2 > 0,
+        }
+    }
+
+    fn symbol(&self) -> String {
+        let template = match self.template {
+            Shared => "rope",
+            Solo => "rope_solo",
+            Whole => "rope_whole",
+            WholeIds => "rope_whole_ids",
+            WholePairs => "rope_whole_pairs",
+        };
+        format!("{template}_{}_{}_{}", self.source.0, self.each.name(), self.strategy.0)
+    }
+
+    fn entry(&self, Place { root, given }: &Place) -> TokenStream {
+        let core = quote!(#root::__private::core);
+        let (symbol, element) = (self.symbol(), element(&core, self.each));
+        let lanes = match self.strategy.2 {
+            0 => quote!(1),
+            bytes => quote!({ #bytes / ::core::mem::size_of::<#element>() }),
+        };
+        let source = match self.source {
+            TABLES => quote!(#root::rope::Tables<f32>),
+            OWN_TABLES => quote!(#root::rope::Tables<#element>),
+            (_, name) => format_ident!("{name}").into_token_stream(),
+        };
+        let source = if matches!(self.source, TABLES | OWN_TABLES) { source } else { quote!(#root::rope::#source) };
+        let tensors = quote!(qx: *const #element, qy: *mut #element);
+        let of_k = quote!(kx: *const #element, ky: *mut #element);
+        let tables = quote!(first: *const u8, second: *const u8);
+        let whole = |pairs: bool, ids: bool| {
+            (
+                quote!(#tensors, #tables, walk: #root::rope::Whole, ids: *const u8, #of_k),
+                quote!(whole::<#element, #lanes, #pairs, #ids>(qx, qy, first, second, &walk, ids, kx, ky)),
+            )
+        };
+        let (parameters, call) = match self.template {
+            Shared => (
+                quote! {
+                    #tensors, #of_k, ids: *const u8, starts: *const u8, #tables, walk: #root::rope::RopeWalk
+                },
+                quote!(rope::<#element, #source, #lanes>(qx, qy, kx, ky, ids, starts, first, second, &walk)),
+            ),
+            Solo => (
+                quote!(#tensors, #of_k, ids: *const u8, #tables, walk: #root::rope::Solo),
+                quote!(solo::<#element, #source, #lanes>(qx, qy, kx, ky, ids, first, second, &walk)),
+            ),
+            Whole => whole(false, false),
+            WholeIds => whole(false, true),
+            WholePairs => whole(true, false),
+        };
+        Entry {
+            root,
+            abi: given,
+            symbol: &symbol,
+            is_fp8: false,
+            word: quote!(#core::row::of_symbol(#symbol)),
+            parameters,
+            prepare: quote!(),
+            call: quote!(#root::rope::#call),
+        }
+        .into_token_stream()
+    }
+
+    /// The arm of the host's function that finds it.
+    fn arm(&self, Place { root, given }: &Place) -> TokenStream {
+        let core = quote!(#root::__private::core);
+        let kind = |kind| quote!(Template::Whole(WholePlan { kind: WholeKind::#kind, .. }));
+        let template = match self.template {
+            Shared => quote!(Template::Shared),
+            Solo => quote!(Template::Solo(_)),
+            Whole => kind(quote!(Plain)),
+            WholeIds => kind(quote!(Ids)),
+            WholePairs => kind(quote!(Pairs)),
+        };
+        let (source, strategy) = (format_ident!("{}", self.source.1), format_ident!("{}", self.strategy.1));
+        let (symbol, dtype) = (self.symbol(), format_ident!("{}", self.each.dtype()));
+        let entry = static_entry(root, given, &symbol, &quote!(#core::row::of_symbol(#symbol)));
+        quote!((#template, Source::#source, #core::DType::#dtype, Strategy::#strategy) => #entry)
+    }
+}
+
+/// The symbols of all kernels, as an array.
+pub(crate) fn symbols() -> TokenStream {
+    let symbols = kernels().map(|kernel| kernel.symbol());
+    quote!(&[#(#symbols),*])
+}
+
+/// The entries, and the cosines that a block shares, then as many sines.
+pub(crate) fn entries(place: &Place) -> TokenStream {
+    let (root, entries) = (&place.root, kernels().map(|kernel| kernel.entry(place)));
+    quote! {
+        #[cfg(target_arch = "nvptx64")]
+        #[cfg(not(pointwise_inherits = "plain"))]
+        #root::__asm!(".shared .align 16 .b8 pointwise_rope[8192];");
+        #(#entries)*
+    }
+}
+
+/// The function that finds the kernel of a template, a source, an element type and a strategy.
+pub(crate) fn function(place: &Place) -> TokenStream {
+    let (root, arms) = (&place.root, kernels().map(|kernel| kernel.arm(place)));
+    quote! {
+        fn find(
+            template: &Template,
+            source: Source,
+            dtype: #root::DType,
+            strategy: Strategy,
+        ) -> ::core::option::Option<&'static #root::kernel::Entry> {
+            match (template, source, dtype, strategy) {
+                #(#arms,)*
+                _ => ::core::option::Option::None,
+            }
+        }
+    }
+}
