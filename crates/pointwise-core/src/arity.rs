@@ -1,5 +1,7 @@
 //! Ops of one to three operands as formulas, so that templates and loops are written once for all of them.
 
+use duplicate::duplicate_item;
+
 use crate::formula::{Formula, OpData, ParamWords};
 use crate::info::{Kind, OpInfo};
 use crate::num::{Logic, Value};
@@ -42,46 +44,53 @@ fn result<T, Y: Answer<T>>(y: Y) -> ([T; 1], [bool; 1]) {
     ([of_type], [of_bool])
 }
 
-macro_rules! arity {
-    ($($(#[doc = $doc:literal])* $name:ident, $operands:literal, [$($kind:ident)*], $Op:ident<T $(, $First:ty)?>,
-        |$op:ident, $values:tt, $truths:tt| $value:expr;)*) => { $(
-        $(#[doc = $doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub struct $name<O>(O);
+/// `x -> y`.
+#[derive(Clone, Copy, Debug)]
+pub struct Unary<O>(O);
 
-        impl<O: TableOp> OpData for $name<O> {
-            const INFO: OpInfo = data(&O::INFO);
-            const KINDS: &'static [Kind] = &[$(Kind::$kind),*];
-            #[inline(always)]
-            fn from_words(words: &ParamWords) -> Self {
-                let [a, b, c, d, ..] = *words;
-                $name(O::from_words([a, b, c, d]))
-            }
-        }
+/// `(a, b) -> y`.
+#[derive(Clone, Copy, Debug)]
+pub struct Binary<O>(O);
 
-        impl<T: Value, O: TableOp + $Op<T $(, $First)?, Output: Answer<T>>> Formula<T, $operands, 1> for $name<O> {
-            const BOOL_RESULTS: Option<u16> = Some(<O::Output as Answer<T>>::IS_BOOL as u16);
-            #[inline(always)]
-            fn apply(
-                self,
-                $values: [T; $operands],
-                $truths: [bool; $operands],
-                _: RandomWord<'_>,
-            ) -> ([T; 1], [bool; 1]) {
-                let $op = self.0;
-                result($value)
-            }
-        }
-    )* };
+/// `(a, b, c) -> y`.
+#[derive(Clone, Copy, Debug)]
+pub struct Ternary<O>(O);
+
+/// `(condition, a, b) -> y`.
+#[derive(Clone, Copy, Debug)]
+pub struct Select<O>(O);
+
+#[duplicate_item(
+    Arity      kinds;
+    [Unary]    [Kind::Unary];
+    [Binary]   [Kind::Binary, Kind::Channel, Kind::Gated, Kind::Backward];
+    [Ternary]  [Kind::Ternary];
+    [Select]   [Kind::Select];
+)]
+impl<O: TableOp> OpData for Arity<O> {
+    const INFO: OpInfo = data(&O::INFO);
+    const KINDS: &'static [Kind] = &[kinds];
+    #[inline(always)]
+    fn from_words(words: &ParamWords) -> Self {
+        let [a, b, c, d, ..] = *words;
+        Arity(O::from_words([a, b, c, d]))
+    }
 }
 
-arity! {
-    /// `x -> y`.
-    Unary, 1, [Unary], UnaryOp<T>, |op, [x], _| op.apply(x);
-    /// `(a, b) -> y`.
-    Binary, 2, [Binary Channel Gated Backward], BinaryOp<T>, |op, [a, b], _| op.apply(a, b);
-    /// `(a, b, c) -> y`.
-    Ternary, 3, [Ternary], TernaryOp<T>, |op, [a, b, c], _| op.apply(a, b, c);
-    /// `(condition, a, b) -> y`.
-    Select, 3, [Select], TernaryOp<T, Logic>, |op, [_, a, b], [condition, ..]| op.apply(Logic(condition), a, b);
+#[duplicate_item(
+    Arity      Op                     operands  values       truths             of_values;
+    [Unary]    [UnaryOp<T>]           [1]       [[x]]        [_]                [x];
+    [Binary]   [BinaryOp<T>]          [2]       [[a, b]]     [_]                [a, b];
+    [Ternary]  [TernaryOp<T>]         [3]       [[a, b, c]]  [_]                [a, b, c];
+    [Select]   [TernaryOp<T, Logic>]  [3]       [[_, a, b]]  [[condition, ..]]  [Logic(condition), a, b];
+)]
+impl<T: Value, O: TableOp + Op> Formula<T, operands, 1> for Arity<O>
+where
+    <O as Op>::Output: Answer<T>,
+{
+    const BOOL_RESULTS: Option<u16> = Some(<O::Output as Answer<T>>::IS_BOOL as u16);
+    #[inline(always)]
+    fn apply(self, values: [T; operands], truths: [bool; operands], _: RandomWord<'_>) -> ([T; 1], [bool; 1]) {
+        result(self.0.apply(of_values))
+    }
 }

@@ -15,6 +15,8 @@
 use core::marker::PhantomData;
 use core::num::Wrapping;
 
+use duplicate::duplicate_item;
+
 use crate::convert;
 use crate::element::Element;
 use crate::formula::{Formula, OpData, ParamWords};
@@ -22,22 +24,26 @@ use crate::info::{Kind, OpInfo};
 use crate::num::{Coarse, Logic, Rough, Value};
 use crate::philox::RandomWord;
 
-/// A compute type as what a conversion starts from.
+/// A compute type as what a conversion starts from. What is provided is right for a float.
 pub trait Source: Value {
     /// The nearest f32.
     fn to_f32(self) -> f32;
     /// An f32 that rounds to any type of at most 22 significant bits as the value itself does.
-    fn to_f32_odd(self) -> f32;
-    /// By the rules of the module, as is every method below.
-    fn to_i8(self) -> i8;
-    /// To i16.
-    fn to_i16(self) -> i16;
-    /// To i32.
-    fn to_i32(self) -> i32;
-    /// To i64.
-    fn to_i64(self) -> i64;
-    /// To u8.
-    fn to_u8(self) -> u8;
+    #[inline(always)]
+    fn to_f32_odd(self) -> f32 {
+        self.to_f32()
+    }
+    #[duplicate_item(name int; [to_i8] [i8]; [to_i16] [i16]; [to_i32] [i32]; [to_i64] [i64])]
+    #[doc = concat!("To ", stringify!(int), ", by the rules of the [module](self).")]
+    #[inline(always)]
+    fn name(self) -> int {
+        self.to_f32() as int
+    }
+    /// To u8, by the rules of the [module](self).
+    #[inline(always)]
+    fn to_u8(self) -> u8 {
+        self.to_i64() as u8
+    }
 }
 
 /// A compute type as what a conversion ends in.
@@ -46,97 +52,55 @@ pub trait Target: Value {
     fn cast<S: Source>(source: S) -> Self;
 }
 
-macro_rules! from_float {
-    ($($t:ty: |$x:ident| $value:expr;)*) => { $(
-        impl Source for $t {
-            #[inline(always)]
-            fn to_f32(self) -> f32 {
-                let $x = self;
-                $value
-            }
-            #[inline(always)]
-            fn to_f32_odd(self) -> f32 {
-                self.to_f32()
-            }
-            from_float!(@saturate to_i8: i8, to_i16: i16, to_i32: i32, to_i64: i64);
-            #[inline(always)]
-            fn to_u8(self) -> u8 {
-                self.to_i64() as u8
-            }
-        }
-    )* };
-    (@saturate $($method:ident: $int:ty),*) => { $(
-        #[inline(always)]
-        fn $method(self) -> $int {
-            self.to_f32() as $int
-        }
-    )* };
-}
-from_float! {
-    f32: |x| x;
-    Coarse: |x| x.0;
-    Rough: |x| x.0;
-}
-
-macro_rules! from_whole {
-    ($($t:ty: |$x:ident| $value:expr, $odd:expr;)*) => { $(
-        impl Source for $t {
-            #[inline(always)]
-            fn to_f32(self) -> f32 {
-                let $x = self;
-                $value as f32
-            }
-            #[inline(always)]
-            fn to_f32_odd(self) -> f32 {
-                let $x = self;
-                $odd
-            }
-            from_whole!(@wrap |$x| $value; to_i8: i8, to_i16: i16, to_i32: i32, to_i64: i64, to_u8: u8);
-        }
-    )* };
-    (@wrap |$x:ident| $value:expr; $($method:ident: $int:ty),*) => { $(
-        #[inline(always)]
-        fn $method(self) -> $int {
-            let $x = self;
-            $value as $int
-        }
-    )* };
-}
-from_whole! {
-    Wrapping<i8>: |x| x.0, x.0 as f32;
-    Wrapping<i16>: |x| x.0, x.0 as f32;
-    Wrapping<i32>: |x| x.0, convert::i32_to_f32_odd(x.0);
-    Wrapping<i64>: |x| x.0, convert::i64_to_f32_odd(x.0);
-    Wrapping<u8>: |x| x.0, x.0 as f32;
-    Logic: |x| x.0 as u8, x.0 as u8 as f32;
-}
-
-impl Target for f32 {
+#[duplicate_item(Type value; [f32] [self]; [Coarse] [self.0]; [Rough] [self.0])]
+impl Source for Type {
     #[inline(always)]
-    fn cast<S: Source>(source: S) -> Self {
-        source.to_f32()
+    fn to_f32(self) -> f32 {
+        value
     }
 }
 
-macro_rules! target {
-    ($($t:ty: |$source:ident| $value:expr;)*) => { $(
-        impl Target for $t {
-            #[inline(always)]
-            fn cast<S: Source>($source: S) -> Self {
-                $value
-            }
-        }
-    )* };
+#[duplicate_item(
+    Type             value           odd;
+    [Wrapping<i8>]   [self.0]        [self.to_f32()];
+    [Wrapping<i16>]  [self.0]        [self.to_f32()];
+    [Wrapping<i32>]  [self.0]        [convert::i32_to_f32_odd(self.0)];
+    [Wrapping<i64>]  [self.0]        [convert::i64_to_f32_odd(self.0)];
+    [Wrapping<u8>]   [self.0]        [self.to_f32()];
+    [Logic]          [self.0 as u8]  [self.to_f32()];
+)]
+impl Source for Type {
+    #[inline(always)]
+    fn to_f32_odd(self) -> f32 {
+        odd
+    }
+    #[duplicate_item(
+        name number; [to_f32] [f32]; [to_i8] [i8]; [to_i16] [i16]; [to_i32] [i32]; [to_i64] [i64]; [to_u8] [u8]
+    )]
+    #[inline(always)]
+    #[allow(clippy::unnecessary_cast)] // of a type to itself
+    fn name(self) -> number {
+        value as number
+    }
 }
-target! {
-    Coarse: |source| Coarse(source.to_f32_odd());
-    Rough: |source| Rough(source.to_f32_odd());
-    Wrapping<i8>: |source| Wrapping(source.to_i8());
-    Wrapping<i16>: |source| Wrapping(source.to_i16());
-    Wrapping<i32>: |source| Wrapping(source.to_i32());
-    Wrapping<i64>: |source| Wrapping(source.to_i64());
-    Wrapping<u8>: |source| Wrapping(source.to_u8());
-    Logic: |source| Logic(source.truth());
+
+#[duplicate_item(
+    Type             value;
+    [f32]            [source.to_f32()];
+    [Coarse]         [Coarse(source.to_f32_odd())];
+    [Rough]          [Rough(source.to_f32_odd())];
+    [Wrapping<i8>]   [Wrapping(source.to_i8())];
+    [Wrapping<i16>]  [Wrapping(source.to_i16())];
+    [Wrapping<i32>]  [Wrapping(source.to_i32())];
+    [Wrapping<i64>]  [Wrapping(source.to_i64())];
+    [Wrapping<u8>]   [Wrapping(source.to_u8())];
+    [Logic]          [Logic(source.truth())];
+)]
+impl Target for Type {
+    #[inline(always)]
+    fn cast<S: Source>(source: S) -> Self {
+        value
+    }
 }
 
 /// The conversion of elements `A` to elements `B`.

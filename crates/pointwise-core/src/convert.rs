@@ -15,6 +15,11 @@
 //! Formats: IEEE 754-2019 (binary16); bfloat16 is the upper half of binary32; Micikevicius et al.,
 //! "FP8 Formats for Deep Learning", 2022 (arXiv 2209.05433).
 
+use duplicate::duplicate_item;
+
+#[cfg(target_arch = "nvptx64")]
+use crate::maths::prim::ptx;
+
 /// Exponent and mantissa of f32 infinity; above it lie the NaNs.
 const F32_INF: u32 = 0x7F80_0000;
 const SIGN: u32 = 0x8000_0000;
@@ -127,30 +132,11 @@ mod soft {
     }
 }
 
-/// One instruction of the PTX ISA with one or two register operands.
-#[cfg(target_arch = "nvptx64")]
-macro_rules! cvt {
-    ($name:literal, $out:ident: $out_type:ty, $($in:expr => $class:ident),+) => {{
-        let result: $out_type;
-        // SAFETY: a conversion between registers: no memory, no stack, no side effect.
-        unsafe {
-            core::arch::asm!(
-                cvt!(@text $name, $($in),+),
-                out($out) result, $(in($class) $in,)+
-                options(pure, nomem, nostack)
-            );
-        }
-        result
-    }};
-    (@text $name:literal, $a:expr) => { concat!($name, " {}, {};") };
-    (@text $name:literal, $a:expr, $b:expr) => { concat!($name, " {}, {}, {};") };
-}
-
 /// Widens an f16, given by its bits. Exact.
 #[inline(always)]
 pub fn f16_to_f32(bits: u16) -> f32 {
     #[cfg(target_arch = "nvptx64")]
-    return cvt!("cvt.f32.f16", reg32: f32, bits => reg16);
+    return ptx!("cvt.f32.f16 {}, {};" => reg32, bits => reg16);
     #[cfg(not(target_arch = "nvptx64"))]
     soft::f16_to_f32(bits)
 }
@@ -159,7 +145,7 @@ pub fn f16_to_f32(bits: u16) -> f32 {
 #[inline(always)]
 pub fn f32_to_f16(x: f32) -> u16 {
     #[cfg(target_arch = "nvptx64")]
-    return cvt!("cvt.rn.f16.f32", reg16: u16, x => reg32);
+    return ptx!("cvt.rn.f16.f32 {}, {};" => reg16, x => reg32);
     #[cfg(not(target_arch = "nvptx64"))]
     soft::f32_to_f16(x)
 }
@@ -174,7 +160,7 @@ pub fn bf16_to_f32(bits: u16) -> f32 {
 #[inline(always)]
 pub fn f32_to_bf16(x: f32) -> u16 {
     #[cfg(target_arch = "nvptx64")]
-    return cvt!("cvt.rn.bf16.f32", reg16: u16, x => reg32);
+    return ptx!("cvt.rn.bf16.f32 {}, {};" => reg16, x => reg32);
     #[cfg(not(target_arch = "nvptx64"))]
     soft::f32_to_bf16(x)
 }
@@ -238,7 +224,7 @@ pub fn unpack_f16x2(bits: u32) -> (f32, f32) {
 #[inline(always)]
 pub fn pack_f16x2(lo: f32, hi: f32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
-    return cvt!("cvt.rn.f16x2.f32", reg32: u32, hi => reg32, lo => reg32);
+    return ptx!("cvt.rn.f16x2.f32 {}, {}, {};" => reg32, hi => reg32, lo => reg32);
     #[cfg(not(target_arch = "nvptx64"))]
     {
         soft::f32_to_f16(lo) as u32 | ((soft::f32_to_f16(hi) as u32) << 16)
@@ -255,7 +241,7 @@ pub fn unpack_bf16x2(bits: u32) -> (f32, f32) {
 #[inline(always)]
 pub fn pack_bf16x2(lo: f32, hi: f32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
-    return cvt!("cvt.rn.bf16x2.f32", reg32: u32, hi => reg32, lo => reg32);
+    return ptx!("cvt.rn.bf16x2.f32 {}, {}, {};" => reg32, hi => reg32, lo => reg32);
     #[cfg(not(target_arch = "nvptx64"))]
     {
         soft::f32_to_bf16(lo) as u32 | ((soft::f32_to_bf16(hi) as u32) << 16)
@@ -266,7 +252,7 @@ pub fn pack_bf16x2(lo: f32, hi: f32) -> u32 {
 #[inline(always)]
 pub fn unpack_e4m3x2(bits: u16) -> (f32, f32) {
     #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
-    return unpack_f16x2(cvt!("cvt.rn.f16x2.e4m3x2", reg32: u32, bits => reg16));
+    return unpack_f16x2(ptx!("cvt.rn.f16x2.e4m3x2 {}, {};" => reg32, bits => reg16));
     #[cfg(not(all(target_arch = "nvptx64", pointwise_fp8_cvt)))]
     {
         (soft::e4m3_to_f32(bits as u8), soft::e4m3_to_f32((bits >> 8) as u8))
@@ -277,7 +263,7 @@ pub fn unpack_e4m3x2(bits: u16) -> (f32, f32) {
 #[inline(always)]
 pub fn pack_e4m3x2(lo: f32, hi: f32) -> u16 {
     #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
-    return cvt!("cvt.rn.satfinite.e4m3x2.f32", reg16: u16, hi => reg32, lo => reg32);
+    return ptx!("cvt.rn.satfinite.e4m3x2.f32 {}, {}, {};" => reg16, hi => reg32, lo => reg32);
     #[cfg(not(all(target_arch = "nvptx64", pointwise_fp8_cvt)))]
     {
         soft::f32_to_e4m3(lo) as u16 | ((soft::f32_to_e4m3(hi) as u16) << 8)
@@ -305,7 +291,7 @@ pub fn pack_e5m2x2(lo: f32, hi: f32) -> u16 {
 #[inline(always)]
 pub fn pack_saturated_e5m2x2(lo: f32, hi: f32) -> u16 {
     #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
-    return cvt!("cvt.rn.satfinite.e5m2x2.f32", reg16: u16, hi => reg32, lo => reg32);
+    return ptx!("cvt.rn.satfinite.e5m2x2.f32 {}, {}, {};" => reg16, hi => reg32, lo => reg32);
     #[cfg(not(all(target_arch = "nvptx64", pointwise_fp8_cvt)))]
     pack_e5m2x2(lo, hi)
 }
@@ -350,23 +336,17 @@ pub fn f64_to_e5m2(x: f64) -> u8 {
     f32_to_e5m2(f64_to_f32_odd(x))
 }
 
-// The upper 24 bits of the magnitude, the last of which is set if one below is.
-macro_rules! round_to_odd {
-    ($($name:ident: $int:ty, $bits:literal;)*) => { $(
-        /// Rounds to f32 "to odd", for another rounding to follow: see [`f64_to_f32_odd`].
-        #[inline(always)]
-        pub fn $name(x: $int) -> f32 {
-            let magnitude = x.unsigned_abs();
-            let shift = ($bits - 24_u32).saturating_sub(magnitude.leading_zeros());
-            let kept = magnitude >> shift;
-            let odd = kept as u32 | (kept << shift != magnitude) as u32;
-            let sign = (x >> ($bits - 1)) as u32 & SIGN;
-            // Both factors and their product are exact.
-            odd as f32 * f32::from_bits(sign | ((127 + shift) << 23))
-        }
-    )* };
-}
-round_to_odd! {
-    i32_to_f32_odd: i32, 32;
-    i64_to_f32_odd: i64, 64;
+/// Rounds to f32 "to odd", for another rounding to follow: see [`f64_to_f32_odd`].
+#[duplicate_item(name int; [i32_to_f32_odd] [i32]; [i64_to_f32_odd] [i64])]
+#[inline(always)]
+#[allow(clippy::unnecessary_cast)] // of 32 bits
+pub fn name(x: int) -> f32 {
+    let magnitude = x.unsigned_abs();
+    // The upper 24 bits, the last of which is set if one below is.
+    let shift = (int::BITS - 24).saturating_sub(magnitude.leading_zeros());
+    let kept = magnitude >> shift;
+    let odd = kept as u32 | (kept << shift != magnitude) as u32;
+    let sign = (x >> (int::BITS - 1)) as u32 & SIGN;
+    // Both factors and their product are exact.
+    odd as f32 * f32::from_bits(sign | ((127 + shift) << 23))
 }

@@ -3,6 +3,8 @@
 use core::fmt;
 use core::str::FromStr;
 
+use duplicate::duplicate_item;
+
 use crate::float16::{bf16, f16};
 
 /// The type of a tensor's elements.
@@ -195,29 +197,29 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-macro_rules! scalar {
-    ($($t:ty => $dtype:ident),* $(,)?) => { $(
-        impl sealed::Sealed for $t {}
-        impl Scalar for $t {
-            const DTYPE: DType = DType::$dtype;
-        }
-        const _: () = assert!(size_of::<$t>() == DType::$dtype.size());
-    )* };
-}
+#[duplicate_item(
+    Type                  dtype;
+    [f32]                 [F32];
+    [f16]                 [F16];
+    [bf16]                [BF16];
+    [crate::fp8::F8E4M3]  [F8E4M3];
+    [crate::fp8::F8E5M2]  [F8E5M2];
+    [i8]                  [I8];
+    [i16]                 [I16];
+    [i32]                 [I32];
+    [i64]                 [I64];
+    [u8]                  [U8];
+    [bool]                [Bool];
+)]
+const _: () = {
+    impl sealed::Sealed for Type {}
 
-scalar! {
-    f32 => F32,
-    f16 => F16,
-    bf16 => BF16,
-    crate::fp8::F8E4M3 => F8E4M3,
-    crate::fp8::F8E5M2 => F8E5M2,
-    i8 => I8,
-    i16 => I16,
-    i32 => I32,
-    i64 => I64,
-    u8 => U8,
-    bool => Bool,
-}
+    impl Scalar for Type {
+        const DTYPE: DType = DType::dtype;
+    }
+
+    assert!(size_of::<Type>() == DType::dtype.size());
+};
 
 #[cfg(test)]
 mod tests {

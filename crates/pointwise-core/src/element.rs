@@ -2,10 +2,11 @@
 
 use core::num::Wrapping;
 
-use crate::float16::{bf16, f16};
+use duplicate::duplicate_item;
 
 use crate::convert;
 use crate::dtype::DType;
+use crate::float16::{bf16, f16};
 use crate::fp8::{F8E4M3, F8E5M2};
 use crate::num::{Coarse, Logic, Rough, Value};
 
@@ -54,68 +55,59 @@ impl<E> Store<E> for bool {
 #[repr(transparent)]
 pub struct Bool(pub u8);
 
-macro_rules! element {
-    ($($t:ty, $dtype:ident => $compute:ty: $widen:expr, $narrow:expr; $to_f64:expr, $from_f64:expr;)*) => { $(
-        impl sealed::Sealed for $t {}
+#[duplicate_item(
+    Type dtype Arithmetic widened narrowed as_f64 of_f64;
+    [f32] [F32] [f32] [self] [value] [self as f64] [value as f32];
+    [f16] [F16] [Coarse]
+        [Coarse(convert::f16_to_f32(self.to_bits()))] [f16::from_bits(convert::f32_to_f16(value.0))]
+        [convert::f16_to_f32(self.to_bits()) as f64] [f16::from_bits(convert::f64_to_f16(value))];
+    [bf16] [BF16] [Coarse]
+        [Coarse(convert::bf16_to_f32(self.to_bits()))] [bf16::from_bits(convert::f32_to_bf16(value.0))]
+        [convert::bf16_to_f32(self.to_bits()) as f64] [bf16::from_bits(convert::f64_to_bf16(value))];
+    [F8E4M3] [F8E4M3] [Rough]
+        [Rough(self.to_f32())] [Self::from_f32(value.0)] [self.to_f32() as f64] [Self::from_f64(value)];
+    [F8E5M2] [F8E5M2] [Rough]
+        [Rough(self.to_f32())] [Self::from_f32(value.0)] [self.to_f32() as f64] [Self::from_f64(value)];
+    [i8] [I8] [Wrapping<i8>] [Wrapping(self)] [value.0] [self as f64] [value as i8];
+    [i16] [I16] [Wrapping<i16>] [Wrapping(self)] [value.0] [self as f64] [value as i16];
+    [i32] [I32] [Wrapping<i32>] [Wrapping(self)] [value.0] [self as f64] [value as i32];
+    [i64] [I64] [Wrapping<i64>] [Wrapping(self)] [value.0] [self as f64] [value as i64];
+    [u8] [U8] [Wrapping<u8>] [Wrapping(self)] [value.0] [self as f64] [value as u8];
+    [Bool] [Bool] [Logic]
+        [Logic(self.0 != 0)] [Bool(value.0 as u8)] [(self.0 != 0) as u8 as f64] [Bool((value != 0.0) as u8)];
+)]
+const _: () = {
+    impl sealed::Sealed for Type {}
 
-        impl Element for $t {
-            const DTYPE: DType = DType::$dtype;
-            type Compute = $compute;
-            #[inline(always)]
-            fn widen(self) -> $compute {
-                let f: fn($t) -> $compute = $widen;
-                f(self)
-            }
-            #[inline(always)]
-            fn narrow(value: $compute) -> Self {
-                let f: fn($compute) -> $t = $narrow;
-                f(value)
-            }
-            #[cfg(not(target_arch = "nvptx64"))]
-            fn to_f64(self) -> f64 {
-                let f: fn($t) -> f64 = $to_f64;
-                f(self)
-            }
-            #[cfg(not(target_arch = "nvptx64"))]
-            fn from_f64(value: f64) -> Self {
-                let f: fn(f64) -> $t = $from_f64;
-                f(value)
-            }
+    impl Store<Type> for Arithmetic {
+        type Storage = Type;
+        #[inline(always)]
+        fn lane(self) -> Self {
+            self
         }
-    )* };
-}
+    }
 
-element! {
-    f32, F32 => f32: |x| x, |c| c;
-        |x| x as f64, |v| v as f32;
-    f16, F16 => Coarse: |x| Coarse(convert::f16_to_f32(x.to_bits())), |c| f16::from_bits(convert::f32_to_f16(c.0));
-        |x| convert::f16_to_f32(x.to_bits()) as f64, |v| f16::from_bits(convert::f64_to_f16(v));
-    bf16, BF16 => Coarse: |x| Coarse(convert::bf16_to_f32(x.to_bits())), |c| bf16::from_bits(convert::f32_to_bf16(c.0));
-        |x| convert::bf16_to_f32(x.to_bits()) as f64, |v| bf16::from_bits(convert::f64_to_bf16(v));
-    F8E4M3, F8E4M3 => Rough: |x| Rough(convert::e4m3_to_f32(x.to_bits())), |c| F8E4M3::from_bits(convert::f32_to_e4m3(c.0));
-        |x| x.to_f32() as f64, |v| F8E4M3::from_f64(v);
-    F8E5M2, F8E5M2 => Rough: |x| Rough(convert::e5m2_to_f32(x.to_bits())), |c| F8E5M2::from_bits(convert::f32_to_e5m2(c.0));
-        |x| x.to_f32() as f64, |v| F8E5M2::from_f64(v);
-    i8, I8 => Wrapping<i8>: |x| Wrapping(x), |c| c.0; |x| x as f64, |v| v as i8;
-    i16, I16 => Wrapping<i16>: |x| Wrapping(x), |c| c.0; |x| x as f64, |v| v as i16;
-    i32, I32 => Wrapping<i32>: |x| Wrapping(x), |c| c.0; |x| x as f64, |v| v as i32;
-    i64, I64 => Wrapping<i64>: |x| Wrapping(x), |c| c.0; |x| x as f64, |v| v as i64;
-    u8, U8 => Wrapping<u8>: |x| Wrapping(x), |c| c.0; |x| x as f64, |v| v as u8;
-    Bool, Bool => Logic: |x| Logic(x.0 != 0), |c| Bool(c.0 as u8); |x| (x.0 != 0) as u8 as f64, |v| Bool((v != 0.0) as u8);
-}
-
-macro_rules! store_as_itself {
-    ($($t:ty)*) => { $(
-        impl Store<$t> for <$t as Element>::Compute {
-            type Storage = $t;
-            #[inline(always)]
-            fn lane(self) -> Self {
-                self
-            }
+    impl Element for Type {
+        const DTYPE: DType = DType::dtype;
+        type Compute = Arithmetic;
+        #[inline(always)]
+        fn widen(self) -> Arithmetic {
+            widened
         }
-    )* };
-}
-store_as_itself!(f32 f16 bf16 F8E4M3 F8E5M2 i8 i16 i32 i64 u8 Bool);
+        #[inline(always)]
+        fn narrow(value: Arithmetic) -> Self {
+            narrowed
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        fn to_f64(self) -> f64 {
+            as_f64
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        fn from_f64(value: f64) -> Self {
+            of_f64
+        }
+    }
+};
 
 /// The storage types under the names that the op tables use.
 #[allow(non_camel_case_types)]

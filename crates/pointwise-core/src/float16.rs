@@ -5,34 +5,29 @@
 pub use half::{bf16, f16};
 
 #[cfg(target_arch = "nvptx64")]
-macro_rules! bits {
-    ($($(#[doc = $doc:literal])* $name:ident;)*) => { $(
-        $(#[doc = $doc])*
-        #[allow(non_camel_case_types)]
-        #[derive(Clone, Copy, Default)]
-        #[repr(transparent)]
-        pub struct $name(u16);
-
-        impl $name {
-            /// Of these bits.
-            #[inline(always)]
-            pub const fn from_bits(bits: u16) -> Self {
-                $name(bits)
-            }
-
-            /// Its bits.
-            #[inline(always)]
-            pub const fn to_bits(self) -> u16 {
-                self.0
-            }
-        }
-    )* };
-}
+#[duplicate::duplicate_item(
+    name    format;
+    [f16]   ["IEEE 754 binary16."];
+    [bf16]  ["The upper half of a binary32."];
+)]
+#[doc = format]
+#[allow(non_camel_case_types)]
+#[derive(Clone, Copy, Default)]
+#[repr(transparent)]
+pub struct name(u16);
 
 #[cfg(target_arch = "nvptx64")]
-bits! {
-    /// IEEE 754 binary16.
-    f16;
-    /// The upper half of a binary32.
-    bf16;
+#[duplicate::duplicate_item(name; [f16]; [bf16])]
+impl name {
+    /// Of these bits.
+    #[inline(always)]
+    pub const fn from_bits(bits: u16) -> Self {
+        name(bits)
+    }
+
+    /// Its bits.
+    #[inline(always)]
+    pub const fn to_bits(self) -> u16 {
+        self.0
+    }
 }

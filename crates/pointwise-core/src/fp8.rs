@@ -4,152 +4,148 @@
 //! Micikevicius et al., "FP8 Formats for Deep Learning", 2022 (arXiv 2209.05433), and as PyTorch's
 //! `float8_e4m3fn` and `float8_e5m2`, except that e4m3fn saturates where PyTorch's cast gives NaN.
 
-use crate::convert;
 use core::cmp::Ordering;
 use core::fmt;
 
-macro_rules! fp8_type {
-    (
-        $(#[$doc:meta])*
-        $name:ident, $short:literal, $widen:ident, $narrow:ident, $narrow_f64:ident,
-        max: $max:literal, min_positive: $min_positive:literal, nan_above: $nan_above:literal
-    ) => {
-        $(#[$doc])*
-        #[repr(transparent)]
-        #[derive(Clone, Copy, Default)]
-        pub struct $name(u8);
+use duplicate::duplicate_item;
 
-        impl $name {
-            /// Positive zero.
-            pub const ZERO: Self = Self(0);
-            /// The largest finite value.
-            pub const MAX: Self = Self($max);
-            /// The lowest finite value.
-            pub const MIN: Self = Self($max | 0x80);
-            /// The smallest positive normal value.
-            pub const MIN_POSITIVE: Self = Self($min_positive);
-            /// The smallest positive subnormal value.
-            pub const MIN_POSITIVE_SUBNORMAL: Self = Self(1);
-            /// The NaN that conversions return.
-            pub const NAN: Self = Self(0x7F);
+use crate::convert;
 
-            /// The value with these stored bits. Every byte is valid.
-            #[inline(always)]
-            pub const fn from_bits(bits: u8) -> Self {
-                Self(bits)
-            }
+/// e4m3fn: 1 sign, 4 exponent (bias 7), 3 mantissa bits; no infinity, NaN is `0x7F` and `0xFF`.
+///
+/// Conversions **saturate**: whatever rounds above 448, infinity included, becomes 448. NaN stays
+/// NaN.
+#[repr(transparent)]
+#[derive(Clone, Copy, Default)]
+pub struct F8E4M3(u8);
 
-            /// The stored bits.
-            #[inline(always)]
-            pub const fn to_bits(self) -> u8 {
-                self.0
-            }
+/// e5m2: 1 sign, 5 exponent (bias 15), 2 mantissa bits; infinity is `0x7C` and `0xFC`, NaN the
+/// codes above.
+///
+/// Conversions **do not saturate**: abs(x) >= 61440 becomes infinity.
+#[repr(transparent)]
+#[derive(Clone, Copy, Default)]
+pub struct F8E5M2(u8);
 
-            /// Rounds to nearest, ties to even; the sign of zero is kept.
-            #[inline(always)]
-            pub fn from_f32(x: f32) -> Self {
-                Self(convert::$narrow(x))
-            }
+#[duplicate_item(
+    Type      widen          narrow         narrow_f64     max     min_positive  nan_above;
+    [F8E4M3]  [e4m3_to_f32]  [f32_to_e4m3]  [f64_to_e4m3]  [0x7E]  [0x08]        [0x7E];
+    [F8E5M2]  [e5m2_to_f32]  [f32_to_e5m2]  [f64_to_e5m2]  [0x7B]  [0x04]        [0x7C];
+)]
+impl Type {
+    /// Positive zero.
+    pub const ZERO: Self = Self(0);
+    /// The largest finite value.
+    pub const MAX: Self = Self(max);
+    /// The lowest finite value.
+    pub const MIN: Self = Self(max | 0x80);
+    /// The smallest positive normal value.
+    pub const MIN_POSITIVE: Self = Self(min_positive);
+    /// The smallest positive subnormal value.
+    pub const MIN_POSITIVE_SUBNORMAL: Self = Self(1);
+    /// The NaN that conversions return.
+    pub const NAN: Self = Self(0x7F);
 
-            /// As [`Self::from_f32`], in one rounding from f64.
-            #[inline(always)]
-            pub fn from_f64(x: f64) -> Self {
-                Self(convert::$narrow_f64(x))
-            }
+    /// The value with these stored bits. Every byte is valid.
+    #[inline(always)]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
 
-            /// The same value as f32. Exact.
-            #[inline(always)]
-            pub fn to_f32(self) -> f32 {
-                convert::$widen(self.0)
-            }
+    /// The stored bits.
+    #[inline(always)]
+    pub const fn to_bits(self) -> u8 {
+        self.0
+    }
 
-            /// The same value as f64. Exact.
-            #[inline(always)]
-            pub fn to_f64(self) -> f64 {
-                self.to_f32() as f64
-            }
+    /// Rounds to nearest, ties to even; the sign of zero is kept.
+    #[inline(always)]
+    pub fn from_f32(x: f32) -> Self {
+        Self(convert::narrow(x))
+    }
 
-            /// Whether this is one of the NaN codes.
-            #[inline(always)]
-            pub const fn is_nan(self) -> bool {
-                self.0 & 0x7F > $nan_above
-            }
+    /// As [`Self::from_f32`], in one rounding from f64.
+    #[inline(always)]
+    pub fn from_f64(x: f64) -> Self {
+        Self(convert::narrow_f64(x))
+    }
 
-            /// Whether this is neither infinite nor NaN.
-            #[inline(always)]
-            pub const fn is_finite(self) -> bool {
-                self.0 & 0x7F <= $max
-            }
+    /// The same value as f32. Exact.
+    #[inline(always)]
+    pub fn to_f32(self) -> f32 {
+        convert::widen(self.0)
+    }
 
-            /// Whether the sign bit is set (also for -0 and NaN).
-            #[inline(always)]
-            pub const fn is_sign_negative(self) -> bool {
-                self.0 & 0x80 != 0
-            }
-        }
+    /// The same value as f64. Exact.
+    #[inline(always)]
+    pub fn to_f64(self) -> f64 {
+        self.to_f32() as f64
+    }
 
-        /// By value: NaN equals nothing, +0 equals -0.
-        impl PartialEq for $name {
-            #[inline(always)]
-            fn eq(&self, other: &Self) -> bool {
-                self.to_f32() == other.to_f32()
-            }
-        }
+    /// Whether this is one of the NaN codes.
+    #[inline(always)]
+    pub const fn is_nan(self) -> bool {
+        self.0 & 0x7F > nan_above
+    }
 
-        /// By value: NaN is unordered.
-        impl PartialOrd for $name {
-            #[inline(always)]
-            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-                self.to_f32().partial_cmp(&other.to_f32())
-            }
-        }
+    /// Whether this is neither infinite nor NaN.
+    #[inline(always)]
+    pub const fn is_finite(self) -> bool {
+        self.0 & 0x7F <= max
+    }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&self.to_f32(), f)
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&self.to_f32(), f)?;
-                f.write_str($short)
-            }
-        }
-
-        impl From<$name> for f32 {
-            #[inline(always)]
-            fn from(x: $name) -> f32 {
-                x.to_f32()
-            }
-        }
-
-        impl From<$name> for f64 {
-            #[inline(always)]
-            fn from(x: $name) -> f64 {
-                x.to_f64()
-            }
-        }
-    };
+    /// Whether the sign bit is set (also for -0 and NaN).
+    #[inline(always)]
+    pub const fn is_sign_negative(self) -> bool {
+        self.0 & 0x80 != 0
+    }
 }
 
-fp8_type!(
-    /// e4m3fn: 1 sign, 4 exponent (bias 7), 3 mantissa bits; no infinity, NaN is `0x7F` and `0xFF`.
-    ///
-    /// Conversions **saturate**: whatever rounds above 448, infinity included, becomes 448. NaN stays
-    /// NaN.
-    F8E4M3, "_f8e4m3", e4m3_to_f32, f32_to_e4m3, f64_to_e4m3,
-    max: 0x7E, min_positive: 0x08, nan_above: 0x7E
-);
+#[duplicate_item(Type suffix; [F8E4M3] ["_f8e4m3"]; [F8E5M2] ["_f8e5m2"])]
+const _: () = {
+    /// By value: NaN equals nothing, +0 equals -0.
+    impl PartialEq for Type {
+        #[inline(always)]
+        fn eq(&self, other: &Self) -> bool {
+            self.to_f32() == other.to_f32()
+        }
+    }
 
-fp8_type!(
-    /// e5m2: 1 sign, 5 exponent (bias 15), 2 mantissa bits; infinity is `0x7C` and `0xFC`, NaN the
-    /// codes above.
-    ///
-    /// Conversions **do not saturate**: abs(x) >= 61440 becomes infinity.
-    F8E5M2, "_f8e5m2", e5m2_to_f32, f32_to_e5m2, f64_to_e5m2,
-    max: 0x7B, min_positive: 0x04, nan_above: 0x7C
-);
+    /// By value: NaN is unordered.
+    impl PartialOrd for Type {
+        #[inline(always)]
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            self.to_f32().partial_cmp(&other.to_f32())
+        }
+    }
+
+    impl fmt::Display for Type {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            fmt::Display::fmt(&self.to_f32(), f)
+        }
+    }
+
+    impl fmt::Debug for Type {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            fmt::Debug::fmt(&self.to_f32(), f)?;
+            f.write_str(suffix)
+        }
+    }
+
+    impl From<Type> for f32 {
+        #[inline(always)]
+        fn from(x: Type) -> f32 {
+            x.to_f32()
+        }
+    }
+
+    impl From<Type> for f64 {
+        #[inline(always)]
+        fn from(x: Type) -> f64 {
+            x.to_f64()
+        }
+    }
+};
 
 impl F8E5M2 {
     /// Positive infinity.

@@ -15,23 +15,18 @@ use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 use crate::info::BinaryFunction;
 use crate::op::Word;
 
-#[macro_use]
-mod float;
-#[macro_use]
-mod whole;
 mod coarse;
+mod float;
 mod integer;
 mod logic;
 #[cfg(not(target_arch = "nvptx64"))]
 mod oracle;
 mod rough;
-#[cfg(not(target_arch = "nvptx64"))]
 mod stepped;
 
 pub use coarse::Coarse;
 pub use logic::Logic;
 pub use rough::Rough;
-#[cfg(not(target_arch = "nvptx64"))]
 pub use stepped::Stepped;
 
 /// Any compute type: can be compared and tested.
@@ -41,11 +36,20 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
     /// One, or true.
     const ONE: Self;
     /// Not equal to zero: the value as a condition. NaN is true.
-    fn truth(self) -> bool;
-    /// False for every integer and bool.
-    fn is_nan(self) -> bool;
-    /// False for every integer and bool.
-    fn is_infinite(self) -> bool;
+    #[inline(always)]
+    fn truth(self) -> bool {
+        self != Self::ZERO
+    }
+    /// False for every integer and bool, as it is by default.
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        false
+    }
+    /// False for every integer and bool, as it is by default.
+    #[inline(always)]
+    fn is_infinite(self) -> bool {
+        false
+    }
     /// A function of this value and another by a path without a branch that serves most.
     #[inline(always)]
     fn short(self, other: Self, function: BinaryFunction) -> Short<Self> {

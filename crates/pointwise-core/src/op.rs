@@ -18,8 +18,10 @@
 
 use core::num::Wrapping;
 
+use duplicate::duplicate_item;
+
 use crate::info::OpInfo;
-use crate::num::Logic;
+use crate::num::{Coarse, Logic, Rough, Stepped};
 
 #[cfg(doc)]
 use crate::num::{Bits, Num, Real, Value};
@@ -114,32 +116,6 @@ pub trait Word: Copy {
     fn from_word(word: u64) -> Self;
 }
 
-macro_rules! word_of_f32 {
-    ($($t:ty)*) => { $(
-        impl Word for $t {
-            #[inline(always)]
-            fn to_word(self) -> u64 {
-                self.0.to_word()
-            }
-            #[inline(always)]
-            fn from_word(word: u64) -> Self {
-                Self(f32::from_word(word))
-            }
-        }
-    )* };
-}
-word_of_f32!(crate::num::Coarse crate::num::Rough);
-
-#[cfg(not(target_arch = "nvptx64"))]
-impl Word for crate::num::Stepped {
-    fn to_word(self) -> u64 {
-        self.0.to_word()
-    }
-    fn from_word(word: u64) -> Self {
-        Self(f32::from_word(word))
-    }
-}
-
 /// An op of a table: its data, and how a kernel finds its parameters.
 pub trait TableOp: Copy {
     /// The row, as data: the same for all types of the op's parameters. Where it says something else of kind, operands
@@ -156,30 +132,29 @@ pub const MAX_PARAMS: usize = 4;
 /// The parameters of a call, in the order of the op's fields, converted to its compute type.
 pub type Words = [u64; MAX_PARAMS];
 
-macro_rules! word {
-    ($($t:ty: $to:expr, $from:expr;)*) => { $(
-        impl Word for $t {
-            #[inline(always)]
-            fn to_word(self) -> u64 {
-                let to: fn(Self) -> u64 = $to;
-                to(self)
-            }
-            #[inline(always)]
-            fn from_word(word: u64) -> Self {
-                let from: fn(u64) -> Self = $from;
-                from(word)
-            }
-        }
-    )* };
-}
-
-word! {
-    f32: |x| x.to_bits() as u64, |w| f32::from_bits(w as u32);
-    f64: |x| x.to_bits(), |w| f64::from_bits(w);
-    Logic: |x| x.0 as u64, |w| Logic(w as u8 != 0);
-    Wrapping<i8>: |x| x.0 as u64, |w| Wrapping(w as i8);
-    Wrapping<i16>: |x| x.0 as u64, |w| Wrapping(w as i16);
-    Wrapping<i32>: |x| x.0 as u64, |w| Wrapping(w as i32);
-    Wrapping<i64>: |x| x.0 as u64, |w| Wrapping(w as i64);
-    Wrapping<u8>: |x| x.0 as u64, |w| Wrapping(w as u8);
+#[duplicate_item(
+    Type             to                     value;
+    [f32]            [self.to_bits()]       [f32::from_bits(word as u32)];
+    [f64]            [self.to_bits()]       [f64::from_bits(word)];
+    [Coarse]         [self.0.to_word()]     [Coarse(f32::from_word(word))];
+    [Rough]          [self.0.to_word()]     [Rough(f32::from_word(word))];
+    [Stepped]        [self.0.to_word()]     [Stepped(f32::from_word(word))];
+    [Logic]          [self.0]               [Logic(word as u8 != 0)];
+    [Wrapping<i8>]   [self.0]               [Wrapping(word as i8)];
+    [Wrapping<i16>]  [self.0]               [Wrapping(word as i16)];
+    [Wrapping<i32>]  [self.0]               [Wrapping(word as i32)];
+    [Wrapping<i64>]  [self.0]               [Wrapping(word as i64)];
+    [Wrapping<u8>]   [self.0]               [Wrapping(word as u8)];
+)]
+impl Word for Type {
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        to as u64
+    }
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        // By a pointer: inlined at once, it makes LLVM select among floats as among integers.
+        let from: fn(u64) -> Self = |word| value;
+        from(word)
+    }
 }

@@ -4,6 +4,7 @@
 //! That holds for the machine's own operations and for approximate ones that err by as much as the PTX ISA allows, all
 //! up or all down; only the reciprocals of powers of two are taken to be exact.
 
+use duplicate::duplicate_item;
 use pointwise_core::maths::half::{Approx, Native};
 use pointwise_core::maths::rough::Estimate;
 use pointwise_core::{Element, F8E4M3, F8E5M2, Num, Real, Rough};
@@ -102,7 +103,7 @@ fn pairs(name: &str, functions: [Binary; 3], exact: fn(f32, f32) -> Option<f64>)
 }
 
 /// All 256 operands of each type.
-fn codes(name: &str, functions: [Unary; 3], exact: fn(f64) -> f64) -> Vec<String> {
+fn codes(name: &str, functions: [Unary; 3], exact: fn(f64) -> f64) {
     let mut failures = Vec::new();
     for t in &TYPES {
         for (which, function) in functions.iter().enumerate() {
@@ -115,84 +116,66 @@ fn codes(name: &str, functions: [Unary; 3], exact: fn(f64) -> f64) -> Vec<String
             }
         }
     }
-    failures
+    assert!(failures.is_empty(), "{} wrong: {failures:#?}", failures.len());
 }
 
-macro_rules! machines {
-    ($trait:ident $name:ident) => {
-        [<Native as $trait>::$name, <Off<true> as $trait>::$name, <Off<false> as $trait>::$name]
-    };
-}
-
+#[duplicate_item(
+    name            exact;
+    [div]           [f64::from(a) / f64::from(b)];
+    [trunc_divide]  [f64::from((a / b).trunc())];
+    [floor_divide]  [Num::floor_divide(f64::from(a), f64::from(b))];
+    [remainder]     [Num::remainder(f64::from(a), f64::from(b))];
+    [pow]           [f64::from(a).powf(f64::from(b))];
+)]
 #[test]
-fn quotients() {
-    pairs("div", machines!(Estimate div), |a, b| Some(f64::from(a) / f64::from(b)));
-    pairs("trunc_divide", machines!(Estimate trunc_divide), |a, b| Some(f64::from((a / b).trunc())));
-    pairs("floor_divide", machines!(Estimate floor_divide), |a, b| Some(Num::floor_divide(f64::from(a), f64::from(b))));
-}
-
-#[test]
-fn remainders() {
-    pairs("remainder", machines!(Estimate remainder), |a, b| Some(Num::remainder(f64::from(a), f64::from(b))));
-}
-
-#[test]
-fn powers() {
-    pairs("pow", machines!(Estimate pow), |a, b| Some(f64::from(a).powf(f64::from(b))));
+fn name() {
+    let machines = [<Native as Estimate>::name, <Off<true> as Estimate>::name, <Off<false> as Estimate>::name];
+    pairs(stringify!(name), machines, |a, b| Some(exact));
 }
 
 /// An activation, as f32 has it, times a number: what its gated op is. A subnormal activation may count as zero,
 /// which an infinite number would show.
-macro_rules! gated {
-    ($trait:ident $name:ident) => {
-        pairs(
-            stringify!($name),
-            [
-                |a, b| <Native as $trait>::$name(a) * b,
-                |a, b| <Off<true> as $trait>::$name(a) * b,
-                |a, b| <Off<false> as $trait>::$name(a) * b,
-            ],
-            |a, b| {
-                let activation = Real::$name(f64::from(a)) as f32;
-                let blown_up = activation.is_subnormal() && b.is_infinite();
-                (!blown_up).then_some(f64::from(activation) * f64::from(b))
-            },
-        )
-    };
+#[duplicate_item(
+    gated                name;
+    [silu_and_mul]       [silu];
+    [gelu_tanh_and_mul]  [gelu_tanh];
+    [gelu_and_mul]       [gelu];
+)]
+#[test]
+fn gated() {
+    let machines: [Binary; 3] = [
+        |a, b| <Native as Estimate>::name(a) * b,
+        |a, b| <Off<true> as Estimate>::name(a) * b,
+        |a, b| <Off<false> as Estimate>::name(a) * b,
+    ];
+    pairs(stringify!(gated), machines, |a, b| {
+        let activation = Real::name(f64::from(a)) as f32;
+        let blown_up = activation.is_subnormal() && b.is_infinite();
+        (!blown_up).then_some(f64::from(activation) * f64::from(b))
+    });
 }
 
+#[duplicate_item(
+    name              Machine     exact;
+    [exp]             [Approx]    [exp];
+    [expm1]           [Approx]    [exp_m1];
+    [ln]              [Approx]    [ln];
+    [log1p]           [Approx]    [ln_1p];
+    [sin]             [Approx]    [sin];
+    [cos]             [Approx]    [cos];
+    [tanh]            [Approx]    [tanh];
+    [erf]             [Approx]    [erf];
+    [normal_cdf]      [Approx]    [normal_cdf];
+    [normal_density]  [Approx]    [normal_density];
+    [sigmoid]         [Approx]    [sigmoid];
+    [softplus]        [Approx]    [softplus];
+    [mish]            [Approx]    [mish];
+    [gelu]            [Estimate]  [gelu];
+    [gelu_tanh]       [Estimate]  [gelu_tanh];
+    [silu]            [Estimate]  [silu];
+)]
 #[test]
-fn activations_times_numbers() {
-    gated!(Estimate silu);
-    gated!(Estimate gelu_tanh);
-    gated!(Estimate gelu);
-}
-
-#[test]
-fn functions_of_one_operand() {
-    let mut failures = Vec::new();
-    macro_rules! check {
-        ($($trait:ident $name:ident $exact:ident;)*) => {
-            $(failures.extend(codes(stringify!($name), machines!($trait $name), Real::$exact));)*
-        };
-    }
-    check! {
-        Approx exp exp;
-        Approx expm1 exp_m1;
-        Approx ln ln;
-        Approx log1p ln_1p;
-        Approx sin sin;
-        Approx cos cos;
-        Approx tanh tanh;
-        Approx erf erf;
-        Approx normal_cdf normal_cdf;
-        Approx normal_density normal_density;
-        Approx sigmoid sigmoid;
-        Approx softplus softplus;
-        Approx mish mish;
-        Estimate gelu gelu;
-        Estimate gelu_tanh gelu_tanh;
-        Estimate silu silu;
-    }
-    assert!(failures.is_empty(), "{} wrong: {failures:#?}", failures.len());
+fn name() {
+    let machines = [<Native as Machine>::name, <Off<true> as Machine>::name, <Off<false> as Machine>::name];
+    codes(stringify!(name), machines, Real::exact);
 }

@@ -82,6 +82,8 @@ mod num;
 mod operators;
 mod real;
 
+use duplicate::duplicate;
+
 use crate::num::{Real, Value};
 
 /// The most tangents that a [`Dual`] can have: an op has at most eight operands.
@@ -175,14 +177,12 @@ impl<T: Real> Tangent<T> {
 fn each<T: Value, const K: usize>(of: impl Fn(usize) -> Tangent<T>) -> [Tangent<T>; K] {
     const { assert!(K <= MAX_TANGENTS, "a dual number has at most 8 tangents") };
     let mut all = [Tangent::ABSENT; K];
-    macro_rules! write_out {
-        ($($k:literal)*) => {
-            $(if const { $k < K } {
-                all[$k] = of($k);
-            })*
-        };
+    duplicate! {
+        [k; [0]; [1]; [2]; [3]; [4]; [5]; [6]; [7]]
+        if const { k < K } {
+            all[k] = of(k);
+        }
     }
-    write_out!(0 1 2 3 4 5 6 7);
     all
 }
 
@@ -224,14 +224,12 @@ impl<T: Value, const K: usize> Dual<T, K> {
     #[inline(always)]
     fn is_variable(self) -> bool {
         let mut any = false;
-        macro_rules! write_out {
-            ($($k:literal)*) => {
-                $(if const { $k < K } {
-                    any |= self.tangents[$k].is_there;
-                })*
-            };
+        duplicate! {
+            [k; [0]; [1]; [2]; [3]; [4]; [5]; [6]; [7]]
+            if const { k < K } {
+                any |= self.tangents[k].is_there;
+            }
         }
-        write_out!(0 1 2 3 4 5 6 7);
         any
     }
 

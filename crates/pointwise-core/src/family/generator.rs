@@ -237,29 +237,10 @@ impl SinusoidalColumn {
     }
 }
 
-/// What the order of columns does not change.
-macro_rules! sinusoidal_rows {
-    () => {
-        type Column = SinusoidalColumn;
-        const IS_BOUNDED: bool = true;
-        #[inline(always)]
-        fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
-            column.at(row)
-        }
-        #[inline(always)]
-        fn begin(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
-            column.begin(row)
-        }
-        #[inline(always)]
-        fn next(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
-            column.next()
-        }
-    };
-}
-
 impl GeneratorOp for Sinusoidal {
+    type Column = SinusoidalColumn;
+    const IS_BOUNDED: bool = true;
     const ROWS: [u32; 3] = [RUN, 8, 8];
-    sinusoidal_rows!();
     #[inline(always)]
     fn column(self, _: u32, column: u32) -> SinusoidalColumn {
         SinusoidalColumn::new(self.frequency(column / 2), column & 1 != 0)
@@ -272,6 +253,18 @@ impl GeneratorOp for Sinusoidal {
     #[inline(always)]
     fn next_of_group(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
         (column.of(column.here), column.turned())
+    }
+    #[inline(always)]
+    fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
+        column.at(row)
+    }
+    #[inline(always)]
+    fn begin(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
+        column.begin(row)
+    }
+    #[inline(always)]
+    fn next(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
+        column.next()
     }
 }
 
@@ -304,8 +297,9 @@ pub struct SinusoidalHalves {
 }
 
 impl GeneratorOp for SinusoidalHalves {
+    type Column = SinusoidalColumn;
+    const IS_BOUNDED: bool = true;
     const ROWS: [u32; 3] = [RUN; 3];
-    sinusoidal_rows!();
     #[inline(always)]
     fn column(self, _: u32, column: u32) -> SinusoidalColumn {
         let is_cosine = column >= self.pairs;
@@ -321,6 +315,18 @@ impl GeneratorOp for SinusoidalHalves {
     #[inline(always)]
     fn next_of_group(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
         (column.here.0, column.turned())
+    }
+    #[inline(always)]
+    fn element(self, column: SinusoidalColumn, row: u32) -> f32 {
+        column.at(row)
+    }
+    #[inline(always)]
+    fn begin(self, column: SinusoidalColumn, row: u32) -> SinusoidalColumn {
+        column.begin(row)
+    }
+    #[inline(always)]
+    fn next(self, column: SinusoidalColumn, _: u32) -> (f32, SinusoidalColumn) {
+        column.next()
     }
 }
 

@@ -10,6 +10,8 @@ extern crate std;
 #[cfg(target_arch = "nvptx64")]
 use core::f32::math;
 
+use duplicate::duplicate_item;
+
 /// The bits of the NaN that PTX instructions return, used on the CPU too so that results compare as bits.
 #[cfg(not(target_arch = "nvptx64"))]
 const CANONICAL_NAN: u32 = 0x7fff_ffff;
@@ -21,17 +23,22 @@ pub const ROUND_MAGIC: f32 = 12_582_912.0;
 /// Whether this is the GPU, where a branch that few threads take is worth having.
 pub const ON_GPU: bool = cfg!(target_arch = "nvptx64");
 
+/// One instruction, or a few in braces, from registers to one, all of 32 bits where nothing else is said:
+/// `ptx!("neg.f32 {}, {};", x)`, `ptx!("cvt.f32.f16 {}, {};" => reg32, bits => reg16)`.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! ptx {
-    ($text:literal, $($x:expr),+) => {{
-        let y: f32;
-        // SAFETY: one instruction from registers to a register.
+    ($text:literal, $($x:expr),+) => { ptx!($text => reg32, $($x => reg32),+) };
+    ($text:literal => $out:ident, $($x:expr => $in:ident),+) => {{
+        let y;
+        // SAFETY: from registers to a register: no memory, no stack, no side effect.
         unsafe {
-            core::arch::asm!($text, out(reg32) y, $(in(reg32) $x),+, options(pure, nomem, nostack));
+            core::arch::asm!($text, out($out) y, $(in($in) $x),+, options(pure, nomem, nostack));
         }
         y
     }};
 }
+#[cfg(target_arch = "nvptx64")]
+pub(crate) use ptx;
 
 /// `a * b` in 64 bits: the lower word, then the upper.
 #[inline(always)]
@@ -86,13 +93,7 @@ pub fn fma64(a: f64, b: f64, c: f64) -> f64 {
 pub fn upper_half(a: u32, b: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
     {
-        let upper;
-        // SAFETY: one instruction from registers to a register.
-        unsafe {
-            core::arch::asm!("mul.hi.u32 {}, {}, {};", out(reg32) upper, in(reg32) a, in(reg32) b,
-                options(pure, nomem, nostack));
-        }
-        upper
+        ptx!("mul.hi.u32 {}, {}, {};", a, b)
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
@@ -132,23 +133,6 @@ pub fn step_down(a: f32, b: f32, t: f32) -> f32 {
     }
 }
 
-macro_rules! forward {
-    ($($(#[$doc:meta])* $name:ident)*) => {$(
-        $(#[$doc])*
-        #[inline(always)]
-        pub fn $name(x: f32) -> f32 {
-            #[cfg(target_arch = "nvptx64")]
-            {
-                math::$name(x)
-            }
-            #[cfg(not(target_arch = "nvptx64"))]
-            {
-                x.$name()
-            }
-        }
-    )*};
-}
-
 /// The square root, correctly rounded.
 ///
 /// GPU: without the branch of `sqrt.rn`, which would make the elements of a thread wait for one another.
@@ -159,7 +143,7 @@ pub fn sqrt(x: f32) -> f32 {
         // Powers of 4, and large enough for the residual below to be exact.
         let small = x < f32::from_bits((127 - 96) << 23);
         let c = if small { x * f32::from_bits((127 + 64) << 23) } else { x };
-        let y = ptx!("rsqrt.approx.ftz.f32 {}, {};", c);
+        let y: f32 = ptx!("rsqrt.approx.ftz.f32 {}, {};", c);
         // One Newton step on the exact residual of the approximate root.
         let s = c * y;
         let s = fma(0.5 * y, fma(-s, s, c), s);
@@ -173,15 +157,24 @@ pub fn sqrt(x: f32) -> f32 {
     }
 }
 
-forward! {
-    /// The largest integer not above `x`.
-    floor
-    /// The smallest integer not below `x`.
-    ceil
-    /// `x` without its fraction.
-    trunc
-    /// The nearest integer, ties to even.
-    round_ties_even
+#[duplicate_item(
+    name               text;
+    [floor]            ["The largest integer not above `x`."];
+    [ceil]             ["The smallest integer not below `x`."];
+    [trunc]            ["`x` without its fraction."];
+    [round_ties_even]  ["The nearest integer, ties to even."];
+)]
+#[doc = text]
+#[inline(always)]
+pub fn name(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        math::name(x)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        x.name()
+    }
 }
 
 /// `x` rounded at `decimals` (a whole number) digits behind the point, or before it where negative, as `torch.round`:

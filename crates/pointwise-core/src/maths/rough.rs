@@ -15,7 +15,11 @@ pub use super::half::{
 };
 pub use super::single::{recip, rsqrt};
 
+use duplicate::duplicate_item;
+
 use super::half::Approx;
+#[cfg(target_arch = "nvptx64")]
+use super::prim::ptx;
 use super::prim::{ROUND_MAGIC, at_least, at_most, floor as round_down, fma, step_down, trunc};
 use crate::info::BinaryFunction;
 use crate::num::Short;
@@ -166,13 +170,7 @@ fn cut(x: f32) -> f32 {
 impl Estimate for Native {
     #[inline(always)]
     fn quotient(a: f32, b: f32) -> f32 {
-        let y;
-        // SAFETY: one instruction from registers to a register.
-        unsafe {
-            core::arch::asm!("div.full.ftz.f32 {}, {}, {};", out(reg32) y, in(reg32) a, in(reg32) b,
-                options(pure, nomem, nostack));
-        }
-        y
+        ptx!("div.full.ftz.f32 {}, {}, {};", a, b)
     }
 }
 
@@ -189,31 +187,28 @@ impl Estimate for Native {
     }
 }
 
-macro_rules! native {
-    ($($(#[$doc:meta])* $name:ident($($x:ident),+);)*) => { $(
-        $(#[$doc])*
-        #[inline(always)]
-        pub fn $name($($x: f32),+) -> f32 {
-            <Native as Estimate>::$name($($x),+)
-        }
-    )* };
+#[duplicate_item(
+    name         text;
+    [silu]       ["`x / (1 + e^-x)`; NaN at -Inf."];
+    [gelu_tanh]  ["`x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`; NaN at -Inf."];
+    [gelu]       ["`x (1 + erf(x / sqrt 2)) / 2`; NaN at -Inf."];
+)]
+#[doc = text]
+#[inline(always)]
+pub fn name(x: f32) -> f32 {
+    <Native as Estimate>::name(x)
 }
 
-native! {
-    /// `a / b`, relative error `2^-16`.
-    div(a, b);
-    /// The quotient, cut towards zero.
-    trunc_divide(a, b);
-    /// The quotient, rounded down.
-    floor_divide(a, b);
-    /// What rounding the quotient down leaves.
-    remainder(a, b);
-    /// `x / (1 + e^-x)`; NaN at -Inf.
-    silu(x);
-    /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`; NaN at -Inf.
-    gelu_tanh(x);
-    /// `x (1 + erf(x / sqrt 2)) / 2`; NaN at -Inf.
-    gelu(x);
-    /// C99 `pow`. Exponents of magnitude 2^16 and more count as even integers.
-    pow(a, b);
+#[duplicate_item(
+    name            text;
+    [div]           ["`a / b`, relative error `2^-16`."];
+    [trunc_divide]  ["The quotient, cut towards zero."];
+    [floor_divide]  ["The quotient, rounded down."];
+    [remainder]     ["What rounding the quotient down leaves."];
+    [pow]           ["C99 `pow`. Exponents of magnitude 2^16 and more count as even integers."];
+)]
+#[doc = text]
+#[inline(always)]
+pub fn name(a: f32, b: f32) -> f32 {
+    <Native as Estimate>::name(a, b)
 }

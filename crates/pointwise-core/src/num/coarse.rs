@@ -1,10 +1,5 @@
 //! The compute type of f16 and bf16.
 
-use core::ops::{Add, Div, Mul, Neg, Sub};
-
-use super::{Num, Real, Value};
-use crate::maths;
-
 /// `f32` arithmetic whose functions need only survive one rounding to f16 or bf16: the compute type of those two.
 ///
 /// The bound (all 65,536 inputs, `docs/accuracy.md`): at most 1 ULP of the 16-bit type, correctly rounded for at least
@@ -12,7 +7,3 @@ use crate::maths;
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 #[repr(transparent)]
 pub struct Coarse(pub f32);
-
-operators!(Coarse: Add add +, Sub sub -, Mul mul *);
-divide_and_negate!(Coarse: maths::half::div;);
-f32_like!(Coarse, Coarse, |x| x.0, crate::maths::half);

@@ -1,189 +1,145 @@
-//! `f32`, and what the compute types that wrap one have in common.
+//! `f32`, and the compute types that wrap one.
 
-use super::{Num, Real, Value};
-use crate::maths;
+use core::convert::identity;
+use core::ops::{Add, Div, Mul, Neg, Sub};
 
-macro_rules! operators {
-    ($t:ident: $($trait:ident $method:ident $op:tt),*) => { $(
-        impl $trait for $t {
-            type Output = Self;
-            #[inline(always)]
-            fn $method(self, other: Self) -> Self {
-                $t(self.0 $op other.0)
-            }
+use duplicate::duplicate_item;
+
+use super::{Coarse, Num, Real, Rough, Short, Signed, Stepped, Value, stepped};
+use crate::info::BinaryFunction;
+use crate::maths::{half, prim, rough, single};
+
+#[duplicate_item(
+    Type       wrap        get(x)  functions;
+    [f32]      [identity]  [x]     [single];
+    [Coarse]   [Coarse]    [x.0]   [half];
+    [Rough]    [Rough]     [x.0]   [rough];
+    [Stepped]  [Stepped]   [x.0]   [stepped::functions];
+)]
+const _: () = {
+    impl Value for Type {
+        const ZERO: Self = wrap(0.0);
+        const ONE: Self = wrap(1.0);
+        #[inline(always)]
+        fn is_nan(self) -> bool {
+            f32::is_nan(get([self]))
         }
-    )* };
-}
-
-macro_rules! divide_and_negate {
-    ($($t:ident: $div:path;)*) => { $(
-        impl Div for $t {
-            type Output = Self;
-            #[inline(always)]
-            fn div(self, divisor: Self) -> Self {
-                $t($div(self.0, divisor.0))
-            }
+        #[inline(always)]
+        fn is_infinite(self) -> bool {
+            f32::abs(get([self])) == f32::INFINITY
         }
-
-        impl Neg for $t {
-            type Output = Self;
-            #[inline(always)]
-            fn neg(self) -> Self {
-                $t(-self.0)
-            }
+        #[inline(always)]
+        fn short(self, other: Self, function: BinaryFunction) -> Short<Self> {
+            functions::short(get([self]), get([other]), function).map(wrap)
         }
-    )* };
-}
-
-/// `Value` and the exact part of `Num` for a type that wraps or is an `f32`.
-macro_rules! f32_like {
-    ($t:ty, $wrap:expr, |$x:ident| $get:expr, $functions:path) => {
-        impl Value for $t {
-            const ZERO: Self = $wrap(0.0);
-            const ONE: Self = $wrap(1.0);
-            #[inline(always)]
-            fn truth(self) -> bool {
-                let $x = self;
-                $get != 0.0
-            }
-            #[inline(always)]
-            fn is_nan(self) -> bool {
-                let $x = self;
-                $get != $get
-            }
-            #[inline(always)]
-            fn is_infinite(self) -> bool {
-                let $x = self;
-                ($get).abs() == f32::INFINITY
-            }
-            #[inline(always)]
-            fn short(self, other: Self, function: crate::BinaryFunction) -> crate::Short<Self> {
-                use $functions as functions;
-                let (a, b) = (
-                    { let $x = self; $get },
-                    { let $x = other; $get },
-                );
-                functions::short(a, b, function).map($wrap)
-            }
-            #[inline(always)]
-            fn signed(self, other: Self, function: crate::BinaryFunction) -> crate::Signed<Self> {
-                let (a, b) = (
-                    { let $x = self; $get },
-                    { let $x = other; $get },
-                );
-                maths::half::signed(a, b, function).map($wrap)
-            }
+        #[inline(always)]
+        fn signed(self, other: Self, function: BinaryFunction) -> Signed<Self> {
+            half::signed(get([self]), get([other]), function).map(wrap)
         }
+    }
 
-        impl Num for $t {
-            f32_like!(@num $wrap, |$x| $get;
-                abs: f32::abs, floor: maths::prim::floor, ceil: maths::prim::ceil,
-                trunc: maths::prim::trunc, round_ties_even: maths::prim::round_ties_even;
-                maximum: maths::prim::maximum, minimum: maths::prim::minimum);
-            f32_like!(@two $functions, $wrap, |$x| $get; remainder, floor_divide, trunc_divide, pow);
-            #[inline(always)]
-            fn round_decimals(self, decimals: Self) -> Self {
-                let (x, d) = (
-                    { let $x = self; $get },
-                    { let $x = decimals; $get },
-                );
-                $wrap(maths::prim::round_decimals(x, d))
-            }
-            #[inline(always)]
-            fn scaled_add(self, scale: Self, addend: Self) -> Self {
-                Real::mul_add(self, scale, addend)
-            }
+    impl Num for Type {
+        #[inline(always)]
+        fn abs(self) -> Self {
+            wrap(f32::abs(get([self])))
         }
-
-        impl Real for $t {
-            #[inline(always)]
-            fn constant(value: f64) -> Self {
-                $wrap(value as f32)
-            }
-            #[inline(always)]
-            fn in_range(self) -> Self {
-                self
-            }
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                let $x = self;
-                $get as f64
-            }
-            #[inline(always)]
-            fn mul_add(self, a: Self, b: Self) -> Self {
-                let (x, y, z) = (
-                    { let $x = self; $get },
-                    { let $x = a; $get },
-                    { let $x = b; $get },
-                );
-                $wrap(maths::prim::fma(x, y, z))
-            }
-            #[inline(always)]
-            fn pow_gradients(self, exponent: Self) -> (Self, Self) {
-                use $functions as functions;
-                let (a, b) = (
-                    { let $x = self; $get },
-                    { let $x = exponent; $get },
-                );
-                let (base, power) = functions::pow_gradients(a, b);
-                ($wrap(base), $wrap(power))
-            }
-            #[inline(always)]
-            fn if_above(self, limit: Self, yes: Self, no: Self) -> Self {
-                let get = |v: Self| {
-                    let $x = v;
-                    $get
-                };
-                $wrap(maths::prim::if_above(get(self), get(limit), get(yes), get(no)))
-            }
-            f32_like!(@two $functions, $wrap, |$x| $get; over_twice_sqrt, times_exp, times_sigmoid);
-            f32_like!(@real $functions, $wrap, |$x| $get;
-                sqrt sqrt, rsqrt rsqrt, recip recip, exp exp, exp_m1 expm1,
-                exp_m1_negative expm1_negative, ln ln, ln_1p log1p, sin sin, cos cos,
-                tanh tanh, erf erf, normal_cdf normal_cdf, normal_density normal_density, sigmoid sigmoid,
-                softplus softplus, silu silu, mish mish, mish_derivative mish_derivative,
-                gelu gelu, gelu_tanh gelu_tanh);
+        #[duplicate_item(name; [floor]; [ceil]; [trunc]; [round_ties_even])]
+        #[inline(always)]
+        fn name(self) -> Self {
+            wrap(prim::name(get([self])))
         }
-    };
-    (@num $wrap:expr, |$x:ident| $get:expr; $($one:ident: $f1:path),*; $($two:ident: $f2:path),*) => {
-        $(#[inline(always)]
-        fn $one(self) -> Self {
-            let $x = self;
-            $wrap($f1($get))
-        })*
-        $(#[inline(always)]
-        fn $two(self, other: Self) -> Self {
-            let (a, b) = (
-                { let $x = self; $get },
-                { let $x = other; $get },
-            );
-            $wrap($f2(a, b))
-        })*
-    };
-    (@two $functions:path, $wrap:expr, |$x:ident| $get:expr; $($name:ident),*) => {
-        $(#[inline(always)]
-        fn $name(self, other: Self) -> Self {
-            use $functions as functions;
-            let (a, b) = (
-                { let $x = self; $get },
-                { let $x = other; $get },
-            );
-            $wrap(functions::$name(a, b))
-        })*
-    };
-    (@real $functions:path, $wrap:expr, |$x:ident| $get:expr; $($method:ident $function:ident),*) => {
-        $(#[inline(always)]
-        fn $method(self) -> Self {
-            use $functions as functions;
-            let $x = self;
-            $wrap(functions::$function($get))
-        })*
-    };
-}
+        #[duplicate_item(name; [maximum]; [minimum]; [round_decimals])]
+        #[inline(always)]
+        fn name(self, other: Self) -> Self {
+            wrap(prim::name(get([self]), get([other])))
+        }
+        #[duplicate_item(name; [remainder]; [floor_divide]; [trunc_divide]; [pow])]
+        #[inline(always)]
+        fn name(self, other: Self) -> Self {
+            wrap(functions::name(get([self]), get([other])))
+        }
+        #[inline(always)]
+        fn scaled_add(self, scale: Self, addend: Self) -> Self {
+            self.mul_add(scale, addend)
+        }
+    }
 
-#[inline(always)]
-const fn identity(x: f32) -> f32 {
-    x
-}
+    impl Real for Type {
+        #[inline(always)]
+        fn constant(value: f64) -> Self {
+            wrap(value as f32)
+        }
+        #[inline(always)]
+        fn in_range(self) -> Self {
+            self
+        }
+        #[inline(always)]
+        fn to_f64(self) -> f64 {
+            get([self]) as f64
+        }
+        #[inline(always)]
+        fn mul_add(self, a: Self, b: Self) -> Self {
+            wrap(prim::fma(get([self]), get([a]), get([b])))
+        }
+        #[inline(always)]
+        fn pow_gradients(self, exponent: Self) -> (Self, Self) {
+            let (base, power) = functions::pow_gradients(get([self]), get([exponent]));
+            (wrap(base), wrap(power))
+        }
+        #[inline(always)]
+        fn if_above(self, limit: Self, yes: Self, no: Self) -> Self {
+            wrap(prim::if_above(get([self]), get([limit]), get([yes]), get([no])))
+        }
+        #[duplicate_item(name; [over_twice_sqrt]; [times_exp]; [times_sigmoid])]
+        #[inline(always)]
+        fn name(self, x: Self) -> Self {
+            wrap(functions::name(get([self]), get([x])))
+        }
+        #[duplicate_item(name function; [exp_m1] [expm1]; [exp_m1_negative] [expm1_negative]; [ln_1p] [log1p])]
+        #[inline(always)]
+        fn name(self) -> Self {
+            wrap(functions::function(get([self])))
+        }
+        #[duplicate_item(
+            name; [sqrt]; [rsqrt]; [recip]; [exp]; [ln]; [sin]; [cos]; [tanh]; [erf]; [normal_cdf]; [normal_density];
+            [sigmoid]; [softplus]; [silu]; [mish]; [mish_derivative]; [gelu]; [gelu_tanh]
+        )]
+        #[inline(always)]
+        fn name(self) -> Self {
+            wrap(functions::name(get([self])))
+        }
+    }
+};
 
-f32_like!(f32, identity, |x| x, crate::maths::single);
+#[duplicate_item(
+    Type       divide;
+    [Coarse]   [half::div];
+    [Rough]    [rough::div];
+    [Stepped]  [half::div];
+)]
+const _: () = {
+    #[duplicate_item(Operator method; [Add] [add]; [Sub] [sub]; [Mul] [mul])]
+    impl Operator for Type {
+        type Output = Self;
+        #[inline(always)]
+        fn method(self, other: Self) -> Self {
+            Type(self.0.method(other.0))
+        }
+    }
+
+    impl Div for Type {
+        type Output = Self;
+        #[inline(always)]
+        fn div(self, divisor: Self) -> Self {
+            Type(divide(self.0, divisor.0))
+        }
+    }
+
+    impl Neg for Type {
+        type Output = Self;
+        #[inline(always)]
+        fn neg(self) -> Self {
+            Type(-self.0)
+        }
+    }
+};

@@ -2,25 +2,33 @@
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Mul, Neg, Not, Sub};
 
+use duplicate::duplicate_item;
+
+use super::{Bits, Num, Value};
+
 /// The compute type of bool: addition and maximum are or, multiplication and minimum are and. PyTorch refuses `sub`
 /// and `neg` on bool, so no table lists them; here they are exclusive or and the identity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Logic(pub bool);
 
-macro_rules! logic {
-    ($($trait:ident $method:ident $op:tt),*) => { $(
-        impl $trait for Logic {
-            type Output = Self;
-            #[inline(always)]
-            #[allow(clippy::suspicious_arithmetic_impl)] // PyTorch's arithmetic on bool
-            fn $method(self, other: Self) -> Self {
-                Logic(self.0 $op other.0)
-            }
-        }
-    )* };
+#[duplicate_item(
+    Operator  method    result(a, b);
+    [Add]     [add]     [a | b];
+    [Sub]     [sub]     [a ^ b];
+    [Mul]     [mul]     [a & b];
+    [BitAnd]  [bitand]  [a & b];
+    [BitOr]   [bitor]   [a | b];
+    [BitXor]  [bitxor]  [a ^ b];
+)]
+#[allow(clippy::suspicious_arithmetic_impl)] // PyTorch's arithmetic on bool
+impl Operator for Logic {
+    type Output = Self;
+    #[inline(always)]
+    fn method(self, other: Self) -> Self {
+        Logic(result([self.0], [other.0]))
+    }
 }
-logic!(Add add |, Sub sub ^, Mul mul &, BitAnd bitand &, BitOr bitor |, BitXor bitxor ^);
 
 impl Not for Logic {
     type Output = Self;
@@ -38,20 +46,41 @@ impl Neg for Logic {
     }
 }
 
-macro_rules! logic_num {
-    ($($method:ident: |$a:ident, $b:ident| $value:expr),*) => {
-        whole! { Logic, Logic(false), Logic(true), {
-            #[inline(always)]
-            fn abs(self) -> Self {
-                self
-            }
-            $(#[inline(always)]
-            fn $method(self, other: Self) -> Self {
-                let ($a, $b) = (self.0, other.0);
-                Logic($value)
-            })*
-        } }
-    };
+impl Value for Logic {
+    const ZERO: Self = Logic(false);
+    const ONE: Self = Logic(true);
 }
-logic_num!(maximum: |a, b| a | b, minimum: |a, b| a & b, remainder: |_a, _b| false, floor_divide: |a, b| a & b,
-    trunc_divide: |a, b| a & b, pow: |a, b| a | !b);
+
+impl Bits for Logic {}
+
+impl Num for Logic {
+    #[duplicate_item(name; [abs]; [floor]; [ceil]; [trunc]; [round_ties_even])]
+    #[inline(always)]
+    fn name(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn round_decimals(self, _: Self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn scaled_add(self, scale: Self, addend: Self) -> Self {
+        self * scale + addend
+    }
+    #[duplicate_item(
+        name            result(a, b);
+        [maximum]       [a | b];
+        [minimum]       [a & b];
+        [floor_divide]  [a & b];
+        [trunc_divide]  [a & b];
+        [pow]           [a | !b];
+    )]
+    #[inline(always)]
+    fn name(self, other: Self) -> Self {
+        Logic(result([self.0], [other.0]))
+    }
+    #[inline(always)]
+    fn remainder(self, _: Self) -> Self {
+        Logic(false)
+    }
+}

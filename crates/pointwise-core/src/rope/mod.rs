@@ -8,6 +8,8 @@ pub use shared::{Place, RopeWalk, Side, Tile};
 pub use solo::{Solo, SoloPlace, SoloSide};
 pub use whole::{Whole, WholePlace, WholeSide};
 
+use duplicate::duplicate_item;
+
 use crate::element::Element;
 use crate::maths;
 use crate::num::{Coarse, Num};
@@ -47,32 +49,22 @@ pub trait RopeElement: Element {
     fn from_f32(value: f32) -> Self::Compute;
 }
 
-impl RopeElement for f32 {
+#[duplicate_item(
+    Type           to         from;
+    [f32]          [value]    [value];
+    [crate::f16]   [value.0]  [Coarse(value)];
+    [crate::bf16]  [value.0]  [Coarse(value)];
+)]
+impl RopeElement for Type {
     #[inline(always)]
-    fn to_f32(value: f32) -> f32 {
-        value
+    fn to_f32(value: Self::Compute) -> f32 {
+        to
     }
     #[inline(always)]
-    fn from_f32(value: f32) -> f32 {
-        value
+    fn from_f32(value: f32) -> Self::Compute {
+        from
     }
 }
-
-macro_rules! coarse {
-    ($($t:ty)*) => { $(
-        impl RopeElement for $t {
-            #[inline(always)]
-            fn to_f32(value: Coarse) -> f32 {
-                value.0
-            }
-            #[inline(always)]
-            fn from_f32(value: f32) -> Coarse {
-                Coarse(value)
-            }
-        }
-    )* };
-}
-coarse!(crate::f16 crate::bf16);
 
 /// Heads whose loads a thread has in flight at once.
 pub const CHUNK: u32 = 4;

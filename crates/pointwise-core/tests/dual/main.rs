@@ -181,6 +181,13 @@ fn compare<E: Element>(
     found
 }
 
+/// [`compare`] for a type of 16 bits.
+fn compare_half<E: Element<Compute = Coarse>>(rule: &Rule, grid: Grid) -> Comparison {
+    let [by_hand, derived] = [&rule.by_hand, &rule.derived]
+        .map(|way| move |grad: E, x: Three<E>| (way.half)(grad.widen(), x.map(E::widen)).map(E::narrow));
+    compare(rule, grid, 40_000, [&by_hand, &derived])
+}
+
 /// Rows whose gradients differ in more than rounding from what the formula's rules give, and why:
 /// - `elu`, `selu`: PyTorch has `grad` for NaN, where a formula gives NaN;
 /// - `hardswish`: the formula overflows where its derivative does not, and `x + 3` is rounded;
@@ -198,19 +205,8 @@ fn derived_gradients_are_as_accurate_as_those_by_hand() {
     println!("|---|---|---|---|---|---|---|---|");
     let mut failures = Vec::new();
     for rule in rules::all() {
-        let half = |way: &rules::Way| way.half;
-        let (hand, derived) = (half(&rule.by_hand), half(&rule.derived));
         let of = compare::<f32>(&rule, F32, 40_000, [&rule.by_hand.f32, &rule.derived.f32]);
-        macro_rules! narrow {
-            ($e:ident, $grid:ident) => {{
-                let by = |way: rules::Gradients<Coarse>| {
-                    move |grad: $e, x: Three<$e>| way(grad.widen(), x.map($e::widen)).map($e::narrow)
-                };
-                compare::<$e>(&rule, $grid, 40_000, [&by(hand), &by(derived)])
-            }};
-        }
-        let [of_f16, of_bf16] = [narrow!(f16, F16), narrow!(bf16, BF16)];
-        let all = [of, of_f16, of_bf16];
+        let all = [of, compare_half::<f16>(&rule, F16), compare_half::<bf16>(&rule, BF16)];
         let bits: Vec<String> =
             all.iter().map(|c| format!("{:.3}%", 100.0 * c.other_bits as f64 / c.results as f64)).collect();
         let figures: Vec<String> = all.iter().map(|c| format!("{:.2} | {:.2}", c.by_hand, c.derived)).collect();

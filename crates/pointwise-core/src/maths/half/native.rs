@@ -1,8 +1,12 @@
 //! The operations of the machine, and the functions made of them.
 
+use duplicate::duplicate_item;
+
 use super::Approx;
 use crate::info::BinaryFunction;
-use crate::maths::prim;
+#[cfg(target_arch = "nvptx64")]
+use crate::maths::prim::ptx;
+use crate::maths::{prim, single};
 use crate::num::{Short, Signed};
 
 /// The operations of the machine: approximate instructions on the GPU, the accurate functions on the CPU.
@@ -10,70 +14,31 @@ use crate::num::{Short, Signed};
 pub struct Native;
 
 #[cfg(target_arch = "nvptx64")]
-macro_rules! ptx {
-    ($text:literal, $x:expr) => {{
-        let y: f32;
-        // SAFETY: one instruction from a register to a register.
-        unsafe {
-            core::arch::asm!($text, out(reg32) y, in(reg32) $x, options(pure, nomem, nostack));
-        }
-        y
-    }};
-}
-
-#[cfg(target_arch = "nvptx64")]
 impl Approx for Native {
-    #[inline(always)]
-    fn ex2(x: f32) -> f32 {
-        ptx!("ex2.approx.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn ex2_flush(x: f32) -> f32 {
-        ptx!("ex2.approx.ftz.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn lg2(x: f32) -> f32 {
-        ptx!("lg2.approx.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn lg2_flush(x: f32) -> f32 {
-        ptx!("lg2.approx.ftz.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn lg2_magnitude(x: f32) -> f32 {
+    #[duplicate_item(
+        name             instruction;
+        [ex2]            ["ex2.approx.f32 {}, {};"];
+        [ex2_flush]      ["ex2.approx.ftz.f32 {}, {};"];
+        [lg2]            ["lg2.approx.f32 {}, {};"];
+        [lg2_flush]      ["lg2.approx.ftz.f32 {}, {};"];
         // The compiler would clear the sign bit by itself, which the assembler does not take for part of the operand.
-        ptx!("{{ .reg .f32 m; abs.f32 m, {1}; lg2.approx.ftz.f32 {0}, m; }}", x)
-    }
+        [lg2_magnitude]  ["{{ .reg .f32 m; abs.f32 m, {1}; lg2.approx.ftz.f32 {0}, m; }}"];
+        [rcp]            ["rcp.approx.ftz.f32 {}, {};"];
+        [recip]          ["rcp.approx.f32 {}, {};"];
+        [rsq]            ["rsqrt.approx.f32 {}, {};"];
+    )]
     #[inline(always)]
-    fn rcp(x: f32) -> f32 {
-        ptx!("rcp.approx.ftz.f32 {}, {};", x)
+    fn name(x: f32) -> f32 {
+        ptx!(instruction, x)
     }
-    #[inline(always)]
-    fn recip(x: f32) -> f32 {
-        ptx!("rcp.approx.f32 {}, {};", x)
-    }
-    #[inline(always)]
-    fn rsq(x: f32) -> f32 {
-        ptx!("rsqrt.approx.f32 {}, {};", x)
-    }
-}
-
-/// What costs a CPU, for which nothing is approximate, less in its accurate form.
-#[cfg(not(target_arch = "nvptx64"))]
-macro_rules! accurate {
-    ($($name:ident)*) => { $(
-        #[inline(always)]
-        fn $name(x: f32) -> f32 {
-            crate::maths::single::$name(x)
-        }
-    )* };
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Approx for Native {
+    #[duplicate_item(name function; [ex2] [exp2]; [lg2] [log2]; [log2] [log2])]
     #[inline(always)]
-    fn ex2(x: f32) -> f32 {
-        crate::maths::exp2(x)
+    fn name(x: f32) -> f32 {
+        crate::maths::function(x)
     }
     #[inline(always)]
     fn ex2_flush(x: f32) -> f32 {
@@ -82,115 +47,85 @@ impl Approx for Native {
         if y < f32::MIN_POSITIVE { 0.0 } else { y }
     }
     #[inline(always)]
-    fn lg2(x: f32) -> f32 {
-        crate::maths::log2(x)
-    }
-    #[inline(always)]
     fn lg2_flush(x: f32) -> f32 {
         crate::maths::log2(if x.abs() < f32::MIN_POSITIVE { 0.0 } else { x })
     }
+    #[duplicate_item(name; [rcp]; [recip])]
     #[inline(always)]
-    fn log2(x: f32) -> f32 {
-        crate::maths::log2(x)
-    }
-    #[inline(always)]
-    fn rcp(x: f32) -> f32 {
-        1.0 / x
-    }
-    #[inline(always)]
-    fn recip(x: f32) -> f32 {
+    fn name(x: f32) -> f32 {
         1.0 / x
     }
     #[inline(always)]
     fn rsq(x: f32) -> f32 {
         1.0 / prim::sqrt(x)
     }
+    // What costs a CPU, for which nothing is approximate, less in its accurate form.
+    #[duplicate_item(
+        name; [exp]; [expm1]; [expm1_negative]; [ln]; [log1p]; [tanh]; [silu]; [softplus]; [mish]
+    )]
     #[inline(always)]
-    fn over_twice_sqrt(a: f32, x: f32) -> f32 {
-        crate::maths::single::over_twice_sqrt(a, x)
+    fn name(x: f32) -> f32 {
+        single::name(x)
     }
+    #[duplicate_item(name; [over_twice_sqrt]; [times_exp]; [times_sigmoid]; [pow])]
     #[inline(always)]
-    fn times_exp(a: f32, x: f32) -> f32 {
-        crate::maths::single::times_exp(a, x)
+    fn name(a: f32, x: f32) -> f32 {
+        single::name(a, x)
     }
-    #[inline(always)]
-    fn times_sigmoid(a: f32, x: f32) -> f32 {
-        crate::maths::single::times_sigmoid(a, x)
-    }
-    #[inline(always)]
-    fn pow(a: f32, b: f32) -> f32 {
-        crate::maths::single::pow(a, b)
-    }
-    accurate!(exp expm1 expm1_negative ln log1p tanh silu softplus mish);
 }
 
-macro_rules! native {
-    ($($(#[$doc:meta])* $name:ident($($x:ident),+);)*) => { $(
-        $(#[$doc])*
-        #[inline(always)]
-        pub fn $name($($x: f32),+) -> f32 {
-            Native::$name($($x),+)
-        }
-    )* };
+#[duplicate_item(
+    name               text;
+    [recip]            ["`1 / x`."];
+    [exp]              ["`e^x`."];
+    [exp2]             ["`2^x`."];
+    [expm1]            ["`e^x - 1`, accurate near 0."];
+    [expm1_negative]   ["`e^x - 1` for `x <= 0`, accurate near 0."];
+    [ln]               ["Natural logarithm, accurate near 1."];
+    [log1p]            ["`ln(1 + x)`, accurate near 0."];
+    [sin]              ["Sine of an angle in radians, for every angle."];
+    [cos]              ["Cosine of an angle in radians, for every angle."];
+    [tanh]             ["Hyperbolic tangent."];
+    [sigmoid]          ["`1 / (1 + e^-x)`, accurate in the far negative tail."];
+    [silu]             ["`x / (1 + e^-x)`; NaN at -Inf."];
+    [erf]              ["Error function."];
+    [normal_cdf]       ["`erfc(-x / sqrt 2) / 2`, accurate in the far negative tail."];
+    [normal_density]   ["`e^(-x^2 / 2) / sqrt(2 pi)`."];
+    [gelu]             ["`x normal_cdf(x)`; NaN at -Inf."];
+    [gelu_tanh]        ["`x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`; NaN at -Inf."];
+    [softplus]         ["`ln(1 + e^x)` without overflow."];
+    [mish]             ["`x tanh(ln(1 + e^x))`; NaN at -Inf."];
+    [mish_derivative]  ["The derivative of `mish`; NaN at both infinities."];
+    [rsqrt]            ["`1 / sqrt(x)`; `-0` gives -Inf."];
+)]
+#[doc = text]
+#[inline(always)]
+pub fn name(x: f32) -> f32 {
+    Native::name(x)
 }
 
-native! {
-    /// `1 / x`.
-    recip(x);
-    /// `e^x`.
-    exp(x);
-    /// `2^x`.
-    exp2(x);
-    /// `e^x - 1`, accurate near 0.
-    expm1(x);
-    /// `e^x - 1` for `x <= 0`, accurate near 0.
-    expm1_negative(x);
-    /// Natural logarithm, accurate near 1.
-    ln(x);
-    /// `ln(1 + x)`, accurate near 0.
-    log1p(x);
-    /// Sine of an angle in radians, for every angle.
-    sin(x);
-    /// Cosine of an angle in radians, for every angle.
-    cos(x);
-    /// Hyperbolic tangent.
-    tanh(x);
-    /// `1 / (1 + e^-x)`, accurate in the far negative tail.
-    sigmoid(x);
-    /// `x / (1 + e^-x)`; NaN at -Inf.
-    silu(x);
-    /// Error function.
-    erf(x);
-    /// `erfc(-x / sqrt 2) / 2`, accurate in the far negative tail.
-    normal_cdf(x);
-    /// `e^(-x^2 / 2) / sqrt(2 pi)`.
-    normal_density(x);
-    /// `x normal_cdf(x)`; NaN at -Inf.
-    gelu(x);
-    /// `x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2`; NaN at -Inf.
-    gelu_tanh(x);
-    /// `ln(1 + e^x)` without overflow.
-    softplus(x);
-    /// `x tanh(ln(1 + e^x))`; NaN at -Inf.
-    mish(x);
-    /// The derivative of `mish`; NaN at both infinities.
-    mish_derivative(x);
-    /// `1 / sqrt(x)`; `-0` gives -Inf.
-    rsqrt(x);
-    /// `a / (2 sqrt(x))`.
-    over_twice_sqrt(a, x);
-    /// `a e^x`.
-    times_exp(a, x);
-    /// `a / (1 + e^-x)`.
-    times_sigmoid(a, x);
-    /// C99 `pow`.
-    pow(a, b);
+#[duplicate_item(
+    name               text;
+    [over_twice_sqrt]  ["`a / (2 sqrt(x))`."];
+    [times_exp]        ["`a e^x`."];
+    [times_sigmoid]    ["`a / (1 + e^-x)`."];
+)]
+#[doc = text]
+#[inline(always)]
+pub fn name(a: f32, x: f32) -> f32 {
+    Native::name(a, x)
 }
 
 /// Square root, correctly rounded in f32.
 #[inline(always)]
 pub fn sqrt(x: f32) -> f32 {
     prim::sqrt(x)
+}
+
+/// C99 `pow`.
+#[inline(always)]
+pub fn pow(a: f32, b: f32) -> f32 {
+    Native::pow(a, b)
 }
 
 /// `b a^(b - 1)`, and `a^b ln(a)` or 0 for `a = 0` and `b >= 0`. Exponents of magnitude 2^16 and more count as even
@@ -224,7 +159,7 @@ pub fn short(a: f32, b: f32, function: BinaryFunction) -> Short<f32> {
     match function {
         BinaryFunction::Quotient => Short::known(Native::quotient_of_f16(a, b), true),
         BinaryFunction::TruncatedQuotient => Short::known(prim::trunc(Native::quotient_of_f16(a, b)), true),
-        BinaryFunction::FlooredQuotient | BinaryFunction::Modulo => crate::maths::single::short(a, b, function),
+        BinaryFunction::FlooredQuotient | BinaryFunction::Modulo => single::short(a, b, function),
         BinaryFunction::Power => super::power::short::<Native>(a, b),
     }
 }
