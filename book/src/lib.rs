@@ -1,22 +1,21 @@
 //! The snippets of the README and of the book's pages, as tests: `cargo test -p book --doc`.
 
-macro_rules! pages {
-    ($($name:ident $file:literal;)*) => { $(
-        #[doc = include_str!(concat!("../../", $file))]
-        pub mod $name {}
-    )* };
-}
-
-pages! {
-    readme "README.md";
-    start "docs/start.md";
-    fusing "docs/fusing.md";
-    your_own_op "docs/your-own-op.md";
-    gradients "docs/gradients.md";
-    rope "docs/rope.md";
-    emulator "docs/emulator.md";
-    strategies "docs/strategies.md";
-}
+#[doc = include_str!("../../README.md")]
+pub mod readme {}
+#[doc = include_str!("../../docs/start.md")]
+pub mod start {}
+#[doc = include_str!("../../docs/fusing.md")]
+pub mod fusing {}
+#[doc = include_str!("../../docs/your-own-op.md")]
+pub mod your_own_op {}
+#[doc = include_str!("../../docs/gradients.md")]
+pub mod gradients {}
+#[doc = include_str!("../../docs/rope.md")]
+pub mod rope {}
+#[doc = include_str!("../../docs/emulator.md")]
+pub mod emulator {}
+#[doc = include_str!("../../docs/strategies.md")]
+pub mod strategies {}
 
 #[cfg(test)]
 mod markdown;

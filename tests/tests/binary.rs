@@ -1,5 +1,6 @@
 //! Ops of several operands on the CPU against models: all pairs of 8-bit codes, special values of the other types.
 
+use duplicate::duplicate_item;
 use pointwise::{DType, Device, Strategy, Tensor};
 use pointwise_testkit::{calls, params};
 
@@ -30,25 +31,12 @@ fn check(dtype: DType) {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-macro_rules! types {
-    ($($name:ident $dtype:ident;)*) => { $(
-        #[test]
-        fn $name() {
-            check(DType::$dtype);
-        }
-    )* };
-}
-
-types! {
-    f32 F32;
-    f16 F16;
-    bf16 BF16;
-    f8e4m3 F8E4M3;
-    f8e5m2 F8E5M2;
-    i8 I8;
-    i16 I16;
-    i32 I32;
-    i64 I64;
-    u8 U8;
-    bool Bool;
+#[duplicate_item(
+    name Type;
+    [f32] [F32]; [f16] [F16]; [bf16] [BF16]; [f8e4m3] [F8E4M3]; [f8e5m2] [F8E5M2];
+    [i8] [I8]; [i16] [I16]; [i32] [I32]; [i64] [I64]; [u8] [U8]; [bool] [Bool];
+)]
+#[test]
+fn name() {
+    check(DType::Type);
 }

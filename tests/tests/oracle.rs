@@ -1,5 +1,6 @@
 //! The CPU executor against the oracle: every code of the 8- and 16-bit types, a million f32, every op.
 
+use duplicate::duplicate_item;
 use pointwise::{DType, Device, Tensor};
 use pointwise_testkit::{inputs, judge, params};
 
@@ -24,24 +25,14 @@ fn check(dtype: DType, x: &[u8], all_codes: bool) {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-macro_rules! all_codes {
-    ($($name:ident $dtype:ident;)*) => { $(
-        #[test]
-        fn $name() {
-            check(DType::$dtype, &inputs::codes(DType::$dtype, 0, 0), true);
-        }
-    )* };
-}
-
-all_codes! {
-    every_f16 F16;
-    every_bf16 BF16;
-    every_f8e4m3 F8E4M3;
-    every_f8e5m2 F8E5M2;
-    every_i8 I8;
-    every_i16 I16;
-    every_u8 U8;
-    every_bool Bool;
+#[duplicate_item(
+    name Type;
+    [every_f16] [F16]; [every_bf16] [BF16]; [every_f8e4m3] [F8E4M3]; [every_f8e5m2] [F8E5M2];
+    [every_i8] [I8]; [every_i16] [I16]; [every_u8] [U8]; [every_bool] [Bool];
+)]
+#[test]
+fn name() {
+    check(DType::Type, &inputs::codes(DType::Type, 0, 0), true);
 }
 
 #[test]

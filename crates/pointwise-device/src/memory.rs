@@ -5,40 +5,37 @@
 
 use core::arch::asm;
 
+use duplicate::duplicate_item;
 use pointwise_core::launch::{NUMBER, ONCE, PASSING};
 
-/// The words of a vector of 2, 4, 8 or 16 bytes, which `$load` reads into the registers it is given.
+/// Reads a vector of 2, 4, 8 or 16 bytes as words, by lines of assembly in which `_` is the vector's type and registers.
 macro_rules! vector {
-    ($bytes:ident, $load:ident($($args:tt)*)) => {
+    ($bytes:ident, [$($line:tt)*] $($operand:tt)*) => {
         match $bytes {
             2 => {
                 let x: u32;
-                $load!($($args)*, "u16 {x}" [x]);
+                vector!(@ "u16 {x}" [x] [$($line)*] $($operand)*);
                 [x as u64, 0]
             }
             4 => {
                 let x: u32;
-                $load!($($args)*, "u32 {x}" [x]);
+                vector!(@ "u32 {x}" [x] [$($line)*] $($operand)*);
                 [x as u64, 0]
             }
             8 => {
                 let (x, y): (u32, u32);
-                $load!($($args)*, "v2.u32 {{{x}, {y}}}" [x y]);
+                vector!(@ "v2.u32 {{{x}, {y}}}" [x y] [$($line)*] $($operand)*);
                 [join(x, y), 0]
             }
             _ => {
                 let (x, y, z, w): (u32, u32, u32, u32);
-                $load!($($args)*, "v4.u32 {{{x}, {y}, {z}, {w}}}" [x y z w]);
+                vector!(@ "v4.u32 {{{x}, {y}, {z}, {w}}}" [x y z w] [$($line)*] $($operand)*);
                 [join(x, y), join(z, w)]
             }
         }
     };
-}
-
-macro_rules! plain {
-    ($address:ident, $load:literal [$($lane:ident)*]) => {
-        asm!(concat!("ld.global.", $load, ", [{a}];"), $($lane = out(reg32) $lane,)* a = in(reg64) $address,
-            options(pure, readonly, nostack))
+    (@ $vector:literal [$($lane:ident)*] [$($($before:literal)+ $(_ $($behind:literal)+)?),+] $($operand:tt)*) => {
+        asm!($(concat!($($before),+ $(, $vector, $($behind),+)?),)+ $($lane = out(reg32) $lane,)* $($operand)*)
     };
 }
 
@@ -63,16 +60,10 @@ pub unsafe fn load(address: *const u8, bytes: usize) -> [u64; 2] {
                     options(pure, readonly, nostack));
                 [v as u64, 0]
             }
-            _ => vector!(bytes, plain(address)),
+            _ => vector!(bytes, ["ld.global." _ ", [{a}];"]
+                a = in(reg64) address, options(pure, readonly, nostack)),
         }
     }
-}
-
-macro_rules! here {
-    ($address:ident, $load:literal [$($lane:ident)*]) => {
-        asm!(concat!("ld.global.", $load, ", [{a}];"), $($lane = out(reg32) $lane,)* a = in(reg64) $address,
-            options(readonly, nostack))
-    };
 }
 
 /// As [`load`], of 4, 8 or 16 bytes. It stays where it stands: the compiler may not move it to where the bits are
@@ -83,15 +74,7 @@ macro_rules! here {
 #[inline(always)]
 pub unsafe fn load_here(address: *const u8, bytes: usize) -> [u64; 2] {
     // SAFETY: the caller's contract.
-    unsafe { vector!(bytes, here(address)) }
-}
-
-macro_rules! here_if {
-    ($address:ident, $works:ident, $load:literal [$($lane:ident)*]) => {
-        asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0;", concat!("@p ld.global.", $load, ", [{a}]; }}"),
-            $($lane = out(reg32) $lane,)* a = in(reg64) $address, works = in(reg32) $works,
-            options(readonly, nostack))
-    };
+    unsafe { vector!(bytes, ["ld.global." _ ", [{a}];"] a = in(reg64) address, options(readonly, nostack)) }
 }
 
 /// As [`load_here`]; where `works` is zero, nothing is read, and the bits are anything. No branch.
@@ -101,7 +84,10 @@ macro_rules! here_if {
 #[inline(always)]
 pub unsafe fn load_here_if(address: *const u8, bytes: usize, works: u32) -> [u64; 2] {
     // SAFETY: the caller's contract.
-    unsafe { vector!(bytes, here_if(address, works)) }
+    unsafe {
+        vector!(bytes, ["{{ .reg .pred p; setp.ne.u32 p, {works}, 0;", "@p ld.global." _ ", [{a}]; }}"]
+            a = in(reg64) address, works = in(reg32) works, options(readonly, nostack))
+    }
 }
 
 /// As [`load`], of 1, 2, 4 or 8 bytes; where `how` is [`NUMBER`], nothing is read, and the bits are anything. No branch,
@@ -111,24 +97,34 @@ pub unsafe fn load_here_if(address: *const u8, bytes: usize, works: u32) -> [u64
 /// As [`load`], unless nothing is read.
 #[inline(always)]
 pub unsafe fn load_unless(address: *const u8, bytes: usize, how: u32) -> u64 {
-    macro_rules! unless {
-        ($load:literal $class:ident $type:ty) => {{
-            let v: $type;
-            asm!("{{ .reg .pred p; setp.ne.u32 p, {how}, {number};", concat!("@p ld.global.", $load, " {v}, [{a}]; }}"),
-                v = out($class) v, a = in(reg64) address, how = in(reg32) how, number = const NUMBER,
-                options(readonly, nostack));
-            v as u64
-        }};
-    }
     // SAFETY: the caller's contract.
     unsafe {
         match bytes {
-            1 => unless!("u8" reg32 u32),
-            2 => unless!("u16" reg16 u16),
-            4 => unless!("u32" reg32 u32),
-            _ => unless!("u64" reg64 u64),
+            1 => unless_u8(address, how),
+            2 => unless_u16(address, how),
+            4 => unless_u32(address, how),
+            _ => unless_u64(address, how),
         }
     }
+}
+
+#[duplicate_item(
+    unless       element class   Bits;
+    [unless_u8]  ["u8"]  [reg32] [u32];
+    [unless_u16] ["u16"] [reg16] [u16];
+    [unless_u32] ["u32"] [reg32] [u32];
+    [unless_u64] ["u64"] [reg64] [u64];
+)]
+#[inline(always)]
+unsafe fn unless(address: *const u8, how: u32) -> u64 {
+    let v: Bits;
+    // SAFETY: the caller's contract.
+    unsafe {
+        asm!("{{ .reg .pred p; setp.ne.u32 p, {how}, {number};", concat!("@p ld.global.", element, " {v}, [{a}]; }}"),
+            v = out(class) v, a = in(reg64) address, how = in(reg32) how, number = const NUMBER,
+            options(readonly, nostack));
+    }
+    v as u64
 }
 
 /// What [`load_as`] has read, the one or the other.
@@ -140,27 +136,31 @@ pub struct VectorOrOne {
     pub one: u64,
 }
 
-/// A load for each way, of which one runs, without a branch: those of all operands are under way before one is waited
-/// for. Not `pure`, or LLVM would move a load into a branch behind the wait for another. The one element has registers
-/// of its own: a load into those of another waits for that one, also if it does not run.
-macro_rules! one_of {
-    ($how:ident, $address:ident, $one:ident $element:literal $class:ident, $vector:literal [$($lane:ident)*]) => {
-        asm!("{{ .reg .pred v, o, p; setp.eq.u32 v, {how}, 0; setp.eq.u32 o, {how}, {once};",
+// A load for each way, of which one runs, without a branch: those of all operands are under way before one is waited
+// for. Not `pure`, or LLVM would move a load into a branch behind the wait for another. The one element has registers
+// of its own: a load into those of another waits for that one, also if it does not run.
+#[duplicate_item(
+    vector_or_one   element class   Bits;
+    [vector_or_u8]  ["u8"]  [reg32] [u32];
+    [vector_or_u16] ["u16"] [reg32] [u32];
+    [vector_or_u32] ["u32"] [reg32] [u32];
+    [vector_or_u64] ["u64"] [reg64] [u64];
+)]
+#[inline(always)]
+unsafe fn vector_or_one(address: *const u8, bytes: usize, how: u32) -> VectorOrOne {
+    let one: Bits;
+    // SAFETY: the caller's contract.
+    let vector = unsafe {
+        vector!(bytes, [
+            "{{ .reg .pred v, o, p; setp.eq.u32 v, {how}, 0; setp.eq.u32 o, {how}, {once};",
             "setp.eq.u32 p, {how}, {passing};",
-            concat!("@v ld.global.", $vector, ", [{a}];"),
-            concat!("@o ld.global.", $element, " {one}, [{a}];"),
-            concat!("@p ld.global.cs.", $vector, ", [{a}]; }}"),
-            $($lane = out(reg32) $lane,)* one = out($class) $one, a = in(reg64) $address, how = in(reg32) $how,
-            once = const ONCE, passing = const PASSING, options(readonly, nostack))
+            "@v ld.global." _ ", [{a}];",
+            "@o ld.global." element " {one}, [{a}];",
+            "@p ld.global.cs." _ ", [{a}]; }}"
+        ] one = out(class) one, a = in(reg64) address, how = in(reg32) how, once = const ONCE, passing = const PASSING,
+            options(readonly, nostack))
     };
-}
-
-macro_rules! vector_or_one {
-    ($bytes:ident, $how:ident, $address:ident, $element:literal $class:ident $type:ty) => {{
-        let one: $type;
-        let vector = vector!($bytes, one_of($how, $address, one $element $class));
-        VectorOrOne { vector, one: one as u64 }
-    }};
+    VectorOrOne { vector, one: one as u64 }
 }
 
 /// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, or one element of it, of `size` (1, 2, 4 or 8) bytes; of the other
@@ -175,10 +175,10 @@ pub unsafe fn load_as(address: *const u8, bytes: usize, size: usize, how: u32) -
     // SAFETY: the caller's contract.
     unsafe {
         match size {
-            1 => vector_or_one!(bytes, how, address, "u8" reg32 u32),
-            2 => vector_or_one!(bytes, how, address, "u16" reg32 u32),
-            4 => vector_or_one!(bytes, how, address, "u32" reg32 u32),
-            _ => vector_or_one!(bytes, how, address, "u64" reg64 u64),
+            1 => vector_or_u8(address, bytes, how),
+            2 => vector_or_u16(address, bytes, how),
+            4 => vector_or_u32(address, bytes, how),
+            _ => vector_or_u64(address, bytes, how),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Elements by the vector: `V` neighbouring elements between memory and registers.
 
+use duplicate::duplicate_item;
 use pointwise_core::{Element, Value};
 
 use crate::convert;
@@ -161,75 +162,68 @@ const fn run<E: Element>(len: usize) -> usize {
     if len * size_of::<E>() < 16 { len } else { 16 / size_of::<E>() }
 }
 
-/// Lanes converted one at a time: types whose conversion is free or has no packed instruction.
-macro_rules! by_lane {
-    ($($t:ty, $bits:ty: $from:expr, $to:expr;)*) => { $(
-        impl Packed for $t {
-            #[inline(always)]
-            fn unpack(word: u64) -> [Self::Compute; 8] {
-                let from: fn($bits) -> $t = $from;
-                let mut lanes = [Self::Compute::ZERO; 8];
-                unroll!(at most 8: i < per_word::<$t>() => {
-                    lanes[i] = from((word >> (8 * size_of::<$t>() * i)) as $bits).widen();
-                });
-                lanes
-            }
-            #[inline(always)]
-            fn pack(lanes: [Self::Compute; 8]) -> u64 {
-                let to: fn($t) -> $bits = $to;
-                let mut word = 0;
-                unroll!(at most 8: i < per_word::<$t>() => {
-                    word |= (to(<$t>::narrow(lanes[i])) as u64) << (8 * size_of::<$t>() * i);
-                });
-                word
-            }
-        }
-    )* };
+// Lanes converted one at a time: types whose conversion is free or has no packed instruction.
+#[duplicate_item(
+    T                      Bits  from_bits              to_bits;
+    [f32]                  [u32] [f32::from_bits]       [f32::to_bits];
+    [i8]                   [u8]  [|b| b as i8]          [|x| x as u8];
+    [i16]                  [u16] [|b| b as i16]         [|x| x as u16];
+    [i32]                  [u32] [|b| b as i32]         [|x| x as u32];
+    [i64]                  [u64] [|b| b as i64]         [|x| x as u64];
+    [u8]                   [u8]  [|b| b]                [|x| x];
+    [crate::element::Bool] [u8]  [crate::element::Bool] [|x| x.0];
+)]
+impl Packed for T {
+    #[inline(always)]
+    fn unpack(word: u64) -> [Self::Compute; 8] {
+        let from: fn(Bits) -> T = from_bits;
+        let mut lanes = [Self::Compute::ZERO; 8];
+        unroll!(at most 8: i < per_word::<T>() => {
+            lanes[i] = from((word >> (8 * size_of::<T>() * i)) as Bits).widen();
+        });
+        lanes
+    }
+    #[inline(always)]
+    fn pack(lanes: [Self::Compute; 8]) -> u64 {
+        let to: fn(T) -> Bits = to_bits;
+        let mut word = 0;
+        unroll!(at most 8: i < per_word::<T>() => {
+            word |= (to(<T>::narrow(lanes[i])) as u64) << (8 * size_of::<T>() * i);
+        });
+        word
+    }
 }
 
-by_lane! {
-    f32, u32: f32::from_bits, f32::to_bits;
-    i8, u8: |b| b as i8, |x| x as u8;
-    i16, u16: |b| b as i16, |x| x as u16;
-    i32, u32: |b| b as i32, |x| x as u32;
-    i64, u64: |b| b as i64, |x| x as u64;
-    u8, u8: |b| b, |x| x;
-    crate::element::Bool, u8: crate::element::Bool, |x| x.0;
-}
-
-/// Lanes converted in pairs: two f32 to or from one `$pair` of bits.
-macro_rules! by_pair {
-    ($($t:ty, $pair:ty: $unpack:path, $pack:path, $wrap:expr, $get:expr;)*) => { $(
-        impl Packed for $t {
-            #[inline(always)]
-            fn unpack(word: u64) -> [Self::Compute; 8] {
-                let wrap: fn(f32) -> Self::Compute = $wrap;
-                let mut lanes = [Self::Compute::ZERO; 8];
-                unroll!(at most 4: i < per_word::<$t>() / 2 => {
-                    let (lo, hi) = $unpack((word >> (8 * size_of::<$pair>() * i)) as $pair);
-                    lanes[2 * i] = wrap(lo);
-                    lanes[2 * i + 1] = wrap(hi);
-                });
-                lanes
-            }
-            #[inline(always)]
-            fn pack(lanes: [Self::Compute; 8]) -> u64 {
-                let get: fn(Self::Compute) -> f32 = $get;
-                let mut word = 0;
-                unroll!(at most 4: i < per_word::<$t>() / 2 => {
-                    let pair = $pack(get(lanes[2 * i]), get(lanes[2 * i + 1]));
-                    word |= (pair as u64) << (8 * size_of::<$pair>() * i);
-                });
-                word
-            }
-        }
-    )* };
-}
-
-by_pair! {
-    crate::f16, u32: convert::unpack_f16x2, convert::pack_f16x2, crate::Coarse, |c| c.0;
-    crate::bf16, u32: convert::unpack_bf16x2, convert::pack_bf16x2, crate::Coarse, |c| c.0;
-    crate::F8E4M3, u16: convert::unpack_e4m3x2, convert::pack_e4m3x2, crate::Rough, |c| c.0;
+// Lanes converted in pairs: two f32 to or from one `Pair` of bits. `wrap` and `get` are functions: with a plain `.0` LLVM
+// makes other code of bf16, which takes more registers in some kernels.
+#[duplicate_item(
+    T               Pair  unpack_pair              pack_pair              Wrapper;
+    [crate::f16]    [u32] [convert::unpack_f16x2]  [convert::pack_f16x2]  [crate::Coarse];
+    [crate::bf16]   [u32] [convert::unpack_bf16x2] [convert::pack_bf16x2] [crate::Coarse];
+    [crate::F8E4M3] [u16] [convert::unpack_e4m3x2] [convert::pack_e4m3x2] [crate::Rough];
+)]
+impl Packed for T {
+    #[inline(always)]
+    fn unpack(word: u64) -> [Self::Compute; 8] {
+        let wrap: fn(f32) -> Self::Compute = Wrapper;
+        let mut lanes = [Self::Compute::ZERO; 8];
+        unroll!(at most 4: i < per_word::<T>() / 2 => {
+            let (lo, hi) = unpack_pair((word >> (8 * size_of::<Pair>() * i)) as Pair);
+            lanes[2 * i] = wrap(lo);
+            lanes[2 * i + 1] = wrap(hi);
+        });
+        lanes
+    }
+    #[inline(always)]
+    fn pack(lanes: [Self::Compute; 8]) -> u64 {
+        let get: fn(Self::Compute) -> f32 = |c| c.0;
+        let mut word = 0;
+        unroll!(at most 4: i < per_word::<T>() / 2 => {
+            let pair = pack_pair(get(lanes[2 * i]), get(lanes[2 * i + 1]));
+            word |= (pair as u64) << (8 * size_of::<Pair>() * i);
+        });
+        word
+    }
 }
 
 impl Packed for crate::F8E5M2 {

@@ -41,28 +41,18 @@ pub use random::Random;
 /// Runs `$body` with `$E` as the Rust type of the element type `$dtype`.
 #[macro_export]
 macro_rules! with_element {
-    ($dtype:expr, $E:ident => $body:expr) => {{
-        use $crate::__element as ty;
-        macro_rules! arm {
-            ($t:ident) => {{
-                type $E = ty::$t;
-                $body
-            }};
-        }
+    ($dtype:expr, $E:ident => $body:expr) => {
+        $crate::with_element!(@ $dtype, $E => $body;
+            F32 f32, F16 f16, BF16 bf16, F8E4M3 f8e4m3, F8E5M2 f8e5m2, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, Bool bool)
+    };
+    (@ $dtype:expr, $E:ident => $body:expr; $($D:ident $t:ident),*) => {
         match $dtype {
-            $crate::__DType::F32 => arm!(f32),
-            $crate::__DType::F16 => arm!(f16),
-            $crate::__DType::BF16 => arm!(bf16),
-            $crate::__DType::F8E4M3 => arm!(f8e4m3),
-            $crate::__DType::F8E5M2 => arm!(f8e5m2),
-            $crate::__DType::I8 => arm!(i8),
-            $crate::__DType::I16 => arm!(i16),
-            $crate::__DType::I32 => arm!(i32),
-            $crate::__DType::I64 => arm!(i64),
-            $crate::__DType::U8 => arm!(u8),
-            $crate::__DType::Bool => arm!(bool),
+            $($crate::__DType::$D => {
+                type $E = $crate::__element::$t;
+                $body
+            })*
         }
-    }};
+    };
 }
 
 #[doc(hidden)]

@@ -370,25 +370,18 @@ struct Text {
     chars: *const u8,
 }
 
-macro_rules! types {
-    ($($name:ident: ($($argument:ty),*);)*) => { $(
-        type $name = unsafe extern "C-unwind" fn($($argument),*) -> Handle;
-    )* };
-}
-types! {
-    New1: (Handle, u64, Handle);
-    New1Text: (Handle, u64, Handle, Text);
-    New2: (Handle, u64, Handle, Handle);
-    New2Text: (Handle, u64, Handle, Handle, Text);
-    New3: (Handle, u64, Handle, Handle, Handle);
-    Given1: (u64, Handle);
-    Given1Text: (u64, Handle, Text);
-    Given2: (u64, Handle, Handle);
-    Given2Text: (u64, Handle, Text, Handle);
-    Given3: (u64, Handle, Handle, Handle);
-    Given3Text: (u64, Handle, Handle, Text, Handle);
-    Given4: (u64, Handle, Handle, Handle, Handle);
-}
+type New1 = unsafe extern "C-unwind" fn(Handle, u64, Handle) -> Handle;
+type New1Text = unsafe extern "C-unwind" fn(Handle, u64, Handle, Text) -> Handle;
+type New2 = unsafe extern "C-unwind" fn(Handle, u64, Handle, Handle) -> Handle;
+type New2Text = unsafe extern "C-unwind" fn(Handle, u64, Handle, Handle, Text) -> Handle;
+type New3 = unsafe extern "C-unwind" fn(Handle, u64, Handle, Handle, Handle) -> Handle;
+type Given1 = unsafe extern "C-unwind" fn(u64, Handle) -> Handle;
+type Given1Text = unsafe extern "C-unwind" fn(u64, Handle, Text) -> Handle;
+type Given2 = unsafe extern "C-unwind" fn(u64, Handle, Handle) -> Handle;
+type Given2Text = unsafe extern "C-unwind" fn(u64, Handle, Text, Handle) -> Handle;
+type Given3 = unsafe extern "C-unwind" fn(u64, Handle, Handle, Handle) -> Handle;
+type Given3Text = unsafe extern "C-unwind" fn(u64, Handle, Handle, Text, Handle) -> Handle;
+type Given4 = unsafe extern "C-unwind" fn(u64, Handle, Handle, Handle, Handle) -> Handle;
 
 /// A function at an address.
 ///

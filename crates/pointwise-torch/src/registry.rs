@@ -3,7 +3,10 @@
 //! All contact with pointwise's registries and definition types is in this file.
 
 use pointwise::info::{OpInfo, ParamInfo, ParamKind, all, declared_generators, declared_ops};
-use pointwise::kernel::{GeneratorDef, OpDef, Rng, SinusoidalLayout};
+use pointwise::kernel::{
+    ConvertKernel, DropoutKernel, GatedGradientsKernel, GatedKernel, GeneratorDef, GeneratorKernel, Kernel, OpDef, Rng,
+    SinusoidalLayout,
+};
 use pointwise::{
     DType, Number, Operand, Result, Stream, TensorView, TensorViewMut,
     error::{Error, ErrorKind},
@@ -291,6 +294,16 @@ pub(crate) struct Call<'a, 'b> {
     pub(crate) stream: Option<&'a Stream>,
 }
 
+impl Call<'_, '_> {
+    /// A kernel on the call's stream; `on` is the kernel's.
+    fn on<K>(&self, kernel: K, on: impl FnOnce(K, &Stream) -> K) -> K {
+        match self.stream {
+            Some(stream) => on(kernel, stream),
+            None => kernel,
+        }
+    }
+}
+
 /// An operand that this op takes as a tensor alone.
 fn tensor<'a>(op: &OpSpec, operand: &Operand<'a>) -> Result<TensorView<'a>> {
     match operand {
@@ -314,43 +327,36 @@ impl OpSpec {
     /// # Errors
     /// Those of the op.
     pub(crate) fn call(&self, call: &Call<'_, '_>, results: &mut [TensorViewMut<'_>]) -> Result<()> {
-        let Call { operands, params, rng, stream } = call;
-        /// The kernel on the call's stream.
-        macro_rules! on {
-            ($kernel:expr) => {{
-                let kernel = $kernel;
-                match stream {
-                    Some(stream) => kernel.on(stream),
-                    None => kernel,
-                }
-            }};
-        }
+        let Call { operands, params, rng, .. } = call;
+        let generate = |kernel, y: &mut TensorViewMut<'_>| call.on(kernel, GeneratorKernel::on).run_into(y.reborrow());
         match (&self.body, *operands, results) {
             (Body::Op(def), [x], [y]) if self.form == Form::Halves => {
-                on!(def.gated_with(params)).run_into(tensor(self, x)?, y.reborrow())
+                call.on(def.gated_with(params), GatedKernel::on).run_into(tensor(self, x)?, y.reborrow())
             }
-            (Body::Op(def), [grad, x], [y]) if self.form == Form::HalvesGradient => {
-                on!(def.gated_gradients(params)).run_into(*grad, tensor(self, x)?, y.reborrow())
+            (Body::Op(def), [grad, x], [y]) if self.form == Form::HalvesGradient => call
+                .on(def.gated_gradients(params), GatedGradientsKernel::on)
+                .run_into(*grad, tensor(self, x)?, y.reborrow()),
+            (Body::Op(def), operands, results) => {
+                call.on(def.kernel(params).rng(*rng), Kernel::on).run_into(operands, results)
             }
-            (Body::Op(def), operands, results) => on!(def.kernel(params).rng(*rng)).run_into(operands, results),
             (Body::Dropout, [x], [y]) => {
                 let p = match params {
                     [Number::Float(p), ..] => *p,
                     [Number::Int(p), ..] => *p as f64,
                     _ => 0.5,
                 };
-                let (x, kernel) = (tensor(self, x)?, on!(kernels::dropout(p)));
+                let (x, kernel) = (tensor(self, x)?, call.on(kernels::dropout(p), DropoutKernel::on));
                 if x.is_contiguous() {
                     return kernel.run_into(x, y.reborrow(), *rng);
                 }
                 // Which word an element takes is its place in row-major order, in which the result is.
-                on!(kernels::to_dtype()).run_into(x, y.reborrow())?;
+                call.on(kernels::to_dtype(), ConvertKernel::on).run_into(x, y.reborrow())?;
                 kernel.run_inplace(y.reborrow(), *rng)
             }
-            (Body::Alibi { causal: false }, [], [y]) => on!(kernels::alibi()).run_into(y.reborrow()),
-            (Body::Alibi { causal: true }, [], [y]) => on!(kernels::alibi_causal()).run_into(y.reborrow()),
-            (Body::Sinusoidal(layout), [], [y]) => on!(kernels::sinusoidal(*layout)).run_into(y.reborrow()),
-            (Body::Generator(def), [], [y]) => on!(def.kernel(params)).run_into(y.reborrow()),
+            (Body::Alibi { causal: false }, [], [y]) => generate(kernels::alibi(), y),
+            (Body::Alibi { causal: true }, [], [y]) => generate(kernels::alibi_causal(), y),
+            (Body::Sinusoidal(layout), [], [y]) => generate(kernels::sinusoidal(*layout), y),
+            (Body::Generator(def), [], [y]) => generate(def.kernel(params), y),
             (_, operands, results) => {
                 Err(unexpected(self, format!("{} operands and {} results", operands.len(), results.len())))
             }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use duplicate::duplicate_item;
 use pointwise_core::num::Logic;
 use pointwise_core::op::Word;
 use pointwise_core::{DType, Element, F8E4M3, F8E5M2, ParamInfo, bf16, f16};
@@ -23,19 +24,17 @@ pub enum Number {
     Bool(bool),
 }
 
-macro_rules! from {
-    ($($variant:ident: $($t:ty)*;)*) => { $($(
-        impl From<$t> for Number {
-            fn from(value: $t) -> Self {
-                Number::$variant(value.into())
-            }
-        }
-    )*)* };
-}
-from! {
-    Float: f64 f32 f16 bf16;
-    Int: i64 i32 i16 i8 u32 u16 u8;
-    Bool: bool;
+#[duplicate_item(
+    T Variant;
+    [f64] [Float]; [f32] [Float]; [f16] [Float]; [bf16] [Float];
+    [i64] [Int]; [i32] [Int]; [i16] [Int]; [i8] [Int]; [u32] [Int]; [u16] [Int]; [u8] [Int];
+    [bool] [Bool];
+)]
+#[allow(clippy::useless_conversion)] // of a type to itself
+impl From<T> for Number {
+    fn from(value: T) -> Self {
+        Number::Variant(value.into())
+    }
 }
 
 /// `None` is the parameter's default. There is but one such conversion, so that the type of a bare `None` is known.

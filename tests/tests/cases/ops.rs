@@ -6,7 +6,9 @@ use pointwise::rope::{ROPE, RopeAngles, RopeDef, RopeFrequencies, RopeKernel, Ro
 use pointwise::{
     DType, Device, Operand, Philox, Result, Stream, Tensor, TensorViewMut,
     info::{Accuracy, BACKWARD, BINARY, GATED, GRADIENTS, TERNARY},
-    kernel::{OpDef, SinusoidalLayout},
+    kernel::{
+        BinaryKernel, GatedGradientsKernel, GatedKernel, Kernel, OpDef, SinusoidalLayout, TernaryKernel, UnaryKernel,
+    },
     kernels,
 };
 use pointwise_core::{Kind, family};
@@ -105,6 +107,14 @@ fn mixed(dtype: DType, shape: &[usize], seed: u64) -> Input {
     Input { dtype, shape: shape.to_vec(), sets: [inputs::mixed(dtype, n, seed), inputs::mixed(dtype, n, seed + 100)] }
 }
 
+/// A kernel on a stream, where there is one; `on` is the kernel's.
+fn on<K>(stream: Option<&Stream>, kernel: K, on: impl FnOnce(K, &Stream) -> K) -> K {
+    match stream {
+        Some(stream) => on(kernel, stream),
+        None => kernel,
+    }
+}
+
 fn unary(def: &'static OpDef, dtype: DType) -> Case {
     let set = params::sets(&def.info, dtype)[0];
     Case {
@@ -112,8 +122,7 @@ fn unary(def: &'static OpDef, dtype: DType) -> Case {
         inputs: vec![mixed(dtype, &[N + 3], 20)],
         outputs: vec![(def.info.result.of(dtype), vec![N + 3])],
         prepare: Box::new(move |_, stream| {
-            let kernel = def.unary_with(&set);
-            let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
+            let kernel = on(stream, def.unary_with(&set), UnaryKernel::on);
             Ok(Box::new(move |x, y| kernel.run_into(&x[0], &mut y[0])))
         }),
         accuracy: def.info.accuracy,
@@ -145,13 +154,9 @@ fn several(def: &'static OpDef, dtype: DType) -> Case {
     }
     let kind = info.kind;
     let prepare: Prepare = Box::new(move |_, stream| {
-        macro_rules! on {
-            ($kernel:expr) => {
-                stream.map_or_else(|| $kernel, |stream| $kernel.on(stream))
-            };
-        }
-        let (binary, gated, ternary) =
-            (on!(def.binary_with(&set)), on!(def.gated_with(&set)), on!(def.ternary_with(&set)));
+        let binary = on(stream, def.binary_with(&set), BinaryKernel::on);
+        let gated = on(stream, def.gated_with(&set), GatedKernel::on);
+        let ternary = on(stream, def.ternary_with(&set), TernaryKernel::on);
         Ok(match kind {
             Kind::Gated => Box::new(move |x, y| gated.run_into(&x[0], &mut y[0])),
             Kind::Channel => Box::new(move |x, y| binary.run_into(&x[0], &x[1], &mut y[0])),
@@ -206,8 +211,7 @@ fn backward(def: &'static OpDef, dtype: DType) -> Case {
         inputs: vec![numbers(dtype, &[ROWS, COLS], 26), numbers(dtype, &[ROWS, COLS], 27)],
         outputs: vec![(dtype, vec![ROWS, COLS])],
         prepare: Box::new(move |_, stream| {
-            let kernel = def.binary_with(&set);
-            let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
+            let kernel = on(stream, def.binary_with(&set), BinaryKernel::on);
             Ok(Box::new(move |x, y| kernel.run_into(&x[0], &x[1], &mut y[0])))
         }),
         accuracy,
@@ -242,9 +246,8 @@ fn gradients(def: &'static OpDef, dtype: DType) -> Case {
         inputs: operands,
         outputs,
         prepare: Box::new(move |_, stream| {
-            let (gated, kernel) = (def.gated_gradients(&set), def.kernel(&set));
-            let gated = stream.map_or_else(|| gated.clone(), |stream| gated.clone().on(stream));
-            let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
+            let gated = on(stream, def.gated_gradients(&set), GatedGradientsKernel::on);
+            let kernel = on(stream, def.kernel(&set), Kernel::on);
             Ok(Box::new(move |x, y| {
                 if is_gated {
                     return gated.run_into(&x[0], &x[1], &mut y[0]);

@@ -103,22 +103,18 @@ impl Cupti {
     }
 
     fn of(library: &'static Library) -> std::result::Result<Cupti, String> {
-        macro_rules! function {
-            ($name:literal) => {{
-                // SAFETY: the types are those of cupti_activity.h and cupti_version.h.
-                let function = unsafe { library.get(concat!($name, "\0").as_bytes()) };
-                *function.map_err(|error| reason(&error))?
-            }};
-        }
-        let api = Api {
-            register: function!("cuptiActivityRegisterCallbacks"),
-            enable: function!("cuptiActivityEnable"),
-            disable: function!("cuptiActivityDisable"),
-            flush: function!("cuptiActivityFlushAll"),
-            version: function!("cuptiGetVersion"),
+        // SAFETY: the types are those of cupti_activity.h and cupti_version.h.
+        let api = unsafe {
+            let next = function(library, "cuptiActivityGetNextRecord")?;
+            NEXT.get_or_init(|| next);
+            Api {
+                register: function(library, "cuptiActivityRegisterCallbacks")?,
+                enable: function(library, "cuptiActivityEnable")?,
+                disable: function(library, "cuptiActivityDisable")?,
+                flush: function(library, "cuptiActivityFlushAll")?,
+                version: function(library, "cuptiGetVersion")?,
+            }
         };
-        let next: NextRecord = function!("cuptiActivityGetNextRecord");
-        NEXT.get_or_init(|| next);
         let mut version = 0;
         // SAFETY: the pointer is to a live integer.
         checked("cuptiGetVersion", unsafe { (api.version)(&raw mut version) }).map_err(|error| error.to_string())?;
@@ -152,6 +148,15 @@ impl Cupti {
         // SAFETY: callbacks are registered.
         checked("cuptiActivityFlushAll", unsafe { (self.api.flush)(FORCED) })
     }
+}
+
+/// A function of the library.
+///
+/// # Safety
+/// Its type is `F`.
+unsafe fn function<F: Copy>(library: &Library, name: &str) -> std::result::Result<F, String> {
+    // SAFETY: the caller's promise.
+    unsafe { library.get(name) }.map(|function| *function).map_err(|error| reason(&error))
 }
 
 /// What the system says, which `libloading` keeps as a source.

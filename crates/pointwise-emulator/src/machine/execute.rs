@@ -15,7 +15,7 @@ use super::{
 use crate::{
     fault::Problem,
     numerics::integer,
-    program::{NOWHERE, Operation, Space, TRUE},
+    program::{NOWHERE, Operation, Slot, Space, TRUE},
 };
 
 /// Runs a warp until it has ended or waits.
@@ -52,66 +52,33 @@ pub(super) fn has_wide_vectors() -> bool {
 
 #[inline(always)]
 fn body(warp: &mut Warp, block: &mut Block<'_>) -> Result<Stop, Box<Found>> {
+    loop {
+        // The group with the lowest program counter.
+        let (pc, active) = match warp.groups.pop() {
+            Some(group) => group,
+            None if !warp.parked.is_empty() => warp.unpark()?,
+            None => return Ok(if warp.waiting.is_empty() { Stop::Done } else { Stop::Waiting }),
+        };
+        group(warp, block, pc, active)?;
+    }
+}
+
+/// Runs a group, and those that it joins, until another is to run.
+#[inline(always)]
+fn group(warp: &mut Warp, block: &mut Block<'_>, mut pc: u32, mut active: u32) -> Result<(), Box<Found>> {
     let setup = block.setup;
     let code = &setup.program.code[..];
     let checks = setup.checks;
-    let Some((mut pc, mut active)) = warp.groups.pop() else {
-        return Ok(if warp.waiting.is_empty() { Stop::Done } else { Stop::Waiting });
-    };
-    let mut next = warp.groups.last().map_or(u32::MAX, |&(pc, _)| pc);
-
-    // Goes to the group with the lowest program counter.
-    macro_rules! next_group {
-        () => {{
-            match warp.groups.pop() {
-                Some((at, mask)) => (pc, active) = (at, mask),
-                None if !warp.parked.is_empty() => (pc, active) = warp.unpark()?,
-                None => return Ok(if warp.waiting.is_empty() { Stop::Done } else { Stop::Waiting }),
-            }
-            next = warp.groups.last().map_or(u32::MAX, |&(pc, _)| pc);
-        }};
-    }
-    // Ends an instruction that goes on to the one below.
-    macro_rules! below {
-        () => {{
-            pc += 1;
-            if pc == next {
-                if let Some((_, mask)) = warp.groups.pop() {
-                    active |= mask;
-                }
-                next = warp.groups.last().map_or(u32::MAX, |&(pc, _)| pc);
-            }
-        }};
-    }
-    // Brings the members of a warp together; goes on with others until all are here.
-    macro_rules! join {
-        ($mask:ident, $members:expr) => {{
-            let (members, defined) = warp.registers.word($members);
-            if checks && defined & $mask != $mask {
-                return Err(undefined(pc, $mask & !defined, "its mask of members"));
-            }
-            let members = members[$mask.trailing_zeros() as usize & 31];
-            if $mask & !members != 0 {
-                let why = "this thread itself is none".to_owned();
-                return Err(found(pc, $mask & !members, Problem::Members(why)));
-            }
-            if $mask != active {
-                warp.insert(pc + 1, active & !$mask);
-                active = $mask;
-            }
-            if $mask != members & warp.live {
-                let Some(joined) = warp.park(Parked { pc, mask: $mask, members }) else {
-                    next_group!();
-                    continue;
-                };
-                active = joined;
-                $mask = joined;
-            }
-            next = warp.groups.last().map_or(u32::MAX, |&(pc, _)| pc);
-        }};
-    }
+    let mut next = warp.next_pc();
 
     loop {
+        // The next group is at this instruction, too.
+        if pc == next {
+            if let Some((_, mask)) = warp.groups.pop() {
+                active |= mask;
+            }
+            next = warp.next_pc();
+        }
         let instruction = &code[pc as usize];
         warp.steps += 1;
         let mut mask = active;
@@ -130,7 +97,7 @@ fn body(warp: &mut Warp, block: &mut Block<'_>) -> Result<Stop, Box<Found>> {
                 known = defined;
             }
             if mask == 0 {
-                below!();
+                pc += 1;
                 continue;
             }
         }
@@ -296,13 +263,13 @@ fn body(warp: &mut Warp, block: &mut Block<'_>) -> Result<Stop, Box<Found>> {
                 if mask != active {
                     warp.insert(target, mask);
                     warp.insert(pc + 1, active & !mask);
-                    next_group!();
-                } else if target < next {
-                    pc = target;
-                } else {
-                    warp.insert(target, mask);
-                    next_group!();
+                    return Ok(());
                 }
+                if target >= next {
+                    warp.insert(target, mask);
+                    return Ok(());
+                }
+                pc = target;
                 continue;
             }
             Operation::BranchIndexed { table, a } => {
@@ -323,15 +290,13 @@ fn body(warp: &mut Warp, block: &mut Block<'_>) -> Result<Stop, Box<Found>> {
                     warp.insert(target, 1 << lane);
                 }
                 warp.insert(pc + 1, active & !mask);
-                next_group!();
-                continue;
+                return Ok(());
             }
             Operation::Exit => {
                 warp.live &= !mask;
                 active &= !mask;
                 if active == 0 {
-                    next_group!();
-                    continue;
+                    return Ok(());
                 }
             }
             Operation::Barrier { a, threads, aligned } => {
@@ -346,31 +311,59 @@ fn body(warp: &mut Warp, block: &mut Block<'_>) -> Result<Stop, Box<Found>> {
                 warp.waiting.push(Waiting { barrier, threads, pc, mask });
                 active &= !mask;
                 if active == 0 {
-                    next_group!();
-                    continue;
+                    return Ok(());
                 }
             }
             Operation::WarpBarrier { a } => {
-                join!(mask, a);
-                debug_assert_eq!(mask, active);
+                let Some(joined) = join(warp, pc, active, mask, a, checks)? else { return Ok(()) };
+                (active, next) = (joined, warp.next_pc());
                 warp.phase += 1;
             }
             Operation::Shuffle { op, d, p, a, b, c, members } => {
-                join!(mask, members);
-                together::shuffle(&mut warp.registers, together::Shuffled { op, d, p, a, b, c }, mask);
+                let Some(joined) = join(warp, pc, active, mask, members, checks)? else { return Ok(()) };
+                (active, next) = (joined, warp.next_pc());
+                together::shuffle(&mut warp.registers, together::Shuffled { op, d, p, a, b, c }, active);
             }
             Operation::Vote { op, d, p, a, negate, members } => {
-                join!(mask, members);
+                let Some(joined) = join(warp, pc, active, mask, members, checks)? else { return Ok(()) };
+                (active, next) = (joined, warp.next_pc());
                 let (_, defined) = warp.registers.predicate(a);
-                if checks && defined & mask != mask {
-                    return Err(undefined(pc, mask & !defined, "the predicate that it asks for"));
+                if checks && defined & active != active {
+                    return Err(undefined(pc, active & !defined, "the predicate that it asks for"));
                 }
-                together::vote(&mut warp.registers, op, d, p, a, negate, mask);
+                together::vote(&mut warp.registers, op, d, p, a, negate, active);
             }
             Operation::ActiveMask { d } => registers.set_word(d, &[active; LANES], ALL, mask),
             Operation::WaitForEarlier => warp.waited |= mask,
             Operation::Nothing => {}
         }
-        below!();
+        pc += 1;
     }
+}
+
+/// Brings the members of a warp together: `mask`, of the lanes `active`, waits for the others. Gives the lanes that go
+/// on; `None` until all are here.
+#[inline(always)]
+fn join(
+    warp: &mut Warp,
+    pc: u32,
+    active: u32,
+    mask: u32,
+    members: Slot,
+    checks: bool,
+) -> Result<Option<u32>, Box<Found>> {
+    let (members, defined) = warp.registers.word(members);
+    if checks && defined & mask != mask {
+        return Err(undefined(pc, mask & !defined, "its mask of members"));
+    }
+    let members = members[mask.trailing_zeros() as usize & 31];
+    if mask & !members != 0 {
+        let why = "this thread itself is none".to_owned();
+        return Err(found(pc, mask & !members, Problem::Members(why)));
+    }
+    warp.insert(pc + 1, active & !mask);
+    if mask == members & warp.live {
+        return Ok(Some(mask));
+    }
+    Ok(warp.park(Parked { pc, mask, members }))
 }

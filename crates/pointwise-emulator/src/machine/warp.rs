@@ -106,6 +106,12 @@ impl Warp {
         self.phase = 0;
     }
 
+    /// The lowest program counter of the groups that wait for their turn.
+    #[inline(always)]
+    pub(super) fn next_pc(&self) -> u32 {
+        self.groups.last().map_or(u32::MAX, |&(pc, _)| pc)
+    }
+
     pub(super) fn insert(&mut self, pc: u32, mask: u32) {
         if mask == 0 {
             return;

@@ -108,12 +108,10 @@ pub(super) fn level() -> u8 {
 #[cfg(target_arch = "x86_64")]
 #[cold]
 fn find() -> u8 {
-    macro_rules! has {
-        ($($feature:tt)*) => { $(std::arch::is_x86_feature_detected!($feature))&&* };
-    }
-    if !has!("avx2" "fma" "f16c") {
+    use std::arch::is_x86_feature_detected as has;
+    if !(has!("avx2") && has!("fma") && has!("f16c")) {
         BASELINE
-    } else if has!("avx512f" "avx512bw" "avx512dq" "avx512vl") {
+    } else if has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
         AVX512
     } else {
         AVX2

@@ -6,6 +6,7 @@ use crate::kernel::{Bound, OpDef, Operand};
 use crate::number::integer_range;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
+use duplicate::duplicate_item;
 use pointwise_core::{DType, Kind, OpInfo, ParamInfo};
 
 /// The visitor that makes the definitions and functions of a table.
@@ -16,49 +17,31 @@ macro_rules! host {
 }
 pub(crate) use host;
 
-macro_rules! tables {
-    ($($(#[doc = $doc:literal])* $module:ident $table:ident;)*) => { $(
-        $(#[doc = $doc])*
-        #[allow(dead_code, unreachable_pub)] // what is made for a crate's root; some functions are replaced
-        pub(crate) mod $module {
-            use crate::family::KERNELS;
-            #[allow(unused_imports)]
-            use pointwise_core::family::$module::*;
+#[duplicate_item(
+    module              about;
+    [unary]             ["One operand."];
+    [powers]            ["What runs beneath `pow` with a number."];
+    [binary]            ["Arithmetic."];
+    [comparison]        ["Comparisons and logic."];
+    [bitwise]           ["Whole-word logic."];
+    [channel]           ["One weight a channel."];
+    [gated]             ["Gated activations."];
+    [ternary]           ["Three operands."];
+    [select]            ["Elements chosen by a condition."];
+    [backward]          ["The gradients of unary ops."];
+    [gradients]         ["The gradients of ops of several operands."];
+    [select_gradients]  ["Of selections."];
+    [channel_gradients] ["Of activations with a weight a channel."];
+    [gated_gradients]   ["Of gated activations."];
+)]
+#[doc = about]
+#[allow(dead_code, unreachable_pub)] // what is made for a crate's root; some functions are replaced
+pub(crate) mod module {
+    use crate::family::KERNELS;
+    #[allow(unused_imports)]
+    use pointwise_core::family::module::*;
 
-            pointwise_core::$table!(crate::family::tables::host);
-        }
-    )* };
-}
-
-tables! {
-    /// One operand.
-    unary unary_family;
-    /// What runs beneath `pow` with a number.
-    powers powers_family;
-    /// Arithmetic.
-    binary binary_family;
-    /// Comparisons and logic.
-    comparison comparison_family;
-    /// Whole-word logic.
-    bitwise bitwise_family;
-    /// One weight a channel.
-    channel channel_family;
-    /// Gated activations.
-    gated gated_family;
-    /// Three operands.
-    ternary ternary_family;
-    /// Elements chosen by a condition.
-    select select_family;
-    /// The gradients of unary ops.
-    backward backward_family;
-    /// The gradients of ops of several operands.
-    gradients gradients_family;
-    /// Of selections.
-    select_gradients select_gradients_family;
-    /// Of activations with a weight a channel.
-    channel_gradients channel_gradients_family;
-    /// Of gated activations.
-    gated_gradients gated_gradients_family;
+    pastey::paste!(pointwise_core::[<module _family>]!(crate::family::tables::host););
 }
 
 /// The lists of several tables as one.
@@ -144,43 +127,38 @@ pub(super) mod ops {
     pub use super::{masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into};
 }
 
-/// The functions of an op of two operands without its factor, which PyTorch takes by name alone.
-macro_rules! without_factor {
-    ($($name:ident $into:ident $inplace:ident $formula:literal;)*) => { $(
-        #[doc = concat!("`", $formula, "` of tensors and numbers, broadcast; [`kernels::", stringify!($name), "`] takes \
-            a factor of `b` (`alpha`).")]
-        ///
-        /// # Errors
-        /// As [`BinaryKernel::run`](crate::kernel::BinaryKernel::run).
-        pub fn $name<'a>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
-            kernels::$name(Number::Default).run(a, b)
-        }
+// The functions of an op of two operands without its factor, which PyTorch takes by name alone.
 
-        #[doc = concat!("[`", stringify!($name), "`] into a tensor that is there.")]
-        ///
-        /// # Errors
-        /// As [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
-        pub fn $into<'a, 'b>(
-            a: impl Into<Operand<'a>>,
-            b: impl Into<Operand<'a>>,
-            y: impl Into<TensorViewMut<'b>>,
-        ) -> Result<()> {
-            kernels::$name(Number::Default).run_into(a, b, y)
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`] over its first operand.")]
-        ///
-        /// # Errors
-        /// As [`BinaryKernel::run_inplace`](crate::kernel::BinaryKernel::run_inplace).
-        pub fn $inplace<'a, 'b>(a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
-            kernels::$name(Number::Default).run_inplace(a, b)
-        }
-    )* };
+#[duplicate_item(name formula; [add] ["a + b"]; [sub] ["a - b"])]
+#[doc = concat!("`", formula, "` of tensors and numbers, broadcast; [`kernels::", stringify!(name), "`] takes a factor of \
+    `b` (`alpha`).")]
+///
+/// # Errors
+/// As [`BinaryKernel::run`](crate::kernel::BinaryKernel::run).
+pub fn name<'a>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    kernels::name(Number::Default).run(a, b)
 }
 
-without_factor! {
-    add add_into add_inplace "a + b";
-    sub sub_into sub_inplace "a - b";
+#[duplicate_item(name op; [add_into] [add]; [sub_into] [sub])]
+#[doc = concat!("[`", stringify!(op), "`] into a tensor that is there.")]
+///
+/// # Errors
+/// As [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
+pub fn name<'a, 'b>(
+    a: impl Into<Operand<'a>>,
+    b: impl Into<Operand<'a>>,
+    y: impl Into<TensorViewMut<'b>>,
+) -> Result<()> {
+    kernels::op(Number::Default).run_into(a, b, y)
+}
+
+#[duplicate_item(name op; [add_inplace] [add]; [sub_inplace] [sub])]
+#[doc = concat!("[`", stringify!(op), "`] over its first operand.")]
+///
+/// # Errors
+/// As [`BinaryKernel::run_inplace`](crate::kernel::BinaryKernel::run_inplace).
+pub fn name<'a, 'b>(a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
+    kernels::op(Number::Default).run_inplace(a, b)
 }
 
 /// What `clamp` runs.

@@ -2,8 +2,7 @@
 
 use pointwise_core::OpInfo;
 
-use super::{Kernel, KernelPlan, OpDef, Operand, Strategy, settings};
-use crate::Stream;
+use super::{Kernel, KernelPlan, Operand};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
@@ -23,8 +22,6 @@ use crate::tensor::{Tensor, TensorView, TensorViewMut};
 pub struct BinaryKernel(pub(crate) Kernel<'static>);
 
 impl BinaryKernel {
-    settings!();
-
     /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
     /// Operands of different types are converted to that of [`result_type`](crate::kernel::result_type) first, and integers and
@@ -95,8 +92,6 @@ impl BinaryKernel {
 pub struct GatedKernel(pub(crate) Kernel<'static>);
 
 impl GatedKernel {
-    settings!();
-
     /// The op on `x` of shape `(.., 2N)`, in a new tensor of shape `(.., N)`.
     ///
     /// # Errors

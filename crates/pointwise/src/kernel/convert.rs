@@ -4,7 +4,7 @@ use pointwise_core::{DType, ParamWords, Philox};
 
 use super::choice::{Arguments, Choice, Queue, Tensors};
 use super::walk::{Class, Walk, broadcast};
-use super::{Entry, LaunchSettings, Strategy, cache_room, check, launch_settings};
+use super::{Entry, LaunchSettings, cache_room, check};
 use crate::Stream;
 use crate::cpu::{FormulaFn, FormulaRun};
 use crate::error::{Error, ErrorKind, Result};
@@ -61,15 +61,10 @@ pub(crate) const fn bits_of(dtype: DType) -> DType {
 #[derive(Clone, Debug)]
 pub struct ConvertKernel {
     def: &'static ConvertDef,
-    settings: LaunchSettings,
+    pub(super) settings: LaunchSettings,
 }
 
 impl ConvertKernel {
-    launch_settings! { settings;
-        /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`], where they fit) or single elements
-        /// ([`Strategy::Direct`]); another is taken as [`Strategy::Auto`].
-    }
-
     /// As [`ConvertKernel::on`], where there is one.
     pub(super) fn on_maybe(mut self, stream: Option<&Stream>) -> Self {
         self.settings.stream = stream.cloned();

@@ -8,14 +8,14 @@ use pointwise_core::{DType, Element, GeneratorOp, OpInfo, TableOp, Word, row};
 
 use super::grid::RESIDENT;
 use super::params::{self, Params};
-use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check, launch_settings};
+use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check};
 use crate::cpu::{self, GeneratorFn};
 use crate::cuda;
 use crate::embed::Kernels;
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
-use crate::{Device, Number, Stream};
+use crate::{Device, Number};
 
 /// A generator as the host knows it: what `#[op]` makes of a function of indices, and a table of a row.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ enum Encoding {
 pub struct GeneratorKernel {
     def: &'static GeneratorDef,
     encoding: Encoding,
-    settings: LaunchSettings,
+    pub(super) settings: LaunchSettings,
 }
 
 /// The call of a generator: planes, rows and columns, and the op's parameters.
@@ -194,10 +194,6 @@ impl GeneratorKernel {
     /// Name, types, documentation.
     pub fn info(&self) -> &'static OpInfo {
         &self.def.info
-    }
-
-    launch_settings! { settings;
-        /// The strategy on CUDA devices: `direct` or `register_copy`, which takes rows that are whole vectors.
     }
 
     /// A new tensor of the encoding: ALiBi's shape is (num_heads, seq_len, seq_len), the sinusoidal one's

@@ -46,7 +46,6 @@ pub use random::DropoutKernel;
 pub(crate) use random::RandomDef;
 pub use rng::Rng;
 pub(crate) use settings::{DEFAULT_THREADS, LaunchSettings};
-use settings::{launch_settings, settings};
 pub use strategy::{Plan, Strategy, Variant};
 pub use ternary::TernaryKernel;
 pub use unary::UnaryKernel;

@@ -1,5 +1,6 @@
 //! What an op of several operands takes: tensors and numbers, and bounds, which may be missing.
 
+use duplicate::duplicate_item;
 use pointwise_core::{bf16, f16};
 
 use crate::Number;
@@ -52,25 +53,25 @@ impl<'a> From<Option<Operand<'a>>> for Bound<'a> {
     }
 }
 
-macro_rules! bounds {
-    ($($t:ty)*) => { $(
-        impl<'a> From<$t> for Bound<'a> {
-            fn from(bound: $t) -> Self {
-                Some(Operand::from(bound)).into()
-            }
-        }
-    )* };
+#[duplicate_item(
+    T;
+    [Operand<'a>]; [&'a Tensor]; [TensorView<'a>]; [&'a TensorView<'_>]; [&'a TensorViewMut<'_>]; [Number];
+    [f64]; [f32]; [f16]; [bf16]; [i64]; [i32]; [i16]; [i8]; [u32]; [u16]; [u8]; [bool];
+)]
+#[allow(clippy::useless_conversion)] // of a type to itself
+impl<'a> From<T> for Bound<'a> {
+    fn from(bound: T) -> Self {
+        Some(Operand::from(bound)).into()
+    }
 }
-bounds!(Operand<'a> &'a Tensor TensorView<'a> &'a TensorView<'_> &'a TensorViewMut<'_>);
-bounds!(Number f64 f32 f16 bf16 i64 i32 i16 i8 u32 u16 u8 bool);
 
-macro_rules! numbers {
-    ($($t:ty)*) => { $(
-        impl From<$t> for Operand<'_> {
-            fn from(value: $t) -> Self {
-                Operand::Number(value.into())
-            }
-        }
-    )* };
+#[duplicate_item(
+    T;
+    [Number]; [f64]; [f32]; [f16]; [bf16]; [i64]; [i32]; [i16]; [i8]; [u32]; [u16]; [u8]; [bool];
+)]
+#[allow(clippy::useless_conversion)] // of a type to itself
+impl From<T> for Operand<'_> {
+    fn from(value: T) -> Self {
+        Operand::Number(value.into())
+    }
 }
-numbers!(Number f64 f32 f16 bf16 i64 i32 i16 i8 u32 u16 u8 bool);

@@ -1,8 +1,14 @@
 //! The launch settings that kernel objects have.
 
-use super::{Strategy, check};
+use duplicate::duplicate_item;
+
+use super::{
+    BinaryKernel, ConvertKernel, DropoutKernel, GatedGradientsKernel, GatedKernel, GeneratorKernel, Kernel, OpDef,
+    Strategy, TernaryKernel, UnaryKernel, check,
+};
 use crate::error::Result;
 use crate::tensor::TensorView;
+use crate::tuner::Tuner;
 use crate::{Device, Stream};
 
 /// Threads of a block where nothing else is asked for.
@@ -60,51 +66,65 @@ impl LaunchSettings {
     }
 }
 
-/// The builder methods of a kernel object whose [`LaunchSettings`] are at `self.$at`; the attributes are the
-/// documentation of `strategy`.
-macro_rules! launch_settings {
-    ($($at:tt).+; $(#[$strategy:meta])*) => {
-        $(#[$strategy])*
-        #[must_use]
-        pub fn strategy(mut self, strategy: Strategy) -> Self {
-            self.$($at).+.strategy = strategy;
-            self
-        }
+#[duplicate_item(
+    Object at about;
+    [Kernel<'_>] [settings] [
+        "The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]), single elements ([`Strategy::Direct`]) or, \
+         of some ops, a table ([`Strategy::Table`]). One that cannot serve a call is replaced by one that can; the plan \
+         says so."
+    ];
+    [UnaryKernel] [0.settings] ["As [`Kernel::strategy`]."];
+    [BinaryKernel] [0.settings] ["As [`Kernel::strategy`]."];
+    [GatedKernel] [0.settings] ["As [`Kernel::strategy`]."];
+    [TernaryKernel] [0.settings] ["As [`Kernel::strategy`]."];
+    [GatedGradientsKernel] [0.settings] ["As [`Kernel::strategy`]."];
+    [DropoutKernel] [settings] [
+        "The strategy on CUDA devices: runs of four elements ([`Strategy::ExplicitParallel`]) or vectors \
+         ([`Strategy::RegisterCopy`]). Another, or one that cannot serve a call, is replaced; the plan says so. No \
+         result depends on it."
+    ];
+    [GeneratorKernel] [settings] [
+        "The strategy on CUDA devices: `direct` or `register_copy`, which takes rows that are whole vectors."
+    ];
+    [ConvertKernel] [settings] [
+        "The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`], where they fit) or single elements \
+         ([`Strategy::Direct`]); another is taken as [`Strategy::Auto`]."
+    ];
+)]
+impl Object {
+    #[doc = about]
+    #[must_use]
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.at.strategy = strategy;
+        self
+    }
 
-        /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024.
-        #[must_use]
-        pub fn threads(mut self, threads: u32) -> Self {
-            self.$($at).+.threads = threads;
-            self
-        }
+    /// Threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024.
+    #[must_use]
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.at.threads = threads;
+        self
+    }
 
-        /// The stream to launch on; without one it is the device's own.
-        #[must_use]
-        pub fn on(mut self, stream: &Stream) -> Self {
-            self.$($at).+.stream = Some(stream.clone());
-            self
-        }
-    };
+    /// The stream to launch on; without one it is the device's own.
+    #[must_use]
+    pub fn on(mut self, stream: &Stream) -> Self {
+        self.at.stream = Some(stream.clone());
+        self
+    }
 }
-pub(super) use launch_settings;
 
-/// What kernel objects have in common that are a [`Kernel`](super::Kernel) of a number of operands.
-macro_rules! settings {
-    () => {
-        /// The op.
-        pub fn def(&self) -> &'static OpDef {
-            self.0.def()
-        }
+// Objects that are a `Kernel` of a number of operands.
+#[duplicate_item(Object; [UnaryKernel]; [BinaryKernel]; [GatedKernel]; [TernaryKernel]; [GatedGradientsKernel])]
+impl Object {
+    /// The op.
+    pub fn def(&self) -> &'static OpDef {
+        self.0.def()
+    }
 
-        $crate::kernel::settings::launch_settings! { 0.settings;
-            /// As [`Kernel::strategy`].
-        }
-
-        /// As [`Kernel::tuned`].
-        #[must_use]
-        pub fn tuned(self, tuner: &crate::tuner::Tuner) -> Self {
-            Self(self.0.tuned(tuner))
-        }
-    };
+    /// As [`Kernel::tuned`].
+    #[must_use]
+    pub fn tuned(self, tuner: &Tuner) -> Self {
+        Self(self.0.tuned(tuner))
+    }
 }
-pub(super) use settings;

@@ -1,7 +1,6 @@
 //! Kernel objects of ops of three operands.
 
-use super::{Kernel, KernelPlan, OpDef, Operand, Strategy, settings};
-use crate::Stream;
+use super::{Kernel, KernelPlan, Operand};
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
@@ -20,8 +19,6 @@ use crate::tensor::{Tensor, TensorView, TensorViewMut};
 pub struct TernaryKernel(pub(crate) Kernel<'static>);
 
 impl TernaryKernel {
-    settings!();
-
     /// The op on every triple of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
     /// Operands of different types are converted as [`BinaryKernel::run`](crate::kernel::BinaryKernel::run) does, a condition

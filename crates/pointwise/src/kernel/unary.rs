@@ -1,6 +1,6 @@
 //! Kernel objects of ops of one operand.
 
-use super::{Kernel, KernelPlan, OpDef, Operand, Strategy, settings};
+use super::{Kernel, KernelPlan, Operand};
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Number, Stream};
@@ -19,8 +19,6 @@ use crate::{Number, Stream};
 pub struct UnaryKernel(pub(crate) Kernel<'static>);
 
 impl UnaryKernel {
-    settings!();
-
     /// With a stream, where there is one.
     pub(super) fn on_maybe(mut self, stream: Option<&Stream>) -> Self {
         self.0.settings.stream = stream.cloned();

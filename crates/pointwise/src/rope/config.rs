@@ -1,5 +1,7 @@
 //! The parameters of a RoPE variant, under HF's names.
 
+use duplicate::duplicate_item;
+
 use super::validate;
 use super::{MropeLayout, MropeSections, RopeError, RopeType};
 
@@ -41,20 +43,6 @@ pub struct RopeConfig {
     pub(super) mrope: Option<MropeSections>,
     /// DeepSeek's `qk_nope_head_dim`: the lanes in front of those that rotate, where both are one tensor.
     pub(super) plain_lanes: Option<usize>,
-}
-
-/// Setters of one form: `name: type, doc`.
-macro_rules! setters {
-    ($($(#[$doc:meta])* $name:ident: $type:ty;)*) => {
-        $(
-            $(#[$doc])*
-            #[must_use]
-            pub fn $name(mut self, value: $type) -> Self {
-                self.$name = Some(value);
-                self
-            }
-        )*
-    };
 }
 
 impl RopeConfig {
@@ -148,37 +136,35 @@ impl RopeConfig {
         Self::new(RopeType::Proportional, head_dim, rope_theta).partial_rotary_factor(partial_rotary_factor)
     }
 
-    setters! {
-        /// Lanes that rotate: even, at most `head_dim`. Default: `int(head_dim · partial_rotary_factor)`.
-        rotary_dim: usize;
-        /// Share of the lanes that rotate, above 0 and at most 1; default 1.
-        partial_rotary_factor: f64;
-        /// By how much the context is stretched.
-        factor: f64;
-        /// llama3: below `original / low_freq_factor` turns a frequency is not divided in full.
-        low_freq_factor: f64;
-        /// llama3: from `original / high_freq_factor` on a frequency is kept.
-        high_freq_factor: f64;
-        /// The length the model was trained at, in tokens. Default: `max_position_embeddings`.
-        original_max_position_embeddings: u64;
-        /// The length the model reaches, in tokens.
-        max_position_embeddings: u64;
-        /// yarn: rotations above which a frequency is kept; 0 or unset means 32.
-        beta_fast: f64;
-        /// yarn: rotations below which a frequency is divided; 0 or unset means 1.
-        beta_slow: f64;
-        /// yarn: whether the ramp's bounds go to whole pairs; default true.
-        truncate: bool;
-        /// yarn: scales the attention factor, if `mscale_all_dim` is given too and neither is 0.
-        mscale: f64;
-        /// yarn: divides the attention factor, if `mscale` is given too and neither is 0.
-        mscale_all_dim: f64;
-        /// yarn, longrope: multiplies the cosine and the sine; computed from the other parameters if unset.
-        attention_factor: f64;
-        /// longrope: a divisor for each pair, up to the original length.
-        short_factor: Vec<f64>;
-        /// longrope: a divisor for each pair, beyond the original length.
-        long_factor: Vec<f64>;
+    #[duplicate_item(
+        name T about;
+        [rotary_dim] [usize] [
+            "Lanes that rotate: even, at most `head_dim`. Default: `int(head_dim · partial_rotary_factor)`."
+        ];
+        [partial_rotary_factor] [f64] ["Share of the lanes that rotate, above 0 and at most 1; default 1."];
+        [factor] [f64] ["By how much the context is stretched."];
+        [low_freq_factor] [f64] ["llama3: below `original / low_freq_factor` turns a frequency is not divided in full."];
+        [high_freq_factor] [f64] ["llama3: from `original / high_freq_factor` on a frequency is kept."];
+        [original_max_position_embeddings] [u64] [
+            "The length the model was trained at, in tokens. Default: `max_position_embeddings`."
+        ];
+        [max_position_embeddings] [u64] ["The length the model reaches, in tokens."];
+        [beta_fast] [f64] ["yarn: rotations above which a frequency is kept; 0 or unset means 32."];
+        [beta_slow] [f64] ["yarn: rotations below which a frequency is divided; 0 or unset means 1."];
+        [truncate] [bool] ["yarn: whether the ramp's bounds go to whole pairs; default true."];
+        [mscale] [f64] ["yarn: scales the attention factor, if `mscale_all_dim` is given too and neither is 0."];
+        [mscale_all_dim] [f64] ["yarn: divides the attention factor, if `mscale` is given too and neither is 0."];
+        [attention_factor] [f64] [
+            "yarn, longrope: multiplies the cosine and the sine; computed from the other parameters if unset."
+        ];
+        [short_factor] [Vec<f64>] ["longrope: a divisor for each pair, up to the original length."];
+        [long_factor] [Vec<f64>] ["longrope: a divisor for each pair, beyond the original length."];
+    )]
+    #[doc = about]
+    #[must_use]
+    pub fn name(mut self, value: T) -> Self {
+        self.name = Some(value);
+        self
     }
 
     /// Multimodal positions: how many frequencies time, height and width have.

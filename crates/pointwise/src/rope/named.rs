@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use duplicate::duplicate_item;
+
 use super::{
     OutOfRange, RopeAngles, RopeConfig, RopeDirection, RopeError, RopeFrequencies, RopeKernel, RopeLayout, RopePairs,
     RopePositions, RopePrecision, RopeType, RotatedLanes, check, validate,
@@ -338,44 +340,25 @@ impl RopeOp {
         let theta = self.number("rope_theta")?.unwrap_or(10_000.0);
         let kind = self.def.rope_type;
         let mut config = RopeConfig::new(kind, head_dim, theta);
-        if let Some(rotary_dim) = self.number("rotary_dim")? {
-            config = config.rotary_dim(rotary_dim);
-        }
-        let default = |of: &[(RopeType, f64)]| of.iter().find(|(of, _)| *of == kind).map(|(_, value)| *value);
+        config.rotary_dim = self.number("rotary_dim")?;
         use RopeType::{Llama3, Longrope, Yarn};
-        macro_rules! take {
-            ($($name:ident: $type:ty, $default:expr;)*) => { $(
-                let default: Option<f64> = $default;
-                if let Some(value) = self.number::<$type>(stringify!($name))?.or(default.map(|value| value as $type)) {
-                    config = config.$name(value);
-                }
-            )* };
-        }
-        take! {
-            factor: f64, default(&[(Llama3, 8.0), (Yarn, 16.0)]);
-            low_freq_factor: f64, default(&[(Llama3, 1.0)]);
-            high_freq_factor: f64, default(&[(Llama3, 4.0)]);
-            original_max_position_embeddings: u64, default(&[(Llama3, 8192.0), (Yarn, 4096.0), (Longrope, 4096.0)]);
-            max_position_embeddings: u64, default(&[(Longrope, 4096.0)]);
-            beta_fast: f64, None;
-            beta_slow: f64, None;
-            mscale: f64, None;
-            mscale_all_dim: f64, None;
-            attention_factor: f64, None;
-        }
-        if let Some(truncate) = self.truth("truncate")? {
-            config = config.truncate(truncate);
-        }
+        config.factor = self.number_or("factor", &[(Llama3, 8.0), (Yarn, 16.0)])?;
+        config.low_freq_factor = self.number_or("low_freq_factor", &[(Llama3, 1.0)])?;
+        config.high_freq_factor = self.number_or("high_freq_factor", &[(Llama3, 4.0)])?;
+        let lengths = [(Llama3, 8192), (Yarn, 4096), (Longrope, 4096)];
+        config.original_max_position_embeddings = self.number_or("original_max_position_embeddings", &lengths)?;
+        config.max_position_embeddings = self.number_or("max_position_embeddings", &[(Longrope, 4096)])?;
+        config.beta_fast = self.number("beta_fast")?;
+        config.beta_slow = self.number("beta_slow")?;
+        config.mscale = self.number("mscale")?;
+        config.mscale_all_dim = self.number("mscale_all_dim")?;
+        config.attention_factor = self.number("attention_factor")?;
+        config.truncate = self.truth("truncate")?;
         // The lists below are as long as it says.
         validate::dimensions(&config)?;
         let ones = || (kind == Longrope).then(|| vec![1.0; config.rotary_lanes() / 2]);
         let (short, long) = (self.list("short_factor")?.or_else(ones), self.list("long_factor")?.or_else(ones));
-        if let Some(short) = short {
-            config = config.short_factor(short);
-        }
-        if let Some(long) = long {
-            config = config.long_factor(long);
-        }
+        (config.short_factor, config.long_factor) = (short, long);
         config.validate()?;
         Ok(config)
     }
@@ -432,6 +415,12 @@ impl RopeOp {
         self.text(name).map(read).transpose()
     }
 
+    /// The number of this name, or its default for the op's variant, if there is one.
+    fn number_or<T: FromStr + Copy>(&self, name: &str, defaults: &[(RopeType, T)]) -> Result<Option<T>, RopeError> {
+        let default = || defaults.iter().find(|(kind, _)| *kind == self.def.rope_type).map(|(_, value)| *value);
+        Ok(self.number(name)?.or_else(default))
+    }
+
     fn truth(&self, name: &str) -> Result<Option<bool>, RopeError> {
         let read = |text: &str| text.parse().map_err(|_| RopeError::invalid(name, text, "give true or false"));
         self.text(name).map(read).transpose()
@@ -471,65 +460,68 @@ fn with_kernel<R>(
     call(&RopeKernel::new(angles, def.pairs).positions(RopePositions::Offset(offset)).out_of_range(OutOfRange::Error))
 }
 
-macro_rules! functions {
-    ($($(#[$doc:meta])* $name:ident;)*) => { pastey::paste! { $(
-        $(#[$doc])*
-        ///
-        /// q and k are `[batch, sequence, heads, head_dim]` of f32, f16 or bf16, positions their index in the sequence
-        /// plus `offset`; new tensors come out. Makes the frequencies and copies them to the device at every call: for
-        /// a loop, and for all else, take a [`RopeKernel`].
-        ///
-        /// # Errors
-        /// As [`RopeKernel::run`].
-        pub fn $name<'a>(
-            q: impl Into<TensorView<'a>>,
-            k: Option<TensorView<'a>>,
-            offset: i64,
-        ) -> Result<(Tensor, Option<Tensor>)> {
-            let q = q.into();
-            with_kernel(stringify!($name), sizes(&q)?, offset, |kernel| kernel.run(q, k))
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`] into tensors that are there.")]
-        ///
-        /// # Errors
-        /// As [`RopeKernel::run_into`].
-        pub fn [<$name _into>]<'a, 'b>(
-            q: impl Into<TensorView<'a>>,
-            k: Option<TensorView<'a>>,
-            q_out: impl Into<TensorViewMut<'b>>,
-            k_out: Option<TensorViewMut<'b>>,
-            offset: i64,
-        ) -> Result<()> {
-            let q = q.into();
-            with_kernel(stringify!($name), sizes(&q)?, offset, |kernel| kernel.run_into(q, k, q_out, k_out))
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`] in place.")]
-        ///
-        /// # Errors
-        /// As [`RopeKernel::run_inplace`].
-        pub fn [<$name _inplace>]<'a>(
-            q: impl Into<TensorViewMut<'a>>,
-            k: Option<TensorViewMut<'a>>,
-            offset: i64,
-        ) -> Result<()> {
-            let mut q = q.into();
-            let sizes = sizes(&q.as_view())?;
-            with_kernel(stringify!($name), sizes, offset, |kernel| kernel.run_inplace(q.reborrow(), k))
-        }
-    )* } };
+#[duplicate_item(
+    name            about;
+    [rope_neox]     ["Rotary embedding of pairs half a head apart, base 10,000."];
+    [rope_non_neox] ["Rotary embedding of neighbouring lanes, base 10,000."];
+    [rope_llama31]  ["Rotary embedding with Llama 3.1's scaling: factor 8 of 8,192 tokens, base 10,000 (the model's is 500,000)."];
+    [rope_yarn]     ["Rotary embedding with YaRN: factor 16 of 4,096 tokens, base 10,000."];
+    [rope_longrope] ["Rotary embedding with LongRoPE, all divisors 1, base 10,000."];
+)]
+#[doc = about]
+///
+/// q and k are `[batch, sequence, heads, head_dim]` of f32, f16 or bf16, positions their index in the sequence plus
+/// `offset`; new tensors come out. Makes the frequencies and copies them to the device at every call: for a loop, and for
+/// all else, take a [`RopeKernel`].
+///
+/// # Errors
+/// As [`RopeKernel::run`].
+pub fn name<'a>(
+    q: impl Into<TensorView<'a>>,
+    k: Option<TensorView<'a>>,
+    offset: i64,
+) -> Result<(Tensor, Option<Tensor>)> {
+    let q = q.into();
+    with_kernel(stringify!(name), sizes(&q)?, offset, |kernel| kernel.run(q, k))
 }
 
-functions! {
-    /// Rotary embedding of pairs half a head apart, base 10,000.
-    rope_neox;
-    /// Rotary embedding of neighbouring lanes, base 10,000.
-    rope_non_neox;
-    /// Rotary embedding with Llama 3.1's scaling: factor 8 of 8,192 tokens, base 10,000 (the model's is 500,000).
-    rope_llama31;
-    /// Rotary embedding with YaRN: factor 16 of 4,096 tokens, base 10,000.
-    rope_yarn;
-    /// Rotary embedding with LongRoPE, all divisors 1, base 10,000.
-    rope_longrope;
+#[duplicate_item(
+    name                 of;
+    [rope_neox_into]     ["rope_neox"];
+    [rope_non_neox_into] ["rope_non_neox"];
+    [rope_llama31_into]  ["rope_llama31"];
+    [rope_yarn_into]     ["rope_yarn"];
+    [rope_longrope_into] ["rope_longrope"];
+)]
+#[doc = concat!("[`", of, "`] into tensors that are there.")]
+///
+/// # Errors
+/// As [`RopeKernel::run_into`].
+pub fn name<'a, 'b>(
+    q: impl Into<TensorView<'a>>,
+    k: Option<TensorView<'a>>,
+    q_out: impl Into<TensorViewMut<'b>>,
+    k_out: Option<TensorViewMut<'b>>,
+    offset: i64,
+) -> Result<()> {
+    let q = q.into();
+    with_kernel(of, sizes(&q)?, offset, |kernel| kernel.run_into(q, k, q_out, k_out))
+}
+
+#[duplicate_item(
+    name                    of;
+    [rope_neox_inplace]     ["rope_neox"];
+    [rope_non_neox_inplace] ["rope_non_neox"];
+    [rope_llama31_inplace]  ["rope_llama31"];
+    [rope_yarn_inplace]     ["rope_yarn"];
+    [rope_longrope_inplace] ["rope_longrope"];
+)]
+#[doc = concat!("[`", of, "`] in place.")]
+///
+/// # Errors
+/// As [`RopeKernel::run_inplace`].
+pub fn name<'a>(q: impl Into<TensorViewMut<'a>>, k: Option<TensorViewMut<'a>>, offset: i64) -> Result<()> {
+    let mut q = q.into();
+    let sizes = sizes(&q.as_view())?;
+    with_kernel(of, sizes, offset, |kernel| kernel.run_inplace(q.reborrow(), k))
 }

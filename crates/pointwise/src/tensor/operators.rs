@@ -3,99 +3,67 @@
 
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
+use duplicate::duplicate_item;
+
 use super::{Tensor, TensorView};
 use crate::error::Result;
 use crate::kernel::Operand;
 use crate::ops;
 
-macro_rules! operators {
-    ($($Operator:ident $method:ident $op:ident;)*) => { $(
-        impl<'a, B: Into<Operand<'a>>> $Operator<B> for &'a Tensor {
-            type Output = Result<Tensor>;
-            fn $method(self, b: B) -> Result<Tensor> {
-                ops::$op(self, b)
-            }
+#[duplicate_item(
+    name  Operator op;
+    [add] [Add]    [add];
+    [sub] [Sub]    [sub];
+    [mul] [Mul]    [mul];
+    [div] [Div]    [div];
+    [rem] [Rem]    [remainder];
+)]
+mod name {
+    use super::*;
+
+    #[duplicate_item(A; [&'a Tensor]; [TensorView<'a>])]
+    impl<'a, B: Into<Operand<'a>>> Operator<B> for A {
+        type Output = Result<Tensor>;
+        fn name(self, b: B) -> Result<Tensor> {
+            ops::op(self, b)
         }
+    }
 
-        impl<'a, B: Into<Operand<'a>>> $Operator<B> for TensorView<'a> {
-            type Output = Result<Tensor>;
-            fn $method(self, b: B) -> Result<Tensor> {
-                ops::$op(self, b)
-            }
+    impl<'a, B: Into<Operand<'a>>> Operator<B> for Tensor {
+        type Output = Result<Tensor>;
+        fn name(self, b: B) -> Result<Tensor> {
+            let b: Operand<'a> = b.into();
+            ops::op(&self, b)
         }
+    }
 
-        impl<'a, B: Into<Operand<'a>>> $Operator<B> for Tensor {
-            type Output = Result<Tensor>;
-            fn $method(self, b: B) -> Result<Tensor> {
-                let b: Operand<'a> = b.into();
-                ops::$op(&self, b)
-            }
+    // Of numbers one float and one integer, so that a literal's type is known at once: `(2.0 * &x)?.view()` compiles.
+    #[duplicate_item(A; [&Tensor]; [TensorView<'_>]; [f64]; [i64])]
+    impl Operator<Tensor> for A {
+        type Output = Result<Tensor>;
+        fn name(self, b: Tensor) -> Result<Tensor> {
+            ops::op(self, &b)
         }
+    }
 
-        impl $Operator<Tensor> for &Tensor {
-            type Output = Result<Tensor>;
-            fn $method(self, b: Tensor) -> Result<Tensor> {
-                ops::$op(self, &b)
-            }
+    impl Operator<Tensor> for Tensor {
+        type Output = Result<Tensor>;
+        fn name(self, b: Tensor) -> Result<Tensor> {
+            ops::op(&self, &b)
         }
+    }
 
-        impl $Operator<Tensor> for TensorView<'_> {
-            type Output = Result<Tensor>;
-            fn $method(self, b: Tensor) -> Result<Tensor> {
-                ops::$op(self, &b)
-            }
+    #[duplicate_item(A B; [f64] [&Tensor]; [f64] [TensorView<'_>]; [i64] [&Tensor]; [i64] [TensorView<'_>])]
+    impl Operator<B> for A {
+        type Output = Result<Tensor>;
+        fn name(self, b: B) -> Result<Tensor> {
+            ops::op(self, b)
         }
-
-        impl $Operator<Tensor> for Tensor {
-            type Output = Result<Tensor>;
-            fn $method(self, b: Tensor) -> Result<Tensor> {
-                ops::$op(&self, &b)
-            }
-        }
-
-        // One float and one integer, so that a literal's type is known at once: `(2.0 * &x)?.view()` compiles.
-        operators! { @numbers $Operator $method $op f64 i64 }
-    )* };
-    (@numbers $Operator:ident $method:ident $op:ident $($number:ty)*) => { $(
-        impl $Operator<&Tensor> for $number {
-            type Output = Result<Tensor>;
-            fn $method(self, b: &Tensor) -> Result<Tensor> {
-                ops::$op(self, b)
-            }
-        }
-
-        impl $Operator<TensorView<'_>> for $number {
-            type Output = Result<Tensor>;
-            fn $method(self, b: TensorView<'_>) -> Result<Tensor> {
-                ops::$op(self, b)
-            }
-        }
-
-        impl $Operator<Tensor> for $number {
-            type Output = Result<Tensor>;
-            fn $method(self, b: Tensor) -> Result<Tensor> {
-                ops::$op(self, &b)
-            }
-        }
-    )* };
-}
-
-operators! {
-    Add add add;
-    Sub sub sub;
-    Mul mul mul;
-    Div div div;
-    Rem rem remainder;
-}
-
-impl Neg for &Tensor {
-    type Output = Result<Tensor>;
-    fn neg(self) -> Result<Tensor> {
-        ops::neg(self)
     }
 }
 
-impl Neg for TensorView<'_> {
+#[duplicate_item(A; [&Tensor]; [TensorView<'_>])]
+impl Neg for A {
     type Output = Result<Tensor>;
     fn neg(self) -> Result<Tensor> {
         ops::neg(self)

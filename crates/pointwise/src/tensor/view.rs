@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use duplicate::duplicate_item;
 use pointwise_core::{DType, Scalar};
 
 use super::Layout;
@@ -11,97 +12,6 @@ use crate::cuda::{Block, Usage};
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
 use crate::{Device, Stream, Tensor};
-
-macro_rules! common {
-    ($View:ident) => {
-        impl<'a> $View<'a> {
-            /// The sizes of the dimensions.
-            #[inline]
-            pub fn shape(&self) -> &Shape {
-                self.raw.layout.shape()
-            }
-
-            /// The steps along the dimensions, in elements.
-            #[inline]
-            pub fn strides(&self) -> &[i64] {
-                self.raw.layout.strides()
-            }
-
-            /// Shape and strides.
-            #[inline]
-            pub fn layout(&self) -> &Layout {
-                &self.raw.layout
-            }
-
-            /// The element type.
-            #[inline]
-            pub fn dtype(&self) -> DType {
-                self.raw.dtype
-            }
-
-            /// Where the elements lie.
-            #[inline]
-            pub fn device(&self) -> &Device {
-                &self.raw.device
-            }
-
-            /// How many elements there are.
-            #[inline]
-            pub fn numel(&self) -> usize {
-                self.raw.layout.shape().numel()
-            }
-
-            /// Whether the elements lie one after another, the last dimension innermost.
-            #[inline]
-            pub fn is_contiguous(&self) -> bool {
-                self.raw.layout.is_contiguous()
-            }
-
-            /// The first element's address, on whichever device.
-            #[inline]
-            pub fn address(&self) -> usize {
-                self.raw.pointer.addr()
-            }
-
-            /// The first element's address, as a kernel takes it.
-            #[inline]
-            pub fn device_ptr(&self) -> u64 {
-                self.raw.pointer.addr() as u64
-            }
-
-            /// The first and one past the last byte the view's elements lie in; equal for a view without elements.
-            pub fn span(&self) -> (usize, usize) {
-                let start = self.address();
-                let size = self.raw.dtype.size();
-                match self.raw.layout.reach() {
-                    None => (start, start),
-                    Some((low, high)) => (
-                        start.wrapping_add_signed(low as isize * size as isize),
-                        start.wrapping_add_signed((high as isize + 1) * size as isize),
-                    ),
-                }
-            }
-        }
-
-        impl fmt::Debug for $View<'_> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($View))
-                    .field("dtype", &self.raw.dtype)
-                    .field("shape", self.shape())
-                    .field("strides", &self.strides())
-                    .field("device", &self.raw.device)
-                    .field("address", &self.raw.pointer)
-                    .finish()
-            }
-        }
-
-        // SAFETY: a view is a borrow of memory of plain numbers; what it points to is reached from the host only
-        // through slices that borrow the view, on the GPU only by kernels that are queued with it.
-        unsafe impl Send for $View<'_> {}
-        // SAFETY: as above; a shared reference to a view hands out shared slices only.
-        unsafe impl Sync for $View<'_> {}
-    };
-}
 
 /// A borrowed tensor to read: of any strides, on any device. Copying it copies no element.
 ///
@@ -143,8 +53,98 @@ pub struct TensorViewMut<'a> {
     memory: PhantomData<&'a mut [u8]>,
 }
 
-common!(TensorView);
-common!(TensorViewMut);
+#[duplicate_item(View; [TensorView]; [TensorViewMut])]
+impl<'a> View<'a> {
+    /// The sizes of the dimensions.
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        self.raw.layout.shape()
+    }
+
+    /// The steps along the dimensions, in elements.
+    #[inline]
+    pub fn strides(&self) -> &[i64] {
+        self.raw.layout.strides()
+    }
+
+    /// Shape and strides.
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.raw.layout
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.raw.dtype
+    }
+
+    /// Where the elements lie.
+    #[inline]
+    pub fn device(&self) -> &Device {
+        &self.raw.device
+    }
+
+    /// How many elements there are.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.raw.layout.shape().numel()
+    }
+
+    /// Whether the elements lie one after another, the last dimension innermost.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.raw.layout.is_contiguous()
+    }
+
+    /// The first element's address, on whichever device.
+    #[inline]
+    pub fn address(&self) -> usize {
+        self.raw.pointer.addr()
+    }
+
+    /// The first element's address, as a kernel takes it.
+    #[inline]
+    pub fn device_ptr(&self) -> u64 {
+        self.raw.pointer.addr() as u64
+    }
+
+    /// The first and one past the last byte the view's elements lie in; equal for a view without elements.
+    pub fn span(&self) -> (usize, usize) {
+        let start = self.address();
+        let size = self.raw.dtype.size();
+        match self.raw.layout.reach() {
+            None => (start, start),
+            Some((low, high)) => (
+                start.wrapping_add_signed(low as isize * size as isize),
+                start.wrapping_add_signed((high as isize + 1) * size as isize),
+            ),
+        }
+    }
+}
+
+#[duplicate_item(View; [TensorView]; [TensorViewMut])]
+impl fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(stringify!(View))
+            .field("dtype", &self.raw.dtype)
+            .field("shape", self.shape())
+            .field("strides", &self.strides())
+            .field("device", &self.raw.device)
+            .field("address", &self.raw.pointer)
+            .finish()
+    }
+}
+
+// SAFETY: a view is a borrow of memory of plain numbers; what it points to is reached from the host only through slices
+// that borrow the view, on the GPU only by kernels that are queued with it.
+unsafe impl Send for TensorView<'_> {}
+// SAFETY: as above.
+unsafe impl Send for TensorViewMut<'_> {}
+// SAFETY: as above; a shared reference to a view hands out shared slices only.
+unsafe impl Sync for TensorView<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for TensorViewMut<'_> {}
 
 impl TensorView<'_> {
     /// Makes work queued on the device's own stream from now on wait for work on the memory that other streams have.

@@ -10,7 +10,7 @@ use crate::kernel::params::{self, Params};
 use crate::kernel::power::{self, Power};
 use crate::kernel::promote::{self, Converted};
 use crate::kernel::walk::{Along, Walk, broadcast};
-use crate::kernel::{KernelPlan, LaunchSettings, Operand, Rng, Strategy, check, launch_settings, scalar};
+use crate::kernel::{KernelPlan, LaunchSettings, Operand, Rng, check, scalar};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 use crate::tuner::{Choices, Settings, Tuner};
@@ -111,12 +111,6 @@ impl<'r> Kernel<'r> {
     pub(super) fn new(def: &'static OpDef, params: &[Number]) -> Kernel<'r> {
         let (params, settings) = (Params::new(params), LaunchSettings::new());
         Kernel { def, params, settings, tuned: None, rng: Rng::default() }
-    }
-
-    launch_settings! { settings;
-        /// The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]), single elements ([`Strategy::Direct`]) or,
-        /// of some ops, a table ([`Strategy::Table`]). One that cannot serve a call is replaced by one that can; the plan
-        /// says so.
     }
 
     /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was set

@@ -2,12 +2,10 @@
 
 use pointwise_core::OpInfo;
 
-use super::OpDef;
 use super::call::{Kernel, Ready, Targets, overlapping};
-use crate::Stream;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::binary::halves;
-use crate::kernel::{KernelPlan, Operand, Strategy, check, settings};
+use crate::kernel::{KernelPlan, Operand, check};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
 
@@ -29,11 +27,9 @@ const TENSORS: usize = OPERANDS + 2;
 /// # Ok::<(), pointwise::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct GatedGradientsKernel(pub(super) Kernel<'static>);
+pub struct GatedGradientsKernel(pub(in crate::kernel) Kernel<'static>);
 
 impl GatedGradientsKernel {
-    settings!();
-
     /// The gradient of `x` of shape `(.., 2N)` for `grad` of shape `(.., N)`, in a new tensor of x's shape.
     ///
     /// # Errors

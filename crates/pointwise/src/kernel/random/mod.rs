@@ -7,7 +7,7 @@ use pointwise_core::family::random::last_kept;
 use pointwise_core::op::Words;
 use pointwise_core::{DType, OpInfo, Word};
 
-use super::{DEFAULT_THREADS, Entry, LaunchSettings, Plan, Rng, Strategy, Variant, check, launch_settings, promote};
+use super::{DEFAULT_THREADS, Entry, LaunchSettings, Plan, Rng, Strategy, Variant, check, promote};
 use crate::cpu::RandomFn;
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
@@ -44,7 +44,7 @@ pub struct DropoutKernel {
     def: &'static RandomDef,
     p: f64,
     training: bool,
-    settings: LaunchSettings,
+    pub(super) settings: LaunchSettings,
     tuned: Option<Choices>,
 }
 
@@ -75,12 +75,6 @@ impl DropoutKernel {
     pub fn training(mut self, training: bool) -> Self {
         self.training = training;
         self
-    }
-
-    launch_settings! { settings;
-        /// The strategy on CUDA devices: runs of four elements ([`Strategy::ExplicitParallel`]) or vectors
-        /// ([`Strategy::RegisterCopy`]). Another, or one that cannot serve a call, is replaced; the plan says so. No
-        /// result depends on it.
     }
 
     /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was
