@@ -382,6 +382,10 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
     if is_of_family && const { goes_across(&O::INFO) && E::DTYPE.is_float() && size_of::<E>() > 1 } {
         if T > 3 { thread::at_most_registers::<40>() } else { thread::at_most_registers::<32>() }
     }
+    if const { goes_across(&O::INFO) && N == 2 && O::INFO.bool_operands == 0 } && operand::is_column(tensors.mode) {
+        // SAFETY: the caller's contract.
+        return unsafe { column::<E, F, O, N, R, T, V>(tensors, &groups.steps, items, op) };
+    }
     if const { goes_across(&O::INFO) } && tensors.mode & ACROSS != 0 {
         // SAFETY: the caller's contract.
         return unsafe { across::<E, F, O, N, R, T, V>(tensors, &groups.steps, items, op) };
@@ -413,6 +417,38 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
                 loaded[k] = loaded[k + 1];
                 results[k] = results[k + 1];
             });
+        }
+    }
+}
+
+/// As [`across`], of two operands of which the second is one value along a row: nothing else is asked of them.
+///
+/// # Safety
+/// As there, where `mode` [is a column's](operand::is_column).
+#[inline(always)]
+unsafe fn column<E, F, O, const N: usize, const R: usize, const T: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    steps: &Steps<T, SPLITS>,
+    items: u32,
+    op: O,
+) where
+    E: Packed,
+    F: Packed,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    let item = thread::opaque(thread::index_1d());
+    let vectors = items / V as u32;
+    // SAFETY: the vector, or the element, is of the items; the caller's contract.
+    unsafe {
+        if item < vectors {
+            let (at, left, farther) = operand::across(steps, operand::COLUMN, item * V as u32);
+            let mut loaded = operand::with_column::<E, F, O, N, R, V>(tensors, &at);
+            with_next::<E, O, N, R, V>(tensors, operand::COLUMN, &at, left, farther, &mut loaded);
+            finish::<E, F, O, N, R, V>(tensors, &loaded, at.results, true, op);
+        } else if item < vectors + items % V as u32 {
+            let (at, ..) = operand::across(steps, operand::COLUMN, item + vectors * (V as u32 - 1));
+            let loaded = operand::with_column::<E, F, O, N, R, 1>(tensors, &at);
+            finish::<E, F, O, N, R, 1>(tensors, &loaded, at.results, true, op);
         }
     }
 }
@@ -450,7 +486,7 @@ unsafe fn across<E, F, O, const N: usize, const R: usize, const T: usize, const 
     unsafe {
         let mut loaded = fetch::<E, O, N, R, V>(tensors, how, &at);
         if is_vector {
-            with_next::<E, O, N, R, V>(tensors, &at, left, farther, &mut loaded);
+            with_next::<E, O, N, R, V>(tensors, tensors.mode, &at, left, farther, &mut loaded);
         }
         finish::<E, F, O, N, R, V>(tensors, &loaded, at.results, is_vector, op);
     }

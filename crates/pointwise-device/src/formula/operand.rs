@@ -1,7 +1,7 @@
 //! How an operand is loaded, and becomes lanes.
 
 use pointwise_core::formula::{Formula, OpData};
-use pointwise_core::launch::{NUMBER, ONCE, Steps, how};
+use pointwise_core::launch::{ACROSS, NUMBER, ONCE, PASSING, Steps, how};
 use pointwise_core::{Element, Kind, Word};
 
 use super::Tensors;
@@ -136,6 +136,46 @@ pub(super) fn across<const N: usize, const R: usize, const T: usize, const D: us
     (at, left, farther)
 }
 
+/// The mode of a walk with [`ACROSS`] whose second operand of two is one value along a row, the first a vector.
+pub(super) const COLUMN: u32 = ACROSS | ONCE << 2;
+
+/// Whether `mode` is [`COLUMN`], whether the first operand passes through the level-2 cache or not.
+#[inline(always)]
+pub(super) const fn is_column(mode: u32) -> bool {
+    mode == COLUMN || mode == COLUMN | PASSING
+}
+
+/// As [`fetch`], where `mode` is [`COLUMN`]: nothing is asked of an operand.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn with_column<E, F, O, const N: usize, const R: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    at: &Places<N, R>,
+) -> [Loaded; N]
+where
+    E: Packed,
+    O: OpData,
+{
+    let place = |k: usize| address::<E>(tensors.operands[k], at.operands[k]);
+    // Beside results of other sizes, the operand may pass through the level-2 cache.
+    let may_pass = const { size_of::<F>() != size_of::<E>() || O::INFO.bool_results != 0 };
+    let mut loaded = [Loaded::NONE; N];
+    // SAFETY: the caller's contract.
+    unsafe {
+        loaded[0] = if may_pass && V > 1 {
+            let vector = memory::load_as(place(0), V * size_of::<E>(), size_of::<E>(), tensors.mode & PASSING).vector;
+            Loaded::vector(vector)
+        } else {
+            Loaded::vector(memory::load(place(0), V * size_of::<E>()))
+        };
+        let one = memory::load(place(1), size_of::<E>())[0];
+        loaded[1] = Loaded { bits: VectorOrOne { vector: [0, 0], one }, is_one: true, ..Loaded::NONE };
+    }
+    loaded
+}
+
 /// The operands that are [`ONCE`], from the end of the row on with the element of the next.
 ///
 /// # Safety
@@ -144,6 +184,7 @@ pub(super) fn across<const N: usize, const R: usize, const T: usize, const D: us
 #[inline(always)]
 pub(super) unsafe fn with_next<E, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
+    mode: u32,
     at: &Places<N, R>,
     left: u32,
     farther: [i32; N],
@@ -156,7 +197,7 @@ pub(super) unsafe fn with_next<E, O, const N: usize, const R: usize, const V: us
         return;
     }
     unroll!(at most 4: k < N => {
-        if how(tensors.mode, k as u32) == ONCE {
+        if how(mode, k as u32) == ONCE {
             let next = at.operands[k] + farther[k] as i64;
             // SAFETY: the caller's contract.
             loaded[k] = unsafe {
