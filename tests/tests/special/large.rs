@@ -1,4 +1,5 @@
-//! Calls on more elements than 32 bits count, and on so many that threads have several vectors.
+//! Calls on more elements than 32 bits count, on so many that threads have several vectors, and on more than the level-2
+//! cache holds.
 
 use pointwise::kernel::UnaryKernel;
 use pointwise::{DType, Device, Tensor, kernels};
@@ -60,6 +61,30 @@ pub(crate) fn vectors_in_turn(device: &Device) -> Outcome {
     for (kernel, result) in [(kernels::floor(), DType::F32), (kernels::isnan(), DType::Bool)] {
         let [got, expected] = [device, &Device::cpu()].map(|device| run(device, kernel.clone(), result));
         same_on_the_cpu(&got?, &expected?, &format!("results of {result}"))?;
+    }
+    Ok(())
+}
+
+/// A value for each row beside rows that are no whole vectors, more of them than stay in the level-2 cache: results that are
+/// narrower than operands, and results in place; the column as the second operand and as the first.
+pub(crate) fn columns_of_large_rows(device: &Device) -> Outcome {
+    const WIDTH: usize = 2047;
+    let rows = device.info().map_or(0, |info| info.l2_bytes) / (4 * WIDTH) + 3;
+    // From the second element on: the first vector is not the tensor's.
+    let x = inputs::mixed(DType::F32, 4 + rows * WIDTH, 5);
+    let column = inputs::mixed(DType::F32, rows, 6);
+    let run = |device: &Device| -> pointwise::Result<[Tensor; 3]> {
+        let mut x = Tensor::from_bytes(device, DType::F32, &x, [4 + rows * WIDTH])?;
+        let column = Tensor::from_bytes(device, DType::F32, &column, [rows, 1])?;
+        let matrix = x.view().narrow(0, 4, rows * WIDTH)?.reshape([rows, WIDTH])?;
+        let [less, greater] = [kernels::lt().run(matrix, &column)?, kernels::gt().run(&column, matrix)?];
+        let target = x.view_mut()?.narrow(0, 4, rows * WIDTH)?.reshape([rows, WIDTH])?;
+        kernels::mul().run_inplace(target, &column)?;
+        Ok([less, greater, x])
+    };
+    let [got, expected] = [run(device)?, run(&Device::cpu())?];
+    for ((got, expected), what) in got.iter().zip(&expected).zip(["lt", "gt", "mul"]) {
+        same_on_the_cpu(got, expected, what)?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use digits::digits;
 use dropout::{beyond_32_bits, dropout, dropout_errors, independence, settings, statistics, thresholds, views};
 use encodings::{alibi, encoding_errors, into_views, sinusoidal, slopes};
 use full::full;
-use large::{vectors_in_turn, views_of_2_to_32};
+use large::{columns_of_large_rows, vectors_in_turn, views_of_2_to_32};
 use libtest_mimic::{Arguments, Failed};
 use places::{as_given, on_the_cpu, place_errors, replays};
 use pointwise::{DType, Device, Philox, Strategy, Stream, Tensor, kernel::SinusoidalLayout, kernels, ops};
@@ -61,6 +61,7 @@ fn add(cases: &mut Cases) {
     if !device.is_cpu() {
         whole("graph_and_stream", graph_and_stream);
         whole("vectors_in_turn", vectors_in_turn);
+        whole("columns_of_large_rows", columns_of_large_rows);
         whole("places::replays", replays);
     }
     if device.is_cpu() {
