@@ -210,6 +210,20 @@ fn number_of(dtype: DType) -> Number {
     }
 }
 
+/// Calls of an op of two operands, each one value along rows that are no whole vectors.
+pub fn two_columns(def: &'static OpDef, dtype: DType) -> impl Iterator<Item = Run> {
+    [5, 6, 7, 9].into_iter().map(move |width| -> Run {
+        Box::new(move |device| {
+            let column = |seed| Tensor::from_bytes(device, dtype, &inputs::mixed(dtype, 7, seed), [7, 1]);
+            let (a, b) = (column(1)?, column(2)?);
+            let operands = [Operand::View(a.expand([7, width])?), Operand::View(b.expand([7, width])?)];
+            let mut y = Tensor::zeros(device, dtype, [7, width])?;
+            calls::run_into(def, &[], Strategy::Auto, &operands, vec![y.view_mut()?])?;
+            y.to_bytes()
+        })
+    })
+}
+
 /// Calls of an op of several operands by a strategy, of whichever class the operands allow.
 #[must_use]
 pub fn several(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
