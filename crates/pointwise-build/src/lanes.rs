@@ -45,9 +45,10 @@ pub(crate) fn map<R: Send>(
     runs: &[String],
     work: impl Fn(usize, &Path) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
-    let width = parallel::width().min(runs.len());
-    let lanes: Vec<(usize, Lane)> =
-        (0..width).map(|number| (number, Lane::at(folder.join(format!("lane-{number}"))))).collect();
+    // Where there were fewer processors before, the runs are dealt anew: few lanes would have them all.
+    let width = parallel::width();
+    let lane = |number| Lane::at(folder.join(format!("lane-{number}-of-{width}")));
+    let lanes: Vec<(usize, Lane)> = (0..width.min(runs.len())).map(|number| (number, lane(number))).collect();
     let owner = |run: &String| lanes.iter().position(|(_, lane)| lane.has(run));
     let owners: Vec<Option<usize>> = runs.iter().map(owner).collect();
     let begun: Vec<AtomicBool> = owners.iter().map(|owner| AtomicBool::new(owner.is_some())).collect();

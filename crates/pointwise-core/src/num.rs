@@ -40,16 +40,10 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
     fn truth(self) -> bool {
         self != Self::ZERO
     }
-    /// False for every integer and bool, as it is by default.
-    #[inline(always)]
-    fn is_nan(self) -> bool {
-        false
-    }
-    /// False for every integer and bool, as it is by default.
-    #[inline(always)]
-    fn is_infinite(self) -> bool {
-        false
-    }
+    /// False for every integer and bool.
+    fn is_nan(self) -> bool;
+    /// False for every integer and bool.
+    fn is_infinite(self) -> bool;
     /// A function of this value and another by a path without a branch that serves most.
     #[inline(always)]
     fn short(self, other: Self, function: BinaryFunction) -> Short<Self> {

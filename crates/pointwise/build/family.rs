@@ -69,8 +69,7 @@ fn special_symbols() -> impl Iterator<Item = String> {
         ("generator_sinusoidal_halves", "direct"),
         ("generator_sinusoidal_halves", "vectors"),
     ];
-    let types = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
-    types.flat_map(|dtype| KERNELS.map(|(op, strategy)| format!("{op}_{dtype}_{strategy}")))
+    DType::FLOATS.into_iter().flat_map(|dtype| KERNELS.map(|(op, strategy)| format!("{op}_{dtype}_{strategy}")))
 }
 
 /// The kernels of the conversions: of all pairs of different types, and of an integer of each width to itself, which copy.

@@ -12,6 +12,11 @@ const _: () = {
     impl Value for Wrapping<int> {
         const ZERO: Self = Wrapping(0);
         const ONE: Self = Wrapping(1);
+        #[duplicate_item(name; [is_nan]; [is_infinite])]
+        #[inline(always)]
+        fn name(self) -> bool {
+            false
+        }
     }
 
     impl Bits for Wrapping<int> {}

@@ -49,6 +49,11 @@ impl Neg for Logic {
 impl Value for Logic {
     const ZERO: Self = Logic(false);
     const ONE: Self = Logic(true);
+    #[duplicate_item(name; [is_nan]; [is_infinite])]
+    #[inline(always)]
+    fn name(self) -> bool {
+        false
+    }
 }
 
 impl Bits for Logic {}

@@ -285,8 +285,7 @@ unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
     let source = thread::worked_out_here(address::<E>(tensors.operands[0], head as i64) as u64) as *const u8;
     let mut i = thread::opaque(thread::index_1d());
     let place = |i: u32| source.wrapping_add(i as usize * vector);
-    // Beside results of other sizes, the operand may pass through the level-2 cache.
-    let may_pass = const { size_of::<F>() != size_of::<E>() || O::INFO.bool_results != 0 };
+    let may_pass = const { operand::may_pass::<E, F, O>() };
     let passing = tensors.mode & PASSING;
     // SAFETY: the caller's contract: the vector ends at or before n.
     let load = |i: u32| unsafe {

@@ -136,6 +136,11 @@ pub(super) fn across<const N: usize, const R: usize, const T: usize, const D: us
     (at, left, farther)
 }
 
+/// Whether an operand of `E` may pass through the level-2 cache: beside results of other sizes.
+pub(super) const fn may_pass<E, F, O: OpData>() -> bool {
+    size_of::<F>() != size_of::<E>() || O::INFO.bool_results != 0
+}
+
 /// The mode of a walk with [`ACROSS`] whose second operand of two is one value along a row, the first a vector.
 pub(super) const COLUMN: u32 = ACROSS | ONCE << 2;
 
@@ -159,12 +164,10 @@ where
     O: OpData,
 {
     let place = |k: usize| address::<E>(tensors.operands[k], at.operands[k]);
-    // Beside results of other sizes, the operand may pass through the level-2 cache.
-    let may_pass = const { size_of::<F>() != size_of::<E>() || O::INFO.bool_results != 0 };
     let mut loaded = [Loaded::NONE; N];
     // SAFETY: the caller's contract.
     unsafe {
-        loaded[0] = if may_pass && V > 1 {
+        loaded[0] = if const { may_pass::<E, F, O>() && V > 1 } {
             let vector = memory::load_as(place(0), V * size_of::<E>(), size_of::<E>(), tensors.mode & PASSING).vector;
             Loaded::vector(vector)
         } else {

@@ -178,8 +178,8 @@ fn rotated_by_words<E: Packed + RopeElement>(
     }
 }
 
-/// [`rotate`]. Products of two numbers of 16 bits are exact in f32, so that one instruction does for two; but for those of
-/// bf16 that underflow, whose sum may be a zero of the other sign.
+/// [`rotate`]. Products of two numbers of 16 bits are exact in f32, so one instruction does for two. A product of bf16 may
+/// underflow: a sum that is zero may then have the other sign.
 #[inline(always)]
 fn turned<E>(a: f32, b: f32, cos: f32, sin: f32) -> (f32, f32) {
     if size_of::<E>() < 4 { (fma(a, cos, -(b * sin)), fma(b, cos, a * sin)) } else { rotate(a, b, cos, sin) }

@@ -29,16 +29,26 @@ const SOURCES: [(&str, &str); 5] =
     [("hf", "Hf"), ("exact", "Exact"), ("angles", "Angles"), ("tables", "Tables"), ("own_tables", "OwnTables")];
 const TABLES: (&str, &str) = SOURCES[3];
 const OWN_TABLES: (&str, &str) = SOURCES[4];
-/// In symbols, as the variant of `Strategy` on the host, and the bytes of a vector, 0 for single elements.
-const STRATEGIES: [(&str, &str, usize); 3] =
-    [("direct", "Direct", 0), ("explicit_parallel", "ExplicitParallel", 8), ("register_copy", "RegisterCopy", 16)];
+const STRATEGIES: [Strategy; 3] = [
+    Strategy { name: "direct", variant: "Direct", bytes: None },
+    Strategy { name: "explicit_parallel", variant: "ExplicitParallel", bytes: Some(8) },
+    Strategy { name: "register_copy", variant: "RegisterCopy", bytes: Some(16) },
+];
 const TYPES: [Type; 3] = [Type::F32, Type::F16, Type::BF16];
+
+/// In symbols, as the variant of `Strategy` on the host, and the bytes of a vector; `None` for single elements.
+#[derive(Clone, Copy)]
+struct Strategy {
+    name: &'static str,
+    variant: &'static str,
+    bytes: Option<usize>,
+}
 
 struct Kernel {
     template: Template,
     source: (&'static str, &'static str),
     each: Type,
-    strategy: (&'static str, &'static str, usize),
+    strategy: Strategy,
 }
 
 fn kernels() -> impl Iterator<Item = Kernel> {
@@ -52,12 +62,15 @@ fn kernels() -> impl Iterator<Item = Kernel> {
 
 impl Kernel {
     fn is_there(&self) -> bool {
-        // Tables of the tensors' type are tables of f32 where that is it.
+        // Of f32, tables of the tensors' type are tables of f32.
         let own = if self.each == Type::F32 { TABLES } else { OWN_TABLES };
+        if self.source == OWN_TABLES && own != OWN_TABLES {
+            return false;
+        }
         match self.template {
-            Shared => self.source != OWN_TABLES || self.source == own,
-            Solo => (self.source != OWN_TABLES || self.source == own) && self.strategy.2 > 0,
-            Whole | WholeIds | WholePairs => self.source == own && self.strategy.2 > 0,
+            Shared => true,
+            Solo => self.strategy.bytes.is_some(),
+            Whole | WholeIds | WholePairs => self.source == own && self.strategy.bytes.is_some(),
         }
     }
 
@@ -69,22 +82,24 @@ impl Kernel {
             WholeIds => "rope_whole_ids",
             WholePairs => "rope_whole_pairs",
         };
-        format!("{template}_{}_{}_{}", self.source.0, self.each.name(), self.strategy.0)
+        format!("{template}_{}_{}_{}", self.source.0, self.each.name(), self.strategy.name)
     }
 
     fn entry(&self, Place { root, given }: &Place) -> TokenStream {
         let core = quote!(#root::__private::core);
         let (symbol, element) = (self.symbol(), element(&core, self.each));
-        let lanes = match self.strategy.2 {
-            0 => quote!(1),
-            bytes => quote!({ #bytes / ::core::mem::size_of::<#element>() }),
+        let lanes = match self.strategy.bytes {
+            None => quote!(1),
+            Some(bytes) => quote!({ #bytes / ::core::mem::size_of::<#element>() }),
         };
         let source = match self.source {
             TABLES => quote!(#root::rope::Tables<f32>),
             OWN_TABLES => quote!(#root::rope::Tables<#element>),
-            (_, name) => format_ident!("{name}").into_token_stream(),
+            (_, name) => {
+                let name = format_ident!("{name}");
+                quote!(#root::rope::#name)
+            }
         };
-        let source = if matches!(self.source, TABLES | OWN_TABLES) { source } else { quote!(#root::rope::#source) };
         let tensors = quote!(qx: *const #element, qy: *mut #element);
         let of_k = quote!(kx: *const #element, ky: *mut #element);
         let tables = quote!(first: *const u8, second: *const u8);
@@ -133,7 +148,7 @@ impl Kernel {
             WholeIds => kind(quote!(Ids)),
             WholePairs => kind(quote!(Pairs)),
         };
-        let (source, strategy) = (format_ident!("{}", self.source.1), format_ident!("{}", self.strategy.1));
+        let (source, strategy) = (format_ident!("{}", self.source.1), format_ident!("{}", self.strategy.variant));
         let (symbol, dtype) = (self.symbol(), format_ident!("{}", self.each.dtype()));
         let entry = static_entry(root, given, &symbol, &quote!(#core::row::of_symbol(#symbol)));
         quote!((#template, Source::#source, #core::DType::#dtype, Strategy::#strategy) => #entry)
