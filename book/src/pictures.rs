@@ -15,7 +15,7 @@ use crate::{accuracy, roofline, rotary, speed};
 pub(crate) fn all() -> Result<[(&'static str, String); 8]> {
     let errors = Errors::read(include_str!("../../docs/data/error-curves.csv"))?;
     Ok([
-        ("threads.svg", picture((740, 280), threads)?),
+        ("threads.svg", picture((740, 360), threads)?),
         ("pairs.svg", picture((560, 250), pairs)?),
         ("cosines.svg", picture((560, 380), rotary::table)?),
         ("positions.svg", picture((560, 366), rotary::positions)?),
@@ -81,13 +81,18 @@ fn threads(area: &Area<'_>) -> Drawn {
     top += 80;
     text(
         area,
-        "strided: single elements, four a thread; neighbouring threads read neighbours",
+        "strided, explicit_parallel: four single elements a thread; neighbouring threads read neighbours",
         (LEFT, top),
         15,
         HPos::Left,
     )?;
     for column in 0..24 {
         cell(area, column, top + 14, Some((column % 6) as usize))?;
+    }
+    top += 80;
+    text(area, "strided, direct: one element a thread", (LEFT, top), 15, HPos::Left)?;
+    for column in 0..24 {
+        cell(area, column, top + 14, Some(column as usize))?;
     }
     top += 80;
     text(area, "The number in a square is the thread that has the element.", (LEFT, top), 14, HPos::Left)?;

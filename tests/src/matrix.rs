@@ -233,7 +233,7 @@ pub fn map_beyond_32_bits(device: &Device, class: Class) -> Result<(), Failed> {
     let column: Vec<u8> = (0..rows).map(|i| (i % 241) as u8).collect();
     let mut x = Tensor::from_bytes(device, DType::U8, &codes, [rows, cols])?;
     let column_tensor = Tensor::from_bytes(device, DType::U8, &column, [rows, 1])?;
-    let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
+    let strategy = if class == Class::Strided { Strategy::ExplicitParallel } else { Strategy::Auto };
     let kernel = pointwise::kernels::bitwise_xor().strategy(strategy);
     match class {
         Class::Flat => kernel.run_inplace(&mut x, 77)?,

@@ -148,7 +148,10 @@ fn plans_of_tables() {
     assert_eq!((scaled.strategy, scaled.replaced.is_some()), (Strategy::RegisterCopy, true));
     let turned = y.view().transpose(0, 1).unwrap();
     let strided = kernels::div().strategy(table).plan(turned, turned, &zeros(DType::F8E5M2, &[32, 4])).unwrap();
-    assert_eq!((strided.strategy, strided.threads, strided.replaced.is_some()), (Strategy::Direct, 128, true));
+    assert_eq!(
+        (strided.strategy, strided.threads, strided.replaced.is_some()),
+        (Strategy::ExplicitParallel, 128, true)
+    );
 }
 
 #[test]

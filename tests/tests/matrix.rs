@@ -33,9 +33,13 @@ fn add(cases: &mut Cases) {
         let name = |dtype, kind: &str| format!("{}::{dtype}::{kind}", def.info.name);
         for &dtype in def.info.types {
             for class in Class::ALL {
-                let strategy = if class == Class::Strided { Strategy::Direct } else { Strategy::Auto };
+                let strategy = if class == Class::Strided { Strategy::ExplicitParallel } else { Strategy::Auto };
                 let run = move |strategy| move || matrix::class(&device, def, dtype, class, strategy);
                 cases.add(&[dtype], name(dtype, class.name()), run(strategy));
+                // The same kernel with one element a thread: of one type, for time.
+                if !device.is_cpu() && class == Class::Strided && dtype == def.info.types[0] {
+                    cases.add(&[dtype], name(dtype, "direct"), run(Strategy::Direct));
+                }
                 // A table of codes is for flat tensors, one of pairs for rows, too.
                 let has_table = class == Class::Flat || class == Class::Rows && def.info.kind != Kind::Unary;
                 if !device.is_cpu() && has_table && Strategy::Table.serves(&def.info, dtype) {
@@ -56,7 +60,7 @@ fn add(cases: &mut Cases) {
         }
     }
     let strategies: &[Strategy] =
-        if device.is_cpu() { &[Strategy::Auto] } else { &[Strategy::RegisterCopy, Strategy::Direct] };
+        if device.is_cpu() { &[Strategy::Auto] } else { &[Strategy::RegisterCopy, Strategy::ExplicitParallel] };
     for (a, b) in DType::ALL.into_iter().flat_map(|a| DType::ALL.map(|b| (a, b))) {
         for &strategy in strategies {
             let case = move || convert::check(&device, a, b, strategy);

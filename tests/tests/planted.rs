@@ -115,14 +115,18 @@ fn kernels() -> Vec<Kernel> {
     let sub = info::op("sub").expect("an op of the family");
     vec![
         unary("unary_silu_f32_flat", "silu", DType::F32, Strategy::RegisterCopy),
-        unary("unary_relu_f16_strided", "relu", DType::F16, Strategy::Direct),
+        kernel("unary_relu_f16_strided", {
+            let relu: &'static OpDef = info::op("relu").expect("an op of the family");
+            let by = [Strategy::ExplicitParallel, Strategy::Direct];
+            by.into_iter().flat_map(|by| runs::unary(relu, DType::F16, by)).collect()
+        }),
         unary("unary_exp_f8e4m3_table", "exp", DType::F8E4M3, Strategy::Table),
         several("binary_add_f32_flat", "add", DType::F32, Strategy::Auto),
         several("binary_mul_f16_rows", "mul", DType::F16, Strategy::Auto),
-        // By single elements, and where they fit by vectors across the ends of rows.
+        // By single elements, one and four a thread, and where they fit by vectors across the ends of rows.
         kernel(
             "binary_sub_i32_strided",
-            [Strategy::Direct, Strategy::Auto]
+            [Strategy::Direct, Strategy::ExplicitParallel, Strategy::Auto]
                 .into_iter()
                 .flat_map(|by| runs::several(sub, DType::I32, by))
                 .chain(runs::two_columns(sub, DType::I32))

@@ -109,7 +109,10 @@ fn served(op: Op, dtype: DType, shape: &[usize], strategy: Strategy) -> Result<S
     let plan = op.0.kernel(&[]).strategy(strategy).plan(&operands, &targets)?;
     Ok(Served {
         kernel: op.0.kernel_for(dtype, &plan)?.symbol().to_owned(),
-        launch: format!("{} ({}), {} elements a vector", plan.strategy, plan.class, plan.lanes),
+        launch: match plan.lanes {
+            1 => format!("{} ({}), single elements, {} a thread", plan.strategy, plan.class, plan.group),
+            lanes => format!("{} ({}), {lanes} elements a vector", plan.strategy, plan.class),
+        },
         replaced: plan.replaced,
     })
 }

@@ -138,7 +138,8 @@ pub struct Groups<const N: usize> {
     pub divided: u32,
     /// Strides from an element of a group to the next.
     pub apart: [i32; N],
-    /// Element `k + 1` is there in the groups whose index along the dimension is below `ends[k]`.
+    /// Element `k + 1` is there in the groups whose index along the dimension is below `ends[k]`. If `ends[0]` is 0, every
+    /// group has one element.
     pub ends: [u32; GROUP - 1],
     /// The first element of each group.
     pub steps: Steps<N, SPLITS>,

@@ -75,7 +75,10 @@ fn several(case: &mut Case, list: &[&'static OpDef]) -> Outcome {
     let call = Call {
         def,
         params: make::params(&mut case.random, &def.info),
-        strategy: case.random.pick(&[Strategy::Auto, Strategy::Direct, Strategy::RegisterCopy, Strategy::Table]),
+        strategy: match case.random.below(5) {
+            0 => Strategy::Auto,
+            other => Strategy::ALL[other - 1],
+        },
     };
     let mut stored = Vec::new();
     for k in 0..count {

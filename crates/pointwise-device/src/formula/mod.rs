@@ -29,7 +29,7 @@ use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::random;
 use crate::thread;
-use operand::{address, arguments, fetch, one_each, with_next};
+use operand::{address, arguments, fetch, numbers_alone, one_each, with_next};
 use places::{group_places, single};
 
 /// The tensors of a launch.
@@ -359,8 +359,9 @@ pub unsafe fn tiled<E, F, O, const N: usize, const R: usize, const T: usize, con
     }
 }
 
-/// A thread one item, which is a group of single elements, as `groups` says. Of one that ends early, the first element
-/// is worked out again in place of those that there are not. With [`ACROSS`], a vector of `V` elements: see [`across`].
+/// A thread one item, which is a group of single elements, as `groups` says. If a group ends early, its thread works the
+/// first element out again in place of those that are missing; if groups have one element, it stops behind that one. With
+/// [`ACROSS`], a thread has a vector of `V` elements: see [`across`].
 ///
 /// # Safety
 /// As [`tiled`] for vectors of one element, for each element of a group; or as [`across`].
@@ -394,13 +395,16 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
         return;
     }
     let at = group_places::<N, R, T>(groups, item);
+    let is_single = (groups.ends[0] == 0) as u32;
+    // No more is loaded than what the thread works on: a number is not.
+    let others = if is_single == 1 { numbers_alone::<N>() } else { tensors.mode };
     // SAFETY: item < items; the caller's contract.
     unsafe {
         // All under way at once: loads of one element are too short for one to fill the time.
         let mut loaded = [[Loaded::NONE; N]; GROUP];
         let mut results = [[0; R]; GROUP];
         unroll!(at most 4: k < GROUP => {
-            loaded[k] = fetch::<E, O, N, R, 1>(tensors, tensors.mode, &at[k]);
+            loaded[k] = fetch::<E, O, N, R, 1>(tensors, if k == 0 { tensors.mode } else { others }, &at[k]);
             results[k] = at[k].results;
         });
         // One copy of the formula, which the assembler, who sees the count, repeats if it is short; what is loaded
@@ -409,7 +413,8 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
         loop {
             finish::<E, F, O, N, R, 1>(tensors, &loaded[0], results[0], true, op);
             left -= 1;
-            if left == 0 {
+            // Opaque, or the compiler makes a second copy of the formula, for groups of one element.
+            if left == 0 || thread::opaque(is_single) == 1 {
                 break;
             }
             unroll!(at most 4: k < GROUP - 1 => {

@@ -55,6 +55,11 @@ const fn all<const N: usize>() -> u32 {
     (1 << (2 * N)) / 3 * ONCE
 }
 
+/// The `mode` that reads none of `N` operands.
+pub(super) const fn numbers_alone<const N: usize>() -> u32 {
+    all::<N>() * NUMBER
+}
+
 /// The `mode` that reads one element of each of `N` operands that is no number.
 #[inline(always)]
 pub(super) const fn one_each<const N: usize>(mode: u32) -> u32 {

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, MAX_WORDS};
-use pointwise_core::launch::{ACROSS, GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
+use pointwise_core::launch::{ACROSS, GROUP, GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
 use pointwise_core::{Blocks, Draw};
 
 use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
@@ -22,7 +22,7 @@ const TURNS_FROM: u64 = 1 << 23;
 pub struct KernelPlan {
     /// The kernel's class: how operands and result lie.
     pub class: Class,
-    /// [`Strategy::Direct`] for single elements, else [`Strategy::RegisterCopy`] or [`Strategy::Table`].
+    /// The strategy that will run: never [`Strategy::Auto`].
     pub strategy: Strategy,
     /// Why another strategy than the one asked for; `None` where it is the one asked for, or was left open.
     pub replaced: Option<&'static str>,
@@ -32,6 +32,8 @@ pub struct KernelPlan {
     pub threads: u32,
     /// Elements of a vector; 1 where threads have single elements.
     pub lanes: usize,
+    /// Single elements of a thread, where it has no vector: 1 or 4.
+    pub group: usize,
     /// Elements before the first aligned vector of a flat call, done one by one.
     pub head: u32,
     /// Launches: one for fewer than 2^31 items.
@@ -49,6 +51,8 @@ pub(super) struct Tensors<const N: usize> {
     pub(super) sizes: [usize; N],
     /// How many of them are results, or places of results.
     pub(super) results: usize,
+    /// How many of them the kernel has: results and operands, numbers among these.
+    pub(super) count: usize,
     /// Bit `k`: operand `k` came as a number.
     pub(super) numbers: u32,
     /// Threads of the flat kernel have vectors in turn: see [`pointwise_core::formula::takes_turns`].
@@ -65,6 +69,8 @@ pub(super) struct Choice<const N: usize> {
     pub(super) walk: Walk<N>,
     /// Elements of an item.
     pub(super) lanes: usize,
+    /// Single elements of a thread, where it has no vector.
+    pub(super) group: usize,
     /// What the kernel is told of the operands.
     pub(super) marks: Marks,
     /// Where results are looked up, if they are.
@@ -119,18 +125,24 @@ impl<const N: usize> Tensors<N> {
     /// The kernel for `walk` by a strategy, vectors having `lanes` elements; `room` is that of [`super::cache_room`].
     pub(super) fn choose(self, walk: &Walk<N>, lanes: usize, strategy: Strategy, room: u64) -> Choice<N> {
         let marks = Marks { numbers: self.numbers, ..Marks::default() };
-        let strided = |replaced| Choice {
+        let single = |group, replaced| Choice {
             class: Class::Strided,
             walk: *walk,
             lanes: 1,
+            group,
             marks,
             looked: None,
             replaced,
             tensors: self,
         };
+        let group = self.group();
         let replaced = match strategy {
-            Strategy::Direct => return strided(None),
-            Strategy::ExplicitParallel | Strategy::Table => Some("the op has vectors or single elements"),
+            Strategy::Direct => return single(1, None),
+            Strategy::ExplicitParallel => {
+                let why = "a thread of a kernel of more than four tensors has one element";
+                return single(group, (group == 1).then_some(why));
+            }
+            Strategy::Table => Some("the op has vectors or single elements"),
             _ => None,
         };
         let operands = |of: &dyn Fn(usize) -> bool| {
@@ -142,7 +154,8 @@ impl<const N: usize> Tensors<N> {
             passing: operands(&|k| passing[k] && !once[k]),
             ..marks
         };
-        let vectors = |class, walk| Choice { class, walk, lanes, marks, looked: None, replaced, tensors: self };
+        let vectors =
+            |class, walk| Choice { class, walk, lanes, group: 1, marks, looked: None, replaced, tensors: self };
         // Vectors in turn are all read alike: one value for all goes along rows.
         let fits = !self.in_turns || walk.numel() == 1 || marks.once | marks.numbers == 0;
         if fits && walk.is_flat() && self.head(walk, lanes).is_some() {
@@ -159,9 +172,14 @@ impl<const N: usize> Tensors<N> {
             return Choice { marks: Marks { across: true, ..marks }, ..vectors(Class::Strided, *walk) };
         }
         match strategy {
-            Strategy::Auto => strided(None),
-            _ => strided(Some("the tensors do not lie in aligned vectors")),
+            Strategy::Auto => single(group, None),
+            _ => single(group, Some("the tensors do not lie in aligned vectors")),
         }
+    }
+
+    /// Single elements of a thread that is to have several.
+    fn group(&self) -> usize {
+        if self.count <= GROUPED_TENSORS { GROUP } else { 1 }
     }
 
     /// Which operands pass through the level-2 cache: one after another, until the results and the rest have `room`;
@@ -215,12 +233,13 @@ impl<const N: usize> Tensors<N> {
 }
 
 impl<const N: usize> Choice<N> {
-    /// Single elements, whatever the tensors are like.
-    pub(super) fn strided(walk: &Walk<N>, tensors: Tensors<N>) -> Choice<N> {
+    /// Several single elements a thread, whatever the tensors are like.
+    pub(super) fn singles(walk: &Walk<N>, tensors: Tensors<N>) -> Choice<N> {
         Choice {
             class: Class::Strided,
             walk: *walk,
             lanes: 1,
+            group: tensors.group(),
             marks: Marks::default(),
             looked: None,
             replaced: None,
@@ -247,7 +266,9 @@ impl<const N: usize> Choice<N> {
         Ok(KernelPlan {
             class: self.class,
             strategy: match self.class {
-                Class::Strided if !self.marks.across => Strategy::Direct,
+                Class::Strided if self.marks.across => Strategy::RegisterCopy,
+                Class::Strided if self.group == 1 => Strategy::Direct,
+                Class::Strided => Strategy::ExplicitParallel,
                 Class::Flat | Class::Rows if self.looked.is_some() => Strategy::Table,
                 _ => Strategy::RegisterCopy,
             },
@@ -255,6 +276,7 @@ impl<const N: usize> Choice<N> {
             dims,
             threads,
             lanes: self.lanes,
+            group: self.group,
             head,
             launches,
             n,
@@ -321,7 +343,7 @@ impl Queue<'_> {
                 }
                 Class::Strided if arguments.tensors <= GROUPED_TENSORS => {
                     let count;
-                    (groups, count) = part.group_words(arguments.tensors);
+                    (groups, count) = part.group_words(arguments.tensors, choice.group);
                     items = count as u32;
                     params.push(&items);
                     params.push_last(&groups);
@@ -424,6 +446,7 @@ mod tests {
             at: [64, 128, 192, 256],
             sizes: [2, 1, 2, 2],
             results: 1,
+            count: 4,
             numbers: 0,
             in_turns: false,
             goes_across: false,
@@ -458,7 +481,8 @@ mod tests {
             along
         };
         let walk = Walk::new(&Shape::new(&[4, 16]).unwrap(), &apart.map(rows));
-        let tensors = Tensors { at, sizes: [1, 2, 2], results: 1, numbers: 0, in_turns: false, goes_across: false };
+        let tensors =
+            Tensors { at, sizes: [1, 2, 2], results: 1, count: 3, numbers: 0, in_turns: false, goes_across: false };
         tensors.choose(&walk, 8, Strategy::Auto, u64::MAX)
     }
 
@@ -484,7 +508,8 @@ mod tests {
     /// Rows of 15 elements of 16 bits, and a second operand whose elements lie so far apart.
     fn across(at: [usize; 3], second: [i64; 2]) -> Choice<3> {
         let walk = Walk::new(&Shape::new(&[4, 15]).unwrap(), &[[15, 1], [15, 1], second].map(along_two));
-        let tensors = Tensors { at, sizes: [2; 3], results: 1, numbers: 0, in_turns: false, goes_across: true };
+        let tensors =
+            Tensors { at, sizes: [2; 3], results: 1, count: 3, numbers: 0, in_turns: false, goes_across: true };
         tensors.choose(&walk, 8, Strategy::Auto, u64::MAX)
     }
 
@@ -508,13 +533,44 @@ mod tests {
         assert!(is_single(stays) && stays.replaced.is_some());
     }
 
+    /// Whatever the tensors are like.
+    #[test]
+    fn the_strategy_that_is_asked_for_runs() {
+        let walk = Walk::new(&Shape::new(&[64]).unwrap(), &[1, 1, 1].map(along));
+        let tensors = |count| Tensors {
+            at: [64, 1024, 2048],
+            sizes: [2; 3],
+            results: 1,
+            count,
+            numbers: 0,
+            in_turns: false,
+            goes_across: false,
+        };
+        let plan = |count, strategy| {
+            let plan = tensors(count).choose(&walk, 8, strategy, u64::MAX).plan(1, 128, 64).unwrap();
+            (plan.strategy, plan.lanes, plan.group, plan.replaced.is_some())
+        };
+        assert_eq!(plan(3, Strategy::Direct), (Strategy::Direct, 1, 1, false));
+        assert_eq!(plan(3, Strategy::ExplicitParallel), (Strategy::ExplicitParallel, 1, GROUP, false));
+        assert_eq!(plan(3, Strategy::RegisterCopy), (Strategy::RegisterCopy, 8, 1, false));
+        assert_eq!(plan(3, Strategy::Auto), (Strategy::RegisterCopy, 8, 1, false));
+        assert_eq!(plan(5, Strategy::ExplicitParallel), (Strategy::Direct, 1, 1, true));
+    }
+
     #[test]
     fn a_tensor_without_elements_has_a_choice() {
         let steps = [[15, 1], [15, 1], [1, 0]].map(along_two);
         for sizes in [[4, 0], [0, 15], [0, 0]] {
             let walk = Walk::new(&Shape::new(&sizes).unwrap(), &steps);
-            let tensors =
-                Tensors { at: [64; 3], sizes: [2; 3], results: 1, numbers: 0, in_turns: false, goes_across: true };
+            let tensors = Tensors {
+                at: [64; 3],
+                sizes: [2; 3],
+                results: 1,
+                count: 3,
+                numbers: 0,
+                in_turns: false,
+                goes_across: true,
+            };
             assert_eq!(tensors.choose(&walk, 8, Strategy::Auto, u64::MAX).walk.numel(), 0, "{sizes:?}");
         }
     }
@@ -537,6 +593,7 @@ mod tests {
             at: [64, 1024, 2048],
             sizes: [2; 3],
             results: 1,
+            count: 3,
             numbers: 0,
             in_turns: false,
             goes_across: false,
@@ -552,6 +609,7 @@ mod tests {
             at: [64, 0, 192, 4096],
             sizes: [2; 4],
             results: 1,
+            count: 4,
             numbers: 1,
             in_turns: false,
             goes_across: false,
@@ -569,6 +627,7 @@ mod tests {
             at: [1000, 2000, 3000],
             sizes: [1, 2, 4],
             results: 1,
+            count: 3,
             numbers: 0,
             in_turns: false,
             goes_across: false,

@@ -139,6 +139,7 @@ impl ConvertKernel {
                     at: [target.addr(), x.address()],
                     sizes,
                     results: 1,
+                    count: 2,
                     numbers: 0,
                     in_turns: false,
                     goes_across: false,
@@ -146,9 +147,9 @@ impl ConvertKernel {
                 let lanes = 16 / sizes[0].max(sizes[1]);
                 let room = cache_room(x.device());
                 let choice = match tensors.choose(&walk, lanes, self.settings.strategy, room) {
-                    choice if choice.class == Class::Flat => choice,
+                    choice if choice.class != Class::Rows => choice,
                     // There are no kernels of vectors along rows.
-                    _ => Choice::strided(&walk, tensors),
+                    _ => Choice::singles(&walk, tensors),
                 };
                 let entry = (self.def.entry)(from, to, choice.class).ok_or_else(|| no_kernel(from, to))?;
                 let queue =

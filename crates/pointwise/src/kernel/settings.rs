@@ -69,9 +69,9 @@ impl LaunchSettings {
 #[duplicate_item(
     Object at about;
     [Kernel<'_>] [settings] [
-        "The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`]), single elements ([`Strategy::Direct`]) or, \
-         of some ops, a table ([`Strategy::Table`]). One that cannot serve a call is replaced by one that can; the plan \
-         says so."
+        "The strategy on CUDA devices: one element a thread ([`Strategy::Direct`]), four single ones \
+         ([`Strategy::ExplicitParallel`]), vectors ([`Strategy::RegisterCopy`]) or, of some ops, a table \
+         ([`Strategy::Table`]). If it cannot serve a call, one that can takes its place; the plan says so."
     ];
     [UnaryKernel] [0.settings] ["As [`Kernel::strategy`]."];
     [BinaryKernel] [0.settings] ["As [`Kernel::strategy`]."];
@@ -87,8 +87,9 @@ impl LaunchSettings {
         "The strategy on CUDA devices: `direct` or `register_copy`, which takes rows that are whole vectors."
     ];
     [ConvertKernel] [settings] [
-        "The strategy on CUDA devices: vectors ([`Strategy::RegisterCopy`], where they fit) or single elements \
-         ([`Strategy::Direct`]); another is taken as [`Strategy::Auto`]."
+        "The strategy on CUDA devices: one element a thread ([`Strategy::Direct`]), four single ones \
+         ([`Strategy::ExplicitParallel`]) or vectors ([`Strategy::RegisterCopy`]), where they fit; another is taken as \
+         [`Strategy::Auto`]."
     ];
 )]
 impl Object {

@@ -1,5 +1,6 @@
 //! Strategies, and the plan of a launch of dropout or a generator: which entry, how many threads.
 
+use pointwise_core::launch::GROUPED_TENSORS;
 use pointwise_core::{DType, OpInfo};
 
 use super::lookup;
@@ -11,9 +12,10 @@ pub enum Strategy {
     /// The one measured to be fastest for template, element type, size and alignment.
     #[default]
     Auto,
-    /// Single elements, of which a thread has four along one dimension. Takes any strides and alignment.
+    /// A thread one element. Takes any strides and alignment.
     Direct,
-    /// Of dropout runs of four neighbours; of rotary embeddings accesses of 8 bytes. Others have vectors instead.
+    /// A thread four single elements along one dimension. Takes any strides and alignment. Ops of more than four tensors
+    /// have one element a thread instead. Dropout: four neighbours. Rotary embeddings: accesses of 8 bytes.
     ExplicitParallel,
     /// A thread one 16-byte vector: loaded whole, computed in registers, stored whole.
     RegisterCopy,
@@ -48,7 +50,8 @@ impl Strategy {
     pub fn serves(self, info: &OpInfo, dtype: DType) -> bool {
         match self {
             Strategy::Table => lookup::serves_codes(info, dtype) || lookup::serves(info, dtype),
-            strategy => strategy != Strategy::ExplicitParallel,
+            Strategy::ExplicitParallel => info.operands.len() + info.results.len() <= GROUPED_TENSORS,
+            Strategy::Auto | Strategy::Direct | Strategy::RegisterCopy => true,
         }
     }
 }

@@ -345,9 +345,12 @@ impl<const N: usize> Walk<N> {
         (0..self.rank).min_by_key(|&dim| cost(dim)).unwrap_or(0)
     }
 
-    /// The groups of elements that threads of a kernel of single elements have: the walk over these, and what leads to
-    /// the elements of one. The walk keeps to [`Limit::STEPS`].
-    fn grouped(&self) -> Grouped<N> {
+    /// Returns the groups of elements that threads of a kernel of single elements have, of `most` each: [`GROUP`] or one.
+    /// The walk keeps to [`Limit::STEPS`].
+    fn grouped(&self, most: usize) -> Grouped<N> {
+        if most == 1 {
+            return Grouped { walk: *self, divided: 0, apart: [0; N], ends: [0; GROUP - 1] };
+        }
         let dim = self.divided();
         let (size, is_innermost) = (self.sizes[dim], dim + 1 >= self.rank);
         let count = size.div_ceil(GROUP);
@@ -385,10 +388,10 @@ impl<const N: usize> Walk<N> {
         words
     }
 
-    /// What a kernel of single elements of the first `tensors` tensors is given, the words of [`Groups`], and the number
-    /// of its items.
-    pub(crate) fn group_words(&self, tensors: usize) -> (GroupWords, u64) {
-        let Grouped { walk, divided, apart, ends } = self.grouped();
+    /// Returns the words of [`Groups`], which a kernel of single elements of the first `tensors` tensors is given, and the
+    /// number of its items. A thread has `most` elements.
+    pub(crate) fn group_words(&self, tensors: usize, most: usize) -> (GroupWords, u64) {
+        let Grouped { walk, divided, apart, ends } = self.grouped(most);
         let mut words = [0; GROUP_WORDS];
         let all = std::iter::once(divided).chain(apart[..tensors].iter().map(|&step| step as u32)).chain(ends);
         let steps = walk.step_words(tensors, SPLITS);
@@ -437,8 +440,8 @@ mod tests {
             steps
         }
 
-        fn groups<const K: usize>(&self) -> (Groups<K>, u64) {
-            let Grouped { walk, divided, apart, ends } = self.grouped();
+        fn groups<const K: usize>(&self, most: usize) -> (Groups<K>, u64) {
+            let Grouped { walk, divided, apart, ends } = self.grouped(most);
             (Groups { steps: walk.steps(), divided, apart: std::array::from_fn(|k| apart[k]), ends }, walk.numel())
         }
     }
@@ -507,14 +510,16 @@ mod tests {
     fn the_words_of_groups_are_those_of_the_struct() {
         for dims in [&[][..], &[7], &[5, 1023], &[8, 8], &[3, 4, 5, 6]] {
             let walk = walk(dims, [dims, &[], &[]]);
-            let (groups, items) = walk.groups::<4>();
-            let mut expected = vec![groups.divided];
-            expected.extend(groups.apart.map(|step| step as u32));
-            expected.extend(groups.ends);
-            expected.extend(words_of(&groups.steps));
-            let (words, count) = walk.group_words(4);
-            let used = expected.len() - (SPLITS - walk.grouped().walk.rank.saturating_sub(1).max(1)) * 7;
-            assert_eq!((&words[..used], count), (&expected[..used], items));
+            for most in [GROUP, 1] {
+                let (groups, items) = walk.groups::<4>(most);
+                let mut expected = vec![groups.divided];
+                expected.extend(groups.apart.map(|step| step as u32));
+                expected.extend(groups.ends);
+                expected.extend(words_of(&groups.steps));
+                let (words, count) = walk.group_words(4, most);
+                let used = expected.len() - (SPLITS - walk.grouped(most).walk.rank.saturating_sub(1).max(1)) * 7;
+                assert_eq!((&words[..used], count), (&expected[..used], items));
+            }
         }
     }
 
@@ -533,8 +538,8 @@ mod tests {
 
     /// The places of all elements by groups, in order of size; those that take the place of others that there are not
     /// left out.
-    fn places_of_groups(walk: &Walk, start: Places) -> Vec<Places> {
-        let (groups, items) = walk.groups::<TENSORS>();
+    fn places_of_groups(walk: &Walk, start: Places, most: usize) -> Vec<Places> {
+        let (groups, items) = walk.groups::<TENSORS>(most);
         let mut all = Vec::new();
         for item in 0..items as u32 {
             let (mut rest, mut along) = (item, 0);
@@ -650,7 +655,7 @@ mod tests {
     fn groups_leave_little_over() {
         let divided = |dims: &[usize]| {
             let walk = walk(dims, [dims, &dims[dims.len() - 1..], &[]]);
-            let (groups, items) = walk.groups::<2>();
+            let (groups, items) = walk.groups::<2>(GROUP);
             (groups.divided, groups.apart[0], groups.ends, items)
         };
         const ALL: u32 = u32::MAX;
@@ -660,7 +665,7 @@ mod tests {
         assert_eq!(divided(&[5, 1023]), (0, 256, [ALL, ALL, 255], 5 * 256));
         assert_eq!(divided(&[1023, 5]), (1, 5, [ALL, ALL, 255], 256 * 5));
         assert_eq!(divided(&[3, 3]), (1, 3, [ALL, ALL, 0], 3));
-        assert_eq!(walk(&[], [&[], &[], &[]]).groups::<2>().0.ends, [0; 3]);
+        assert_eq!(walk(&[], [&[], &[], &[]]).groups::<2>(GROUP).0.ends, [0; 3]);
     }
 
     #[test]
@@ -669,7 +674,7 @@ mod tests {
         let mut x = Along::default();
         (x[0], x[1], x[2]) = (128, 1, 8);
         let walk = Walk::new(&shape, &[contiguous(&[4, 8, 16]), x, Along::default(), Along::default()]);
-        let (groups, _) = walk.groups::<2>();
+        let (groups, _) = walk.groups::<2>(GROUP);
         assert_eq!((groups.divided, groups.apart), (1, [16, 1]));
     }
 
@@ -706,7 +711,9 @@ mod tests {
             let expected = model(&dims, &along);
             let walk = Walk::new(&Shape::new(&dims).unwrap(), &along);
             prop_assert_eq!(places(&walk, Places::default()), expected.clone());
-            prop_assert_eq!(places_of_groups(&walk, Places::default()), expected.clone());
+            for most in [GROUP, 1] {
+                prop_assert_eq!(places_of_groups(&walk, Places::default(), most), expected.clone());
+            }
             let mut found = Vec::new();
             let limit = Limit { items, reach };
             walk.parts(limit, Places::default(), &mut |part, start| {

@@ -76,6 +76,7 @@ impl Kernel<'_> {
             at,
             sizes: self.sizes(dtype),
             results,
+            count: results + info.operands.len(),
             numbers: numbers(&ready.given),
             in_turns: takes_turns(info, dtype.size()),
             goes_across: goes_across(info),
