@@ -6,8 +6,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use pointwise::{DType, Device, Tensor};
-use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use pointwise::interop::safetensors::{dtype, to_file};
+use pointwise::{Device, Tensor};
+use safetensors::tensor::{Metadata, TensorInfo};
 
 use crate::draft::{self, Draft};
 use crate::error::{Error, Result, did_you_mean, nearest};
@@ -71,15 +72,7 @@ impl<'a> Source<'a> {
     fn read_tensor(&mut self, name: &str, device: &Device) -> Result<Tensor> {
         let path = self.path;
         let info = self.header.info(name).ok_or_else(|| missing(path, &self.header, name))?;
-        let dtype = from_file(info.dtype).ok_or_else(|| {
-            let known: Vec<_> = DType::ALL.iter().map(|&dtype| to_file(dtype).to_string()).collect();
-            Error::Failed(format!(
-                "tensor {name} of {} is {}, which no op takes: convert it to one of {}",
-                path.display(),
-                info.dtype,
-                known.join(", ")
-            ))
-        })?;
+        let dtype = dtype(info.dtype).map_err(Error::of(format!("tensor {name} of {}", path.display())))?;
         let failed = |error: io::Error| Error::Failed(format!("cannot read {}: {error}", path.display()));
         let (from, to) = info.data_offsets;
         let bytes = (to - from) as u64;
@@ -150,27 +143,6 @@ fn missing(path: &Path, header: &Metadata, name: &str) -> Error {
         _ => format!("it has {}", names.join(", ")),
     };
     Error::Failed(format!("{} has no tensor {name}{near} ({has})", path.display()))
-}
-
-/// The element type of the format's; none for those no op takes.
-fn from_file(dtype: Dtype) -> Option<DType> {
-    DType::ALL.into_iter().find(|&ours| to_file(ours) == dtype)
-}
-
-fn to_file(dtype: DType) -> Dtype {
-    match dtype {
-        DType::F32 => Dtype::F32,
-        DType::F16 => Dtype::F16,
-        DType::BF16 => Dtype::BF16,
-        DType::F8E4M3 => Dtype::F8_E4M3,
-        DType::F8E5M2 => Dtype::F8_E5M2,
-        DType::I8 => Dtype::I8,
-        DType::I16 => Dtype::I16,
-        DType::I32 => Dtype::I32,
-        DType::I64 => Dtype::I64,
-        DType::U8 => Dtype::U8,
-        DType::Bool => Dtype::BOOL,
-    }
 }
 
 /// A place to write to, looked at before the work is done.

@@ -8,6 +8,8 @@
 //! | a `CUstream` or `cudaStream_t` | [`Stream::from_raw`] | |
 //! | cudarc's `CudaSlice`, `CudaView`, `CudaViewMut`; `Arc<CudaStream>` | `interop::cudarc` | `cudarc` |
 //! | cust's `DeviceBuffer`, `DeviceSlice`; `Arc<Stream>` | `interop::cust` | `cust` |
+//! | ndarray's `ArrayView`, `ArrayViewMut`; a copy to `ArrayD` | `interop::ndarray` | `ndarray` |
+//! | a tensor of a safetensors file, and back; a copy | `interop::safetensors` | `safetensors` |
 //! | one of this crate's tensors elsewhere | [`Tensor::device_ptr`], [`Stream::raw`] | |
 //!
 //! # What the caller is responsible for
@@ -85,6 +87,10 @@ pub mod cudarc;
 pub mod cust;
 pub mod dlpack;
 mod foreign;
+#[cfg(feature = "ndarray")]
+pub mod ndarray;
+#[cfg(feature = "safetensors")]
+pub mod safetensors;
 
 pub use foreign::Foreign;
 
