@@ -201,7 +201,7 @@ fn power_of_ten(n: u32) -> f32 {
     let (a, b) = ((factor(1, 10.0) * factor(2, 100.0)) * factor(4, 1e4), factor(8, 1e8));
     let small = a * b;
     let beyond = || {
-        // As sums of two f32, to 48 bits. Up to 38 n has one of the two bits.
+        // Sums of two f32, to 48 bits. Up to 38 n has one of the two bits.
         let small_low = fma(a, b, -small);
         let (large, large_low) = if n & 32 == 0 { (1e16, -272_564_220.0) } else { (1e32, -3.318_135_3e24) };
         let product = small * large;
