@@ -45,7 +45,8 @@ pub const SMALL_ANGLE: f32 = if trig::LARGE < half::LARGE_ANGLE { trig::LARGE } 
 /// The magnitude is at most [`SMALL_ANGLE`].
 #[inline(always)]
 pub unsafe fn assume_small_angle(angle: f32) {
-    // The same conditions as in `sin` and `cos`: compilers do not recognise another form. SAFETY: the caller's promise.
+    // The same conditions as in `sin` and `cos`: compilers do not recognise another form.
+    // SAFETY: the caller's promise.
     unsafe {
         core::hint::assert_unchecked(trig::is_small(angle));
         core::hint::assert_unchecked(half::is_small(angle));

@@ -35,7 +35,8 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
         return;
     }
     let place = walk.seq.divide(token);
-    // This load comes first, as others wait for it. SAFETY: the caller's contract.
+    // This load comes first, as others wait for it.
+    // SAFETY: the caller's contract.
     let given = unsafe { position::own_given(ids, walk.flags, &walk.angles, place) };
     let (x, y) = if is_k { (kx, ky) } else { (qx, qy) };
     let side = if is_k { &walk.k } else { &walk.q };
