@@ -1,4 +1,4 @@
-//! Running cargo on a kernel crate, for one target.
+//! Runs cargo on a kernel crate, for one target.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use std::{
 
 use crate::{Error, Sm, Toolchain, inputs, toolchain::TARGET};
 
-/// Flags for every crate and target: jump threading copies what stands behind a join, a whole formula, into each way that
+/// Flags for every crate and target: jump threading copies the code behind a join, a whole formula, into each way that
 /// leads there.
 const COMMON_FLAGS: &str = "-Zmir-enable-passes=-JumpThreading";
 
@@ -25,18 +25,18 @@ pub(crate) struct Job<'a> {
     pub(crate) lock: &'a Path,
     pub(crate) limits: Limits,
     pub(crate) sm: Sm,
-    /// The targets that are compiled beside it and are older.
+    /// The older targets that are compiled beside it.
     pub(crate) older: &'a [Sm],
-    /// A target directory that no other cargo uses: two would wait for each other's lock, and a build script for ever
-    /// for that of the cargo that started it.
+    /// A target directory that no other cargo uses. Two would wait for each other's lock, and a build script would wait
+    /// forever for the lock of the cargo that started it.
     pub(crate) target_dir: &'a Path,
     /// Features of the kernel crate.
     pub(crate) features: &'a [String],
-    /// A variable that it is compiled with.
+    /// An environment variable of the compilation.
     pub(crate) variable: Option<&'a (String, String)>,
 }
 
-/// What a run left.
+/// The result of a run.
 pub(crate) struct Output {
     /// The kernel crate's PTX.
     pub(crate) ptx: String,
@@ -52,7 +52,7 @@ impl Job<'_> {
         let mut run = self.cargo()?;
         let mut assembly = self.assembly(&run.artifact)?;
         if !assembly.is_file() {
-            // cargo keeps no record of the assembly file: it calls a crate fresh whose text somebody has removed.
+            // cargo keeps no record of the assembly file: it calls a crate fresh even if somebody has removed its text.
             self.forget(&run.artifact)?;
             run = self.cargo()?;
             assembly = self.assembly(&run.artifact)?;
@@ -71,9 +71,9 @@ impl Job<'_> {
             .current_dir(self.kernel_crate)
             .env("RUSTC", &self.toolchain.rustc)
             .env("RUSTC_BOOTSTRAP", "1")
-            // Not `--config build.rustflags`: this one also overrides what a user's configuration files say.
+            // Not `--config build.rustflags`: this one also overrides a user's configuration files.
             .env("CARGO_ENCODED_RUSTFLAGS", COMMON_FLAGS)
-            // A user's configuration may have one folder for what all builds leave on the way.
+            // A user's configuration may have one folder for the intermediate files of all builds.
             .env("CARGO_BUILD_BUILD_DIR", self.target_dir)
             .args(["rustc", "--quiet", "--lib", "--release", "--target", TARGET, "-Zbuild-std=core"])
             .arg("--target-dir")
@@ -92,11 +92,11 @@ impl Job<'_> {
         ] {
             command.arg("--config").arg(format!("profile.release.{key}={value}"));
         }
-        // What is for one target is not for `core`, so that all targets share it, nor for macros, which run here.
+        // Flags for one target are not for `core`, which all targets share, nor for macros, which run here.
         command.arg("-Zprofile-rustflags");
         let for_target = self.sm.rustflags(self.older).iter().map(|flag| format!("'{flag}'")).collect::<Vec<_>>();
-        // Nothing is ever linked, so the machine code of these two is not used, only what is inlined from their MIR,
-        // which this flag does not change. It takes a third off their compile time.
+        // Nothing is ever linked, so the machine code of these two is not used. Only their MIR is inlined, which this
+        // flag does not change. It takes a third off their compile time.
         let for_core = "'-Cno-prepopulate-passes'";
         for (key, flags) in [
             ("rustflags", for_target.join(", ").as_str()),
@@ -109,7 +109,7 @@ impl Job<'_> {
         if !self.features.is_empty() {
             command.arg("--features").arg(self.features.join(","));
         }
-        // Nothing is left to be locked, and runs that go side by side must not write the file.
+        // The file is complete, and runs side by side must not write it.
         if self.lock.is_file() || self.limits.locked {
             command.arg("--locked");
         }
@@ -141,7 +141,7 @@ impl Job<'_> {
         }
     }
 
-    /// The assembly file of the library whose metadata is `artifact`.
+    /// Returns the assembly file of the library with the metadata `artifact`.
     fn assembly(&self, artifact: &Path) -> Result<PathBuf, Error> {
         let (folder, stem) = self.place(artifact)?;
         Ok(folder.join(format!("{stem}.s")))
@@ -155,8 +155,7 @@ impl Job<'_> {
     fn inputs(&self, run: &Run) -> Result<BTreeSet<PathBuf>, Error> {
         let (folder, stem) = self.place(&run.artifact)?;
         let name = stem.rsplit_once('-').map_or(stem, |(name, _)| name);
-        // The file beside the final library, not the one in `deps`: it holds absolute paths, those of path
-        // dependencies among them.
+        // The file beside the final library, not the one in `deps`: it holds absolute paths, also of path dependencies.
         let dep_info = folder.parent().unwrap_or(folder).join(format!("lib{name}.d"));
         let text = fs::read_to_string(&dep_info).map_err(Error::io("cannot read", &dep_info))?;
         let mut foreign = vec![self.toolchain.sysroot.join("lib/rustlib")];
@@ -170,7 +169,7 @@ impl Job<'_> {
         Ok(inputs)
     }
 
-    /// Folder and `NAME-HASH` of `.../deps/libNAME-HASH.rmeta`.
+    /// Returns folder and `NAME-HASH` of `.../deps/libNAME-HASH.rmeta`.
     fn place<'p>(&self, artifact: &'p Path) -> Result<(&'p Path, &'p str), Error> {
         let stem = artifact.file_stem().and_then(OsStr::to_str).and_then(|stem| stem.strip_prefix("lib"));
         artifact
@@ -189,18 +188,18 @@ struct Run {
     log: String,
 }
 
-/// What the user forbids the cargo that runs the build script, which no cargo inside of it may do either.
+/// Actions that the user forbids the cargo that runs the build script. No cargo inside of it may do them either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Lock files are not to be written.
+    /// Lock files must not be written.
     pub(crate) locked: bool,
-    /// The network is not to be used.
+    /// The network must not be used.
     pub(crate) offline: bool,
 }
 
 impl Limits {
-    /// Those of the cargo that started this process. It hands `CARGO_NET_OFFLINE` and its configuration files on, which
-    /// any cargo reads for itself, but says nothing of its arguments; Linux shows these.
+    /// Returns the limits of the cargo that started this process. Any cargo reads `CARGO_NET_OFFLINE` and the
+    /// configuration files for itself. The outer cargo does not pass its arguments on, but Linux shows them.
     pub(crate) fn of_the_build() -> Limits {
         #[cfg(target_os = "linux")]
         {
@@ -216,7 +215,7 @@ impl Limits {
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     fn of_arguments<'a>(arguments: impl IntoIterator<Item = &'a [u8]>) -> Limits {
         let mut limits = Limits::default();
-        // What follows `--` is for the program that is run.
+        // Arguments after `--` are for the program that is run.
         for argument in arguments.into_iter().take_while(|argument| *argument != b"--") {
             limits.locked |= matches!(argument, b"--locked" | b"--frozen");
             limits.offline |= matches!(argument, b"--offline" | b"--frozen");
@@ -225,33 +224,33 @@ impl Limits {
     }
 }
 
-/// The lock file of a crate, its workspace's where it is a member of one: written if there is none, and brought up to
-/// date where the manifests ask for more, as any run of cargo would, unless the `limits` forbid it. Runs side by side
-/// would both write it.
+/// Returns the lock file of a crate, or of its workspace. Writes it if there is none, and updates it if the manifests
+/// ask for more, as any run of cargo would, unless the `limits` forbid it. Runs side by side would all write it.
 ///
-/// The network is used only for what this machine does not have: the first attempt is offline.
+/// Uses the network only for packages that this machine does not have: the first attempt is offline.
 pub(crate) fn lock(toolchain: &Toolchain, kernel_crate: &Path, limits: Limits) -> PathBuf {
     let metadata = |offline: bool| {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         clean_environment(&mut command);
         command.current_dir(kernel_crate).env("RUSTC", &toolchain.rustc).args(["metadata", "--format-version=1"]);
-        // Without it, cargo downloads what other systems alone need.
+        // Without it, cargo also downloads packages that only other systems need.
         command.args(["--filter-platform", TARGET]);
         command.args(offline.then_some("--offline")).args(limits.locked.then_some("--locked"));
         capture(&mut command).ok().filter(|(status, ..)| status.success()).map(|(_, messages, _)| messages)
     };
     let found = metadata(true).or_else(|| if limits.offline { None } else { metadata(false) });
-    // Whatever goes wrong goes wrong again in the build proper, which reports it.
+    // Any failure happens again in the build itself, which reports it.
     let messages = found.unwrap_or_default();
-    // The last of that name: packages may have words of their own in what stands before.
+    // The last key of this name: packages may have words of their own before it.
     let root = messages.rfind(WORKSPACE_ROOT).and_then(|at| string_after(&messages[at..], WORKSPACE_ROOT));
     root.map_or_else(|| kernel_crate.to_owned(), PathBuf::from).join("Cargo.lock")
 }
 
-/// The key, in what `cargo metadata` says, of the folder with the lock file.
+/// The key of the folder with the lock file, in the output of `cargo metadata`.
 const WORKSPACE_ROOT: &str = "\"workspace_root\":";
 
-/// Removes what is meant for the build of the host crate. Where registries are and how to reach them stays.
+/// Removes the variables for the build of the host crate. Variables for the places of registries, and for access to
+/// them, stay.
 fn clean_environment(command: &mut Command) {
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(is_for_the_host) {
@@ -275,8 +274,8 @@ fn is_for_the_host(name: &str) -> bool {
         || (removed.iter().any(|start| name.starts_with(start)) && !kept.iter().any(|start| name.starts_with(start)))
 }
 
-/// A search path without the folders of another compiler's libraries: cargo puts its own compiler's there, and the
-/// device compiler could load them.
+/// Returns a search path without the folders of other compilers' libraries: cargo puts its own compiler's there, and
+/// the device compiler could load them.
 fn without_compilers(paths: &OsStr) -> OsString {
     let has_compiler = |folder: &PathBuf| {
         fs::read_dir(folder).is_ok_and(|entries| {
@@ -286,12 +285,12 @@ fn without_compilers(paths: &OsStr) -> OsString {
     env::join_paths(env::split_paths(paths).filter(|folder| !has_compiler(folder))).unwrap_or_default()
 }
 
-/// Runs to the end; what it wrote to its output and to its error output.
+/// Runs to the end. Returns the status, the output and the error output.
 fn capture(command: &mut Command) -> std::io::Result<(std::process::ExitStatus, String, String)> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (mut out, mut log) = (Vec::new(), Vec::new());
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    // Both at once: a program that fills one pipe while the other is read would wait for ever.
+    // Both at once: a program that fills one pipe while the other is read would wait forever.
     let read = std::thread::scope(|scope| {
         let reader = scope.spawn(|| stderr.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut log)));
         let first = stdout.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut out));
@@ -307,7 +306,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
     a == b || a.canonicalize().ok().is_some_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
-/// The `filenames` of one of cargo's artifact messages.
+/// Returns the `filenames` of one of cargo's artifact messages.
 fn files_of(message: &str) -> Vec<PathBuf> {
     let Some((_, list)) = message.split_once("\"filenames\":[") else {
         return Vec::new();
@@ -324,13 +323,13 @@ fn files_of(message: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The string value that follows `key` in a message.
+/// Returns the string value that follows `key` in a message.
 fn string_after(message: &str, key: &str) -> Option<String> {
     let (_, rest) = message.split_once(key)?;
     json_string(rest).map(|(text, _)| text)
 }
 
-/// A JSON string at the start of `text`, and what follows it. Knows the escapes that occur in paths.
+/// Returns the JSON string at the start of `text`, and the text after it. Knows the escapes that occur in paths.
 fn json_string(text: &str) -> Option<(String, &str)> {
     let body = text.strip_prefix('"')?;
     let mut value = String::new();
@@ -371,7 +370,7 @@ mod tests {
         assert_eq!(limits("cargo run -- --frozen"), Limits::default());
     }
 
-    /// A lock file that the manifest has outgrown is brought up to date, but for a build that is `--locked`.
+    /// A lock file that is older than its manifest is updated, but not in a `--locked` build.
     #[test]
     fn a_lock_file_follows_its_manifest() {
         let folder = env::temp_dir().join(format!("pointwise-lock-{}", std::process::id()));

@@ -1,9 +1,9 @@
-//! The ELF file that the assembler writes, as far as the sizes of the kernels' code go.
+//! Reads the sizes of the kernels' code from the ELF file that the assembler writes.
 
 use std::collections::BTreeMap;
 
-/// Bytes of code of each entry, from the sections `.text.NAME`. `None` if this is not a 64-bit ELF file in the order of
-/// bytes of NVIDIA's devices.
+/// Returns the bytes of code of each entry, from the sections `.text.NAME`. `None` if this is not a 64-bit ELF file in
+/// the byte order of NVIDIA's devices.
 pub(crate) fn code_sizes(file: &[u8]) -> Option<BTreeMap<String, u64>> {
     if file.get(..6)? != b"\x7fELF\x02\x01" {
         return None;
@@ -43,7 +43,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// An ELF file with a table of names and one section of code.
+    /// Returns an ELF file with a table of names and one section of code.
     fn elf() -> Vec<u8> {
         let mut file = vec![0_u8; 0x40];
         file[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -72,7 +72,7 @@ mod tests {
         for at in 0..whole.len() {
             let mut file = whole.clone();
             file[at] = 0xff;
-            // Whatever comes out, it comes out.
+            // Any result will do, but no panic.
             let _ = code_sizes(&file);
         }
     }

@@ -1,4 +1,4 @@
-//! What a person wants to know when kernels are not built: which tools there are.
+//! A report of the tools that were found, for a person whose kernels are not built.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What can go wrong between a kernel crate and its embedded PTX.
+//! The errors between a kernel crate and its embedded PTX.
 
 use std::{
     collections::BTreeMap,
@@ -7,14 +7,14 @@ use std::{
 
 use crate::{Sm, lint::Violation, toolchain::Attempt};
 
-/// Why kernels could not be compiled, checked or packed.
+/// The reason why kernels could not be compiled, checked or packed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No compiler with the source of its own library was found. A build script goes on without kernels.
     #[error("no toolchain for GPU code.{}\n{}", list_attempts(.tried), crate::toolchain::INSTALL)]
     NoToolchain {
-        /// What was looked at, in order, and why it does not serve.
+        /// The compilers that were looked at, in order, and why they do not serve.
         tried: Vec<Attempt>,
     },
     /// `POINTWISE_DEVICE_RUSTC=none` asks for a build without kernels.
@@ -25,13 +25,13 @@ pub enum Error {
     NamedToolchain {
         /// The compiler named.
         rustc: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it does not serve.
         why: String,
     },
     /// There is no kernel crate at the path given.
     #[error("no kernel crate at {}: there is no Cargo.toml", path.display())]
     NoKernelCrate {
-        /// Where it was looked for.
+        /// The path.
         path: PathBuf,
     },
     /// A setting makes no sense.
@@ -44,19 +44,19 @@ pub enum Error {
         kernel_crate: PathBuf,
         /// The target.
         sm: Sm,
-        /// How cargo ended.
+        /// The exit status of cargo.
         status: String,
-        /// What cargo and the compiler wrote.
+        /// The output of cargo and the compiler.
         log: String,
     },
-    /// cargo succeeded, but what it left is not what this crate expects of it.
+    /// cargo succeeded, but its result is not what this crate expects.
     #[error("cargo built {} for {sm}, but {why}", kernel_crate.display())]
     Output {
         /// The kernel crate.
         kernel_crate: PathBuf,
         /// The target.
         sm: Sm,
-        /// What is missing or superfluous.
+        /// The missing or superfluous part.
         why: String,
     },
     /// The PTX text does not have the form that rustc gives it.
@@ -66,7 +66,7 @@ pub enum Error {
         sm: Sm,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The mistake there.
         why: String,
     },
     /// The PTX breaks rules that kernels must keep.
@@ -81,21 +81,21 @@ pub enum Error {
     #[error("no ptxas found{}: set POINTWISE_PTXAS or CUDA_HOME, or `pip install nvidia-cuda-nvcc`; \
          looked at {}", for_cubins(wanted), tried.join(", "))]
     NoPtxas {
-        /// Where it was looked for.
+        /// The places where it was looked for.
         tried: Vec<String>,
-        /// The targets to embed machine code for, if that is what it was asked for.
+        /// The targets to embed machine code for, if it was wanted for these.
         wanted: Vec<Sm>,
     },
     /// ptxas refused its input.
     #[error("{tool} for {sm} failed ({status}):\n{log}")]
     Tool {
-        /// Which tool.
+        /// The tool.
         tool: String,
         /// The target.
         sm: Sm,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// What it wrote.
+        /// Its output.
         log: String,
     },
     /// Kernels use the stack or spill registers, which costs memory traffic that nothing asked for.
@@ -109,9 +109,9 @@ pub enum Error {
     /// A file or program could not be used.
     #[error("{what} {}: {source}", path.display())]
     Io {
-        /// What was tried, such as `cannot read`.
+        /// The action that failed, such as `cannot read`.
         what: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
         /// The system's answer.
         source: std::io::Error,
@@ -119,13 +119,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: what was tried on which file.
+    /// Returns a function for `map_err`: makes an error of the action and the file.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { what, path, source }
     }
 
-    /// Whether a host crate should be built without kernels instead of failing.
+    /// True if a host crate should be built without kernels instead of failing.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         matches!(self, Error::NoToolchain { .. } | Error::SwitchedOff)
@@ -133,15 +133,15 @@ impl Error {
 }
 
 impl Error {
-    /// Files and folders whose change may mean that the compiler which was missing is there now. All of them exist:
-    /// cargo takes one that does not for changed at every build.
+    /// Returns files and folders whose change may mean that the missing compiler is there now. They all exist: cargo
+    /// takes a missing file for changed at every build.
     pub(crate) fn what_may_change(&self) -> Vec<PathBuf> {
         let Error::NoToolchain { tried } = self else {
             return Vec::new();
         };
         let mut paths = Vec::new();
         for Attempt { rustc, .. } in tried {
-            // A compiler that is not there appears in its folder; the source of its library, in the sysroot's.
+            // A missing compiler would appear in its folder, the source of its library in the sysroot's.
             let folder = rustc.parent().filter(|_| !rustc.exists());
             paths.push(folder.unwrap_or(rustc).to_owned());
             paths.extend(crate::toolchain::sysroot(rustc).ok().map(|sysroot| sysroot.join("lib/rustlib")));
@@ -163,13 +163,13 @@ fn list_attempts(tried: &[Attempt]) -> String {
     tried.iter().map(|attempt| format!("\n  {attempt}")).collect()
 }
 
-/// More than so many kinds of faulty entries say nothing new.
+/// The most kinds of faulty entries to show: more say nothing new.
 const SHOWN: usize = 10;
 
-/// The rules that an entry breaks, one at least: each by its first breach, with the number of all.
+/// The rules that an entry breaks, at least one: for each the first breach and the number of breaches.
 type Broken<'a> = Vec<(&'a Violation, usize)>;
 
-/// Of two entries, not of the module and an entry.
+/// True if two entries break the same rules; never for the module and an entry.
 fn break_the_same(a: &Broken<'_>, b: &Broken<'_>) -> bool {
     let same = |((a, _), (b, _)): (&(&Violation, usize), &(&Violation, usize))| {
         a.entry.is_some() && b.entry.is_some() && a.rule == b.rule
@@ -177,8 +177,8 @@ fn break_the_same(a: &Broken<'_>, b: &Broken<'_>) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
-/// The entries with the rules that they break. Of entries that break the same ones, which are those of one faulty formula
-/// or template for other types and strategies, the first.
+/// Lists the entries with the rules that they break. If several break the same rules, only the first is shown: they
+/// come from one faulty formula or template, for other types and strategies.
 fn list_violations(violations: &[Violation]) -> String {
     let mut entries: Vec<Broken<'_>> = Vec::new();
     let mut places: BTreeMap<Option<&str>, usize> = BTreeMap::new();
@@ -239,11 +239,11 @@ mod tests {
         let head = "the PTX for sm_90 breaks rules that kernels must keep:";
         let a = "\n  a:\n    local memory at line 1: x (and 8 more in this entry)\n    a call at line 10: x";
         assert_eq!(text(&violations), format!("{head}{a}"));
-        // Entries that break the same rules are those of one fault.
+        // Entries that break the same rules come from one fault.
         violations.extend((0..30).map(|i| violation(&format!("b{i}"), Rule::Trap, 20 + i)));
         let b = "\n  b0, and 29 other entries likewise:\n    a trap at line 20: x";
         assert_eq!(text(&violations), format!("{head}{a}{b}"));
-        // What the module has is no entry's.
+        // A breach of the module belongs to no entry.
         violations.push(Violation { rule: Rule::Trap, entry: None, line: 3, text: "x".to_owned() });
         assert_eq!(text(&violations), format!("{head}{a}{b}\n  (module):\n    a trap at line 3: x"));
     }

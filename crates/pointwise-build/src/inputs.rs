@@ -1,11 +1,11 @@
-//! Which files a compiled kernel crate came from, read from the dep-info file that cargo leaves beside it.
+//! The files that a compiled kernel crate came from, read from the dep-info file that cargo leaves beside it.
 
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
-/// The source files named by cargo's dep-info `text`, with the manifest of each one's package, but without those under
+/// Returns the source files in cargo's dep-info `text`, with the manifests of their packages. Leaves out files under
 /// one of the `foreign` folders: the compiler's library and packages from a registry do not change.
 pub(crate) fn from_dep_info(text: &str, foreign: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut inputs = BTreeSet::new();
@@ -24,7 +24,7 @@ pub(crate) fn from_dep_info(text: &str, foreign: &[PathBuf]) -> BTreeSet<PathBuf
     inputs
 }
 
-/// The paths right of the colon of a make rule. A blank in a path is written `\ `.
+/// Returns the paths to the right of the colon in a make rule. A blank in a path is written `\ `.
 fn prerequisites(line: &str) -> Option<Vec<PathBuf>> {
     // On Windows a colon also follows the drive letter, but no blank follows that one.
     let (_, list) = line.split_once(": ")?;
@@ -42,7 +42,7 @@ fn prerequisites(line: &str) -> Option<Vec<PathBuf>> {
     Some(paths)
 }
 
-/// The `Cargo.toml` of the package that a source file belongs to.
+/// Returns the `Cargo.toml` of a source file's package.
 fn manifest_of(source: &Path) -> Option<PathBuf> {
     source.ancestors().skip(1).map(|folder| folder.join("Cargo.toml")).find(|manifest| manifest.is_file())
 }

@@ -20,10 +20,10 @@ use crate::{
 /// The environment variable with the compute capabilities to embed machine code for.
 pub const CUBINS_VARIABLE: &str = "POINTWISE_CUBINS";
 
-/// Where prebuilt kernels lie, beside a package's `Cargo.toml`.
+/// The folder of prebuilt kernels, beside a package's `Cargo.toml`.
 const PREBUILT: &str = "prebuilt";
 
-/// How a crate of kernels is compiled, checked and embedded. See the [crate documentation](crate).
+/// Compiles, checks and embeds a crate of kernels. See the [crate documentation](crate).
 #[derive(Clone, Debug)]
 #[must_use = "nothing is compiled before `compile` or `build`"]
 pub struct Kernels {
@@ -35,12 +35,13 @@ pub struct Kernels {
     cubins: Vec<Sm>,
     target_dir: Option<PathBuf>,
     prebuilt: PathBuf,
-    /// Of a crate that a builder wrote: variables that it is compiled with.
+    /// An environment variable of the compilation, if the builder wrote the crate.
     generated: Option<(String, String)>,
 }
 
 impl Kernels {
-    /// The kernels of the crate in the folder `path`: absolute, or relative to the package whose build script runs.
+    /// Returns a builder for the kernels of the crate in the folder `path`: absolute, or relative to the package whose
+    /// build script runs.
     ///
     /// The defaults are the targets sm_80 and sm_90, the crate's default features, [`Lint::default`], and the folder
     /// `prebuilt` for kernels that come with the package.
@@ -58,47 +59,47 @@ impl Kernels {
         }
     }
 
-    /// The compute capabilities to compile for, such as `[80, 90]`. The driver of a newer device compiles the newest
-    /// PTX that is old enough.
+    /// Sets the compute capabilities to compile for, such as `[80, 90]`. The driver of a newer device compiles the
+    /// newest PTX that is old enough.
     pub fn targets(mut self, targets: impl IntoIterator<Item = u32>) -> Self {
         self.targets = targets.into_iter().map(Sm).collect();
         self
     }
 
-    /// Adds one run of cargo with these features of the kernel crate. Several calls are several runs, side by side
-    /// where there are processors for it, whose entries are merged: a large crate has a feature for each of its parts. The
-    /// longest run comes first.
+    /// Adds one run of cargo with these features of the kernel crate. Several calls make several runs, side by side on
+    /// as many processors as there are, and their entries are merged: a large crate has a feature for each of its
+    /// parts. The longest run should come first.
     pub fn features<S: Into<String>>(mut self, features: impl IntoIterator<Item = S>) -> Self {
         self.shards.push(features.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The entries that must come out: each of them, and no others.
+    /// Sets the expected entries: the result must have each of them, and no others.
     pub fn expect_entries<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.expected = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// What to check beyond the rules that hold for every kernel.
+    /// Sets the checks beyond the rules for every kernel.
     pub fn lint(mut self, lint: Lint) -> Self {
         self.lint = lint;
         self
     }
 
-    /// The compute capabilities to embed machine code for, besides those in `POINTWISE_CUBINS`. Needs ptxas.
+    /// Sets the compute capabilities to embed machine code for, beside the ones in `POINTWISE_CUBINS`. Needs ptxas.
     pub fn cubins(mut self, cubins: impl IntoIterator<Item = u32>) -> Self {
         self.cubins = cubins.into_iter().map(Sm).collect();
         self
     }
 
-    /// Where cargo's target directories go; without it, in `OUT_DIR`.
+    /// Sets the folder for cargo's target directories; by default they are in `OUT_DIR`.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target_dir = Some(folder.into());
         self
     }
 
-    /// The folder of kernels that [`Artifacts::write`] wrote, relative to the package. Where it exists, [`build`]
-    /// embeds them and compiles nothing: this is how a published package comes with its kernels.
+    /// Sets the folder of kernels that [`Artifacts::write`] wrote, relative to the package. If it exists, [`build`]
+    /// embeds them and compiles nothing: a published package ships its kernels so.
     ///
     /// [`build`]: Kernels::build
     pub fn prebuilt(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -106,8 +107,8 @@ impl Kernels {
         self
     }
 
-    /// Of a crate that the builder wrote: a variable that it is compiled with. Its lock file is the builder's, too, which
-    /// the user did not forbid to write.
+    /// Marks the crate as written by the builder, and sets an environment variable of its compilation. Its lock file is
+    /// the builder's, too: the user did not forbid to write it.
     pub(crate) fn generated(mut self, variable: &str, value: &str) -> Self {
         self.generated = Some((variable.to_owned(), value.to_owned()));
         self
@@ -116,15 +117,15 @@ impl Kernels {
     /// Compiles the crate for every target and checks the result.
     ///
     /// # Errors
-    /// Every variant of [`Error`]; [`Error::is_absence`] tells whether there is merely no compiler.
+    /// Fails with any variant of [`Error`]; [`Error::is_absence`] is true if there is merely no compiler.
     pub fn compile(&self) -> Result<Artifacts, Error> {
         self.compile_with(&toolchain::find()?)
     }
 
-    /// As [`compile`](Kernels::compile), with a compiler of the caller's choice.
+    /// [`compile`](Kernels::compile) with a compiler of the caller's choice.
     ///
     /// # Errors
-    /// Every variant of [`Error`] but those of a missing compiler.
+    /// Fails with any variant of [`Error`], except the ones for a missing compiler.
     pub fn compile_with(&self, toolchain: &Toolchain) -> Result<Artifacts, Error> {
         let kernel_crate = self.kernel_crate()?;
         let (targets, cubins) = (sorted(&self.targets), self.wanted_cubins()?);
@@ -148,7 +149,7 @@ impl Kernels {
         }
         let older = |target: usize| targets.get(..target).unwrap_or_default();
         let light: Vec<bool> = targets.iter().enumerate().map(|(target, sm)| sm.is_light(older(target))).collect();
-        // The long runs first, so that no lane is left with one at the end.
+        // The long runs come first, so that no lane is left with a long run at the end.
         let mut runs: Vec<(usize, &Vec<String>)> =
             (0..targets.len()).flat_map(|target| shards.iter().map(move |features| (target, features))).collect();
         runs.sort_by_key(|(target, _)| light[*target]);
@@ -203,7 +204,7 @@ impl Kernels {
     /// For a build script: compiles the crate and writes `pointwise_kernels.rs` to `OUT_DIR`, with the files that it
     /// includes, and tells cargo when to do so again.
     ///
-    /// Where there is no compiler for GPU code the host crate is built without kernels, and cargo shows a warning. Any
+    /// If there is no compiler for GPU code, the host crate is built without kernels, and cargo shows a warning. Any
     /// other error is written to the error output, and the process ends.
     pub fn build(&self) {
         if let Err(error) = self.try_build() {
@@ -212,13 +213,13 @@ impl Kernels {
         }
     }
 
-    /// As [`build`](Kernels::build), for scripts that treat errors in their own way.
+    /// [`build`](Kernels::build) for scripts that treat errors in their own way.
     ///
     /// # Errors
-    /// Those of [`compile`](Kernels::compile), but for a missing compiler, and of writing to `OUT_DIR`.
+    /// Fails as [`compile`](Kernels::compile) does, but not for a missing compiler, and if `OUT_DIR` cannot be written.
     pub fn try_build(&self) -> Result<(), Error> {
         let out_dir = out_dir()?;
-        // Which assembler there is makes no difference to a build that asks for none.
+        // A build that needs no assembler does not depend on these variables.
         let assemblers = if self.wanted_cubins()?.is_empty() { &[][..] } else { &ptxas::VARIABLES };
         for variable in [toolchain::RUSTC_VARIABLE, CUBINS_VARIABLE].iter().chain(assemblers) {
             println!("cargo::rerun-if-env-changed={variable}");
@@ -235,7 +236,7 @@ impl Kernels {
             println!("cargo::rerun-if-changed={}", prebuilt.display());
             let path = in_package(&self.path);
             if path.join("Cargo.toml").is_file() {
-                // Without a word, changes to the kernels would have no effect and nobody would know why.
+                // Without a warning, changes to the kernels would have no effect, and nobody would know why.
                 println!(
                     "cargo::warning=embedding the kernels in {}, not those of {}: \
                      remove the former to compile the latter",
@@ -273,7 +274,7 @@ impl Kernels {
         }
         let package = env::var_os("CARGO_MANIFEST_DIR").and_then(|package| fs::canonicalize(package).ok());
         if fs::canonicalize(&path).ok().is_some_and(|path| Some(path) == package) {
-            // Its build script would run for the kernels, too, and so on without end.
+            // Its build script would run for the kernels, too, and so on forever.
             return Err(Error::Settings(format!(
                 "the kernel crate cannot be {}, the package that is being built: kernels are a crate of their own, in \
                  a folder such as kernels",
@@ -299,8 +300,8 @@ impl Kernels {
         Ok(sorted(&cubins))
     }
 
-    /// Checks what came out for one target and takes it in. A light target has from the one before it what did not come
-    /// out.
+    /// Checks the texts for one target, and takes them in. A light target takes its other entries from the target
+    /// before it.
     fn take(&self, found: &mut Artifacts, sm: Sm, light: bool, texts: &[&str]) -> Result<(), Error> {
         let mut violations = Vec::new();
         let mut modules = Vec::new();
@@ -319,7 +320,7 @@ impl Kernels {
         if let Some(expected) = &self.expected {
             violations.extend(lint::check_entries(all, expected));
         } else if let Some(older) = older {
-            // What one target has every other has too.
+            // All targets have the same entries.
             violations.extend(lint::check_entries(all, &older.keys().cloned().collect()));
         }
         if !violations.is_empty() {
@@ -348,7 +349,7 @@ pub(crate) fn out_dir() -> Result<PathBuf, Error> {
     })
 }
 
-/// A path in the package whose build script runs.
+/// Returns a path in the package whose build script runs.
 pub(crate) fn in_package(path: &Path) -> PathBuf {
     env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| path.to_owned(), |package| Path::new(&package).join(path))
 }

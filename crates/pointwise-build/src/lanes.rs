@@ -1,4 +1,4 @@
-//! Runs of cargo side by side, each in a target directory that no other uses.
+//! Runs cargo side by side, each in a target directory of its own.
 
 use std::{
     fs::{self, OpenOptions},
@@ -37,15 +37,16 @@ impl Lane {
     }
 }
 
-/// Calls `work` for each of the `runs`, with its index and a target directory, in as many directories side by side as there
-/// are processors; the results in the order of the runs. A lane takes the runs that it made in an earlier build, as cargo
-/// finds there what it compiled then, and after these the first run that no lane has. After an error no run is begun.
+/// Calls `work` for each of the `runs`, with its index and a target directory, in as many directories side by side as
+/// there are processors. Returns the results in the order of the runs. A lane first takes the runs that it made in an
+/// earlier build, as cargo finds the compiled crates there, then the first run that no lane has. After an error no run
+/// begins.
 pub(crate) fn map<R: Send>(
     folder: &Path,
     runs: &[String],
     work: impl Fn(usize, &Path) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
-    // Where there were fewer processors before, the runs are dealt anew: few lanes would have them all.
+    // With another number of processors the runs are dealt anew: else few lanes would have them all.
     let width = parallel::width();
     let lane = |number| Lane::at(folder.join(format!("lane-{number}-of-{width}")));
     let lanes: Vec<(usize, Lane)> = (0..width.min(runs.len())).map(|number| (number, lane(number))).collect();

@@ -1,12 +1,12 @@
-//! Programs that run outside of the current folder, which may be anybody's.
+//! Runs programs outside of the current folder, which may be anybody's.
 
 use std::{
     path::{self, Path, PathBuf},
     process::Command,
 };
 
-/// A command that runs from `/`: no file of the current folder chooses a toolchain or is imported. A path that is
-/// relative to the current folder stays so; a bare name is looked for on the `PATH`.
+/// Returns a command that runs from `/`: no file of the current folder chooses a toolchain or is imported. A path that
+/// is relative to the current folder stays so; a bare name is looked for on the `PATH`.
 pub(crate) fn command(program: &Path) -> Command {
     let is_bare = program.parent().is_some_and(|parent| parent.as_os_str().is_empty());
     let named = path::absolute(program).ok().filter(|_| !is_bare);

@@ -1,27 +1,26 @@
-//! Entries in compressed groups, so that a host that needs one of thousands decompresses few others with it.
+//! Packs entries in compressed groups, so that a host that needs one of thousands decompresses few others with it.
 //!
-//! A group is one zstd frame. Of PTX it holds the texts one after another, each with a NUL byte at its end; of machine
-//! code one file with all entries of the group. The entries are those of the sorted list in its order, so that which
-//! group an entry is in follows from the counts alone, and neighbours are the types and strategies of one op, which
-//! have much text in common.
+//! A group is one zstd frame. For PTX it holds the texts one after another, each with a NUL byte at its end; for
+//! machine code one file with all entries of the group. Groups keep the order of the sorted list of entries: the counts
+//! alone give the group of an entry. Neighbours are types and strategies of one op, which have much text in common.
 
 use crate::{Error, parallel};
 
-/// No more entries in a group than this.
+/// The most entries in a group.
 const ENTRIES: usize = 64;
 
-/// No more bytes in a group than this, unless one entry has more: what decompresses in a millisecond or two.
+/// The most bytes in a group, unless one entry has more. They decompress in a millisecond or two.
 const BYTES: usize = 1 << 18;
 
-/// Entries in a group of machine code: the driver loads them all where one is needed.
+/// The entries in a group of machine code: the driver loads them all if one is needed.
 pub(crate) const CUBIN_ENTRIES: usize = 16;
 
-/// How hard to compress, as zstd counts.
+/// The level of compression, as zstd counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     /// For every build: a sixth more bytes, in a seventh of the time. cargo does not optimise build scripts.
     Quick = 9,
-    /// For a package that is built once; the highest level would take three times as long for 1.5 % less.
+    /// For a package that is built once. The highest level would take three times as long for 1.5 % less.
     Small = 15,
 }
 
@@ -29,7 +28,7 @@ pub(crate) enum Level {
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) entries: usize,
-    /// Decompressed, in bytes.
+    /// The decompressed size, in bytes.
     pub(crate) size: usize,
     pub(crate) bytes: Vec<u8>,
 }

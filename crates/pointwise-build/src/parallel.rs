@@ -1,17 +1,17 @@
-//! Spreading independent work over threads.
+//! Spreads independent work over threads.
 
 use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// How many threads are worth having here.
+/// Returns the number of threads that can run side by side.
 pub(crate) fn width() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// `work` on each item, on at most [`width`] threads; the results in the order of the items, or the first error in
-/// that order. After an error no further item is begun.
+/// Calls `work` for each item, on at most [`width`] threads. Returns the results in the order of the items, or the
+/// first error in that order. After an error no further item begins.
 pub(crate) fn map<T, R, E>(items: &[T], work: impl Fn(&T) -> Result<R, E> + Sync) -> Result<Vec<R>, E>
 where
     T: Sync,

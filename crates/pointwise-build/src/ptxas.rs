@@ -1,4 +1,4 @@
-//! NVIDIA's assembler: machine code from PTX, and what it says about registers and spills. No build needs it.
+//! NVIDIA's assembler: machine code from PTX, and figures about registers and spills. No build needs it.
 
 use std::{
     env, fmt, fs,
@@ -15,16 +15,16 @@ pub const PTXAS_VARIABLE: &str = "POINTWISE_PTXAS";
 /// The environment variable that names a Python virtual environment with the package `nvidia-cuda-nvcc`.
 pub const VENV_VARIABLE: &str = "POINTWISE_VENV";
 
-/// The environment variables with the folder of a CUDA toolkit, the one that is asked first in front.
+/// The environment variables with the folder of a CUDA toolkit, the first one to look at first.
 const TOOLKITS: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
 
-/// The environment variables that say which assembler is found.
+/// The environment variables that decide which assembler is found.
 pub(crate) const VARIABLES: [&str; 4] = [PTXAS_VARIABLE, VENV_VARIABLE, TOOLKITS[0], TOOLKITS[1]];
 
 /// An assembler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ptxas {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its release, such as `release 13.0, V13.0.48`.
     pub version: String,
@@ -36,7 +36,7 @@ impl fmt::Display for Ptxas {
     }
 }
 
-/// What the assembler says about one entry.
+/// The assembler's figures for one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// The entry.
@@ -58,12 +58,12 @@ pub struct Figures {
 pub struct Assembly {
     /// The machine code: an ELF file.
     pub cubin: Vec<u8>,
-    /// One for each entry, in the order of the text.
+    /// The figures of each entry, in the order of the text.
     pub figures: Vec<Figures>,
 }
 
 impl Figures {
-    /// Whether memory is used that the kernel did not ask for.
+    /// True if memory is used that the kernel did not ask for.
     #[must_use]
     pub fn spills(&self) -> bool {
         [self.stack, self.spill_stores, self.spill_loads].iter().any(|&bytes| bytes > 0)
@@ -81,21 +81,21 @@ impl fmt::Display for Figures {
     }
 }
 
-/// [`Error::Spills`] if any of the entries spills or uses the stack.
+/// Fails if any of the entries spills or uses the stack.
 ///
 /// # Errors
-/// That one.
+/// Fails with [`Error::Spills`].
 pub fn deny_spills(figures: &[Figures], sm: Sm) -> Result<(), Error> {
     let entries: Vec<String> = figures.iter().filter(|it| it.spills()).map(ToString::to_string).collect();
     if entries.is_empty() { Ok(()) } else { Err(Error::Spills { sm, entries }) }
 }
 
-/// The first assembler that runs, in this order: `POINTWISE_PTXAS`, the Python package in `POINTWISE_VENV`, `PATH`,
-/// `CUDA_HOME` and `CUDA_PATH`, the Python package of the `python3` on the `PATH`, `/usr/local/cuda`. All programs run
-/// from `/`, and Python isolated (`-I`), so that nothing in the current folder is executed.
+/// Returns the first assembler that runs, in this order: `POINTWISE_PTXAS`, the Python package in `POINTWISE_VENV`,
+/// `PATH`, `CUDA_HOME` and `CUDA_PATH`, the Python package of the `python3` on the `PATH`, `/usr/local/cuda`. All
+/// programs run from `/`, and Python runs isolated (`-I`), so that nothing in the current folder is executed.
 ///
 /// # Errors
-/// [`Error::NoPtxas`] with what was looked at. A `POINTWISE_PTXAS` that does not run is one, too.
+/// Fails with [`Error::NoPtxas`] and the places that were looked at, also if a named `POINTWISE_PTXAS` does not run.
 pub fn find() -> Result<Ptxas, Error> {
     let program = format!("ptxas{}", env::consts::EXE_SUFFIX);
     let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -125,11 +125,12 @@ pub fn find() -> Result<Ptxas, Error> {
     found.ok_or(Error::NoPtxas { tried, wanted: Vec::new() })
 }
 
-/// Where the Python of a virtual environment, or the one on the `PATH` for an empty path, has NVIDIA's packages.
+/// Returns the assemblers in NVIDIA's packages, in the Python of a virtual environment, or of the `PATH` for an empty
+/// path.
 fn in_python(venv: &Path, program: &str) -> Vec<PathBuf> {
     let python = if venv.as_os_str().is_empty() { PathBuf::from("python3") } else { venv.join("bin/python") };
-    // Isolated, and without an import: no module of the current folder or of `PYTHONPATH` is executed. What
-    // `pip install --user` installed is no part of an isolated run, so its folder is named.
+    // Isolated, and without an import: no module of the current folder or of `PYTHONPATH` is executed. An isolated run
+    // does not see the packages of `pip install --user`, so their folder is named.
     let output = outside::command(&python).args(["-I", "-c", FIND_PACKAGES]).output();
     let Ok(output) = output else {
         return Vec::new();
@@ -145,8 +146,8 @@ if sys.prefix == sys.base_prefix:
 found = importlib.util.find_spec('nvidia')
 print(*(found and found.submodule_search_locations or ()), sep='\\n')";
 
-/// The assemblers below the folder of NVIDIA's Python packages, `nvidia/PART/bin/PROGRAM`. A part is named after CUDA's
-/// release (`cu13`), before CUDA 13 after what it is (`cuda_nvcc`). Newest release first.
+/// Returns the assemblers below the folder of NVIDIA's Python packages, `nvidia/PART/bin/PROGRAM`, the newest release
+/// first. A part is named after CUDA's release (`cu13`), before CUDA 13 after its content (`cuda_nvcc`).
 #[must_use]
 pub fn in_packages(nvidia: &Path, program: &str) -> Vec<PathBuf> {
     let Ok(parts) = fs::read_dir(nvidia) else {
@@ -172,10 +173,10 @@ fn version(path: &Path) -> Result<String, String> {
 }
 
 impl Ptxas {
-    /// Machine code of a module for `sm`, and what the assembler says about its entries, in the order of the text.
+    /// Assembles a module for `sm`. Returns its machine code, and the figures of its entries in the order of the text.
     ///
     /// # Errors
-    /// [`Error::Tool`] with the assembler's words, [`Error::Io`] for its files.
+    /// Fails with [`Error::Tool`] and the assembler's words, or with [`Error::Io`] for its files.
     pub fn assemble(&self, text: &str, sm: Sm) -> Result<Assembly, Error> {
         let folder = Scratch::new()?;
         let (source, cubin) = (folder.0.join("module.ptx"), folder.0.join("module.cubin"));
@@ -205,7 +206,8 @@ impl Ptxas {
     }
 }
 
-/// The figures in what `ptxas -v` writes: a line that names the entry, one with its stack, one with its registers.
+/// Reads the figures in the output of `ptxas -v`: a line that names the entry, one with its stack, one with its
+/// registers.
 fn parse_log(log: &str) -> Vec<Figures> {
     let mut found: Vec<Figures> = Vec::new();
     for line in log.lines() {
@@ -232,7 +234,7 @@ fn number_before(line: &str, words: &str) -> Option<u32> {
     before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// A folder that goes with the value.
+/// A folder that is removed with the value.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -243,7 +245,7 @@ impl Scratch {
             let folder = env::temp_dir().join(name);
             match fs::create_dir(&folder) {
                 Ok(()) => return Ok(Scratch(folder)),
-                // Of a process of that number that is gone, or that runs in another container.
+                // The folder belongs to a process of this number that is gone, or that runs in another container.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::io("cannot create", &folder)(error)),
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The comment, before the entry's name.
 const COMMENT: &str = "// row of ";
 
-/// The words of a module's text, by the names of its entries.
+/// Returns the words of a module's text, by the names of its entries.
 pub(crate) fn read(text: &str) -> BTreeMap<&str, u64> {
     let word = |line| {
         let (name, word) = str::strip_prefix(line, COMMENT)?.split_once(": ")?;
@@ -16,7 +16,7 @@ pub(crate) fn read(text: &str) -> BTreeMap<&str, u64> {
     text.lines().map(str::trim).filter_map(word).collect()
 }
 
-/// A line of the list of entries: the name and, for one of a row, the word.
+/// Returns a line of the list of entries: the name and, if the entry has a row, its word.
 pub(crate) fn line(name: &str, row: Option<u64>) -> String {
     row.map_or_else(|| name.to_owned(), |row| format!("{name} {row:016x}"))
 }

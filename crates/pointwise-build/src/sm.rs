@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// A compute capability, written as NVIDIA's tools do: `Sm(90)` is 9.0.
+/// A compute capability, as NVIDIA's tools write it: `Sm(90)` is 9.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sm(pub u32);
 
 impl Sm {
-    /// The highest PTX ISA version that the compiler may ask of a driver for this target, `None` where this crate has
-    /// no record of it.
+    /// Returns the highest PTX ISA version that the compiler may ask of a driver for this target; `None` if this crate
+    /// has no record of it.
     ///
     /// The compiler writes the oldest version that knows the target (rustc from 1.97 on at least 7.0), and the version
     /// decides which drivers accept the text, so a higher one is a mistake somewhere. Source: the PTX ISA's table of
@@ -27,15 +27,16 @@ impl Sm {
         })
     }
 
-    /// Whether there are fp8 conversion instructions.
+    /// True if the target has fp8 conversion instructions.
     fn has_fp8(self) -> bool {
         self.0 >= 89
     }
 
-    /// What the compiler makes the same for this target as for one of the `older` ones, as values of the cfg
-    /// `pointwise_inherits`, by which the macros that export entries know what not to make again.
+    /// Returns the kinds of entries that the compiler makes the same for this target as for an `older` one, as values
+    /// of the cfg `pointwise_inherits`. The macros that export entries do not make these again.
     ///
-    /// For targets from sm_100 on the compiler has instructions of its own for pairs of f32: those have all entries.
+    /// For targets from sm_100 on the compiler has instructions of its own for pairs of f32: these targets have all
+    /// entries.
     fn inherits(self, older: &[Sm]) -> Vec<&'static str> {
         let mut values = Vec::new();
         if self.0 < 100 && !older.is_empty() {
@@ -47,13 +48,13 @@ impl Sm {
         values
     }
 
-    /// Whether an `older` target has most entries the same.
+    /// True if most entries are the same as an `older` target's.
     pub(crate) fn is_light(self, older: &[Sm]) -> bool {
         !self.inherits(older).is_empty()
     }
 
-    /// The flags for the compiler: the target, and the cfgs by which kernel crates know that the fp8 conversion
-    /// instructions exist, and what one of the `older` targets has the same.
+    /// Returns the flags for the compiler: the target, the cfg for the fp8 conversion instructions, and the cfgs for
+    /// entries that are the same as an `older` target's.
     pub(crate) fn rustflags(self, older: &[Sm]) -> Vec<String> {
         let mut flags = vec![
             format!("-Ctarget-cpu={self}"),
@@ -67,7 +68,7 @@ impl Sm {
             flags.push(format!("--cfg=pointwise_inherits=\"{value}\""));
         }
         if self.is_light(older) {
-            // Imports and functions that serve no entry here serve those of the older target.
+            // Some imports and functions serve only entries of the older target.
             flags.push("-Aunused".to_owned());
         }
         if self.0 == 89 {
@@ -76,7 +77,7 @@ impl Sm {
         flags
     }
 
-    /// The compute capabilities in a list such as `80,90` or `sm_80 sm_90`.
+    /// Reads the compute capabilities in a list such as `80,90` or `sm_80 sm_90`.
     pub(crate) fn parse_list(text: &str) -> Result<Vec<Sm>, String> {
         text.split([',', ' ', ';'])
             .filter(|word| !word.is_empty())

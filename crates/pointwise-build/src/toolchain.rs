@@ -1,4 +1,4 @@
-//! Finding a compiler for device code.
+//! Finds a compiler for device code.
 //!
 //! Device code is compiled together with `core`, so the compiler must come with the source of its own library
 //! (rustup's component `rust-src`, Debian's `rust-src` or `rust-web-src`), and with the LLVM back end for PTX. It need
@@ -19,16 +19,16 @@ pub const RUSTC_VARIABLE: &str = "POINTWISE_DEVICE_RUSTC";
 /// crates deny, in the form they use it. 1.96 is the oldest release that the kernels were tested with.
 pub const MINIMUM: (u32, u32) = (1, 95);
 
-/// What to do when there is none.
+/// The advice if there is no compiler.
 pub const INSTALL: &str = "To build GPU kernels, install the library source of the active toolchain with \
      `rustup component add rust-src`, or on Debian and Ubuntu a compiler with its source, \
      `apt-get install rustc-web rust-web-src` (or rustc and rust-src, where rustc is at least 1.95), \
      or name a compiler in POINTWISE_DEVICE_RUSTC.";
 
-/// The target every kernel crate is compiled for.
+/// The target of every kernel crate.
 pub const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// Which of the places a compiler came from.
+/// The place that a compiler came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolchainKind {
     /// Named in `POINTWISE_DEVICE_RUSTC`.
@@ -54,11 +54,11 @@ impl fmt::Display for ToolchainKind {
 pub struct Toolchain {
     /// The compiler itself, not rustup's proxy for it.
     pub rustc: PathBuf,
-    /// What `rustc --version` says.
+    /// The output of `rustc --version`.
     pub version: String,
-    /// Where it was found.
+    /// The place where it was found.
     pub kind: ToolchainKind,
-    /// What `rustc --print sysroot` says.
+    /// The output of `rustc --print sysroot`.
     pub sysroot: PathBuf,
 }
 
@@ -71,11 +71,11 @@ impl fmt::Display for Toolchain {
 /// A compiler that was looked at and does not serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// Which place.
+    /// The place.
     pub kind: ToolchainKind,
     /// The program that was asked.
     pub rustc: PathBuf,
-    /// Why it does not serve.
+    /// The reason why it does not serve.
     pub why: String,
 }
 
@@ -85,15 +85,16 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// The first compiler that serves, in this order: the one named in `POINTWISE_DEVICE_RUSTC`, the active toolchain's,
-/// the system's.
+/// Returns the first compiler that serves, in this order: the one named in `POINTWISE_DEVICE_RUSTC`, the active
+/// toolchain's, the system's.
 ///
 /// They are asked from `/`: a `rust-toolchain.toml` in the current folder chooses no compiler. In a build the outer cargo
 /// has chosen one already, and rustup's `RUSTUP_TOOLCHAIN` names it.
 ///
 /// # Errors
-/// [`Error::NoToolchain`] with everything that was tried, [`Error::SwitchedOff`] for `POINTWISE_DEVICE_RUSTC=none`, and
-/// [`Error::NamedToolchain`] when the compiler named does not serve: no other one is taken in its stead.
+/// Fails with [`Error::NoToolchain`] and everything that was tried, with [`Error::SwitchedOff`] for
+/// `POINTWISE_DEVICE_RUSTC=none`, and with [`Error::NamedToolchain`] if the named compiler does not serve: no other one
+/// is taken instead.
 pub fn find() -> Result<Toolchain, Error> {
     if is_switched_off() {
         return Err(Error::SwitchedOff);
@@ -115,15 +116,15 @@ pub fn find() -> Result<Toolchain, Error> {
     Err(Error::NoToolchain { tried })
 }
 
-/// Whether `POINTWISE_DEVICE_RUSTC=none` asks for a build without kernels.
+/// True if `POINTWISE_DEVICE_RUSTC=none` asks for a build without kernels.
 pub(crate) fn is_switched_off() -> bool {
     env::var_os(RUSTC_VARIABLE).is_some_and(|value| value == "none")
 }
 
-/// Asks one compiler what it is. The error says in a sentence why it does not serve.
+/// Asks one compiler for its version, sysroot and targets. The error is a sentence: the reason why it does not serve.
 ///
 /// # Errors
-/// The reason, for a person to read.
+/// Fails if the compiler does not serve, with the reason for a person to read.
 pub fn inspect(rustc: &Path, kind: ToolchainKind) -> Result<Toolchain, String> {
     let version = ask(rustc, &["--version"])?;
     let sysroot = sysroot(rustc)?;
@@ -140,18 +141,18 @@ pub fn inspect(rustc: &Path, kind: ToolchainKind) -> Result<Toolchain, String> {
     if !ask(rustc, &["--print", "target-list"])?.lines().any(|line| line == TARGET) {
         return Err(format!("{version} does not know the target {TARGET}"));
     }
-    // A proxy of rustup chooses by environment and folder, both of which differ where it will run.
+    // A proxy of rustup chooses by environment and folder, and both will differ when it runs.
     let real = sysroot.join("bin").join(format!("rustc{}", env::consts::EXE_SUFFIX));
     let rustc = if real.is_file() { real } else { rustc.to_owned() };
     Ok(Toolchain { rustc, version, kind, sysroot })
 }
 
-/// The folder of a compiler and its libraries.
+/// Returns the folder of a compiler and its libraries.
 pub(crate) fn sysroot(rustc: &Path) -> Result<PathBuf, String> {
     ask(rustc, &["--print", "sysroot"]).map(PathBuf::from)
 }
 
-/// The output of a compiler's question, trimmed.
+/// Returns the output of a compiler for some arguments, trimmed.
 fn ask(rustc: &Path, arguments: &[&str]) -> Result<String, String> {
     let output = outside::command(rustc)
         .args(arguments)
@@ -166,7 +167,7 @@ fn ask(rustc: &Path, arguments: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Major and minor of `rustc 1.96.0 (...)`.
+/// Returns major and minor of `rustc 1.96.0 (...)`.
 fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.split_whitespace().nth(1)?.split(['.', '-']);
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))

@@ -1,4 +1,4 @@
-//! What `Kernels::try_build` does in a build script: this program runs itself as one.
+//! Tests `Kernels::build` in a build script: this program runs itself as one.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use pointwise_build::{GENERATED, Kernels};
 
 const FIXTURE: &str = "POINTWISE_TEST_KERNELS";
 
-/// Not a test of its own: the build script that the others run.
+/// Not a test by itself: the build script that the other tests run.
 #[test]
 fn build_script() {
     if let Some(kernels) = std::env::var_os(FIXTURE) {
@@ -32,12 +32,12 @@ impl Package {
         Package(folder)
     }
 
-    /// Whether the script succeeded, what it told cargo, and what it told people.
+    /// Runs the script. Returns true if it succeeded, its words to cargo, and its words to people.
     fn build(&self, kernels: &str, rustc: &str) -> (bool, String, String) {
         self.build_with(kernels, rustc, "")
     }
 
-    /// As [`Package::build`], with what `POINTWISE_CUBINS` says.
+    /// [`Package::build`] with a value for `POINTWISE_CUBINS`.
     fn build_with(&self, kernels: &str, rustc: &str, cubins: &str) -> (bool, String, String) {
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "build_script", "--nocapture"])
@@ -63,7 +63,7 @@ fn without_a_compiler_the_kernels_are_empty() {
     let (success, out, _) = package.build("kernels", "none");
     assert!(success);
     assert!(out.contains("cargo::warning=built without GPU kernels: POINTWISE_DEVICE_RUSTC=none"), "{out}");
-    // What compiler and assembler are looked for by, but for the `PATH`: the assembler where it is asked for alone.
+    // The variables for the compiler, and for the assembler only if it is needed. The `PATH` is not among them.
     let asked = |out: &str, variable: &str| out.contains(&format!("cargo::rerun-if-env-changed={variable}\n"));
     let assemblers = ["POINTWISE_PTXAS", "POINTWISE_VENV", "CUDA_HOME", "CUDA_PATH"];
     assert!(["POINTWISE_DEVICE_RUSTC", "POINTWISE_CUBINS"].iter().all(|name| asked(&out, name)), "{out}");
@@ -96,12 +96,12 @@ fn prebuilt_kernels_need_no_compiler() {
     assert_eq!(package.generated(), "Kernels::new(..)");
     assert_eq!(fs::read(package.0.join("out/sm_80.ptx.zst")).unwrap(), [1, 2, 3]);
 
-    // Beside the sources of the kernels they hide changes to these.
+    // If the sources of the kernels are there, too, changes to them have no effect.
     fs::create_dir(package.0.join("kernels")).unwrap();
     fs::write(package.0.join("kernels/Cargo.toml"), "").unwrap();
     let (success, out, _) = package.build("kernels", "/nowhere/rustc");
     assert!(success && out.contains("cargo::warning=embedding the kernels in "), "{out}");
-    // As they are, which may not be what is asked for.
+    // The kernels are embedded as they are, which may not be what is asked for.
     let (success, out, _) = package.build_with("kernels", "", "90");
     assert!(success && out.contains("cargo::warning=POINTWISE_CUBINS makes no machine code here"), "{out}");
     let (success, _, _) = package.build("kernels", "none");
@@ -129,7 +129,7 @@ fn with_a_compiler_cargo_is_told_every_input() {
     assert!(package.0.join("out/sm_90.ptx.zst").is_file());
 }
 
-/// `cargo build --locked` writes no lock file, that of a kernel crate in a workspace of its own included.
+/// `cargo build --locked` writes no lock file, not even for a kernel crate in a workspace of its own.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_locked_build_writes_no_lock_file() {
@@ -174,7 +174,7 @@ fn a_locked_build_writes_no_lock_file() {
     assert!(!locked.status.success() && words.contains("--locked"), "{words}");
     assert!(!folder.join("kernels/Cargo.lock").exists(), "the lock file was written");
     let free = build(&[]);
-    // There is no kernel in it, which comes later than the lock file.
+    // The crate has no kernel. This error comes later than the lock file.
     let words = String::from_utf8_lossy(&free.stderr).into_owned();
     assert!(words.contains("it exports no kernel"), "{words}");
     assert!(folder.join("kernels/Cargo.lock").is_file());

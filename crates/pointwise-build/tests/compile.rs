@@ -1,4 +1,4 @@
-//! Compiles a small crate of kernels. Where there is no compiler for GPU code these tests say so and test nothing.
+//! Compiles a small crate of kernels. Without a compiler for GPU code these tests say so, and test nothing.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,8 +13,8 @@ use pointwise_build::{
 
 const NAMES: [&str; 3] = ["double", "increment", "wait"];
 
-/// The fixture, in the target directories of the family's kernels: `core`, which takes most of the time, is compiled
-/// there already, or once for all tests.
+/// Returns the fixture, with the target directories of the family's kernels. There `core`, which takes most of the
+/// time, is compiled already, or once for all tests.
 fn fixture() -> Kernels {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     Kernels::new(manifest.join("tests/kernels-fixture"))
@@ -22,7 +22,7 @@ fn fixture() -> Kernels {
         .targets([90])
 }
 
-/// Held while the fixture is compiled: cargo writes one list of inputs for all its features.
+/// Returns a lock to hold while the fixture is compiled: cargo writes one list of inputs for all its features.
 fn alone() -> MutexGuard<'static, ()> {
     static COMPILES: Mutex<()> = Mutex::new(());
     COMPILES.lock().unwrap_or_else(PoisonError::into_inner)
@@ -38,7 +38,7 @@ fn has_toolchain() -> bool {
     }
 }
 
-/// Both parts for two targets, compiled once for all tests; `None` without a compiler.
+/// Returns both parts for two targets, compiled once for all tests; `None` without a compiler.
 fn artifacts() -> Option<&'static Artifacts> {
     static ARTIFACTS: OnceLock<Option<Artifacts>> = OnceLock::new();
     ARTIFACTS
@@ -96,7 +96,7 @@ fn an_entry_is_a_module_with_what_it_needs() {
         let first = entry.statements().find(|statement| !statement.text.starts_with('.')).map(|it| it.text);
         assert_eq!(first, Some("griddepcontrol.wait"), "{}", entry.text);
     }
-    // What sm_80 does not know is a comment there.
+    // For sm_80, which does not know the instruction, it is a comment.
     let older = artifacts.targets[0].whole();
     assert_eq!((older.matches("//griddepcontrol.wait;").count(), older.matches("griddepcontrol").count()), (3, 3));
 }
@@ -188,7 +188,7 @@ fn expectations_and_promises_are_checked() {
     let found = broken(&kernels.clone().features([""; 0]).features([""; 0]));
     assert_eq!(found, [(name("increment"), Rule::Twice), (name("wait"), Rule::Twice)]);
 
-    // Tables that nothing exports.
+    // A crate that exports no kernel.
     let none = kernels.clone().features(["none"]).compile().unwrap_err();
     assert!(matches!(&none, Error::Output { why, .. } if why.contains("exports no kernel")), "{none}");
 

@@ -1,11 +1,11 @@
-//! Looking for tools executes nothing that lies in the current folder.
+//! The search for tools executes nothing in the current folder.
 #![cfg(unix)]
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
 const CHILD: &str = "POINTWISE_TEST_LOOKS_FOR_TOOLS";
 
-/// Not a test of its own: what the other runs in a folder of its choice.
+/// Not a test by itself: the other test runs it in a folder of its choice.
 #[test]
 fn looks_for_tools() {
     if std::env::var_os(CHILD).is_some() {
@@ -13,7 +13,7 @@ fn looks_for_tools() {
     }
 }
 
-/// A program that appends its folder and its arguments to `log`.
+/// Writes a program that appends its folder and its arguments to `log`.
 fn spy(path: &Path, log: &Path) {
     fs::write(path, format!("#!/bin/sh\necho \"$(basename \"$0\") in $(pwd): $*\" >>'{}'\n", log.display())).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -48,7 +48,7 @@ fn no_file_of_the_current_folder_is_executed() {
     look(&path);
     assert!(!marker.exists(), "nvidia.py was executed");
 
-    // With programs that say how they are run.
+    // With programs that log how they are run.
     for name in ["python3", "rustc", "ptxas"] {
         spy(&bin.join(name), &log);
     }

@@ -1,4 +1,4 @@
-//! What `ops` does in a build script: this program runs itself as one.
+//! Tests `ops` in a build script: this program runs itself as one.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 const PACKAGE: &str = "POINTWISE_TEST_OPS";
 
-/// Not a test of its own: the build script that the others run.
+/// Not a test by itself: the build script that the other tests run.
 #[test]
 fn build_script() {
     if std::env::var_os(PACKAGE).is_some() {
@@ -44,7 +44,7 @@ impl Package {
         fs::write(self.0.join(file), text).unwrap();
     }
 
-    /// What the script told cargo; it succeeds, whatever is in the ops.
+    /// Returns the script's words to cargo. It succeeds, whatever is in the ops.
     fn build(&self, rustc: Option<&str>) -> String {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
@@ -64,7 +64,7 @@ impl Package {
     }
 }
 
-/// The hash that both compilations are told.
+/// Returns the hash that both compilations get.
 fn source(told: &str) -> &str {
     let line = told.lines().find_map(|line| line.strip_prefix("cargo::rustc-env=POINTWISE_SOURCE="));
     line.expect("the hash of the sources")
@@ -102,7 +102,7 @@ fn what_is_no_rust_has_no_kernels() {
     assert_eq!(package.pack("twice", "pointwise_kernels.rs"), None);
 }
 
-/// Needs a compiler for GPU code, as the other tests of this crate that compile.
+/// Needs a compiler for GPU code, like the other tests of this crate that compile.
 #[test]
 fn kernels_are_compiled_once_and_mistakes_are_said_at_the_op() {
     let package = Package::new("compiled");
@@ -120,7 +120,7 @@ fn kernels_are_compiled_once_and_mistakes_are_said_at_the_op() {
         assert_eq!(names, [&of_f32, of_fp8].concat());
         assert_eq!(package.pack(op, "error.txt"), None);
     }
-    // Nothing has changed, and nothing is compiled: what is there stays as it is.
+    // Nothing has changed, and nothing is compiled: the files stay as they are.
     package.write("out/pointwise_ops/twice/pointwise_kernels.rs", "as it was");
     let told = package.build(None);
     assert_eq!(package.pack("twice", "pointwise_kernels.rs").unwrap(), "as it was");

@@ -8,11 +8,11 @@ use crate::num::{Logic, Value};
 use crate::op::{BinaryOp, TableOp, TernaryOp, UnaryOp};
 use crate::philox::RandomWord;
 
-/// What an op of one result gives: a value of its compute type, or a bool.
+/// The result of an op: a value of its compute type, or a bool.
 pub trait Answer<T>: Copy {
-    /// Whether it is a bool.
+    /// True for a bool.
     const IS_BOOL: bool;
-    /// As the results of a formula, of which one counts.
+    /// Returns the result in its place among a formula's: value or bool. The other is zero or false.
     fn split(self) -> (T, bool);
 }
 
@@ -32,12 +32,12 @@ impl<T: Value> Answer<T> for bool {
     }
 }
 
-/// The data of a row as those of a formula.
+/// Turns a row's data into a formula's: sets the bools among operands and results.
 const fn data(row: &OpInfo) -> OpInfo {
     OpInfo { bool_operands: row.kind.bool_operands(), bool_results: row.result.bits(), ..*row }
 }
 
-/// The result of an op.
+/// Returns the result of an op as a formula's results.
 #[inline(always)]
 fn result<T, Y: Answer<T>>(y: Y) -> ([T; 1], [bool; 1]) {
     let (of_type, of_bool) = y.split();

@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | float | float | one rounding, by the rules of results: f8e4m3 saturates, the others overflow to infinity |
 //! | integer | float | one rounding of the whole value, 64 bits too |
-//! | float | i8, i16, i32, i64 | towards zero; beyond the range its nearest end; NaN is 0 |
-//! | float | u8 | as to i64, of which the low 8 bits: -1.0 is 255, as in PyTorch |
+//! | float | i8, i16, i32, i64 | towards zero; the nearest end beyond the range; NaN is 0 |
+//! | float | u8 | as to i64, then the low 8 bits: -1.0 is 255, as in PyTorch |
 //! | integer | integer | the low bits |
-//! | any | bool | whether it is not 0; NaN is true |
+//! | any | bool | false for 0, else true; NaN is true |
 //! | bool | any | 0 or 1 |
 //!
 //! PyTorch leaves a float beyond a signed integer's range to the machine; here it is the same on every one.
@@ -24,11 +24,11 @@ use crate::info::{Kind, OpInfo};
 use crate::num::{Coarse, Logic, Rough, Value};
 use crate::philox::RandomWord;
 
-/// A compute type as what a conversion starts from. What is provided is right for a float.
+/// A compute type that conversions start from. The provided methods are right for floats.
 pub trait Source: Value {
-    /// The nearest f32.
+    /// Returns the nearest f32.
     fn to_f32(self) -> f32;
-    /// An f32 that rounds to any type of at most 22 significant bits as the value itself does.
+    /// Returns an f32 that rounds to any type of at most 22 significant bits as the value itself does.
     #[inline(always)]
     fn to_f32_odd(self) -> f32 {
         self.to_f32()
@@ -46,9 +46,9 @@ pub trait Source: Value {
     }
 }
 
-/// A compute type as what a conversion ends in.
+/// A compute type that conversions end in.
 pub trait Target: Value {
-    /// The value, which for the types narrower than f32 is rounded once more.
+    /// Converts a value. The types narrower than f32 round the result once more.
     fn cast<S: Source>(source: S) -> Self;
 }
 

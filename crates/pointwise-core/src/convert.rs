@@ -1,13 +1,13 @@
 //! Conversions between f32 and the 16- and 8-bit storage types, and from f64 in one rounding.
 //!
-//! Every function here works on the stored bits, is branch-free and is meant for inner loops: on the
-//! CPU the loops over them vectorise (integer operations, one float addition, selects), on nvptx64
-//! each is one or two instructions. All roundings are to nearest, ties to even. Widening is exact.
-//! A NaN stays a NaN; narrowing returns the canonical one (`0x7FFF` for the 16-bit types, `0x7F`
-//! for the 8-bit ones), which is what the `cvt` instructions of the PTX ISA return.
+//! Every function here works on the stored bits, is branch-free and is meant for inner loops: on the CPU the loops over
+//! them vectorise (integer operations, one float addition, selects), on nvptx64 each is one or two instructions. All
+//! roundings are to nearest, ties to even, except in the functions with `odd` in their names. Widening is exact. A NaN
+//! stays a NaN; narrowing returns the canonical one (`0x7FFF` for the 16-bit types, `0x7F` for the 8-bit ones), as the
+//! `cvt` instructions of the PTX ISA do.
 //!
-//! The `pack_*` and `unpack_*` functions treat two neighbouring elements in one register, the first
-//! in the lower half. The GPU has packed instructions for them, so they cost half the issue slots.
+//! The `pack_*` and `unpack_*` functions convert two neighbouring elements in one register, the first in the lower
+//! half. The GPU has packed instructions for them, so they cost half the issue slots.
 //!
 //! The 8-bit instructions need sm_89 or newer; the builder says so with `--cfg pointwise_fp8_cvt`.
 //! Without it the device runs the integer code of the CPU.
@@ -28,7 +28,7 @@ const REBIAS_15: u32 = (127 - 15) << 23;
 /// The bias of f32's exponent minus the 7 of e4m3, in place.
 const REBIAS_7: u32 = (127 - 7) << 23;
 
-/// Where abs(x) >= 61440, the tie between 57344 and 65536, e5m2 overflows to infinity.
+/// From this magnitude on e5m2 overflows to infinity: the tie between 57344 and 65536.
 #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
 const E5M2_OVERFLOW: f32 = 61440.0;
 
@@ -39,8 +39,8 @@ const fn round_shift(abs: u32, shift: u32) -> u32 {
     (abs + half_less_one + ((abs >> shift) & 1)) >> shift
 }
 
-/// Rounds `abs` (the bits of a small non-negative f32) to a multiple of the last place of `magic`, a
-/// power of two above it, and returns which multiple. The float addition does the rounding.
+/// Rounds `abs` (the bits of a small non-negative f32) to a multiple of the last place of `magic`, a power of two above
+/// it, and returns the factor. The float addition does the rounding.
 #[inline(always)]
 fn round_subnormal(abs: u32, magic: f32) -> u32 {
     (f32::from_bits(abs) + magic).to_bits().wrapping_sub(magic.to_bits())
@@ -51,7 +51,7 @@ const fn select(condition: bool, yes: u32, no: u32) -> u32 {
     if condition { yes } else { no }
 }
 
-/// The integer form of every conversion: what the CPU runs, and the device where it has no instruction.
+/// The integer form of every conversion. The CPU runs it, and the device where it has no instruction.
 mod soft {
     #![cfg_attr(target_arch = "nvptx64", allow(dead_code))]
     use super::{F32_INF, REBIAS_7, REBIAS_15, SIGN, round_shift, round_subnormal, select};
@@ -174,8 +174,8 @@ pub fn e4m3_to_f32(bits: u8) -> f32 {
     soft::e4m3_to_f32(bits)
 }
 
-/// Rounds to e4m3fn and returns its bits. Saturates: whatever rounds above 448, infinity included,
-/// becomes 448. NaN becomes `0x7F`.
+/// Rounds to e4m3fn and returns its bits. Saturates: a number that rounds above 448 becomes 448, infinity too. NaN
+/// becomes `0x7F`.
 #[inline(always)]
 pub fn f32_to_e4m3(x: f32) -> u8 {
     #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
@@ -287,7 +287,7 @@ pub fn pack_e5m2x2(lo: f32, hi: f32) -> u16 {
     }
 }
 
-/// As [`pack_e5m2x2`], but what that makes an infinity may be the largest number, 0x7B.
+/// Like [`pack_e5m2x2`], but an overflow may give the largest number, 0x7B, instead of infinity.
 #[inline(always)]
 pub fn pack_saturated_e5m2x2(lo: f32, hi: f32) -> u16 {
     #[cfg(all(target_arch = "nvptx64", pointwise_fp8_cvt))]
@@ -296,7 +296,7 @@ pub fn pack_saturated_e5m2x2(lo: f32, hi: f32) -> u16 {
     pack_e5m2x2(lo, hi)
 }
 
-/// Rounds to f32 "to odd": an inexact result becomes that neighbour of `x` whose last bit is set.
+/// Rounds to f32 "to odd": an inexact result becomes the neighbour of `x` whose last bit is set.
 ///
 /// Such a value keeps enough to be rounded once more, to any format with at least two bits less, as
 /// if `x` itself had been rounded: Boldo and Melquiond, "Emulation of a FMA and correctly rounded
@@ -336,13 +336,13 @@ pub fn f64_to_e5m2(x: f64) -> u8 {
     f32_to_e5m2(f64_to_f32_odd(x))
 }
 
-/// Rounds to f32 "to odd", for another rounding to follow: see [`f64_to_f32_odd`].
+/// Rounds to f32 "to odd", before another rounding: see [`f64_to_f32_odd`].
 #[duplicate_item(name int; [i32_to_f32_odd] [i32]; [i64_to_f32_odd] [i64])]
 #[inline(always)]
 #[allow(clippy::unnecessary_cast)] // of 32 bits
 pub fn name(x: int) -> f32 {
     let magnitude = x.unsigned_abs();
-    // The upper 24 bits, the last of which is set if one below is.
+    // The upper 24 bits; the last one is set if any bit below is.
     let shift = (int::BITS - 24).saturating_sub(magnitude.leading_zeros());
     let kept = magnitude >> shift;
     let odd = kept as u32 | (kept << shift != magnitude) as u32;

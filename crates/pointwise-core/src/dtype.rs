@@ -51,10 +51,10 @@ impl DType {
         DType::Bool,
     ];
 
-    /// Those that are floats.
+    /// The floating-point types, in the same order.
     pub const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 
-    /// Bytes an element takes; also its alignment.
+    /// Returns the bytes that an element takes; also its alignment.
     #[inline]
     pub const fn size(self) -> usize {
         match self {
@@ -65,7 +65,8 @@ impl DType {
         }
     }
 
-    /// The name used everywhere: `f32`, `f16`, `bf16`, `f8e4m3`, `f8e5m2`, `i8`, `i16`, `i32`, `i64`, `u8`, `bool`.
+    /// Returns the name that is used everywhere: `f32`, `f16`, `bf16`, `f8e4m3`, `f8e5m2`, `i8`, `i16`, `i32`, `i64`,
+    /// `u8`, `bool`.
     pub const fn name(self) -> &'static str {
         match self {
             DType::F32 => "f32",
@@ -82,12 +83,12 @@ impl DType {
         }
     }
 
-    /// The inverse of [`DType::name`]; `None` for any other word.
+    /// Returns the type with a [name](DType::name); `None` for any other word.
     pub fn from_name(name: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// PyTorch's name, without `torch.`: `float32`, `bfloat16`, `float8_e4m3fn`.
+    /// Returns PyTorch's name, without `torch.`: `float32`, `bfloat16`, `float8_e4m3fn`.
     pub const fn torch_name(self) -> &'static str {
         match self {
             DType::F32 => "float32",
@@ -104,21 +105,21 @@ impl DType {
         }
     }
 
-    /// Whether the elements are floating point.
+    /// True for the floating-point types.
     #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self, DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2)
     }
 
-    /// Whether the elements are integers; bool is not one.
+    /// True for the integers; bool is not one.
     #[inline]
     pub const fn is_int(self) -> bool {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8)
     }
 
-    /// The type that holds the elements of both (`torch.promote_types`): bool below integers below floats, of two
-    /// integers the wider, i16 for u8 with i8, f32 for f16 with bf16. `None` for an fp8 type with any other: PyTorch
-    /// promotes none.
+    /// Returns the type that holds the elements of both (`torch.promote_types`). Bool is below integers, integers are
+    /// below floats. Two integers give the wider one, u8 with i8 gives i16, f16 with bf16 gives f32. `None` for an fp8
+    /// type with any other type: PyTorch does not promote them.
     pub const fn promote_types(self, other: DType) -> Option<DType> {
         use DType::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, I8, I16, U8};
         Some(match (self, other) {
@@ -134,8 +135,8 @@ impl DType {
         })
     }
 
-    /// Whether a result of this type may be written to a tensor of type `to` (`torch.can_cast`): not a float to an
-    /// integer, nor anything but a bool to a bool.
+    /// True if a result of this type may be written to a tensor of type `to` (`torch.can_cast`): not a float to an
+    /// integer, and nothing but a bool to a bool.
     pub const fn can_cast(self, to: DType) -> bool {
         match (self, to) {
             (DType::Bool, _) => true,
@@ -145,7 +146,7 @@ impl DType {
     }
 }
 
-/// By its [name](DType::name) or PyTorch's: `bf16` is `bfloat16`, too, as configurations of models have it.
+/// Reads a [name](DType::name), or PyTorch's name, as configurations of models have it.
 ///
 /// ```
 /// use pointwise_core::DType;
@@ -163,7 +164,7 @@ impl FromStr for DType {
     }
 }
 
-/// A word that is no element type's name.
+/// The error for a word that names no element type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoDType;
 
@@ -183,12 +184,12 @@ impl fmt::Display for DType {
     }
 }
 
-/// A Rust type that a tensor's elements can be read and written as.
+/// A Rust type that can read and write a tensor's elements.
 ///
 /// Sealed: the host crate turns memory of element type [`Scalar::DTYPE`] into slices of the Rust type, which is sound
 /// only for types of exactly that representation.
 pub trait Scalar: Copy + Send + Sync + 'static + sealed::Sealed {
-    /// The element type of the same representation.
+    /// The element type with the same representation.
     const DTYPE: DType;
 }
 

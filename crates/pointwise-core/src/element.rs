@@ -10,21 +10,21 @@ use crate::float16::{bf16, f16};
 use crate::fp8::{F8E4M3, F8E5M2};
 use crate::num::{Coarse, Logic, Rough, Value};
 
-/// A storage type: one of this crate, for loops and kernels read and write memory as of these. Conversion to the compute
+/// A storage type. Sealed, because loops and kernels read and write memory as these types. Conversion to the compute
 /// type is exact; conversion back rounds once, to nearest even.
 pub trait Element: Copy + Send + Sync + 'static + sealed::Sealed {
     /// The type as a value.
     const DTYPE: DType;
-    /// The type formulas are evaluated in.
+    /// The type of the formulas' arithmetic.
     type Compute: Value;
     /// Exact.
     fn widen(self) -> Self::Compute;
-    /// One rounding; f8e4m3 saturates, f8e5m2 overflows to infinity.
+    /// Rounds once; f8e4m3 saturates, f8e5m2 overflows to infinity.
     fn narrow(value: Self::Compute) -> Self;
-    /// Exact, but for i64 beyond 2^53.
+    /// Converts to f64. Exact, except for i64 beyond 2^53.
     #[cfg(not(target_arch = "nvptx64"))]
     fn to_f64(self) -> f64;
-    /// One rounding, by the rules of [`Element::narrow`]; integers truncate and saturate.
+    /// Rounds once, by the rules of [`Element::narrow`]; integers truncate and saturate.
     #[cfg(not(target_arch = "nvptx64"))]
     fn from_f64(value: f64) -> Self;
 }
@@ -33,11 +33,11 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// How the result of a formula on `E`s is stored: a compute value as `E`, a `bool` as [`Bool`].
+/// The result of a formula on `E`s. A compute value is stored as `E`, a `bool` as [`Bool`].
 pub trait Store<E> {
     /// The element type of the result.
     type Storage: Element;
-    /// The result in its element type's compute type, not yet rounded.
+    /// Returns the result in its element type's compute type, not yet rounded.
     fn lane(self) -> <Self::Storage as Element>::Compute;
 }
 
@@ -49,8 +49,8 @@ impl<E> Store<E> for bool {
     }
 }
 
-/// A byte that is 0 or 1: bool as it lies in a buffer. Any other byte reads as true, so that no bit pattern is
-/// undefined behaviour.
+/// A bool in a buffer: a byte that is 0 or 1. Any other byte reads as true, so that no bit pattern is undefined
+/// behaviour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Bool(pub u8);
@@ -122,7 +122,7 @@ pub mod ty {
 mod tests {
     use super::*;
 
-    /// Kernels of others may have written any byte.
+    /// Other people's kernels may have written any byte.
     #[test]
     fn every_byte_but_zero_is_true() {
         for byte in 0..=u8::MAX {

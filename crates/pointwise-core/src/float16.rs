@@ -1,5 +1,5 @@
-//! The 16-bit floats: those of `half` on the host. Kernels convert by [`crate::convert`], so that on the device they
-//! are bits.
+//! The 16-bit floats: on the host the types of `half`, on the device plain bits, which kernels convert by
+//! [`crate::convert`].
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use half::{bf16, f16};
@@ -19,13 +19,13 @@ pub struct name(u16);
 #[cfg(target_arch = "nvptx64")]
 #[duplicate::duplicate_item(name; [f16]; [bf16])]
 impl name {
-    /// Of these bits.
+    /// Returns the number with these bits.
     #[inline(always)]
     pub const fn from_bits(bits: u16) -> Self {
         name(bits)
     }
 
-    /// Its bits.
+    /// Returns its bits.
     #[inline(always)]
     pub const fn to_bits(self) -> u16 {
         self.0

@@ -1,44 +1,45 @@
-//! Ops of any number of operands and results: what `#[op]` makes of a function.
+//! Ops with any number of operands and results: `#[op]` makes them from functions.
 //!
-//! An operand is of the op's element type or a bool, and so is a result. Templates and loops see all of them as arrays,
-//! of which a formula takes what it has: `values[k]` is operand `k` if it is of the element type, `truths[k]` if it is a
-//! bool. What an operand is not reads as zero or false, and costs nothing once the formula is inlined.
+//! An operand is of the op's element type or a bool, and so is a result. Templates and loops pass all operands in two
+//! arrays: `values[k]` is operand `k` if it is of the element type, `truths[k]` if it is a bool. The other place of an
+//! operand is zero or false, and costs nothing once the formula is inlined.
 
 use crate::info::{Kind, OpInfo, Properties};
 use crate::launch::GROUPED_TENSORS;
 use crate::philox::RandomWord;
 
-/// The most operands that an op is written with.
+/// The most operands of an op.
 pub const MAX_OPERANDS: usize = 8;
-/// The most results that an op is written with.
+/// The most results of an op.
 pub const MAX_RESULTS: usize = 4;
-/// The most operands of the gradients of such an op: a gradient of each result, and the operands.
+/// The most operands of an op of gradients: a gradient of each result, and the operands.
 pub const MAX_INPUTS: usize = MAX_OPERANDS + MAX_RESULTS;
-/// The most results of the gradients of such an op: a gradient of each operand.
+/// The most results of an op of gradients: a gradient of each operand.
 pub const MAX_OUTPUTS: usize = MAX_OPERANDS;
-/// The most tensors of a launch: those of gradients.
+/// The most tensors of a launch, reached by an op of gradients.
 pub const MAX_TENSORS: usize = MAX_INPUTS + MAX_OUTPUTS;
 /// The most words that the parameters of an op take: one each, two for one that may be left out.
 pub const MAX_WORDS: usize = 8;
 
 /// The parameters of a call: an element of the compute type as its bits, a flag as 0 or 1, a whole number as an `i64`,
-/// one that may be left out as 1 and its word, or two zeros.
+/// an optional one as 1 and its word, or as two zeros.
 pub type ParamWords = [u64; MAX_WORDS];
 
-/// A formula from `N` operands to `R` results, in the compute type `T`; of a conversion results are of another, `U`.
+/// A formula from `N` operands to `R` results, in the compute type `T`. A conversion's results have another type, `U`.
 pub trait Formula<T, const N: usize, const R: usize, U = T>: Copy {
-    /// Which results are bools, where the type of the formula says so: [`OpInfo::bool_results`] must be the same.
+    /// The results that are bools, as bits, if the type of the formula tells. [`OpInfo::bool_results`] must be the
+    /// same.
     #[doc(hidden)]
     const BOOL_RESULTS: Option<u16> = None;
-    /// The results, not yet rounded. `bits` counts for a random op alone.
+    /// Computes the results, not yet rounded. Only a random op uses `bits`.
     fn apply(self, values: [T; N], truths: [bool; N], bits: RandomWord<'_>) -> ([U; R], [bool; R]);
 }
 
-/// An op: its data, which are the same in every compute type, and its parameters.
+/// An op: its parameters, and its data, which are the same in every compute type.
 pub trait OpData: Copy {
     /// Name, operands, results, types, bounds.
     const INFO: OpInfo;
-    /// The kinds that its data may be of.
+    /// The kinds that its data may have.
     #[doc(hidden)]
     const KINDS: &'static [Kind] = &[
         Kind::Formula,
@@ -48,12 +49,12 @@ pub trait OpData: Copy {
         Kind::ChannelGradients,
         Kind::GatedGradients,
     ];
-    /// The op with the parameters of a call.
+    /// Returns the op with the parameters of a call.
     fn from_words(words: &ParamWords) -> Self;
 }
 
-/// Elements of a vector in kernels of so many tensors: 16 bytes, or fewer where all vectors of a thread together would
-/// not stay in registers, as those of four tensors do.
+/// Returns the elements of a vector in kernels of `tensors` tensors: 16 bytes. With more than four tensors it has fewer
+/// if a thread's vectors would not stay in registers.
 #[must_use]
 pub const fn lanes(element: usize, tensors: usize) -> usize {
     let mut lanes = 16 / element;
@@ -63,8 +64,8 @@ pub const fn lanes(element: usize, tensors: usize) -> usize {
     lanes
 }
 
-/// Whether threads of the flat kernel of an op may have several vectors each, in turn: formulas of one operand, of which
-/// a thread is asked nothing but where its vectors are. Of 8 bits such ops have tables, or are worked out by words.
+/// True if a thread of the op's flat kernel may take several vectors in turn: for formulas of one operand and one
+/// result that draw no random words. Elements of 8 bits have tables instead, or are computed a word at a time.
 #[must_use]
 pub const fn takes_turns(info: &OpInfo, element: usize) -> bool {
     let is_formula = !matches!(info.kind, Kind::Convert);
@@ -76,8 +77,8 @@ pub const fn takes_turns(info: &OpInfo, element: usize) -> bool {
         && !info.is_random
 }
 
-/// Whether kernels of an op have vectors that go across the ends of rows: see [`ACROSS`](crate::launch::ACROSS). Not those
-/// whose formula takes a long path for few elements, and not for many tensors.
+/// True if the op's kernels have vectors that go across the ends of rows: see [`ACROSS`](crate::launch::ACROSS). False
+/// if the formula has a long path for few elements, or the op has many tensors.
 #[must_use]
 pub const fn goes_across(info: &OpInfo) -> bool {
     let Properties { function, angle, .. } = info.properties;
@@ -85,8 +86,8 @@ pub const fn goes_across(info: &OpInfo) -> bool {
     info.operands.len() > 1 && tensors <= GROUPED_TENSORS && function.is_none() && !angle
 }
 
-/// The hash of the sources that an op was compiled from, of the 16 digits by which the builder passes it to both
-/// compilations; 0 where there was no builder.
+/// Reads the hash of the sources that an op was compiled from. The builder passes it to both compilations as 16 digits;
+/// without a builder it is 0.
 #[must_use]
 pub const fn source(digits: Option<&str>) -> u64 {
     let Some(digits) = digits else { return 0 };

@@ -1,8 +1,8 @@
 //! The 8-bit floating-point storage types: [`F8E4M3`] and [`F8E5M2`].
 //!
-//! They carry no arithmetic: an op decodes to f32, computes, and rounds once. Formats as in
-//! Micikevicius et al., "FP8 Formats for Deep Learning", 2022 (arXiv 2209.05433), and as PyTorch's
-//! `float8_e4m3fn` and `float8_e5m2`, except that e4m3fn saturates where PyTorch's cast gives NaN.
+//! They carry no arithmetic: an op decodes to f32, computes, and rounds once. The formats are in Micikevicius et al.,
+//! "FP8 Formats for Deep Learning", 2022 (arXiv 2209.05433). They equal PyTorch's `float8_e4m3fn` and `float8_e5m2`,
+//! except that e4m3fn saturates where PyTorch's cast gives NaN.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -13,8 +13,7 @@ use crate::convert;
 
 /// e4m3fn: 1 sign, 4 exponent (bias 7), 3 mantissa bits; no infinity, NaN is `0x7F` and `0xFF`.
 ///
-/// Conversions **saturate**: whatever rounds above 448, infinity included, becomes 448. NaN stays
-/// NaN.
+/// Conversions **saturate**: a number that rounds above 448 becomes 448, infinity too. NaN stays NaN.
 #[repr(transparent)]
 #[derive(Clone, Copy, Default)]
 pub struct F8E4M3(u8);
@@ -46,13 +45,13 @@ impl Type {
     /// The NaN that conversions return.
     pub const NAN: Self = Self(0x7F);
 
-    /// The value with these stored bits. Every byte is valid.
+    /// Returns the value with these stored bits. Every byte is valid.
     #[inline(always)]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// The stored bits.
+    /// Returns the stored bits.
     #[inline(always)]
     pub const fn to_bits(self) -> u8 {
         self.0
@@ -64,37 +63,37 @@ impl Type {
         Self(convert::narrow(x))
     }
 
-    /// As [`Self::from_f32`], in one rounding from f64.
+    /// Rounds an f64 once, by the rules of [`Self::from_f32`].
     #[inline(always)]
     pub fn from_f64(x: f64) -> Self {
         Self(convert::narrow_f64(x))
     }
 
-    /// The same value as f32. Exact.
+    /// Returns the same value as f32. Exact.
     #[inline(always)]
     pub fn to_f32(self) -> f32 {
         convert::widen(self.0)
     }
 
-    /// The same value as f64. Exact.
+    /// Returns the same value as f64. Exact.
     #[inline(always)]
     pub fn to_f64(self) -> f64 {
         self.to_f32() as f64
     }
 
-    /// Whether this is one of the NaN codes.
+    /// True for the NaN codes.
     #[inline(always)]
     pub const fn is_nan(self) -> bool {
         self.0 & 0x7F > nan_above
     }
 
-    /// Whether this is neither infinite nor NaN.
+    /// True if the value is neither infinite nor NaN.
     #[inline(always)]
     pub const fn is_finite(self) -> bool {
         self.0 & 0x7F <= max
     }
 
-    /// Whether the sign bit is set (also for -0 and NaN).
+    /// True if the sign bit is set (also for -0 and NaN).
     #[inline(always)]
     pub const fn is_sign_negative(self) -> bool {
         self.0 & 0x80 != 0
@@ -103,7 +102,7 @@ impl Type {
 
 #[duplicate_item(Type suffix; [F8E4M3] ["_f8e4m3"]; [F8E5M2] ["_f8e5m2"])]
 const _: () = {
-    /// By value: NaN equals nothing, +0 equals -0.
+    /// Compares values: NaN equals nothing, +0 equals -0.
     impl PartialEq for Type {
         #[inline(always)]
         fn eq(&self, other: &Self) -> bool {
@@ -111,7 +110,7 @@ const _: () = {
         }
     }
 
-    /// By value: NaN is unordered.
+    /// Compares values: NaN is unordered.
     impl PartialOrd for Type {
         #[inline(always)]
         fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
@@ -153,7 +152,7 @@ impl F8E5M2 {
     /// Negative infinity.
     pub const NEG_INFINITY: Self = Self(0xFC);
 
-    /// Whether this is +Inf or -Inf.
+    /// True for +Inf and -Inf.
     #[inline(always)]
     pub const fn is_infinite(self) -> bool {
         self.0 & 0x7F == 0x7C

@@ -1,15 +1,15 @@
-//! What the op table says of an op, as data: read by the registry, the command, the docs, the tests and the benches.
+//! The data of an op. The registry, the command, the docs, the tests and the benches read them.
 
 use crate::dtype::DType;
 
-/// The shape of an op: which template runs it, and how its operands go together.
+/// The shape of an op: the template that runs it, and how its operands go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `x -> y`.
     Unary,
     /// `(a, b) -> y`, broadcast.
     Binary,
-    /// `(x, weight) -> y`: the weight is one of [`OpInfo::channel_operands`].
+    /// `(x, weight) -> y`, with one weight per channel: see [`OpInfo::channel_operands`].
     Channel,
     /// `(gate, value) -> y`, the halves of one tensor's last dimension.
     Gated,
@@ -34,7 +34,7 @@ pub enum Kind {
     GatedGradients,
     /// Any number of operands to any number of results, broadcast: an op that `#[op]` made, unless it is gated.
     Formula,
-    /// `x -> y`: elements of one type as another.
+    /// `x -> y`: converts elements of one type to another.
     Convert,
 }
 
@@ -57,7 +57,7 @@ impl Kind {
         matches!(self, Kind::Select | Kind::SelectGradients) as u16
     }
 
-    /// The name in symbols and listings.
+    /// Returns the name in symbols and listings.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Unary => "unary",
@@ -82,13 +82,13 @@ impl Kind {
 /// The element type of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultType {
-    /// That of the input.
+    /// The type of the input.
     Same,
     /// bool: a predicate or a comparison.
     Bool,
 }
 
-/// A row's element types, of which there must be one at least, and none twice: each is a kernel of its own.
+/// Checks a row's element types: at least one, and none twice, since each has a kernel of its own.
 #[doc(hidden)]
 pub const fn checked_types(types: &'static [DType]) -> &'static [DType] {
     assert!(!types.is_empty(), "a row names no element type");
@@ -105,13 +105,13 @@ pub const fn checked_types(types: &'static [DType]) -> &'static [DType] {
 }
 
 impl ResultType {
-    /// [`OpInfo::bool_results`] of one result.
+    /// Returns [`OpInfo::bool_results`] for one result.
     #[doc(hidden)]
     pub const fn bits(self) -> u16 {
         matches!(self, ResultType::Bool) as u16
     }
 
-    /// The element type of the result for inputs of type `input`.
+    /// Returns the element type of the result for inputs of type `input`.
     pub const fn of(self, input: DType) -> DType {
         match self {
             ResultType::Same => input,
@@ -128,13 +128,13 @@ pub enum Accuracy {
     /// f32: at most this many ULP from the exact value. 16-bit types: at most 1 ULP, and correctly rounded for at least
     /// 99.5 % of all inputs. fp8: correctly rounded.
     Ulp(f32),
-    /// As [`Accuracy::Ulp`], of a gradient that is a sum of two terms: where they cancel, [`Accuracy::slack`] of the
-    /// terms' size more.
+    /// Like [`Accuracy::Ulp`], for a gradient that is a sum of two terms. They may cancel, so [`Accuracy::slack`] times
+    /// the incoming gradient is allowed on top.
     Cancels(f32),
 }
 
 impl Accuracy {
-    /// The bound for results of type `dtype`, in ULP; 0.5 is correctly rounded.
+    /// Returns the bound for results of type `dtype`, in ULP; 0.5 means correctly rounded.
     pub const fn bound(self, dtype: DType) -> f32 {
         match (self, dtype) {
             (Accuracy::Ulp(ulp) | Accuracy::Cancels(ulp), DType::F32) => ulp,
@@ -143,7 +143,7 @@ impl Accuracy {
         }
     }
 
-    /// The error that is allowed on top of the bound, as a part of what the derivative is multiplied with.
+    /// Returns the error that is allowed on top of the bound, as a fraction of the incoming gradient.
     pub const fn slack(self, dtype: DType) -> f64 {
         match (self, dtype) {
             // 2^-22 and 2^-18.
@@ -161,28 +161,28 @@ pub struct ParamInfo {
     pub name: &'static str,
     /// PyTorch's default.
     pub default: f64,
-    /// What numbers it takes.
+    /// The numbers that it takes.
     pub kind: ParamKind,
 }
 
-/// What numbers a parameter takes, and how the formula has it.
+/// The numbers that a parameter takes, and its type in the formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParamKind {
-    /// Any that the element type can hold; in the formula of the compute type.
+    /// Any number that the element type can hold; in the formula the compute type.
     Number,
-    /// From 0 to 1; in the formula of the compute type.
+    /// From 0 to 1; in the formula the compute type.
     Probability,
     /// Whole numbers; in the formula an `i64`.
     Whole,
     /// 0 and 1, false and true; in the formula a `bool`.
     Flag,
-    /// As `Number`, or none; in the formula an `Option` of the compute type.
+    /// A `Number`, or none; in the formula an `Option` of the compute type.
     Open,
 }
 
 impl ParamInfo {
-    /// A parameter that takes any number that the element type can hold.
+    /// Returns a parameter that takes any number that the element type can hold.
     #[must_use]
     pub const fn number(name: &'static str, default: f64) -> ParamInfo {
         ParamInfo { name, default, kind: ParamKind::Number }
@@ -190,53 +190,53 @@ impl ParamInfo {
 }
 
 impl ParamKind {
-    /// How many words of a launch it takes.
+    /// Returns the words that it takes in a launch.
     #[must_use]
     pub const fn words(self) -> usize {
         if matches!(self, ParamKind::Open) { 2 } else { 1 }
     }
 }
 
-/// What a row of the family's tables says of its formula beside the formula itself: words in its column of element types.
-/// Most let templates choose faster code, and without them an op is as right. The function of a binary op
-/// ([`Properties::function`]) and the last four say which of PyTorch's rules for numbers and bool hold for the op.
+/// Properties of a formula: words in its row of the family's tables, in the column of element types. Most let templates
+/// choose faster code, and an op is right without them. [`Properties::function`] and the last four choose PyTorch's
+/// rules for numbers and bool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
-    /// The word `angle`: the formula takes the sine or cosine of the last operand itself. Where all of some elements are
-    /// small, loops and kernels leave its long path out.
+    /// The word `angle`: the formula takes the sine or cosine of the last operand itself. If some elements are all
+    /// small, loops and kernels skip its long path for them.
     pub angle: bool,
-    /// The words `quotient`, `truncated_quotient`, `floored_quotient`, `modulo` and `power`: the function of its two
-    /// operands that the formula of a binary op is. **A promise**: kernels take its short path
-    /// ([`Value::short`](crate::Value::short)) for all elements of a vector, and the formula where that does not hold
-    /// for one. A number that is an operand of it is rounded to the element type first where PyTorch's CUDA kernels do.
+    /// The words `quotient`, `truncated_quotient`, `floored_quotient`, `modulo` and `power`: the formula of a binary op
+    /// is this function of its two operands. **A promise**: kernels take its short path
+    /// ([`Value::short`](crate::Value::short)) for all elements of a vector, and the formula if the path does not hold
+    /// for one of them. A number as an operand is rounded to the element type first where PyTorch's CUDA kernels do so.
     pub function: Option<BinaryFunction>,
     /// The word `few_registers`: kernels of gradients keep to 32 registers in f32 and to 48 in 16 bits, a few less than
     /// the assembler takes by itself, so that more threads fit a multiprocessor.
     pub few_registers: bool,
-    /// The word `truths`: the result is a bool that depends on nothing but which operands are true
-    /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels ask the formula
-    /// for zeros and ones alone.
+    /// The word `truths`: the result is a bool that depends only on the truth of the operands
+    /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels give the formula
+    /// only zeros and ones.
     pub truths: bool,
-    /// The words `clears_sign` and `flips_sign`: what the op does to the sign of a float, and nothing else to it. **A
-    /// promise**: 16-bit floats are then changed as bits.
+    /// The words `clears_sign` and `flips_sign`: the op changes the sign of a float, and nothing else. **A promise**:
+    /// kernels change 16-bit floats as bits.
     pub sign: Option<SignChange>,
-    /// The word `constant`: the result depends on no operand, none of which kernels then read.
+    /// The word `constant`: the result depends on no operand, so kernels read none.
     pub constant: bool,
-    /// The word `factor_alpha`: the parameter is the factor of PyTorch's `add` and `sub`, which wants the category of
-    /// the result: no float for integers, no bool but for bool.
+    /// The word `factor_alpha`: the parameter is the factor of PyTorch's `add` and `sub`. It must be of the result's
+    /// category: no float for integers, and a bool only for bool.
     pub factor_alpha: bool,
     /// The word `refuses_bool`: a bool operand is an error, whatever the other one is, as with PyTorch's `sub`. Without
     /// it a bool is converted where operands of different types meet.
     pub refuses_bool: bool,
-    /// The word `copies_ints`: the result of an integer or bool is that element, whatever the parameters are, which may
-    /// then be numbers that the type cannot hold.
+    /// The word `copies_ints`: integers and bools are copied, whatever the parameters are. These may be numbers that
+    /// the type cannot hold.
     pub copies_ints: bool,
-    /// The word `whole_parameter`: the parameters are whole numbers, as those that PyTorch takes as integers.
+    /// The word `whole_parameter`: the parameters are whole numbers, which PyTorch takes as integers.
     pub whole_parameter: bool,
 }
 
 impl Properties {
-    /// Those of a row that says nothing.
+    /// The properties of a row without these words.
     pub const NONE: Properties = Properties {
         angle: false,
         function: None,
@@ -251,7 +251,7 @@ impl Properties {
     };
 }
 
-/// A function of two operands that takes a long path for few of them. See [`Properties::function`].
+/// A function of two operands with a long path that few of them need. See [`Properties::function`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinaryFunction {
     /// `a / b`.
@@ -267,9 +267,9 @@ pub enum BinaryFunction {
 }
 
 impl BinaryFunction {
-    /// Whether kernels take its short path for elements of a type, a vector at a time. Quotients have one in f16 and fp8,
-    /// where it serves all: no number of f16, and no quotient of two, is near an end of f32's range. To find out of bf16
-    /// took longer than the branches.
+    /// True if kernels take its short path for elements of a type, a vector at a time. Quotients have one in f16 and
+    /// fp8, where it is right for all numbers: no f16, and no quotient of two, is near an end of f32's range. In bf16
+    /// the check took longer than the branches.
     pub const fn has_short_path(self, dtype: DType) -> bool {
         match self {
             BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient => {
@@ -281,14 +281,14 @@ impl BinaryFunction {
         }
     }
 
-    /// Whether the short path for elements of a type gives bounds of a result, which decide most: those of 16 bits are
-    /// then rounded as from the accurate formula of f32.
+    /// True if the short path for elements of a type gives two bounds of a result. They decide most results: such a
+    /// result rounds to 16 bits as the accurate formula of f32 does.
     pub const fn is_bounded(self, dtype: DType) -> bool {
         matches!((self, dtype), (BinaryFunction::Power, DType::F16 | DType::BF16))
     }
 
-    /// Whether the short path is that of the first operand's magnitude, and [`Value::signed`](crate::Value::signed) tells
-    /// what a sign makes of it.
+    /// True if the short path takes the first operand's magnitude, and [`Value::signed`](crate::Value::signed) corrects
+    /// the result for its sign.
     pub const fn takes_magnitudes(self) -> bool {
         matches!(self, BinaryFunction::Power)
     }
@@ -299,7 +299,7 @@ impl BinaryFunction {
 pub enum SignChange {
     /// The sign becomes plus.
     Clear,
-    /// The sign becomes the other.
+    /// The sign becomes the opposite.
     Flip,
 }
 
@@ -316,18 +316,18 @@ pub struct OpInfo {
     pub bool_operands: u16,
     /// Bit `k`: result `k` of a formula is a bool, whatever the element type.
     pub bool_results: u16,
-    /// Bit `k`: operand `k` has one element for each channel, which is dimension 1 of what the others broadcast to, or one
-    /// for all.
+    /// Bit `k`: operand `k` has one element for each channel (dimension 1 of the shape that the others broadcast to),
+    /// or one for all.
     pub channel_operands: u16,
-    /// Whether a formula takes a random word for each element.
+    /// True if the formula takes a random word for each element.
     pub is_random: bool,
-    /// The names of its results; one that is alone is `y`.
+    /// The names of its results; a single one is `y`.
     pub results: &'static [&'static str],
     /// Scalar parameters, in the order of the op's fields.
     pub params: &'static [ParamInfo],
     /// Element types of the operands.
     pub types: &'static [DType],
-    /// Whether integers and bool are converted to f32 first: a float function of PyTorch's, such as `exp` or `div`.
+    /// True if integers and bool are converted to f32 first, as for PyTorch's float functions (`exp`, `div`).
     pub int_to_float: bool,
     /// Element type of the result.
     pub result: ResultType,
@@ -337,12 +337,12 @@ pub struct OpInfo {
     pub doc: &'static str,
     /// The formula as it stands in the table.
     pub formula: &'static str,
-    /// What the row says of it.
+    /// The properties in its row.
     pub properties: Properties,
 }
 
 impl OpInfo {
-    /// What a formula has where nothing else is said.
+    /// The defaults of a formula.
     pub const FORMULA: OpInfo = OpInfo {
         name: "",
         kind: Kind::Formula,
@@ -362,25 +362,25 @@ impl OpInfo {
         properties: Properties::NONE,
     };
 
-    /// Whether operand `k` is a bool, whatever the element type: it has no say in the type of the call.
+    /// True if operand `k` is a bool, whatever the element type. It does not count for the type of the call.
     #[must_use]
     pub const fn is_bool(&self, k: usize) -> bool {
         self.bool_operands >> k & 1 == 1
     }
 
-    /// Element type of operand `k` of an op on elements of type `dtype`.
+    /// Returns the element type of operand `k` of an op on elements of type `dtype`.
     #[must_use]
     pub const fn operand_type(&self, k: usize, dtype: DType) -> DType {
         if self.is_bool(k) { DType::Bool } else { dtype }
     }
 
-    /// Element type of result `k` of a formula on elements of type `dtype`.
+    /// Returns the element type of result `k` of a formula on elements of type `dtype`.
     #[must_use]
     pub const fn result_type(&self, k: usize, dtype: DType) -> DType {
         if self.bool_results >> k & 1 == 1 { DType::Bool } else { dtype }
     }
 
-    /// The names of the tensors, in call order, as files and the command have them.
+    /// Returns the names of the operand tensors, in call order, as files and the command use them.
     pub const fn arguments(&self) -> &'static [&'static str] {
         match self.kind {
             Kind::Gated => &["x"],
@@ -389,7 +389,7 @@ impl OpInfo {
         }
     }
 
-    /// The names of the tensors that come out, as [`OpInfo::arguments`].
+    /// Returns the names of the result tensors, likewise.
     pub const fn outputs(&self) -> &'static [&'static str] {
         match self.kind {
             Kind::GatedGradients => &["y"],
@@ -397,19 +397,19 @@ impl OpInfo {
         }
     }
 
-    /// Whether operand `k` has one element for each channel, or one for all: see [`OpInfo::channel_operands`].
+    /// True if operand `k` has one element for each channel, or one for all: see [`OpInfo::channel_operands`].
     #[must_use]
     pub const fn is_channel(&self, k: usize) -> bool {
         self.channel_operands >> k & 1 == 1
     }
 
-    /// Whether the op has kernels for operands of type `dtype`.
+    /// True if the op has kernels for operands of type `dtype`.
     pub fn supports(&self, dtype: DType) -> bool {
         self.types.contains(&dtype)
     }
 
-    /// Whether operands of different types are converted to a common one. As in PyTorch they are not where a row lists
-    /// floats alone (`lerp`, `prelu`), unless its op is a float function of numbers of any type (`div`).
+    /// True if operands of different types are converted to a common one. An op that lists only floats (`lerp`,
+    /// `prelu`) does not convert, as in PyTorch, unless it is a float function of numbers of any type (`div`).
     pub fn promotes(&self) -> bool {
         self.int_to_float || self.types.iter().any(|dtype| !dtype.is_float())
     }

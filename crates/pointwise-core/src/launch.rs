@@ -1,6 +1,6 @@
-//! Numbers that kernels and host must agree on.
+//! The numbers and structs that kernels and host must agree on.
 
-/// Elements of a thread of `explicit_parallel`.
+/// The elements of a thread of `explicit_parallel`.
 pub const NEIGHBOURS: usize = 4;
 /// Entries of a table of all codes of an 8-bit type.
 pub const CODES: usize = 256;
@@ -19,11 +19,11 @@ pub const PAIRS_SHIFTED: u8 = 0b0111_1000;
 /// The symbols of the kernels that look pairs up: along flat tensors, and along rows.
 pub const LOOKUPS: [&str; 2] = ["binary_lookup_pairs_flat", "binary_lookup_pairs_rows"];
 
-/// Where a table of pairs has the result of `a` and `b`.
+/// Returns the place of the result of `a` and `b` in a table of pairs.
 ///
-/// Bits 2 to 6 say in which of the 32 banks of shared memory a byte lies. Of an 8-bit float they are exponent, which is
-/// nearly the same in most numbers; the low bits of the other operand, which differ, are mixed in, so that the threads
-/// of a warp seldom meet in a bank.
+/// Bits 2 to 6 choose one of the 32 banks of shared memory. In an 8-bit float they are exponent, which is nearly the
+/// same in most numbers. So the low bits of the other operand, which differ, are mixed in: the threads of a warp seldom
+/// meet in a bank.
 #[inline(always)]
 #[must_use]
 pub const fn pair_slot(a: u8, b: u8) -> u16 {
@@ -34,53 +34,52 @@ pub const fn pair_slot(a: u8, b: u8) -> u16 {
 pub const MAX_DIMS: usize = 8;
 /// The most dimensions that a kernel walks by vectors: real shapes, merged, have two or three.
 pub const MAX_ROW_DIMS: usize = 4;
-/// Dimensions besides the outermost, of kernels of single elements.
+/// The dimensions besides the outermost in kernels of single elements.
 pub const SPLITS: usize = MAX_DIMS - 1;
-/// The same, of kernels that walk by vectors: what they are given is half as long, and a launch waits for less.
+/// The same in kernels that walk by vectors: their parameters are half as long, and a launch waits for less.
 pub const ROW_SPLITS: usize = MAX_ROW_DIMS - 1;
 /// Items of one launch of a strided kernel stay below this: [`Divisor`] takes dividends of 31 bits.
 pub const MAX_ITEMS: u64 = 1 << 31;
-/// Elements of a thread of a strided kernel, along one dimension.
+/// The elements of a thread of a strided kernel, along one dimension.
 pub const GROUP: usize = 4;
-/// What all steps of one launch of a strided kernel take a tensor away from its first element, up and down together,
-/// stays below this: offsets have 32 bits.
+/// The offsets of one launch of a strided kernel span fewer elements than this: they have 32 bits.
 pub const MAX_REACH: u64 = 1 << 31;
 
-/// The most tensors of a kernel of single elements whose threads have groups of them ([`Groups`]). With more, a group
-/// would not stay in registers: these have [`Steps`].
+/// The most tensors of a kernel whose threads have groups of single elements ([`Groups`]). With more tensors a group
+/// would not stay in registers: those kernels have [`Steps`].
 pub const GROUPED_TENSORS: usize = 4;
 
-/// How a kernel reads an operand, two bits of its `mode` ([`how`]), if not a vector at a time: one element for a whole
-/// vector, read once.
+/// Two bits of a kernel's `mode` ([`how`]): it reads one element for a whole vector, once. With zeros it reads a vector
+/// at a time.
 pub const ONCE: u32 = 1;
-/// Not at all: it is the word that came with the call.
+/// It reads nothing: the operand is the word that came with the call.
 pub const NUMBER: u32 = 2;
-/// A vector at a time, which is the first to leave the level-2 cache.
+/// It reads a vector at a time, which leaves the level-2 cache first.
 pub const PASSING: u32 = 3;
 
-/// A bit of the `mode` of a strided kernel: it has vectors of results that lie one element after another, also where a row
-/// ends. Items are elements, and operands that are one value along a row are [`ONCE`].
+/// A bit of the `mode` of a strided kernel: its vectors of results lie one element after another, also across the ends
+/// of rows. Items are elements, and an operand with one value along a row is [`ONCE`].
 pub const ACROSS: u32 = 1 << 31;
 
-/// How operand `k` is read, by a kernel's `mode`.
+/// Returns operand `k`'s two bits of a kernel's `mode`.
 #[inline(always)]
 #[must_use]
 pub const fn how(mode: u32, k: u32) -> u32 {
     mode >> (2 * k) & 3
 }
 
-/// Division by a number known to the host alone, as a multiplication and a shift (Granlund and Montgomery 1994).
+/// Division by a number that only the host knows, as a multiplication and a shift (Granlund and Montgomery 1994).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Divisor {
-    /// What is divided by, from 2 to 2^31.
+    /// The divisor, from 2 to 2^31.
     pub size: u32,
     multiplier: u32,
     shift: u32,
 }
 
 impl Divisor {
-    /// Of a size from 2 to 2^31.
+    /// Returns the division by a size from 2 to 2^31.
     #[must_use]
     pub const fn new(size: u32) -> Divisor {
         // ceil(2^p / size) with p = 31 + ceil(log2 size) is below 2^32, and too large by less than 2^(p - 31) / size.
@@ -89,13 +88,13 @@ impl Divisor {
         Divisor { size, multiplier, shift: log - 1 }
     }
 
-    /// The fields, in order.
+    /// Returns the fields, in order.
     #[must_use]
     pub const fn words(self) -> [u32; 3] {
         [self.size, self.multiplier, self.shift]
     }
 
-    /// `(n / size, n % size)` for `n < 2^31`.
+    /// Returns `(n / size, n % size)` for `n < 2^31`.
     #[inline(always)]
     #[must_use]
     pub const fn divide(self, n: u32) -> (u32, u32) {
@@ -104,18 +103,18 @@ impl Divisor {
     }
 }
 
-/// How a kernel finds item `i` of `N` tensors, the result first, along up to `D` dimensions and one more: `i` is taken
-/// apart into indices, innermost first, each of which moves every tensor by a stride of its own. Scalars only, for
-/// kernels take no pointers in structs.
+/// The steps to item `i` of `N` tensors, the result first, along up to `D` dimensions and one more. A kernel splits `i`
+/// into indices, innermost first; each index moves every tensor by a stride of its own. Scalars only, as kernels take
+/// no pointers in structs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Steps<const N: usize, const D: usize> {
-    /// How many dimensions there are besides the outermost: one at least, so that kernels need not ask for it.
+    /// The number of dimensions besides the outermost: at least one, so that kernels need not check.
     pub splits: u32,
     /// Strides of the outermost dimension, in elements: see [`MAX_REACH`].
     pub outer: [i32; N],
-    /// The dimensions besides the outermost. What calls of few dimensions need lies together, at the beginning: each
-    /// line of a kernel's parameters is waited for.
+    /// The dimensions besides the outermost. The fields that calls of few dimensions need lie together, at the
+    /// beginning: a kernel waits for each line of its parameters.
     pub inner: [Dim<N>; D],
 }
 
@@ -129,16 +128,16 @@ pub struct Dim<const N: usize> {
     pub strides: [i32; N],
 }
 
-/// How a strided kernel finds the [`GROUP`] elements of a thread: one dimension is divided in groups of so many, and an
-/// item is a group.
+/// The way to the [`GROUP`] elements of a strided kernel's thread: one dimension is divided into groups of so many, and
+/// an item is a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Groups<const N: usize> {
-    /// The place among [`Steps::inner`] of the dimension that is divided; one behind the last of them is the outermost.
+    /// The index in [`Steps::inner`] of the dimension that is divided; one behind the last is the outermost.
     pub divided: u32,
-    /// Strides from an element of a group to the next.
+    /// The strides from an element of a group to the next.
     pub apart: [i32; N],
-    /// Element `k + 1` is there in the groups whose index along the dimension is below `ends[k]`. If `ends[0]` is 0, every
+    /// Element `k + 1` exists in the groups whose index along the dimension is below `ends[k]`. If `ends[0]` is 0, every
     /// group has one element.
     pub ends: [u32; GROUP - 1],
     /// The first element of each group.
@@ -157,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Of the numbers between 1/4 and 2 of both signs, as many as there are, every bank has about the same share.
+    /// No bank has more than twice its share of the numbers between 1/4 and 2 of both signs.
     #[test]
     fn numbers_of_like_size_spread_over_the_banks() {
         for (least, past) in [(0x28_u8, 0x40_u8), (0x34, 0x40)] {

@@ -1,7 +1,8 @@
 //! The kernel DSL of pointwise: element types, branch-free maths, op traits, and the table of every op.
 //!
-//! This crate is compiled three times: for the GPU (`nvptx64`), for the CPU executor, and at `f64` as the oracle that
-//! tests both. It allocates nothing; its `unsafe` and its inline PTX are in [`maths`] and [`convert`].
+//! This crate is compiled twice: for the GPU (`nvptx64`) and for the CPU, where formulas also run in `f64` as the
+//! oracle that tests both. It allocates nothing. Its `unsafe` blocks and its inline PTX are in [`maths`] and
+//! [`convert`].
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch, core_float_math))]
 #![deny(unsafe_code)]

@@ -1,4 +1,4 @@
-//! What a formula may use: the compute types and their operations.
+//! The compute types of formulas, and their operations.
 //!
 //! | compute type | storage types | maths |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | [`Rough`] | f8e4m3, f8e5m2 | [`crate::maths::rough`]: `f32` arithmetic, functions and quotients good enough for 8 bits |
 //! | `f64` | (the oracle) | std and `libm` |
 //! | `Wrapping<int>` | i8, i16, i32, i64, u8 | two's complement, wrapping |
-//! | [`Dual<T, K>`](crate::Dual) | none | those of `T`, each with its derivative: gradients |
+//! | [`Dual<T, K>`](crate::Dual) | none | `T`'s functions, each with its derivative: gradients |
 //! | [`Logic`] | bool | `+` is or, `*` is and, as in PyTorch |
 
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
@@ -35,23 +35,23 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
     const ZERO: Self;
     /// One, or true.
     const ONE: Self;
-    /// Not equal to zero: the value as a condition. NaN is true.
+    /// Returns the value as a condition: false for zero, true for NaN and all others.
     #[inline(always)]
     fn truth(self) -> bool {
         self != Self::ZERO
     }
-    /// False for every integer and bool.
+    /// True for NaN. False for every integer and bool.
     fn is_nan(self) -> bool;
-    /// False for every integer and bool.
+    /// True for infinities. False for every integer and bool.
     fn is_infinite(self) -> bool;
-    /// A function of this value and another by a path without a branch that serves most.
+    /// Computes a function of this value and another by a path without a branch, which is right for most values.
     #[inline(always)]
     fn short(self, other: Self, function: BinaryFunction) -> Short<Self> {
         let _ = (other, function);
         Short::known(self, false)
     }
-    /// What makes [`Value::short`] of magnitudes that of this value and another, for a function that
-    /// [`takes_magnitudes`](BinaryFunction::takes_magnitudes).
+    /// Returns the corrections for sign and zero that turn `short(abs(self), other)` into `short(self, other)`, for a
+    /// function that [`takes_magnitudes`](BinaryFunction::takes_magnitudes).
     #[inline(always)]
     fn signed(self, other: Self, function: BinaryFunction) -> Signed<Self> {
         let _ = (other, function);
@@ -59,51 +59,50 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
     }
 }
 
-/// What a path without a branch finds out about a result.
+/// A result of a path without a branch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Short<T> {
-    /// Between these the result lies: if both round to the same element, so does the result.
+    /// The result lies between these: if both round to the same element, so does the result.
     pub bounds: [T; 2],
-    /// Whether that is so for these operands.
+    /// True if the bounds are right for these operands.
     pub holds: bool,
 }
 
 impl<T: Copy> Short<T> {
-    /// A result that is known, where `holds`.
+    /// Returns a known result, right if `holds`.
     #[inline(always)]
     pub fn known(result: T, holds: bool) -> Self {
         Short { bounds: [result; 2], holds }
     }
 
-    /// Of another type.
+    /// Converts the values with `to`.
     #[inline(always)]
     pub fn map<U>(self, to: impl Fn(T) -> U) -> Short<U> {
         Short { bounds: self.bounds.map(to), holds: self.holds }
     }
 }
 
-/// What makes a [`Short`] result that of numbers with a sign, and of zeros.
+/// Corrections for sign and zero that turn a [`Short`] result of magnitudes into the result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Signed<T> {
-    /// Bits that the result has besides: those of an f32, of which a type of 16 bits takes the upper ones. Its sign, or
-    /// what makes anything NaN.
+    /// Bits to OR into the f32 result: its sign, or a NaN pattern. A type of 16 bits takes the upper half.
     pub sign: u32,
-    /// Whether `of_zero` is in place of the short result.
+    /// True if `of_zero` replaces the short result.
     pub is_zero: bool,
     /// The magnitude of the result for a first operand of zero.
     pub of_zero: T,
-    /// Whether that is so for these operands.
+    /// True if the corrections are right for these operands.
     pub holds: bool,
 }
 
 impl<T> Signed<T> {
-    /// Of operands of which nothing is known: `any` is for no one to read.
+    /// Returns corrections that do not hold. `any` is a placeholder.
     #[inline(always)]
     pub fn unknown(any: T) -> Self {
         Signed { sign: 0, is_zero: false, of_zero: any, holds: false }
     }
 
-    /// Of another type.
+    /// Converts the values with `to`.
     #[inline(always)]
     pub fn map<U>(self, to: impl FnOnce(T) -> U) -> Signed<U> {
         Signed { sign: self.sign, is_zero: self.is_zero, of_zero: to(self.of_zero), holds: self.holds }
@@ -118,7 +117,7 @@ pub trait Num: Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Se
     fn maximum(self, other: Self) -> Self;
     /// The smaller operand, NaN if either is NaN; `minimum(-0, +0)` is `-0`.
     fn minimum(self, other: Self) -> Self;
-    /// `max(x, 0)`; NaN stays NaN. Its derivative at 0 is 0, where that of [`Num::maximum`] is one half.
+    /// `max(x, 0)`; NaN stays NaN. Its derivative at 0 is 0; [`Num::maximum`] has one half there.
     #[inline(always)]
     fn relu(self) -> Self {
         self.maximum(Self::ZERO)
@@ -141,7 +140,7 @@ pub trait Num: Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Se
     fn trunc(self) -> Self;
     /// To nearest, ties to even; integers unchanged.
     fn round_ties_even(self) -> Self;
-    /// To `decimals` digits behind the point, ties to even, or before it where negative; integers unchanged.
+    /// To `decimals` digits behind the point (if negative, before it), ties to even; integers unchanged.
     fn round_decimals(self, decimals: Self) -> Self;
     /// PyTorch's `remainder`: the sign of the divisor. Integers: 0 for a zero divisor.
     fn remainder(self, divisor: Self) -> Self;
@@ -149,7 +148,7 @@ pub trait Num: Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Se
     fn floor_divide(self, divisor: Self) -> Self;
     /// `div(rounding_mode='trunc')`. Integers: 0 for a zero divisor, wraps for `MIN / -1`.
     fn trunc_divide(self, divisor: Self) -> Self;
-    /// C99 `pow`; integers by repeated squaring, a negative exponent as PyTorch has it.
+    /// C99 `pow`; integers by repeated squaring, a negative exponent as in PyTorch.
     fn pow(self, exponent: Self) -> Self;
     /// `self * scale + addend`: floats with one rounding, integers wrap, bool by and and or.
     fn scaled_add(self, scale: Self, addend: Self) -> Self;
@@ -161,15 +160,16 @@ pub trait Bits:
 {
 }
 
-/// Floats: what an activation's formula is written in.
+/// Floats: the functions that formulas of activations use.
 ///
 /// Every method is branch-free, covers the whole range of the type and keeps NaN, infinities, subnormals and the sign
 /// of zero as C99 has them. `/` and [`Real::sqrt`] are correctly rounded for `f32`.
 pub trait Real: Num + Div<Output = Self> {
     /// A constant of the formula, rounded once to the compute type.
     fn constant(value: f64) -> Self;
-    /// Infinity where f32 has overflowed; every other value is unchanged. For formulas whose intermediate overflow is
-    /// part of PyTorch's semantics: compute types of f32's range do it by themselves, the oracle does not.
+    /// Turns a number beyond f32's range into an infinity, and keeps every other value. For formulas where PyTorch's
+    /// result depends on an overflow on the way: compute types of f32's range overflow by themselves, the oracle does
+    /// not.
     fn in_range(self) -> Self;
     /// `self * a + b` with one rounding.
     fn mul_add(self, a: Self, b: Self) -> Self;
@@ -179,8 +179,8 @@ pub trait Real: Num + Div<Output = Self> {
     fn rsqrt(self) -> Self;
     /// `1 / x`.
     fn recip(self) -> Self;
-    /// `b a^(b - 1)` and `a^b ln(a)`, of `self` as `a` and the exponent `b`: the derivatives of a power. The second is
-    /// 0 for `a = 0` and `b >= 0`.
+    /// `b a^(b - 1)` and `a^b ln(a)`, with `self` as `a` and the exponent as `b`: the derivatives of a power. The
+    /// second is 0 for `a = 0` and `b >= 0`.
     #[inline(always)]
     fn pow_gradients(self, exponent: Self) -> (Self, Self) {
         let is_zero = (self == Self::ZERO) & (exponent >= Self::ZERO);
@@ -192,13 +192,13 @@ pub trait Real: Num + Div<Output = Self> {
     fn over_twice_sqrt(self, x: Self) -> Self {
         self / (x.sqrt() * Self::constant(2.0))
     }
-    /// `self e^x`: the gradient of an exponential. For results of 16 bits as good as f32's function, which a product with
-    /// [`Real::exp`] is not next to numbers half way between two of them.
+    /// `self e^x`: the gradient of an exponential. For results of 16 bits it is as good as f32's function. A product
+    /// with [`Real::exp`] is not, next to numbers half way between two of them.
     #[inline(always)]
     fn times_exp(self, x: Self) -> Self {
         self * x.exp()
     }
-    /// `self / (1 + e^-x)`, as [`Real::times_exp`].
+    /// `self / (1 + e^-x)`, as good as [`Real::times_exp`].
     #[inline(always)]
     fn times_sigmoid(self, x: Self) -> Self {
         self * x.sigmoid()
@@ -207,9 +207,9 @@ pub trait Real: Num + Div<Output = Self> {
     fn exp(self) -> Self;
     /// `e^x - 1`, accurate near 0.
     fn exp_m1(self) -> Self;
-    /// `e^x - 1` for `x <= 0`; anything above.
+    /// `e^x - 1` for `x <= 0`. The result for other `x` has no meaning.
     fn exp_m1_negative(self) -> Self;
-    /// `yes` where `self > limit`, else `no`, NaN included: both are computed, where an `if` may become a branch.
+    /// Returns `yes` if `self > limit`, else `no`, also for NaN. Both are computed; an `if` might become a branch.
     fn if_above(self, limit: Self, yes: Self, no: Self) -> Self;
     /// Natural logarithm.
     fn ln(self) -> Self;
@@ -248,8 +248,8 @@ pub trait Real: Num + Div<Output = Self> {
     /// The value as an f64, exactly.
     fn to_f64(self) -> f64;
     /// PyTorch's dropout with probability `p` of an element that has the random word `bits`: `self / (1 - p)`, or +0
-    /// (also for NaN and infinities) with probability `p`. It keeps what `ops::dropout` keeps at the same place, with the
-    /// same `p`, which counts as an f32 for both.
+    /// (also for NaN and infinities) with probability `p`. It keeps the same elements as `ops::dropout` at the same
+    /// place with the same `p`. Both take `p` as an f32.
     ///
     /// The host does not check this `p`: below 0 it counts as 0, and one above 1 or NaN drops every element.
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! The op traits: one for each number of operands. They are the whole DSL.
+//! The op traits: one for each number of operands, one for dropout, one for generators. They are the whole DSL.
 //!
 //! A trait is implemented for every compute type the formula is written for, usually by one generic `impl`:
 //!
@@ -12,9 +12,9 @@
 //! assert_eq!(SquaredRelu.apply(3.0_f32), 9.0);
 //! ```
 //!
-//! The bound says which element types the op can have ([`Real`]: floats; [`Num`]: floats and integers;
-//! [`Bits`]: integers and bool; [`Value`]: all), the output type what comes out: `T`, or `bool` for a predicate or a
-//! comparison. A parameter is a field of the compute type (`LeakyRelu<T> { negative_slope: T }`).
+//! The bound chooses the op's element types ([`Real`]: floats; [`Num`]: floats and integers; [`Bits`]: integers and
+//! bool; [`Value`]: all). `Output` is the result's type: `T`, or `bool` for a predicate or a comparison. A parameter is
+//! a field of the compute type (`LeakyRelu<T> { negative_slope: T }`).
 
 use core::num::Wrapping;
 
@@ -52,56 +52,57 @@ pub trait TernaryOp<T, C = T>: Copy {
 
 /// `(x, random word) -> y` by a threshold: dropout. An element with a larger word is dropped: +0.
 ///
-/// The word of an element is a function of seed, offset and the element's index alone ([`crate::philox::Philox`]), so
-/// that every kernel, element type and device gives the same result.
+/// The word of an element depends only on seed, offset and the element's index ([`crate::philox::Philox`]), so that
+/// every kernel, element type and device keeps the same elements.
 pub trait RandomOp<T>: Copy {
-    /// The largest word that keeps its element.
+    /// Returns the largest word that keeps its element.
     fn last_kept(self) -> u32;
-    /// What becomes of an element that is kept.
+    /// Returns the result of an element that is kept.
     fn kept(self, x: T) -> T;
 }
 
 /// The plane, row or column of an element that a generator makes.
 pub type Index = u32;
 
-/// Rows that are made from the first of them in a result of 16 bits.
+/// The rows of a group: in a result of 16 bits they are made one from another, after the first.
 pub const GROUP: u32 = 4;
 
-/// Rows of a run of [`GeneratorOp::next`].
+/// The rows of a run of [`GeneratorOp::next`].
 pub const RUN: u32 = 32;
 
-/// `index -> y`: planes of rows and columns made of nothing but their indices, evaluated in f32 and rounded once.
+/// `index -> y`: makes planes of rows and columns from the indices alone, evaluated in f32 and rounded once.
 pub trait GeneratorOp: Copy {
-    /// What the elements of a column have in common. A thread computes it once for all its rows.
+    /// The state that the elements of a column share. A thread computes it once for all its rows.
     type Column: Copy;
-    /// Whether every element is a number that no type makes an infinity of: then no conversion looks for one.
+    /// True if no element becomes an infinity in any type: then no conversion checks for one.
     const IS_BOUNDED: bool = false;
     /// The rows of a thread in a large tensor of 8, 16 and 32 bits, powers of two up to [`RUN`]: the fewest that make
-    /// up for what a column costs, as the stores of many rows lie far apart.
+    /// up for a column's cost, as the stores of many rows lie far apart.
     const ROWS: [u32; 3] = [8, 4, 4];
-    /// The column of a plane.
+    /// Returns the column of a plane.
     fn column(self, plane: u32, column: u32) -> Self::Column;
-    /// The element of a row.
+    /// Returns the element of a row.
     fn element(self, column: Self::Column, row: u32) -> f32;
-    /// For a result of 16 bits: the column, ready for the [`GROUP`] rows from `row` on, a multiple of it.
+    /// For a result of 16 bits: returns the column, ready for the [`GROUP`] rows from `row` on. `row` is a multiple of
+    /// [`GROUP`].
     #[inline(always)]
     fn begin_group(self, column: Self::Column, row: u32) -> Self::Column {
         let _ = row;
         column
     }
-    /// For a result of 16 bits: the element, and the column ready for the next row of the group.
+    /// For a result of 16 bits: returns the element, and the column ready for the next row of the group.
     #[inline(always)]
     fn next_of_group(self, column: Self::Column, row: u32) -> (f32, Self::Column) {
         (self.element(column, row), column)
     }
-    /// For a result of 8 bits: the column, ready for the rows from `row` on, a multiple of [`RUN`].
+    /// For a result of 8 bits: returns the column, ready for the rows from `row` on. `row` is a multiple of [`RUN`].
     #[inline(always)]
     fn begin(self, column: Self::Column, row: u32) -> Self::Column {
         let _ = row;
         column
     }
-    /// For a result of 8 bits: the element, and the column ready for the next row. The rows of a run come in order;
-    /// behind [`RUN`] of them another begins, so that an element is the same whoever computes it.
+    /// For a result of 8 bits: returns the element, and the column ready for the next row. The rows of a run come in
+    /// order, and a new run begins after [`RUN`] rows: so an element is the same whichever thread computes it.
     #[inline(always)]
     fn next(self, column: Self::Column, row: u32) -> (f32, Self::Column) {
         (self.element(column, row), column)
@@ -110,19 +111,18 @@ pub trait GeneratorOp: Copy {
 
 /// Kernel parameters travel as 64-bit words, so that all kernels of a template have one signature.
 pub trait Word: Copy {
-    /// The value's bits; of an integer, sign-extended, so that the word is its value as an i64.
+    /// Returns the value's bits. For an integer the word is its value as an i64.
     fn to_word(self) -> u64;
-    /// The inverse of [`Word::to_word`]; upper bits are ignored.
+    /// Returns the value of a word: the inverse of [`Word::to_word`]. Ignores upper bits.
     fn from_word(word: u64) -> Self;
 }
 
-/// An op of a table: its data, and how a kernel finds its parameters.
+/// An op of a table: its data, and the way to its parameters.
 pub trait TableOp: Copy {
-    /// The row, as data: the same for all types of the op's parameters. Where it says something else of kind, operands
-    /// and results than the op trait's impl, neither the host's definition nor the kernels of the op compile
-    /// ([`crate::row`]).
+    /// The row as data, the same for all types of the op's parameters. If its kind, operands or results contradict the
+    /// op trait's impl, neither the host's definition nor the op's kernels compile ([`crate::row`]).
     const INFO: OpInfo;
-    /// The op with the parameters of a call.
+    /// Returns the op with the parameters of a call.
     fn from_words(words: Words) -> Self;
 }
 
@@ -153,7 +153,7 @@ impl Word for Type {
     }
     #[inline(always)]
     fn from_word(word: u64) -> Self {
-        // By a pointer: inlined at once, it makes LLVM select among floats as among integers.
+        // By a function pointer: inlined at once, the conversion makes LLVM select among floats as among integers.
         let from: fn(u64) -> Self = |word| value;
         from(word)
     }

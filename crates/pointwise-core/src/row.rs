@@ -11,7 +11,7 @@ use crate::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, MAX_WORDS, OpData};
 use crate::info::{Kind, OpInfo, Properties};
 use crate::op::{GeneratorOp, MAX_PARAMS, RandomOp, TableOp};
 
-/// The version of what kernels and host agree on: this crate's version, the structs that kernels are passed, and
+/// The version of the agreement between kernels and host: this crate's version, the structs that kernels get, and
 /// [`CONVENTION`].
 const VERSION: u64 = {
     let hash = (START ^ CONVENTION).wrapping_mul(PRIME);
@@ -21,16 +21,15 @@ const VERSION: u64 = {
     mix(hash, include_str!("rope/mod.rs"))
 };
 
-/// To be raised with a change of an entry's parameters, or of what a template takes for granted, that none of the
-/// files in `VERSION` shows.
+/// Raise this when an entry's parameters or a template's assumptions change, and no file in `VERSION` shows it.
 const CONVENTION: u64 = 3;
 
 /// FNV-1a of 64 bits: its first value and its factor.
 const START: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// A hash continued by a text and its end. Compilers of different versions write a formula's tokens with different
-/// spaces, so these do not count.
+/// Continues a hash by a text and its end. Spaces do not count: compilers of different versions write a formula's
+/// tokens with different ones.
 const fn mix(mut hash: u64, text: &str) -> u64 {
     let bytes = text.as_bytes();
     let mut i = 0;
@@ -52,7 +51,7 @@ const fn mix_all(mut hash: u64, texts: &[&str]) -> u64 {
     (hash ^ 0xfe).wrapping_mul(PRIME)
 }
 
-/// The hash of a row, worked out once for each type.
+/// The hash of a row, computed once for each type.
 trait Text {
     const TEXT: u64;
 }
@@ -61,7 +60,8 @@ impl<O: TableOp> Text for O {
     const TEXT: u64 = text(&O::INFO);
 }
 
-/// The hash of what a row says of its kernels. Documentation, accuracy and defaults are the host's alone.
+/// Returns the hash of the parts of a row that its kernels depend on. Documentation, accuracy and defaults matter only
+/// to the host.
 const fn text(info: &OpInfo) -> u64 {
     let mut hash = mix(VERSION, info.name);
     hash = mix(hash, info.kind.name());
@@ -113,8 +113,8 @@ const fn text(info: &OpInfo) -> u64 {
     hash
 }
 
-/// The word of a row at some types. What memory safety depends on stands in its upper half as it is, four bits each, so
-/// that no two of these have one word; its lower half is a hash of the rest.
+/// Returns the word of a row at some types. The fields that memory safety depends on are its upper half, four bits
+/// each: rows that differ in them never share a word. The lower half is a hash of the rest.
 const fn word(info: &OpInfo, [first, others, result]: [DType; 3], text: u64) -> u64 {
     let fields = [
         info.kind as u64,
@@ -146,7 +146,7 @@ const fn check_kind(info: &OpInfo, kinds: &[Kind], params: usize) {
     assert!(info.params.len() <= params, "the row has more parameters than an op of its kind can have");
 }
 
-/// The word of a generator of elements `E`; `source` is a hash of the text that it was compiled from.
+/// Returns the word of a generator of elements `E`; `source` is a hash of the text that it was compiled from.
 #[must_use]
 #[track_caller]
 pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>(source: u64) -> u64 {
@@ -157,7 +157,7 @@ pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>(source: u64) -> 
     word(info, [E::DTYPE; 3], (O::TEXT ^ source).wrapping_mul(PRIME))
 }
 
-/// The word of dropout of elements `E`.
+/// Returns the word of dropout of elements `E`.
 #[must_use]
 #[track_caller]
 pub const fn of_random<E: Element, O: TableOp + RandomOp<E::Compute>>() -> u64 {
@@ -168,13 +168,13 @@ pub const fn of_random<E: Element, O: TableOp + RandomOp<E::Compute>>() -> u64 {
     word(info, [E::DTYPE; 3], O::TEXT)
 }
 
-/// Bits of a formula's word above those of [`of_data`].
+/// The upper bits of a formula's word, which hold the element type; [`of_data`] is below.
 const DTYPE_BITS: u32 = 4;
 
-/// The word of a formula on elements `E`; `source` is a hash of the text that it was compiled from.
+/// Returns the word of a formula on elements `E`; `source` is a hash of the text that it was compiled from.
 ///
-/// What memory safety depends on stands in the upper bits as it is: the element type, how many operands, results and
-/// words of parameters there are, which are bools, and whether a random word is drawn. A hash of the rest is below.
+/// The fields that memory safety depends on are in the upper bits: the element type, the numbers of operands, results
+/// and parameter words, the bools among operands and results, and a bit for random words. A hash of the rest is below.
 #[must_use]
 #[track_caller]
 pub const fn of_formula<E: Element, O, const N: usize, const R: usize>(source: u64) -> u64
@@ -194,7 +194,7 @@ where
     (E::DTYPE as u64) << (64 - DTYPE_BITS) | of_data(info, source)
 }
 
-/// Checks that an op's data, those of its definition, are the data that `word`, of [`of_formula`], was made of.
+/// Checks that the data of an op's definition are the data in `word`, a result of [`of_formula`].
 #[track_caller]
 pub const fn check_data(info: &OpInfo, source: u64, word: u64) {
     assert!(
@@ -203,7 +203,7 @@ pub const fn check_data(info: &OpInfo, source: u64, word: u64) {
     );
 }
 
-/// What [`of_formula`] says besides the element type.
+/// Returns the word of [`of_formula`] without the element type.
 const fn of_data(info: &OpInfo, source: u64) -> u64 {
     let fields = [
         (info.operands.len() as u64, 4),
@@ -230,7 +230,7 @@ const fn of_data(info: &OpInfo, source: u64) -> u64 {
     word << left | (hash ^ hash >> 32) & ((1 << left) - 1)
 }
 
-/// How many words the parameters of a formula take.
+/// Returns the number of words that the parameters of a formula take.
 #[must_use]
 pub const fn param_words(info: &OpInfo) -> usize {
     let (mut words, mut i) = (0, 0);
@@ -241,7 +241,7 @@ pub const fn param_words(info: &OpInfo) -> usize {
     words
 }
 
-/// The word of a kernel that belongs to no row of a table.
+/// Returns the word of a kernel that belongs to no row of a table.
 #[must_use]
 pub const fn of_symbol(symbol: &str) -> u64 {
     let hash = mix(VERSION, symbol);

@@ -1,4 +1,4 @@
-//! What the code that is made of tables of ops needs.
+//! A macro that the code made from op tables uses.
 
 /// A formula as text.
 #[doc(hidden)]

@@ -24,7 +24,7 @@ impl Format {
         1 << (self.exponent_bits + self.mantissa_bits)
     }
 
-    /// How many codes there are, sign included.
+    /// Returns the number of codes, sign included.
     fn codes(&self) -> u32 {
         2 * self.sign_bit()
     }
@@ -34,7 +34,7 @@ impl Format {
         code & (self.sign_bit() - 1) >= first_nan
     }
 
-    /// The value of a code that is not NaN.
+    /// Returns the value of a code that is not NaN.
     fn value(&self, code: u32) -> f64 {
         let abs = code & (self.sign_bit() - 1);
         let sign = if code & self.sign_bit() != 0 { -1.0 } else { 1.0 };
@@ -44,7 +44,7 @@ impl Format {
         sign * self.extended(abs)
     }
 
-    /// As if the exponent field had no upper end: the value after the largest one is its successor.
+    /// Returns the value as if the exponent field had no upper end: after the largest value comes the next one.
     fn extended(&self, abs: u32) -> f64 {
         let bias = (1i32 << (self.exponent_bits - 1)) - 1;
         let exponent = (abs >> self.mantissa_bits) as i32;
@@ -54,7 +54,7 @@ impl Format {
         (hidden + mantissa) * scale
     }
 
-    /// The midpoint between a finite value and the next one away from zero.
+    /// Returns the midpoint between a finite value and the next one away from zero.
     fn tie_above(&self, code: u32) -> f64 {
         let abs = code & (self.sign_bit() - 1);
         let sign = if code & self.sign_bit() != 0 { -1.0 } else { 1.0 };
@@ -122,13 +122,13 @@ fn f32_to_16_bit_strided() {
     }
 }
 
-/// Every finite code, the tie above it and the tie's two neighbours, in f32 and in f64.
+/// Checks the tie above every finite code, and the tie's two neighbours, in f32 and in f64.
 fn ties(format: &Format, narrow: impl Fn(f32) -> u32, narrow_f64: impl Fn(f64) -> u32) {
     for code in 0..format.codes() {
         if format.is_nan(code) || !format.value(code).is_finite() {
             continue;
         }
-        // The step above the largest finite value is that of its binade: the tie with overflow.
+        // Above the largest finite value the step is its binade's: the tie with overflow.
         let tie = format.tie_above(code);
         let x = tie as f32;
         assert_eq!(x as f64, tie, "a tie of {code:#x} is an f32");
@@ -136,7 +136,7 @@ fn ties(format: &Format, narrow: impl Fn(f32) -> u32, narrow_f64: impl Fn(f64) -
             let want = format.round(y as f64);
             assert!(same(format, narrow(y), want), "{y:e}: {:#x} for {want:#x}", narrow(y));
         }
-        // Neighbours in f64 are a double-rounding trap: in f32 both are the tie itself.
+        // Neighbours in f64 are a double-rounding trap: in f32 both become the tie itself.
         for y in [tie, tie.next_up(), tie.next_down(), tie * (1.0 + 1e-9), tie * (1.0 - 1e-9)] {
             let want = format.round(y);
             assert!(same(format, narrow_f64(y), want), "{y:e}: {:#x} for {want:#x}", narrow_f64(y));

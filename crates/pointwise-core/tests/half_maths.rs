@@ -7,7 +7,7 @@
 use pointwise_core::maths::half::{Approx, Native};
 use pointwise_core::{BinaryFunction, Element, Real, bf16, convert, f16};
 
-/// Operations with the largest error of the PTX ISA, to the same side always; subnormals flushed where they may be.
+/// Operations with the largest error of the PTX ISA, always to the same side; subnormals are flushed where they may be.
 struct Off<const UP: bool>;
 
 impl<const UP: bool> Off<UP> {
@@ -87,7 +87,7 @@ const TYPES: [Type; 2] = [
     },
 ];
 
-/// What a comparison over many inputs found.
+/// The result of a comparison over many inputs.
 #[derive(Default)]
 struct Tally {
     inputs: u32,
@@ -105,11 +105,11 @@ impl Tally {
             self.correct += 1;
             return;
         }
-        // An infinite result of a finite exact one counts as the next number after the largest.
+        // An infinite result counts as the next number after the largest if the exact one is finite.
         let value = if value.is_infinite() { t.overflow.copysign(value) } else { value };
         let exponent = exact.abs().max(f64::MIN_POSITIVE).log2().floor().max(f64::from(t.least)) as i32;
         let ulp = 2_f64.powi(exponent - (t.digits - 1));
-        // Of zeros the sign counts, of infinities and NaN everything.
+        // The sign of a zero counts, and every difference of an infinity or NaN.
         let wrong = value.is_nan() || !exact.is_finite() || (value == 0.0 && target == 0.0);
         let error = if wrong { f64::INFINITY } else { (value - exact).abs() / ulp };
         if error > self.worst {
@@ -184,8 +184,8 @@ fn functions<A: Approx>() -> Vec<Function> {
     ]
 }
 
-/// Where the two terms of the derivative of mish leave nothing: the two numbers next to its zero, and below -98, where
-/// its zeros have either sign.
+/// True where the two terms of the derivative of mish cancel: for the two numbers next to its zero, and below -98,
+/// where its zeros have either sign.
 fn is_cancelled(x: f64) -> bool {
     (x + 1.1924).abs() < 0.001 || (x < -98.0 && x.is_finite())
 }
@@ -229,8 +229,8 @@ fn approximations_too_small() {
     sweep::<Off<false>>("down");
 }
 
-/// C99 `pow` on a grid of pairs: bases of every exponent, exponents of every size with short and long significands. Of
-/// 10,000 results at most one is another than the exact one rounded, and that only by what rounding to f32 first does.
+/// C99 `pow` on a grid of pairs: bases of every exponent, exponents of every size with short and long significands. At
+/// most one result in 10,000 differs from the exact one rounded, and only because it is rounded to f32 first.
 fn powers<A: Approx>(operations: &str) {
     let mut failures = Vec::new();
     for t in &TYPES {
@@ -267,8 +267,8 @@ fn pow_with_approximations_off() {
     powers::<Off<false>>("down");
 }
 
-/// What a short path finds for magnitudes, made that of numbers by `Value::signed`, is the power wherever it says so:
-/// to the bit where results are not bounds, and between them otherwise. And it says so for numbers of plain sizes.
+/// Checks the short path of a power, corrected by `Value::signed`: if it holds, the power equals the result to the bit,
+/// or lies between the bounds if it has bounds. And it holds for numbers of plain sizes.
 fn signs<T: Real>(widen: impl Fn(u32) -> T, bounded: bool) {
     let plain: Vec<T> = [0.25, 0.5, 1.0, 1.5, 3.0, 7.0, -0.25, -1.0, -1.5, -3.0, 0.0, -0.0].map(T::constant).to_vec();
     let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, -1e-40, 4_194_303.0, 1e30, -16_777_217.0];
@@ -284,7 +284,7 @@ fn signs<T: Real>(widen: impl Fn(u32) -> T, bounded: bool) {
             continue;
         }
         let short = a.short(b, BinaryFunction::Power);
-        // Of f32, a sign is found out with what else the path does not serve.
+        // In f32 the path does not hold for a negative base either.
         assert!(short.holds || signed.is_zero || !bounded && a < T::ZERO, "{:e}, {:e}", a.to_f64(), b.to_f64());
         let bounds = if signed.is_zero { [signed.of_zero; 2] } else { short.bounds };
         let [low, high] = bounds.map(|y| (y.to_f64() as f32).to_bits() | signed.sign);
@@ -308,7 +308,7 @@ fn signs_of_powers() {
     signs(|bits| bf16::from_bits(bits as u16).widen(), true);
 }
 
-/// Both gradients of a power on the grid of [`powers`], where the power is a normal f32, zero, infinite or NaN.
+/// Checks both gradients of a power on the grid of [`powers`], where the power is a normal f32, zero, infinite or NaN.
 fn power_gradients<A: Approx>(operations: &str) {
     let mut failures = Vec::new();
     for t in &TYPES {
@@ -320,7 +320,7 @@ fn power_gradients<A: Approx>(operations: &str) {
             let whole = (-40..=40).map(|i| i as f32);
             let far = (0..=u16::MAX).step_by(641).map(t.widen);
             for b in far.chain(small).chain(whole).chain(special) {
-                // From there on exponents count as even, which one less than them need not be.
+                // From there on exponents count as even, but an exponent less 1 need not be even.
                 if a.is_sign_negative() && b.abs() >= 65536.0 {
                     continue;
                 }
@@ -354,7 +354,7 @@ fn power_gradients_with_approximations_off() {
     power_gradients::<Off<false>>("down");
 }
 
-/// Quotients of random operands and of all perfect squares are those of correctly rounded steps, once they are rounded.
+/// Checks that quotients of random operands and of all perfect squares round to the same as by correctly rounded steps.
 fn quotients_by_roots<A: Approx>(operations: &str) {
     for ty in TYPES {
         let mut state = 1_u64;
@@ -394,7 +394,7 @@ fn compare_quotient<A: Approx>(a: u16, b: u16) {
     assert!(same, "{x:e} / {y:e} is {expected:e}, not {got:e}");
 }
 
-/// Quotients of all significands, near 1 and with exponents all over the range, and of the numbers at its ends.
+/// Checks quotients of all significands, near 1 and with exponents all over the range, and of the numbers at its ends.
 fn quotients_of_f16<A: Approx>() {
     for a in 0..1_u32 << 10 {
         for b in 0..1_u32 << 10 {
@@ -419,12 +419,12 @@ fn quotients_of_f16_are_rounded_correctly_in_f32() {
     quotients_of_f16::<Off<false>>();
 }
 
-/// Quotients of every f16 and numbers that came with a call, either way.
+/// Checks quotients of every f16 and numbers that came with a call, either way.
 fn quotients_by_numbers<A: Approx>() {
     let mut state = 1_u64;
     for k in 0..64 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // Any significand, exponents from -60 to 59; at last the ends of that, zero and infinity.
+        // Any significand, exponents from -60 to 59; at last the ends of this range, zero and infinity.
         let number = f32::from_bits((127 - 60 + (state >> 40) as u32 % 120) << 23 | (state >> 41) as u32 & 0x7F_FFFF);
         let number = [2_f32.powi(60), 2_f32.powi(-60), 0.0, f32::INFINITY].get(63 - k).copied().unwrap_or(number);
         for bits in 0..=u16::MAX {

@@ -9,7 +9,7 @@ use pointwise_core::family::unary;
 use pointwise_core::{DType, OpInfo, TableOp, UnaryOp, Word, Words, maths};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many inputs go through a function at a time.
+/// The number of inputs that go through a function at a time.
 const BLOCK: usize = 4096;
 
 /// A function under test.
@@ -127,8 +127,8 @@ fn sinpi_exact(x: f64) -> f64 {
     }
 }
 
-/// `|got - exact|` in units of the last place of f32 at `exact`. Infinite where one is NaN or infinite and the other
-/// is not; the overflow threshold is that of rounding to nearest.
+/// Returns `|got - exact|` in units of the last place of f32 at `exact`: infinity if only one is NaN or infinite.
+/// Numbers overflow as in rounding to nearest.
 fn ulp_error(got: f32, exact: f64) -> f64 {
     let nearest = exact as f32;
     if nearest.is_nan() || got.is_nan() {
@@ -148,7 +148,7 @@ fn ulp_error(got: f32, exact: f64) -> f64 {
     (value(got) - exact).abs() / ulp
 }
 
-/// Where functions change their form, their range ends or their results become subnormal.
+/// The places where functions change their form, their range ends or their results become subnormal.
 const HARD: &[f32] = &[
     0.0,
     1.0,
@@ -221,7 +221,7 @@ const HARD: &[f32] = &[
     1.0e-30,
 ];
 
-/// The largest error over the block, and where.
+/// Updates the largest error and its place with a block.
 fn worst_of(function: &Function, x: &[f32], y: &mut [f32], worst: &mut (f64, f32)) {
     (function.run)(x, y);
     for (&x, &y) in x.iter().zip(&*y) {
@@ -232,7 +232,7 @@ fn worst_of(function: &Function, x: &[f32], y: &mut [f32], worst: &mut (f64, f32
     }
 }
 
-/// The largest error stays below its bound.
+/// Checks that the largest error stays below its bound.
 fn check(function: &Function) {
     let exhaustive = std::env::var_os("POINTWISE_EXHAUSTIVE").is_some();
     // 255 and 2^24 share no factor: the low bits of the inputs go through all values too.
@@ -267,7 +267,7 @@ struct Op {
     f64: Box<dyn Fn(f64) -> f64 + Sync>,
 }
 
-/// An op at f32 and at f64 with the same parameters: those of a kernel are f32.
+/// Returns an op at f32 and at f64 with the same parameters, which are f32 as a kernel's.
 fn op<A, B>(params: &[f32]) -> Op
 where
     A: TableOp + UnaryOp<f32, Output = f32> + Sync + 'static,
@@ -347,7 +347,7 @@ fn f32_ops_stay_below_their_bounds() {
                 }
             };
             (0..1_u32 << 19).for_each(|i| see(f32::from_bits(i.wrapping_mul(8191))));
-            // Where the activations are: -32 .. 32, evenly.
+            // The range of activations: -32 .. 32, evenly.
             (-(1 << 18)..1 << 18).for_each(|i| see(i as f32 * (1.0 / 8192.0) * (1.0 + 1.0 / 65536.0)));
             for (centre, sign) in HARD.iter().chain(&[3.0, 6.0]).flat_map(|c| [(c, 0), (c, 0x8000_0000)]) {
                 let centre = centre.to_bits() | sign;
@@ -368,7 +368,7 @@ fn f32_ops_stay_below_their_bounds() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Bases near 1 and of any size, with exponents that spread the logarithm of the power over the range of f32.
+/// Takes bases near 1 and of any size, with exponents that spread the logarithm of the power over the range of f32.
 #[test]
 fn pow_of_pairs_stays_below_its_bound() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;

@@ -91,7 +91,7 @@ fn single_points() {
 
 #[test]
 fn functions_of_16_bit_results_at_the_ends_of_their_range() {
-    // The exact functions are compared over all 16-bit inputs elsewhere; these are NaNs no 16-bit number widens to.
+    // All 16-bit inputs are compared with the exact functions elsewhere. No 16-bit number widens to these NaNs.
     const TABLE: &[(&str, Function)] = &[
         ("exp", half::exp),
         ("exp2", half::exp2),
@@ -222,7 +222,7 @@ fn pow_is_that_of_c99() {
     assert_same(maths::pow(TINY, -1.0), INF, "its reciprocal");
 }
 
-/// The op's formula, which is of the two forms of `torch.lerp`.
+/// The op's formula, which has the two forms of `torch.lerp`.
 fn lerp(a: f32, b: f32, w: f32) -> f32 {
     TernaryOp::apply(Lerp, a, b, w)
 }
@@ -248,7 +248,7 @@ fn lerp_meets_its_ends() {
         (-0.0, -0.0, 0.3, 0.0),
         (NAN, 1.0, 0.0, NAN),
     ] {
-        // `+ 0.0`: semantics fix no sign of a zero difference but the one listed.
+        // `+ 0.0`: PyTorch fixes the sign of a zero difference only in the listed case.
         assert_same(lerp(a, b, w) + 0.0, expected, &format!("lerp({a}, {b}, {w})"));
     }
 }
@@ -265,7 +265,7 @@ fn long_division(a: f32, b: f32) -> (f64, Option<u64>) {
     let ((ma, ea), (mb, eb)) = (integer(a), integer(b));
     let (mut rest, mut quotient, mut fits) = (0_u64, 0_u64, true);
     if ea >= eb {
-        // Bit by bit: those of ma, then ea - eb zeros.
+        // Bit by bit: the bits of ma, then ea - eb zeros.
         for i in (0..24 + ea - eb).rev() {
             let shift = i - (ea - eb);
             rest = rest << 1 | if shift >= 0 { ma >> shift & 1 } else { 0 };
@@ -296,7 +296,7 @@ fn check_division(a: f32, b: f32) {
     let q = (a - m) / b - if adjust { 1.0 } else { 0.0 };
     let rounded = if q - q.floor() > 0.5 { q.floor() + 1.0 } else { q.floor() };
     assert_same(floor, if q == 0.0 { 0.0_f32.copysign(a / b) } else { rounded }, &format!("floor_divide{what}"));
-    // Which is the floor of the exact quotient as long as f32 has all integers.
+    // This is the floor of the exact quotient as long as f32 has all integers.
     if let Some(q) = quotient.filter(|q| *q < 1 << 22) {
         let exact = if (a < 0.0) == (b < 0.0) { q as f64 } else { -(q as f64) - f64::from(u8::from(rest != 0.0)) };
         assert_eq!(f64::from(floor), exact, "floor of {what}");
@@ -381,18 +381,18 @@ fn divisions_are_those_of_pytorch() {
         let mask = if i % 3 == 0 { 0xffff_0000 } else { u32::MAX };
         let (x, y) = (bits as u32 & mask, (bits >> 32) as u32 & mask);
         let (a, b) = (f32::from_bits(x), f32::from_bits(y));
-        // Exponents up to 24 above and 7 below those of the divisor.
+        // Exponents up to 24 above and 7 below the divisor's.
         let gap = (random() & 31) as i32 - 7;
         let exponent = ((y >> 23 & 255) as i32 + gap).clamp(0, 254) as u32;
         check(f32::from_bits(x & !0x7f80_0000 | exponent << 23), b);
-        // Of any size.
+        // Numbers of any size.
         if i % 8 == 0 {
             check(a, b);
         }
         // In 0.1 .. 1.1.
         let unit = |bits: u32| 0.1 + (bits >> 8) as f32 * (1.0 / 16_777_216.0);
         check(unit(x).copysign(a), unit(y).copysign(b));
-        // About a multiple, and about what cannot be told from the end of the estimate.
+        // At a multiple, and near it.
         let n = (random() % (1 << (random() % 22))) as f32;
         let multiple = b * n;
         check(multiple, b);

@@ -1,4 +1,4 @@
-//! Angles in fixed point, and the position encodings made of them, against f64.
+//! Angles in fixed point, and position encodings by them, against f64.
 
 use pointwise_core::family::generator::{Alibi, AlibiCausal, Sinusoidal, SinusoidalHalves, alibi_slope};
 use pointwise_core::maths::phase::{exp2_f64, multiple, phase_of_exp2, sincos_phase, sincos_phase_coarse};
@@ -35,10 +35,10 @@ fn phases_of_frequencies() {
 #[test]
 fn sine_and_cosine_of_a_phase() {
     let mut worst = 0.0_f64;
-    // Of the coarse ones, beyond a fixed part.
+    // The worst relative error of the coarse functions, beyond a fixed part.
     let mut coarse = 0.0_f64;
     let mut check = |phase: u64| {
-        // The nearest quarter turn taken off exactly, as the sine of 2^64 turns' fraction has no f64.
+        // The nearest quarter turn is taken off exactly: f64 has too few bits for the whole phase.
         let quarter = phase.wrapping_add(1 << 61) >> 62;
         let angle = (phase << 2) as i64 as f64 * 2.0_f64.powi(-64) * std::f64::consts::FRAC_PI_2;
         let (s, c) = angle.sin_cos();
@@ -75,7 +75,7 @@ fn multiples_wrap() {
     }
 }
 
-/// The element of a row as it comes in its group, behind another one, in a result of 16 bits.
+/// Returns the element of a row in its group, after another group, in a result of 16 bits.
 fn in_group<O: GeneratorOp>(op: O, column: u32, row: u32) -> f32 {
     let (mut column, mut value) = (op.column(0, column), f32::NAN);
     for at in (row & !(GROUP - 1)).saturating_sub(GROUP)..=row {
@@ -116,7 +116,7 @@ fn sinusoidal_against_f64_up_to_two_to_the_31() {
     }
 }
 
-/// A row of 8 bits is made of the one before: what gathers over a run stays far below their rounding.
+/// A row of 8 bits is made from the one before. The errors of a run add up to far less than the rounding to 8 bits.
 #[test]
 fn runs_of_rows_keep_their_bound() {
     let mut worst = 0.0_f64;
@@ -155,7 +155,7 @@ fn slopes_by_the_paper() {
     for (got, exact) in slopes(12).iter().zip(&twelve) {
         assert!((got - exact).abs() <= exact * 1e-15, "{got} {exact}");
     }
-    // 3 heads: those of 2, then the first of 4.
+    // 3 heads: the slopes of 2 heads, then the first of 4.
     assert_eq!(slopes(3), [2.0_f64.powi(-4), 2.0_f64.powi(-8), 2.0_f64.powi(-2)]);
     assert_eq!((alibi_slope(4, 4), alibi_slope(0, 0)), (None, None));
     assert!(alibi_slope(u32::MAX, u32::MAX - 1).unwrap() < 1.0);

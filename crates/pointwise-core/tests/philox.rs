@@ -26,7 +26,7 @@ fn known_answers() {
 fn words_blocks_and_places_agree() {
     let philox = Philox::new(0x0123_4567_89ab_cdef).at(u64::MAX - 1);
     for i in 0..64 {
-        // The counter is 64 bits and wraps; behind it lies which half of the word it is.
+        // The counter has 64 bits and wraps. After it comes the number of the word's half.
         let counter = (u64::MAX - 1).wrapping_add(i / 8);
         let half = |part| {
             let block = philox4x32_10([counter as u32, (counter >> 32) as u32, 0, part], [0x89ab_cdef, 0x0123_4567]);
@@ -44,7 +44,7 @@ fn words_blocks_and_places_agree() {
     }
 }
 
-/// With half a word, an answer is either that of the whole word, or void and said to be.
+/// With half a word an answer is either the whole word's answer, or void and marked so.
 #[test]
 fn half_a_word_answers_or_asks() {
     let (mut asked, mut answered) = (0, 0);
@@ -53,7 +53,7 @@ fn half_a_word_answers_or_asks() {
         let near = [word, word.wrapping_sub(1), word.wrapping_add(1), word ^ 0x8000, word & 0xFFFF_0000, word | 0xFFFF];
         for last in near.into_iter().chain([word ^ 1 << 17, word ^ 1 << 31, 0, u32::MAX, 1 << 31]) {
             let more = Cell::new(false);
-            // What lies below the upper half means nothing.
+            // The bits below the upper half mean nothing.
             let half = RandomWord::upper(word & 0xFFFE_0000 | Philox::new(4).word(i) >> 15, &more);
             let answer = half.is_at_most(last);
             assert_eq!(more.get(), word >> 17 == last >> 17);
@@ -72,7 +72,7 @@ fn half_a_word_answers_or_asks() {
     assert!(asked > 5000 && answered > 3000, "{asked} and {answered}");
 }
 
-/// Both halves of a word, and those of its neighbours, are uncorrelated: each bit of 2^16 words with each other.
+/// The bits of a word and of its neighbours are uncorrelated: compares each bit of 2^16 words with each other.
 #[test]
 fn bits_are_independent() {
     let n = 1 << 16;

@@ -1,15 +1,15 @@
 //! The functions of [`pointwise_core::maths::rough`] for all operands of f8e4m3 and of f8e5m2: rounded to that type,
 //! each result is the exact one correctly rounded.
 //!
-//! That holds for the machine's own operations and for approximate ones that err by as much as the PTX ISA allows, all
-//! up or all down; only the reciprocals of powers of two are taken to be exact.
+//! This is tested with the machine's own operations and with approximate ones that err by as much as the PTX ISA
+//! allows, all up or all down. Only the reciprocals of powers of two are taken to be exact.
 
 use duplicate::duplicate_item;
 use pointwise_core::maths::half::{Approx, Native};
 use pointwise_core::maths::rough::Estimate;
 use pointwise_core::{Element, F8E4M3, F8E5M2, Num, Real, Rough};
 
-/// Operations with the largest error of the PTX ISA, to the same side always; subnormals flushed.
+/// Operations with the largest error of the PTX ISA, always to the same side; subnormals are flushed.
 struct Off<const UP: bool>;
 
 impl<const UP: bool> Off<UP> {
@@ -84,7 +84,7 @@ const TYPES: [Type; 2] = [
 type Unary = fn(f32) -> f32;
 type Binary = fn(f32, f32) -> f32;
 
-/// All 65,536 pairs of each type, but those that `exact` leaves out.
+/// Checks all 65,536 pairs of each type, except the ones that `exact` leaves out.
 fn pairs(name: &str, functions: [Binary; 3], exact: fn(f32, f32) -> Option<f64>) {
     let mut failures = Vec::new();
     for t in &TYPES {
@@ -102,7 +102,7 @@ fn pairs(name: &str, functions: [Binary; 3], exact: fn(f32, f32) -> Option<f64>)
     assert!(failures.is_empty(), "{} wrong: {:#?}", failures.len(), &failures[..failures.len().min(20)]);
 }
 
-/// All 256 operands of each type.
+/// Checks all 256 operands of each type.
 fn codes(name: &str, functions: [Unary; 3], exact: fn(f64) -> f64) {
     let mut failures = Vec::new();
     for t in &TYPES {
@@ -133,8 +133,8 @@ fn name() {
     pairs(stringify!(name), machines, |a, b| Some(exact));
 }
 
-/// An activation, as f32 has it, times a number: what its gated op is. A subnormal activation may count as zero,
-/// which an infinite number would show.
+/// A gated op: an activation in f32 times a number. A subnormal activation may count as zero, which shows only beside
+/// an infinite number.
 #[duplicate_item(
     gated                name;
     [silu_and_mul]       [silu];

@@ -1,11 +1,11 @@
-//! What a kernel crate's root needs, and the macro that makes the kernel entries of a table of the family.
+//! The macro for a kernel crate's root, and the macro that makes the kernel entries of a table of the family.
 
-/// Declares what a kernel crate's root needs beside `#![no_std]`: no feature attributes, which the entry macros bring
-/// along. Expands to nothing on the host.
+/// Declares the shared memory that a kernel crate's root needs beside `#![no_std]`. It needs no feature attributes: the
+/// entry macros bring them along. Expands to nothing on the host.
 #[macro_export]
 macro_rules! kernel_crate {
     () => {
-        // 256 bytes for a table of codes, and a table of pairs, whose size the launch gives; an entry that does not use
+        // 256 bytes for a table of codes, and a table of pairs, whose size the launch gives. An entry that does not use
         // them is loaded without them.
         #[cfg(target_arch = "nvptx64")]
         $crate::__asm!(
@@ -15,7 +15,7 @@ macro_rules! kernel_crate {
     };
 }
 
-/// Assembly of the module, which is unstable on the device.
+/// Assembly of the module. It is unstable on the device.
 #[doc(hidden)]
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(asm_experimental_arch))]
@@ -25,10 +25,10 @@ macro_rules! __asm {
     };
 }
 
-/// Exports the entries of a table: every op in every one of its element types by every class of kernel; of `Conversions;`,
-/// `Rope;` and `Lookup;` those that there are. Expands to nothing on the host.
+/// Exports the entries of a table: every op in each of its element types by every class of kernel; for `Conversions;`,
+/// `Rope;` and `Lookup;` all of theirs. Expands to nothing on the host.
 ///
-/// `extern "gpu-kernel"` is passed on from here: the tokens of a macro that may be unstable, may be so anywhere.
+/// `extern "gpu-kernel"` is passed on from here: tokens of a macro that may be unstable, may be unstable anywhere.
 #[doc(hidden)]
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]

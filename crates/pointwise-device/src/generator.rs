@@ -1,8 +1,9 @@
-//! GeneratorKernel: `y[plane, row, column] = op(plane, row, column)`.
+//! The kernel of generators: `y[plane, row, column] = op(plane, row, column)`.
 //!
 //! A thread has `V` neighbouring columns, whose common part it computes once, and several rows. A block is `2^shift`
-//! threads wide and as many high as it has threads left; its rows lie one below another, so that the stores of a warp
-//! are neighbours. Of 8 bits a thread's own rows do: see [`GeneratorOp::next`]; of 16 bits they come in groups.
+//! threads wide and as high as the rest of its threads allow. Its rows lie one below another, so that the stores of a
+//! warp are neighbours. For 8 bits a thread's own rows lie one below another instead: see [`GeneratorOp::next`]. For 16
+//! bits they come in groups.
 
 use pointwise_core::op::{GROUP, RUN};
 use pointwise_core::{GeneratorOp, Value, Word};
@@ -10,7 +11,7 @@ use pointwise_core::{GeneratorOp, Value, Word};
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
 
-/// The shape of the tensor, and how a grid of blocks covers it.
+/// The shape of the tensor, and of the grid of blocks that covers it.
 #[derive(Clone, Copy)]
 pub struct Grid {
     /// Rows of a plane.
@@ -23,7 +24,7 @@ pub struct Grid {
     pub down: u32,
     /// log2 of the threads of a block side by side.
     pub shift: u32,
-    /// Rows of a thread; of 16 bits a multiple of [`GROUP`], of 8 bits a power of two up to [`RUN`].
+    /// Rows of a thread; for 16 bits a multiple of [`GROUP`], for 8 bits a power of two up to [`RUN`].
     pub each: u32,
 }
 
@@ -49,7 +50,8 @@ where
     let mut columns = [op.column(plane, column); V];
     unroll!(i < V => { columns[i] = op.column(plane, column + i as u32); });
     let height = thread::block_dim_x() >> grid.shift;
-    // Rows of 32 bits lie a block's height apart, of 16 bits groups of rows; those of 8 bits come one from the other.
+    // A thread's rows of 32 bits lie a block's height apart, and so do its groups of 16-bit rows. Rows of 8 bits follow
+    // each other.
     let (in_runs, in_groups) = const { (size_of::<E>() == 1, size_of::<E>() == 2) };
     let at_once = if in_groups { GROUP } else { 1 };
     let apart = if in_runs { 1 } else { at_once * height };
@@ -100,7 +102,7 @@ where
     }
 }
 
-/// An f32 as the compute type, which for floats is one of the same bits.
+/// Returns an f32 as the compute type, which for floats has the same bits.
 #[inline(always)]
 fn lane<E: Packed>(value: f32) -> E::Compute {
     E::Compute::from_word(value.to_word())

@@ -1,16 +1,17 @@
-//! The device side of pointwise: templates, and the entries that are made of them.
+//! The device side of pointwise: templates, and the macros that make entries of them.
 //!
-//! The family's kernel crate exports the entries of its tables with [`export!`]; that of a user's ops is written by
-//! `pointwise_build::ops`. Compiled for the host, such a crate is empty: the templates and entries exist for `nvptx64` only.
+//! The family's kernel crate exports the entries of its tables with [`export!`]. `pointwise_build::ops` writes the
+//! kernel crate of a user's ops. Compiled for the host, such a crate is empty: the templates and entries exist for
+//! `nvptx64` only.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, asm_experimental_arch, allow_internal_unstable))]
-// The entry macros expand to unstable syntax in the kernel crate. With this feature they may, and the kernel crate
+// The entry macros expand to unstable syntax in the kernel crate. This feature allows it, so that the kernel crate
 // needs no `#![feature]` of its own. Device code is compiled with unstable features in any case.
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 pub use pointwise_core::*;
 
-/// What the macros of this crate expand to. No part of the API.
+/// The items that the macros of this crate expand to. No part of the API.
 #[doc(hidden)]
 pub mod __private {
     pub use pointwise_core as core;
@@ -20,13 +21,13 @@ pub mod __private {
     #[cfg(target_arch = "nvptx64")]
     pub use crate::{formula, generator};
 
-    /// Where this crate lies: `pointwise_build::ops` makes crates that depend on it.
+    /// The folder of this crate: `pointwise_build::ops` makes crates that depend on it.
     pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 }
 
 pub use pointwise_macros::op;
 
-/// What a module of ops imports: the same names as `pointwise::prelude`, as far as a formula can use them.
+/// The names that a module of ops imports: the same as in `pointwise::prelude`, as far as a formula can use them.
 pub mod prelude {
     pub use pointwise_core::op::Index;
     pub use pointwise_core::{BinaryOp, Bits, Num, RandomWord, Real, TernaryOp, UnaryOp, Value};

@@ -1,7 +1,7 @@
 //! Ops of two operands of one byte each, by a table of all 65,536 results in shared memory: one kernel for all ops and
 //! types, whatever their formulas cost.
 //!
-//! As in [`crate::formula`], an operand may be the result's very memory: a thread owns its vectors, and loads each
+//! An operand may be the result's very memory, like in [`crate::formula`]: a thread owns its vectors, and loads each
 //! before it stores it.
 
 use pointwise_core::launch::{PAIRS, PAIRS_SHIFTED, PAIRS_THREADS, ROW_SPLITS, Steps};
@@ -18,7 +18,7 @@ pub struct Tensors {
     pub result: *mut u8,
     /// How the operands are read: [`pointwise_core::launch::how`]. None came with the call.
     pub mode: u32,
-    /// The results, in global memory, where [`pointwise_core::launch::pair_slot`] says.
+    /// The results, in global memory, at the places of [`pointwise_core::launch::pair_slot`].
     pub table: *const u8,
 }
 
@@ -29,7 +29,7 @@ type At = Places<2, 1>;
 
 impl Tensors {
     /// # Safety
-    /// The places are valid for reading `V` elements of each operand, or one where `mode` says so, and aligned to them.
+    /// The places are valid for reading `V` elements of each operand, or one if `mode` says so, and aligned to them.
     #[inline(always)]
     unsafe fn fetch<const V: usize>(&self, at: At) -> Pair {
         // SAFETY: the caller's contract.
@@ -50,8 +50,8 @@ impl Tensors {
         unsafe { memory::store(self.result.offset(at.results[0] as isize), out, V) }
     }
 
-    /// Fills the table, and runs `items` vectors at the places that `at` finds, a grid's width apart: the next one is
-    /// on its way while the last is looked up.
+    /// Fills the table, and runs `items` vectors at the places that `at` finds, a grid's width apart. The next vector
+    /// is on its way while the last is looked up.
     ///
     /// # Safety
     /// Every place is as [`Tensors::fetch`] and [`Tensors::finish`] ask; `items < 2^31`, and the grid has fewer threads
@@ -79,11 +79,11 @@ impl Tensors {
     }
 }
 
-/// Tensors that all lie alike, or are one value: vectors, and by the first threads the `head` elements before the first
-/// aligned one and those after the last whole vector.
+/// Looks up vectors of tensors that all lie alike, or are one value. The first threads do the `head` elements before
+/// the first aligned one, and the elements after the last whole vector.
 ///
 /// # Safety
-/// As `pointwise_device::formula::flat` for vectors of 16, and `Tensors::run` of the grid.
+/// The conditions of `pointwise_device::formula::flat` for vectors of 16, and of `Tensors::run` for the grid.
 #[inline(always)]
 pub unsafe fn flat(tensors: &Tensors, n: u64, head: u32) {
     let vectors = ((n - head as u64) / 16) as u32;
@@ -98,17 +98,17 @@ pub unsafe fn flat(tensors: &Tensors, n: u64, head: u32) {
     }
 }
 
-/// Vectors along rows.
+/// Looks up vectors along rows.
 ///
 /// # Safety
-/// As `pointwise_device::formula::tiled` for vectors of 16, and `Tensors::run` of the grid.
+/// The conditions of `pointwise_device::formula::tiled` for vectors of 16, and of `Tensors::run` for the grid.
 #[inline(always)]
 pub unsafe fn rows(tensors: &Tensors, steps: &Steps<3, ROW_SPLITS>, items: u32) {
     // SAFETY: the caller's contract.
     unsafe { tensors.run(items, |item| place(steps, item)) }
 }
 
-/// The results of eight pairs.
+/// Returns the results of eight pairs.
 #[inline(always)]
 fn look_up(a: u64, b: u64) -> u64 {
     let four = |a: u32, b: u32| {
@@ -121,14 +121,14 @@ fn look_up(a: u64, b: u64) -> u64 {
     four(a as u32, b as u32) | four((a >> 32) as u32, (b >> 32) as u32) << 32
 }
 
-/// The result of the lowest pair.
+/// Returns the result of the lowest pair.
 #[inline(always)]
 fn one(a: u64, b: u64) -> u64 {
     let (a, b) = (a as u32, b as u32);
     shared::read(memory::choose::<0x5140>(mixed(a, b), a) & 0xFFFF) as u64
 }
 
-/// The lower bytes of the slots of four pairs.
+/// Returns the lower bytes of the slots of four pairs.
 #[inline(always)]
 fn mixed(a: u32, b: u32) -> u32 {
     b ^ ((a << 3) & (PAIRS_SHIFTED as u32 * 0x0101_0101))
@@ -140,8 +140,8 @@ mod shared {
 
     use super::{PAIRS, PAIRS_THREADS, thread};
 
-    /// Copies the whole table, 16 bytes a thread at a time, past the registers; every thread of the block gets here,
-    /// and leaves when all of it is there.
+    /// Copies the whole table, 16 bytes a thread at a time, past the registers. Every thread of the block calls it, and
+    /// returns when the whole table is there.
     ///
     /// # Safety
     /// `table` is valid for reading [`PAIRS`] bytes, and aligned to 16.

@@ -1,14 +1,15 @@
 //! Global memory by 1, 2, 4, 8 and 16 bytes.
 //!
 //! The accesses are inline assembly: LLVM turns a copied 16-byte struct into two 8-byte accesses, and the state space
-//! must be `.global` whatever it can prove of the pointer. A generic address of global memory is its global address.
+//! must be `.global`, whatever LLVM can prove about the pointer. A generic address of global memory is its global
+//! address.
 
 use core::arch::asm;
 
 use duplicate::duplicate_item;
 use pointwise_core::launch::{NUMBER, ONCE, PASSING};
 
-/// Reads a vector of 2, 4, 8 or 16 bytes as words, by lines of assembly in which `_` is the vector's type and registers.
+/// Reads a vector of 2, 4, 8 or 16 bytes as words, by lines of assembly: `_` is the vector's type and registers.
 macro_rules! vector {
     ($bytes:ident, [$($line:tt)*] $($operand:tt)*) => {
         match $bytes {
@@ -66,21 +67,21 @@ pub unsafe fn load(address: *const u8, bytes: usize) -> [u64; 2] {
     }
 }
 
-/// As [`load`], of 4, 8 or 16 bytes. It stays where it stands: the compiler may not move it to where the bits are
-/// needed, behind what others wait for.
+/// [`load`] of 4, 8 or 16 bytes that stays in place: the compiler may not move it to the first use of the bits, behind
+/// loads that others wait for.
 ///
 /// # Safety
-/// As there.
+/// The conditions of [`load`].
 #[inline(always)]
 pub unsafe fn load_here(address: *const u8, bytes: usize) -> [u64; 2] {
     // SAFETY: the caller's contract.
     unsafe { vector!(bytes, ["ld.global." _ ", [{a}];"] a = in(reg64) address, options(readonly, nostack)) }
 }
 
-/// As [`load_here`]; where `works` is zero, nothing is read, and the bits are anything. No branch.
+/// [`load_here`], but if `works` is zero, nothing is read, and the bits have no meaning. No branch.
 ///
 /// # Safety
-/// As [`load`], where `works` is not zero.
+/// The conditions of [`load`], unless `works` is zero.
 #[inline(always)]
 pub unsafe fn load_here_if(address: *const u8, bytes: usize, works: u32) -> [u64; 2] {
     // SAFETY: the caller's contract.
@@ -90,11 +91,11 @@ pub unsafe fn load_here_if(address: *const u8, bytes: usize, works: u32) -> [u64
     }
 }
 
-/// As [`load`], of 1, 2, 4 or 8 bytes; where `how` is [`NUMBER`], nothing is read, and the bits are anything. No branch,
-/// and not `pure`: see [`load_as`].
+/// [`load`] of 1, 2, 4 or 8 bytes, but if `how` is [`NUMBER`], nothing is read, and the bits have no meaning. No
+/// branch, and not `pure`: see [`load_as`].
 ///
 /// # Safety
-/// As [`load`], unless nothing is read.
+/// The conditions of [`load`], unless nothing is read.
 #[inline(always)]
 pub unsafe fn load_unless(address: *const u8, bytes: usize, how: u32) -> u64 {
     // SAFETY: the caller's contract.
@@ -127,7 +128,7 @@ unsafe fn unless(address: *const u8, how: u32) -> u64 {
     v as u64
 }
 
-/// What [`load_as`] has read, the one or the other.
+/// The result of [`load_as`]: one of the two.
 #[derive(Clone, Copy)]
 pub struct VectorOrOne {
     /// The vector, lowest bytes first.
@@ -136,9 +137,9 @@ pub struct VectorOrOne {
     pub one: u64,
 }
 
-// A load for each way, of which one runs, without a branch: those of all operands are under way before one is waited
-// for. Not `pure`, or LLVM would move a load into a branch behind the wait for another. The one element has registers
-// of its own: a load into those of another waits for that one, also if it does not run.
+// A load for each way, and one of them runs, without a branch: the loads of all operands are under way before a thread
+// waits for one. Not `pure`, or LLVM would move a load into a branch behind the wait for another. The one element has
+// registers of its own: a load into another load's registers waits for that load, even if it does not run.
 #[duplicate_item(
     vector_or_one   element class   Bits;
     [vector_or_u8]  ["u8"]  [reg32] [u32];
@@ -163,9 +164,9 @@ unsafe fn vector_or_one(address: *const u8, bytes: usize, how: u32) -> VectorOrO
     VectorOrOne { vector, one: one as u64 }
 }
 
-/// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, or one element of it, of `size` (1, 2, 4 or 8) bytes; of the other
-/// the bits are anything. `how` is the same in all threads: one of [`ONCE`], [`NUMBER`] (neither is read) and [`PASSING`],
-/// or 0. `bytes` and `size` must fold to constants.
+/// Reads a vector of `bytes` (2, 4, 8 or 16) bytes, or one element of it, of `size` (1, 2, 4 or 8) bytes; the bits of
+/// the other have no meaning. `how` is the same in all threads: one of [`ONCE`], [`NUMBER`] (neither is read) and
+/// [`PASSING`], or 0. `bytes` and `size` must fold to constants.
 ///
 /// # Safety
 /// Unless nothing is read: `address` is valid for reading that many bytes of global memory and aligned to
@@ -183,7 +184,7 @@ pub unsafe fn load_as(address: *const u8, bytes: usize, size: usize, how: u32) -
     }
 }
 
-/// Reads `bytes` (4 or 8) bytes at each of two addresses; by one load where they are `joined`, the same in all threads:
+/// Reads `bytes` (4 or 8) bytes at each of two addresses; by one load if they are `joined` (the same in all threads):
 /// the second follows the first, which is aligned for both. `bytes` must fold to a constant.
 ///
 /// # Safety
@@ -239,7 +240,7 @@ fn join(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
-/// Twice the word whose bytes are those of `word` that `BYTES` selects, in the manner of `prmt`.
+/// Returns two copies of a word: the bytes of `word` that `BYTES` selects, in the manner of `prmt`.
 #[inline(always)]
 pub fn repeat<const BYTES: u32>(word: u32) -> u64 {
     let twice: u64;
@@ -251,8 +252,8 @@ pub fn repeat<const BYTES: u32>(word: u32) -> u64 {
     twice
 }
 
-/// The bytes of two words that `BYTES` selects, in the manner of `prmt`: 8 added to a selector takes the byte's sign,
-/// all over the byte.
+/// Returns the bytes of two words that `BYTES` selects, in the manner of `prmt`: 8 added to a selector takes the byte's
+/// sign, all over the byte.
 #[inline(always)]
 pub fn choose<const BYTES: u32>(a: u32, b: u32) -> u32 {
     let chosen;

@@ -6,13 +6,13 @@ use pointwise_core::{Element, Value};
 use crate::convert;
 use crate::memory;
 
-/// `$body` for each `$i` below `$len`, at most 16, written out: a loop that the optimiser leaves a loop would index its
+/// Writes out `$body` for each `$i` below `$len`, at most 16: a loop that the optimiser does not unroll would index its
 /// array in local memory.
 macro_rules! unroll {
     ($i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
     };
-    // For arrays of a known length, whose indices the compiler checks in branches that are never taken, too.
+    // For arrays of a known length: the compiler checks their indices also in branches that are never taken.
     (at most 2: $i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1)
     };
@@ -43,21 +43,21 @@ macro_rules! unroll {
 }
 pub(crate) use unroll;
 
-/// Elements in one 64-bit word.
+/// Returns the number of elements in one 64-bit word.
 const fn per_word<E: Element>() -> usize {
     8 / size_of::<E>()
 }
 
-/// The lanes of one 64-bit word.
+/// Elements that convert between memory and registers, by 64-bit words.
 ///
-/// Where the hardware converts in pairs (f16, bf16, fp8) two lanes cost one instruction, which is what keeps 16-bit
-/// kernels inside the instruction budget of a copy.
+/// If the hardware converts in pairs (f16, bf16, fp8), two lanes cost one instruction. This keeps 16-bit kernels inside
+/// the instruction budget of a copy.
 pub trait Packed: Element {
-    /// Lane `i` is bits `8 size i ..`; lanes past the word are zero.
+    /// Returns the lanes of a word. Lane `i` is bits `8 size i ..`; lanes past the word are zero.
     fn unpack(word: u64) -> [Self::Compute; 8];
     /// The inverse, rounding each lane once.
     fn pack(lanes: [Self::Compute; 8]) -> u64;
-    /// As [`Packed::pack`], of numbers that are not rounded to an infinity.
+    /// [`Packed::pack`] for numbers that do not round to an infinity.
     #[inline(always)]
     fn pack_bounded(lanes: [Self::Compute; 8]) -> u64 {
         Self::pack(lanes)
@@ -82,7 +82,7 @@ pub unsafe fn load<E: Packed, const V: usize>(p: *const E) -> [E::Compute; V] {
     lanes
 }
 
-/// The `V` elements of at most 16 bytes, as [`memory::load`] gives them.
+/// Returns the `V` elements in at most 16 bytes, as [`memory::load`] returns them.
 #[inline(always)]
 pub fn unpack<E: Packed, const V: usize>(bits: [u64; 2]) -> [E::Compute; V] {
     let mut lanes = [E::Compute::ZERO; V];
@@ -91,7 +91,7 @@ pub fn unpack<E: Packed, const V: usize>(bits: [u64; 2]) -> [E::Compute; V] {
     lanes
 }
 
-/// `V` elements of 16 bytes or less, as [`memory::store`] takes them.
+/// Returns the bytes of `V` elements, 16 or fewer, as [`memory::store`] takes them.
 #[inline(always)]
 pub fn pack<E: Packed, const V: usize>(lanes: [E::Compute; V]) -> [u64; 2] {
     let mut halves = [[E::Compute::ZERO; 8]; 2];
@@ -99,22 +99,23 @@ pub fn pack<E: Packed, const V: usize>(lanes: [E::Compute; V]) -> [u64; 2] {
     [E::pack(halves[0]), E::pack(halves[1])]
 }
 
-/// Which of a word's elements of one or two bytes are true: the highest bit of each. The other bits are anything.
+/// Returns the truths of a word's elements of one or two bytes, in the highest bit of each. The other bits have no
+/// meaning.
 #[inline(always)]
 pub fn truths<E: Element>(word: u32) -> u32 {
     let below = !highest::<E>();
     let low = (word & below) + below;
-    // Of a float, the sign says nothing.
+    // The sign of a float does not count: -0 is false.
     if E::DTYPE.is_float() { low } else { low | word }
 }
 
-/// The highest bit of each element of one or two bytes in a word.
+/// Returns the highest bit of each element of one or two bytes in a word.
 #[inline(always)]
 pub const fn highest<E>() -> u32 {
     if size_of::<E>() == 1 { 0x8080_8080 } else { 0x8000_8000 }
 }
 
-/// The bools of a vector of `E`s, from words that have the [`highest`] bit of each alone.
+/// Returns the bools of a vector of `E`s, from words with nothing but the [`highest`] bit of each.
 #[inline(always)]
 pub fn bools<E>([a, b, c, d]: [u32; 4]) -> [u64; 2] {
     let bytes = |word: u32| (word >> 7) as u64;
@@ -138,7 +139,7 @@ pub unsafe fn store<E: Packed, const V: usize>(p: *mut E, lanes: [E::Compute; V]
 /// Stores `V` elements, with one of the two ways to pack them.
 ///
 /// # Safety
-/// As [`store`].
+/// The conditions of [`store`].
 #[inline(always)]
 pub unsafe fn store_by<E: Packed, const V: usize>(
     p: *mut E,
@@ -157,7 +158,7 @@ pub unsafe fn store_by<E: Packed, const V: usize>(
     });
 }
 
-/// Elements of one access to a vector of `len`.
+/// Returns the elements of one access to a vector of `len`.
 const fn run<E: Element>(len: usize) -> usize {
     if len * size_of::<E>() < 16 { len } else { 16 / size_of::<E>() }
 }
@@ -194,8 +195,8 @@ impl Packed for T {
     }
 }
 
-// Lanes converted in pairs: two f32 to or from one `Pair` of bits. `wrap` and `get` are functions: with a plain `.0` LLVM
-// makes other code of bf16, which takes more registers in some kernels.
+// Lanes converted in pairs: two f32 to or from one `Pair` of bits. `wrap` and `get` are functions: with a plain `.0`
+// LLVM makes other code for bf16, which takes more registers in some kernels.
 #[duplicate_item(
     T               Pair  unpack_pair              pack_pair              Wrapper;
     [crate::f16]    [u32] [convert::unpack_f16x2]  [convert::pack_f16x2]  [crate::Coarse];
@@ -242,7 +243,7 @@ impl Packed for crate::F8E5M2 {
     #[inline(always)]
     fn pack(lanes: [Self::Compute; 8]) -> u64 {
         let saturated = by_pairs(lanes, convert::pack_saturated_e5m2x2);
-        // Of those the conversion has to see what they came from.
+        // Bytes from 0x7B on need the conversion that tells infinities.
         if (largest_e5m2(saturated as u32) | largest_e5m2((saturated >> 32) as u32)) & 0x8080_8080 != 0 {
             by_pairs(lanes, convert::pack_e5m2x2)
         } else {
@@ -255,13 +256,14 @@ impl Packed for crate::F8E5M2 {
     }
 }
 
-/// Which bytes of a word are 0x7B, the largest number of e5m2, or above: the highest bit of each. The others are anything.
+/// Sets the highest bit of each byte of a word that is 0x7B, the largest number of e5m2, or above. The other bits have
+/// no meaning.
 #[inline(always)]
 pub(crate) fn largest_e5m2(word: u32) -> u32 {
     (word & 0x7F7F_7F7F) + 0x0505_0505
 }
 
-/// Two of the bytes of a word, the first two or the others, each above a byte of zeros: of e5m2, as f16.
+/// Returns the first or the last two bytes of a word, each above a byte of zeros: turns e5m2 into f16.
 #[inline(always)]
 pub(crate) fn upper_bytes(word: u32, second: bool) -> u32 {
     let out;
@@ -273,7 +275,7 @@ pub(crate) fn upper_bytes(word: u32, second: bool) -> u32 {
     out
 }
 
-/// Eight bytes, two lanes at a time.
+/// Packs eight bytes, two lanes at a time.
 #[inline(always)]
 fn by_pairs(lanes: [crate::Rough; 8], pack: fn(f32, f32) -> u16) -> u64 {
     let four = |i: usize| {

@@ -1,4 +1,4 @@
-//! Thread indices, under cuda_std's names.
+//! Thread indices and barriers, under cuda_std's names, and notes to the compiler and the assembler.
 
 use core::arch::nvptx::{
     _block_dim_x, _block_dim_y, _block_dim_z, _block_idx_x, _block_idx_y, _block_idx_z, _grid_dim_x, _thread_idx_x,
@@ -96,15 +96,15 @@ pub fn sync_threads() {
     unsafe { core::arch::asm!("bar.sync 0;", options(nostack)) }
 }
 
-/// Waits for the threads of the warp that have not ended (`bar.warp.sync`). No instruction where they are together, but
-/// neither compiler nor assembler moves an access to memory across.
+/// Waits for the threads of the warp that have not ended (`bar.warp.sync`). It is no instruction if they are together,
+/// but neither compiler nor assembler moves an access to memory across.
 #[inline(always)]
 pub fn sync_warp() {
-    // SAFETY: a barrier that threads which have ended count for; without `nomem`.
+    // SAFETY: a barrier that does not wait for threads that have ended; without `nomem`.
     unsafe { core::arch::asm!("bar.warp.sync 0xffffffff;", options(nostack)) }
 }
 
-/// The value, of which the compiler knows nothing any more.
+/// Returns the value, but hides it from the compiler.
 #[inline(always)]
 pub fn opaque(value: u32) -> u32 {
     let out;
@@ -115,7 +115,7 @@ pub fn opaque(value: u32) -> u32 {
     out
 }
 
-/// The answer, which the compiler works out where this stands, not where it is used.
+/// Returns the answer. The compiler computes it here, not where it is used.
 #[inline(always)]
 pub fn asked_here(answer: bool) -> bool {
     let out: u32;
@@ -126,7 +126,7 @@ pub fn asked_here(answer: bool) -> bool {
     out != 0
 }
 
-/// The value, which the compiler works out where this stands, not where it is used.
+/// Returns the value. The compiler computes it here, not where it is used.
 #[inline(always)]
 pub fn worked_out_here(value: u64) -> u64 {
     let out;
@@ -135,7 +135,7 @@ pub fn worked_out_here(value: u64) -> u64 {
     out
 }
 
-/// A number that nobody reads: what a register happens to hold, where writing one would take an instruction.
+/// Returns a placeholder that is never read: the content of some register. Writing a number would take an instruction.
 #[inline(always)]
 pub fn anything() -> f32 {
     let any;
@@ -144,15 +144,14 @@ pub fn anything() -> f32 {
     any
 }
 
-/// Where it stands in a kernel, the assembler takes at most `N` registers for that: the builder makes a directive of the
-/// comment.
+/// Makes the assembler take at most `N` registers for the kernel: the builder turns the comment into a directive.
 #[inline(always)]
 pub fn at_most_registers<const N: u32>() {
     // SAFETY: no instruction.
     unsafe { core::arch::asm!("// most registers: {n}", n = const N, options(nomem, nostack)) }
 }
 
-/// Where it stands in a loop, the assembler makes one copy of the loop's body.
+/// Makes the assembler write the body of this loop once.
 #[inline(always)]
 pub fn no_unrolling() {
     // SAFETY: no instruction, a note to the assembler.

@@ -1,4 +1,4 @@
-//! How many instructions of threads one host thread executes in a second: `silu` in f32, checks off and on.
+//! Measures the thread instructions that one host thread executes per second: `silu` in f32, checks off and on.
 
 #![allow(missing_docs, reason = "criterion's macro makes a function")]
 

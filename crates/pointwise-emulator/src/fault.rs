@@ -1,8 +1,8 @@
-//! What a launch can fail with.
+//! The errors of a launch.
 
 use std::fmt;
 
-/// Why a launch did not run, or not to its end.
+/// The reason why a launch did not start or did not finish.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The arguments have another size than the parameters.
@@ -10,9 +10,9 @@ pub enum Fault {
     Arguments {
         /// The kernel's name.
         kernel: String,
-        /// Bytes that its parameters have.
+        /// The bytes of its parameters.
         needed: usize,
-        /// Bytes that the launch gave.
+        /// The bytes that the launch gave.
         given: usize,
     },
     /// No device launches this many threads.
@@ -20,7 +20,7 @@ pub enum Fault {
     Shape {
         /// The kernel's name.
         kernel: String,
-        /// What is wrong with the grid, the block or the shared memory.
+        /// The mistake in the grid, the block or the shared memory.
         why: String,
     },
     /// An instruction did something wrong.
@@ -28,7 +28,7 @@ pub enum Fault {
     Found(Box<Finding>),
 }
 
-/// An instruction that did something wrong, and where.
+/// An instruction that did something wrong, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The kernel's name.
@@ -41,7 +41,7 @@ pub struct Finding {
     pub block: [u32; 3],
     /// The thread, within its block.
     pub thread: [u32; 3],
-    /// What is wrong.
+    /// The mistake.
     pub problem: Problem,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Finding {
 
 impl std::error::Error for Finding {}
 
-/// What an instruction does with memory.
+/// The kind of an access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     /// It reads.
@@ -76,65 +76,65 @@ impl fmt::Display for Touch {
     }
 }
 
-/// What an instruction does wrong. `place` says what lies at the address or beside it.
+/// A mistake of an instruction. `place` describes the memory at the address or beside it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// It touches memory that is no allocation's.
+    /// It touches memory outside of all allocations.
     #[error("it {touch} {bytes} bytes at {address:#x}, which is {place}")]
     Outside {
-        /// What it does.
+        /// The kind of access.
         touch: Touch,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
-        /// Where.
+        /// The address.
         address: u64,
-        /// What is there.
+        /// The memory there, in words.
         place: String,
     },
-    /// It touches an address that is no multiple of the access.
+    /// It touches an address that is no multiple of its own size.
     #[error("it {touch} {bytes} bytes at {address:#x}, which is no multiple of {bytes}: {place}")]
     Misaligned {
-        /// What it does.
+        /// The kind of access.
         touch: Touch,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
-        /// Where.
+        /// The address.
         address: u64,
-        /// What is there.
+        /// The memory there, in words.
         place: String,
     },
     /// It reads memory that nobody wrote.
     #[error("it reads {bytes} bytes at {address:#x}, which nobody has written: {place}")]
     Unwritten {
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
-        /// Where.
+        /// The address.
         address: u64,
-        /// What is there.
+        /// The memory there, in words.
         place: String,
     },
     /// It writes to memory that is no result of the call.
     #[error("it writes {bytes} bytes at {address:#x}, which is no result of this call: {place}")]
     NotAResult {
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
-        /// Where.
+        /// The address.
         address: u64,
-        /// What is there.
+        /// The memory there, in words.
         place: String,
     },
-    /// Another thread touches the same byte, and nothing says which of both comes first.
+    /// Another thread touches the same byte, and no barrier orders the two.
     #[error("it {touch} {address:#x}, which {other} {other_touch} without a barrier between: {place}")]
     Race {
-        /// What it does.
+        /// The kind of access.
         touch: Touch,
-        /// Where.
+        /// The address.
         address: u64,
         /// The other thread.
         other: String,
-        /// What the other thread does.
+        /// The kind of the other thread's access.
         other_touch: Touch,
-        /// What is there.
+        /// The memory there, in words.
         place: String,
     },
     /// A launch that may start early touches memory of an earlier launch before it waits.
@@ -142,15 +142,15 @@ pub enum Problem {
         "it {touch} {bytes} bytes at {address:#x} before `griddepcontrol.wait`, which an earlier launch {earlier}: {place}"
     )]
     BeforeWait {
-        /// What it does.
+        /// The kind of access.
         touch: Touch,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
-        /// Where.
+        /// The address.
         address: u64,
-        /// What the earlier launch did.
+        /// The kind of the earlier launch's access.
         earlier: Earlier,
-        /// What is there.
+        /// The memory there, in words.
         place: String,
     },
     /// It reads shared memory that `cp.async` still fills.
@@ -158,11 +158,11 @@ pub enum Problem {
         "it {touch} {bytes} bytes at shared address {address:#x}, which {other} copies to by `cp.async` and has not waited for"
     )]
     BeforeCopied {
-        /// What it does.
+        /// The kind of access.
         touch: Touch,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
-        /// Where.
+        /// The address.
         address: u64,
         /// The thread that copies.
         other: String,
@@ -172,13 +172,13 @@ pub enum Problem {
     Undefined {
         /// The operand.
         what: &'static str,
-        /// What that may come from.
+        /// The likely cause.
         why: &'static str,
     },
-    /// A barrier that not all threads reach.
+    /// It waits at a barrier that not all threads reach.
     #[error("it waits at a barrier that {0}")]
     Barrier(String),
-    /// What threads of a warp do together, without one of them.
+    /// It waits for threads of its warp, and one of them never comes.
     #[error("it waits for threads of its warp of which {0}")]
     Members(String),
     /// The index of an indexed branch is not in its table.
@@ -186,7 +186,7 @@ pub enum Problem {
     Index {
         /// The index.
         index: u32,
-        /// How many targets there are.
+        /// The number of targets.
         length: usize,
     },
     /// The warp has executed as many instructions as the settings allow.
@@ -194,7 +194,7 @@ pub enum Problem {
     Limit(u64),
 }
 
-/// What an earlier launch did with memory.
+/// The kind of an earlier launch's access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Earlier {
     /// It read.

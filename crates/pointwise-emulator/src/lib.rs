@@ -42,7 +42,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it proves and what not says the crate's `README.md`.
+//! The crate's `README.md` lists what a run proves and what it does not.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,8 +1,8 @@
-//! What a user can choose: checks, approximate results, limits; and the environment variables that say so.
+//! The settings of a device: checks, approximate results and limits, and the environment variables that set them.
 
 use std::env;
 
-/// What the approximate instructions (`ex2.approx`, `rcp.approx` and so on) give.
+/// The results of the approximate instructions (`ex2.approx`, `rcp.approx` and so on).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approx {
     /// The exact result, rounded once.
@@ -15,13 +15,13 @@ pub enum Approx {
 /// The settings of a [`Gpu`](crate::Gpu).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether every access is checked. Bounds and alignment always are.
+    /// True if every access is fully checked. Bounds and alignment are always checked.
     pub checks: bool,
-    /// What the approximate instructions give.
+    /// The results of the approximate instructions.
     pub approx: Approx,
     /// The most instructions that one warp executes, so that a kernel that never ends is an error.
     pub limit: u64,
-    /// How many bytes of memory the device has.
+    /// The bytes of memory that the device has.
     pub memory_bytes: usize,
 }
 
@@ -39,7 +39,7 @@ pub struct SettingsError {
     pub variable: &'static str,
     /// Its value.
     pub value: String,
-    /// What it may be.
+    /// The values that it may have.
     pub expected: &'static str,
 }
 
@@ -79,7 +79,7 @@ impl Settings {
     }
 }
 
-/// A variable and its value, if it has one that is not empty.
+/// Returns a variable and its value, unless it is unset or empty.
 fn given(read: &impl Fn(&str) -> Option<String>, variable: &'static str) -> Option<(&'static str, String)> {
     read(variable).filter(|value| !value.is_empty()).map(|value| (variable, value))
 }

@@ -81,7 +81,7 @@ fn unwritten() {
     has(&message, &["thread (0, 0, 0): it reads 4 bytes", "which nobody has written", "`k_y`"]);
     run.gpu.write(run.y, &[0; 75]).unwrap();
     has(&run.message("	ld.global.u32 %r6, [%rd5];"), &["thread (18, 0, 0)"]);
-    // The copy of what nobody wrote is unwritten, too; the host reads it as it is.
+    // A copy of unwritten bytes is unwritten, too. The host reads it as it is.
     run.gpu.copy(run.x, run.y, 128).unwrap();
     has(&run.message("	ld.global.u32 %r6, [%rd4];"), &["thread (18, 0, 0)", "`k_x`"]);
     let mut all = [0; 128];
@@ -122,10 +122,10 @@ fn races_in_global_memory() {
 	ld.global.u32 %r7, [%rd6];
 	st.global.u32 [%rd5], %r7;";
     has(&run.message(body), &["PTX line 25", "it writes", "thread (1, 0, 0) of the same block reads without"]);
-    // The same with a barrier is none.
+    // With a barrier it is no race.
     let barrier = body.replace("	st.", "	bar.sync 0; st.");
     run.launch(&load(&barrier).unwrap()).unwrap();
-    // Its own element is none.
+    // A thread's own element is no race.
     run.launch(&load("	ld.global.u32 %r7, [%rd5]; st.global.u32 [%rd5], %r7;").unwrap()).unwrap();
 }
 
@@ -201,7 +201,7 @@ fn shared_memory_that_is_not_there() {
         &run.message("	mov.u32 %r6, small; mov.u32 %r7, 8; ld.shared.u32 %r6, [%r7];"),
         &["before the 64 bytes of shared memory".replace("64", "128").as_str()],
     );
-    // What nobody has written is read as an undefined value: threads past the last element may read it, and throw it away.
+    // Unwritten bytes are read as an undefined value: threads past the last element may read it, and throw it away.
     has(&run.message(&reads(0)), &["what it stores has no value"]);
     let kernel = load("	ld.shared.u32 %r6, [small]; st.global.u32 [%rd5], %r2;").unwrap();
     run.block = 1;
@@ -216,7 +216,7 @@ fn undefined_registers() {
     has(&run.message("	ld.global.u32 %r6, [%rd50];"), &["its address has no value"]);
     has(&run.message("	@%p1 ret;"), &["`@%p1 ret`", "its predicate has no value"]);
     has(&run.message("	@%p1 st.global.u32 [%rd5], %r2;"), &["its predicate has no value"]);
-    // Behind a load that is off in some lanes.
+    // After a load that is off in some lanes.
     let body = "	setp.lt.u32 %p1, %r2, 20; @%p1 ld.global.u32 %r6, [%rd4]; add.s32 %r7, %r6, 1;\n";
     has(
         &run.message(&format!("{body}	st.global.u32 [%rd5], %r7;")),
@@ -228,7 +228,7 @@ fn undefined_registers() {
     let body =
         "	setp.lt.u32 %p1, %r2, 20; @%p1 shfl.sync.down.b32 %r6, %r2, 1, 31, 0xfffff; @%p1 st.global.u32 [%rd5], %r6;";
     has(&run.message(body), &["thread (19, 0, 0)", "no value"]);
-    // Without checks nothing is asked.
+    // Without checks nothing is found.
     let run = Run::with(Settings { checks: false, ..Settings::default() }, &[1; 32], 128);
     run.launch(&load("	st.global.u32 [%rd5], %r50;").unwrap()).unwrap();
 }
@@ -272,7 +272,7 @@ fn before_earlier_launches_are_done() {
     let reads = "	ld.global.u32 %r6, [%rd5]; griddepcontrol.wait;";
     has(&run.message(reads), &["before `griddepcontrol.wait`, which an earlier launch may still write"]);
     has(&run.message(STORE), &["it writes", "an earlier launch may still write"]);
-    // What the host has written since is not touched by any.
+    // Bytes that the host has written since count as touched by no launch.
     run.gpu.fill(run.y, 0, 128).unwrap();
     run.launch(&load(reads).unwrap()).unwrap();
     run.results = false;

@@ -1,4 +1,4 @@
-//! Decodes and runs all PTX in the files that `POINTWISE_EMULATOR_PTX` names (separated by `:`), if it is set.
+//! Decodes and runs all PTX in the files of `POINTWISE_EMULATOR_PTX` (separated by `:`), if it is set.
 
 use std::{collections::BTreeMap, env, fs};
 

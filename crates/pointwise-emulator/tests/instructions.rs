@@ -171,7 +171,7 @@ fn singles() {
     );
     single("fma.rm.f32 %r20, %r10, %r11, %r12;", |a, b, c| {
         let nearest = a.mul_add(b, c);
-        // The sum in f64 says on which side the nearest f32 is, where all operands are of like size.
+        // The sum in f64 and its error tell if the nearest f32 is above the exact sum.
         let exact = f64::from(a).mul_add(f64::from(b), f64::from(c));
         let (product, addend) = (f64::from(a) * f64::from(b), f64::from(c));
         let part = exact - product;
@@ -336,7 +336,7 @@ fn conversions_of_halves() {
     word("cvt.rn.bf16x2.f32 %r20, %r10, %r11;", |a, b, _| {
         of_bf16(bf16::from_f32(f32::from_bits(a))) << 16 | of_bf16(bf16::from_f32(f32::from_bits(b)))
     });
-    // Of bytes: there and back again, where every byte but the NaNs is itself.
+    // Bytes, there and back again: every byte but the NaNs is itself.
     for (name, infinities) in [("e4m3x2", 0), ("e5m2x2", 1)] {
         let body = format!(
             "cvt.rn.f16x2.{name} %r21, %rs10; cvt.rn.satfinite.{name}.f16x2 %rs1, %r21; cvt.u32.u16 %r20, %rs1;"

@@ -1,4 +1,4 @@
-//! A kernel that is shipped, from its PTX to its results.
+//! A shipped kernel, from its PTX to its results.
 
 use pointwise_emulator::{Gpu, Launch, Module, Settings};
 

@@ -1,11 +1,11 @@
-//! Divergence, barriers, and what threads tell each other.
+//! Divergence, barriers, shuffles, votes and atomic operations.
 
 mod common;
 
 use common::{Run, load};
 use pointwise_emulator::Settings;
 
-/// Runs a body with one block of `block` threads, whose results are a word each.
+/// Runs a body with one block of `block` threads. Each thread has a word as its result.
 fn run(block: u32, x: &[u32], body: &str) -> Vec<u32> {
     let mut run = Run::new(x, block as usize * 4);
     run.block = block;

@@ -20,7 +20,7 @@ pub struct Module<'a> {
     pub target: &'a str,
     /// `.address_size`, in bits.
     pub address_size: u32,
-    /// What is declared beside the entries.
+    /// The declarations beside the entries.
     pub declarations: Vec<Declaration<'a>>,
     /// The kernels, in the order of the text.
     pub entries: Vec<Entry<'a>>,
@@ -29,9 +29,9 @@ pub struct Module<'a> {
 /// A declaration of the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration<'a> {
-    /// What is declared.
+    /// The kind of declaration.
     pub kind: Kind,
-    /// Its name; empty where none could be made out.
+    /// Its name; empty if none was found.
     pub name: &'a str,
     /// The whole text, with its `;`.
     pub text: &'a str,
@@ -39,7 +39,7 @@ pub struct Declaration<'a> {
     pub line: usize,
 }
 
-/// What a declaration declares.
+/// The kind of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A variable in shared memory.
@@ -66,13 +66,13 @@ pub struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Directives and instructions between the braces, one by one.
+    /// Returns the directives and instructions between the braces, one by one.
     #[must_use]
     pub fn statements(&self) -> Statements<'a> {
         Statements::of(self.text, self.line)
     }
 
-    /// Whether `name` occurs as a word in the text.
+    /// True if `name` occurs as a word in the text.
     #[must_use]
     pub fn mentions(&self, name: &str) -> bool {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'%');
@@ -85,7 +85,7 @@ impl<'a> Entry<'a> {
             })
     }
 
-    /// The text without comments and empty lines.
+    /// Returns the text without comments and empty lines.
     #[must_use]
     pub fn compact(&self) -> String {
         let mut compact = String::with_capacity(self.text.len());
@@ -97,12 +97,12 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Where a text is not the PTX that this module knows.
+/// An error in a text: the line that is not the PTX that this module knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// Line number, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The mistake there.
     pub why: String,
 }
 
@@ -114,7 +114,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// A line up to its comment.
+/// Returns a line up to its comment.
 #[must_use]
 pub fn without_comment(line: &str) -> &str {
     line.find("//").map_or(line, |at| &line[..at])
@@ -123,11 +123,11 @@ pub fn without_comment(line: &str) -> &str {
 /// Takes a PTX text apart.
 ///
 /// # Errors
-/// The line where the text ends early, closes a brace too many, lacks its header, or is something else.
+/// Fails if the text ends early, closes a brace too many, lacks its header, or is something else.
 pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
     let mut module =
         Module { version: (0, 0), target: "", address_size: 0, declarations: Vec::new(), entries: Vec::new() };
-    // Of the construct being read: where it starts, in which line, and how many braces are open.
+    // The construct that is being read: its start, its line, and its open braces.
     let mut start: Option<(usize, usize)> = None;
     let mut depth = 0_usize;
     let mut offset = 0;
@@ -158,7 +158,7 @@ pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
             if start.is_none() && !byte.is_ascii_whitespace() {
                 start = Some((offset + at, lines));
             }
-            // Of a letter of several bytes none may be an end.
+            // No byte of a letter of several bytes is one of the ends.
             let Some((from, line)) = start.filter(|_| depth == 0 && matches!(byte, b';' | b'}')) else { continue };
             let whole = &text[from..=offset + at];
             if byte == b';' || !is_initialised(whole) {
@@ -177,13 +177,13 @@ pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
     Ok(module)
 }
 
-/// Whether a construct that a brace has closed is a variable with its values, which goes on to the `;`.
+/// True if a construct that a brace has closed is a variable with its values. It goes on to the `;`.
 fn is_initialised(whole: &str) -> bool {
     whole.find('{').is_some_and(|brace| whole[..brace].trim_end().ends_with('='))
 }
 
 impl<'a> Module<'a> {
-    /// Takes in a line that is a directive of the header or of debug information; `false` if it is none.
+    /// Takes in a directive of the header or of debug information. Returns false for any other line.
     fn directive(&mut self, code: &'a str, line: usize) -> Result<bool, ParseError> {
         let (word, rest) = code.split_once(char::is_whitespace).unwrap_or((code, ""));
         let rest = rest.trim();
@@ -218,7 +218,7 @@ impl<'a> Module<'a> {
             return Ok(());
         }
         let kind = if has(".shared") {
-            // `.extern` there says that the launch gives its size.
+            // With `.extern` the launch gives its size.
             Kind::Shared
         } else if has(".extern") {
             Kind::Extern

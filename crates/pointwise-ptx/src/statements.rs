@@ -12,7 +12,7 @@ pub struct Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// The operation with its suffixes, such as `ld.global.v4.b32`, or the directive.
+    /// Returns the operation with its suffixes, such as `ld.global.v4.b32`, or the directive.
     #[must_use]
     pub fn opcode(&self) -> &'a str {
         self.text.split(char::is_whitespace).next().unwrap_or("")
@@ -24,9 +24,9 @@ impl<'a> Statement<'a> {
 pub struct Statements<'a> {
     lines: std::str::Lines<'a>,
     line: usize,
-    /// What is left of the current line.
+    /// The rest of the current line.
     rest: &'a str,
-    /// Whether the brace that opens the body has been passed: before it stand the parameters.
+    /// True behind the brace that opens the body. The parameters stand before it.
     inside: bool,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Iterator for Statements<'a> {
     }
 }
 
-/// Removes what may stand before an operation: braces of a scope, labels, a guard predicate.
+/// Removes the braces of scopes, labels and guard predicates before an operation.
 fn strip_prefixes(mut text: &str) -> &str {
     loop {
         text = text.trim().trim_start_matches(['{', '}']).trim_start();

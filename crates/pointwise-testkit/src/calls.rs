@@ -1,4 +1,4 @@
-//! Calls of ops by definition, and what must come out.
+//! Calls of ops by definition, and checks of their results.
 
 use pointwise::{
     DType, Error, ErrorKind, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
@@ -10,15 +10,16 @@ use pointwise_core::{Element, Kind};
 use crate::judge::{self, Expected, Report};
 use crate::{formulas, gradients, inputs, with_element};
 
-/// Elements of one operand whose type has too many codes to try them all: a prime, which no vector width divides.
+/// The elements of one operand whose type has too many codes to try them all: a prime, which no vector width divides.
 const ELEMENTS: usize = 65_537;
 
-/// Operands to try an op on, as bytes: of one operand [`inputs::codes`], of several [`inputs::tuples`] of their types.
+/// Returns operands to try an op on, as bytes: [`inputs::codes`] for one operand, [`inputs::tuples`] of their types for
+/// several.
 #[must_use]
 pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
     if info.operands.len() == 1 {
         let codes = inputs::codes(dtype, ELEMENTS, seed);
-        // The two of bool are repeated, so that they fill vectors and rows.
+        // The two codes of bool are repeated, so that they fill vectors and rows.
         return vec![if dtype == DType::Bool { codes.repeat(128) } else { codes }];
     }
     let dtypes: Vec<DType> = (0..info.operands.len()).map(|k| info.operand_type(k, dtype)).collect();
@@ -28,7 +29,7 @@ pub fn operands(info: &OpInfo, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
 /// Runs the op, whatever its kind, on operands that are broadcast as they are: also the weight of a channel.
 ///
 /// # Errors
-/// Those of the library.
+/// Fails if the library refuses the call.
 pub fn run_into(
     def: &'static OpDef,
     set: &[Number],
@@ -40,7 +41,7 @@ pub fn run_into(
     if def.info.channel_operands == 0 {
         return kernel.run_into(operands, &mut results);
     }
-    // What has an element for each channel is broadcast as it lies if it has the rank of the others.
+    // An operand with an element for each channel is broadcast as it is if it has the rank of the others.
     let rank_of = |operand: &Operand<'_>| if let Operand::View(view) = operand { view.shape().rank() } else { 0 };
     let rank = operands.iter().map(rank_of).max().unwrap_or(0).max(2);
     let mut lifted = Vec::new();
@@ -66,7 +67,7 @@ pub fn run_into(
 /// Runs the op on whole tensors of one shape.
 ///
 /// # Errors
-/// Those of the library.
+/// Fails if the library refuses the call.
 pub fn run(def: &'static OpDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Vec<Tensor>> {
     let Some(last) = operands.last() else { return Err(wrong_count(&def.info, 0)) };
     let mut results = Vec::new();
@@ -78,10 +79,10 @@ pub fn run(def: &'static OpDef, set: &[Number], strategy: Strategy, operands: &[
     Ok(results)
 }
 
-/// [`run_into`] of views.
+/// [`run_into`] with views.
 ///
 /// # Errors
-/// As there.
+/// Fails if the library refuses the call.
 pub fn run_views(
     def: &'static OpDef,
     set: &[Number],
@@ -93,29 +94,29 @@ pub fn run_views(
     run_into(def, set, strategy, &operands, results)
 }
 
-/// Says how many operands an op has.
+/// Returns the error that tells how many operands an op has.
 pub(crate) fn wrong_count(info: &OpInfo, got: usize) -> Error {
     let why = format!("{} has {}: {}", info.name, info.operands.len(), info.operands.join(", "));
     ErrorKind::Parameter { name: "operands", value: got.to_string(), why }.into()
 }
 
-/// What results are held to: exact where PyTorch rounds every step and the results are those steps'.
+/// Returns the bound of an op's results: exact if they must follow PyTorch's steps, each rounded to f32.
 #[must_use]
 pub fn accuracy(info: &OpInfo) -> Accuracy {
     if formulas::is_stepped(info.name) { Accuracy::Exact } else { info.accuracy }
 }
 
-/// Whether [`operands`] are every code of a 16-bit type: of their results more is asked ([`Report::keeps`]).
+/// True if [`operands`] are every code of a 16-bit type: then [`Report::keeps`] asks for more.
 #[must_use]
 pub fn is_whole(info: &OpInfo, dtype: DType) -> bool {
     info.kind == Kind::Unary && dtype.size() == 2
 }
 
-/// Compares each result of an op with what must come out, all as bytes.
+/// Compares each result of an op with the right one, all as bytes.
 ///
 /// # Errors
-/// An element type or a parameter that the op does not take; another number of operands or results than it has, or of
-/// elements in one; integers of an op that [`formulas::integer`] does not know.
+/// Fails if the op does not take the element type or a parameter, if the number of operands, results or elements in one
+/// is wrong, and for integers of an op that [`formulas::integer`] does not know.
 pub fn reports(
     def: &OpDef,
     dtype: DType,
@@ -152,7 +153,7 @@ fn report(def: &OpDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], y: &[
     }
     let Some(oracle) = oracle.filter(|_| dtype.is_float()) else { return integers(&call, set, y) };
     let result = info.result.of(dtype);
-    // The parameter of `add` and `sub`, of which `formulas` know.
+    // The parameter of `add` and `sub`, for `formulas`.
     let alpha = match set.first().copied().unwrap_or_default() {
         Number::Float(alpha) => alpha as f32,
         Number::Int(alpha) => alpha as f32,
@@ -201,14 +202,14 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Element `i` of operand `k`.
+    /// Returns element `i` of operand `k`.
     fn at(&self, k: usize, i: usize) -> &[u8] {
         let size = self.info.operand_type(k, self.dtype).size();
         self.operands[k].get(i * size..(i + 1) * size).unwrap_or_default()
     }
 }
 
-/// The elements that the condition chooses, with their bits.
+/// Compares results with the elements that the condition chooses, bit by bit.
 fn selected(call: &Call<'_>, y: &[u8]) -> Report {
     let mut report = Report::default();
     with_element!(call.dtype, E => for (i, y) in y.chunks_exact(size_of::<E>()).enumerate() {
@@ -246,24 +247,24 @@ fn integers(call: &Call<'_>, set: &[Number], y: &[u8]) -> Result<Report> {
     Ok(report)
 }
 
-/// `activation(gate) value`. The activation is an f32, whose overflow and rounding are the formula's. `None` where a
-/// subnormal one, of which few digits are left, makes any result right: a huge value blows its error up, and a result
-/// near zero has few digits, too.
+/// Returns `activation(gate) value`. The activation is an f32: its overflow and rounding belong to the formula. `None`
+/// if a subnormal activation, with few digits left, makes any result right: a huge value magnifies its error, and a
+/// result near zero has few digits, too.
 fn gated(activation: f64, [gate, value, _]: [f64; 3], got: f64) -> Option<f64> {
     let activation = activation as f32;
     let product = f64::from(activation) * value;
     let is_tiny = activation.is_subnormal() || activation == 0.0 && gate != 0.0;
-    // Where it vanishes, the last digit of a subnormal number may be left.
+    // If the product vanishes, the last digit of a subnormal number may be left.
     let digit = 4.0 * f64::from(f32::from_bits(1)) * value.abs();
     let is_lost =
         if product == 0.0 { got != 0.0 && got.abs() <= digit } else { value.abs() >= 1e30 || got.abs() <= 1e-7 };
     (!(is_tiny && is_lost)).then_some(product)
 }
 
-/// That results are what must come out; says what is wrong.
+/// Checks that results are right.
 ///
 /// # Errors
-/// The bound that is not kept, or what [`reports`] refuses.
+/// Fails if a bound is not kept, or if [`reports`] fails.
 pub fn check(
     def: &OpDef,
     dtype: DType,
@@ -295,7 +296,7 @@ mod tests {
         values.iter().flat_map(|x| x.to_le_bytes()).collect()
     }
 
-    /// An op of each kind with a right result, and with a wrong one.
+    /// Takes an op of each kind with a right result, and with a wrong one.
     #[test]
     fn a_wrong_result_is_a_fault() {
         let floats = [f32s(&[1.0, 7.0]), f32s(&[3.0, -2.0])];

@@ -1,10 +1,10 @@
-//! The formulas that PyTorch rounds to f32 at every step, and those on integers and bool, from their definitions: what
-//! results are compared with where f64 gives others.
+//! Formulas from their definitions, for ops that f64 gives other results for: the formulas that PyTorch rounds to f32
+//! at every step, and formulas on integers and bool.
 
 use pointwise::DType;
 
-/// The op named `name` of up to three f32, every step rounded to f32; `None` for an op whose exact value is what
-/// counts. `alpha` is that of `add` and `sub`, which round once.
+/// Computes the op named `name` of up to three f32, with every step rounded to f32; `None` for an op whose exact value
+/// counts. `alpha` is the parameter of `add` and `sub`, which round once.
 #[must_use]
 pub fn stepped(name: &str, [a, b, c]: [f32; 3], alpha: f32) -> Option<f32> {
     // `%` of f32 is C's fmod, exact.
@@ -34,20 +34,20 @@ pub fn stepped(name: &str, [a, b, c]: [f32; 3], alpha: f32) -> Option<f32> {
     })
 }
 
-/// Whether an op's results are those of [`stepped`], bit for bit, whatever the bound of its row.
+/// True if an op's results must equal [`stepped`], bit for bit, whatever the bound of its row.
 #[must_use]
 pub fn is_stepped(name: &str) -> bool {
     stepped(name, [1.0; 3], 1.0).is_some()
 }
 
-/// Whether the exact value of an op, too, is what its results are rounded from: then [`stepped`] says the same, and
-/// distances are measured from the exact value.
+/// True if the op's results are also its exact value, rounded once. Then [`stepped`] gives the same, and distances are
+/// measured from the exact value.
 pub(crate) fn is_rounded_once(name: &str) -> bool {
     !matches!(name, "div_trunc" | "floor_divide" | "lerp")
 }
 
-/// The op named `name` of an element of an integer type or bool, before it is wrapped: of those that have no formula at
-/// f64.
+/// Computes the op named `name` of an element of an integer type or bool, before wrapping. Only for ops without a
+/// formula at f64.
 #[must_use]
 pub fn unary_integer(name: &str, dtype: DType, x: i128) -> Option<i128> {
     match (name, dtype) {
@@ -58,8 +58,8 @@ pub fn unary_integer(name: &str, dtype: DType, x: i128) -> Option<i128> {
     }
 }
 
-/// The op named `name` of up to three elements of an integer type or bool, before it is wrapped to its result's type;
-/// `None` for an op that is not known here.
+/// Computes the op named `name` of up to three elements of an integer type or bool, before wrapping to its result's
+/// type; `None` for an op that is not known here.
 #[must_use]
 pub fn integer(name: &str, dtype: DType, [a, b, c]: [i128; 3], alpha: i128) -> Option<i128> {
     // Division by zero is defined as 0.
@@ -92,7 +92,7 @@ pub fn integer(name: &str, dtype: DType, [a, b, c]: [i128; 3], alpha: i128) -> O
     })
 }
 
-/// Wraps: the low bits of a power depend on the low bits of the base alone.
+/// Computes a power that wraps: its low bits depend only on the low bits of the base.
 fn power(mut base: i64, exponent: i128) -> i128 {
     let Ok(mut exponent) = u64::try_from(exponent) else {
         return match base {

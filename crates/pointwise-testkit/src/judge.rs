@@ -1,4 +1,4 @@
-//! Results against exact values: distances in ULP, and whether an op keeps its bound.
+//! Compares results with exact values: distances in ULP, and the bounds of ops.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use pointwise_core::{Element, Value};
 
 use crate::with_element;
 
-/// How the results of one op in one type compare with the exact ones.
+/// The comparison of an op's results in one type with the exact ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
-    /// Elements compared; those whose operand f64 cannot hold are not.
+    /// Elements compared. Elements whose operand f64 cannot hold are left out.
     pub compared: u64,
     /// Results that are not the exact value correctly rounded.
     pub not_rounded: u64,
     /// The largest distance from the exact value of a result that is not correctly rounded, in ULP of its type; 0 if
     /// all are.
     pub worst_ulp: f64,
-    /// The operands of that, up to three.
+    /// The operands of that result, up to three.
     pub worst_at: [f64; 3],
     /// The result there, and the exact value.
     pub worst: [f64; 2],
-    /// Results that are numbers where a number must come out: those of which a distance can be told.
+    /// Results with a distance: numbers where a number is right.
     pub measured: u64,
-    /// The sum of their distances, in ULP; half of an ULP at most from each that is correctly rounded.
+    /// The sum of their distances, in ULP; at most half an ULP from each correctly rounded result.
     pub ulp_sum: f64,
-    /// How many operands [`Report::worst_at`] has.
+    /// The number of operands in [`Report::worst_at`].
     operands: usize,
 }
 
-/// What must come out for one element.
+/// The right result for one element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     /// The value whose rounding to the result's type is right.
@@ -47,7 +47,7 @@ impl From<f64> for Expected {
 }
 
 impl Report {
-    /// The report of two parts.
+    /// Returns the report of two parts together.
     #[must_use]
     pub fn merge(self, other: Report) -> Report {
         let worse = if other.worst_ulp > self.worst_ulp { other } else { self };
@@ -60,14 +60,14 @@ impl Report {
         }
     }
 
-    /// The mean distance from the exact value, in ULP; 0 of no result.
+    /// Returns the mean distance from the exact value, in ULP; 0 without results.
     #[must_use]
     pub fn mean_ulp(&self) -> f64 {
         self.ulp_sum / self.measured.max(1) as f64
     }
 
-    /// Whether the op's bound is kept by results of type `result`. `with_share` asks for more of 16-bit types: that no
-    /// more than one of 200 is not correctly rounded, as it is where every code was compared.
+    /// True if results of type `result` keep the op's bound. `with_share` asks for more of 16-bit types if every code
+    /// was compared: all but one of 200 must be correctly rounded.
     #[must_use]
     pub fn keeps(&self, accuracy: Accuracy, result: DType, with_share: bool) -> bool {
         let share = match (accuracy, result) {
@@ -102,7 +102,7 @@ impl Report {
         let ulp = if same {
             0.0
         } else if got == nearest && allowed == 0.0 {
-            // Zeros of different sign are no distance apart, and still not the same.
+            // Zeros of different sign have no distance, and are still not the same.
             f64::INFINITY
         } else if (got - exact).abs() <= allowed {
             0.0
@@ -141,8 +141,8 @@ impl fmt::Display for Report {
 }
 
 /// Compares results `y` of type `result` with the exact values: floats with the value correctly rounded, integers with
-/// the whole number, wrapped. A result that is missing, or one too many, is wrong. What [`Report::worst_at`] has is the
-/// element's index.
+/// the whole number, wrapped. A missing result, or one too many, is wrong. [`Report::worst_at`] holds the element's
+/// index.
 #[must_use]
 pub fn compare(result: DType, y: &[u8], exact: impl IntoIterator<Item = f64>) -> Report {
     with_element!(result, R => {
@@ -165,7 +165,7 @@ pub fn compare(result: DType, y: &[u8], exact: impl IntoIterator<Item = f64>) ->
 /// Compares the results `y` of an op of one operand on `x`, both as bytes, with its formula at f64.
 ///
 /// # Errors
-/// An element type or a parameter that the op does not take; another number of results than of operands.
+/// Fails if the op does not take the element type or a parameter, or if there are not as many results as operands.
 pub fn unary(def: &OpDef, dtype: DType, params: &[Number], x: &[u8], y: &[u8]) -> Result<Report> {
     let result = def.info.result.of(dtype);
     let oracle = def.oracle(dtype, params)?;
@@ -193,7 +193,7 @@ pub fn unary(def: &OpDef, dtype: DType, params: &[Number], x: &[u8], y: &[u8]) -
     Ok(report)
 }
 
-/// That operands and results have as many elements as each other.
+/// Fails unless operands and results have the same number of elements.
 pub(crate) fn same_length(tensors: &[(DType, &[u8])]) -> Result<()> {
     let lengths: Vec<usize> = tensors.iter().map(|(dtype, bytes)| bytes.len() / dtype.size()).collect();
     match lengths.iter().find(|&&length| length != lengths[0]) {
@@ -205,19 +205,19 @@ pub(crate) fn same_length(tensors: &[(DType, &[u8])]) -> Result<()> {
     }
 }
 
-/// Whether f64 has an integer, and what a formula makes of it: no more than 53 bits, or those of the operand. Beyond that
-/// f64 rounds, where integers wrap.
+/// True if f64 holds an integer and the formula's result of it: at most 53 bits, or the operand's bits. Beyond that f64
+/// rounds, where integers wrap.
 fn is_exact(x: i128, wide: f64, exact: f64) -> bool {
     wide as i128 == x && (exact.abs() <= 9e15 || exact.abs() == wide.abs())
 }
 
-/// How far a float result lies from the exact value, in ULP of its type; 0 for the exact value correctly rounded.
+/// Returns the distance of a float result from the exact value, in ULP of its type; 0 if it is correctly rounded.
 #[must_use]
 pub fn distance(dtype: DType, exact: f64, result: &[u8]) -> f64 {
     compare(dtype, result, [exact]).worst_ulp
 }
 
-/// How far two elements are apart, in ULP at the second; infinite where one alone is NaN.
+/// Returns the distance between two elements, in ULP at the second; infinite if only one is NaN.
 #[must_use]
 pub fn ulp_apart(dtype: DType, a: &[u8], b: &[u8]) -> f64 {
     with_element!(dtype, E => {
@@ -231,7 +231,7 @@ pub fn ulp_apart(dtype: DType, a: &[u8], b: &[u8]) -> f64 {
     })
 }
 
-/// How far two numbers lie apart, in ULP of a type at `nearest`.
+/// Returns the distance between two numbers, in ULP of a type at `nearest`.
 fn apart(got: f64, exact: f64, nearest: f64, dtype: DType) -> f64 {
     // Infinity counts as the next number after the largest; f8e4m3 has none and saturates.
     let beyond = largest(dtype) + if dtype == DType::F8E4M3 { 0.0 } else { ulp_at(dtype, largest(dtype)) };
@@ -249,7 +249,8 @@ pub(crate) fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// The unit in the last place of a float type at `value`, which counts as the largest of the type where it is more.
+/// Returns the unit in the last place of a float type at `value`. A value above the type's largest counts as the
+/// largest.
 #[must_use]
 pub fn ulp_at(dtype: DType, value: f64) -> f64 {
     // Stored significand bits, least exponent of a normal number.
@@ -265,7 +266,7 @@ pub fn ulp_at(dtype: DType, value: f64) -> f64 {
     f64::from_bits(((exponent - digits + 1023) as u64) << 52)
 }
 
-/// The whole number in two's complement of a type's bits; for bool, whether it is not 0.
+/// Wraps a whole number to a type's bits, in two's complement. For bool it is 1 unless the number is 0.
 pub(crate) fn wrapped(dtype: DType, x: i128) -> i128 {
     match dtype {
         DType::I8 => i128::from(x as i8),
@@ -277,14 +278,14 @@ pub(crate) fn wrapped(dtype: DType, x: i128) -> i128 {
     }
 }
 
-/// An element of an integer type or bool.
+/// Reads an element of an integer type or bool.
 pub(crate) fn integer(dtype: DType, bytes: &[u8]) -> i128 {
     let mut wide = [0_u8; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
     wrapped(dtype, i128::from(i64::from_le_bytes(wide)))
 }
 
-/// An element from its bytes; those that are missing are 0.
+/// Reads an element from its bytes. Missing bytes are 0.
 #[must_use]
 pub fn from_bytes<E: Element>(bytes: &[u8]) -> E {
     let mut whole = [0_u8; 8];
@@ -294,14 +295,15 @@ pub fn from_bytes<E: Element>(bytes: &[u8]) -> E {
     unsafe { whole.as_ptr().cast::<E>().read_unaligned() }
 }
 
-/// An element's bytes.
+/// Returns an element's bytes.
 #[must_use]
 pub fn as_bytes<E: Element>(x: &E) -> &[u8] {
     // SAFETY: an element type is a plain number without padding, borrowed for as long as its bytes.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(x).cast::<u8>(), size_of::<E>()) }
 }
 
-/// The first element of two results that differs: other bits, unless both are NaN, or missing in one of them.
+/// Returns the index of the first element that differs in two results: it has different bits, unless both are NaN, or
+/// it is missing in one.
 #[must_use]
 pub fn same_bits(dtype: DType, a: &[u8], b: &[u8]) -> Option<usize> {
     if a == b {

@@ -1,4 +1,4 @@
-//! Views of all shapes and strides, and the model that ops on them are checked with.
+//! Views of all shapes and strides, and the model that checks ops on them.
 
 use pointwise::{
     DType, Device, Number, Result, Strategy, Tensor, TensorView, TensorViewMut, info::OpInfo, kernel::OpDef,
@@ -7,7 +7,7 @@ use pointwise_core::op::MAX_PARAMS;
 
 use crate::{Random, calls, inputs};
 
-/// How an operand is made of a tensor of its own: which dimensions are broadcast, and how the others lie.
+/// The layout of an operand in a tensor of its own: the broadcast dimensions, and the places of the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shaped {
     /// Leading dimensions that are left out.
@@ -16,7 +16,7 @@ pub struct Shaped {
     pub ones: u32,
     /// Bit `d`: only every second element of dimension `d` is taken.
     pub stepped: u32,
-    /// How far dimensions are rotated in memory.
+    /// The number of places that dimensions are rotated in memory.
     pub rotated: usize,
     /// Elements of the innermost dimension that are skipped.
     pub offset: usize,
@@ -26,10 +26,10 @@ impl Shaped {
     /// A contiguous operand of the whole shape.
     pub const WHOLE: Shaped = Shaped { missing: 0, ones: 0, stepped: 0, rotated: 0, offset: 0 };
 
-    /// A tensor with the operand in it, of elements from `seed`.
+    /// Returns a tensor with the operand in it. `seed` decides its elements.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Fails if the library refuses the call.
     pub fn tensor(&self, device: &Device, dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor> {
         let storage = self.storage(&self.dims(shape));
         let n: usize = storage.iter().product();
@@ -42,17 +42,17 @@ impl Shaped {
         Tensor::from_bytes(device, dtype, &bytes, storage)
     }
 
-    /// The operand in its tensor.
+    /// Returns the operand in its tensor.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Fails if the library refuses the call.
     pub fn view<'a>(&self, tensor: &'a Tensor, shape: &[usize]) -> Result<TensorView<'a>> {
         let dims = self.dims(shape);
         let rank = dims.len();
         let mut view = tensor.view();
         if rank > 0 {
             view = view.narrow(rank - 1, self.offset, view.shape()[rank - 1] - self.offset)?;
-            // From the order in memory to that of the shape.
+            // From the order in memory to the shape's order.
             let order: Vec<usize> = (0..rank).map(|d| (d + rank - self.rotated % rank) % rank).collect();
             view = view.permute(&order)?;
             for (d, _) in dims.iter().enumerate().filter(|(d, _)| self.stepped >> d & 1 == 1) {
@@ -67,7 +67,7 @@ impl Shaped {
         shape[missing..].iter().enumerate().map(|(d, &size)| if self.ones >> d & 1 == 1 { 1 } else { size }).collect()
     }
 
-    /// The shape in memory.
+    /// Returns the shape in memory.
     fn storage(&self, dims: &[usize]) -> Vec<usize> {
         let rank = dims.len();
         let mut sizes: Vec<usize> = dims
@@ -83,27 +83,27 @@ impl Shaped {
     }
 }
 
-/// One call: a shape, operands and a result that lie somehow.
+/// One call: a shape, and the layouts of its operands and results.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The shape of the result.
     pub shape: Vec<usize>,
-    /// One for each operand: those past the op's are ignored, those that are missing whole.
+    /// One for each operand. Extra ones are ignored; operands without one are whole.
     pub operands: Vec<Shaped>,
-    /// The result: nothing missing or of size 1.
+    /// The results' layout: no dimension is missing or of size 1.
     pub result: Shaped,
     /// Seed of the elements.
     pub seed: u64,
 }
 
-/// Bytes around and between the elements of a result.
+/// The bytes around and between the elements of a result.
 const GUARD: u8 = 0xA5;
 
-/// Runs the case and compares with the same op on copies of whole shape, element by element; what is not the result's
-/// must stay as it was.
+/// Runs the case, and compares each element with the same op on copies of whole shape. Bytes outside of the results
+/// must stay as they were.
 ///
 /// # Errors
-/// What differs, and the library's.
+/// Fails at a difference, or if the library refuses the call.
 pub fn check(
     device: &Device,
     def: &'static OpDef,
@@ -114,7 +114,7 @@ pub fn check(
     run(device, def, dtype, strategy, case).map_err(|error| error.to_string())?
 }
 
-/// The operands' memory.
+/// Returns the operands' memory.
 fn tensors(device: &Device, info: &OpInfo, dtype: DType, case: &Case, shaped: &[&Shaped]) -> Result<Vec<Tensor>> {
     let one = |(k, shaped): (usize, &&Shaped)| {
         shaped.tensor(device, info.operand_type(k, dtype), &case.shape, case.seed + 2 * k as u64)
@@ -131,13 +131,13 @@ fn views<'a>(shaped: &[&Shaped], tensors: &'a [Tensor], shape: &[usize]) -> Resu
     shaped.iter().zip(tensors).map(view).collect()
 }
 
-/// Whether the shape is that of the operands, which it is not where each is broadcast along the same dimension.
+/// True if the operands broadcast to the shape. They do not if each has size 1 in the same dimension.
 fn reaches(views: &[TensorView<'_>], shape: &[usize]) -> Result<bool> {
     let shapes: Vec<&pointwise::Shape> = views.iter().map(TensorView::shape).collect();
     Ok(&*pointwise::Shape::broadcast(&shapes)? == shape)
 }
 
-/// The operands at full size; `None` where the shape is not theirs.
+/// Returns the operands at full size; `None` if they do not broadcast to the shape.
 fn copies(views: &[TensorView<'_>], shape: &[usize]) -> Result<Option<Vec<Tensor>>> {
     if !reaches(views, shape)? {
         return Ok(None);
@@ -171,21 +171,22 @@ fn run(
     Ok(Ok(()))
 }
 
-/// How an op's operands lie: those that the case does not have are whole.
+/// Returns the layouts of an op's operands. Operands that the case does not have are whole.
 fn operands<'a>(info: &OpInfo, case: &'a Case) -> Vec<&'a Shaped> {
     case.operands.iter().chain(std::iter::repeat(&Shaped::WHOLE)).take(info.operands.len()).collect()
 }
 
-/// Memory of each result, all of which lie alike.
+/// Returns the memory of each result. All have the same layout.
 fn guarded_all(device: &Device, info: &OpInfo, dtype: DType, case: &Case) -> Result<Vec<Tensor>> {
     let one = |k| guarded(device, &case.result, &case.shape, info.result_type(k, dtype));
     (0..info.results.len()).map(one).collect()
 }
 
-/// What the case leaves in the memory of the results; nothing where every operand is broadcast along some dimension.
+/// Returns the bytes that the case leaves in the memory of the results; none if the operands do not broadcast to the
+/// shape.
 ///
 /// # Errors
-/// Those of the library.
+/// Fails if the library refuses the call.
 pub fn outcome(device: &Device, def: &'static OpDef, dtype: DType, strategy: Strategy, case: &Case) -> Result<Vec<u8>> {
     let (set, shape) = ([Number::Default; MAX_PARAMS], &*case.shape);
     let shaped = operands(&def.info, case);
@@ -201,19 +202,19 @@ pub fn outcome(device: &Device, def: &'static OpDef, dtype: DType, strategy: Str
     Ok(bytes.concat())
 }
 
-/// The byte around a result. A bool buffer holds nothing but 0 and 1.
+/// Returns the byte around a result. A bool buffer holds nothing but 0 and 1.
 fn guard(dtype: DType) -> u8 {
     if dtype == DType::Bool { 1 } else { GUARD }
 }
 
-/// A tensor of guard bytes for a result that lies in it as `shaped` says.
+/// Returns a tensor of guard bytes for a result with the layout `shaped`.
 fn guarded(device: &Device, shaped: &Shaped, shape: &[usize], dtype: DType) -> Result<Tensor> {
     let storage = shaped.storage(shape);
     let n: usize = storage.iter().product();
     Tensor::from_bytes(device, dtype, &vec![guard(dtype); n * dtype.size()], storage)
 }
 
-/// The result in it.
+/// Returns the result in its tensor.
 fn inside<'a>(y: &'a mut Tensor, shaped: &Shaped, shape: &[usize]) -> Result<TensorViewMut<'a>> {
     let rank = shape.len();
     let mut view = y.view_mut()?;
@@ -229,14 +230,14 @@ fn inside<'a>(y: &'a mut Tensor, shaped: &Shaped, shape: &[usize]) -> Result<Ten
     Ok(view)
 }
 
-/// Whether the result is as expected, and the guard bytes are left.
+/// Compares the result with the expected bytes, and checks that the guard bytes are left.
 fn compare(y: &Tensor, shaped: &Shaped, shape: &[usize], expected: &[u8]) -> Result<std::result::Result<(), String>> {
     let (dtype, guard) = (y.dtype(), guard(y.dtype()));
     let got = shaped.view(y, shape)?.to_bytes()?;
     if let Some(at) = crate::judge::same_bits(dtype, &got, expected) {
         return Ok(Err(format!("element {at} is wrong")));
     }
-    // Guard bytes that are left, counted: those within elements of the result belong to these.
+    // Counts the guard bytes that are left. Equal bytes within elements of the result belong to the result.
     let all = y.to_bytes()?;
     let kept = all.iter().filter(|&&byte| byte == guard).count();
     let in_result = got.iter().filter(|&&byte| byte == guard).count();
@@ -244,7 +245,7 @@ fn compare(y: &Tensor, shaped: &Shaped, shape: &[usize], expected: &[u8]) -> Res
     Ok(if is_kept { Ok(()) } else { Err("wrote outside the result".to_owned()) })
 }
 
-/// Shapes and layouts that each class and each ending of a row is met by.
+/// Returns shapes and layouts that reach each class of kernels and each ending of a row.
 #[must_use]
 pub fn cases() -> Vec<Case> {
     let whole = || Shaped::WHOLE;
@@ -302,7 +303,7 @@ pub fn cases() -> Vec<Case> {
         add(&[9, 32], [sliced(offset), whole(), sliced(16)], whole());
         add(&[9, 32], [sliced(offset), missing(1), whole()], sliced(offset));
     }
-    // As many dimensions as there can be.
+    // The most dimensions.
     add(&[2; 8], [whole(), ones(0b1010_1010), ones(0b0101_0101)], whole());
     add(&[2; 8], [Shaped { rotated: 5, ..whole() }, ones(0b1100_1100), ones(0b11)], Shaped { rotated: 3, ..whole() });
     cases

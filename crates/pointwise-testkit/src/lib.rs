@@ -13,14 +13,14 @@
 //!
 //! [`check_all`] does so for all ops that `#[op]` made in a package.
 //!
-//! The parts of it are public, for tests of another kind:
+//! Its parts are public, for tests of another kind:
 //!
 //! - [`inputs`]: special values, every code of the small types, values of all magnitudes, by [`Random`];
 //! - [`params`]: parameters to test with;
 //! - [`layouts`]: views of all shapes and strides, among bytes that must stay as they are;
 //! - [`judge`]: distances in ULP, and [`Report`], which compares results with an op's [`Accuracy`](pointwise::info::Accuracy);
-//! - [`calls`]: calls by definition, and what must come out;
-//! - [`formulas`]: what ops give where a formula at f64 gives something else.
+//! - [`calls`]: calls by definition, and checks of their results;
+//! - [`formulas`]: ops that a formula at f64 gives other results for.
 
 pub mod calls;
 mod declared;

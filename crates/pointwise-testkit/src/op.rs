@@ -1,4 +1,4 @@
-//! An op of any table.
+//! [`Op`]: an op, and the checks of its results.
 
 use pointwise::{DType, Device, Number, Result, Strategy, Tensor, info::OpInfo, kernel::OpDef};
 use pointwise_core::Kind;
@@ -15,7 +15,7 @@ impl From<&'static OpDef> for Op {
     }
 }
 
-/// What is wrong with an op.
+/// The error of a check.
 #[derive(Debug)]
 pub enum Error {
     /// The library refused a call.
@@ -42,22 +42,22 @@ impl From<pointwise::Error> for Error {
 }
 
 impl Op {
-    /// The row.
+    /// Returns the row.
     #[must_use]
     pub fn info(self) -> &'static OpInfo {
         &self.0.info
     }
 
-    /// Operands to try it on, as bytes: every code of the small types, special and random values of the others.
+    /// Returns operands to try it on, as bytes: every code of the small types, special and random values of the others.
     #[must_use]
     pub fn operands(self, dtype: DType, seed: u64) -> Vec<Vec<u8>> {
         calls::operands(self.info(), dtype, seed)
     }
 
-    /// Runs the op on operands of one shape, given as bytes; each result as bytes.
+    /// Runs the op on operands of one shape, given as bytes. Returns each result as bytes.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Fails if the library refuses the call.
     pub fn run(
         self,
         device: &Device,
@@ -74,16 +74,16 @@ impl Op {
         calls::run(self.0, set, strategy, &tensors)?.iter().map(Tensor::to_bytes).collect()
     }
 
-    /// Compares each result with what must come out: the formula at f64; of gradients, whose bounds are about it, the
-    /// formula of which every step is an f32.
+    /// Compares each result with the formula at f64. Gradients are compared with the formula whose steps are all f32:
+    /// their bounds refer to it.
     ///
     /// # Errors
-    /// An element type or a parameter that the op does not take; other operands or results than it has.
+    /// Fails if the op does not take the element type or a parameter, or has other operands or results.
     pub fn judge(self, dtype: DType, set: &[Number], operands: &[Vec<u8>], results: &[Vec<u8>]) -> Result<Vec<Report>> {
         calls::reports(self.0, dtype, set, operands, results)
     }
 
-    /// Whether a report of the op's results is within its bound. Of every code of a 16-bit type more is asked
+    /// True if a report of the op's results is within its bound. A report of every code of a 16-bit type must keep more
     /// ([`Report::keeps`]).
     #[must_use]
     pub fn keeps(self, report: &Report, dtype: DType) -> bool {
@@ -96,7 +96,7 @@ impl Op {
     /// results.
     ///
     /// # Errors
-    /// The first results that are beyond the op's bound; what the library refuses.
+    /// Fails at the first results beyond the op's bound, or if the library refuses a call.
     pub fn check(self, device: &Device) -> std::result::Result<(), Error> {
         let info = self.info();
         for &dtype in info.types {

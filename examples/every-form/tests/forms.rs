@@ -1,4 +1,5 @@
-//! The ops against their own formulas in f64, on the CPU and on a GPU or in the emulator; and what each form adds to that.
+//! The ops against their own formulas in f64, on the CPU and on a GPU or in the emulator; and tests of what is special
+//! in each form.
 
 use every_form::ops::{self, ComplexProducts, SquaredRelu};
 use pointwise::{DType, Device, Operand, Tensor};
@@ -7,7 +8,7 @@ fn devices() -> Vec<Device> {
     Device::for_tests(pointwise::embed::embedded()).unwrap()
 }
 
-/// Numbers between -2 and 2.
+/// Returns numbers between -2 and 2.
 fn numbers(device: &Device, shape: &[usize], seed: u32) -> Tensor {
     let n: usize = shape.iter().product();
     let number = |i: u32| ((i ^ seed).wrapping_mul(0x9E37_79B9) >> 8) as f32 / (1 << 22) as f32 - 2.0;
@@ -107,7 +108,7 @@ fn products_of_complex_numbers() {
     }
 }
 
-/// Two steps of `torch.optim.AdamW` (PyTorch 2.11, CPU) on one parameter, 0.5, of gradients 0.25 and -1.
+/// Two steps of `torch.optim.AdamW` (PyTorch 2.11, CPU) on one parameter, 0.5, with the gradients 0.25 and -1.
 #[test]
 fn adamw_steps_as_torch_does() {
     for device in devices() {

@@ -8,7 +8,7 @@ use pointwise::{Philox, Result, Tensor};
 /// `residual + dropout(silu(gate) * value, p)` by the ops of pointwise, one after another: three passes over memory.
 ///
 /// # Errors
-/// Those of the ops.
+/// Fails if one of the ops fails.
 pub fn one_by_one(
     residual: &Tensor,
     gate: &Tensor,

@@ -26,7 +26,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// `n` numbers between -4 and 4, no two neighbours the same.
+/// Returns `n` numbers between -4 and 4, no two neighbours the same.
 fn numbers(device: &Device, n: usize, dtype: DType, seed: u32) -> Result<Tensor> {
     let number = |i: usize| ((i as u32 ^ seed).wrapping_mul(0x9E37_79B9) >> 8) as f32 / (1 << 21) as f32 - 4.0;
     if dtype == DType::BF16 {
@@ -36,7 +36,7 @@ fn numbers(device: &Device, n: usize, dtype: DType, seed: u32) -> Result<Tensor>
     Tensor::from_slice(device, &(0..n).map(number).collect::<Vec<f32>>(), [n])
 }
 
-/// The values of an f32 or bf16 tensor.
+/// Returns the values of an f32 or bf16 tensor.
 fn values(x: &Tensor) -> Result<Vec<f32>> {
     if x.dtype() == DType::BF16 {
         return Ok(x.to_vec::<bf16>()?.into_iter().map(bf16::to_f32).collect());
@@ -44,7 +44,7 @@ fn values(x: &Tensor) -> Result<Vec<f32>> {
     x.to_vec::<f32>()
 }
 
-/// Both versions, element by element.
+/// Compares both versions, element by element.
 fn compare(device: &Device, n: usize, dtype: DType) -> Result<()> {
     let [residual, gate, value] = [1, 2, 3].map(|seed| numbers(device, n, dtype, seed));
     let (residual, gate, value) = (residual?, gate?, value?);
@@ -70,7 +70,7 @@ fn compare(device: &Device, n: usize, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// The median of the times of single launches, in milliseconds.
+/// Returns the median of the times of single launches, in milliseconds.
 fn milliseconds(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let stream = device.stream();
     let mut times = Vec::new();
@@ -89,7 +89,7 @@ fn milliseconds(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result
     Ok(times[times.len() / 2])
 }
 
-/// Times and bandwidths beside a copy of the same type. From 2^26 elements on a tensor does not fit in a cache.
+/// Prints times and bandwidths beside a copy of the same type. From 2^26 elements on a tensor does not fit in a cache.
 fn measure(device: &Device, n: usize, dtype: DType) -> Result<()> {
     let [residual, gate, value] = [1, 2, 3].map(|seed| numbers(device, n, dtype, seed));
     let (residual, gate, value) = (residual?, gate?, value?);

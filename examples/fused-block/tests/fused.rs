@@ -1,11 +1,11 @@
-//! The ops against their own formulas in f64, on the CPU and on a GPU or in the emulator; and that they draw what the
-//! dropout of pointwise draws, on the CPU and on a GPU.
+//! The ops against their own formulas in f64, on the CPU and on a GPU or in the emulator; and tests that they draw the
+//! same as pointwise's dropout, on the CPU and on a GPU.
 
 use fused_block::one_by_one;
 use fused_block::ops::{self, SiluDropoutAdd};
 use pointwise::{DType, Device, ErrorKind, Operand, Philox, Strategy, Stream, Tensor};
 
-/// A place whose first words no other test has, in the middle of a carry.
+/// A place that no other test uses, where the offset's lower word overflows.
 const PLACE: Philox = Philox { seed: 0x0123_4567_89AB_CDEF, offset: (1 << 32) - 2 };
 
 fn devices() -> Vec<Device> {
@@ -13,7 +13,7 @@ fn devices() -> Vec<Device> {
     std::iter::once(Device::cpu()).chain(Some(best).filter(Device::is_cuda)).collect()
 }
 
-/// Numbers between -8 and 8.
+/// Returns numbers between -8 and 8.
 fn numbers(n: usize, seed: u32) -> Vec<f32> {
     (0..n).map(|i| ((i as u32 ^ seed).wrapping_mul(0x9E37_79B9) >> 8) as f32 / (1 << 20) as f32 - 8.0).collect()
 }
@@ -38,7 +38,7 @@ fn it_drops_what_dropout_drops() {
     }
 }
 
-/// What is drawn forward is drawn again backward.
+/// The backward pass draws the same words as the forward pass.
 #[test]
 fn the_gradient_drops_what_the_op_drops() {
     let n = 4_099;
@@ -53,7 +53,7 @@ fn the_gradient_drops_what_the_op_drops() {
     }
 }
 
-/// Seed and offset in memory are those of the call, and a graph draws what the tensor says at each launch.
+/// Seed and offset in memory draw the same as in the call, and a graph reads the tensor anew at each launch.
 #[test]
 fn a_graph_draws_anew_at_each_launch() {
     let n = 4_099;

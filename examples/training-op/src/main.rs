@@ -3,7 +3,7 @@
 use pointwise::prelude::*;
 use training_op::ops;
 
-/// Sums of a tensor's elements are the program's own: pointwise has elementwise ops alone.
+/// Returns the mean of a tensor's elements. The program sums them itself: pointwise has only elementwise ops.
 fn mean(x: &Tensor) -> pointwise::Result<f64> {
     let values = x.to_vec::<f32>()?;
     Ok(values.iter().map(|&value| f64::from(value)).sum::<f64>() / values.len() as f64)

@@ -1,4 +1,4 @@
-//! What an access to memory says about itself.
+//! An access to memory, read from its opcode.
 
 /// An operation on memory, read from its opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,14 +7,14 @@ pub(crate) struct Access<'a> {
     pub(crate) operation: &'a str,
     /// `global`, `shared`, `param`, `const` or `local`; `None` for a generic access.
     pub(crate) space: Option<&'a str>,
-    /// Whether it goes through the read-only path.
+    /// True if it goes through the read-only path.
     pub(crate) read_only: bool,
-    /// How many bits it moves at once; 0 if the opcode does not say.
+    /// The bits that it moves at once; 0 if the opcode does not tell.
     pub(crate) bits: u32,
 }
 
 impl<'a> Access<'a> {
-    /// `None` for an operation that does not touch memory.
+    /// Reads an opcode. `None` for an operation that does not touch memory.
     pub(crate) fn of(opcode: &'a str) -> Option<Access<'a>> {
         let mut parts = opcode.split('.');
         let operation = parts.next().filter(|name| matches!(*name, "ld" | "ldu" | "st" | "atom" | "red"))?;
@@ -36,7 +36,7 @@ impl<'a> Access<'a> {
     }
 }
 
-/// The width of a type suffix such as `b32`.
+/// Returns the width of a type suffix such as `b32`.
 fn bits_of(suffix: &str) -> Option<u32> {
     suffix.strip_prefix(['b', 'u', 's', 'f'])?.parse().ok()
 }

@@ -1,8 +1,8 @@
 //! Rules that the PTX of kernels must keep, checked as text on every build.
 //!
-//! Each stands for a way in which device code goes wrong without the compiler saying so: a call to a function that is
-//! never linked, a panic's data, an array moved to local memory, an access whose address space the compiler lost, a
-//! barrier it doubled, a vector access it took apart, an entry that nobody asked for or that is missing.
+//! Each rule finds a mistake in device code that the compiler does not report: a call to a function that is never
+//! linked, a panic's data, an array moved to local memory, an access whose address space the compiler lost, a barrier
+//! that it doubled, a vector access that it took apart, an entry that is missing or that nobody asked for.
 
 mod access;
 mod rules;
@@ -11,12 +11,12 @@ use std::{collections::BTreeSet, fmt};
 
 use crate::{Sm, ptx::Module};
 
-/// Which of an entry's accesses to global memory are 16 bytes wide (or wider), as far as its template promises.
+/// The accesses to global memory that are at least 16 bytes wide, as an entry's template promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vectors {
     /// At least one load.
     pub loads: bool,
-    /// At least one store. Where results are narrower than operands (a predicate's), one of as many elements as the
+    /// At least one store. If results are narrower than operands (a predicate's), a store of as many elements as the
     /// widest load has.
     pub stores: bool,
 }
@@ -27,21 +27,22 @@ impl Vectors {
     /// Loads and stores.
     pub const BOTH: Vectors = Vectors { loads: true, stores: true };
 
-    /// What the names of this project's strategies promise: `..._register_copy` and `..._table` move 16 bytes at once.
+    /// Returns the promises of this project's strategies, by an entry's name: `..._register_copy` and `..._table` move
+    /// 16 bytes at once.
     #[must_use]
     pub fn of_strategy(entry: &str) -> Vectors {
         if entry.ends_with("_register_copy") || entry.ends_with("_table") { Vectors::BOTH } else { Vectors::NONE }
     }
 }
 
-/// What to check beyond the rules that hold for every kernel.
+/// The checks beyond the rules for every kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Lint {
-    /// What an entry of this name promises; [`Vectors::of_strategy`] by default.
+    /// Returns the promises of an entry by its name; [`Vectors::of_strategy`] by default.
     pub vectors: fn(&str) -> Vectors,
-    /// How many barriers an entry that uses shared memory has. One that does not has none.
+    /// The number of barriers in an entry that uses shared memory. Other entries have none.
     pub barriers: usize,
-    /// Whether loads through the read-only path (`ld.global.nc`) are allowed. They are wrong in a kernel that may run
+    /// True if loads through the read-only path (`ld.global.nc`) are allowed. They are wrong in a kernel that may run
     /// in place.
     pub read_only_loads: bool,
 }
@@ -64,7 +65,7 @@ pub enum Rule {
     Data,
     /// A call.
     Call,
-    /// A trap or breakpoint, such as a panic leaves.
+    /// A trap or breakpoint, as from a panic.
     Trap,
     /// Local memory: an array that did not stay in registers, or a stack.
     Local,
@@ -72,7 +73,7 @@ pub enum Rule {
     Generic,
     /// A load through the read-only path.
     ReadOnlyLoad,
-    /// The module is not for the target asked for.
+    /// The module is for another target than the one asked for.
     Target {
         /// Asked for.
         asked: Sm,
@@ -93,11 +94,11 @@ pub enum Rule {
     NoVectorLoad,
     /// No store of 16 bytes, though the name promises one.
     NoVectorStore,
-    /// An entry that should be there is not.
+    /// An expected entry is missing.
     Missing,
-    /// An entry is there that should not.
+    /// An entry is not expected.
     Unexpected,
-    /// Two entries of one name.
+    /// Two entries have one name.
     Twice,
 }
 
@@ -116,7 +117,7 @@ impl fmt::Display for Rule {
             Rule::ReadOnlyLoad => f.write_str("a load through the read-only path"),
             Rule::Target { asked } => write!(f, "not for the target {asked}"),
             Rule::Version { newest } => write!(f, "needs a newer driver than .version {}.{}", newest.0, newest.1),
-            // The shared memory of tables is `kernel_crate!`'s.
+            // `kernel_crate!` declares the shared memory of tables.
             Rule::Barriers { declared: 0, found } => write!(
                 f,
                 "{found} barrier(s), but no shared memory; does the kernel crate's root call \
@@ -135,23 +136,23 @@ impl fmt::Display for Rule {
 /// A rule broken somewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which rule.
+    /// The rule.
     pub rule: Rule,
-    /// In which entry; `None` for the module.
+    /// The entry; `None` for the module.
     pub entry: Option<String>,
-    /// Line number, from 1; 0 where no line can be named.
+    /// Line number, from 1; 0 if no line can be named.
     pub line: usize,
-    /// The text of the line; empty where no line can be named.
+    /// The text of the line; empty if no line can be named.
     pub text: String,
 }
 
 impl Violation {
-    /// The entry's name, or that it is the module.
+    /// Returns the entry's name, or `(module)`.
     pub(crate) fn place(&self) -> &str {
         self.entry.as_deref().unwrap_or("(module)")
     }
 
-    /// The rule, the line and its text.
+    /// Returns the rule, the line and its text.
     pub(crate) fn what(&self) -> String {
         let mut what = self.rule.to_string();
         if self.line > 0 {
@@ -170,7 +171,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Every rule that a module for `sm` breaks, in the order of the text.
+/// Returns every rule that a module for `sm` breaks, in the order of the text.
 #[must_use]
 pub fn check(module: &Module<'_>, sm: Sm, lint: &Lint) -> Vec<Violation> {
     let mut found = rules::header(module, sm);
@@ -181,7 +182,7 @@ pub fn check(module: &Module<'_>, sm: Sm, lint: &Lint) -> Vec<Violation> {
     found
 }
 
-/// Where the entries of `names` are not those `expected`, by name.
+/// Compares the entries of `names` with the `expected` ones, by name.
 #[must_use]
 pub fn check_entries<'a>(names: impl IntoIterator<Item = &'a str>, expected: &BTreeSet<String>) -> Vec<Violation> {
     let violation = |rule, name: &str| Violation { rule, entry: Some(name.to_owned()), line: 0, text: String::new() };
@@ -194,7 +195,7 @@ pub fn check_entries<'a>(names: impl IntoIterator<Item = &'a str>, expected: &BT
         .collect()
 }
 
-/// Which of `names`, of several modules that are to be merged, occur twice.
+/// Returns the `names` that occur twice in several modules that are to be merged.
 pub(crate) fn check_twice<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Violation> {
     let mut seen = BTreeSet::new();
     let twice = names.into_iter().filter(|name| !seen.insert(*name)).collect::<BTreeSet<_>>();

@@ -8,7 +8,7 @@ use crate::{
     ptx::{Entry, Kind, Module, Statement},
 };
 
-/// The header says what was asked for.
+/// Checks that the header is for the target.
 pub(super) fn header(module: &Module<'_>, sm: Sm) -> Vec<Violation> {
     let violation = |rule, text| Violation { rule, entry: None, line: 0, text };
     let mut found = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn header(module: &Module<'_>, sm: Sm) -> Vec<Violation> {
     found
 }
 
-/// Nothing is declared but shared memory, and no entry twice.
+/// Checks that nothing but shared memory is declared, and no entry twice.
 pub(super) fn declarations(module: &Module<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for declaration in &module.declarations {
@@ -48,7 +48,7 @@ pub(super) fn declarations(module: &Module<'_>) -> Vec<Violation> {
     found
 }
 
-/// The instructions of one entry.
+/// Checks the instructions of one entry.
 pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: &mut Vec<Violation>) {
     let mut add = |rule, line, text: &str| {
         found.push(Violation { rule, entry: Some(entry.name.to_owned()), line, text: text.to_owned() });
@@ -60,7 +60,7 @@ pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: 
             add(rule, statement.line, statement.text);
         }
         let opcode = statement.opcode();
-        // A warp's barrier waits for no other warp, so that one too many does no harm.
+        // A warp's barrier waits for no other warp, so one too many does no harm.
         let is_of_a_warp = opcode.starts_with("bar.warp.");
         if !is_of_a_warp && (opcode.starts_with("bar.") || opcode.starts_with("barrier.")) {
             barriers += 1;
@@ -87,7 +87,7 @@ pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: 
         add(Rule::Barriers { declared, found: barriers }, entry.line, "");
     }
     let promise = (lint.vectors)(entry.name);
-    // Whose result is the same for every operand (`isnan` of an integer) loads nothing, and that is no broken promise.
+    // An entry whose result is the same for every operand (`isnan` of an integer) loads nothing. It breaks no promise.
     if promise.loads && loads.widest > 0 && loads.widest < VECTOR {
         add(Rule::NoVectorLoad, entry.line, "");
     }
@@ -99,7 +99,7 @@ pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: 
 /// Bits of a whole vector.
 const VECTOR: u32 = 128;
 
-/// The widths of an entry's accesses of one kind, in bits; zeros where there are none.
+/// The widths of an entry's accesses of one kind, in bits; zeros if there are none.
 #[derive(Clone, Copy, Default)]
 struct Widths {
     widest: u32,
@@ -112,15 +112,15 @@ impl Widths {
         self.narrowest = if self.narrowest == 0 { bits } else { self.narrowest.min(bits) };
     }
 
-    /// How many elements the widest access moves. The narrowest moves one: an entry of vectors does the elements before
-    /// and after them one by one. This is how a predicate is told from vectors taken apart: it stores a byte for each
-    /// element, so its vectors are narrower, but hold as many elements as those it loads.
+    /// Returns the number of elements that the widest access moves. The narrowest moves one: an entry of vectors does
+    /// the elements before and after them one by one. The number tells a predicate from vectors taken apart: it stores
+    /// a byte for each element, so its vectors are narrower, but hold as many elements as the vectors that it loads.
     fn lanes(self) -> u32 {
         self.widest.checked_div(self.narrowest).unwrap_or(0)
     }
 }
 
-/// Statements that no kernel may have.
+/// Returns the rule that a statement breaks by itself.
 fn forbidden(statement: &Statement<'_>) -> Option<Rule> {
     let opcode = statement.opcode();
     match opcode.split('.').next().unwrap_or_default() {

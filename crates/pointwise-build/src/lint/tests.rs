@@ -5,7 +5,7 @@ use crate::ptx;
 
 const HEADER: &str = ".version 7.8\n.target sm_90\n.address_size 64\n";
 
-/// Rules broken by an entry `k` with this body, beside these declarations.
+/// Returns the rules broken by an entry `k` with this body, beside these declarations.
 fn rules(declarations: &str, body: &str, lint: &Lint) -> Vec<Rule> {
     let text =
         format!("{HEADER}{declarations}\n.visible .entry k(\n\t.param .u64 k_param_0\n)\n{{\n{body}\nret;\n}}\n");

@@ -1,4 +1,4 @@
-//! The PTX text that rustc writes: what crate `pointwise-ptx` takes apart, and how the builder completes it.
+//! The PTX text that rustc writes: the crate `pointwise-ptx` takes it apart, and the builder completes it here.
 
 pub(crate) mod registers;
 pub(crate) mod wait;

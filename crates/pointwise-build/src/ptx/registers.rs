@@ -1,13 +1,13 @@
-//! How many registers a kernel may take.
+//! Limits the registers of a kernel.
 //!
-//! Rust has no attribute for it: a kernel says so by a comment in its body, of which the builder makes a directive.
+//! Rust has no attribute for it: a kernel has a comment in its body, and the builder turns it into a directive.
 
 use super::Entry;
 
 /// The comment, before the number. `pointwise_device::thread::at_most_registers` writes it.
 const COMMENT: &str = "// most registers: ";
 
-/// A text of the entry, with the directive that its comment asks for.
+/// Returns `text`, a text of the entry, with the directive that its comment asks for.
 pub(crate) fn with_limit(entry: &Entry<'_>, text: String) -> String {
     let Some((_, rest)) = entry.text.split_once(COMMENT) else { return text };
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

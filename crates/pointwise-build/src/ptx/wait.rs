@@ -1,19 +1,19 @@
-//! Where a kernel waits for those before it in its stream.
+//! Puts the instruction into kernels that waits for the kernels before it in its stream.
 //!
 //! Devices from sm_90 on may start a kernel while the one before it in the stream ends (programmatic dependent launch),
-//! if its first instruction is to wait until the memory that one wrote can be seen. PTX for older targets has that
-//! instruction as a comment, of which the host crate makes an instruction for a device that knows it: no target needs
-//! all kernels again for it.
+//! if its first instruction waits until the earlier kernel's memory can be seen. PTX for older targets has this
+//! instruction as a comment. The host crate turns it into an instruction for a device that knows it, so that no target
+//! needs all kernels again.
 
 use crate::Sm;
 
 /// The instruction, as a comment.
 const COMMENT: &str = "//griddepcontrol.wait;";
 
-/// What a text says of itself to have the instruction: the oldest target and version that know it.
+/// The oldest target and version that know the instruction.
 const SINCE: (Sm, (u32, u32)) = (Sm(90), (7, 8));
 
-/// An entry's text with the comment before its first instruction.
+/// Returns an entry's text with the comment before its first instruction.
 pub(crate) fn with_comment(entry: &str) -> String {
     // Parameters have no braces.
     let mut at = entry.find('{').map_or(0, |brace| brace + 1);
@@ -27,13 +27,13 @@ pub(crate) fn with_comment(entry: &str) -> String {
     format!("{}\n{COMMENT}\n{}", head.trim_end(), body.trim_start_matches('\n'))
 }
 
-/// The target and version that a text for `target` has on a device of `sm`, and whether the comment is to be the
-/// instruction there.
+/// Returns the target and version of a text for `target` on a `device`, and true if the comment becomes the instruction
+/// there.
 pub(crate) fn header(target: Sm, version: (u32, u32), device: Sm) -> (Sm, (u32, u32), bool) {
     if device < SINCE.0 { (target, version, false) } else { (target.max(SINCE.0), version.max(SINCE.1), true) }
 }
 
-/// A text with the comment, with the instruction in its place.
+/// Turns the comment of a text into the instruction.
 pub(crate) fn with_instruction(text: &str) -> String {
     text.replace(COMMENT, &COMMENT[2..])
 }

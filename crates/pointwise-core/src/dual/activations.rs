@@ -30,7 +30,7 @@ pub(super) fn tanh_slope<T: Real>(x: T) -> T {
 /// times as large: it is put back.
 #[inline(always)]
 pub(super) fn erf_slope<T: Real>(x: T) -> T {
-    // Beyond, there is nothing left; infinity would be a NaN.
+    // Beyond it the result is 0; an infinite `x` would give NaN.
     let a = x.abs().minimum(T::constant(32.0));
     let square = a * a;
     let lost = a.mul_add(a, -square);
@@ -61,6 +61,7 @@ pub(crate) fn gelu_tanh<T: Real>(x: T) -> (T, T) {
     let t = x * square.mul_add(T::constant(root * cubic), T::constant(root));
     let slope = square.mul_add(T::constant(3.0 * root * cubic), T::constant(root));
     let (s, rest) = sigmoids(t);
-    // Of `s` and `rest` one is 0 long before x^2 overflows: times `x * slope`, which is then infinite, it would be NaN.
+    // Either `s` or `rest` is 0 long before `x * slope` overflows. Their product comes first: 0 times infinity would be
+    // NaN.
     (x * s, (x * (s * rest)).mul_add(slope, s))
 }

@@ -41,7 +41,7 @@
 //! | `rsqrt` | `-t/2 r r r` |
 //! | `over_twice_sqrt(x, y)` | `t / (2 sqrt y) - u/2 r / y` |
 //! | `abs` | `t`, `-t`; 0 at 0 and for NaN |
-//! | `maximum`, `minimum` | that of the operand chosen; halves of both where equal; both for NaN |
+//! | `maximum`, `minimum` | of the chosen operand; halves of both if equal; both for NaN |
 //! | `relu` | `t`; 0 where `x <= 0` |
 //! | `clamp(x, y, z)` | `t` where `y <= x <= z`; `u` where `x < y < z`; `v` where `x > z` or `z < y`; else 0 |
 //! | `hardtanh(x, y, z)` | `t`, 0 where `x <= y` or `x >= z`; `u` where `x <= y < z`; `v` where `x >= z` or `z <= y` |
@@ -67,15 +67,15 @@
 //! | `gelu` | `t (cdf + x density)` |
 //! | `mish`, `mish_derivative` | `t` times [`Real::mish_derivative`]; its derivative by plain steps |
 //! | `in_range` | `t` |
-//! | `if_above(x, limit, yes, no)` | those of `yes` or `no`; `x` and `limit` have no say |
+//! | `if_above(x, limit, yes, no)` | of `yes` or `no`; `x` and `limit` do not count |
 //! | `dropout(x, p, bits)` | `t / (1 - p)` and `u x / (1 - p)^2` where kept, else 0 |
 //! | `uniform`, constants, bits, bools | none |
 //!
 //! At kinks these are PyTorch's conventions. Comparisons compare values, so an `if` of a formula takes the tangents of
 //! the branch it takes.
 //!
-//! The value is that of the formula without tangents, bit for bit, but for `silu`, `gelu` and `gelu_tanh` of an operand
-//! with a tangent: their value is then `x` times the factor that the derivative needs, within the same bounds.
+//! The value is the formula's value without tangents, bit for bit. The exceptions are `silu`, `gelu` and `gelu_tanh` of
+//! an operand with a tangent: their value is `x` times the factor that the derivative needs, within the same bounds.
 
 pub(crate) mod activations;
 mod num;
@@ -96,7 +96,7 @@ pub struct Dual<T, const K: usize> {
     tangents: [Tangent<T>; K],
 }
 
-/// A derivative by one operand, times the seed; or none. Where it is not there its value is for no one to read.
+/// A derivative by one operand, times the seed; or none. If it is absent, its value has no meaning.
 #[derive(Clone, Copy, Debug)]
 struct Tangent<T> {
     is_there: bool,
@@ -106,19 +106,19 @@ struct Tangent<T> {
 impl<T: Value> Tangent<T> {
     const ABSENT: Self = Tangent { is_there: false, value: T::ZERO };
 
-    /// The tangent, 0 if it is absent.
+    /// Returns the tangent, 0 if it is absent.
     #[inline(always)]
     fn or_zero(self) -> T {
         if self.is_there { self.value } else { T::ZERO }
     }
 
-    /// Another value in place of the tangent's, computed for an absent one too: `f` has no branch, and nobody reads it.
+    /// Applies `f` to the tangent, also to an absent one: `f` has no branch, and that result is never read.
     #[inline(always)]
     fn map(self, f: impl FnOnce(T) -> T) -> Self {
         Tangent { is_there: self.is_there, value: f(self.value) }
     }
 
-    /// The tangent where `keeps`, else 0.
+    /// Returns the tangent if `keeps`, else 0.
     #[inline(always)]
     fn where_(self, keeps: bool) -> Self {
         self.map(|t| if keeps { t } else { T::ZERO })
@@ -126,7 +126,7 @@ impl<T: Value> Tangent<T> {
 }
 
 impl<T: Real> Tangent<T> {
-    /// The tangent where `is_this`, else another; the one that is there, if there is but one.
+    /// Returns this tangent if `is_this`, else the other; if only one is there, that one.
     #[inline(always)]
     fn or(self, is_this: bool, other: Self) -> Self {
         let both = if is_this { self.value } else { other.value };
@@ -145,14 +145,14 @@ impl<T: Real> Tangent<T> {
         Self::sum(self, other, both, -other.value)
     }
 
-    /// The tangent and `factor` times another, fused.
+    /// Returns the tangent plus `factor` times another, fused.
     #[inline(always)]
     fn plus_product(self, other: Self, factor: T) -> Self {
         let both = other.value.mul_add(factor, self.value);
         Self::sum(self, other, both, other.value * factor)
     }
 
-    /// That of `quotient`, a division by `divisor`: one division serves two tangents.
+    /// Returns the tangent of `quotient`, a division by `divisor`. One division serves two tangents.
     #[inline(always)]
     fn over(self, of_divisor: Self, quotient: T, divisor: T) -> Self {
         let both = (-of_divisor.value).mul_add(quotient, self.value);
@@ -171,8 +171,8 @@ impl<T: Real> Tangent<T> {
     }
 }
 
-/// The tangents that a function gives for each place, written out: an index is then a constant from the start, and the
-/// array never lies in memory.
+/// Returns the tangents that a function gives for each index. Written out, so that an index is a constant from the
+/// start, and the array never lies in memory.
 #[inline(always)]
 fn each<T: Value, const K: usize>(of: impl Fn(usize) -> Tangent<T>) -> [Tangent<T>; K] {
     const { assert!(K <= MAX_TANGENTS, "a dual number has at most 8 tangents") };
@@ -187,13 +187,13 @@ fn each<T: Value, const K: usize>(of: impl Fn(usize) -> Tangent<T>) -> [Tangent<
 }
 
 impl<T: Value, const K: usize> Dual<T, K> {
-    /// A value without tangents.
+    /// Returns a value without tangents.
     #[inline(always)]
     pub const fn constant(value: T) -> Self {
         Dual { value, tangents: [Tangent::ABSENT; K] }
     }
 
-    /// The operand whose gradient is number `k`: its tangent is `seed`. A constant if `k` is `K` or more.
+    /// Returns the operand whose gradient is number `k`: its tangent is `seed`. A constant if `k` is `K` or more.
     #[inline(always)]
     pub fn variable(value: T, k: usize, seed: T) -> Self {
         Dual {
@@ -208,19 +208,19 @@ impl<T: Value, const K: usize> Dual<T, K> {
         self.value
     }
 
-    /// The derivative by variable `k` times its seed; 0 if the value does not depend on it.
+    /// Returns the derivative by variable `k` times its seed; 0 if the value does not depend on it.
     #[inline(always)]
     pub fn gradient(self, k: usize) -> T {
         if k < K { self.tangents[k].or_zero() } else { T::ZERO }
     }
 
-    /// Whether the value may depend on variable `k`.
+    /// True if the value may depend on variable `k`.
     #[inline(always)]
     pub fn has_gradient(self, k: usize) -> bool {
         k < K && self.tangents[k].is_there
     }
 
-    /// Whether there is any tangent.
+    /// True if there is any tangent.
     #[inline(always)]
     fn is_variable(self) -> bool {
         let mut any = false;
@@ -233,15 +233,15 @@ impl<T: Value, const K: usize> Dual<T, K> {
         any
     }
 
-    /// A function of this value, and what becomes of each tangent. The value comes last: where nobody reads it, no rare
-    /// path of a rule then shares work with it, which would keep it alive for all elements.
+    /// Applies a function to the value and a rule to each tangent. The value comes last: if it is unused, no rare path
+    /// of a rule shares work with it, and it is not kept alive for all elements.
     #[inline(always)]
     fn then(self, value: impl FnOnce(T) -> T, rule: impl Fn(T) -> T) -> Self {
         let tangents = each(|k| self.tangents[k].map(&rule));
         Dual { value: value(self.value), tangents }
     }
 
-    /// A function of two values, as [`Dual::then`].
+    /// Applies a function and a rule to two values, like [`Dual::then`].
     #[inline(always)]
     fn with(
         self,

@@ -1,10 +1,10 @@
-//! What floats have in common with integers.
+//! The functions that floats share with integers.
 
 use super::{Dual, each};
 use crate::num::{Num, Real};
 
 impl<T: Real, const K: usize> Dual<T, K> {
-    /// The larger or the smaller operand, where the first is chosen alone or the second alone.
+    /// Returns the larger or the smaller operand. `first` and `second` are true if only that operand is chosen.
     #[inline(always)]
     fn extreme(self, other: Self, value: impl FnOnce(T, T) -> T, first: bool, second: bool) -> Self {
         let equal = self.value == other.value;
@@ -17,7 +17,7 @@ impl<T: Real, const K: usize> Dual<T, K> {
         })
     }
 
-    /// The value between two bounds: the tangent of each where it has a say.
+    /// Returns the value between two bounds, with the tangent of the operand that decides.
     #[inline(always)]
     fn bounded(self, min: Self, max: Self, value: T, [inside, below, above]: [bool; 3]) -> Self {
         let tangents = each(|k| {

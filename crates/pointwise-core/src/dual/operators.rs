@@ -7,7 +7,7 @@ use super::{Dual, Tangent};
 use crate::num::{Real, Value};
 use crate::op::Word;
 
-/// By the values alone.
+/// Compares only the values.
 impl<T: PartialEq, const K: usize> PartialEq for Dual<T, K> {
     #[inline(always)]
     fn eq(&self, other: &Self) -> bool {
@@ -15,7 +15,7 @@ impl<T: PartialEq, const K: usize> PartialEq for Dual<T, K> {
     }
 }
 
-/// By the values alone.
+/// Compares only the values.
 impl<T: PartialOrd, const K: usize> PartialOrd for Dual<T, K> {
     #[inline(always)]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {

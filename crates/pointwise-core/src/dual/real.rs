@@ -5,7 +5,8 @@ use crate::num::{Num, Real, Value};
 use crate::philox::RandomWord;
 
 impl<T: Real, const K: usize> Dual<T, K> {
-    /// A function of the form `x s(x)` with its derivative: alone, or with what the derivative needs in any case.
+    /// Returns a function of the form `x s(x)`: `alone` without tangents, else `together`, which shares its work with
+    /// the derivative `slope`.
     #[inline(always)]
     fn activation(self, alone: T, (together, slope): (T, T)) -> Self {
         let value = if self.is_variable() { together } else { alone };
@@ -36,7 +37,7 @@ impl<T: Real, const K: usize> Real for Dual<T, K> {
     #[inline(always)]
     fn rsqrt(self) -> Self {
         let y = self.value.rsqrt();
-        // One by one: a power of y alone could overflow.
+        // Factor by factor: a power of y alone could overflow.
         self.then(|_| y, |t| t * T::constant(-0.5) * y * y * y)
     }
     #[inline(always)]

@@ -32,9 +32,9 @@ pub fn erf(x: f32) -> f32 {
 }
 
 /// `e^(-a^2 / d + more)` scaled by `2^100`, for `d` 1 or 2 given as `scale = -1 / d`, `a^2 / d <= 120` and a tiny
-/// `more`: the exponential, and the tiny part of its relative error that is known.
+/// `more`: returns the exponential, and the known tiny part of its relative error.
 ///
-/// The rounding of `a^2` would be a relative error `a^2` times as large: it is measured and put back.
+/// The rounding of `a^2` would cause a relative error `a^2` times as large. It is measured and put back.
 #[inline(always)]
 fn exp_neg_square(a: f32, scale: f32, more: f32) -> (Scaled, f32) {
     let h = a * a;
@@ -93,7 +93,7 @@ pub fn erfc(x: f32) -> f32 {
     let p = fma(v, p, 0.768_756_33);
     let p = fma(v, p, 0.734_228_7);
     let p = fma(v, p, 0.478_411_47);
-    // By how much t P(t) magnifies the error of t: from 1 in the tail to 2.675 at 0.
+    // t P(t) magnifies the error of t: by 1 in the tail, by 2.675 at 0.
     let e = exp_neg_square(a, -1.0, fma(t, 1.675, 1.0) * error);
     let tail = Product::of(p, t).times_exp(e).plain();
     let y = if x < 0.0 { 2.0 - tail } else { tail };
@@ -101,10 +101,11 @@ pub fn erfc(x: f32) -> f32 {
 }
 
 /// `(t, e, P)`: the normal distribution function of `-a` is `e^(-a^2 / 2) t P`, for `0 <= a <= 14.8`; `e` is the
-/// relative error of `t`, of which `t P` has `1 + 1.687 t` times as much.
+/// relative error of `t`. The error of `t P` is `1 + 1.687 t` times as large.
 #[inline(always)]
 fn normal_factor(a: f32) -> (f32, f32, f32) {
-    // P(t - T), t = 1 / (1 + 19/64 a); P of degree 9, minimax relative error 2^-27.7. As in `erfc`.
+    // P(t - T), t = 1 / (1 + 19/64 a); P of degree 9, minimax relative error 2^-27.7. It is taken about T, as in
+    // `erfc`.
     const T: f32 = 0.445_800_78;
     let (t, error) = tail_variable(a, 0.296_875);
     let v = t - T;
@@ -136,7 +137,7 @@ pub fn normal_cdf(x: f32) -> f32 {
 }
 
 /// The density of the normal distribution, `e^(-x^2 / 2) / sqrt(2 pi)`, at most 3 ulp. Beside [`normal_cdf`] of the
-/// same argument it costs little: compilers work the exponential out once.
+/// same argument it costs little: compilers compute the exponential once.
 #[inline(always)]
 pub fn normal_density(x: f32) -> f32 {
     // A NaN is in `low`, if nowhere else.
@@ -169,7 +170,7 @@ pub fn gelu(x: f32) -> f32 {
     let p = fma(v, p, 0.377_026_7);
     let p = fma(v, p, 0.287_385_94);
     let p = fma(v, p, 0.073_897_526);
-    // The exponent: what the rounding of a^2 lost, and by how much P magnifies the error of t, enter it too.
+    // The rounding error of a^2, and the error of t as P magnifies it, enter the exponent.
     let b = a.min(14.8);
     let h = b * b;
     let low = fma(b, b, -h);
@@ -177,8 +178,8 @@ pub fn gelu(x: f32) -> f32 {
     let n = n_magic - (ROUND_MAGIC + 100.0);
     let f = fma(low, -C, fma(h, -C, -n));
     let f = fma(fma(t, 1.836_976_8 * LOG2_E, LOG2_E), error, f);
-    // a P 2^n (1 + (2^f - 1)): the power of two enters where no number is small, and what the product loses is put
-    // back. The magnitude, as P may fall below 0 where a is far beyond its range.
+    // a P 2^n (1 + (2^f - 1)): the power of two enters where no number is small, and the rounding error of the product
+    // is put back. The magnitude, as P may fall below 0 if a is far beyond its range.
     let power = add_exponent(p, n_magic).abs();
     let q = power * b;
     let lost = fma(power, b, -q);

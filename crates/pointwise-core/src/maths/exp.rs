@@ -1,10 +1,10 @@
-//! `exp`, `exp2`, `expm1` and the parts of an exponential that the other functions are made of.
+//! `exp`, `exp2`, `expm1` and the parts of an exponential that other functions use.
 
 use super::prim::{ROUND_MAGIC, at_least, at_most, fma};
 
 /// log2 e rounded to f32.
 pub(super) const LOG2_E: f32 = core::f32::consts::LOG2_E;
-/// ln 2 rounded to f32, and what the rounding left.
+/// ln 2 rounded to f32, and the rest.
 pub(super) const LN_2_HI: f32 = core::f32::consts::LN_2;
 pub(super) const LN_2_LO: f32 = -1.904_654_2e-9;
 
@@ -15,15 +15,15 @@ const DOWN: f32 = f32::from_bits((127 - 100) << 23);
 /// An exponential of a number that is not positive, kept `2^100` times too large.
 ///
 /// The whole range of `e^x` for `x <= 0`, subnormal results included, then fits normal numbers: a caller multiplies
-/// what it has to and scales down once, at the end, with the only rounding in the subnormal range.
+/// first and scales down once, at the end, with the only rounding in the subnormal range.
 #[derive(Clone, Copy)]
 pub(super) struct Scaled(pub(super) f32);
 
 impl Scaled {
-    /// What a scaled number is multiplied with to be the plain one.
+    /// The factor that turns a scaled number into the plain one.
     pub(super) const DOWN: f32 = DOWN;
 
-    /// The plain number.
+    /// Returns the plain number.
     #[inline(always)]
     pub(super) fn plain(self) -> f32 {
         self.0 * DOWN
@@ -63,15 +63,15 @@ fn exp2_quotient(f: f32) -> f32 {
     fma(f, q, LN_2_HI)
 }
 
-/// `x` with `n` added to its exponent, `n` being the low bits of `rounded`, a sum with [`ROUND_MAGIC`].
+/// Adds `n` to the exponent of `x`. `n` is the low bits of `rounded`, a sum with [`ROUND_MAGIC`].
 ///
-/// A NaN may come out as a number: for callers that meet the NaN again on another way.
+/// A NaN may become a number: callers must meet the NaN again on another way.
 #[inline(always)]
 pub(super) fn add_exponent(x: f32, rounded: f32) -> f32 {
     f32::from_bits(x.to_bits().wrapping_add(rounded.to_bits() << 23))
 }
 
-/// `2^n`, `n + 127` being the low bits of `rounded`. A product with it keeps a NaN, which [`add_exponent`] does not.
+/// `2^n`, where `n + 127` is the low bits of `rounded`. A product with it keeps a NaN, which [`add_exponent`] does not.
 #[inline(always)]
 fn power_of_two(rounded: f32) -> f32 {
     f32::from_bits(rounded.to_bits() << 23)
@@ -97,7 +97,7 @@ pub(super) fn exp_times_power(x: f32, k: f32) -> f32 {
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     let c = at_least(at_most(x, 89.0), -104.0);
-    // The results span more binades than an exponent field has: each half of them is made 2^100 off, towards one.
+    // The results span more binades than an exponent field has: each half of them is first made 2^100 off, towards 1.
     let negative = c < 0.0;
     let magic = ROUND_MAGIC + if negative { 227.0 } else { 27.0 };
     let scale = if negative { DOWN } else { UP };
@@ -137,7 +137,7 @@ pub fn expm1_negative(x: f32) -> f32 {
     let c = at_least(x, -26.0);
     let t = fma(c, LOG2_E, ROUND_MAGIC);
     let n = t - ROUND_MAGIC;
-    // What LN_2_HI lacks is small beside 2^n - 1.
+    // The error of LN_2_HI is small beside 2^n - 1.
     let r = fma(n, -LN_2_HI, c);
     // e^r - 1 = r + r^2 Q(r), Q of degree 4, minimax relative error of the result 2^-27.1.
     let q = fma(r, 0.001_369_951_5, 0.008_369_254);
@@ -146,7 +146,7 @@ pub fn expm1_negative(x: f32) -> f32 {
     let q = fma(r, q, 0.499_999_82);
     let p = fma(r * r, q, r);
     let s = add_exponent(1.0, t);
-    // The sign is that of -0, which the sums lose.
+    // The sums lose the sign of -0.
     fma(s, p, s - 1.0).copysign(x)
 }
 
@@ -166,10 +166,10 @@ pub(super) fn expm1_moderate(x: f32) -> f32 {
 pub fn expm1(x: f32) -> f32 {
     let c = at_least(at_most(x, 89.0), -26.0);
     let t = fma(c, LOG2_E, ROUND_MAGIC);
-    // No n of +-1 as long as the sum below would cancel.
+    // Not n = +-1 while the sum below would cancel.
     let t = if c.abs() < 0.47 { ROUND_MAGIC } else { t };
     let n = t - ROUND_MAGIC;
-    // From n = 25 on 2^n - 1 does not fit, and for a while the lost one would show: e^x - 1 is about e^(x - e^-x), and
+    // From n = 25 on 2^n - 1 does not fit, and for a while the lost 1 would show: e^x - 1 is about e^(x - e^-x), and
     // e^-x about 1.2 * 2^-n where the result's last place is small enough to matter.
     let shift = f32::from_bits(1.2_f32.to_bits().wrapping_sub(t.to_bits() << 23));
     let lost = if (n - 27.0).abs() < 3.0 { shift } else { 0.0 };

@@ -18,7 +18,7 @@ const fn power_of_two(n: i32) -> f32 {
     f32::from_bits(((n + 127) as u32) << 23)
 }
 
-/// `a - n b` for the `n` that makes it `0 <= .. < b`, where `a < 2^20 b` and `r` is about `1 / b`.
+/// Returns `a - n b` in `0 .. b`, for `a < 2^20 b` and an `r` of about `1 / b`.
 ///
 /// The quotient is estimated to a quarter, hence right or one too large; both remainders are multiples of the last
 /// place of `b` and at most `b`, and so exact.
@@ -62,14 +62,14 @@ pub fn fmod(a: f32, b: f32) -> f32 {
     if valid { rest.copysign(a) } else { f32::NAN }
 }
 
-/// Whether a remainder has to move by one divisor, to take the divisor's sign.
+/// True if a remainder must move by one divisor to take the divisor's sign.
 #[inline(always)]
 fn opposed(m: f32, b: f32) -> bool {
     (m != 0.0) & ((b < 0.0) != (m < 0.0))
 }
 
-/// The quotient rounded down, a zero being positive, and whether it is one this way finds: with a divisor that is
-/// normal, as its reciprocal is, and a quotient below `2^20`.
+/// Returns the quotient rounded down, with a positive zero, and true if that is right: if the divisor and its
+/// reciprocal are normal, and the quotient is below `2^20`.
 ///
 /// The estimate `n` is within 3/4 of the quotient. The sign of `a - n b`, which a rounding cannot change, tells whether
 /// `n` is above it.
@@ -79,18 +79,18 @@ fn near_floor(a: f32, b: f32) -> (f32, bool) {
     let t = fma(a, r, ROUND_MAGIC);
     let n = t - ROUND_MAGIC;
     let floor = step_down(fma(-n, b, a), r, t) - ROUND_MAGIC;
-    // The reciprocal of a small divisor is infinite and `n` then no number; that of a large one is zero.
+    // A small divisor has an infinite reciprocal, and `n` is not finite. The reciprocal of a large divisor is zero.
     (floor, (n.abs() < 1_048_576.0) & (r != 0.0))
 }
 
-/// `torch.remainder`: the remainder of the floored division. It has the sign of `b`, but a zero that of `a`.
+/// `torch.remainder`: the remainder of the floored division. It has the sign of `b`; a zero has the sign of `a`.
 #[inline(always)]
 pub fn remainder(a: f32, b: f32) -> f32 {
     let (rest, found) = short_remainder(a, b);
     rarely(!found, || any_remainder(a, b), rest)
 }
 
-/// [`remainder()`], and whether this way finds it.
+/// Returns [`remainder()`], and true if this short way is right.
 #[inline(always)]
 pub(super) fn short_remainder(a: f32, b: f32) -> (f32, bool) {
     let (floor, found) = near_floor(a, b);
@@ -113,7 +113,7 @@ pub fn floor_divide(a: f32, b: f32) -> f32 {
     rarely(!found, || any_floor_divide(a, b), floor)
 }
 
-/// [`floor_divide`], and whether this way finds it.
+/// Returns [`floor_divide`], and true if this short way is right.
 #[inline(always)]
 pub(super) fn short_floor_divide(a: f32, b: f32) -> (f32, bool) {
     let (floor, found) = near_floor(a, b);
@@ -122,7 +122,7 @@ pub(super) fn short_floor_divide(a: f32, b: f32) -> (f32, bool) {
     (f32::from_bits(floor.to_bits() | sign), found)
 }
 
-/// [`floor_divide`] of any two numbers, step by step as PyTorch has it: a large quotient may be off by its rounding.
+/// [`floor_divide`] of any two numbers, step by step as in PyTorch: a large quotient may be off by its rounding.
 #[inline(always)]
 fn any_floor_divide(a: f32, b: f32) -> f32 {
     let m = fmod(a, b);

@@ -13,19 +13,19 @@ pub fn tanh(x: f32) -> f32 {
     fast_div_wide(n, d, d_low).copysign(x)
 }
 
-/// How many times too large, as a power of two, a [`Gate`] keeps what is exponentially small.
+/// A [`Gate`] keeps exponentially small numbers too large by this power of two.
 const GATE_POWER: f32 = 60.0;
 /// `2^-60`, the inverse.
 const GATE_DOWN: f32 = f32::from_bits((127 - 60) << 23);
 
 /// An activation of the form `x s(x)`, where `s` is next to 0 at the lower end of a range and next to 1 at the upper.
 ///
-/// `s` is worked out `2^60` times too large: the product then fits normal numbers and is rounded once more, at the end,
-/// where the result is subnormal.
+/// `s` is computed `2^60` times too large: the product then fits normal numbers. A subnormal result is rounded once
+/// more, at the end.
 struct Gate {
     /// `x`, but not outside the range.
     inside: f32,
-    /// How much `x` is above the range: there the activation is `x`. -0 inside, so that -0 survives; NaN for `-Inf`.
+    /// The part of `x` above the range, where the activation is `x`. -0 inside, so that -0 survives; NaN for `-Inf`.
     above: f32,
 }
 
@@ -60,8 +60,8 @@ pub fn sigmoid(x: f32) -> f32 {
     let q = if ON_GPU {
         fast_div_wide(n, d, d_low)
     } else {
-        // A division costs less here than its correction would: d_low alone is put back, d being next to 1 where it
-        // tells.
+        // A division costs less here than its correction would. Only d_low is put back: it matters only if d is next to
+        // 1.
         let q = n / d;
         fma(-q, d_low, q)
     };

@@ -6,14 +6,14 @@ use super::prim::{at_least, fma, if_above, log2_special};
 /// The bits of `sqrt(1/2)`: mantissas are taken from there up to `sqrt 2`.
 const SQRT_HALF: u32 = 0x3f35_04f3;
 const EXPONENT: u32 = 0xff80_0000;
-/// `2^-23`, which turns exponent bits, taken as an integer, into the exponent.
+/// `2^-23`: turns exponent bits, as an integer, into the exponent.
 const EXPONENT_UNIT: f32 = f32::from_bits((127 - 23) << 23);
 
 /// `(ln(1 + f) - f) / f^2` for `sqrt(1/2) - 1 <= f <= sqrt 2 - 1`, degree 8; the relative error it adds to the
 /// logarithm is below `2^-26.8`.
 ///
-/// Fitted for the logarithm of `2^e (1 + f)`: its error is least where the sum with `e ln 2` magnifies what the other
-/// steps lose, and there it makes up for what [`LN_2_HI`] lacks.
+/// Fitted for the logarithm of `2^e (1 + f)`: its error is least where the sum with `e ln 2` magnifies the errors of
+/// the other steps, and there it makes up for the error of [`LN_2_HI`].
 #[inline(always)]
 fn log_poly(f: f32) -> f32 {
     let q = fma(f, -0.080_401_72, 0.131_894_02);
@@ -26,7 +26,7 @@ fn log_poly(f: f32) -> f32 {
     fma(f, q, -0.499_999_85)
 }
 
-/// As [`log_poly`] for `-1/4 <= f <= 1/2`; the relative error it adds is below `2^-26.3`.
+/// Like [`log_poly`], for `-1/4 <= f <= 1/2`; the relative error it adds is below `2^-26.3`.
 #[inline(always)]
 fn log1p_poly(f: f32) -> f32 {
     let q = fma(f, -0.042_754_64, 0.101_795_24);
@@ -50,7 +50,7 @@ pub(super) fn log_split(x: f32) -> (f32, f32) {
     (fma(e as i32 as f32, EXPONENT_UNIT, base), f)
 }
 
-/// As [`log_split`] for positive normal `x`.
+/// Like [`log_split`], for positive normal `x`.
 #[inline(always)]
 pub(super) fn log_split_normal(x: f32) -> (f32, f32) {
     let bits = x.to_bits();
@@ -59,7 +59,7 @@ pub(super) fn log_split_normal(x: f32) -> (f32, f32) {
     (e as i32 as f32 * EXPONENT_UNIT, f)
 }
 
-/// `y`, the logarithm of `u`, put right where `u` is zero, negative, infinite or NaN.
+/// Corrects `y`, the logarithm of `u`, if `u` is zero, negative, infinite or NaN.
 #[inline(always)]
 fn log_special(u: f32, y: f32) -> f32 {
     let special = log2_special(u);
@@ -77,7 +77,7 @@ pub fn ln(x: f32) -> f32 {
 /// The logarithm to base 2, at most 1 ulp; exact for powers of two.
 #[inline(always)]
 pub fn log2(x: f32) -> f32 {
-    /// log2 e rounded to f32, and what the rounding left.
+    /// log2 e rounded to f32, and the rest.
     const HI: f32 = core::f32::consts::LOG2_E;
     const LO: f32 = 1.925_963e-8;
     let (e, f) = log_split(x);
@@ -90,7 +90,7 @@ pub fn log2(x: f32) -> f32 {
     let q = fma(f, q, -0.360_698_5);
     let q = fma(f, q, 0.480_898_17);
     let q = fma(f, q, -0.721_347_33);
-    // The first term in two parts, of which the larger is added to e without loss.
+    // The first term in two parts; the larger one is added to e without loss.
     let p = f * HI;
     let low = fma(f * f, q, fma(f, LO, fma(f, HI, -p)));
     let sum = e + p;
@@ -134,6 +134,6 @@ fn log1p_unit_poly(w: f32) -> f32 {
 pub fn softplus1(x: f32) -> f32 {
     // max(x, 0) + ln(1 + e^-|x|)
     let w = exp_scaled(at_least(-x.abs(), -120.0));
-    // Of which sign a zero is does not matter here: the tail decides.
+    // The sign of a zero does not matter here: the tail decides.
     fma(w.0 * log1p_unit_poly(w.plain()), Scaled::DOWN, at_least(x, 0.0))
 }

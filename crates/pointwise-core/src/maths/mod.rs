@@ -2,8 +2,8 @@
 //!
 //! Free functions, all inlined, on scalars: no tables in memory, no calls, no branches but the rare paths of
 //! [`prim::rarely`] and the loop of [`fmod()`]. A CPU loop around them becomes vector code where it is compiled with
-//! FMA; as PTX they use registers alone. Sums of products are written with [`prim::fma`], so that neither compiler has
-//! anything left to contract and both give the same bits, but for the last bit of a reciprocal (see [`prim`]).
+//! FMA; as PTX they use registers alone. Sums of products are written with [`prim::fma`], so that neither compiler can
+//! contract more, and both give the same bits, except for the last bit of a reciprocal (see [`prim`]).
 //!
 //! Errors are given in ulp, the distance to the exact value in units of the last place of the f32 next to it, and hold
 //! for every input, subnormal inputs and results included. `tests/maths_accuracy.rs` measures them.
@@ -35,18 +35,17 @@ pub use prim::{maximum, minimum};
 pub use root::rsqrt;
 pub use trig::{cos, is_far, sin, sincos, sincos_tight, sincos_tight_far, sincos_tight_near, sincospi};
 
-/// The largest magnitude of an angle whose reduction is a short one, in all compute types.
+/// The largest magnitude of an angle with a short reduction in all compute types.
 pub const SMALL_ANGLE: f32 = if trig::LARGE < half::LARGE_ANGLE { trig::LARGE } else { half::LARGE_ANGLE };
 
-/// Tells the compiler that an angle needs no long reduction. That it is worked out for no element is worth a loop of
-/// its own on the CPU, where [`prim::rarely`] works out both, and on a GPU saves the code of it for each lane of a
-/// vector.
+/// Tells the compiler that an angle needs no long reduction. The CPU would compute both reductions for every element,
+/// see [`prim::mostly`]: leaving one out is worth a loop of its own. A GPU saves its code for each lane of a vector.
 ///
 /// # Safety
 /// The magnitude is at most [`SMALL_ANGLE`].
 #[inline(always)]
 pub unsafe fn assume_small_angle(angle: f32) {
-    // As the conditions stand in `sin` and `cos`: in another form they are not recognised.
+    // The same conditions as in `sin` and `cos`: compilers do not recognise another form.
     // SAFETY: the caller's promise.
     unsafe {
         core::hint::assert_unchecked(trig::is_small(angle));

@@ -1,12 +1,12 @@
 //! Angles as fractions of a turn in 64-bit fixed point.
 //!
-//! A multiple of an angle is then one wrapping integer product: the reduction to one turn, which costs an `f32` all its
-//! digits at large multiples, is exact and free.
+//! A multiple of an angle is then one wrapping integer product. The reduction to one turn is exact and free; an `f32`
+//! loses all its digits to it at large multiples.
 
 use super::prim::{fma, fma64, wide_product};
 use super::trig::{cos_poly, sin_poly};
 
-/// `1.5 * 2^52`: as [`super::prim::ROUND_MAGIC`], for f64.
+/// `1.5 * 2^52`: [`super::prim::ROUND_MAGIC`] for f64.
 const ROUND_MAGIC: f64 = 6_755_399_441_055_744.0;
 /// log2(2 pi).
 const LOG2_TAU: f64 = 2.651_496_129_472_319;
@@ -58,8 +58,8 @@ pub fn phase_of_exp2(exponent: f64) -> u64 {
 pub fn sincos_phase(phase: u64) -> (f32, f32) {
     /// Radians of `2^-64` quarter turns.
     const SCALE: f32 = core::f32::consts::FRAC_PI_2 * f32::from_bits((127 - 64) << 23);
-    // The two highest bits are the quadrant; what is left, shifted up, is signed by its own highest bit: a fraction of
-    // a quarter turn in -0.5 .. 0.5 of the nearest one.
+    // The two highest bits are the quadrant. The other bits, shifted up, are signed by their own highest bit: a
+    // fraction of a quarter turn in -0.5 .. 0.5 from the nearest one.
     let r = (phase << 2) as i64 as f32 * SCALE;
     let r2 = r * r;
     turned(sin_poly(r, r2), cos_poly(r2), phase)
@@ -67,7 +67,7 @@ pub fn sincos_phase(phase: u64) -> (f32, f32) {
 
 /// The same for results of 16 bits: each within `2^-22` of itself and `2^-31`.
 ///
-/// The remainder has 32 bits, as a conversion of 64 costs the GPU four times as much, and the cosine a term less.
+/// The remainder has 32 bits, as a conversion of 64 costs the GPU four times as much. The cosine has a term less.
 #[inline(always)]
 pub fn sincos_phase_coarse(phase: u64) -> (f32, f32) {
     let r = (phase >> 30) as i32 as f32 * (TURN / 4.0);
@@ -89,7 +89,7 @@ pub fn multiple(a: u32, b: u64) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
-/// Sine and cosine of the phase, by those of what it has beside quarter turns.
+/// Returns sine and cosine of the phase. `s` and `c` are sine and cosine of its part beside whole quarter turns.
 #[inline(always)]
 fn turned(s: f32, c: f32, phase: u64) -> (f32, f32) {
     let quadrant = ((phase >> 32) as u32).wrapping_add(0x2000_0000);

@@ -4,11 +4,11 @@ use super::exp::{LN_2_HI, LN_2_LO, add_exponent, exp2_poly};
 use super::log::{ln, log_split, log_split_normal};
 use super::prim::{ROUND_MAGIC, at_least, at_most, fma, rarely, recip_estimate, trunc};
 
-/// The logarithm to base 2 of a positive finite number, `2^e (1 + f)` as of [`log_split`], as the sum of two floats,
+/// The logarithm to base 2 of a positive finite number, `2^e (1 + f)` by [`log_split`], as the sum of two floats,
 /// relative error about `2^-34`. The second is up to `2^-12` of the first.
 #[inline(always)]
 fn log2_wide(e: f32, f: f32) -> (f32, f32) {
-    /// 2 log2 e rounded to f32, and what the rounding left.
+    /// 2 log2 e rounded to f32, and the rest.
     const K: f32 = 2.885_39;
     const K_LOW: f32 = 3.851_926e-8;
     /// A third of that.
@@ -23,7 +23,7 @@ fn log2_wide(e: f32, f: f32) -> (f32, f32) {
     let s_low = fma(q, q, -s);
     let u = fma(s, 0.334_003_3, 0.412_031_48);
     let u = fma(s, u, 0.577_078_1);
-    // The factor of q: K + s C, and with little enough left for one float the rest.
+    // The factor of q: K + s C, then the rest, which is small enough for one float.
     let g = fma(s, C, K);
     let g_low = fma(s, C, K - g) + K_LOW;
     let g_low = fma(s_low, C, fma(s, fma(s, u, C_LOW), g_low));
@@ -43,13 +43,13 @@ fn times(y: f32, (h, l): (f32, f32)) -> (f32, f32) {
 /// `2^(p + p_low)`, a normal number.
 #[inline(always)]
 fn exp2_wide((p, p_low): (f32, f32)) -> f32 {
-    // The low part, of 2^-17 at most, need not be rounded along.
+    // The low part is at most 2^-17, and need not be rounded along.
     let t = p + ROUND_MAGIC;
     let n = t - ROUND_MAGIC;
     add_exponent(exp2_poly((p - n) + p_low), t)
 }
 
-/// Whether a number, given by its bits, is other than positive and normal.
+/// True unless a number, given by its bits, is positive and normal.
 #[inline(always)]
 fn unusual(bits: u32) -> bool {
     bits.wrapping_sub(0x0080_0000) >= 0x7f00_0000
@@ -67,15 +67,15 @@ pub fn pow(x: f32, y: f32) -> f32 {
     )
 }
 
-/// The power of the magnitude of `x`, and whether it is that of `x`, found this way: `x` positive and normal, and the
-/// power normal.
+/// Returns the power of the magnitude of `x`, and true if it is the power of `x`: `x` is positive and normal, and the
+/// power is normal.
 #[inline(always)]
 pub(super) fn short(x: f32, y: f32) -> (f32, bool) {
     let (power, within) = of_magnitude(x.abs(), y);
     (power, within & !unusual(x.to_bits()))
 }
 
-/// `a` to the power `y` for a positive normal `a`, and whether that is a normal number.
+/// Returns `a` to the power `y` for a positive normal `a`, and true if that is a normal number.
 #[inline(always)]
 fn of_magnitude(a: f32, y: f32) -> (f32, bool) {
     let (e, f) = log_split_normal(a);
@@ -84,7 +84,7 @@ fn of_magnitude(a: f32, y: f32) -> (f32, bool) {
     (exp2_wide((p, p_low)), p.abs() < 125.0)
 }
 
-/// `power`, the power of the magnitude of `x`, made that of `x`.
+/// Turns `power`, the power of the magnitude of `x`, into the power of `x`.
 #[inline(always)]
 fn with_sign(x: f32, y: f32, power: f32) -> f32 {
     let whole = trunc(y) == y;
@@ -103,10 +103,10 @@ pub fn pow_gradients(a: f32, b: f32) -> (f32, f32) {
     let (e, f) = log_split_normal(abs);
     let log = log2_wide(e, f);
     let (t, t_less) = (times(b, log), times(less, log));
-    // Powers that are normal numbers, by exponents small enough for their parity to be in a sum.
+    // Powers that are normal numbers, and exponents small enough for their parity to be in a sum.
     let within = (t.0.abs() < 125.0) & (t_less.0.abs() < 125.0) & (less.abs() < 2_097_152.0);
     let sum = less + ROUND_MAGIC;
-    // Of no integer, the sign does not matter: the power of a negative number is then NaN.
+    // If `less` is no integer, the sign does not matter: the power of a negative number is NaN.
     let signed = f32::from_bits(exp2_wide(t_less).to_bits() | (a.to_bits() & sum.to_bits() << 31));
     let invalid = (a < 0.0) & (sum - ROUND_MAGIC != less);
     let power = if invalid { f32::NAN } else { signed };

@@ -1,8 +1,8 @@
-//! The operations that have a different name, or a different price, on the GPU and on the CPU.
+//! The operations with a different name or a different price on the GPU and on the CPU.
 //!
-//! This is the one place of the crate with target-specific code: PTX instructions by inline assembly and
-//! `core::f32::math` on `nvptx64`, the methods of `std` elsewhere. Everything above is written once and gives the same
-//! bits on both, but for what is made with an estimate (`_estimate`, [`fast_div_wide`]), whose last bit may differ.
+//! Most target-specific code of the crate is here: PTX instructions by inline assembly and `core::f32::math` on
+//! `nvptx64`, the methods of `std` elsewhere. Functions on top of it are written once and give the same bits on both.
+//! Only results of an estimate (`_estimate`, [`fast_div_wide`]) may differ in the last bit.
 
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
@@ -17,14 +17,14 @@ use duplicate::duplicate_item;
 const CANONICAL_NAN: u32 = 0x7fff_ffff;
 
 /// `1.5 * 2^23`: adding it to a number of magnitude below `2^22` rounds that to an integer, ties to even, and leaves
-/// the integer in the low bits of the sum. One full-rate instruction, where a rounding instruction is quarter rate.
+/// the integer in the low bits of the sum. That is one full-rate instruction; a rounding instruction is quarter rate.
 pub const ROUND_MAGIC: f32 = 12_582_912.0;
 
-/// Whether this is the GPU, where a branch that few threads take is worth having.
+/// True on the GPU, where a branch pays that few threads take.
 pub const ON_GPU: bool = cfg!(target_arch = "nvptx64");
 
-/// One instruction, or a few in braces, from registers to one, all of 32 bits where nothing else is said:
-/// `ptx!("neg.f32 {}, {};", x)`, `ptx!("cvt.f32.f16 {}, {};" => reg32, bits => reg16)`.
+/// One instruction, or a few in braces, from registers to one register. All have 32 bits unless the call says
+/// otherwise: `ptx!("neg.f32 {}, {};", x)`, `ptx!("cvt.f32.f16 {}, {};" => reg32, bits => reg16)`.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! ptx {
     ($text:literal, $($x:expr),+) => { ptx!($text => reg32, $($x => reg32),+) };
@@ -88,7 +88,7 @@ pub fn fma64(a: f64, b: f64, c: f64) -> f64 {
 
 /// The upper half of the product.
 ///
-/// GPU: one instruction, of which LLVM makes several where it finds a product of 64 bits.
+/// GPU: one instruction. LLVM would make several of a product of 64 bits.
 #[inline(always)]
 pub fn upper_half(a: u32, b: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
@@ -103,7 +103,7 @@ pub fn upper_half(a: u32, b: u32) -> u32 {
 
 /// The largest integer not above `a b`, added to [`ROUND_MAGIC`]: it is in the low bits of the sum.
 ///
-/// GPU: one instruction. CPU: of the rounded product, which may be the next integer.
+/// GPU: one instruction. CPU: the floor of the rounded product, which may be the next integer.
 #[inline(always)]
 pub fn floor_magic(a: f32, b: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -135,7 +135,7 @@ pub fn step_down(a: f32, b: f32, t: f32) -> f32 {
 
 /// The square root, correctly rounded.
 ///
-/// GPU: without the branch of `sqrt.rn`, which would make the elements of a thread wait for one another.
+/// GPU: has no branch as `sqrt.rn` has, which would make the elements of a thread wait for one another.
 #[inline(always)]
 pub fn sqrt(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -177,11 +177,11 @@ pub fn name(x: f32) -> f32 {
     }
 }
 
-/// `x` rounded at `decimals` (a whole number) digits behind the point, or before it where negative, as `torch.round`:
+/// Rounds `x` at `decimals` (a whole number) digits behind the point, or before it if negative, as `torch.round` does:
 /// `rint(x 10^d) / 10^d` or `rint(x / 10^-d) 10^-d`.
 #[inline(always)]
 pub fn round_decimals(x: f32, decimals: f32) -> f32 {
-    // The default. The same for all elements of a call: on the CPU the compiler makes a loop of its own of it.
+    // The default. It is the same for all elements of a call: on the CPU the compiler gives it a loop of its own.
     if !ON_GPU && decimals == 0.0 {
         return round_ties_even(x);
     }
@@ -201,7 +201,7 @@ fn power_of_ten(n: u32) -> f32 {
     let (a, b) = ((factor(1, 10.0) * factor(2, 100.0)) * factor(4, 1e4), factor(8, 1e8));
     let small = a * b;
     let beyond = || {
-        // As sums of two f32, to 48 bits. Up to 38 n has one of the two bits.
+        // Sums of two f32, to 48 bits. Up to 38 n has one of the two bits.
         let small_low = fma(a, b, -small);
         let (large, large_low) = if n & 32 == 0 { (1e16, -272_564_220.0) } else { (1e32, -3.318_135_3e24) };
         let product = small * large;
@@ -214,7 +214,7 @@ fn power_of_ten(n: u32) -> f32 {
 /// `a / b` for a `b` that is the same for all elements of a call, at least 1 or infinite; correctly rounded, but for
 /// the sign of a zero and for subnormal quotients.
 ///
-/// The correction of Markstein (1990): from the correctly rounded `1 / b`, which is worked out once, it makes the
+/// The correction of Markstein (1990): from the correctly rounded `1 / b`, which is computed once, it makes the
 /// correctly rounded quotient.
 #[inline(always)]
 fn div_uniform(a: f32, b: f32) -> f32 {
@@ -235,7 +235,7 @@ pub fn maximum(a: f32, b: f32) -> f32 {
     #[cfg(not(target_arch = "nvptx64"))]
     {
         let larger = if a > b { a } else { b };
-        // Equal numbers have equal bits, but for zeros, where AND keeps the sign only if both have it.
+        // Equal numbers have equal bits, except zeros: AND keeps the sign only if both have it.
         let tie = f32::from_bits(a.to_bits() & b.to_bits());
         let ordered = if a == b { tie } else { larger };
         if a.is_nan() | b.is_nan() { f32::from_bits(CANONICAL_NAN) } else { ordered }
@@ -284,8 +284,8 @@ pub fn at_most(x: f32, high: f32) -> f32 {
     }
 }
 
-/// `yes` where `a > b`, else `no`, NaN in either included. Both are computed: the optimiser, which takes a GPU's
-/// branch for cheap, makes one of an `if` with an arm of some length.
+/// Returns `yes` if `a > b`, else `no`, also for NaN in either. Both are computed: the optimiser takes a GPU's branch
+/// for cheap, and would make one of an `if` with a long arm.
 #[inline(always)]
 pub fn if_above(a: f32, b: f32, yes: f32, no: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -323,7 +323,7 @@ pub fn recip_estimate(b: f32) -> f32 {
     }
 }
 
-/// [`recip_estimate`] where the result is normal or does not count: on the CPU without a look at it.
+/// [`recip_estimate`] for results that are normal or do not count: the CPU does not check them.
 #[inline(always)]
 pub fn recip_normal(b: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -336,8 +336,8 @@ pub fn recip_normal(b: f32) -> f32 {
     }
 }
 
-/// The logarithm where it is no number: of zeros -Inf, of negative numbers NaN, of infinity and NaN themselves. Of
-/// other numbers anything.
+/// Returns the logarithm of special numbers: -Inf for zeros, NaN for negative numbers, infinity and NaN for themselves.
+/// The result for other numbers has no meaning.
 #[inline(always)]
 pub fn log2_special(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -394,7 +394,7 @@ pub fn fast_div_wide(a: f32, b: f32, b_low: f32) -> f32 {
     fma(fma(-b_low, q, fma(-b, q, a)), r, q)
 }
 
-/// `slow()` where `condition` holds, else `fast`.
+/// Returns `slow()` if `condition` holds, else `fast`.
 ///
 /// For a path that few inputs take. GPU: a branch, so that the slow path costs nothing until a thread takes it. CPU:
 /// both are computed and one is selected, so that the loop around still becomes vector code.
@@ -411,8 +411,9 @@ pub fn rarely<T: Copy>(condition: bool, slow: impl FnOnce() -> T, fast: T) -> T 
     }
 }
 
-/// `fast` where `condition` holds, as it does for most inputs, else `slow()`: [`rarely`] told the other way round, so
-/// that a compiler that has been told the condition finds it (see [`assume_small_angle`](super::assume_small_angle)).
+/// Returns `fast` if `condition` holds, as it does for most inputs, else `slow()`. It is [`rarely`] the other way
+/// round: a compiler that has been told the condition recognises it (see
+/// [`assume_small_angle`](super::assume_small_angle)).
 #[inline(always)]
 pub fn mostly<T: Copy>(condition: bool, fast: T, slow: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "nvptx64")]

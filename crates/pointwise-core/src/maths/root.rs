@@ -1,4 +1,4 @@
-//! `rsqrt` and `lerp`.
+//! `rsqrt`.
 
 use super::prim::{fma, rsqrt_estimate};
 

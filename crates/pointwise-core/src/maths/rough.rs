@@ -1,13 +1,13 @@
-//! f32 functions for results that are rounded to f8e4m3 or f8e5m2 next: fewer instructions still than those of
-//! [`super::half`], and the accurate ones where speed does not show.
+//! f32 functions for results that are rounded to f8e4m3 or f8e5m2 next. They take fewer instructions still than in
+//! [`super::half`]; functions whose speed does not show come from there.
 //!
 //! Results of 8 bits leave much room: the quotient of two such numbers is either a number of few bits or further than
-//! `2^-9` of itself from every number half way between two results. What has few bits must come out exactly, as it may
-//! lie half way itself. So quotients and powers are made `2^-17` too large and cut to 17 bits, which removes any error
+//! `2^-9` of itself from every number half way between two results. A quotient of few bits must be exact, as it may lie
+//! half way itself. So quotients and powers are made `2^-17` too large and cut to 17 bits, which removes any error
 //! below `2^-17`. `tests/rough_maths.rs` compares all pairs of operands with f64, with instructions that err by as much
 //! as the PTX ISA allows.
 //!
-//! Subnormal f32 count as zeros: what an 8-bit number is made of lies far above.
+//! Subnormal f32 count as zeros: 8-bit numbers lie far above them.
 
 pub use super::half::{
     Native, cos, erf, exp, expm1, expm1_negative, ln, log1p, mish, mish_derivative, normal_cdf, normal_density,
@@ -27,10 +27,10 @@ use core::f32::consts::LOG2_E;
 
 /// The bits that are cut.
 const CUT: u32 = 0x7F;
-/// `2^-17`, by which a result is too large before it is cut.
+/// `2^-17`: a result is too large by this part before it is cut.
 const EXCESS: f32 = f32::from_bits((127 - 17) << 23);
 
-/// A function by its short path. Quotients have one, which is that of f16, as all numbers of 8 bits are numbers of 16; it
+/// Computes a function by its short path. Only quotients have one: f16's, as all numbers of 8 bits are f16 numbers. It
 /// is right for divisors of f32, too.
 #[inline(always)]
 pub fn short(a: f32, b: f32, function: BinaryFunction) -> Short<f32> {
@@ -41,7 +41,7 @@ pub fn short(a: f32, b: f32, function: BinaryFunction) -> Short<f32> {
     }
 }
 
-/// What [`Approx`] has not.
+/// The functions that [`Approx`] lacks, or computes in more instructions than results of 8 bits need.
 pub trait Estimate: Approx {
     /// `a / b`, relative error `2^-22`; subnormal operands and results may become zero.
     fn quotient(a: f32, b: f32) -> f32;
@@ -59,8 +59,8 @@ pub trait Estimate: Approx {
         trunc(Self::div(a, b))
     }
 
-    /// The quotient rounded down, as PyTorch has it: of an infinite `a` NaN, by an infinite `b` 0 or -1. Divisors
-    /// beyond 2^100 count as that.
+    /// The quotient rounded down, as in PyTorch: NaN for an infinite `a`, 0 or -1 for an infinite `b`. Divisors beyond
+    /// 2^100 count as 2^100.
     #[inline(always)]
     fn floor_divide(a: f32, b: f32) -> f32 {
         let q = a * Self::rcp(bounded(b));
@@ -68,8 +68,8 @@ pub trait Estimate: Approx {
         if (a.abs() == f32::INFINITY) & (b != 0.0) { f32::NAN } else { floor }
     }
 
-    /// What rounding the quotient down leaves, with the sign of `b`, but a zero with that of `a`: for quotients below
-    /// 2^36, where those of 8-bit numbers are below 2^33. Divisors beyond 2^100 count as that.
+    /// The remainder of the quotient rounded down. It has the sign of `b`; a zero has the sign of `a`. For quotients
+    /// below 2^36; two 8-bit numbers give less than 2^33. Divisors beyond 2^100 count as 2^100.
     #[inline(always)]
     fn remainder(a: f32, b: f32) -> f32 {
         const DOWN: f32 = f32::from_bits((127 - 16) << 23);
@@ -78,7 +78,7 @@ pub trait Estimate: Approx {
         // Without multiples of 2^16 b, as a quotient of 2^24 and more is no f32. The difference is exact.
         let many = fma(a, r * DOWN, ROUND_MAGIC) - ROUND_MAGIC;
         let rest = fma(-many, divisor * (1.0 / DOWN), a);
-        // An estimate of the quotient and, by the sign of what it leaves, which a rounding cannot change, its floor.
+        // An estimate of the quotient, and its floor by the sign of the remainder, which a rounding cannot change.
         let t = fma(rest, r, ROUND_MAGIC);
         let floor = step_down(fma(ROUND_MAGIC - t, divisor, rest), r, t) - ROUND_MAGIC;
         let rest = fma(-floor, divisor, rest);
@@ -105,7 +105,7 @@ pub trait Estimate: Approx {
         // max(x, 0) - |x| cdf(-|x|). The bound keeps +Inf from being multiplied with the zero of its tail.
         let b = at_most(x, 64.0).abs();
         // The tail is e^(-b^2 / 2) times a polynomial without constant term in y = 1 / (1 + 0.475 b): 2^-13.2 for b <=
-        // 6.7, behind which every 8-bit result is zero.
+        // 6.7. Beyond it every 8-bit result is zero.
         let y = Self::rcp(fma(b, 0.475, 1.0));
         let p = fma(y, -0.122_640_096, 0.276_088_45);
         let p = fma(y, p, 0.153_478_41);
@@ -118,11 +118,11 @@ pub trait Estimate: Approx {
     #[inline(always)]
     fn pow(a: f32, b: f32) -> f32 {
         let c = at_least(at_most(b, 65536.0), -65536.0);
-        // The low bit of the sum is that of the integer.
+        // The low bit of the sum is the integer's.
         let t = c + ROUND_MAGIC;
         let whole = t - ROUND_MAGIC == c;
         let odd = if whole { t.to_bits() << 31 } else { 0 };
-        // The logarithm of a negative number is NaN, as is its power then; that of -Inf is a number.
+        // The logarithm of a negative number is NaN, and so is its power. The power of -Inf is a number.
         let base = if_either([(t - ROUND_MAGIC, c), (a, f32::NEG_INFINITY)], a.abs(), a);
         let power = cut(Self::ex2_flush(fma(c, Self::lg2_flush(base), EXCESS * LOG2_E)));
         let signed = f32::from_bits(power.to_bits() | (odd & a.to_bits()));
@@ -130,15 +130,16 @@ pub trait Estimate: Approx {
     }
 }
 
-/// A divisor large enough for every quotient to be below 1, small enough for none to vanish, in place of a larger one.
+/// Replaces a larger divisor by one that is large enough for every quotient to be below 1, and small enough for none to
+/// vanish.
 #[inline(always)]
 fn bounded(b: f32) -> f32 {
     const LARGE: f32 = f32::from_bits((127 + 100) << 23);
     at_least(at_most(b, LARGE), -LARGE)
 }
 
-/// `yes` where the numbers of one of the pairs are equal, else `no`: two comparisons and a selection, of which
-/// compilers make two selections.
+/// Returns `yes` if the numbers of either pair are equal, else `no`: two comparisons and one selection. Compilers would
+/// make two selections.
 #[inline(always)]
 fn if_either([(a, b), (c, d)]: [(f32, f32); 2], yes: f32, no: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -160,7 +161,7 @@ fn if_either([(a, b), (c, d)]: [(f32, f32); 2], yes: f32, no: f32) -> f32 {
     }
 }
 
-/// Towards zero, to 17 bits.
+/// Cuts towards zero, to 17 bits.
 #[inline(always)]
 fn cut(x: f32) -> f32 {
     f32::from_bits(x.to_bits() & !CUT)
@@ -180,7 +181,7 @@ impl Estimate for Native {
     fn quotient(a: f32, b: f32) -> f32 {
         a / b
     }
-    /// As kernels have it by their short path, divisors of f32 included.
+    /// The same result as by the kernels' short path, also for divisors of f32.
     #[inline(always)]
     fn div(a: f32, b: f32) -> f32 {
         a / b

@@ -14,7 +14,7 @@ pub use super::prim::sqrt;
 pub use super::root::rsqrt;
 pub use super::trig::{cos, sin};
 
-/// A function by its short path. The quotient has none of its own.
+/// Computes a function by its short path. The quotient has none of its own.
 #[inline(always)]
 pub fn short(a: f32, b: f32, function: BinaryFunction) -> Short<f32> {
     let (result, holds) = match function {

@@ -3,18 +3,18 @@
 use super::prim::{ROUND_MAGIC, fma, mostly, rarely};
 
 const TWO_OVER_PI: f32 = core::f32::consts::FRAC_2_PI;
-/// pi/2 in three parts of 24 bits, all positive: of -0 a reduction by `0 * pi/2` then leaves -0.
+/// pi/2 in three parts of 24 bits, all positive, so that a reduction of -0 by `0 * pi/2` leaves -0.
 const PIO2_HI: f32 = f32::from_bits(0x3fc9_0fda);
 const PIO2_MID: f32 = 7.549_789_4e-8;
 const PIO2_LO: f32 = 5.390_303e-15;
 /// Up to this the three parts of pi/2 suffice: the multiple stays below `2^15`, its products with the first part are
-/// exact to the last bit that counts, and what the three parts leave of pi/2 is below `2^-28` of any remainder.
+/// exact to the last bit that counts, and the part of pi/2 beyond the three is below `2^-28` of any remainder.
 pub(super) const LARGE: f32 = 50_000.0;
 
 /// `sin r` for `|r| <= pi/4 + 0.002`: `r + r^3 S(r^2)`, S of degree 2, relative error below `2^-26`.
 ///
-/// Where `r` is in a higher binade than its sine, from 1/4, 1/2 and the like up to a little more, the rounding of `r`
-/// counts twice: there the error of S is least, and it is larger than need be from 0.6 on.
+/// If `r` is in a higher binade than its sine (from 1/4, 1/2 and the like up to a little more), the rounding of `r`
+/// counts twice. There the error of S is least; from 0.6 on it is larger than necessary.
 #[inline(always)]
 pub(super) fn sin_poly(r: f32, r2: f32) -> f32 {
     let s = fma(r2, -0.000_195_979_97, 0.008_332_831);
@@ -32,7 +32,7 @@ pub(super) fn cos_poly(r2: f32) -> f32 {
     fma(r2, c, 1.0)
 }
 
-/// `x - n pi/2` and a number whose low two bits are those of `n`, for a magnitude below [`LARGE`].
+/// Returns `x - n pi/2` and a number with the low two bits of `n`, for a magnitude below [`LARGE`].
 #[inline(always)]
 fn reduce_small(x: f32) -> (f32, u32) {
     let t = fma(x, TWO_OVER_PI, ROUND_MAGIC);
@@ -42,7 +42,7 @@ fn reduce_small(x: f32) -> (f32, u32) {
     (fma(n, -PIO2_LO, r), t.to_bits())
 }
 
-/// [`reduce_small`] with what the rounding of the remainder lost.
+/// [`reduce_small`] with the rounding error of the remainder.
 #[inline(always)]
 fn reduce_small_wide(x: f32) -> (f32, f32, u32) {
     let t = fma(x, TWO_OVER_PI, ROUND_MAGIC);
@@ -50,19 +50,19 @@ fn reduce_small_wide(x: f32) -> (f32, f32, u32) {
     let first = fma(n, -PIO2_HI, x);
     let product = n * PIO2_MID;
     let product_low = fma(n, PIO2_MID, -product);
-    // The difference and what its rounding lost, whichever is the larger (Knuth's two-sum).
+    // The difference and its rounding error, whichever operand is larger (Knuth's two-sum).
     let r = first - product;
     let back = r - first;
     let lost = (first - (r - back)) - (product + back);
     (r, lost - fma(n, PIO2_LO, product_low), t.to_bits())
 }
 
-/// Remainder, what its rounding lost, and quadrant, as [`reduce_small_wide`] for a magnitude of at least 64: the method
-/// of Payne and Hanek (1983).
+/// Returns the remainder, its rounding error and the quadrant, like [`reduce_small_wide`], for a magnitude of at least
+/// 64: the method of Payne and Hanek (1983).
 ///
-/// The 24-bit significand is multiplied with those 96 bits of 2/pi that reach neither multiples of 4 nor below
-/// `2^-94`; the product modulo 4, with 62 bits of fraction, gives quadrant and remainder. The bits are picked by
-/// selects among immediates, as a table would be memory.
+/// The 24-bit significand is multiplied with 96 bits of 2/pi: the ones that give no multiples of 4, down to `2^-94`.
+/// The product modulo 4, with 62 bits of fraction, gives quadrant and remainder. The bits are picked by selects among
+/// immediates, as a table would be memory.
 #[inline(always)]
 fn reduce_large(x: f32) -> (f32, f32, u32) {
     /// 2/pi, the bits below the binary point, behind one word of zeros.
@@ -103,13 +103,13 @@ fn reduce_large(x: f32) -> (f32, f32, u32) {
     (f32::from_bits(r.to_bits() ^ sign), f32::from_bits(low.to_bits() ^ sign), quadrant)
 }
 
-/// Whether the magnitude of `x` is at most [`LARGE`]; of NaN it is not.
+/// True if the magnitude of `x` is at most [`LARGE`]. False for NaN.
 #[inline(always)]
 pub(super) fn is_small(x: f32) -> bool {
     x.abs() < LARGE.next_up()
 }
 
-/// The remainder of `x` by pi/2 and the quadrant, for any `x`.
+/// Returns the remainder of `x` by pi/2 and the quadrant, for any `x`.
 #[inline(always)]
 fn reduce(x: f32) -> (f32, u32) {
     let large = || {
@@ -122,7 +122,7 @@ fn reduce(x: f32) -> (f32, u32) {
     (r, n)
 }
 
-/// The sine of the angle with remainder `r` and quadrant `n`, of which the last two bits count.
+/// Returns the sine of an angle in quadrant `n`, from sine and cosine of its remainder. The last two bits of `n` count.
 #[inline(always)]
 fn in_quadrant(n: u32, sin: f32, cos: f32) -> f32 {
     let y = if n & 1 != 0 { cos } else { sin };
@@ -150,8 +150,8 @@ pub fn sincos(x: f32) -> (f32, f32) {
     (in_quadrant(n, s, c), in_quadrant(n.wrapping_add(1), s, c))
 }
 
-/// [`sincos`], each at most 0.8 ulp, for angles that many lanes share: what the remainder's rounding lost is put back,
-/// and the sums are ordered so that the last one alone rounds. Of the sign of a zero sine nothing is promised.
+/// [`sincos`], each at most 0.8 ulp, for angles that many lanes share: the remainder's rounding error is put back, and
+/// the sums are ordered so that only the last one rounds. The sign of a zero sine is not defined.
 #[inline(always)]
 pub fn sincos_tight(x: f32) -> (f32, f32) {
     let (r, low, n) = rarely(is_far(x), || reduce_large(x), reduce_small_wide(x));
@@ -159,7 +159,7 @@ pub fn sincos_tight(x: f32) -> (f32, f32) {
     tight(if x.abs() < f32::INFINITY { r } else { f32::NAN }, low, n)
 }
 
-/// Whether an angle is for [`sincos_tight_far`]; of a NaN [`sincos_tight_near`] is NaN.
+/// True if an angle is for [`sincos_tight_far`]. False for NaN: [`sincos_tight_near`] keeps it.
 #[inline(always)]
 pub fn is_far(x: f32) -> bool {
     x.abs() > LARGE
@@ -179,7 +179,7 @@ pub fn sincos_tight_far(x: f32) -> (f32, f32) {
     tight(if x.abs() < f32::INFINITY { r } else { f32::NAN }, low, n)
 }
 
-/// Sine and cosine from the remainder by pi/2, what its rounding lost, and the quadrant.
+/// Returns sine and cosine from the remainder by pi/2, its rounding error, and the quadrant.
 #[inline(always)]
 fn tight(r: f32, low: f32, n: u32) -> (f32, f32) {
     let r2 = r * r;
@@ -202,7 +202,7 @@ fn tight(r: f32, low: f32, n: u32) -> (f32, f32) {
 /// sign of a zero sine.
 #[inline(always)]
 pub fn sincospi(x: f32) -> (f32, f32) {
-    /// pi rounded to f32, and what the rounding left.
+    /// pi rounded to f32, and the rest.
     const HI: f32 = core::f32::consts::PI;
     const LO: f32 = -8.742_278e-8;
     let t = fma(x, 2.0, ROUND_MAGIC);

@@ -1,4 +1,4 @@
-//! `f64`: what every kernel is checked against.
+//! `f64`: the oracle that checks every kernel.
 
 use super::{Num, Real, Value};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_2_SQRT_PI};
@@ -84,7 +84,7 @@ impl Real for f64 {
         self
     }
     fn in_range(self) -> Self {
-        // NaN and what f32 holds stay.
+        // NaN and numbers in f32's range stay.
         if (self as f32).is_infinite() { (self as f32) as f64 } else { self }
     }
     fn mul_add(self, a: Self, b: Self) -> Self {

@@ -3,8 +3,8 @@
 /// `f32` arithmetic whose quotients and functions need only survive one rounding to f8e4m3 or f8e5m2: the compute type
 /// of those two.
 ///
-/// Quotients and those functions whose speed shows have a relative error of about `2^-16`, the tail of gelu one of
-/// `2^-13`, and count subnormal f32 as zeros. Of operands of 8 bits every result is correctly rounded
+/// Quotients, and the functions whose speed shows, have a relative error of about `2^-16` (the tail of gelu `2^-13`)
+/// and count subnormal f32 as zeros. With operands of 8 bits every result is correctly rounded
 /// (`tests/rough_maths.rs`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 #[repr(transparent)]

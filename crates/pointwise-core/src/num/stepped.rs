@@ -1,7 +1,7 @@
 //! `f32` steps with the oracle's functions.
 
-/// `f32` arithmetic with functions that are exact but for one rounding: the reference of formulas whose steps are
-/// rounded to f32 as PyTorch's are, which the oracle's are not.
+/// `f32` arithmetic with functions that are exact but for one rounding. The reference for formulas whose steps are
+/// rounded to f32, as in PyTorch; the oracle does not round them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Stepped(pub f32);
 

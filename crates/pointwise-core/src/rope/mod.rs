@@ -1,4 +1,5 @@
-//! Rotary position embedding: the rotation, the two ways to an angle, and what kernels and host must agree on.
+//! Rotary position embedding: the rotation, the two ways to an angle, and the flags and structs that kernels and host
+//! share.
 
 mod shared;
 mod solo;
@@ -14,20 +15,20 @@ use crate::element::Element;
 use crate::maths;
 use crate::num::{Coarse, Num};
 
-/// `(x1 cos - x2 sin, x2 cos + x1 sin)`: the products are rounded, then their sum, as HF's code in f32 does it.
+/// `(x1 cos - x2 sin, x2 cos + x1 sin)`: the products are rounded, then their sum, as in HF's code in f32.
 #[inline(always)]
 pub fn rotate<T: Num>(x1: T, x2: T, cos: T, sin: T) -> (T, T) {
     (x1 * cos - x2 * sin, x2 * cos + x1 * sin)
 }
 
-/// Sine and cosine of the f32 product `position · inv_freq`, as models were trained (`precision=hf`).
+/// Returns sine and cosine of the f32 product `position · inv_freq`, as models were trained (`precision=hf`).
 #[inline(always)]
 pub fn sincos_hf(position: i64, inv_freq: f32) -> (f32, f32) {
     maths::sincos_tight(position as f32 * inv_freq)
 }
 
-/// Sine and cosine of `position` times a frequency in units of 2^-64 turns (`precision=exact`): within 2e-7 at every
-/// position, as the product modulo a turn is exact.
+/// Returns sine and cosine of `position` times a frequency in units of 2^-64 turns (`precision=exact`): within 2e-7 at
+/// every position, as the product modulo a turn is exact.
 #[inline(always)]
 pub fn sincos_exact(position: i64, turns: u64) -> (f32, f32) {
     // Two's complement makes this right for negative positions too.
@@ -35,7 +36,7 @@ pub fn sincos_exact(position: i64, turns: u64) -> (f32, f32) {
     // The nearest quarter turn goes in integers, so that the conversion to f32 rounds an eighth of a turn at most.
     let quarter = turned.wrapping_add(1 << 61) >> 62;
     let rest = turned.wrapping_sub(quarter << 62) as i64;
-    // sin(pi x) with x = 2 rest / 2^64, of which the upper 32 bits are enough for an error of 2^-32.
+    // sin(pi x) with x = 2 rest / 2^64. The upper 32 bits of x are enough for an error of 2^-32.
     let (sin, cos) = maths::sincospi((rest >> 31) as i32 as f32 * f32::from_bits((127 - 32) << 23));
     let (sin, cos) = if quarter & 1 != 0 { (cos, -sin) } else { (sin, cos) };
     if quarter & 2 != 0 { (-sin, -cos) } else { (sin, cos) }
@@ -43,9 +44,9 @@ pub fn sincos_exact(position: i64, turns: u64) -> (f32, f32) {
 
 /// The element types that RoPE takes: their maths runs in f32.
 pub trait RopeElement: Element {
-    /// A widened element as f32.
+    /// Returns a widened element as f32.
     fn to_f32(value: Self::Compute) -> f32;
-    /// A result in the compute type, not yet rounded.
+    /// Returns a result in the compute type, not yet rounded.
     fn from_f32(value: f32) -> Self::Compute;
 }
 
@@ -66,12 +67,12 @@ impl RopeElement for Type {
     }
 }
 
-/// Heads whose loads a thread has in flight at once.
+/// The heads whose loads a thread has in flight at once.
 pub const CHUNK: u32 = 4;
 
 /// Input pairs are neighbours (GPT-J), not half the rotated lanes apart (NeoX).
 pub const INTERLEAVED_IN: u32 = 1;
-/// As [`INTERLEAVED_IN`], of the output.
+/// Output pairs are neighbours, likewise.
 pub const INTERLEAVED_OUT: u32 = 2;
 /// Pairs are neighbours before and after.
 pub const NEIGHBOURS: u32 = INTERLEAVED_IN | INTERLEAVED_OUT;
@@ -85,19 +86,19 @@ pub const IDS: u32 = 16;
 pub const BATCH_OFFSETS: u32 = 32;
 /// Sequences one after another, by their cumulative lengths.
 pub const SEQUENCES: u32 = 64;
-/// Three positions for each token, of which each pair takes one by [`RopeWalk::sections`]; with [`IDS`].
+/// Three positions for each token. Each pair takes one of them, by [`RopeWalk::sections`]; with [`IDS`].
 pub const AXES: u32 = 128;
 /// Pairs take the positions of [`AXES`] in turn, not section by section.
 pub const AXES_IN_TURN: u32 = 256;
-/// Of [`Solo`] and [`Whole`]: nothing multiplies cosines and sines.
+/// No factor multiplies cosines and sines; for [`Solo`] and [`Whole`].
 pub const PLAIN: u32 = 512;
 
-/// Cosines, and as many sines, that a block of threads can hold.
+/// The cosines, and as many sines, that a block of threads can hold.
 pub const TABLE: u32 = 1024;
 
-/// The pair of number `slot` among a head's, where a thread has the pairs of two vectors of `vector` elements, those of
-/// slots `lane vector` and up: where pairs are neighbours the vectors lie `half` lanes apart, so that the loads of
-/// neighbouring threads do too.
+/// Returns the number of a pair in its head, for a thread's slot. A thread has the slots `lane vector` and up: the
+/// pairs of two vectors of `vector` elements. If pairs are neighbours, these vectors lie `half` lanes apart, and
+/// neighbouring threads load neighbouring vectors.
 #[inline(always)]
 #[must_use]
 pub const fn pair_of(slot: u32, vector: u32, half: u32, flags: u32) -> u32 {
@@ -109,12 +110,12 @@ pub const fn pair_of(slot: u32, vector: u32, half: u32, flags: u32) -> u32 {
     lane * (vector / 2) + i % (vector / 2) + if far { half / 2 } else { 0 }
 }
 
-/// Which of the three positions of a token (time, height, width) a pair takes.
+/// Returns the index of the position that a pair takes of a token's three (time, height, width).
 #[inline(always)]
 #[must_use]
 pub const fn axis(pair: u32, [time, height, width]: [u32; 3], in_turn: bool) -> u32 {
     if in_turn {
-        // As far as height and width reach; the rest is time's.
+        // Height and width take turns as far as they reach; the other pairs are time's.
         let (third, axis) = (pair / 3, pair % 3);
         let reach = if axis == 1 { height } else { width };
         if third < reach { axis } else { 0 }
@@ -123,19 +124,19 @@ pub const fn axis(pair: u32, [time, height, width]: [u32; 3], in_turn: bool) -> 
     }
 }
 
-/// Division of an index by a number known to the host alone, as a multiplication and a shift (Granlund and Montgomery
-/// 1994). Unlike [`crate::launch::Divisor`] it divides by 1 too, which heads and tokens often number.
+/// Division of an index by a number that only the host knows, as a multiplication and a shift (Granlund and Montgomery
+/// 1994). Unlike [`crate::launch::Divisor`] it divides by 1, too: often there is one head or token.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Count {
-    /// What is divided by, from 1 to 2^31.
+    /// The divisor, from 1 to 2^31.
     pub size: u32,
     multiplier: u32,
     shift: u32,
 }
 
 impl Count {
-    /// Of a number up to 2^31; 0 counts as 1.
+    /// Returns the division by a number up to 2^31; 0 counts as 1.
     #[must_use]
     pub const fn new(size: u32) -> Count {
         let size = if size == 0 { 1 } else { size };
@@ -145,7 +146,7 @@ impl Count {
         Count { size, multiplier: (1_u64 << (31 + shift)).div_ceil(size as u64) as u32, shift }
     }
 
-    /// The one or the other, number by number: as a whole a GPU's compiler would put them together from 64-bit halves.
+    /// Returns one of two, number by number: a GPU's compiler would build a whole struct from 64-bit halves.
     #[inline(always)]
     fn either(first: bool, one: &Count, other: &Count) -> Count {
         let pick = |one: u32, other: u32| if first { one } else { other };
@@ -156,11 +157,11 @@ impl Count {
         }
     }
 
-    /// `(n / size, n % size)` for `n < 2^31`.
+    /// Returns `(n / size, n % size)` for `n < 2^31`.
     #[inline(always)]
     #[must_use]
     pub fn divide(self, n: u32) -> (u32, u32) {
-        // The upper half of a product of 32 bits, and a shift of 32 bits: what a GPU has instructions for.
+        // The upper half of a product of 32 bits, and a shift of 32 bits: a GPU has instructions for both.
         let quotient = maths::prim::upper_half(2 * n, self.multiplier) >> (self.shift & 31);
         (quotient, n.wrapping_sub(quotient.wrapping_mul(self.size)))
     }
@@ -172,12 +173,12 @@ impl Default for Count {
     }
 }
 
-/// Where a thread finds its own angles. Offsets have 32 bits.
+/// The parameters of a thread that finds its own angles. Offsets have 32 bits.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct OwnAngles {
-    /// From a thread's first pair to the next thread's, and from the first pair of its first vector to that of its
-    /// second.
+    /// The distance from a thread's first pair to the next thread's, and from the first pair of its first vector to the
+    /// first of its second.
     pub pairs: [u32; 2],
     /// Strides of the first and the second table, in elements: of batch and row.
     pub tables: [[u32; 2]; 2],
@@ -193,17 +194,16 @@ pub struct OwnAngles {
     pub sin_sign: f32,
 }
 
-/// The symbol of every kernel: template, angle source, element type, strategy. The template is `rope`, whose blocks share
-/// cosines and sines, `rope_solo`, whose threads find their own, or `rope_whole`, likewise by tables of the tensors' type,
-/// for heads all of whose lanes rotate; `rope_whole_ids` takes positions, and of `rope_whole_pairs` pairs are neighbours.
+/// The symbol of every kernel: template, angle source, element type, strategy. In `rope` blocks share cosines and
+/// sines, in `rope_solo` threads find their own. In `rope_whole` threads do so by tables of the tensors' type, for
+/// heads whose lanes all rotate; `rope_whole_ids` takes positions, and in `rope_whole_pairs` pairs are neighbours.
 pub const SYMBOLS: &[&str] = pointwise_macros::rope_symbols!();
 
 #[cfg(test)]
 mod tests {
     use super::{Count, INTERLEAVED_IN, NEIGHBOURS, pair_of};
 
-    /// Where pairs are neighbours the slots of a thread are the pairs of its two vectors, in order; else nothing
-    /// changes.
+    /// If pairs are neighbours, the slots of a thread are the pairs of its two vectors, in order; else nothing changes.
     #[test]
     fn slots_are_pairs_of_vectors() {
         for (half, vector) in [(32, 8), (40, 8), (64, 4), (4, 4), (6, 2), (2, 2)] {

@@ -1,4 +1,4 @@
-//! What the kernel is told whose blocks share cosines and sines, and the CPU.
+//! The parameters of the kernel whose blocks share cosines and sines, and of the CPU's loops.
 
 use super::{Count, TOKENS_INNER};
 
@@ -6,9 +6,9 @@ use super::{Count, TOKENS_INNER};
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Side {
-    /// Heads; 0 where the tensor is absent.
+    /// Heads; 0 if the tensor is absent.
     pub heads: u32,
-    /// Groups of heads, a thread each for every lane: group `g` has heads `g`, `g + groups`, ...
+    /// Groups of heads, with a thread each for every lane. Group `g` has heads `g`, `g + groups`, ...
     pub groups: u32,
     /// Strides of the input.
     pub input: [i64; 3],
@@ -20,8 +20,8 @@ pub struct Side {
     pub scale: f32,
 }
 
-/// What a block of threads does: some tokens, some groups of heads, some lanes. Its threads for pairs come first, then
-/// those for the lanes that pass through; each kind counts lanes, then tokens and groups.
+/// The work of a block of threads: some tokens, some groups of heads, some lanes. Its threads for pairs come first,
+/// then its threads for lanes that pass through. Each kind counts lanes, then tokens and groups.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Tile {
@@ -33,21 +33,21 @@ pub struct Tile {
     pub pair_lanes: Count,
     /// Threads for lanes that pass through, of a token and group.
     pub rest_lanes: Count,
-    /// Pairs of a token: those of its threads for pairs.
+    /// Pairs of a token that the block's threads rotate.
     pub pairs: u32,
-    /// Threads that compute a token's cosines and sines: thread `t` those of pair `t`, `t + sharers`, ...; with
-    /// [`AXES`](super::AXES) as many as pairs.
+    /// Threads that compute a token's cosines and sines: thread `t` computes pair `t`, `t + sharers`, ... With
+    /// [`AXES`](super::AXES) there are as many as pairs.
     pub sharers: Count,
-    /// The groups, or with [`TOKENS_INNER`] the tokens: what neighbouring threads take, after the lanes.
+    /// The groups, or with [`TOKENS_INNER`] the tokens: neighbouring threads take them, after the lanes.
     pub inner: Count,
-    /// Blocks for the groups and lanes of a token, or with [`TOKENS_INNER`] for all tokens: what neighbouring blocks
-    /// take.
+    /// Blocks for the groups and lanes of a token, or with [`TOKENS_INNER`] for all tokens: neighbouring blocks take
+    /// them.
     pub blocks: Count,
     /// Blocks for the lanes of a token and group.
     pub lane_blocks: Count,
 }
 
-/// What a launch does, but for the addresses: kernels take no pointers in structs.
+/// The parameters of a launch without the addresses: kernels take no pointers in structs.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct RopeWalk {
@@ -59,7 +59,7 @@ pub struct RopeWalk {
     pub tokens: u32,
     /// Tokens of a batch entry.
     pub seq: Count,
-    /// What a block does. The CPU has no blocks.
+    /// The work of a block. The CPU has no blocks.
     pub tile: Tile,
     /// Threads for the pairs of a head.
     pub pair_lanes: u32,
@@ -95,18 +95,18 @@ pub struct RopeWalk {
     pub second: [i64; 2],
 }
 
-/// What a thread does.
+/// The work of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Whether it has anything to load and store.
+    /// True if it has anything to load and store.
     pub works: bool,
-    /// Whether its lanes rotate, or pass through.
+    /// True if its lanes rotate, false if they pass through.
     pub rotates: bool,
     /// Its token.
     pub token: u32,
     /// Its group of heads: q's, then k's.
     pub group: u32,
-    /// Its number among the threads for a head's pairs, or among those for the lanes that pass through.
+    /// Its number among the threads for a head's pairs, or for its lanes that pass through.
     pub lane: u32,
     /// The first token of its block.
     pub first_token: u32,
@@ -115,18 +115,18 @@ pub struct Place {
 }
 
 impl RopeWalk {
-    /// What a thread of a block does.
+    /// Returns the work of a thread of a block.
     #[inline(always)]
     #[must_use]
     pub fn place(&self, block: u32, thread: u32) -> Place {
         let tile = &self.tile;
-        // Which tokens, groups of heads and lanes are the block's.
+        // The tokens, groups of heads and lanes of the block.
         let tokens_inner = self.flags & TOKENS_INNER != 0;
         let (far, near) = tile.blocks.divide(block);
         let (part, run) = if tokens_inner { (far, near) } else { (near, far) };
         let (group_block, lane_block) = tile.lane_blocks.divide(part);
         let first_token = run * tile.tokens;
-        // Which are the thread's.
+        // The ones of the thread.
         let pair_threads = tile.tokens * tile.groups * tile.pair_lanes.size;
         let rotates = thread < pair_threads;
         let (lanes, n) =

@@ -1,4 +1,4 @@
-//! What the kernel is told whose threads each find their own cosines and sines, for any heads.
+//! The parameters of the kernel whose threads each find their own cosines and sines, for any heads.
 
 use super::{Count, OwnAngles, TOKENS_INNER};
 
@@ -6,14 +6,14 @@ use super::{Count, OwnAngles, TOKENS_INNER};
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct SoloSide {
-    /// What the block's number is divided by. The quotient counts runs of tokens, the rest parts of the groups; with
-    /// [`TOKENS_INNER`] it is the reverse, of the runs of a layer.
+    /// The divisor of the block's number. The quotient counts runs of tokens, the rest parts of the groups. With
+    /// [`TOKENS_INNER`] the rest counts the runs of a layer, the quotient parts of the groups.
     pub parts: Count,
     /// Strides of the input.
     pub input: [u32; 3],
     /// Strides of the output.
     pub output: [u32; 3],
-    /// Heads; 0 where the tensor is absent.
+    /// Heads; 0 if the tensor is absent.
     pub heads: u32,
     /// Groups of heads: group `g` has heads `g`, `g + groups`, ...
     pub groups: u32,
@@ -23,17 +23,17 @@ pub struct SoloSide {
     pub scale: f32,
 }
 
-/// What a launch of the kernel does whose threads each find their own cosines and sines, but for the addresses. A
-/// thread has two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads
-/// take slots, each a token and a group of q's or of k's heads; the threads for pairs come first. A grid's layers
-/// follow one another along the tokens.
+/// The parameters of a launch whose threads each find their own cosines and sines, without the addresses. A thread has
+/// two vectors of a token's heads: of lanes that rotate, or of lanes that pass through. Blocks of threads take slots,
+/// each a token and a group of q's or of k's heads; the threads for pairs come first. A grid's layers follow one
+/// another along the tokens.
 ///
-/// Offsets have 32 bits, in vectors, and what most launches need stands first: a small launch waits for each line of
-/// its parameters.
+/// Offsets have 32 bits, in vectors. The fields that most launches need come first: a small launch waits for each line
+/// of its parameters.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Solo {
-    /// Threads of a block for pairs, and all that have work.
+    /// Threads of a block for pairs, and all its threads that have work.
     pub threads: [u32; 2],
     /// Threads for the pairs of a slot.
     pub pair_lanes: Count,
@@ -41,17 +41,17 @@ pub struct Solo {
     pub rest_lanes: Count,
     /// The first lane that passes through, in vectors.
     pub rest_at: u32,
-    /// Vectors of such lanes. Where they are odd in number, one thread has no second.
+    /// Vectors of such lanes. If their number is odd, one thread has no second vector.
     pub rest: u32,
-    /// Blocks of q; those of k follow. Which it is, a block knows before its threads know anything.
+    /// Blocks of q; the blocks of k follow. A block knows its tensor before its threads know anything.
     pub q_blocks: u32,
     /// The flags of this module; without [`SEQUENCES`](super::SEQUENCES) and
     /// [`AXES`](super::AXES).
     pub flags: u32,
-    /// Of a block's slots the number is `slot`: its lowest so many bits are a token's,
+    /// The low bits of a slot's number that count tokens.
     pub token_bits: u32,
-    /// the others are added, where this mask has bits, to `block_slots` times the block's number before it is divided,
-    /// else to the group's number.
+    /// A mask of the other bits of a slot's number. The bits in the mask are added to `block_slots` times the block's
+    /// number before its division, the others to the group's number.
     pub slot_mask: u32,
     /// See [`Solo::slot_mask`].
     pub block_slots: u32,
@@ -61,9 +61,9 @@ pub struct Solo {
     pub tokens: u32,
     /// Tokens of a batch entry.
     pub seq: Count,
-    /// The first rotated lane, in vectors. A thread's two are as far apart as it has fellows for the same slot.
+    /// The first rotated lane, in vectors. A thread's two vectors are as far apart as a slot has threads for pairs.
     pub rotated_at: u32,
-    /// Where a thread finds its angles.
+    /// The way to a thread's angles.
     pub angles: OwnAngles,
     /// The first tensor.
     pub q: SoloSide,
@@ -71,27 +71,27 @@ pub struct Solo {
     pub k: SoloSide,
 }
 
-/// What a thread of the kernel of [`Solo`] does.
+/// The work of a thread of the kernel of [`Solo`].
 #[derive(Clone, Copy, Debug)]
 pub struct SoloPlace {
-    /// Whether it has anything to load and store.
+    /// True if it has anything to load and store.
     pub works: bool,
-    /// Whether its lanes rotate, or pass through.
+    /// True if its lanes rotate, false if they pass through.
     pub rotates: bool,
-    /// Whether its heads are k's.
+    /// True if its heads are k's.
     pub is_k: bool,
     /// Its token.
     pub token: u32,
     /// Its group of heads.
     pub group: u32,
-    /// Its number among the threads for a head's pairs, or among those for the lanes that pass through.
+    /// Its number among the threads for a head's pairs, or for its lanes that pass through.
     pub lane: u32,
     /// Vectors from its first one to its second.
     pub apart: u32,
 }
 
 impl Solo {
-    /// What a thread of a block does.
+    /// Returns the work of a thread of a block.
     #[inline(always)]
     #[must_use]
     pub fn place(&self, [block, layer]: [u32; 2], thread: u32) -> SoloPlace {

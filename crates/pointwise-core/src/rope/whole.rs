@@ -1,10 +1,10 @@
-//! What the kernel is told that rotates all lanes of regular heads by tables.
+//! The parameters of the kernel that rotates all lanes of regular heads by tables.
 
 /// One tensor of a launch of [`Whole`]. Strides are in vectors, of the grid's third dimension, of token and of head.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct WholeSide {
-    /// Heads; 0 where the tensor is absent.
+    /// Heads; 0 if the tensor is absent.
     pub heads: u32,
     /// Strides of the input.
     pub input: [u32; 3],
@@ -12,28 +12,27 @@ pub struct WholeSide {
     pub output: [u32; 3],
 }
 
-/// What a launch of the kernel does for heads all of whose lanes rotate by tables, each token by the row of its number
-/// or by one that is given. A thread has two vectors of one head of a token, as far apart as the block has lanes.
+/// The parameters of a launch for heads whose lanes all rotate by tables. Each token takes the row of its number or of
+/// a given position. A thread has two vectors of one head of a token, as far apart as the block has lanes.
 ///
-/// A block has threads for a head's lanes, times those for some heads, times those for some tokens, in its three
-/// dimensions. Grids are blocks of heads times blocks of tokens times batch entries, or, of one batch entry with more
-/// blocks of tokens than the second dimension can have, times layers of them. So a thread knows its place without a
-/// division. What most launches need stands first, behind their pointers: a small launch waits for each line of its
-/// parameters.
+/// The three dimensions of a block are a head's lanes, some heads and some tokens. A grid is blocks of heads, times
+/// blocks of tokens, times batch entries. If one batch entry has more blocks of tokens than the second dimension can
+/// have, the third one counts layers of them. So a thread knows its place without a division. The fields that most
+/// launches need come first, behind their pointers: a small launch waits for each line of its parameters.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Whole {
     /// Tokens of a batch entry.
     pub tokens: u32,
-    /// Tokens of a layer; 0 where the grid's third dimension counts batch entries.
+    /// Tokens of a layer; 0 if the grid's third dimension counts batch entries.
     pub layer: u32,
-    /// Blocks of q's heads; those of k's follow.
+    /// Blocks of q's heads; the blocks of k's heads follow.
     pub q_blocks: u32,
     /// The first tensor.
     pub q: WholeSide,
     /// Strides of the first and the second table, in elements: of the grid's third dimension and of row.
     pub tables: [[u32; 2]; 2],
-    /// The flags of this module that say whether nothing multiplies sines, and how wide positions are.
+    /// The flags of this module for a factor of sines and for the width of positions.
     pub flags: u32,
     /// Strides of the positions that are given, in words of 32 bits: of the grid's third dimension and of token.
     pub ids: [u32; 2],
@@ -51,12 +50,12 @@ pub struct Whole {
     pub scales: [f32; 2],
 }
 
-/// What a thread of the kernel of [`Whole`] does.
+/// The work of a thread of the kernel of [`Whole`].
 #[derive(Clone, Copy, Debug)]
 pub struct WholePlace {
-    /// Whether it has anything to load and store.
+    /// True if it has anything to load and store.
     pub works: bool,
-    /// Whether its head is k's.
+    /// True if its head is k's.
     pub is_k: bool,
     /// Its token, in its batch entry.
     pub token: u32,
@@ -65,7 +64,7 @@ pub struct WholePlace {
 }
 
 impl Whole {
-    /// What a thread of a block does, both by their indices, of blocks of so many lanes, heads and tokens.
+    /// Returns the work of a thread: of block `[head_block, y, z]`, in blocks of so many lanes, heads and tokens.
     #[inline(always)]
     #[must_use]
     pub fn place(&self, [head_block, y, z]: [u32; 3], [_, heads, tokens]: [u32; 3], thread: [u32; 3]) -> WholePlace {

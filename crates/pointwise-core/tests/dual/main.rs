@@ -1,5 +1,5 @@
-//! Dual numbers: the gradients of every op of the family against those written by hand and against central
-//! differences, the rule of every function, kinks, and formulas that mix everything.
+//! Dual numbers: the gradients of the family's ops against hand-written gradients and central differences, the rules of
+//! functions, kinks, and formulas that mix everything.
 //!
 //! `--nocapture` shows the largest errors by hand and derived.
 
@@ -21,7 +21,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Between two numbers.
+    /// Returns a number between two.
     fn within(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -54,7 +54,8 @@ const SPECIAL: [f32; 24] = [
     f32::NAN,
 ];
 
-/// Operands: special values in all places, small whole numbers, which meet, numbers of moderate size and of any.
+/// Returns operands: special values in all places, small halves of whole numbers, which are often equal, and numbers of
+/// moderate and of any size.
 fn operands(random: &mut Random, i: usize) -> Three<f32> {
     std::array::from_fn(|k| {
         let code = random.next();
@@ -67,7 +68,7 @@ fn operands(random: &mut Random, i: usize) -> Three<f32> {
     })
 }
 
-/// Gradients of moderate size; some are zeros and specials.
+/// Returns a gradient of moderate size; some are 0 or 1.
 fn seed(random: &mut Random, i: usize) -> f32 {
     match i % 16 {
         0 => 0.0,
@@ -91,8 +92,8 @@ const F16: Grid = Grid { dtype: DType::F16, digits: 11, least: -14, largest: 655
 const BF16: Grid = Grid { dtype: DType::BF16, digits: 8, least: -126, largest: 3.389e38 };
 
 impl Grid {
-    /// How far `got` is from `exact`, in ULP; nothing where the exact value is too large, and beyond all bounds where
-    /// NaN or an infinity stands for a number, or the other way about.
+    /// Returns the distance from `exact` to `got`, in ULP: 0 if the exact value is too large, and infinity if NaN or an
+    /// infinity stands for a number, or the other way round.
     fn distance(self, got: f64, exact: f64, allowed: f64) -> f64 {
         if got.is_nan() || exact.is_nan() {
             return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
@@ -112,7 +113,7 @@ impl Grid {
     }
 }
 
-/// What derivative `k` is multiplied with.
+/// Returns the factor of derivative `k`.
 fn scale(rule: &Rule, k: usize, grad: f64, x: Three<f64>) -> f64 {
     match rule.name {
         "silu_and_mul" | "gelu_and_mul" | "gelu_tanh_and_mul" if k == 0 => grad * x[1],
@@ -121,7 +122,7 @@ fn scale(rule: &Rule, k: usize, grad: f64, x: Three<f64>) -> f64 {
     }
 }
 
-/// The error beside the bound: what cancels, and what is lost where a factor is subnormal and another huge.
+/// Returns the error beside the bound: for terms that cancel, and for a subnormal factor times a huge one.
 fn allowed(rule: &Rule, grid: Grid, k: usize, grad: f64, x: Three<f64>) -> f64 {
     let smallest = f64::from(f32::from_bits(1));
     let lost = match rule.row.accuracy {
@@ -134,17 +135,17 @@ fn allowed(rule: &Rule, grid: Grid, k: usize, grad: f64, x: Three<f64>) -> f64 {
     if allowed.is_finite() { allowed } else { 0.0 }
 }
 
-/// How the two ways of an op compare in one type.
+/// The comparison of an op's two ways in one type.
 #[derive(Clone, Copy, Default)]
 struct Comparison {
     by_hand: f64,
     derived: f64,
-    /// Where the derived one is worst.
+    /// The operands where the derived gradient is worst.
     at: (f64, Three<f64>),
-    /// Results with other bits; NaN is NaN.
+    /// Results with different bits; every NaN is the same.
     other_bits: usize,
     results: usize,
-    /// Results that are no number of f64's by hand and derived are something else.
+    /// Results that are not finite by hand, and differ when derived.
     overflows_otherwise: usize,
 }
 
@@ -165,7 +166,7 @@ fn compare<E: Element>(
             let allowed = allowed(rule, grid, k, wide_grad, wide);
             let [of_hand, off] = [by_hand[k], derived[k]].map(|got| grid.distance(got, exact[k], allowed));
             let same = derived[k].to_bits() == by_hand[k].to_bits() || derived[k].is_nan() && by_hand[k].is_nan();
-            // Where the steps of f32 overflow and those of f64 do not there is no distance; both must overflow.
+            // If the steps overflow in f32 but not in f64, there is no distance: then both ways must overflow.
             if of_hand.is_finite() && off > found.derived {
                 (found.derived, found.at) = (off, (wide_grad, wide));
             }
@@ -188,15 +189,15 @@ fn compare_half<E: Element<Compute = Coarse>>(rule: &Rule, grid: Grid) -> Compar
     compare(rule, grid, 40_000, [&by_hand, &derived])
 }
 
-/// Rows whose gradients differ in more than rounding from what the formula's rules give, and why:
+/// Rows whose gradients differ by more than rounding from the derived ones, and why:
 /// - `elu`, `selu`: PyTorch has `grad` for NaN, where a formula gives NaN;
 /// - `hardswish`: the formula overflows where its derivative does not, and `x + 3` is rounded;
 /// - `hardsigmoid`: 0 for NaN, and `x + 3` is rounded;
 /// - `nan_to_num`: `grad * 0` for infinities, which is NaN where `grad` is infinite;
-/// - `lerp`: of each operand one branch of the formula rounds more often.
+/// - `lerp`: for each operand one branch of the formula rounds more often.
 const OTHERWISE: [&str; 6] = ["elu", "selu", "hardswish", "hardsigmoid", "nan_to_num", "lerp"];
 
-/// Rows that round otherwise, as their formula has other steps.
+/// Rows that round differently, as their formula has other steps.
 const ROUNDED_OTHERWISE: [&str; 4] = ["softplus", "silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul"];
 
 #[test]
@@ -252,7 +253,8 @@ fn in_f64_both_ways_agree() {
     }
 }
 
-/// The derivative of `f` at `x` by operand `k`, by central differences with two steps; `None` where these disagree.
+/// Returns the derivative of `f` at `x` by operand `k`, by central differences with two steps; `None` if these
+/// disagree.
 fn difference(f: &dyn Fn(Three<f64>) -> f64, x: Three<f64>, k: usize) -> Option<f64> {
     let by = |step: f64| {
         let at = |sign: f64| {
@@ -270,7 +272,7 @@ fn difference(f: &dyn Fn(Three<f64>) -> f64, x: Three<f64>, k: usize) -> Option<
     agree.then_some((4.0 * fine - coarse) / 3.0)
 }
 
-/// Compares a gradient function with central differences; the share of places that were compared.
+/// Compares a gradient function with central differences. Returns the share of places that were compared.
 fn check(
     name: &str,
     value: &dyn Fn(Three<f64>) -> f64,
@@ -312,7 +314,7 @@ fn gradients_are_derivatives() {
     assert!(share > 0.9, "cube: {share}");
 }
 
-/// The functions of [`Real`] that no op is alone.
+/// Checks the functions of [`Real`] that are no op by themselves.
 #[test]
 fn rules_of_functions_are_derivatives() {
     fn at<T: Real>(which: usize, [x, y, z]: Three<T>) -> T {
@@ -350,7 +352,7 @@ fn rules_of_functions_are_derivatives() {
     }
 }
 
-/// Values of a formula with tangents are those without.
+/// A formula with tangents has the same values as without.
 #[test]
 fn values_are_those_of_the_formula() {
     let mut random = Random(5);
@@ -405,7 +407,7 @@ fn kinks_are_pytorchs() {
     assert_eq!(f32s(|x| x.pow(c(0.0)), [0.0, 1.0, inf]), [0.0; 3]);
     let power = c(0.0).pow(Dual::variable(2.0, 1, 3.0));
     assert_eq!((power.gradient(0), power.gradient(1)), (0.0, 0.0));
-    // Equal bounds, and bounds the wrong way about: the upper one is the result.
+    // Equal bounds, and bounds in the wrong order: the upper one is the result.
     for (low, high) in [(1.0, 1.0), (2.0, 1.0)] {
         let y =
             Dual::<f32, 3>::variable(1.0, 0, 3.0).hardtanh(Dual::variable(low, 1, 3.0), Dual::variable(high, 2, 3.0));
@@ -425,13 +427,13 @@ fn absent_tangents_stay_absent() {
     assert_eq!([has(x.exp() * x), has(y.floor() + x), has(x.if_above(y, x, x))], [[true, false]; 3]);
     assert_eq!([has(<D as Real>::constant(3.0)), has(D::from_word(x.to_word()))], [[false; 2]; 2]);
     assert_eq!([has(D::uniform(RandomWord::from(9))), has(D::variable(1.0, 2, 1.0)), has(D::ZERO)], [[false; 2]; 3]);
-    // By y there is no derivative, though y is infinite.
+    // There is no derivative by y, though y is infinite.
     let z = x * x + D::constant(0.0) * D::constant(f32::INFINITY);
     assert_eq!((z.gradient(0), z.gradient(1), z.gradient(2), z.has_gradient(7)), (4.0, 0.0, 0.0, false));
     assert_eq!(D::from_word(x.to_word()).value(), 2.0);
-    // Comparisons are those of the values.
+    // Comparisons compare the values.
     assert!(x < y && x == D::constant(2.0) && x.truth() && y.is_infinite() && !(x - y).is_nan() && (y - y).is_nan());
-    // No operand at all, and as many as an op can have.
+    // No operand at all, and the most that an op can have.
     assert_eq!(Dual::<f32, 0>::constant(2.0).sqrt().value(), 2_f32.sqrt());
     let all: [Dual<f64, 8>; 8] = std::array::from_fn(|k| Dual::variable(k as f64 + 1.0, k, 1.0));
     let product = all.into_iter().fold(Dual::ONE, |product, x| product * x);
@@ -446,7 +448,7 @@ fn random_words_keep_what_dropout_keeps() {
         let y = x.dropout(Dual::constant(0.5), bits);
         assert_eq!((y.value(), y.gradient(0)), (5.0 * kept, 3.0 * kept));
         assert_eq!(kept, if word < 1 << 31 { 2.0 } else { 0.0 });
-        // Of NaN and infinities nothing is left either.
+        // NaN and infinities become 0, too.
         let gone = Dual::<f32, 1>::variable(f32::NAN, 0, f32::INFINITY).dropout(Dual::ONE, bits);
         assert_eq!((gone.value(), gone.gradient(0)), (0.0, 0.0));
     }
@@ -508,7 +510,7 @@ fn second_derivatives() {
     }
 }
 
-/// As the tests of rows have it: steps in f32 with exact functions.
+/// Steps in f32 with exact functions, as in the tests of rows.
 #[test]
 fn with_exact_functions_the_steps_are_those_by_hand() {
     let mut random = Random(23);

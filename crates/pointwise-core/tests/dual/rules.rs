@@ -1,4 +1,4 @@
-//! Every differentiable op of the family: its formula, and its gradients as written by hand.
+//! Every differentiable op of the family: its formula, and its hand-written gradients.
 
 use pointwise_core::OpData;
 use pointwise_core::family::{
@@ -29,7 +29,7 @@ pub(crate) struct Rule {
     pub(crate) row: OpInfo,
     /// The op itself.
     pub(crate) value: fn(Three<f64>) -> f64,
-    /// The op of operands that have no tangents.
+    /// The op with operands that have no tangents.
     pub(crate) constant: fn(Three<f64>) -> f64,
     pub(crate) by_hand: Way,
     pub(crate) derived: Way,
@@ -80,7 +80,7 @@ macro_rules! rules {
             })*
         }
 
-        /// All of them.
+        /// Returns the rules of all ops.
         pub(crate) fn all() -> Vec<Rule> {
             vec![$(Rule {
                 name: stringify!($name),

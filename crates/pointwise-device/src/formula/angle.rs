@@ -1,4 +1,4 @@
-//! Vectors of a formula of a sine or cosine: without the reduction of large angles, unless one is large.
+//! Vectors of formulas with a sine or cosine: without the reduction of large angles, unless one is large.
 
 use pointwise_core::formula::{Formula, OpData};
 use pointwise_core::maths::{SMALL_ANGLE, assume_small_angle};
@@ -9,22 +9,22 @@ use super::{Loaded, Places, Tensors, behind, finish_lanes, finish_values};
 use crate::packed::{Packed, unroll};
 use crate::thread;
 
-/// Whether the formula is of a float's sine or cosine: that of its last operand.
+/// True if the formula takes the sine or cosine of its last operand, a float.
 pub(super) const fn serves<E: Element, O: OpData>() -> bool {
     E::DTYPE.is_float() && O::INFO.properties.angle
 }
 
-/// The number in a float's compute type.
+/// Returns the number in a float's compute type.
 #[inline(always)]
 fn number<T: Word>(x: T) -> f32 {
     f32::from_bits(x.to_word() as u32)
 }
 
-/// A vector, or its first element: all lanes at once where their angles are small, else one by one. That is one copy of
-/// the long path, not one for each lane, which the driver would take milliseconds to compile.
+/// Computes a vector, or its first element: all lanes at once if their angles are small, else one by one. The long path
+/// is there once. With a copy for each lane the driver would take milliseconds to compile it.
 ///
 /// # Safety
-/// As [`super::work`].
+/// The conditions of [`super::work`].
 #[inline(always)]
 pub(super) unsafe fn run<E, F, O, const N: usize, const R: usize, const V: usize, const IN_ROWS: bool>(
     tensors: &Tensors<N, R>,

@@ -1,13 +1,13 @@
 //! Kernels of formulas: `y0[i], .. = op(x0[i], ..)` for any number of operands and results, broadcast. Operands have
-//! elements `E`, results `F`, or either is a bool.
+//! elements `E`, results `F`; any of them may be a bool.
 //!
 //! [`flat`]: every operand lies like the results or is one value. [`tiled`]: the innermost dimension of each operand is
-//! contiguous or one value; by vectors of one element, anything. [`grouped`], by single elements of few tensors:
-//! anything; by vectors across the ends of rows, operands that are one value along each. [`table`], of one operand and one
-//! result of a byte each: results looked up.
+//! contiguous or one value; with vectors of one element it takes any layout. [`grouped`] takes any layout of few
+//! tensors, by single elements, and operands that are one value along each row, by vectors across the ends of rows.
+//! [`table`] looks up results, for one operand and one result of a byte each.
 //!
 //! A result may be an operand's very memory: a thread loads all its operands before its first store, and no load takes
-//! the read-only path. Tensors are otherwise disjoint, the results from each other too.
+//! the read-only path. Otherwise all tensors are disjoint, also the results from each other.
 
 mod angle;
 mod operand;
@@ -36,28 +36,28 @@ use places::{group_places, single};
 pub struct Tensors<const N: usize, const R: usize> {
     /// The results' first elements.
     pub results: [*mut u8; R],
-    /// The operands' first elements; not read where the operand is a number.
+    /// The operands' first elements; not read if the operand is a number.
     pub operands: [*const u8; N],
     /// Operands that came with the call, as words of the compute type.
     pub words: [u64; N],
-    /// How the operands are read: [`pointwise_core::launch::how`].
+    /// The way to read each operand: [`pointwise_core::launch::how`].
     pub mode: u32,
-    /// Where the random words of the first element are; read by random ops alone.
+    /// The random words from the first element on; only random ops read it.
     pub draw: Draw,
 }
 
 impl Tensors<1, 1> {
-    /// An operand and a result of no random op; the operand is no number.
+    /// Returns an operand and a result of an op without random words; the operand is no number.
     #[inline(always)]
     pub const fn of_one(x: *const u8, y: *mut u8, mode: u32) -> Self {
         Tensors { results: [y], operands: [x], words: [0], mode, draw: Draw::NONE }
     }
 }
 
-/// Formulas and store.
+/// Evaluates the formula, and stores the results.
 ///
 /// # Safety
-/// Results are valid at the places for writing `V` elements and aligned to them, or one where `is_vector` is false.
+/// Results are valid at the places for writing `V` elements, or one if `is_vector` is false, and aligned to them.
 #[inline(always)]
 unsafe fn finish_lanes<E, F, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -75,10 +75,10 @@ unsafe fn finish_lanes<E, F, O, const N: usize, const R: usize, const V: usize>(
     unsafe { finish_values::<E, F, O, N, R, V>(tensors, values, truths, at, is_vector, op) }
 }
 
-/// As [`finish_lanes`], of operands that are lanes already.
+/// [`finish_lanes`] for operands that are lanes already.
 ///
 /// # Safety
-/// As there.
+/// The conditions of [`finish_lanes`].
 #[inline(always)]
 unsafe fn finish_values<E, F, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -98,7 +98,7 @@ unsafe fn finish_values<E, F, O, const N: usize, const R: usize, const V: usize>
     if const { O::INFO.is_random } {
         // The results of random ops are contiguous: an element's place is its index.
         let first = tensors.draw.first + at[0] as u64;
-        // Of this evaluation, nothing remains but what it asks of the words.
+        // Only the questions to the words remain of this evaluation.
         words = random::words::<V>(&tensors.draw.blocks, first, |i, bits| _ = op.apply(values[i], truths[i], bits));
     }
     unroll!(i < V => {
@@ -120,13 +120,13 @@ unsafe fn finish_values<E, F, O, const N: usize, const R: usize, const V: usize>
     });
 }
 
-/// Where elements of a result are, `at` of them behind its first.
+/// Returns the address of a result's element, `at` elements behind its first.
 #[inline(always)]
 fn target<E>(first: *mut u8, at: i64) -> *mut E {
     first.wrapping_offset(at as isize * size_of::<E>() as isize).cast()
 }
 
-/// Stores all of a vector, or its first element.
+/// Stores a whole vector, or its first element.
 ///
 /// # Safety
 /// `first`, `at` elements on, is valid for writing as many, and aligned to them.
@@ -143,10 +143,10 @@ unsafe fn put<E: Packed, const V: usize>(first: *mut u8, at: i64, lanes: [E::Com
     }
 }
 
-/// Formulas and store, by whole words where the op allows that.
+/// Evaluates the formula and stores the results, by whole words if the op allows it.
 ///
 /// # Safety
-/// As [`finish_lanes`].
+/// The conditions of [`finish_lanes`].
 #[inline(always)]
 unsafe fn finish<E, F, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -169,7 +169,7 @@ unsafe fn finish<E, F, O, const N: usize, const R: usize, const V: usize>(
     }
 }
 
-/// The places of the `i`-th element behind others.
+/// Returns the places of the `i`-th element behind others.
 #[inline(always)]
 fn behind<const N: usize, const R: usize, const IN_ROWS: bool>(
     tensors: &Tensors<N, R>,
@@ -182,16 +182,18 @@ fn behind<const N: usize, const R: usize, const IN_ROWS: bool>(
         unroll!(at most 12: k < N => { at.operands[k] += if how(mode, k as u32) == ONCE { 0 } else { i as i64 }; });
         at
     } else {
-        // Not before the loop, through which the offsets, and what the mode says of each operand, would have to be kept.
+        // Inside the loop on purpose: outside, offsets and modes would hold registers.
         let [first, mode] = [at.results[0] as u64, tensors.mode as u64].map(thread::worked_out_here);
         Places::alike(first + i as u64, mode as u32)
     }
 }
 
-/// One vector that is loaded: formulas, stores of all elements or of the first. `IN_ROWS`: of a kernel of 32-bit offsets.
+/// Evaluates the formula for a loaded vector, and stores all results or the first. `IN_ROWS` is true in kernels with
+/// 32-bit offsets.
 ///
 /// # Safety
-/// At the places, operands are as [`load`] asks by `mode`, and results as [`finish_lanes`] asks.
+/// At the places, the operands meet the conditions of [`load`] for `mode`, and the results meet the conditions of
+/// [`finish_lanes`].
 #[inline(always)]
 unsafe fn work<E, F, O, const N: usize, const R: usize, const V: usize, const IN_ROWS: bool>(
     tensors: &Tensors<N, R>,
@@ -220,14 +222,15 @@ unsafe fn work<E, F, O, const N: usize, const R: usize, const V: usize, const IN
     }
 }
 
-/// A thread one vector of `V` elements, or some in turn where [`takes_turns`] says so; the `head` elements before the
-/// first aligned one and those after the last whole vector are done one by one by the threads that follow.
+/// Each thread computes one vector of `V` elements, or several in turn if the op [`takes_turns`]. The threads that
+/// follow compute, one by one, the `head` elements before the first aligned one and the elements after the last whole
+/// vector.
 ///
 /// # Safety
 /// Each operand is a number or one value, as `mode` says, or valid for `n` elements, and equal to or disjoint from each
 /// result; results are valid for writing `n` elements, and disjoint from each other. `head <= n`, and from there on all
-/// that are not one value are aligned to `V` of their elements. Where threads have vectors in turn, operands of more
-/// than one element are neither a number nor one value.
+/// that are not one value are aligned to `V` of their elements. If threads have vectors in turn, an operand of more
+/// than one element is neither a number nor one value.
 #[inline(always)]
 pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -258,12 +261,12 @@ pub unsafe fn flat<E, F, O, const N: usize, const R: usize, const V: usize>(
     }
 }
 
-/// The vectors and single elements of [`flat`], a grid's width apart for each thread, the next vector on its way while
-/// the last is worked on. Nothing else is asked of a vector than whether it is there: what a thread does besides a long
+/// Computes the vectors and single elements of [`flat`], a grid's width apart for each thread. The next vector is on
+/// its way while the last is computed. A thread checks nothing but that a vector exists: all work besides a long
 /// formula counts.
 ///
 /// # Safety
-/// As [`flat`], and the operand is neither a number nor one value.
+/// The conditions of [`flat`], and: the operand is neither a number nor one value.
 #[inline(always)]
 unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -275,13 +278,14 @@ unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     const { assert!(N == 1 && R == 1 || !takes_turns(&O::INFO, size_of::<E>())) }
-    // Of the family's ops the builder's checks see that nothing spills; what a user's formula needs is not known.
+    // For the family's ops the builder checks that nothing spills. The registers that a user's formula needs are not
+    // known.
     if const { matches!(O::INFO.kind, Kind::Unary) } {
         thread::at_most_registers::<32>();
     }
     let apart = thread::grid_dim_x() * thread::block_dim_x();
     let vector = size_of::<E>() * V;
-    // Once, not again for each vector; so is the index, which the compiler would keep in two parts.
+    // Computed once, not for each vector. The index is opaque, as the compiler would keep it in two parts.
     let source = thread::worked_out_here(address::<E>(tensors.operands[0], head as i64) as u64) as *const u8;
     let mut i = thread::opaque(thread::index_1d());
     let place = |i: u32| source.wrapping_add(i as usize * vector);
@@ -329,12 +333,12 @@ unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
     }
 }
 
-/// A thread one vector of `V` elements along the innermost dimension, where `steps` leads from the tensors' first
-/// elements: `T` of them, the results, then the operands.
+/// Each thread computes one vector of `V` elements along the innermost dimension. `steps` leads there from the first
+/// elements of the `T` tensors: the results, then the operands.
 ///
 /// # Safety
-/// There are threads enough for all items. For each of `items < 2^31` items, each operand is a number, or valid for `V`
-/// elements there, or one where `mode` says that it is one value, and equal to or disjoint from each result there;
+/// There are enough threads for all items. For each of `items < 2^31` items, each operand is a number, or valid for `V`
+/// elements there, or for one if `mode` says that it is one value, and equal to or disjoint from each result there;
 /// results are valid for writing `V` elements, and disjoint from each other. No element of a result belongs to two
 /// items. All are aligned to what is read and written at once.
 #[inline(always)]
@@ -359,12 +363,13 @@ pub unsafe fn tiled<E, F, O, const N: usize, const R: usize, const T: usize, con
     }
 }
 
-/// A thread one item, which is a group of single elements, as `groups` says. If a group ends early, its thread works the
-/// first element out again in place of those that are missing; if groups have one element, it stops behind that one. With
-/// [`ACROSS`], a thread has a vector of `V` elements: see [`across`].
+/// Each thread computes one item of `groups`: a group of single elements. In a group that ends early, the first element
+/// is computed again in place of the missing ones; in groups of one element, nothing is. With [`ACROSS`] an item is a
+/// vector of `V` elements: see [`across`].
 ///
 /// # Safety
-/// As [`tiled`] for vectors of one element, for each element of a group; or as [`across`].
+/// The conditions of [`tiled`] with vectors of one element, for each element of a group; or the conditions of
+/// [`across`].
 #[inline(always)]
 pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -376,8 +381,9 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
     F: Packed,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
-    // With the vectors, the assembler would take more than single elements need. Of the family's ops the builder's checks see
-    // that nothing spills, as it would of 16-bit integers; what a user's formula needs is not known.
+    // With the vectors, the assembler would take more registers than single elements need. For the family's ops the
+    // builder checks that nothing spills, as 16-bit integers would. The registers that a user's formula needs are not
+    // known.
     let is_of_family = const { !matches!(O::INFO.kind, Kind::Formula) };
     if is_of_family && const { goes_across(&O::INFO) && E::DTYPE.is_float() && size_of::<E>() > 1 } {
         if T > 3 { thread::at_most_registers::<40>() } else { thread::at_most_registers::<32>() }
@@ -396,19 +402,19 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
     }
     let at = group_places::<N, R, T>(groups, item);
     let is_single = (groups.ends[0] == 0) as u32;
-    // No more is loaded than what the thread works on: a number is not.
+    // A number is not loaded, nor is an element that the thread does not work on.
     let others = if is_single == 1 { numbers_alone::<N>() } else { tensors.mode };
     // SAFETY: item < items; the caller's contract.
     unsafe {
-        // All under way at once: loads of one element are too short for one to fill the time.
+        // All loads are under way at once: a load of one element is too short to fill the time.
         let mut loaded = [[Loaded::NONE; N]; GROUP];
         let mut results = [[0; R]; GROUP];
         unroll!(at most 4: k < GROUP => {
             loaded[k] = fetch::<E, O, N, R, 1>(tensors, if k == 0 { tensors.mode } else { others }, &at[k]);
             results[k] = at[k].results;
         });
-        // One copy of the formula, which the assembler, who sees the count, repeats if it is short; what is loaded
-        // moves up, for an index would be one into local memory.
+        // One copy of the formula. The assembler sees the count, and repeats a short one. The loaded elements move up,
+        // as an index would go to local memory.
         let mut left = thread::opaque(GROUP as u32);
         loop {
             finish::<E, F, O, N, R, 1>(tensors, &loaded[0], results[0], true, op);
@@ -425,10 +431,10 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
     }
 }
 
-/// As [`across`], of two operands of which the second is one value along a row: nothing else is asked of them.
+/// [`across`] for two operands, the second of them one value along a row: threads check nothing else.
 ///
 /// # Safety
-/// As there, where `mode` [is a column's](operand::is_column).
+/// The conditions of [`across`], and: `mode` [is a column's](operand::is_column).
 #[inline(always)]
 unsafe fn column<E, F, O, const N: usize, const R: usize, const T: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -457,15 +463,15 @@ unsafe fn column<E, F, O, const N: usize, const R: usize, const T: usize, const 
     }
 }
 
-/// A thread one vector of `V` elements of contiguous results, wherever rows end: operands lie like the results or are one
-/// value along a row, and of those that are, a vector has the value of one row or of two. The elements behind the last
-/// whole vector are done one by one by the threads that follow.
+/// Each thread computes one vector of `V` elements of contiguous results, wherever rows end. An operand lies like the
+/// results, or is one value along a row; then a vector has the values of one row or of two. The threads that follow
+/// compute the elements behind the last whole vector, one by one.
 ///
 /// # Safety
-/// There are threads enough for all items, which are elements. The op [`goes_across`], and a row has `V` items at least.
-/// Results are valid for writing `items < 2^31` elements one after another, aligned to `V` of them, and disjoint from each
-/// other. An operand is a number; or [`ONCE`] in `mode`, and valid where `steps` lead, which is one place along each row;
-/// or lies like the results, and is equal to or disjoint from each.
+/// There are enough threads for all items, which are elements. The op [`goes_across`], and a row has at least `V`
+/// items. Results are valid for writing `items < 2^31` elements one after another, aligned to `V` of them, and disjoint
+/// from each other. An operand is a number; or [`ONCE`] in `mode`, and valid where `steps` lead, which is one place
+/// along each row; or lies like the results, and is equal to or disjoint from each.
 #[inline(always)]
 unsafe fn across<E, F, O, const N: usize, const R: usize, const T: usize, const V: usize>(
     tensors: &Tensors<N, R>,

@@ -1,4 +1,4 @@
-//! How an operand is loaded, and becomes lanes.
+//! Loads operands, and turns them into lanes.
 
 use pointwise_core::formula::{Formula, OpData};
 use pointwise_core::launch::{ACROSS, NUMBER, ONCE, PASSING, Steps, how};
@@ -10,7 +10,7 @@ use crate::element::Bool;
 use crate::memory::{self, VectorOrOne};
 use crate::packed::{self, Packed, unroll};
 
-/// A vector of one operand as it lies in memory, not yet converted: all loads are under way before the first conversion
+/// A vector of one operand as it is in memory, not yet converted: all loads are under way before the first conversion
 /// waits for one.
 #[derive(Clone, Copy)]
 pub(crate) struct Loaded {
@@ -22,11 +22,11 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Of an operand that is not there.
+    /// The bits of an operand that does not exist.
     pub(crate) const NONE: Loaded =
         Loaded { bits: VectorOrOne { vector: [0, 0], one: 0 }, is_word: false, is_one: false };
 
-    /// A whole vector.
+    /// Returns a whole vector.
     #[inline(always)]
     pub(super) const fn vector(vector: [u64; 2]) -> Self {
         Loaded { bits: VectorOrOne { vector, one: 0 }, ..Loaded::NONE }
@@ -34,8 +34,8 @@ impl Loaded {
 }
 
 /// # Safety
-/// Unless `mode` says that operand `k` came with the call, `first` is valid for reading, and aligned to, `V` elements, or
-/// one where it is to be read once.
+/// Unless `mode` says that operand `k` came with the call, `first` is valid for reading, and aligned to, `V` elements,
+/// or one if it is read once.
 #[inline(always)]
 pub(crate) unsafe fn load<E: Packed, const V: usize>(first: *const u8, mode: u32, k: u32) -> Loaded {
     let how = how(mode, k);
@@ -50,25 +50,26 @@ pub(crate) unsafe fn load<E: Packed, const V: usize>(first: *const u8, mode: u32
     Loaded { bits, is_word: how == NUMBER, is_one: V > 1 && how == ONCE }
 }
 
-/// [`ONCE`] for each of `N` operands.
+/// Returns [`ONCE`] for each of `N` operands.
 const fn all<const N: usize>() -> u32 {
     (1 << (2 * N)) / 3 * ONCE
 }
 
-/// The `mode` that reads none of `N` operands.
+/// Returns the `mode` that reads none of `N` operands.
 pub(super) const fn numbers_alone<const N: usize>() -> u32 {
     all::<N>() * NUMBER
 }
 
-/// The `mode` that reads one element of each of `N` operands that is no number.
+/// Returns the `mode` that reads one element of each of `N` operands that is no number.
 #[inline(always)]
 pub(super) const fn one_each<const N: usize>(mode: u32) -> u32 {
     let numbers = mode >> 1 & !mode & all::<N>();
     numbers * NUMBER | all::<N>() & !numbers
 }
 
-/// Whether a kernel asks which operands came with the call, as numbers. Where none ever do, as in unary and gated ops,
-/// it need not; but gated ops in f32 gain nothing by that, and gelu's formula, scheduled otherwise, loses 6 % (H200).
+/// True if a kernel checks for operands that came with the call, as numbers. Unary and gated ops never have one. Yet
+/// gated ops in f32 check: it costs them nothing, and without it gelu's formula is scheduled differently and loses 6 %
+/// (H200).
 const fn takes_numbers<E, O: OpData>() -> bool {
     match O::INFO.kind {
         Kind::Unary | Kind::Convert => false,
@@ -77,16 +78,16 @@ const fn takes_numbers<E, O: OpData>() -> bool {
     }
 }
 
-/// The operand's address, `at` elements behind its first.
+/// Returns the operand's address, `at` elements behind its first.
 #[inline(always)]
 pub(super) fn address<E>(first: *const u8, at: i64) -> *const u8 {
     first.wrapping_offset(at as isize * size_of::<E>() as isize)
 }
 
-/// The loads of a vector of each operand.
+/// Loads a vector of each operand.
 ///
 /// # Safety
-/// Each operand is there as [`load`] asks.
+/// Each operand meets the conditions of [`load`] at its place.
 #[inline(always)]
 pub(super) unsafe fn fetch<E, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -112,8 +113,8 @@ where
     loaded
 }
 
-/// Where the operands lie from item `first` on, of a walk with [`ACROSS`](pointwise_core::launch::ACROSS), how many items
-/// of its row are left, and how far the element of the next row is from that of this one.
+/// For item `first` of a walk with [`ACROSS`](pointwise_core::launch::ACROSS): returns the operands' places, the items
+/// that are left of its row, and the distances from this row's element to the next row's.
 #[inline(always)]
 pub(super) fn across<const N: usize, const R: usize, const T: usize, const D: usize>(
     steps: &Steps<T, D>,
@@ -122,7 +123,7 @@ pub(super) fn across<const N: usize, const R: usize, const T: usize, const D: us
 ) -> (Places<N, R>, u32, [i32; N]) {
     let (row, along) = steps.inner[0].size.divide(first);
     let left = steps.inner[0].size.size - along;
-    // Rows of a matrix, which most are, or of some matrices.
+    // Rows of one matrix, the common case, or of several matrices.
     let (matrix, row, is_last) = if steps.splits == 1 {
         (row, 0, true)
     } else {
@@ -141,24 +142,24 @@ pub(super) fn across<const N: usize, const R: usize, const T: usize, const D: us
     (at, left, farther)
 }
 
-/// Whether an operand of `E` may pass through the level-2 cache: beside results of other sizes.
+/// True if an operand of `E` may pass through the level-2 cache: beside results of other sizes.
 pub(super) const fn may_pass<E, F, O: OpData>() -> bool {
     size_of::<F>() != size_of::<E>() || O::INFO.bool_results != 0
 }
 
-/// The mode of a walk with [`ACROSS`] whose second operand of two is one value along a row, the first a vector.
+/// The mode of a walk with [`ACROSS`] and two operands: the first is a vector, the second one value along a row.
 pub(super) const COLUMN: u32 = ACROSS | ONCE << 2;
 
-/// Whether `mode` is [`COLUMN`], whether the first operand passes through the level-2 cache or not.
+/// True if `mode` is [`COLUMN`]. The first operand may pass through the level-2 cache.
 #[inline(always)]
 pub(super) const fn is_column(mode: u32) -> bool {
     mode == COLUMN || mode == COLUMN | PASSING
 }
 
-/// As [`fetch`], where `mode` is [`COLUMN`]: nothing is asked of an operand.
+/// [`fetch`] for a `mode` of [`COLUMN`]: threads check nothing about an operand.
 ///
 /// # Safety
-/// As there.
+/// The conditions of [`fetch`].
 #[inline(always)]
 pub(super) unsafe fn with_column<E, F, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -184,11 +185,11 @@ where
     loaded
 }
 
-/// The operands that are [`ONCE`], from the end of the row on with the element of the next.
+/// Puts the next row's element into the operands that are [`ONCE`], from the end of the row on.
 ///
 /// # Safety
-/// `left` of `V` items are of a row, where the operands' elements are those loaded; if there are others, their elements lie
-/// `farther`, and are valid for reading.
+/// The first `left` of `V` items are of the row whose elements are loaded. If there are other items, their elements lie
+/// `farther` on, and are valid for reading.
 #[inline(always)]
 pub(super) unsafe fn with_next<E, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -221,7 +222,7 @@ pub(super) unsafe fn with_next<E, O, const N: usize, const R: usize, const V: us
     });
 }
 
-/// What a formula takes of the lanes of each operand: `values[i][k]`, or `truths[i][k]` of a bool.
+/// Returns a formula's arguments from the lanes of each operand: `values[i][k]`, or `truths[i][k]` for a bool.
 #[inline(always)]
 pub(super) fn arguments<E, F, O, const N: usize, const R: usize, const V: usize>(
     loaded: &[Loaded; N],
@@ -246,7 +247,7 @@ where
     (values, truths)
 }
 
-/// The lowest element in every lane of a vector.
+/// Puts the lowest element into every lane of a vector.
 #[inline(always)]
 fn splat<E: Element>(element: u64) -> [u64; 2] {
     let word = match size_of::<E>() {
@@ -259,30 +260,30 @@ fn splat<E: Element>(element: u64) -> [u64; 2] {
 }
 
 impl Loaded {
-    /// The vector's bits, of an operand that did not come with the call.
+    /// Returns the vector's bits, for an operand that did not come with the call.
     #[inline(always)]
     pub(crate) fn spread<E: Element>(self) -> [u64; 2] {
         if self.is_one { splat::<E>(self.bits.one) } else { self.bits.vector }
     }
 
-    /// The one element in the first `left` lanes, another in the rest.
+    /// Returns the one element in the first `left` lanes, another in the rest.
     #[inline(always)]
     fn then<E: Element>(self, other: u64, left: u32) -> Loaded {
         let ([first, _], [other, _]) = (splat::<E>(self.bits.one), splat::<E>(other));
         let bits = left * 8 * size_of::<E>() as u32;
-        // Of each half, the bits of the lanes from `left` on.
+        // The bits of the lanes from `left` on, for each half.
         let low = if bits < 64 { u64::MAX << bits } else { 0 };
         let high = if bits > 64 { u64::MAX << (bits - 64) } else { u64::MAX };
         Loaded::vector([first & !low | other & low, first & !high | other & high])
     }
 
-    /// An element for each lane, as in memory.
+    /// Returns an element for each lane, as in memory.
     #[inline(always)]
     pub(super) fn one_for_each<E: Element>(self) -> Loaded {
         Loaded { bits: VectorOrOne { vector: self.spread::<E>(), one: 0 }, is_one: false, ..self }
     }
 
-    /// Without the first four bytes.
+    /// Drops the first four bytes.
     #[inline(always)]
     pub(super) fn behind_a_word(mut self) -> Loaded {
         let [low, high] = self.bits.vector;
@@ -290,14 +291,14 @@ impl Loaded {
         self
     }
 
-    /// The vector's bits, of any operand of an integer type: a number's word has those of an element.
+    /// Returns the vector's bits, for any operand of an integer type: a number's word has the bits of an element.
     #[inline(always)]
     pub(super) fn bits<E: Element>(self, word: u64) -> [u64; 2] {
         if self.is_word { splat::<E>(word) } else { self.spread::<E>() }
     }
 }
 
-/// The operand's elements. A number is a branch that all threads take alike, not a selection for each lane.
+/// Returns the operand's elements. A number is a branch that all threads take alike, not a selection for each lane.
 #[inline(always)]
 pub(super) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
     if loaded.is_word { [E::Compute::from_word(word); V] } else { packed::unpack::<E, V>(loaded.spread::<E>()) }

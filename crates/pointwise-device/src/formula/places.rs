@@ -1,4 +1,4 @@
-//! Where items lie: offsets of their elements in each tensor.
+//! The places of items: offsets of their elements in each tensor.
 
 use pointwise_core::launch::{GROUP, Groups, ONCE, SPLITS, Steps, how};
 
@@ -12,7 +12,7 @@ pub(crate) struct Places<const N: usize, const R: usize> {
 }
 
 impl<const N: usize, const R: usize> Places<N, R> {
-    /// Element `i` of tensors that all lie alike, but for operands that are one value, as `mode` says.
+    /// Returns the places of element `i` in tensors that all lie alike, except operands that are one value by `mode`.
     #[inline(always)]
     pub(crate) fn alike(i: u64, mode: u32) -> Self {
         let mut at = Places { results: [i as i64; R], operands: [0; N] };
@@ -20,7 +20,7 @@ impl<const N: usize, const R: usize> Places<N, R> {
         at
     }
 
-    /// Of offsets in `T` tensors.
+    /// Returns the places by the offsets in `T` tensors.
     #[inline(always)]
     fn of<const T: usize>(offsets: &[i32; T]) -> Self {
         const { assert!(T == N + R) }
@@ -31,13 +31,14 @@ impl<const N: usize, const R: usize> Places<N, R> {
     }
 }
 
-/// Element `i` of those that lie before and behind whole vectors, `head` of them before.
+/// Returns the index of the `i`-th element outside of whole vectors: `head` of them are before the vectors, the others
+/// behind.
 #[inline(always)]
 pub(super) fn single<const V: usize>(i: u32, head: u32, vectors: u32) -> u64 {
     if i < head { i as u64 } else { i as u64 + vectors as u64 * V as u64 }
 }
 
-/// Offsets of the elements of a group. Every index is a constant, so that nothing goes to local memory.
+/// Returns the offsets of the elements of a group. Every index is a constant, so that nothing goes to local memory.
 #[inline(always)]
 pub(super) fn group_places<const N: usize, const R: usize, const T: usize>(
     groups: &Groups<T>,
@@ -47,7 +48,7 @@ pub(super) fn group_places<const N: usize, const R: usize, const T: usize>(
     let (mut rest, mut first, mut along) = (item, [0_i32; T], 0);
     'dims: {
         unroll!(at most 8: d < SPLITS => {
-            // Few have more: those of them leave at the first question.
+            // Few launches have more dimensions: the others leave at the first check.
             if d > 0 && d as u32 >= steps.splits {
                 break 'dims;
             }
@@ -71,7 +72,7 @@ pub(super) fn group_places<const N: usize, const R: usize, const T: usize>(
     [Places::of(&at[0]), Places::of(&at[1]), Places::of(&at[2]), Places::of(&at[3])]
 }
 
-/// Offsets of an item. Every index is a constant, so that nothing goes to local memory.
+/// Returns the offsets of an item. Every index is a constant, so that nothing goes to local memory.
 #[inline(always)]
 pub(crate) fn place<const N: usize, const R: usize, const T: usize, const D: usize>(
     steps: &Steps<T, D>,

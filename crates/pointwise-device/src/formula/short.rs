@@ -1,5 +1,5 @@
-//! The short path of a vector of a function of two operands: all lanes without a branch, then one question whether that
-//! served all, and one copy of the long path for the elements that it did not.
+//! The short path of a vector of a function of two operands: all lanes without a branch, then one check of all, and one
+//! copy of the long path for the elements that fail it.
 
 use pointwise_core::formula::{Formula, OpData};
 use pointwise_core::{BinaryFunction, Element, Signed, Value, Word};
@@ -10,27 +10,27 @@ use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::thread;
 
-/// The function that the op is.
+/// Returns the function that the op computes.
 const fn function<O: OpData>() -> Option<BinaryFunction> {
     O::INFO.properties.function
 }
 
-/// Whether kernels of vectors take the short path first.
+/// True if kernels of vectors take the short path first.
 pub(super) const fn serves<E: Element, O: OpData>() -> bool {
     matches!(function::<O>(), Some(function) if function.has_short_path(E::DTYPE))
 }
 
-/// Whether it gives bounds, not results.
+/// True if it gives bounds, not results.
 const fn is_bounded<E: Element, O: OpData>() -> bool {
     matches!(function::<O>(), Some(function) if function.is_bounded(E::DTYPE))
 }
 
-/// Whether it is that of the first operand's magnitude.
+/// True if it takes the first operand's magnitude.
 const fn takes_magnitudes<O: OpData>() -> bool {
     matches!(function::<O>(), Some(function) if function.takes_magnitudes())
 }
 
-/// The first two of some.
+/// Returns the first two of some.
 #[inline(always)]
 fn pair<T: Copy, const N: usize>(of: &[T; N], none: T) -> [T; 2] {
     let mut pair = [none; 2];
@@ -38,14 +38,15 @@ fn pair<T: Copy, const N: usize>(of: &[T; N], none: T) -> [T; 2] {
     pair
 }
 
-/// What the short path left open.
+/// The elements that the short path left open.
 #[derive(Clone, Copy)]
 struct Open {
-    /// Where results are bounded: zero in the bits of each element whose result is known.
+    /// For bounded results: zero in the bits of each element whose result is known.
     undecided: [u64; 2],
-    /// Otherwise none is.
+    /// If false, no result is known.
     holds: bool,
-    /// Some first operand has a sign, which is yet to be told. Asked of bounded results; of others `holds` says it.
+    /// True if some first operand is negative, and the result's sign is not known yet. Only for bounded results; for
+    /// others `holds` is false then.
     signed: bool,
 }
 
@@ -55,7 +56,7 @@ impl Open {
         self.holds & !self.signed & (self.undecided[0] | self.undecided[1] == 0)
     }
 
-    /// A bit for each element that is open; where signs are yet to be told, for those that are undecided.
+    /// Returns a bit for each open element. If signs are not known yet, a bit for each undecided one.
     #[inline(always)]
     fn elements<E, O: OpData>(self) -> u32 {
         let mut open = 0;
@@ -64,7 +65,7 @@ impl Open {
     }
 }
 
-/// Whether any bit of a vector's element is set.
+/// True if any bit of a vector's element is set.
 #[inline(always)]
 const fn has_bits<E>(bits: [u64; 2], i: usize) -> bool {
     let size = size_of::<E>();
@@ -72,10 +73,10 @@ const fn has_bits<E>(bits: [u64; 2], i: usize) -> bool {
     i < 2 * per_word && bits[i / per_word] >> (8 * size * (i % per_word)) & (u64::MAX >> (64 - 8 * size)) != 0
 }
 
-/// A vector, or its first element, by the short path, and the long one for what that leaves open.
+/// Computes a vector, or its first element, by the short path, and by the long one the elements that are left open.
 ///
 /// # Safety
-/// As [`super::work`].
+/// The conditions of [`super::work`].
 #[inline(always)]
 pub(super) unsafe fn run<E, F, O, const N: usize, const R: usize, const V: usize, const IN_ROWS: bool>(
     tensors: &Tensors<N, R>,
@@ -102,8 +103,8 @@ pub(super) unsafe fn run<E, F, O, const N: usize, const R: usize, const V: usize
     }
 }
 
-/// Results by the short path, in bits that are worked out here: behind the branch that follows the lanes of the operands
-/// would have to be kept.
+/// Computes results by the short path. Their bits are computed here: behind the branch that follows, the operands'
+/// lanes would hold registers.
 #[inline(always)]
 fn short_results<E: Packed, O: OpData, const V: usize>(a: [E::Compute; V], b: [E::Compute; V]) -> ([u64; 2], Open) {
     let mut results = [E::Compute::ZERO; V];
@@ -132,12 +133,12 @@ fn short_results<E: Packed, O: OpData, const V: usize>(a: [E::Compute; V], b: [E
     (bits.map(thread::worked_out_here), Open { undecided, holds, signed: is_bounded && signs < 0 })
 }
 
-/// The short results of magnitudes made those of the operands, and the elements that are `open` still, a bit each: those
-/// that were, and others. Word by word, with operands that are loaded again: all lanes at once would take more registers
-/// than there are.
+/// Turns the short results of magnitudes into results of the operands. Returns them, and a bit for each element that is
+/// now open: the ones in `open`, and others. It goes word by word, and loads the operands again: all lanes at once
+/// would take more registers than there are.
 ///
 /// # Safety
-/// As [`super::work`].
+/// The conditions of [`super::work`].
 #[inline(always)]
 unsafe fn with_signs<E, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -155,7 +156,7 @@ where
     let mut both = pair(&loaded, Loaded::NONE).map(Loaded::one_for_each::<E>);
     let given = pair(&tensors.words, 0);
     let mut words = [bits[0] as u32, (bits[0] >> 32) as u32, bits[1] as u32, (bits[1] >> 32) as u32];
-    // One bit more, which is in the way of none, says when all words are done.
+    // One more bit, beyond the elements', shows when all words are done.
     open |= 1 << (2 * V);
     if size_of::<E>() == 2 {
         while open >> V != 1 {
@@ -170,7 +171,7 @@ where
     ([words[0] as u64 | (words[1] as u64) << 32, words[2] as u64 | (words[3] as u64) << 32], open)
 }
 
-/// The first word done, which becomes the last, as do the `N` bits of `open` that belong to it.
+/// Corrects the first word, and moves it to the end, together with its `N` bits of `open`.
 #[inline(always)]
 fn with_signs_of_word<E: Packed, O: OpData, const N: usize>(
     both: &mut [Loaded; 2],
@@ -182,26 +183,26 @@ fn with_signs_of_word<E: Packed, O: OpData, const N: usize>(
     let word = words[0] & !signed.zeros | signed.of_zeros & signed.zeros | signed.signs;
     *words = [words[1], words[2], words[3], word];
     *both = both.map(Loaded::behind_a_word);
-    // Of zeros, nothing is left to be decided.
+    // Results of zeros are decided.
     let in_this = *open & !signed.are_zero & ((1 << N) - 1) | signed.unknown;
     *open = *open >> N | in_this << (3 * N);
 }
 
 /// [`Signed`] of a word of results.
 struct SignedWord {
-    /// To be set in any result.
+    /// Bits to set in any result.
     signs: u32,
-    /// Set where results are those of zeros.
+    /// All ones in elements whose first operand is zero.
     zeros: u32,
-    /// These.
+    /// The magnitudes of such results.
     of_zeros: u32,
-    /// A bit for each element.
+    /// A bit for each element whose first operand is zero.
     are_zero: u32,
-    /// Likewise: nothing is known.
+    /// A bit for each element whose corrections do not hold.
     unknown: u32,
 }
 
-/// Of the first `N` lanes of two operands.
+/// Returns the corrections for the first `N` lanes of two operands.
 #[inline(always)]
 fn signed_word<E: Packed, O: OpData, const N: usize>([a, b]: [Loaded; 2], [wa, wb]: [u64; 2]) -> SignedWord {
     let (a, b) = (lanes::<E, N>(a, wa), lanes::<E, N>(b, wb));
@@ -223,11 +224,11 @@ fn signed_word<E: Packed, O: OpData, const N: usize>([a, b]: [Loaded; 2], [wa, w
     word
 }
 
-/// What is at a place: `bits`, but for the elements that are open, which are worked out one by one by the only copy of the
-/// long path. These are loaded again: to keep all until here would take more registers than there are.
+/// Stores `bits` at a place, but computes the open elements one by one, by the only copy of the long path. It loads
+/// their operands again: keeping all until here would take more registers than there are.
 ///
 /// # Safety
-/// As [`super::work`].
+/// The conditions of [`super::work`].
 #[inline(always)]
 unsafe fn one_by_one<E, F, O, const N: usize, const R: usize, const V: usize, const IN_ROWS: bool>(
     tensors: &Tensors<N, R>,
@@ -259,7 +260,7 @@ unsafe fn one_by_one<E, F, O, const N: usize, const R: usize, const V: usize, co
         thread::no_unrolling();
         let i = left.trailing_zeros();
         left &= left - 1;
-        // Taken apart again for each: else what it says of each operand would have to be kept.
+        // Taken apart again for each element: else the ways to read each operand would hold registers.
         let mode = thread::worked_out_here(mode as u64) as u32;
         let at = behind::<N, R, IN_ROWS>(tensors, mode, at, i);
         // SAFETY: the caller's contract. What is stored is no operand of another element.
@@ -282,7 +283,7 @@ unsafe fn one_by_one<E, F, O, const N: usize, const R: usize, const V: usize, co
     }
 }
 
-/// Elements of 16 or 32 bits, of which the `i`-th is replaced.
+/// Replaces the `i`-th of some elements of 16 or 32 bits.
 #[inline(always)]
 fn with_element<E>(bits: [u64; 2], i: u32, element: u32) -> [u64; 2] {
     let is_half = size_of::<E>() == 2;

@@ -1,4 +1,4 @@
-//! Results of one byte looked up in a table of all codes, which each block makes in shared memory.
+//! Looks up results of one byte in a table of all codes. Each block makes it in shared memory.
 
 use core::arch::asm;
 
@@ -11,12 +11,12 @@ use crate::memory;
 use crate::packed::{Packed, unroll};
 use crate::thread;
 
-/// A thread [`CODES_VECTORS`] vectors of 16 bytes; the `head` elements before the first aligned one and those after the
-/// last whole vector are done by the block behind the last whole one.
+/// Each thread looks up [`CODES_VECTORS`] vectors of 16 bytes. The block behind the last whole one does the `head`
+/// elements before the first aligned one, and the elements after the last whole vector.
 ///
 /// # Safety
-/// As [`flat`](super::flat), for an operand that is read by vectors. The launch has [`CODES_THREADS`] threads a block and
-/// a block more than whole ones, and the module declares `pointwise_table`.
+/// The conditions of [`flat`](super::flat), for an operand that is read by vectors, and: the launch has
+/// [`CODES_THREADS`] threads a block and a block more than whole ones, and the module declares `pointwise_table`.
 #[inline(always)]
 pub unsafe fn table<E, O>(tensors: &Tensors<1, 1>, n: u64, head: u32, op: O)
 where
@@ -74,7 +74,7 @@ where
     }
 }
 
-/// The result of a code.
+/// Returns the result of a code.
 #[inline(always)]
 fn result<E, O>(code: u32, op: O) -> u32
 where
@@ -88,7 +88,7 @@ where
     E::pack(lanes) as u32 & 0xFF
 }
 
-/// Eight look-ups, byte by byte.
+/// Looks up eight bytes.
 #[inline(always)]
 fn look_up(word: u64) -> u64 {
     let mut out = 0;

@@ -1,4 +1,4 @@
-//! Results worked out by whole words: of ops of truths and choices, several elements at a time.
+//! Computes results by whole words, several elements at a time: for ops on truths, and for choices.
 
 use pointwise_core::formula::{Formula, OpData};
 use pointwise_core::{DType, Element, Kind, OpInfo, Value, Word};
@@ -9,8 +9,8 @@ use crate::element::Bool;
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
 
-/// Whether the one result is a bool that depends on nothing but which operands are true: the formula of zeros and ones
-/// then says everything.
+/// True if the only result is a bool that depends only on the operands' truths: then the formula of zeros and ones
+/// gives all results.
 const fn is_logical(info: &OpInfo, [operands, result]: [DType; 2]) -> bool {
     let of_bools = matches!(operands, DType::Bool);
     info.results.len() == 1
@@ -20,14 +20,14 @@ const fn is_logical(info: &OpInfo, [operands, result]: [DType; 2]) -> bool {
         && (of_bools || info.properties.truths)
 }
 
-/// Whether the result is the second or the third operand, bit for bit, and which of them is for the truth of the first
-/// to say: the formula of zeros and ones then says everything.
+/// True if the result is the second or the third operand, bit for bit, chosen by the truth of the first: then the
+/// formula of zeros and ones gives all results.
 const fn selects(info: &OpInfo) -> bool {
     matches!(info.kind, Kind::Select)
 }
 
-/// Whether results are worked out by words: the op is one of truths or a choice, and its operands have elements of one
-/// size, of which a word has several.
+/// True if results are computed by words: the op is on truths or a choice, and its operands have elements of one size,
+/// several in a word.
 pub(super) const fn serve<E: Element, F: Element, O: OpData>() -> bool {
     let info = &O::INFO;
     info.operands.len() <= 3
@@ -38,7 +38,7 @@ pub(super) const fn serve<E: Element, F: Element, O: OpData>() -> bool {
         }
 }
 
-/// The first three of some.
+/// Returns the first three of some.
 #[inline(always)]
 fn three<T: Copy, const N: usize>(of: &[T; N], none: T) -> [T; 3] {
     let mut three = [none; 3];
@@ -46,7 +46,7 @@ fn three<T: Copy, const N: usize>(of: &[T; N], none: T) -> [T; 3] {
     three
 }
 
-/// Formulas and store of an op for which words [`serve`].
+/// Evaluates the formula and stores the results, for an op that words [`serve`].
 ///
 /// # Safety
 /// The result is valid for writing at the place, and aligned to what is written there.
@@ -68,13 +68,13 @@ pub(super) unsafe fn finish<E, F, O, const N: usize, const R: usize, const V: us
     } else {
         logical::<E, F, O, N, R>([truths::<E>(a, wa), truths::<E>(b, wb), truths::<E>(c, wc)], op)
     };
-    // Of bools, or of what is chosen among elements of one byte.
+    // The result is bools, or chosen elements of one byte.
     let result = target::<u8>(tensors.results[0], at[0]);
     // SAFETY: the caller's contract.
     unsafe { if is_vector { memory::store(result, results, V) } else { memory::store(result, results, 1) } }
 }
 
-/// Which of a vector's elements are true, in the highest bit of each.
+/// Returns the truths of a vector's elements, in the highest bit of each.
 #[inline(always)]
 fn truths<E: Packed>(loaded: Loaded, word: u64) -> [u32; 4] {
     let [low, high] = loaded.spread::<E>();
@@ -85,8 +85,8 @@ fn truths<E: Packed>(loaded: Loaded, word: u64) -> [u32; 4] {
     truths
 }
 
-/// Bools by a truth table, as many at a time as a word has elements: the compiler folds the formula of constants, and
-/// what remains are a few operations on words.
+/// Computes bools by a truth table, as many at a time as a word has elements. The compiler folds the formula of
+/// constants: a few operations on words remain.
 #[inline(always)]
 fn logical<E, F, O, const N: usize, const R: usize>(truths: [[u32; 4]; 3], op: O) -> [u64; 2]
 where
@@ -108,7 +108,7 @@ where
     packed::bools::<E>(words)
 }
 
-/// The truth of a formula's first result.
+/// Returns the truth of a formula's first result.
 #[inline(always)]
 fn answer<E, F, O, const N: usize, const R: usize>(values: [E::Compute; N], truths: [bool; N], op: O) -> bool
 where
@@ -120,7 +120,7 @@ where
     if const { O::INFO.bool_results } == 1 { of_bool[0] } else { of_type[0].truth() }
 }
 
-/// Sixteen bytes of one or the other operand, by the truth in bit 7 of each byte of `truths`, four in a word.
+/// Chooses sixteen bytes from two operands, by the truth in bit 7 of each byte of `truths`, four in a word.
 #[inline(always)]
 fn selected<E, F, O, const N: usize, const R: usize>(truths: [u32; 4], [b, c]: [[u64; 2]; 2], op: O) -> [u64; 2]
 where

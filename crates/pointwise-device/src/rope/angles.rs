@@ -1,4 +1,5 @@
-//! Cosines and sines: from positions to shared memory, for the tokens of a block, or to the registers of a thread.
+//! Computes cosines and sines from positions: into shared memory, for the tokens of a block, or into a thread's
+//! registers.
 
 use pointwise_core::rope::{NEIGHBOURS, OwnAngles, PLAIN, RopeWalk, TABLE, pair_of};
 
@@ -54,7 +55,7 @@ pub(super) unsafe fn fill<S: Source, const V: usize>(
     }
 }
 
-/// Cosines and sines of the pairs of a thread's two vectors, for a thread that finds its own, times `scale`.
+/// Returns cosines and sines of the pairs of a thread's two vectors, times `scale`, for a thread that finds its own.
 ///
 /// # Safety
 /// The tables are as `angles` describes them, aligned for loads of `V / 2` entries, or of `V` unless pairs are
@@ -88,7 +89,7 @@ pub(super) unsafe fn own<S: Source, const V: usize>(
     (cos, sin)
 }
 
-/// The pairs of a thread that finds its own angles.
+/// Returns the pairs of a thread that finds its own angles.
 #[inline(always)]
 fn own_pairs(flags: u32, angles: &OwnAngles, lane: u32) -> Pairs {
     Pairs { near: lane * angles.pairs[0], apart: angles.pairs[1], joined: flags & NEIGHBOURS == 0 }

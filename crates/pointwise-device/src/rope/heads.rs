@@ -6,18 +6,18 @@ use pointwise_core::rope::{INTERLEAVED_IN, INTERLEAVED_OUT, NEIGHBOURS, RopeElem
 use crate::memory;
 use crate::packed::{Packed, unroll};
 
-/// Bytes of one access: a vector's two words.
+/// The bytes of one access: a vector's two words.
 pub(super) type Words = [u64; 2];
 
-/// The heads that are left to a thread, and where the first of them begins.
+/// The heads that are left to a thread, and the addresses of the first one.
 pub(super) struct Heads<E, const V: usize> {
     x: *const E,
     y: *mut E,
-    /// Number of the first.
+    /// The number of the first one.
     head: u32,
-    /// Of the tensor.
+    /// The heads of the tensor.
     heads: u32,
-    /// From one to the next, in numbers and in elements of input and output.
+    /// The distance from one head to the next; `step` is the same in elements of input and output.
     apart: u32,
     step: [isize; 2],
     /// Multiplies every lane.
@@ -25,7 +25,7 @@ pub(super) struct Heads<E, const V: usize> {
 }
 
 impl<E: Packed, const V: usize> Heads<E, V> {
-    /// The heads from `head` on, of a token.
+    /// Returns the heads of a token, from `head` on.
     #[inline(always)]
     pub(super) fn new(x: *const E, y: *mut E, side: Side, [batch, row, head]: [u32; 3]) -> Self {
         let at = |strides: [i64; 3]| {
@@ -36,13 +36,14 @@ impl<E: Packed, const V: usize> Heads<E, V> {
         Heads { x, y, head, heads: side.heads, apart: side.groups, step, scale: side.scale }
     }
 
-    /// Whether the thread has a head `j` places on.
+    /// True if the thread has a head `j` places on.
     #[inline(always)]
     pub(super) fn has(&self, j: usize) -> bool {
         self.head + j as u32 * self.apart < self.heads
     }
 
-    /// A vector at `a`, and where there is a `second` one at `b`, of each of `C` heads from the `skip`th next one on.
+    /// Loads a vector at `a`, and a `second` one at `b` if there is one, of each of `C` heads from the `skip`th next
+    /// one on.
     ///
     /// # Safety
     /// The kernel's.
@@ -69,7 +70,7 @@ impl<E: Packed, const V: usize> Heads<E, V> {
         chunk
     }
 
-    /// Rotates and stores all heads; of the first chunk, which is loaded. `flags` say how lanes pair.
+    /// Rotates and stores all heads. The first chunk is loaded already. `flags` tell how lanes pair.
     ///
     /// # Safety
     /// The kernel's.
@@ -102,7 +103,7 @@ impl<E: Packed, const V: usize> Heads<E, V> {
         }
     }
 
-    /// The lanes that do not rotate, a vector of each head, times the scale; those of the first chunk are loaded.
+    /// Stores the lanes that do not rotate, a vector of each head, times the scale. The first chunk is loaded already.
     ///
     /// # Safety
     /// The kernel's; `at` is the first of `V` such lanes.
@@ -144,7 +145,7 @@ impl<E: Packed, const V: usize> Heads<E, V> {
         }
     }
 
-    /// On by `count` heads.
+    /// Moves on by `count` heads.
     #[inline(always)]
     pub(super) fn advance(&mut self, count: usize) {
         self.x = self.x.wrapping_offset(count as isize * self.step[0]);
@@ -154,14 +155,14 @@ impl<E: Packed, const V: usize> Heads<E, V> {
 }
 
 /// # Safety
-/// `V` elements at `p`, aligned for a vector.
+/// `p` is valid for reading `V` elements, and aligned for a vector.
 #[inline(always)]
 unsafe fn load<E, const V: usize>(p: *const E) -> Words {
     // SAFETY: the caller's contract.
     unsafe { memory::load(p.cast(), V * size_of::<E>()) }
 }
 
-/// A vector times the scale.
+/// Returns a vector times the scale.
 #[inline(always)]
 pub(super) fn scaled<E: Packed + RopeElement, const V: usize>(vector: Words, scale: f32) -> Words {
     let mut lanes = lanes::<E, V>(vector);
@@ -169,8 +170,9 @@ pub(super) fn scaled<E: Packed + RopeElement, const V: usize>(vector: Words, sca
     words::<E, V>(lanes)
 }
 
-/// Rotates the `V` pairs of two vectors. Without flags a pair has a lane of each; with both flags it is two neighbours
-/// of one vector; with one of them its lanes are neighbours, in two vectors that follow each other, before or after.
+/// Rotates the `V` pairs of two vectors. Without flags a pair has a lane of each vector. With both flags it is two
+/// neighbours in one vector. With one flag the two vectors follow each other, before or after the rotation, and a pair
+/// is two neighbours there.
 #[inline(always)]
 pub(super) fn rotated<E: Packed + RopeElement, const V: usize>(
     (a, b): (Words, Words),
@@ -204,19 +206,19 @@ pub(super) fn rotated<E: Packed + RopeElement, const V: usize>(
     (words::<E, V>(a), words::<E, V>(b))
 }
 
-/// Element `i` of two vectors in a row.
+/// Returns element `i` of two vectors in a row.
 #[inline(always)]
 fn pick<const V: usize>((a, b): &([f32; V], [f32; V]), i: usize) -> f32 {
     if i < V { a[i] } else { b[i - V] }
 }
 
-/// Element `i` of two vectors dealt out in turn.
+/// Returns element `i` of two vectors dealt out in turn.
 #[inline(always)]
 fn deal<const V: usize>((a, b): &([f32; V], [f32; V]), i: usize) -> f32 {
     if i % 2 == 0 { a[i / 2] } else { b[i / 2] }
 }
 
-/// The elements of a vector as f32.
+/// Returns the elements of a vector as f32.
 #[inline(always)]
 pub(super) fn lanes<E: Packed + RopeElement, const V: usize>(words: Words) -> [f32; V] {
     let per_word = 8 / size_of::<E>();

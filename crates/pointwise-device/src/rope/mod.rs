@@ -1,15 +1,16 @@
 //! Kernels of the rotary embedding of q and k, in one launch: three templates.
 //!
-//! Of [`rope`] a block computes the cosines and sines of its tokens once, in shared memory,
-//! for all of its heads. A thread owns both halves of its pairs, so that in place works without a race. All loads of a
-//! chunk of heads are in flight before the first store, those of the first chunk before the cosines; none takes the
-//! read-only path. The lanes that do not rotate are copied, times the scale, by threads of their own.
+//! In [`rope`] a block computes the cosines and sines of its tokens once, in shared memory, for all of its heads. A
+//! thread owns both halves of its pairs, so that in place works without a race. All loads of a chunk of heads are in
+//! flight before the first store, and the loads of the first chunk before the cosines. No load takes the read-only
+//! path. Threads of their own copy the lanes that do not rotate, times the scale.
 //!
-//! Of [`solo()`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. Its parameters
+//! In [`solo()`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. Its parameters
 //! are few and its offsets have 32 bits, as most of a short call is the way to its first load.
 //!
-//! Of [`whole()`] likewise, by tables of the tensors' type, for heads all of whose lanes rotate. It has an entry for
-//! each kind of pairs and positions, and the host works out what it can: no call has less to do before its first load.
+//! [`whole()`] does so by tables of the tensors' type, for heads whose lanes all rotate. It has an entry for each kind
+//! of pairs and positions, and the host computes as much as it can, so that a call has little to do before its first
+//! load.
 
 mod angles;
 mod heads;
@@ -29,7 +30,7 @@ use crate::packed::{Packed, unroll};
 use crate::thread;
 use heads::Heads;
 
-/// Rotates the tokens and heads that fall to this block, by vectors of `V` elements.
+/// Rotates the tokens and heads of this block, by vectors of `V` elements.
 ///
 /// # Safety
 /// The tensors have the elements that `walk` reaches, aligned for vectors of `V`; outputs are disjoint from inputs, or
@@ -66,7 +67,7 @@ pub unsafe fn rope<E: Packed + RopeElement, S: Source, const V: usize>(
     // SAFETY: the caller's contract.
     unsafe { angles::fill::<S, V>(ids, starts, [first, second], walk, first_token, first_lane * V as u32) };
     thread::sync_threads();
-    // The compiler must not see what it knows already: it would write all of the above once for each kind of thread.
+    // The value is hidden from the compiler, or it would write all of the above once for each kind of thread.
     if thread::opaque(rotates as u32) == 0 {
         // SAFETY: the lanes pass through; the caller's contract.
         return unsafe { heads.pass(chunk, pass_at) };
@@ -88,7 +89,7 @@ pub unsafe fn rope<E: Packed + RopeElement, S: Source, const V: usize>(
     }
 }
 
-/// Where the two vectors of a thread's pairs are in a head, by the flag that says how they pair.
+/// Returns the offsets in a head of the two vectors with a thread's pairs, by the flag for the kind of pairs.
 #[inline(always)]
 fn runs<const V: usize>(walk: &RopeWalk, lane: u32, interleaved: u32) -> (usize, usize) {
     let (pair, interleaved) = (lane * V as u32, walk.flags & interleaved != 0);

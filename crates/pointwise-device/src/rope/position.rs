@@ -1,10 +1,10 @@
-//! Where the position of a token comes from: a list, its sequence or batch entry, or its row alone.
+//! The position of a token: from a list, its sequence or batch entry, or its row alone.
 
 use pointwise_core::rope::{AXES, AXES_IN_TURN, BATCH_OFFSETS, IDS, OwnAngles, RopeWalk, SEQUENCES, WIDE_IDS, axis};
 
 use crate::memory;
 
-/// The position of a pair of a token, and whether it has one that the tables know.
+/// Returns the position of a pair of a token, and true if the tables have it.
 ///
 /// # Safety
 /// The positions are as `walk` describes them.
@@ -43,7 +43,7 @@ pub(super) unsafe fn position(
     (position, known && (position as u64) < walk.rows as u64 || known && walk.rows == i64::MAX)
 }
 
-/// An integer of a list of positions.
+/// Reads an integer of a list of positions.
 ///
 /// # Safety
 /// The list has it.
@@ -59,12 +59,12 @@ unsafe fn given(list: *const u8, at: i64, flags: u32) -> i64 {
     }
 }
 
-/// What a list of positions has for a token: 64 bits, or the lower 32 of them, or, without a list, zeros.
+/// A token's entry in a list of positions: 64 bits, or the lower 32; without a list, zeros.
 #[derive(Clone, Copy)]
 pub(super) struct Given(pub(super) [u32; 2]);
 
-/// What the list of positions has for a token, given by its batch entry and its row, for a thread that finds its own
-/// angles. It is not looked at here, so that nothing waits for it yet; and without a list no load is there to wait for.
+/// Reads the list of positions for a token, given by its batch entry and its row, for a thread that finds its own
+/// angles. It does not use the entry, so that nothing waits for it yet. Without a list there is no load.
 ///
 /// # Safety
 /// The positions are as `angles` describes them.
@@ -86,7 +86,7 @@ pub(super) unsafe fn own_given(ids: *const u8, flags: u32, angles: &OwnAngles, (
 }
 
 impl Given {
-    /// The number that was read, by the flags that it was read with.
+    /// Returns the number that was read with these flags.
     #[inline(always)]
     pub(super) fn number(self, flags: u32) -> i64 {
         let Given([low, high]) = self;
@@ -95,7 +95,7 @@ impl Given {
     }
 }
 
-/// The position of a token, with what [`own_given`] read for it.
+/// Returns the position of a token, from its entry by [`own_given`].
 #[inline(always)]
 pub(super) fn own_position(given: Given, flags: u32, angles: &OwnAngles, row: u32) -> i64 {
     angles.offset + given.number(flags) + i64::from(if flags & IDS != 0 { 0 } else { row })

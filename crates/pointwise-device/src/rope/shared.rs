@@ -1,4 +1,4 @@
-//! The table of cosines and sines in shared memory. There is one a module, declared with the entries.
+//! The table of cosines and sines in shared memory. A module has one, declared with the entries.
 
 use core::arch::asm;
 
@@ -13,7 +13,7 @@ pub(super) fn write(index: u32, value: f32) {
     }
 }
 
-/// `V` entries from an index on that is a multiple of `V`.
+/// Reads `V` entries from an index on. The index is a multiple of `V`.
 #[inline(always)]
 pub(super) fn read<const V: usize>(index: u32) -> [f32; V] {
     let mut entries = [0.0; V];

@@ -1,4 +1,4 @@
-//! The template whose threads find their own cosines and sines.
+//! The template with threads that find their own cosines and sines.
 
 use core::marker::PhantomData;
 
@@ -10,8 +10,8 @@ use super::{angles, position};
 use crate::packed::Packed;
 use crate::{memory, thread};
 
-/// Rotates the tokens and heads that fall to this block, by two vectors of `V` elements a thread and head. Two heads
-/// are loaded ahead: the next but one while the last is rotated.
+/// Rotates the tokens and heads of this block, by two vectors of `V` elements for each thread and head. Two heads are
+/// loaded ahead: the next but one while the last is rotated.
 ///
 /// # Safety
 /// The tensors have the elements that `walk` reaches, aligned for vectors of `V`; outputs are disjoint from inputs, or
@@ -35,7 +35,7 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
         return;
     }
     let place = walk.seq.divide(token);
-    // First of all, as others wait for it.
+    // This load comes first, as others wait for it.
     // SAFETY: the caller's contract.
     let given = unsafe { position::own_given(ids, walk.flags, &walk.angles, place) };
     let (x, y) = if is_k { (kx, ky) } else { (qx, qy) };
@@ -48,7 +48,7 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
     let mut heads = Heads::<E, V> {
         x: x.cast::<u8>().wrapping_add(at(side.input)),
         y: y.cast::<u8>().wrapping_add(at(side.output)),
-        // Number by number, or they go through memory.
+        // Number by number, or the strides go through memory.
         step: [side.step[0], side.step[1]],
         apart,
         both,
@@ -60,7 +60,7 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
     unsafe {
         let mut near = heads.load(0);
         let mut far = if heads.has(1) { heads.load(1) } else { Default::default() };
-        // One flow for both kinds of threads: where they part no instruction can be one for the whole warp.
+        // One flow for both kinds of threads: after a branch no instruction can be one for the whole warp.
         let (mut cos, mut sin) = ([thread::anything(); V], [thread::anything(); V]);
         if rotates {
             let position = position::own_position(given, walk.flags, &walk.angles, row);
@@ -98,35 +98,35 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
     }
 }
 
-/// Bytes of so many vectors.
+/// Returns the bytes of so many vectors.
 #[inline(always)]
 fn bytes<E, const V: usize>(vectors: u32) -> usize {
     vectors as usize * (V * size_of::<E>())
 }
 
-/// The heads that are left to a thread, and where its vectors of the first of them are.
+/// The heads that are left to a thread, and the addresses of its vectors in the first one.
 struct Heads<E, const V: usize> {
     x: *const u8,
     y: *mut u8,
-    /// From one to the next, in vectors of input and output.
+    /// The distance from one head to the next, in vectors of input and output.
     step: [u32; 2],
-    /// From a head's first vector to its second, in vectors, if it has `both`.
+    /// The distance from a head's first vector to its second, in vectors, if it has `both`.
     apart: u32,
     both: bool,
-    /// Heads of the tensor from the first one on, of which each `groups`th is the thread's.
+    /// The heads of the tensor from the first one on. Each `groups`th of them is the thread's.
     left: u32,
     groups: u32,
     of: PhantomData<E>,
 }
 
 impl<E: Packed, const V: usize> Heads<E, V> {
-    /// Whether the thread has a head `n` places on.
+    /// True if the thread has a head `n` places on.
     #[inline(always)]
     fn has(&self, n: u32) -> bool {
         n * self.groups < self.left
     }
 
-    /// The vectors of the head `n` places on.
+    /// Loads the vectors of the head `n` places on.
     ///
     /// # Safety
     /// The kernel's, and the thread has that head.
@@ -142,10 +142,10 @@ impl<E: Packed, const V: usize> Heads<E, V> {
         }
     }
 
-    /// The inverse.
+    /// Stores the vectors of the head `n` places on.
     ///
     /// # Safety
-    /// As there.
+    /// The kernel's, and the thread has that head.
     #[inline(always)]
     unsafe fn store(&self, n: u32, near: Words, far: Words) {
         let y = self.y.wrapping_add(n as usize * bytes::<E, V>(self.step[1]));
@@ -159,7 +159,7 @@ impl<E: Packed, const V: usize> Heads<E, V> {
         }
     }
 
-    /// On by two heads.
+    /// Moves on by two heads.
     #[inline(always)]
     fn advance(&mut self) {
         self.x = self.x.wrapping_add(2 * bytes::<E, V>(self.step[0]));

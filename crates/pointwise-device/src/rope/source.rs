@@ -1,4 +1,4 @@
-//! Where cosines and sines come from: frequencies, angles, or tables of them.
+//! The sources of cosines and sines: frequencies, angles, or tables of cosines and sines.
 
 use core::marker::PhantomData;
 
@@ -9,30 +9,30 @@ use super::heads::Words;
 use crate::packed::{self, Packed, unroll};
 use crate::{memory, thread};
 
-/// Where cosines and sines come from.
+/// A source of cosines and sines.
 pub trait Source {
-    /// Whether a table has them, which a position can be outside of.
+    /// True for a table: a position can be outside of it.
     const TABLE: bool;
 
-    /// Cosine and sine of a pair at a position or row; `strides` are those of the tables, of batch and row.
+    /// Returns cosine and sine of a pair at a position or row. `strides` are the tables' strides of batch and row.
     ///
     /// # Safety
-    /// The tables have the row, with more than `pair` entries.
+    /// The tables have the row, and it has more than `pair` entries.
     unsafe fn cos_sin(tables: [*const u8; 2], strides: Strides, batch: i64, position: i64, pair: u32) -> (f32, f32);
 
-    /// What `V` pairs need of memory before the position is known.
+    /// Loads the words that `V` pairs need before the position is known.
     ///
     /// # Safety
-    /// The list has them, aligned as [`Pairs`] says.
+    /// The list has the pairs, aligned as [`Pairs`] says.
     #[inline(always)]
     unsafe fn early<const V: usize>(_: [*const u8; 2], _: Pairs) -> [Words; 4] {
         [[0; 2]; 4]
     }
 
-    /// Cosines and sines of those pairs. Offsets into the tables have 32 bits.
+    /// Returns cosines and sines of the pairs. Offsets into the tables have 32 bits.
     ///
     /// # Safety
-    /// As [`Source::cos_sin`], of all the pairs, aligned as [`Pairs`] says.
+    /// The conditions of [`Source::cos_sin`] for all pairs, which are aligned as [`Pairs`] says.
     unsafe fn late<const V: usize>(
         early: [Words; 4],
         tables: [*const u8; 2],
@@ -46,8 +46,8 @@ pub trait Source {
 /// The strides of two tables, each of batch and row, in elements.
 pub type Strides = [[i64; 2]; 2];
 
-/// The pairs of a thread: half of them from `near` on, the others `apart` from those. Where they are `joined` all
-/// follow each other, aligned for a load of all; else for loads of half.
+/// The pairs of a thread: half of them from `near` on, the others `apart` from there. If they are `joined`, all follow
+/// each other and are aligned for one load of all, else for loads of half.
 #[derive(Clone, Copy)]
 pub struct Pairs {
     pub(super) near: u32,
@@ -55,9 +55,9 @@ pub struct Pairs {
     pub(super) joined: bool,
 }
 
-/// The f32 product of position and `inv_freq`.
+/// Angles by the f32 product of position and `inv_freq`.
 pub struct Hf;
-/// 64-bit turns.
+/// Angles by 64-bit turns.
 pub struct Exact;
 /// A table of angles.
 pub struct Angles;
@@ -112,7 +112,7 @@ impl Source for Exact {
     #[inline(always)]
     unsafe fn early<const V: usize>([list, _]: [*const u8; 2], pairs: Pairs) -> [Words; 4] {
         let mut words = [[0; 2]; 4];
-        // Of each run, two entries a word pair, or one.
+        // Two entries of each run in a pair of words, or one.
         let (each, parts) = if V > 2 { (2, V / 4) } else { (1, 1) };
         unroll!(at most 4: n < 2 * parts => {
             let at = (pairs.near + (n / parts) as u32 * pairs.apart) as usize + n % parts * each;
@@ -195,13 +195,13 @@ impl<T: Packed + RopeElement> Source for Tables<T> {
     }
 }
 
-/// Where a row of a table begins.
+/// Returns the offset where a row of a table begins.
 #[inline(always)]
 fn at([batch_stride, row_stride]: [i64; 2], batch: i64, row: i64) -> i64 {
     batch * batch_stride + row * row_stride
 }
 
-/// An entry of a table.
+/// Reads an entry of a table.
 ///
 /// # Safety
 /// The table has it.
@@ -212,13 +212,13 @@ unsafe fn entry<T: Packed + RopeElement>(table: *const u8, at: i64) -> f32 {
     T::to_f32(entry)
 }
 
-/// Where a row of a table begins, of one whose offsets have 32 bits. The row has been checked.
+/// Returns the same for a table with 32-bit offsets. The row has been checked.
 #[inline(always)]
 fn near([batch_stride, row_stride]: [u32; 2], batch: u32, row: i64) -> u32 {
     batch * batch_stride + row as u32 * row_stride
 }
 
-/// The entries of a thread's pairs, of the row that begins at `row`: half of them in each part.
+/// Loads the entries of a thread's pairs from the row that begins at `row`: half of them in each part.
 ///
 /// # Safety
 /// The table has them, aligned as [`Pairs`] says.
@@ -236,7 +236,7 @@ unsafe fn runs<T, const V: usize>(table: *const u8, row: u32, pairs: Pairs) -> [
     }
 }
 
-/// What [`runs`] loaded, as f32.
+/// Returns the entries that [`runs`] loaded, as f32.
 #[inline(always)]
 fn spread<T: Packed + RopeElement, const V: usize>(runs: [Words; 2]) -> [f32; V] {
     let per_word = 8 / size_of::<T>();
@@ -249,8 +249,8 @@ fn spread<T: Packed + RopeElement, const V: usize>(runs: [Words; 2]) -> [f32; V]
     entries
 }
 
-/// Cosines and sines of a thread's angles. Those near zero overlap; the others are rare, and their long reduction
-/// stands here once.
+/// Returns cosines and sines of a thread's angles. The work for angles near zero overlaps. Other angles are rare, and
+/// the code of their long reduction is here once.
 #[inline(always)]
 fn cosines_sines<const V: usize>(angles: &[f32; V]) -> ([f32; V], [f32; V]) {
     let (mut cos, mut sin, mut far) = ([0.0; V], [0.0; V], false);
@@ -259,7 +259,7 @@ fn cosines_sines<const V: usize>(angles: &[f32; V]) -> ([f32; V], [f32; V]) {
         far |= maths::is_far(angles[i]);
     });
     if far {
-        // The compiler must not know how often: it would write the body as many times.
+        // The count is hidden from the compiler, or it would write the body as many times.
         let (mut n, end) = (0, thread::opaque(V as u32));
         while n < end {
             let mut angle = 0.0;

@@ -1,4 +1,4 @@
-//! What is known of who touched which byte, to find races.
+//! Finds races: records which thread touched which byte.
 
 pub(crate) mod shadow;
 pub(crate) mod stamp;

@@ -1,8 +1,8 @@
-//! Who wrote and who read each byte of a range of global memory, during one launch.
+//! Records who wrote and who read each byte of a range of global memory, during one launch.
 //!
 //! Most accesses are of whole words, so stamps are kept for words. Pages where parts of words are touched have stamps
-//! for bytes, too. An access puts its stamp on its level and looks at both: of two that race on different host threads,
-//! the later one finds the other.
+//! for bytes, too. An access puts its stamp on its own level and looks at both levels. If two accesses race on
+//! different host threads, the later one finds the earlier one.
 
 use std::sync::{
     OnceLock,
@@ -12,10 +12,10 @@ use std::sync::{
 use super::stamp::Stamp;
 use crate::fault::Touch;
 
-/// Bytes that one page of stamps covers.
+/// The bytes that one page of stamps covers.
 const PAGE: usize = 4096;
 
-/// Stamps of writers and of readers.
+/// The stamps of writers and readers.
 #[derive(Debug)]
 struct Level {
     writers: Box<[AtomicU64]>,
@@ -31,7 +31,7 @@ impl Level {
         self.readers.get_or_init(|| bytemuck::zeroed_slice_box(self.writers.len()))
     }
 
-    /// Puts a writer's stamp, and returns who races with it here.
+    /// Puts a writer's stamp, and returns an access that races with it.
     #[inline(always)]
     fn write(&self, at: usize, me: Stamp) -> Option<Other> {
         let before = Stamp(self.writers[at].swap(me.0, SeqCst));
@@ -52,7 +52,7 @@ impl Level {
         me.races_with_writer(writer).then_some(Other { stamp: writer, touch: Touch::Write })
     }
 
-    /// Puts a reader's stamp, and returns who races with it here.
+    /// Puts a reader's stamp, and returns an access that races with it.
     #[inline(always)]
     fn read(&self, at: usize, me: Stamp) -> Option<Other> {
         let readers = &self.readers()[at];
@@ -71,7 +71,7 @@ impl Level {
     }
 }
 
-/// A thread that races with the one that asks.
+/// The access of another thread, which races with this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Other {
     pub(crate) stamp: Stamp,

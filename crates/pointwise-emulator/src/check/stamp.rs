@@ -1,10 +1,10 @@
-//! A stamp says which thread touched a byte, and when, in 64 bits.
+//! Stamps: the thread that touched a byte and the time, in 64 bits.
 //!
-//! Two threads are ordered only by a barrier: a later phase of the same block, or of the same warp between two barriers
-//! of the block. Phases are counted up to a limit; beyond it, threads of a block (or warp) count as ordered, so that a
-//! kernel with very many barriers has races overlooked rather than invented.
+//! Only a barrier orders two threads: they are in different phases of the same block, or of the same warp between two
+//! barriers of the block. Phases are counted up to a limit. Beyond it, threads of a block (or warp) count as ordered:
+//! the checks miss races of kernels with very many barriers rather than invent them.
 
-/// Who and when. Zero is nobody.
+/// The thread and the time of an access. Zero means nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(pub(crate) u64);
 
@@ -15,14 +15,15 @@ const THREAD_SHIFT: u32 = 2;
 const LAST_PHASE: u64 = (1 << (BLOCK_SHIFT - PHASE_SHIFT)) - 1;
 const LAST_WARP_PHASE: u64 = (1 << (PHASE_SHIFT - WARP_PHASE_SHIFT)) - 1;
 
-// What the lowest two bits of a writer's stamp say, if they are not zero.
+// Values of the lowest two bits of a writer's stamp. Zero is a plain write.
 
-/// An atomic operation: two of them do not race.
+/// An atomic operation. Two of them do not race.
 pub(crate) const ATOMIC: u64 = 1;
-/// `cp.async`, which its thread has not waited for.
+/// A `cp.async` that its thread has not waited for.
 pub(crate) const COPYING: u64 = 2;
 
-// What the lowest two bits of a reader's stamp say: how many threads have read.
+// Values of the lowest two bits of a reader's stamp: one thread has read, several of a warp, several of a block, or
+// several blocks.
 
 const ONE: u64 = 0;
 const WARP: u64 = 1;
@@ -30,7 +31,7 @@ const BLOCK: u64 = 2;
 const MANY: u64 = 3;
 
 impl Stamp {
-    /// The stamp of a thread. Of more than 2^28 blocks some share their stamps.
+    /// Returns the stamp of a thread. Grids of 2^28 blocks or more use stamps twice.
     pub(crate) fn new(block: u64, phase: u32, warp_phase: u32, thread: u32) -> Stamp {
         let block = block % ((1 << (64 - BLOCK_SHIFT)) - 1) + 1;
         Stamp(
@@ -41,7 +42,7 @@ impl Stamp {
         )
     }
 
-    /// The stamp of another thread of the same warp.
+    /// Returns the stamp of another lane; `self` is the stamp of the warp's first lane.
     #[inline(always)]
     pub(crate) fn of_lane(self, lane: usize) -> Stamp {
         Stamp(self.0 | (lane as u64) << THREAD_SHIFT)
@@ -55,12 +56,12 @@ impl Stamp {
         self.0 & 3
     }
 
-    /// Number of the block, from 0.
+    /// Returns the number of the block, from 0.
     pub(crate) fn block(self) -> u64 {
         (self.0 >> BLOCK_SHIFT).wrapping_sub(1)
     }
 
-    /// Number of the thread in its block.
+    /// Returns the number of the thread in its block.
     pub(crate) fn thread(self) -> u32 {
         u32::try_from((self.0 >> THREAD_SHIFT) & 0x3ff).unwrap_or(0)
     }
@@ -85,12 +86,12 @@ impl Stamp {
         self.same_block(other) && self.thread() / 32 == other.thread() / 32
     }
 
-    /// Whether a barrier of the block is between both.
+    /// True if a barrier of the block is between the two.
     fn block_ordered(self, other: Stamp) -> bool {
         self.same_block(other) && (self.phase() != other.phase() || self.phase() == LAST_PHASE)
     }
 
-    /// Whether a barrier is between both, or both are the same thread.
+    /// True if a barrier is between the two, or both are the same thread.
     fn ordered(self, other: Stamp) -> bool {
         self.block_ordered(other)
             || (self.same_warp(other)
@@ -99,13 +100,13 @@ impl Stamp {
                     || self.warp_phase() == LAST_WARP_PHASE))
     }
 
-    /// Whether what `self` does now races with what `writer` wrote.
+    /// True if the access of `self` races with the write of `writer`.
     pub(crate) fn races_with_writer(self, writer: Stamp) -> bool {
         let both_atomic = self.mark() == ATOMIC && writer.mark() == ATOMIC;
         !(writer.is_nobody() || both_atomic || self.ordered(writer))
     }
 
-    /// Whether what `self` writes now races with what `readers` read.
+    /// True if the write of `self` races with the reads of `readers`.
     pub(crate) fn races_with_readers(self, readers: Stamp) -> bool {
         match readers.mark() {
             _ if readers.is_nobody() => false,
@@ -119,7 +120,7 @@ impl Stamp {
         }
     }
 
-    /// The readers after `self` has read, too.
+    /// Returns the stamp of the readers once `self` has read, too.
     pub(crate) fn joins(self, readers: Stamp) -> Stamp {
         if readers.is_nobody() || readers.0 == self.0 {
             return self;

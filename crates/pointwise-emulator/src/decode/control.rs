@@ -1,4 +1,4 @@
-//! Branches, barriers, and what threads of a warp tell each other.
+//! Branches, barriers, shuffles, votes and fences.
 
 use super::{
     entry::{Decoded, exactly},
@@ -47,7 +47,7 @@ pub(super) fn decode(builder: &mut Builder, opcode: &mut Opcode<'_>, operands: &
                 builder.emit(Operation::Nothing);
             }
         }
-        // Threads see each other's writes in order here.
+        // Fences do nothing: in the emulator, threads see each other's writes in order.
         _ => {
             opcode.take_hints();
             opcode.take("gl");

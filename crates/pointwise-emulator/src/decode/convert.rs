@@ -63,7 +63,7 @@ fn unknown<T>() -> Decoded<T> {
     Err("the emulator does not know this conversion".to_owned())
 }
 
-/// How a number becomes whole.
+/// A rounding to whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whole {
     Nearest,
@@ -82,7 +82,7 @@ fn whole(suffix: &str) -> Option<Whole> {
     }
 }
 
-/// Two f32 into a pair of smaller numbers.
+/// Packs two f32 into a pair of smaller numbers.
 fn pair(builder: &mut Builder, to: Type, from: Type, finite: bool, [d, a, b]: [&str; 3]) -> Decoded {
     let op = match (to, from, finite) {
         (Type::F16x2, Type::F32, false) => Two::F16x2OfF32,
@@ -104,7 +104,7 @@ fn word(builder: &mut Builder, op: One, a: Slot) -> Decoded<Slot> {
     Ok(d)
 }
 
-/// An operand of 16 or 32 bits as f32.
+/// Returns an operand of 16 or 32 bits as f32.
 fn single(builder: &mut Builder, from: Type, a: &str, flush: bool) -> Decoded<Slot> {
     let a = builder.word(a, from)?;
     match from {
@@ -192,7 +192,7 @@ fn whole_long(whole: Whole) -> OneLong {
     }
 }
 
-/// An integer operand of at most 32 bits, extended to 32.
+/// Returns an integer operand of at most 32 bits, extended to 32.
 fn extended(builder: &mut Builder, from: Type, a: &str) -> Decoded<Slot> {
     let slot = builder.word(a, from)?;
     match from {
@@ -231,7 +231,7 @@ fn from_integer(builder: &mut Builder, to: Type, from: Type, [d, a]: [&str; 2]) 
         builder.emit(Operation::One { op, d, a });
         return Ok(());
     }
-    // 16-bit integers are exact in f32; of larger ones the result would be rounded twice.
+    // 16-bit integers are exact in f32. A larger one would be rounded twice.
     if from.bytes() > 2 {
         return unknown();
     }
@@ -285,7 +285,7 @@ fn to_integer(builder: &mut Builder, to: Type, from: Type, whole: Whole, flush: 
     into_register(builder, d, op, a, signed)
 }
 
-/// A word whose value is sign-extended to 32 bits, into a register of 16 or 32 bits.
+/// Converts an f32 to an integer of at most 32 bits, in a register of 16 or 32 bits.
 fn into_register(builder: &mut Builder, d: &str, op: One, a: Slot, signed: bool) -> Decoded {
     let half = builder.register(d).is_some_and(|register| register.class == Class::Half);
     let result = builder.word_result(d)?;
@@ -303,11 +303,10 @@ fn into_register(builder: &mut Builder, d: &str, op: One, a: Slot, signed: bool)
     Ok(())
 }
 
-/// Between integers: cut to the smaller type, extended as the type of the result or, if that is wider, of the operand.
+/// Converts between integers.
 fn integers(builder: &mut Builder, to: Type, from: Type, [d, a]: [&str; 2]) -> Decoded {
-    // What decides is the narrower type: the value is its low bits, extended by its sign.
+    // The result is the low bits of the narrower type, extended by that type's sign to the size of the register.
     let narrow = if to.bytes() < from.bytes() { to } else { from };
-    // A narrower result is extended by its own sign to the size of its register, a wider one by that of the operand.
     let register = builder.register(d).ok_or_else(|| format!("`{d}` is no register that is known"))?;
     let source_long = builder.register(a).is_some_and(|register| register.class == Class::Long) || from.bytes() == 8;
     match (source_long, register.class) {

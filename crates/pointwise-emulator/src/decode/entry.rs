@@ -14,7 +14,7 @@ use super::{
 };
 use crate::program::{Operation, Parameter, Place, Program, TRUE};
 
-/// Why an instruction is not understood; where it is says [`Walk`].
+/// The error is the reason why an instruction is not understood; [`Walk`] knows its place.
 pub(super) type Decoded<T = ()> = Result<T, String>;
 
 /// Decodes an entry. `declarations` are the module's shared variables, with their lines.
@@ -63,7 +63,7 @@ pub(super) fn decode(entry: &Entry<'_>, declarations: &[(&str, usize)]) -> Resul
     walk.finish(entry, head, parameters, parameter_bytes).map_err(|why| fail(entry.line, entry.name, why))
 }
 
-/// Shared memory as it is laid out.
+/// The layout of shared memory.
 #[derive(Default)]
 struct Shared {
     bytes: u32,
@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Gives a shared variable its place. Those that the launch sizes follow all others.
+    /// Gives a shared variable its place. Variables that the launch sizes follow all others.
     fn declare(&mut self, variable: Variable) -> Decoded {
         let Some(bytes) = variable.bytes else {
             self.shared.open.push(variable.name);
@@ -134,7 +134,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Variables that the launch sizes begin where the others end.
+    /// Puts the variables that the launch sizes where the others end.
     fn place_open(&mut self) {
         let start = SHARED_BASE + self.shared.bytes.next_multiple_of(16);
         for name in &self.shared.open {
@@ -217,12 +217,12 @@ fn instruction(builder: &mut Builder, text: &str, operands: &[&str]) -> Decoded 
     }
 }
 
-/// Exactly `N` operands.
+/// Returns the operands if there are exactly `N`.
 pub(super) fn exactly<'t, const N: usize>(operands: &[&'t str]) -> Decoded<[&'t str; N]> {
     operands.try_into().map_err(|_| format!("{N} operands are expected, not {}", operands.len()))
 }
 
-/// The parameters of an entry, from the text before its body.
+/// Reads the parameters of an entry from the text before its body.
 fn parameters(head: &str) -> Result<Vec<Parameter>, (String, String)> {
     let inside = head.find('(').and_then(|open| Some(&head[open + 1..head.rfind(')')?])).unwrap_or("");
     let mut parameters = Vec::new();
@@ -238,7 +238,7 @@ fn parameters(head: &str) -> Result<Vec<Parameter>, (String, String)> {
         while let Some(word) = words.next() {
             match word {
                 ".ptr" => {
-                    // Alignment and space of what it points to say nothing of the parameter.
+                    // The alignment and space of its target do not matter to the parameter.
                     while words.peek().is_some_and(|word| word.starts_with('.')) {
                         if words.next() == Some(".align") {
                             words.next();
@@ -267,7 +267,7 @@ fn parameters(head: &str) -> Result<Vec<Parameter>, (String, String)> {
     Ok(parameters)
 }
 
-/// The most threads that `.maxntid` or `.reqntid` allows.
+/// Returns the most threads that `.maxntid` or `.reqntid` allows.
 fn most_threads(head: &str) -> Option<u32> {
     let at = head.find(".maxntid").or_else(|| head.find(".reqntid"))?;
     let numbers = head[at..].lines().next()?.split_once(char::is_whitespace)?.1;
@@ -279,7 +279,7 @@ fn most_threads(head: &str) -> Option<u32> {
 struct Variable {
     name: String,
     align: u32,
-    /// Missing where the launch gives it.
+    /// `None` if the launch gives the size.
     bytes: Option<u32>,
 }
 

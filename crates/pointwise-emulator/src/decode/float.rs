@@ -216,7 +216,7 @@ fn double(builder: &mut Builder, name: &str, mode: FloatMode, nan: bool, operand
     Ok(())
 }
 
-/// Arithmetic on f16 and bf16, alone or in pairs. One alone is the lower half of a pair.
+/// Arithmetic on f16 and bf16, alone or in pairs. A single number is the lower half of a pair.
 fn halves(builder: &mut Builder, name: &str, of: Type, mode: FloatMode, nan: bool, operands: &[&str]) -> Decoded {
     let bf16 = matches!(of, Type::Bf16 | Type::Bf16x2);
     let single = matches!(of, Type::F16 | Type::Bf16);
@@ -254,7 +254,7 @@ fn halves(builder: &mut Builder, name: &str, of: Type, mode: FloatMode, nan: boo
         return unknown();
     }
     if single {
-        // The upper halves of both operands are zero; what came of them is not the register's.
+        // The upper halves of the operands are zeros. Their result does not belong in the register.
         builder.emit(Operation::One { op: One::Unsigned16, d: result, a: pair });
     }
     Ok(())

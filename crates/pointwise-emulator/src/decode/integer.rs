@@ -44,7 +44,7 @@ pub(super) fn decode(builder: &mut Builder, opcode: &mut Opcode<'_>, operands: &
     }
 }
 
-/// Refuses other types.
+/// Fails if the type is not one of `types`.
 pub(super) fn only(of: Type, types: &[Type]) -> Decoded {
     if types.contains(&of) { Ok(()) } else { Err("the emulator does not know it for this type".to_owned()) }
 }
@@ -96,7 +96,7 @@ fn only_name(name: &str, known: &str) -> Decoded {
     if name == known { Ok(()) } else { Err("the emulator does not know it for this type".to_owned()) }
 }
 
-/// Counts of bits give a word whatever they count in.
+/// `popc` and `clz` give a word, `brev` a number of the operand's size.
 fn count(builder: &mut Builder, name: &str, of: Type, operands: &[&str]) -> Decoded {
     let [d, a] = exactly(operands)?;
     only(of, &[Type::B32, Type::B64])?;
@@ -221,7 +221,7 @@ fn two(builder: &mut Builder, name: &str, of: Type, operands: &[&str]) -> Decode
     };
     let (a, b) = (builder.word(a, of)?, builder.word(b, of)?);
     let d = builder.word_result(d)?;
-    // Unsigned 16-bit operands are zero-extended: where the result is, too, the operation on words serves.
+    // Unsigned 16-bit operands are zero-extended. If the result is, too, the operation on words will do.
     let op = match (name, signed, half) {
         ("add", _, true) => Two::Add16,
         ("add", ..) => Two::Add,
@@ -264,7 +264,7 @@ fn predicates(builder: &mut Builder, name: &str, operands: &[&str]) -> Decoded {
     Ok(())
 }
 
-/// A predicate operand without `!`: the opposite gets a slot of its own.
+/// Returns the slot of a predicate operand. One with `!` gets a slot of its own for the opposite.
 pub(super) fn plain_predicate(builder: &mut Builder, text: &str) -> Decoded<crate::program::Slot> {
     let (a, negate) = builder.predicate(text)?;
     if !negate {

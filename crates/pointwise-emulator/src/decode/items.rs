@@ -12,26 +12,26 @@ pub(crate) enum Item<'a> {
     /// A directive with its operands.
     Directive(&'a str),
     Instruction {
-        /// The guard predicate, with `!` before it where it is negated.
+        /// The guard predicate, with `!` before it if it is negated.
         guard: Option<&'a str>,
         opcode: &'a str,
-        /// What stands after the opcode.
+        /// The text after the opcode.
         operands: &'a str,
     },
 }
 
-/// An item and where it is.
+/// An item and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Located<'a> {
     pub(crate) item: Item<'a>,
     /// Line number, from 1 in the body.
     pub(crate) line: u32,
-    /// Where its text is in the body.
+    /// The range of its text in the body: `start..end`.
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-/// Cuts a body, which is all that stands between the braces of an entry.
+/// Cuts a body: the text between the braces of an entry.
 ///
 /// `clean` is the body with blanks for its comments: see [`blanked`].
 pub(crate) fn items(clean: &str) -> Vec<Located<'_>> {
@@ -51,7 +51,7 @@ pub(crate) fn items(clean: &str) -> Vec<Located<'_>> {
     items
 }
 
-/// The item at the start of a text, and how many bytes of the text it takes.
+/// Returns the item at the start of a text, and the bytes of the text that it takes.
 fn one(rest: &str) -> (Item<'_>, usize) {
     match rest.as_bytes()[0] {
         b'{' => return (Item::Open, 1),
@@ -85,7 +85,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%')
 }
 
-/// The text with blanks in the place of comments, so that positions stay.
+/// Replaces comments by blanks, so that positions stay.
 pub(crate) fn blanked(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

@@ -35,12 +35,12 @@ fn space(opcode: &mut Opcode<'_>) -> Decoded<Space> {
     }
 }
 
-/// An address operand: where it is, and what is added to it.
+/// An address operand: a register and an offset.
 struct Address {
     slot: Slot,
     wide: bool,
     offset: i64,
-    /// The address itself, where the text says it.
+    /// The address itself, if the text gives it.
     known: Option<u64>,
 }
 
@@ -136,7 +136,7 @@ fn load_or_store(builder: &mut Builder, opcode: &mut Opcode<'_>, operands: &[&st
     Ok(())
 }
 
-/// The register of a loaded or stored element.
+/// Returns the register of a loaded or stored element.
 fn value(builder: &mut Builder, text: &str, of: Type, load: bool) -> Decoded<(Slot, Class)> {
     let wide = of.bytes() == 8;
     if load && text == "_" {

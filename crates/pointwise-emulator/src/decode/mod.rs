@@ -1,4 +1,4 @@
-//! From PTX text to programs: every instruction is looked at once, before anything runs.
+//! Decodes PTX text to programs: every instruction once, before anything runs.
 //!
 //! `items` cuts a body into statements, `registers` gives registers and numbers their slots, `entry` walks the
 //! statements and hands each instruction to the decoder of its family: `integer`, `float`, `convert`, `compare`,
@@ -37,15 +37,15 @@ pub struct Kernel {
     pub(crate) program: Arc<Program>,
 }
 
-/// Why a PTX text cannot be run.
+/// The reason why a PTX text cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// It is no PTX text that the emulator can take apart.
+    /// The emulator cannot take the text apart as PTX.
     #[error("line {line} of the PTX: {why}")]
     Text {
         /// Line number, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The mistake there.
         why: String,
     },
     /// The emulator does not know an instruction, or a form of it.
@@ -57,13 +57,13 @@ pub enum LoadError {
         line: usize,
         /// The instruction or directive.
         text: String,
-        /// What is not understood.
+        /// The part that is not understood.
         why: String,
     },
 }
 
 impl Module {
-    /// Decodes all kernels of a PTX text. NUL bytes at its end are left out.
+    /// Decodes all kernels of a PTX text. Ignores NUL bytes at its end.
     ///
     /// # Errors
     /// Fails if the text is no PTX, or has an instruction that the emulator does not know.
@@ -90,13 +90,13 @@ impl Module {
         Ok(Module { kernels })
     }
 
-    /// The kernel of a name.
+    /// Returns the kernel with a name.
     #[must_use]
     pub fn kernel(&self, name: &str) -> Option<Kernel> {
         self.kernels.iter().find(|kernel| kernel.name() == name).cloned()
     }
 
-    /// All kernels, in the order of the text.
+    /// Returns all kernels, in the order of the text.
     #[must_use]
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels
@@ -116,13 +116,13 @@ impl Kernel {
         &self.program.parameters
     }
 
-    /// How many bytes of arguments it takes.
+    /// Returns the bytes of arguments that it takes.
     #[must_use]
     pub fn parameter_bytes(&self) -> usize {
         self.program.parameter_bytes
     }
 
-    /// How many instructions it has.
+    /// Returns the number of its instructions.
     #[must_use]
     pub fn instructions(&self) -> usize {
         self.program.code.len()

@@ -48,12 +48,12 @@ pub(super) fn decode(builder: &mut Builder, opcode: &mut Opcode<'_>, operands: &
     Ok(())
 }
 
-/// The parts of `{a, b}`.
+/// Returns the parts of `{a, b}`.
 pub(super) fn braced(text: &str) -> Option<Vec<&str>> {
     Some(items::operands(text.strip_prefix('{')?.strip_suffix('}')?))
 }
 
-/// The lanes of a vector that packs or unpacks a number.
+/// Returns the type of the parts into which a number of type `of` is unpacked.
 fn lanes(of: Type, parts: &[&str]) -> Decoded<Type> {
     match (of.bytes(), parts.len()) {
         (8, 2) => Ok(Type::B32),
@@ -79,7 +79,7 @@ fn unpack(builder: &mut Builder, of: Type, parts: &[&str], a: &str) -> Decoded {
     }
     let a = builder.word(a, of)?;
     let sixteen = builder.word_number(16)?;
-    // A part may be the operand itself: the upper half is taken before the lower one is written.
+    // A part may be the operand itself, so the upper half is taken before the lower one is written.
     let upper = builder.temporary(Class::Word)?;
     builder.emit(Operation::Two { op: Two::ShrU, d: upper, a, b: sixteen });
     if parts[0] != "_" {
@@ -114,7 +114,7 @@ fn pack(builder: &mut Builder, of: Type, d: &str, parts: &[&str]) -> Decoded {
     Ok(())
 }
 
-/// Addresses in global memory are generic addresses, too; shared memory has a window among these.
+/// `cvta`. An address in global memory is a generic address, too; one in shared memory is moved to the shared window.
 fn address(builder: &mut Builder, opcode: &mut Opcode<'_>, operands: &[&str]) -> Decoded {
     let to = opcode.take("to");
     let shared = opcode.take("shared") || opcode.take("shared::cta");

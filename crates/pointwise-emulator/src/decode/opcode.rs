@@ -1,8 +1,8 @@
-//! An opcode as a name and suffixes, which the instruction's decoder takes one by one.
+//! An opcode: a name, and suffixes that the instruction's decoder takes one by one.
 
 use super::types::Type;
 
-/// An opcode. What is not taken when its decoder is done is not understood.
+/// An opcode. If a suffix is left when the decoder is done, the instruction is not understood.
 #[derive(Clone, Debug)]
 pub(crate) struct Opcode<'a> {
     /// The first part, such as `ld`.
@@ -17,7 +17,7 @@ impl<'a> Opcode<'a> {
         Opcode { name, suffixes: parts.collect() }
     }
 
-    /// Takes a suffix; `false` if it is not there.
+    /// Takes a suffix. Returns false if it is not there.
     pub(crate) fn take(&mut self, suffix: &str) -> bool {
         let found = self.suffixes.iter().position(|&part| part == suffix);
         if let Some(at) = found {
@@ -26,7 +26,7 @@ impl<'a> Opcode<'a> {
         found.is_some()
     }
 
-    /// Takes the first suffix of which `read` makes something.
+    /// Takes the first suffix that `read` understands.
     pub(crate) fn take_as<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
         let (at, value) = self.suffixes.iter().enumerate().find_map(|(at, part)| Some((at, read(part)?)))?;
         self.suffixes.remove(at);
@@ -38,7 +38,7 @@ impl<'a> Opcode<'a> {
         self.take_as(Type::of)
     }
 
-    /// Takes suffixes that change no result here: scopes, orders and hints of caches.
+    /// Takes the suffixes that change no result here: scopes, memory orders and cache hints.
     pub(crate) fn take_hints(&mut self) {
         const HINTS: [&str; 22] = [
             "ca",
@@ -67,7 +67,7 @@ impl<'a> Opcode<'a> {
         self.suffixes.retain(|part| !HINTS.contains(part) && !part.contains("::"));
     }
 
-    /// What is left.
+    /// Returns the suffixes that are left.
     pub(crate) fn rest(&self) -> &[&'a str] {
         &self.suffixes
     }

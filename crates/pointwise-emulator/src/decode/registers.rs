@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::types::Type;
 use crate::program::{Instruction, LaneRelation, Narrow, One, Operation, Place, Slot, Special, TRUE};
 
-/// Where the shared window begins, as `.shared` addresses see it: an address near zero is an error.
+/// The first `.shared` address. It is not zero, so that an address near zero is an error.
 pub(crate) const SHARED_BASE: u32 = 1024;
 
-/// Where the parameters begin, as `.param` addresses see them.
+/// The first `.param` address.
 pub(crate) const PARAMETER_BASE: u64 = 4096;
 
 /// The size of a register.
@@ -21,7 +21,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// The class of a type in a `.reg` directive.
+    /// Returns the class of a type in a `.reg` directive.
     pub(crate) fn of(of: Type) -> Option<Class> {
         match (of, of.bytes()) {
             (Type::Pred, _) => Some(Class::Predicate),
@@ -47,7 +47,7 @@ struct Scope {
     ranges: Vec<(String, Class, Slot, u32)>,
 }
 
-/// The slots of one file: how many there are, and which are free again.
+/// The slots of one file: their number, and the ones that are free again.
 #[derive(Default)]
 struct File {
     count: u32,
@@ -83,11 +83,11 @@ pub(crate) struct Builder {
     pub(crate) parameter_bytes: usize,
     pub(crate) code: Vec<Instruction>,
     pub(crate) places: Vec<Place>,
-    /// Names of the labels that branches name, in the order of their numbers.
+    /// The labels that branches name, in the order of their numbers.
     pub(crate) targets: Vec<String>,
     /// Tables of `brx.idx` by name, in the order of their numbers.
     pub(crate) tables: Vec<String>,
-    /// Guard and place of the instruction that is decoded.
+    /// The guard and the place of the instruction that is being decoded.
     pub(crate) guard: (Slot, bool),
     pub(crate) place: Place,
     /// Slots that serve one instruction only.
@@ -116,7 +116,7 @@ impl Builder {
         }
     }
 
-    /// How many slots the files have: words, longs, predicates.
+    /// Returns the number of slots in each file: words, longs, predicates.
     pub(crate) fn sizes(&self) -> [usize; 3] {
         [&self.words, &self.longs, &self.predicates].map(|file| file.count as usize)
     }
@@ -145,7 +145,7 @@ impl Builder {
         self.scopes.push(Scope::default());
     }
 
-    /// Ends a scope: its registers serve the scopes that follow.
+    /// Ends a scope. Later scopes may use its registers again.
     pub(crate) fn close(&mut self) -> Result<(), String> {
         let scope = self.scopes.pop().filter(|_| !self.scopes.is_empty()).ok_or("a closing brace too many")?;
         for register in scope.single.into_values() {
@@ -154,7 +154,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Takes in what follows `.reg`, such as `.b32 %r<3>` or `.pred p, q`.
+    /// Declares registers from the text after `.reg`, such as `.b32 %r<3>` or `.pred p, q`.
     pub(crate) fn declare(&mut self, text: &str) -> Result<(), String> {
         let text = text.trim();
         let (of, names) = text.split_once(char::is_whitespace).ok_or("a type and names are expected")?;
@@ -181,7 +181,7 @@ impl Builder {
         &mut self.scopes[last]
     }
 
-    /// The register of a name.
+    /// Returns the register with a name.
     pub(crate) fn register(&self, name: &str) -> Option<Register> {
         let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         self.scopes.iter().rev().find_map(|scope| {
@@ -194,14 +194,14 @@ impl Builder {
         })
     }
 
-    /// A slot for the instruction that is decoded.
+    /// Returns a slot that is free again after the current instruction.
     pub(crate) fn temporary(&mut self, class: Class) -> Result<Slot, String> {
         let slot = self.file(class).take(1)?;
         self.temporary.push(Register { class, slot });
         Ok(slot)
     }
 
-    /// Ends an instruction.
+    /// Ends an instruction: frees its temporary slots.
     pub(crate) fn end_instruction(&mut self) {
         while let Some(register) = self.temporary.pop() {
             self.file(register.class).free.push(register.slot);
@@ -216,12 +216,12 @@ impl Builder {
         self.places.push(self.place.clone());
     }
 
-    /// The slot that holds a number in every lane.
+    /// Returns the slot that holds a number in every lane.
     pub(crate) fn word_number(&mut self, number: u32) -> Result<Slot, String> {
         if let Some(&slot) = self.word_numbers.get(&number) {
             return Ok(slot);
         }
-        // Never one that was free: the number is there from the start to the end.
+        // Never a slot that was used before: it holds the number from the start to the end.
         let slot = self.words.take_new()?;
         self.word_numbers.insert(number, slot);
         Ok(slot)
@@ -245,7 +245,7 @@ impl Builder {
         Ok(slot)
     }
 
-    /// The word slot of an operand of at most 32 bits.
+    /// Returns the word slot of an operand of at most 32 bits.
     pub(crate) fn word(&mut self, text: &str, of: Type) -> Result<Slot, String> {
         if let Some(register) = self.register(text) {
             return self.word_register(text, register, of);
@@ -280,7 +280,7 @@ impl Builder {
         Ok(slot)
     }
 
-    /// The long slot of an operand of 64 bits.
+    /// Returns the long slot of an operand of 64 bits.
     pub(crate) fn long(&mut self, text: &str, of: Type) -> Result<Slot, String> {
         if let Some(register) = self.register(text) {
             return match register.class {
@@ -295,7 +295,7 @@ impl Builder {
         self.long_number(number)
     }
 
-    /// The register that a result of at most 32 bits goes to; `_` is one that nothing reads.
+    /// Returns the register for a result of at most 32 bits; for `_`, a temporary slot.
     pub(crate) fn word_result(&mut self, text: &str) -> Result<Slot, String> {
         self.result(text, |class| matches!(class, Class::Half | Class::Word), Class::Word)
     }
@@ -319,7 +319,7 @@ impl Builder {
         }
     }
 
-    /// A predicate operand, and whether `!` stands before it.
+    /// Returns the slot of a predicate operand, and true if `!` stands before it.
     pub(crate) fn predicate(&self, text: &str) -> Result<(Slot, bool), String> {
         let (name, negate) = text.strip_prefix('!').map_or((text, false), |name| (name.trim(), true));
         match self.register(name) {
@@ -338,7 +338,7 @@ impl File {
     }
 }
 
-/// A special register, by its name.
+/// Returns the special register with a name.
 fn special(name: &str) -> Option<Special> {
     let axis = |of: fn(u8) -> Special, suffix: &str| {
         let axis = ["x", "y", "z"].iter().position(|&axis| axis == suffix)?;
@@ -363,7 +363,7 @@ fn special(name: &str) -> Option<Special> {
     }
 }
 
-/// The bits of a number in the text, as an operand of a type.
+/// Returns the bits of a number in the text, as an operand of a type.
 pub(crate) fn number(text: &str, of: Type) -> Option<u64> {
     if text == "WARP_SZ" {
         return Some(32);

@@ -68,7 +68,7 @@ impl Type {
         matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64)
     }
 
-    /// Integers and bits without a type.
+    /// True for integers and for bits without a type.
     pub(crate) fn is_integer(self) -> bool {
         !self.is_float() && self != Type::Pred
     }

@@ -1,7 +1,7 @@
 //! `atom` and `red`: one lane after the other.
 //!
-//! In global memory, operations of 32 bits are those of the CPU. Operations of 64 bits, which are two words here, are
-//! atomic only among themselves.
+//! In global memory, operations of 32 bits use the CPU's atomic operations. Operations of 64 bits change two words:
+//! they are atomic only among themselves.
 
 use std::sync::{PoisonError, atomic::Ordering::Relaxed};
 
@@ -26,7 +26,7 @@ pub(super) struct Atomic<'a> {
     pub(super) op: AtomicOperation,
     pub(super) access: &'a Access,
     pub(super) value: Slot,
-    /// What `cas` compares with.
+    /// The number that `cas` compares with.
     pub(super) second: Slot,
 }
 
@@ -100,7 +100,7 @@ fn halves(value: u64) -> [u32; 2] {
     [value as u32, (value >> 32) as u32]
 }
 
-/// What memory holds after an operation.
+/// Returns the new value in memory.
 fn combine(op: AtomicOperation, long: bool, now: u64, value: u64, compare: u64) -> u64 {
     let signed = |value: u64| if long { value as i64 } else { i64::from(value as u32 as i32) };
     let (now, value, compare) =

@@ -27,11 +27,11 @@ pub(super) struct Block<'l> {
     pub(super) thread_instructions: u64,
 }
 
-/// What one host thread needs to run blocks, one after another.
+/// The state of one host thread that runs blocks, one after another.
 #[derive(Debug)]
 pub(super) struct Worker<'l> {
     block: Block<'l>,
-    /// One for each warp of a block, or one for all where no warp waits for another.
+    /// One for each warp of a block, or one for all if no warp waits for another.
     warps: Vec<Warp>,
 }
 
@@ -57,7 +57,7 @@ impl<'l> Worker<'l> {
         self.block.thread_instructions
     }
 
-    /// Runs a block to its end. A finding comes with the number of its warp.
+    /// Runs a block to its end. Returns a finding together with the number of its warp.
     pub(super) fn run(&mut self, number: u64) -> Result<(), (u32, Box<Found>)> {
         let Worker { block, warps } = self;
         block.number = number;
@@ -89,7 +89,7 @@ impl<'l> Worker<'l> {
     }
 }
 
-/// Lets threads pass a barrier that all have reached.
+/// Lets threads pass a barrier that all of them have reached. Fails if there is none.
 fn pass(block: &mut Block<'_>, warps: &mut [Warp]) -> Result<(), (u32, Box<Found>)> {
     let all = block.setup.threads;
     let mut barriers: Vec<u32> =
@@ -115,7 +115,7 @@ fn live(warps: &[Warp]) -> u32 {
     warps.iter().map(|warp| warp.live.count_ones()).sum()
 }
 
-/// Says which thread a barrier waits for.
+/// Returns the finding that names a thread missing at a barrier.
 #[cold]
 fn never_reached(block: &Block<'_>, warps: &[Warp]) -> (u32, Box<Found>) {
     let first = warps.iter().find_map(|warp| warp.waiting.first().map(|waiting| (warp.index, *waiting)));
@@ -142,12 +142,12 @@ fn never_reached(block: &Block<'_>, warps: &[Warp]) -> (u32, Box<Found>) {
 }
 
 impl Block<'_> {
-    /// What is at an address of global memory.
+    /// Describes an address of global memory.
     pub(super) fn place(&self, address: u64) -> String {
         self.setup.place(address)
     }
 
-    /// The value of a special register in the lanes of a warp.
+    /// Returns the values of a special register in the lanes of a warp.
     pub(super) fn special(&self, special: Special, warp: u32) -> Words {
         let setup = self.setup;
         let mut value = [0; LANES];

@@ -1,4 +1,4 @@
-//! Checks of accesses to global memory that are in bounds.
+//! Checks accesses to global memory that are in bounds.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,7 +22,7 @@ pub(super) fn race(block: &Block<'_>, pc: u32, lane: usize, touch: Touch, addres
     found(pc, 1 << lane, Problem::Race { touch, address, other: who, other_touch: other.touch, place })
 }
 
-/// Touching what an earlier launch touched, before waiting for it.
+/// Fails if lanes that have not waited touch memory of an earlier launch.
 pub(super) fn check_wait(
     block: &Block<'_>,
     reach: &Reach<'_>,
@@ -115,7 +115,7 @@ pub(super) fn check_write(
     Ok(())
 }
 
-/// Notes who touches what, and finds races.
+/// Notes the thread that touches each byte, and finds races.
 #[inline(always)]
 pub(super) fn note(
     warp: &Warp,

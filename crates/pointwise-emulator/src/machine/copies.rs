@@ -1,6 +1,6 @@
-//! `cp.async`: copies from global to shared memory that their thread waits for later.
+//! `cp.async`: copies from global to shared memory. The thread waits for them later.
 //!
-//! The bytes are there at once. Who looks at them before the thread has waited is told so.
+//! The bytes are there at once, but an access to them before the thread has waited is a fault.
 
 use super::{
     Found, LANES,
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     lane: usize,
-    /// How many groups the lane had completed before.
+    /// The groups that the lane had completed before.
     group: u32,
     at: usize,
     bytes: usize,
@@ -31,7 +31,7 @@ struct Pending {
 #[derive(Debug, Default)]
 pub(super) struct Copies {
     pending: Vec<Pending>,
-    /// How many groups each lane has completed.
+    /// The number of groups that each lane has completed.
     groups: [u32; LANES],
 }
 
@@ -51,11 +51,11 @@ impl Copies {
 
 /// The operands of `cp.async`.
 pub(super) struct Copy<'a> {
-    /// The target.
+    /// The target in shared memory.
     pub(super) access: &'a Access,
     pub(super) from: Slot,
     pub(super) from_offset: i64,
-    /// How many bytes are read; the others are zero.
+    /// The number of bytes that are read. The others are zero.
     pub(super) source: Slot,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn start(
     Ok(())
 }
 
-/// Waits for all but the latest groups.
+/// Waits for all groups but the latest `groups`.
 pub(super) fn wait(warp: &mut Warp, block: &mut Block<'_>, groups: u32, mask: u32) {
     let me = stamp(warp, block);
     let completed = warp.copies.groups;

@@ -1,7 +1,7 @@
 //! The loop over the instructions of a warp.
 //!
-//! Lanes that have gone different ways are groups with a program counter each. The group with the lowest one runs until
-//! it reaches the next group's, and joins it there.
+//! Lanes that have gone different ways form groups, each with a program counter. The group with the lowest counter runs
+//! until it reaches the next group, and joins it there.
 
 use super::{
     ALL, Found, LANES, atomics,
@@ -36,7 +36,7 @@ fn run_wide(warp: &mut Warp, block: &mut Block<'_>) -> Result<Stop, Box<Found>> 
     body(warp, block)
 }
 
-/// Whether the CPU has the features of [`run_wide`].
+/// True if the CPU has the features of [`run_wide`].
 pub(super) fn has_wide_vectors() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("avx2")
@@ -63,7 +63,7 @@ fn body(warp: &mut Warp, block: &mut Block<'_>) -> Result<Stop, Box<Found>> {
     }
 }
 
-/// Runs a group, and those that it joins, until another is to run.
+/// Runs a group, and the groups that it joins, until it is another group's turn.
 #[inline(always)]
 fn group(warp: &mut Warp, block: &mut Block<'_>, mut pc: u32, mut active: u32) -> Result<(), Box<Found>> {
     let setup = block.setup;
@@ -92,7 +92,7 @@ fn group(warp: &mut Warp, block: &mut Block<'_>, mut pc: u32, mut active: u32) -
                 }
                 mask = active & value;
             } else {
-                // Where the guard has no value, the result has none.
+                // In lanes where the guard has no value, the result has none.
                 mask = active & (value | !defined);
                 known = defined;
             }
@@ -341,7 +341,7 @@ fn group(warp: &mut Warp, block: &mut Block<'_>, mut pc: u32, mut active: u32) -
     }
 }
 
-/// Brings the members of a warp together: `mask`, of the lanes `active`, waits for the others. Gives the lanes that go
+/// Brings the members of a warp together: the lanes `mask` of `active` wait for the others. Returns the lanes that go
 /// on; `None` until all are here.
 #[inline(always)]
 fn join(

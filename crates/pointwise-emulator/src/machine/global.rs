@@ -104,7 +104,7 @@ pub(super) fn set(registers: &mut Registers, access: &Access, component: usize, 
     }
 }
 
-/// The elements of a store, and whether they have values.
+/// Returns the elements of a store, and the lanes that have a value.
 #[inline(always)]
 pub(super) fn stored(registers: &Registers, access: &Access, component: usize) -> (Longs, u32) {
     let slot = access.registers[component];
@@ -165,7 +165,7 @@ pub(super) fn store(
     Ok(())
 }
 
-/// Writes what a store writes.
+/// Writes the elements of a store.
 #[inline(always)]
 fn put(registers: &Registers, reach: &Reach<'_>, region: &Region, contiguous: bool) {
     let access = reach.access;
@@ -214,7 +214,7 @@ fn put(registers: &Registers, reach: &Reach<'_>, region: &Region, contiguous: bo
     }
 }
 
-/// Loads a parameter from a place that the text says.
+/// Loads a parameter from an offset that the text gives.
 pub(super) fn load_parameter(
     registers: &mut Registers,
     arguments: &[u8],
@@ -227,7 +227,7 @@ pub(super) fn load_parameter(
     for component in 0..usize::from(access.count) {
         let at = at as usize + component * size;
         let mut bytes = [0; 8];
-        // The decoder has made sure that it is inside of the parameters.
+        // The decoder has checked that it is inside of the parameters.
         if let Some(argument) = arguments.get(at..at + size) {
             bytes[..size].copy_from_slice(argument);
         }
@@ -235,7 +235,7 @@ pub(super) fn load_parameter(
     }
 }
 
-/// [`load`], for those that are called seldom.
+/// [`load`], not inlined: for callers that rarely run.
 pub(super) fn load_plain(
     warp: &mut Warp,
     block: &mut Block<'_>,
@@ -246,7 +246,7 @@ pub(super) fn load_plain(
     load(warp, block, access, pc, mask)
 }
 
-/// [`store`], for those that are called seldom.
+/// [`store`], not inlined: for callers that rarely run.
 pub(super) fn store_plain(
     warp: &mut Warp,
     block: &mut Block<'_>,
@@ -257,7 +257,7 @@ pub(super) fn store_plain(
     store(warp, block, access, pc, mask)
 }
 
-/// Where an atomic operation of one lane is, checked.
+/// Checks the address of an atomic operation of one lane. Returns its region and its offset there.
 pub(super) fn locate_atomic<'l>(
     warp: &Warp,
     block: &mut Block<'l>,
@@ -273,7 +273,7 @@ pub(super) fn locate_atomic<'l>(
     let setup = block.setup;
     let address = addresses[lane];
     let region = setup.view.find(address, address + reach.bytes(), &mut block.hints[pc as usize]);
-    // `misplaced` has made sure that there is one.
+    // `misplaced` has checked that there is one.
     let Some(region) = region else {
         let problem = |bytes, address, place| Problem::Outside { touch: Touch::Atomic, bytes, address, place };
         return Err(reach.fail(block, lane, problem));
@@ -296,7 +296,7 @@ pub(super) fn locate_atomic<'l>(
     Ok((region, from))
 }
 
-/// The words that `cp.async` reads in one lane: `length` bytes, then zeros.
+/// Returns the words that `cp.async` reads in one lane: `length` bytes, then zeros.
 pub(super) fn read_bytes(
     warp: &Warp,
     block: &mut Block<'_>,
@@ -307,7 +307,7 @@ pub(super) fn read_bytes(
     pc: u32,
 ) -> Result<[u32; 4], Box<Found>> {
     let mut data = [0; 4];
-    // Alignment is that of the whole copy, even where less is read.
+    // The address is aligned to the whole copy, even if less is read.
     let whole = Reach { access, addresses, mask: 1 << lane, pc };
     if !addresses[lane].is_multiple_of(whole.bytes()) {
         let problem = |bytes, address, place| Problem::Misaligned { touch: Touch::Read, bytes, address, place };

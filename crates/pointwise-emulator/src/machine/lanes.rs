@@ -42,7 +42,7 @@ pub(super) fn map3<A: Copy, B: Copy, C: Copy, R: Copy + Default>(
     out
 }
 
-/// The lanes for which something holds.
+/// Returns the lanes whose values meet a condition.
 #[inline(always)]
 pub(super) fn mask2<A: Copy>(a: &[A; LANES], b: &[A; LANES], holds: impl Fn(A, A) -> bool) -> u32 {
     let mut mask = 0;
@@ -66,7 +66,7 @@ pub(super) fn put<T: Copy>(to: &mut [T; LANES], from: &[T; LANES], mask: u32) {
     }
 }
 
-/// The lanes of a mask, from the lowest.
+/// Returns the lanes of a mask, the lowest first.
 #[inline(always)]
 pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     let mut rest = mask;

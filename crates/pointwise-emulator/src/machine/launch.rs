@@ -1,4 +1,4 @@
-//! A launch: what it needs is checked, its blocks run on rayon's threads, and the first finding is told.
+//! A launch: checks its arguments and shape, runs its blocks on rayon's threads, and reports the first finding.
 
 use std::{
     ops::Range,
@@ -20,14 +20,14 @@ use crate::{
     settings::Approx,
 };
 
-/// The largest grid in each direction, and the largest block.
+/// The largest grid in each direction; the largest block is next.
 const MOST_BLOCKS: [u32; 3] = [0x7fff_ffff, 0xffff, 0xffff];
 const MOST_THREADS: [u32; 3] = [1024, 1024, 64];
 
-/// The most shared memory of a block, in bytes: that of an H100.
+/// The most shared memory of a block, in bytes, as on an H100.
 const MOST_SHARED: u32 = 227 << 10;
 
-/// How many bytes a launch copies at most to be able to run again: see [`Gpu::launch`].
+/// The most bytes that a launch copies so that it can run again: see [`Gpu::launch`].
 const MOST_SAVED: usize = 1 << 30;
 
 /// One launch of a kernel.
@@ -41,28 +41,28 @@ pub struct Launch<'a> {
     pub shared: u32,
     /// The arguments' bytes, as the parameters' offsets say.
     pub arguments: &'a [u8],
-    /// Whether it may start while earlier launches still run, until it executes `griddepcontrol.wait`.
+    /// True if it may start while earlier launches still run. It waits for them at `griddepcontrol.wait`.
     pub early: bool,
-    /// What it may write; anything, if missing.
+    /// The address ranges that it may write; `None` allows all memory.
     pub results: Option<&'a [Range<u64>]>,
 }
 
 impl<'a> Launch<'a> {
-    /// A launch without shared memory that starts after all earlier ones and may write anywhere.
+    /// Returns a launch without shared memory that starts after all earlier launches and may write anywhere.
     #[must_use]
     pub fn new(grid: [u32; 3], block: [u32; 3], arguments: &'a [u8]) -> Launch<'a> {
         Launch { grid, block, shared: 0, arguments, early: false, results: None }
     }
 }
 
-/// What a launch has done.
+/// The counts of a finished launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Instructions, counted once for each thread that executes them.
     pub thread_instructions: u64,
 }
 
-/// What all blocks of a launch have in common.
+/// The state that all blocks of a launch share.
 #[derive(Debug)]
 pub(super) struct Setup<'l> {
     pub(super) program: &'l Program,
@@ -72,7 +72,7 @@ pub(super) struct Setup<'l> {
     /// Threads and warps of a block.
     pub(super) threads: u32,
     pub(super) warps: u32,
-    /// Bytes of shared memory, and those that the launch gives.
+    /// The bytes of shared memory; `dynamic`: the part that the launch adds.
     pub(super) shared: u32,
     pub(super) dynamic: u32,
     pub(super) view: View,
@@ -80,7 +80,7 @@ pub(super) struct Setup<'l> {
     pub(super) approx: Approx,
     pub(super) limit: u64,
     pub(super) early: bool,
-    /// Whether the CPU has wide vectors.
+    /// True if the CPU has wide vectors.
     pub(super) wide: bool,
     /// Held by atomic operations of 64 bits.
     pub(super) atomics: Mutex<()>,
@@ -88,17 +88,17 @@ pub(super) struct Setup<'l> {
 }
 
 impl Setup<'_> {
-    /// The place of a block in the grid.
+    /// Returns the place of a block in the grid.
     pub(super) fn position(&self, number: u64) -> [u32; 3] {
         place(number, self.grid)
     }
 
-    /// The place of a thread in its block.
+    /// Returns the place of a thread in its block.
     pub(super) fn thread(&self, number: u32) -> [u32; 3] {
         place(u64::from(number), self.block)
     }
 
-    /// What is at an address, and which parameter points there.
+    /// Describes an address, and names the parameter that points there.
     pub(super) fn place(&self, address: u64) -> String {
         let place = self.gpu.place(address);
         match self.parameter(address) {
@@ -107,7 +107,7 @@ impl Setup<'_> {
         }
     }
 
-    /// The parameter that points into the allocation nearest to an address, at most a page away.
+    /// Returns the parameter that points into the allocation nearest to an address, at most 4096 bytes away.
     fn parameter(&self, address: u64) -> Option<String> {
         let near = |region: &&crate::memory::view::Region| {
             address.saturating_add(4096) >= region.start && address < region.end.saturating_add(4096)
@@ -137,7 +137,7 @@ impl Setup<'_> {
         best.map(|(_, name)| name)
     }
 
-    /// Names the thread of a stamp, for a thread of block `number`.
+    /// Names the thread of a stamp, as a thread of block `number` sees it.
     pub(super) fn who(&self, stamp: Stamp, number: u64) -> String {
         let [x, y, z] = self.thread(stamp.thread());
         let thread = format!("thread ({x}, {y}, {z})");
@@ -154,7 +154,7 @@ fn place(number: u64, size: [u32; 3]) -> [u32; 3] {
     [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
 }
 
-/// A finding, and where.
+/// A finding and its place.
 struct Located {
     block: u64,
     warp: u32,
@@ -164,10 +164,10 @@ struct Located {
 impl Gpu {
     /// Runs a kernel to its end.
     ///
-    /// Blocks run on the threads of the current rayon pool. Of several findings the first block's is returned, as if
-    /// blocks ran one after another: after a finding, a checked launch puts the results back and runs once more on one
-    /// thread. What the launch has written by then is left in memory. A checked launch that does not say its results
-    /// runs on one thread from the start.
+    /// Blocks run on the threads of the current rayon pool. If there are several findings, the first block's is
+    /// returned, as if blocks ran one after another: after a finding, a checked launch puts the results back and runs
+    /// once more on one thread. Bytes that the launch has written by then stay in memory. A checked launch that does
+    /// not name its results runs on one thread from the start.
     ///
     /// # Errors
     /// Fails if the arguments or the shape do not fit the kernel, or an instruction does something wrong.
@@ -175,7 +175,7 @@ impl Gpu {
         self.launch_on(kernel, launch, has_wide_vectors())
     }
 
-    /// [`Gpu::launch`]; `wide` says whether the CPU has wide vectors.
+    /// [`Gpu::launch`]; `wide` is true if the CPU has wide vectors.
     fn launch_on(&self, kernel: &Kernel, launch: &Launch<'_>, wide: bool) -> Result<Counts, Fault> {
         let program = &*kernel.program;
         check(program, launch)?;
@@ -215,7 +215,7 @@ impl Gpu {
                     for ((allocation, range), saved) in first.view.results().zip(&saved) {
                         allocation.restore(range.start, saved);
                     }
-                    // What races may not show again.
+                    // A race may not show again: then the first finding counts.
                     in_order(&setup(), blocks).and(Err(found))
                 }
                 (result, _) => result,
@@ -229,7 +229,7 @@ impl Gpu {
     }
 }
 
-/// Checks what a launch is given.
+/// Checks the arguments and the shape of a launch.
 fn check(program: &Program, launch: &Launch<'_>) -> Result<(), Fault> {
     let kernel = || program.name.clone();
     let (needed, given) = (program.parameter_bytes, launch.arguments.len());
@@ -255,7 +255,7 @@ fn check(program: &Program, launch: &Launch<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Runs all blocks on this thread. Returns how many instructions their threads executed.
+/// Runs all blocks on this thread. Returns the number of instructions that their threads executed.
 fn in_order(setup: &Setup<'_>, blocks: u64) -> Result<u64, Located> {
     let mut worker = Worker::new(setup);
     for block in 0..blocks {
@@ -264,7 +264,7 @@ fn in_order(setup: &Setup<'_>, blocks: u64) -> Result<u64, Located> {
     Ok(worker.thread_instructions())
 }
 
-/// Runs blocks on rayon's threads. After a finding, only blocks before it still run.
+/// Runs blocks on rayon's threads. After a finding, only earlier blocks still run.
 fn in_parallel(setup: &Setup<'_>, blocks: u64) -> Result<u64, Located> {
     let first = AtomicU64::new(u64::MAX);
     let best: Mutex<Option<Located>> = Mutex::new(None);
@@ -295,7 +295,7 @@ fn in_parallel(setup: &Setup<'_>, blocks: u64) -> Result<u64, Located> {
     }
 }
 
-/// Says where a finding is.
+/// Returns a finding with its place and instruction.
 fn describe(setup: &Setup<'_>, located: Located) -> Finding {
     let Located { block, warp, found } = located;
     let program = setup.program;

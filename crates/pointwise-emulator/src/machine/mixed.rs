@@ -60,7 +60,7 @@ pub(super) fn narrow(op: Narrow, a: &Longs) -> Words {
     }
 }
 
-/// The lanes in which an integer relation holds.
+/// Returns the lanes whose integers meet a relation.
 #[inline(always)]
 fn ordered<T: Copy + Ord, A: Copy>(relation: Relation, a: &[A; 32], b: &[A; 32], value: impl Fn(A) -> T) -> u32 {
     match relation {
@@ -73,10 +73,10 @@ fn ordered<T: Copy + Ord, A: Copy>(relation: Relation, a: &[A; 32], b: &[A; 32],
     }
 }
 
-/// The lanes in which a relation of f32 holds.
+/// Returns the lanes whose f32 meet a relation.
 #[inline(always)]
 fn singles(relation: Relation, a: &Words, b: &Words) -> u32 {
-    // One loop for each relation, so that none has a choice in it.
+    // One loop for each relation, so that no loop has a choice in it.
     macro_rules! each {
         ($($relation:ident)*) => {
             match relation { $(Relation::$relation => mask2(a, b, |a, b| single_compare(Relation::$relation, a, b)),)* }
@@ -85,7 +85,7 @@ fn singles(relation: Relation, a: &Words, b: &Words) -> u32 {
     each!(Eq Ne Lt Le Gt Ge Equ Neu Ltu Leu Gtu Geu Num Nan)
 }
 
-/// The lanes in which a relation of words holds.
+/// Returns the lanes whose words meet a relation.
 #[inline(always)]
 pub(super) fn compare(of: Compared, relation: Relation, a: &Words, b: &Words) -> u32 {
     match of {
@@ -99,7 +99,7 @@ pub(super) fn compare(of: Compared, relation: Relation, a: &Words, b: &Words) ->
     }
 }
 
-/// The lanes in which a relation of longs holds.
+/// Returns the lanes whose longs meet a relation.
 #[inline(always)]
 pub(super) fn compare_long(of: Compared, relation: Relation, a: &Longs, b: &Longs) -> u32 {
     match of {
@@ -149,7 +149,8 @@ pub(super) fn select<T: Copy + Default>(a: &[T; 32], b: &[T; 32], choice: u32) -
     out
 }
 
-/// In which lanes the result of an operation on predicates has a value: where both have one, or one alone decides.
+/// Returns the lanes where the result of an operation on predicates has a value: both operands have one, or one operand
+/// decides alone.
 #[inline(always)]
 pub(super) fn known(op: Logic, a: u32, a_defined: u32, b: u32, b_defined: u32) -> u32 {
     let both = a_defined & b_defined;

@@ -1,7 +1,7 @@
 //! Executes programs: 32 lanes at a time, warp by warp, blocks on the threads of rayon.
 //!
 //! `launch` checks a launch and hands its blocks to threads, `block` runs the warps of a block from barrier to barrier,
-//! `execute` is the loop over the instructions of a `warp`, on its `registers`. What instructions do is in `words` (32
+//! `execute` is the loop over the instructions of a `warp`, on its `registers`. The instructions are in `words` (32
 //! bits), `longs` (64 bits), `mixed` (both, and predicates), `special` (approximate functions), `together` (shuffles,
 //! votes) and, for memory, `global`, `shared`, `atomics` and `copies`; these reach memory by `reach` and `checks`.
 
@@ -29,10 +29,10 @@ pub(crate) const LANES: usize = 32;
 /// All lanes.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// Where shared memory is among generic addresses.
+/// The first generic address of shared memory.
 pub(crate) const SHARED_WINDOW: u64 = 1 << 56;
 
-/// What is wrong with an instruction, and in which lane.
+/// A mistake of an instruction, and the lane that makes it.
 #[derive(Debug)]
 pub(crate) struct Found {
     /// Number of the instruction.

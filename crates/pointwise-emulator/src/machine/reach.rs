@@ -1,4 +1,4 @@
-//! Which memory the lanes of a warp reach with one instruction.
+//! The memory that the lanes of a warp reach with one instruction.
 
 use super::{
     ALL, Found, LANES,
@@ -14,7 +14,7 @@ use crate::{
     program::Access,
 };
 
-/// The addresses of an access. Lanes that take no part have the address of one that does.
+/// Returns the addresses of an access. Lanes that take no part get the address of a lane that does.
 #[inline(always)]
 pub(super) fn addresses(
     registers: &Registers,
@@ -45,11 +45,11 @@ pub(super) fn addresses(
     Ok(addresses)
 }
 
-/// What all addresses of an access have in common.
+/// The lowest and highest address of an access, and their bits.
 pub(super) struct Spread {
     pub(super) low: u64,
     pub(super) high: u64,
-    /// All bits that one of them has.
+    /// The bits that are set in any address.
     pub(super) bits: u64,
 }
 
@@ -66,7 +66,7 @@ impl Spread {
     }
 }
 
-/// Whether all lanes take part and each goes on where the one before ends.
+/// True if all lanes take part, and each begins where the lane before it ends.
 #[inline(always)]
 pub(super) fn is_contiguous(addresses: &Longs, bytes: u64, mask: u32) -> bool {
     let mut same = true;
@@ -90,14 +90,14 @@ impl Reach<'_> {
         u64::from(self.access.bytes())
     }
 
-    /// Where the bytes of a lane are in a region.
+    /// Returns the offsets in a region where the bytes of a lane begin and end.
     #[inline(always)]
     pub(super) fn place(&self, region: &Region, lane: usize) -> (usize, usize) {
         let from = (self.addresses[lane] - region.start) as usize;
         (from, from + self.bytes() as usize)
     }
 
-    /// The first lane for which something is wrong.
+    /// Returns the first lane that `wrong` accepts.
     pub(super) fn first(&self, mut wrong: impl FnMut(usize) -> bool) -> Option<usize> {
         lanes(self.mask).find(|&lane| wrong(lane))
     }
@@ -114,13 +114,13 @@ impl Reach<'_> {
     }
 }
 
-/// The stamp of a warp's first lane.
+/// Returns the stamp of a warp's first lane.
 #[inline(always)]
 pub(super) fn stamp(warp: &Warp, block: &Block<'_>) -> Stamp {
     Stamp::new(block.number, block.phase, warp.phase, warp.index * 32)
 }
 
-/// Says what is wrong with addresses that are misaligned or in no allocation; `None` if they are in several.
+/// Returns the finding for addresses that are misaligned or in no allocation; `None` if they are in several.
 #[cold]
 pub(super) fn misplaced(block: &Block<'_>, reach: &Reach<'_>, touch: Touch) -> Option<Box<Found>> {
     let bytes = reach.bytes();

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::program::{Program, Slot, TRUE};
 
-/// The registers of a warp, and in which lanes each has a value.
+/// The registers of a warp, and the lanes where each has a value.
 #[derive(Debug)]
 pub(super) struct Registers {
     pub(super) words: Vec<Words>,
@@ -65,7 +65,7 @@ impl Registers {
         self.longs_defined[slot] = self.longs_defined[slot] & !mask | defined & mask;
     }
 
-    /// Takes a register's value from lanes.
+    /// Takes a register's value away from lanes.
     pub(super) fn forget(&mut self, slot: Slot, long: bool, mask: u32) {
         let defined = if long { &mut self.longs_defined } else { &mut self.words_defined };
         defined[usize::from(slot)] &= !mask;

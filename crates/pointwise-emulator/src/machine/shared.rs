@@ -1,8 +1,7 @@
 //! Loads and stores of shared memory, and of generic addresses.
 //!
-//! A block runs on one host thread, so that its shared memory needs no atomics. Every byte has the stamp of who wrote
-//! it last and of who has read it. A stamp of another block is one that has nothing to say: nothing is cleared between
-//! blocks.
+//! A block runs on one host thread, so its shared memory needs no atomics. Every byte has a stamp of its last writer
+//! and one of its readers. Stamps of earlier blocks are ignored, so nothing is cleared between blocks.
 
 use super::{
     Found, LANES, SHARED_WINDOW,
@@ -42,7 +41,7 @@ impl Shared {
         }
     }
 
-    /// Reads an element of 1 to 8 bytes; bits above it have no meaning.
+    /// Reads an element of 1 to 8 bytes. The bits above it have no meaning.
     #[inline(always)]
     pub(super) fn read(&self, at: usize, size: usize) -> u64 {
         let word = self.words[at / 4];
@@ -68,7 +67,7 @@ impl Shared {
         }
     }
 
-    /// The stamp of who wrote a byte in this block.
+    /// Returns the stamp of the last writer of a byte in this block.
     fn writer(&self, at: usize, me: Stamp) -> Stamp {
         let writer = self.writers[at];
         if writer.same_block(me) { writer } else { Stamp(0) }
@@ -84,7 +83,7 @@ impl Shared {
     }
 }
 
-/// What is wrong with a byte of shared memory.
+/// A mistake with a byte of shared memory.
 enum Wrong {
     Unwritten,
     Copying(Stamp),
@@ -128,7 +127,7 @@ impl Shared {
     }
 }
 
-/// Addresses in the shared window as places in the block's shared memory, checked.
+/// Checks addresses of shared memory. Returns them as offsets in the block's shared memory.
 #[inline(always)]
 pub(super) fn places(block: &Block<'_>, reach: &Reach<'_>, touch: Touch) -> Result<[usize; LANES], Box<Found>> {
     let bytes = u64::from(reach.access.bytes());
@@ -166,8 +165,8 @@ fn misplaced(block: &Block<'_>, reach: &Reach<'_>, touch: Touch, end: u64) -> Bo
     found(reach.pc, reach.mask, Problem::Outside { touch, bytes, address: reach.addresses[0], place: String::new() })
 }
 
-/// Notes who touches what, and finds races and what is not there yet. Returns the lanes that read what nobody has
-/// written: the value is undefined, which is no fault until it matters.
+/// Notes the thread that touches each byte, and finds races and copies that have not arrived. Returns the lanes that
+/// read bytes that nobody has written: their value is undefined, which is no fault until it matters.
 #[inline(always)]
 pub(super) fn note(
     block: &mut Block<'_>,
@@ -184,7 +183,7 @@ pub(super) fn note(
             let noted = match touch {
                 Touch::Read => block.shared.note_read(at, me),
                 Touch::Write => block.shared.note_write(at, me),
-                // What is not written cannot be changed.
+                // An unwritten byte cannot be changed.
                 Touch::Atomic => block.shared.note_atomic(at, me),
             };
             match (noted, touch) {
@@ -288,12 +287,12 @@ fn store_at(warp: &mut Warp, block: &mut Block<'_>, reach: &Reach<'_>) -> Result
     Ok(())
 }
 
-/// The lanes of a generic access that are in the shared window.
+/// Returns the lanes of a generic access whose addresses are in the shared window.
 pub(super) fn in_window(addresses: &Longs, mask: u32) -> u32 {
     lanes(mask).filter(|&lane| addresses[lane] >= SHARED_WINDOW).fold(0, |window, lane| window | 1 << lane)
 }
 
-/// An access to shared memory by generic addresses: those of lanes that take part, in the window.
+/// Turns generic addresses into shared ones. Lanes outside of `mask` get the address of its first lane.
 pub(super) fn windowed(addresses: &Longs, mask: u32) -> Longs {
     let first = addresses[mask.trailing_zeros() as usize & 31];
     let mut places = [0; LANES];
@@ -304,7 +303,7 @@ pub(super) fn windowed(addresses: &Longs, mask: u32) -> Longs {
     places
 }
 
-/// Loads from generic addresses, or parameters by an address in a register.
+/// Loads from generic addresses, or from parameters by an address in a register.
 pub(super) fn load_generic(
     warp: &mut Warp,
     block: &mut Block<'_>,

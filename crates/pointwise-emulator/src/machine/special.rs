@@ -11,10 +11,10 @@ use crate::{
     settings::Approx,
 };
 
-/// An approximate function in the lanes of `mask`.
+/// Computes an approximate function in the lanes of `mask`.
 #[inline(always)]
 pub(super) fn approximate(function: Function, flush: bool, approx: Approx, a: &Words, b: &Words, mask: u32) -> Words {
-    // Those that the CPU rounds correctly are vector code.
+    // The CPU rounds these functions correctly: their loops become vector code. The others are computed lane by lane.
     match (function, approx) {
         (Function::Rcp, Approx::Exact) => flushed1(flush, a, |a| canonical(1.0 / f(a))),
         (Function::Sqrt, Approx::Exact) => flushed1(flush, a, |a| canonical(f(a).sqrt())),
@@ -40,6 +40,5 @@ fn flushed1(flush: bool, a: &Words, op: impl Fn(u32) -> u32) -> Words {
 
 #[inline(always)]
 pub(super) fn float(op: FloatOperation, mode: FloatMode, a: &Words, b: &Words, c: &Words) -> Words {
-    // What kernels use in bulk is vector code: `fma.rm` of small numbers, and flushing.
     map3(a, b, c, |a, b, c| single::general(op, mode, a, b, c))
 }

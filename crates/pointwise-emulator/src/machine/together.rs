@@ -1,4 +1,4 @@
-//! What lanes of a warp tell each other: shuffles and votes.
+//! Shuffles and votes: values that the lanes of a warp share.
 
 use super::{ALL, LANES, lanes::lanes, registers::Registers};
 use crate::program::{NOWHERE, Shuffle, Slot, Vote};
@@ -7,16 +7,16 @@ use crate::program::{NOWHERE, Shuffle, Slot, Vote};
 pub(super) struct Shuffled {
     pub(super) op: Shuffle,
     pub(super) d: Slot,
-    /// Whether the lane that the value comes from is one of the segment.
+    /// The predicate for "the value comes from a lane of the segment", or `NOWHERE`.
     pub(super) p: Slot,
     pub(super) a: Slot,
     pub(super) b: Slot,
     pub(super) c: Slot,
 }
 
-/// Gives every lane the value of another one.
+/// Gives every lane the value of another lane.
 ///
-/// A value from a lane that takes no part has no value.
+/// The result is undefined if the other lane takes no part.
 pub(super) fn shuffle(registers: &mut Registers, shuffled: Shuffled, mask: u32) {
     let ((a, a_defined), (b, b_defined), (c, c_defined)) =
         (registers.word(shuffled.a), registers.word(shuffled.b), registers.word(shuffled.c));
@@ -48,7 +48,7 @@ pub(super) fn shuffle(registers: &mut Registers, shuffled: Shuffled, mask: u32) 
     }
 }
 
-/// Asks all lanes for a predicate.
+/// Asks all lanes for a predicate, and gives each the answer.
 pub(super) fn vote(registers: &mut Registers, op: Vote, d: Slot, p: Slot, a: Slot, negate: bool, mask: u32) {
     let (holds, _) = registers.predicate(a);
     let holds = if negate { !holds } else { holds } & mask;

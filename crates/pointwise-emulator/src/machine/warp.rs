@@ -1,4 +1,4 @@
-//! A warp: its registers, and the groups of lanes that go different ways.
+//! A warp: its registers, and its groups of lanes that have gone different ways.
 
 use super::{ALL, Found, block::Block, copies::Copies, registers::Registers};
 use crate::{fault::Problem, program::Program};
@@ -6,9 +6,9 @@ use crate::{fault::Problem, program::Program};
 /// Lanes that wait at a barrier of the block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    /// Which of the block's barriers.
+    /// The number of the barrier.
     pub(super) barrier: u32,
-    /// How many threads it is for; all of the block, if it does not say.
+    /// The number of threads that it waits for; `None`: all of the block.
     pub(super) threads: Option<u32>,
     /// The barrier's instruction.
     pub(super) pc: u32,
@@ -20,11 +20,11 @@ pub(super) struct Waiting {
 pub(super) struct Parked {
     pub(super) pc: u32,
     pub(super) mask: u32,
-    /// All that are to come.
+    /// All lanes that must come.
     pub(super) members: u32,
 }
 
-/// Why a warp stopped.
+/// The reason why a warp stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// All its threads have ended.
@@ -92,7 +92,7 @@ impl Warp {
         }
     }
 
-    /// Lets lanes go on behind a barrier.
+    /// Lets the lanes that wait at a barrier go on.
     pub(super) fn release(&mut self, barrier: u32) {
         let mut at = 0;
         while at < self.waiting.len() {
@@ -106,7 +106,7 @@ impl Warp {
         self.phase = 0;
     }
 
-    /// The lowest program counter of the groups that wait for their turn.
+    /// Returns the lowest program counter of the groups that wait for their turn.
     #[inline(always)]
     pub(super) fn next_pc(&self) -> u32 {
         self.groups.last().map_or(u32::MAX, |&(pc, _)| pc)
@@ -128,7 +128,7 @@ pub(super) fn found(pc: u32, mask: u32, problem: Problem) -> Box<Found> {
     Box::new(Found { pc, lane: mask.trailing_zeros() & 31, problem })
 }
 
-/// An operand that decides something has no value in some lanes.
+/// Returns the finding for an operand that must have a value and has none in some lanes.
 #[cold]
 pub(super) fn undefined(pc: u32, mask: u32, what: &'static str) -> Box<Found> {
     let why = "it comes from a register that no instruction has set in this thread";
@@ -136,7 +136,7 @@ pub(super) fn undefined(pc: u32, mask: u32, what: &'static str) -> Box<Found> {
 }
 
 impl Warp {
-    /// Lets lanes wait for others. Returns all lanes once they are here.
+    /// Lets lanes wait for others. Returns them all once they are here.
     pub(super) fn park(&mut self, new: Parked) -> Option<u32> {
         let at = match self.parked.iter().position(|parked| parked.pc == new.pc) {
             Some(at) => {
@@ -155,7 +155,7 @@ impl Warp {
         })
     }
 
-    /// Lets lanes go on whose missing members have ended.
+    /// Returns a waiting group whose missing members have all ended. Fails if there is none.
     pub(super) fn unpark(&mut self) -> Result<(u32, u32), Box<Found>> {
         if let Some(at) = self.parked.iter().position(|parked| parked.mask == parked.members & self.live) {
             let parked = self.parked.swap_remove(at);
@@ -167,7 +167,7 @@ impl Warp {
         Err(found(pc, mask, Problem::Members(format!("lane {missing} never comes to this instruction"))))
     }
 
-    /// Names the first thread of some lanes.
+    /// Names the thread of the first of some lanes.
     pub(super) fn thread_name(&self, block: &Block<'_>, lanes: u32) -> String {
         let [x, y, z] = block.setup.thread(self.index * 32 + (lanes.trailing_zeros() & 31));
         format!("thread ({x}, {y}, {z})")

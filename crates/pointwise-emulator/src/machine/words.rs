@@ -139,7 +139,7 @@ pub(super) fn three(op: Three, a: &Words, b: &Words, c: &Words) -> Words {
     }
 }
 
-/// Pairs of halves compared.
+/// Compares pairs of halves.
 #[inline(always)]
 pub(super) fn compare_halves(bf16: bool, relation: Relation, a: &Words, b: &Words) -> Words {
     let half = if bf16 { halves::Half::Bf16 } else { halves::Half::F16 };

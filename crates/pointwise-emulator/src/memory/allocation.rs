@@ -1,7 +1,7 @@
-//! One allocation: its bytes, and what is known of each.
+//! One allocation: its bytes, and who has written and read them.
 //!
-//! Bytes are kept as atomic words, read and written without order, so that a kernel whose threads race is no undefined
-//! behaviour in the emulator. A part of a word is changed by exchanging the word.
+//! Bytes are kept as atomic words, read and written in relaxed order. So a kernel whose threads race causes no
+//! undefined behaviour in the emulator. A part of a word is changed by exchanging the word.
 
 use std::sync::{
     OnceLock,
@@ -16,13 +16,13 @@ pub(crate) struct Allocation {
     pub(crate) start: u64,
     pub(crate) bytes: usize,
     pub(crate) words: Box<[AtomicU32]>,
-    /// Which bytes have been written.
+    /// The bytes that have been written.
     written: Bits,
-    /// Whether all have been; saves a look at the bits.
+    /// True if all bytes have been written: then nobody looks at the bits.
     all_written: AtomicBool,
-    /// Which bytes a launch has written since the host did.
+    /// The bytes that a launch has written since the host did.
     launched: OnceLock<Bits>,
-    /// Whether a launch has read some since the host wrote.
+    /// True if a launch has read a byte since the host wrote.
     pub(crate) read_by_launch: AtomicBool,
 }
 
@@ -58,7 +58,7 @@ impl Allocation {
         }
     }
 
-    /// Whether all bytes of a range have been written.
+    /// True if all bytes of a range have been written.
     #[inline(always)]
     pub(crate) fn is_written(&self, from: usize, to: usize) -> bool {
         self.all_written.load(Relaxed) || self.written.all(from, to)
@@ -71,7 +71,7 @@ impl Allocation {
         }
     }
 
-    /// Whether an earlier launch wrote a byte of a range.
+    /// True if an earlier launch wrote a byte of a range.
     pub(crate) fn is_launched(&self, from: usize, to: usize) -> bool {
         self.launched.get().is_some_and(|bits| bits.any(from, to))
     }
@@ -89,8 +89,8 @@ impl Allocation {
         self.read_by_launch.store(false, Relaxed);
     }
 
-    /// The words of a range of bytes: index, mask of the bytes in the range, place of the word's first byte after
-    /// `from`.
+    /// Returns the words of a range of bytes: index, mask of the bytes in the range, and distance from `from` to the
+    /// word's first byte.
     fn parts(from: usize, to: usize) -> impl Iterator<Item = (usize, u32, isize)> {
         (from / 4..to.div_ceil(4)).map(move |word| {
             let first = word * 4;
@@ -152,7 +152,7 @@ impl Allocation {
         self.mark_host(from, to);
     }
 
-    /// Copies from this or another allocation; what is not written there is not written here.
+    /// Copies from this or another allocation. A byte that is unwritten there becomes unwritten here.
     pub(crate) fn copy(&self, to: usize, source: &Allocation, from: usize, length: usize) {
         let mut bytes = vec![0; length];
         source.read(from, &mut bytes);
@@ -168,7 +168,7 @@ impl Allocation {
         self.mark_host(to, to + length);
     }
 
-    /// What [`Allocation::restore`] needs to undo a launch in a range.
+    /// Returns the state of a range. [`Allocation::restore`] undoes a launch with it.
     pub(crate) fn save(&self, from: usize, to: usize) -> (Vec<u8>, Vec<u64>) {
         let mut bytes = vec![0; to - from];
         self.read(from, &mut bytes);

@@ -13,7 +13,7 @@ impl Bits {
         Bits { chunks: bytemuck::zeroed_slice_box(bytes.div_ceil(64)) }
     }
 
-    /// The chunks that a range of bytes touches, each with the mask of its bits.
+    /// Returns the chunks that a range of bytes touches, each with the mask of its bits.
     #[inline(always)]
     fn parts(from: usize, to: usize) -> impl Iterator<Item = (usize, u64)> {
         let last = to.saturating_sub(1) / 64;
@@ -67,7 +67,7 @@ impl Bits {
         }
     }
 
-    /// A copy of the chunks that hold a range.
+    /// Returns a copy of the chunks that hold a range.
     pub(crate) fn save(&self, from: usize, to: usize) -> Vec<u64> {
         Bits::parts(from, to).map(|(chunk, _)| self.chunks[chunk].load(Relaxed)).collect()
     }

@@ -17,16 +17,16 @@ const ALIGNMENT: u64 = 256;
 /// Addresses between allocations that belong to none.
 const GAP: u64 = 4096;
 
-/// The first address: one that 32 bits do not hold.
+/// The first address. It does not fit into 32 bits.
 const FIRST: u64 = 0x7_0000_0000;
 
-/// How many freed allocations are remembered.
+/// The number of freed allocations that are remembered.
 const REMEMBERED: usize = 4096;
 
-/// Why memory cannot be allocated, freed, read or written by the host.
+/// The reason why the host cannot allocate, free, read or write memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
-    /// The device has not that much left.
+    /// The device does not have so much memory left.
     #[error("{asked} bytes were asked for, {used} of the device's {total} are in use")]
     OutOfMemory {
         /// Bytes asked for.
@@ -36,22 +36,22 @@ pub enum MemoryError {
         /// Bytes of the device.
         total: usize,
     },
-    /// What is freed is not where an allocation begins.
+    /// The address to free is not the start of an allocation.
     #[error("no allocation begins at {address:#x}: it is {place}")]
     NoAllocation {
-        /// What was to be freed.
+        /// The address to free.
         address: u64,
-        /// What is there.
+        /// The memory there, in words.
         place: String,
     },
-    /// The address is no allocation's, or the bytes go beyond it.
+    /// The address is in no allocation, or the bytes go beyond its end.
     #[error("{bytes} bytes at {address:#x} are not in one allocation; the first is {place}")]
     Outside {
-        /// Where.
+        /// The address.
         address: u64,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: usize,
-        /// What is there.
+        /// The memory there, in words.
         place: String,
     },
 }
@@ -73,14 +73,14 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// A device with nothing in its memory.
+    /// Returns a device with nothing in its memory.
     #[must_use]
     pub fn new(settings: Settings) -> Gpu {
         let state = State { live: BTreeMap::new(), freed: VecDeque::new(), next: FIRST, used: 0 };
         Gpu { settings, state: RwLock::new(state) }
     }
 
-    /// Its settings.
+    /// Returns its settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -98,7 +98,7 @@ impl Gpu {
     /// that was used before.
     ///
     /// # Errors
-    /// Fails if the device has not that much memory left.
+    /// Fails if the device does not have so much memory left.
     pub fn allocate(&self, bytes: usize) -> Result<u64, MemoryError> {
         let mut state = self.state_mut();
         let total = self.settings.memory_bytes;
@@ -112,7 +112,7 @@ impl Gpu {
         Ok(start)
     }
 
-    /// Frees an allocation. A launch that touches it later is told so.
+    /// Frees an allocation. A launch that touches it later gets a fault that says so.
     ///
     /// # Errors
     /// Fails if no allocation begins there.
@@ -130,13 +130,13 @@ impl Gpu {
         Ok(())
     }
 
-    /// How many bytes are allocated.
+    /// Returns the number of allocated bytes.
     #[must_use]
     pub fn used(&self) -> usize {
         self.state().used
     }
 
-    /// The allocation that holds some bytes, and where in it they begin.
+    /// Returns the allocation that holds some bytes, and the offset of the first one.
     fn find(&self, address: u64, bytes: usize) -> Result<(Arc<Allocation>, usize), MemoryError> {
         let state = self.state();
         let found = state.live.range(..=address).next_back().and_then(|(start, allocation)| {
@@ -157,7 +157,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Reads to the host, what nobody wrote as it is.
+    /// Reads to the host. Bytes that nobody wrote are read as they are.
     ///
     /// # Errors
     /// Fails if the bytes are not all in one allocation.
@@ -167,7 +167,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Copies. What nobody wrote counts as unwritten in the copy, too.
+    /// Copies. Bytes that nobody wrote are unwritten in the copy, too.
     ///
     /// # Errors
     /// Fails if the bytes are not all in one allocation on either side.
@@ -188,12 +188,12 @@ impl Gpu {
         Ok(())
     }
 
-    /// All allocations, by address.
+    /// Returns all allocations, by address.
     pub(crate) fn live(&self) -> Vec<Arc<Allocation>> {
         self.state().live.values().cloned().collect()
     }
 
-    /// Says what is at an address.
+    /// Describes the memory at an address.
     pub(crate) fn place(&self, address: u64) -> String {
         self.state().place(address)
     }

@@ -11,22 +11,22 @@ use std::{
 use super::{Gpu, allocation::Allocation};
 use crate::check::shadow::Shadow;
 
-/// An allocation, and what a launch may do with it.
+/// An allocation, and the rights of a launch in it.
 #[derive(Debug)]
 pub(crate) struct Region {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) allocation: Arc<Allocation>,
-    /// What may be written, in order, and who touches it. Of memory that is only read nothing is noted.
+    /// The parts that may be written, in order, with the stamps of their bytes. Memory that is only read has no stamps.
     pub(crate) writable: Vec<Shadow>,
     ranges: Vec<Range<u64>>,
-    /// Whether this launch reads and writes it.
+    /// True once this launch has read it; `written`: once it has written it.
     read: AtomicBool,
     written: AtomicBool,
 }
 
 impl Region {
-    /// Whether all of a range may be written.
+    /// True if all of a range may be written.
     #[inline(always)]
     pub(crate) fn may_write(&self, from: u64, to: u64) -> bool {
         self.ranges.iter().any(|range| range.start <= from && to <= range.end)
@@ -48,7 +48,7 @@ impl Region {
         }
     }
 
-    /// The stamps of an address, if it is one that may be written.
+    /// Returns the stamps of an address, if it may be written.
     #[inline(always)]
     pub(crate) fn shadow(&self, address: u64) -> Option<&Shadow> {
         self.writable.iter().find(|shadow| shadow.contains(address))
@@ -59,12 +59,13 @@ impl Region {
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) regions: Vec<Region>,
-    /// Whether the launch did not say what it writes.
+    /// True if the launch did not name its results.
     all: bool,
 }
 
 impl View {
-    /// Takes the allocations as they are now. `results` is what may be written; all, if it is missing.
+    /// Takes the allocations as they are now. `results` are the ranges that may be written; without them, everything
+    /// may be.
     pub(crate) fn new(gpu: &Gpu, results: Option<&[Range<u64>]>, checks: bool) -> View {
         let regions = gpu
             .live()
@@ -88,7 +89,7 @@ impl View {
         View { regions, all: results.is_none() }
     }
 
-    /// The region that holds all of a range. `hint` is the one that held the last one.
+    /// Returns the region that holds all of a range. `hint` is the index of the region that was found last.
     #[inline(always)]
     pub(crate) fn find(&self, from: u64, to: u64, hint: &mut u32) -> Option<&Region> {
         if let Some(region) = self.regions.get(*hint as usize)
@@ -106,7 +107,7 @@ impl View {
         Some(region)
     }
 
-    /// What may be written of each allocation.
+    /// Returns the ranges of each allocation that may be written.
     pub(crate) fn results(&self) -> impl Iterator<Item = (&Allocation, Range<usize>)> {
         self.regions.iter().flat_map(|region| {
             region.ranges.iter().map(|range| {
@@ -116,7 +117,7 @@ impl View {
         })
     }
 
-    /// Notes what the launch read and may have written, for launches after it.
+    /// Notes what the launch read and may have written, for the launches after it.
     pub(crate) fn end(&self) {
         for region in &self.regions {
             let allocation = &region.allocation;
@@ -135,7 +136,7 @@ impl View {
     }
 }
 
-/// The parts of `ranges` inside of `whole`, in order and joined.
+/// Returns the parts of `ranges` inside of `whole`, in order and joined.
 fn merged(ranges: &[Range<u64>], whole: &Range<u64>) -> Vec<Range<u64>> {
     let mut inside: Vec<_> = ranges
         .iter()

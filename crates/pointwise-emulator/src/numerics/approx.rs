@@ -18,7 +18,7 @@ pub(crate) enum Function {
     DivFull,
 }
 
-/// How far a result may be from the exact one.
+/// The largest distance between a result and the exact one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bound {
     /// Units in the last place of the exact result.
@@ -35,7 +35,7 @@ const TWO_TO_MINUS_20_5: f64 = 6.743_495_761e-7;
 const TWO_TO_MINUS_14_7: f64 = 3.757_154_5e-5;
 const TWO_TO_MINUS_22_9: f64 = 1.277_653_5e-7;
 
-/// The bound that the PTX ISA (section 9.7.3, "Floating Point Instructions") states for a function of `x`.
+/// Returns the bound that the PTX ISA (section 9.7.3, "Floating Point Instructions") states for a function of `x`.
 ///
 /// | Instruction | Section | Stated there |
 /// |---|---|---|
@@ -50,8 +50,8 @@ const TWO_TO_MINUS_22_9: f64 = 1.277_653_5e-7;
 /// | `ex2.approx.f32` | 9.7.3.21 | 2 ulp from the correctly rounded result across the full range |
 /// | `tanh.approx.f32` | 9.7.3.22 | relative 2^-11 over the entire range |
 ///
-/// The ISA does not say what an ulp is where a result underflows. Here it is a subnormal's, and no result has another
-/// sign than the exact one where the bound is in ulp or relative.
+/// The ISA does not define an ulp of a result that underflows. Here it is the distance between two subnormals. A result
+/// with a bound in ulp or a relative bound has the sign of the exact one.
 fn bound(function: Function, x: f64) -> Bound {
     match function {
         Function::Ex2 | Function::DivApprox | Function::DivFull => Bound::Ulp(2.0),
@@ -69,7 +69,7 @@ fn bound(function: Function, x: f64) -> Bound {
     }
 }
 
-/// The function in f64.
+/// Computes the function in f64.
 fn exact(function: Function, x: f64, y: f64) -> f64 {
     match function {
         Function::Ex2 => libm::exp2(x),
@@ -91,7 +91,7 @@ fn exact(function: Function, x: f64, y: f64) -> f64 {
     }
 }
 
-/// The result of an approximate instruction.
+/// Returns the result of an approximate instruction.
 pub(crate) fn evaluate(function: Function, ftz: bool, approx: Approx, a: u32, b: u32) -> u32 {
     let (a, b) = if ftz { (flush(a), flush(b)) } else { (a, b) };
     let (x, y) = (f64::from(f(a)), f64::from(f(b)));
@@ -105,13 +105,13 @@ pub(crate) fn evaluate(function: Function, ftz: bool, approx: Approx, a: u32, b:
     if ftz { flush(bits) } else { bits }
 }
 
-/// Whether the result is exact on all hardware: special values, powers of two, and `lg2` of these.
+/// True if the result is exact on all hardware: special values, powers of two, and `lg2` of these.
 fn is_exact(function: Function, x: f64, value: f64) -> bool {
     let power = |number: f64| number.to_bits() & ((1 << 52) - 1) == 0;
     !value.is_finite() || value == 0.0 || power(value) || (function == Function::Lg2 && power(x))
 }
 
-/// A pseudo-random number that depends on the function and its operands only.
+/// Returns a pseudo-random number that depends only on the function and its operands.
 fn hash(function: Function, a: u32, b: u32) -> u64 {
     let mut z = (u64::from(a) << 32 | u64::from(b)) ^ ((function as u64) << 56);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -119,7 +119,7 @@ fn hash(function: Function, a: u32, b: u32) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A result that differs from `value` by up to the bound; every second one by nearly all of it.
+/// Returns a result that differs from `value` by up to the bound; every second one by nearly all of it.
 fn worst(function: Function, x: f64, value: f64, nearest: f32, hash: u64) -> f32 {
     let ulp = f64::from(nearest.abs().next_up()) - f64::from(nearest.abs());
     let most = match bound(function, x) {

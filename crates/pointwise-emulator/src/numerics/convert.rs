@@ -1,7 +1,7 @@
 //! Conversions between integers and floating point numbers.
 //!
-//! A number that an integer type cannot hold becomes its nearest value. NaN becomes 0, but the middle of the range
-//! (the lowest signed number) where one of both types has 64 bits.
+//! A number that an integer type cannot hold becomes its nearest value. NaN becomes 0 if both types have at most 32
+//! bits, else the lowest signed number (the middle of an unsigned range).
 
 use super::single::f;
 

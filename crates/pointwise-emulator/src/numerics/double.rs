@@ -1,6 +1,6 @@
-//! f64 arithmetic, where it is not Rust's own.
+//! f64 operations that differ from Rust's own.
 
-/// The smaller one, -0 before +0; the other one if one is NaN.
+/// Returns the smaller number, -0 before +0; if one is NaN, the other one.
 #[inline(always)]
 pub(crate) fn min(a: f64, b: f64) -> f64 {
     if a.is_nan() {
@@ -14,7 +14,7 @@ pub(crate) fn min(a: f64, b: f64) -> f64 {
     }
 }
 
-/// The larger one, +0 after -0; the other one if one is NaN.
+/// Returns the larger number, +0 before -0; if one is NaN, the other one.
 #[inline(always)]
 pub(crate) fn max(a: f64, b: f64) -> f64 {
     if a.is_nan() {

@@ -1,6 +1,6 @@
 //! Arithmetic on pairs of f16 or bf16.
 //!
-//! A result is computed exactly, or to an f64 whose last bit marks what was cut off, and rounded once.
+//! A result is computed exactly, or as an f64 whose last bit is set if something was cut off. It is then rounded once.
 
 use super::{NAN_16, narrow, single};
 use crate::program::{Relation, Two};
@@ -13,7 +13,7 @@ pub(crate) enum Half {
 }
 
 impl Half {
-    /// A half's value.
+    /// Returns a half as f32.
     #[inline(always)]
     pub(crate) fn widen(self, half: u32) -> u32 {
         match self {
@@ -38,7 +38,7 @@ fn pairwise(a: u32, b: u32, op: impl Fn(u32, u32) -> u32) -> u32 {
     op(a & 0xffff, b & 0xffff) | (op(a >> 16, b >> 16) << 16)
 }
 
-/// An operation of two pairs.
+/// Computes an operation on two pairs.
 pub(crate) fn two(op: Two, a: u32, b: u32) -> u32 {
     use Half::{Bf16, F16};
     match op {
@@ -59,7 +59,7 @@ pub(crate) fn two(op: Two, a: u32, b: u32) -> u32 {
     }
 }
 
-/// `a * b + c` of three pairs, rounded once.
+/// Computes `a * b + c` of three pairs, rounded once.
 pub(crate) fn fma(half: Half, a: u32, b: u32, c: u32) -> u32 {
     let one = |a: u32, b: u32, c: u32| half.round(odd_sum(half.value(a) * half.value(b), half.value(c)));
     one(a & 0xffff, b & 0xffff, c & 0xffff) | (one(a >> 16, b >> 16, c >> 16) << 16)
@@ -69,7 +69,8 @@ fn add(half: Half, x: u32, y: u32) -> u32 {
     half.round(odd_sum(half.value(x), half.value(y)))
 }
 
-/// A sum cut off towards zero, whose last bit is set if it is not exact: it can be rounded again as if it were exact.
+/// Returns a sum cut off towards zero, with its last bit set if it is not exact. Rounding it again gives the same as
+/// rounding the exact sum.
 fn odd_sum(x: f64, y: f64) -> f64 {
     let (sum, rest) = single::two_sum(x, y);
     if rest == 0.0 {
@@ -88,7 +89,7 @@ fn choose(half: Half, x: u32, y: u32, op: impl Fn(u32, u32) -> u32) -> u32 {
     }
 }
 
-/// All ones in the halves for which the relation holds.
+/// Returns all ones in each half whose numbers meet the relation.
 #[inline(always)]
 pub(crate) fn compare(half: Half, relation: Relation, a: u32, b: u32) -> u32 {
     pairwise(a, b, |x, y| {
@@ -97,7 +98,7 @@ pub(crate) fn compare(half: Half, relation: Relation, a: u32, b: u32) -> u32 {
     })
 }
 
-/// Whether a relation holds between two f32.
+/// True if two f32 meet a relation.
 #[inline(always)]
 pub(crate) fn single_compare(relation: Relation, a: u32, b: u32) -> bool {
     let (x, y) = (single::f(a), single::f(b));

@@ -1,6 +1,6 @@
 //! Integer arithmetic and operations on bits.
 //!
-//! Division by zero gives what the hardware's code for it gives: all ones, for quotients and remainders.
+//! Division by zero gives all ones for quotients and remainders, as on the hardware.
 
 #[inline(always)]
 pub(crate) fn shl(a: u32, n: u32) -> u32 {
@@ -152,13 +152,13 @@ pub(crate) fn shf_right(a: u32, b: u32, n: u32) -> u32 {
     (((u64::from(b) << 32) | u64::from(a)) >> n) as u32
 }
 
-/// A mask of the low `length` bits.
+/// Returns a mask of the low `length` bits.
 #[inline(always)]
 fn low(length: u32) -> u64 {
     if length > 63 { u64::MAX } else { (1 << length) - 1 }
 }
 
-/// Bits from `position` on, `length` of them; as many as there are.
+/// Returns `length` bits from `position` on, or as many as there are.
 #[inline(always)]
 pub(crate) fn bfe_u(a: u32, position: u32, length: u32) -> u32 {
     (shr_u_long(u64::from(a), position & 0xff) & low(length & 0xff)) as u32
@@ -174,7 +174,7 @@ pub(crate) fn bfe_u_long(a: u64, position: u32, length: u32) -> u64 {
     shr_u_long(a, position & 0xff) & low(length & 0xff)
 }
 
-/// The bits above are copies of the highest bit taken.
+/// Like [`bfe_u_long`], but the bits above are copies of the highest bit taken.
 #[inline(always)]
 pub(crate) fn bfe_s_long(a: u64, position: u32, length: u32) -> u64 {
     let length = length & 0xff;
@@ -185,7 +185,7 @@ pub(crate) fn bfe_s_long(a: u64, position: u32, length: u32) -> u64 {
     shr_s_long(shr_s_long(a, position & 0xff) << above, above)
 }
 
-/// `bfi.b32`: `a` into `b`.
+/// `bfi.b32`: puts the low bits of `a` into `b`.
 #[inline(always)]
 pub(crate) fn bfi(a: u32, b: u32, position: u32, length: u32) -> u32 {
     let mask = shl_long(low(length & 0xff), position & 0xff) as u32;

@@ -1,8 +1,8 @@
 //! Arithmetic of one lane, as the PTX ISA defines it.
 //!
-//! Everything here works on bits (`u32`, `u64`), as registers hold them, and depends on nothing of the project, so that
-//! an error of the kernels' own maths cannot hide behind the same error here. The functions are inlined into the
-//! machine's loops over lanes; those without branches become vector code there.
+//! Everything here works on bits (`u32`, `u64`), as registers hold them. Nothing depends on the project's maths, so an
+//! error there cannot hide behind the same error here. The functions are inlined into the machine's loops over lanes;
+//! those without branches become vector code there.
 
 pub(crate) mod approx;
 pub(crate) mod convert;
@@ -32,7 +32,7 @@ pub(crate) enum Rounding {
     Up,
 }
 
-/// How an f32 instruction treats its operands and result.
+/// The suffixes that change an f32 instruction: rounding, flushing and saturation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FloatMode {
     pub(crate) rounding: Rounding,
@@ -43,7 +43,7 @@ pub(crate) struct FloatMode {
 }
 
 impl FloatMode {
-    /// Whether the mode is that of an instruction without suffixes.
+    /// True for an instruction without suffixes.
     pub(crate) fn is_plain(self) -> bool {
         self == FloatMode::default()
     }

@@ -1,6 +1,6 @@
 //! Conversions between f32 and the types of 16 and 8 bits.
 //!
-//! All are without branches, so that loops over lanes become vector code.
+//! They have no branches, so that loops over lanes become vector code.
 
 use super::{NAN, NAN_16, single::f};
 
@@ -8,7 +8,7 @@ use super::{NAN, NAN_16, single::f};
 pub(crate) fn f32_of_f16(half: u32) -> u32 {
     let shifted = (half & 0x7fff) << 13;
     let exponent = shifted & 0x0f80_0000;
-    // Subnormals and zero: place the mantissa under an exponent and subtract that.
+    // Subnormals and zero: put the mantissa under an exponent, and subtract that power of two.
     let small = (f(shifted + (113 << 23)) - f(113 << 23)).to_bits();
     let large = shifted + ((127 - 15) << 23) + if exponent == 0x0f80_0000 { (128 - 16) << 23 } else { 0 };
     let value = if exponent == 0 { small } else { large };
@@ -21,9 +21,9 @@ pub(crate) fn f32_of_bf16(half: u32) -> u32 {
     if value & 0x7fff_ffff > 0x7f80_0000 { NAN } else { value }
 }
 
-/// Rounds to nearest even to a type of fewer bits.
+/// Rounds to the nearest even number of a type with fewer bits.
 ///
-/// `bias` is its exponent bias, `mantissa` the bits of its mantissa. The result lacks the sign, and is wrong where it
+/// `bias` is its exponent bias, `mantissa` the bits of its mantissa. The result has no sign, and is wrong if it
 /// overflows.
 #[inline(always)]
 fn narrow(magnitude: u32, bias: u32, mantissa: u32) -> u32 {
@@ -83,9 +83,10 @@ pub(crate) fn f16_of_e5m2(byte: u32) -> u32 {
     if byte & 0x7f > 0x7c { NAN_16 } else { (byte & 0xff) << 8 }
 }
 
-/// Rounds an f64, whose last bit is set if something smaller was cut off, to f16 or bf16.
+/// Rounds an f64 to f16 or bf16. The last bit of the f64 is set if something smaller was cut off.
 pub(crate) fn half_of_f64(value: f64, bf16: bool) -> u32 {
-    // To f32 with the same mark of what is cut off: its 24 bits are more than two above those of the result.
+    // Cut to f32 first, again with the last bit set if something is cut off. Its 24 bits are at least two more than the
+    // result's, so the second rounding is right.
     let nearest = value as f32;
     let back = f64::from(nearest);
     let single = if value.is_nan() || back == value {
@@ -124,7 +125,7 @@ mod tests {
         }
     }
 
-    /// f32 values around every value of a small type and every middle between two, by their bits.
+    /// Returns f32 values at and beside every value of a small type, and every middle between two.
     fn around(values: impl Iterator<Item = f32>) -> impl Iterator<Item = f32> {
         let mut values: Vec<f32> = values.filter(|value| value.is_finite() && *value >= 0.0).collect();
         values.sort_by(f32::total_cmp);
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(half_of_f64(1e300, true), 0x7f80);
     }
 
-    /// The value of a byte, by the definition of its type.
+    /// Returns the value of a byte, by the definition of its type.
     fn byte_value(byte: u32, bias: i32, mantissa: u32) -> f64 {
         let fraction = f64::from(byte & ((1 << mantissa) - 1)) / f64::from(1 << mantissa);
         let exponent = i32::try_from((byte & 0x7f) >> mantissa).unwrap();
@@ -195,7 +196,7 @@ mod tests {
         }
     }
 
-    /// The byte whose value is nearest, the even one of two, and the largest for what is too large.
+    /// Returns the byte with the nearest value: the even one of two, and the largest if the value is too large.
     fn nearest_byte(value: f32, bias: i32, mantissa: u32, largest: u32) -> u32 {
         let distance = |byte: u32| (byte_value(byte, bias, mantissa) - f64::from(value.abs())).abs();
         let best = (0..=largest).min_by(|&a, &b| distance(a).total_cmp(&distance(b)).then((a & 1).cmp(&(b & 1))));

@@ -8,13 +8,13 @@ pub(crate) fn f(bits: u32) -> f32 {
     f32::from_bits(bits)
 }
 
-/// Bits of a result, where NaN is the one that the hardware gives.
+/// Returns the bits of a result; for NaN, the hardware's NaN.
 #[inline(always)]
 pub(crate) fn canonical(value: f32) -> u32 {
     if value.is_nan() { NAN } else { value.to_bits() }
 }
 
-/// A subnormal as a zero of its sign.
+/// Turns a subnormal into a zero of its sign.
 #[inline(always)]
 pub(crate) fn flush(bits: u32) -> u32 {
     if bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits }
@@ -50,11 +50,11 @@ pub(crate) fn sqrt(a: u32) -> u32 {
     canonical(f(a).sqrt())
 }
 
-/// The smaller one, -0 before +0; the other one if one is NaN.
+/// Returns the smaller number, -0 before +0; if one is NaN, the other one.
 #[inline(always)]
 pub(crate) fn min(a: u32, b: u32) -> u32 {
     let (x, y) = (f(a), f(b));
-    // Equal numbers have equal bits, but for zeros: then the sign of either counts.
+    // Equal numbers have equal bits, except zeros: then either sign makes the result negative.
     let smaller = if x < y {
         a
     } else if y < x {
@@ -65,7 +65,7 @@ pub(crate) fn min(a: u32, b: u32) -> u32 {
     either(smaller, a, b)
 }
 
-/// The larger one, +0 after -0; the other one if one is NaN.
+/// Returns the larger number, +0 before -0; if one is NaN, the other one.
 #[inline(always)]
 pub(crate) fn max(a: u32, b: u32) -> u32 {
     let (x, y) = (f(a), f(b));
@@ -97,13 +97,13 @@ pub(crate) fn max_nan(a: u32, b: u32) -> u32 {
     if f(a).is_nan() | f(b).is_nan() { NAN } else { max(a, b) }
 }
 
-/// The second operand with the sign of the first, as the PTX ISA orders them.
+/// Returns the second operand with the sign of the first: the PTX ISA's order.
 #[inline(always)]
 pub(crate) fn copysign(a: u32, b: u32) -> u32 {
     (a & 0x8000_0000) | (b & 0x7fff_ffff)
 }
 
-/// An operation with rounding, flushing and saturation as `mode` says.
+/// Computes an operation with the rounding, flushing and saturation of `mode`.
 pub(crate) fn general(op: FloatOperation, mode: FloatMode, a: u32, b: u32, c: u32) -> u32 {
     let [a, b, c] = if mode.flush { [flush(a), flush(b), flush(c)] } else { [a, b, c] };
     let result = match op {
@@ -126,7 +126,7 @@ pub(crate) fn general(op: FloatOperation, mode: FloatMode, a: u32, b: u32, c: u3
     if mode.saturate { saturate(result) } else { result }
 }
 
-/// A result clamped to 0 to 1; NaN becomes +0.
+/// Clamps a result to 0 to 1; NaN becomes +0.
 pub(crate) fn saturate(result: u32) -> u32 {
     let value = f(result);
     if value >= 1.0 {
@@ -138,7 +138,7 @@ pub(crate) fn saturate(result: u32) -> u32 {
     }
 }
 
-/// An operation rounded towards zero, down or up.
+/// Computes an operation rounded towards zero, down or up.
 fn directed(op: FloatOperation, rounding: Rounding, a: f32, b: f32, c: f32) -> u32 {
     let [x, y, z] = [a, b, c].map(f64::from);
     match op {
@@ -159,15 +159,15 @@ fn directed(op: FloatOperation, rounding: Rounding, a: f32, b: f32, c: f32) -> u
 fn quotient(x: f64, y: f64, rounding: Rounding) -> u32 {
     let q = x / y;
     let rest = (-q).mul_add(y, x);
-    // Where the quotient is zero, infinite or NaN, it is exact.
+    // If the rest is not finite, the quotient is exact: zero, infinite or NaN.
     round(q, if rest.is_finite() { rest * y.signum() } else { 0.0 }, rounding)
 }
 
-/// The sum of two numbers, which are exact, rounded once.
+/// Returns the sum of two exact numbers, rounded once.
 fn sum(x: f64, y: f64, rounding: Rounding) -> u32 {
     let (s, rest) = two_sum(x, y);
     if s == 0.0 && rest == 0.0 {
-        // An exact zero of operands of different signs is -0 only where it is rounded down.
+        // An exact zero from operands of different signs is -0 only if the mode rounds down.
         let negative = if x.is_sign_negative() == y.is_sign_negative() && x == 0.0 {
             x.is_sign_negative()
         } else {
@@ -178,7 +178,7 @@ fn sum(x: f64, y: f64, rounding: Rounding) -> u32 {
     round(s, rest, rounding)
 }
 
-/// A sum as the nearest f64 and what that lacks.
+/// Returns a sum as the nearest f64 and its error.
 pub(crate) fn two_sum(x: f64, y: f64) -> (f64, f64) {
     let s = x + y;
     let part = s - x;
@@ -186,7 +186,7 @@ pub(crate) fn two_sum(x: f64, y: f64) -> (f64, f64) {
     (s, if s.is_finite() { rest } else { 0.0 })
 }
 
-/// `value` plus something of the sign of `rest` that is smaller than half of the last bit of `value`, as f32.
+/// Rounds `value` to f32, plus something too small to show in it, with the sign of `rest`.
 pub(crate) fn round(value: f64, rest: f64, rounding: Rounding) -> u32 {
     if value.is_nan() {
         return NAN;
@@ -238,7 +238,7 @@ mod tests {
         numbers
     }
 
-    /// Whether `result` is the exact value `high + low` rounded as said: checked by its neighbours.
+    /// True if `result` is the exact value `s + rest`, rounded as asked. Compares it with its neighbours.
     fn is_rounded(result: u32, (s, rest): (f64, f64), rounding: Rounding) -> bool {
         let value = f(result);
         let above = |x: f32| {

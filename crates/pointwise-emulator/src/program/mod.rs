@@ -24,24 +24,24 @@ pub(crate) const TRUE: Slot = 0;
 /// One instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Instruction {
-    /// What it does.
+    /// Its operation.
     pub(crate) operation: Operation,
-    /// The predicate that says which lanes take part.
+    /// The predicate that chooses the lanes that take part.
     pub(crate) guard: Slot,
-    /// All ones if it says which lanes do not.
+    /// All ones if the guard is negated, else zero.
     pub(crate) flip: u32,
-    /// Whether it does more than to change registers: then its guard must have a value.
+    /// True if it does more than change registers: then its guard must have a value.
     pub(crate) acts: bool,
 }
 
-/// Where an instruction stands in the text.
+/// The place of an instruction in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) line: u32,
     pub(crate) text: Range<u32>,
 }
 
-/// Which memory an access reaches.
+/// The memory that an access reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     Global,
@@ -55,7 +55,7 @@ pub(crate) enum Space {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     pub(crate) space: Space,
-    /// Where the address is: a long, or a word if not `wide`.
+    /// The slot of the address: a long, or a word if not `wide`.
     pub(crate) address: Slot,
     pub(crate) wide: bool,
     pub(crate) offset: i64,
@@ -63,26 +63,26 @@ pub(crate) struct Access {
     pub(crate) size: u8,
     /// Elements: 1, 2 or 4.
     pub(crate) count: u8,
-    /// Whether a loaded element is sign-extended.
+    /// True if a loaded element is sign-extended.
     pub(crate) signed: bool,
-    /// Whether the registers are longs.
+    /// True if the registers are longs.
     pub(crate) long: bool,
-    /// Whether the register has 16 bits.
+    /// True if the register has 16 bits.
     pub(crate) half: bool,
     pub(crate) registers: [Slot; 4],
 }
 
 impl Access {
-    /// How many bytes one lane touches.
+    /// Returns the bytes that one lane touches.
     pub(crate) fn bytes(&self) -> u32 {
         u32::from(self.size) * u32::from(self.count)
     }
 }
 
-/// What a predicate or word register is given by [`Operation::Vote`] and [`Operation::Shuffle`].
+/// Stands for an operand or a result that the instruction does not have.
 pub(crate) const NOWHERE: Slot = Slot::MAX;
 
-/// What an instruction does. `d` is the result; `a`, `b`, `c` are operands; `p` and `q` are predicates.
+/// The operation of an instruction. `d` is the result; `a`, `b`, `c` are operands; `p` and `q` are predicates.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     One {
@@ -103,7 +103,7 @@ pub(crate) enum Operation {
         b: Slot,
         c: Slot,
     },
-    /// `bfi`: `a` into `b` at position `c`, of length `e`.
+    /// `bfi`: puts the low `e` bits of `a` into `b` at position `c`.
     Insert {
         d: Slot,
         a: Slot,
@@ -157,7 +157,7 @@ pub(crate) enum Operation {
         a: Slot,
         b: Slot,
     },
-    /// The wide product and a long.
+    /// The wide product plus a long.
     MadWide {
         signed: bool,
         d: Slot,
@@ -170,7 +170,8 @@ pub(crate) enum Operation {
         d: Slot,
         a: Slot,
     },
-    /// `p` and, if it is not [`TRUE`], its opposite in `q`; combined with `c` if there is one.
+    /// Compares `a` and `b`. The answer goes to `p` and, unless `q` is [`TRUE`], its opposite to `q`; both are combined
+    /// with the predicate of `with`, if there is one.
     Compare {
         of: Compared,
         relation: Relation,
@@ -180,7 +181,7 @@ pub(crate) enum Operation {
         b: Slot,
         with: Option<(Logic, Slot, bool)>,
     },
-    /// Both halves compared: all ones in the halves where it holds.
+    /// Compares both halves: all ones in the halves where the relation holds, else zeros.
     SetHalves {
         bf16: bool,
         relation: Relation,
@@ -219,7 +220,7 @@ pub(crate) enum Operation {
     },
     Load(Box<Access>),
     Store(Box<Access>),
-    /// A parameter at a place that the text says; `access.address` has no meaning.
+    /// Loads a parameter from the offset `at`, which the text gives; `access.address` has no meaning.
     LoadParameter {
         access: Box<Access>,
         at: u32,
@@ -230,14 +231,15 @@ pub(crate) enum Operation {
         value: Slot,
         second: Slot,
     },
-    /// `cp.async`: `bytes` from global memory at `b` to shared memory at `a`; only `source` of them are read.
+    /// `cp.async`: copies from global memory at `from` to shared memory at `access`. Reads only `source` bytes, unless
+    /// that is [`NOWHERE`].
     CopyAsync {
         access: Box<Access>,
         from: Slot,
         from_offset: i64,
         source: Slot,
     },
-    /// All copies but the latest groups have arrived.
+    /// Waits until all copies but those in the latest `groups` have arrived.
     CopyWait {
         groups: u32,
     },
@@ -250,7 +252,7 @@ pub(crate) enum Operation {
         a: Slot,
     },
     Exit,
-    /// All threads of the block, or `threads` (a word) if not [`NOWHERE`].
+    /// Waits for all threads of the block, or for `threads` (a word) if that is not [`NOWHERE`].
     Barrier {
         a: Slot,
         threads: Slot,
@@ -268,7 +270,7 @@ pub(crate) enum Operation {
         c: Slot,
         members: Slot,
     },
-    /// The answer in predicate `p` or, of a ballot, in word `d`.
+    /// The answer goes to predicate `p`; a ballot's goes to word `d`.
     Vote {
         op: Vote,
         d: Slot,
@@ -286,7 +288,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Whether it does more than to change registers.
+    /// True if it does more than change registers.
     pub(crate) fn acts(&self) -> bool {
         matches!(
             self,
@@ -314,9 +316,9 @@ impl Operation {
 pub struct Parameter {
     /// Its name in the PTX.
     pub name: String,
-    /// Where its first byte is among the arguments.
+    /// The offset of its first byte in the arguments.
     pub offset: usize,
-    /// How many bytes it has.
+    /// The bytes that it has.
     pub bytes: usize,
 }
 
@@ -331,7 +333,7 @@ pub(crate) struct Program {
     pub(crate) code: Vec<Instruction>,
     pub(crate) places: Vec<Place>,
     pub(crate) tables: Vec<Vec<u32>>,
-    /// How many slots each file has.
+    /// The numbers of slots of the three files.
     pub(crate) words: usize,
     pub(crate) longs: usize,
     pub(crate) predicates: usize,
@@ -342,7 +344,7 @@ pub(crate) struct Program {
     pub(crate) specials: Vec<(Slot, Special)>,
     /// Bytes of shared memory that the text asks for, beside those that the launch adds.
     pub(crate) shared: u32,
-    /// Whether threads of a block wait for each other.
+    /// True if threads of a block wait for each other.
     pub(crate) barriers: bool,
     /// The most threads in a block, if the text limits it.
     pub(crate) most_threads: Option<u32>,

@@ -1,4 +1,4 @@
-//! What instructions do: the operations of each kind, and special registers.
+//! The operations of each kind of instruction, and the special registers.
 
 /// Word from one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) enum One {
     /// Two bytes, from both halves.
     E4m3x2OfF16x2,
     E5m2x2OfF16x2,
-    /// f32 to an integer by truncation; others round before.
+    /// f32 to an integer, by truncation. Other roundings come before it as an operation of their own.
     S32OfF32,
     U32OfF32,
     S16OfF32,
@@ -101,7 +101,7 @@ pub(crate) enum Two {
     E5m2x2OfF32,
     /// Low halves of both, the first one in the lower half.
     Pack16,
-    /// Low half of the first, upper half of the second one: `prmt` and moves.
+    /// Both halves at once, here and below.
     AddF16x2,
     SubF16x2,
     MulF16x2,
@@ -267,7 +267,7 @@ pub(crate) enum Narrow {
     U32OfF64,
 }
 
-/// How two values are compared.
+/// A relation between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     Eq,
@@ -276,19 +276,19 @@ pub(crate) enum Relation {
     Le,
     Gt,
     Ge,
-    /// As above, and true if one is NaN.
+    /// The same six, and also true if a value is NaN.
     Equ,
     Neu,
     Ltu,
     Leu,
     Gtu,
     Geu,
-    /// Both are numbers; one is NaN.
+    /// True if both values are numbers; `Nan`: if at least one is NaN.
     Num,
     Nan,
 }
 
-/// The type of what is compared.
+/// The type of the values that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
     U32,
@@ -303,7 +303,7 @@ pub(crate) enum Compared {
     F64,
 }
 
-/// How predicates are combined.
+/// An operation on two predicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Logic {
     And,
@@ -311,7 +311,7 @@ pub(crate) enum Logic {
     Xor,
 }
 
-/// What an atomic operation does to memory.
+/// The change that an atomic operation makes to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtomicOperation {
     Add,
@@ -327,7 +327,7 @@ pub(crate) enum AtomicOperation {
     CompareSwap,
 }
 
-/// Which lane another lane's value comes from.
+/// The choice of the lane that a shuffle reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shuffle {
     Up,
@@ -336,7 +336,7 @@ pub(crate) enum Shuffle {
     Index,
 }
 
-/// What a vote asks.
+/// The question of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vote {
     All,
@@ -346,14 +346,14 @@ pub(crate) enum Vote {
 }
 
 impl Compared {
-    /// Whether longs are compared.
+    /// True if longs are compared.
     #[inline(always)]
     pub(crate) fn is_long(self) -> bool {
         matches!(self, Compared::U64 | Compared::S64 | Compared::F64)
     }
 }
 
-/// What a special register holds.
+/// A special register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Special {
     Thread(u8),
@@ -367,7 +367,7 @@ pub(crate) enum Special {
     DynamicShared,
 }
 
-/// Which lanes a lane mask has, compared with the lane that reads it.
+/// The lanes in a lane mask, compared with the lane that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum LaneRelation {
     Eq,

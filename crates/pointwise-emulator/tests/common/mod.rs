@@ -53,14 +53,14 @@ pub(crate) struct Run {
     pub(crate) block: u32,
     pub(crate) shared: u32,
     pub(crate) early: bool,
-    /// Whether y is the only result.
+    /// True if y is named as the only result.
     pub(crate) results: bool,
     /// Bytes of y.
     pub(crate) bytes: usize,
 }
 
 impl Run {
-    /// With x as given, and y of as many bytes that nobody wrote.
+    /// Returns a run with this x, and a y of `y_bytes` bytes that nobody wrote.
     pub(crate) fn new(x: &[u32], y_bytes: usize) -> Run {
         Run::with(Settings::default(), x, y_bytes)
     }

@@ -5,7 +5,7 @@
 #[cfg(any(feature = "more", feature = "broken"))]
 use core::arch::nvptx::{_block_dim_x, _block_idx_x, _thread_idx_x};
 
-/// Where the thread stands in the grid.
+/// Returns the index of the thread in the grid.
 #[cfg(any(feature = "more", feature = "broken"))]
 fn index() -> usize {
     // SAFETY: these read registers.
@@ -59,7 +59,7 @@ mod more {
 
 #[cfg(feature = "broken")]
 mod broken {
-    /// Panics where `at` is out of bounds, which calls a function and carries a message along.
+    /// Panics if `at` is out of bounds, which calls a function and carries a message along.
     ///
     /// # Safety
     /// `from` points to eight numbers and `to` to one.
@@ -69,7 +69,7 @@ mod broken {
         unsafe { *to = (&*from)[at] }
     }
 
-    /// Keeps an array in local memory, for registers have no addresses.
+    /// Keeps an array in local memory, as registers have no addresses.
     ///
     /// # Safety
     /// `from` points to eight numbers and `to` to one.

@@ -1,13 +1,13 @@
 //! f32 functions for results that are rounded to f16 or bf16 next: fewer instructions than the accurate ones.
 //!
-//! An argument is an f16 or bf16 widened to f32 (any f32 is served, with the accuracy of f32 arithmetic at best). Over
+//! An argument is an f16 or bf16 widened to f32 (any f32 is allowed, with the accuracy of f32 arithmetic at best). Over
 //! all 65,536 inputs of either type a result rounded to that type is within 1 ULP of the exact one, and is the exact
-//! one rounded for at least 99.5 % of the inputs; `tests/half_maths.rs` measures both. That takes a relative error of
-//! about `2^-21` (f16) and `2^-18` (bf16), near the zeros of a function and in its tails too, down to the subnormal
+//! one rounded for at least 99.5 % of the inputs; `tests/half_maths.rs` measures both. The relative error must be about
+//! `2^-21` (f16) and `2^-18` (bf16) for that, also near the zeros of a function and in its tails, down to the subnormal
 //! numbers of the 16-bit type.
 //!
 //! A function is built on the four operations of [`Approx`] that a GPU has as approximate instructions, beside the
-//! exact arithmetic of f32. Which instructions is a type parameter, so that the tests can put in ones with the largest
+//! exact arithmetic of f32. The instructions are a type parameter, so that the tests can put in ones with the largest
 //! error that the PTX ISA allows. Polynomials are minimax fits made for this crate (weighted least squares iterated
 //! after Lawson, coefficients rounded to f32 one after the other); the error stated at each is its relative one. Where
 //! a free choice of last digits was left (coefficients, a constant next to 1 or 0), it was made by counting, on an
@@ -26,13 +26,13 @@ pub use super::single::{floor_divide, remainder, trunc_divide};
 use super::prim::{self, ROUND_MAGIC, at_least, at_most, fma, mostly, rarely};
 use core::f32::consts::{LN_2, LOG2_E};
 
-/// pi = PI + PI_LOW, to 48 bits, both positive: of -0 a reduction by `0 * pi` then leaves -0.
+/// pi = PI + PI_LOW, to 48 bits, both positive, so that a reduction of -0 by `0 * pi` leaves -0.
 const PI: f32 = 3.141_592_5;
 const PI_LOW: f32 = 1.509_957_9e-7;
 const INV_PI: f32 = core::f32::consts::FRAC_1_PI;
 
-/// log2(e) in two parts. Of the first, the product with a 16-bit number is exact, and the power of 2 by that product is
-/// a normal number wherever `e^x` is not zero; the second is small, so that the rounding of its product is, too.
+/// log2(e) in two parts. The product of the first with a 16-bit number is exact, and the power of 2 by that product is
+/// a normal number unless `e^x` is zero. The second is small, and so is the rounding error of its product.
 const LOG2_E_PARTS: [f32; 2] = [4906.0 / 4096.0, 0.244_941_13];
 
 /// The sign of an f32.
@@ -41,7 +41,7 @@ const SIGN: u32 = 1 << 31;
 /// Beyond this magnitude the two terms of pi no longer reduce an angle well enough. Above every finite f16.
 pub(super) const LARGE_ANGLE: f32 = 1e5;
 
-/// Whether the magnitude of `x` is at most [`LARGE_ANGLE`]; of NaN it is not.
+/// True if the magnitude of `x` is at most [`LARGE_ANGLE`]. False for NaN.
 #[inline(always)]
 pub(super) fn is_small(x: f32) -> bool {
     x.abs() < LARGE_ANGLE.next_up()
@@ -53,11 +53,11 @@ pub(super) fn is_small(x: f32) -> bool {
 pub trait Approx: Sized {
     /// `2^x`, relative error `2^-22`; subnormal results are kept.
     fn ex2(x: f32) -> f32;
-    /// As [`Approx::ex2`], but a subnormal result becomes zero.
+    /// Like [`Approx::ex2`], but a subnormal result becomes zero.
     fn ex2_flush(x: f32) -> f32;
     /// `log2 x`, absolute error `2^-22` between 1/2 and 2, relative error `2^-22` elsewhere; subnormal arguments count.
     fn lg2(x: f32) -> f32;
-    /// As [`Approx::lg2`], but a subnormal argument counts as zero.
+    /// Like [`Approx::lg2`], but a subnormal argument counts as zero.
     fn lg2_flush(x: f32) -> f32;
     /// [`Approx::lg2_flush`] of the magnitude of `x`.
     #[inline(always)]
@@ -78,8 +78,8 @@ pub trait Approx: Sized {
         large * small
     }
 
-    /// Two numbers of which `e^x` is the product: a power of 2 by one product of `x` would lose up to `2^-20` to its
-    /// rounding, and take instructions for subnormal results.
+    /// Two factors of `e^x`. A power of 2 by one product of `x` would lose up to `2^-20` to its rounding, and take
+    /// instructions for subnormal results.
     #[doc(hidden)]
     #[inline(always)]
     fn exp_factors(x: f32) -> [f32; 2] {
@@ -103,7 +103,7 @@ pub trait Approx: Sized {
     /// `e^x - 1` for `x <= 0`.
     #[inline(always)]
     fn expm1_negative(x: f32) -> f32 {
-        // The power of 2 is at most 1, and what its argument's rounding loses is little beside the result.
+        // The power of 2 is at most 1, and the rounding error of its argument is small beside the result.
         let far = Self::ex2_flush(x * LOG2_E) - 1.0;
         if x > -0.5 { expm1_near(x) } else { far }
     }
@@ -123,7 +123,7 @@ pub trait Approx: Sized {
     #[inline(always)]
     fn log2(x: f32) -> f32 {
         let f = x - 1.0;
-        // log2(1 + f) / f for |f| <= 1/8: 2^-21.5. Beyond, the error of the hardware's is 2^-19.4 at most.
+        // log2(1 + f) / f for |f| <= 1/8: 2^-21.5. Beyond, the error of the hardware's logarithm is at most 2^-19.4.
         let p = fma(f, 0.293_024_24, -0.365_389_05);
         let p = fma(f, p, 0.480_878_5);
         let p = fma(f, p, -0.721_329_4);
@@ -230,7 +230,8 @@ pub trait Approx: Sized {
         if x > 0.0 { 1.0 - tail } else { tail }
     }
 
-    /// The density of the normal distribution, `e^(-x^2 / 2) / sqrt(2 pi)`: the exponential is that of `normal_cdf`.
+    /// The density of the normal distribution, `e^(-x^2 / 2) / sqrt(2 pi)`: it shares the exponential with
+    /// `normal_cdf`.
     #[inline(always)]
     fn normal_density(x: f32) -> f32 {
         Self::ex2_flush(fma(x * x, -0.5 * LOG2_E, 32.0)) * (0.398_942_3 * f32::from_bits((127 - 32) << 23))
@@ -286,17 +287,17 @@ pub trait Approx: Sized {
     /// The derivative of [`Approx::mish`]; NaN at both infinities.
     #[inline(always)]
     fn mish_derivative(x: f32) -> f32 {
-        // With w and n as there it is n / (n + 2) + 4 x (n - w) / (n + 2)^2. From 20 on that is 1.
+        // With w and n of `mish` it is n / (n + 2) + 4 x (n - w) / (n + 2)^2. From 20 on that is 1.
         let c = at_most(x, 20.0);
         // The root of w, so that subnormal w come out without instructions for them.
         let root = Self::ex2_flush(c * (0.5 * LOG2_E));
         let w = root * root;
         let n = w * (w + 2.0);
         let inverse = Self::rcp(n + 2.0);
-        // Nothing is made smaller than w before the sum, or of the smallest w nothing would be left; and no finite x
+        // Before the sum, nothing becomes smaller than w, or the smallest w would vanish; and no finite x becomes
         // larger, or it would be infinite.
         let sum = fma(c * inverse, 4.0 * (n - w), n);
-        // And of infinity NaN, as PyTorch has it.
+        // Infinity gives NaN, as in PyTorch.
         fma(sum, inverse, x * 0.0)
     }
 
@@ -319,7 +320,8 @@ pub trait Approx: Sized {
     #[inline(always)]
     fn times_exp(a: f32, x: f32) -> f32 {
         let estimate = a * Self::exp(x);
-        // Exponentials that are subnormal numbers of f32 are off by more. Where it is 1, or `a` is 0, the product is exact.
+        // Exponentials that are subnormal numbers of f32 are off by more. If it is 1, or `a` is 0, the product is
+        // exact.
         let is_open = is_near_tie(estimate) | (x < -87.33);
         rarely(is_open & (estimate != a), || super::single::times_exp(a, x), estimate)
     }
@@ -327,14 +329,14 @@ pub trait Approx: Sized {
     /// `a / (1 + e^-x)`.
     #[inline(always)]
     fn times_sigmoid(a: f32, x: f32) -> f32 {
-        // Where that is too small for a normal number the estimate is 0, which counts as near.
+        // If the result is too small for a normal number, the estimate is 0, which counts as near.
         let estimate = a * Self::rcp(Self::ex2_flush(x * -LOG2_E) + 1.0);
-        // As in `times_exp`.
+        // The exceptions are as in `times_exp`.
         rarely(is_near_tie(estimate) & (estimate != a), || super::single::times_sigmoid(a, x), estimate)
     }
 
-    /// `a / b`, correctly rounded in f32, of two numbers of f16; of one of them and an f32 of a magnitude from `2^-60` to
-    /// `2^60`, what rounds to f16 as the quotient.
+    /// `a / b` of two f16 numbers, correctly rounded in f32. If one operand is an f32 of a magnitude from `2^-60` to
+    /// `2^60`, the result rounds to f16 as the quotient does.
     #[inline(always)]
     fn quotient_of_f16(a: f32, b: f32) -> f32 {
         let r = Self::rcp(b);
@@ -342,8 +344,7 @@ pub trait Approx: Sized {
         // Exact. The sum is 2^-44 from the quotient at most, which is no nearer than 2^-36 to a number half way between
         // two of f32.
         let rest = fma(-q, b, a);
-        // A quotient that is exact, zeros among them, keeps its sign; NaN is the rest of one that is infinite, and of
-        // one by infinity.
+        // An exact quotient, also a zero, keeps its sign. The rest is NaN if the quotient or the divisor is infinite.
         if rest.abs() > 0.0 { fma(rest, r, q) } else { q }
     }
 
@@ -361,10 +362,10 @@ pub trait Approx: Sized {
     }
 }
 
-/// Bits that are zeros in every number half way between two of f16 or of bf16, and in these themselves.
+/// The bits that are zero in every f16 and bf16 number, and in every number half way between two of them.
 const BELOW_TIE: u32 = 0xFFF;
 
-/// Whether eight units in the last place may decide how `estimate` is rounded to f16 or bf16.
+/// True if eight units in the last place may decide how `estimate` rounds to f16 or bf16.
 #[inline(always)]
 fn is_near_tie(estimate: f32) -> bool {
     const NEAR: u32 = 8;

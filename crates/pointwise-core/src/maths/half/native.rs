@@ -21,7 +21,8 @@ impl Approx for Native {
         [ex2_flush]      ["ex2.approx.ftz.f32 {}, {};"];
         [lg2]            ["lg2.approx.f32 {}, {};"];
         [lg2_flush]      ["lg2.approx.ftz.f32 {}, {};"];
-        // The compiler would clear the sign bit by itself, which the assembler does not take for part of the operand.
+        // The compiler would clear the sign bit by an instruction, which the assembler does not make part of the
+        // operand.
         [lg2_magnitude]  ["{{ .reg .f32 m; abs.f32 m, {1}; lg2.approx.ftz.f32 {0}, m; }}"];
         [rcp]            ["rcp.approx.ftz.f32 {}, {};"];
         [recip]          ["rcp.approx.f32 {}, {};"];
@@ -59,7 +60,7 @@ impl Approx for Native {
     fn rsq(x: f32) -> f32 {
         1.0 / prim::sqrt(x)
     }
-    // What costs a CPU, for which nothing is approximate, less in its accurate form.
+    // A CPU has no approximate instructions: these functions cost it less in their accurate form.
     #[duplicate_item(
         name; [exp]; [expm1]; [expm1_negative]; [ln]; [log1p]; [tanh]; [silu]; [softplus]; [mish]
     )]
@@ -141,7 +142,8 @@ pub fn div(a: f32, b: f32) -> f32 {
     a / b
 }
 
-/// What the sign of `a` makes of a function's short path, in results of 16 and of 32 bits. Only powers ask.
+/// Returns the corrections for the sign of `a` in a function's short path, for results of 16 and 32 bits. Only powers
+/// have them.
 #[inline(always)]
 pub fn signed(a: f32, b: f32, function: BinaryFunction) -> Signed<f32> {
     match function {
@@ -153,7 +155,7 @@ pub fn signed(a: f32, b: f32, function: BinaryFunction) -> Signed<f32> {
     }
 }
 
-/// A function by its short path: of numbers of 16 bits, quotients of f16.
+/// Computes a function by its short path, for numbers of 16 bits; a quotient only for f16.
 #[inline(always)]
 pub fn short(a: f32, b: f32, function: BinaryFunction) -> Short<f32> {
     match function {

@@ -11,16 +11,16 @@ use crate::num::{Short, Signed};
 #[inline(always)]
 pub(super) fn pow<A: Approx>(a: f32, b: f32) -> f32 {
     let Short { bounds: [near, far], holds } = short::<A>(a, b);
-    // No number half way between two results is among those up to the one farther from zero, that one included.
+    // Then no number half way between two results lies from behind `near` up to `far`, `far` included.
     let is_decided = (near.to_bits() ^ far.to_bits()) & !BELOW_TIE == 0;
-    // The low bit of the sum is that of the integer, if `b` is one. One that is too large for that has wide bounds.
+    // If `b` is an integer, the low bit of the sum is its low bit. An integer too large for that has wide bounds.
     let sum = b + ROUND_MAGIC;
     let signed = f32::from_bits(far.to_bits() | (a.to_bits() & (sum.to_bits() << 31)));
     let is_invalid = (a < 0.0) & (sum - ROUND_MAGIC != b);
     rarely(!(holds & is_decided), || single::pow(a, b), if is_invalid { f32::NAN } else { signed })
 }
 
-/// The power of the magnitude of `a`, where it is a normal number.
+/// Returns bounds of the power of the magnitude of `a`. They hold only if it is a normal number.
 #[inline(always)]
 pub(super) fn short<A: Approx>(a: f32, b: f32) -> Short<f32> {
     // Near 1, where the approximate logarithm is good in absolute terms only, the bounds are wide for large `b` alone.
@@ -29,12 +29,12 @@ pub(super) fn short<A: Approx>(a: f32, b: f32) -> Short<f32> {
     // A logarithm is off by 2^-22 of itself or of 1, the product by 2^-24; the power then by ln 2 times as much, by its
     // own 2^-22, and by what the bounds lose to rounding.
     let error = power * fma(b.abs().max(t.abs()), 2.07e-7, 3.0e-7);
-    // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it, and every product with
-    // a logarithm that is no number.
+    // Within the bound the power is a normal number. An infinite or NaN exponent is beyond it, and so is every product
+    // with a logarithm that is not finite.
     Short { bounds: [power - error, power + error], holds: t.abs() < 126.0 }
 }
 
-/// What the sign of `a` makes of the power of its magnitude, in results of 32 bits, too; and the powers of zeros.
+/// Returns the corrections for the sign of `a` and for powers of zeros, also for results of 32 bits.
 #[inline(always)]
 pub(super) fn signed<A: Approx>(a: f32, b: f32) -> Signed<f32> {
     let (odd, whole) = parity(b);
@@ -54,7 +54,7 @@ pub(super) fn pow_gradients<A: Approx>(a: f32, b: f32) -> (f32, f32) {
     let less = b - 1.0;
     let log = A::log2(a.abs());
     let (t, t_less) = (b * log, less * log);
-    // Powers that are normal numbers. Where the logarithm is none, no product with it is in the bounds.
+    // Powers that are normal numbers. If the logarithm is not finite, no product with it is in the bounds.
     let in_bounds = (t.abs() < 126.0) & (t_less.abs() < 126.0) & (less.abs() < 65536.0);
     let powers = (A::ex2_flush(t), A::ex2_flush(t_less));
     let (odd, whole) = parity(less);
@@ -62,7 +62,7 @@ pub(super) fn pow_gradients<A: Approx>(a: f32, b: f32) -> (f32, f32) {
     rarely(!in_bounds, || gradients_special::<A>(a, b), fast)
 }
 
-/// [`pow_gradients`] of anything.
+/// [`pow_gradients`] of any two numbers.
 #[inline(always)]
 fn gradients_special<A: Approx>(a: f32, b: f32) -> (f32, f32) {
     let abs = a.abs();
@@ -79,7 +79,7 @@ fn gradients_special<A: Approx>(a: f32, b: f32) -> (f32, f32) {
         let (odd, whole) = parity(bounded(c, 65536.0));
         (if whole { odd } else { 0 }, whole)
     };
-    // The one power of a number with a sign that has a logarithm is that of -0.
+    // Only -0 has a sign and a logarithm, so that the sign of its power counts.
     let signed = f32::from_bits(power(b).to_bits() | (odd_and_whole(b).0 & a.to_bits()));
     let (odd, whole) = odd_and_whole(b - 1.0);
     let invalid = (a < 0.0) & !whole & (a != f32::NEG_INFINITY);
@@ -99,18 +99,17 @@ fn log2_normal(a: f32) -> f32 {
     fma(exponent as i32 as f32, f32::from_bits((127 - 23) << 23), log)
 }
 
-/// Of an integer the sign bit of its power of a negative number, of others some bit there; and whether it is one. `c`
-/// has a magnitude below 2^22.
+/// Returns the sign bit of a negative number's power by `c`, and true if `c` is an integer; if it is not, the bit has
+/// no meaning. `c` has a magnitude below 2^22.
 #[inline(always)]
 fn parity(c: f32) -> (u32, bool) {
-    // The low bit of the sum is that of the integer.
+    // The low bit of the sum is the integer's.
     let t = c + ROUND_MAGIC;
     (t.to_bits() << 31, t - ROUND_MAGIC == c)
 }
 
-/// `b a^(b - 1)` and `a^b ln(a)` with signs and NaN, where `log` is the binary logarithm of the magnitude of `a` and
-/// `powers` are those of the magnitude by `b` and `b - 1`: the latter's sign is that of `odd` and `a`, and it is NaN
-/// where `invalid`.
+/// `b a^(b - 1)` and `a^b ln(a)` with signs and NaN. `log` is the binary logarithm of the magnitude of `a`, `powers`
+/// are its powers by `b` and `b - 1`. The second power takes its sign from `odd` and `a`, and is NaN if `invalid`.
 #[inline(always)]
 fn gradients_of(a: f32, b: f32, odd: u32, invalid: bool, log: f32, powers: (f32, f32)) -> (f32, f32) {
     let signed = f32::from_bits(powers.1.to_bits() | (odd & a.to_bits()));
