@@ -3,7 +3,10 @@
 //! The family's kernel crate exports the entries of its tables with [`export!`]; that of a user's ops is written by
 //! `pointwise_build::ops`. Compiled for the host, such a crate is empty: the templates and entries exist for `nvptx64` only.
 #![no_std]
-#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, asm_experimental_arch, allow_internal_unstable))]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(stdarch_nvptx, asm_experimental_arch, allow_internal_unstable, stmt_expr_attributes)
+)]
 // The entry macros expand to unstable syntax in the kernel crate. With this feature they may, and the kernel crate
 // needs no `#![feature]` of its own. Device code is compiled with unstable features in any case.
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
