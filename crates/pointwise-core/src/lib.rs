@@ -41,6 +41,8 @@ pub use float16::{bf16, f16};
 pub use formula::{Formula, OpData, ParamWords};
 pub use fp8::{F8E4M3, F8E5M2};
 pub use info::{Accuracy, BinaryFunction, Kind, OpInfo, ParamInfo, ParamKind, Properties, ResultType, SignChange};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use num::Terms;
 pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Short, Signed, Stepped, Value};
 pub use op::{BinaryOp, GeneratorOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
 pub use philox::{Blocks, Draw, Philox, RandomWord};

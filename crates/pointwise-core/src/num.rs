@@ -6,6 +6,7 @@
 //! | [`Coarse`] | f16, bf16 | [`crate::maths::half`]: `f32` arithmetic, functions good enough for a result rounded to 16 bits |
 //! | [`Rough`] | f8e4m3, f8e5m2 | [`crate::maths::rough`]: `f32` arithmetic, functions and quotients good enough for 8 bits |
 //! | `f64` | (the oracle) | std and `libm` |
+//! | `Terms` | (tests) | those of `f64`, with the size of what rounding errors come from |
 //! | `Wrapping<int>` | i8, i16, i32, i64, u8 | two's complement, wrapping |
 //! | [`Dual<T, K>`](crate::Dual) | none | `T`'s functions, each with its derivative: gradients |
 //! | [`Logic`] | bool | `+` is or, `*` is and, as in PyTorch |
@@ -23,11 +24,15 @@ mod logic;
 mod oracle;
 mod rough;
 mod stepped;
+#[cfg(not(target_arch = "nvptx64"))]
+mod terms;
 
 pub use coarse::Coarse;
 pub use logic::Logic;
 pub use rough::Rough;
 pub use stepped::Stepped;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use terms::Terms;
 
 /// Any compute type: can be compared and tested.
 pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
@@ -258,6 +263,16 @@ pub trait Real: Num + Div<Output = Self> {
         let scale = (Self::ONE - p.maximum(Self::ZERO)).recip();
         let kept = crate::philox::words_kept(p.to_f64());
         if kept != 0 && bits.is_at_most((kept - 1) as u32) { self * scale } else { Self::ZERO }
+    }
+    /// The power of two at or below the magnitude, which counts as an f32: at least 2^-126; infinity for infinities and
+    /// NaN. Times 2^-7, it is the distance from `x` to its neighbour in bf16.
+    ///
+    /// Its derivative is 0.
+    #[inline(always)]
+    fn binade(self) -> Self {
+        let power = (self.to_f64() as f32).to_bits() & 0x7F80_0000;
+        let power = if power == 0 { f32::MIN_POSITIVE } else { f32::from_bits(power) };
+        Self::constant(power as f64)
     }
     /// A random word as a number, uniform over the multiples of 2^-24 in `0 .. 1`.
     #[inline(always)]

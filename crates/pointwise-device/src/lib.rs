@@ -4,7 +4,10 @@
 //! kernel crate of a user's ops. Compiled for the host, such a crate is empty: the templates and entries exist for
 //! `nvptx64` only.
 #![no_std]
-#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, asm_experimental_arch, allow_internal_unstable))]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(stdarch_nvptx, asm_experimental_arch, allow_internal_unstable, stmt_expr_attributes)
+)]
 // The entry macros expand to unstable syntax in the kernel crate. This feature allows it, so that the kernel crate
 // needs no `#![feature]` of its own. Device code is compiled with unstable features in any case.
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]

@@ -136,7 +136,11 @@ pub(crate) fn words<const V: usize>(blocks: &Blocks, first: u64, ask: impl Fn(us
     unroll!(i < V => { ask(i, RandomWord::upper(words[i], &asked)); });
     if asked.get() {
         let place = placed(blocks).unwrap_or_else(|| blocks.given());
-        let two = halves::<V>(first, |index| place.lower_halves(index));
+        let two = halves::<V>(
+            first,
+            #[inline(always)]
+            |index| place.lower_halves(index),
+        );
         unroll!(i < V => { words[i] = whole(words[i], lower(two[i / 2], i % 2 != 0)); });
     }
     words
@@ -171,7 +175,12 @@ fn dropped<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST
         loop {
             thread::no_unrolling();
             let lane = unknown.trailing_zeros();
-            let [word] = words::<1>(blocks, first + lane as u64, |_, word| _ = word.bits());
+            let [word] = words::<1>(
+                blocks,
+                first + lane as u64,
+                #[inline(always)]
+                |_, word| _ = word.bits(),
+            );
             let bit = 0x8000 << (16 * (lane % 2));
             unroll!(at most 8: i < V.div_ceil(2) => {
                 if i as u32 == lane / 2 {
@@ -242,19 +251,31 @@ fn placed(blocks: &Blocks) -> Option<Philox> {
 #[inline(always)]
 fn upper_halves<const V: usize>(blocks: &Blocks, first: u64) -> [u32; MOST / 2] {
     match placed(blocks) {
-        None => halves::<V>(first, |index| blocks.upper_halves(index)),
-        Some(place) => halves::<V>(first, |index| place.upper_halves(index)),
+        None => halves::<V>(
+            first,
+            #[inline(always)]
+            |index| blocks.upper_halves(index),
+        ),
+        Some(place) => halves::<V>(
+            first,
+            #[inline(always)]
+            |index| place.upper_halves(index),
+        ),
     }
 }
 
 /// Half a word for each of the elements `first .. first + V`, two a word, the first in the lower 16 bits.
+///
+/// Closures are always inlined: one that is called more than once may otherwise stay a function, and what it writes to
+/// would be in local memory.
 #[inline(always)]
 fn halves<const V: usize>(first: u64, block: impl Fn(u64) -> [u32; TWOS]) -> [u32; MOST / 2] {
     let (index, skip) = (first / BLOCK as u64, first as u32 % BLOCK as u32);
     let skips = |distance: u32| skip & distance != 0;
     let blocks = V.div_ceil(BLOCK);
     let mut all = [0; MOST / 2 + TWOS];
-    let mut put = |b: usize| {
+    let mut put = #[inline(always)]
+    |b: usize| {
         let twos = block(index + b as u64);
         unroll!(at most 4: k < TWOS => { all[b * TWOS + k] = twos[k]; });
     };
@@ -268,7 +289,8 @@ fn halves<const V: usize>(first: u64, block: impl Fn(u64) -> [u32; TWOS]) -> [u3
             put(blocks);
         }
         // Each moves as many as those behind it need.
-        let moves = |all: &mut [u32; MOST / 2 + TWOS], by: usize, count: usize| {
+        let moves = #[inline(always)]
+        |all: &mut [u32; MOST / 2 + TWOS], by: usize, count: usize| {
             unroll!(at most 10: i < count => { all[i] = if skips(2 * by as u32) { all[i + by] } else { all[i] }; });
         };
         moves(&mut all, 2, V.div_ceil(2) + 2);
@@ -293,7 +315,12 @@ where
     O: RandomOp<E::Compute>,
 {
     let last = op.last_kept();
-    let [word] = words::<1>(blocks, i, |_, word| _ = word.is_at_most(last));
+    let [word] = words::<1>(
+        blocks,
+        i,
+        #[inline(always)]
+        |_, word| _ = word.is_at_most(last),
+    );
     // SAFETY: the caller's contract.
     unsafe {
         let [input] = packed::load::<E, 1>(x.add(i as usize));

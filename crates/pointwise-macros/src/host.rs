@@ -121,7 +121,8 @@ fn definition_of(op: &Op, form: &Form, name: &Ident, backward: Option<&Ident>) -
     let (count, kernels) = (op.types.len(), hidden("KERNELS"));
     let (types, info) = (made.types(&op.types, &quote!(#kernels)), made.info());
     let none = quote!(::core::option::Option::None);
-    let oracle = if op.has_oracle { made.reference(&quote!(f64)) } else { none.clone() };
+    let (oracle, terms) =
+        if op.has_oracle { (made.reference(&quote!(f64)), made.terms()) } else { (none.clone(), none.clone()) };
     let backward = match backward {
         Some(backward) => quote!(::core::option::Option::Some(&#backward)),
         None => none.clone(),
@@ -131,7 +132,7 @@ fn definition_of(op: &Op, form: &Form, name: &Ident, backward: Option<&Ident>) -
         static #list: [::pointwise::__private::Typed; #count] = #types;
         // SAFETY: it is the value of a static.
         static #name: ::pointwise::kernel::OpDef = unsafe {
-            ::pointwise::kernel::OpDef::new(#info, &#list, #oracle, #none, #backward)
+            ::pointwise::kernel::OpDef::new(#info, &#list, #oracle, #none, #terms, #backward)
         };
     }
 }

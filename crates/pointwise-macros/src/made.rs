@@ -196,6 +196,15 @@ impl Made {
         quote!(::core::option::Option::Some(#root::__private::oracle::<#ty, #this, #operands, #results>))
     }
 
+    /// The formula with what steps of f32 could lose.
+    pub(crate) fn terms(&self) -> TokenStream {
+        let (root, core) = (&self.root, self.core());
+        let (operands, results) = (self.operands.len(), self.results.len());
+        let ty = quote!(#core::Terms);
+        let this = self.at(&ty);
+        quote!(::core::option::Option::Some(#root::__private::reference::<#ty, #this, #operands, #results>))
+    }
+
     /// The op's data, which are the same at every compute type.
     pub(crate) fn info(&self) -> TokenStream {
         let (core, this) = (self.core(), self.at(&quote!(f64)));

@@ -1,6 +1,9 @@
 //! Parameters to test an op with.
 
-use pointwise::{DType, Number, info::OpInfo};
+use pointwise::{
+    DType, Number,
+    info::{OpInfo, ParamInfo, ParamKind},
+};
 use pointwise_core::op::MAX_PARAMS;
 
 /// The defaults, and where the op has parameters a second set that differs in each of them but `decimals`.
@@ -15,6 +18,53 @@ pub fn sets(info: &OpInfo, dtype: DType) -> Vec<[Number; MAX_PARAMS]> {
         sets.push(other);
     }
     sets
+}
+
+/// The defaults of an op that `#[op]` made, then other values of all its parameters: smaller ones, larger ones, the ends of
+/// a probability.
+pub(crate) fn several(info: &OpInfo, dtype: DType) -> Vec<Vec<Number>> {
+    let others: Vec<Vec<Number>> = info.params.iter().map(|param| other_values(param, dtype)).collect();
+    let most = others.iter().map(Vec::len).max().unwrap_or(0);
+    let set = |k: usize| others.iter().map(|values| values[k % values.len()]).collect();
+    std::iter::once(vec![Number::Default; info.params.len()]).chain((0..most).map(set)).collect()
+}
+
+/// Values of a parameter beside its default. What lies between 0 and 1 stays there: it may be a rate.
+fn other_values(param: &ParamInfo, dtype: DType) -> Vec<Number> {
+    let default = param.default;
+    match param.kind {
+        ParamKind::Flag => vec![Number::Bool(default == 0.0)],
+        ParamKind::Whole => vec![Number::Int(default as i64 + 1), Number::Int(default as i64 / 2)],
+        ParamKind::Probability => [0.0, 0.5, 1.0].map(Number::Float).to_vec(),
+        ParamKind::Open => vec![in_type(0.625, dtype), Number::Default],
+        _ => {
+            let above =
+                if default.abs() < 1.0 { default.signum() * (1.0 + default.abs()) / 2.0 } else { default * 1.5 };
+            [default / 2.0, above].map(|value| in_type(value, dtype)).to_vec()
+        }
+    }
+}
+
+/// A number as a type has it.
+fn in_type(value: f64, dtype: DType) -> Number {
+    match dtype {
+        DType::Bool => Number::Bool(value != 0.0),
+        _ if dtype.is_float() => Number::Float(value),
+        _ => Number::Int(value.round() as i64),
+    }
+}
+
+/// Parameters in words, if there are any: `, with a = 0.5`.
+pub(crate) fn shown(info: &OpInfo, set: &[Number]) -> String {
+    let each = info.params.iter().zip(set).map(|(param, number)| match number {
+        Number::Default if param.kind == ParamKind::Open => format!("{} = none", param.name),
+        Number::Default => format!("{} = {:?}", param.name, param.default),
+        Number::Float(value) => format!("{} = {value:?}", param.name),
+        Number::Int(value) => format!("{} = {value}", param.name),
+        Number::Bool(value) => format!("{} = {value}", param.name),
+    });
+    let all = each.collect::<Vec<_>>().join(", ");
+    if all.is_empty() { all } else { format!(" (with {all})") }
 }
 
 fn other_value(name: &str, dtype: DType) -> Number {

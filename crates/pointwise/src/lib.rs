@@ -106,7 +106,7 @@ pub mod __private {
     #[cfg(feature = "emulator")]
     pub use crate::cuda::with_kernel;
     pub use crate::embed::{Kernels, Target};
-    pub use crate::kernel::{Declared, GeneratorTyped, Lookup, OpDef, Typed, oracle, results};
+    pub use crate::kernel::{Declared, GeneratorTyped, Lookup, OpDef, Typed, oracle, reference, results};
 
     /// The loops over elements on the CPU.
     pub mod cpu {

@@ -2,6 +2,8 @@
 
 use pointwise::prelude::*;
 
+pub mod noise;
+
 /// A gated activation: `gate sigmoid(alpha gate) (value + 1)`, of the halves of one tensor, or of two tensors.
 #[op(floats, ulp = 8, grad_ulp = 32, gated)]
 pub fn swish_gate<T: Real>(gate: T, value: T, #[param(default = 1.702)] alpha: T) -> T {

@@ -1,10 +1,13 @@
 //! What is refused, graphs, and sizes beyond 31 bits.
 
+use libtest_mimic::Failed;
 use pointwise::rope::{
     MropeLayout, MropeSections, OutOfRange, RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopeLayout, RopePairs,
     RopePositions, RopePrecision,
 };
 use pointwise::{DType, Device, Strategy, Stream, Tensor, TensorViewMut, bf16};
+use pointwise_testkit::inputs;
+use pointwise_testkit::judge::same_bits;
 
 use crate::Outcome;
 use crate::logical::Logical;
@@ -201,6 +204,41 @@ pub(crate) fn beyond_31_bits(device: &Device) -> Outcome {
             .run_inplace(&mut row, None)?;
         if got != row.to_bytes()? {
             return Err(format!("token {token} is wrong").into());
+        }
+    }
+    Ok(())
+}
+
+/// Whichever kernel serves a call, its results have the same bits: also those of products that overflow or underflow.
+pub(crate) fn kernels_alike(device: &Device, dtype: DType) -> Outcome {
+    let (tokens, heads, dim) = (33, 3, 64);
+    let tensor = |device: &Device, shape: &[usize], seed| {
+        Tensor::from_bytes(device, dtype, &inputs::mixed(dtype, shape.iter().product(), seed), shape)
+    };
+    for pairs in [RopePairs::Half, RopePairs::Interleaved] {
+        let results = |device: &Device| -> Result<Vec<Vec<u8>>, Failed> {
+            let q = tensor(device, &[1, tokens, heads, dim], 1)?;
+            let (cos, sin) = (tensor(device, &[tokens, dim / 2], 3)?, tensor(device, &[tokens, dim / 2], 5)?);
+            let angles = RopeAngles::Tables { cos: cos.view(), sin: sin.view() };
+            let kernel = RopeKernel::new(angles, pairs).layout(RopeLayout::Bshd);
+            let positions: Vec<i64> = (0..tokens as i64).collect();
+            let ids = Tensor::from_slice(device, &positions, [tokens])?;
+            let by_ids = kernel.clone().positions(RopePositions::Ids(ids.view()));
+            let mut results = Vec::new();
+            for kernel in [kernel.clone(), kernel.clone().shared_angles(true), by_ids] {
+                results.push(kernel.run(&q, None)?.0.to_bytes()?);
+            }
+            // Heads that lie farther apart than tokens.
+            let apart = q.view().transpose(1, 2)?.to_tensor()?;
+            let kernel = kernel.layout(RopeLayout::Bhsd).shared_angles(false);
+            results.push(kernel.run(&apart, None)?.0.view().transpose(1, 2)?.to_tensor()?.to_bytes()?);
+            Ok(results)
+        };
+        let expected = results(&Device::cpu())?.remove(0);
+        for (which, got) in results(device)?.iter().enumerate() {
+            if let Some(i) = same_bits(dtype, got, &expected) {
+                return Err(format!("{pairs:?} of {dtype}, way {which}: element {i:?} differs from the CPU's").into());
+            }
         }
     }
     Ok(())

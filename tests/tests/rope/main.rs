@@ -11,7 +11,7 @@ mod models;
 mod oracle;
 mod positions;
 
-use calls::{beyond_31_bits, graph_capture, mistakes, nothing_to_do};
+use calls::{beyond_31_bits, graph_capture, kernels_alike, mistakes, nothing_to_do};
 use designs::{golden_outputs, source_designs, users_rule};
 use gradients::{folded_softmax_scale, there_and_back};
 use libtest_mimic::{Arguments, Failed};
@@ -52,6 +52,7 @@ fn add(cases: &mut Cases) {
         of_type("positions", positions);
         of_type("axes", axes);
         of_type("large", large);
+        of_type("kernels_alike", kernels_alike);
         if !device.is_cpu() && dtype != DType::F32 {
             of_type("many_given", many_given);
         }

@@ -12,13 +12,18 @@ pub use whole::{Whole, WholePlace, WholeSide};
 use duplicate::duplicate_item;
 
 use crate::element::Element;
-use crate::maths;
-use crate::num::{Coarse, Num};
+use crate::maths::{self, prim::fma};
+use crate::num::Coarse;
 
-/// `(x1 cos - x2 sin, x2 cos + x1 sin)`: the products are rounded, then their sum, as in HF's code in f32.
+/// Returns `(x1 cos - x2 sin, x2 cos + x1 sin)` of elements `E` as f32. In f32 the products are rounded, then their sum, as
+/// in HF's code. In 16 bits one product goes into the sum unrounded: one instruction instead of two.
 #[inline(always)]
-pub fn rotate<T: Num>(x1: T, x2: T, cos: T, sin: T) -> (T, T) {
-    (x1 * cos - x2 * sin, x2 * cos + x1 * sin)
+pub fn rotate<E: RopeElement>(x1: f32, x2: f32, cos: f32, sin: f32) -> (f32, f32) {
+    if size_of::<E>() < 4 {
+        (fma(x1, cos, -(x2 * sin)), fma(x2, cos, x1 * sin))
+    } else {
+        (x1 * cos - x2 * sin, x2 * cos + x1 * sin)
+    }
 }
 
 /// Returns sine and cosine of the f32 product `position · inv_freq`, as models were trained (`precision=hf`).

@@ -183,8 +183,8 @@ pub(super) fn rotated<E: Packed + RopeElement, const V: usize>(
     let (mut a, mut b) = (lanes::<E, V>(a), lanes::<E, V>(b));
     if V > 1 && flags & NEIGHBOURS == NEIGHBOURS {
         unroll!(i < V / 2 => {
-            (a[2 * i], a[2 * i + 1]) = rotate(a[2 * i], a[2 * i + 1], cos[i], sin[i]);
-            (b[2 * i], b[2 * i + 1]) = rotate(b[2 * i], b[2 * i + 1], cos[V / 2 + i], sin[V / 2 + i]);
+            (a[2 * i], a[2 * i + 1]) = rotate::<E>(a[2 * i], a[2 * i + 1], cos[i], sin[i]);
+            (b[2 * i], b[2 * i + 1]) = rotate::<E>(b[2 * i], b[2 * i + 1], cos[V / 2 + i], sin[V / 2 + i]);
         });
         return (words::<E, V>(a), words::<E, V>(b));
     }
@@ -195,7 +195,7 @@ pub(super) fn rotated<E: Packed + RopeElement, const V: usize>(
             b[i] = pick(&neighbours, 2 * i + 1);
         });
     }
-    unroll!(i < V => { (a[i], b[i]) = rotate(a[i], b[i], cos[i], sin[i]); });
+    unroll!(i < V => { (a[i], b[i]) = rotate::<E>(a[i], b[i], cos[i], sin[i]); });
     if V > 1 && flags & INTERLEAVED_OUT != 0 {
         let halves = (a, b);
         unroll!(i < V => {

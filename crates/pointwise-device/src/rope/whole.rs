@@ -1,6 +1,5 @@
 //! The template for heads all of whose lanes rotate, by tables of the tensors' type.
 
-use pointwise_core::maths::prim::fma;
 use pointwise_core::rope::{PLAIN, RopeElement, WIDE_IDS, Whole, WholePlace, WholeSide, rotate};
 
 use super::heads::{Words, lanes, words};
@@ -139,11 +138,11 @@ fn rotated<E: Packed + RopeElement, const V: usize, const PAIRS: bool>(
     if PAIRS {
         unroll!(i < V / 2 => {
             let j = V / 2 + i;
-            (a[2 * i], a[2 * i + 1]) = turned::<E>(a[2 * i], a[2 * i + 1], cos[i], sin[i]);
-            (b[2 * i], b[2 * i + 1]) = turned::<E>(b[2 * i], b[2 * i + 1], cos[j], sin[j]);
+            (a[2 * i], a[2 * i + 1]) = rotate::<E>(a[2 * i], a[2 * i + 1], cos[i], sin[i]);
+            (b[2 * i], b[2 * i + 1]) = rotate::<E>(b[2 * i], b[2 * i + 1], cos[j], sin[j]);
         });
     } else {
-        unroll!(i < V => { (a[i], b[i]) = turned::<E>(a[i], b[i], cos[i], sin[i]); });
+        unroll!(i < V => { (a[i], b[i]) = rotate::<E>(a[i], b[i], cos[i], sin[i]); });
     }
     (words::<E, V>(a), words::<E, V>(b))
 }
@@ -167,7 +166,7 @@ fn rotated_by_words<E: Packed + RopeElement>(
         let [c, s] = [cos, sin].map(lanes::<E, 2>);
         unroll!(at most 2: i < 2 => {
             let [c, s] = scaled(c[i], s[i]);
-            (a[i], b[i]) = turned::<E>(a[i], b[i], c, s);
+            (a[i], b[i]) = rotate::<E>(a[i], b[i], c, s);
         });
         (near, far) = (moved(near, words::<E, 2>(a)[0]), moved(far, words::<E, 2>(b)[0]));
         (cos, sin) = (moved(cos, 0), moved(sin, 0));
@@ -176,11 +175,4 @@ fn rotated_by_words<E: Packed + RopeElement>(
             return (near, far);
         }
     }
-}
-
-/// [`rotate`]. Products of two numbers of 16 bits are exact in f32, so one instruction does for two. A product of bf16 may
-/// underflow: a sum that is zero may then have the other sign.
-#[inline(always)]
-fn turned<E>(a: f32, b: f32, cos: f32, sin: f32) -> (f32, f32) {
-    if size_of::<E>() < 4 { (fma(a, cos, -(b * sin)), fma(b, cos, a * sin)) } else { rotate(a, b, cos, sin) }
 }

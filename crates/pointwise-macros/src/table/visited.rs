@@ -191,7 +191,7 @@ impl Formulas<'_> {
             #(#docs)*
             // SAFETY: it is the value of a static.
             pub static #name: #root::__private::OpDef = unsafe {
-                #root::__private::OpDef::new(#info, &#list, #oracle, #stepped, #none)
+                #root::__private::OpDef::new(#info, &#list, #oracle, #stepped, #none, #none)
             };
         }
     }

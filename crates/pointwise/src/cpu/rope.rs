@@ -184,7 +184,7 @@ unsafe fn heads<E: RopeElement, const LEVEL: u8>(
                 }
                 let angles = cos[start..start + len].iter().zip(&sin[start..start + len]);
                 for ((a, b), (cos, sin)) in a.iter_mut().zip(b.iter_mut()).zip(angles) {
-                    let (near, far) = rotate(E::to_f32(a.assume_init()), E::to_f32(b.assume_init()), *cos, *sin);
+                    let (near, far) = rotate::<E>(E::to_f32(a.assume_init()), E::to_f32(b.assume_init()), *cos, *sin);
                     a.write(E::from_f32(near));
                     b.write(E::from_f32(far));
                 }

@@ -33,7 +33,7 @@ pub use convert::ConvertKernel;
 pub(crate) use convert::bits_of;
 pub use entry::Entry;
 #[doc(hidden)]
-pub use formula::{Declared, oracle, results};
+pub use formula::{Declared, oracle, reference, results};
 pub use formula::{
     GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, Typed, declared_generators, declared_ops,
 };

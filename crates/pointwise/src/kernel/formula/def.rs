@@ -1,7 +1,7 @@
 //! The definition of an op.
 
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
-use pointwise_core::{DType, Element, Kind, OpInfo, row};
+use pointwise_core::{DType, Element, Kind, OpInfo, Terms, row};
 
 use super::call::Kernel;
 use super::gated::GatedGradientsKernel;
@@ -17,6 +17,9 @@ use crate::kernel::{
 
 /// The formula at a compute type of references: operands (a bool as 0 or 1), parameters, the random word of the element.
 pub type OracleFn = fn(&[f64; MAX_INPUTS], &ParamWords, u32) -> [f64; MAX_OUTPUTS];
+
+/// As [`OracleFn`], with what steps of f32 could lose.
+pub type TermsFn = fn(&[f64; MAX_INPUTS], &ParamWords, u32) -> [Terms; MAX_OUTPUTS];
 
 /// An op in one element type: its loop and its kernels.
 #[derive(Debug)]
@@ -99,6 +102,7 @@ pub struct OpDef {
     types: &'static [Typed],
     oracle: Option<OracleFn>,
     stepped: Option<OracleFn>,
+    terms: Option<TermsFn>,
     /// The op that gives its gradients, if it has any.
     pub backward: Option<&'static OpDef>,
     #[expect(dead_code, reason = "that it is there says who made the definition")]
@@ -107,7 +111,7 @@ pub struct OpDef {
 
 impl OpDef {
     /// The op whose data are `info`. `oracle` is the formula in f64, `None` for an op that floats do not have; `stepped`
-    /// rounds every step to f32, `None` where nobody asks for that.
+    /// rounds every step to f32, and `terms` says what such steps could lose; `None` where nobody asks for that.
     ///
     /// # Panics
     /// In a constant, so that it does not compile: `types` are not all of the op that `info` is the data of.
@@ -121,6 +125,7 @@ impl OpDef {
         types: &'static [Typed],
         oracle: Option<OracleFn>,
         stepped: Option<OracleFn>,
+        terms: Option<TermsFn>,
         backward: Option<&'static OpDef>,
     ) -> OpDef {
         let mut k = 0;
@@ -129,7 +134,7 @@ impl OpDef {
             k += 1;
         }
         // SAFETY: the types have been checked against the data; the caller's contract.
-        OpDef { info, types, oracle, stepped, backward, made: unsafe { Made::of_a_row() } }
+        OpDef { info, types, oracle, stepped, terms, backward, made: unsafe { Made::of_a_row() } }
     }
 
     /// The op with parameters, in the order of [`OpInfo::params`]; those that are left out have their defaults.
@@ -227,7 +232,7 @@ impl OpDef {
         check::dtype(&self.info, dtype)?;
         let words = params::oracle_words(&self.info, &Params::new(params), dtype)?;
         let results = self.info.results.len();
-        Ok(self.oracle.map(|formula| Oracle { formula, words, results }))
+        Ok(self.oracle.map(|formula| Oracle { formula, terms: self.terms, words, results }))
     }
 
     /// As [`OpDef::oracle`], for elements that are f64 themselves: parameters are as they were given.
@@ -237,7 +242,7 @@ impl OpDef {
     pub fn double(&self, params: &[Number]) -> Result<Option<Oracle>> {
         let words = params::exact_words(&self.info, &Params::new(params))?;
         let results = self.info.results.len();
-        Ok(self.oracle.map(|formula| Oracle { formula, words, results }))
+        Ok(self.oracle.map(|formula| Oracle { formula, terms: self.terms, words, results }))
     }
 
     /// As [`OpDef::oracle`], with operands, parameters and every step rounded to f32 once: what the bound of a family's
@@ -249,7 +254,7 @@ impl OpDef {
         check::dtype(&self.info, dtype)?;
         let words = params::words(&self.info, &Params::new(params), dtype)?;
         let results = self.info.results.len();
-        Ok(self.stepped.map(|formula| Oracle { formula, words, results }))
+        Ok(self.stepped.map(|formula| Oracle { formula, terms: None, words, results }))
     }
 }
 
@@ -257,6 +262,7 @@ impl OpDef {
 #[derive(Clone, Copy, Debug)]
 pub struct Oracle {
     formula: OracleFn,
+    terms: Option<TermsFn>,
     words: ParamWords,
     results: usize,
 }
@@ -265,21 +271,24 @@ impl Oracle {
     /// The results of operands (a bool as 0 or 1, one that is missing as 0) and the element's random word.
     #[must_use]
     pub fn at(&self, operands: &[f64], bits: u32) -> Vec<f64> {
-        let mut all = [0.0; MAX_INPUTS];
-        for (operand, x) in all.iter_mut().zip(operands) {
-            *operand = *x;
-        }
-        (self.formula)(&all, &self.words, bits)[..self.results].to_vec()
+        (self.formula)(&padded(operands), &self.words, bits)[..self.results].to_vec()
+    }
+
+    /// As [`Oracle::at`], with what steps of f32 could lose: of an op that `#[op]` made.
+    #[must_use]
+    pub fn terms(&self, operands: &[f64], bits: u32) -> Option<Vec<Terms>> {
+        self.terms.map(|terms| terms(&padded(operands), &self.words, bits)[..self.results].to_vec())
     }
 
     /// The first result, of an op without a random word.
     #[must_use]
     pub fn of(&self, operands: &[f64]) -> f64 {
-        let mut all = [0.0; MAX_INPUTS];
-        for (operand, x) in all.iter_mut().zip(operands) {
-            *operand = *x;
-        }
-        let [first, ..] = (self.formula)(&all, &self.words, 0);
+        let [first, ..] = (self.formula)(&padded(operands), &self.words, 0);
         first
     }
+}
+
+/// The operands, and zeros.
+fn padded(operands: &[f64]) -> [f64; MAX_INPUTS] {
+    std::array::from_fn(|k| operands.get(k).copied().unwrap_or(0.0))
 }

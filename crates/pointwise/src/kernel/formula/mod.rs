@@ -8,7 +8,7 @@ mod launch;
 
 pub use call::Kernel;
 pub use def::{OpDef, Oracle, OracleFn, Typed};
-pub use expansion::{Declared, declared_generators, declared_ops, oracle, results};
+pub use expansion::{Declared, declared_generators, declared_ops, oracle, reference, results};
 pub use gated::GatedGradientsKernel;
 
 /// The gradients of an op of several operands, with parameters and launch settings.

@@ -1,0 +1,129 @@
+//! Whether a result is what it must be.
+
+use pointwise::DType;
+use pointwise::info::Accuracy;
+use pointwise_core::{Element, Terms};
+
+use crate::judge::{largest, ulp_at};
+use crate::with_element;
+
+/// What a result is held to.
+#[derive(Clone, Copy)]
+pub(super) struct Bound {
+    pub(super) accuracy: Accuracy,
+    /// The type of the result.
+    pub(super) dtype: DType,
+}
+
+/// Beyond these magnitudes the product of two numbers may leave the range of f32.
+const FAR: std::ops::RangeInclusive<f64> = 1.0 / 18_446_744_073_709_551_616.0..=18_446_744_073_709_551_616.0;
+
+impl Bound {
+    /// Whether an exact result alone vouches for one: it is within the bound, or the same strange value.
+    pub(super) fn holds(self, got: f64, exact: f64) -> bool {
+        let Bound { dtype, .. } = self;
+        if !dtype.is_float() {
+            return got == exact;
+        }
+        let nearest = with_element!(dtype, E => E::from_f64(exact).to_f64());
+        if got == nearest || got.is_nan() && nearest.is_nan() {
+            return true;
+        }
+        let largest = largest(dtype);
+        // Where f32 overflows before the element does.
+        let is_beyond = exact.abs() > largest * 0.95 && got.abs() >= largest * 0.9 && got * exact > 0.0;
+        is_beyond && exact.is_finite() || (got - exact).abs() <= self.tolerance(exact)
+    }
+
+    /// The bound. Rounded to f32 first, half an ULP of a narrower type may be a little more.
+    fn tolerance(self, exact: f64) -> f64 {
+        f64::from(self.accuracy.bound(self.dtype)) * ulp_at(self.dtype, exact) * (1.0 + 1e-3)
+    }
+
+    /// What is wrong with a result that does not [hold](Bound::holds), if anything, of operands `x`.
+    ///
+    /// Where terms cancel, the bound counts from their size. Where a step leaves the range of f32 since operands are huge
+    /// or tiny, nothing is asked.
+    pub(super) fn wrong(self, got: f64, exact: f64, terms: Option<Terms>, x: &[f64]) -> Option<String> {
+        let terms = terms.unwrap_or(Terms::exact(exact));
+        if !self.dtype.is_float() {
+            // Integers wrap, which f64 does not; nor has it all of 64 bits.
+            let most =
+                if self.dtype.size() == 8 { 2.0_f64.powi(53) } else { 2.0_f64.powi(8 * self.dtype.size() as i32 - 1) };
+            let wraps = self.dtype != DType::Bool && x.iter().chain([&terms.peak]).any(|x| x.abs() >= most - 1.0);
+            return (!wraps).then(String::new);
+        }
+        let (distance, tolerance) = ((got - exact).abs(), self.tolerance(exact));
+        if distance <= tolerance + self.slack(exact, terms.size) {
+            return None;
+        }
+        let overflows = terms.peak > f64::from(f32::MAX);
+        if overflows && x.iter().any(|x| *x != 0.0 && !FAR.contains(&x.abs())) {
+            return None;
+        }
+        Some(if overflows {
+            format!(": a step of the formula is {:e}, which f32 does not hold", terms.peak)
+        } else if distance.is_finite() {
+            let (ulp, bound) = (distance / ulp_at(self.dtype, exact), self.accuracy.bound(self.dtype));
+            format!(": that is {ulp:.3} ULP of {}, of which {bound} are allowed", self.dtype)
+        } else {
+            String::new()
+        })
+    }
+
+    /// The error that is allowed beside the bound, where terms of some size cancel.
+    fn slack(self, exact: f64, size: f64) -> f64 {
+        let (Accuracy::Ulp(ulp) | Accuracy::Cancels(ulp)) = self.accuracy else { return 0.0 };
+        if size <= 2.0 * exact.abs() {
+            return 0.0;
+        }
+        match self.dtype {
+            DType::F32 => f64::from(ulp.max(2.0)) * ulp_at(DType::F32, size),
+            DType::F16 | DType::BF16 => size / 262_144.0,
+            _ => size / 65_536.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: f64 = f32::EPSILON as f64;
+
+    fn wrong(accuracy: Accuracy, dtype: DType, got: f64, size: f64) -> bool {
+        let bound = Bound { accuracy, dtype };
+        let terms = Terms { value: 1.0, size, peak: size };
+        !bound.holds(got, 1.0) && bound.wrong(got, 1.0, Some(terms), &[1.0]).is_some()
+    }
+
+    #[test]
+    fn what_is_not_close_is_told() {
+        use Accuracy::{Exact, Ulp};
+        let bad = |accuracy, dtype, got| wrong(accuracy, dtype, got, 1.0);
+        assert!(!bad(Exact, DType::F32, 1.0 + STEP / 2.0) && bad(Exact, DType::F32, 1.0 + STEP));
+        assert!(!bad(Ulp(2.0), DType::F32, 1.0 + 2.0 * STEP) && bad(Ulp(2.0), DType::F32, 1.0 + 3.0 * STEP));
+        assert!(bad(Ulp(2.0), DType::BF16, 1.1) && bad(Ulp(2.0), DType::F32, f64::NAN) && bad(Exact, DType::I32, 2.0));
+    }
+
+    #[test]
+    fn terms_that_cancel_count() {
+        let (near, far) = (1.0 + 10.2 * STEP, 1.0 + 200.0 * STEP);
+        assert!(wrong(Accuracy::Ulp(8.0), DType::F32, near, 2.0));
+        assert!(!wrong(Accuracy::Ulp(8.0), DType::F32, near, 3.0) && wrong(Accuracy::Ulp(8.0), DType::F32, far, 3.0));
+        assert!(!wrong(Accuracy::Ulp(8.0), DType::F32, far, 100.0));
+        assert!(wrong(Accuracy::Exact, DType::F32, near, 100.0), "an exact op has no terms");
+    }
+
+    #[test]
+    fn overflow_is_excused_by_operands() {
+        let bound = Bound { accuracy: Accuracy::Ulp(4.0), dtype: DType::F32 };
+        let terms = Some(Terms { value: 1.0, size: 1.0, peak: 1e39 });
+        let why = bound.wrong(f64::NAN, 1.0, terms, &[89.0]).unwrap();
+        assert!(why.contains("1e39, which f32 does not hold"), "{why}");
+        assert_eq!(bound.wrong(f64::NAN, 1.0, terms, &[0.0, 1e30]), None);
+        assert_eq!(bound.wrong(f64::NAN, 1.0, terms, &[1e-30]), None);
+        assert!(bound.holds(f64::INFINITY, 1e39) && !bound.holds(f64::NEG_INFINITY, 1e39));
+        assert!(!bound.holds(f64::NAN, f64::INFINITY) && bound.holds(f64::NAN, f64::NAN));
+    }
+}

@@ -1,0 +1,102 @@
+//! Operands: numbers near zero, and the whole range of a type.
+
+use pointwise::info::OpInfo;
+use pointwise::{DType, F8E4M3, F8E5M2, bf16, f16};
+
+use crate::inputs;
+
+/// Elements of each part of [`whole_range`].
+const PART: usize = 1 << 10;
+/// Elements of the part where all operands are of the whole range.
+const ALL: usize = 1 << 12;
+/// Elements of the only operand, of types whose codes are too many.
+const ONE: usize = 1 << 14;
+
+/// Operands of the whole range of their types, as bytes: infinities, NaN, the largest and the smallest numbers among
+/// them. Of several operands each takes the whole range in turn while the others are near zero, and then all do.
+pub(super) fn whole_range(info: &OpInfo, dtype: DType) -> Vec<Vec<u8>> {
+    let dtypes: Vec<DType> = (0..info.operands.len()).map(|k| info.operand_type(k, dtype)).collect();
+    if let [one] = *dtypes {
+        return vec![inputs::codes(one, ONE, 2)];
+    }
+    let all = inputs::tuples(&dtypes, ALL, 2);
+    let mut parts = vec![Vec::new(); dtypes.len()];
+    for turn in 0..dtypes.len() {
+        let bytes = strange(dtypes[turn]);
+        let n = bytes.len() / dtypes[turn].size();
+        for (k, part) in parts.iter_mut().enumerate() {
+            if k == turn {
+                part.extend_from_slice(&bytes);
+            } else {
+                let near: Vec<f64> = (0..n).map(|i| sample(i, 97 * turn + k)).collect();
+                part.extend(encode(dtypes[k], &near).0);
+            }
+        }
+    }
+    for ((part, all), dtype) in parts.iter_mut().zip(all).zip(&dtypes) {
+        part.extend_from_slice(&all[..all.len().min(4 * ALL * dtype.size())]);
+    }
+    parts
+}
+
+/// Special values, and others of all magnitudes; every code of 8 bits.
+fn strange(dtype: DType) -> Vec<u8> {
+    if dtype.size() == 1 {
+        return inputs::codes(dtype, 0, 0).into_iter().cycle().take(256).collect();
+    }
+    [inputs::special(dtype), inputs::mixed(dtype, PART, 3)].concat()
+}
+
+/// Numbers between -4 and 4, some of them special.
+pub(super) fn sample(i: usize, seed: usize) -> f64 {
+    let hash = ((i * 64 + seed) as u32).wrapping_mul(0x9E37_79B9) ^ 0x5bd1_e995;
+    match hash % 13 {
+        0 => 0.0,
+        1 => 1.0,
+        2 => -3.0,
+        _ => f64::from(hash.wrapping_mul(0x85eb_ca6b) >> 8) / f64::from(1 << 21) - 4.0,
+    }
+}
+
+/// The numbers as elements, and what these are.
+pub(super) fn encode(dtype: DType, numbers: &[f64]) -> (Vec<u8>, Vec<f64>) {
+    let bytes: Vec<u8> = numbers
+        .iter()
+        .flat_map(|&x| match dtype {
+            DType::F32 => (x as f32).to_le_bytes().to_vec(),
+            DType::F16 => f16::from_f64(x).to_le_bytes().to_vec(),
+            DType::BF16 => bf16::from_f64(x).to_le_bytes().to_vec(),
+            DType::F8E4M3 => vec![F8E4M3::from_f32(x as f32).to_bits()],
+            DType::F8E5M2 => vec![F8E5M2::from_f32(x as f32).to_bits()],
+            DType::I8 | DType::U8 => vec![x.abs() as u8],
+            DType::I16 => (x as i16).to_le_bytes().to_vec(),
+            DType::I32 => (x as i32).to_le_bytes().to_vec(),
+            DType::I64 => (x as i64).to_le_bytes().to_vec(),
+            DType::Bool => vec![u8::from(x > 0.0)],
+        })
+        .collect();
+    let values = decode(dtype, &bytes);
+    (bytes, values)
+}
+
+pub(super) fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let value = |word: u64| match dtype {
+        DType::F32 => f64::from(f32::from_bits(word as u32)),
+        DType::F16 => f16::from_bits(word as u16).to_f64(),
+        DType::BF16 => bf16::from_bits(word as u16).to_f64(),
+        DType::F8E4M3 => f64::from(F8E4M3::from_bits(word as u8).to_f32()),
+        DType::F8E5M2 => f64::from(F8E5M2::from_bits(word as u8).to_f32()),
+        DType::I8 => f64::from(word as i8),
+        DType::U8 => f64::from(word as u8),
+        DType::I16 => f64::from(word as i16),
+        DType::I32 => f64::from(word as i32),
+        DType::I64 => word as i64 as f64,
+        DType::Bool => f64::from(u8::from(word != 0)),
+    };
+    bytes.chunks_exact(dtype.size()).map(|bytes| value(word(bytes))).collect()
+}
