@@ -26,14 +26,16 @@ const RNG: Philox = Philox::new(42);
 /// terms may cancel, the bound counts from the size of the operands.
 ///
 /// # Errors
-/// The first result that is wrong; a call that fails; a package without ops; with `POINTWISE_KERNELS=required`, an op
-/// without kernels. Without that variable such an op is checked on the CPU alone.
+/// The first result that is wrong; a call that fails; a package without ops; an op without kernels. Such an op is checked on
+/// the CPU alone where nothing has kernels, since there is no compiler for GPU code, unless `POINTWISE_KERNELS=required`; and
+/// with `POINTWISE_KERNELS=none`, which says that there are none.
 pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
     let (ops, generators) = (declared_ops(package), declared_generators(package));
     if ops.is_empty() && generators.is_empty() {
         return Err(Error::Wrong(format!("{package} has no ops, or is not linked with this program")));
     }
-    let is_required = std::env::var_os("POINTWISE_KERNELS").is_some_and(|value| value == "required");
+    let said = std::env::var("POINTWISE_KERNELS").unwrap_or_default();
+    let is_required = said == "required" || said != "none" && !pointwise::embed::embedded().is_empty();
     for def in ops.into_iter().flat_map(|def| std::iter::once(def).chain(def.backward)) {
         for &dtype in def.info.types {
             for device in devices {
@@ -55,12 +57,17 @@ pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the device has the kernel. Fails if it has not, and must.
+/// Whether the device has the kernel. Fails if there is none, and must be.
 fn can_check(device: &Device, entry: &Entry, is_required: bool) -> Result<bool, Error> {
-    if device.is_cpu() || entry.is_embedded() {
+    if entry.is_embedded() {
         return Ok(true);
     }
-    if is_required { Err(Error::Wrong(format!("no kernel {}", entry.symbol()))) } else { Ok(false) }
+    if is_required {
+        let (symbol, why) = (entry.symbol(), entry.note());
+        let what = format!("no kernel {symbol}: {why}. For ops of the CPU alone, set POINTWISE_KERNELS=none");
+        return Err(Error::Wrong(what));
+    }
+    Ok(device.is_cpu())
 }
 
 /// Planes of rows that are whole vectors, and of others.
