@@ -1,5 +1,6 @@
 //! `docs/ops.md` is generated from the op tables: this test fails if it is not current, and writes it with
-//! `POINTWISE_BLESS=1`. A second test checks that the code in `docs/fusing.md` is that of the example.
+//! `POINTWISE_BLESS=1`. A second test checks that the package in the README and in `docs/your-own-op.md` is
+//! that of the example.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -190,4 +191,30 @@ fn ops_md_is_current() {
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(found == page, "docs/ops.md is not current: run POINTWISE_BLESS=1 cargo test -p tests --test docs");
+}
+
+/// The files of `examples/one-op` that a page shows are all that its package needs, and as they are there.
+#[test]
+fn a_package_of_a_page_is_that_of_the_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    // Without what a reader can leave out.
+    let plain = |file: &str| {
+        let text = read(&format!("examples/one-op/{file}")).replace("../../crates", "pointwise/crates");
+        let is_extra = |line: &&str| {
+            let starts = ["//!", "# ", "#![", "description", "license", "publish"];
+            !starts.iter().any(|start| line.starts_with(start))
+        };
+        text.lines().filter(is_extra).collect::<Vec<_>>().join("\n").trim().to_owned()
+    };
+    let package = ["Cargo.toml", "build.rs", "src/lib.rs", "src/ops.rs"];
+    let whole = [&package[..], &["src/main.rs", "tests/ops.rs"]].concat();
+    for (page, files) in [("README.md", &package[..]), ("docs/your-own-op.md", &whole)] {
+        let text = read(page);
+        for file in files {
+            let named = text.find(&format!("`{file}`")).unwrap_or_else(|| panic!("{page} does not name {file}"));
+            let block = format!("\n{}\n```\n", plain(file));
+            assert!(text[named..].contains(&block), "{page} has another {file} than examples/one-op:{block}");
+        }
+    }
 }

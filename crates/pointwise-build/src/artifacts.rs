@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Write,
     fs,
     path::{Path, PathBuf},
 };
@@ -184,7 +183,7 @@ impl Artifacts {
     /// # Errors
     /// [`Error::Io`] with the file that could not be written.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
-        self.write_at(folder, Level::Small, &Place::Beside)
+        self.write_at(folder, Level::Small, Place::Beside)
     }
 
     /// With these entries and no others. Machine code is assembled anew, since its files are of several entries.
@@ -199,95 +198,85 @@ impl Artifacts {
         Ok(only)
     }
 
-    pub(crate) fn write_at(&self, folder: &Path, level: Level, place: &Place) -> Result<(), Error> {
+    /// Writes the expression of a `pointwise::embed::Pack` to [`GENERATED`].
+    pub(crate) fn write_at(&self, folder: &Path, level: Level, place: Place) -> Result<(), Error> {
         let entries = self.targets.first().into_iter().flat_map(|target| &target.modules);
         let entries: Vec<String> = entries.map(|(name, module)| rows::line(name, module.row)).collect();
-        write_file(&folder.join(SYMBOLS), entries.join("\n").as_bytes())?;
-        let mut generated = format!(
-            "// SAFETY: made of the rows of the kernel crate.\n\
-             unsafe {{ Kernels::new(\n    {:?},\n    include_str!({}),\n    &[\n",
-            self.note,
-            place.of(SYMBOLS)
-        );
+        let names = place.text(folder, SYMBOLS, &entries.join("\n"))?;
+        let mut generated = format!("(\n    {:?},\n    {names},\n    &[\n", self.note);
         for target in &self.targets {
             let (names, modules): (Vec<&str>, Vec<&EntryModule>) = target.own().unzip();
             let texts: Vec<String> = modules.iter().map(|module| target.text(&[module], target.sm)).collect();
             let groups = pack::texts(&texts, level)?;
             let names = if names.len() == entries.len() {
-                "None".to_owned()
+                ALL.to_owned()
             } else {
-                let file = format!("{}.txt", target.sm);
-                write_file(&folder.join(&file), names.join("\n").as_bytes())?;
-                format!("Some(include_str!({}))", place.of(&file))
+                place.text(folder, &format!("{}.txt", target.sm), &names.join("\n"))?
             };
             let (sm, version, _) = wait::header(target.sm, target.version, target.sm);
-            let target = Written { sm, version, names, groups: &groups, place };
-            target.write(folder, &mut generated, &format!("{sm}.ptx.zst"))?;
+            let bytes = place.bytes(folder, &format!("{sm}.ptx.zst"), &groups)?;
+            generated += &line(sm, version, &names, &bytes, &groups);
         }
         for cubins in &self.cubins {
             let groups = parallel::map(&cubins.groups, |Assembly { cubin, figures }| {
                 pack::Group::compress(cubin, figures.len(), level)
             })?;
-            let target = Written { sm: cubins.sm, version: (0, 0), names: "None".to_owned(), groups: &groups, place };
-            target.write(folder, &mut generated, &format!("{}.cubin.zst", cubins.sm))?;
+            let bytes = place.bytes(folder, &format!("{}.cubin.zst", cubins.sm), &groups)?;
+            generated += &line(cubins.sm, (0, 0), ALL, &bytes, &groups);
         }
-        generated += "    ],\n) }\n";
+        generated += "    ],\n)\n";
         write_file(&folder.join(GENERATED), generated.as_bytes())
     }
 }
 
-/// Where the expression finds the files that it includes.
+/// For the names of a target that has all entries.
+const ALL: &str = "\"*\"";
+
+/// A `pointwise::embed::PackedTarget`: what a host crate embeds for one target.
+fn line(sm: Sm, (major, minor): (u32, u32), names: &str, bytes: &str, groups: &[pack::Group]) -> String {
+    let groups: Vec<String> =
+        groups.iter().map(|group| format!("({}, {}, {})", group.entries, group.bytes.len(), group.size)).collect();
+    format!("        ({}, ({major}, {minor}), {names}, {bytes}, &[{}]),\n", sm.0, groups.join(", "))
+}
+
+/// Where the data of the expression are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Beside the file with the expression, which is included itself.
+    /// In files beside that with the expression, which `pointwise::include_kernels!` includes. `pointwise_files` is a name
+    /// that it gives.
     Beside,
-    /// In this folder of `OUT_DIR`: the expression stands anywhere.
-    InOutDir(String),
+    /// In the expression, as literals: it stands in code whose names may be anybody's.
+    Inline,
 }
 
 impl Place {
-    /// The expression for the path of a file.
-    fn of(&self, file: &str) -> String {
+    /// The expression of a text.
+    fn text(self, folder: &Path, file: &str, text: &str) -> Result<String, Error> {
         match self {
-            Place::Beside => format!("{file:?}"),
-            Place::InOutDir(folder) => format!("concat!(env!(\"OUT_DIR\"), {:?})", format!("/{folder}/{file}")),
+            Place::Beside => {
+                write_file(&folder.join(file), text.as_bytes())?;
+                Ok(format!("pointwise_files::include_str!({file:?})"))
+            }
+            Place::Inline => Ok(format!("{text:?}")),
         }
     }
-}
 
-/// What a host crate embeds for one target.
-struct Written<'a> {
-    sm: Sm,
-    version: (u32, u32),
-    /// The expression for the names of the entries.
-    names: String,
-    groups: &'a [pack::Group],
-    place: &'a Place,
-}
-
-impl Written<'_> {
-    /// Writes the groups to `file` and appends the expression for the target.
-    fn write(&self, folder: &Path, generated: &mut String, file: &str) -> Result<(), Error> {
-        let mut bytes = Vec::new();
-        let mut list = String::new();
-        for group in self.groups {
-            bytes.extend_from_slice(&group.bytes);
-            // Writing to a String cannot fail.
-            let _ = write!(list, "({}, {}, {}), ", group.entries, group.bytes.len(), group.size);
+    /// The expression of the bytes of groups.
+    fn bytes(self, folder: &Path, file: &str, groups: &[pack::Group]) -> Result<String, Error> {
+        let bytes = groups.iter().map(|group| &*group.bytes).collect::<Vec<_>>().concat();
+        match self {
+            Place::Beside => {
+                write_file(&folder.join(file), &bytes)?;
+                Ok(format!("pointwise_files::include_bytes!({file:?})"))
+            }
+            Place::Inline => Ok(format!("b\"{}\"", bytes.escape_ascii())),
         }
-        write_file(&folder.join(file), &bytes)?;
-        let (sm, (major, minor), names, list) = (self.sm.0, self.version, &self.names, list.trim_end_matches(", "));
-        let file = self.place.of(file);
-        let _ = writeln!(
-            generated,
-            "        Target::new({sm}, ({major}, {minor}), {names}, include_bytes!({file}), &[{list}]),"
-        );
-        Ok(())
     }
 }
 
 /// Writes a file to include that has no kernels.
 pub(crate) fn write_empty(folder: &Path, why: &str) -> Result<(), Error> {
-    write_file(&folder.join(GENERATED), format!("Kernels::empty({why:?})\n").as_bytes())
+    write_file(&folder.join(GENERATED), format!("({why:?}, \"\", &[])\n").as_bytes())
 }
 
 /// Writes a file, if its content is not what it is already: the host crate is not compiled again for nothing.

@@ -32,8 +32,17 @@ pub(crate) struct Job<'a> {
     pub(crate) target_dir: &'a Path,
     /// Features of the kernel crate.
     pub(crate) features: &'a [String],
-    /// An environment variable of the compilation.
-    pub(crate) variable: Option<&'a (String, String)>,
+    /// What it is compiled with, if a builder wrote it.
+    pub(crate) generated: Option<&'a Generated>,
+}
+
+/// What a crate that a builder wrote is compiled with.
+#[derive(Clone, Debug)]
+pub(crate) struct Generated {
+    /// A variable and its value.
+    pub(crate) variable: (&'static str, String),
+    /// Its cfgs, as the compiler takes them: `name`, or `name="value"`.
+    pub(crate) cfgs: Vec<String>,
 }
 
 /// The result of a run.
@@ -66,7 +75,7 @@ impl Job<'_> {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(&cargo);
         clean_environment(&mut command);
-        command.envs(self.variable.map(|(name, value)| (name, value)));
+        command.envs(self.generated.map(|generated| (generated.variable.0, &generated.variable.1)));
         command
             .current_dir(self.kernel_crate)
             .env("RUSTC", &self.toolchain.rustc)
@@ -118,6 +127,9 @@ impl Job<'_> {
         }
         // For this crate alone: with it in RUSTFLAGS, core too would write its 7 MB.
         command.args(["--", "--emit=asm"]);
+        for cfg in self.generated.into_iter().flat_map(|generated| &generated.cfgs) {
+            command.args(["--cfg", cfg]);
+        }
         let (status, messages, log) = capture(&mut command).map_err(Error::io("cannot run", Path::new(&cargo)))?;
         if !status.success() {
             return Err(Error::Compile {

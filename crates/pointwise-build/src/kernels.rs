@@ -9,7 +9,7 @@ use std::{
 use crate::{
     Artifacts, Error, Sm,
     artifacts::{self, GENERATED, Place},
-    cargo::{self, Job, Limits},
+    cargo::{self, Generated, Job, Limits},
     lanes,
     lint::{self, Lint},
     pack::Level,
@@ -35,8 +35,8 @@ pub struct Kernels {
     cubins: Vec<Sm>,
     target_dir: Option<PathBuf>,
     prebuilt: PathBuf,
-    /// An environment variable of the compilation, if the builder wrote the crate.
-    generated: Option<(String, String)>,
+    /// The settings of a crate that a builder wrote.
+    generated: Option<Generated>,
 }
 
 impl Kernels {
@@ -107,10 +107,10 @@ impl Kernels {
         self
     }
 
-    /// Marks the crate as written by the builder, and sets an environment variable of its compilation. Its lock file is
-    /// the builder's, too: the user did not forbid to write it.
-    pub(crate) fn generated(mut self, variable: &str, value: &str) -> Self {
-        self.generated = Some((variable.to_owned(), value.to_owned()));
+    /// Marks the crate as written by a builder. Its lock file is the builder's, too: the user did not forbid to write it.
+    /// The crate may have no kernel, if its cfgs leave all out.
+    pub(crate) fn generated(mut self, generated: Generated) -> Self {
+        self.generated = Some(generated);
         self
     }
 
@@ -166,7 +166,7 @@ impl Kernels {
                 older: older(target),
                 target_dir,
                 features,
-                variable: self.generated.as_ref(),
+                generated: self.generated.as_ref(),
             }
             .run()
         })?;
@@ -181,7 +181,10 @@ impl Kernels {
             }
             self.take(&mut found, sm, light[target], &texts)?;
         }
-        if self.expected.is_none() && found.targets.iter().all(|target| target.modules.is_empty()) {
+        if self.expected.is_none()
+            && self.generated.is_none()
+            && found.targets.iter().all(|target| target.modules.is_empty())
+        {
             return Err(Error::Output {
                 kernel_crate,
                 sm: *oldest,
@@ -252,7 +255,7 @@ impl Kernels {
                     println!("cargo::rerun-if-changed={}", input.display());
                 }
                 eprint!("{}", artifacts.log);
-                artifacts.write_at(&out_dir, Level::Quick, &Place::Beside)
+                artifacts.write_at(&out_dir, Level::Quick, Place::Beside)
             }
             Err(error) if error.is_absence() => {
                 println!("cargo::rerun-if-changed={}", in_package(&self.path).join("Cargo.toml").display());

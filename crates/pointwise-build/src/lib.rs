@@ -12,13 +12,7 @@
 //! pointwise_build::Kernels::new("kernels").build();
 //! ```
 //!
-//! The host crate includes the result with `pointwise::include_kernels!()`, which expands to a `Kernels { .. }`
-//! expression and its types:
-//!
-//! ```ignore
-//! use pointwise::embed::*;
-//! static KERNELS: Kernels = include!(concat!(env!("OUT_DIR"), "/pointwise_kernels.rs"));
-//! ```
+//! The host crate includes the result with `pointwise::include_kernels!()`, which makes a static `KERNELS` of it.
 //!
 //! The steps for a kernel crate:
 //!

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use pointwise::{
     DType, Strategy,
-    info::{Accuracy, OpInfo, ParamInfo},
+    info::{Accuracy, OpInfo, ParamInfo, ParamKind},
 };
 use pointwise_core::ResultType;
 use serde::Serialize;
@@ -111,7 +111,11 @@ fn describe(op: Op) -> Description {
 
 /// null is PyTorch's None. JSON has no infinities, and no default is one but those that are None.
 fn default_json(param: &ParamInfo) -> Value {
-    if is_open(param) { Value::Null } else { json!(param.default) }
+    match param.kind {
+        _ if is_open(param) => Value::Null,
+        ParamKind::Whole => json!(param.whole),
+        _ => json!(param.default),
+    }
 }
 
 fn result(info: &OpInfo) -> &'static str {
@@ -123,7 +127,11 @@ pub(crate) fn signature(op: Op) -> String {
     let info = op.info();
     let mut parts: Vec<String> = op.arguments().iter().map(|&name| name.to_owned()).collect();
     for param in params(op) {
-        let default = if is_open(param) { "None".to_owned() } else { param.default.to_string() };
+        let default = match param.kind {
+            _ if is_open(param) => "None".to_owned(),
+            ParamKind::Whole => param.whole.to_string(),
+            _ => param.default.to_string(),
+        };
         parts.push(format!("{}={default}", param.name));
     }
     for choice in choices(op) {

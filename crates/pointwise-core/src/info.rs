@@ -159,8 +159,10 @@ impl Accuracy {
 pub struct ParamInfo {
     /// PyTorch's name for it.
     pub name: &'static str,
-    /// PyTorch's default.
+    /// PyTorch's default; of a whole number as near as an f64 comes to it.
     pub default: f64,
+    /// The default of a whole number ([`ParamKind::Whole`]); 0 for others.
+    pub whole: i64,
     /// The numbers that it takes.
     pub kind: ParamKind,
 }
@@ -185,7 +187,13 @@ impl ParamInfo {
     /// Returns a parameter that takes any number that the element type can hold.
     #[must_use]
     pub const fn number(name: &'static str, default: f64) -> ParamInfo {
-        ParamInfo { name, default, kind: ParamKind::Number }
+        ParamInfo { name, default, whole: 0, kind: ParamKind::Number }
+    }
+
+    /// A parameter that takes whole numbers.
+    #[must_use]
+    pub const fn whole(name: &'static str, default: i64) -> ParamInfo {
+        ParamInfo { name, default: default as f64, whole: default, kind: ParamKind::Whole }
     }
 }
 

@@ -157,6 +157,27 @@ pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>(source: u64) -> 
     word(info, [E::DTYPE; 3], (O::TEXT ^ source).wrapping_mul(PRIME))
 }
 
+/// Checks that `word`, of [`of_generator`], is that of the op `O` for elements of type `dtype`.
+#[track_caller]
+pub const fn check_generator<O: TableOp + GeneratorOp>(dtype: DType, source: u64, word: u64) {
+    let own = self::word(&O::INFO, [dtype; 3], (O::TEXT ^ source).wrapping_mul(PRIME));
+    assert!(own == word, "the definition and its kernels are of different generators");
+}
+
+/// Checks that a kernel's name ends with that of its class. Every kernel does, and what it is passed depends on its class.
+#[track_caller]
+pub const fn check_class(symbol: &str, class: &str) {
+    let (symbol, class) = (symbol.as_bytes(), class.as_bytes());
+    assert!(symbol.len() > class.len(), "the kernel's name does not say its class");
+    let start = symbol.len() - class.len();
+    assert!(symbol[start - 1] == b'_', "the kernel's name does not say its class");
+    let mut i = 0;
+    while i < class.len() {
+        assert!(symbol[start + i] == class[i], "the kernel's name says another class");
+        i += 1;
+    }
+}
+
 /// Returns the word of dropout of elements `E`.
 #[must_use]
 #[track_caller]
@@ -205,6 +226,18 @@ pub const fn check_data(info: &OpInfo, source: u64, word: u64) {
 
 /// Returns the word of [`of_formula`] without the element type.
 const fn of_data(info: &OpInfo, source: u64) -> u64 {
+    let (word, left) = shape(info);
+    let mut hash = (text(info) ^ source).wrapping_mul(PRIME);
+    let mut i = 0;
+    while i < info.params.len() {
+        hash = (hash ^ info.params[i].kind as u64).wrapping_mul(PRIME);
+        i += 1;
+    }
+    word << left | (hash ^ hash >> 32) & ((1 << left) - 1)
+}
+
+/// What stands as it is between the element type and the hash, and how many bits are left for the hash.
+const fn shape(info: &OpInfo) -> (u64, u32) {
     let fields = [
         (info.operands.len() as u64, 4),
         (info.results.len() as u64, 4),
@@ -221,13 +254,18 @@ const fn of_data(info: &OpInfo, source: u64) -> u64 {
         left -= bits;
         i += 1;
     }
-    let mut hash = (text(info) ^ source).wrapping_mul(PRIME);
-    let mut i = 0;
-    while i < info.params.len() {
-        hash = (hash ^ info.params[i].kind as u64).wrapping_mul(PRIME);
-        i += 1;
-    }
-    word << left | (hash ^ hash >> 32) & ((1 << left) - 1)
+    (word, left)
+}
+
+/// Checks that `word`, of [`of_formula`], is that of an op which tables of all pairs of codes serve: of two operands of the
+/// element type to one result, without parameters or random words.
+#[track_caller]
+pub const fn check_pairs(word: u64) {
+    const PAIRS: OpInfo = OpInfo { operands: &["a", "b"], ..OpInfo::FORMULA };
+    const PREDICATE: OpInfo = OpInfo { bool_results: 1, ..PAIRS };
+    let (of_pairs, left) = shape(&PAIRS);
+    let own = word << DTYPE_BITS >> DTYPE_BITS >> left;
+    assert!(own == of_pairs || own == shape(&PREDICATE).0, "a table of pairs is of two operands and nothing else");
 }
 
 /// Returns the number of words that the parameters of a formula take.
@@ -294,6 +332,29 @@ mod tests {
         assert_formulas_differ();
         assert_ne!(of_symbol("convert_f32_f16_flat"), of_symbol("convert_f16_f32_flat"));
         assert_eq!((of_symbol("any") >> 32) as u32, u32::MAX);
+    }
+
+    #[test]
+    fn a_name_says_its_class() {
+        check_class("formula_a_f32_rows", "rows");
+        for (symbol, class) in [("formula_a_f32_flat", "rows"), ("formula_arows", "rows"), ("rows", "rows"), ("", "x")]
+        {
+            assert!(std::panic::catch_unwind(|| check_class(symbol, class)).is_err(), "{symbol}");
+        }
+    }
+
+    #[test]
+    fn pairs_are_two_operands_and_nothing_else() {
+        check_pairs(of_formula::<f16, Two<false, false>, 2, 1>(3));
+        let others = [
+            of_formula::<f16, Two<true, false>, 2, 1>(3),
+            of_formula::<f16, Two<false, true>, 2, 1>(3),
+            of_formula::<f32, Unary<Relu>, 1, 1>(0),
+            of_formula::<f32, Binary<Add<f32>>, 2, 1>(0),
+        ];
+        for word in others {
+            assert!(std::panic::catch_unwind(|| check_pairs(word)).is_err(), "{word:x}");
+        }
     }
 
     #[derive(Clone, Copy)]

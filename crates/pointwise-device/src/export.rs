@@ -21,7 +21,7 @@ macro_rules! kernel_crate {
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(asm_experimental_arch))]
 macro_rules! __asm {
     ($($text:tt)*) => {
-        core::arch::global_asm!($($text)*);
+        ::core::arch::global_asm!($($text)*);
     };
 }
 

@@ -171,7 +171,7 @@ fn declaration(op: &Op, form: &Form) -> TokenStream {
         match param.kind {
             ParamKind::Open => quote!(::core::option::Option::None),
             ParamKind::Flag => quote!(#default),
-            ParamKind::Whole => quote!((#default) as i64),
+            ParamKind::Whole => quote!(#default),
             ParamKind::Number | ParamKind::Probability => quote!((#default) as f64),
         }
     });
@@ -204,13 +204,14 @@ fn data(op: &Op, form: &Form) -> TokenStream {
     let types = op.types.iter().map(|each| Ident::new(each.dtype(), Span::call_site()));
     let params = op.params().map(|param| {
         let (name, default) = (param.name.to_string(), &param.default);
+        let kind = Ident::new(&format!("{:?}", param.kind), Span::call_site());
         let default = match param.kind {
+            ParamKind::Whole => return quote!(#core::ParamInfo::whole(#name, #default)),
             ParamKind::Open => quote!(0.0),
             ParamKind::Flag => quote!((#default) as u8 as f64),
-            _ => quote!((#default) as f64),
+            ParamKind::Number | ParamKind::Probability => quote!((#default) as f64),
         };
-        let kind = Ident::new(&format!("{:?}", param.kind), Span::call_site());
-        quote!(#core::ParamInfo { name: #name, default: #default, kind: #core::ParamKind::#kind })
+        quote!(#core::ParamInfo { kind: #core::ParamKind::#kind, ..#core::ParamInfo::number(#name, #default) })
     });
     let formula = op.formula.to_string();
 

@@ -35,6 +35,19 @@ pub(crate) fn items(op: &Op, pack: Pack) -> TokenStream {
         let error = syn::Error::new(op.name.span(), why).into_compile_error();
         quote!(#is_there #error)
     });
+    // A macro has no warnings of its own: that of a deprecated constant says it.
+    let warning = pack.warning.map(|why| {
+        let name = &op.name;
+        quote! {
+            #is_there
+            const _: () = {
+                #[allow(non_upper_case_globals)]
+                #[deprecated(note = #why)]
+                const #name: () = ();
+                #name
+            };
+        }
+    });
     quote! {
         #is_there
         #definition
@@ -42,6 +55,7 @@ pub(crate) fn items(op: &Op, pack: Pack) -> TokenStream {
         #(#is_there #functions)*
 
         #error
+        #warning
     }
 }
 
@@ -72,14 +86,10 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
             }
         }
     });
-    let kernel_set = hidden("KERNELS");
+    let kernels = kernel_set(kernels);
     quote! {
         const _: () = {
-            static #kernel_set: ::pointwise::__private::Kernels = {
-                #[allow(unused_imports)]
-                use ::pointwise::__private::{Kernels, Target};
-                #kernels
-            };
+            #kernels
             #(#statics)*
 
             ::pointwise::__private::inventory::submit! {
@@ -100,6 +110,25 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
             }
 
             #gradient
+        };
+    }
+}
+
+/// The static of the kernels.
+///
+/// This is the only `unsafe` of an op on the host. The names around it may be anybody's (`extern crate self as pointwise`),
+/// so none of them has a say: nothing is called, and the constant is of literals. Whatever `Packed` is, it is an unsafe trait
+/// with this constant, which code without `unsafe` cannot declare.
+fn kernel_set(pack: &TokenStream) -> TokenStream {
+    let kernel_set = hidden("KERNELS");
+    quote! {
+        static #kernel_set: ::pointwise::__private::Kernels = {
+            struct Own;
+            // SAFETY: the literals are what `pointwise-build` compiled of this package's ops.
+            unsafe impl ::pointwise::__private::Packed for Own {
+                const POINTWISE_PACK: ::pointwise::__private::Pack = #pack;
+            }
+            ::pointwise::__private::Kernels::of::<Own>()
         };
     }
 }
@@ -130,10 +159,8 @@ fn definition_of(op: &Op, form: &Form, name: &Ident, backward: Option<&Ident>) -
     let list = hidden(&format!("TYPES_OF_{name}"));
     quote! {
         static #list: [::pointwise::__private::Typed; #count] = #types;
-        // SAFETY: it is the value of a static.
-        static #name: ::pointwise::kernel::OpDef = unsafe {
-            ::pointwise::kernel::OpDef::new(#info, &#list, #oracle, #none, #terms, #backward)
-        };
+        static #name: ::pointwise::kernel::OpDef =
+            ::pointwise::kernel::OpDef::new(#info, &#list, #oracle, #none, #terms, #backward);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The attribute [`macro@op`]: one function becomes an op of pointwise. Use it as `pointwise::op`.
 
+mod body;
 mod by_hand;
 mod common;
 mod device;
@@ -92,10 +93,14 @@ fn expand(
 ) -> syn::Result<TokenStream> {
     let words: Words = syn::parse2(words)?;
     let op = Op::new(words, syn::parse2(function)?)?;
+    let pack = pack(&op.symbol());
+    if let Some(why) = pack.no_op {
+        return Err(syn::Error::new(op.name.span(), why));
+    }
     let mut items = common::items(&op);
     items.extend(op.has_gradient().then(|| gradient::items(&op)));
     items.extend(device::items(&op));
-    items.extend(host::items(&op, pack(&op.symbol())));
+    items.extend(host::items(&op, pack));
     Ok(items)
 }
 

@@ -8,16 +8,20 @@ use quote::quote;
 
 /// The kernels of an op.
 pub(crate) struct Pack {
-    /// An expression of type `Kernels`, in whose scope `Kernels` and `Target` are.
+    /// An expression of type `pointwise::embed::Pack`, of literals alone.
     pub(crate) kernels: TokenStream,
     /// What the device compiler said against the op.
     pub(crate) error: Option<String>,
+    /// Why the item cannot be an op at all.
+    pub(crate) no_op: Option<String>,
+    /// What should be known, though the op is fine on the CPU.
+    pub(crate) warning: Option<String>,
 }
 
 impl Pack {
     /// No kernels, because of `why`.
     pub(crate) fn empty(why: &str) -> Pack {
-        Pack { kernels: quote!(Kernels::empty(#why)), error: None }
+        Pack { kernels: quote!((#why, "", &[])), error: None, no_op: None, warning: None }
     }
 }
 
@@ -29,17 +33,23 @@ pub(crate) fn find(name: &str) -> Pack {
              build.rs, with the file that the op stands in",
         );
     };
-    let folder = PathBuf::from(out_dir).join("pointwise_ops").join(name);
-    let error = fs::read_to_string(folder.join("error.txt")).ok();
-    let Ok(text) = fs::read_to_string(folder.join("pointwise_kernels.rs")) else {
-        let why = format!(
-            "the build script compiled no op {name}: call `pointwise_build::ops` in the package's build.rs with the file \
-             that the op stands in"
-        );
-        return Pack { error, ..Pack::empty(&why) };
+    let all = PathBuf::from(out_dir).join("pointwise_ops");
+    let read = |file: &str| fs::read_to_string(all.join(name).join(file)).ok();
+    let pack = match (read("pointwise_kernels.rs"), fs::read_to_string(all.join("none.txt"))) {
+        (Some(text), _) => match text.parse() {
+            Ok(kernels) => Pack { kernels, ..Pack::empty("") },
+            Err(_) => Pack::empty("what the build script wrote cannot be read: build the package again"),
+        },
+        (None, Ok(why)) => Pack::empty(&why),
+        (None, Err(_)) => {
+            let why = format!(
+                "the build script compiled no op {name}: call `pointwise_build::ops` in the package's build.rs with the \
+                 file that the op stands in"
+            );
+            // Where there are kernels of other ops, these are wanted, too.
+            let warning = all.join("stamp").is_file().then(|| format!("{name} has no kernels: {why}"));
+            Pack { warning, ..Pack::empty(&why) }
+        }
     };
-    match text.parse() {
-        Ok(kernels) => Pack { kernels, error },
-        Err(_) => Pack { error, ..Pack::empty("what the build script wrote cannot be read: build the package again") },
-    }
+    Pack { error: read("error.txt"), no_op: read("no_op.txt"), ..pack }
 }

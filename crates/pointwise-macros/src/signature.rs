@@ -6,12 +6,12 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, FnArg, GenericArgument, GenericParam, Ident, Item, ItemFn, ItemImpl, Pat, PatType,
-    PathArguments, Result, ReturnType, Safety, Type, TypeParam, TypeParamBound, Visibility,
+    Attribute, Error, Expr, ExprLit, FnArg, GenericArgument, GenericParam, Ident, Item, ItemFn, ItemImpl, Lit, Pat,
+    PatType, PathArguments, Result, ReturnType, Safety, Type, TypeParam, TypeParamBound, Visibility,
 };
 
-use crate::by_hand;
 use crate::words::{self, Accuracy, Grad, Words};
+use crate::{body, by_hand};
 
 /// What `pointwise_core::formula` has the same numbers for.
 const MAX_OPERANDS: usize = 8;
@@ -134,11 +134,17 @@ impl Op {
         let name = function.sig.ident.clone();
         let type_name = type_name(&name)?;
         let generic = generic(&function)?;
+        if type_name == generic.ident {
+            let why =
+                format!("the struct of this op would be called `{type_name}`, as the generic type: rename the op");
+            return Err(Error::new(name.span(), why));
+        }
         let bound = Bound::of(&generic)?;
         let types = types(&words, bound, &name)?;
         let arguments = arguments(&mut function, &generic.ident)?;
         let results = results(&function, &generic.ident, words.results.as_deref())?;
         let kind = kind(&words, &arguments, &results, &types)?;
+        body::check(&function.block, &generic.ident, &arguments, bound.only_floats())?;
         let has_floats = types.iter().any(|each| each.is_float());
         let accuracy = match words.accuracy {
             Some(accuracy) => accuracy,
@@ -460,7 +466,9 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
     for input in &mut function.sig.inputs {
         let argument = match input {
             FnArg::Receiver(receiver) => {
-                return Err(Error::new(receiver.span(), "a formula is a function of its operands: remove `self`"));
+                let why =
+                    "a formula is a function of its operands, in a module: move it out of the `impl`, without `self`";
+                return Err(Error::new(receiver.span(), why));
             }
             FnArg::Typed(argument) => argument,
         };
@@ -522,9 +530,16 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
 }
 
 fn not_an_operand(argument: &PatType, name: &Ident, generic: &Ident) -> Error {
+    const WHOLE: [&str; 12] = ["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize"];
+    let is_whole = WHOLE.iter().any(|name| is_last_segment(&argument.ty, name));
+    let param = match () {
+        () if is_whole => format!("#[param(default = 1)] {name}: i64"),
+        () if is_option_of(&argument.ty, generic) => format!("#[param] {name}: Option<{generic}>"),
+        () => format!("#[param(default = 1.0)] {name}: {generic}"),
+    };
     let why = format!(
         "an operand is `{generic}` or `bool`, a random word `RandomWord`, an index `Index`; a number that comes with the call is a parameter: \
-         write `#[param(default = 1.0)] {name}: {generic}`"
+         write `{param}`"
     );
     Error::new(argument.ty.span(), why)
 }
@@ -564,6 +579,12 @@ fn take_param(argument: &mut PatType) -> Result<Option<Settings>> {
         }
         let mut settings = Settings { span: attribute.span(), default: None, is_probability: None };
         if !matches!(attribute.meta, syn::Meta::Path(_)) {
+            if let syn::Meta::List(list) = &attribute.meta
+                && let Ok(value) = syn::parse2::<ExprLit>(list.tokens.clone())
+            {
+                let why = format!("say that it is the default: `#[param(default = {})]`", list.tokens);
+                return Err(Error::new(value.span(), why));
+            }
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("default") {
                     settings.default = Some(meta.value()?.parse()?);
@@ -604,7 +625,10 @@ fn param(name: Ident, argument: &PatType, settings: Settings, generic: &Ident) -
         (ParamKind::Open, Some(value)) => {
             return Err(Error::new(value.span(), format!("an `Option<{generic}>` is `None` by default: remove this")));
         }
-        (_, Some(value)) => Some(Box::new(value)),
+        (_, Some(value)) => {
+            check_default(&value, kind, &name)?;
+            Some(Box::new(value))
+        }
         (_, None) => {
             let example = match kind {
                 ParamKind::Whole => "1",
@@ -617,6 +641,21 @@ fn param(name: Ident, argument: &PatType, settings: Settings, generic: &Ident) -
         }
     };
     Ok(Param { name, kind, default })
+}
+
+/// Checks a default that is a literal.
+fn check_default(value: &Expr, kind: ParamKind, name: &Ident) -> Result<()> {
+    let literal = match value {
+        Expr::Unary(unary) => &*unary.expr,
+        other => other,
+    };
+    let Expr::Lit(ExprLit { lit, .. }) = literal else { return Ok(()) };
+    let (fits, wants) = match kind {
+        ParamKind::Whole => (matches!(lit, Lit::Int(_)), "a whole number, such as `1`"),
+        ParamKind::Flag => (matches!(lit, Lit::Bool(_)), "`true` or `false`"),
+        _ => (matches!(lit, Lit::Int(_) | Lit::Float(_)), "a number, such as `1.0`"),
+    };
+    if fits { Ok(()) } else { Err(Error::new(lit.span(), format!("the default of `{name}` is {wants}"))) }
 }
 
 /// Whether an operand's or result's type is bool; `None` if it is neither bool nor the generic type.

@@ -134,10 +134,15 @@ fn data_say_what_the_signature_says() {
             results: &["y", "kept"],
         },
     );
-    assert!(text.contains("name:\"p\",default:(0.5)asf64,kind:::pointwise::__private::core::ParamKind::Probability"));
-    assert!(text.contains("name:\"n\",default:(-3)asf64,kind:::pointwise::__private::core::ParamKind::Whole"));
-    assert!(text.contains("name:\"flag\",default:(true)asu8asf64,kind:::pointwise::__private::core::ParamKind::Flag"));
-    assert!(text.contains("name:\"limit\",default:0.0,kind:::pointwise::__private::core::ParamKind::Open"));
+    for (kind, name, default) in
+        [("Probability", "p", "(0.5)asf64"), ("Flag", "flag", "(true)asu8asf64"), ("Open", "limit", "0.0")]
+    {
+        let param = format!(
+            "ParamInfo{{kind:::pointwise::__private::core::ParamKind::{kind},..::pointwise::__private::core::ParamInfo::number(\"{name}\",{default})}}"
+        );
+        assert!(text.contains(&param), "{param}");
+    }
+    assert!(text.contains("ParamInfo::whole(\"n\",-3)") && text.contains("n:-3,"), "{text}");
     assert!(text.contains("Accuracy::Exact") && text.contains("doc:\"Twolines\\noftext.\""));
     // The words of parameters, an open one last, in two.
     assert_has(&text, quote!(n: words[1usize] as i64));
@@ -302,9 +307,52 @@ fn integers_and_bits() {
     assert!(!text.contains("oracle::<") && text.contains("Option::None"));
 }
 
+/// Names in the expansion may be anybody's, so `unsafe` on the host calls nothing: it is one impl with literals.
+#[test]
+fn the_host_s_unsafe_is_an_impl_of_literals() {
+    let index = quote!(
+        fn index<T: Real>(column: Index) -> T {
+            T::ONE
+        }
+    );
+    let gated = quote!(
+        fn gate<T: Real>(a: T, b: T) -> T {
+            a * b
+        }
+    );
+    for (words, function) in
+        [(quote!(floats, ulp = 8), snake()), (quote!(f32, exact), index), (quote!(f32, exact, gated), gated)]
+    {
+        let items = expand(words, function, |_| Pack::empty("none")).unwrap();
+        let mut file = syn::parse2::<syn::File>(items).unwrap();
+        let is_device = |attribute: &syn::Attribute| {
+            attribute.path().is_ident("cfg")
+                && attribute.meta.require_list().unwrap().tokens.to_string().starts_with("target_arch")
+        };
+        file.items.retain(|item| match item {
+            syn::Item::Fn(function) => !function.attrs.iter().any(is_device),
+            syn::Item::Macro(item) => !item.attrs.iter().any(is_device),
+            _ => true,
+        });
+        let host = plain(quote!(#file));
+        assert_eq!(host.matches("unsafe").count(), 1, "{host}");
+        let own = quote! {
+            unsafe impl ::pointwise::__private::Packed for Own {
+                const POINTWISE_PACK: ::pointwise::__private::Pack = ("none", "", &[]);
+            }
+        };
+        assert_has(&host, own);
+    }
+}
+
 #[test]
 fn what_the_device_compiler_says_is_an_error_at_the_op() {
     let pack = Pack { error: Some("not for the GPU".to_owned()), ..Pack::empty("none") };
+    let no_op = || Pack { no_op: Some("a method".to_owned()), ..Pack::empty("none") };
+    assert_eq!(expand(quote!(f32, exact), snake(), |_| no_op()).unwrap_err().to_string(), "a method");
+    let warned = Pack { warning: Some("no kernels".to_owned()), ..Pack::empty("none") };
+    let warned = plain(expand(quote!(f32, exact), snake(), |_| warned).unwrap());
+    assert!(warned.contains("#[deprecated(note=\"nokernels\")]constsnake:()=();snake};"), "{warned}");
     let text = plain(expand(quote!(f32, exact), snake(), |name| (name == "snake").then_some(pack).unwrap()).unwrap());
     assert!(text.contains("#[cfg(not(target_arch=\"nvptx64\"))]::core::compile_error!{\"notfortheGPU\"}"), "{text}");
 }

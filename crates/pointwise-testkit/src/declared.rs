@@ -27,8 +27,9 @@ const RNG: Philox = Philox::new(42);
 /// ```
 ///
 /// # Errors
-/// The first result that is wrong; a call that fails; a package without ops; with `POINTWISE_KERNELS=required`, an op
-/// without kernels. Without that variable such an op is checked on the CPU alone.
+/// The first result that is wrong; a call that fails; a package without ops; an op without kernels. Such an op is checked on
+/// the CPU alone where nothing has kernels, since there is no compiler for GPU code, unless `POINTWISE_KERNELS=required`; and
+/// with `POINTWISE_KERNELS=none`, which says that there are none.
 pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
     let (ops, generators) = (declared_ops(package), declared_generators(package));
     if ops.is_empty() && generators.is_empty() {
@@ -59,7 +60,7 @@ pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
 /// of the formula, by central differences, wherever it is smooth.
 ///
 /// # Errors
-/// As [`check_all`].
+/// Those of [`check_all`].
 pub fn check_op(def: &'static OpDef, devices: &[Device]) -> Result<(), Error> {
     slopes::check(def)?;
     for def in std::iter::once(def).chain(def.backward) {
@@ -74,13 +75,23 @@ pub fn check_op(def: &'static OpDef, devices: &[Device]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the device has the kernel. Fails if it has not, and must.
+/// True if an op without kernels is a fault: see [`check_all`].
+fn kernels_are_required() -> bool {
+    let said = std::env::var("POINTWISE_KERNELS").unwrap_or_default();
+    said == "required" || said != "none" && !pointwise::embed::embedded().is_empty()
+}
+
+/// True if the device can run the op. Fails if there is no kernel, and must be one.
 fn can_check(device: &Device, entry: &Entry) -> Result<bool, Error> {
-    if device.is_cpu() || entry.is_embedded() {
+    if entry.is_embedded() {
         return Ok(true);
     }
-    let is_required = std::env::var_os("POINTWISE_KERNELS").is_some_and(|value| value == "required");
-    if is_required { Err(Error::Wrong(format!("no kernel {}", entry.symbol()))) } else { Ok(false) }
+    if kernels_are_required() {
+        let (symbol, why) = (entry.symbol(), entry.note());
+        let what = format!("no kernel {symbol}: {why}. For ops of the CPU alone, set POINTWISE_KERNELS=none");
+        return Err(Error::Wrong(what));
+    }
+    Ok(device.is_cpu())
 }
 
 /// Planes of rows that are whole vectors, and of others.

@@ -12,6 +12,7 @@ use pointwise::{
     error::{Error, ErrorKind},
     kernels,
 };
+use serde_json::Value;
 
 /// An op.
 #[derive(Debug)]
@@ -105,7 +106,7 @@ pub(crate) struct ParamSpec {
     /// Its type.
     pub(crate) kind: NumberKind,
     /// Its default; none where that depends on the element type or is "none".
-    pub(crate) default: Option<f64>,
+    pub(crate) default: Option<Value>,
 }
 
 /// The type of a parameter.
@@ -138,7 +139,7 @@ pub(crate) fn family() -> Vec<OpSpec> {
     for name in ["dropout", "dropout_backward"] {
         let mut op = spec(dropout.info(), Body::Dropout);
         name.clone_into(&mut op.name);
-        op.params = vec![ParamSpec { name: "p", kind: NumberKind::Float, default: Some(0.5) }];
+        op.params = vec![ParamSpec { name: "p", kind: NumberKind::Float, default: Some(0.5.into()) }];
         op.is_random = true;
         if name == "dropout_backward" {
             op.operands[0].name = "grad";
@@ -205,7 +206,11 @@ fn param(info: &ParamInfo) -> ParamSpec {
         _ if of_type => NumberKind::OptionalFloat,
         _ => NumberKind::Float,
     };
-    let default = (kind != NumberKind::OptionalFloat).then_some(info.default);
+    let default = match kind {
+        NumberKind::OptionalFloat => None,
+        NumberKind::Int => Some(info.whole.into()),
+        NumberKind::Float | NumberKind::Bool => Some(info.default.into()),
+    };
     ParamSpec { name: info.name, kind, default }
 }
 

@@ -1,11 +1,9 @@
 //! Kernels embedded in the program: PTX, and machine code where it was asked for, compressed in small groups.
 //!
-//! `pointwise-build` writes the expression that makes a [`Kernels`], and the files that the expression includes:
+//! `pointwise-build` writes the expression of a [`Pack`], and the files that it includes; [`include_kernels!`] makes a
+//! [`Kernels`] of it.
 //!
-//! ```ignore
-//! use pointwise::embed::*;
-//! static KERNELS: Kernels = include!(concat!(env!("OUT_DIR"), "/pointwise_kernels.rs"));
-//! ```
+//! [`include_kernels!`]: crate::include_kernels
 //!
 //! An entry is loaded as a module of its own, so that the driver compiles what a program uses and nothing else. A newer
 //! target embeds only what it has otherwise than an older one. All kernels wait for those before them in their stream
@@ -27,8 +25,19 @@ macro_rules! include_kernels {
         /// The kernels embedded in this program: none where it was built without a compiler for GPU code.
         #[allow(unreachable_pub)]
         pub static KERNELS: $crate::embed::Kernels = {
-            use $crate::embed::*;
-            include!(concat!(env!("OUT_DIR"), "/pointwise_kernels.rs"))
+            struct Own;
+            // SAFETY: the files are those that `pointwise-build` wrote. Every name is this crate's, whatever names there are
+            // where the macro is called.
+            unsafe impl $crate::embed::Packed for Own {
+                const POINTWISE_PACK: $crate::embed::Pack = {
+                    use $crate::__private::files as pointwise_files;
+                    pointwise_files::include!(pointwise_files::concat!(
+                        pointwise_files::env!("OUT_DIR"),
+                        "/pointwise_kernels.rs"
+                    ))
+                };
+            }
+            $crate::embed::Kernels::of::<Own>()
         };
     };
 }
@@ -36,12 +45,35 @@ macro_rules! include_kernels {
 /// A table of kernels, for one or several compute capabilities.
 #[derive(Debug)]
 pub struct Kernels {
-    note: &'static str,
-    /// Sorted, one a line: a name and the word of its row.
-    names: &'static str,
-    targets: &'static [Target],
-    /// The lines of `names`, taken apart on first use.
+    pack: Pack,
+    /// The lines of the names, taken apart on first use.
     symbols: OnceLock<Vec<Symbol>>,
+}
+
+/// Kernels as `pointwise-build` writes them, of literals alone: the compiler that built them, or why there are none; the
+/// names of the entries, sorted, one a line, each with the word of its row in hexadecimal digits; the targets.
+pub type Pack = (&'static str, &'static str, &'static [PackedTarget]);
+
+/// The kernels for one compute capability (90 is 9.0): PTX of a version, or machine code where that is `(0, 0)`; the names
+/// of its entries, sorted, one a line, or `*` where those are all there are; the compressed groups, one after another; what
+/// is in each of them.
+pub type PackedTarget = (u32, (u32, u32), &'static str, &'static [u8], &'static [Group]);
+
+/// A compressed group, a zstd frame: the number of its entries, its bytes, and its bytes decompressed.
+pub type Group = (usize, usize, usize);
+
+/// Kernels that `pointwise-build` compiled. What is in the constant is written by no hand: [`include_kernels!`] includes it,
+/// and `#[op]` has it as literals, which no other name can stand for.
+///
+/// # Safety
+/// An entry with a word is what `pointwise-device` makes, for the element type and the variant of the entry's name, of a row
+/// that [`pointwise_core::row`] has the word for: kernel objects run the entry if their own row has this word, on memory that
+/// they have checked for the row.
+///
+/// [`include_kernels!`]: crate::include_kernels
+pub unsafe trait Packed {
+    /// The kernels.
+    const POINTWISE_PACK: Pack;
 }
 
 /// An entry's name, and the word of the row that it was made of, if it was made of one.
@@ -49,7 +81,7 @@ type Symbol = (&'static str, Option<u64>);
 
 /// The kernels for one compute capability.
 #[derive(Clone, Copy, Debug)]
-pub struct Target {
+struct Target {
     sm: u32,
     ptx: (u32, u32),
     /// The names of the entries, sorted, one a line; `None` where those are all there are.
@@ -59,25 +91,13 @@ pub struct Target {
     groups: &'static [Group],
 }
 
-/// A compressed group: the number of its entries, its bytes, and its bytes decompressed.
-type Group = (usize, usize, usize);
+impl From<&PackedTarget> for Target {
+    fn from(&(sm, ptx, names, bytes, groups): &PackedTarget) -> Target {
+        Target { sm, ptx, names: Some(names).filter(|names| *names != "*"), bytes, groups }
+    }
+}
 
 impl Target {
-    /// PTX of version `ptx`, or machine code where that is `(0, 0)`, for compute capability `sm` (90 is 9.0).
-    ///
-    /// For the expression that `pointwise-build` writes. `names` are the entries' names, sorted, one a line, or `None`
-    /// if it has all those of the table. `bytes` holds one zstd frame for each of `groups`, whose numbers are those of
-    /// the entries in the group, of its bytes, and of its bytes when decompressed.
-    pub const fn new(
-        sm: u32,
-        ptx: (u32, u32),
-        names: Option<&'static str>,
-        bytes: &'static [u8],
-        groups: &'static [(usize, usize, usize)],
-    ) -> Target {
-        Target { sm, ptx, names, bytes, groups }
-    }
-
     /// Where an entry, which is at `index` of all, stands among this target's.
     fn place(&self, symbol: &str, index: usize) -> Option<usize> {
         self.names.map_or(Some(index), |names| names.lines().position(|name| name == symbol))
@@ -124,12 +144,7 @@ impl Target {
 
 /// The newest of the targets that the device runs and that have the entry, which is at `index` of all, machine code
 /// before PTX; and where the entry stands in it.
-fn newest<'a>(
-    targets: impl Iterator<Item = &'a Target>,
-    symbol: &str,
-    index: usize,
-    device: u32,
-) -> Option<(&'a Target, usize)> {
+fn newest(targets: impl Iterator<Item = Target>, symbol: &str, index: usize, device: u32) -> Option<(Target, usize)> {
     targets
         .filter(|target| target.serves(device))
         .filter_map(|target| target.place(symbol, index).map(|place| (target, place)))
@@ -197,35 +212,34 @@ impl OwnedImage {
 }
 
 impl Kernels {
-    /// For the expression that `pointwise-build` writes. `names` are the entries' names, sorted, one a line, each with
-    /// the word of its row in hexadecimal digits; `targets` hold the entries in the order of their names.
-    ///
-    /// # Safety
-    /// An entry with a word is what `pointwise-device` makes, for the element type and the variant of the entry's name,
-    /// of a row that [`pointwise_core::row`] has the word for: kernel objects run the entry if their own row has this
-    /// word, on memory that they have checked for the row.
-    pub const unsafe fn new(note: &'static str, names: &'static str, targets: &'static [Target]) -> Kernels {
-        Kernels { note, names, targets, symbols: OnceLock::new() }
+    /// The kernels of a pack.
+    pub const fn of<P: Packed>() -> Kernels {
+        Kernels { pack: P::POINTWISE_PACK, symbols: OnceLock::new() }
     }
 
     /// No kernels, because of `why`.
     pub const fn empty(why: &'static str) -> Kernels {
-        Kernels { note: why, names: "", targets: &[], symbols: OnceLock::new() }
+        Kernels { pack: (why, "", &[]), symbols: OnceLock::new() }
     }
 
     /// Whether there are no kernels, because the program was built without a compiler for GPU code.
     pub fn is_empty(&self) -> bool {
-        self.targets.is_empty() || self.names.is_empty()
+        let (_, names, targets) = self.pack;
+        targets.is_empty() || names.is_empty()
     }
 
     /// The oldest compute capability that there are kernels for; `None` if there are none.
     pub(crate) fn oldest(&self) -> Option<u32> {
-        self.targets.iter().map(|target| target.sm).min().filter(|_| !self.is_empty())
+        self.packed().map(|target| target.sm).min().filter(|_| !self.is_empty())
     }
 
     /// The compiler that built the kernels, or why there are none.
     pub fn note(&self) -> &str {
-        self.note
+        self.pack.0
+    }
+
+    fn packed(&self) -> impl Iterator<Item = Target> {
+        self.pack.2.iter().map(Target::from)
     }
 
     /// The compute capabilities that PTX is there for: 90 is 9.0.
@@ -239,7 +253,7 @@ impl Kernels {
     }
 
     fn sms(&self, machine_code: bool) -> Vec<u32> {
-        self.targets.iter().filter(|target| target.is_machine_code() == machine_code).map(|target| target.sm).collect()
+        self.packed().filter(|target| target.is_machine_code() == machine_code).map(|target| target.sm).collect()
     }
 
     /// The names of the entries, sorted.
@@ -259,7 +273,7 @@ impl Kernels {
 
     /// The PTX of one entry for a device of this compute capability: the newest that is old enough.
     pub fn ptx(&self, symbol: &str, sm: u32) -> Option<String> {
-        let texts = self.targets.iter().filter(|target| !target.is_machine_code());
+        let texts = self.packed().filter(|target| !target.is_machine_code());
         let (target, place) = newest(texts, symbol, self.index(symbol)?, sm)?;
         let mut bytes = target.image(place, symbol, sm).ok()?.bytes;
         bytes.pop();
@@ -280,7 +294,7 @@ impl Kernels {
             return Err(format!(
                 "this program was built without GPU kernels ({}); install what is missing and build it again, or use \
                  the CPU (Device::cpu())",
-                self.note.split_whitespace().collect::<Vec<_>>().join(" ")
+                self.note().split_whitespace().collect::<Vec<_>>().join(" ")
             ));
         }
         let Some(index) = self.index(symbol) else {
@@ -294,7 +308,7 @@ impl Kernels {
                     .to_owned(),
             );
         }
-        let Some((target, place)) = newest(self.targets.iter(), symbol, index, device) else {
+        let Some((target, place)) = newest(self.packed(), symbol, index, device) else {
             let oldest = self.oldest().unwrap_or(0);
             return Err(format!(
                 "the device is sm_{device}, and the oldest kernels are for sm_{oldest}: build them for it too, or \
@@ -311,7 +325,7 @@ impl Kernels {
             Some((name, row)) => (name, u64::from_str_radix(row, 16).ok()),
             None => (line, None),
         };
-        self.symbols.get_or_init(|| self.names.lines().map(symbol).collect())
+        self.symbols.get_or_init(|| self.pack.1.lines().map(symbol).collect())
     }
 
     fn index(&self, symbol: &str) -> Option<usize> {
@@ -322,6 +336,11 @@ impl Kernels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Kernels of which nothing is run.
+    const fn of(note: &'static str, names: &'static str, targets: &'static [PackedTarget]) -> Kernels {
+        Kernels { pack: (note, names, targets), symbols: OnceLock::new() }
+    }
 
     /// A zstd frame with one block of raw bytes.
     fn frame(content: &[u8]) -> Vec<u8> {
@@ -344,9 +363,7 @@ mod tests {
     /// What a list says of a name without a word, as older versions wrote it, or of another row's kernel.
     #[test]
     fn a_kernel_of_another_row_is_refused() {
-        // SAFETY: nothing is run.
-        static KERNELS: Kernels =
-            unsafe { Kernels::new("rustc", "a 00000000000000ff\nb\nc g", &[Target::new(80, (7, 0), None, b"", &[])]) };
+        static KERNELS: Kernels = of("rustc", "a 00000000000000ff\nb\nc g", &[(80, (7, 0), "*", b"", &[])]);
         assert!(KERNELS.is_bound("a", 255) && KERNELS.contains("b"));
         assert_eq!(KERNELS.entries().collect::<Vec<_>>(), ["a", "b", "c"]);
         for (symbol, row) in [("a", 254), ("b", 0), ("b", 255), ("c", 0)] {
@@ -361,7 +378,7 @@ mod tests {
 
     /// Entries a, b in one group and c in another for sm_80; a and c for sm_90; and machine code of all for sm_100.
     fn leak(damage: impl Fn(&mut Vec<u8>)) -> &'static Kernels {
-        let target = |sm: u32, ptx, names, groups: &[&[&str]]| {
+        let target = |sm: u32, ptx, names, groups: &[&[&str]]| -> PackedTarget {
             let (mut bytes, mut list) = (Vec::new(), Vec::new());
             for group in groups {
                 let content: String = group.iter().map(|name| text(name, sm)).collect();
@@ -370,15 +387,14 @@ mod tests {
                 bytes.extend(frame);
             }
             damage(&mut bytes);
-            Target::new(sm, ptx, names, bytes.leak(), list.leak())
+            (sm, ptx, names, bytes.leak(), list.leak())
         };
         let targets = vec![
-            target(80, (7, 0), None, &[&["a", "b"], &["c"]]),
-            target(90, (7, 8), Some("a\nc"), &[&["a"], &["c"]]),
-            target(100, (0, 0), None, &[&["a", "b", "c"]]),
+            target(80, (7, 0), "*", &[&["a", "b"], &["c"]]),
+            target(90, (7, 8), "a\nc", &[&["a"], &["c"]]),
+            target(100, (0, 0), "*", &[&["a", "b", "c"]]),
         ];
-        // SAFETY: nothing is run.
-        Box::leak(Box::new(unsafe { Kernels::new("rustc 1.96.0", "a 1\nb 1\nc 1", targets.leak()) }))
+        Box::leak(Box::new(of("rustc 1.96.0", "a 1\nb 1\nc 1", targets.leak())))
     }
 
     #[test]
@@ -410,7 +426,8 @@ mod tests {
     /// Machine code runs on devices of its major version that are no older, PTX on all that are no older.
     #[test]
     fn a_device_runs_what_is_old_enough() {
-        let serves = |sm, ptx| [80, 86, 89, 90].map(|device| Target::new(sm, ptx, None, b"", &[]).serves(device));
+        let serves =
+            |sm, ptx| [80, 86, 89, 90].map(|device| Target::from(&(sm, ptx, "*", &b""[..], &[][..])).serves(device));
         assert_eq!(serves(86, (0, 0)), [false, true, true, false]);
         assert_eq!(serves(86, (7, 1)), [false, true, true, true]);
     }
@@ -451,7 +468,7 @@ mod tests {
 
     #[test]
     fn damaged_bytes_are_an_error() {
-        let whole = leak(|_| {}).targets[0].bytes.len();
+        let whole = leak(|_| {}).pack.2[0].3.len();
         for at in 0..whole {
             let kernels = leak(|bytes| {
                 if let Some(byte) = bytes.get_mut(at) {

@@ -105,8 +105,13 @@ pub mod __private {
 
     #[cfg(feature = "emulator")]
     pub use crate::cuda::with_kernel;
-    pub use crate::embed::{Kernels, Target};
+    pub use crate::embed::{Kernels, Pack, Packed};
     pub use crate::kernel::{Declared, GeneratorTyped, Lookup, OpDef, Typed, oracle, reference, results};
+
+    /// What includes files at compile time, by names of this crate.
+    pub mod files {
+        pub use core::{concat, env, include, include_bytes, include_str};
+    }
 
     /// The loops over elements on the CPU.
     pub mod cpu {

@@ -1,9 +1,15 @@
 //! Which op an error of the device build is about.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use super::sources::Sources;
-use crate::{Error, lint::Violation};
+use crate::{
+    Error,
+    lint::{Rule, Violation},
+};
 
 /// What is wrong with ops, by their names.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,18 +18,21 @@ pub(crate) struct Blame {
 }
 
 impl Blame {
-    /// The ops that an error is about; the first one, if that cannot be told. `None` if the ops are not at fault.
+    /// The ops that an error is about; the first one, if that cannot be told. `None` if the ops are not at fault. What the
+    /// package's own compiler says, too, at its place, is left to that.
     pub(crate) fn of(error: &Error, sources: &Sources) -> Option<Blame> {
         let mut blame = Blame { ops: BTreeMap::new() };
         match error {
             Error::Compile { log, .. } => {
-                for message in messages(log) {
-                    let op = named(&message, sources).or_else(|| first(sources))?;
-                    blame.add(op, &in_the_package(&message, sources));
-                }
-                if blame.ops.is_empty() {
+                let messages = messages(log);
+                if messages.is_empty() {
                     // A dependency that cannot be had, for one.
                     return None;
+                }
+                let is_the_same = sources.cfgs().iter().all(|cfg| matches!(&**cfg, "feature" | "test" | "doc"));
+                for message in messages.iter().filter(|message| !(is_the_same && is_plain(message))) {
+                    let op = named(message, sources).or_else(|| first(sources))?;
+                    blame.add(op, &in_the_package(message, sources));
                 }
             }
             Error::Lint { violations, .. } => {
@@ -45,6 +54,8 @@ impl Blame {
                 }
                 for (op, violations) in by_op {
                     let Error::Lint { sm, .. } = error else { continue };
+                    let causes: BTreeSet<&str> = violations.iter().filter_map(cause).collect();
+                    causes.into_iter().for_each(|cause| blame.add(op, cause));
                     blame.add(op, &Error::Lint { sm: *sm, violations }.to_string());
                 }
             }
@@ -62,6 +73,53 @@ impl Blame {
 
 fn first(sources: &Sources) -> Option<&str> {
     sources.ops().first().map(|op| &*op.name)
+}
+
+/// Whether a message is about types, loans or values that are nowhere: what is so on both sides, in a file that is the same
+/// on both. Not about other names and methods: the package's side has more of them.
+fn is_plain(message: &str) -> bool {
+    const CODES: [&str; 33] = [
+        "E0023", "E0026", "E0027", "E0040", "E0053", "E0061", "E0069", "E0070", "E0106", "E0107", "E0124", "E0191",
+        "E0261", "E0277", "E0282", "E0283", "E0308", "E0369", "E0381", "E0382", "E0384", "E0499", "E0502", "E0505",
+        "E0506", "E0507", "E0515", "E0600", "E0604", "E0605", "E0606", "E0608", "E0614",
+    ];
+    let Some((code, text)) = message.strip_prefix("error[").and_then(|rest| rest.split_once("]: ")) else {
+        return false;
+    };
+    let text = text.lines().next().unwrap_or_default();
+    CODES.contains(&code)
+        || code == "E0425" && text.starts_with("cannot find value")
+        || code == "E0599" && text.contains("type parameter")
+}
+
+/// What in a formula leads to a breach, and what to write.
+fn cause(Violation { rule, text, .. }: &Violation) -> Option<&'static str> {
+    const INDEX: &str = "an index may lie outside of its array, and a kernel cannot panic: choose by `if`, or work the \
+                         value out";
+    const DIVISOR: &str = "a whole number is divided by one that may be 0, and a kernel cannot panic: write \
+                           `a.checked_div(n).unwrap_or(0)`, or divide numbers of the generic type";
+    const PANIC: &str = "something may panic (`assert!`, `panic!`, `unwrap`, an overflow), which a kernel cannot: return \
+                         a value, such as `T::constant(f64::NAN)`";
+    const FUNCTION: &str = "a function that the formula calls stays a call: write `#[inline(always)]` before it, and no \
+                            recursion";
+    const TABLE: &str = "a table, or a `match` that became one, lies in memory: choose by `if`, or work the value out";
+    const ARRAY: &str = "an array whose index is not known at compile time lies in memory, or the formula has more values \
+                         at once than there are registers: choose by `if`, or split the op";
+    let names = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    Some(match rule {
+        Rule::Extern | Rule::Call | Rule::Function if names(&["panic_bounds_check", "slice_index"]) => INDEX,
+        Rule::Extern | Rule::Call | Rule::Function
+            if names(&["div_by_zero", "rem_by_zero", "div_overflow", "rem_overflow"]) =>
+        {
+            DIVISOR
+        }
+        Rule::Extern | Rule::Call | Rule::Function if names(&["panic", "unwrap_failed", "expect_failed"]) => PANIC,
+        Rule::Trap => PANIC,
+        Rule::Function => FUNCTION,
+        Rule::Data if !names(&["alloc_", "anon."]) => TABLE,
+        Rule::Local => ARRAY,
+        _ => return None,
+    })
 }
 
 /// The errors in what the compiler wrote, without those that only count others.
@@ -136,12 +194,16 @@ mod tests {
                         -> T {\n    std::f()\n}\n";
 
     fn sources() -> (Sources, PathBuf) {
+        read(TEXT)
+    }
+
+    fn read(text: &str) -> (Sources, PathBuf) {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("pointwise-blame-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("ops.rs");
-        fs::write(&path, TEXT).unwrap();
+        fs::write(&path, text).unwrap();
         let sources = Sources::read(&path).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         (sources, path)
@@ -160,6 +222,33 @@ mod tests {
         let text =
             format!("not for the GPU:\nerror[E0433]: no `std`\n --> {}:8:5\n  |\n8 |     std::f()", path.display());
         assert_eq!(blame.ops.into_iter().collect::<Vec<_>>(), [("two".to_owned(), text)]);
+    }
+
+    #[test]
+    fn what_the_package_says_is_not_said_twice() {
+        let plain = "error[E0277]: cannot multiply `T` by a float\n --> src/ops.rs:3:5\n";
+        let (sources, _) = sources();
+        assert_eq!(Blame::of(&compile(plain), &sources), Some(Blame { ops: BTreeMap::new() }));
+        let other = "error[E0599]: no method named `sin` found for type `f64`\n --> src/ops.rs:8:5\n";
+        let blame = Blame::of(&compile(&format!("{plain}\n{other}")), &sources).unwrap();
+        assert_eq!(blame.ops.keys().collect::<Vec<_>>(), ["two"]);
+        assert!(!blame.ops["two"].contains("E0277"), "{blame:?}");
+        // Where the sides differ, it may be the device's alone.
+        let text = TEXT.replace("std::f()", "if cfg!(target_arch = \"nvptx64\") { 1 } else { x }");
+        assert_eq!(Blame::of(&compile(plain), &read(&text).0).unwrap().ops.keys().collect::<Vec<_>>(), ["one"]);
+    }
+
+    #[test]
+    fn the_cause_is_said_before_the_kernel_s_text() {
+        let of =
+            |rule, text: &str| cause(&Violation { rule, entry: None, line: 1, text: text.into() }).unwrap_or_default();
+        assert!(of(Rule::Extern, ".extern .func _ZN4core9panicking18panic_bounds_check17h0E").starts_with("an index"));
+        assert!(
+            of(Rule::Extern, "_RNvNtNt4core9panicking11panic_const23panic_const_div_by_zero").contains("checked_div")
+        );
+        assert!(of(Rule::Call, "call _ZN4core6option13unwrap_failed17h0E").contains("panic"));
+        assert!(of(Rule::Data, ".global .align 4 .b8 switch_table[16]").contains("`match`"));
+        assert!(of(Rule::Generic, "ld.u32").is_empty());
     }
 
     #[test]

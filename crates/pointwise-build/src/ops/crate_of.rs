@@ -37,7 +37,9 @@ fn root(module: &str) -> String {
          #![no_std]\n\
          #![feature(abi_gpu_kernel, asm_experimental_arch)]\n\
          // The package's own build says what is wrong with its style.\n\
-         #![allow(warnings)]\n\n\
+         #![allow(warnings)]\n\
+         // Kernels and assembly by hand are no formula: `#[allow(unsafe_code)]` says who answers for them.\n\
+         #![deny(unsafe_code)]\n\n\
          pointwise::kernel_crate!();\n\n\
          mod {module};\n"
     )

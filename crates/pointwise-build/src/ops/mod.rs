@@ -1,12 +1,14 @@
 //! A file of `#[op]` functions: [`ops`] makes a kernel crate around a copy of it, compiles that, and leaves for each op
 //! what the attribute looks for.
 //!
-//! The attribute finds `OUT_DIR/pointwise_ops/NAME`: the expression of the op's kernels, with the files that it
-//! includes, and what the device compiler says against the op, if anything. So each op embeds its own kernels, wherever
-//! its module stands, and a program embeds those of the ops that it uses.
+//! The attribute finds `OUT_DIR/pointwise_ops/NAME`: the op's kernels as an expression of literals, and what the device
+//! compiler says against the op, if anything. So each op embeds its own kernels, wherever its module stands, and a program
+//! embeds those of the ops that it uses.
 
 mod blame;
+mod cfgs;
 mod crate_of;
+mod manifest;
 mod sources;
 mod stamp;
 
@@ -14,11 +16,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use crate::{
     Artifacts, Error, Kernels, Toolchain,
     artifacts::{self, Place},
+    cargo::Generated,
     kernels::{self, CUBINS_VARIABLE},
     pack::Level,
     ptxas, toolchain,
@@ -36,6 +40,18 @@ const FOLDER: &str = "pointwise_ops";
 /// What the device compiler says against an op, in the op's folder.
 const ERROR: &str = "error.txt";
 
+/// Why an item with the attribute cannot be an op at all, in the folder of its name.
+const NO_OP: &str = "no_op.txt";
+
+/// Why no op has kernels, in the folder of all.
+const NONE: &str = "none.txt";
+
+/// There, in the folder of all, where every op of the module has kernels.
+const STAMP: &str = "stamp";
+
+/// Whether a build script has called [`Ops::try_build`].
+static IS_CALLED: AtomicBool = AtomicBool::new(false);
+
 /// How a file of ops is compiled for the GPU. See [`ops`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is compiled before `build`"]
@@ -43,6 +59,7 @@ pub struct Ops {
     path: PathBuf,
     targets: Vec<u32>,
     cubins: Vec<u32>,
+    cfgs: Vec<String>,
     target_dir: Option<PathBuf>,
 }
 
@@ -57,9 +74,12 @@ pub struct Ops {
 /// that has no `std` and no other dependency than `pointwise`, where `pointwise` is the device side of it. Code for the
 /// host alone stands behind `#[cfg(not(target_arch = "nvptx64"))]`.
 ///
+/// The package's features hold for both, and so do the cfgs in `RUSTFLAGS` and those of [`Ops::cfg`]. The other cfgs say
+/// what is compiled for: those of the GPU's side are those of nvptx64, without `debug_assertions`.
+///
 /// The defaults are the targets sm_80 and sm_90.
 pub fn ops(path: impl Into<PathBuf>) -> Ops {
-    Ops { path: path.into(), targets: vec![80, 90], cubins: Vec::new(), target_dir: None }
+    Ops { path: path.into(), targets: vec![80, 90], cubins: Vec::new(), cfgs: Vec::new(), target_dir: None }
 }
 
 impl Ops {
@@ -73,6 +93,13 @@ impl Ops {
     /// The compute capabilities to embed machine code for, besides those in `POINTWISE_CUBINS`. Needs ptxas.
     pub fn cubins(mut self, cubins: impl IntoIterator<Item = u32>) -> Self {
         self.cubins = cubins.into_iter().collect();
+        self
+    }
+
+    /// Sets a cfg of the package, `name` or `name="value"`, for the GPU's side, too. It takes the place of
+    /// `println!("cargo::rustc-cfg=..")`, of which this crate would not know.
+    pub fn cfg(mut self, cfg: impl Into<String>) -> Self {
+        self.cfgs.push(cfg.into());
         self
     }
 
@@ -100,8 +127,22 @@ impl Ops {
     /// A file that cannot be read or written, settings that make no sense, a compiler named in `POINTWISE_DEVICE_RUSTC`
     /// or an assembler that does not serve.
     pub fn try_build(&self) -> Result<(), Error> {
+        if IS_CALLED.swap(true, Ordering::Relaxed) {
+            let why = format!(
+                "the build script calls pointwise_build::ops a second time, for {}: a package has one module of ops. Make \
+                 this file a submodule of that one, in the folder of its name",
+                self.path.display()
+            );
+            return Err(Error::Settings(why));
+        }
         let out_dir = kernels::out_dir()?;
         let sources = Sources::read(&kernels::in_package(&self.path))?;
+        let cfgs = cfgs::of_the_package(&self.cfgs);
+        for cfg in &self.cfgs {
+            println!("cargo::rustc-check-cfg={}", cfgs::check(cfg));
+            println!("cargo::rustc-cfg={cfg}");
+        }
+        self.warn(&sources, &cfgs);
         for path in sources.watched() {
             println!("cargo::rerun-if-changed={}", path.display());
         }
@@ -117,9 +158,17 @@ impl Ops {
         println!("cargo::rustc-env={SOURCE_VARIABLE}={source}");
         let packs = Packs { folder: out_dir.join(FOLDER), sources: &sources };
 
-        if sources.ops().is_empty() {
-            // The host's compiler says what is wrong with a file that is none.
+        if !sources.may_have_ops() {
+            // The host's compiler says what is wrong with a file that is no Rust.
             return packs.clear();
+        }
+        let no_ops: BTreeMap<&str, String> = match manifest::renamed() {
+            Some(name) => sources.ops().iter().map(|op| (&*op.name, manifest::why(&name))).collect(),
+            None => sources.methods().iter().map(|name| (&**name, METHOD.to_owned())).collect(),
+        };
+        if !no_ops.is_empty() {
+            packs.write_none("the package does not compile")?;
+            return packs.write_texts(no_ops, NO_OP);
         }
         let toolchain = match toolchain::find() {
             Ok(toolchain) => toolchain,
@@ -133,15 +182,19 @@ impl Ops {
             }
             Err(error) => return Err(error),
         };
-        let settings =
-            format!("{source} {toolchain} {:?} {:?} {:?}", self.targets, self.cubins, env::var_os(CUBINS_VARIABLE));
-        let stamp = Stamp::new(packs.folder.join("stamp"), settings);
+        let settings = format!(
+            "{source} {toolchain} {:?} {:?} {:?} {cfgs:?}",
+            self.targets,
+            self.cubins,
+            env::var_os(CUBINS_VARIABLE)
+        );
+        let stamp = Stamp::new(packs.folder.join(STAMP), settings);
         if let Some(inputs) = stamp.unchanged() {
             watch(&inputs);
             return Ok(());
         }
         packs.clear()?;
-        match self.compile(&sources, &out_dir, &toolchain) {
+        match self.compile(&sources, &out_dir, &toolchain, cfgs) {
             Ok(artifacts) => {
                 eprint!("{}", artifacts.log);
                 packs.write(&artifacts)?;
@@ -158,17 +211,50 @@ impl Ops {
         }
     }
 
-    fn compile(&self, sources: &Sources, out_dir: &Path, toolchain: &Toolchain) -> Result<Artifacts, Error> {
+    /// Tells what would go wrong without a word.
+    fn warn(&self, sources: &Sources, cfgs: &[String]) {
+        let file = self.path.display();
+        let module = &sources.module;
+        if !sources.is_declared() {
+            println!("cargo::warning={file} is no module of the package: write `pub mod {module};` in src/lib.rs");
+        }
+        for other in sources.undeclared() {
+            let (other, name) = (other.path.display(), other.path.file_stem().unwrap_or_default().display());
+            println!("cargo::warning={other} is no module of the package: write `mod {name};` in {file}");
+        }
+        if !sources.may_have_ops() {
+            println!("cargo::warning={file} has no op: write `#[op(..)]` before a function");
+        }
+        for name in sources.cfgs().iter().filter(|name| cfgs::may_differ(name, cfgs)) {
+            println!(
+                "cargo::warning={file} asks for the cfg `{name}`, which may be another for the GPU, so that an op would \
+                 compute something else there: ask for a feature of the package, or give the cfg to \
+                 `pointwise_build::ops(..).cfg(..)`"
+            );
+        }
+    }
+
+    fn compile(
+        &self,
+        sources: &Sources,
+        out_dir: &Path,
+        toolchain: &Toolchain,
+        cfgs: Vec<String>,
+    ) -> Result<Artifacts, Error> {
         let folder = out_dir.join("pointwise_ops_crate");
         crate_of::write(&folder, sources)?;
         let kernels = Kernels::new(folder)
             .targets(self.targets.iter().copied())
             .cubins(self.cubins.iter().copied())
             .target_dir(self.target_dir.clone().unwrap_or_else(|| shared(out_dir)))
-            .generated(SOURCE_VARIABLE, &sources.hash());
+            .generated(Generated { variable: (SOURCE_VARIABLE, sources.hash()), cfgs });
         kernels.compile_with(toolchain)
     }
 }
+
+/// What is said of a function of an `impl` or a trait.
+const METHOD: &str =
+    "an op is a function of a module: move it out of the `impl` or trait, before which it may be called";
 
 /// The folder for what is compiled for the GPU, shared by all packages of a workspace and by all profiles, so that `core`
 /// and the templates are compiled once: cargo's target folder, of which `out_dir` is `PROFILE/build/PACKAGE/out`.
@@ -200,39 +286,53 @@ impl Packs<'_> {
         }
     }
 
-    /// The kernels of each op.
+    /// The kernels of each op, with those of its gradients: `formula_OP_TYPE_CLASS` and `formula_OP_backward_TYPE_CLASS`. A
+    /// macro may have made an op that is called as the gradients of another one: such kernels are there for both.
     fn write(&self, artifacts: &Artifacts) -> Result<(), Error> {
         let mut entries: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let is_known = |op: &str| self.sources.ops().iter().any(|known| known.name == op);
         for symbol in artifacts.symbols() {
-            entries.entry(self.op_of(symbol).unwrap_or(symbol)).or_default().insert(symbol);
+            let Some(op) = op_of(symbol) else { continue };
+            let of = op.strip_suffix("_backward").filter(|_| !is_known(op));
+            if of.is_none_or(|of| !is_known(of)) {
+                entries.entry(op).or_default().insert(symbol);
+            }
+            if let Some(of) = of {
+                entries.entry(of).or_default().insert(symbol);
+            }
         }
         for (op, symbols) in entries {
-            let place = Place::InOutDir(format!("{FOLDER}/{op}"));
-            artifacts.only(&symbols)?.write_at(&self.folder.join(op), Level::Quick, &place)?;
+            artifacts.only(&symbols)?.write_at(&self.folder.join(op), Level::Quick, Place::Inline)?;
         }
         Ok(())
-    }
-
-    /// The op that an entry is of: `formula_OP_TYPE_CLASS`, or `formula_OP_backward_TYPE_CLASS`.
-    fn op_of<'s>(&self, symbol: &'s str) -> Option<&'s str> {
-        let (op, _class) = symbol.strip_prefix("formula_")?.rsplit_once('_')?;
-        let (op, _type) = op.rsplit_once('_')?;
-        let is_own = self.sources.ops().iter().any(|known| known.name == op);
-        Some(op.strip_suffix("_backward").filter(|_| !is_own).unwrap_or(op))
     }
 
     /// No kernels for any op.
     fn write_none(&self, why: &str) -> Result<(), Error> {
         self.clear()?;
-        self.sources.ops().iter().try_for_each(|op| artifacts::write_empty(&self.folder.join(&op.name), why))
+        artifacts::write_file(&self.folder.join(NONE), why.as_bytes())
     }
 
     /// No kernels, and what is wrong with some ops.
     fn write_errors(&self, blame: &Blame) -> Result<(), Error> {
         self.write_none("the device compiler refused the package's ops; see the errors of this build")?;
-        blame
-            .ops
-            .iter()
-            .try_for_each(|(op, why)| artifacts::write_file(&self.folder.join(op).join(ERROR), why.as_bytes()))
+        self.write_texts(blame.ops.iter().map(|(op, why)| (&**op, why)), ERROR)
     }
+
+    /// A text in the folders of some ops.
+    fn write_texts<'t, W: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = (&'t str, W)>,
+        file: &str,
+    ) -> Result<(), Error> {
+        texts
+            .into_iter()
+            .try_for_each(|(op, why)| artifacts::write_file(&self.folder.join(op).join(file), why.as_ref().as_bytes()))
+    }
+}
+
+/// The op in the name of an entry, or the name of its gradients.
+fn op_of(symbol: &str) -> Option<&str> {
+    let (op, _class) = symbol.strip_prefix("formula_")?.rsplit_once('_')?;
+    Some(op.rsplit_once('_')?.0)
 }

@@ -1,14 +1,15 @@
 //! The files of a module of ops, and the ops in them.
 
 use std::{
+    collections::BTreeSet,
     fs,
     ops::RangeInclusive,
     path::{Path, PathBuf},
 };
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::Item;
+use syn::{Attribute, ImplItem, Item, TraitItem};
 
 use crate::Error;
 
@@ -22,6 +23,8 @@ pub(crate) struct Sources {
     /// What may hold files of submodules, whether it is there or not.
     folder: PathBuf,
     ops: Vec<FoundOp>,
+    /// The names of functions in an `impl` or a trait with the attribute, which is for functions of modules.
+    methods: Vec<String>,
 }
 
 /// A file of the module.
@@ -62,13 +65,59 @@ impl Sources {
         let name = if is_mod { PathBuf::from(&module).join("mod.rs") } else { PathBuf::from(format!("{module}.rs")) };
         let mut files = vec![SourceFile { path: path.to_owned(), place: name, text }];
         submodules(&folder, Path::new(&module), &mut files)?;
-        let ops = files.iter().enumerate().flat_map(|(k, file)| found(k, &file.text)).collect();
-        Ok(Sources { module, files, folder, ops })
+        let (mut ops, mut methods) = (Vec::new(), Vec::new());
+        for (k, file) in files.iter().enumerate() {
+            if let Ok(parsed) = syn::parse_file(&file.text) {
+                collect(&parsed.items, k, &mut ops, &mut methods);
+            }
+        }
+        Ok(Sources { module, files, folder, ops, methods })
     }
 
     /// The ops, in the order of the files.
     pub(crate) fn ops(&self) -> &[FoundOp] {
         &self.ops
+    }
+
+    /// Functions of an `impl` or a trait that have the attribute.
+    pub(crate) fn methods(&self) -> &[String] {
+        &self.methods
+    }
+
+    /// Whether there may be an op: a macro of the file may make some that [`Sources::ops`] does not know.
+    pub(crate) fn may_have_ops(&self) -> bool {
+        self.tokens().any(|tokens| mentions(tokens, &["op"]))
+    }
+
+    /// The names of all cfgs that the files ask for.
+    pub(crate) fn cfgs(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.tokens().for_each(|tokens| cfgs(tokens, &mut names));
+        names
+    }
+
+    /// The files of the folder that no `mod` of the module declares.
+    pub(crate) fn undeclared(&self) -> impl Iterator<Item = &SourceFile> {
+        let is_declared = |file: &&SourceFile| self.tokens().any(|tokens| declares(tokens, &file.path));
+        self.files.iter().skip(1).filter(move |file| !is_declared(file))
+    }
+
+    /// Whether a file of the package declares the module.
+    pub(crate) fn is_declared(&self) -> bool {
+        let mut others = Vec::new();
+        let parent = self.files[0].path.parent().unwrap_or(Path::new(""));
+        let parent = if self.files[0].path.ends_with("mod.rs") { parent.parent().unwrap_or(parent) } else { parent };
+        if submodules(parent, Path::new(""), &mut others).is_err() {
+            return true;
+        }
+        let is_own = |file: &SourceFile| self.files.iter().any(|own| own.path == file.path);
+        let mut others = others.iter().filter(|file| !is_own(file));
+        others.any(|file| file.text.parse().is_ok_and(|tokens| declares(tokens, &self.files[0].path)))
+    }
+
+    /// The files' tokens.
+    fn tokens(&self) -> impl Iterator<Item = TokenStream> {
+        self.files.iter().filter_map(|file| file.text.parse().ok())
     }
 
     /// What cargo is to watch.
@@ -123,7 +172,9 @@ fn submodules(folder: &Path, place: &Path, files: &mut Vec<SourceFile>) -> Resul
         let place = place.join(name);
         if path.is_dir() {
             submodules(&path, &place, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") && files[0].path != path {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && files.first().is_none_or(|first| first.path != path)
+        {
             let text = fs::read_to_string(&path).map_err(Error::io("cannot read", &path))?;
             files.push(SourceFile { path, place, text });
         }
@@ -131,16 +182,8 @@ fn submodules(folder: &Path, place: &Path, files: &mut Vec<SourceFile>) -> Resul
     Ok(())
 }
 
-/// The ops in a file; none in one that does not parse.
-fn found(file: usize, text: &str) -> Vec<FoundOp> {
-    let mut ops = Vec::new();
-    if let Ok(parsed) = syn::parse_file(text) {
-        collect(&parsed.items, file, &mut ops);
-    }
-    ops
-}
-
-fn collect(items: &[Item], file: usize, ops: &mut Vec<FoundOp>) {
+/// The ops among items, and the functions of impls and traits that have the attribute.
+fn collect(items: &[Item], file: usize, ops: &mut Vec<FoundOp>, methods: &mut Vec<String>) {
     for item in items {
         match item {
             Item::Fn(function) => {
@@ -154,10 +197,18 @@ fn collect(items: &[Item], file: usize, ops: &mut Vec<FoundOp>) {
                     let name = snake(&last.ident.to_string());
                     ops.extend(found_op(&item.attrs, name, item.to_token_stream(), file));
                 }
+                methods.extend(item.items.iter().filter_map(|item| match item {
+                    ImplItem::Fn(function) if is_op(&function.attrs) => Some(function.sig.ident.to_string()),
+                    _ => None,
+                }));
             }
+            Item::Trait(item) => methods.extend(item.items.iter().filter_map(|item| match item {
+                TraitItem::Fn(function) if is_op(&function.attrs) => Some(function.sig.ident.to_string()),
+                _ => None,
+            })),
             Item::Mod(module) => {
                 if let Some((_, items)) = &module.content {
-                    collect(items, file, ops);
+                    collect(items, file, ops, methods);
                 }
             }
             _ => {}
@@ -165,16 +216,90 @@ fn collect(items: &[Item], file: usize, ops: &mut Vec<FoundOp>) {
     }
 }
 
+/// Whether the attribute is there, or may be, by `cfg_attr`.
+fn is_op(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let path = attribute.path();
+        let by_cfg = path.is_ident("cfg_attr")
+            && attribute.meta.require_list().is_ok_and(|list| mentions(list.tokens.clone(), &["op"]));
+        by_cfg || path.segments.last().is_some_and(|last| last.ident == "op")
+    })
+}
+
 /// The op of an item, if it has the attribute.
-fn found_op(attributes: &[syn::Attribute], name: String, item: TokenStream, file: usize) -> Option<FoundOp> {
-    let is_op = |attribute: &syn::Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "op");
-    if !attributes.iter().any(is_op) {
+fn found_op(attributes: &[Attribute], name: String, item: TokenStream, file: usize) -> Option<FoundOp> {
+    if !is_op(attributes) {
         return None;
     }
     let mut spans = item.into_iter().map(|token| token.span());
     let first = spans.next()?;
     let last = spans.last().unwrap_or(first);
     Some(FoundOp { name, file, lines: first.start().line..=last.end().line })
+}
+
+/// Whether one of the names is among the tokens.
+fn mentions(tokens: TokenStream, names: &[&str]) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => mentions(group.stream(), names),
+        TokenTree::Ident(ident) => names.iter().any(|name| ident == name),
+        _ => false,
+    })
+}
+
+/// Whether `mod NAME` for a file is among the tokens, or its name as a text, as `#[path]` and `include!` have it.
+fn declares(tokens: TokenStream, path: &Path) -> bool {
+    let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let stem = if file == "mod.rs" { path.parent().and_then(Path::file_name) } else { path.file_stem() };
+    let stem = stem.and_then(|stem| stem.to_str()).unwrap_or_default();
+    let mut after_mod = false;
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => declares(group.stream(), path),
+        TokenTree::Ident(ident) => std::mem::replace(&mut after_mod, ident == "mod") && ident == stem,
+        TokenTree::Literal(literal) => literal.to_string().contains(file),
+        TokenTree::Punct(_) => false,
+    })
+}
+
+/// The names in `cfg!(..)`, `#[cfg(..)]` and the condition of `#[cfg_attr(..)]`.
+fn cfgs(tokens: TokenStream, names: &mut BTreeSet<String>) {
+    let mut before = None;
+    for token in tokens {
+        match &token {
+            TokenTree::Group(group) => {
+                match before.take() {
+                    Some("cfg") if group.delimiter() == Delimiter::Parenthesis => predicate(group.stream(), names),
+                    Some("cfg_attr") => {
+                        let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(it) if it.as_char() == ',');
+                        predicate(group.stream().into_iter().take_while(|token| !is_comma(token)).collect(), names);
+                    }
+                    _ => {}
+                }
+                cfgs(group.stream(), names);
+            }
+            TokenTree::Ident(ident) => {
+                before = ["cfg", "cfg_attr"].into_iter().find(|name| ident == name);
+            }
+            // That of `cfg!`.
+            TokenTree::Punct(punct) if punct.as_char() == '!' => {}
+            _ => before = None,
+        }
+    }
+}
+
+/// The names in the condition of a cfg.
+fn predicate(tokens: TokenStream, names: &mut BTreeSet<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => predicate(group.stream(), names),
+            TokenTree::Ident(ident) => {
+                let name = ident.to_string();
+                if !matches!(&*name, "all" | "any" | "not" | "true" | "false") {
+                    names.insert(name);
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// `BiasGelu` as `bias_gelu`, which is how the attribute calls an op by hand.
@@ -198,20 +323,65 @@ mod tests {
 
     #[test]
     fn ops_are_found_with_their_lines() {
-        let ops = found(3, TEXT);
+        let (ops, _) = found(3, TEXT);
         let ops: Vec<_> = ops.into_iter().map(|op| (op.name, op.file, op.lines)).collect();
         assert_eq!(ops, [("one".to_owned(), 3, 3..=7), ("two".to_owned(), 3, 12..=13)]);
-        assert!(found(0, "fn (").is_empty());
-        let by_hand = found(0, "#[op(f32, exact)]\nimpl<T: Real> UnaryOp<T> for BiasGelu<T> {}\nimpl Other {}");
-        assert_eq!(by_hand.iter().map(|op| &*op.name).collect::<Vec<_>>(), ["bias_gelu"]);
+        let names = |text| found(0, text).0.into_iter().map(|op| op.name).collect::<Vec<_>>();
+        let by_hand = "#[op(f32, exact)]\nimpl<T: Real> UnaryOp<T> for BiasGelu<T> {}\nimpl Other {}";
+        assert_eq!(names(by_hand), ["bias_gelu"]);
+        assert_eq!(
+            names("#[cfg_attr(feature = \"gpu\", op(f32, exact))]\nfn three<T: Num>(x: T) -> T { x }"),
+            ["three"]
+        );
+        let (ops, methods) = found(0, "impl X { #[op(f32)] fn a() {} fn b() {} }\ntrait Y { #[op(f32)] fn c(); }");
+        assert!(ops.is_empty() && methods == ["a", "c"], "{methods:?}");
+    }
+
+    fn found(file: usize, text: &str) -> (Vec<FoundOp>, Vec<String>) {
+        let (mut ops, mut methods) = (Vec::new(), Vec::new());
+        collect(&syn::parse_file(text).unwrap().items, file, &mut ops, &mut methods);
+        (ops, methods)
+    }
+
+    #[test]
+    fn an_op_of_a_macro_may_be_there() {
+        let has = |text: &str| sources(text).may_have_ops();
+        assert!(has(
+            "macro_rules! twice { ($name:ident) => { #[op(f32, exact)] fn $name<T: Num>(x: T) -> T { x + x } } }"
+        ));
+        assert!(has(TEXT) && !has("pub fn ops() {}"));
+    }
+
+    #[test]
+    fn cfgs_are_found_by_name() {
+        let text = "#[cfg(all(unix, not(feature = \"a\")))] fn f() {}\n#[cfg_attr(fast, inline)] fn g() -> bool {\n    if \
+                    cfg!(debug_assertions) { f(target_os) } else { cfg }\n}\nconst fn cfg_of(x: bool) {}";
+        let names: Vec<String> = sources(text).cfgs().into_iter().collect();
+        assert_eq!(names, ["debug_assertions", "fast", "feature", "unix"]);
+    }
+
+    #[test]
+    fn a_file_is_declared_by_its_name() {
+        let is = |text: &str, path: &str| declares(text.parse().unwrap(), Path::new(path));
+        assert!(is("pub mod ops;", "src/ops.rs") && is("mod a { mod ops; }", "src/ops/mod.rs"));
+        assert!(is("#[path = \"../more/ops.rs\"] mod other;", "more/ops.rs"));
+        assert!(!is("use ops::x; mod opsy;", "src/ops.rs") && !is("mod a; ops!()", "src/ops.rs"));
+    }
+
+    fn sources(text: &str) -> Sources {
+        let file = SourceFile { path: "src/ops.rs".into(), place: "ops.rs".into(), text: text.to_owned() };
+        Sources {
+            module: "ops".into(),
+            files: vec![file],
+            folder: PathBuf::new(),
+            ops: Vec::new(),
+            methods: Vec::new(),
+        }
     }
 
     #[test]
     fn comments_and_spaces_do_not_count() {
-        let hash = |text: &str| {
-            let file = SourceFile { path: "src/ops.rs".into(), place: "ops.rs".into(), text: text.to_owned() };
-            Sources { module: "ops".into(), files: vec![file], folder: PathBuf::new(), ops: Vec::new() }.hash()
-        };
+        let hash = |text: &str| sources(text).hash();
         assert_eq!(hash(TEXT), hash(&TEXT.replace("    ", "  ").replace("fn helper", "// A comment.\nfn helper")));
         assert_ne!(hash(TEXT), hash(&TEXT.replace("Doc.", "Another.")));
         assert_ne!(hash("fn ("), hash("fn )"));

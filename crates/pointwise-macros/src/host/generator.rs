@@ -1,9 +1,9 @@
 //! What an op without operands becomes on the host.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 
-use super::{Call, docs, numbers};
+use super::{Call, docs, kernel_set, numbers};
 use crate::common::{Form, INDICES, arguments, hidden, own};
 use crate::device::generated;
 use crate::signature::Op;
@@ -11,24 +11,19 @@ use crate::signature::Op;
 /// `NAME::def()` and `NAME { .. }.kernel()`, with the static that they give out.
 pub(super) fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
     let (vis, type_name) = (&op.vis, &op.type_name);
-    let [def, types, kernel_set] = ["OP", "TYPES", "KERNELS"].map(hidden);
+    let [def, types] = ["OP", "TYPES"].map(hidden);
     let (own, params) = (own(op, type_name), numbers(op));
     let count = op.types.len();
-    let typed = generated(op).types(&op.types, &quote!(#kernel_set));
+    let typed = generated(op).types(&op.types, &hidden("KERNELS").to_token_stream());
     let oracle = oracle(op);
+    let kernels = kernel_set(kernels);
     let at_f32 = Form::of(op).at(op, &quote!(f32));
     quote! {
         const _: () = {
-            static #kernel_set: ::pointwise::__private::Kernels = {
-                #[allow(unused_imports)]
-                use ::pointwise::__private::{Kernels, Target};
-                #kernels
-            };
+            #kernels
             static #types: [::pointwise::__private::GeneratorTyped; #count] = #typed;
-            // SAFETY: it is the value of a static.
-            static #def: ::pointwise::kernel::GeneratorDef = unsafe {
-                ::pointwise::kernel::GeneratorDef::new::<#at_f32>(&#types, ::core::option::Option::Some(#oracle))
-            };
+            static #def: ::pointwise::kernel::GeneratorDef =
+                ::pointwise::kernel::GeneratorDef::new::<#at_f32>(&#types, ::core::option::Option::Some(#oracle));
 
             ::pointwise::__private::inventory::submit! {
                 ::pointwise::__private::Declared::generator(&#def, ::core::env!("CARGO_PKG_NAME"))

@@ -70,10 +70,8 @@ pub(crate) fn generators(rows: &[Listed], Place { root, given }: &Place) -> Toke
         let typed = generated(row, root).types(types, given);
         quote! {
             static #list: [#root::__private::GeneratorTyped; #count] = #typed;
-            // SAFETY: it is the value of a static.
-            pub static #name: #root::kernel::GeneratorDef = unsafe {
-                #root::kernel::GeneratorDef::new::<#type_name>(&#list, ::core::option::Option::None)
-            };
+            pub static #name: #root::kernel::GeneratorDef =
+                #root::kernel::GeneratorDef::new::<#type_name>(&#list, ::core::option::Option::None);
         }
     });
     quote! {

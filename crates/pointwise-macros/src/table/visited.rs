@@ -189,10 +189,8 @@ impl Formulas<'_> {
         quote! {
             static #list: [#root::__private::Typed; #count] = #typed;
             #(#docs)*
-            // SAFETY: it is the value of a static.
-            pub static #name: #root::__private::OpDef = unsafe {
-                #root::__private::OpDef::new(#info, &#list, #oracle, #stepped, #none, #none)
-            };
+            pub static #name: #root::__private::OpDef =
+                #root::__private::OpDef::new(#info, &#list, #oracle, #stepped, #none, #none);
         }
     }
 

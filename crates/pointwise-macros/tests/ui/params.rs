@@ -40,4 +40,25 @@ pub fn nine_words<T: Real>(
     x
 }
 
+#[op(floats, exact)]
+pub fn whole_without_param<T: Real>(x: T, n: i64) -> T { x }
+
+#[op(floats, exact)]
+pub fn whole_of_32_bits<T: Real>(x: T, n: u32) -> T { x }
+
+#[op(floats, exact)]
+pub fn option_without_param<T: Real>(x: T, limit: Option<T>) -> T { x }
+
+#[op(floats, exact)]
+pub fn value_alone<T: Real>(x: T, #[param(1.0)] a: T) -> T { x * a }
+
+#[op(floats, exact)]
+pub fn default_of_text<T: Real>(x: T, #[param(default = "a")] a: T) -> T { x * a }
+
+#[op(floats, exact)]
+pub fn default_of_a_fraction<T: Real>(x: T, #[param(default = -1.5)] n: i64) -> T { x }
+
+#[op(floats, exact)]
+pub fn default_of_a_flag<T: Real>(x: T, #[param(default = 1)] flag: bool) -> T { x }
+
 fn main() {}

@@ -42,6 +42,11 @@ impl Entry {
         self.kernels.is_bound(self.symbol, self.row)
     }
 
+    /// The compiler that built the kernels beside it, or why there are none.
+    pub fn note(&self) -> &str {
+        self.kernels.note()
+    }
+
     /// The loaded kernel. The first call on a device decompresses and loads it, later ones read one pointer.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Tensors made of their indices: their definitions, and the kernel object.
 
 use std::ffi::c_void;
+use std::ops::Deref;
 
 use pointwise_core::family::generator::{Alibi, Sinusoidal};
 use pointwise_core::op::{GROUP, RUN, Words};
@@ -8,7 +9,7 @@ use pointwise_core::{DType, Element, GeneratorOp, OpInfo, TableOp, Word, row};
 
 use super::grid::RESIDENT;
 use super::params::{self, Params};
-use super::{Entry, LaunchSettings, Made, Plan, Strategy, Variant, check};
+use super::{Entry, Facts, LaunchSettings, Plan, Strategy, Variant, check};
 use crate::cpu::{self, GeneratorFn};
 use crate::cuda;
 use crate::embed::Kernels;
@@ -20,14 +21,19 @@ use crate::{Device, Number};
 /// A generator as the host knows it: what `#[op]` makes of a function of indices, and a table of a row.
 #[derive(Debug)]
 pub struct GeneratorDef {
-    /// Name, types, documentation.
-    pub info: OpInfo,
+    facts: Facts,
     /// The rows of a thread in a large tensor: [`GeneratorOp::ROWS`].
     rows: [u32; 3],
     types: &'static [GeneratorTyped],
     oracle: Option<GeneratorOracle>,
-    #[expect(dead_code, reason = "that it is there says who made the definition")]
-    made: Made,
+}
+
+impl Deref for GeneratorDef {
+    type Target = Facts;
+    #[inline]
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
 }
 
 /// The formula of a generator in f64, of plane, row and column and the parameters.
@@ -37,6 +43,8 @@ pub type GeneratorOracle = fn([u32; 3], Words) -> f64;
 #[derive(Debug)]
 pub struct GeneratorTyped {
     dtype: DType,
+    source: u64,
+    row: u64,
     cpu: GeneratorFn,
     direct: Entry,
     vectors: Entry,
@@ -45,7 +53,11 @@ pub struct GeneratorTyped {
 impl GeneratorTyped {
     /// The op `O` on elements `E`. `symbols` name its kernels in `kernels`, by single elements and by vectors; `source`
     /// is the hash of the text that they were compiled from.
+    ///
+    /// # Panics
+    /// In a constant, so that it does not compile: a kernel's name says another variant; the data of `O` contradict its types.
     #[must_use]
+    #[track_caller]
     pub const fn new<E, O>(symbols: [&'static str; 2], source: u64, kernels: &'static Kernels) -> GeneratorTyped
     where
         E: Element<Compute: Word>,
@@ -53,8 +65,12 @@ impl GeneratorTyped {
     {
         let row = row::of_generator::<E, O>(source);
         let [direct, vectors] = symbols;
+        row::check_class(direct, "direct");
+        row::check_class(vectors, "vectors");
         GeneratorTyped {
             dtype: E::DTYPE,
+            source,
+            row,
             cpu: cpu::generator::<E, O>,
             direct: Entry::new(direct, row, kernels),
             vectors: Entry::new(vectors, row, kernels),
@@ -134,15 +150,20 @@ const BUSY: u64 = 132 * RESIDENT;
 impl GeneratorDef {
     /// The op `O` in some element types. `oracle` is its formula in f64.
     ///
-    /// # Safety
-    /// It is the value of a static: of a definition that can be moved, safe code could replace parts. `types` are of `O`.
+    /// # Panics
+    /// In a constant, so that it does not compile: `types` are not all of `O`.
     #[must_use]
-    pub const unsafe fn new<O: TableOp + GeneratorOp>(
+    #[track_caller]
+    pub const fn new<O: TableOp + GeneratorOp>(
         types: &'static [GeneratorTyped],
         oracle: Option<GeneratorOracle>,
     ) -> GeneratorDef {
-        // SAFETY: the caller's contract.
-        GeneratorDef { info: O::INFO, rows: O::ROWS, types, oracle, made: unsafe { Made::of_a_row() } }
+        let mut k = 0;
+        while k < types.len() {
+            row::check_generator::<O>(types[k].dtype, types[k].source, types[k].row);
+            k += 1;
+        }
+        GeneratorDef { facts: Facts { info: O::INFO, backward: None }, rows: O::ROWS, types, oracle }
     }
 
     fn typed(&self, dtype: DType) -> Result<&GeneratorTyped> {

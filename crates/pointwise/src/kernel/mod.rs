@@ -12,7 +12,6 @@ mod formula;
 mod generator;
 mod grid;
 mod lookup;
-mod made;
 mod operand;
 mod params;
 mod power;
@@ -35,11 +34,11 @@ pub use entry::Entry;
 #[doc(hidden)]
 pub use formula::{Declared, oracle, reference, results};
 pub use formula::{
-    GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, Typed, declared_generators, declared_ops,
+    Facts, GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, Typed, declared_generators,
+    declared_ops,
 };
 pub use generator::{GeneratorDef, GeneratorKernel, GeneratorOracle, GeneratorTyped, SinusoidalLayout};
 pub use lookup::Lookup;
-pub use made::Made;
 pub use operand::{Bound, Operand};
 pub use promote::result_type;
 pub use random::DropoutKernel;

@@ -132,8 +132,10 @@ fn too_many(info: &OpInfo, number: Number) -> Error {
 
 /// A whole number that an i64 holds.
 fn whole(param: &ParamInfo, number: Number) -> Result<i64> {
-    if let Number::Int(value) = number {
-        return Ok(value);
+    match number {
+        Number::Default => return Ok(param.whole),
+        Number::Int(value) => return Ok(value),
+        Number::Float(_) | Number::Bool(_) => {}
     }
     let value = number.to_f64(param);
     // 2^63, which an f64 holds, is the first that is too large.
@@ -158,10 +160,10 @@ mod tests {
 
     const PARAMS: &[ParamInfo] = &[
         ParamInfo::number("a", 0.5),
-        ParamInfo { name: "p", default: 0.1, kind: ParamKind::Probability },
-        ParamInfo { name: "n", default: 3.0, kind: ParamKind::Whole },
-        ParamInfo { name: "flag", default: 1.0, kind: ParamKind::Flag },
-        ParamInfo { name: "bound", default: 0.0, kind: ParamKind::Open },
+        ParamInfo { kind: ParamKind::Probability, ..ParamInfo::number("p", 0.1) },
+        ParamInfo::whole("n", 9_007_199_254_740_993),
+        ParamInfo { kind: ParamKind::Flag, ..ParamInfo::number("flag", 1.0) },
+        ParamInfo { kind: ParamKind::Open, ..ParamInfo::number("bound", 0.0) },
     ];
     const INFO: OpInfo = OpInfo { name: "op", params: PARAMS, ..OpInfo::FORMULA };
 
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn every_kind_has_its_words() {
         let defaults = words(&INFO, &Params::default(), DType::F16).unwrap();
-        assert_eq!(defaults, [f32s(0.5), f32s(0.1), 3, 1, 0, 0, 0, 0]);
+        assert_eq!(defaults, [f32s(0.5), f32s(0.1), 9_007_199_254_740_993, 1, 0, 0, 0, 0]);
         let given: [Number; 5] = [2.into(), 1.0.into(), (-4).into(), false.into(), 0.0.into()];
         let given = Params::new(&given);
         assert_eq!(

@@ -1,5 +1,7 @@
 //! The definition of an op.
 
+use std::ops::Deref;
+
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
 use pointwise_core::{DType, Element, Kind, OpInfo, Terms, row};
 
@@ -11,8 +13,8 @@ use crate::embed::Kernels;
 use crate::error::Result;
 use crate::kernel::params::{self, Params};
 use crate::kernel::{
-    BinaryKernel, Class, Entry, GatedKernel, KernelPlan, Lookup, Made, Strategy, TernaryKernel, UnaryKernel, bits_of,
-    check, lookup,
+    BinaryKernel, Class, Entry, GatedKernel, KernelPlan, Lookup, Strategy, TernaryKernel, UnaryKernel, bits_of, check,
+    lookup,
 };
 
 /// The formula at a compute type of references: operands (a bool as 0 or 1), parameters, the random word of the element.
@@ -46,7 +48,11 @@ pub(in crate::kernel) enum Table {
 impl Typed {
     /// The op `O` on elements `E`. `symbols` name its kernels in `kernels`, in the order of [`Class::ALL`]; `source` is
     /// the hash of the text that they were compiled from.
+    ///
+    /// # Panics
+    /// In a constant, so that it does not compile: a kernel's name says another class; the data of `O` contradict its types.
     #[must_use]
+    #[track_caller]
     pub const fn new<E, O, const N: usize, const R: usize>(
         symbols: [&'static str; Class::ALL.len()],
         source: u64,
@@ -58,6 +64,11 @@ impl Typed {
     {
         let row = row::of_formula::<E, O, N, R>(source);
         let [flat, rows, strided] = symbols;
+        let mut k = 0;
+        while k < symbols.len() {
+            row::check_class(symbols[k], Class::ALL[k].name());
+            k += 1;
+        }
         Typed {
             dtype: E::DTYPE,
             source,
@@ -75,14 +86,25 @@ impl Typed {
 
 impl Typed {
     /// With a place for the table of all pairs.
+    ///
+    /// # Panics
+    /// In a constant: the op is not of two operands of one byte each.
     #[must_use]
+    #[track_caller]
     pub const fn with_lookup(self, lookup: &'static Lookup) -> Typed {
+        assert!(self.dtype.size() == 1, "a table of pairs is of elements of one byte");
+        row::check_pairs(self.row);
         self.with(Table::Pairs(lookup))
     }
 
     /// With the kernel, named `symbol` in `kernels`, that makes a table of all codes.
+    ///
+    /// # Panics
+    /// In a constant: the kernel's name says another class.
     #[must_use]
+    #[track_caller]
     pub const fn with_codes(self, symbol: &'static str, kernels: &'static Kernels) -> Typed {
+        row::check_class(symbol, "table");
         let row = self.row;
         self.with(Table::Codes(Entry::new(symbol, row, kernels)))
     }
@@ -95,18 +117,32 @@ impl Typed {
 }
 
 /// An op as the host knows it: what `#[op]` makes of a function, and a table of a row.
+///
+/// Its parts are checked against one another when it is made, and cannot be replaced: [`Facts`] are read through it.
 #[derive(Debug)]
 pub struct OpDef {
-    /// Name, operands, results, parameters, types, bounds.
-    pub info: OpInfo,
+    facts: Facts,
     types: &'static [Typed],
     oracle: Option<OracleFn>,
     stepped: Option<OracleFn>,
     terms: Option<TermsFn>,
+}
+
+/// What a definition says of its op.
+#[derive(Debug)]
+pub struct Facts {
+    /// Name, operands, results, parameters, types, bounds.
+    pub info: OpInfo,
     /// The op that gives its gradients, if it has any.
     pub backward: Option<&'static OpDef>,
-    #[expect(dead_code, reason = "that it is there says who made the definition")]
-    made: Made,
+}
+
+impl Deref for OpDef {
+    type Target = Facts;
+    #[inline]
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
 }
 
 impl OpDef {
@@ -115,12 +151,9 @@ impl OpDef {
     ///
     /// # Panics
     /// In a constant, so that it does not compile: `types` are not all of the op that `info` is the data of.
-    ///
-    /// # Safety
-    /// It is the value of a static: of a definition that can be moved, safe code could replace parts.
     #[must_use]
     #[track_caller]
-    pub const unsafe fn new(
+    pub const fn new(
         info: OpInfo,
         types: &'static [Typed],
         oracle: Option<OracleFn>,
@@ -133,8 +166,7 @@ impl OpDef {
             row::check_data(&info, types[k].source, types[k].row);
             k += 1;
         }
-        // SAFETY: the types have been checked against the data; the caller's contract.
-        OpDef { info, types, oracle, stepped, terms, backward, made: unsafe { Made::of_a_row() } }
+        OpDef { facts: Facts { info, backward }, types, oracle, stepped, terms }
     }
 
     /// The op with parameters, in the order of [`OpInfo::params`]; those that are left out have their defaults.

@@ -1,0 +1,3 @@
+fn main() {
+    pointwise_build::ops("src/ops.rs").cfg("cubes").build();
+}

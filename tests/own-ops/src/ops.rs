@@ -1,0 +1,59 @@
+//! The ops.
+
+use pointwise::prelude::*;
+
+/// By a feature that is set, and one that is not.
+#[op(f32, exact, grad = none)]
+pub fn by_feature<T: Num>(x: T) -> T {
+    let y = if cfg!(feature = "extra") { x + x + x } else { x };
+    if cfg!(feature = "other") { y + y } else { y }
+}
+
+/// By a cfg of the build script.
+#[op(f32, exact, grad = none)]
+pub fn by_cfg<T: Num>(x: T) -> T {
+    #[cfg(cubes)]
+    let x = x * x * x;
+    x
+}
+
+/// There with a feature.
+#[cfg(feature = "extra")]
+#[op(f32, exact, grad = none)]
+pub fn of_a_feature<T: Num>(x: T) -> T {
+    x - T::ONE
+}
+
+/// Not there.
+#[cfg(feature = "other")]
+#[op(f32, exact, grad = none)]
+pub fn of_another_feature<T: Num>(x: T) -> T {
+    x - T::ONE
+}
+
+/// An op with a feature.
+#[cfg_attr(feature = "extra", op(f32, exact, grad = none))]
+pub fn by_attribute<T: Num>(x: T) -> T {
+    x + T::ONE
+}
+
+macro_rules! scaled {
+    ($($name:ident $factor:literal)*) => {
+        $(
+            /// A product with a number.
+            #[op(f32, exact, grad = none)]
+            pub fn $name<T: Real>(x: T) -> T {
+                x * T::constant($factor)
+            }
+        )*
+    };
+}
+
+// The second is called as the gradients of the first are, if it has any.
+scaled! { halved 0.5 halved_backward 2.0 doubled_backward 2.0 }
+
+/// Whether a whole number is odd, which its default is only if it is not rounded to f64.
+#[op(f32, exact, grad = none)]
+pub fn is_odd<T: Num>(x: T, #[param(default = 9007199254740993)] n: i64) -> (T, bool) {
+    (x, n & 1 == 1)
+}
