@@ -179,6 +179,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+    use crate::unfinished::is_ignored;
 
     /// A folder that goes away with the test.
     struct Folder(PathBuf);
@@ -253,7 +254,7 @@ mod tests {
         assert!(folder.names().is_empty());
     }
 
-    /// Runs itself as a program that has drafts and waits, and ends that.
+    /// Runs itself as a program that has drafts and waits, and ends that. One that ignores SIGHUP, as `nohup` has it, goes on.
     #[test]
     fn a_signal_leaves_nothing_behind() {
         const CHILD: &str = "POINTWISE_TEST_DRAFTS";
@@ -265,9 +266,13 @@ mod tests {
             let _ = io::stdin().read(&mut [0]);
             return;
         }
-        for (name, number) in [("INT", 2), ("TERM", 15)] {
+        let signals = [("", "HUP", 1), ("", "INT", 2), ("", "TERM", 15), ("trap '' HUP; ", "HUP", 15)];
+        // One that this process ignores the child ignores, too.
+        for (before, name, number) in signals.into_iter().filter(|(.., number)| !is_ignored(*number)) {
             let folder = Folder::new();
-            let mut child = Command::new(std::env::current_exe().unwrap())
+            let mut child = Command::new("sh")
+                .args(["-c", &format!("{before}exec \"$0\" \"$@\"")])
+                .arg(std::env::current_exe().unwrap())
                 .args(["--exact", "draft::tests::a_signal_leaves_nothing_behind", "--nocapture"])
                 .env(CHILD, &folder.0)
                 .stdin(Stdio::piped())
@@ -280,8 +285,15 @@ mod tests {
             let lines = BufReader::new(child.stderr.take().unwrap()).lines();
             assert!(lines.map_while(Result::ok).any(|line| line == "ready"));
             assert!(!folder.names().is_empty(), "the draft with a name");
-            let kill = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();
-            assert!(kill.success());
+            let kill = |name: &str| {
+                let kill = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();
+                assert!(kill.success());
+            };
+            kill(name);
+            if !before.is_empty() {
+                assert!(!folder.names().is_empty(), "it goes on");
+                kill("TERM");
+            }
             assert_eq!(child.wait().unwrap().signal(), Some(number));
             drop(stdin);
             assert_eq!(folder.names(), [""; 0]);

@@ -1,4 +1,4 @@
-//! Names of files that are not complete: they are removed where the work fails, and where SIGINT or SIGTERM ends it.
+//! Names of files that are not complete: they are removed where the work fails, and where SIGHUP, SIGINT or SIGTERM ends it.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -75,7 +75,7 @@ fn watch() {
     use std::sync::{Once, mpsc};
     use std::thread;
 
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
@@ -83,7 +83,8 @@ fn watch() {
     WATCHING.call_once(|| {
         let (ready, is_ready) = mpsc::channel();
         let watch = move || {
-            let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+            let watched = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
+            let Ok(mut signals) = Signals::new(watched) else { return };
             let _ = ready.send(());
             for signal in signals.forever() {
                 let names = names();
@@ -98,6 +99,15 @@ fn watch() {
             let _ = is_ready.recv();
         }
     });
+}
+
+/// Whether the program was started with a signal ignored, as `nohup` does it: then it goes on, and its files with it. Where
+/// the system has no such list, none is.
+#[cfg(unix)]
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 #[cfg(not(unix))]

@@ -12,10 +12,11 @@ fn main() -> Result<()> {
     }
     let x = Tensor::full(&device, 0.5_f32, [N])?;
 
-    // Two streams: tensors are ordered between them by the library.
+    // Two streams: the program says which waits for which. Each waits by itself for the device's own stream, which fills `x`.
     let (first, second) = (Stream::new(&device)?, Stream::new(&device)?);
     let a = kernels::exp().on(&first).run(&x)?;
-    let b = kernels::log().on(&second).run(&a)?; // waits for the first stream, not for the host
+    second.wait_for(&first)?; // on the device: the host goes on
+    let b = kernels::log().on(&second).run(&a)?;
     println!("log(exp(0.5)) = {}", b.narrow(0, 0, 1)?.item::<f32>()?);
 
     // A graph: what is launched in the closure is recorded, and runs with each launch. The graph keeps its memory.

@@ -299,6 +299,15 @@ pub enum ErrorKind {
     /// A RoPE configuration or call is wrong.
     #[error("{0}")]
     Rope(#[source] crate::rope::RopeError),
+    /// Another thread is capturing the stream.
+    #[error(
+        "another thread is capturing the stream of {device} that this call queues work on: call again after the capture, \
+         or give each thread a stream of its own (Stream::new, and .on(&stream))"
+    )]
+    StreamCaptured {
+        /// The stream's device.
+        device: Device,
+    },
     /// The call cannot be served here.
     #[error("{what}: {advice}")]
     Unsupported {

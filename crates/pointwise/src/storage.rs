@@ -38,7 +38,7 @@ impl Storage {
         };
         let block = Block::new(context, bytes)?;
         // SAFETY: the block is that long, and new.
-        unsafe { cuda::fill(context, block.address(), 0, bytes) }?;
+        unsafe { cuda::fill(&context.hold(None)?, block.address(), 0, bytes) }?;
         Ok(Storage::Cuda(Arc::new(block)))
     }
 
@@ -123,10 +123,9 @@ impl Storage {
                 Ok(())
             }
             Storage::Cuda(block) => {
-                block.gather_users()?;
-                Block::use_on_own(block);
+                let held = Block::hold_own(block.context(), [&*block])?;
                 // SAFETY: the caller's promise; the own stream waits for the block's users.
-                unsafe { cuda::fill(block.context(), block.address(), 0, bytes) }
+                unsafe { cuda::fill(&held, block.address(), 0, bytes) }
             }
         }
     }
@@ -159,12 +158,9 @@ impl Storage {
                     // SAFETY: the caller's promise; the copy waits for the blocks' users.
                     return unsafe { cuda::copy_across(target, source, bytes) };
                 }
-                source.gather_users()?;
-                target.gather_users()?;
-                Block::use_on_own(source);
-                Block::use_on_own(target);
+                let held = Block::hold_own(context, [source, &*target])?;
                 // SAFETY: the caller's promise; the own stream waits for the blocks' users.
-                unsafe { cuda::copy_within(context, target.address(), source.address(), bytes) }
+                unsafe { cuda::copy_within(&held, target.address(), source.address(), bytes) }
             }
         }
     }

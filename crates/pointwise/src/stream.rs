@@ -138,12 +138,6 @@ impl Stream {
         self.shared.is_none()
     }
 
-    /// Whether it waits for no work but its own: kernels may then be launched early.
-    #[inline]
-    pub(crate) fn is_non_blocking(&self) -> bool {
-        self.shared.as_ref().is_none_or(|stream| stream.is_non_blocking())
-    }
-
     /// Waits for the stream's work; of a stream that is being captured, for what was queued before.
     ///
     /// # Errors
@@ -155,7 +149,7 @@ impl Stream {
     /// Makes work queued here from now on wait for what is queued on `other` now. The host does not wait.
     ///
     /// # Errors
-    /// The driver's.
+    /// [`ErrorKind::StreamCaptured`] while another thread captures one of them; the driver's.
     pub fn wait_for(&self, other: &Stream) -> Result<()> {
         match (self.driver(), other.driver()) {
             (Some(later), Some(earlier)) => cuda::stream_wait(later, earlier),
@@ -168,8 +162,10 @@ impl Stream {
     /// Records the work that `work` queues on the stream, and on streams that wait for it meanwhile, instead of running
     /// it. The graph owns the tensors' memory. Only calls that allocate nothing and wait for nothing can be recorded.
     ///
-    /// Tensors dropped meanwhile, on any thread, are freed behind the work that uses them. Other threads may allocate,
-    /// copy and wait meanwhile; on the stream itself they must not queue work that is not to be recorded.
+    /// It records the calls of the thread that called it. To allocate on that thread meanwhile, on any device and for any
+    /// stream, is an error. So is work that other threads queue meanwhile on a stream that is captured:
+    /// [`ErrorKind::StreamCaptured`]; on others they may allocate, copy and wait. Tensors dropped meanwhile, on any thread,
+    /// are freed behind the work that uses them.
     ///
     /// ```no_run
     /// use pointwise::{Device, Stream, Tensor, kernels};
@@ -215,12 +211,6 @@ impl Stream {
     /// The driver's.
     pub fn is_capturing(&self) -> Result<bool> {
         self.driver().map_or(Ok(false), |(context, stream)| stream.is_capturing(context))
-    }
-
-    /// Whether this crate is recording it.
-    #[inline]
-    pub(crate) fn is_captured_here(&self) -> bool {
-        self.driver().is_some_and(|(_, stream)| stream.is_captured_here())
     }
 }
 

@@ -3,6 +3,8 @@
 #![cfg(feature = "emulator")]
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use pointwise::{DType, Device, Error, ErrorKind, Result, Stream, Tensor};
 
@@ -70,4 +72,91 @@ fn a_capture_ends_whatever_happens_within() {
     assert!(panicked.is_err() && !stream.is_capturing().unwrap());
     assert!(stream.capture(|stream| stream.capture(|_| Ok(())).map(drop)).is_err(), "one within another");
     assert!(!stream.is_capturing().unwrap());
+}
+
+/// What another thread queues on a stream that is captured is refused: it is neither recorded nor lost.
+#[test]
+fn work_of_other_threads_is_not_recorded() {
+    let device = Device::emulated().unwrap();
+    let (own, apart) = (device.stream(), Stream::new(&device).unwrap());
+    let x = Tensor::full(&device, 1.0_f32, [N]).unwrap();
+    let mut y = Tensor::zeros(&device, DType::F32, [N]).unwrap();
+    let mut z = Tensor::full(&device, 5.0_f32, [N]).unwrap();
+    let mut other = apart.capture(|_| Ok(())).unwrap();
+    let mut graph = own
+        .capture(|_| {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    for result in [
+                        z.set_zero(),
+                        z.copy_from(&x),
+                        other.launch(&own),
+                        own.wait_for(&apart),
+                        apart.wait_for(&own),
+                        own.capture(|_| Ok(())).map(drop),
+                    ] {
+                        let error = result.unwrap_err();
+                        assert_eq!(*error.kind(), ErrorKind::StreamCaptured { device });
+                        assert!(error.to_string().contains("call again after the capture"), "{error}");
+                    }
+                    assert!(Tensor::zeros(&device, DType::F32, [N]).is_err());
+                    // What waits for no more than was queued before the capture goes on.
+                    assert_eq!(z.to_vec::<f32>().unwrap(), [5.0; N]);
+                    own.synchronize().unwrap();
+                });
+            });
+            y.copy_from(&x)
+        })
+        .unwrap();
+    graph.launch(&own).unwrap();
+    assert_eq!((y.to_vec::<f32>().unwrap(), z.to_vec::<f32>().unwrap()), (vec![1.0; N], vec![5.0; N]));
+    z.set_zero().unwrap();
+    assert_eq!(z.to_vec::<f32>().unwrap(), [0.0; N]);
+}
+
+/// A call that returns `Ok` has run, and a graph has the memory of all that it does, whenever a capture begins.
+#[test]
+fn captures_begin_beside_the_calls_of_another_thread() {
+    let device = Device::emulated().unwrap();
+    let own = device.stream();
+    let x = Tensor::full(&device, 1.0_f32, [N]).unwrap();
+    let mut y = Tensor::zeros(&device, DType::F32, [N]).unwrap();
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                let copied = Tensor::full(&device, 2.0_f32, [N]).and_then(|from| {
+                    let mut to = Tensor::zeros(&device, DType::F32, [N])?;
+                    to.copy_from(&from)?;
+                    to.to_vec::<f32>()
+                });
+                assert!(copied.is_err() || copied.unwrap() == [2.0; N]);
+            }
+        });
+        let launched = (0..2000).try_for_each(|_| own.capture(|_| y.copy_from(&x))?.launch(&own));
+        is_done.store(true, Ordering::Relaxed);
+        launched.unwrap();
+    });
+    assert_eq!(y.to_vec::<f32>().unwrap(), [1.0; N]);
+}
+
+/// The driver may spoil a capture on whose thread memory is allocated: that is refused before, for every stream and device.
+#[test]
+fn a_thread_that_captures_allocates_nothing() {
+    let device = Device::emulated().unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let mut results = Vec::new();
+    let graph = stream.capture(|_| {
+        for device in [device, Device::emulated_as(80)?] {
+            results.push(Tensor::zeros(&device, DType::F32, [N]).map(drop));
+            results.push(Tensor::from_slice(&device, &[1.0_f32], [1]).map(drop));
+        }
+        // Other threads may.
+        thread::scope(|scope| scope.spawn(|| Tensor::zeros(&device, DType::F32, [N]).map(drop)).join().unwrap())
+    });
+    assert!(graph.is_ok());
+    for result in results {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains("before the capture"), "{error}");
+    }
 }

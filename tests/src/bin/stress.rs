@@ -1,15 +1,16 @@
 //! Threads that use one or two devices at once, in the ways that could hurt each other: tensors dropped while streams
 //! work on them, blocks that the next tensor takes, conversions, streams dropped while they work, captures beside copies
-//! to the host, graphs that are launched, copies from device to device. Every result is checked.
+//! to the host, graphs that are launched, copies from device to device. Two threads more share one stream, which one of
+//! them captures again and again. Every result is checked.
 //!
 //! `stress [--seconds N] [--threads N] [--seed N]`, on the GPUs, at most two of them; on the emulator where there is
 //! none. The exit code is 1 if a result is wrong or a call fails.
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use pointwise::{DType, Device, Result, Stream, Tensor, kernels, ops};
+use pointwise::{DType, Device, ErrorKind, Result, Stream, Tensor, kernels, ops};
 use pointwise_testkit::Random;
 
 /// What a thread has: devices, the first of which it works on, and streams of that one.
@@ -69,7 +70,28 @@ fn run() -> std::result::Result<u64, Box<dyn std::error::Error>> {
     let faults = AtomicU64::new(0);
     let rounds = [const { AtomicU64::new(0) }; SCENARIOS.len()];
     let end = Instant::now() + Duration::from_secs(seconds);
+    let (captured, called) = ([const { AtomicU64::new(0) }; 2], [const { AtomicU64::new(0) }; 2]);
     std::thread::scope(|scope| {
+        let tell = |what: String| {
+            if faults.fetch_add(1, Ordering::Relaxed) < 20 {
+                println!("the shared stream: {what}");
+            }
+        };
+        let (device, captured, called) = (devices[0], &captured, &called);
+        scope.spawn(move || {
+            // Each for some time: a stream of their own, and the device's own, on which others allocate.
+            let mut random = Random::new(seed);
+            while Instant::now() < end {
+                let own = random.next_u64().is_multiple_of(8);
+                let stream = if own { Ok(device.stream()) } else { Stream::new(&device) };
+                let shared = stream.and_then(|stream| share_a_stream(&device, &stream, captured, called));
+                match shared {
+                    Ok(true) => {}
+                    Ok(false) => tell("a wrong result".to_owned()),
+                    Err(error) => tell(error.to_string()),
+                }
+            }
+        });
         for thread in 0..threads {
             let (devices, faults, rounds) = (&devices, &faults, &rounds);
             scope.spawn(move || {
@@ -108,6 +130,8 @@ fn run() -> std::result::Result<u64, Box<dyn std::error::Error>> {
     for ((name, _), count) in SCENARIOS.iter().zip(&rounds) {
         println!("{name}: {} rounds", count.load(Ordering::Relaxed));
     }
+    let count = |counts: &[AtomicU64; 2]| counts.each_ref().map(|count| count.load(Ordering::Relaxed));
+    println!("the shared stream: {:?} graphs launched and refused, {:?} calls", count(&captured), count(&called));
     for device in &devices {
         println!("{device}: bytes free and in all: {:?}", device.memory()?);
     }
@@ -222,4 +246,73 @@ fn copied_across(place: &mut Place<'_>, n: usize, value: f32) -> Result<bool> {
     let y = kernels::neg().on(stream).run(&x)?;
     drop(x);
     all_are(&y.to_device(other)?, -value)
+}
+
+/// This thread captures a stream and launches the graphs, while another calls kernels on it, whose tensors come and go.
+/// What either is told to do again after a capture counts as refused, in the second of its counts.
+fn share_a_stream(
+    device: &Device,
+    stream: &Stream,
+    captured: &[AtomicU64; 2],
+    called: &[AtomicU64; 2],
+) -> Result<bool> {
+    const ROUNDS: usize = 50;
+    const N: usize = 4096;
+    let is_done = AtomicBool::new(false);
+    let once = |counts: &[AtomicU64; 2], result: Result<bool>| match result {
+        Ok(right) => {
+            counts[0].fetch_add(1, Ordering::Relaxed);
+            Ok(right)
+        }
+        // Allocation is refused as Unsupported while the own stream is captured.
+        Err(error) if matches!(error.kind(), ErrorKind::StreamCaptured { .. } | ErrorKind::Unsupported { .. }) => {
+            counts[1].fetch_add(1, Ordering::Relaxed);
+            Ok(true)
+        }
+        Err(error) => Err(error),
+    };
+    let again = |make: &dyn Fn() -> Result<Tensor>| loop {
+        match make() {
+            Err(error) if matches!(error.kind(), ErrorKind::StreamCaptured { .. } | ErrorKind::Unsupported { .. }) => {}
+            made => return made,
+        }
+    };
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(|| {
+            let mut right = true;
+            while !is_done.load(Ordering::Relaxed) {
+                right &= once(
+                    called,
+                    (|| {
+                        let x = Tensor::full(device, 2.0_f32, [N])?;
+                        let mut y = Tensor::empty(device, DType::F32, [N])?;
+                        kernels::neg().on(stream).run_into(&x, &mut y)?;
+                        all_are(&y, -2.0)
+                    })(),
+                )?;
+            }
+            Ok(right)
+        });
+        let capture = || {
+            let x = again(&|| Tensor::full(device, 3.0_f32, [N]))?;
+            let mut y = again(&|| Tensor::zeros(device, DType::F32, [N]))?;
+            let mut right = true;
+            for _ in 0..ROUNDS {
+                right &= once(
+                    captured,
+                    (|| {
+                        let mut graph = stream.capture(|stream| kernels::neg().on(stream).run_into(&x, &mut y))?;
+                        std::thread::yield_now();
+                        graph.launch(stream)?;
+                        all_are(&y, -3.0)
+                    })(),
+                )?;
+            }
+            Ok(right)
+        };
+        let right: Result<bool> = capture();
+        is_done.store(true, Ordering::Relaxed);
+        let called = caller.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(right? && called)
+    })
 }

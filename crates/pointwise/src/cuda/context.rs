@@ -493,7 +493,7 @@ mod tests {
         stub::fail("");
         let stream = context.new_stream().unwrap();
         let block = Arc::new(Block::new(context, 64).unwrap());
-        Usage::note(&block, &stream).unwrap();
+        Usage::note(&block, &context.hold(Some(&stream)).unwrap()).unwrap();
         drop(block);
         begin_capture(context, &stream).unwrap();
         drop(end_capture(context, &stream).unwrap());

@@ -79,11 +79,12 @@ impl Event {
     /// Marks the work queued on `stream` so far.
     ///
     /// # Errors
-    /// A stream of another device, or the driver's.
+    /// A stream of another device, or one that another thread is capturing; the driver's.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         stream.check_device(&Device::of(self.0.context))?;
+        let held = self.0.context.hold(stream.shared())?;
         // SAFETY: the stream is live and, as its device says, of the event's context.
-        unsafe { self.0.record(stream.raw()) }
+        unsafe { self.0.record(held.raw()) }
     }
 
     /// Waits until the work marked is done.

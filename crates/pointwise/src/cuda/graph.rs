@@ -1,16 +1,19 @@
 //! CUDA graphs: work recorded once, launched many times.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::fmt;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 use super::Context;
 use super::event::RawEvent;
 use super::memory::Block;
 use super::stream::RawStream;
 use super::sys::{self, Handle, call};
+use super::usage::{Usage, is_time_to_forget};
 use crate::error::Result;
 use crate::{Device, Stream};
 
@@ -39,9 +42,28 @@ pub(super) struct Capture {
     pub(super) uses: Arc<GraphUse>,
     /// Whether it was begun on another stream, which this one has waited for.
     pub(super) joined: bool,
+    /// Only its calls are recorded.
+    pub(super) thread: ThreadId,
+}
+
+thread_local! {
+    /// How many captures this thread has under way.
+    static UNDER_WAY: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether this thread is capturing a stream, on whichever device.
+#[inline]
+pub(super) fn this_thread_captures() -> bool {
+    UNDER_WAY.get() > 0
 }
 
 impl Capture {
+    /// Whether the calling thread has begun it.
+    #[inline]
+    pub(super) fn is_of_this_thread(&self) -> bool {
+        self.thread == thread::current().id()
+    }
+
     /// Whether the stream that it was begun on has ended it.
     pub(super) fn has_ended_elsewhere(&self) -> bool {
         self.joined && self.uses.ended.load(Ordering::Acquire)
@@ -79,16 +101,20 @@ impl GraphUse {
         self.gone.load(Ordering::Acquire)
     }
 
-    fn launched_on(&self, stream: &Arc<RawStream>) {
+    fn launched_on(&self, context: &'static Context, stream: &Arc<RawStream>) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if !streams.iter().any(|known| known.raw() == stream.raw()) {
+            if is_time_to_forget(streams.len()) {
+                streams.retain(|stream| !stream.is_idle(context));
+            }
             streams.push(Arc::clone(stream));
         }
     }
 }
 
 pub(crate) fn begin_capture(context: &'static Context, stream: &RawStream) -> Result<()> {
-    let mut held = stream.lock();
+    // It waits for calls that are being queued, and those to come wait for it.
+    let mut held = stream.write(context)?;
     // Begun once already, or by other code: the driver says so.
     let before = if held.is_none() && !stream.is_capturing(context)? {
         let event = RawEvent::new(context, RawEvent::NO_TIMING)?;
@@ -103,24 +129,23 @@ pub(crate) fn begin_capture(context: &'static Context, stream: &RawStream) -> Re
     // SAFETY: the stream is live and of the context.
     unsafe { call!(context.api, cuStreamBeginCapture_v2(stream.raw(), sys::CAPTURE_RELAXED)) }?;
     if let Some(before) = before {
-        stream.set_capture(&mut held, Some(Capture { before, uses: Arc::default(), joined: false }));
+        *held = Some(Capture { before, uses: Arc::default(), joined: false, thread: thread::current().id() });
     }
+    UNDER_WAY.set(UNDER_WAY.get() + 1);
     Ok(())
 }
 
 pub(crate) fn end_capture(context: &'static Context, stream: &RawStream) -> Result<Graph> {
-    let mut held = stream.lock();
+    UNDER_WAY.set(UNDER_WAY.get().saturating_sub(1));
+    let mut held = stream.write(context)?;
     let _current = context.make_current()?;
     let mut graph = null_mut();
     let mut exec = null_mut();
     // SAFETY: the stream is live and of the context; the pointer is to a live handle.
     let ended = unsafe { call!(context.api, cuStreamEndCapture(stream.raw(), &mut graph)) };
     // An error ends a capture or does not: ask. If that fails too, the device is lost, and no capture matters any more.
-    let uses = if stream.is_capturing(context).unwrap_or(false) {
-        None
-    } else {
-        stream.set_capture(&mut held, None).map(|capture| capture.uses)
-    };
+    let uses =
+        if stream.is_capturing(context).unwrap_or(false) { None } else { held.take().map(|capture| capture.uses) };
     drop(held);
     let uses = uses.unwrap_or_default();
     let memory = uses.end();
@@ -168,21 +193,22 @@ impl Graph {
     /// Queues the captured work on `stream`.
     ///
     /// # Errors
-    /// A stream of another device, or the driver's.
+    /// A stream of another device, or one that another thread is capturing; the driver's.
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         stream.check_device(&Device::of(self.context))?;
+        let held = self.context.hold(stream.shared())?;
         let _current = self.context.make_current()?;
-        if stream.is_captured_here() {
+        if held.capture().is_some() {
             // The graph becomes a part of another one.
-            self.memory.iter().try_for_each(|block| Block::use_on(block, stream))?;
+            self.memory.iter().try_for_each(|block| Usage::note(block, &held))?;
         }
-        if let Some(shared) = stream.shared() {
+        if let Some(shared) = held.shared {
             // Before the launch: who reads a tensor of the graph from now on waits for it.
-            self.uses.launched_on(shared);
+            self.uses.launched_on(self.context, shared);
         }
         // SAFETY: graph and stream are live and of one context. The graph owns the tensors' memory, which is freed behind
         // its launches; for memory of other code, who made the view has vouched.
-        unsafe { call!(self.context.api, cuGraphLaunch(self.exec, stream.raw())) }
+        unsafe { call!(self.context.api, cuGraphLaunch(self.exec, held.raw())) }
     }
 }
 

@@ -1,38 +1,36 @@
-//! One kernel launch: no allocation, no lock, no synchronisation.
+//! One kernel launch: no allocation, no synchronisation. The caller holds the stream.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use super::Context;
 use super::module::Function;
+use super::stream::Held;
 use super::sys::{self, LaunchAttribute, LaunchConfig, call};
-use crate::Stream;
 use crate::error::Result;
 
 /// The kernel may be launched while the one before it in the stream ends: it waits for that one by itself.
 static EARLY: LaunchAttribute = LaunchAttribute::new(sys::PROGRAMMATIC_STREAM_SERIALIZATION, 1);
 
-/// Queues `function` on `stream`: `grid` blocks of `block` threads. `params` points to the arguments, which are read
+/// Queues `function` on a stream: `grid` blocks of `block` threads. `params` points to the arguments, which are read
 /// before this returns.
 ///
 /// # Errors
 /// The driver's; those of earlier kernels too.
 ///
 /// # Safety
-/// `function` is of `context`, `stream` of the same device, `params` has one pointer for each of the kernel's
+/// `function` is of the stream's context, `params` has one pointer for each of the kernel's
 /// parameters, to a value of its type, and the kernel with these arguments touches only memory it may.
 #[inline]
 pub(crate) unsafe fn launch(
-    context: &Context,
     function: Function,
     grid: u32,
     block: u32,
-    stream: &Stream,
+    held: &Held<'_>,
     params: &mut [*mut c_void],
 ) -> Result<()> {
     let grid = Grid { blocks: [grid, 1, 1], threads: [block, 1, 1], shared: 0 };
     // SAFETY: the caller's promise.
-    unsafe { launch_grid(context, function, grid, stream, params) }
+    unsafe { launch_grid(function, grid, held, params) }
 }
 
 /// Blocks, the threads of each, and the bytes of shared memory that each is given.
@@ -52,20 +50,20 @@ pub(crate) struct Grid {
 /// As there; the function was loaded for that much shared memory.
 #[inline]
 pub(crate) unsafe fn launch_grid(
-    context: &Context,
     function: Function,
     Grid { blocks: [columns, rows, layers], threads: [x, y, z], shared }: Grid,
-    stream: &Stream,
+    held: &Held<'_>,
     params: &mut [*mut c_void],
 ) -> Result<()> {
+    let context = held.context;
     let _current = context.make_current()?;
     let params = params.as_mut_ptr();
-    if let Some(launch_early) = context.launch_early.filter(|_| stream.is_non_blocking()) {
+    if let Some(launch_early) = context.launch_early.filter(|_| held.stream.is_non_blocking()) {
         let config = LaunchConfig {
             blocks: [columns, rows, layers],
             threads: [x, y, z],
             shared,
-            stream: stream.raw(),
+            stream: held.raw(),
             attributes: &raw const EARLY,
             count: 1,
         };
@@ -78,7 +76,7 @@ pub(crate) unsafe fn launch_grid(
     unsafe {
         call!(
             context.api,
-            cuLaunchKernel(function.0, columns, rows, layers, x, y, z, shared, stream.raw(), params, null_mut())
+            cuLaunchKernel(function.0, columns, rows, layers, x, y, z, shared, held.raw(), params, null_mut())
         )
     }
 }

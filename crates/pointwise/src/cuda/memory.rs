@@ -5,13 +5,13 @@ use std::mem::ManuallyDrop;
 use std::sync::{Arc, PoisonError};
 
 use super::Context;
-use super::graph::Relaxed;
+use super::graph::{Relaxed, this_thread_captures};
 use super::reuse::is_kept;
-use super::stream::RawStream;
+use super::stream::{Held, RawStream};
 use super::sys::{self, DevicePointer, Handle, call, code};
 use super::usage::Usage;
+use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::{Device, Stream};
 
 /// Memory that is to be freed once the streams it was used on are not captured any more.
 pub(super) struct Dropped {
@@ -43,7 +43,7 @@ impl Context {
     fn release(&'static self, address: DevicePointer, usage: &Usage) -> bool {
         let (Ok(marks), Ok(_current)) = (usage.marks(self), self.make_current()) else { return false };
         // While it is held no capture of the own stream begins.
-        let captured = self.own.lock();
+        let captured = self.own.read();
         if captured.is_some() || self.own_is_captured().unwrap_or(true) {
             return false;
         }
@@ -112,12 +112,13 @@ impl Block {
         if bytes == 0 {
             return Ok(block);
         }
-        // The allocation would become part of the graph, and the memory be there only while the graph runs.
+        // On the own stream the allocation would become part of the graph, and the memory be there only while the graph
+        // runs. On a thread that captures another stream the driver may spoil the capture.
         let captured = || ErrorKind::Unsupported {
-            what: format!("allocating on {} while its own stream is captured", Device::of(context)),
+            what: format!("allocating on {} during a capture", Device::of(context)),
             advice: "make every tensor before the capture, and call the `_into` functions during it".to_owned(),
         };
-        if context.own.is_captured_here() {
+        if this_thread_captures() || context.own.is_captured_here() {
             return Err(captured().into());
         }
         context.free_dropped();
@@ -127,7 +128,7 @@ impl Block {
         }
         let _current = context.make_current()?;
         // While it is held no capture of the own stream begins.
-        let mut held = context.own.lock();
+        let mut held = context.own.read();
         if held.is_some() || context.own_is_captured()? {
             return Err(captured().into());
         }
@@ -138,7 +139,7 @@ impl Block {
             context.free_kept();
             drop(held);
             context.own.synchronize(context)?;
-            held = context.own.lock();
+            held = context.own.read();
             if held.is_some() {
                 return Err(captured().into());
             }
@@ -173,29 +174,6 @@ impl Block {
         }
     }
 
-    /// Takes note of work that is about to be queued on `stream`: see [`Usage::note`]. A capture keeps the block.
-    ///
-    /// # Errors
-    /// As there.
-    #[inline]
-    pub(crate) fn use_on(block: &Arc<Block>, stream: &Stream) -> Result<()> {
-        match stream.shared() {
-            Some(shared) => Usage::note(block, shared),
-            None => {
-                Block::use_on_own(block);
-                Ok(())
-            }
-        }
-    }
-
-    /// [`Block::use_on`] of the device's own stream.
-    #[inline]
-    pub(crate) fn use_on_own(block: &Arc<Block>) {
-        if block.context.own.is_captured_here() {
-            Usage::note_captured_own(block);
-        }
-    }
-
     /// The first byte's address; 0 for a block of no bytes.
     #[inline]
     pub(crate) fn address(&self) -> u64 {
@@ -206,22 +184,19 @@ impl Block {
         self.context
     }
 
-    /// Makes work queued on the own stream from now on wait for all work on the block.
+    /// Takes the device's own stream to queue work on blocks, behind all other work on them.
     ///
     /// # Errors
-    /// The driver's; a stream that other code captures.
-    pub(crate) fn gather_users(&self) -> Result<()> {
-        self.usage.gather(self.context)
-    }
-}
-
-impl Usage {
-    /// Makes work queued on the own stream of `context` from now on wait for all work on the memory.
-    ///
-    /// # Errors
-    /// The driver's; a stream that other code captures.
-    pub(crate) fn gather(&self, context: &'static Context) -> Result<()> {
-        self.marks(context)?.iter().try_for_each(|mark| context.own.wait_for(context, mark))
+    /// A stream that other code captures, or another thread; the driver's.
+    pub(crate) fn hold_own<'a>(
+        context: &'static Context,
+        blocks: impl IntoIterator<Item = &'a Arc<Block>> + Clone,
+    ) -> Result<Held<'static>> {
+        let marks = blocks.clone().into_iter().map(|block| block.usage.marks(context)).collect::<Result<Vec<_>>>()?;
+        let held = context.hold(None)?;
+        marks.iter().flatten().try_for_each(|mark| context.own.wait_for(context, mark))?;
+        blocks.into_iter().try_for_each(|block| Usage::note(block, &held))?;
+        Ok(held)
     }
 }
 
@@ -245,12 +220,12 @@ impl Drop for Block {
 }
 
 /// Copies `bytes` to memory of the device that stays until the process ends, and gives its address; `None` while the
-/// device's own stream is captured.
+/// device's own stream is captured, or this thread captures another.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`], or the driver's.
 pub(crate) fn keep(context: &'static Context, bytes: &[u8]) -> Result<Option<DevicePointer>> {
-    if context.own.is_captured_here() || context.own_is_captured()? {
+    if this_thread_captures() || context.own.is_captured_here() || context.own_is_captured()? {
         return Ok(None);
     }
     // Another stream may be under capture on this thread.
@@ -330,25 +305,20 @@ unsafe fn copy_on_host(
     queued.and(done)
 }
 
-/// Queues a copy within the device, on its own stream.
+/// Queues a copy within the device.
 ///
 /// # Errors
 /// The driver's.
 ///
 /// # Safety
-/// Both have `bytes` bytes that do not overlap, and are used by work on the own stream only.
-pub(crate) unsafe fn copy_within(
-    context: &Context,
-    to: DevicePointer,
-    from: DevicePointer,
-    bytes: usize,
-) -> Result<()> {
+/// Both have `bytes` bytes that do not overlap, and which only work in order with the stream uses.
+pub(crate) unsafe fn copy_within(held: &Held<'_>, to: DevicePointer, from: DevicePointer, bytes: usize) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
-    let _current = context.make_current()?;
+    let _current = held.context.make_current()?;
     // SAFETY: the caller's promise.
-    unsafe { call!(context.api, cuMemcpyDtoDAsync_v2(to, from, bytes, context.own.raw())) }
+    unsafe { call!(held.context.api, cuMemcpyDtoDAsync_v2(to, from, bytes, held.raw())) }
 }
 
 /// Copies from one device to another, behind the work on both own streams and all that the usages tell; done when this
@@ -382,20 +352,20 @@ pub(crate) unsafe fn copy_across(to: &Block, from: &Block, bytes: usize) -> Resu
     }
 }
 
-/// Queues setting every byte to `value`, on the device's own stream.
+/// Queues setting every byte to `value`.
 ///
 /// # Errors
 /// The driver's.
 ///
 /// # Safety
-/// `to` has `bytes` bytes that only work on the own stream uses.
-pub(crate) unsafe fn fill(context: &Context, to: DevicePointer, value: u8, bytes: usize) -> Result<()> {
+/// `to` has `bytes` bytes, which only work in order with the stream uses.
+pub(crate) unsafe fn fill(held: &Held<'_>, to: DevicePointer, value: u8, bytes: usize) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
-    let _current = context.make_current()?;
+    let _current = held.context.make_current()?;
     // SAFETY: the caller's promise.
-    unsafe { call!(context.api, cuMemsetD8Async(to, value, bytes, context.own.raw())) }
+    unsafe { call!(held.context.api, cuMemsetD8Async(to, value, bytes, held.raw())) }
 }
 
 /// Fills `bytes` bytes with repeats of `element`: the first come from the host, and are copied behind themselves until
@@ -411,53 +381,15 @@ pub(crate) unsafe fn repeat(context: &'static Context, to: DevicePointer, elemen
     let first = element.repeat(FROM_HOST.min(bytes) / element.len());
     // SAFETY: the caller's promise.
     unsafe { copy_in(context, to, &first, None) }?;
+    let held = context.hold(None)?;
     let mut filled = first.len();
     while filled < bytes {
         let more = filled.min(bytes - filled);
         // SAFETY: what is filled lies before `to + filled`, what follows has `more` bytes.
-        unsafe { copy_within(context, to + filled as u64, to, more) }?;
+        unsafe { copy_within(&held, to + filled as u64, to, more) }?;
         filled += more;
     }
     Ok(())
-}
-
-/// Queues a copy within the device on a stream.
-///
-/// # Errors
-/// The driver's.
-///
-/// # Safety
-/// `stream` is of the context; both addresses have `bytes` bytes, which do not overlap and which only work in order
-/// with the stream uses.
-pub(crate) unsafe fn copy_on(
-    context: &Context,
-    stream: &Stream,
-    to: DevicePointer,
-    from: DevicePointer,
-    bytes: usize,
-) -> Result<()> {
-    let _current = context.make_current()?;
-    // SAFETY: the caller's promise.
-    unsafe { call!(context.api, cuMemcpyDtoDAsync_v2(to, from, bytes, stream.raw())) }
-}
-
-/// Queues setting every byte to `value` on a stream.
-///
-/// # Errors
-/// The driver's.
-///
-/// # Safety
-/// `stream` is of the context; `to` has `bytes` bytes, which only work in order with the stream uses.
-pub(crate) unsafe fn fill_on(
-    context: &Context,
-    stream: &Stream,
-    to: DevicePointer,
-    value: u8,
-    bytes: usize,
-) -> Result<()> {
-    let _current = context.make_current()?;
-    // SAFETY: the caller's promise.
-    unsafe { call!(context.api, cuMemsetD8Async(to, value, bytes, stream.raw())) }
 }
 
 #[cfg(test)]
@@ -499,7 +431,7 @@ mod tests {
     fn what_other_streams_use_is_freed_behind_them() {
         let context = context();
         let block = Arc::new(Block::new(context, 4096).unwrap());
-        Usage::note(&block, &context.new_stream().unwrap()).unwrap();
+        Usage::note(&block, &context.hold(Some(&context.new_stream().unwrap())).unwrap()).unwrap();
         asked();
         drop(block);
         let calls = stub::calls();
@@ -515,7 +447,7 @@ mod tests {
         let stream = context.new_stream().unwrap();
         begin_capture(context, &stream).unwrap();
         // Before the capture, the stream's work is behind an event of before.
-        Usage::note(&block, &stream).unwrap();
+        Usage::note(&block, &context.hold(Some(&stream)).unwrap()).unwrap();
         asked();
         drop(block);
         assert_eq!(asked(), [0, 0], "the graph keeps it");
@@ -530,7 +462,7 @@ mod tests {
         drop(block);
         assert_eq!((asked(), context.dropped.lock().unwrap().len()), ([0, 0], 1));
         let error = Block::new(context, 4096).map(drop).unwrap_err().to_string();
-        assert!(error.contains("captured"), "{error}");
+        assert!(error.contains("during a capture"), "{error}");
         drop(end_capture(context, &context.own).unwrap());
         asked();
         drop(Block::new(context, 1 << 30).unwrap());

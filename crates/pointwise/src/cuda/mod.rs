@@ -26,7 +26,7 @@ pub(crate) use graph::{begin_capture, end_capture};
 
 pub(crate) use context::{Context, SLOTS, device_count};
 pub(crate) use launch::{Grid, launch, launch_grid};
-pub(crate) use memory::{Block, copy_across, copy_in, copy_on, copy_out, copy_within, fill, fill_on, keep, repeat};
+pub(crate) use memory::{Block, copy_across, copy_in, copy_out, copy_within, fill, keep, repeat};
 pub(crate) use module::{Function, Image, load};
-pub(crate) use stream::{RawStream, stream_wait};
+pub(crate) use stream::{Held, RawStream, stream_wait};
 pub(crate) use usage::Usage;

@@ -3,13 +3,14 @@
 use std::any::Any;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::thread;
 
 use super::Context;
 use super::event::RawEvent;
 use super::graph::{Capture, Relaxed};
 use super::sys::{self, Api, Handle, call};
+use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A stream of the driver, and the capture that this crate has begun on it.
@@ -19,10 +20,9 @@ pub(crate) struct RawStream {
     /// Whether it waits for no work but its own: kernels may then be launched early.
     non_blocking: bool,
     owner: Owner,
-    /// Whether `capture` holds one: read without the lock by calls that launch.
-    capturing: AtomicBool,
-    /// Held while a capture begins or ends, and while work is queued that a capture must not record.
-    capture: Mutex<Option<Capture>>,
+    /// Written while a capture begins or ends, read while work is queued: a call is in a capture, with the memory that it
+    /// uses, or it is not.
+    capture: RwLock<Option<Capture>>,
 }
 
 /// Who destroys a stream.
@@ -45,7 +45,7 @@ impl RefUnwindSafe for RawStream {}
 
 impl RawStream {
     fn with(api: &'static Api, raw: Handle, non_blocking: bool, owner: Owner) -> RawStream {
-        RawStream { api, raw, non_blocking, owner, capturing: AtomicBool::new(false), capture: Mutex::new(None) }
+        RawStream { api, raw, non_blocking, owner, capture: RwLock::new(None) }
     }
 
     /// A new stream, destroyed on drop; the driver finishes its work first.
@@ -108,41 +108,43 @@ impl RawStream {
     /// Whether this crate is capturing it.
     #[inline]
     pub(crate) fn is_captured_here(&self) -> bool {
-        self.capturing.load(Ordering::Acquire) && self.lock().is_some()
+        self.read().is_some()
     }
 
-    /// The capture that this crate has begun, if any. While it is held none begins or ends.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Option<Capture>> {
-        let mut held = self.capture.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.as_ref().is_some_and(Capture::has_ended_elsewhere) {
-            self.set_capture(&mut held, None);
-        }
-        held
+    /// The capture that this crate has begun, if any. While it is held none begins or ends. A thread that holds it already
+    /// must not ask again: it would wait for a thread that waits for it.
+    pub(super) fn read(&self) -> Reading<'_> {
+        Reading(self.capture.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes this stream part of the capture of another one that it is about to wait for, if there is one. Whether it
-    /// was.
+    /// As [`RawStream::read`], to begin or end one, when no work is being queued.
     ///
     /// # Errors
-    /// As [`RawStream::mark`].
-    fn join(&self, context: &'static Context, other: &RawStream) -> Result<bool> {
-        if !other.is_captured_here() || self.is_captured_here() {
-            return Ok(false);
+    /// [`ErrorKind::StreamCaptured`] while another thread captures the stream.
+    pub(super) fn write(&self, context: &'static Context) -> Result<RwLockWriteGuard<'_, Option<Capture>>> {
+        let mut capture = self.capture.write().unwrap_or_else(PoisonError::into_inner);
+        capture.take_if(|capture| capture.has_ended_elsewhere());
+        match &*capture {
+            Some(capture) if !capture.is_of_this_thread() => Err(captured_by_another_thread(context)),
+            _ => Ok(capture),
         }
-        let before = self.mark(context)?;
-        let Some(uses) = other.lock().as_ref().map(|capture| Arc::clone(&capture.uses)) else { return Ok(false) };
-        self.set_capture(&mut self.lock(), Some(Capture { before, uses, joined: true }));
-        Ok(true)
     }
 
-    /// Takes note that a capture has begun, or of its end, which gives it back.
-    pub(super) fn set_capture(
-        &self,
-        held: &mut MutexGuard<'_, Option<Capture>>,
-        capture: Option<Capture>,
-    ) -> Option<Capture> {
-        self.capturing.store(capture.is_some(), Ordering::Release);
-        std::mem::replace(&mut **held, capture)
+    /// Whether all work queued here is done, and none is being queued. `false` where that cannot be asked now: during a
+    /// capture, or if the driver fails.
+    pub(super) fn is_idle(&self, context: &'static Context) -> bool {
+        let capture = match self.capture.try_write() {
+            Ok(capture) => capture,
+            Err(TryLockError::Poisoned(held)) => held.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let recording = capture.as_ref().is_some_and(|capture| !capture.has_ended_elsewhere());
+        if recording || self.is_capturing(context).unwrap_or(true) {
+            return false;
+        }
+        let (Ok(_relaxed), Ok(_current)) = (Relaxed::new(context), context.make_current()) else { return false };
+        // SAFETY: the stream is live and of the context, which is current.
+        unsafe { call!(context.api, cuStreamQuery(self.raw)) }.is_ok()
     }
 
     /// Whether the stream is being captured, be it that the capture is spoiled already.
@@ -163,10 +165,15 @@ impl RawStream {
     /// # Errors
     /// The driver's; [`ErrorKind::Unsupported`] while other code captures the stream.
     pub(super) fn mark(&self, context: &'static Context) -> Result<Arc<RawEvent>> {
-        let capture = self.lock();
-        if let Some(capture) = &*capture {
-            return Ok(Arc::clone(&capture.before));
+        let capture = self.read();
+        match capture.get() {
+            Some(capture) => Ok(Arc::clone(&capture.before)),
+            None => self.mark_uncaptured(context),
         }
+    }
+
+    /// [`RawStream::mark`] of a stream that this crate does not capture, which the caller sees to.
+    fn mark_uncaptured(&self, context: &'static Context) -> Result<Arc<RawEvent>> {
         if self.is_capturing(context)? {
             return Err(captured_elsewhere());
         }
@@ -199,7 +206,7 @@ impl RawStream {
 
 impl Drop for RawStream {
     fn drop(&mut self) {
-        let capture = self.lock().take();
+        let capture = self.capture.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(capture) = capture.filter(|capture| !capture.joined) {
             // It ends with the stream.
             drop(capture.uses.end());
@@ -212,23 +219,99 @@ impl Drop for RawStream {
     }
 }
 
+/// The capture of a stream, for as long as none begins or ends.
+pub(super) struct Reading<'a>(RwLockReadGuard<'a, Option<Capture>>);
+
+impl Reading<'_> {
+    /// The capture under way.
+    #[inline]
+    pub(super) fn get(&self) -> Option<&Capture> {
+        self.0.as_ref().filter(|capture| !capture.has_ended_elsewhere())
+    }
+
+    #[inline]
+    pub(super) fn is_some(&self) -> bool {
+        self.get().is_some()
+    }
+}
+
+/// A stream on which a call queues its work: all of it and the notes of what it uses. Until it is dropped no capture
+/// begins or ends there. While a thread has one, it takes none of the same stream.
+pub(crate) struct Held<'a> {
+    pub(super) context: &'static Context,
+    pub(super) stream: &'a RawStream,
+    /// The stream, with its owner, unless it is the device's own.
+    pub(super) shared: Option<&'a Arc<RawStream>>,
+    capture: Reading<'a>,
+}
+
+impl<'a> Held<'a> {
+    /// # Errors
+    /// [`ErrorKind::StreamCaptured`] while another thread captures the stream.
+    #[inline]
+    fn new(context: &'static Context, stream: &'a RawStream, shared: Option<&'a Arc<RawStream>>) -> Result<Held<'a>> {
+        let capture = stream.read();
+        match capture.get() {
+            Some(capture) if !capture.is_of_this_thread() => Err(captured_by_another_thread(context)),
+            _ => Ok(Held { context, stream, shared, capture }),
+        }
+    }
+
+    /// The capture that this thread has begun.
+    #[inline]
+    pub(super) fn capture(&self) -> Option<&Capture> {
+        self.capture.get()
+    }
+
+    /// The driver's handle.
+    #[inline]
+    pub(super) fn raw(&self) -> Handle {
+        self.stream.raw
+    }
+}
+
+impl Context {
+    /// Takes a stream to queue work on: the device's own without one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::StreamCaptured`] while another thread captures the stream.
+    #[inline]
+    pub(crate) fn hold<'a>(&'static self, shared: Option<&'a Arc<RawStream>>) -> Result<Held<'a>> {
+        Held::new(self, shared.map_or(&self.own, Arc::as_ref), shared)
+    }
+}
+
 /// Makes work queued on `later` from now on wait for what is queued on `earlier` now.
 ///
 /// # Errors
-/// The driver's.
+/// [`ErrorKind::StreamCaptured`] while another thread captures one of them; the driver's.
 pub(crate) fn stream_wait(
     (later_context, later): (&'static Context, &RawStream),
     (earlier_context, earlier): (&'static Context, &RawStream),
 ) -> Result<()> {
     // Not `mark`: streams that are captured together wait for each other within the capture.
     let event = RawEvent::new(earlier_context, RawEvent::NO_TIMING)?;
-    // SAFETY: the stream is live and of the event's context.
-    unsafe { event.record(earlier.raw) }?;
-    // Before it waits: from then on its work is recorded.
-    let joined = later.join(later_context, earlier)?;
+    let uses = {
+        let held = Held::new(earlier_context, earlier, None)?;
+        // SAFETY: the stream is live and of the event's context.
+        unsafe { event.record(earlier.raw) }?;
+        held.capture().map(|capture| Arc::clone(&capture.uses))
+    };
+    // A capture of this thread goes on: nobody else ends it.
+    let Some(uses) = uses else {
+        let _held = Held::new(later_context, later, None)?;
+        return later.wait_for(later_context, &event);
+    };
+    // The later stream becomes part of the capture: from then on its work is recorded.
+    let mut capture = later.write(later_context)?;
+    let joins = capture.is_none();
+    if joins {
+        let before = later.mark_uncaptured(later_context)?;
+        *capture = Some(Capture { before, uses, joined: true, thread: thread::current().id() });
+    }
     let waits = later.wait_for(later_context, &event);
-    if waits.is_err() && joined {
-        later.set_capture(&mut later.lock(), None);
+    if waits.is_err() && joins {
+        *capture = None;
     }
     waits
 }
@@ -269,6 +352,11 @@ unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<bool> {
 }
 
 #[cold]
+fn captured_by_another_thread(context: &'static Context) -> Error {
+    ErrorKind::StreamCaptured { device: Device::of(context) }.into()
+}
+
+#[cold]
 fn captured_elsewhere() -> Error {
     ErrorKind::Unsupported {
         what: "waiting for a stream that other code is capturing".to_owned(),
@@ -281,7 +369,49 @@ fn captured_elsewhere() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::stub;
+    use crate::cuda::{begin_capture, end_capture, stub};
+
+    #[test]
+    fn no_capture_begins_between_a_note_and_a_launch() {
+        let context: &'static Context = Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()));
+        let stream = context.new_stream().unwrap();
+        for shared in [None, Some(&stream)] {
+            let held = context.hold(shared).unwrap();
+            let raw = held.stream;
+            assert!(raw.capture.try_write().is_err());
+            drop(held);
+            assert!(raw.capture.try_write().is_ok());
+        }
+    }
+
+    #[test]
+    fn work_of_other_threads_is_in_no_capture() {
+        let context: &'static Context = Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()));
+        let [stream, joined, apart] = [(); 3].map(|()| context.new_stream().unwrap());
+        begin_capture(context, &stream).unwrap();
+        stream_wait((context, &joined), (context, &stream)).unwrap();
+        let refused = |result: Result<()>| matches!(result.unwrap_err().kind(), ErrorKind::StreamCaptured { .. });
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for captured in [&stream, &joined] {
+                    assert!(refused(context.hold(Some(captured)).map(drop)));
+                    assert!(refused(begin_capture(context, captured)));
+                    assert!(refused(stream_wait((context, captured), (context, &apart))));
+                    assert!(refused(stream_wait((context, &apart), (context, captured))));
+                }
+                assert!(context.hold(Some(&apart)).is_ok() && context.hold(None).is_ok());
+            });
+        });
+        assert!(context.hold(Some(&joined)).unwrap().capture().is_some());
+        drop(end_capture(context, &stream).unwrap());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for free in [&stream, &joined] {
+                    assert!(context.hold(Some(free)).unwrap().capture().is_none());
+                }
+            });
+        });
+    }
 
     #[test]
     fn the_driver_is_asked_about_a_foreign_stream_once() {

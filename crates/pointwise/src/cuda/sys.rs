@@ -159,6 +159,7 @@ driver! {
     cuStreamCreate(stream: *mut Handle, flags: c_uint);
     cuStreamDestroy_v2(stream: Handle);
     cuStreamSynchronize(stream: Handle);
+    cuStreamQuery(stream: Handle);
     cuStreamGetCtx(stream: Handle, context: *mut Handle);
     cuStreamGetFlags(stream: Handle, flags: *mut c_uint);
     cuStreamIsCapturing(stream: Handle, status: *mut c_int);

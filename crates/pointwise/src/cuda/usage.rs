@@ -6,7 +6,7 @@ use super::Context;
 use super::event::RawEvent;
 use super::graph::{GraphUse, Relaxed};
 use super::memory::Block;
-use super::stream::RawStream;
+use super::stream::{Held, RawStream};
 use crate::error::Result;
 
 /// Where a block of memory was used, other than on its device's own stream outside of captures.
@@ -42,6 +42,12 @@ impl Place {
     }
 }
 
+/// Whether a list of so many streams is looked through for those whose work is done, before one more comes to it: each
+/// time that it has doubled, so that a call costs the same however many streams there have been.
+pub(super) fn is_time_to_forget(known: usize) -> bool {
+    known >= 8 && known.is_power_of_two()
+}
+
 impl Usage {
     /// Whether the memory was used on the device's own stream alone.
     #[inline]
@@ -49,56 +55,50 @@ impl Usage {
         self.first.get().is_none()
     }
 
-    /// Takes note of work on a block that is about to be queued on a stream that is not its device's own. The first
-    /// time, the stream waits for the own one: the memory may still be in use there by what it was allocated from, or be
-    /// about to be filled.
+    /// Takes note of work on a block that is about to be queued on a stream. The first time, a stream other than the
+    /// device's own waits for that one: the memory may still be in use there by what it was allocated from, or be about to
+    /// be filled. A capture keeps the block.
     ///
     /// # Errors
     /// The driver's, and those of earlier work.
     #[inline]
-    pub(super) fn note(block: &Arc<Block>, stream: &Arc<RawStream>) -> Result<()> {
-        match block.usage.first.get() {
-            Some(Place::Stream(first)) if first.raw() == stream.raw() && !stream.is_captured_here() => Ok(()),
-            _ => Usage::note_new(block, stream),
-        }
+    pub(crate) fn note(block: &Arc<Block>, held: &Held<'_>) -> Result<()> {
+        let is_known = match held.shared {
+            None => true,
+            Some(shared) => {
+                matches!(block.usage.first.get(), Some(Place::Stream(first)) if first.raw() == shared.raw())
+            }
+        };
+        if is_known && held.capture().is_none() { Ok(()) } else { Usage::note_new(block, held) }
     }
 
     #[cold]
-    fn note_new(block: &Arc<Block>, stream: &Arc<RawStream>) -> Result<()> {
+    fn note_new(block: &Arc<Block>, held: &Held<'_>) -> Result<()> {
         let (usage, context) = (&block.usage, block.context());
-        let capture = stream.lock().as_ref().map(|capture| Arc::clone(&capture.uses));
-        let place = match &capture {
-            Some(uses) => Place::Graph(Arc::clone(uses)),
-            None => Place::Stream(Arc::clone(stream)),
+        let uses = held.capture().map(|capture| Arc::clone(&capture.uses));
+        let place = match (&uses, held.shared) {
+            (Some(uses), _) => Place::Graph(Arc::clone(uses)),
+            (None, Some(stream)) => Place::Stream(Arc::clone(stream)),
+            (None, None) => return Ok(()),
         };
         if usage.knows(&place) {
             return Ok(());
         }
-        let ready = context.own.mark(context)?;
-        if stream.is_capturing(context)? {
-            // A captured stream cannot wait for work outside of the capture: the host does.
-            let _relaxed = Relaxed::new(context)?;
-            ready.synchronize()?;
-        } else {
-            stream.wait_for(context, &ready)?;
+        if held.shared.is_some() {
+            let ready = context.own.mark(context)?;
+            if held.stream.is_capturing(context)? {
+                // A captured stream cannot wait for work outside of the capture: the host does.
+                let _relaxed = Relaxed::new(context)?;
+                ready.synchronize()?;
+            } else {
+                held.stream.wait_for(context, &ready)?;
+            }
         }
-        if let Some(uses) = capture {
+        if let Some(uses) = uses {
             uses.keep(block);
         }
-        usage.add(place);
+        usage.add(context, place);
         Ok(())
-    }
-
-    /// Takes note of a capture of the device's own stream that is under way.
-    #[cold]
-    pub(super) fn note_captured_own(block: &Arc<Block>) {
-        let uses = block.context().own.lock().as_ref().map(|capture| Arc::clone(&capture.uses));
-        if let Some(uses) = uses
-            && !block.usage.knows(&Place::Graph(Arc::clone(&uses)))
-        {
-            uses.keep(block);
-            block.usage.add(Place::Graph(uses));
-        }
     }
 
     fn knows(&self, place: &Place) -> bool {
@@ -106,7 +106,7 @@ impl Usage {
         self.first.get().into_iter().chain(&*more).any(|known| known.is(place))
     }
 
-    fn add(&self, place: Place) {
+    fn add(&self, context: &'static Context, place: Place) {
         let Err(place) = self.first.set(place) else { return };
         let mut more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
         // Graphs that are gone leave the streams they were launched on; a tensor may see many come and go.
@@ -118,7 +118,16 @@ impl Usage {
                 more.push(stream);
             }
         }
+        if is_time_to_forget(more.len()) {
+            more.retain(|known| !matches!(known, Place::Stream(stream) if stream.is_idle(context)));
+        }
         more.push(place);
+    }
+
+    /// How many places are known.
+    #[cfg(test)]
+    pub(super) fn places(&self) -> usize {
+        usize::from(self.first.get().is_some()) + self.more.lock().unwrap().len()
     }
 
     /// Events behind all work on the memory that is queued on other streams than the device's own.
@@ -135,5 +144,35 @@ impl Usage {
         streams.dedup_by_key(|stream| stream.raw().addr());
         streams.retain(|stream| stream.raw() != context.own.raw());
         streams.iter().map(|stream| stream.mark(context)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::stub;
+
+    #[test]
+    fn streams_whose_work_is_done_are_forgotten() {
+        let context: &'static Context = Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()));
+        let block = Arc::new(Block::new(context, 4096).unwrap());
+        let note = |stream: &Arc<RawStream>| Usage::note(&block, &context.hold(Some(stream)).unwrap()).unwrap();
+        for _ in 0..100 {
+            note(&context.new_stream().unwrap());
+            assert!(block.usage.places() <= 9);
+        }
+        // Of streams that still work none is.
+        stub::fail("cuStreamQuery");
+        let before = block.usage.places();
+        let streams: Vec<_> = (0..100).map(|_| context.new_stream().unwrap()).collect();
+        streams.iter().for_each(note);
+        assert_eq!(block.usage.places(), before + streams.len());
+        // Nor is one on which a call is being queued.
+        stub::fail("");
+        let held = context.hold(Some(&streams[0])).unwrap();
+        let others: Vec<_> = (0..100).map(|_| context.new_stream().unwrap()).collect();
+        others.iter().for_each(note);
+        assert!(block.usage.places() < 100 && block.usage.knows(&Place::Stream(Arc::clone(&streams[0]))));
+        drop(held);
     }
 }

@@ -341,9 +341,11 @@ impl<M: HasTensor> Exported<M> {
         let device = device_for(tensor.device())?;
         if let Some(stream) = stream {
             stream.check_device(tensor.device())?;
-            let view = tensor.view();
-            view.gather_users()?;
-            view.use_on(stream)?;
+            if let Some(context) = tensor.device().context() {
+                let view = tensor.view();
+                drop(view.hold_own(context)?);
+                view.use_on(&context.hold(stream.shared())?)?;
+            }
             stream.wait_for(&tensor.device().stream())?;
         }
         let is_shared = tensor.view_mut().is_err();

@@ -8,8 +8,8 @@ use pointwise_core::{Blocks, Draw};
 
 use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
 use super::{Strategy, lookup};
-use crate::Stream;
-use crate::cuda::{self, Context, Grid};
+
+use crate::cuda::{self, Context, Grid, Held};
 use crate::error::Result;
 
 /// From this many vectors on threads have two in turn, where they may: the second is on its way while the first is worked
@@ -285,11 +285,10 @@ impl<const N: usize> Choice<N> {
 }
 
 /// A kernel and where it runs.
-#[derive(Clone, Copy)]
 pub(super) struct Queue<'a> {
     pub(super) context: &'static Context,
     pub(super) function: cuda::Function,
-    pub(super) stream: &'a Stream,
+    pub(super) held: Held<'a>,
     pub(super) threads: u32,
 }
 
@@ -371,7 +370,7 @@ impl Queue<'_> {
             let grid = Grid { blocks: [blocks, 1, 1], threads: [self.threads, 1, 1], shared };
             let params = params.pointers(draw.as_ref());
             // SAFETY: the caller's contract.
-            unsafe { cuda::launch_grid(self.context, self.function, grid, self.stream, params) }
+            unsafe { cuda::launch_grid(self.function, grid, &self.held, params) }
         })
     }
 }

@@ -133,8 +133,6 @@ impl ConvertKernel {
                 Ok(())
             }
             Some(context) => {
-                let mut own = None;
-                let stream = self.settings.stream(x.device(), [x], [y], &mut own)?;
                 let tensors = Tensors {
                     at: [target.addr(), x.address()],
                     sizes,
@@ -152,8 +150,9 @@ impl ConvertKernel {
                     _ => Choice::singles(&walk, tensors),
                 };
                 let entry = (self.def.entry)(from, to, choice.class).ok_or_else(|| no_kernel(from, to))?;
-                let queue =
-                    Queue { context, function: entry.function(context)?, stream, threads: self.settings.threads };
+                let function = entry.function(context)?;
+                let held = self.settings.hold(context, [x], [y])?;
+                let queue = Queue { context, function, held, threads: self.settings.threads };
                 let arguments = Arguments { tensors: 2, operands: 1, words: [&[], &[]], draw: None };
                 // SAFETY: the entry is of the class and takes these arguments; the walk is of the views' shapes and
                 // strides; the caller's contract.

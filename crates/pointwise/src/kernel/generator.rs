@@ -251,8 +251,6 @@ impl GeneratorKernel {
             unsafe { cpu::run_generator(run, target, call.sizes, dtype.size(), call.words) };
             return Ok(());
         };
-        let mut own = None;
-        let stream = self.settings.stream(&device, [], [&y.as_view()], &mut own)?;
         let cover = self.cover(&call, dtype, target.addr(), u64::from(context.info.multiprocessors) * RESIDENT)?;
         let function = self.def.entry(dtype, cover.variant)?.function(context)?;
         let mut target = target.addr() as u64;
@@ -273,9 +271,10 @@ impl GeneratorKernel {
             (&raw mut p2).cast(),
             (&raw mut p3).cast(),
         ];
+        let held = self.settings.hold(context, [], [&y.as_view()])?;
         // SAFETY: the parameters are those of every generator's entry; the cover is one of this tensor, which is
         // borrowed until the call is queued, and noted as used on its stream.
-        unsafe { cuda::launch(context, function, cover.blocks, cover.threads, stream, &mut params) }
+        unsafe { cuda::launch(function, cover.blocks, cover.threads, &held, &mut params) }
     }
 
     /// What [`GeneratorKernel::run_into`] would launch on a CUDA device for this tensor.

@@ -44,7 +44,7 @@ impl Lookup {
     pub(super) fn address(
         &self,
         context: &'static Context,
-        stream: &Stream,
+        stream: Option<&Stream>,
         (def, dtype): (&OpDef, DType),
     ) -> Result<Option<u64>> {
         match self.tables[context.slot].load(Ordering::Acquire) {
@@ -54,8 +54,13 @@ impl Lookup {
     }
 
     #[cold]
-    fn make(&self, context: &'static Context, stream: &Stream, (def, dtype): (&OpDef, DType)) -> Result<Option<u64>> {
-        if !FLAT.is_embedded() || stream.is_capturing()? {
+    fn make(
+        &self,
+        context: &'static Context,
+        stream: Option<&Stream>,
+        (def, dtype): (&OpDef, DType),
+    ) -> Result<Option<u64>> {
+        if !FLAT.is_embedded() || stream.map_or(Ok(false), Stream::is_capturing)? {
             return Ok(None);
         }
         let Some(table) = results(def, dtype) else {

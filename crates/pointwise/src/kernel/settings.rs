@@ -6,6 +6,7 @@ use super::{
     BinaryKernel, ConvertKernel, DropoutKernel, GatedGradientsKernel, GatedKernel, GeneratorKernel, Kernel, OpDef,
     Strategy, TernaryKernel, UnaryKernel, check,
 };
+use crate::cuda::{Context, Held};
 use crate::error::Result;
 use crate::tensor::TensorView;
 use crate::tuner::Tuner;
@@ -44,25 +45,25 @@ impl LaunchSettings {
         self.stream.as_ref().map_or(Ok(()), |stream| stream.check_device(device))
     }
 
-    /// The stream of a checked call on `device` that reads `operands` and writes `results`: the one that was set, which
-    /// is to wait for what else uses the views' memory, or the device's own, kept in `own`.
+    /// Takes the stream of a checked call that reads `operands` and writes `results` to queue its work on: the one that
+    /// was set, which is to wait for what else uses the views' memory, or the device's own. Load kernels before: a capture
+    /// that another thread begins there waits.
     ///
     /// # Errors
-    /// The driver's.
+    /// A stream that another thread captures; the driver's.
     #[inline]
-    pub(super) fn stream<'s, 'a, 'v: 'a>(
-        &'s self,
-        device: &Device,
+    pub(super) fn hold<'a, 'v: 'a>(
+        &self,
+        context: &'static Context,
         operands: impl IntoIterator<Item = &'a TensorView<'v>>,
         results: impl IntoIterator<Item = &'a TensorView<'v>> + Clone,
-        own: &'s mut Option<Stream>,
-    ) -> Result<&'s Stream> {
-        let stream = self.stream.as_ref().unwrap_or_else(|| own.insert(device.stream()));
+    ) -> Result<Held<'_>> {
+        let held = context.hold(self.stream.as_ref().and_then(Stream::shared))?;
         for view in operands.into_iter().chain(results.clone()) {
-            view.use_on(stream)?;
+            view.use_on(&held)?;
         }
-        device.name_results(results);
-        Ok(stream)
+        Device::of(context).name_results(results);
+        Ok(held)
     }
 }
 

@@ -7,7 +7,7 @@ use super::call::Call;
 use super::check;
 use super::plan::{Settings, Template, entry, has_work};
 use super::{OutOfRange, RopeAngles, RopeDirection, RopeLayout, RopePairs, RopePositions, RotatedLanes};
-use crate::cuda::{self, Context, Grid};
+use crate::cuda::{self, Context, Grid, Held};
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use crate::{Strategy, Stream};
@@ -251,29 +251,28 @@ impl<'a> RopeKernel<'a> {
                 Ok(())
             }
             Some(context) => {
-                let own;
-                let stream = match &self.stream {
-                    Some(stream) => stream,
-                    None => {
-                        own = call.device.stream();
-                        &own
-                    }
+                let hold = || {
+                    let held = context.hold(self.stream.as_ref().and_then(Stream::shared))?;
+                    let views = [Some(inputs.0), inputs.1, Some(outputs.0), outputs.1];
+                    views.into_iter().flatten().try_for_each(|view| view.use_on(&held))?;
+                    self.each_operand(|_, view| view.use_on(&held))?;
+                    call.device.name_results([Some(outputs.0), outputs.1].into_iter().flatten());
+                    Ok(held)
                 };
-                let views = [Some(inputs.0), inputs.1, Some(outputs.0), outputs.1];
-                for view in views.into_iter().flatten() {
-                    view.use_on(stream)?;
-                }
-                self.each_operand(|_, view| view.use_on(stream))?;
-                call.device.name_results([Some(outputs.0), outputs.1].into_iter().flatten());
                 // SAFETY: as above.
-                unsafe { self.launch(context, &call, stream) }
+                unsafe { self.launch(context, &call, hold) }
             }
         }
     }
 
     /// # Safety
-    /// The call is checked, the stream of the context's device.
-    unsafe fn launch(&self, context: &'static Context, call: &Call, stream: &Stream) -> Result<()> {
+    /// The call is checked; `hold` takes its stream.
+    unsafe fn launch<'s>(
+        &'s self,
+        context: &'static Context,
+        call: &Call,
+        hold: impl FnOnce() -> Result<Held<'s>>,
+    ) -> Result<()> {
         let kernel = call.plan.and_then(|plan| Some((plan, entry(&plan, call.source, call.dtype)?)));
         let Some((plan, entry)) = kernel else {
             return Err(ErrorKind::NoKernel {
@@ -306,6 +305,6 @@ impl<'a> RopeKernel<'a> {
         };
         let grid = Grid { blocks: plan.blocks, threads: plan.threads, shared: 0 };
         // SAFETY: the parameters are those of the plan's entry; the caller vouches for the memory.
-        unsafe { cuda::launch_grid(context, function, grid, stream, &mut params[..count]) }
+        unsafe { cuda::launch_grid(function, grid, &hold()?, &mut params[..count]) }
     }
 }

@@ -91,16 +91,16 @@ impl TensorView<'_> {
         match device.context() {
             Some(context) if self.is_contiguous() => {
                 let tensor = Tensor::empty(device, dtype, self.shape())?;
-                self.gather_users()?;
+                let (held, bytes) = (self.hold_own(context)?, byte_len(dtype, self.shape())?);
                 // SAFETY: the view has and the new tensor takes that many bytes; the own stream waits for the others.
-                unsafe {
-                    cuda::copy_within(context, tensor.device_ptr(), self.device_ptr(), byte_len(dtype, self.shape())?)
-                }?;
+                unsafe { cuda::copy_within(&held, tensor.device_ptr(), self.device_ptr(), bytes) }?;
                 Ok(tensor)
             }
-            _ => {
+            context => {
                 let mut tensor = Tensor::empty(device, dtype, self.shape())?;
-                self.gather_users()?;
+                if let Some(context) = context {
+                    drop(self.hold_own(context)?);
+                }
                 self.copy_into(&mut tensor)?;
                 Ok(tensor)
             }

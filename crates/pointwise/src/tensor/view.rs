@@ -8,10 +8,10 @@ use pointwise_core::{DType, Scalar};
 
 use super::Layout;
 use super::raw::{Raw, RawPointer, slice_mut};
-use crate::cuda::{Block, Usage};
+use crate::cuda::{self, Block, Held, Usage};
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
-use crate::{Device, Stream, Tensor};
+use crate::{Device, Tensor};
 
 /// A borrowed tensor to read: of any strides, on any device. Copying it copies no element.
 ///
@@ -147,13 +147,13 @@ unsafe impl Sync for TensorView<'_> {}
 unsafe impl Sync for TensorViewMut<'_> {}
 
 impl TensorView<'_> {
-    /// Makes work queued on the device's own stream from now on wait for work on the memory that other streams have.
-    /// Of memory of other code the caller has vouched for that.
+    /// Takes the device's own stream to queue work on the memory, behind the work that other streams have on it. Of memory
+    /// of other code the caller has vouched for that.
     ///
     /// # Errors
-    /// The driver's; a stream that other code captures.
-    pub(crate) fn gather_users(&self) -> Result<()> {
-        self.raw.block.map_or(Ok(()), |block| block.gather_users())
+    /// A stream that other code captures, or another thread; the driver's.
+    pub(crate) fn hold_own(&self, context: &'static cuda::Context) -> Result<Held<'static>> {
+        Block::hold_own(context, self.raw.block)
     }
 
     /// The record of the streams that use the memory; none of memory of other code.
@@ -161,14 +161,14 @@ impl TensorView<'_> {
         self.raw.block.map(|block| &block.usage)
     }
 
-    /// Takes note that work on `stream` uses this memory. Call it before that work is queued: the first time
-    /// memory is used on a stream that is not its device's own, that stream waits until the memory is ready.
+    /// Takes note that work on a stream uses this memory, before that work is queued: the first time memory is used on a
+    /// stream that is not its device's own, that stream waits until the memory is ready.
     ///
     /// # Errors
     /// The driver's, and those of earlier work.
     #[inline]
-    pub(crate) fn use_on(&self, stream: &Stream) -> Result<()> {
-        self.raw.block.map_or(Ok(()), |block| Block::use_on(block, stream))
+    pub(crate) fn use_on(&self, held: &Held<'_>) -> Result<()> {
+        self.raw.block.map_or(Ok(()), |block| Usage::note(block, held))
     }
 }
 

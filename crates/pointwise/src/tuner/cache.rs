@@ -14,12 +14,15 @@
 use std::collections::HashMap;
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use pointwise_core::DType;
 use serde_json::{Map, Value, json};
+use tempfile::NamedTempFile;
 
 use super::{Choice, Key, Lies, Place};
 use crate::Strategy;
@@ -32,6 +35,8 @@ pub const CACHE_VARIABLE: &str = "POINTWISE_CACHE";
 /// The file's name; its number is that of the format.
 const FILE: &str = "tuner-3.json";
 const FORMAT: &str = "pointwise tuner 3";
+/// How long a writer waits for the others. Each needs some milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// What the name of every version's format starts with.
 const ANY_FORMAT: &str = "pointwise tuner";
 
@@ -113,17 +118,7 @@ pub(super) fn write(file: &Path, key: &Key, choice: &Choice, info: &DeviceInfo) 
 fn try_write(file: &Path, device: &str, entry: &str, choice: &Choice) -> io::Result<Vec<String>> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let lock = beside(file, "lock");
-    match check_regular(&lock) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let lock = File::options().create(true).append(true).open(lock)?;
-    match lock.lock() {
-        // A file system without locks: at worst another process's entry of the same moment is lost, and measured again.
-        Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error),
-        _ => {}
-    }
+    let _lock = lock(&beside(file, "lock"))?;
     let (mut content, warnings) = contents(file).map_err(|error| {
         io::Error::new(error.kind(), format!("what it has cannot be read, and would be lost ({error})"))
     })?;
@@ -141,17 +136,46 @@ fn try_write(file: &Path, device: &str, entry: &str, choice: &Choice) -> io::Res
         "threads": choice.threads,
         "microseconds": choice.microseconds,
     });
-    let new = beside(file, &format!("{}.new", std::process::id()));
-    let written = File::create(&new).and_then(|mut out| {
-        out.write_all(serde_json::to_string_pretty(&content)?.as_bytes())?;
-        out.sync_all()
-    });
-    let renamed = written.and_then(|()| fs::rename(&new, file));
-    if renamed.is_err() {
-        // It may not even be there.
-        let _ = fs::remove_file(&new);
+    // A link to a file stays one.
+    let place = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let mut draft = NamedTempFile::new_in(place.parent().unwrap_or(folder))?;
+    if let Ok(old) = fs::metadata(&place) {
+        draft.as_file().set_permissions(old.permissions())?;
     }
-    renamed.map(|()| warnings)
+    draft.write_all(serde_json::to_string_pretty(&content)?.as_bytes())?;
+    draft.as_file().sync_all()?;
+    draft.persist(&place)?;
+    Ok(warnings)
+}
+
+/// The lock of this path, until it is dropped.
+///
+/// # Errors
+/// Others hold it for longer than any writer needs; what is there is no file; those of the file system.
+fn lock(path: &Path) -> io::Result<File> {
+    // A new one is no link's target.
+    let made = match File::options().append(true).create_new(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            check_regular(path).and_then(|()| File::options().append(true).open(path))
+        }
+        made => made,
+    };
+    let file = made.map_err(|error| io::Error::new(error.kind(), format!("its lock, {}: {error}", path.display())))?;
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            // A file system without locks: at worst another process's entry of the same moment is lost, and measured
+            // again.
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(Duration::from_millis(5)),
+            Err(TryLockError::WouldBlock) => {
+                let words = format!("another process holds {}: end it, or remove that file", path.display());
+                return Err(io::Error::new(ErrorKind::TimedOut, words));
+            }
+        }
+    }
 }
 
 /// A file's path with another ending behind its name.
@@ -414,6 +438,60 @@ mod tests {
         assert!(choices.is_empty() && warnings[0].starts_with("cannot read "), "{warnings:?}");
         // Nothing is left beside it but the lock.
         assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 2);
+    }
+
+    /// The draft has a name that nobody can foretell, and a link in its place or in that of the lock leads nowhere.
+    #[cfg(unix)]
+    #[test]
+    fn no_link_leads_to_another_file() {
+        use std::os::unix::fs::symlink;
+        let folder = Folder::new("links");
+        let (file, victim) = (folder.file(), folder.0.join("victim"));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, beside(&file, &format!("{}.new", std::process::id()))).unwrap();
+        put(&file, &key("exp", 3), &choice(64));
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!fs::symlink_metadata(&file).unwrap().is_symlink() && read(&file).0.len() == 1);
+        let made = folder.0.join("made");
+        fs::remove_file(beside(&file, "lock")).unwrap();
+        symlink(&made, beside(&file, "lock")).unwrap();
+        let error = try_write(&file, "a device", "an entry", &choice(64)).unwrap_err().to_string();
+        assert!(error.starts_with("its lock, ") && !made.exists(), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn mode_and_link_of_a_file_stay() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+        let folder = Folder::new("modes");
+        let (file, real) = (folder.file(), folder.0.join("real.json"));
+        put(&file, &key("exp", 3), &choice(64));
+        let mode = |file: &Path| fs::metadata(file).unwrap().mode() & 0o777;
+        assert_eq!(mode(&file), 0o600, "a new one");
+        for (size, wanted) in [(4, 0o600), (5, 0o640)] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(wanted)).unwrap();
+            put(&file, &key("exp", size), &choice(64));
+            assert_eq!(mode(&file), wanted);
+        }
+        fs::rename(&file, &real).unwrap();
+        symlink(&real, &file).unwrap();
+        put(&file, &key("exp", 6), &choice(64));
+        assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
+        assert_eq!((read(&real).0.len(), mode(&real)), (4, 0o640));
+    }
+
+    #[test]
+    fn a_lock_that_another_holds_is_a_warning() {
+        let folder = Folder::new("held");
+        let file = folder.file();
+        put(&file, &key("exp", 3), &choice(64));
+        let held = lock(&beside(&file, "lock")).unwrap();
+        let error = try_write(&file, "a device", "an entry", &choice(64)).unwrap_err();
+        assert!(error.kind() == ErrorKind::TimedOut && error.to_string().contains("another process holds"), "{error}");
+        drop(held);
+        put(&file, &key("exp", 4), &choice(64));
+        assert_eq!(read(&file).0.len(), 2);
     }
 
     #[test]

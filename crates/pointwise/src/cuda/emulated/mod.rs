@@ -114,6 +114,8 @@ fn api() -> Api {
         cuStreamCreate: stream::stream_create,
         cuStreamDestroy_v2: stream::stream_destroy,
         cuStreamSynchronize: stream::stream_synchronize,
+        // What is queued is done: as after a wait.
+        cuStreamQuery: stream::stream_synchronize,
         cuStreamGetCtx: stream::stream_context,
         cuStreamGetFlags: stream::stream_flags,
         cuStreamIsCapturing: stream::stream_is_capturing,

@@ -557,12 +557,8 @@ impl<'r> Kernel<'r> {
             unsafe { run.run() };
             return Ok(());
         };
-        let mut own = None;
-        let rng = self.rng.view().filter(|_| info.is_random);
-        let (operands, results) = (ready.views.iter().flatten().chain(rng), targets.views.iter().flatten());
-        let stream = self.settings.stream(&ready.device, operands, results, &mut own)?;
         // SAFETY: walk and addresses are those of the views, and the tensor to draw from is checked; as above.
-        unsafe { self.launch(context, stream, ready, &walk, targets) }
+        unsafe { self.launch(context, ready, &walk, targets) }
     }
 
     /// The loop of a call: over the results, then the operands.

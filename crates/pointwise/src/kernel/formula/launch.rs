@@ -6,7 +6,6 @@ use pointwise_core::row;
 
 use super::call::{Kernel, Ready, Targets};
 use super::def::Table;
-use crate::Stream;
 use crate::cuda::Context;
 use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Looked, Queue, Tensors, numbers};
@@ -116,7 +115,6 @@ impl Kernel<'_> {
     pub(super) unsafe fn launch<const N: usize, const T: usize>(
         &self,
         context: &'static Context,
-        stream: &Stream,
         ready: &Ready<'_, N>,
         walk: &Walk<T>,
         targets: &Targets<'_, T>,
@@ -124,14 +122,19 @@ impl Kernel<'_> {
         let info = &self.def.info;
         let (mut choice, mut threads) = self.choose_tuned(ready, walk, targets);
         let pairs = match (choice.looked, self.def.table(ready.dtype)) {
-            (Some(Looked::Pairs), Table::Pairs(lookup)) => lookup.address(context, stream, (self.def, ready.dtype))?,
+            (Some(Looked::Pairs), Table::Pairs(lookup)) => {
+                lookup.address(context, self.stream(), (self.def, ready.dtype))?
+            }
             _ => None,
         };
         if choice.looked == Some(Looked::Pairs) && pairs.is_none() {
             (choice, threads) = (self.choose(ready, walk, targets, Strategy::RegisterCopy), self.settings.threads);
         }
         let entry = self.def.kernel_of(ready.dtype, choice.class, choice.looked.is_some())?;
-        let queue = Queue { context, function: entry.function(context)?, stream, threads };
+        let function = entry.function(context)?;
+        let rng = self.rng.view().filter(|_| info.is_random);
+        let (views, results) = (ready.views.iter().flatten().chain(rng), targets.views.iter().flatten());
+        let queue = Queue { context, function, held: self.settings.hold(context, views, results)?, threads };
         let operands = info.operands.len();
         let given = ready.given.map(Option::unwrap_or_default);
         let numbers_and_parameters = [&given[..operands], &ready.words[..row::param_words(info)]];

@@ -7,9 +7,8 @@ use pointwise_core::Philox;
 use pointwise_core::op::Words;
 
 use super::{DropoutKernel, Mode};
-use crate::Stream;
 use crate::cpu;
-use crate::cuda::{self, Context};
+use crate::cuda::{self, Context, Held};
 use crate::error::Result;
 use crate::kernel::{Rng, check};
 use crate::tensor::TensorView;
@@ -38,20 +37,23 @@ impl DropoutKernel {
             // SAFETY: the caller's contract.
             return unsafe { self.on_cpu(mode, x, y, mask_pointer, rng.on_cpu()?) };
         };
-        let mut own = None;
-        let stream = self.settings.stream(x.device(), [x].into_iter().chain(rng.view()), results, &mut own)?;
+        let hold = || self.settings.hold(context, [x].into_iter().chain(rng.view()), results);
         let (to, flags) = (y.addr() as u64, mask_pointer.addr() as u64);
         let bytes = n * x.dtype().size();
+        if let Mode::Draw(words) = mode {
+            // SAFETY: the caller's contract.
+            return unsafe { self.launch(context, x, y, mask_pointer, hold, rng, words) };
+        }
+        let held = hold()?;
         // SAFETY: the caller's contract; the copy is one of disjoint memory.
         unsafe {
             match mode {
-                Mode::Draw(words) => return self.launch(context, x, y, mask_pointer, stream, rng, words),
-                Mode::Keep if to == x.device_ptr() => {}
-                Mode::Keep => cuda::copy_on(context, stream, to, x.device_ptr(), bytes)?,
-                Mode::Drop => cuda::fill_on(context, stream, to, 0, bytes)?,
+                Mode::Keep if to != x.device_ptr() => cuda::copy_within(&held, to, x.device_ptr(), bytes)?,
+                Mode::Drop => cuda::fill(&held, to, 0, bytes)?,
+                _ => {}
             }
             if mask.is_some() {
-                cuda::fill_on(context, stream, flags, u8::from(matches!(mode, Mode::Keep)), n)?;
+                cuda::fill(&held, flags, u8::from(matches!(mode, Mode::Keep)), n)?;
             }
         }
         Ok(())
@@ -80,16 +82,16 @@ impl DropoutKernel {
     }
 
     /// # Safety
-    /// As [`DropoutKernel::execute`]; `stream` is of the context, `mask` may be null. The tensor to draw from, if it is
-    /// one, is checked, and used on the stream.
+    /// As [`DropoutKernel::execute`]; `hold` takes the stream of the call, `mask` may be null. The tensor to draw from, if
+    /// it is one, is checked.
     #[allow(clippy::too_many_arguments)]
-    unsafe fn launch(
-        &self,
+    unsafe fn launch<'s>(
+        &'s self,
         context: &'static Context,
         x: &TensorView<'_>,
         y: *mut u8,
         mask: *mut u8,
-        stream: &Stream,
+        hold: impl FnOnce() -> Result<Held<'s>>,
         rng: &Rng<'_>,
         words: &Words,
     ) -> Result<()> {
@@ -115,6 +117,6 @@ impl DropoutKernel {
             (&raw mut p1).cast(),
         ];
         // SAFETY: the parameters are those of every random entry; plan and caller vouch for the memory.
-        unsafe { cuda::launch(context, function, plan.blocks, plan.threads, stream, &mut params) }
+        unsafe { cuda::launch(function, plan.blocks, plan.threads, &hold()?, &mut params) }
     }
 }
