@@ -35,7 +35,8 @@ pub use entry::Entry;
 #[doc(hidden)]
 pub use formula::{Declared, oracle, reference, results};
 pub use formula::{
-    GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, Typed, declared_generators, declared_ops,
+    GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, TermsFn, Typed, declared_generators,
+    declared_ops,
 };
 pub use generator::{GeneratorDef, GeneratorKernel, GeneratorOracle, GeneratorTyped, SinusoidalLayout};
 pub use lookup::Lookup;
