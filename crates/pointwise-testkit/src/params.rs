@@ -62,6 +62,7 @@ pub(crate) fn shown(info: &OpInfo, set: &[Number]) -> String {
         Number::Float(value) => format!("{} = {value:?}", param.name),
         Number::Int(value) => format!("{} = {value}", param.name),
         Number::Bool(value) => format!("{} = {value}", param.name),
+        other => format!("{} = {other:?}", param.name),
     });
     let all = each.collect::<Vec<_>>().join(", ");
     if all.is_empty() { all } else { format!(" (with {all})") }

@@ -34,7 +34,7 @@ pub use entry::Entry;
 #[doc(hidden)]
 pub use formula::{Declared, oracle, reference, results};
 pub use formula::{
-    Facts, GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, Typed, declared_generators,
+    Facts, GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, TermsFn, Typed, declared_generators,
     declared_ops,
 };
 pub use generator::{GeneratorDef, GeneratorKernel, GeneratorOracle, GeneratorTyped, SinusoidalLayout};

@@ -7,7 +7,7 @@ mod gated;
 mod launch;
 
 pub use call::Kernel;
-pub use def::{Facts, OpDef, Oracle, OracleFn, Typed};
+pub use def::{Facts, OpDef, Oracle, OracleFn, TermsFn, Typed};
 pub use expansion::{Declared, declared_generators, declared_ops, oracle, reference, results};
 pub use gated::GatedGradientsKernel;
 
