@@ -99,9 +99,12 @@ unsafe fn finish_values<E, F, O, const N: usize, const R: usize, const V: usize>
         // The results of random ops are contiguous: an element's place is its index.
         let first = tensors.draw.first + at[0] as u64;
         // Only the questions to the words remain of this evaluation.
-        let ask = #[inline(always)]
-        |i, bits| _ = op.apply(values[i], truths[i], bits);
-        words = random::words::<V>(&tensors.draw.blocks, first, ask);
+        words = random::words::<V>(
+            &tensors.draw.blocks,
+            first,
+            #[inline(always)]
+            |i, bits| _ = op.apply(values[i], truths[i], bits),
+        );
     }
     unroll!(i < V => {
         let (of_type, of_bool) = op.apply(values[i], truths[i], words[i].into());
