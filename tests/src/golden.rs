@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pointwise::info::NoDType;
 use pointwise::{DType, Number};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
@@ -147,20 +148,7 @@ fn input(json: &Value, tensors: &SafeTensors<'_>) -> Result<Input, String> {
 
 fn data(name: &Value, tensors: &SafeTensors<'_>) -> Result<Data, String> {
     let view = tensors.tensor(&text(name)?).map_err(|error| error.to_string())?;
-    let dtype = match view.dtype() {
-        Dtype::F32 => DType::F32,
-        Dtype::F16 => DType::F16,
-        Dtype::BF16 => DType::BF16,
-        Dtype::F8_E4M3 => DType::F8E4M3,
-        Dtype::F8_E5M2 => DType::F8E5M2,
-        Dtype::I8 => DType::I8,
-        Dtype::I16 => DType::I16,
-        Dtype::I32 => DType::I32,
-        Dtype::I64 => DType::I64,
-        Dtype::U8 => DType::U8,
-        Dtype::BOOL => DType::Bool,
-        other => return Err(format!("{name} is of type {other:?}")),
-    };
+    let dtype = view.dtype().to_string().parse().map_err(|error: NoDType| format!("{name}: {error}"))?;
     Ok(Data { dtype, shape: view.shape().to_vec(), bytes: view.data().to_vec() })
 }
 
