@@ -383,7 +383,7 @@ impl<'r> Kernel<'r> {
     ) -> Result<KernelPlan> {
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
-        self.plan_of(ready, &self.walk(ready, targets), targets)
+        Ok(self.plan_of(ready, &self.walk(ready, targets), targets))
     }
 
     /// The element type that a call runs in: that in which its operands meet.
