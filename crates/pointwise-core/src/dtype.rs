@@ -105,6 +105,23 @@ impl DType {
         }
     }
 
+    /// Returns the name in the header of a safetensors file: `F32`, `BF16`, `F8_E4M3`, `BOOL`.
+    pub const fn safetensors_name(self) -> &'static str {
+        match self {
+            DType::F32 => "F32",
+            DType::F16 => "F16",
+            DType::BF16 => "BF16",
+            DType::F8E4M3 => "F8_E4M3",
+            DType::F8E5M2 => "F8_E5M2",
+            DType::I8 => "I8",
+            DType::I16 => "I16",
+            DType::I32 => "I32",
+            DType::I64 => "I64",
+            DType::U8 => "U8",
+            DType::Bool => "BOOL",
+        }
+    }
+
     /// True for the floating-point types.
     #[inline]
     pub const fn is_float(self) -> bool {
@@ -146,12 +163,13 @@ impl DType {
     }
 }
 
-/// Reads a [name](DType::name), or PyTorch's name, as configurations of models have it.
+/// Reads a [name](DType::name), PyTorch's name, as configurations of models have it, or safetensors' name, as their files
+/// have it.
 ///
 /// ```
 /// use pointwise_core::DType;
 ///
-/// assert_eq!(["bf16", "bfloat16"].map(str::parse), [Ok(DType::BF16); 2]);
+/// assert_eq!(["bf16", "bfloat16", "BF16"].map(str::parse), [Ok(DType::BF16); 3]);
 /// let error = "float".parse::<DType>().unwrap_err().to_string();
 /// assert!(error.starts_with("no such element type: it is one of f32, f16, bf16"));
 /// ```
@@ -159,8 +177,8 @@ impl FromStr for DType {
     type Err = NoDType;
 
     fn from_str(name: &str) -> Result<DType, NoDType> {
-        let mut all = DType::ALL.into_iter();
-        all.find(|dtype| [dtype.name(), dtype.torch_name()].contains(&name)).ok_or(NoDType)
+        let names = |dtype: DType| [dtype.name(), dtype.torch_name(), dtype.safetensors_name()];
+        DType::ALL.into_iter().find(|dtype| names(*dtype).contains(&name)).ok_or(NoDType)
     }
 }
 
@@ -234,9 +252,11 @@ mod tests {
         assert_eq!(DType::from_name("f64"), None);
         assert_eq!(DType::from_name("F32"), None);
         for dtype in DType::ALL {
-            assert_eq!([dtype.name(), dtype.torch_name()].map(str::parse), [Ok(dtype); 2]);
+            let names = [dtype.name(), dtype.torch_name(), dtype.safetensors_name()];
+            assert_eq!(names.map(str::parse), [Ok(dtype); 3]);
         }
-        assert_eq!(["f64", "F32", "torch.float32", ""].map(str::parse::<DType>), [Err(NoDType); 4]);
+        let words = ["f64", "F64", "f8_e4m3", "Bool", "torch.float32", ""];
+        assert_eq!(words.map(str::parse::<DType>), [Err(NoDType); 6]);
     }
 
     #[test]

@@ -311,6 +311,11 @@ pub enum SignChange {
     Flip,
 }
 
+/// Whether bit `k` is set; a tensor that no op has, has none.
+const fn has(bits: u16, k: usize) -> bool {
+    k < u16::BITS as usize && bits >> k & 1 == 1
+}
+
 /// One op of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInfo {
@@ -373,7 +378,7 @@ impl OpInfo {
     /// True if operand `k` is a bool, whatever the element type. It does not count for the type of the call.
     #[must_use]
     pub const fn is_bool(&self, k: usize) -> bool {
-        self.bool_operands >> k & 1 == 1
+        has(self.bool_operands, k)
     }
 
     /// Returns the element type of operand `k` of an op on elements of type `dtype`.
@@ -385,7 +390,7 @@ impl OpInfo {
     /// Returns the element type of result `k` of a formula on elements of type `dtype`.
     #[must_use]
     pub const fn result_type(&self, k: usize, dtype: DType) -> DType {
-        if self.bool_results >> k & 1 == 1 { DType::Bool } else { dtype }
+        if has(self.bool_results, k) { DType::Bool } else { dtype }
     }
 
     /// Returns the names of the operand tensors, in call order, as files and the command use them.
@@ -408,7 +413,7 @@ impl OpInfo {
     /// True if operand `k` has one element for each channel, or one for all: see [`OpInfo::channel_operands`].
     #[must_use]
     pub const fn is_channel(&self, k: usize) -> bool {
-        self.channel_operands >> k & 1 == 1
+        has(self.channel_operands, k)
     }
 
     /// True if the op has kernels for operands of type `dtype`.
@@ -420,5 +425,21 @@ impl OpInfo {
     /// `prelu`) does not convert, as in PyTorch, unless it is a float function of numbers of any type (`div`).
     pub fn promotes(&self) -> bool {
         self.int_to_float || self.types.iter().any(|dtype| !dtype.is_float())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tensor_that_an_op_does_not_have_is_no_bool() {
+        let info = OpInfo { bool_operands: 0x8001, bool_results: 0x8001, channel_operands: 0x8001, ..OpInfo::FORMULA };
+        for k in 0..80 {
+            let is_set = k == 0 || k == 15;
+            let dtype = if is_set { DType::Bool } else { DType::F32 };
+            assert_eq!((info.is_bool(k), info.is_channel(k)), (is_set, is_set), "{k}");
+            assert_eq!((info.operand_type(k, DType::F32), info.result_type(k, DType::F32)), (dtype, dtype), "{k}");
+        }
     }
 }

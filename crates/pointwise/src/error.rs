@@ -4,7 +4,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::{fmt, io};
 
-use pointwise_core::DType;
+use pointwise_core::{DType, NoDType};
 
 use crate::{Device, Shape};
 
@@ -296,6 +296,9 @@ pub enum ErrorKind {
         /// Its byte.
         value: u8,
     },
+    /// A word is no element type's name.
+    #[error("{}", NoDType)]
+    NoDType,
     /// A RoPE configuration or call is wrong.
     #[error("{0}")]
     Rope(#[source] crate::rope::RopeError),
@@ -346,7 +349,10 @@ impl Error {
 
     /// Whether an element type was at fault.
     pub fn is_dtype(&self) -> bool {
-        matches!(self.kind(), ErrorKind::DType { .. } | ErrorKind::Promotion { .. } | ErrorKind::Cast { .. })
+        matches!(
+            self.kind(),
+            ErrorKind::DType { .. } | ErrorKind::Promotion { .. } | ErrorKind::Cast { .. } | ErrorKind::NoDType
+        )
     }
 
     /// Whether there is no driver or no such device here, so that the CPU is the device to use.
@@ -382,6 +388,14 @@ impl From<ErrorKind> for Error {
     #[cold]
     fn from(kind: ErrorKind) -> Self {
         Error(Box::new(Inner { kind, source: None }))
+    }
+}
+
+/// Of a word that names no element type, so that `?` goes from `"bf16".parse()` to a call's result.
+impl From<NoDType> for Error {
+    #[cold]
+    fn from(error: NoDType) -> Self {
+        Error::caused(ErrorKind::NoDType, Arc::new(error))
     }
 }
 

@@ -38,6 +38,7 @@ fn one_of_each() -> Vec<ErrorKind> {
         ErrorKind::SizeOverflow { dims: vec![usize::MAX, 2] },
         ErrorKind::DataLength { expected: 6, got: 5, unit: "elements" },
         ErrorKind::BadBool { at: 2, value: 7 },
+        ErrorKind::NoDType,
         ErrorKind::Unsupported { what: "an event on the CPU".into(), advice: "use Instant".into() },
     ]
 }
@@ -230,6 +231,14 @@ fn another_number_of_operands_is_refused() {
     assert!(error.is_ok(), "defaults are no parameters");
     let sum = add.oracle(pointwise::DType::F32, &[]).unwrap().unwrap();
     assert_eq!(sum.of(&[1.0, 2.0]), 3.0, "what is not given is the default");
+}
+
+#[test]
+fn a_word_that_names_no_element_type_is_an_error_of_a_call() {
+    let zeros = |name: &str| -> pointwise::Result<Tensor> { Tensor::zeros(&Device::cpu(), name.parse()?, [2]) };
+    assert_eq!(["f32", "float32", "F32"].map(|name| zeros(name).unwrap().dtype()), [DType::F32; 3]);
+    let error = zeros("float").unwrap_err();
+    assert!(error.is_dtype() && error.to_string().starts_with("no such element type: it is one of f32"), "{error}");
 }
 
 #[test]

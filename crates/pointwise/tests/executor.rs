@@ -1,11 +1,23 @@
 //! CPU calls run on the program's threads, whatever these do. A program of its own: a process has one executor.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 
 use pointwise::parallel::{Executor, set_executor};
-use pointwise::{DType, Device, ErrorKind, Tensor, ops};
+use pointwise::prelude::*;
+
+/// Not for the GPU: panics below 0.
+fn checked<T: Real>(x: T) -> T {
+    assert!(x >= T::ZERO, "an element below 0");
+    x
+}
+
+#[op(f32, exact, grad = none)]
+fn at_least_zero<T: Real>(x: T) -> T {
+    checked(x)
+}
 
 /// Calls `work` in one of several ways, and keeps who did.
 #[derive(Default)]
@@ -27,6 +39,12 @@ impl Executor for Own {
         match self.way.load(Ordering::Relaxed) {
             0 => {}
             1 => noted(),
+            // Threads that outlive a panic of their work.
+            3 => thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| panic::catch_unwind(AssertUnwindSafe(noted)));
+                }
+            }),
             // More calls than tasks, several on one thread.
             _ => thread::scope(|scope| {
                 for _ in 0..3 {
@@ -69,4 +87,15 @@ fn every_task_is_done_once_on_the_threads_given() {
     let runs = own.runs.load(Ordering::Relaxed);
     ops::neg(&Tensor::full(&device, 1.0_f32, [64]).unwrap()).unwrap();
     assert_eq!(own.runs.load(Ordering::Relaxed), runs);
+    // A panic is the caller's, whichever task it was in, and the executor serves the next call.
+    own.way.store(3, Ordering::Relaxed);
+    for at in [0, 40_000, 99_999] {
+        let mut values = vec![1.0_f32; n as usize];
+        values[at] = -1.0;
+        let x = Tensor::from_slice(&device, &values, [n as usize]).unwrap();
+        let cause = panic::catch_unwind(AssertUnwindSafe(|| at_least_zero(&x))).expect_err("no result was written");
+        assert_eq!(cause.downcast_ref::<&str>(), Some(&"an element below 0"), "{at}");
+        let y = at_least_zero(&ops::abs(&x).unwrap()).unwrap();
+        assert!(y.as_slice::<f32>().unwrap().iter().all(|&y| y == 1.0), "{at}");
+    }
 }

@@ -96,6 +96,12 @@ impl<T: Num> BinaryOp<T> for IsBelow {
     }
 }
 
+/// `x` where a mask says so.
+#[op(f32, i32, i64, exact, grad = none)]
+fn masked<T: Value>(x: T, keep: bool) -> T {
+    if keep { x } else { T::ZERO }
+}
+
 /// 0 on and below the diagonal, `fill` above.
 #[op(floats, exact)]
 fn causal_mask<T: Real>(row: Index, column: Index, #[param(default = -1.0)] fill: T) -> T {
@@ -192,6 +198,33 @@ fn operands_parameters_and_results_of_every_kind() {
     assert_eq!(values(&kernel.run(&[(&x).into()]).unwrap()[0]), values(&unused), "an op that draws nothing ignores it");
     assert!(every_kind(&x, &keep, &y, 1.5, 3, true, None, rng).is_err(), "a probability is at most 1");
     assert!(every_kind(&x, &x, &y, 0.5, 3, true, None, rng).unwrap_err().is_dtype(), "the second is a bool");
+}
+
+/// Rows of many vectors, whose masks are no longer than they must be.
+#[test]
+fn a_mask_may_be_broadcast() {
+    let cpu = Device::cpu();
+    let (rows, columns) = (4, 4000);
+    let masks = |i: usize, j: usize| [true, i % 2 == 0, j % 3 == 0, (i + j) % 3 == 0, false];
+    for (kind, shape) in [[1, 1], [rows, 1], [1, columns], [rows, columns], [1, 1]].into_iter().enumerate() {
+        let mask: Vec<bool> = (0..shape[0]).flat_map(|i| (0..shape[1]).map(move |j| masks(i, j)[kind])).collect();
+        let mask = Tensor::from_slice(&cpu, &mask, shape).unwrap();
+        let number = Operand::from(masks(0, 0)[kind]);
+        for dtype in [DType::F32, DType::I32, DType::I64] {
+            let x = Tensor::full(&cpu, 3_i32, [rows, columns]).unwrap().to_dtype(dtype).unwrap();
+            let check = |keep: Operand<'_>| {
+                let y = masked(&x, keep).unwrap().to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
+                for (at, y) in y.into_iter().enumerate() {
+                    let keep = masks(at / columns, at % columns)[kind];
+                    assert_eq!(y, if keep { 3.0 } else { 0.0 }, "element {at} of {dtype}, mask {kind}");
+                }
+            };
+            check(Operand::from(&mask));
+            if mask.numel() == 1 {
+                check(number);
+            }
+        }
+    }
 }
 
 #[test]
@@ -320,6 +353,7 @@ fn ops_are_data() {
             "is_above",
             "is_below",
             "leaky_ramp",
+            "masked",
             "ramp",
             "silu_gate",
             "snake",

@@ -1,7 +1,7 @@
 //! Any chain of view transformations against a model that knows no strides: the elements, index by index.
 
 use pointwise::{
-    Device, Tensor, TensorView,
+    Device, Tensor, TensorView, kernels,
     tensor::{Overlap, overlap},
 };
 use proptest::prelude::*;
@@ -211,4 +211,15 @@ proptest! {
             Overlap::Partial => prop_assert!(!same),
         }
     }
+}
+
+/// Nobody counts the launches one by one.
+#[test]
+fn a_call_on_a_view_of_2_to_62_elements_is_planned() {
+    let [x, y] = [1, 2].map(|value: i8| Tensor::full(&Device::cpu(), value, [1]).unwrap());
+    let [x, y] = [&x, &y].map(|tensor| tensor.view().expand([1 << 62]).unwrap());
+    let plan = kernels::neg().plan(x, y).unwrap();
+    assert_eq!((plan.n, plan.launches), (1 << 62, (1_usize << 62).div_ceil((1 << 31) - 1)));
+    let plan = kernels::add(1).plan(x, x, y).unwrap();
+    assert_eq!((plan.n, plan.launches), (1 << 62, (1_usize << 62).div_ceil((1 << 31) - 1)));
 }

@@ -173,24 +173,36 @@ unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
 {
     let op = O::from_words(words);
     let bools = const { O::INFO.bool_operands };
-    let mut last = [MaybeUninit::new(E::Compute::ZERO)];
+    let (mut value, mut truth) = ([MaybeUninit::new(E::Compute::ZERO)], [MaybeUninit::new(Logic::ZERO)]);
     if UNIFORM && n > 0 {
+        let last = operands[N - 1];
         // SAFETY: the caller's contract.
-        unsafe { operands[N - 1].spread::<E>(&mut last) };
+        unsafe {
+            if is_bool(bools, N - 1) {
+                last.spread::<Bool>(&mut truth);
+            } else {
+                last.spread::<E>(&mut value);
+            }
+        }
     }
+    // SAFETY: both were written when they were made.
+    let (value, truth) = unsafe { (value[0].assume_init(), truth[0].assume_init().0) };
     // Copies: what is written might be the operands' own list, for all that the compiler knows.
     let pointers = operands.map(|source| source.pointer);
     let mut i = 0;
     while i < n {
-        // SAFETY: the caller's contract; `last` was written when it was made.
+        // SAFETY: the caller's contract; of a uniform operand nothing is read here.
         unsafe {
             let values = std::array::from_fn(|k| match (is_bool(bools, k), UNIFORM && k + 1 == N) {
                 (true, _) => E::Compute::ZERO,
-                (_, true) => last[0].assume_init(),
+                (_, true) => value,
                 _ => pointers[k].cast::<E>().add(i).read().widen(),
             });
-            let truths =
-                std::array::from_fn(|k| is_bool(bools, k) && pointers[k].cast::<Bool>().add(i).read().widen().0);
+            let truths = std::array::from_fn(|k| match (is_bool(bools, k), UNIFORM && k + 1 == N) {
+                (false, _) => false,
+                (_, true) => truth,
+                _ => pointers[k].cast::<Bool>().add(i).read().widen().0,
+            });
             let (of_type, of_bool) = op.apply(values, truths, RandomWord::from(0));
             if const { O::INFO.bool_results } == 1 {
                 y.cast::<Bool>().add(i).write(Bool::narrow(Logic(of_bool[0])));

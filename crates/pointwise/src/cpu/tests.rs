@@ -1,8 +1,17 @@
 //! Every level gives the same bits, wherever operands and result lie.
 
+use std::array::from_fn;
+
+use pointwise_core::element::Bool;
+use pointwise_core::formula::{Formula, OpData, ParamWords};
+use pointwise_core::launch::MAX_DIMS;
+use pointwise_core::{Element, Num, OpInfo, Philox, RandomWord, Word, bf16};
+
+use super::formula::{FormulaRun, formula};
 use super::level::at_each;
+use crate::kernel::Walk;
 use crate::{
-    DType, Device, Result, Tensor, TensorViewMut,
+    DType, Device, Result, Shape, Tensor, TensorViewMut,
     info::{BINARY, UNARY},
 };
 
@@ -101,4 +110,156 @@ fn binary_ops_agree() {
             }
         }
     }
+}
+
+const NAMES: &[&str] = &["a", "b", "c"];
+const ROWS: usize = 3;
+/// More than a block.
+const COLUMNS: usize = 300;
+
+/// The sum of operands, each of half the weight of the one before it, or whether that is above 0. Those of `BOOLS` are
+/// bools.
+#[derive(Clone, Copy)]
+struct Mixed<const N: usize, const BOOLS: u16, const ANSWER: bool>;
+
+impl<const N: usize, const BOOLS: u16, const ANSWER: bool> OpData for Mixed<N, BOOLS, ANSWER> {
+    const INFO: OpInfo =
+        OpInfo { operands: NAMES.split_at(N).0, bool_operands: BOOLS, bool_results: ANSWER as u16, ..OpInfo::FORMULA };
+
+    fn from_words(_: &ParamWords) -> Self {
+        Mixed
+    }
+}
+
+impl<T: Num, const N: usize, const BOOLS: u16, const ANSWER: bool> Formula<T, N, 1> for Mixed<N, BOOLS, ANSWER> {
+    fn apply(self, values: [T; N], truths: [bool; N], _: RandomWord<'_>) -> ([T; 1], [bool; 1]) {
+        let mut sum = T::ZERO;
+        for k in 0..N {
+            let truth = if truths[k] { T::ONE } else { T::ZERO };
+            sum = sum + sum + if BOOLS >> k & 1 == 1 { truth } else { values[k] };
+        }
+        ([sum], [sum > T::ZERO])
+    }
+}
+
+/// How an operand is given.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Number,
+    One,
+    Row,
+    Column,
+    Full,
+}
+
+impl Form {
+    const ALL: [Form; 5] = [Form::Number, Form::One, Form::Row, Form::Column, Form::Full];
+
+    /// From one row to the next, and from one column to the next.
+    fn steps(self) -> [usize; 2] {
+        match self {
+            Form::Number | Form::One => [0, 0],
+            Form::Row => [0, 1],
+            Form::Column => [1, 0],
+            Form::Full => [COLUMNS, 1],
+        }
+    }
+
+    fn place(self, row: usize, column: usize) -> usize {
+        let [along_rows, along_columns] = self.steps();
+        row * along_rows + column * along_columns
+    }
+
+    fn along(self) -> [i64; MAX_DIMS] {
+        let mut along = [0; MAX_DIMS];
+        for (along, step) in along.iter_mut().zip(self.steps()) {
+            *along = step as i64;
+        }
+        along
+    }
+}
+
+/// An op of one kind in one element type, each operand in each form, at each level.
+fn check_mixed<E: Element, const N: usize, const BOOLS: u16, const ANSWER: bool>()
+where
+    E::Compute: Num,
+{
+    let is_bool = |k: usize| BOOLS >> k & 1 == 1;
+    let whole = |k: usize, i: usize| {
+        let noise = (i as u64 * 31 + k as u64 * 17 + 5).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        if is_bool(k) { (noise % 2) as i64 } else { (noise % 19) as i64 - 9 }
+    };
+    for forms in 0..Form::ALL.len().pow(N as u32) {
+        let forms: [Form; N] = from_fn(|k| Form::ALL[forms / Form::ALL.len().pow(k as u32) % Form::ALL.len()]);
+        let len = |k: usize| forms[k].place(ROWS - 1, COLUMNS - 1) + 1;
+        // No longer than they are read: what is behind them is not theirs.
+        let values: [Vec<E>; N] = from_fn(|k| (0..len(k)).map(|i| E::from_f64(whole(k, i) as f64)).collect());
+        let truths: [Vec<Bool>; N] = from_fn(|k| (0..len(k)).map(|i| Bool(u8::from(whole(k, i) == 1))).collect());
+        let is_number = |k: usize| matches!(forms[k], Form::Number);
+        let operands: [*const u8; N] = from_fn(|k| match (is_number(k), is_bool(k)) {
+            (true, _) => std::ptr::null(),
+            (_, true) => truths[k].as_ptr().cast(),
+            _ => values[k].as_ptr().cast(),
+        });
+        let word = |k: usize| if is_bool(k) { truths[k][0].widen().to_word() } else { values[k][0].widen().to_word() };
+        let given: [Option<u64>; N] = from_fn(|k| is_number(k).then(|| word(k)));
+        let along: [[i64; MAX_DIMS]; 4] = from_fn(|k| match k {
+            0 => Form::Full.along(),
+            _ => forms.get(k - 1).map_or([0; MAX_DIMS], |form| form.along()),
+        });
+        let walk = Walk::new(&Shape::new(&[ROWS, COLUMNS]).unwrap(), &along);
+        let size = |is_bool: bool| if is_bool { 1 } else { size_of::<E>() };
+        at_each(|level| {
+            let (mut y, mut answer) = (vec![E::from_f64(0.0); ROWS * COLUMNS], vec![Bool(0); ROWS * COLUMNS]);
+            let result = if ANSWER { answer.as_mut_ptr().cast() } else { y.as_mut_ptr().cast() };
+            let run = FormulaRun {
+                op: formula::<E, E, Mixed<N, BOOLS, ANSWER>, N, 1>,
+                walk: &walk,
+                operands: &operands,
+                given: &given,
+                results: &[result],
+                sizes: from_fn(|k| size(if k == 0 { ANSWER } else { is_bool(k - 1) })),
+                words: &ParamWords::default(),
+                rng: Philox::default(),
+            };
+            // SAFETY: the walk's places lie in the vectors, of the types that the op has.
+            unsafe { run.run() };
+            for (i, (y, answer)) in y.iter().zip(&answer).enumerate() {
+                let part = |k: usize| whole(k, forms[k].place(i / COLUMNS, i % COLUMNS));
+                let sum = (0..N).fold(0, |sum, k| 2 * sum + part(k));
+                let (got, expected) =
+                    if ANSWER { (answer.to_f64(), f64::from(u8::from(sum > 0))) } else { (y.to_f64(), sum as f64) };
+                assert_eq!(got, expected, "element {i} of {}, bools {BOOLS:b}, {forms:?}, at level {level}", E::DTYPE);
+            }
+        });
+    }
+}
+
+fn check_all_mixed<E: Element>()
+where
+    E::Compute: Num,
+{
+    check_mixed::<E, 2, 0b01, false>();
+    check_mixed::<E, 2, 0b10, false>();
+    check_mixed::<E, 3, 0b001, false>();
+    check_mixed::<E, 3, 0b010, false>();
+    check_mixed::<E, 3, 0b100, false>();
+    check_mixed::<E, 3, 0b011, false>();
+    check_mixed::<E, 3, 0b101, false>();
+    check_mixed::<E, 3, 0b110, false>();
+    check_mixed::<E, 2, 0b01, true>();
+    check_mixed::<E, 2, 0b10, true>();
+    check_mixed::<E, 3, 0b010, true>();
+    check_mixed::<E, 3, 0b101, true>();
+}
+
+#[test]
+fn bools_beside_elements_of_every_size_agree() {
+    check_all_mixed::<i8>();
+    check_all_mixed::<i16>();
+    check_all_mixed::<f32>();
+    check_all_mixed::<i64>();
+    // Of a rounded type results go by blocks.
+    check_mixed::<bf16, 2, 0b10, false>();
+    check_mixed::<bf16, 2, 0b10, true>();
 }

@@ -252,18 +252,15 @@ impl<const N: usize> Choice<N> {
     }
 
     /// What launches by blocks of `threads` will do; `dims` as [`KernelPlan::dims`].
-    pub(super) fn plan(&self, dims: usize, threads: u32, n: u64) -> Result<KernelPlan> {
+    pub(super) fn plan(&self, dims: usize, threads: u32, n: u64) -> KernelPlan {
         let (mut launches, mut head) = (0, 0);
         if n > 0 {
-            self.walk.parts(self.limit(), [0; N], &mut |_, _| -> Result<()> {
-                launches += 1;
-                Ok(())
-            })?;
+            launches = self.walk.count_parts(self.limit()) as usize;
             if self.class == Class::Flat {
                 head = head_within(self.tensors.head(&self.walk, self.lanes).unwrap_or(0), n);
             }
         }
-        Ok(KernelPlan {
+        KernelPlan {
             class: self.class,
             strategy: match self.class {
                 Class::Strided if self.marks.across => Strategy::RegisterCopy,
@@ -280,7 +277,7 @@ impl<const N: usize> Choice<N> {
             head,
             launches,
             n,
-        })
+        }
     }
 }
 
@@ -518,7 +515,7 @@ mod tests {
             let choice = across([64, 256, 1026], second);
             assert_eq!((choice.class, choice.lanes), (Class::Strided, 8), "{second:?}");
             assert_eq!(choice.marks.mode(2), ACROSS | ONCE << 2, "{second:?}");
-            assert_eq!(choice.plan(2, 128, 60).unwrap().strategy, Strategy::RegisterCopy);
+            assert_eq!(choice.plan(2, 128, 60).strategy, Strategy::RegisterCopy);
         }
         // A result or an operand that is not aligned; a row; another stride; an op that must not.
         let is_single = |choice: Choice<3>| !choice.marks.across && choice.lanes == 1;
@@ -578,7 +575,7 @@ mod tests {
     fn flat_vectors_are_aligned_in_each_tensor_behind_one_head() {
         let head = |at| {
             let flat = compared(at, [16; 3]);
-            (flat.class == Class::Flat).then(|| flat.plan(1, 128, 64).unwrap().head)
+            (flat.class == Class::Flat).then(|| flat.plan(1, 128, 64).head)
         };
         assert_eq!([[8, 16, 32], [13, 26, 42], [9, 18, 34]].map(head), [Some(0), Some(3), Some(7)]);
         // The last ones are aligned by the result's vectors, which are shorter.

@@ -259,6 +259,32 @@ impl<const N: usize> Walk<N> {
         (0..self.rank).fold(0_u64, |sum, dim| sum.saturating_add(self.reach_along(dim)))
     }
 
+    /// The dimension along which a walk that one launch cannot do is taken apart, and how many of its indices a part has.
+    fn cut(&self, limit: Limit) -> Option<(usize, usize)> {
+        if self.reach() >= limit.reach {
+            // In halves: no tensor is so large that there would be many.
+            let widest = (0..self.rank).max_by_key(|&dim| self.reach_along(dim)).unwrap_or(0);
+            return Some((widest, self.sizes[widest].div_ceil(2)));
+        }
+        if self.numel() < limit.items || self.rank == 0 {
+            return None;
+        }
+        let inner = self.numel() / self.sizes[0] as u64;
+        Some((0, ((limit.items - 1) / inner).max(1) as usize))
+    }
+
+    /// The walk over `size` indices of a dimension.
+    fn part(&self, dim: usize, size: usize) -> Walk<N> {
+        let mut part = *self;
+        part.sizes[dim] = size;
+        if size == 1 {
+            part.sizes[dim..part.rank].rotate_left(1);
+            part.steps[dim..part.rank].rotate_left(1);
+            part.rank -= 1;
+        }
+        part
+    }
+
     /// The walk in parts that a launch each can do, with the places at which they start.
     pub(crate) fn parts<E>(
         &self,
@@ -266,37 +292,25 @@ impl<const N: usize> Walk<N> {
         start: Places<N>,
         run: &mut impl FnMut(&Walk<N>, Places<N>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.reach() >= limit.reach {
-            // In halves: no tensor is so large that there would be many.
-            let widest = (0..self.rank).max_by_key(|&dim| self.reach_along(dim)).unwrap_or(0);
-            return self.chunks(widest, self.sizes[widest].div_ceil(2), limit, start, run);
-        }
-        if self.numel() < limit.items || self.rank == 0 {
+        let Some((dim, together)) = self.cut(limit) else {
             return run(self, start);
-        }
-        let inner = self.numel() / self.sizes[0] as u64;
-        self.chunks(0, ((limit.items - 1) / inner).max(1) as usize, limit, start, run)
+        };
+        let (size, steps) = (self.sizes[dim], self.steps[dim]);
+        (0..size).step_by(together).try_for_each(|index| {
+            let start = std::array::from_fn(|k| start[k] + index as i64 * steps[k]);
+            self.part(dim, together.min(size - index)).parts(limit, start, run)
+        })
     }
 
-    /// The walk in parts of `together` indices of a dimension, and each of these in parts.
-    fn chunks<E>(
-        &self,
-        dim: usize,
-        together: usize,
-        limit: Limit,
-        start: Places<N>,
-        run: &mut impl FnMut(&Walk<N>, Places<N>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        (0..self.sizes[dim]).step_by(together).try_for_each(|index| {
-            let mut part = *self;
-            part.sizes[dim] = together.min(self.sizes[dim] - index);
-            if part.sizes[dim] == 1 {
-                part.sizes[dim..part.rank].rotate_left(1);
-                part.steps[dim..part.rank].rotate_left(1);
-                part.rank -= 1;
-            }
-            part.parts(limit, std::array::from_fn(|k| start[k] + index as i64 * self.steps[dim][k]), run)
-        })
+    /// How many [`parts`](Walk::parts) there are. Those of one size are counted once: a view that repeats an element may
+    /// have 2^31 of them.
+    pub(crate) fn count_parts(&self, limit: Limit) -> u64 {
+        let Some((dim, together)) = self.cut(limit) else {
+            return 1;
+        };
+        let (whole, rest) = (self.sizes[dim] / together, self.sizes[dim] % together);
+        let count = |size: usize| if size == 0 { 0 } else { self.part(dim, size).count_parts(limit) };
+        whole as u64 * count(together) + count(rest)
     }
 
     /// What a kernel of the first `tensors` tensors is given: the words of [`Steps`] of `splits` dimensions besides the
@@ -651,6 +665,25 @@ mod tests {
         assert_eq!(parts, [(6, [0; 4]), (6, [6, 0, 0, 2 << 30])]);
     }
 
+    /// As many as would take years to visit.
+    #[test]
+    fn parts_are_counted_by_their_sizes() {
+        let of = |size: usize, step: i64| {
+            let mut along = Along::default();
+            along[0] = step;
+            Walk::<TENSORS>::new(&Shape::new(&[size]).unwrap(), &[along; TENSORS])
+        };
+        let most = MAX_ITEMS as usize - 1;
+        for size in [1, most, most + 1, most * 3, most * 3 + 1, 1 << 62] {
+            assert_eq!(of(size, 0).count_parts(Limit::STEPS), size.div_ceil(most) as u64, "{size}");
+        }
+        // Halves as far as the reach asks; of their 2^31 items the last is a part of its own.
+        assert_eq!(of(1 << 62, 1).count_parts(Limit::STEPS), 1 << 32);
+        // Halves of two sizes at every cut.
+        let odd = 0x1555_5555_5555_5555;
+        assert!(of(odd, 1).count_parts(Limit::STEPS) >= odd as u64 / MAX_REACH);
+    }
+
     #[test]
     fn groups_leave_little_over() {
         let divided = |dims: &[usize]| {
@@ -714,15 +747,17 @@ mod tests {
             for most in [GROUP, 1] {
                 prop_assert_eq!(places_of_groups(&walk, Places::default(), most), expected.clone());
             }
-            let mut found = Vec::new();
+            let (mut found, mut parts) = (Vec::new(), 0);
             let limit = Limit { items, reach };
             walk.parts(limit, Places::default(), &mut |part, start| {
                 assert!(part.numel() < items);
                 assert!((0..part.rank).map(|dim| part.reach_along(dim)).sum::<u64>() < reach);
                 assert!(part.sizes[..part.rank].iter().all(|&size| size > 1));
                 found.extend(places(part, start));
+                parts += 1;
                 Ok::<(), ()>(())
             }).unwrap();
+            prop_assert_eq!(walk.count_parts(limit), parts);
             found.sort_unstable();
             prop_assert_eq!(found, expected);
         }

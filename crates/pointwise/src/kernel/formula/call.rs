@@ -80,11 +80,22 @@ impl<const N: usize> Ready<'_, N> {
 pub(super) struct Targets<'a, const T: usize> {
     pub(super) pointers: [*mut u8; T],
     pub(super) views: [Option<TensorView<'a>>; T],
+    shared: Shared<'a>,
+}
+
+/// What results may share memory with.
+pub(super) enum Shared<'a> {
+    /// They are new: with nothing.
+    Nothing,
+    /// Each may be the very memory of operands.
+    Operands,
+    /// They are the halves of `y`, which may be the very memory of `x`, whose halves are the operands behind the first.
+    Halves { x: TensorView<'a>, y: TensorView<'a> },
 }
 
 impl<'a, const T: usize> Targets<'a, T> {
-    pub(super) fn new() -> Self {
-        Targets { pointers: [std::ptr::null_mut(); T], views: [None; T] }
+    pub(super) fn new(shared: Shared<'a>) -> Self {
+        Targets { pointers: [std::ptr::null_mut(); T], views: [None; T], shared }
     }
 
     /// The `k`-th result.
@@ -181,14 +192,14 @@ impl<'r> Kernel<'r> {
         for k in 0..info.results.len() {
             results.push(Tensor::empty(&ready.device, info.result_type(k, ready.dtype), ready.shape)?);
         }
-        let mut targets = Targets::<T>::new();
+        let mut targets = Targets::<T>::new(Shared::Nothing);
         for (k, result) in results.iter_mut().enumerate() {
             targets.pointers[k] = result.as_mut_ptr()?;
         }
         for (view, result) in targets.views.iter_mut().zip(&results) {
             *view = Some(result.view());
         }
-        // SAFETY: new tensors of the results' types, shape and device.
+        // SAFETY: new tensors.
         unsafe { self.write(&ready, &targets) }?;
         Ok(results)
     }
@@ -210,9 +221,9 @@ impl<'r> Kernel<'r> {
         self.ready_promoted(operands, &mut converted, &mut ready)?;
         let mut y = Tensor::empty(&ready.device, self.def.info.result_type(0, ready.dtype), ready.shape)?;
         let pointer = y.as_mut_ptr()?;
-        let mut targets = Targets::<T>::new();
+        let mut targets = Targets::<T>::new(Shared::Nothing);
         targets.set(0, pointer, y.view());
-        // SAFETY: a new tensor of the result's type, shape and device.
+        // SAFETY: a new tensor.
         unsafe { self.write(&ready, &targets) }?;
         Ok(y)
     }
@@ -245,15 +256,14 @@ impl<'r> Kernel<'r> {
         let mut ready = Ready::<N>::new();
         self.ready_promoted(operands, &mut converted, &mut ready)?;
         self.check_count(results.len())?;
-        let mut targets = Targets::<T>::new();
+        let mut targets = Targets::<T>::new(Shared::Operands);
         for (target, result) in targets.pointers.iter_mut().zip(&mut *results) {
             *target = result.as_mut_ptr()?;
         }
         for (view, result) in targets.views.iter_mut().zip(results.iter()) {
             *view = Some(result.as_view());
         }
-        self.check_results(&ready, &targets)?;
-        // SAFETY: the results are exclusively borrowed, and checked.
+        // SAFETY: the results are exclusively borrowed.
         unsafe { self.write(&ready, &targets) }
     }
 
@@ -295,7 +305,10 @@ impl<'r> Kernel<'r> {
         self.check_operands(operands)?;
         self.check_count(1)?;
         let info = &self.def.info;
-        let met = promote::common_type(info, operands, self.params.of(info)?)?.unwrap_or(view.dtype());
+        let met = match promote::common_type(info, operands, self.params.of(info)?)? {
+            Some(dtype) => dtype,
+            None => leader(info, operands)?.1.dtype(),
+        };
         let result = info.result_type(0, met);
         if info.bool_results != 0 && view.dtype() != DType::Bool {
             return Err(ErrorKind::Unsupported {
@@ -330,10 +343,9 @@ impl<'r> Kernel<'r> {
         let mut converted = Converted::default();
         let mut ready = Ready::<N>::new();
         self.ready_promoted(operands, &mut converted, &mut ready)?;
-        let mut targets = Targets::<T>::new();
+        let mut targets = Targets::<T>::new(Shared::Operands);
         targets.set(0, pointer, view);
-        self.check_results(&ready, &targets)?;
-        // SAFETY: the result is exclusively borrowed by the caller, and checked.
+        // SAFETY: the result is exclusively borrowed by the caller.
         unsafe { self.write(&ready, &targets) }
     }
 
@@ -367,11 +379,10 @@ impl<'r> Kernel<'r> {
         let mut ready = Ready::<N>::new();
         self.ready(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]), &mut ready)?;
         self.check_count(results.len())?;
-        let mut targets = Targets::<T>::new();
+        let mut targets = Targets::<T>::new(Shared::Operands);
         for (view, result) in targets.views.iter_mut().zip(results) {
             *view = Some(*result);
         }
-        self.check_results(&ready, &targets)?;
         self.plan_for(&ready, &targets)
     }
 
@@ -381,9 +392,10 @@ impl<'r> Kernel<'r> {
         ready: &Ready<'_, N>,
         targets: &Targets<'_, T>,
     ) -> Result<KernelPlan> {
+        self.check_results(ready, targets)?;
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
-        self.plan_of(ready, &self.walk(ready, targets), targets)
+        Ok(self.plan_of(ready, &self.walk(ready, targets), targets))
     }
 
     /// The element type that a call runs in: that in which its operands meet.
@@ -438,11 +450,7 @@ impl<'r> Kernel<'r> {
     pub(super) fn ready<'a, const N: usize>(&self, operands: &[Operand<'a>], ready: &mut Ready<'a, N>) -> Result<()> {
         let info = &self.def.info;
         self.check_operands(operands)?;
-        let leader = operands.iter().enumerate().find_map(|(k, operand)| match operand {
-            Operand::View(view) if !info.is_bool(k) => Some((info.operands[k], view)),
-            _ => None,
-        });
-        let Some((leader, first)) = leader else { return Err(no_tensor(info)) };
+        let (leader, first) = leader(info, operands)?;
         let (dtype, device) = (first.dtype(), *first.device());
         check::dtype(info, dtype)?;
         (ready.dtype, ready.device) = (dtype, device);
@@ -484,22 +492,28 @@ impl<'r> Kernel<'r> {
         Ok(())
     }
 
+    /// Checks results, whoever made them: there are as many as the op has, of their types, of the operands' shape and
+    /// device, and they share memory as they may.
     fn check_results<const N: usize, const T: usize>(
         &self,
         ready: &Ready<'_, N>,
         targets: &Targets<'_, T>,
     ) -> Result<()> {
         let info = &self.def.info;
-        for (k, (name, view)) in info.results.iter().zip(targets.views.iter().flatten()).enumerate() {
-            let what = || match info.results.len() {
-                1 => format!("the output of {}", info.name),
-                _ => format!("the output {name} of {}", info.name),
-            };
+        self.check_count(targets.views.iter().flatten().count())?;
+        if let Shared::Halves { x, y } = &targets.shared {
+            check_halves(info, ready, (x, y))?;
+        }
+        for (k, view) in targets.views.iter().flatten().enumerate() {
+            let what = || output(info, k);
             let types = (ready.dtype, info.result_type(k, ready.dtype));
             check::output(what, view, types, &ready.shape, &ready.device)?;
             if info.is_random {
                 // An element's place is its index.
                 view.layout().require_contiguous("the output of a random op")?;
+            }
+            if !matches!(targets.shared, Shared::Operands) {
+                continue;
             }
             for (operand, source) in info.operands.iter().zip(&ready.views) {
                 if source.is_some_and(|source| overlap(&source, view) == Overlap::Partial) {
@@ -523,16 +537,17 @@ impl<'r> Kernel<'r> {
         self.rng.check(info.name, &ready.device, targets.views.iter().flatten())
     }
 
-    /// Runs the op.
+    /// Checks the results, and runs the op.
     ///
     /// # Safety
-    /// The targets are of the op's number of results, of their types, shape and device, disjoint from each other, and
-    /// each operand equal to or disjoint from each; the pointers are their first elements, and may be written through.
+    /// The targets share no more memory with operands and each other than [`Shared`] says; the pointers are their first
+    /// elements, and may be written through.
     pub(super) unsafe fn write<const N: usize, const T: usize>(
         &self,
         ready: &Ready<'_, N>,
         targets: &Targets<'_, T>,
     ) -> Result<()> {
+        self.check_results(ready, targets)?;
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
         if ready.shape.contains(&0) {
@@ -633,6 +648,40 @@ fn channel<'a>(others: &Shape, view: &TensorView<'a>, what: impl Fn() -> String)
     Ok(view)
 }
 
+/// The operand that decides type and device, and its name: the first tensor that is no condition.
+fn leader<'a, 'v>(info: &OpInfo, operands: &'a [Operand<'v>]) -> Result<(&'static str, &'a TensorView<'v>)> {
+    let found = operands.iter().enumerate().find_map(|(k, operand)| match operand {
+        Operand::View(view) if !info.is_bool(k) => Some((info.operands[k], view)),
+        _ => None,
+    });
+    found.ok_or_else(|| no_tensor(info))
+}
+
+/// Result `k` in words.
+fn output(info: &OpInfo, k: usize) -> String {
+    match info.results {
+        [_] => format!("the output of {}", info.name),
+        names => format!("the output {} of {}", names[k], info.name),
+    }
+}
+
+/// Checks tensors whose halves are operands and results.
+fn check_halves<const N: usize>(
+    info: &OpInfo,
+    ready: &Ready<'_, N>,
+    (x, y): (&TensorView<'_>, &TensorView<'_>),
+) -> Result<()> {
+    let what = || format!("the output y of {}", info.name);
+    check::output(what, y, (ready.dtype, info.result_type(0, ready.dtype)), x.shape(), x.device())?;
+    if overlap(x, y) == Overlap::Partial {
+        return Err(overlapping("operand x", &what()));
+    }
+    match &ready.views[0] {
+        Some(grad) if overlap(grad, y) != Overlap::None => Err(overlapping("operand grad", &what())),
+        _ => Ok(()),
+    }
+}
+
 #[cold]
 fn no_tensor(info: &OpInfo) -> Error {
     let which = if info.bool_operands == 0 { "" } else { " that is no bool" };
@@ -644,6 +693,6 @@ fn no_tensor(info: &OpInfo) -> Error {
 }
 
 #[cold]
-pub(super) fn overlapping(a: &str, b: &str) -> Error {
+fn overlapping(a: &str, b: &str) -> Error {
     ErrorKind::Overlap { what: format!("{a} and {b}") }.into()
 }

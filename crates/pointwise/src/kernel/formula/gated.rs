@@ -1,13 +1,11 @@
 //! The kernel object of a gated op's gradients, in the halves of one tensor.
 
-use pointwise_core::OpInfo;
-
-use super::call::{Kernel, Ready, Targets, overlapping};
+use super::call::{Kernel, Ready, Shared, Targets};
 use crate::error::{ErrorKind, Result};
 use crate::kernel::binary::halves;
 use crate::kernel::{KernelPlan, Operand, check};
 use crate::shape::Shape;
-use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
+use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
 /// The gradient, gate and value.
 const OPERANDS: usize = 3;
@@ -34,17 +32,16 @@ impl GatedGradientsKernel {
     ///
     /// # Errors
     /// A last dimension that is odd or missing, a `grad` that does not broadcast to `(.., N)`, an op of another number of
-    /// results than two, and those of
-    /// [`Kernel::run`].
+    /// results than two, or of two of different types, and those of [`Kernel::run`].
     pub fn run<'a>(&self, grad: impl Into<Operand<'a>>, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
         let x = x.into();
         let mut ready = Ready::new();
         self.ready(grad.into(), &x, &mut ready)?;
-        let mut y = Tensor::empty(x.device(), x.dtype(), *x.shape())?;
+        let dtype = self.0.def.info.result_type(0, ready.dtype);
+        let mut y = Tensor::empty(x.device(), dtype, *x.shape())?;
         let pointer = y.as_mut_ptr()?;
-        let targets = halves_of(&self.0.def.info, pointer, &y.view())?;
-        // SAFETY: a new tensor of the result's type, shape and device.
-        unsafe { self.0.write(&ready, &targets) }?;
+        // SAFETY: a new tensor.
+        unsafe { self.0.write(&ready, &self.targets(&x, pointer, y.view())?) }?;
         Ok(y)
     }
 
@@ -58,13 +55,12 @@ impl GatedGradientsKernel {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<()> {
-        let (grad, x, mut y) = (grad.into(), x.into(), y.into());
+        let (x, mut y) = (x.into(), y.into());
         let mut ready = Ready::new();
-        self.ready(grad, &x, &mut ready)?;
+        self.ready(grad.into(), &x, &mut ready)?;
         let pointer = y.as_mut_ptr()?;
-        self.check(&grad, &x, &y.as_view())?;
-        // SAFETY: `y` is exclusively borrowed, and checked.
-        unsafe { self.0.write(&ready, &halves_of(&self.0.def.info, pointer, &y.as_view())?) }
+        // SAFETY: `y` is exclusively borrowed.
+        unsafe { self.0.write(&ready, &self.targets(&x, pointer, y.as_view())?) }
     }
 
     /// What [`GatedGradientsKernel::run_into`] would launch on a CUDA device for these tensors.
@@ -77,11 +73,10 @@ impl GatedGradientsKernel {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorView<'a>>,
     ) -> Result<KernelPlan> {
-        let (grad, x, y) = (grad.into(), x.into(), y.into());
+        let x = x.into();
         let mut ready = Ready::new();
-        self.ready(grad, &x, &mut ready)?;
-        self.check(&grad, &x, &y)?;
-        self.0.plan_for(&ready, &halves_of(&self.0.def.info, std::ptr::null_mut(), &y)?)
+        self.ready(grad.into(), &x, &mut ready)?;
+        self.0.plan_for(&ready, &self.targets(&x, std::ptr::null_mut(), y.into())?)
     }
 
     fn ready<'a>(&self, grad: Operand<'a>, x: &TensorView<'a>, ready: &mut Ready<'a, OPERANDS>) -> Result<()> {
@@ -103,28 +98,21 @@ impl GatedGradientsKernel {
             let what = format!("grad of {} of shape {}", info.name, x.shape());
             return Err(ErrorKind::ShapeMismatch { what, expected: *gate.shape(), got }.into());
         }
+        let [first, second] = [0, 1].map(|k| info.result_type(k, ready.dtype));
+        if first != second {
+            let what = format!("{} with results in the halves of a tensor", info.name);
+            let advice = format!("they are of {first} and {second}: give gate and value as tensors of their own");
+            return Err(ErrorKind::Unsupported { what, advice }.into());
+        }
         Ok(())
     }
 
-    fn check(&self, grad: &Operand<'_>, x: &TensorView<'_>, y: &TensorView<'_>) -> Result<()> {
-        let info = &self.0.def.info;
-        let what = || format!("the output y of {}", info.name);
-        check::output(what, y, (x.dtype(), x.dtype()), x.shape(), x.device())?;
-        if overlap(x, y) == Overlap::Partial {
-            return Err(overlapping("operand x", &what()));
-        }
-        match grad {
-            Operand::View(grad) if overlap(grad, y) != Overlap::None => Err(overlapping("operand grad", &what())),
-            _ => Ok(()),
-        }
+    /// The halves of `y`'s last dimension as results; `pointer` is its first element.
+    fn targets<'a>(&self, x: &TensorView<'a>, pointer: *mut u8, y: TensorView<'a>) -> Result<Targets<'a, TENSORS>> {
+        let [front, back] = halves(&self.0.def.info, &y)?;
+        let mut targets = Targets::new(Shared::Halves { x: *x, y });
+        targets.set(0, pointer, front);
+        targets.set(1, pointer.wrapping_add(back.address().wrapping_sub(front.address())), back);
+        Ok(targets)
     }
-}
-
-/// The halves of `y`'s last dimension as results; `pointer` is its first element.
-fn halves_of<'a>(info: &OpInfo, pointer: *mut u8, y: &TensorView<'a>) -> Result<Targets<'a, TENSORS>> {
-    let [front, back] = halves(info, y)?;
-    let mut targets = Targets::new();
-    targets.set(0, pointer, front);
-    targets.set(1, pointer.wrapping_add(back.address().wrapping_sub(front.address())), back);
-    Ok(targets)
 }

@@ -20,7 +20,7 @@ impl Kernel<'_> {
         ready: &Ready<'_, N>,
         walk: &Walk<T>,
         targets: &Targets<'_, T>,
-    ) -> Result<KernelPlan> {
+    ) -> KernelPlan {
         let (choice, threads) = self.choose_tuned(ready, walk, targets);
         choice.plan(walk.dims().len(), threads, ready.shape.numel() as u64)
     }
