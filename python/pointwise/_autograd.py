@@ -1,4 +1,4 @@
-"""Gradients: `autograd.Function`s around the inner ops, whose backward is the op `NAME_backward`.
+"""Gradients: `autograd.Function`s around the inner ops, whose backward and forward derivatives are the op `NAME_backward`.
 
 A Function stands outside of the op, which is the way that costs least. Functions with `setup_context` cost three times
 as much; they are used only while torch.func is at work, which needs them. A `_SingleLevelFunction`, which does not look
@@ -6,14 +6,37 @@ for torch.func, serves otherwise.
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, is_grad_enabled
 from torch._functorch.utils import enable_single_level_autograd_function
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
 from torch.autograd.function import _SingleLevelFunction as SingleLevelFunction
 
 functorch_active = torch._C._are_functorch_transforms_active
 _tls_excludes = torch._C._dispatch_tls_is_dispatch_key_excluded
 _FRONT = torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode
+_functorch = torch._C._functorch
+_DIFFERENTIATE = (_functorch.TransformType.Grad, _functorch.TransformType.Jvp)
+
+
+def is_asked(tensors):
+    """Whether a call is to be differentiated.
+
+    Within a level of forward mode, or of torch.func's, every call is: a tensor does not say which levels it has a part in.
+    """
+    if forward_ad._current_level >= 0:
+        return True
+    if functorch_active() and any(level.key() in _DIFFERENTIATE for level in _functorch.get_interpreter_stack()):
+        return True
+    if is_grad_enabled():
+        for x in tensors:
+            if isinstance(x, Tensor) and x.requires_grad:
+                return True
+    return False
+
+
+def has_tangent(x):
+    """Whether a tensor has a derivative in forward mode."""
+    return isinstance(x, Tensor) and forward_ad.unpack_dual(x).tangent is not None
 
 
 def choose(plain, functorch):
@@ -66,7 +89,7 @@ class Gradient:
         self.op, self.call = op, call
         names = [operand.name for operand in op.operands]
         self.plain = _PLAIN.get(op.name) if op.form == "elementwise" and not op.random else None
-        grads = [k for k, result in enumerate(op.results) if not result.is_bool]
+        self.grads = grads = [k for k, result in enumerate(op.results) if not result.is_bool]
         # Where each operand of the backward op comes from: a gradient, or an argument.
         self.sources = []
         for operand in backward.operands:
@@ -100,34 +123,53 @@ class Gradient:
     def save(self, ctx, args):
         """Keeps what the backward op needs."""
         if self.single:
-            ctx.save_for_backward(args[0])
-            return
-        tensors = self.saved
-        ctx.rest = None
-        if self.op.params or not all(isinstance(args[at], Tensor) for at in self.maybe_numbers):
-            tensors = [at for at in self.saved if isinstance(args[at], Tensor)]
-            ctx.rest = [None if isinstance(a, Tensor) else a for a in args]
-        ctx.save_for_backward(*[args[at] for at in tensors])
-        ctx.places = tensors
-        ctx.shapes = [a.shape if isinstance(a, Tensor) else None for a in args] if self.broadcasts else None
-
-    def __call__(self, ctx, grads):
-        if self.single:
-            return self.call(grads[0], ctx.saved_tensors[0])
-        args = [None] * self.count if ctx.rest is None else list(ctx.rest)
-        for at, tensor in zip(ctx.places, ctx.saved_tensors):
-            args[at] = tensor
-        if self.plain:
-            results = self.plain(grads[0], *(args[at] for at in self.params))
+            tensors = (args[0],)
         else:
-            call = [grads[at] if is_grad else args[at] for is_grad, at in self.sources]
-            call += [args[at] for at in self.params]
-            if self.seed is not None:
-                call.append(args[self.seed])
-            results = self.call(*call)
-            results = results if isinstance(results, tuple) else (results,)
+            places = self.saved
+            ctx.rest = None
+            if self.op.params or not all(isinstance(args[at], Tensor) for at in self.maybe_numbers):
+                places = [at for at in places if isinstance(args[at], Tensor)]
+                ctx.rest = [None if isinstance(a, Tensor) else a for a in args]
+            tensors = [args[at] for at in places]
+            ctx.places = places
+            ctx.shapes = [a.shape if isinstance(a, Tensor) else None for a in args] if self.broadcasts else None
+        ctx.save_for_backward(*tensors)
+        if forward_ad._current_level >= 0:
+            ctx.save_for_forward(*tensors)
+            # A tangent that is not there is no zero: that times an infinite derivative would be NaN.
+            ctx.set_materialize_grads(False)
+
+    def _arguments(self, ctx, tensors):
+        """The op's arguments, of tensors those that were kept."""
+        if self.single:
+            return list(tensors)
+        args = [None] * self.count if ctx.rest is None else list(ctx.rest)
+        for at, tensor in zip(ctx.places, tensors):
+            args[at] = tensor
+        return args
+
+    def _results(self, args, grads):
+        """The results of the backward op."""
+        if self.plain:
+            return self.plain(grads[0], *(args[at] for at in self.params))
+        call = [grads[at] if is_grad else args[at] for is_grad, at in self.sources]
+        call += [args[at] for at in self.params]
+        if self.seed is not None:
+            call.append(args[self.seed])
+        results = self.call(*call)
+        return results if isinstance(results, tuple) else (results,)
+
+    def backward(self, ctx, grads):
+        """The gradients of the arguments, of those of the results."""
+        some = next((g for g in grads if g is not None), None)
+        if some is None:
+            return (None,) * self.count
+        if self.single:
+            return self.call(some, ctx.saved_tensors[0])
+        grads = [torch.zeros_like(some) if g is None else g for g in grads]
+        args = self._arguments(ctx, ctx.saved_tensors)
         out = [None] * len(args)
-        for at, grad in zip(self.targets, results):
+        for at, grad in zip(self.targets, self._results(args, grads)):
             if not ctx.needs_input_grad[at]:
                 continue
             if ctx.shapes is None:
@@ -138,12 +180,50 @@ class Gradient:
                 out[at] = _sum_to(grad, ctx.shapes[at])
         return tuple(out)
 
+    def forward(self, ctx, tangents):
+        """The tangents of the results, of those of the operands.
+
+        An element of a result depends on those of the operands in its place alone. So its derivative by one of them, times
+        a tangent, is the gradient of that operand, the result's being the tangent.
+        """
+        # What is kept has tangents of this level, too, which would be for second derivatives.
+        args = self._arguments(ctx, [forward_ad.unpack_dual(t).primal for t in ctx.saved_tensors])
+        sums = [None] * len(self.op.results)
+        for place, at in enumerate(self.targets):
+            if tangents[at] is None:
+                continue
+            halves = (0, 1) if self.op.form == "halves" else (None,)
+            for half in halves:
+                tangent = self._spread(ctx, at, tangents[at]) if half is None else tangents[at].chunk(2, -1)[half]
+                for k in self.grads:
+                    grads = [tangent if k == j else torch.zeros_like(tangent) for j in range(len(sums))]
+                    part = self._results(args, grads)[place]
+                    part = part if half is None else part.chunk(2, -1)[half]
+                    sums[k] = part if sums[k] is None else sums[k] + part
+        return tuple(sums) if len(sums) > 1 else sums[0]
+
+    def _spread(self, ctx, at, tangent):
+        """The tangent of an operand in the shape of the results."""
+        if not self.broadcasts or ctx.shapes is None:
+            return tangent
+        operands = self.op.operands
+        shape = torch.broadcast_shapes(*(s for o, s in zip(operands, ctx.shapes) if s is not None and not o.is_channel))
+        if operands[at].is_channel:
+            size = [1] * len(shape)
+            if tangent.numel() > 1:
+                size[min(1, len(shape) - 1)] = -1
+            tangent = tangent.reshape(size)
+        return tangent.expand(shape)
+
 
 def function(name, kernel, gradient, non_differentiable=()):
     """`apply` of an op: differentiable, in eager mode and with torch.func."""
 
     def backward(ctx, *grads):
-        return gradient(ctx, grads)
+        return gradient.backward(ctx, grads)
+
+    def jvp(ctx, *tangents):
+        return gradient.forward(ctx, tangents)
 
     def mark(ctx, results):
         if non_differentiable:
@@ -170,39 +250,17 @@ def function(name, kernel, gradient, non_differentiable=()):
             mark(ctx, output)
 
     Plain.backward = Functorch.backward = staticmethod(backward)
+    Plain.jvp = Functorch.jvp = staticmethod(jvp)
     Plain.__name__ = Functorch.__name__ = Plain.__qualname__ = Functorch.__qualname__ = f"pointwise_{name}"
     return choose(Plain, Functorch)
-
-
-def function_inplace(name, kernel, gradient):
-    """`apply` of an op over its first operand: `kernel(*args, out=args[0])`."""
-
-    class InPlace(Function):
-        @staticmethod
-        def forward(ctx, *args):
-            first = args[0]
-            kept = (first.clone(), *args[1:]) if 0 in gradient.saved else args
-            gradient.save(ctx, kept)
-            ctx.mark_dirty(first)
-            kernel(*args, out=first)
-            return first
-
-        @staticmethod
-        def backward(ctx, *grads):
-            return gradient(ctx, grads)
-
-    InPlace.__name__ = InPlace.__qualname__ = f"pointwise_{name}_"
-    return InPlace.apply
 
 
 def function_once(name, kernel):
     """`apply` of an op that has no gradient: a gradient itself. Asking for one is an error that says so."""
 
     def refuse(*_):
-        raise RuntimeError(
-            f"pointwise.{name} has no gradient: pointwise has no second derivatives. "
-            "Use torch's op where they are needed."
-        )
+        why = "pointwise has no second derivatives. " if name.endswith("_backward") else ""
+        raise RuntimeError(f"pointwise.{name} has no gradient: {why}Use torch's op where one is needed.")
 
     class Plain(SingleLevelFunction):
         @staticmethod
@@ -221,4 +279,5 @@ def function_once(name, kernel):
             pass
 
     Plain.backward = Functorch.backward = staticmethod(refuse)
+    Plain.jvp = Functorch.jvp = staticmethod(refuse)
     return choose(Plain, Functorch)

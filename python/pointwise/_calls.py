@@ -5,15 +5,18 @@ The usual case, tensors of one element type that the op takes, is in the functio
 
 import functools
 import numbers
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
-from torch.autograd.graph import increment_version
+from torch import Tensor, is_grad_enabled
 
 from . import _autograd, _signatures
 
 # float64 runs on the CPU, through the formulas that check the kernels.
 DOUBLE = torch.float64
+
+_increment_version = torch._C._increment_version
+_functorch_active = _autograd.functorch_active
 
 
 def _overload(inner, kernel):
@@ -28,6 +31,8 @@ def is_number(value):
 
 def _fits(number):
     """Whether a kernel can take it as a number: one that f64 holds. A symbolic one would be fixed."""
+    if number.__class__ is float:
+        return True
     return not isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool)) and float(number) == number
 
 
@@ -51,6 +56,15 @@ def result_type(values):
     return functools.reduce(torch.promote_types, types, found[0].dtype)
 
 
+class Plan(NamedTuple):
+    """How operands of some kinds are prepared: their element type, which of them are converted, which are numbers."""
+
+    dtype: torch.dtype
+    casts: tuple[int, ...]
+    numbers: tuple[int, ...]
+    has_tensor: bool
+
+
 class Calls:
     """The calls of an op."""
 
@@ -65,26 +79,24 @@ class Calls:
         self.maybe_numbers = [k for k, operand in enumerate(op.operands) if operand.takes_number]
         self.outs = {k.numbers: _overload(inner, k) for k in op.kernels if k.out}
         self.autocast = _signatures.AUTOCAST.get(op.name) if family else None
-        # Set when all ops are known.
-        self.public = self.apply = self.apply_inplace = None
-
-    @property
-    def has_gradient(self):
-        return self.apply is not None
+        self.values = [k for k, operand in enumerate(op.operands) if not operand.is_bool]
+        self.is_bool = op.results[0].is_bool
+        self.plans = {}
+        # Set when all ops are known: what differentiates a call, and which operands its gradient reads.
+        self.apply, self.has_gradient, self.saved = None, False, ()
 
     def differentiate(self, calls):
         """Makes its gradient of the op that gives it."""
         op = self.op
         backward = calls.get(op.backward)
-        if op.name.endswith("_backward"):
-            self.apply = _autograd.function_once(op.name, self.run)
-        elif backward is not None:
+        if backward is not None and not op.name.endswith("_backward"):
             gradient = _autograd.Gradient(op, backward.op, backward.call)
             bools = [k for k, result in enumerate(op.results) if result.is_bool]
             run = self.run if len(self.kernels) > 1 else self.kernel
             self.apply = _autograd.function(op.name, run, gradient, bools)
-            if len(op.results) == 1:
-                self.apply_inplace = _autograd.function_inplace(op.name, self.run_out, gradient)
+            self.has_gradient, self.saved = True, gradient.saved
+        elif self.floats and not all(result.is_bool for result in op.results):
+            self.apply = _autograd.function_once(op.name, self.run)
 
     def _numbers(self, args):
         return tuple(k for k in range(len(self.op.operands)) if not isinstance(args[k], Tensor))
@@ -102,44 +114,67 @@ class Calls:
 
     def call(self, *args):
         """The op on prepared arguments, with a gradient if one is asked for."""
-        if self.has_gradient and torch.is_grad_enabled():
-            if any(isinstance(a, Tensor) and a.requires_grad for a in args[: len(self.op.operands)]):
-                return self.apply(*args)
+        if self.apply is not None and _autograd.is_asked(args):
+            return self.apply(*args)
         return self.run(*args)
 
     def general(self, operands, params, out=None):
         """The op for any operands: checked, converted to a common type, and with results in `out`."""
-        operands, dtype = self.prepare(operands, params)
+        operands, dtype = self.prepare(operands)
         if out is None:
             return self.call(*operands, *params)
         return self.into(out, operands, params, dtype)
 
-    def prepare(self, operands, params):
+    def prepare(self, operands):
         """Checks operands and converts them to one element type, which it returns, too."""
-        self._check(operands)
-        op, operands = self.op, list(operands)
-        values = [k for k, operand in enumerate(op.operands) if not operand.is_bool]
+        operands = list(operands)
         if self.autocast and torch.is_autocast_enabled("cuda"):
-            to = torch.float32 if self.autocast == "float32" else torch.get_autocast_dtype("cuda")
-            for k in values:
-                x = operands[k]
-                if isinstance(x, Tensor) and x.is_cuda and x.is_floating_point() and x.dtype != DOUBLE:
-                    operands[k] = x.to(to)
-        dtype = self._dtype([operands[k] for k in values])
-        device = next((o.device for o in operands if isinstance(o, Tensor)), None)
-        # A kernel takes one number at most, beside tensors.
-        has_room = any(isinstance(operands[k], Tensor) for k in values)
-        for k in values:
-            x = operands[k]
+            self._cast(operands)
+        # Operands of the same kinds are prepared in the same way.
+        kinds = [torch.get_default_dtype()]
+        for x in operands:
             if isinstance(x, Tensor):
-                operands[k] = x if x.dtype == dtype else x.to(dtype)
-            elif has_room and _fits(x):
+                kinds += (x.dtype, x.dim() == 0, x.is_cuda)
+            else:
+                kinds.append(x.__class__)
+        kinds = tuple(kinds)
+        plan = self.plans.get(kinds)
+        if plan is None:
+            plan = self.plans[kinds] = self._plan(operands)
+        dtype, casts, numbers, has_room = plan
+        for k in casts:
+            operands[k] = operands[k].to(dtype)
+        # A kernel takes one number at most, beside tensors.
+        for k in numbers:
+            x = operands[k]
+            if has_room and _fits(x):
                 operands[k] = float(x)
                 has_room = False
             else:
+                device = next((o.device for o in operands if isinstance(o, Tensor)), None)
                 operands[k] = torch.scalar_tensor(x, dtype=dtype, device=device)
                 has_room = True
         return operands, dtype
+
+    def _cast(self, operands):
+        """What autocast does to operands on a GPU."""
+        to = torch.float32 if self.autocast == "float32" else torch.get_autocast_dtype("cuda")
+        for k in self.values:
+            x = operands[k]
+            if isinstance(x, Tensor) and x.is_cuda and x.is_floating_point() and x.dtype != DOUBLE:
+                operands[k] = x.to(to)
+
+    def _plan(self, operands):
+        """Checks operands. Says how such are prepared."""
+        self._check(operands)
+        dtype = self._dtype([operands[k] for k in self.values])
+        tensors = [k for k in self.values if isinstance(operands[k], Tensor)]
+        return Plan(
+            dtype,
+            tuple(k for k in tensors if operands[k].dtype != dtype),
+            tuple(k for k in self.values if k not in tensors),
+            bool(tensors),
+        )
 
     def _check(self, operands):
         for k, (x, operand) in enumerate(zip(operands, self.op.operands)):
@@ -186,67 +221,71 @@ class Calls:
             return self._into_several(out, operands, params)
         if not isinstance(out, Tensor):
             raise TypeError(f"{self.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-        every = [t for t in (*operands, out) if isinstance(t, Tensor)]
-        if resize and torch.is_grad_enabled() and any(t.requires_grad for t in every):
-            raise RuntimeError(
-                f"{self.name}(): functions with out=... arguments don't support automatic differentiation, "
-                "but one of the arguments requires grad."
-            )
-        made = torch.bool if op.results[0].is_bool else dtype
-        if not torch.can_cast(made, out.dtype):
+        if resize and _autograd.is_asked((*operands, out)):
+            self._refuse_gradients((*operands, out))
+        made = torch.bool if self.is_bool else dtype
+        if out.dtype is not made and not torch.can_cast(made, out.dtype):
             raise RuntimeError(f"result type {made} can't be cast to the desired output type {out.dtype}")
-        tensors = [x for x in operands if isinstance(x, Tensor)]
-        if any(x.device != out.device for x in tensors if x.dim() or x.device.type != "cpu"):
-            where = f"out of {self.name} is on {out.device}"
-            raise RuntimeError(f"Expected all tensors to be on the same device, but {where}")
         shape = self.shape(operands)
         if out.shape != shape:
             if not resize:
                 raise RuntimeError(
                     f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(shape)}"
                 )
+            if any(x.device != out.device for x in operands if isinstance(x, Tensor) and (x.dim() or x.is_cuda)):
+                where = f"out of {self.name} is on {out.device}"
+                raise RuntimeError(f"Expected all tensors to be on the same device, but {where}")
             out.resize_(shape)
-        if not torch.compiler.is_dynamo_compiling() and out.is_inference() and not torch.is_inference_mode_enabled():
+        if out.is_inference() and not torch.is_inference_mode_enabled():
             raise RuntimeError(
                 f"{self.name}(): an inference tensor cannot be written to outside InferenceMode: clone() it first"
             )
-        if out.dtype == made:
+        if out.dtype is made and not _functorch_active():
             self.run_out(*operands, *params, out=out)
-        else:
-            out.copy_(self.run(*operands, *params))
-        if not torch.compiler.is_dynamo_compiling():
-            increment_version(out)
-        return out
+            _increment_version((out,))
+            return out
+        return out.copy_(self.run(*operands, *params))
+
+    def _refuse_gradients(self, tensors):
+        for t in tensors:
+            if isinstance(t, Tensor) and (is_grad_enabled() and t.requires_grad or _autograd.has_tangent(t)):
+                raise RuntimeError(
+                    f"{self.name}(): functions with out=... arguments don't support automatic differentiation, "
+                    "but one of the arguments requires grad, or has a tangent."
+                )
 
     def _into_several(self, outs, operands, params):
         names = [f"out_{result.name}" for result in self.op.results]
         if not isinstance(outs, (tuple, list)) or len(outs) != len(names):
             raise TypeError(f"{self.name}(): argument 'out' must be a tuple of {len(names)} Tensors")
+        if _autograd.is_asked((*operands, *outs)):
+            self._refuse_gradients((*operands, *outs))
         self.run_out(*operands, *params, out=dict(zip(names, outs)))
-        for out in outs:
-            increment_version(out)
+        _increment_version(outs)
         return tuple(outs)
 
     def shape(self, operands):
         """The shape of the result."""
-        tensors = [x for o, x in zip(self.op.operands, operands) if isinstance(x, Tensor) and not o.is_channel]
         if self.op.form == "halves":
-            return torch.Size((*tensors[0].shape[:-1], tensors[0].shape[-1] // 2))
+            return torch.Size((*operands[0].shape[:-1], operands[0].shape[-1] // 2))
         if self.op.form == "halves_gradient":
-            return tensors[1].shape
-        return torch.broadcast_shapes(*(t.shape for t in tensors))
+            return operands[1].shape
+        shapes = [x.shape for o, x in zip(self.op.operands, operands) if isinstance(x, Tensor) and not o.is_channel]
+        # Broadcasting takes several times as long as all the rest of a call.
+        return shapes[0] if shapes.count(shapes[0]) == len(shapes) else torch.broadcast_shapes(*shapes)
 
-    def inplace(self, operands, params):
-        """The op over its first operand."""
-        first = operands[0]
+    def inplace(self, operands, params, at=0):
+        """The op over one of its operands."""
+        first = operands[at]
         if not isinstance(first, Tensor):
             raise TypeError(f"{self.name}_(): argument 'input' must be Tensor, not {type(first).__name__}")
-        prepared, dtype = self.prepare(operands, params)
-        made = torch.bool if self.op.results[0].is_bool else dtype
-        if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in operands):
-            if self.apply_inplace is None or made != first.dtype or _autograd.functorch_active():
-                return first.copy_(self.call(*prepared, *params))
-            if first.shape != self.shape(prepared):
-                raise RuntimeError(f"output with shape {list(first.shape)} doesn't match the broadcast shape")
-            return self.apply_inplace(*prepared, *params)
-        return self.into(first, prepared, params, dtype, resize=False)
+        prepared, dtype = self.prepare(operands)
+        if not _autograd.is_asked(operands):
+            return self.into(first, prepared, params, dtype, resize=False)
+        made = torch.bool if self.is_bool else dtype
+        if not torch.can_cast(made, first.dtype):
+            raise RuntimeError(f"result type {made} can't be cast to the desired output type {first.dtype}")
+        if at in self.saved and prepared[at] is first:
+            prepared[at] = first.clone()
+        # torch's copy checks that the tensor may be written to, before it does it.
+        return first.copy_(self.call(*prepared, *params))

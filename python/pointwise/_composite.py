@@ -115,7 +115,7 @@ def make(ops, calls, public):
             return clamp_tensors_(input, low, high)
         return input.copy_(clamp(input, min, max))
 
-    where = ops["where"]
+    where, selects = ops["where"], calls["where"]
 
     def fill(input, mask, value):
         for name, x in (("input", input), ("mask", mask)):
@@ -154,11 +154,7 @@ def make(ops, calls, public):
     def masked_fill_(input, mask, value):
         if _dynamo():
             return public.masked_fill_(input, mask, value)
-        if torch.is_grad_enabled() and input.requires_grad:
-            return input.copy_(where(mask, fill(input, mask, value), input))
-        where_calls = calls["where"]
-        operands, dtype = where_calls.prepare((mask, fill(input, mask, value), input), ())
-        return where_calls.into(input, operands, (), dtype, resize=False)
+        return selects.inplace((mask, fill(input, mask, value), input), (), at=2)
 
     drop, drop_ = ops["dropout"], ops["dropout_"]
 

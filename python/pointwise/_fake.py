@@ -5,10 +5,6 @@ from torch import Tensor
 from torch._prims_common import compute_elementwise_output_strides
 
 
-def nothing(*args, **kwargs):
-    """The fake of a kernel that writes to given tensors."""
-
-
 def _leader(op, args):
     """The first tensor that is not a condition, one on a GPU before a number on the CPU."""
     tensors = [a for o, a in zip(op.operands, args) if isinstance(a, Tensor) and not o.is_bool]
@@ -41,6 +37,21 @@ def _contiguous(sizes):
     return strides[::-1]
 
 
+def into(op):
+    """The fake of an op that writes to given tensors."""
+
+    def check(*args, **outs):
+        if op.operands:
+            _check_devices(op, args)
+            like = _leader(op, args)
+            if any(out.device != like.device for out in outs.values()):
+                raise RuntimeError(
+                    f"Expected all tensors to be on the same device, but a result of {op.name} is not on {like.device}"
+                )
+
+    return check
+
+
 def of(op):
     """The fake of an op that makes new tensors."""
 
@@ -67,6 +78,10 @@ def of(op):
         return _results(op, x, x.shape, _contiguous(x.shape))
 
     return {"halves": halves, "halves_gradient": halves_gradient}.get(op.form, elementwise)
+
+
+def rope_into(*args, **outs):
+    """The fake of a rotary embedding that writes to given tensors."""
 
 
 def rope_one(q, *args):

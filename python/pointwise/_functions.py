@@ -5,31 +5,42 @@ A function is the usual case, as short as can be, and `Calls.general` for all ot
 
 import torch
 from torch import Tensor, is_grad_enabled  # noqa: F401  what the templates use
+from torch.autograd import forward_ad  # noqa: F401
 
 from . import _signatures
+from ._autograd import functorch_active as _functorch_active  # noqa: F401
 
+increment_version = torch._C._increment_version
 _dynamo = torch.compiler.is_dynamo_compiling
 _autocast = torch.is_autocast_enabled
 
 _FUNCTION = """
-def make(CALLS, KERNEL, NUMBER, APPLY, PUBLIC, INPLACE):
+def make(CALLS, KERNEL, NUMBER, OUT, APPLY, PUBLIC, INPLACE):
     DTYPES, FLOATS = CALLS.dtypes, CALLS.floats
     def {name}({signature}):
 {seed}        if {usual}:
-{grad}            return KERNEL({arguments})
+            if out is None:
+{grad}                return KERNEL({arguments})
+            if {fits}:
+                OUT({arguments}, out=out)
+                increment_version((out,))
+                return out
 {number}{inplace}        if _dynamo():
             return PUBLIC({passed}{out_passed})
         return CALLS.general(({operands},), ({params}), out)
     return {name}
 """
 
-_GRAD = """            if ({requires}) and is_grad_enabled():
-                return PUBLIC({passed}) if _dynamo() else APPLY({arguments})
+_GRAD = """                if ({requires}) and is_grad_enabled():
+                    return PUBLIC({passed}) if _dynamo() else APPLY({arguments})
+                if forward_ad._current_level >= 0 or _functorch_active():
+                    return CALLS.call({arguments})
 """
 
 # A float tensor and a number, which keeps its type.
 _NUMBER = """        if {usual}:
-{grad}            return NUMBER({arguments})
+            if out is None:
+{grad}                return NUMBER({arguments})
 """
 
 _GENERATOR = """
@@ -45,10 +56,15 @@ def make(OUT, PUBLIC):
 """
 
 _INPLACE = """
-def make(CALLS, PUBLIC):
+def make(CALLS, OUT, PUBLIC):
+    DTYPES = CALLS.dtypes
     def {name}_({signature}):
         if _dynamo():
             return PUBLIC({passed})
+        if {usual}:
+            OUT({arguments}, out={first})
+            increment_version(({first},))
+            return {first}
         return CALLS.inplace(({operands},), ({params}))
     return {name}_
 """
@@ -76,36 +92,43 @@ def _parts(calls):
     return operands, params
 
 
+def _usual(calls, operands):
+    """Conditions of the usual case: tensors of one element type that the op takes, bools apart."""
+    tests = [f"isinstance({o}, Tensor)" for o in operands]
+    values = [operands[k] for k in calls.values]
+    tests += [f"{o}.dtype is torch.bool" for o, operand in zip(operands, calls.op.operands) if operand.is_bool]
+    tests += [f"{values[0]}.dtype in DTYPES", *(f"{o}.dtype is {values[0]}.dtype" for o in values[1:])]
+    return tests + (['not _autocast("cuda")'] if calls.autocast else [])
+
+
+def _fits(calls, operands, out):
+    """Conditions of the usual case for a tensor to write to: it has the result's type and shape, and none a gradient."""
+    made = "torch.bool" if calls.is_bool else f"{operands[calls.values[0]]}.dtype"
+    others = [o for o in operands if o != out]
+    tests = [f"{out}.__class__ is Tensor", f"{out}.dtype is {made}", *(f"{o}.shape == {out}.shape" for o in others)]
+    tests += [f"not {o}.requires_grad" for o in dict.fromkeys([out, *operands])]
+    return [*tests, f"not {out}.is_inference()", "forward_ad._current_level < 0", "not _functorch_active()"]
+
+
 def function(calls, public, inplace=None):
     """The function of an op. `inplace` is its function over its first operand, for one with such an argument."""
     op, arguments = calls.op, calls.arguments
     operands, params = _parts(calls)
     first = operands[0]
-    tests = ["out is None", f"isinstance({first}, Tensor)", f"{first}.dtype in DTYPES"]
-    for other, operand in zip(operands[1:], op.operands[1:]):
-        # Of another type, or a number: the general case.
-        same = f"{other}.dtype is {first}.dtype"
-        tests.append(
-            f"isinstance({other}, Tensor) and {other}.dtype is torch.bool"
-            if operand.is_bool
-            else f"isinstance({other}, Tensor) and {same}"
-        )
-    if op.operands[0].is_bool:
-        tests = ["out is None", *(f"isinstance({o}, Tensor)" for o in operands), f"{first}.dtype is torch.bool"]
-        tests += [f"{operands[1]}.dtype in DTYPES", *(f"{o}.dtype is {operands[1]}.dtype" for o in operands[2:])]
-    more = (['not _autocast("cuda")'] if calls.autocast else []) + (["not inplace"] if inplace else [])
-    tests += more
     passed = _signatures.passed(arguments)
     every = ", ".join([*operands, *params])
+    more = ["not inplace"] if inplace else []
+    can_write = op.form == "elementwise" and len(op.results) == 1
 
     def grad(names):
         requires = " or ".join(f"{o}.requires_grad" for o in names)
-        return _GRAD.format(requires=requires, passed=passed, arguments=every) if calls.has_gradient else ""
+        return _GRAD.format(requires=requires, passed=passed, arguments=every) if calls.apply else ""
 
     number = ""
     if len(operands) == 2 and (1,) in calls.kernels:
-        usual = ["out is None", f"({operands[1]}.__class__ is float or {operands[1]}.__class__ is int)"]
+        usual = [f"({operands[1]}.__class__ is float or {operands[1]}.__class__ is int)"]
         usual += [f"isinstance({first}, Tensor)", f"{first}.dtype in FLOATS", *more]
+        usual += ['not _autocast("cuda")'] if calls.autocast else []
         number = _NUMBER.format(usual=" and ".join(usual), grad=grad([first]), arguments=every)
     signature = _signatures.python(arguments, ["out=None"])
     if inplace:
@@ -113,8 +136,9 @@ def function(calls, public, inplace=None):
     source = _FUNCTION.format(
         name=op.name,
         signature=signature,
-        usual=" and ".join(tests),
-        grad=grad([o for o, operand in zip(operands, op.operands) if not operand.is_bool]),
+        usual=" and ".join(_usual(calls, operands) + more),
+        fits=" and ".join(["not _dynamo()", *_fits(calls, operands, "out")]) if can_write else "False",
+        grad=grad([operands[k] for k in calls.values]),
         number=number,
         arguments=every,
         passed=passed,
@@ -124,20 +148,28 @@ def function(calls, public, inplace=None):
         seed=f"        if seed is None:\n            seed = new_seed({first})\n" if op.random else "",
         inplace=f"        if inplace:\n            return INPLACE({passed})\n" if inplace else "",
     )
-    return _compile(source, calls, calls.kernel, calls.kernels.get((1,)), calls.apply, public, inplace)
+    return _compile(
+        source, calls, calls.kernel, calls.kernels.get((1,)), calls.outs[()], calls.apply, public, inplace
+    )
 
 
 def function_inplace(calls, public):
     """The function of an op over its first operand."""
     operands, params = _parts(calls)
+    first = operands[0]
+    can_write = calls.op.form == "elementwise"
+    tests = _usual(calls, operands) + _fits(calls, operands, first) if can_write else ["False"]
     source = _INPLACE.format(
         name=calls.name,
         signature=_signatures.python(calls.arguments),
         passed=_signatures.passed(calls.arguments),
+        usual=" and ".join(tests),
+        arguments=", ".join([*operands, *params]),
+        first=first,
         operands=", ".join(operands),
         params="".join(f"{p}, " for p in params),
     )
-    return _compile(source, calls, public)
+    return _compile(source, calls, calls.outs[()], public)
 
 
 def generator(calls, public):

@@ -89,8 +89,8 @@ def build(namespace, description, implement, family=False):
         names |= {name: [name] for name in _rope.SCHEMAS}
     for name, overloads in names.items():
         for overload in overloads:
-            # vmap has a key of its own for kernels that are made of other ops.
-            for key in ("CompositeImplicitAutograd", "FuncTorchBatchedDecomposition"):
+            # With the second key torch.func's transforms see what a function calls, level by level, and not the op.
+            for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
                 library.impl(overload, functions[name], key)
     for name, function in functions.items():
         function.__module__, function.__qualname__ = namespace, name

@@ -5,13 +5,18 @@ import torch
 from . import _native, _register
 
 _COVERED = ()
-# c10::DeviceType, by the names of the dispatch keys.
-_DEVICES = {"CPU": 0, "CUDA": 1, "XLA": 9, "XPU": 12, "MPS": 13, "Meta": 14, "HPU": 15, "PrivateUse1": 20}
-_KINDS = ("CPU", "QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")
 
 
-def _bits(key):
-    return torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key)).raw_repr()
+def _keys(handle, below=torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)):
+    """The keys that torch chooses its kernel of a device by, of the tensor with a handle, which is taken."""
+    tensor = torch._C._aoti.alloc_tensor_by_stealing_from_void_ptr(handle)
+    return (torch._C._dispatch_keys(tensor) & below).raw_repr()
+
+
+def _dense(device):
+    """Those of a dense tensor of a device."""
+    key = getattr(torch._C.DispatchKey, device)
+    return torch._C.DispatchKeySet(key).raw_repr()
 
 
 def override(enabled=True):
@@ -22,11 +27,7 @@ def override(enabled=True):
     whose schema has no `Scalar`, which kernels of the stable ABI cannot take. So `add` and `sub` are not.
     """
     global _COVERED
-    # A set of keys has a bit for the device and one for the kind of tensor.
-    cpu = _bits("CPU") & _bits("QuantizedCPU")
-    dense = _bits("CPU") & ~cpu
-    devices = [(number, _bits(key) & ~dense) for key, number in _DEVICES.items()]
-    found = _native.override(_register.torch_path(), devices, [_bits(key) & ~cpu for key in _KINDS], enabled)
+    found = _native.override(_register.torch_path(), _dense("CPU"), _dense("CUDA"), _keys, enabled)
     if not _COVERED and enabled:
         there = [(name, number) for name, number in found if _is_op(name)]
         lines = "\n".join(f"BackendSelect {name} {number}" for name, number in there)

@@ -6,6 +6,7 @@ They are the inner ops: Rust kernels for CPU and CUDA, a fake for shapes, a rule
 import os
 
 import torch
+from torch import Tensor
 
 from . import _fake, _vmap
 
@@ -19,26 +20,47 @@ def torch_path():
     return os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
 
 
+def _resolved(call):
+    """A kernel that writes to given tensors, where some have a lazy negation or conjugation.
+
+    torch's own way for these wants the written tensors among an op's results, which torch.compile refuses.
+    """
+
+    def run(*args, **outs):
+        args = [a.resolve_conj().resolve_neg() if isinstance(a, Tensor) else a for a in args]
+        made = {name: torch.empty_like(out.resolve_conj().resolve_neg()) for name, out in outs.items()}
+        call(*args, **made)
+        for name, out in outs.items():
+            out.copy_(made[name])
+
+    return run
+
+
 def register(namespace, description, implement):
     """Registers the kernels of a library. `implement(torch, namespace, lines)` gives torch the Rust functions."""
     inner = f"{namespace}_kernels"
     library = torch.library.Library(inner, "FRAGMENT")
     _KEPT.append(library)
     lines = {"CPU": [], "CUDA": []}
-    for op in description.ops.values():
-        fakes = {False: _fake.of(op), True: _fake.nothing}
-        for kernel in op.kernels:
-            library.define(kernel.schema, tags=TAGS)
-            torch.library.register_fake(f"{inner}::{kernel.name}", fakes[kernel.out], lib=library)
-            for key, list in lines.items():
-                list.append(f"{key} {kernel.name} {kernel.number}")
-            _vmap.register(library, inner, op, kernel)
-    for kernel in description.rope_kernels:
+
+    def define(kernel, fake):
         library.define(kernel.schema, tags=TAGS)
-        fake = _fake.nothing if kernel.out else getattr(_fake, kernel.name)
         torch.library.register_fake(f"{inner}::{kernel.name}", fake, lib=library)
         for key, list in lines.items():
             list.append(f"{key} {kernel.name} {kernel.number}")
+        if kernel.out:
+            name, _, overload = kernel.name.partition(".")
+            run = _resolved(getattr(getattr(getattr(torch.ops, inner), name), overload))
+            for key in ("Negative", "Conjugate"):
+                library.impl(kernel.name, run, key)
+
+    for op in description.ops.values():
+        fakes = {False: _fake.of(op), True: _fake.into(op)}
+        for kernel in op.kernels:
+            define(kernel, fakes[kernel.out])
+            _vmap.register(library, inner, op, kernel)
+    for kernel in description.rope_kernels:
+        define(kernel, _fake.rope_into if kernel.out else getattr(_fake, kernel.name))
         _vmap.register_rope(library, inner, kernel)
     implement(torch_path(), inner, "\n".join(line for list in lines.values() for line in list))
     return getattr(torch.ops, inner)

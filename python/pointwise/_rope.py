@@ -34,6 +34,7 @@ def _function(kernel, count):
 
     def save(ctx, args):
         ctx.save_for_backward(*args[count : count + 3])
+        ctx.save_for_forward(*args[count : count + 3])
         ctx.rest = args[count + 3 :]
 
     def backward(ctx, *grads):
@@ -60,12 +61,17 @@ def _function(kernel, count):
         def setup_context(ctx, inputs, output):
             save(ctx, inputs)
 
+    def jvp(ctx, *tangents):
+        # It is linear.
+        return apply(*tangents[:count], *ctx.saved_tensors, *ctx.rest)
+
     Plain.backward = Functorch.backward = staticmethod(backward)
+    Plain.jvp = Functorch.jvp = staticmethod(jvp)
     Plain.__name__ = Functorch.__name__ = Plain.__qualname__ = Functorch.__qualname__ = f"pointwise_{kernel.__name__}"
     differentiable = _autograd.choose(Plain, Functorch)
 
     def apply(*args):
-        if torch.is_grad_enabled() and any(t.requires_grad for t in args[:count]):
+        if _autograd.is_asked(args[:count]):
             return differentiable(*args)
         return run(*args)
 
@@ -78,7 +84,9 @@ def _check(tensors, cos, sin, position_ids):
             raise TypeError(f"rope(): argument '{name}' must be Tensor, not {type(x).__name__}")
     if position_ids is not None and not isinstance(position_ids, Tensor):
         raise TypeError(f"rope(): argument 'position_ids' must be Tensor, not {type(position_ids).__name__}")
-    if torch.is_grad_enabled() and (cos.requires_grad or sin.requires_grad):
+    if (torch.is_grad_enabled() and (cos.requires_grad or sin.requires_grad)) or any(
+        _autograd.has_tangent(t) for t in (cos, sin)
+    ):
         raise RuntimeError("rope has no gradient for its tables: detach() them")
     dtype = tensors[0][1].dtype
     if dtype not in (torch.float32, torch.float16, torch.bfloat16):

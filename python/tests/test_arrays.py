@@ -194,7 +194,7 @@ def test_memory_is_given_back():
         (lambda x: arrays.silu(), TypeError, "missing a required argument"),
         (lambda x: arrays.silu(2.0), TypeError, "must be an array"),
         (lambda x: arrays.add(1, 2), TypeError, "one argument at least"),
-        (lambda x: arrays.add(x, 2**60 + 1), ValueError, "give an array"),
+        (lambda x: arrays.add(x.astype("int8"), 2**60 + 1), RuntimeError, "tensors take -128 to 127"),
         (lambda x: arrays.add(x, numpy.ones(2, "float32")), RuntimeError, "must match"),
         (lambda x: arrays.silu(x.astype("complex64")), TypeError, "complex64"),
         (lambda x: arrays.bitwise_not(x), TypeError, "bitwise_not does not take float32"),

@@ -117,6 +117,141 @@ def test_in_place(device):
         pointwise.exp(x, out=torch.empty(3, 4, device=device))
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        pointwise.exp_,
+        pointwise.add_,
+        lambda x, *y: pointwise.relu(x, inplace=True),
+        lambda x, *y: pointwise.mul_(x, 2),
+        lambda x, *y: pointwise.clamp_(x, 0.2, 0.3),
+        lambda x, *y: pointwise.masked_fill_(x, x < 2, 0.0),
+        lambda x, *y: pointwise.dropout_(x),
+        torch.ops.pointwise.exp_,
+    ],
+)
+def test_nothing_is_written_before_torch_refuses(run, device):
+    def refused(x, whole, match):
+        args = (x, torch.ones_like(x)) if run is pointwise.add_ else (x,)
+        before, version = whole.detach().clone(), whole._version
+        with pytest.raises(RuntimeError, match=match):
+            run(*args)
+        assert torch.equal(whole, before) and whole._version == version
+
+    leaf = torch.rand(3, 4, device=device, requires_grad=True)
+    refused(leaf, leaf, "a leaf Variable that requires grad")
+    refused(leaf[1], leaf, "a view of a leaf Variable")
+    refused(leaf.view(-1), leaf, "a view of a leaf Variable")
+    inner = leaf * 1
+    refused(inner.unbind()[0], inner, "multiple views")
+    # Here torch refuses nothing.
+    run(*((inner, torch.ones_like(inner)) if run is pointwise.add_ else (inner,)))
+    with torch.no_grad():
+        run(*((leaf, torch.ones_like(leaf)) if run is pointwise.add_ else (leaf,)))
+
+
+def tangents(args):
+    return [torch.linspace(-1, 1, x.numel(), device=x.device).reshape(x.shape).to(x.dtype) for x in args]
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_forward_mode(name, device):
+    made = [x.detach() for x in smooth(CALLS[name].op, device, torch.float32)]
+    places = [k for k, x in enumerate(made) if x.dtype != torch.bool]
+    args = tuple(made[k] for k in places)
+
+    def fixed(function):
+        def call(*args):
+            given = list(made)
+            for k, x in zip(places, args):
+                given[k] = x
+            return function(*given)
+
+        return call
+
+    theirs = fixed(REFERENCE[name])
+    directions = tuple(tangents(args))
+    want = torch.func.jvp(theirs, args, directions)
+    for function in map(fixed, (getattr(pointwise, name), getattr(torch.ops.pointwise, name))):
+        torch.testing.assert_close(torch.func.jvp(function, args, directions), want, rtol=1e-5, atol=1e-5)
+        for at in range(len(args)):
+            jacobians = [torch.func.jacfwd(f, argnums=at)(*args) for f in (function, theirs)]
+            torch.testing.assert_close(*jacobians, rtol=1e-5, atol=1e-5)
+        with torch.autograd.forward_ad.dual_level():
+            duals = [torch.autograd.forward_ad.make_dual(x, t) for x, t in zip(args, directions)]
+            for no_grad in (False, True):
+                with torch.set_grad_enabled(not no_grad):
+                    got = torch.autograd.forward_ad.unpack_dual(function(*duals))
+                torch.testing.assert_close(tuple(got), want, rtol=1e-5, atol=1e-5)
+            # One operand alone has a tangent.
+            one = torch.autograd.forward_ad.unpack_dual(function(duals[0], *args[1:])).tangent
+        zeros = (directions[0], *map(torch.zeros_like, directions[1:]))
+        torch.testing.assert_close(one, torch.func.jvp(theirs, args, zeros)[1], rtol=1e-5, atol=1e-5)
+
+
+def test_forward_mode_of_other_calls(device):
+    def compare(ours, theirs, *args):
+        directions = tuple(tangents(args))
+        got, want = torch.func.jvp(ours, args, directions), torch.func.jvp(theirs, args, directions)
+        torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(torch.func.jacfwd(ours)(*args), torch.func.jacfwd(theirs)(*args))
+
+    x, y = torch.rand(3, 1, 4, device=device) + 0.5, torch.rand(2, 1, device=device) + 0.5
+    for name in ("add", "mul", "div", "pow", "maximum"):
+        compare(getattr(pointwise, name), getattr(torch, name), x, y)
+    compare(lambda x, y: pointwise.sub(x, y, alpha=3), lambda x, y: torch.sub(x, y, alpha=3), x, y)
+    compare(lambda x: pointwise.mul(x, 3), lambda x: x * 3, x)
+    compare(lambda x: pointwise.mul(x, y.double().half()), lambda x: x * y.double().half(), x)
+    compare(lambda x: pointwise.clamp(x, 0.7, 1.1), lambda x: x.clamp(0.7, 1.1), x)
+    compare(lambda x: pointwise.masked_fill(x, x > 1, 2), lambda x: x.masked_fill(x > 1, 2), x)
+    compare(lambda x: pointwise.silu(x) * x, lambda x: torch.nn.functional.silu(x) * x, x)
+    compare(lambda x: pointwise.exp_(x * 1), lambda x: (x * 1).exp_(), x)
+    compare(lambda x: pointwise.mul_(x * 1, x), lambda x: (x * 1).mul_(x), x)
+    compare(pointwise.floor, torch.floor, x)
+    compare(pointwise.prelu, torch.prelu, torch.randn(2, 3, 4, device=device), torch.rand(3, device=device))
+    compare(pointwise.prelu, torch.prelu, torch.randn(2, 3, 4, device=device), torch.rand(1, device=device))
+    compare(
+        lambda x: pointwise.silu_and_mul(x),
+        lambda x: torch.nn.functional.silu(x[..., :2]) * x[..., 2:],
+        x,
+    )
+    with torch.autograd.forward_ad.dual_level():
+        y = pointwise.dropout(torch.autograd.forward_ad.make_dual(x, 2 * x), 0.5)
+        y, tangent = torch.autograd.forward_ad.unpack_dual(y)
+        assert 0 < y.count_nonzero() < y.numel() and torch.equal(tangent, 2 * y)
+
+
+def test_second_derivatives_by_forward_mode_are_refused(device):
+    x = torch.rand(3, device=device)
+    ones = torch.ones_like(x)
+
+    def forward(f):
+        return lambda x: torch.func.jvp(f, (x,), (ones,))[1]
+
+    def total(f):
+        return lambda x: f(x).sum()
+
+    for f in (pointwise.silu, torch.ops.pointwise.silu, lambda x: pointwise.mul(x, x)):
+        for second in (
+            forward(forward(f)),
+            forward(torch.func.grad(total(f))),
+            torch.func.grad(total(forward(f))),
+            torch.func.hessian(total(f)),
+        ):
+            with pytest.raises(RuntimeError, match="second derivatives"):
+                second(x)
+
+
+def test_writing_to_a_tensor_in_forward_mode_is_refused(device):
+    x = torch.rand(3, device=device)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, x)
+        for args, out in (((dual,), torch.empty_like(x)), ((x,), dual)):
+            with pytest.raises(RuntimeError, match="out="):
+                pointwise.exp(*args, out=out)
+        pointwise.exp(x, out=torch.empty_like(x))
+
+
 def test_only_what_is_needed_is_saved(device):
     def saved(f, *args):
         kept = []
@@ -160,6 +295,8 @@ def test_torch_func(name, device):
         ours = torch.vmap(torch.func.grad(lambda *a: function(*a).square().sum(), argnums=at))(*args)
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
         close(torch.vmap(function)(*args), REFERENCE[name](*args), torch.float32)
+        outer = torch.func.grad(lambda *a: torch.vmap(function)(*a).square().sum(), argnums=at)(*args)
+        torch.testing.assert_close(outer, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_vmap_aligns_ranks(device):
@@ -205,6 +342,14 @@ def _has_autocast(name):
         return torch._C._dispatch_has_kernel_for_dispatch_key(overload, "AutocastCUDA")
     except RuntimeError:
         return False
+
+
+def test_an_op_without_a_gradient_says_so(device):
+    name = next(name for name, call in CALLS.items() if name.endswith("_backward") and call.apply)
+    args = [x.requires_grad_() if x.is_floating_point() else x for x in operands(CALLS[name].op, torch.float32, device)]
+    result = getattr(pointwise, name)(*args)
+    with pytest.raises(RuntimeError, match="has no gradient"):
+        (result[0] if isinstance(result, tuple) else result).sum().backward()
 
 
 def test_requires_grad_of_results(device):

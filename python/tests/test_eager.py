@@ -164,6 +164,44 @@ def test_out_and_in_place(device):
     close(pointwise.div_(x.clone(), 2, rounding_mode="floor"), x.div(2, rounding_mode="floor"), torch.float32)
 
 
+def lazily_negated(values):
+    """A real tensor whose memory has the negated values: torch negates them when they are read."""
+    x = torch.complex(torch.zeros_like(values), -values).conj().imag
+    assert x.is_neg() and torch.equal(x, values)
+    return x
+
+
+def test_lazy_negation(device):
+    x = tensor((4,), torch.float32, device)
+    kernels = torch.ops.pointwise_kernels
+    for exp in (pointwise.exp, torch.ops.pointwise.exp, lambda x, out: kernels.exp.out(x, out=out) or out):
+        out = lazily_negated(torch.zeros_like(x))
+        assert exp(x, out=out) is out and out.is_neg()
+        close(out, torch.exp(x), torch.float32)
+        close(exp(lazily_negated(x), out=torch.empty_like(x)), torch.exp(x), torch.float32)
+    for run, want in (
+        (pointwise.exp_, torch.exp(x)),
+        (lambda y: pointwise.mul_(y, 2), x * 2),
+        (lambda y: pointwise.mul_(y, y), x * x),
+        (lambda y: pointwise.add_(y, lazily_negated(x), alpha=3), x * 4),
+        (lambda y: pointwise.masked_fill_(y, x > 0, 5.0), x.masked_fill(x > 0, 5.0)),
+        (torch.ops.pointwise.silu_, torch.nn.functional.silu(x)),
+    ):
+        y = lazily_negated(x)
+        version = y._version
+        assert run(y) is y and y.is_neg() and y._version > version
+        close(y, want, torch.float32)
+    outs = lazily_negated(x), lazily_negated(x)
+    pointwise.mul_backward(x, x + 1, x + 2, out=outs)
+    close(outs[0], x * (x + 2), torch.float32)
+    close(outs[1], x * (x + 1), torch.float32)
+    # No kernel takes complex tensors: that is an error, with the bit of a conjugation, too.
+    z = torch.ones(4, dtype=torch.complex64, device=device).conj()
+    for call in (lambda: kernels.exp.out(z, out=z), lambda: kernels.exp.out(x, out=z), lambda: pointwise.exp(z)):
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            call()
+
+
 def test_several_results(device):
     grad, a, b = (tensor((3, 4), torch.float32, device) for _ in range(3))
     of_a, of_b = pointwise.mul_backward(grad, a, b)
@@ -233,6 +271,32 @@ def test_float64(device):
     close(pointwise.leaky_relu(x, 0.1), torch.nn.functional.leaky_relu(x, 0.1), torch.float64)
     wild = torch.tensor([torch.inf, -torch.inf, torch.nan], dtype=torch.float64)
     assert torch.equal(pointwise.nan_to_num(wild), torch.nan_to_num(wild))
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "neg", "abs", "reciprocal", "sqrt"])
+def test_arithmetic_in_float64_is_torchs(name):
+    """To the bit: in rows longer than a block, with steps, broadcast, of numbers, in place, and with zeros and NaN."""
+    x = torch.randn(3, 1300, dtype=torch.float64) * 1e3
+    x[0, :5] = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan])
+    y = torch.randn(3, 1300, dtype=torch.float64)
+    y[:, ::7] = 0
+    ours, theirs = getattr(pointwise, name), getattr(torch, name)
+    unary = len(CALLS[name].op.operands) == 1
+    others = [()] if unary else [(y,), (y[1],), (y[:, :1],), (2.5,), (3,), (y.flip(1),)]
+    views = [lambda t: t, lambda t: t[:, ::3], lambda t: t.t(), lambda t: t[0, 0], lambda t: t[:, 1:514]]
+    for view in views:
+        for other in others:
+            args = [view(x), *(view(o) if isinstance(o, torch.Tensor) and o.shape == x.shape else o for o in other)]
+            if any(isinstance(o, torch.Tensor) and o.shape != x.shape for o in other) and view is not views[0]:
+                continue
+            got, want = ours(*args), theirs(*args)
+            assert torch.equal(got.nan_to_num(123.0), want.nan_to_num(123.0)) and torch.equal(got.isnan(), want.isnan())
+            assert torch.equal(got.signbit() & ~got.isnan(), want.signbit() & ~want.isnan())
+            into = args[0].clone()
+            getattr(pointwise, f"{name}_")(into, *args[1:])
+            assert torch.equal(into.nan_to_num(123.0), want.nan_to_num(123.0))
+    if name in ("add", "sub"):
+        torch.testing.assert_close(ours(x, y, alpha=3), theirs(x, y, alpha=3), equal_nan=True)
 
 
 def test_errors(device):

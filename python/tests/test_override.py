@@ -84,6 +84,54 @@ def test_numbers_and_types(on, device):
     assert (torch.tensor(2.0, device=device) * half).dtype == torch.float16
 
 
+INTEGERS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
+ENDS = [n + k for n in (0, 2**7, 2**8, 2**15, 2**16, 2**31, 2**32, 2**53, 2**62, 2**63) for k in (-1, 0, 1)]
+NUMBERS = [n for end in ENDS for n in (end, -end) if -(2**63) <= n < 2**63] + [True, False, 2.5, 1e30, float("nan")]
+
+
+def outcome(f, *args):
+    """A result, or the words of an error."""
+    try:
+        return f(*args)
+    except RuntimeError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool, torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", "mul div remainder eq ne lt ge bitwise_and bitwise_or bitwise_xor".split())
+def test_numbers_as_torchs(name, dtype, device):
+    x = torch.tensor([-128, -3, -1, 1, 2, 100, 127], device=device).to(dtype)
+    f = getattr(torch, name)
+    calls = [(f, x, n) for n in NUMBERS]
+    # Numbers of other kinds: a tensor without dimensions, and the first operand.
+    calls += [(f, x, torch.tensor(n)) for n in NUMBERS]
+    calls += [(f, torch.tensor(n), x) for n in NUMBERS]
+    if hasattr(torch.Tensor, f"{name}_"):
+        calls += [(lambda x, n: getattr(x.clone(), f"{name}_")(n), x, n) for n in NUMBERS]
+    calls += [(torch.where, x != 1, x, torch.tensor(n)) for n in NUMBERS]
+    want = [outcome(*call) for call in calls]
+    pointwise.override()
+    try:
+        got = [outcome(*call) for call in calls]
+    finally:
+        pointwise.override(False)
+    for call, a, b in zip(calls, got, want):
+        if isinstance(b, tuple):
+            assert a == b, call
+        else:
+            assert a.dtype == b.dtype, call
+            torch.testing.assert_close(a, b, rtol=0 if b.dtype in INTEGERS else None, equal_nan=True, msg=str(call))
+
+
+def test_integers_pass_exactly(on, device):
+    x = torch.tensor([2**62 + 1, 5], device=device)
+    for n in (2**62 + 1, 2**53 + 1):
+        assert runs_ours(torch.bitwise_xor, x, n)
+        assert torch.equal(x ^ n, torch.tensor([(2**62 + 1) ^ n, 5 ^ n], device=device))
+        assert torch.equal(torch.bitwise_xor(x, torch.tensor(n)), x ^ n)
+    assert torch.equal(pointwise.bitwise_xor(x, torch.tensor(2**53 + 1)), x ^ (2**53 + 1))
+
+
 def test_out_and_in_place(on, device):
     x = torch.randn(3, 4, device=device)
     y = x.clone()
@@ -122,6 +170,60 @@ def test_falls_back(on, device):
     torch.lerp(double, double, double, out=double)
     F.gelu(double, approximate="tanh")
     torch.where(x > 0, double, double)
+
+
+class Wrapped(torch.Tensor):
+    """A tensor of a subclass, around another."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, f, types, args=(), kwargs=None):
+        return cls(f(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {})))
+
+
+def test_every_kind_of_tensor(on, device):
+    x = torch.randn(3, 4, device=device)
+    wrapped = torch.relu(Wrapped(x))
+    assert isinstance(wrapped, Wrapped) and torch.equal(wrapped.inner, x.relu())
+    with torch._C._DisableTorchDispatch(), pytest.raises((RuntimeError, NotImplementedError), match="storage"):
+        torch.relu(Wrapped(x))
+    jagged = torch.nested.nested_tensor([x, x[:2]], layout=torch.jagged)
+    assert torch.equal(torch.relu(jagged).values(), jagged.values().relu())
+    fake = torch._subclasses.FakeTensorMode()
+    assert torch.relu(fake.from_tensor(x)).shape == x.shape
+    assert torch.relu(torch.ones(2, device="meta")).shape == (2,)
+    for layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
+        close(torch.relu(x.to_sparse(layout=layout)).to_dense(), x.relu(), torch.float32)
+    torch.testing.assert_close(torch.mul(x.to(torch.complex64), 2j).imag, 2 * x)
+    if device != "cpu":
+        return
+    dense = x.to_mkldnn()
+    for f in (torch.relu, torch.sigmoid, torch.tanh, lambda x: torch.mul(x, x), lambda x: torch.relu_(x.clone())):
+        close(f(dense).to_dense(), f(x), torch.float32)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()).eval()
+    want = model(x)
+    close(torch.utils.mkldnn.to_mkldnn(model)(dense).to_dense(), want, torch.float32)
+    with torch.no_grad():
+        fast = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.script(model)))
+        for _ in range(3):
+            close(fast(x), want, torch.float32)
+
+
+def test_lazy_negation(on, device):
+    x = torch.randn(4, device=device)
+    for f in (torch.exp, torch.Tensor.exp_, lambda y: y.mul_(y), lambda y: torch.mul(y, 2), torch.relu_):
+        lazy = torch.complex(x, -x).conj().imag
+        assert lazy.is_neg()
+        close(f(lazy), f(x.clone()), torch.float32)
+    out = torch.zeros(4, dtype=torch.complex64, device=device).conj().imag
+    assert torch.exp(x, out=out).is_neg()
+    close(out, x.double().exp().float(), torch.float32)
 
 
 def test_errors_are_torchs(on, device):

@@ -31,6 +31,7 @@ def main():
     x = torch.randn(16, device=DEVICE)
     g = x.clone().requires_grad_()
     wide = torch.randn(4, 32, device=DEVICE)
+    half, mask, out = x.half(), x > 0, torch.empty_like(x)
     rows = [
         ("silu", F.silu, pointwise.silu, (x,)),
         ("silu, with grad", F.silu, pointwise.silu, (g,)),
@@ -38,6 +39,12 @@ def main():
         ("mul, with grad", torch.mul, pointwise.mul, (g, g)),
         ("mul by a number", torch.mul, pointwise.mul, (x, 2.5)),
         ("add", torch.add, pointwise.add, (x, x)),
+        ("relu_", torch.relu_, pointwise.relu_, (x.clone(),)),
+        ("exp, out=", lambda x: torch.exp(x, out=out), lambda x: pointwise.exp(x, out=out), (x,)),
+        ("mul, two types", torch.mul, pointwise.mul, (x, half)),
+        ("clamp", torch.clamp, pointwise.clamp, (x, -1, 1)),
+        ("masked_fill", torch.masked_fill, pointwise.masked_fill, (x, mask, 2.5)),
+        ("torch.ops", torch.ops.aten.silu, torch.ops.pointwise.silu, (x,)),
         ("silu_and_mul", lambda a: F.silu(a[:, :16]) * a[:, 16:], pointwise.silu_and_mul, (wide,)),
     ]
     print(f"torch {torch.__version__} on {torch.cuda.get_device_name() if DEVICE == 'cuda' else 'the CPU'}, us a call")

@@ -18,7 +18,7 @@ pub(crate) struct Aligned {
     /// Operands, then results; the halves of a tensor are two.
     pub(crate) items: Vec<Item>,
     /// The operands: which item one is, or a number.
-    pub(crate) operands: Vec<Result<usize, f64>>,
+    pub(crate) operands: Vec<Result<usize, Number>>,
     /// How many of the items are operands.
     pub(crate) tensors: usize,
 }

@@ -436,14 +436,10 @@ fn run(
     convert(op, &mut operands, element, &device)?;
     let known = (operands.iter())
         .map(|operand| match operand {
-            Given::Memory(memory) => Ok(Known::Tensor(memory.raw())),
-            Given::Number(Number::Float(value)) => Ok(Known::Number(*value)),
-            Given::Number(Number::Bool(value)) => Ok(Known::Number(f64::from(u8::from(*value)))),
-            // Exact up to 2^53, as Python's own conversion to a float.
-            Given::Number(Number::Int(value)) if (*value as f64) as i64 == *value => Ok(Known::Number(*value as f64)),
-            Given::Number(number) => Err(PyValueError::new_err(format!("{number} as a number: give an array"))),
+            Given::Memory(memory) => Known::Tensor(memory.raw()),
+            Given::Number(number) => Known::Number(*number),
         })
-        .collect::<PyResult<Vec<_>>>()?;
+        .collect::<Vec<_>>();
     let sizes = match (op.form, shape) {
         (Form::Generator, Some(shape)) => shape,
         (Form::Generator, None) => return Err(PyTypeError::new_err(format!("{}() needs a shape", op.name))),

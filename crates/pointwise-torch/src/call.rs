@@ -17,7 +17,7 @@ pub(crate) enum Argument {
     /// A tensor.
     Tensor(Tensor),
     /// A number.
-    Number(f64),
+    Number(Number),
 }
 
 /// The most dimensions of pointwise's views.
@@ -28,13 +28,27 @@ pub(crate) fn say(error: pointwise::Error) -> String {
 }
 
 /// A number as an op on elements of a type takes it: whole for integers, 0 or 1 for bool.
-pub(crate) fn number(value: f64, element: Element) -> Number {
-    match element {
-        Element::Of(DType::Bool) if value == 0.0 || value == 1.0 => Number::Bool(value != 0.0),
-        Element::Of(dtype) if !dtype.is_float() && value == value.trunc() && value.abs() < 9e18 => {
+pub(crate) fn number(value: Number, element: Element) -> Number {
+    match (element, value) {
+        (Element::Of(DType::Bool), Number::Float(value)) if value == 0.0 || value == 1.0 => Number::Bool(value != 0.0),
+        (Element::Of(DType::Bool), _) => value,
+        (_, Number::Bool(value)) => Number::Int(value.into()),
+        (Element::Of(dtype), Number::Float(value))
+            if !dtype.is_float() && value == value.trunc() && value.abs() < 9e18 =>
+        {
             Number::Int(value as i64)
         }
-        _ => Number::Float(value),
+        _ => value,
+    }
+}
+
+/// A number as a float: `default` for one that is not given.
+pub(crate) fn real(value: Number, default: Option<f64>) -> Option<f64> {
+    match value {
+        Number::Float(value) => Some(value),
+        Number::Int(value) => Some(value as f64),
+        Number::Bool(value) => Some(f64::from(u8::from(value))),
+        _ => default,
     }
 }
 
@@ -44,11 +58,13 @@ fn of_type(param: Number, name: &str, element: Element) -> Number {
     let is_whole = matches!(element, Element::Of(dtype) if !dtype.is_float());
     match name {
         "alpha" if element == Element::Of(DType::U8) && value == value.trunc() => {
-            number(value.rem_euclid(256.0), element)
+            number(Number::Float(value.rem_euclid(256.0)), element)
         }
-        "min_val" | "max_val" if element == Element::Of(DType::U8) => number(value.trunc().clamp(0.0, 255.0), element),
-        "min_val" | "max_val" if is_whole => number(value.trunc(), element),
-        _ => number(value, element),
+        "min_val" | "max_val" if element == Element::Of(DType::U8) => {
+            number(Number::Float(value.trunc().clamp(0.0, 255.0)), element)
+        }
+        "min_val" | "max_val" if is_whole => number(Number::Float(value.trunc()), element),
+        _ => number(param, element),
     }
 }
 
@@ -80,23 +96,24 @@ pub(crate) unsafe fn draws<'a>(api: &Api, seed: &Tensor) -> Result<Rng<'a>, Stri
 }
 
 /// The value of a tensor without dimensions on the CPU: beside tensors of a CUDA device it is a number.
-pub(crate) fn scalar(raw: &Raw<'_>) -> f64 {
+pub(crate) fn scalar(raw: &Raw<'_>) -> Number {
     let data = raw.data;
     // SAFETY: one element of this type.
     unsafe {
         match raw.element {
-            Element::F64 => data.cast::<f64>().read(),
+            Element::F64 => data.cast::<f64>().read().into(),
             Element::Of(dtype) => match dtype {
-                DType::F32 => f64::from(data.cast::<f32>().read()),
-                DType::F16 => data.cast::<pointwise::f16>().read().to_f64(),
-                DType::BF16 => data.cast::<pointwise::bf16>().read().to_f64(),
-                DType::F8E4M3 => f64::from(data.cast::<pointwise::F8E4M3>().read().to_f32()),
-                DType::F8E5M2 => f64::from(data.cast::<pointwise::F8E5M2>().read().to_f32()),
-                DType::I8 => f64::from(data.cast::<i8>().read()),
-                DType::I16 => f64::from(data.cast::<i16>().read()),
-                DType::I32 => f64::from(data.cast::<i32>().read()),
-                DType::I64 => data.cast::<i64>().read() as f64,
-                DType::U8 | DType::Bool => f64::from(data.read()),
+                DType::F32 => data.cast::<f32>().read().into(),
+                DType::F16 => data.cast::<pointwise::f16>().read().into(),
+                DType::BF16 => data.cast::<pointwise::bf16>().read().into(),
+                DType::F8E4M3 => data.cast::<pointwise::F8E4M3>().read().to_f32().into(),
+                DType::F8E5M2 => data.cast::<pointwise::F8E5M2>().read().to_f32().into(),
+                DType::I8 => data.cast::<i8>().read().into(),
+                DType::I16 => data.cast::<i16>().read().into(),
+                DType::I32 => data.cast::<i32>().read().into(),
+                DType::I64 => data.cast::<i64>().read().into(),
+                DType::U8 => data.read().into(),
+                DType::Bool => (data.read() != 0).into(),
             },
         }
     }
@@ -105,7 +122,7 @@ pub(crate) fn scalar(raw: &Raw<'_>) -> f64 {
 /// An operand as it is known: a tensor's memory, or a number.
 pub(crate) enum Known<'a> {
     Tensor(Raw<'a>),
-    Number(f64),
+    Number(Number),
 }
 
 /// Runs an op. Results are new tensors, or those of `outs` if there are any.
@@ -192,10 +209,16 @@ pub(crate) fn run_known(
         for (result, spec) in results.iter().zip(&op.results) {
             let raw = result.raw(api)?;
             let expected = of_result(spec.is_bool);
-            if raw.element != expected || raw.place != place {
+            if raw.place != place {
                 return Err(format!(
-                    "{}: the result {} is {expected:?} on {place:?}, the tensor for it is {:?} on {:?}",
-                    op.name, spec.name, raw.element, raw.place
+                    "Expected all tensors to be on the same device, but the tensor for {} of {} is on {:?} and not on {place:?}",
+                    spec.name, op.name, raw.place
+                ));
+            }
+            if raw.element != expected {
+                return Err(format!(
+                    "{}: the result {} is {expected:?}, the tensor for it {:?}",
+                    op.name, spec.name, raw.element
                 ));
             }
             raws.push(raw);

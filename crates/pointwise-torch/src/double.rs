@@ -1,29 +1,99 @@
-//! Ops in f64 on the CPU: the formula that checks the kernels, element by element. It is what `gradcheck` needs, and no
-//! fast path.
+//! Ops in f64 on the CPU, block by block: arithmetic in loops that vectorise, all others by the formula that checks the
+//! kernels, element by element. It is what `gradcheck` needs; functions have no fast path.
 
 use pointwise::{Number, Philox};
 
 use crate::aligned::Aligned;
-use crate::call::say;
+use crate::call::{real, say};
 use crate::layout::{self, Item};
 use crate::registry::OpSpec;
 
-/// Reads an element.
-///
-/// # Safety
-/// `data` is a bool or an f64.
-unsafe fn read(data: *const u8, is_bool: bool) -> f64 {
-    // SAFETY: the caller's promise.
-    unsafe { if is_bool { f64::from(u8::from(*data != 0)) } else { data.cast::<f64>().read_unaligned() } }
+/// Elements of a block. Those of an operand and of a result lie in the nearest cache together.
+const BLOCK: usize = 512;
+
+/// A block of an operand or of a result; a bool is 0 or 1.
+type Column = [f64; BLOCK];
+
+/// A block of the result of a block of each operand.
+type Arithmetic = fn(&[Column], &mut [f64]);
+
+fn one(x: &[Column], y: &mut [f64], f: impl Fn(f64) -> f64) {
+    if let [a] = x {
+        y.iter_mut().zip(a).for_each(|(y, a)| *y = f(*a));
+    }
 }
 
-/// Writes an element.
+fn two(x: &[Column], y: &mut [f64], f: impl Fn(f64, f64) -> f64) {
+    if let [a, b] = x {
+        y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (a, b))| *y = f(*a, *b));
+    }
+}
+
+/// An op of one instruction. What it computes is the formula's result to the bit.
+fn arithmetic(op: &OpSpec, params: &[Number]) -> Option<Arithmetic> {
+    // A factor is multiplied with one rounding: that is a function.
+    let has_default = |(param, default): (&Number, Option<f64>)| real(*param, default) == default;
+    if !op.is_family || !params.iter().zip(op.params.iter().map(|param| param.default)).all(has_default) {
+        return None;
+    }
+    Some(match op.name.as_str() {
+        "add" => |x, y| two(x, y, |a, b| a + b),
+        "sub" => |x, y| two(x, y, |a, b| a - b),
+        "mul" => |x, y| two(x, y, |a, b| a * b),
+        "div" => |x, y| two(x, y, |a, b| a / b),
+        "neg" => |x, y| one(x, y, |x| -x),
+        "abs" => |x, y| one(x, y, f64::abs),
+        "reciprocal" => |x, y| one(x, y, |x| 1.0 / x),
+        "sqrt" => |x, y| one(x, y, f64::sqrt),
+        _ => return None,
+    })
+}
+
+/// Element `i` of a row.
+fn at(item: &Item, i: usize) -> *mut u8 {
+    let step = item.strides.first().copied().unwrap_or(0) as isize;
+    item.data.wrapping_offset(step * i as isize * item.size as isize)
+}
+
+/// Whether a row is one element after another, or has one alone.
+fn is_dense(item: &Item, count: usize) -> bool {
+    !item.is_bool && (count == 1 || item.strides.first() == Some(&1))
+}
+
+/// Reads elements of a row, from `start`.
 ///
 /// # Safety
-/// As [`read`].
-unsafe fn write(data: *mut u8, is_bool: bool, value: f64) {
-    // SAFETY: the caller's promise.
-    unsafe { if is_bool { *data = u8::from(value != 0.0) } else { data.cast::<f64>().write_unaligned(value) } }
+/// They are bools or f64.
+unsafe fn load(item: &Item, start: usize, to: &mut [f64]) {
+    // SAFETY: the caller's promise; an f64 need not be aligned.
+    unsafe {
+        if is_dense(item, to.len()) {
+            std::ptr::copy_nonoverlapping(at(item, start), to.as_mut_ptr().cast(), size_of_val(to));
+            return;
+        }
+        for (i, to) in to.iter_mut().enumerate() {
+            let from = at(item, start + i);
+            *to = if item.is_bool { f64::from(u8::from(*from != 0)) } else { from.cast::<f64>().read_unaligned() };
+        }
+    }
+}
+
+/// Writes elements of a row, from `start`.
+///
+/// # Safety
+/// As [`load`].
+unsafe fn store(item: &Item, start: usize, from: &[f64]) {
+    // SAFETY: the caller's promise; an f64 need not be aligned.
+    unsafe {
+        if is_dense(item, from.len()) {
+            std::ptr::copy_nonoverlapping(from.as_ptr().cast(), at(item, start), size_of_val(from));
+            return;
+        }
+        for (i, from) in from.iter().enumerate() {
+            let to = at(item, start + i);
+            if item.is_bool { *to = u8::from(*from != 0.0) } else { to.cast::<f64>().write_unaligned(*from) }
+        }
+    }
 }
 
 /// Runs an op in f64.
@@ -35,28 +105,39 @@ unsafe fn write(data: *mut u8, is_bool: bool, value: f64) {
 /// The items are tensors of the CPU, of f64 (bools apart), with the call's dimensions.
 pub(crate) unsafe fn run(op: &OpSpec, call: &mut Aligned, params: &[Number], rng: Philox) -> Result<(), String> {
     let formula = op.double(params).map_err(say)?;
+    let arithmetic = arithmetic(op, params);
     let Aligned { sizes, items, operands, tensors } = call;
+    let numbers =
+        operands.iter().map(|operand| operand.map_or_else(|number| real(number, None).unwrap_or(0.0), |_| 0.0));
+    let mut x: Vec<Column> = numbers.map(|number| [number; BLOCK]).collect();
+    let mut y = vec![[0.0; BLOCK]; items.len() - *tensors];
+    let (mut given, mut made) = (vec![0.0; x.len()], vec![0.0; y.len()]);
     let mut index = 0;
-    let (mut x, mut y) = (vec![0.0; operands.len()], vec![0.0; items.len() - *tensors]);
     layout::each(1, sizes, items, &mut |sizes, items| {
-        for i in 0..sizes.first().copied().unwrap_or(1) {
-            let at = |item: &Item| {
-                let step = item.strides.first().copied().unwrap_or(0);
-                item.data.wrapping_offset((step * i) as isize * item.size as isize)
-            };
+        let count = sizes.first().map_or(1, |count| *count as usize);
+        for start in (0..count).step_by(BLOCK) {
+            let length = BLOCK.min(count - start);
             for (x, operand) in x.iter_mut().zip(&*operands) {
-                *x = match operand {
+                if let Ok(k) = operand {
                     // SAFETY: the caller's promise.
-                    Ok(k) => unsafe { read(at(&items[*k]), items[*k].is_bool) },
-                    Err(number) => *number,
-                };
+                    unsafe { load(&items[*k], start, &mut x[..length]) };
+                }
             }
-            let bits = if op.is_random { rng.word(index) } else { 0 };
-            index += 1;
-            formula(&x, bits, &mut y);
+            match (arithmetic, &mut y[..]) {
+                (Some(arithmetic), [y]) => arithmetic(&x, &mut y[..length]),
+                _ => {
+                    for i in 0..length {
+                        given.iter_mut().zip(&x).for_each(|(given, x)| *given = x[i]);
+                        let bits = if op.is_random { rng.word(index) } else { 0 };
+                        index += 1;
+                        formula(&given, bits, &mut made);
+                        y.iter_mut().zip(&made).for_each(|(y, made)| y[i] = *made);
+                    }
+                }
+            }
             for (item, y) in items[*tensors..].iter().zip(&y) {
                 // SAFETY: the caller's promise.
-                unsafe { write(at(item), item.is_bool, *y) };
+                unsafe { store(item, start, &y[..length]) };
             }
         }
         Ok(())

@@ -228,7 +228,9 @@ fn run_op(api: &Api, op: &OpSpec, slot: &Slot, words: &mut [Word], count: usize)
     let mut stack = Arguments { api, words: words[..count].iter() };
     let is_number = |k: usize| slot.numbers >> k & 1 == 1;
     let operands: Vec<Argument> = (0..op.operands.len())
-        .map(|k| if is_number(k) { Argument::Number(stack.float()) } else { Argument::Tensor(stack.tensor()) })
+        .map(|k| {
+            if is_number(k) { Argument::Number(Number::Float(stack.float())) } else { Argument::Tensor(stack.tensor()) }
+        })
         .collect();
     let params: Vec<Number> = (op.params.iter())
         .map(|param| match param.kind {

@@ -9,7 +9,7 @@ use std::mem::ManuallyDrop;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use pointwise::DType;
+use pointwise::{DType, Number};
 
 use crate::abi::{Api, Element, Handle, Word};
 use crate::call::{self, Known, scalar};
@@ -51,39 +51,26 @@ pub(crate) fn calls() -> usize {
 /// torch's dispatch keys of tensors.
 static KEYS: OnceLock<Keys> = OnceLock::new();
 
-/// The bits of a `DispatchKeySet`: one for the device, one for the kind of tensor.
-#[derive(Debug)]
+/// The bits of a `DispatchKeySet` that kernels below BackendSelect are chosen by.
 pub(crate) struct Keys {
-    /// By torch's number of the device type.
-    pub(crate) devices: Vec<(i32, u64)>,
-    /// Those of dense, quantised, sparse, compressed sparse and nested tensors.
-    pub(crate) kinds: [u64; 5],
+    /// Those of a dense tensor of the CPU.
+    pub(crate) cpu: u64,
+    /// Those of a dense tensor of CUDA.
+    pub(crate) cuda: u64,
+    /// Those of any tensor, as torch says: sparse, quantised, nested, complex ones, those of other devices.
+    pub(crate) ask: Box<dyn Fn(Tensor) -> Result<u64, String> + Send + Sync>,
 }
 
 impl Keys {
     /// Those of a tensor.
     ///
     /// # Errors
-    /// A device or a layout that is not known.
+    /// What torch says.
     fn of(&self, api: &Api, tensor: &Tensor) -> Result<u64, String> {
-        let device = tensor.device_type(api);
-        let known = self.devices.iter().find(|(known, _)| *known == device).map(|(_, bits)| bits);
-        let (dtype, layout) = tensor.codes(api);
-        // c10::ScalarType and c10::Layout: numbers that torch keeps.
-        let kind = match (dtype, layout) {
-            (12..=14 | 16 | 17, 0) => Some(1),
-            // Sizes of a meta tensor may be symbolic.
-            (_, 0) if (device == api.cpu || device == api.cuda_type) && tensor.is_nested(api) => Some(4),
-            (_, 0) => Some(0),
-            (_, 1) => Some(2),
-            (_, 2 | 4..=6) => Some(3),
-            _ => None,
-        };
-        match (known, kind) {
-            (Some(bits), Some(kind)) => Ok(bits | self.kinds[kind]),
-            _ => Err(format!(
-                "override() does not know torch's device type {device} with layout {layout}: turn it off for this call"
-            )),
+        match served(api, tensor).map(|raw| raw.place) {
+            Some(Place::Cpu) => Ok(self.cpu),
+            Some(Place::Cuda(_)) => Ok(self.cuda),
+            None => (self.ask)(tensor.again(api)?),
         }
     }
 }
@@ -242,6 +229,18 @@ impl Override {
             raws.push(raw);
         }
         let Some((element, place)) = common(op, &raws) else { return Ok(false) };
+        let mut known = Vec::with_capacity(self.tensors);
+        for (raw, operand) in raws.iter().zip(&op.operands) {
+            known.push(if is_tensor(raw, operand, element, place) {
+                Known::Tensor(*raw)
+            } else {
+                let number = scalar(raw);
+                if !is_exact(number, element) {
+                    return Ok(false);
+                }
+                Known::Number(number)
+            });
+        }
         // Where torch raises for a zero among integers, pointwise has 0.
         if place == Place::Cpu && category(element) == 1 && op.name == "remainder" {
             return Ok(false);
@@ -274,10 +273,6 @@ impl Override {
             Target::InPlace => outs.push(borrowed(words[0]).again(api)?),
             Target::Out => outs.push(own(words[count - 1])),
         }
-        let known = raws.iter().zip(&op.operands).map(|(raw, operand)| {
-            if is_tensor(raw, operand, element, place) { Known::Tensor(*raw) } else { Known::Number(scalar(raw)) }
-        });
-        let known = known.collect();
         let mut results = call::run_known(api, op, known, (element, place), &op.defaults(), Default::default(), outs)?;
         if let (Some(result), Some(word)) = (results.pop(), words.first_mut()) {
             *word = result.into_handle() as Word;
@@ -459,6 +454,19 @@ fn category(element: Element) -> u8 {
 /// Whether an operand is a tensor of the call's, and no number.
 fn is_tensor(raw: &Raw<'_>, operand: &OperandSpec, element: Element, place: Place) -> bool {
     raw.element == if operand.is_bool { Element::Of(DType::Bool) } else { element } && raw.place == place
+}
+
+/// Whether a type has a whole number as it is. torch wraps one beyond an integer type, and rounds in its own way.
+fn is_exact(number: Number, element: Element) -> bool {
+    let Number::Int(value) = number else { return true };
+    match element {
+        Element::Of(DType::I8) => i8::try_from(value).is_ok(),
+        Element::Of(DType::I16) => i16::try_from(value).is_ok(),
+        Element::Of(DType::I32) => i32::try_from(value).is_ok(),
+        Element::Of(DType::U8) => u8::try_from(value).is_ok(),
+        Element::Of(dtype) if dtype.is_float() => value as f32 as i128 == i128::from(value),
+        _ => true,
+    }
 }
 
 /// Whether a result's memory is for torch to judge: indices that may share an element, or an operand that overlaps it

@@ -11,6 +11,7 @@ use crate::export::implement_all;
 use crate::kernel::Library;
 use crate::overriding::{Keys, calls, enable};
 use crate::rope::tables;
+use crate::tensor::Tensor;
 
 /// The ops as JSON.
 #[pyfunction(name = "describe")]
@@ -27,16 +28,24 @@ fn implement_family(torch: &str, namespace: &str, kernels: &str) -> PyResult<()>
 }
 
 /// Turns the kernels under aten's ops on or off. Returns the names of the ops with the numbers of their kernels, as
-/// [`implement_family`] takes them. `devices` and `kinds` are bits of torch's dispatch keys: see [`Keys`].
+/// [`implement_family`] takes them. `cpu` and `cuda` are bits of torch's dispatch keys; `ask` returns those of a tensor, of
+/// which it takes the handle: see [`Keys`].
 #[pyfunction(name = "override")]
-fn override_aten(
-    torch: &str,
-    devices: Vec<(i32, u64)>,
-    kinds: [u64; 5],
-    on: bool,
-) -> PyResult<Vec<(&'static str, usize)>> {
+fn override_aten(torch: &str, cpu: u64, cuda: u64, ask: Py<PyAny>, on: bool) -> PyResult<Vec<(&'static str, usize)>> {
     let api = Api::load(torch).map_err(PyRuntimeError::new_err)?;
-    enable(api, Keys { devices, kinds }, on, Library::family().overrides()).map_err(PyRuntimeError::new_err)
+    let ask = move |tensor: Tensor| {
+        let keys = Python::attach(|py| {
+            // SAFETY: a capsule without a name and a destructor; the handle in it is `ask`'s.
+            let handle = unsafe {
+                let capsule = pyo3::ffi::PyCapsule_New(tensor.into_handle(), std::ptr::null(), None);
+                Bound::from_owned_ptr_or_err(py, capsule)
+            }?;
+            ask.call1(py, (handle,))?.extract::<u64>(py)
+        });
+        keys.map_err(|e| e.to_string())
+    };
+    let keys = Keys { cpu, cuda, ask: Box::new(ask) };
+    enable(api, keys, on, Library::family().overrides()).map_err(PyRuntimeError::new_err)
 }
 
 /// How many calls of aten's ops have run pointwise's kernels.

@@ -14,6 +14,8 @@ use pointwise::{
 };
 use serde_json::Value;
 
+use crate::call::real;
+
 /// An op.
 #[derive(Debug)]
 pub(crate) struct OpSpec {
@@ -41,6 +43,8 @@ pub(crate) struct OpSpec {
     pub(crate) is_random: bool,
     /// Whether it can run in f64 on the CPU.
     pub(crate) has_oracle: bool,
+    /// Whether it is pointwise's own: its name says what it computes.
+    pub(crate) is_family: bool,
     /// The documentation.
     pub(crate) doc: &'static str,
     /// The op that gives its gradients, if there is one in the list.
@@ -167,6 +171,7 @@ pub(crate) fn family() -> Vec<OpSpec> {
         op.params.clear();
         ops.push(op);
     }
+    ops.iter_mut().for_each(|op| op.is_family = true);
     with_backward(ops)
 }
 
@@ -240,6 +245,7 @@ fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
         is_constant: info.properties.constant,
         is_random: info.is_random,
         has_oracle: false,
+        is_family: false,
         doc: info.doc,
         backward: None,
         body,
@@ -345,11 +351,7 @@ impl OpSpec {
                 call.on(def.kernel(params).rng(*rng), Kernel::on).run_into(operands, results)
             }
             (Body::Dropout, [x], [y]) => {
-                let p = match params {
-                    [Number::Float(p), ..] => *p,
-                    [Number::Int(p), ..] => *p as f64,
-                    _ => 0.5,
-                };
+                let p = params.first().and_then(|p| real(*p, None)).unwrap_or(0.5);
                 let (x, kernel) = (tensor(self, x)?, call.on(kernels::dropout(p), DropoutKernel::on));
                 if x.is_contiguous() {
                     return kernel.run_into(x, y.reborrow(), *rng);

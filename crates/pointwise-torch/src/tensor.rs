@@ -122,13 +122,6 @@ impl Tensor {
         (dtype, layout)
     }
 
-    /// Whether it is a nested tensor, which has no sizes.
-    pub(crate) fn is_nested(&self, api: &Api) -> bool {
-        let mut sizes = std::ptr::null();
-        // SAFETY: the handle is a tensor's.
-        unsafe { (api.torch.get_sizes)(self.0, &mut sizes) != 0 }
-    }
-
     /// Its first element.
     ///
     /// # Errors
