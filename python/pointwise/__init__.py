@@ -13,8 +13,15 @@ from . import _native, _when
 __version__ = _native.__version__
 
 
-# Functions beside the ops, and where they are.
+# What is beside the ops, and where it is.
 _OTHERS = {"override": "._override", "load": "._load", "patch": "._patch"}
+
+
+def _found():
+    """The functions of the ops: torch's if it is there."""
+    if "torch" in sys.modules:
+        return importlib.import_module("._torch_ops", __name__).FUNCTIONS
+    return importlib.import_module(".arrays", __name__).UNTIL_TORCH
 
 
 def __getattr__(name):
@@ -23,13 +30,16 @@ def __getattr__(name):
     if name in _OTHERS:
         return getattr(importlib.import_module(_OTHERS[name], __name__), name)
     if not name.startswith("_"):
-        with_torch = "torch" in sys.modules
-        functions = importlib.import_module("._torch_ops" if with_torch else ".arrays", __name__).FUNCTIONS
+        functions = _found()
         if name in functions:
-            if with_torch:
+            if "torch" in sys.modules:
                 globals()[name] = functions[name]
             return functions[name]
     raise AttributeError(f"pointwise has no op {name!r}")
+
+
+def __dir__():
+    return sorted({name for name in globals() if name.startswith("__")} | {"arrays", *_OTHERS, *_found()})
 
 
 _when.imported("torch", lambda: importlib.import_module("._torch_ops", __name__))

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from . import arrays as arrays
+from ._patch import Patch
 
 Number = int | float | bool
 
@@ -17,6 +18,9 @@ def override(enabled: bool = True) -> tuple[str, ...]:
 
 def load(path: str, namespace: str) -> SimpleNamespace:
     """Loads a library of a user's own ops. Returns an object with a function of each."""
+
+def patch(model: torch.nn.Module) -> Patch:
+    """Replaces rotary embedding, activations and gated MLPs of a Hugging Face model. Returns what undoes it."""
 
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`e^x`."""

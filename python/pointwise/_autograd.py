@@ -41,6 +41,11 @@ def has_tangent(x):
 
 def choose(plain, functorch):
     """`apply` of a Function in the form that the caller needs."""
+    for function in (plain, functorch):
+        # What `grad_fn` is called: torch takes it of the class when that is made.
+        words = function.__name__.removeprefix("pointwise_").partition(".")[0].split("_")
+        node = function._backward_cls
+        node.__name__ = node.__qualname__ = f"{''.join(map(str.capitalize, words))}Backward"
     simple = plain.apply
 
     def apply(*args):
@@ -280,4 +285,5 @@ def function_once(name, kernel):
 
     Plain.backward = Functorch.backward = staticmethod(refuse)
     Plain.jvp = Functorch.jvp = staticmethod(refuse)
+    Plain.__name__ = Functorch.__name__ = f"pointwise_{name}"
     return choose(Plain, Functorch)

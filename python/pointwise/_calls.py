@@ -9,8 +9,16 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, is_grad_enabled
+from torch.overrides import handle_torch_function, has_torch_function
 
 from . import _autograd, _signatures
+
+try:
+    # No `numbers.Real`, and taken by torch.
+    from numpy import bool_ as NumpyBool
+    from numpy import number as NumpyNumber
+except ImportError:
+    NumpyBool = NumpyNumber = ()
 
 # float64 runs on the CPU, through the formulas that check the kernels.
 DOUBLE = torch.float64
@@ -26,7 +34,7 @@ def _overload(inner, kernel):
 
 def is_number(value):
     """Whether it is a number as torch takes them, symbolic ones too."""
-    return isinstance(value, (numbers.Real, torch.SymInt, torch.SymFloat, torch.SymBool))
+    return isinstance(value, (numbers.Real, torch.SymInt, torch.SymFloat, torch.SymBool, NumpyBool))
 
 
 def _fits(number):
@@ -82,6 +90,8 @@ class Calls:
         self.values = [k for k, operand in enumerate(op.operands) if not operand.is_bool]
         self.is_bool = op.results[0].is_bool
         self.plans = {}
+        # Its functions, once they are made.
+        self.function = self.function_inplace = None
         # Set when all ops are known: what differentiates a call, and which operands its gradient reads.
         self.apply, self.has_gradient, self.saved = None, False, ()
 
@@ -120,10 +130,19 @@ class Calls:
 
     def general(self, operands, params, out=None):
         """The op for any operands: checked, converted to a common type, and with results in `out`."""
+        if has_torch_function(operands):
+            return self._overridden(self.function, operands, params, out)
         operands, dtype = self.prepare(operands)
         if out is None:
             return self.call(*operands, *params)
         return self.into(out, operands, params, dtype)
+
+    def _overridden(self, function, operands, params, out=None):
+        """The call as an operand's `__torch_function__` has it: torch.fx's, for one."""
+        given = [(a, value) for a, value in zip(self.arguments, (*operands, *params))]
+        named = {a.name: value for a, value in given if a.keyword}
+        named |= {} if out is None else {"out": out}
+        return handle_torch_function(function, operands, *(value for a, value in given if not a.keyword), **named)
 
     def prepare(self, operands):
         """Checks operands and converts them to one element type, which it returns, too."""
@@ -276,6 +295,8 @@ class Calls:
 
     def inplace(self, operands, params, at=0):
         """The op over one of its operands."""
+        if has_torch_function(operands):
+            return self._overridden(self.function_inplace, operands, params)
         first = operands[at]
         if not isinstance(first, Tensor):
             raise TypeError(f"{self.name}_(): argument 'input' must be Tensor, not {type(first).__name__}")

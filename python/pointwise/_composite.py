@@ -4,8 +4,9 @@ import math
 
 import torch
 from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function
 
-from ._calls import is_number
+from ._calls import NumpyBool, NumpyNumber, is_number
 from ._functions import new_seed
 
 _dynamo = torch.compiler.is_dynamo_compiling
@@ -88,6 +89,8 @@ def make(ops, calls, public):
     def clamp(input, min=None, max=None, *, out=None):
         if _dynamo():
             return public.clamp(input, min, max, **({} if out is None else {"out": out}))
+        if has_torch_function((input, min, max)):
+            return handle_torch_function(clamp, (input, min, max), input, min, max, **({} if out is None else {"out": out}))
         if bounds(input, min, max):
             kinds = [x for x in (min, max) if x is not None]
             if not all(is_number(x) for x in kinds):
@@ -108,6 +111,8 @@ def make(ops, calls, public):
     def clamp_(input, min=None, max=None):
         if _dynamo():
             return public.clamp_(input, min, max)
+        if has_torch_function((input, min, max)):
+            return handle_torch_function(clamp_, (input, min, max), input, min, max)
         if bounds(input, min, max):
             return clamp_numbers_(input, min, max)
         low, high = (-math.inf if min is None else min), (math.inf if max is None else max)
@@ -132,6 +137,8 @@ def make(ops, calls, public):
             return value.to(device=input.device, dtype=input.dtype)
         if not is_number(value):
             raise TypeError(f"masked_fill(): argument 'value' must be Tensor or Number, not {type(value).__name__}")
+        if isinstance(value, (NumpyBool, NumpyNumber)):
+            value = value.item()
         if input.dtype == torch.bool:
             return bool(value)
         beyond = RuntimeError(f"value cannot be converted to type {input.dtype} without overflow")
@@ -148,12 +155,17 @@ def make(ops, calls, public):
     def masked_fill(input, mask, value, *, out=None):
         if _dynamo():
             return public.masked_fill(input, mask, value, **({} if out is None else {"out": out}))
+        if has_torch_function((input, mask, value)):
+            more = {} if out is None else {"out": out}
+            return handle_torch_function(masked_fill, (input, mask, value), input, mask, value, **more)
         return where(mask, fill(input, mask, value), input, out=out)
 
     @add
     def masked_fill_(input, mask, value):
         if _dynamo():
             return public.masked_fill_(input, mask, value)
+        if has_torch_function((input, mask, value)):
+            return handle_torch_function(masked_fill_, (input, mask, value), input, mask, value)
         return selects.inplace((mask, fill(input, mask, value), input), (), at=2)
 
     drop, drop_ = ops["dropout"], ops["dropout_"]
@@ -164,6 +176,8 @@ def make(ops, calls, public):
 
     @add
     def dropout(input, p=0.5, training=True, inplace=False):
+        if has_torch_function((input,)):
+            return handle_torch_function(dropout, (input,), input, p, training, inplace)
         probability(p)
         if inplace:
             return dropout_(input, p, training)
@@ -175,6 +189,8 @@ def make(ops, calls, public):
 
     @add
     def dropout_(input, p=0.5, training=True):
+        if has_torch_function((input,)):
+            return handle_torch_function(dropout_, (input,), input, p, training)
         probability(p)
         return drop_(input, p, new_seed(input)) if training else input
 

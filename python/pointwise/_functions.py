@@ -3,6 +3,8 @@
 A function is the usual case, as short as can be, and `Calls.general` for all others.
 """
 
+import linecache
+
 import torch
 from torch import Tensor, is_grad_enabled  # noqa: F401  what the templates use
 from torch.autograd import forward_ad  # noqa: F401
@@ -79,8 +81,11 @@ def new_seed(input):
 
 
 def _compile(source, *captured):
-    scope = {}
-    exec(source, globals(), scope)  # its functions have this module's globals, which torch.compile finds by its name
+    scope, file = {}, f"<pointwise.{source.split('def ')[2].partition('(')[0]}>"
+    # Where tracebacks and debuggers look for the lines.
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    # Its functions have this module's globals, which torch.compile finds by its name.
+    exec(compile(source, file, "exec"), globals(), scope)
     return scope["make"](*captured)
 
 

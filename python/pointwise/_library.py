@@ -75,9 +75,9 @@ def build(namespace, description, implement, family=False):
             if not op.random:
                 names[f"{name}_"] = _define_inplace(library, name, arguments)
                 packet = getattr(public, f"{name}_")
-            inplace = functions[f"{name}_"] = _functions.function_inplace(call, packet)
+            inplace = functions[f"{name}_"] = call.function_inplace = _functions.function_inplace(call, packet)
         with_argument = inplace if family and name in _signatures.INPLACE else None
-        functions[name] = _functions.function(call, getattr(public, name), with_argument)
+        functions[name] = call.function = _functions.function(call, getattr(public, name), with_argument)
     if family:
         for name in ("masked_fill", "alibi", "sinusoidal"):
             names[name] = _define(library, name, _signatures.parse(_signatures.FAMILY[name]), 1)

@@ -4,7 +4,6 @@ What is replaced is found by trying it: a module or function is taken for an op 
 numbers. So nothing is replaced for its name alone.
 """
 
-import functools
 import inspect
 import types
 
@@ -42,55 +41,109 @@ def _numbers(*shape):
     return torch.randn(shape, generator=generator, dtype=torch.float32, device="cpu")
 
 
-class _Activation(nn.Module):
-    """An activation by pointwise."""
+class _Forward:
+    """The forward of a patched module: a function made for its class. It stays when the module is copied or pickled."""
 
-    def __init__(self, op):
-        super().__init__()
-        self.op, self.run = op, _OPS[op]
+    def __init__(self, module, op, make, *of):
+        self.module, self.op, self.made_of = module, op, (make, *of)
+        self.function = make(type(module), *of)
+        self.__signature__ = inspect.signature(types.MethodType(self.function, module))
 
-    def extra_repr(self):
-        return self.op
+    def __call__(self, *args, **kwargs):
+        return self.function(self.module, *args, **kwargs)
+
+    def __reduce__(self):
+        # Where it is loaded the function is made, and tried, anew.
+        return _Forward, (self.module, self.op, *self.made_of)
+
+    def undo(self):
+        """Takes it away from the module. What wrapped it since then stays, and gets the module's own."""
+        if vars(self.module).get("forward") is self:
+            del self.module.forward
+        self.op, self.made_of = None, (_own,)
+        self.function = _own(type(self.module))
+
+
+def _own(cls):
+    return cls.forward
+
+
+def _patched(module):
+    """The op that a module is patched with, or None."""
+    forward = vars(module).get("forward")
+    return forward.op if isinstance(forward, _Forward) else None
+
+
+def _has_hooks(module):
+    return bool(
+        module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
+    )
+
+
+def _as_activation(cls, op):
+    run = _OPS[op]
 
     def forward(self, input):
-        return self.run(input)
+        return run(input)
+
+    return forward
 
 
 def _activation(module):
-    """The op that gives a module's values, or None."""
-    if isinstance(module, _Activation):
-        return module.op
+    """The op that gives a module's values, or None. The module's hooks see nothing of it."""
+    if _patched(module):
+        return _patched(module)
     if any(True for _ in module.parameters()) or any(True for _ in module.buffers()):
         return None
     x = torch.linspace(-8, 8, 129, dtype=torch.float32, device="cpu")
-    return next((op for op in _ACTIVATIONS if _gives(lambda: module(x.clone()), _OPS[op](x))), None)
+    return next((op for op in _ACTIVATIONS if _gives(lambda: module.forward(x.clone()), _OPS[op](x))), None)
 
 
-def _by_two(op):
+def _by_two(cls, op, activation):
+    run, own = _OPS[op], cls.forward
+
     def forward(self, x):
-        return self.down_proj(op(self.gate_proj(x), self.up_proj(x)))
+        if _has_hooks(getattr(self, activation)):
+            return own(self, x)
+        return self.down_proj(run(self.gate_proj(x), self.up_proj(x)))
 
     return forward
 
 
-def _by_one(op):
+def _by_one(cls, op, activation):
+    run, own = _OPS[op], cls.forward
+
     def forward(self, hidden_states):
-        return self.down_proj(op(self.gate_up_proj(hidden_states)))
+        if _has_hooks(getattr(self, activation)):
+            return own(self, hidden_states)
+        return self.down_proj(run(self.gate_up_proj(hidden_states)))
 
     return forward
 
 
-# Gated MLPs: their linear modules, what their activation is called, the replacement, and the suffix of its op.
+# Gated MLPs: their linear modules, what their activation is called, what makes the replacement, and its op's suffix.
 _MLPS = (
     ({"gate_proj", "up_proj", "down_proj"}, ("act_fn", "activation_fn"), _by_two, "_and_mul_pair"),
     ({"gate_up_proj", "down_proj"}, ("activation_fn", "act_fn"), _by_one, "_and_mul"),
 )
 
 
+class _NoHooks:
+    """An activation as a gated MLP's forward sees it."""
+
+    _forward_hooks = _forward_pre_hooks = _backward_hooks = _backward_pre_hooks = ()
+
+    def __init__(self, run):
+        self.run = run
+
+    def __call__(self, x):
+        return self.run(x)
+
+
 def _mlp(module):
-    """The new `forward` of a gated MLP and its op; or why there is none; or None for what is no MLP."""
+    """The `forward` of a gated MLP; or why there is none; or None for what is no MLP."""
     children = {name for name, _ in module.named_children()}
-    for linears, names, forward, suffix in _MLPS:
+    for linears, names, make, suffix in _MLPS:
         name = next((name for name in names if name in children), None)
         if name is None or not linears <= children:
             continue
@@ -98,17 +151,20 @@ def _mlp(module):
         op = _activation(activation)
         if op not in _GATED:
             return f"pointwise has no gated op of {type(activation).__name__}"
-        op += suffix
-        forward = forward(_OPS[op])
+        if "forward" in vars(module):
+            return "its forward is replaced already"
+        if _has_hooks(activation) or "forward" in vars(activation) and not _patched(activation):
+            return f"its {name} has hooks"
+        forward = _Forward(module, op + suffix, make, op + suffix, name)
         # The module's own code with other linear maps.
         maps = {"gate_proj": lambda x: x + 1, "up_proj": lambda x: x * 2, "gate_up_proj": lambda x: x - 0.5}
         stand_in = types.SimpleNamespace(
-            **{key: maps.get(key, lambda x: x * 3) for key in linears}, **{name: _OPS[op.partition("_and_mul")[0]]}
+            **{key: maps.get(key, lambda x: x * 3) for key in linears}, **{name: _NoHooks(_OPS[op])}
         )
         x = _numbers(3, 8)
-        if "forward" in vars(module) or not _gives(lambda: type(module).forward(stand_in, x), forward(stand_in, x)):
+        if not _gives(lambda: type(module).forward(stand_in, x), forward.function(stand_in, x)):
             return "its forward does more than a gated MLP"
-        return forward, op
+        return forward
     return None
 
 
@@ -151,7 +207,9 @@ def _single(original, pairs):
 
 def _rotation(function):
     """What replaces a rotation, or None."""
-    names = list(inspect.signature(function).parameters)
+    # With the package `kernels`, transformers has functions as modules.
+    signature = inspect.signature(function.forward if isinstance(function, nn.Module) else function)
+    names = list(signature.parameters)
     angles = _numbers(2, 3, 4)
     if names[:4] == ["q", "k", "cos", "sin"]:
         made = _pair
@@ -176,24 +234,16 @@ class Patch:
     """
 
     def __init__(self):
-        self.replaced, self.kept, self._undo = [], [], []
+        self.replaced, self.kept, self._forwards = [], [], []
 
-    def _set(self, module, name, value):
-        """Sets an attribute of a module, and remembers what was there."""
-        if name in module._modules:
-            self._undo.append(functools.partial(setattr, module, name, module._modules[name]))
-        else:
-            self._undo.append(functools.partial(delattr, module, name))
-        setattr(module, name, value)
-
-    def _forward(self, module, function):
-        function._pointwise = True
-        self._set(module, "forward", types.MethodType(function, module))
+    def _set(self, forward):
+        forward.module.forward = forward
+        self._forwards.append(forward)
 
     def undo(self):
-        """Brings the model's own back. A second call does nothing."""
-        while self._undo:
-            self._undo.pop()()
+        """Brings the model's own back, and leaves what others have set since then. A second call does nothing."""
+        while self._forwards:
+            self._forwards.pop().undo()
 
     def __enter__(self):
         return self
@@ -209,55 +259,79 @@ class Patch:
 def patch(model):
     """Replaces rotary embedding, activations and gated MLPs of a Hugging Face model by pointwise's.
 
-    model: a torch.nn.Module. Other models, of the same class too, stay as they are; so do parameters and their names.
+    model: a torch.nn.Module. Each module stays the object it is, with its parameters, names and hooks, and gets another
+    `forward`; other models, of the same class too, stay as they are. A copy or a pickle of the model is patched, too; a
+    `state_dict` is as before. A gated MLP whose activation has hooks runs its own code, so that they see what they saw.
     Returns a `Patch`: it says what is replaced, and what is not and why, and undoes it.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"patch(): argument 'model' must be torch.nn.Module, not {type(model).__name__}")
     patched = Patch()
     for name, module in list(model.named_modules()):
-        if hasattr(vars(module).get("forward"), "_pointwise"):
+        if _patched(module):
             continue
         found = _mlp(module)
         if isinstance(found, str):
             patched.kept.append((name, found))
         elif found is not None:
-            patched._forward(module, found[0])
-            patched.replaced.append((name, found[1]))
+            patched._set(found)
+            patched.replaced.append((name, found.op))
         _rotations(name, module, patched)
         for child, activation in list(module.named_children()):
-            if type(activation).__module__ not in _HOMES or found is not None and not isinstance(found, str):
-                continue
-            where = f"{name}.{child}".lstrip(".")
-            op = _activation(activation)
-            if op is None:
-                patched.kept.append((where, f"pointwise has no op of {type(activation).__name__}"))
-            else:
-                patched._set(module, child, _Activation(op))
-                patched.replaced.append((where, op))
+            if type(activation).__module__ in _HOMES and not isinstance(found, _Forward) and not _patched(activation):
+                _replace_activation(f"{name}.{child}".lstrip("."), activation, patched)
     return patched
 
 
+def _replace_activation(name, module, patched):
+    if "forward" in vars(module):
+        patched.kept.append((name, "its forward is replaced already"))
+        return
+    op = _activation(module)
+    if op is None:
+        patched.kept.append((name, f"pointwise has no op of {type(module).__name__}"))
+        return
+    patched._set(_Forward(module, op, _as_activation, op))
+    patched.replaced.append((name, op))
+
+
+def _known_rotations(forward):
+    """What replaces the rotations that a module's code calls, by their names; None for one that is not known."""
+    used = {g for g in inspect.unwrap(forward).__code__.co_names if g.startswith("apply_rotary")}
+    used = {g: forward.__globals__.get(g) for g in sorted(used)}
+    return {g: _rotation(function) for g, function in used.items() if callable(function)}
+
+
+def _with_rotations(cls):
+    """A module's own code, which calls pointwise's rotations."""
+    forward = cls.forward
+    found = {g: rotate for g, rotate in _known_rotations(forward).items() if rotate is not None}
+    if not found:
+        raise RuntimeError(
+            f"{cls.__name__} was patched where its rotary embedding was one that pointwise knows, and here it is not: "
+            "use the version of transformers that it was saved with, or undo the patch before you save it"
+        )
+    # By its name torch.compile would find the module, whose rotation is another.
+    scope = {k: v for k, v in forward.__globals__.items() if k != "__name__"} | found
+    made = types.FunctionType(forward.__code__, scope, forward.__name__, forward.__defaults__, forward.__closure__)
+    made.__kwdefaults__, made.__module__ = forward.__kwdefaults__, forward.__module__
+    return made
+
+
 def _rotations(name, module, patched):
-    """Gives a module a `forward` of its own, whose code calls pointwise's rotation."""
+    """Gives a module a `forward` whose code calls pointwise's rotation."""
     forward = type(module).forward
     if not isinstance(forward, types.FunctionType):
         return
-    used = {g for g in inspect.unwrap(forward).__code__.co_names if g.startswith("apply_rotary")}
-    used = {g: forward.__globals__.get(g) for g in sorted(used)}
-    found = {g: _rotation(function) for g, function in used.items() if callable(function)}
-    for function in used:
-        if not found.get(function):
+    known = _known_rotations(forward)
+    for function, rotate in known.items():
+        if rotate is None:
             patched.kept.append((f"{name}: {function}", "it is no rotation that pointwise knows"))
-    found = {g: rotate for g, rotate in found.items() if rotate is not None}
+    found = [function for function, rotate in known.items() if rotate is not None]
     if not found:
         return
     if "forward" in vars(module) or inspect.unwrap(forward) is not forward:
         patched.kept.append((name, "its forward is replaced or decorated already"))
         return
-    # By its name torch.compile would find the module, whose rotation is another.
-    scope = {k: v for k, v in forward.__globals__.items() if k != "__name__"} | found
-    made = types.FunctionType(forward.__code__, scope, forward.__name__, forward.__defaults__, forward.__closure__)
-    made.__kwdefaults__, made.__module__ = forward.__kwdefaults__, forward.__module__
-    patched._forward(module, made)
+    patched._set(_Forward(module, "rope", _with_rotations))
     patched.replaced += [(f"{name}: {function}", "rope") for function in found]

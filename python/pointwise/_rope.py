@@ -5,6 +5,7 @@ import functools
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.overrides import handle_torch_function, has_torch_function
 
 from . import _autograd, _native, _register
 
@@ -115,6 +116,12 @@ def make(library, inner, public, variants):
                 q, cos, sin, position_ids, offset=offset, rotary_dim=rotary_dim, layout=layout, pairs=pairs,
                 rotated_lanes=rotated_lanes, q_scale=q_scale, k_scale=k_scale, backward=backward,
             )  # fmt: skip
+        if has_torch_function((q, cos, sin, position_ids)):
+            return handle_torch_function(
+                rope_one, (q, cos, sin, position_ids), q, cos, sin, position_ids, offset=offset, rotary_dim=rotary_dim,
+                layout=layout, pairs=pairs, rotated_lanes=rotated_lanes, q_scale=q_scale, k_scale=k_scale,
+                backward=backward,
+            )  # fmt: skip
         _check((("q", q),), cos, sin, position_ids)
         settings = offset, rotary_dim, layout, pairs, rotated_lanes, q_scale, k_scale, backward
         return apply_one(q, *prepared(q, cos, sin, position_ids, settings))
@@ -139,6 +146,9 @@ def make(library, inner, public, variants):
             if k is None:
                 return public.rope_one(q, cos, sin, position_ids, **settings), None
             return public.rope(q, k, cos, sin, position_ids, **settings)
+        if has_torch_function((q, k, cos, sin, position_ids)):
+            tensors = q, k, cos, sin, position_ids
+            return handle_torch_function(rope, tensors, *tensors, **settings)
         if k is None:
             return rope_one(q, cos, sin, position_ids, **settings), None
         _check((("q", q), ("k", k)), cos, sin, position_ids)

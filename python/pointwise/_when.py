@@ -1,33 +1,42 @@
 """Runs an action behind the import of a module, or at once if it is there. Imports nothing itself."""
 
 import importlib.abc
-import importlib.util
 import sys
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    def __init__(self, module, action):
-        self.module, self.action = module, action
+    """Finds the modules that are waited for as the other finders do, each time that it is asked: many ask and do not import."""
+
+    def __init__(self):
+        self.actions = {}
 
     def find_spec(self, name, path, target=None):
-        if name != self.module or self not in sys.meta_path:
+        if name not in self.actions:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None:
+        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if spec is not None and spec.loader is not None:
             run = spec.loader.exec_module
 
             def exec_module(module):
                 run(module)
-                self.action()
+                for action in self.actions.pop(name, ()):
+                    action()
 
             spec.loader.exec_module = exec_module
         return spec
+
+
+_FINDER = _Finder()
 
 
 def imported(module, action):
     """Runs `action()` when the module is there."""
     if module in sys.modules:
         action()
-    else:
-        sys.meta_path.insert(0, _Finder(module, action))
+        return
+    _FINDER.actions.setdefault(module, []).append(action)
+    # First again: a finder that came later could have the module's name, too.
+    if _FINDER in sys.meta_path:
+        sys.meta_path.remove(_FINDER)
+    sys.meta_path.insert(0, _FINDER)

@@ -5,6 +5,8 @@ array (or a tuple of them, one for each result) of the result's shape and type, 
 `pointwise.arrays.NAME` until torch is imported.
 """
 
+import functools
+import importlib
 import inspect
 import math
 import secrets
@@ -184,6 +186,26 @@ def _make():
 
 
 FUNCTIONS = _make()
+
+
+def _until_torch(name, function):
+    """The function as the package has it before torch is imported: from then on torch's, but on arrays."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            given = (*args, *kwargs.values())
+            if not any(hasattr(x, "__dlpack__") and not isinstance(x, torch.Tensor) for x in given):
+                torchs = importlib.import_module("._torch_ops", __package__).FUNCTIONS
+                return torchs[name](*args, **kwargs)
+        return function(*args, **kwargs)
+
+    call.__module__ = __package__
+    return call
+
+
+UNTIL_TORCH = {name: _until_torch(name, function) for name, function in FUNCTIONS.items()}
 
 
 def rope_tables(name, head_dim, length, **settings):

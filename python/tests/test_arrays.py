@@ -5,6 +5,8 @@ import inspect
 import resource
 import subprocess
 import sys
+import threading
+import time
 
 import numpy
 import pytest
@@ -289,6 +291,60 @@ def test_rope(dtype):
     with_dlpack = arrays.rope(Speaks(q), Speaks(k), Speaks(cos), Speaks(sin), offset=2)
     assert all(isinstance(x, arrays.Array) for x in with_dlpack)
     close(numpy.from_dlpack(with_dlpack[1]), rotated(k, cos[2:7], sin[2:7]))
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("name", ["cos", "sin", "position_ids", "q", "k"])
+def test_out_of_rope_is_apart(name, which):
+    outs = [numpy.ones((1, 2, 1, 2), "float32") for _ in "qk"]
+    shared = outs[which].reshape(-1)
+    given = {
+        "q": numpy.ones((1, 2, 1, 2), "float32"),
+        "k": numpy.ones((1, 2, 1, 2), "float32"),
+        "cos": numpy.ones((2, 1), "float32"),
+        "sin": numpy.ones((2, 1), "float32"),
+        "position_ids": numpy.zeros(2, "int32"),
+    }
+    arrays.rope(**given, out=tuple(outs))
+    shared[:] = 0
+    # The last elements, of which another thread would read what the first one writes.
+    size = given[name].size
+    given[name] = shared[-size:].view(given[name].dtype).reshape(given[name].shape)
+    with pytest.raises(RuntimeError, match="share no memory"):
+        arrays.rope(**given, out=tuple(outs))
+    assert (shared == 0).all()
+
+
+@pytest.mark.parametrize("op", ["gelu", "rope"])
+def test_other_threads_go_on(op):
+    x = numpy.ones((1 << 14, 1, 64), "float32")
+    tables = arrays.rope_tables("rope_neox", 64, 1 << 14)
+    call = {"gelu": lambda: arrays.gelu(x), "rope": lambda: arrays.rope(x, None, *tables, layout="thd")}[op]
+    steps, is_over = 0, False
+
+    def count():
+        nonlocal steps
+        while not is_over:
+            steps += 1
+            time.sleep(0)
+
+    interval = sys.getswitchinterval()
+    other = threading.Thread(target=count)
+    other.start()
+    # No thread is made to wait now: another one goes on only while this one lets it.
+    sys.setswitchinterval(1e6)
+    try:
+        for _ in range(200):
+            before = steps
+            call()
+            if steps != before:
+                break
+        else:
+            raise AssertionError("no other thread went on in 200 calls")
+    finally:
+        is_over = True
+        sys.setswitchinterval(interval)
+        other.join()
 
 
 @pytest.mark.parametrize(

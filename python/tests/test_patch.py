@@ -1,6 +1,11 @@
 """`patch` on Hugging Face's models, small and with random weights: as near to float64 as the original's."""
 
 import copy
+import io
+import os
+import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -8,6 +13,8 @@ from torch import nn
 
 import pointwise
 
+# With the package `kernels` rotations are modules, which cannot be pickled: one test turns it on.
+os.environ.setdefault("USE_HUB_KERNELS", "NO")
 transformers = pytest.importorskip("transformers")
 
 
@@ -176,3 +183,130 @@ def test_rotations_that_differ():
 
     assert _rotation(modeling_cohere.apply_rotary_pos_emb) is None
     assert _rotation(modeling_llama.apply_rotary_pos_emb) is not None
+
+
+def _gated():
+    class Gated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate_proj, self.up_proj, self.down_proj = (nn.Linear(4, 4) for _ in range(3))
+            self.act_fn = nn.SiLU()
+
+        def forward(self, x):
+            return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+    return nn.Sequential(Gated(), nn.GELU())
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_hooks_see_what_they_saw(when):
+    """Hooks of the model alone, and none while it is patched; also those of an activation that a gated op takes in."""
+    model, x = _gated(), torch.randn(3, 4)
+    want = []
+    for module in model.modules():
+        module.register_forward_hook(lambda module, args, result: want.append((type(module), result)))
+    model(x)
+
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        module._forward_hooks.clear()
+    got, patched = [], pointwise.patch(model) if when == "after" else None
+    for module in model.modules():
+        module.register_forward_hook(lambda module, args, result: got.append((type(module), result)))
+    patched = patched or pointwise.patch(model)
+    assert got == []
+    names = [name for name, _ in patched.replaced]
+    assert sorted(names) == (["0", "1"] if when == "after" else ["0.act_fn", "1"])
+    for _ in range(2):
+        model(x)
+        assert [kind for kind, _ in got] == [kind for kind, _ in want]
+        for (_, a), (_, b) in zip(got, want):
+            torch.testing.assert_close(a, b)
+        got.clear()
+        # Undone, they are there, too.
+        patched.undo()
+
+
+def test_undo_takes_its_own_alone():
+    """A wrapper that came after the patch stays, and calls the model's own code then."""
+    model, x = _gated(), torch.randn(3, 4)
+    want = model(x)
+    patched = pointwise.patch(model)
+    calls = []
+
+    def wrapped(inner):
+        def forward(*args):
+            calls.append(inner)
+            return inner(*args)
+
+        return forward
+
+    ours = model[0].forward
+    model[0].forward = wrapper = wrapped(ours)
+    torch.testing.assert_close(model(x), want)
+    patched.undo()
+    assert model[0].forward is wrapper and "forward" not in vars(model[1])
+    calls.clear()
+    assert torch.equal(model(x), want) and calls == [ours]
+    # What was wrapped before the patch is left alone.
+    model = _gated()
+    model[0].forward = wrapper = wrapped(model[0].forward)
+    model[1].forward = wrapped(model[1].forward)
+    patched = pointwise.patch(model)
+    assert {name for name, why in patched.kept if "replaced already" in why} == {"0", "1"}
+    patched.undo()
+    assert model[0].forward is wrapper
+
+
+@pytest.mark.parametrize("name", ["Llama", "Phi3", "GPTJ"])
+def test_a_pickle_is_patched(name, device):
+    model = _model(name, device)
+    ids = torch.randint(3, 64, (2, 12), device=device)
+    before, keys = model(ids, use_cache=False).logits, list(model.state_dict())
+    patched = pointwise.patch(model)
+    assert list(model.state_dict()) == keys
+    want = model(ids, use_cache=False).logits
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    for other in (
+        pickle.loads(pickle.dumps(model)),
+        copy.deepcopy(model),
+        torch.load(file, weights_only=False, map_location=device),
+    ):
+        assert torch.equal(other(ids, use_cache=False).logits, want)
+        assert pointwise.patch(other).replaced == []
+        for module in other.modules():
+            if "forward" in vars(module):
+                assert module.forward.module is module
+    patched.undo()
+    for other in (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert torch.equal(other(ids, use_cache=False).logits, before)
+        assert not any("forward" in vars(module) for module in other.modules())
+
+
+@pytest.mark.parametrize("hub", ["NO", "YES"])
+def test_with_the_package_kernels(hub):
+    """With it, transformers has rotations as modules; without, or turned off, as functions."""
+    pytest.importorskip("kernels")
+    code = f"""
+import torch, pointwise
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama import modeling_llama
+assert isinstance(modeling_llama.apply_rotary_pos_emb, torch.nn.Module) == {hub == "YES"}
+torch.cuda.is_current_stream_capturing = lambda: False
+config = LlamaConfig(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4)
+model = LlamaForCausalLM(config).eval()
+ids = torch.randint(3, 64, (1, 5))
+want = model(ids).logits
+patched = pointwise.patch(model)
+assert {{op for _, op in patched.replaced}} == {{"silu_and_mul_pair", "rope"}} and not patched.kept, patched
+got = model(ids).logits
+assert not torch.equal(got, want)
+torch.testing.assert_close(got, want)
+"""
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "USE_HUB_KERNELS": hub,
+    }
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)

@@ -127,3 +127,27 @@ def test_errors(device, tables):
     if device == "cpu":
         with pytest.raises(RuntimeError):
             pointwise.rope(q, None, cos, sin, offset=100)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("name", ["q", "k", "cos", "sin", "position_ids"])
+def test_out_is_apart(device, name, which):
+    """What is written is no memory that the call reads, too."""
+    outs = [torch.ones(1, 2, 1, 2, device=device) for _ in "qk"]
+    shared = outs[which].view(-1)
+    given = {
+        "q": torch.ones(1, 2, 1, 2, device=device),
+        "k": torch.ones(1, 2, 1, 2, device=device),
+        "cos": torch.ones(2, 1, device=device),
+        "sin": torch.ones(2, 1, device=device),
+        "position_ids": torch.zeros(2, dtype=torch.int32, device=device),
+    }
+    settings = 0, None, "bshd", "half", "lead", 1.0, 1.0, False
+    op = torch.ops.pointwise_kernels.rope.out
+    op(*given.values(), *settings, out_q=outs[0], out_k=outs[1])
+    shared.zero_()
+    own = given[name]
+    given[name] = shared[-own.numel() :].view(own.dtype).view(own.shape)
+    with pytest.raises(RuntimeError, match="share no memory"):
+        op(*given.values(), *settings, out_q=outs[0], out_k=outs[1])
+    assert not shared.any()

@@ -3,9 +3,12 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
+import pytest
 import torch
 
 import pointwise
@@ -60,3 +63,21 @@ def test_fork_after_a_large_call():
         os.waitpid(child, 0)
         raise AssertionError("the child hangs")
     assert torch.equal(pointwise.silu(x), want)
+
+
+@pytest.mark.parametrize("call", ["pointwise.gelu(x)", "pointwise.arrays.gelu(x.numpy())"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_as_many_threads_as_torch_has(count, call):
+    """A process has no thread but these: the calling one, and those that a large call makes."""
+    code = f"""
+import os, torch, pointwise
+x = torch.randn(1 << 20)
+torch.set_num_threads({count})
+before = len(os.listdir("/proc/self/task"))
+for _ in range(3):
+    {call}
+made = len(os.listdir("/proc/self/task")) - before
+assert made == {count - 1}, made
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from . import arrays as arrays
+from ._patch import Patch
 
 Number = int | float | bool
 
@@ -29,6 +30,9 @@ def override(enabled: bool = True) -> tuple[str, ...]:
 
 def load(path: str, namespace: str) -> SimpleNamespace:
     """Loads a library of a user's own ops. Returns an object with a function of each."""
+
+def patch(model: torch.nn.Module) -> Patch:
+    """Replaces rotary embedding, activations and gated MLPs of a Hugging Face model. Returns what undoes it."""
 
 '''
 

@@ -71,7 +71,7 @@ fn build() -> Result<PathBuf> {
     if wheels.exists() {
         fs::remove_dir_all(&wheels).with_context(|| format!("cannot empty {}", wheels.display()))?;
     }
-    add_licences()?;
+    add_notices()?;
     let mut maturin = Command::new(tools.program("maturin"));
     maturin.current_dir(root().join("python")).args(["build", "--release", "--out"]).arg(&wheels);
     run_command(&mut maturin)?;
@@ -81,19 +81,14 @@ fn build() -> Result<PathBuf> {
     wheel.with_context(|| format!("maturin left no wheel in {}", wheels.display()))
 }
 
-/// Puts the licences into the package: the project's, and those of the code in its library and its kernels.
-fn add_licences() -> Result<()> {
-    let folder = root().join("python/pointwise/licences");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let read = |name: &str| fs::read_to_string(root().join(name)).with_context(|| format!("cannot read {name}"));
+/// Writes the licences of the code in the library and in its kernels where `pyproject.toml` has them put into the wheel.
+fn add_notices() -> Result<()> {
     let texts = [
-        ("LICENSE-MIT".to_owned(), read("LICENSE-MIT")?),
-        ("LICENSE-APACHE".to_owned(), read("LICENSE-APACHE")?),
         (licences::FILE.to_owned(), licences::notices("", &["pointwise-torch"], "pointwise-torch/python", false)?),
         (format!("{}-KERNELS", licences::FILE), licences::notices("gpu-kernels", &["gpu-kernels"], "", false)?),
     ];
     for (name, text) in texts {
-        fs::write(folder.join(&name), text).with_context(|| format!("cannot write {name}"))?;
+        fs::write(root().join("python").join(&name), text).with_context(|| format!("cannot write {name}"))?;
     }
     Ok(())
 }
@@ -164,12 +159,12 @@ impl Environment {
         run_command(self.python().arg(root().join("python/tools/stubs.py")).arg(site.trim()))
     }
 
-    /// That the licences came with the package.
+    /// That the licences came with the package, with what they are to say.
     fn has_licences(&self) -> Result<()> {
-        const CODE: &str = "import pathlib, pointwise\n\
-            folder = pathlib.Path(pointwise.__file__).parent / 'licences'\n\
-            assert 'pyo3 ' in (folder / 'THIRD-PARTY-NOTICES').read_text()\n\
-            assert {'LICENSE-MIT', 'LICENSE-APACHE', 'THIRD-PARTY-NOTICES-KERNELS'} <= {p.name for p in folder.iterdir()}";
+        const CODE: &str = "import importlib.metadata as m\n\
+            texts = {f.name: f.read_text() for f in m.files('pointwise') if '.dist-info/licenses' in str(f.parent)}\n\
+            assert 'pyo3 ' in texts['THIRD-PARTY-NOTICES'] and texts['THIRD-PARTY-NOTICES-KERNELS']\n\
+            assert 'Apache' in texts['LICENSE-APACHE'] and 'MIT' in texts['LICENSE-MIT']";
         run_command(self.python().args(["-c", CODE]))
     }
 

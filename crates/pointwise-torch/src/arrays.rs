@@ -313,6 +313,7 @@ fn to_number(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
 #[pyo3(signature = (name, operands, params, *, seed=(0, 0), shape=None, dtype=None, given=false, outs=None))]
 #[expect(clippy::too_many_arguments, reason = "a call in all its parts")]
 fn call(
+    py: Python<'_>,
     name: &str,
     operands: Vec<Bound<'_, PyAny>>,
     params: Vec<Bound<'_, PyAny>>,
@@ -347,10 +348,27 @@ fn call(
         .collect::<PyResult<Vec<Number>>>()?;
     let outs = outs.map(|outs| outs.iter().map(|out| to_write(name, out)).collect::<PyResult<Vec<_>>>()).transpose()?;
     let rng = Rng::Philox(Philox::new(seed.0).at(seed.1));
-    run(op, all, outs.as_deref(), &params, rng, (shape, dtype)).map(|tensors| {
-        let array = |(tensor, element)| Array { tensor: Mutex::new(Some(tensor)), element, given };
-        tensors.into_iter().map(array).collect()
-    })
+    // SAFETY: it sees memory and numbers alone, whose owners `all` and `outs` keep.
+    let tensors = unsafe { released(py, || run(op, &mut all, outs.as_deref(), &params, rng, (shape, dtype))) }?;
+    let array = |(tensor, element)| Array { tensor: Mutex::new(Some(tensor)), element, given };
+    Ok(tensors.into_iter().map(array).collect())
+}
+
+/// Calls `run` while other threads of Python go on.
+///
+/// # Safety
+/// `run` touches no object of Python.
+unsafe fn released<T>(py: Python<'_>, run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    struct Run<F>(F);
+    // SAFETY: `detach` calls it on this thread. It asks for `Send` to keep Python's objects out, as the caller does.
+    unsafe impl<F> Send for Run<F> {}
+    impl<T, F: FnOnce() -> PyResult<T>> Run<F> {
+        fn call(self) -> Run<PyResult<T>> {
+            Run(self.0())
+        }
+    }
+    let run = Run(run);
+    py.detach(move || run.call()).0
 }
 
 /// Memory for a result.
@@ -405,7 +423,7 @@ fn extent(raw: &Raw<'_>) -> (usize, usize) {
 
 fn run(
     op: &OpSpec,
-    mut operands: Vec<Given>,
+    operands: &mut [Given],
     outs: Option<&[Memory]>,
     params: &[Number],
     rng: Rng<'_>,
@@ -431,9 +449,9 @@ fn run(
             .find(|dtype| crate::describe::torch_name(**dtype) == name)
             .map(|dtype| Element::Of(*dtype))
             .ok_or_else(|| PyTypeError::new_err(format!("{} does not make {name}", op.name)))?,
-        _ => common(op, &operands, &device)?,
+        _ => common(op, operands, &device)?,
     };
-    convert(op, &mut operands, element, &device)?;
+    convert(op, operands, element, &device)?;
     let known = (operands.iter())
         .map(|operand| match operand {
             Given::Memory(memory) => Known::Tensor(memory.raw()),

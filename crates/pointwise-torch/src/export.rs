@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_char};
 use crate::abi::Api;
 use crate::describe::describe;
 use crate::kernel::{Library, implement};
+use crate::threads;
 
 /// Makes a library's ops callable from Python: write `pointwise_torch::export!();` once in a crate of the type `cdylib`.
 ///
@@ -70,6 +71,7 @@ pub unsafe fn implement_package(
 /// Those of torch; lines of another form.
 pub fn implement_all(torch: &str, namespace: &str, kernels: &str) -> Result<(), String> {
     let api = Api::load(torch)?;
+    threads::use_torchs(api)?;
     let c = |text: &str| CString::new(text).map_err(|e| e.to_string());
     let mut keys: Vec<(&str, Vec<(CString, usize)>)> = Vec::new();
     for line in kernels.lines() {

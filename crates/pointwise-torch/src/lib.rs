@@ -25,3 +25,4 @@ mod python;
 mod registry;
 mod rope;
 mod tensor;
+mod threads;

@@ -7,7 +7,7 @@ use pointwise::{Device, Tensor, TensorView, TensorViewMut};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::{Array, Memory, pointer, runtime, to_write};
+use super::{Array, Memory, pointer, released, runtime, to_write};
 use crate::abi::Element;
 use crate::call::view_mut;
 use crate::layout;
@@ -23,6 +23,7 @@ use crate::tensor::{Place, Raw};
 ))]
 #[expect(clippy::too_many_arguments, reason = "the arguments of pointwise.rope")]
 pub(super) fn rope(
+    py: Python<'_>,
     q: Bound<'_, PyAny>,
     k: Option<Bound<'_, PyAny>>,
     cos: Bound<'_, PyAny>,
@@ -55,8 +56,34 @@ pub(super) fn rope(
     let outs =
         outs.map(|outs| outs.iter().map(|out| to_write("rope", out)).collect::<PyResult<Vec<_>>>()).transpose()?;
 
+    let settings = Settings {
+        offset,
+        rotary_dim,
+        layout: layout.to_owned(),
+        pairs: pairs.to_owned(),
+        rotated_lanes: rotated_lanes.to_owned(),
+        scales: [q_scale, k_scale],
+        backward,
+    };
+    // SAFETY: it sees memory and numbers alone, whose owners are kept here.
+    let made = unsafe { released(py, || rotate(&inputs, [&cos, &sin], ids.as_ref(), outs.as_deref(), &settings)) }?;
+    let array = |tensor: Tensor| {
+        let element = Element::Of(tensor.dtype());
+        Array { tensor: Mutex::new(Some(tensor)), element, given }
+    };
+    Ok(made.into_iter().map(array).collect())
+}
+
+/// The rotation of arrays. Returns the results that `outs` does not give memory for.
+fn rotate(
+    inputs: &[Memory],
+    tables: [&Memory; 2],
+    ids: Option<&Memory>,
+    outs: Option<&[Memory]>,
+    settings: &Settings,
+) -> PyResult<Vec<Tensor>> {
     let place = inputs[0].place;
-    let all = || inputs.iter().chain([&cos, &sin]).chain(&ids).chain(outs.iter().flatten());
+    let all = || inputs.iter().chain(tables).chain(ids).chain(outs.into_iter().flatten());
     if let Some(other) = all().find(|memory| memory.place != place) {
         return Err(runtime(format!("rope: arrays on {place:?} and on {:?}", other.place)));
     }
@@ -67,22 +94,13 @@ pub(super) fn rope(
         Place::Cpu => Device::cpu(),
         Place::Cuda(index) => Device::cuda(index as usize).map_err(runtime)?,
     };
-    let settings = Settings {
-        offset,
-        rotary_dim,
-        layout: layout.to_owned(),
-        pairs: pairs.to_owned(),
-        rotated_lanes: rotated_lanes.to_owned(),
-        scales: [q_scale, k_scale],
-        backward,
-    };
-    let (cos, sin) = (cos.view(&device)?, sin.view(&device)?);
-    let ids = ids.as_ref().map(|ids| ids.view(&device)).transpose()?;
-    let kernel = settings.kernel(cos, sin, ids).map_err(PyValueError::new_err)?;
+    let [cos, sin] = tables;
+    let ids = ids.map(|ids| ids.view(&device)).transpose()?;
+    let kernel = settings.kernel(cos.view(&device)?, sin.view(&device)?, ids).map_err(PyValueError::new_err)?;
     let views = inputs.iter().map(|input| input.view(&device)).collect::<PyResult<Vec<_>>>()?;
 
     let mut made = Vec::new();
-    match &outs {
+    match outs {
         Some(outs) => {
             if outs.len() != inputs.len() {
                 let (results, got) = (inputs.len(), outs.len());
@@ -92,13 +110,13 @@ pub(super) fn rope(
             run(&kernel, &device, &views, &raws)?;
         }
         None => {
-            for input in &inputs {
+            for input in inputs {
                 let Element::Of(dtype) = input.element else { continue };
                 let sizes: Vec<usize> = input.sizes.iter().map(|size| *size as usize).collect();
                 made.push(Tensor::empty(&device, dtype, &sizes).map_err(runtime)?);
             }
             let strides: Vec<Vec<i64>> = inputs.iter().map(|input| layout::contiguous(&input.sizes)).collect();
-            let raws: Vec<Raw<'_>> = (made.iter().zip(&inputs).zip(&strides))
+            let raws: Vec<Raw<'_>> = (made.iter().zip(inputs).zip(&strides))
                 .map(|((tensor, input), strides)| {
                     let (data, element) = (pointer(tensor), Element::Of(tensor.dtype()));
                     Raw { data, element, sizes: &input.sizes, strides, place }
@@ -111,11 +129,7 @@ pub(super) fn rope(
         // The producers may use their memory again at once.
         device.stream().synchronize().map_err(runtime)?;
     }
-    let array = |tensor: Tensor| {
-        let element = Element::Of(tensor.dtype());
-        Array { tensor: Mutex::new(Some(tensor)), element, given }
-    };
-    Ok(made.into_iter().map(array).collect())
+    Ok(made)
 }
 
 fn run(kernel: &RopeKernel<'_>, device: &Device, views: &[TensorView<'_>], results: &[Raw<'_>]) -> PyResult<()> {

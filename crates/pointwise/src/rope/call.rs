@@ -67,7 +67,10 @@ impl RopeKernel<'_> {
         check::dtype(q)?;
         check::launch(&self.launch, self.scales)?;
         self.stream.as_ref().map_or(Ok(()), |stream| stream.check_device(&device))?;
-        self.each_operand(|name, view| check::device(name, &device, view.device()))?;
+        self.each_operand(|name, view| {
+            check::device(name, &device, view.device())?;
+            [Some(q_out), k_out].into_iter().flatten().try_for_each(|out| check::unwritten(name, view, out))
+        })?;
         let shape = check::shape("q", q, self.layout)?;
         let mut k_heads = 0;
         if let Some(k) = k {

@@ -128,6 +128,14 @@ pub(super) fn outputs(
     k_out.map_or(Ok(()), |k_out| apart(q_out, k_out, "the outputs"))
 }
 
+/// Refuses a table or positions that an output may share memory with: one thread would write what another has yet to read.
+pub(super) fn unwritten(name: &str, view: &TensorView<'_>, out: &TensorView<'_>) -> Result<()> {
+    match overlap(view, out) {
+        Overlap::None => Ok(()),
+        _ => Err(ErrorKind::Overlap { what: format!("{name} and an output") }.into()),
+    }
+}
+
 /// Refuses two tensors that may share memory. Views of one packed buffer (`[tokens, q heads + k heads, lanes]`) may
 /// not.
 pub(super) fn apart(a: &TensorView<'_>, b: &TensorView<'_>, what: &str) -> Result<()> {

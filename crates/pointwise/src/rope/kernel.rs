@@ -233,7 +233,7 @@ impl<'a> RopeKernel<'a> {
 
     /// # Safety
     /// Outputs have the shape, type and device of their inputs; they are the very same, with the same pairing on both
-    /// sides, or share no memory with any tensor of the call; `targets` are theirs and may be written.
+    /// sides, or share no memory with q and k; `targets` are theirs and may be written.
     unsafe fn execute(
         &self,
         inputs: (&TensorView<'_>, Option<&TensorView<'_>>),
