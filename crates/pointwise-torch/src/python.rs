@@ -9,7 +9,7 @@ use crate::arrays;
 use crate::describe::describe;
 use crate::export::implement_all;
 use crate::kernel::Library;
-use crate::overriding::{Keys, calls, enable};
+use crate::overriding::{Keys, calls, choose, enable};
 use crate::rope::tables;
 
 /// The ops as JSON.
@@ -37,6 +37,12 @@ fn override_aten(
 ) -> PyResult<Vec<(&'static str, usize)>> {
     let api = Api::load(torch).map_err(PyRuntimeError::new_err)?;
     enable(api, Keys { devices, kinds }, on, Library::family().overrides()).map_err(PyRuntimeError::new_err)
+}
+
+/// Chooses the ops that [`override_aten`] turns on, by aten's names with their overloads.
+#[pyfunction]
+fn override_choose(names: Vec<String>) {
+    choose(&names, Library::family().overrides());
 }
 
 /// How many calls of aten's ops have run pointwise's kernels.
@@ -69,6 +75,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(describe_family, module)?)?;
     module.add_function(wrap_pyfunction!(implement_family, module)?)?;
     module.add_function(wrap_pyfunction!(override_aten, module)?)?;
+    module.add_function(wrap_pyfunction!(override_choose, module)?)?;
     module.add_function(wrap_pyfunction!(override_calls, module)?)?;
     module.add_function(wrap_pyfunction!(rope_tables, module)?)?;
     arrays::add_to(module)
