@@ -1,5 +1,6 @@
 """Written by tools/stubs_of_functions.py from the ops' data."""
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,13 +8,14 @@ import torch
 from torch import Tensor
 
 from . import arrays as arrays
+from ._override import Covered
 from ._patch import Patch
 
 Number = int | float | bool
 
 __version__: str
 
-def override(enabled: bool = True) -> tuple[str, ...]:
+def override(enabled: bool = True, *, ops: Iterable[str] | None = None) -> Covered:
     """Makes torch's own ops run pointwise's kernels, or no more. Returns the names of the ops that are covered."""
 
 def load(path: str, namespace: str) -> SimpleNamespace:

@@ -4,7 +4,18 @@ import torch
 
 from . import _native, _register
 
-_COVERED = ()
+# All ops that can be covered, and those that are now.
+_COVERED, _CHOSEN = (), ()
+
+
+class Covered(tuple):
+    """The names of the ops that are covered. As a context manager it ends with those that were covered before."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        _cover(self.before)
 
 
 def _keys(handle, below=torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)):
@@ -19,21 +30,53 @@ def _dense(device):
     return torch._C.DispatchKeySet(key).raw_repr()
 
 
-def override(enabled=True):
+def override(enabled=True, *, ops=None):
     """Makes torch's own ops run pointwise's kernels, as `torch.nn.functional.silu` does then; or no more (False).
 
-    Autograd, autocast, torch.compile and subclasses are torch's as before. A call that pointwise has no kernel for
-    (float64, complex, operands of several types) runs torch's. Returns the names of the ops that are covered: those
-    whose schema has no `Scalar`, which kernels of the stable ABI cannot take. So `add` and `sub` are not.
+    ops: names of ops, `("silu", "mul")`, whose kernels alone run, in-place and `out` forms with them; all by default.
+    `with pointwise.override(): ..` ends with what was covered before. Autograd, autocast, torch.compile and subclasses are
+    torch's as before. A call that pointwise has no kernel for (float64, complex, operands of several types) runs torch's.
+    Returns the names of the ops that are covered: of those whose schema has no `Scalar`, which kernels of the stable ABI
+    cannot take. So `add` and `sub` are not.
     """
+    before = _CHOSEN
+    if enabled and not _COVERED:
+        _register_all()
+    chosen = _COVERED if enabled else ()
+    if enabled and ops is not None:
+        ops = (ops,) if isinstance(ops, str) else tuple(ops)
+        if unknown := set(ops) - set(map(_plain, _COVERED)):
+            raise ValueError(f"override() covers no op {', '.join(sorted(map(repr, unknown)))}")
+        chosen = (name for name in _COVERED if _plain(name) in ops)
+    covered = Covered(chosen)
+    covered.before = before
+    _cover(covered)
+    return covered
+
+
+def _plain(name):
+    """The name of an op without its overload, and of an in-place form that of the op."""
+    return name.removeprefix("aten::").partition(".")[0].removesuffix("_")
+
+
+def _switch(enabled):
+    """Turns the kernels of the chosen ops on or off. Returns all names with their kernels' numbers."""
+    return _native.override(_register.torch_path(), _dense("CPU"), _dense("CUDA"), _keys, enabled)
+
+
+def _register_all():
     global _COVERED
-    found = _native.override(_register.torch_path(), _dense("CPU"), _dense("CUDA"), _keys, enabled)
-    if not _COVERED and enabled:
-        there = [(name, number) for name, number in found if _is_op(name)]
-        lines = "\n".join(f"BackendSelect {name} {number}" for name, number in there)
-        _native.implement(_register.torch_path(), "aten", lines)
-        _COVERED = tuple(sorted(f"aten::{name}" for name, _ in there))
-    return _COVERED if enabled else ()
+    there = [(name, number) for name, number in _switch(False) if _is_op(name)]
+    lines = "\n".join(f"BackendSelect {name} {number}" for name, number in there)
+    _native.implement(_register.torch_path(), "aten", lines)
+    _COVERED = tuple(sorted(f"aten::{name}" for name, _ in there))
+
+
+def _cover(names):
+    global _CHOSEN
+    _native.override_choose([name.removeprefix("aten::") for name in names])
+    _switch(bool(names))
+    _CHOSEN = tuple(names)
 
 
 def _is_op(name):

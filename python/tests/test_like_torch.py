@@ -142,3 +142,29 @@ def test_whole_quotients_of_16_bits_are_exact(dtype):
         assert not torch.equal(torch.div(a, b, rounding_mode=mode), exact)
     exact = torch.remainder(a.double(), b.double()).to(dtype)
     assert torch.equal(pointwise.remainder(a, b), exact)
+
+
+def test_override_for_a_while_and_for_some_ops():
+    x = torch.randn(4)
+
+    def ran(function):
+        before = pointwise._native.override_calls()
+        function()
+        return pointwise._native.override_calls() - before
+
+    silu, relu = (lambda: nn.functional.silu(x)), (lambda: torch.relu(x))
+    assert (ran(silu), ran(relu)) == (0, 0)
+    with pointwise.override(ops="silu") as covered:
+        assert set(covered) == {"aten::silu", "aten::silu_", "aten::silu.out"}
+        assert (ran(silu), ran(relu)) == (1, 0)
+        assert (ran(lambda: nn.functional.silu(x.clone(), inplace=True))) == 1
+        with pointwise.override():
+            assert (ran(silu), ran(relu)) == (1, 1)
+            with pointwise.override(False):
+                assert (ran(silu), ran(relu)) == (0, 0)
+            assert (ran(silu), ran(relu)) == (1, 1)
+        assert (ran(silu), ran(relu)) == (1, 0)
+    assert (ran(silu), ran(relu)) == (0, 0)
+    with pytest.raises(ValueError, match="no op 'none'"):
+        pointwise.override(ops=["silu", "none"])
+    assert ran(silu) == 0

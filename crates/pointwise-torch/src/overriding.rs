@@ -37,6 +37,8 @@ pub(crate) struct Override {
     target: Target,
     /// `at::_ops::NAME::redispatch`; 0 until it is found.
     next: AtomicUsize,
+    /// Whether it is among the chosen ones.
+    is_chosen: AtomicBool,
 }
 
 /// Whether calls run pointwise's kernels.
@@ -150,7 +152,8 @@ impl Override {
                 let dot = if overload.is_empty() { "" } else { "." };
                 let aten = format!("{name}{suffix}{dot}{overload}");
                 let next = AtomicUsize::new(0);
-                all.push(Override { aten, ops: found.clone(), tensors, has_text, target, next });
+                let is_chosen = AtomicBool::new(false);
+                all.push(Override { aten, ops: found.clone(), tensors, has_text, target, next, is_chosen });
             }
         };
         for name in ONE {
@@ -203,7 +206,7 @@ impl Override {
     /// # Errors
     /// What the kernel says.
     pub(crate) fn run(&self, api: &Api, ops: &[OpSpec], words: &mut [Word], count: usize) -> Result<bool, String> {
-        if !ENABLED.load(Ordering::Relaxed) {
+        if !ENABLED.load(Ordering::Relaxed) || !self.is_chosen.load(Ordering::Relaxed) {
             return Ok(false);
         }
         // Nothing is taken before it is known that the call is served.
@@ -525,4 +528,11 @@ pub(crate) fn enable<'a>(
     let found = all.filter(|(_, over)| over.find(api)).map(|(number, over)| (over.aten.as_str(), number)).collect();
     ENABLED.store(on, Ordering::Relaxed);
     Ok(found)
+}
+
+/// Chooses the ops that calls run pointwise's kernels of while those are on, by aten's names with overloads.
+pub(crate) fn choose<'a>(names: &[String], all: impl Iterator<Item = (usize, &'a Override)>) {
+    for (_, over) in all {
+        over.is_chosen.store(names.contains(&over.aten), Ordering::Relaxed);
+    }
 }

@@ -9,7 +9,7 @@ use crate::arrays;
 use crate::describe::describe;
 use crate::export::implement_all;
 use crate::kernel::Library;
-use crate::overriding::{Keys, calls, enable};
+use crate::overriding::{Keys, calls, choose, enable};
 use crate::rope::tables;
 use crate::tensor::Tensor;
 
@@ -48,6 +48,12 @@ fn override_aten(torch: &str, cpu: u64, cuda: u64, ask: Py<PyAny>, on: bool) -> 
     enable(api, keys, on, Library::family().overrides()).map_err(PyRuntimeError::new_err)
 }
 
+/// Chooses the ops that [`override_aten`] turns on, by aten's names with their overloads.
+#[pyfunction]
+fn override_choose(names: Vec<String>) {
+    choose(&names, Library::family().overrides());
+}
+
 /// How many calls of aten's ops have run pointwise's kernels.
 #[pyfunction]
 fn override_calls() -> usize {
@@ -78,6 +84,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(describe_family, module)?)?;
     module.add_function(wrap_pyfunction!(implement_family, module)?)?;
     module.add_function(wrap_pyfunction!(override_aten, module)?)?;
+    module.add_function(wrap_pyfunction!(override_choose, module)?)?;
     module.add_function(wrap_pyfunction!(override_calls, module)?)?;
     module.add_function(wrap_pyfunction!(rope_tables, module)?)?;
     arrays::add_to(module)
