@@ -70,7 +70,8 @@ fn without_a_compiler_the_kernels_are_empty() {
     assert!(!assemblers.iter().any(|name| asked(&out, name)), "{out}");
     let (_, out, _) = package.build_with("kernels", "none", "90");
     assert!(assemblers.iter().all(|name| asked(&out, name)), "{out}");
-    assert_eq!(package.generated(), "Kernels::empty(\"POINTWISE_DEVICE_RUSTC=none: no GPU code is built\")\n");
+    let none = "(\"POINTWISE_DEVICE_RUSTC=none: no GPU code is built\", \"\", &[])\n";
+    assert_eq!(package.generated(), none);
 }
 
 #[test]
