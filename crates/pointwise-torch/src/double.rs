@@ -2,11 +2,12 @@
 //! kernels, element by element. It is what `gradcheck` needs; functions have no fast path.
 
 use pointwise::{Number, Philox};
+use serde_json::Value;
 
 use crate::aligned::Aligned;
 use crate::call::{real, say};
 use crate::layout::{self, Item};
-use crate::registry::OpSpec;
+use crate::registry::{OpSpec, ParamSpec};
 
 /// Elements of a block. Those of an operand and of a result lie in the nearest cache together.
 const BLOCK: usize = 512;
@@ -32,8 +33,11 @@ fn two(x: &[Column], y: &mut [f64], f: impl Fn(f64, f64) -> f64) {
 /// An op of one instruction. What it computes is the formula's result to the bit.
 fn arithmetic(op: &OpSpec, params: &[Number]) -> Option<Arithmetic> {
     // A factor is multiplied with one rounding: that is a function.
-    let has_default = |(param, default): (&Number, Option<f64>)| real(*param, default) == default;
-    if !op.is_family || !params.iter().zip(op.params.iter().map(|param| param.default)).all(has_default) {
+    let has_default = |(given, param): (&Number, &ParamSpec)| {
+        let default = param.default.as_ref().and_then(Value::as_f64);
+        real(*given, default) == default
+    };
+    if !op.is_family || !params.iter().zip(&op.params).all(has_default) {
         return None;
     }
     Some(match op.name.as_str() {

@@ -543,7 +543,7 @@ mod tests {
             goes_across: false,
         };
         let plan = |count, strategy| {
-            let plan = tensors(count).choose(&walk, 8, strategy, u64::MAX).plan(1, 128, 64).unwrap();
+            let plan = tensors(count).choose(&walk, 8, strategy, u64::MAX).plan(1, 128, 64);
             (plan.strategy, plan.lanes, plan.group, plan.replaced.is_some())
         };
         assert_eq!(plan(3, Strategy::Direct), (Strategy::Direct, 1, 1, false));
