@@ -176,7 +176,9 @@ impl<T: Real> Tangent<T> {
 #[inline(always)]
 fn each<T: Value, const K: usize>(of: impl Fn(usize) -> Tangent<T>) -> [Tangent<T>; K] {
     const { assert!(K <= MAX_TANGENTS, "a dual number has at most 8 tangents") };
-    let mut all = [Tangent::ABSENT; K];
+    // A constant: written out at run time, the array is a loop for each step of a formula, and what the compiler does about
+    // loops grows with the square of their number.
+    let mut all = const { [Tangent::ABSENT; K] };
     duplicate! {
         [k; [0]; [1]; [2]; [3]; [4]; [5]; [6]; [7]]
         if const { k < K } {
@@ -190,7 +192,7 @@ impl<T: Value, const K: usize> Dual<T, K> {
     /// Returns a value without tangents.
     #[inline(always)]
     pub const fn constant(value: T) -> Self {
-        Dual { value, tangents: [Tangent::ABSENT; K] }
+        Dual { value, tangents: const { [Tangent::ABSENT; K] } }
     }
 
     /// Returns the operand whose gradient is number `k`: its tangent is `seed`. A constant if `k` is `K` or more.
