@@ -90,7 +90,8 @@ def make(ops, calls, public):
         if _dynamo():
             return public.clamp(input, min, max, **({} if out is None else {"out": out}))
         if has_torch_function((input, min, max)):
-            return handle_torch_function(clamp, (input, min, max), input, min, max, **({} if out is None else {"out": out}))
+            named = {} if out is None else {"out": out}
+            return handle_torch_function(clamp, (input, min, max), input, min, max, **named)
         if bounds(input, min, max):
             kinds = [x for x in (min, max) if x is not None]
             if not all(is_number(x) for x in kinds):
