@@ -42,7 +42,7 @@ pub(crate) fn build() -> Result<()> {
 /// [`build`], where mdBook is to be had; otherwise says why not.
 ///
 /// # Errors
-/// As [`build`], but for mdBook.
+/// The errors of [`build`], but for mdBook.
 pub(crate) fn build_if_possible() -> Result<()> {
     match mdbook() {
         Ok(_) => build(),

@@ -1,4 +1,4 @@
-//! Kernels embedded in the program: PTX, and machine code where it was asked for, compressed in small groups.
+//! Kernels embedded in the program, compressed in small groups: PTX, and machine code if the build asks for it.
 //!
 //! `pointwise-build` writes the expression that makes a [`Kernels`], and the files that the expression includes:
 //!
@@ -7,10 +7,10 @@
 //! static KERNELS: Kernels = include!(concat!(env!("OUT_DIR"), "/pointwise_kernels.rs"));
 //! ```
 //!
-//! An entry is loaded as a module of its own, so that the driver compiles what a program uses and nothing else. A newer
-//! target embeds only what it has otherwise than an older one. All kernels wait for those before them in their stream
-//! by an instruction that sm_90 brought, so that they may be launched early there; in PTX for an older target it is a
-//! comment, until a device asks that knows it.
+//! Each entry is loaded as a module of its own, so that the driver compiles only the kernels that a program uses. A
+//! newer target embeds an entry only if it differs from the older target's. Every kernel waits for the kernels before
+//! it in its stream, by an instruction of sm_90, so that it may be launched early there. In PTX for an older target the
+//! instruction is a comment; a device that knows it gets it as an instruction.
 
 use std::{io::Read, sync::OnceLock};
 
@@ -44,7 +44,7 @@ pub struct Kernels {
     symbols: OnceLock<Vec<Symbol>>,
 }
 
-/// An entry's name, and the word of the row that it was made of, if it was made of one.
+/// An entry's name, and the word of its row if it was made of a row.
 type Symbol = (&'static str, Option<u64>);
 
 /// The kernels for one compute capability.
@@ -52,7 +52,7 @@ type Symbol = (&'static str, Option<u64>);
 pub struct Target {
     sm: u32,
     ptx: (u32, u32),
-    /// The names of the entries, sorted, one a line; `None` where those are all there are.
+    /// The names of the entries, sorted, one a line; `None` if the target has all entries of the table.
     names: Option<&'static str>,
     /// The compressed groups, one after another.
     bytes: &'static [u8],
@@ -63,11 +63,11 @@ pub struct Target {
 type Group = (usize, usize, usize);
 
 impl Target {
-    /// PTX of version `ptx`, or machine code where that is `(0, 0)`, for compute capability `sm` (90 is 9.0).
+    /// Makes PTX of version `ptx`, or machine code if that is `(0, 0)`, for compute capability `sm` (90 is 9.0).
     ///
     /// For the expression that `pointwise-build` writes. `names` are the entries' names, sorted, one a line, or `None`
-    /// if it has all those of the table. `bytes` holds one zstd frame for each of `groups`, whose numbers are those of
-    /// the entries in the group, of its bytes, and of its bytes when decompressed.
+    /// if the target has all names of the table. `bytes` holds one zstd frame for each of `groups`: the number of its
+    /// entries, its bytes, and its bytes when decompressed.
     pub const fn new(
         sm: u32,
         ptx: (u32, u32),
@@ -78,7 +78,7 @@ impl Target {
         Target { sm, ptx, names, bytes, groups }
     }
 
-    /// Where an entry, which is at `index` of all, stands among this target's.
+    /// Returns the place in this target of the entry that is at `index` of all.
     fn place(&self, symbol: &str, index: usize) -> Option<usize> {
         self.names.map_or(Some(index), |names| names.lines().position(|name| name == symbol))
     }
@@ -87,14 +87,14 @@ impl Target {
         self.ptx == (0, 0)
     }
 
-    /// Whether a device runs it: machine code runs on devices of its major version, from its minor version on, and the
+    /// True if a device runs it: machine code runs on devices of its major version, from its minor version on, and the
     /// driver compiles PTX for every newer device.
     fn serves(&self, device: u32) -> bool {
         self.sm <= device && (!self.is_machine_code() || self.sm / 10 == device / 10)
     }
 
-    /// What a device of compute capability `device` is to load for the entry at `index` of the target's own sorted
-    /// list. The error is a sentence.
+    /// Returns the image of the entry at `index` of the target's own sorted list for a device of compute capability
+    /// `device`. The error is a sentence.
     fn image(&self, index: usize, symbol: &str, device: u32) -> Result<OwnedImage, String> {
         OwnedImage { bytes: self.bytes(index, symbol)?, sm: self.sm, ptx: self.ptx }.on(device)
     }
@@ -122,8 +122,8 @@ impl Target {
     }
 }
 
-/// The newest of the targets that the device runs and that have the entry, which is at `index` of all, machine code
-/// before PTX; and where the entry stands in it.
+/// Returns the newest of the targets that the device runs and that have the entry at `index` of all, machine code
+/// before PTX; and the entry's place in that target.
 fn newest<'a>(
     targets: impl Iterator<Item = &'a Target>,
     symbol: &str,
@@ -140,7 +140,7 @@ fn decompress(frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
     let broken = |error: &dyn std::fmt::Display| format!("its bytes cannot be decompressed ({error})");
     let decoder = StreamingDecoder::new(frame).map_err(|error| broken(&error))?;
     let mut bytes = Vec::with_capacity(size);
-    // One byte more than there should be is enough to know that there are too many.
+    // One byte more than expected is enough to notice that there are too many.
     decoder.take(size as u64 + 1).read_to_end(&mut bytes).map_err(|error| broken(&error))?;
     if bytes.len() != size {
         return Err(format!("it has {} bytes instead of {size}", bytes.len()));
@@ -148,13 +148,13 @@ fn decompress(frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Whether a module's text has the entry `symbol`.
+/// True if a module's text has the entry `symbol`.
 fn declares(text: &[u8], symbol: &str) -> bool {
     let entry = format!(".entry {symbol}(");
     text.windows(entry.len()).any(|window| window == entry.as_bytes())
 }
 
-/// What the driver is to load.
+/// An image for the driver to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnedImage {
     /// PTX that ends in a NUL byte, or a cubin.
@@ -165,16 +165,16 @@ pub(crate) struct OwnedImage {
     pub(crate) ptx: (u32, u32),
 }
 
-/// The oldest device that has the instruction.
+/// The oldest device that has the instruction `griddepcontrol.wait`.
 pub(crate) const WAITS_SINCE: u32 = 90;
-/// The oldest PTX that has it.
+/// The oldest PTX version that has it.
 const WAITS_SINCE_PTX: (u32, u32) = (7, 8);
 /// The instruction as a comment, and as itself.
 const WAITS: [&[u8]; 2] = [b"//griddepcontrol.wait;", b"  griddepcontrol.wait;"];
 
 impl OwnedImage {
-    /// For a device of compute capability `device`: with the wait for the kernels before it as an instruction, where
-    /// there is that. The error is a sentence.
+    /// Prepares the image for a device of compute capability `device`: if it knows the wait for earlier kernels, the
+    /// comment becomes the instruction. The error is a sentence.
     fn on(mut self, device: u32) -> Result<OwnedImage, String> {
         if device < WAITS_SINCE || self.ptx == (0, 0) {
             return Ok(self);
@@ -201,8 +201,8 @@ impl Kernels {
     /// the word of its row in hexadecimal digits; `targets` hold the entries in the order of their names.
     ///
     /// # Safety
-    /// An entry with a word is what `pointwise-device` makes, for the element type and the variant of the entry's name,
-    /// of a row that [`pointwise_core::row`] has the word for: kernel objects run the entry if their own row has this
+    /// An entry with a word is made by `pointwise-device`, for the element type and the variant of the entry's name, of
+    /// the row that has this word in [`pointwise_core::row`]. Kernel objects run the entry if their own row has the
     /// word, on memory that they have checked for the row.
     pub const unsafe fn new(note: &'static str, names: &'static str, targets: &'static [Target]) -> Kernels {
         Kernels { note, names, targets, symbols: OnceLock::new() }
@@ -213,27 +213,27 @@ impl Kernels {
         Kernels { note: why, names: "", targets: &[], symbols: OnceLock::new() }
     }
 
-    /// Whether there are no kernels, because the program was built without a compiler for GPU code.
+    /// True if there are no kernels, because the program was built without a compiler for GPU code.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty() || self.names.is_empty()
     }
 
-    /// The oldest compute capability that there are kernels for; `None` if there are none.
+    /// The oldest compute capability that has kernels; `None` if there are none.
     pub(crate) fn oldest(&self) -> Option<u32> {
         self.targets.iter().map(|target| target.sm).min().filter(|_| !self.is_empty())
     }
 
-    /// The compiler that built the kernels, or why there are none.
+    /// The compiler that built the kernels, or the reason why there are none.
     pub fn note(&self) -> &str {
         self.note
     }
 
-    /// The compute capabilities that PTX is there for: 90 is 9.0.
+    /// The compute capabilities with PTX: 90 is 9.0.
     pub fn targets(&self) -> Vec<u32> {
         self.sms(false)
     }
 
-    /// The compute capabilities that machine code is there for.
+    /// The compute capabilities with machine code.
     pub fn cubins(&self) -> Vec<u32> {
         self.sms(true)
     }
@@ -247,17 +247,17 @@ impl Kernels {
         self.symbols().iter().map(|(name, _)| *name)
     }
 
-    /// Whether there is an entry of this name.
+    /// True if there is an entry of this name.
     pub fn contains(&self, symbol: &str) -> bool {
         self.index(symbol).is_some()
     }
 
-    /// Whether there is an entry of this name that was made of this row.
+    /// True if there is an entry of this name that was made of this row.
     pub(crate) fn is_bound(&self, symbol: &str, row: u64) -> bool {
         self.index(symbol).is_some_and(|index| self.symbols()[index].1 == Some(row))
     }
 
-    /// The PTX of one entry for a device of this compute capability: the newest that is old enough.
+    /// The PTX of one entry for a device of this compute capability: the newest that the device runs.
     pub fn ptx(&self, symbol: &str, sm: u32) -> Option<String> {
         let texts = self.targets.iter().filter(|target| !target.is_machine_code());
         let (target, place) = newest(texts, symbol, self.index(symbol)?, sm)?;
@@ -266,8 +266,8 @@ impl Kernels {
         String::from_utf8(bytes).ok()
     }
 
-    /// What a device of compute capability `device` is to load for an entry of a row: machine code if there is some for
-    /// it, else the newest PTX that is old enough.
+    /// Returns the image of an entry of a row for a device of compute capability `device`: machine code if there is
+    /// some for it, else the newest PTX that it runs.
     ///
     /// # Errors
     /// [`ErrorKind::NoKernel`] if there is none, if it was made of another row, or if the program's data is damaged.
@@ -341,7 +341,7 @@ mod tests {
         )
     }
 
-    /// What a list says of a name without a word, as older versions wrote it, or of another row's kernel.
+    /// An entry without a word, as older versions wrote it, and an entry of another row are refused.
     #[test]
     fn a_kernel_of_another_row_is_refused() {
         // SAFETY: nothing is run.
@@ -393,7 +393,7 @@ mod tests {
                 let ptx = if newest == 90 { (7, 8) } else { (7, 0) };
                 assert_eq!((image.sm, image.ptx), (newest, ptx), "{symbol} {device}");
                 let mut expected = text(symbol, newest);
-                // What sm_90 does not have it has from sm_80, where the instruction is a comment.
+                // An entry that sm_90 lacks comes from sm_80, where the instruction is a comment.
                 if (newest, symbol) == (90, "b") {
                     expected = expected.replace("griddep", "  griddep");
                 }
