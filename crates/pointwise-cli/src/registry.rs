@@ -41,7 +41,7 @@ impl Op {
         })
     }
 
-    /// What its table says of it.
+    /// Its entry in the table.
     pub(crate) fn info(self) -> &'static OpInfo {
         &self.0.info
     }
@@ -73,16 +73,16 @@ impl Op {
         }
     }
 
-    /// Whether it has a kernel of a strategy for operands of a type.
+    /// True if it has a kernel of a strategy for operands of a type.
     pub(crate) fn serves(self, strategy: Strategy, dtype: DType) -> bool {
         strategy.serves(self.info(), dtype)
     }
 
-    /// Runs it on operands in the order of their names; [`Number::Default`] is one left out. Also says what was
-    /// launched instead of a strategy that could not serve, on a CUDA device.
+    /// Runs it on operands in the order of their names; [`Number::Default`] stands for an operand that is left out.
+    /// Also says which strategy ran on a CUDA device, if the given one could not serve.
     ///
     /// # Errors
-    /// Those of the library.
+    /// The errors of the library.
     pub(crate) fn run(
         self,
         operands: &[Operand<'_>],
@@ -136,7 +136,7 @@ fn is_open(operand: &Operand<'_>) -> bool {
     matches!(operand, Operand::Number(Number::Default))
 }
 
-/// What `clamp_tensor` is with one bound.
+/// The op that `clamp_tensor` runs with one bound.
 fn bounded(name: &str) -> Result<Op> {
     info::op(name).map(Op).ok_or_else(|| Error::Failed(format!("{CLAMP} with one bound needs {name}")))
 }
