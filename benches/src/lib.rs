@@ -1,4 +1,4 @@
-//! What the benchmarks share: times on a device, and values.
+//! The common parts of the benchmarks: times on a device, and values.
 
 mod timing;
 

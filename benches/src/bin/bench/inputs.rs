@@ -1,4 +1,4 @@
-//! The values that ops are timed on: the distributions of the public run.
+//! The values of the operands in timings: the distributions of the public run.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub(crate) enum Fill {
 }
 
 impl Fill {
-    /// What operand `k` of a row is filled with.
+    /// The values that fill operand `k` of a row.
     pub(crate) fn of(row: &Row, form: &Form, k: usize) -> Fill {
         let dtype = form.operand(k, row.dtype);
         match (row.op.as_str(), k) {
