@@ -21,7 +21,7 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// The Markdown files of a folder, without those of build folders and hidden ones but `.github`.
+/// The Markdown files of a folder, except build folders and hidden ones; `.github` is in.
 fn files(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
