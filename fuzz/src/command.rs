@@ -79,7 +79,7 @@ pub(crate) fn run(case: &mut Case) -> Outcome {
     Ok(())
 }
 
-/// That the result of a plain unary call is the library's.
+/// Checks that the result of a plain unary call is the library's.
 fn check_result(call: &Call, x: &Tensor, bytes: &[u8]) -> Outcome {
     let Some(def) = call.op.info.and_then(|info| UNARY.iter().find(|def| def.info.name == info.name)) else {
         return Ok(());
@@ -93,7 +93,7 @@ fn check_result(call: &Call, x: &Tensor, bytes: &[u8]) -> Outcome {
     same("the command's result", &got, &want)
 }
 
-/// What a call may write in the folder.
+/// The files that a call may write in the folder.
 #[derive(PartialEq)]
 enum Writes {
     None,
@@ -110,9 +110,9 @@ struct Call {
     /// Where it runs, which is watched.
     folder: PathBuf,
     writes: Writes,
-    /// Whether a signal ends it.
+    /// True if a signal ends it.
     ended_early: bool,
-    /// The operand, where op, file and arguments are good and plain.
+    /// The operand, if op, file and arguments are good and plain.
     x: Option<Tensor>,
 }
 
@@ -392,7 +392,7 @@ fn no_text(_: &mut Random) -> OsString {
     "?".into()
 }
 
-/// What lies in the folder.
+/// An entry of the folder.
 #[derive(PartialEq)]
 enum Entry {
     File(Vec<u8>),

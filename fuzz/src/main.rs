@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether there was no finding.
+/// Runs the targets. Returns true if there was no finding.
 fn run(arguments: &Arguments) -> Result<bool> {
     let seed = arguments.seed.unwrap_or_else(clock);
     if let (Some(target), Some(from)) = (arguments.target, arguments.worker_from) {

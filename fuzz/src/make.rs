@@ -9,7 +9,7 @@ use crate::random::Random;
 /// The types whose gradients there are, and which rotary embedding takes.
 pub(crate) const WIDE_FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-/// Numbers at which parameters turn: f64, and the edges of the narrow types.
+/// Numbers where parameters behave differently: f64's own, and the edges of the narrow types.
 const SPECIAL_FLOATS: [f64; 19] = [
     f64::NAN,
     f64::INFINITY,

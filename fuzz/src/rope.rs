@@ -65,7 +65,7 @@ fn ids(case: &mut Case, dtype: DType, shape: &[usize], wild: bool) -> Result<Ten
     must("ids", Tensor::from_bytes(&case.device, dtype, &bytes, shape))
 }
 
-/// Where sequences begin.
+/// The starts of the sequences.
 fn bounds(case: &mut Case, dtype: DType, seq: usize, wild: bool) -> Result<Tensor, String> {
     if wild {
         let count = case.random.below(4);

@@ -70,7 +70,7 @@ pub(super) fn generator(case: &mut Case) -> Outcome {
     let what = format!("{} {dtype} {shape:?}", kernel.info().name);
     let Some(y) = case.outcome(kernel.run(&case.device.clone(), dtype, shape.as_slice()))? else { return Ok(()) };
     if shape.iter().any(|&dim| dim > 1000) {
-        // Of no elements; a margin would have too many.
+        // It has no elements; a margin would have too many.
         return Ok(());
     }
     let rows = Place::rows(&mut case.random, y.shape());
