@@ -1,4 +1,4 @@
-//! The ops the command knows: one variant a kind, so that a new op of a known kind needs nothing here.
+//! The ops that the command knows: one variant a kind, so that a new op of a known kind needs no change here.
 
 use pointwise::{
     DType, Number, Operand, Strategy, Tensor,
@@ -17,10 +17,10 @@ pub(crate) type Params = [Number; MAX_PARAMS];
 #[derive(Clone, Copy)]
 pub(crate) struct Op(pub(crate) &'static OpDef);
 
-/// A result by the name it has in a file.
+/// A result with its name in a file.
 pub(crate) type Named = (&'static str, Tensor);
 
-/// The strategy that ran instead of the one asked for, and why.
+/// The strategy that ran instead of the given one, and the reason.
 pub(crate) type Replaced = (Strategy, &'static str);
 
 impl Op {
@@ -29,7 +29,7 @@ impl Op {
         info::all().map(Op)
     }
 
-    /// The op of a name.
+    /// Finds an op by its name.
     ///
     /// # Errors
     /// An unknown name; the error has names that are near.
@@ -60,7 +60,7 @@ impl Op {
         }
     }
 
-    /// Whether argument `k` is left out by `none`: `clamp_tensor` needs but one of its bounds.
+    /// True if `none` leaves argument `k` out: `clamp_tensor` needs only one of its bounds.
     pub(crate) fn is_optional(self, k: usize) -> bool {
         self.info().name == CLAMP && k > 0
     }
