@@ -31,7 +31,7 @@ pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     Ok(())
 }
 
-/// What the parts took.
+/// The times of the parts.
 struct Steps {
     start: Instant,
     /// Name, seconds, and seconds of processors where they are known.
