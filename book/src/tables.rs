@@ -39,7 +39,7 @@ pub(crate) fn markdown(found: &[Found<'_>]) -> String {
     let line = |cells: &[&str]| format!("| {} |\n", cells.join(" | "));
     let mut text = String::new();
     for Found { section, columns, row } in found {
-        // A column in which the op has nothing is left out of its table.
+        // A column without a cell for the op is left out of its table.
         let cells = columns.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty());
         let (columns, row): (Vec<&str>, Vec<&str>) = cells.map(|(column, cell)| (*column, *cell)).unzip();
         let rule = vec!["---"; columns.len()];

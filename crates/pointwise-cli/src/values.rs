@@ -58,7 +58,7 @@ fn variant(op: Op) -> Option<Op> {
     Op::find(variant.with).ok()
 }
 
-/// The numbers that an op takes, with those of its variant.
+/// The numbers that an op and its variant take.
 pub(crate) fn params(op: Op) -> impl Iterator<Item = &'static ParamInfo> {
     let others = variant(op).map_or(&[][..], |variant| variant.info().params);
     op.info().params.iter().chain(others)

@@ -189,7 +189,7 @@ fn of_set<'a>(out: &mut impl Write, set: &str, rows: &[&'a Measured], table: Tab
         }
     }
     let best: Vec<f64> = measured.iter().filter_map(|row| Some(row.best_peer.as_ref()?.ratio)).collect();
-    // The factor by which a row is slower than its ceiling or its best peer.
+    // The time of a row over its ceiling's or its best peer's.
     let mut worst: Vec<(&'a Measured, f64)> = if best.is_empty() {
         large.iter().filter(|(_, share)| *share < GOAL).map(|(row, share)| (*row, 1.0 / share)).collect()
     } else {
