@@ -1,4 +1,4 @@
-//! What a case of the matrix runs: an op in one element type, by one strategy or class of kernels.
+//! The cases of the matrix: an op in one element type, by one strategy or class of kernels.
 
 use libtest_mimic::Failed;
 use pointwise::{
