@@ -50,7 +50,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 fn links(text: &str) -> Vec<&str> {
     let mut links = Vec::new();
     for line in prose(text) {
-        // What is between backticks is no link, but the text of one may be.
+        // Text between backticks is no link, but a link's text may be between backticks.
         for part in line.split('`').step_by(2) {
             let ends = part.split("](").skip(1);
             links.extend(ends.filter_map(|rest| rest.split_once(')')).map(|(link, _)| link));

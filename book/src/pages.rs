@@ -156,7 +156,7 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     Ok(page)
 }
 
-/// Whether a formula only names a function: the op's own, or one that derives a gradient.
+/// True if a formula only names a function: the op's own, or one that derives a gradient.
 fn is_plumbing(formula: &str) -> bool {
     let derives = ["of_one(", "of_two(", "of_three(", "of_choice("].iter().any(|function| formula.contains(function));
     let one_call = formula.split_once('.').and_then(|(_, rest)| rest.strip_suffix(')')).is_some_and(|call| {

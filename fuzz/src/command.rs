@@ -107,7 +107,7 @@ enum Writes {
 struct Call {
     op: Op,
     arguments: Vec<OsString>,
-    /// Where it runs, which is watched.
+    /// The folder that it runs in. The fuzzer watches it.
     folder: PathBuf,
     writes: Writes,
     /// True if a signal ends it.
@@ -287,7 +287,7 @@ fn text(dtype: DType) -> &'static str {
     }
 }
 
-/// Where to write, and the file of the folder that it is.
+/// Returns the path to write, and the file of the folder that it leads to.
 fn place(random: &mut Random, folder: &Path) -> io::Result<(&'static str, Option<&'static str>)> {
     let out = folder.join(OUT);
     match random.below(14) {

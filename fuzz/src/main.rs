@@ -27,7 +27,7 @@ use clap::{Parser, ValueEnum};
 
 use case::{Case, Outcome};
 
-/// What is fuzzed.
+/// The target of a fuzzer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Target {
     /// Every op of the registries, on views of all kinds

@@ -46,7 +46,7 @@ impl Sizes {
     }
 }
 
-/// Where the batch, the sequence, the heads and the lanes are.
+/// The dimensions of the batch, the sequence, the heads and the lanes.
 fn axes(layout: RopeLayout) -> [usize; 4] {
     match layout {
         RopeLayout::Bhsd => [0, 2, 1, 3],

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::build_ptx::target;
 use crate::shell::{Background, build_tests, cargo, output, run};
 
-/// What is installed, and asked for.
+/// The version of mdBook.
 const VERSION: &str = "0.5.4";
 
 /// Builds and checks the book.

@@ -11,7 +11,7 @@ use crate::shell::{cargo, output, root};
 /// Folder of the bundle, ignored by git.
 const FOLDER: &str = "bundle";
 
-/// Where things lie in the bundle, for whoever opens it.
+/// The contents of the bundle, for its reader.
 const README: &str = "\
 matrix      every (op, element type, strategy) on the GPU: ./matrix [FILTER]; POINTWISE_MATRIX=quick for a memory checker
 special     dropout, ALiBi, the sinusoidal encoding and the tuner on the GPU: ./special [FILTER] [--ignored]

@@ -186,7 +186,7 @@ fn serves_blocks(symbol: &str) -> bool {
     name.starts_with(SPREAD) || LEVELS.iter().any(is_loop)
 }
 
-/// What is wrong with a loop.
+/// Returns the fault of a loop, if it has one.
 fn fault(function: &Loop) -> Option<String> {
     let is_map = element(&function.name).is_some();
     let is_known = KNOWN.iter().any(|op| function.name.contains(op));

@@ -19,7 +19,7 @@ pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     run(cargo().args(["test", "--workspace"]).env("POINTWISE_KERNELS", "required"))?;
     fuzzers.end()?;
     steps.end("tests: run; fuzzers");
-    // Where it cannot be installed, the book says so.
+    // If mdBook cannot be installed, the book says so.
     let _ = mdbook.map(Background::end);
     book::build_if_possible()?;
     steps.end("book: build, check links");

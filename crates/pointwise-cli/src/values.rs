@@ -214,7 +214,7 @@ fn parse(info: &ParamInfo, value: &str) -> Result<Number> {
     number_or_none(info.name, value, is_open(info))
 }
 
-/// As [`parse`], of a value that must be there.
+/// Like [`parse`], but the value must be there.
 ///
 /// # Errors
 /// Text that is no number.
@@ -240,7 +240,7 @@ fn number_or_none(name: &str, value: &str, is_open: bool) -> Result<Number> {
     })
 }
 
-/// Whether PyTorch's default is `None`: a bound that does not bind, or a value that depends on the element type.
+/// True if PyTorch's default is `None`: a bound without effect, or a value that depends on the element type.
 pub(crate) fn is_open(info: &ParamInfo) -> bool {
     info.default.is_infinite() || info.default.abs() == f64::MAX
 }

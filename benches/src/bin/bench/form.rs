@@ -141,7 +141,7 @@ impl Form {
         }
     }
 
-    /// How many results there are, of one shape.
+    /// The number of results, of one shape.
     pub(crate) fn results(&self) -> usize {
         match self {
             Form::Gradients(def, _) if def.info.kind != Kind::GatedGradients => def.info.results.len(),
@@ -241,7 +241,7 @@ fn rope(row: &Row, name: &str) -> Result<Form> {
 fn params(row: &Row, info: &OpInfo) -> Result<Params> {
     let mut params = [Number::Default; MAX_PARAMS];
     for (name, value) in &row.params {
-        // What is said by the choice of the op.
+        // The choice of the op says it already.
         if matches!((name.as_str(), value.as_str()), ("approximate", _) | ("decimals", "0") | ("rounding_mode", "None"))
         {
             continue;

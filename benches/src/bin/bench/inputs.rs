@@ -76,7 +76,7 @@ impl Inputs {
     /// A tensor of these values. Operands of one call differ by `k`.
     ///
     /// # Errors
-    /// Out of memory, the driver's.
+    /// Out of memory; errors of the driver.
     pub(crate) fn tensor(&mut self, fill: Fill, dtype: DType, shape: &[usize], k: usize) -> Result<Tensor> {
         let name = format!("{fill:?} {dtype} {k}");
         if !self.blocks.contains_key(&name) {
@@ -126,7 +126,7 @@ fn encode(dtype: DType, x: f64) -> Vec<u8> {
 /// Numbers as a tensor of an element type.
 ///
 /// # Errors
-/// Out of memory, the driver's.
+/// Out of memory; errors of the driver.
 pub(crate) fn tensor_of(device: &Device, dtype: DType, values: &[f32], shape: &[usize]) -> Result<Tensor> {
     let bytes: Vec<u8> = values.iter().flat_map(|&x| encode(dtype, f64::from(x))).collect();
     Ok(Tensor::from_bytes(device, dtype, &bytes, shape)?)

@@ -61,7 +61,7 @@ pub(crate) struct Way {
     pub(crate) layout: RopeLayout,
     pub(crate) direction: RopeDirection,
     pub(crate) inplace: bool,
-    /// Whether tokens have position ids, out of order.
+    /// True if tokens have position ids, out of order.
     pub(crate) ids: bool,
 }
 

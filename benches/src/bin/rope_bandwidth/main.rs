@@ -131,7 +131,7 @@ fn every_way(
     Ok(rows.collect())
 }
 
-/// How a kernel is launched; [`RopeKernel::shared_angles`] and so on.
+/// The launch settings of a kernel; [`RopeKernel::shared_angles`] and so on.
 #[derive(Clone, Copy)]
 struct Setting {
     shared: bool,
@@ -362,7 +362,7 @@ fn view<'a>(
     unsafe { TensorView::from_raw_parts(&bench.device, buffer.device_ptr() + at as u64, dtype, shape, &strides(shape)) }
 }
 
-/// As [`view`], to write.
+/// Like [`view`], to write.
 fn view_mut<'a>(
     bench: &Bench,
     buffer: &'a Tensor,

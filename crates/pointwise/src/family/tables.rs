@@ -394,7 +394,7 @@ pub fn masked_fill<'a>(
     kernels::where_cond().run(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x)
 }
 
-/// [`masked_fill`] into a tensor that is there.
+/// [`masked_fill`] into an existing tensor.
 ///
 /// # Errors
 /// The errors of [`masked_fill`] and [`TernaryKernel::run_into`](crate::kernel::TernaryKernel::run_into).

@@ -90,7 +90,7 @@ impl Row {
         }
     }
 
-    /// Whether it is a gradient, of an op of one operand or of several.
+    /// True if it is a gradient, of an op of one operand or of several.
     pub(crate) fn is_gradient(&self) -> bool {
         self.op.contains("_backward")
     }
@@ -161,7 +161,7 @@ impl Record {
         Ok(merged)
     }
 
-    /// Whether a result of an op is there in a type, of as many inputs or more.
+    /// True if the record has an op's result in a type, from as many inputs or more.
     pub(crate) fn has(&self, op: &str, dtype: DType, inputs: Inputs) -> bool {
         let enough = |row: &Row| row.all || !inputs.is_all() && row.tried() >= inputs.count();
         self.row(op, dtype.name()).is_some_and(enough)

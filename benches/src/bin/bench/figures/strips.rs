@@ -46,7 +46,7 @@ impl Panel {
         if self.is_high_bad { value > self.goal } else { value < self.goal }
     }
 
-    /// How bad a value is, to compare.
+    /// The badness of a value, to compare.
     fn badness(&self, value: f64) -> f64 {
         if self.is_high_bad { value } else { -value }
     }

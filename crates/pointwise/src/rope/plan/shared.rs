@@ -52,7 +52,7 @@ fn heads_per_thread(multiprocessors: u32, walk: &RopeWalk) -> u32 {
 
 /// Sets the work of a block of at most `most` threads. Returns the number of blocks and the threads of each.
 fn tile(most: u32, vector: u32, walk: &mut RopeWalk) -> (u64, u32) {
-    // Where a head has more lanes than a block has threads, or more pairs than its table, blocks share them.
+    // If a head has more lanes than a block has threads, or more pairs than its table, blocks share them.
     let (pairs, rest) = (walk.pair_lanes, walk.rest_lanes);
     let mut lane_blocks = (pairs + rest).div_ceil(most).max((pairs * vector).div_ceil(TABLE));
     while pairs.div_ceil(lane_blocks) + rest.div_ceil(lane_blocks) > most {
