@@ -15,8 +15,8 @@ const TABLE_SHARE: u64 = 12;
 const MOST_LAYERS: u32 = 65_535;
 
 /// Plans a call whose threads find their own angles; `None` if that cannot serve or another template is asked for. On
-/// an H200 it was faster, or less than 2 % slower, for all models, layouts and sizes but those of [`reads_much`]
-/// (`docs/notebook/rope.md`).
+/// an H200 it was faster, or less than 2 % slower, for all models, layouts and sizes, except for calls of
+/// [`reads_much`] (`docs/notebook/rope.md`).
 pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> Option<RopePlan> {
     if !may_be_own(settings, walk) {
         return None;
